@@ -1,0 +1,3 @@
+module github.com/millrace-jobs/millrace
+
+go 1.26
