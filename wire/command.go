@@ -1,0 +1,102 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Commands to the leader.
+const (
+	CommandTrigger = "trigger"
+	CommandRetry   = "retry"
+	CommandKill    = "kill"
+	CommandDelete  = "delete"
+	CommandRelease = "release"
+	CommandChange  = "change"
+	CommandUndo    = "undo"
+	CommandEnqueue = "enqueue"
+	CommandState   = "state"
+)
+
+// Command asks the leader to do something.
+type Command struct {
+	ID      string          `json:"id,omitempty"`
+	Command string          `json:"command"`
+	Stream  string          `json:"stream,omitempty"`
+	JID     string          `json:"jid,omitempty"`
+	Offset  *int64          `json:"offset,omitempty"` // picks one of several entries with the jid
+	Changes json.RawMessage `json:"changes,omitempty"`
+	Reason  string          `json:"reason,omitempty"`
+	Actor   string          `json:"actor,omitempty"` // believed only of the sidecar's own account
+}
+
+// maxCommand is the largest command that is read, in bytes.
+const maxCommand = 1 << 20
+
+// commandStreams says what may be commanded where.
+var commandStreams = map[string][]string{
+	CommandTrigger: {ScheduledJobs},
+	CommandRetry:   {Retries, DeadJobs},
+	CommandKill:    {ScheduledJobs, Retries},
+	CommandDelete:  EntryStreams,
+	CommandRelease: {""},
+}
+
+// ParseCommand reads a command and checks that it can be carried out.
+func ParseCommand(body []byte) (Command, error) {
+	var c Command
+	if len(body) > maxCommand {
+		return c, fmt.Errorf("command has %d bytes, at most %d are read", len(body), maxCommand)
+	}
+	if err := json.Unmarshal(body, &c); err != nil {
+		return c, fmt.Errorf("command is not valid: %w", err)
+	}
+	return c, c.check()
+}
+
+func (c Command) check() error {
+	streams, known := commandStreams[c.Command]
+	if !known {
+		return fmt.Errorf("command %q is not known: use trigger, retry, kill or delete", c.Command)
+	}
+	if c.Command == CommandRelease {
+		return nil
+	}
+	if c.JID == "" {
+		return fmt.Errorf("command %s needs a jid", c.Command)
+	}
+	for _, s := range streams {
+		if c.Stream == s {
+			return nil
+		}
+	}
+	return fmt.Errorf("command %s needs a stream: %s", c.Command, strings.Join(streams, " or "))
+}
+
+// Reply statuses, as in REST.
+const (
+	StatusDone        = 204
+	StatusBad         = 400
+	StatusNotFound    = 404
+	StatusConflict    = 409
+	StatusUnavailable = 503
+	StatusUnknown     = 504
+)
+
+// Reply answers a command.
+type Reply struct {
+	Status   int       `json:"status"`
+	Error    string    `json:"error,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	Happened *Happened `json:"happened,omitempty"`
+	Offsets  []int64   `json:"offsets,omitempty"` // of all entries with the jid, where it is not unique
+}
+
+// Happened is what became of an entry that is no longer there.
+type Happened struct {
+	What   string  `json:"what"` // an op or a record's type
+	At     float64 `json:"at,omitempty"`
+	Offset int64   `json:"offset"` // the entry's
+	Actor  string  `json:"actor,omitempty"`
+}

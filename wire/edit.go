@@ -1,0 +1,91 @@
+package wire
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tidwall/sjson"
+)
+
+// Body is the job as its queue gets it: its owner's bytes, with the jid filled in if it is missing and, for what failed before,
+// the number of its attempt.
+func (e *Entry) Body() ([]byte, error) {
+	raw, err := withJID(e.Job.Raw, e.Job.JID)
+	if err != nil || e.Stream == ScheduledJobs {
+		return raw, err
+	}
+	attempt := e.Attempt
+	if e.Stream == DeadJobs {
+		attempt = 0 // a dead job that is retried starts anew
+	}
+	return setRaw(raw, "retry_count", strconv.Itoa(attempt))
+}
+
+// Dead is the entry's job as a dead job, buried at a time for a reason that a person or the broker gave.
+func (e *Entry) Dead(at time.Time, class, message string) ([]byte, error) {
+	raw, err := withJID(e.Job.Raw, e.Job.JID)
+	if err != nil {
+		return nil, err
+	}
+	return DeadJob(DeadEnvelope{JID: e.JID, DiedAt: at, Attempt: e.Attempt, ErrorClass: class, ErrorMessage: message}, raw), nil
+}
+
+// DeadEnvelope is what is said of a dead job beside the job itself.
+type DeadEnvelope struct {
+	JID          string
+	DiedAt       time.Time
+	Attempt      int
+	ErrorClass   string
+	ErrorMessage string
+}
+
+// DeadJob writes a record of dead_jobs around a job's own bytes.
+func DeadJob(d DeadEnvelope, job []byte) []byte {
+	head := fmt.Sprintf(`{"type":"dead_job","jid":%s,"died_at":%s,"retry_count":%d,"error_class":%s,"error_message":%s,"job":`,
+		quote(d.JID), strconv.FormatFloat(Seconds(d.DiedAt), 'f', -1, 64), d.Attempt, quote(d.ErrorClass), quote(d.ErrorMessage))
+	out := make([]byte, 0, len(head)+len(job)+1)
+	return append(append(append(out, head...), job...), '}')
+}
+
+func withJID(raw []byte, jid string) ([]byte, error) {
+	o, err := parseObject(string(raw), jobMembers)
+	if err != nil {
+		return nil, err
+	}
+	if has, _ := o.text("jid"); has != "" {
+		return raw, nil
+	}
+	return setRaw(raw, "jid", quote(jid))
+}
+
+// setRaw sets one member of an object and leaves every other byte alone.
+func setRaw(raw []byte, name, value string) ([]byte, error) {
+	out, err := sjson.SetRawBytesOptions(raw, name, []byte(value), &sjson.Options{Optimistic: false})
+	if err != nil {
+		return nil, fmt.Errorf("wire: set %s: %w", name, err)
+	}
+	return out, nil
+}
+
+// maxShort is the longest AMQP short string.
+const maxShort = 255
+
+// Property is s if it may stand in a message property, else "". RabbitMQ 4.3 closes the connection over the type "amqp-1.0".
+func Property(s string) string {
+	if len(s) > maxShort || !utf8.ValidString(s) || s == "amqp-1.0" {
+		return ""
+	}
+	return s
+}
+
+// Traceparent is v if it is a traceparent that may be passed on, else "".
+func Traceparent(v any) string {
+	s, ok := v.(string)
+	if !ok || len(s) > maxShort || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return ""
+	}
+	return s
+}

@@ -1,0 +1,164 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// Entry is a job with a time, or a dead job, at one offset of a stream.
+type Entry struct {
+	Stream       string
+	Offset       int64
+	JID          string
+	At           time.Time // due, or died
+	Attempt      int       // retry_count
+	ErrorClass   string
+	ErrorMessage string
+	Job          Job
+	Raw          []byte // the record, byte for byte
+}
+
+// kind is what differs between the three entry streams.
+type kind struct {
+	record string // the value of "type"
+	at     string // the member with the time
+	form   string // shown to whoever used another form
+}
+
+var kinds = map[string]kind{
+	ScheduledJobs: {"scheduled_job", "scheduled_at", `{"type":"scheduled_job","jid":…,"scheduled_at":seconds,"job":{"class":…,"args":[…],"queue":…}}`},
+	Retries:       {"retry", "retry_at", `{"type":"retry","jid":…,"retry_at":seconds,"retry_count":n,"error_class":…,"error_message":…,"job":{…}}`},
+	DeadJobs:      {"dead_job", "died_at", `{"type":"dead_job","jid":…,"died_at":seconds,"error_class":…,"error_message":…,"job":{…}}`},
+}
+
+var entryMembers = set("type", "jid", "scheduled_at", "retry_at", "died_at", "retry_count", "failed_at", "error_class", "error_message",
+	"job", "millrace")
+
+// ParseEntry reads one record of an entry stream.
+func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
+	k, known := kinds[stream]
+	if !known {
+		return Entry{}, fmt.Errorf("%s holds no entries", stream)
+	}
+	if err := checkRecord(body); err != nil {
+		return Entry{}, err
+	}
+	o, err := parseObject(string(body), entryMembers)
+	if err != nil {
+		return Entry{}, err
+	}
+	if err := k.check(o); err != nil {
+		return Entry{}, err
+	}
+	e := Entry{Stream: stream, Offset: offset, Raw: body}
+	if err := e.read(k, o); err != nil {
+		return Entry{}, err
+	}
+	e.name()
+	return e, nil
+}
+
+func (k kind) check(o object) error {
+	if !o["job"].IsObject() {
+		return fmt.Errorf("member \"job\" is missing or no object: the form is %s", k.form)
+	}
+	if o.has("type") && o["type"].String() != k.record {
+		return fmt.Errorf("member \"type\" is %q: the form is %s", shorten(o.loose("type"), 40), k.form)
+	}
+	if !o.has(k.at) {
+		return fmt.Errorf("member %q is missing: the form is %s", k.at, k.form)
+	}
+	if _, reserved := o["millrace"]; reserved {
+		return fmt.Errorf("member \"millrace\" is reserved: leave it out")
+	}
+	return nil
+}
+
+func (e *Entry) read(k kind, o object) (err error) {
+	if e.At, err = parseTime(k.at, o[k.at]); err != nil {
+		return err
+	}
+	if e.JID, err = o.text("jid"); err != nil {
+		return err
+	}
+	if e.Job, err = parseJob(o["job"].Raw); err != nil {
+		return err
+	}
+	e.Attempt = e.Job.RetryCount
+	if o.has("retry_count") {
+		n, err := o.count("retry_count", 1<<31)
+		if err != nil {
+			return err
+		}
+		e.Attempt = int(n)
+	}
+	e.ErrorClass, e.ErrorMessage = o.loose("error_class"), o.loose("error_message")
+	return nil
+}
+
+// name fills in a missing jid: the job's for the envelope, the envelope's for the job, else one derived from where the record stands
+// and what it holds, so that every reader derives the same and a stream made anew does not repeat it.
+func (e *Entry) name() {
+	if e.JID == "" {
+		e.JID = e.Job.JID
+	}
+	if e.JID == "" {
+		e.JID = DerivedJID(e.Stream, e.Offset, e.Raw)
+	}
+	if e.Job.JID == "" {
+		e.Job.JID = e.JID
+	}
+}
+
+// DerivedJID is the jid of a record that has none.
+func DerivedJID(stream string, offset int64, raw []byte) string {
+	h := sha256.New()
+	h.Write([]byte(stream))
+	h.Write([]byte{0})
+	h.Write(strconv.AppendInt(nil, offset, 10))
+	h.Write([]byte{0})
+	h.Write(raw)
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// SamePublish tells whether b, which came later, is the publish of a repeated: the same jid, time and bytes, or, for a retry, the same
+// failed attempt of the same job.
+func SamePublish(a, b Entry) bool {
+	if a.Stream != b.Stream || a.JID != b.JID {
+		return false
+	}
+	if a.Stream == Retries && a.Attempt == b.Attempt && a.Job.Class == b.Job.Class {
+		return true
+	}
+	return a.At.Equal(b.At) && string(a.Raw) == string(b.Raw)
+}
+
+// Item is the entry as the REST API shows it: the record byte for byte, with one member more.
+func (e *Entry) Item(first int64) []byte {
+	extra := fmt.Sprintf(`,"millrace":{"offset":%d,"first_offset":%d,"at":%s,"queue":%s,"class":%s,"attempt":%d}}`,
+		e.Offset, first, strconv.FormatFloat(Seconds(e.At), 'f', -1, 64), quote(e.Job.Queue), quote(e.Job.Class), e.Attempt)
+	return append(trimClose(e.Raw), extra...)
+}
+
+// trimClose copies an object without its closing brace.
+func trimClose(raw []byte) []byte {
+	end := len(raw) - 1
+	for raw[end] != '}' {
+		end--
+	}
+	return append(make([]byte, 0, len(raw)+160), raw[:end]...)
+}
+
+func quote(s string) string { return string(gjson.AppendJSONString(nil, s)) }
+
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + "…"
+}

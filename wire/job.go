@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// DefaultRetry is how often a job is retried that does not say.
+const DefaultRetry = 25
+
+// MaxPriority is the highest priority of a job; queue.* are declared with it.
+const MaxPriority = 10
+
+// Job is what Millrace knows of a job. Raw has everything else, as its owner wrote it.
+type Job struct {
+	JID        string
+	Class      string
+	Queue      string
+	Retry      int // how often at most; 0 never
+	RetryCount int
+	Priority   uint8
+	ExpiresAt  time.Time // zero: never
+	Dead       bool      // false: what is exhausted or expired is dropped, not buried
+	Tags       []string
+	Raw        []byte
+}
+
+var jobMembers = set("jid", "class", "queue", "retry", "retry_count", "priority", "created_at", "enqueued_at", "expires_at", "timeout",
+	"dead", "tags", "error_class", "error_message", "failed_at")
+
+// ParseJob reads a job as it stands in a queue.
+func ParseJob(body []byte) (Job, error) {
+	if err := checkRecord(body); err != nil {
+		return Job{}, err
+	}
+	return parseJob(string(body))
+}
+
+// parseJob reads a job from JSON that is known to be valid.
+func parseJob(raw string) (Job, error) {
+	o, err := parseObject(raw, jobMembers)
+	if err != nil {
+		return Job{}, fmt.Errorf("job: %w", err)
+	}
+	job, err := o.job()
+	if err != nil {
+		return Job{}, fmt.Errorf("job: %w", err)
+	}
+	job.Raw = []byte(raw)
+	return job, nil
+}
+
+func (o object) job() (job Job, err error) {
+	if job.JID, err = o.text("jid"); err != nil {
+		return job, err
+	}
+	if job.Class, err = o.text("class"); err != nil {
+		return job, err
+	}
+	if job.Class == "" {
+		return job, fmt.Errorf("member \"class\" is missing")
+	}
+	if job.Queue, err = o.queue(); err != nil {
+		return job, err
+	}
+	if job.Retry, err = o.retry(); err != nil {
+		return job, err
+	}
+	return job, o.jobOptions(&job)
+}
+
+func (o object) jobOptions(job *Job) error {
+	n, err := o.count("retry_count", 1<<31)
+	if err != nil {
+		return err
+	}
+	job.RetryCount = int(n)
+	if n, err = o.count("priority", MaxPriority); err != nil {
+		return err
+	}
+	job.Priority = uint8(n)
+	if job.ExpiresAt, err = o.time("expires_at"); err != nil {
+		return err
+	}
+	if job.Dead, err = o.flag("dead", true); err != nil {
+		return err
+	}
+	job.Tags, err = o.texts("tags")
+	return err
+}
+
+func (o object) queue() (string, error) {
+	name, err := o.text("queue")
+	if err != nil {
+		return "", err
+	}
+	if !o.has("queue") {
+		return DefaultQueue, nil
+	}
+	return name, CheckQueueName(name)
+}
+
+func (o object) retry() (int, error) {
+	if !o.has("retry") {
+		return DefaultRetry, nil
+	}
+	switch o["retry"].Type {
+	case gjson.True:
+		return DefaultRetry, nil
+	case gjson.False:
+		return 0, nil
+	}
+	n, err := o.count("retry", 1<<31)
+	if err != nil {
+		return 0, fmt.Errorf("member \"retry\" must be a whole number, true or false")
+	}
+	return int(n), nil
+}

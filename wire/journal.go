@@ -1,0 +1,230 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Format is the version of the journal that this build writes and the newest that it understands.
+const Format = 1
+
+// Headers of what Millrace publishes.
+const (
+	HeaderFormat      = "millrace-format"
+	HeaderOp          = "millrace-op"
+	HeaderStream      = "millrace-stream"
+	HeaderOffset      = "millrace-offset"
+	HeaderJID         = "millrace-jid"
+	HeaderEpoch       = "millrace-epoch"
+	HeaderSeq         = "millrace-seq"
+	HeaderConfirmed   = "millrace-confirmed"
+	HeaderActor       = "millrace-actor"
+	HeaderCommand     = "millrace-command"
+	HeaderReplaces    = "millrace-replaces"
+	HeaderFirst       = "millrace-first"
+	HeaderTraceparent = "traceparent"
+)
+
+// Ops of fires and burials: what the leader did to the entry with the publish that carries them.
+const (
+	OpFired     = "fired"     // due
+	OpTriggered = "triggered" // a person fired a scheduled job early
+	OpRetried   = "retried"   // a person fired a retry early, or a dead job again
+	OpUndone    = "undone"    // a person took an action back, past due
+	OpEnqueued  = "enqueued"  // enqueued through the leader, for idempotency
+	OpRefired   = "refired"   // fired again, because the first fire may not have reached its queue
+	OpBuried    = "buried"    // a person killed it
+	OpExpired   = "expired"   // past its expires_at when due
+)
+
+// Types of the journal's JSON records.
+const (
+	TypeOpened    = "opened"    // an epoch begins: its number is this record's offset
+	TypeWitness   = "witness"   // a queue was declared that a broker restart would remove
+	TypeConfirmed = "confirmed" // every fire and burial of this epoch up to Through is confirmed
+	TypeReturned  = "returned"  // a fire or burial of this epoch did not reach its queue
+	TypeDelivered = "delivered" // settled: a doubtful fire or burial of an earlier epoch did reach its target
+	TypeUnburied  = "unburied"  // settled: a doubtful burial of an earlier epoch did not
+	TypeRefused   = "refused"   // the broker cannot take this entry: parked
+	TypeDuplicate = "duplicate" // the same publish as a pending entry
+	TypeExpired   = "expired"   // past its expires_at and not to be buried
+	TypeDeleted   = "deleted"   // by a person, with the entry's bytes
+	TypeChanged   = "changed"   // by a person, with the entry's bytes
+	TypeKilled    = "killed"    // by a person: the burial is confirmed; with the entry's bytes
+	TypeTrimmed   = "trimmed"   // dead entries below an offset
+	TypeLowWater  = "low-water" // below these offsets everything is settled
+	TypeRecreated = "recreated" // an entry stream was deleted and made anew
+	TypeReleased  = "released"  // held entries may fire
+	TypeState     = "state"     // pauses, operations, idempotency keys
+	TypeOperation = "operation" // a bulk operation's progress
+	TypeRejected  = "rejected"  // what a classic queue held that is no job
+	TypeBarrier   = "barrier"   // in entry streams: a leader's epoch begins here
+)
+
+// JournalRecord is one JSON record of the journal. Type says which of the members matter.
+type JournalRecord struct {
+	Type  string  `json:"type"`
+	At    float64 `json:"at"`
+	Epoch int64   `json:"epoch,omitempty"`
+
+	// opened
+	Format         int              `json:"format,omitempty"`
+	Identity       string           `json:"identity,omitempty"`
+	LowWater       map[string]int64 `json:"low_water,omitempty"` // also low-water
+	Needs          int64            `json:"needs,omitempty"`     // also low-water
+	Held           map[string]int64 `json:"held,omitempty"`
+	KnownConfirmed *Through         `json:"known_confirmed,omitempty"`
+
+	Queue   string `json:"queue,omitempty"`   // witness, rejected
+	Through int64  `json:"through,omitempty"` // confirmed
+
+	// The fire or burial that is returned, delivered or unburied. FiredEpoch is left out where it is this epoch.
+	Seq        int64 `json:"seq,omitempty"`
+	FiredEpoch int64 `json:"fired_epoch,omitempty"`
+
+	// The entry that this is about.
+	Stream string `json:"stream,omitempty"`
+	Offset int64  `json:"offset"`
+	JID    string `json:"jid,omitempty"`
+
+	Reason  string          `json:"reason,omitempty"`
+	Error   string          `json:"error,omitempty"`
+	Actor   string          `json:"actor,omitempty"`
+	Command string          `json:"command,omitempty"` // the id of the command that asked for it
+	Entry   json.RawMessage `json:"entry,omitempty"`   // the entry's bytes: deleted, changed, killed
+	Body    []byte          `json:"body,omitempty"`    // rejected: what came, at most 64 KiB
+
+	Below int64 `json:"below,omitempty"` // trimmed
+	Count int64 `json:"count,omitempty"` // trimmed
+
+	Operation json.RawMessage `json:"operation,omitempty"`
+	State     json.RawMessage `json:"state,omitempty"`
+}
+
+// Through names a fire of an epoch.
+type Through struct {
+	Epoch   int64 `json:"epoch"`
+	Through int64 `json:"through"`
+}
+
+// Append is the record as a message to a stream. seq is its own number in its epoch.
+func (r JournalRecord) Append(stream string, seq, confirmed int64) Message {
+	body, err := json.Marshal(r)
+	if err != nil { // only an entry's bytes that are no JSON: they were checked when it was read
+		panic(fmt.Sprintf("wire: journal record %s: %v", r.Type, err))
+	}
+	return Message{Key: stream, Type: r.Type, Body: body, Headers: map[string]any{
+		HeaderFormat: int64(Format), HeaderEpoch: r.Epoch, HeaderSeq: seq, HeaderConfirmed: confirmed,
+	}}
+}
+
+// ParseJournal reads a JSON record of the journal, or a barrier.
+func ParseJournal(body []byte) (JournalRecord, error) {
+	var r JournalRecord
+	if err := checkRecord(body); err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r, fmt.Errorf("journal record: %w", err)
+	}
+	if r.Type == "" {
+		return r, fmt.Errorf("journal record has no type")
+	}
+	return r, nil
+}
+
+// Deed is what the headers of a fire or burial say of it.
+type Deed struct {
+	Op        string
+	Stream    string
+	Offset    int64
+	JIDTag    string
+	Epoch     int64
+	Seq       int64
+	Confirmed int64
+	Actor     string
+	Command   string
+}
+
+// Headers is the deed as message headers.
+func (d Deed) Headers() map[string]any {
+	h := map[string]any{
+		HeaderFormat: int64(Format), HeaderOp: d.Op, HeaderStream: d.Stream, HeaderOffset: d.Offset, HeaderJID: d.JIDTag,
+		HeaderEpoch: d.Epoch, HeaderSeq: d.Seq, HeaderConfirmed: d.Confirmed,
+	}
+	if d.Actor != "" {
+		h[HeaderActor] = ASCII(d.Actor)
+	}
+	if d.Command != "" {
+		h[HeaderCommand] = ASCII(d.Command)
+	}
+	return h
+}
+
+// DeedOf reads the headers of a fire or burial; ok is false for a record that is none.
+func DeedOf(headers map[string]any) (d Deed, ok bool) {
+	d.Op, ok = headers[HeaderOp].(string)
+	if !ok {
+		return d, false
+	}
+	d.Stream, _ = headers[HeaderStream].(string)
+	d.JIDTag, _ = headers[HeaderJID].(string)
+	d.Actor, _ = headers[HeaderActor].(string)
+	d.Command, _ = headers[HeaderCommand].(string)
+	d.Offset = Int(headers, HeaderOffset)
+	d.Epoch = Int(headers, HeaderEpoch)
+	d.Seq = Int(headers, HeaderSeq)
+	d.Confirmed = Int(headers, HeaderConfirmed)
+	return d, true
+}
+
+// Burial tells whether the deed sent a job to dead_jobs, not to its queue.
+func (d Deed) Burial() bool { return d.Op == OpBuried || d.Op == OpExpired }
+
+// Int reads a whole number from a header; 0 if there is none.
+func Int(headers map[string]any, name string) int64 {
+	n, _ := headers[name].(int64)
+	return n
+}
+
+// JIDTag is how headers and journal records name a jid: itself, or its hash where a header could not hold it.
+func JIDTag(jid string) string {
+	if jid == ASCII(jid) {
+		return jid
+	}
+	sum := sha256.Sum256([]byte(jid))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// ASCII is s as a header can hold it: printable ASCII, at most 255 bytes; what else there is becomes "?".
+func ASCII(s string) string {
+	out := make([]byte, 0, min(len(s), maxShort))
+	for _, r := range s {
+		if len(out) == maxShort {
+			break
+		}
+		if r < ' ' || r > '~' {
+			r = '?'
+		}
+		out = append(out, byte(r))
+	}
+	return string(out)
+}
+
+// Fire is a job on its way to its queue and to the journal.
+func Fire(e *Entry, d Deed, body []byte, now time.Time) Message {
+	return Message{
+		Exchange: ExchangeFire, Key: e.Job.Queue, MessageID: e.Job.JID, Type: e.Job.Class,
+		Priority: e.Job.Priority, Timestamp: now, Headers: d.Headers(), Body: body,
+	}
+}
+
+// Bury is a dead job on its way to dead_jobs and to the journal.
+func Bury(e *Entry, d Deed, body []byte, now time.Time) Message {
+	return Message{
+		Exchange: ExchangeBury, Key: DeadJobs, MessageID: e.JID, Type: e.Job.Class, Timestamp: now, Headers: d.Headers(), Body: body,
+	}
+}

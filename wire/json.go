@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+)
+
+// MaxRecord is the largest record that is read, in bytes.
+const MaxRecord = 16 << 20
+
+// object is the members of a JSON object that Millrace knows, by name.
+type object map[string]gjson.Result
+
+// parseObject reads the members in known. Others are left alone, whatever they are. A known member that stands twice or is written
+// with escapes is refused: Millrace edits in place, and parsers differ on which of two they read.
+func parseObject(raw string, known map[string]bool) (object, error) {
+	found := make(object, 8)
+	var fault error
+	gjson.Parse(raw).ForEach(func(key, value gjson.Result) bool {
+		name := key.String()
+		if !known[name] {
+			return true
+		}
+		if strings.IndexByte(key.Raw, '\\') >= 0 {
+			fault = fmt.Errorf("member %q is written with escapes: write it plainly", name)
+			return false
+		}
+		if _, twice := found[name]; twice {
+			fault = fmt.Errorf("member %q stands twice", name)
+			return false
+		}
+		found[name] = value
+		return true
+	})
+	return found, fault
+}
+
+// checkRecord refuses what is no JSON object of acceptable size.
+func checkRecord(body []byte) error {
+	if len(body) > MaxRecord {
+		return fmt.Errorf("record has %d bytes, at most %d are read", len(body), MaxRecord)
+	}
+	if !json.Valid(body) { // stops at depth 10,000, where gjson's own check would overflow the stack
+		return fmt.Errorf("record is not valid JSON")
+	}
+	if trimmed := bytes.TrimLeft(body, " \t\r\n"); trimmed[0] != '{' {
+		return fmt.Errorf("record is not a JSON object")
+	}
+	return nil
+}
+
+func (o object) has(name string) bool {
+	v, ok := o[name]
+	return ok && v.Type != gjson.Null
+}
+
+// text reads an optional string. What cannot be written back as it was (lone surrogates, bytes that are not UTF-8) is refused.
+func (o object) text(name string) (string, error) {
+	if !o.has(name) {
+		return "", nil
+	}
+	v := o[name]
+	if v.Type != gjson.String {
+		return "", fmt.Errorf("member %q must be a string", name)
+	}
+	s := v.String()
+	if !utf8.ValidString(s) || (strings.ContainsRune(s, utf8.RuneError) && !strings.ContainsRune(v.Raw, utf8.RuneError)) {
+		return "", fmt.Errorf("member %q is not valid Unicode", name)
+	}
+	return s, nil
+}
+
+// loose reads an optional text that is only shown: whatever stands there becomes valid UTF-8.
+func (o object) loose(name string) string {
+	if !o.has(name) {
+		return ""
+	}
+	return strings.ToValidUTF8(o[name].String(), "\uFFFD")
+}
+
+// count reads an optional whole number from 0 to limit.
+func (o object) count(name string, limit int64) (int64, error) {
+	if !o.has(name) {
+		return 0, nil
+	}
+	v := o[name]
+	n := v.Int()
+	if v.Type != gjson.Number || v.Num != float64(n) || n < 0 || n > limit {
+		return 0, fmt.Errorf("member %q must be a whole number from 0 to %d", name, limit)
+	}
+	return n, nil
+}
+
+func (o object) flag(name string, otherwise bool) (bool, error) {
+	if !o.has(name) {
+		return otherwise, nil
+	}
+	v := o[name]
+	if v.Type != gjson.True && v.Type != gjson.False {
+		return false, fmt.Errorf("member %q must be true or false", name)
+	}
+	return v.Bool(), nil
+}
+
+func (o object) texts(name string) ([]string, error) {
+	if !o.has(name) {
+		return nil, nil
+	}
+	v := o[name]
+	if !v.IsArray() {
+		return nil, fmt.Errorf("member %q must be an array of strings", name)
+	}
+	var all []string
+	for _, item := range v.Array() {
+		if item.Type != gjson.String {
+			return nil, fmt.Errorf("member %q must be an array of strings", name)
+		}
+		all = append(all, strings.ToValidUTF8(item.String(), "\uFFFD"))
+	}
+	return all, nil
+}
+
+func set(names ...string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
