@@ -1,0 +1,2 @@
+// Package scheduler is what the leader does.
+package scheduler

@@ -1,0 +1,40 @@
+package scheduler
+
+import "time"
+
+// Status is what a sidecar knows of its own part in leadership.
+type Status struct {
+	Leader      bool          `json:"leader"`
+	Phase       string        `json:"phase"` // connecting, waiting, catching up, settling, leading, resigned
+	Epoch       int64         `json:"epoch"` // of this sidecar's leadership; -1 if it does not lead
+	Since       time.Time     `json:"since"` // when the phase began
+	Unconfirmed int           `json:"unconfirmed"`
+	Overdue     int           `json:"overdue"`           // entries that are due and wait for room in the window, at most 1,024
+	Blocked     string        `json:"blocked,omitempty"` // the broker takes no publishes; its reason
+	Gap         string        `json:"gap,omitempty"`     // the journal may have lost records; due entries are held
+	Orphaned    bool          `json:"orphaned"`          // the lock is refused, and nobody who holds it leads
+	Held        []HeldQueue   `json:"held,omitempty"`    // queues that take no jobs now
+	LastError   string        `json:"last_error,omitempty"`
+	LastLate    time.Duration `json:"last_late"` // how late the newest fire was
+	Counters    Counters      `json:"counters"`
+}
+
+// HeldQueue is a queue that takes no jobs now. Everything else goes on.
+type HeldQueue struct {
+	Queue  string    `json:"queue"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until"` // when it is tried again
+}
+
+// Counters count since this process started.
+type Counters struct {
+	Epochs       int64 `json:"epochs"`
+	Fired        int64 `json:"fired"`
+	Returned     int64 `json:"returned"`
+	Refused      int64 `json:"refused"`
+	Rerouted     int64 `json:"rerouted"`
+	DeadLettered int64 `json:"dead_lettered"`
+	Commands     int64 `json:"commands"`
+	Lost         int64 `json:"lost_connections"`
+}

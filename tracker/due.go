@@ -1,0 +1,86 @@
+package tracker
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// DueKey orders the entries of a queue by when they are due. The zero value is before all.
+type DueKey struct {
+	At     time.Time
+	Stream string
+	Offset int64
+}
+
+// Before tells whether k is due before o.
+func (k DueKey) Before(o DueKey) bool {
+	return bytes.Compare(k.bytes(), o.bytes()) < 0
+}
+
+func (k DueKey) bytes() []byte {
+	if k.Stream == "" {
+		return nil
+	}
+	return place{codes[k.Stream], k.Offset}.append(appendInt(nil, k.At.UnixMicro()))
+}
+
+// Due calls fn for the entries of a queue that may fire, in due order, behind a key, until fn returns false.
+func (t *Entries) Due(queue string, behind DueKey, fn func(DueKey) bool) error {
+	prefix := keyFireQueue(queue)
+	lower := slices.Concat(prefix, behind.bytes())
+	if behind.Stream != "" {
+		lower = append(lower, 0)
+	}
+	return t.store.Scan(lower, after(prefix), false, func(key, _ []byte) bool {
+		key = key[len(prefix):]
+		p := placeOf(key[intLen:])
+		return fn(DueKey{time.UnixMicro(intOf(key)).UTC(), p.name(), p.offset})
+	})
+}
+
+// Queues lists the queues that have entries which may fire some day.
+func (t *Entries) Queues() []string {
+	all := map[string]bool{}
+	for _, stream := range []string{wire.ScheduledJobs, wire.Retries} {
+		for q := range t.ByQueue(stream) {
+			all[q] = true
+		}
+	}
+	list := make([]string, 0, len(all))
+	for q := range all {
+		list = append(list, q)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// TakeReady gives the queues that got an entry which may fire since it was last called, with the earliest such entry.
+func (t *Entries) TakeReady() map[string]DueKey {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	taken := t.ready
+	t.ready = map[string]DueKey{}
+	return taken
+}
+
+func (t *Entries) noteReady(s *Stored) {
+	k := DueKey{s.At, s.Stream, s.Offset}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old, ok := t.ready[s.Queue]; !ok || k.Before(old) {
+		t.ready[s.Queue] = k
+	}
+}
+
+// readyAll has the leader look at every queue from its beginning: what was held may fire.
+func (t *Entries) readyAll() {
+	queues := t.Queues()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, q := range queues {
+		t.ready[q] = DueKey{}
+	}
+}

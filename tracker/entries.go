@@ -1,0 +1,107 @@
+package tracker
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Schema is the version of what Entries writes; a store with another is built anew.
+const Schema = 1
+
+// Entries is the fold over entry streams and journal, and the way to read what it found.
+type Entries struct {
+	store   *view.Store
+	trusted map[string]bool
+	counts  *counts
+
+	mu      sync.RWMutex
+	state   State
+	changed bool              // state, since it was written
+	waiting map[code]int64    // the lowest offset of a settled mark whose entry was not read yet
+	ready   map[string]DueKey // queue → the earliest entry that became pending, for the leader
+}
+
+// NewEntries opens the fold's state. Only records of the trusted users are obeyed.
+func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
+	t := &Entries{store: store, trusted: map[string]bool{}, waiting: map[code]int64{}, ready: map[string]DueKey{}}
+	for _, u := range trusted {
+		if u != "" {
+			t.trusted[u] = true
+		}
+	}
+	var err error
+	if t.state, err = loadState(store); err != nil {
+		return nil, err
+	}
+	if t.counts, err = loadCounts(store); err != nil {
+		return nil, err
+	}
+	for s := range names {
+		if t.waiting[s], err = firstSettled(store, s, minOffset); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// Fold takes in one record of any stream that Millrace reads.
+func (t *Entries) Fold(tx *view.Tx, r *wire.Record) error {
+	switch r.Stream {
+	case wire.Journal:
+		return t.foldJournal(tx, r)
+	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs:
+		return t.foldEntry(tx, r)
+	case wire.Heartbeats:
+		return t.checkWith(tx, r, wire.CheckHeartbeat)
+	case wire.JobMetrics:
+		return t.checkWith(tx, r, wire.CheckMetrics)
+	}
+	return fmt.Errorf("tracker: no fold for stream %s", r.Stream)
+}
+
+// Commit writes what the fold keeps in memory.
+func (t *Entries) Commit(tx *view.Tx) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.counts.save(tx); err != nil {
+		return err
+	}
+	if !t.changed {
+		return nil
+	}
+	t.changed = false
+	return t.state.save(tx)
+}
+
+// State is what is known of leadership.
+func (t *Entries) State() State {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.state.clone()
+}
+
+// update changes the state; it is written with the batch.
+func (t *Entries) update(fn func(*State)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fn(&t.state)
+	t.changed = true
+}
+
+// peek reads the state in the fold, which alone changes it.
+func (t *Entries) peek() *State { return &t.state }
+
+func (t *Entries) trusts(r *wire.Record) bool { return t.trusted[r.UserID] }
+
+func (t *Entries) checkWith(tx *view.Tx, r *wire.Record, check func([]byte) error) error {
+	if r.Fault != "" {
+		return t.reject(tx, r, r.Fault)
+	}
+	if err := check(r.Body); err != nil {
+		return t.reject(tx, r, err.Error())
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package tracker
+
+import (
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// foldEntry takes in one record of an entry stream.
+func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
+	p := place{codes[r.Stream], r.Offset}
+	if err := t.sweep(tx, p); err != nil {
+		return err
+	}
+	if low, ok := t.peek().LowWater[r.Stream]; ok && r.Offset < low && !t.isBarrier(r) {
+		return tx.Delete(keyMark(p))
+	}
+	if r.Fault != "" {
+		return t.reject(tx, r, r.Fault)
+	}
+	if t.isBarrier(r) {
+		return t.foldBarrier(r)
+	}
+	_, replaces := r.Headers[wire.HeaderReplaces]
+	trusted := t.trusts(r)
+	if replaces && !trusted {
+		return t.reject(tx, r, "it replaces another entry, which only Millrace's own user may do: it came from user "+wire.ASCII(quoted(r.UserID)))
+	}
+	d, isDeed := wire.DeedOf(r.Headers)
+	ours := trusted && (replaces || isDeed && d.Burial())
+	if ours && wire.Int(r.Headers, wire.HeaderEpoch) != t.peek().Barriers[r.Stream].Epoch {
+		t.update(func(s *State) { s.Void[r.Stream]++ })
+		return nil
+	}
+	e, err := wire.ParseEntry(r.Stream, r.Offset, r.Body)
+	if err != nil {
+		return t.reject(tx, r, err.Error())
+	}
+	s := newStored(&e)
+	if ours && replaces {
+		s.First = wire.Int(r.Headers, wire.HeaderFirst)
+		if err := t.drop(tx, place{p.stream, wire.Int(r.Headers, wire.HeaderReplaces)}); err != nil {
+			return err
+		}
+	}
+	if ours && isDeed {
+		s.Origin = wire.Through{Epoch: d.Epoch, Through: d.Seq}
+	}
+	return t.meet(tx, s)
+}
+
+// meet puts an entry together with what the journal has said of it already.
+func (t *Entries) meet(tx *view.Tx, s *Stored) error {
+	p := s.place()
+	m, err := t.mark(tx, p)
+	if err != nil {
+		return err
+	}
+	if m != nil && m.tag != wire.JIDTag(s.JID) { // said of another entry, in a stream that is gone
+		if err := t.unmark(tx, p, m); err != nil {
+			return err
+		}
+		m = nil
+	}
+	switch {
+	case m == nil:
+		return t.addPending(tx, s)
+	case m.state == settled:
+		return tx.Delete(keyMark(p))
+	case m.state == parked:
+		s.Parked = m.reason
+		if err := tx.Delete(keyMark(p)); err != nil {
+			return err
+		}
+		return t.addPending(tx, s)
+	}
+	m.body = nil // the entry has it
+	if err := tx.Set(keyMark(p), m.encode()); err != nil {
+		return err
+	}
+	return tx.Set(keyEntry(p), s.encode())
+}
+
+// isBarrier tells whether a record is one, so that a barrier that anybody else wrote is refused as an entry.
+func (t *Entries) isBarrier(r *wire.Record) bool {
+	return len(r.Body) < 1024 && t.trusts(r) && gjson.ValidBytes(r.Body) && gjson.GetBytes(r.Body, "type").String() == wire.TypeBarrier
+}
+
+func (t *Entries) foldBarrier(r *wire.Record) error {
+	epoch := gjson.GetBytes(r.Body, "epoch").Int()
+	t.update(func(s *State) { s.Barriers[r.Stream] = Barrier{Epoch: epoch, Offset: r.Offset} })
+	return nil
+}
+
+// addPending stores an entry and lists it.
+func (t *Entries) addPending(tx *view.Tx, s *Stored) error {
+	p := s.place()
+	if err := tx.Set(keyEntry(p), s.encode()); err != nil {
+		return err
+	}
+	if err := tx.Set(keyList(p, s.At), summary(s)); err != nil {
+		return err
+	}
+	if err := tx.Set(keyJID(p, s.JID), nil); err != nil {
+		return err
+	}
+	t.counts.entry(s, 1)
+	if !fires(s) {
+		return nil
+	}
+	t.noteReady(s)
+	return tx.Set(keyFire(s.Queue, s.At, p), nil)
+}
+
+// removePending takes an entry out of the lists; it stays stored.
+func (t *Entries) removePending(tx *view.Tx, s *Stored) error {
+	p := s.place()
+	if err := tx.Delete(keyList(p, s.At)); err != nil {
+		return err
+	}
+	if err := tx.Delete(keyJID(p, s.JID)); err != nil {
+		return err
+	}
+	t.counts.entry(s, -1)
+	if !fires(s) {
+		return nil
+	}
+	return tx.Delete(keyFire(s.Queue, s.At, p))
+}
+
+// fires tells whether an entry is fired when it is due.
+func fires(s *Stored) bool { return s.Stream != wire.DeadJobs && s.Parked == "" }
+
+// drop forgets an entry, whatever its state: it was settled or replaced.
+func (t *Entries) drop(tx *view.Tx, p place) error {
+	s, err := t.entry(tx, p)
+	if err != nil {
+		return err
+	}
+	m, err := t.mark(tx, p)
+	if err != nil {
+		return err
+	}
+	if s != nil {
+		if m == nil || m.state != doubtful {
+			if err := t.removePending(tx, s); err != nil {
+				return err
+			}
+		}
+		if err := tx.Delete(keyEntry(p)); err != nil {
+			return err
+		}
+	}
+	return t.unmark(tx, p, m)
+}
+
+// unmark forgets what the journal said of an entry.
+func (t *Entries) unmark(tx *view.Tx, p place, m *mark) error {
+	if m == nil {
+		return nil
+	}
+	if m.state == doubtful {
+		if err := tx.Delete(keyDoubtful(m.epoch, m.seq)); err != nil {
+			return err
+		}
+	}
+	return tx.Delete(keyMark(p))
+}
+
+func (t *Entries) entry(r view.Reader, p place) (*Stored, error) {
+	raw, ok, err := r.Get(keyEntry(p))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return decodeStored(p, raw)
+}
+
+func (t *Entries) mark(r view.Reader, p place) (*mark, error) {
+	raw, ok, err := r.Get(keyMark(p))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return decodeMark(raw)
+}
+
+func summary(s *Stored) []byte {
+	return appendText(appendText(appendText(nil, s.Queue), s.Class), s.JID)
+}
+
+func quoted(user string) string {
+	if user == "" {
+		return "(none)"
+	}
+	return user
+}

@@ -1,0 +1,79 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// What is kept of the past: enough to tell what became of an entry that somebody asks for, and to answer a repeated command.
+const (
+	maxHappened = 100_000
+	maxCommands = 20_000
+)
+
+// remember keeps what became of the entry with a jid, in place of what was kept before.
+func (t *Entries) remember(tx *view.Tx, journal int64, stream code, tag string, h wire.Happened) error {
+	value, err := json.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("tracker: remember: %w", err)
+	}
+	return ring(tx, tableHistory, journal, keyHappened(stream, tag), value, maxHappened)
+}
+
+// answer keeps that a command was carried out.
+func (t *Entries) answer(tx *view.Tx, journal int64, command string) error {
+	if command == "" {
+		return nil
+	}
+	return ring(tx, tableCommands, journal, keyCommand(command), []byte{1}, maxCommands)
+}
+
+func keyCommand(id string) []byte { return append([]byte{tableCommand}, id...) }
+
+// ring sets key to value, and forgets the oldest of a table when it has more than limit keys. index is the table of their ages.
+func ring(tx *view.Tx, index byte, journal int64, key, value []byte, limit uint64) error {
+	age := binary.BigEndian.AppendUint64(nil, uint64(journal))
+	if old, ok, err := tx.Get(key); err != nil {
+		return err
+	} else if ok {
+		if err := tx.Delete(append([]byte{index}, old[:8]...)); err != nil {
+			return err
+		}
+	} else if err := grow(tx, index, limit); err != nil {
+		return err
+	}
+	if err := tx.Set(key, append(age, value...)); err != nil {
+		return err
+	}
+	return tx.Set(append([]byte{index}, age...), key)
+}
+
+// grow counts one key more, or makes room for it.
+func grow(tx *view.Tx, index byte, limit uint64) error {
+	counter := []byte{tableMeta, index}
+	var n uint64
+	if raw, ok, err := tx.Get(counter); err != nil {
+		return err
+	} else if ok {
+		n = binary.BigEndian.Uint64(raw)
+	}
+	if n < limit {
+		return tx.Set(counter, binary.BigEndian.AppendUint64(nil, n+1))
+	}
+	var oldest, key []byte
+	err := tx.Scan([]byte{index}, after([]byte{index}), false, func(k, v []byte) bool {
+		oldest, key = append([]byte(nil), k...), append([]byte(nil), v...)
+		return false
+	})
+	if err != nil || oldest == nil {
+		return err
+	}
+	if err := tx.Delete(oldest); err != nil {
+		return err
+	}
+	return tx.Delete(key)
+}

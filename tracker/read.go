@@ -1,0 +1,216 @@
+package tracker
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Total is how many entries of a stream are pending.
+func (t *Entries) Total(stream string) int64 { return t.counts.of(codes[stream], countTotal, "") }
+
+// ByQueue counts a stream's pending entries by queue.
+func (t *Entries) ByQueue(stream string) map[string]int64 {
+	return t.counts.all(codes[stream], countQueue)
+}
+
+// ByClass counts a stream's pending entries by class.
+func (t *Entries) ByClass(stream string) map[string]int64 {
+	return t.counts.all(codes[stream], countClass)
+}
+
+// InQueue and OfClass count a stream's pending entries of one queue, or one class.
+func (t *Entries) InQueue(stream, queue string) int64 {
+	return t.counts.of(codes[stream], countQueue, queue)
+}
+
+// OfClass is InQueue for a class.
+func (t *Entries) OfClass(stream, class string) int64 {
+	return t.counts.of(codes[stream], countClass, class)
+}
+
+// Position is the offset up to which a stream has been folded.
+func (t *Entries) Position(stream string) (int64, error) { return t.store.Position(stream) }
+
+// Get gives an entry that is pending or doubtful; nil if there is none.
+func (t *Entries) Get(stream string, offset int64) (*Stored, error) {
+	return t.entry(t.store, place{codes[stream], offset})
+}
+
+// Pending tells whether an entry is pending.
+func (t *Entries) Pending(s *Stored) (bool, error) {
+	_, ok, err := t.store.Get(keyList(s.place(), s.At))
+	return ok, err
+}
+
+// Find gives the pending entries of a stream that have a jid, in the order of their offsets.
+func (t *Entries) Find(stream, jid string) ([]*Stored, error) {
+	prefix := keyJIDs(codes[stream], jid)
+	var offsets []int64
+	err := t.store.Scan(prefix, after(prefix), false, func(key, _ []byte) bool {
+		offsets = append(offsets, intOf(key[len(prefix):]))
+		return len(offsets) < maxFound
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []*Stored
+	for _, o := range offsets {
+		s, err := t.Get(stream, o)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil && s.JID == jid {
+			found = append(found, s)
+		}
+	}
+	return found, nil
+}
+
+// maxFound bounds how many entries with one jid are looked at.
+const maxFound = 1000
+
+// Cursor is a place in a list; the zero value is its beginning.
+type Cursor struct {
+	At     time.Time
+	Offset int64
+	Set    bool
+}
+
+// Row is one line of a list, without the record itself.
+type Row struct {
+	Cursor
+	Queue string
+	Class string
+	JID   string
+}
+
+// List calls fn for the pending entries of a stream by time, from behind a cursor, until fn returns false. Dead jobs are listed newest
+// first, others by when they are due.
+func (t *Entries) List(stream string, behind Cursor, fn func(Row) bool) error {
+	prefix := []byte{tableList, byte(codes[stream])}
+	lower, upper, reverse := prefix, after(prefix), stream == wire.DeadJobs
+	if behind.Set {
+		key := keyList(place{codes[stream], behind.Offset}, behind.At)
+		if reverse {
+			upper = key
+		} else {
+			lower = append(key, 0)
+		}
+	}
+	return t.store.Scan(lower, upper, reverse, func(key, value []byte) bool {
+		at, offset := listKeyParts(key)
+		d := decoder{b: value}
+		return fn(Row{Cursor{at, offset, true}, d.text(), d.text(), d.text()})
+	})
+}
+
+// Doubt is a fire or burial of which it is not known whether it reached its target.
+type Doubt struct {
+	Epoch int64
+	Seq   int64
+	Op    string
+	JID   string  // as in headers: wire.JIDTag
+	Entry *Stored // nil if only the journal has the job
+	Body  []byte  // the job as it was fired, where Entry is nil
+	Place struct {
+		Stream string
+		Offset int64
+	}
+}
+
+// Doubtful lists what is doubtful, in the order in which it was fired.
+func (t *Entries) Doubtful() ([]Doubt, error) {
+	var all []Doubt
+	var places []place
+	err := t.store.Scan([]byte{tableDoubtful}, after([]byte{tableDoubtful}), false, func(key, value []byte) bool {
+		all = append(all, Doubt{Epoch: intOf(key[1:]), Seq: intOf(key[1+intLen:])})
+		places = append(places, placeOf(value))
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range places {
+		if err := t.fillDoubt(&all[i], p); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (t *Entries) fillDoubt(d *Doubt, p place) error {
+	m, err := t.mark(t.store, p)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		return fmt.Errorf("tracker: doubtful %s@%d has no mark", p.name(), p.offset)
+	}
+	d.Place.Stream, d.Place.Offset, d.Op, d.JID, d.Body = p.name(), p.offset, m.op, m.tag, m.body
+	d.Entry, err = t.entry(t.store, p)
+	return err
+}
+
+// Happened tells what became of the entry that had a jid last; nil if that is not known, or no longer.
+func (t *Entries) Happened(stream, jid string) (*wire.Happened, error) {
+	raw, ok, err := t.store.Get(keyHappened(codes[stream], wire.JIDTag(jid)))
+	if err != nil || !ok {
+		return nil, err
+	}
+	var h wire.Happened
+	if err := json.Unmarshal(raw[8:], &h); err != nil {
+		return nil, fmt.Errorf("tracker: history is damaged: %w", err)
+	}
+	return &h, nil
+}
+
+// CarriedOut tells whether the journal has a command.
+func (t *Entries) CarriedOut(id string) (bool, error) {
+	_, ok, err := t.store.Get(keyCommand(id))
+	return ok, err
+}
+
+// Rejects calls fn for the rejected records of a stream, newest first, until fn returns false.
+func (t *Entries) Rejects(stream string, fn func(Reject) bool) error {
+	prefix := keyRejects(stream)
+	var fault error
+	err := t.store.Scan(prefix, after(prefix), true, func(_, value []byte) bool {
+		var j Reject
+		if fault = json.Unmarshal(value, &j); fault != nil {
+			return false
+		}
+		return fn(j)
+	})
+	if err != nil {
+		return err
+	}
+	return fault
+}
+
+// Rejected gives one rejected record; ok is false if it is not kept.
+func (t *Entries) Rejected(stream string, offset int64) (j Reject, ok bool, err error) {
+	raw, ok, err := t.store.Get(keyReject(stream, offset))
+	if err != nil || !ok {
+		return j, false, err
+	}
+	if err := json.Unmarshal(raw, &j); err != nil {
+		return j, false, fmt.Errorf("tracker: rejected record is damaged: %w", err)
+	}
+	return j, true, nil
+}
+
+// RejectedKept is how many rejected records of each stream are kept.
+func (t *Entries) RejectedKept() (map[string]int64, error) {
+	all := map[string]int64{}
+	for stream := range t.State().Rejected {
+		size, err := readRejectSize(t.store, stream)
+		if err != nil {
+			return nil, err
+		}
+		all[stream] = size.count
+	}
+	return all, nil
+}

@@ -1,0 +1,146 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Stored is an entry as the view keeps it.
+type Stored struct {
+	Stream  string
+	Offset  int64
+	First   int64 // the first offset of all, where this entry stands for an older one
+	At      time.Time
+	Attempt int
+	JID     string
+	Queue   string
+	Class   string
+	Origin  wire.Through // of a dead job that Millrace buried: the burial's epoch and number
+	Parked  string       // not empty: the broker cannot take it; the reason
+	Raw     []byte       // the record; nil if it is large and stays in the stream
+}
+
+// maxInline is the largest record that the view keeps itself; larger ones stay in the stream.
+const maxInline = 64 << 10
+
+func (s *Stored) place() place { return place{codes[s.Stream], s.Offset} }
+
+// Entry is the stored record read again. raw is the record where the view does not keep it.
+func (s *Stored) Entry(raw []byte) (wire.Entry, error) {
+	if s.Raw != nil {
+		raw = s.Raw
+	}
+	return wire.ParseEntry(s.Stream, s.Offset, raw)
+}
+
+func newStored(e *wire.Entry) *Stored {
+	s := &Stored{Stream: e.Stream, Offset: e.Offset, First: e.Offset, At: e.At, Attempt: e.Attempt,
+		JID: e.JID, Queue: e.Job.Queue, Class: e.Job.Class, Raw: e.Raw}
+	if len(e.Raw) > maxInline {
+		s.Raw = nil
+	}
+	return s
+}
+
+func (s *Stored) encode() []byte {
+	b := make([]byte, 0, 64+len(s.JID)+len(s.Queue)+len(s.Class)+len(s.Raw))
+	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), s.Origin.Epoch, s.Origin.Through} {
+		b = binary.AppendVarint(b, n)
+	}
+	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked} {
+		b = appendText(b, t)
+	}
+	return append(b, s.Raw...)
+}
+
+func decodeStored(p place, b []byte) (*Stored, error) {
+	s := &Stored{Stream: p.name(), Offset: p.offset}
+	d := decoder{b: b}
+	s.First, s.At = d.int(), time.UnixMicro(d.int()).UTC()
+	s.Attempt, s.Origin.Epoch, s.Origin.Through = int(d.int()), d.int(), d.int()
+	s.JID, s.Queue, s.Class, s.Parked = d.text(), d.text(), d.text(), d.text()
+	if d.bad {
+		return nil, fmt.Errorf("tracker: stored entry %s@%d is damaged", s.Stream, s.Offset)
+	}
+	if len(d.b) > 0 {
+		s.Raw = d.b
+	}
+	return s, nil
+}
+
+// mark is what the journal says of an entry, kept while the entry is doubtful or parked, or has not been read yet.
+type mark struct {
+	state  markState
+	tag    string // wire.JIDTag of the entry
+	epoch  int64  // doubtful: the fire
+	seq    int64
+	op     string
+	reason string // parked
+	body   []byte // doubtful and without an entry: the job as it was fired
+}
+
+type markState byte
+
+const (
+	settled markState = iota + 1
+	doubtful
+	parked
+)
+
+func (m *mark) encode() []byte {
+	b := []byte{byte(m.state)}
+	b = binary.AppendVarint(binary.AppendVarint(b, m.epoch), m.seq)
+	for _, t := range []string{m.tag, m.op, m.reason} {
+		b = appendText(b, t)
+	}
+	return append(b, m.body...)
+}
+
+func decodeMark(b []byte) (*mark, error) {
+	if len(b) == 0 {
+		return nil, fmt.Errorf("tracker: empty mark")
+	}
+	m := &mark{state: markState(b[0])}
+	d := decoder{b: b[1:]}
+	m.epoch, m.seq = d.int(), d.int()
+	m.tag, m.op, m.reason = d.text(), d.text(), d.text()
+	if d.bad {
+		return nil, fmt.Errorf("tracker: mark is damaged")
+	}
+	m.body = d.b
+	return m, nil
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// decoder reads what the encoders wrote; bad tells that something was cut off.
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) int() int64 {
+	n, size := binary.Varint(d.b)
+	if size <= 0 {
+		d.bad = true
+		return 0
+	}
+	d.b = d.b[size:]
+	return n
+}
+
+func (d *decoder) text() string {
+	n, size := binary.Uvarint(d.b)
+	if size <= 0 || uint64(len(d.b)-size) < n {
+		d.bad = true
+		return ""
+	}
+	s := string(d.b[size : size+int(n)])
+	d.b = d.b[size+int(n):]
+	return s
+}

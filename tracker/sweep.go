@@ -1,0 +1,64 @@
+package tracker
+
+import (
+	"math"
+
+	"github.com/millrace-jobs/millrace/view"
+)
+
+const (
+	minOffset = math.MinInt64
+	noOffset  = math.MaxInt64
+)
+
+// sweep forgets the settled marks of offsets at which a stream turned out to have no entry: the reader is past them.
+func (t *Entries) sweep(tx *view.Tx, at place) error {
+	lowest, ok := t.waiting[at.stream]
+	if !ok || lowest >= at.offset {
+		return nil
+	}
+	var stale []place
+	err := scanSettled(tx, at.stream, lowest, func(p place) bool {
+		if p.offset >= at.offset {
+			return false
+		}
+		stale = append(stale, p)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range stale {
+		if err := tx.Delete(keyMark(p)); err != nil {
+			return err
+		}
+	}
+	t.waiting[at.stream], err = firstSettled(tx, at.stream, at.offset)
+	return err
+}
+
+// wait notes that a settled mark waits for its entry.
+func (t *Entries) wait(p place) {
+	if lowest, ok := t.waiting[p.stream]; !ok || p.offset < lowest {
+		t.waiting[p.stream] = p.offset
+	}
+}
+
+func firstSettled(r view.Reader, stream code, from int64) (int64, error) {
+	first := int64(noOffset)
+	err := scanSettled(r, stream, from, func(p place) bool {
+		first = p.offset
+		return false
+	})
+	return first, err
+}
+
+func scanSettled(r view.Reader, stream code, from int64, fn func(place) bool) error {
+	lower := keyMark(place{stream, from})
+	return r.Scan(lower, after([]byte{tableMark, byte(stream)}), false, func(key, value []byte) bool {
+		if markState(value[0]) != settled {
+			return true
+		}
+		return fn(placeOf(key[1:]))
+	})
+}

@@ -1,0 +1,68 @@
+package view
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// position is the last record of a stream that was folded.
+type position struct {
+	offset int64
+	sum    uint32 // tells a stream that was made anew from the one that was read
+}
+
+// none is the position in a stream of which nothing was folded.
+const none = -1
+
+func keyPosition(stream string) []byte { return append([]byte("\x00position/"), stream...) }
+
+var keyGap = []byte("\x00gap")
+
+func readPosition(r Reader, stream string) (position, error) {
+	raw, ok, err := r.Get(keyPosition(stream))
+	if err != nil || !ok {
+		return position{offset: none}, err
+	}
+	return position{int64(binary.BigEndian.Uint64(raw)), binary.BigEndian.Uint32(raw[8:])}, nil
+}
+
+func (tx *Tx) setPosition(stream string, p position) error {
+	raw := binary.BigEndian.AppendUint64(nil, uint64(p.offset))
+	return tx.Set(keyPosition(stream), binary.BigEndian.AppendUint32(raw, p.sum))
+}
+
+// Position is the offset of the last record of a stream that was folded, -1 if none was.
+func (tx *Tx) Position(stream string) (int64, error) {
+	p, err := readPosition(tx, stream)
+	return p.offset, err
+}
+
+// Rewind makes the view read a stream anew, from the first record that it has.
+func (tx *Tx) Rewind(stream string) error {
+	tx.rewound = append(tx.rewound, stream)
+	return tx.Delete(keyPosition(stream))
+}
+
+// ClearGap takes back that the view is gapped.
+func (tx *Tx) ClearGap() error { return tx.Delete(keyGap) }
+
+// Gap says why the view may have missed records of the journal; empty if it has not.
+func (s *Store) Gap() (string, error) {
+	raw, _, err := s.Get(keyGap)
+	return string(raw), err
+}
+
+// Position is the offset of the last record of a stream that was folded, -1 if none was.
+func (s *Store) Position(stream string) (int64, error) {
+	p, err := readPosition(s, stream)
+	return p.offset, err
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(r *wire.Record) uint32 {
+	sum := crc32.Update(0, castagnoli, r.Body)
+	return crc32.Update(sum, castagnoli, []byte(r.UserID))
+}

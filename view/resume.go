@@ -1,0 +1,80 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// resume compares what a reader delivers first with the record that was folded last.
+type resume struct {
+	at position
+
+	mu   sync.Mutex
+	seen bool // the record came again and was the same
+	why  error
+}
+
+var errTruncated = errors.New("view: retention took records that were not read")
+
+// check gives the records that are new. It fails where the first is not the one that was folded last.
+func (r *resume) check(records []wire.Record) ([]wire.Record, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen {
+		return records, nil
+	}
+	first := &records[0]
+	switch {
+	case max(first.Offset, first.Through) > r.at.offset && first.Offset != r.at.offset && first.Fault == "":
+		return nil, fmt.Errorf("%w: asked for %d, got %d", errTruncated, r.at.offset, first.Offset)
+	case checksum(first) != r.at.sum && first.Fault == "":
+		return nil, fmt.Errorf("%w: record %d is not the one that was read", errRecreated, first.Offset)
+	}
+	r.seen = true
+	if max(first.Offset, first.Through) > r.at.offset {
+		return records, nil
+	}
+	return records[1:], nil
+}
+
+// watch looks at the end of the stream if the record does not come again: nothing at all comes from a stream that ends below.
+func (r *resume) watch(ctx context.Context, cancel context.CancelFunc, t *tail) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for wait(ctx, probeAfter); ctx.Err() == nil && !r.ok(); wait(ctx, probeAfter) {
+			last, ok, err := t.view.source.Last(ctx, t.stream)
+			if err == nil && (!ok || last < r.at.offset) {
+				r.fail(fmt.Errorf("%w: %s ends at %d, %d was read before", errRecreated, t.stream, last, r.at.offset))
+				cancel()
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (r *resume) ok() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen
+}
+
+func (r *resume) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.why = err
+}
+
+func (r *resume) cause() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why
+}

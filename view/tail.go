@@ -1,0 +1,252 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// tail follows one stream of a view.
+type tail struct {
+	view   *View
+	stream string
+
+	mu        sync.Mutex
+	gen       int                // rises with every rewind; what an older reader delivers is dropped
+	stop      context.CancelFunc // of the reader that runs
+	position  int64
+	target    int64 // the stream's end when the reader connected
+	connected bool
+	caught    bool
+	behind    time.Time // when the view was last known to be caught up
+	foldedAt  time.Time
+	storedAt  time.Time // when the broker stored what was folded last
+	recreated bool
+	fault     string
+}
+
+// Status is the state of one stream.
+type Status struct {
+	Stream    string        `json:"stream"`
+	Position  int64         `json:"position"`
+	CaughtUp  bool          `json:"caught_up"`
+	Lag       time.Duration `json:"lag"`
+	Recreated bool          `json:"recreated,omitempty"`
+	Fault     string        `json:"fault,omitempty"`
+}
+
+var (
+	errRewound   = errors.New("view: stream is read anew")
+	errRecreated = errors.New("view: stream was deleted and made anew")
+)
+
+// probeAfter is how long the last record that was folded may take to come again before the stream's end is looked at.
+const probeAfter = 2 * time.Second
+
+func (t *tail) run(ctx context.Context) error {
+	t.mu.Lock()
+	t.behind, t.position = time.Now(), none
+	t.mu.Unlock()
+	retry := newBackoff()
+	for ctx.Err() == nil {
+		begun := time.Now()
+		err := t.follow(ctx)
+		var fatal *fatalError
+		if errors.As(err, &fatal) {
+			return fatal.err
+		}
+		t.disconnected(err)
+		if time.Since(begun) > 10*time.Second || errors.Is(err, errRewound) {
+			retry.Reset()
+		}
+		wait(ctx, retry.NextBackOff())
+	}
+	return nil
+}
+
+// fatalError ends the view: the store or the fold failed, not the stream.
+type fatalError struct{ err error }
+
+func (e *fatalError) Error() string { return e.err.Error() }
+
+// follow reads the stream once, until something ends it.
+func (t *tail) follow(parent context.Context) error {
+	ctx, cancel := context.WithCancel(parent)
+	defer cancel()
+	generation := t.begin(cancel)
+	at, err := readPosition(t.view.store, t.stream)
+	if err != nil {
+		return &fatalError{err}
+	}
+	if err := t.aim(ctx, at); err != nil {
+		return t.mismatch(err, at)
+	}
+	r := &resume{at: at, seen: at.offset == none}
+	defer r.watch(ctx, cancel, t)()
+	err = t.view.source.Read(ctx, t.stream, at.offset, func(records []wire.Record) error {
+		rest, err := r.check(records)
+		if err != nil || len(rest) == 0 {
+			return err
+		}
+		if err := t.view.apply(t, generation, rest); err != nil && !errors.Is(err, errRewound) {
+			return &fatalError{err}
+		} else if err != nil {
+			return err
+		}
+		return nil
+	})
+	if t.generation() != generation {
+		return errRewound
+	}
+	if cause := r.cause(); cause != nil {
+		err = cause
+	}
+	return t.mismatch(err, at)
+}
+
+// aim notes where the stream ends now. An end below what was folded proves that the stream is another one.
+func (t *tail) aim(ctx context.Context, at position) error {
+	last, ok, err := t.view.source.Last(ctx, t.stream)
+	if err != nil {
+		return fmt.Errorf("view: end of %s: %w", t.stream, err)
+	}
+	if !ok {
+		last = none
+	}
+	if last < at.offset {
+		return fmt.Errorf("%w: %s ends at %d, %d was read before", errRecreated, t.stream, last, at.offset)
+	}
+	t.mu.Lock()
+	t.connected, t.target, t.position, t.recreated, t.fault = true, last, at.offset, false, ""
+	t.caught = at.offset >= last
+	t.mu.Unlock()
+	t.view.announce()
+	return nil
+}
+
+// mismatch handles what shows that the stream is not the one, or not all of the one, that was read before.
+func (t *tail) mismatch(err error, at position) error {
+	journal := t.stream == t.view.journal
+	switch {
+	case errors.Is(err, errRecreated) && journal:
+		if err := t.view.markGap(err.Error(), true); err != nil {
+			return &fatalError{err}
+		}
+		return errRewound
+	case errors.Is(err, errRecreated):
+		t.mu.Lock()
+		t.recreated = true
+		t.mu.Unlock()
+	case errors.Is(err, errTruncated) && journal:
+		if err := t.view.markGap(err.Error(), false); err != nil {
+			return &fatalError{err}
+		}
+		return t.skip(at)
+	case errors.Is(err, errTruncated):
+		t.view.log.Warn("view: retention took records before they were read", "stream", t.stream, "error", err)
+		return t.skip(at)
+	}
+	return err
+}
+
+// skip goes on behind a hole that retention made: the last record that was folded cannot be asked for any more.
+func (t *tail) skip(at position) error {
+	err := t.view.store.Update(func(tx *Tx) error { return tx.Delete(keyPosition(t.stream)) })
+	if err != nil {
+		return &fatalError{err}
+	}
+	return errRewound
+}
+
+func (t *tail) begin(stop context.CancelFunc) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stop = stop
+	return t.gen
+}
+
+func (t *tail) rewind() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gen++
+	t.caught, t.recreated, t.position = false, false, none
+	if t.stop != nil {
+		t.stop()
+	}
+}
+
+func (t *tail) generation() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.gen
+}
+
+func (t *tail) folded(records []wire.Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := records[len(records)-1]
+	t.position = max(last.Offset, last.Through)
+	t.foldedAt, t.storedAt = time.Now(), last.Time
+	t.caught = t.caught || t.position >= t.target
+	if t.caught {
+		t.behind = t.foldedAt
+	}
+}
+
+func (t *tail) disconnected(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.caught {
+		t.behind = time.Now()
+	}
+	t.connected, t.caught = false, false
+	if err != nil && !errors.Is(err, errRewound) {
+		t.fault = err.Error()
+		t.view.log.Warn("view: stream reader ended, it starts again", "stream", t.stream, "error", err)
+	}
+}
+
+func (t *tail) caughtUp() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.caught
+}
+
+func (t *tail) isRecreated() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.recreated
+}
+
+// lag is the time since the stream was last known to be caught up; while records flow, the age of the newest when it was folded.
+func (t *tail) lag(now time.Time) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.caught {
+		return now.Sub(t.behind)
+	}
+	if t.storedAt.IsZero() || now.Sub(t.foldedAt) > time.Second {
+		return 0
+	}
+	return max(0, t.foldedAt.Sub(t.storedAt))
+}
+
+func (t *tail) status(now time.Time) Status {
+	lag := t.lag(now)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return Status{t.stream, t.position, t.caught, lag, t.recreated, t.fault}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

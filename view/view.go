@@ -1,0 +1,189 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/millrace-jobs/millrace/wire"
+	"golang.org/x/sync/errgroup"
+)
+
+// Source is where a view reads streams from.
+type Source interface {
+	// Read delivers a stream's records from an offset on (-1: from the first it has), in order, until ctx ends or something fails.
+	Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error
+	// Last is the offset of a stream's newest record; ok is false if the stream is empty.
+	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
+}
+
+// Fold says what a record means. It is deterministic and does nothing but write to tx.
+type Fold interface {
+	Fold(tx *Tx, r *wire.Record) error
+	// Commit is called once a batch, before it is written.
+	Commit(tx *Tx) error
+}
+
+// ErrHalt, wrapped by a fold's error, ends the view for good: this build must not go on.
+var ErrHalt = errors.New("view: cannot go on")
+
+// View keeps a store up to date with streams.
+type View struct {
+	store   *Store
+	source  Source
+	fold    Fold
+	log     *slog.Logger
+	streams []*tail
+	journal string
+
+	mu      sync.Mutex
+	changed chan struct{}
+	ready   chan struct{}
+	once    sync.Once
+}
+
+// New makes a view of streams. journal is the one of them whose loss makes the view gapped.
+func New(store *Store, source Source, fold Fold, log *slog.Logger, journal string, streams ...string) *View {
+	v := &View{store: store, source: source, fold: fold, log: log, journal: journal,
+		changed: make(chan struct{}), ready: make(chan struct{})}
+	for _, name := range append([]string{journal}, streams...) {
+		v.streams = append(v.streams, &tail{view: v, stream: name})
+	}
+	return v
+}
+
+// Run reads until ctx ends. What fails is tried again; only a store that cannot be written, or a halt, is returned.
+func (v *View) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, t := range v.streams {
+		g.Go(func() error { return t.run(ctx) })
+	}
+	return g.Wait()
+}
+
+// Ready is closed once every stream has been folded up to where it ended when the view connected.
+func (v *View) Ready() <-chan struct{} { return v.ready }
+
+// Changed is closed when something more has been folded. Ask for it before looking, then wait for it.
+func (v *View) Changed() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.changed
+}
+
+func (v *View) announce() {
+	v.mu.Lock()
+	close(v.changed)
+	v.changed = make(chan struct{})
+	v.mu.Unlock()
+	for _, t := range v.streams {
+		if !t.caughtUp() {
+			return
+		}
+	}
+	v.once.Do(func() { close(v.ready) })
+}
+
+// Lag is how far the view is behind the streams, at least.
+func (v *View) Lag() time.Duration {
+	var most time.Duration
+	for _, t := range v.streams {
+		most = max(most, t.lag(time.Now()))
+	}
+	return most
+}
+
+// Status is the state of every stream.
+func (v *View) Status() []Status {
+	all := make([]Status, len(v.streams))
+	for i, t := range v.streams {
+		all[i] = t.status(time.Now())
+	}
+	return all
+}
+
+// Recreated lists the streams that were found to be deleted and made anew, and that wait for a Rewind.
+func (v *View) Recreated() []string {
+	var all []string
+	for _, t := range v.streams {
+		if t.isRecreated() {
+			all = append(all, t.stream)
+		}
+	}
+	return all
+}
+
+// apply folds a batch and moves the position in one transaction.
+func (v *View) apply(t *tail, generation int, records []wire.Record) error {
+	var rewound []string
+	err := v.store.Update(func(tx *Tx) error {
+		if t.generation() != generation {
+			return errRewound
+		}
+		if err := v.foldAll(tx, records); err != nil {
+			return err
+		}
+		last := &records[len(records)-1]
+		if err := tx.setPosition(t.stream, position{max(last.Offset, last.Through), checksum(last)}); err != nil {
+			return err
+		}
+		for _, stream := range tx.rewound {
+			if err := tx.Delete(keyPosition(stream)); err != nil {
+				return err
+			}
+		}
+		rewound = tx.rewound
+		v.rewind(rewound) // within the transaction, so that no reader folds what it has already
+		return v.fold.Commit(tx)
+	})
+	if err != nil {
+		return err
+	}
+	t.folded(records)
+	v.announce()
+	return nil
+}
+
+func (v *View) foldAll(tx *Tx, records []wire.Record) error {
+	for i := range records {
+		if err := v.fold.Fold(tx, &records[i]); err != nil {
+			return fmt.Errorf("view: fold %s@%d: %w", records[i].Stream, records[i].Offset, err)
+		}
+	}
+	return nil
+}
+
+func (v *View) rewind(streams []string) {
+	for _, name := range streams {
+		for _, t := range v.streams {
+			if t.stream == name {
+				t.rewind()
+			}
+		}
+	}
+}
+
+// markGap notes, for good, that records of the journal may have been missed.
+func (v *View) markGap(reason string, anew bool) error {
+	v.log.Error("view: the journal lost records that this sidecar has not read", "reason", reason)
+	err := v.store.Update(func(tx *Tx) error {
+		if anew {
+			if err := tx.Delete(keyPosition(v.journal)); err != nil {
+				return err
+			}
+		}
+		return tx.Set(keyGap, []byte(reason))
+	})
+	return err
+}
+
+func newBackoff() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval = 100 * time.Millisecond
+	b.MaxInterval = 5 * time.Second
+	return b
+}
