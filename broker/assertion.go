@@ -1,0 +1,114 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// assertion is one run of AssertTopology.
+type assertion struct {
+	conn *Conn
+	top  Topology
+}
+
+func (a *assertion) exchange(ctx context.Context, e exchange) error {
+	_, err := a.assert(ctx, "exchange "+e.name, e.own, e.exists, e.declare)
+	return err
+}
+
+func (a *assertion) queue(ctx context.Context, q queue) error {
+	created, err := a.assert(ctx, "queue "+q.name, q.own, q.exists, q.declare)
+	if created && q.name == wire.Journal {
+		a.top.JournalCreated = true
+	}
+	if q.stream && err == nil {
+		err = a.mustBeStream(q)
+	}
+	return err
+}
+
+// assert looks whether a thing exists and makes it if not. One that exists is declared too, with the arguments it should have: that
+// changes nothing, and where they differ the refusal says how.
+func (a *assertion) assert(ctx context.Context, subject string, own bool, exists, declare func(*amqp.Channel) error) (created bool, err error) {
+	err = a.patiently(ctx, exists)
+	missing := isMissing(err)
+	if err != nil && !missing {
+		return false, fmt.Errorf("broker: look for %s: %w", subject, err)
+	}
+	err = a.patiently(ctx, declare)
+	switch {
+	case err == nil && missing:
+		a.top.Created = append(a.top.Created, subject)
+		return true, nil
+	case err == nil:
+		return false, nil
+	case missing || own || !hasCode(err, amqp.PreconditionFailed):
+		return false, fmt.Errorf("broker: declare %s: %w", subject, err)
+	}
+	a.differs(subject, err)
+	return false, nil
+}
+
+func (a *assertion) differs(subject string, err error) {
+	var answer *amqp.Error
+	errors.As(err, &answer)
+	a.top.Findings = append(a.top.Findings, Finding{
+		Subject: subject,
+		Problem: "was declared otherwise and is used as it is: " + answer.Reason,
+		Remedy:  "if that is not intended, delete it while no job is in it; the next start makes it anew",
+	})
+}
+
+// mustBeStream refuses a queue of another kind in a stream's place: nothing could be read from it twice.
+func (a *assertion) mustBeStream(q queue) error {
+	for _, f := range a.top.Findings {
+		if f.Subject == "queue "+q.name && strings.Contains(f.Problem, "x-queue-type") {
+			return fmt.Errorf("broker: queue %s is not a stream: %s", q.name, f.Problem)
+		}
+	}
+	return nil
+}
+
+// patiently waits out that a thing is there but its node, or its stream, is not up yet.
+func (a *assertion) patiently(ctx context.Context, fn func(*amqp.Channel) error) error {
+	for {
+		err := a.conn.request(ctx, fn)
+		if !hasCode(err, amqp.NotFound) || isMissing(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-a.conn.done:
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// fireOrder finds out whether jobs.route is about to be bound to a jobs.fire that the journal is bound to already.
+func (a *assertion) fireOrder(ctx context.Context, mgmt *Management) error {
+	if !a.conn.features.AlternateNeedsOrder || a.created("exchange "+wire.ExchangeFire) {
+		return nil
+	}
+	a.top.RebuildFire = a.created("exchange " + wire.ExchangeRoute)
+	if a.top.RebuildFire || mgmt == nil {
+		return nil
+	}
+	bound, err := mgmt.bound(ctx, wire.ExchangeFire, wire.ExchangeRoute)
+	if err != nil {
+		return err
+	}
+	a.top.RebuildFire = !bound
+	return nil
+}
+
+func (a *assertion) created(subject string) bool { return slices.Contains(a.top.Created, subject) }

@@ -1,0 +1,129 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// call runs fn, which waits in the library, on a goroutine of its own, and returns what it returns or, when ctx ends first, ctx's
+// error. fn is not interrupted: a request must not be followed by another one on its channel before its answer came. What fn then
+// returns is handed to undo. fn ends with the connection at the latest.
+func call[T any](ctx context.Context, c *Conn, fn func() (T, error), undo func(T)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	if err := c.begin(); err != nil {
+		return none, err
+	}
+	answer, gone := make(chan result), make(chan struct{})
+	go func() {
+		defer c.work.Done()
+		value, err := fn()
+		select {
+		case answer <- result{value, c.explain(err)}:
+		case <-gone:
+			if err == nil && undo != nil {
+				undo(value)
+			}
+		}
+	}()
+	select {
+	case r := <-answer:
+		return r.value, r.err
+	case <-ctx.Done():
+		close(gone)
+		return none, ctx.Err()
+	}
+}
+
+// begin counts one goroutine that Close waits for; its end is c.work.Done.
+func (c *Conn) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return fmt.Errorf("broker: connection: %w", ErrClosed)
+	}
+	if c.err != nil {
+		return c.err
+	}
+	c.work.Add(1)
+	return nil
+}
+
+// explain marks errors that are the end of the connection, so that nobody takes them for the answer to a request.
+func (c *Conn) explain(err error) error {
+	switch {
+	case err == nil || errors.Is(err, ErrLost):
+		return err
+	case errors.Is(err, amqp.ErrClosed) || c.amqp.IsClosed():
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return err
+}
+
+// open makes a channel and prepares it.
+func (c *Conn) open(ctx context.Context, prepare func(*amqp.Channel) error, undo func(*amqp.Channel)) (*amqp.Channel, error) {
+	return call(ctx, c, func() (*amqp.Channel, error) {
+		ch, err := c.amqp.Channel()
+		if err != nil {
+			return nil, err
+		}
+		if err := prepare(ch); err != nil {
+			ch.Close()
+			return nil, err
+		}
+		return ch, nil
+	}, func(ch *amqp.Channel) {
+		if undo != nil {
+			undo(ch)
+		}
+		ch.Close()
+	})
+}
+
+// request runs fn with a channel of its own: what the broker refuses closes that channel and nothing else.
+func (c *Conn) request(ctx context.Context, fn func(*amqp.Channel) error) error {
+	_, err := call(ctx, c, func() (struct{}, error) {
+		ch, err := c.amqp.Channel()
+		if err != nil {
+			return struct{}{}, err
+		}
+		defer ch.Close()
+		return struct{}{}, fn(ch)
+	}, nil)
+	return err
+}
+
+// closeChannel ends a channel, and waits for its end no longer than Conn.Close would.
+func (c *Conn) closeChannel(ch *amqp.Channel, done <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	// An error means that the channel is ending with its connection.
+	_, _ = call(ctx, c, func() (struct{}, error) { return struct{}{}, ch.Close() }, nil)
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return errors.New("broker: close a channel: the broker does not answer")
+	}
+}
+
+// endOf says why something ended.
+func endOf(what string, closed bool, cause *amqp.Error) error {
+	switch {
+	case closed:
+		return fmt.Errorf("broker: %s: %w", what, ErrClosed)
+	case cause == nil:
+		return fmt.Errorf("broker: %s: %w", what, ErrLost)
+	default:
+		return fmt.Errorf("broker: %s: %w: %w", what, ErrLost, cause)
+	}
+}

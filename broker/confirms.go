@@ -1,0 +1,121 @@
+package broker
+
+import (
+	"sync"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Confirm is the broker's word on one published message: Ack, it is where it was routed to; not Ack, some queue did not take it.
+type Confirm struct {
+	Tag uint64
+	Ack bool
+}
+
+// confirms hands confirms from the connection, which must not wait, to a reader, who may.
+//
+// The library's own listener reports in the order of the tags, so that one queue that never confirms would hide the confirms of all
+// messages behind it, and its loss with the connection would put them all in doubt. So each message is waited for by itself.
+type confirms struct {
+	out     chan Confirm
+	discard chan struct{} // closed when nobody will read out any more
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	queue   []Confirm
+	waiting int // published and not settled
+	ended   bool
+}
+
+func newConfirms() *confirms {
+	return &confirms{out: make(chan Confirm, 64), discard: make(chan struct{}), wake: make(chan struct{}, 1)}
+}
+
+// expect announces one message. It must come before the message is published, or its confirm could come after the end.
+func (c *confirms) expect() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return false
+	}
+	c.waiting++
+	return true
+}
+
+// wait reports the confirm of a message that expect announced. A nil answer stands for a message that was not published.
+func (c *confirms) wait(ch *amqp.Channel, answer *amqp.DeferredConfirmation) {
+	if answer == nil {
+		c.settle(nil)
+		return
+	}
+	go func() {
+		<-answer.Done()
+		if known, ack := outcome(ch, answer); known {
+			c.settle(&Confirm{Tag: answer.DeliveryTag, Ack: ack})
+		} else {
+			c.settle(nil)
+		}
+	}()
+}
+
+// outcome tells a nack from a confirm that never came: the library reports both as not acknowledged, but has marked the channel as
+// closed before it does the second.
+func outcome(ch *amqp.Channel, answer *amqp.DeferredConfirmation) (known, ack bool) {
+	ack = answer.Acked()
+	return ack || !ch.IsClosed(), ack
+}
+
+func (c *confirms) settle(confirm *Confirm) {
+	c.mu.Lock()
+	c.waiting--
+	if confirm != nil {
+		c.queue = append(c.queue, *confirm)
+	}
+	c.mu.Unlock()
+	c.poke()
+}
+
+// end says that nothing will be expected any more. What is still waited for is settled by the library as the channel ends.
+func (c *confirms) end() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.poke()
+}
+
+func (c *confirms) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run hands out until all is settled and read, or until discard.
+func (c *confirms) run() {
+	defer close(c.out)
+	for {
+		batch, last := c.take()
+		for _, confirm := range batch {
+			select {
+			case c.out <- confirm:
+			case <-c.discard:
+				return
+			}
+		}
+		if last {
+			return
+		}
+		select {
+		case <-c.wake:
+		case <-c.discard:
+			return
+		}
+	}
+}
+
+func (c *confirms) take() (batch []Confirm, last bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	batch, c.queue = c.queue, nil
+	return batch, c.ended && c.waiting == 0
+}

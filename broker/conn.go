@@ -1,0 +1,194 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+const (
+	defaultHeartbeat = 5 * time.Second
+	handshakeTimeout = 15 * time.Second
+	closeTimeout     = 2 * time.Second
+)
+
+// Config says how to reach the broker. Only AMQPURL is needed.
+type Config struct {
+	AMQPURL       string        // amqp://user:password@host:port/vhost, or amqps://
+	ManagementURL string        // http://user:password@host:port; empty: no management API. Not used by Dial
+	Name          string        // how the broker's own pages call this connection; "millrace" if empty
+	Heartbeat     time.Duration // a lost peer is noticed after one and a half of it; whole seconds, 5 s if zero
+	Log           *slog.Logger  // slog.Default() if nil
+}
+
+// Conn is one connection. It is safe for concurrent use.
+type Conn struct {
+	amqp     *amqp.Connection
+	socket   *socket
+	log      *slog.Logger
+	user     string
+	vhost    string
+	features Features
+
+	done chan struct{} // closed when the connection is gone and err is set
+	work sync.WaitGroup
+
+	mu      sync.Mutex
+	err     error
+	closing bool
+	blocked string
+	since   time.Time // of blocked; zero when not
+}
+
+// Dial connects once. ctx ends the attempt, not the connection.
+func Dial(ctx context.Context, cfg Config) (*Conn, error) {
+	uri, err := parseURL(cfg.AMQPURL)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{log: cfg.Log, user: uri.Username, vhost: uri.Vhost, done: make(chan struct{})}
+	if c.log == nil {
+		c.log = slog.Default()
+	}
+	if err := c.connect(ctx, cfg); err != nil {
+		return nil, fmt.Errorf("broker: connect to %s: %w", MaskURL(cfg.AMQPURL), err)
+	}
+	c.socket.limitSilence(c.amqp.Config.Heartbeat)
+	product, _ := c.amqp.Properties["product"].(string)
+	version, _ := c.amqp.Properties["version"].(string)
+	c.features = featuresOf(product, version)
+	go c.watch(c.amqp.NotifyClose(make(chan *amqp.Error, 1)), c.amqp.NotifyBlocked(make(chan amqp.Blocking, 16)))
+	return c, nil
+}
+
+func (c *Conn) connect(ctx context.Context, cfg Config) error {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName(orDefault(cfg.Name, "millrace"))
+	inTime := func() bool { return true }
+	var err error
+	c.amqp, err = amqp.DialConfig(cfg.AMQPURL, amqp.Config{
+		Heartbeat:  orDefault(cfg.Heartbeat, defaultHeartbeat),
+		Properties: properties,
+		Dial: func(network, addr string) (net.Conn, error) {
+			raw, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			c.socket = &socket{Conn: raw}
+			inTime = context.AfterFunc(ctx, func() { raw.Close() })
+			return c.socket, nil
+		},
+	})
+	if err == nil && inTime() {
+		return nil
+	}
+	if c.socket != nil {
+		c.socket.Close() // the library leaves its reader running
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// watch reads the library's notifications until the connection is gone.
+func (c *Conn) watch(closes <-chan *amqp.Error, blocks <-chan amqp.Blocking) {
+	for {
+		select {
+		case b, open := <-blocks:
+			if !open {
+				blocks = nil
+				continue
+			}
+			c.setBlocked(b)
+		case cause := <-closes:
+			c.end(cause)
+			return
+		}
+	}
+}
+
+func (c *Conn) setBlocked(b amqp.Blocking) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !b.Active:
+		c.blocked, c.since = "", time.Time{}
+	case c.since.IsZero():
+		c.blocked, c.since = b.Reason, time.Now()
+	default:
+		c.blocked = b.Reason
+	}
+}
+
+func (c *Conn) end(cause *amqp.Error) {
+	c.mu.Lock()
+	c.err = endOf("connection", c.closing, cause)
+	c.mu.Unlock()
+	close(c.done)
+}
+
+// Done is closed when the connection is gone, for whatever reason.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err says why the connection is gone, nil while it is not.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Blocked tells whether the broker has stopped reading from this connection because of an alarm, why, and since when.
+func (c *Conn) Blocked() (reason string, since time.Time, blocked bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.blocked, c.since, !c.since.IsZero()
+}
+
+// User is the user name that this connection's messages are vouched for with.
+func (c *Conn) User() string { return c.user }
+
+// VHost is the virtual host of the connection.
+func (c *Conn) VHost() string { return c.vhost }
+
+// Product is what the broker calls itself.
+func (c *Conn) Product() string { return c.features.Product }
+
+// Version is the broker's version.
+func (c *Conn) Version() string { return c.features.Version }
+
+// Features is what this broker can do.
+func (c *Conn) Features() Features { return c.features }
+
+// Close ends the connection: politely if the broker answers within two seconds, else by cutting it. Closing twice does no harm.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+	go c.amqp.Close() // returns at once when somebody else is closing it
+	polite := time.NewTimer(closeTimeout)
+	defer polite.Stop()
+	select {
+	case <-c.done:
+	case <-polite.C:
+		c.socket.Close()
+		<-c.done
+	}
+	c.work.Wait()
+	return nil
+}
+
+func orDefault[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}

@@ -1,0 +1,168 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Consumer takes messages from one queue, on a channel of its own. What was not acknowledged when it ends goes back to the queue.
+type Consumer struct {
+	conn *Conn
+	ch   *amqp.Channel
+	out  chan wire.Delivery
+	stop chan struct{} // closed by Close
+	done chan struct{}
+	once sync.Once
+
+	mu        sync.Mutex
+	err       error
+	cancelled bool
+}
+
+// Consume begins to take messages, at most prefetch of them unacknowledged. exclusive refuses every other consumer of the queue.
+func (c *Conn) Consume(ctx context.Context, queue string, prefetch int, exclusive bool) (*Consumer, error) {
+	consumer, err := c.consume(ctx, queue, prefetch, exclusive, func(*amqp.Channel) error { return nil }, nil)
+	if err != nil {
+		return nil, fmt.Errorf("broker: consume %s: %w", queue, err)
+	}
+	return consumer, nil
+}
+
+// consume opens a channel, lets prepare and undo do what else it takes, and starts the consumer.
+func (c *Conn) consume(ctx context.Context, queue string, prefetch int, exclusive bool, prepare func(*amqp.Channel) error, undo func(*amqp.Channel)) (*Consumer, error) {
+	consumer := &Consumer{conn: c, out: make(chan wire.Delivery), stop: make(chan struct{}), done: make(chan struct{})}
+	var (
+		in      <-chan amqp.Delivery
+		closes  = make(chan *amqp.Error, 1)
+		cancels = make(chan string, 1)
+	)
+	ch, err := c.open(ctx, func(ch *amqp.Channel) error {
+		if err := prepare(ch); err != nil {
+			return queueError(queue, c.explain(err))
+		}
+		if err := ch.Qos(prefetch, 0, false); err != nil {
+			return err
+		}
+		ch.NotifyClose(closes)
+		ch.NotifyCancel(cancels)
+		var err error
+		in, err = ch.Consume(queue, "", false, exclusive, false, false, nil)
+		return queueError(queue, c.explain(err))
+	}, undo)
+	if err != nil {
+		return nil, err
+	}
+	consumer.ch = ch
+	go consumer.run(in, closes, cancels)
+	return consumer, nil
+}
+
+// run hands deliveries out until there will be none any more. One that nobody took by then is the queue's again.
+func (c *Consumer) run(in <-chan amqp.Delivery, closes <-chan *amqp.Error, cancels <-chan string) {
+	defer close(c.done)
+	defer close(c.out)
+	var (
+		next wire.Delivery
+		from = in
+		to   chan wire.Delivery // nil while there is nothing to hand out
+	)
+	for {
+		select {
+		case d, open := <-from:
+			from = nil
+			if open {
+				next, to = delivery(d), c.out
+			}
+		case to <- next:
+			from, to = in, nil
+		case _, cancelled := <-cancels:
+			if cancelled {
+				c.cancel()
+				return
+			}
+			cancels = nil
+		case cause := <-closes:
+			c.end(endOf("consumer", c.closing(), cause))
+			return
+		case <-c.stop:
+			c.end(endOf("consumer", true, nil))
+			return
+		}
+	}
+}
+
+// cancel ends a consumer whose queue is gone. Its channel is of no more use.
+func (c *Consumer) cancel() {
+	c.mu.Lock()
+	c.cancelled = true
+	c.mu.Unlock()
+	c.end(fmt.Errorf("broker: consumer: %w", ErrCancelled))
+	if c.conn.begin() == nil {
+		go func() {
+			defer c.conn.work.Done()
+			c.ch.Close()
+		}()
+	}
+}
+
+func (c *Consumer) closing() bool {
+	select {
+	case <-c.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *Consumer) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+}
+
+// Deliveries is what the broker sent. It is closed at the end; Err then says why.
+func (c *Consumer) Deliveries() <-chan wire.Delivery { return c.out }
+
+// Ack takes a message, with multiple also all before it, off the queue.
+func (c *Consumer) Ack(tag uint64, multiple bool) error {
+	if err := c.ch.Ack(tag, multiple); err != nil {
+		return fmt.Errorf("broker: acknowledge: %w: %w", ErrLost, err)
+	}
+	return nil
+}
+
+// Reject gives a message back to the queue or, without requeue, to its dead-letter exchange.
+func (c *Consumer) Reject(tag uint64, requeue bool) error {
+	if err := c.ch.Reject(tag, requeue); err != nil {
+		return fmt.Errorf("broker: reject: %w: %w", ErrLost, err)
+	}
+	return nil
+}
+
+// Cancelled tells whether the broker ended the consumer, for instance because its queue was deleted.
+func (c *Consumer) Cancelled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cancelled
+}
+
+// Err says why there are no more deliveries, nil while there may be.
+func (c *Consumer) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Done is closed when the consumer has ended, for whatever reason, also when nobody reads Deliveries.
+func (c *Consumer) Done() <-chan struct{} { return c.done }
+
+// Close ends the consumer. Closing twice does no harm.
+func (c *Consumer) Close() error {
+	c.once.Do(func() { close(c.stop) })
+	return c.conn.closeChannel(c.ch, c.done)
+}

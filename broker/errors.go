@@ -1,0 +1,108 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+var (
+	// ErrClosed is why something ended that was closed on purpose.
+	ErrClosed = errors.New("closed")
+	// ErrLost says that the channel or connection ended before the answer: the message may or may not have arrived.
+	ErrLost = errors.New("connection or channel lost")
+	// ErrNacked says that the broker refused a message, or could not store it in every queue it was routed to.
+	ErrNacked = errors.New("refused by the broker (nack)")
+	// ErrReturned says that a mandatory message had no queue to go to.
+	ErrReturned = errors.New("returned: no queue takes it")
+	// ErrUnpublishable says that a message was not sent because no broker could take it.
+	ErrUnpublishable = errors.New("cannot be published")
+	// ErrCancelled says that the broker ended a consumer, for instance because its queue was deleted.
+	ErrCancelled = errors.New("consumer cancelled by the broker")
+	// ErrLocked says that another connection holds the leader's lock.
+	ErrLocked = errors.New("locked by another connection")
+	// ErrRefused says that the broker does not make queues of this kind.
+	ErrRefused = errors.New("refused by the broker")
+)
+
+// Reasons in a QueueError.
+const (
+	ReasonName      = "name"      // no queue can have this name
+	ReasonExclusive = "exclusive" // another connection's exclusive queue
+	ReasonLimit     = "limit"     // the virtual host's queue limit is reached
+	ReasonDown      = "down"      // the node that has the queue is down, or still starting
+	ReasonMissing   = "missing"   // there is no such queue
+	ReasonAccess    = "access"    // a permission is missing
+	ReasonInUse     = "in use"    // it has consumers
+	ReasonNotEmpty  = "not empty" // it has messages
+	ReasonRefused   = "refused"   // anything else; Err has the broker's words
+)
+
+// QueueError is the broker's refusal of a request about one queue. It never ends the connection.
+type QueueError struct {
+	Queue  string // full name on the broker
+	Reason string // one of the Reason constants
+	Err    error
+}
+
+func (e *QueueError) Error() string {
+	return fmt.Sprintf("broker: queue %q: %s: %v", e.Queue, e.Reason, e.Err)
+}
+
+func (e *QueueError) Unwrap() error { return e.Err }
+
+// queueError sorts what the broker answered to a request about one queue. What ended more than a channel is not the queue's fault.
+func queueError(queue string, err error) error {
+	var answer *amqp.Error
+	if err == nil || errors.Is(err, ErrLost) || !errors.As(err, &answer) {
+		return err
+	}
+	return &QueueError{Queue: queue, Reason: reason(answer), Err: err}
+}
+
+func reason(answer *amqp.Error) string {
+	text := strings.ToLower(answer.Reason)
+	switch {
+	case answer.Code == amqp.ResourceLocked:
+		return ReasonExclusive
+	case isMissing(answer):
+		return ReasonMissing
+	case answer.Code == amqp.NotFound:
+		return ReasonDown
+	case strings.Contains(text, "queue limit") || strings.Contains(text, "limit in vhost"):
+		return ReasonLimit // RabbitMQ answers 406, LavinMQ 403
+	case answer.Code == amqp.AccessRefused:
+		return ReasonAccess
+	case strings.Contains(text, "in use"):
+		return ReasonInUse
+	case strings.Contains(text, "not empty"):
+		return ReasonNotEmpty
+	}
+	return ReasonRefused
+}
+
+// isMissing tells a thing that does not exist from one that the broker cannot reach just now: RabbitMQ answers 404 to both, the second
+// with "home node … is down or inaccessible". A text that is in neither list is not taken for missing.
+func isMissing(err error) bool {
+	var answer *amqp.Error
+	if !errors.As(err, &answer) || answer.Code != amqp.NotFound {
+		return false
+	}
+	text := strings.ToLower(answer.Reason)
+	if strings.Contains(text, "inaccessible") || strings.Contains(text, "home node") {
+		return false
+	}
+	for _, words := range []string{"no queue ", "no exchange ", "doesn't exist", "not found", "not declared"} {
+		if strings.Contains(text, words) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasCode(err error, code int) bool {
+	var answer *amqp.Error
+	return errors.As(err, &answer) && answer.Code == code
+}

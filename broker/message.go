@@ -1,0 +1,148 @@
+package broker
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+const (
+	shortString = 255 // bytes in an AMQP short string
+	appID       = "millrace"
+	contentType = "application/json"
+)
+
+// publishing turns a message into what amqp091-go sends, or refuses it. What is not refused here ends neither the library's
+// connection (over-long strings, unknown header types) nor the broker's (a header frame over the frame limit; a type of "amqp-1.0",
+// which RabbitMQ 4 answers with 541 after the job was queued; text that is not UTF-8 in what is converted for a stream).
+func publishing(m wire.Message, user string, frameMax int) (amqp.Publishing, error) {
+	headers, size, err := headerTable(m.Headers)
+	if err != nil {
+		return amqp.Publishing{}, err
+	}
+	for _, f := range []struct{ name, value string }{
+		{"exchange", m.Exchange}, {"routing key", m.Key}, {"reply_to", m.ReplyTo}, {"correlation_id", m.CorrelationID}, {"user_id", user},
+	} {
+		if len(f.value) > shortString {
+			return amqp.Publishing{}, fmt.Errorf("broker: publish: %w: %s has %d bytes, at most %d fit", ErrUnpublishable, f.name, len(f.value), shortString)
+		}
+	}
+	if !utf8.ValidString(m.ReplyTo) {
+		return amqp.Publishing{}, fmt.Errorf("broker: publish: %w: reply_to is not valid UTF-8", ErrUnpublishable)
+	}
+	const fixed = 2048 // more than all properties but the headers can take
+	if frameMax > 0 && size+fixed > frameMax {
+		return amqp.Publishing{}, fmt.Errorf("broker: publish: %w: headers take %d bytes", ErrUnpublishable, size)
+	}
+	p := amqp.Publishing{
+		Headers:       headers,
+		ContentType:   contentType,
+		DeliveryMode:  amqp.Persistent,
+		Priority:      m.Priority,
+		CorrelationId: m.CorrelationID,
+		ReplyTo:       m.ReplyTo,
+		UserId:        user,
+		AppId:         appID,
+		Body:          m.Body,
+	}
+	if m.Timestamp.After(time.Unix(0, 0)) {
+		p.Timestamp = m.Timestamp
+	}
+	if safeProperty(m.MessageID) {
+		p.MessageId = m.MessageID
+	}
+	if safeProperty(m.Type) {
+		p.Type = m.Type
+	}
+	return p, nil
+}
+
+func safeProperty(s string) bool {
+	return len(s) <= shortString && s != "amqp-1.0" && utf8.ValidString(s)
+}
+
+// headerTable takes what every broker and every transport gives back unchanged: strings, whole numbers, truth values.
+func headerTable(headers map[string]any) (amqp.Table, int, error) {
+	if len(headers) == 0 {
+		return nil, 0, nil
+	}
+	table, size := make(amqp.Table, len(headers)), 4
+	for name, value := range headers {
+		if !headerName(name) {
+			return nil, 0, fmt.Errorf("broker: publish: %w: header name %.64q", ErrUnpublishable, name)
+		}
+		size += 1 + len(name) + 1 + 8
+		switch v := value.(type) {
+		case string:
+			if !utf8.ValidString(v) {
+				return nil, 0, fmt.Errorf("broker: publish: %w: header %s is not valid UTF-8", ErrUnpublishable, name)
+			}
+			size += len(v)
+		case int64, bool:
+		default:
+			return nil, 0, fmt.Errorf("broker: publish: %w: header %s is a %T", ErrUnpublishable, name, value)
+		}
+		table[name] = value
+	}
+	return table, size, nil
+}
+
+// headerName keeps names off that RabbitMQ 4 turns into annotations or acts upon (x-…, CC, BCC).
+func headerName(name string) bool {
+	if name == "" || len(name) > shortString || strings.HasPrefix(strings.ToLower(name), "x-") || name == "CC" || name == "BCC" {
+		return false
+	}
+	for i := range len(name) {
+		if name[i] <= ' ' || name[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func delivery(d amqp.Delivery) wire.Delivery {
+	return wire.Delivery{
+		Tag:           d.DeliveryTag,
+		Exchange:      d.Exchange,
+		Key:           d.RoutingKey,
+		MessageID:     d.MessageId,
+		UserID:        d.UserId,
+		ReplyTo:       d.ReplyTo,
+		CorrelationID: d.CorrelationId,
+		Timestamp:     d.Timestamp,
+		Priority:      d.Priority,
+		Headers:       plainMap(d.Headers),
+		Body:          d.Body,
+	}
+}
+
+// plain turns the library's tables, which x-death is made of, into maps that need no import to be read.
+func plain(value any) any {
+	switch v := value.(type) {
+	case amqp.Table:
+		return plainMap(v)
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = plain(v[i])
+		}
+		return list
+	}
+	return value
+}
+
+func plainMap(table amqp.Table) map[string]any {
+	if table == nil {
+		return nil
+	}
+	m := make(map[string]any, len(table))
+	for k, v := range table {
+		m[k] = plain(v)
+	}
+	return m
+}

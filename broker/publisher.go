@@ -1,0 +1,116 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Publisher is a channel in confirm mode. It is safe for concurrent use, but tags are given in the order of the calls, so one
+// goroutine should own it.
+type Publisher struct {
+	conn     *Conn
+	ch       *amqp.Channel
+	confirms *confirms
+	returns  returns
+	done     chan struct{}
+	discard  sync.Once
+
+	mu     sync.Mutex
+	err    error
+	closed bool
+}
+
+// Publisher opens a channel in confirm mode.
+func (c *Conn) Publisher(ctx context.Context) (*Publisher, error) {
+	ch, err := c.open(ctx, func(ch *amqp.Channel) error { return ch.Confirm(false) }, nil)
+	if err != nil {
+		return nil, fmt.Errorf("broker: open a publisher: %w", err)
+	}
+	p := &Publisher{conn: c, ch: ch, confirms: newConfirms(), done: make(chan struct{})}
+	p.returns.asked = make(chan chan struct{})
+	go p.watch(ch.NotifyReturn(make(chan amqp.Return)), ch.NotifyClose(make(chan *amqp.Error, 1)))
+	go p.confirms.run()
+	return p, nil
+}
+
+// watch reads the library's notifications until the channel is gone.
+func (p *Publisher) watch(returned <-chan amqp.Return, closes <-chan *amqp.Error) {
+	for {
+		select {
+		case r, open := <-returned:
+			if !open {
+				returned = nil
+				continue
+			}
+			p.returns.mark(r)
+		case answer := <-p.returns.asked:
+			close(answer)
+		case cause := <-closes:
+			p.end(cause)
+			return
+		}
+	}
+}
+
+func (p *Publisher) end(cause *amqp.Error) {
+	p.mu.Lock()
+	p.err = endOf("publisher", p.closed, cause)
+	p.mu.Unlock()
+	p.confirms.end()
+	close(p.done)
+}
+
+// Publish sends a message and gives the tag that its Confirm will carry. It waits for the network if the broker does not read, never
+// for the confirm. After ErrUnpublishable nothing was sent and the publisher is as good as before; after any other error the
+// message may have been sent, and the publisher is done for.
+func (p *Publisher) Publish(m wire.Message) (tag uint64, err error) {
+	if !p.confirms.expect() {
+		return 0, p.Err()
+	}
+	answer, err := p.publish(m, false)
+	p.confirms.wait(p.ch, answer)
+	if err != nil {
+		return 0, err
+	}
+	return answer.DeliveryTag, nil
+}
+
+func (p *Publisher) publish(m wire.Message, mandatory bool) (*amqp.DeferredConfirmation, error) {
+	msg, err := publishing(m, p.conn.user, p.conn.amqp.Config.FrameSize)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.ch.PublishWithDeferredConfirm(m.Exchange, m.Key, mandatory, false, msg)
+	if err != nil {
+		return nil, fmt.Errorf("broker: publish: %w: %w", ErrLost, err)
+	}
+	return answer, nil
+}
+
+// Confirms reports what Publish sent, each tag once, as the broker answers. It is closed after the last answer once the publisher is
+// done; tags that it did not report by then are in doubt. A slow reader holds nothing up.
+func (p *Publisher) Confirms() <-chan Confirm { return p.confirms.out }
+
+// Done is closed when the channel is gone, for whatever reason.
+func (p *Publisher) Done() <-chan struct{} { return p.done }
+
+// Err says why the channel is gone, nil while it is not.
+func (p *Publisher) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// Close ends the channel and discards what Confirms has not handed out yet. Closing twice does no harm.
+func (p *Publisher) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.discard.Do(func() { close(p.confirms.discard) })
+	return p.conn.closeChannel(p.ch, p.done)
+}

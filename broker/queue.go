@@ -1,0 +1,130 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// queueArguments is what queue.* is declared with, by clients and by Millrace alike.
+var queueArguments = amqp.Table{"x-max-priority": int32(10)}
+
+// EnsureQueue makes sure that queue.<name> exists and gets what is published for it, both by clients (jobs.direct) and by Millrace
+// (jobs.route). A queue that exists is used as it is. A refusal is a *QueueError and costs the connection nothing.
+func (c *Conn) EnsureQueue(ctx context.Context, name string) error {
+	queue := wire.QueuePrefix + name
+	if err := wire.CheckQueueName(name); err != nil {
+		return &QueueError{Queue: queue, Reason: ReasonName, Err: err} // RabbitMQ would close the connection
+	}
+	_, _, err := c.QueueDepth(ctx, queue)
+	if reasonOf(err) == ReasonMissing {
+		err = c.queueRequest(ctx, queue, func(ch *amqp.Channel) error {
+			_, err := ch.QueueDeclare(queue, true, false, false, false, queueArguments)
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return c.bindQueue(ctx, queue, name)
+}
+
+func (c *Conn) bindQueue(ctx context.Context, queue, name string) error {
+	bind := func(exchange string) error {
+		return c.queueRequest(ctx, queue, func(ch *amqp.Channel) error { return ch.QueueBind(queue, name, exchange, false, nil) })
+	}
+	if err := bind(wire.ExchangeRoute); err != nil {
+		return err
+	}
+	err := bind(wire.ExchangeDirect)
+	if reasonOf(err) != ReasonMissing {
+		return err
+	}
+	// A client deleted jobs.direct, which is a client's right.
+	if err := c.request(ctx, direct.declare); err != nil {
+		return fmt.Errorf("broker: declare %s: %w", direct.name, err)
+	}
+	return bind(wire.ExchangeDirect)
+}
+
+func reasonOf(err error) string {
+	var refusal *QueueError
+	if errors.As(err, &refusal) {
+		return refusal.Reason
+	}
+	return ""
+}
+
+// queueRequest is a request about one queue, on a channel of its own.
+func (c *Conn) queueRequest(ctx context.Context, queue string, fn func(*amqp.Channel) error) error {
+	err := queueError(queue, c.request(ctx, fn))
+	if err != nil && reasonOf(err) == "" {
+		return fmt.Errorf("broker: queue %q: %w", queue, err)
+	}
+	return err
+}
+
+// QueueExists tells whether a queue, by its full name, is there. One that is there but cannot be reached is an error.
+func (c *Conn) QueueExists(ctx context.Context, fullName string) (bool, error) {
+	_, _, err := c.QueueDepth(ctx, fullName)
+	switch reasonOf(err) {
+	case ReasonMissing:
+		return false, nil
+	case ReasonExclusive:
+		return true, nil
+	}
+	return err == nil, err
+}
+
+// QueueDepth is how many messages wait in a queue, without those that are being worked on, and how many consumers it has.
+func (c *Conn) QueueDepth(ctx context.Context, fullName string) (messages, consumers int, err error) {
+	queue, err := call(ctx, c, func() (amqp.Queue, error) {
+		ch, err := c.amqp.Channel()
+		if err != nil {
+			return amqp.Queue{}, err
+		}
+		defer ch.Close()
+		return ch.QueueDeclarePassive(fullName, true, false, false, false, nil)
+	}, nil)
+	if err != nil {
+		if err := queueError(fullName, err); reasonOf(err) != "" {
+			return 0, 0, err
+		}
+		return 0, 0, fmt.Errorf("broker: queue %q: %w", fullName, err)
+	}
+	return queue.Messages, queue.Consumers, nil
+}
+
+// DeclareWitness makes a queue that lives as long as the broker runs, and no longer. ErrRefused says that this broker makes none;
+// RabbitMQ, where its settings forbid them, ends the connection with that answer.
+func (c *Conn) DeclareWitness(ctx context.Context, name string) error {
+	err := c.request(ctx, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(name, false, false, false, false, nil)
+		return err
+	})
+	var answer *amqp.Error
+	if errors.As(err, &answer) && answer.Server {
+		return fmt.Errorf("broker: declare %s: %w: %w", name, ErrRefused, err)
+	}
+	if err != nil {
+		return fmt.Errorf("broker: declare %s: %w", name, err)
+	}
+	return nil
+}
+
+// DeleteQueue deletes a queue, by its full name; ifUnused and ifEmpty keep one that has consumers or messages. Deleting what does not
+// exist does no harm.
+func (c *Conn) DeleteQueue(ctx context.Context, name string, ifUnused, ifEmpty bool) error {
+	err := c.queueRequest(ctx, name, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDelete(name, ifUnused, ifEmpty, false)
+		return err
+	})
+	if reasonOf(err) == ReasonMissing {
+		return nil
+	}
+	return err
+}
