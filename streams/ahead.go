@@ -1,0 +1,131 @@
+package streams
+
+import (
+	"context"
+	"sync"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// recordOverhead is what a record costs beside its body: the struct, its headers, the slice it stands in.
+const recordOverhead = 256
+
+// ahead holds the records that were read and not yet delivered. One goroutine puts, one takes; its size in bytes is what both
+// transports regulate their reading by.
+type ahead struct {
+	limit int64
+
+	mu     sync.Mutex
+	queue  []wire.Record
+	bytes  int64 // of the records in queue and of those being delivered
+	ended  bool
+	reason error
+
+	more chan struct{} // something was put, or the end was declared
+	room chan struct{} // something was delivered
+}
+
+func newAhead(limit int64) *ahead {
+	return &ahead{limit: limit, more: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+}
+
+// put never blocks: it is for those who asked hasRoom or waitRoom before they read.
+func (a *ahead) put(records ...wire.Record) {
+	if len(records) == 0 {
+		return
+	}
+	var size int64
+	for i := range records {
+		size += weight(&records[i])
+	}
+	a.mu.Lock()
+	a.queue = append(a.queue, records...)
+	a.bytes += size
+	a.mu.Unlock()
+	signal(a.more)
+}
+
+func weight(r *wire.Record) int64 { return int64(len(r.Body)) + recordOverhead }
+
+// end declares that nothing more will be put, and why.
+func (a *ahead) end(reason error) {
+	a.mu.Lock()
+	if !a.ended {
+		a.ended, a.reason = true, reason
+	}
+	a.mu.Unlock()
+	signal(a.more)
+	signal(a.room)
+}
+
+func (a *ahead) hasRoom() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.bytes < a.limit || a.ended
+}
+
+// waitRoom blocks while deliver is a full limit behind.
+func (a *ahead) waitRoom(ctx context.Context) error {
+	for !a.hasRoom() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.room:
+		}
+	}
+	return nil
+}
+
+// take gives the next batch; with none at hand it waits. At the end it gives the reason.
+func (a *ahead) take(ctx context.Context) ([]wire.Record, error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if batch, reason, ended := a.next(); len(batch) > 0 || ended {
+			return batch, reason
+		}
+		select {
+		case <-ctx.Done():
+		case <-a.more:
+		}
+	}
+}
+
+func (a *ahead) next() (batch []wire.Record, reason error, ended bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.queue) == 0 {
+		return nil, a.reason, a.ended
+	}
+	n, size := 0, int64(0)
+	for n < len(a.queue) && n < maxBatch {
+		size += int64(len(a.queue[n].Body))
+		if n > 0 && size > maxBatchBytes {
+			break
+		}
+		n++
+	}
+	batch = a.queue[:n:n]
+	a.queue = a.queue[n:]
+	return batch, nil, false
+}
+
+// delivered makes room again for what a batch took.
+func (a *ahead) delivered(batch []wire.Record) {
+	var size int64
+	for i := range batch {
+		size += weight(&batch[i])
+	}
+	a.mu.Lock()
+	a.bytes -= size
+	a.mu.Unlock()
+	signal(a.room)
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

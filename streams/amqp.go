@@ -1,0 +1,63 @@
+package streams
+
+import (
+	"context"
+	"sync"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// amqpTransport reads streams as AMQP 0-9-1 consumers do.
+type amqpTransport struct {
+	cfg   Config
+	done  chan struct{} // closed by Close
+	once  sync.Once
+	ask   amqpQueries
+	steps steps
+}
+
+func openAMQP(ctx context.Context, cfg Config) (*amqpTransport, error) {
+	c, err := dialAMQP(ctx, cfg, nil)
+	if err != nil {
+		return nil, err
+	}
+	t := &amqpTransport{cfg: cfg, done: make(chan struct{})}
+	t.ask.conn = c
+	return t, nil
+}
+
+func (t *amqpTransport) Name() string { return "amqp" }
+
+func (t *amqpTransport) Close() error {
+	t.once.Do(func() { close(t.done) })
+	t.ask.close()
+	return nil
+}
+
+func (t *amqpTransport) Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error {
+	return readAhead(ctx, t.done, t.cfg.Ahead, deliver, func(ctx context.Context, out *ahead) error {
+		return t.pump(ctx, stream, from, out)
+	})
+}
+
+// pump reads the stream until that fails or ctx ends. The one loss that it gets over by itself is that of a connection which the broker
+// closes because it cannot read what stands at an offset (see steps).
+func (t *amqpTransport) pump(ctx context.Context, stream string, from int64, out *ahead) error {
+	step := t.steps.of(stream)
+	r := &amqpReader{cfg: t.cfg, stream: stream, from: from, next: from, out: out, step: step}
+	for {
+		err := r.session(ctx)
+		switch {
+		case err == errProbe:
+			r.next, r.probing = step.first(), true
+		case !isPoison(err) || ctx.Err() != nil:
+			return err
+		case !step.died(r.next):
+			return err
+		default:
+			r.probing = false
+			t.cfg.Log.Warn("streams: the broker cannot read a record over AMQP 0-9-1, stepping over it",
+				"stream", stream, "offset", step.first(), "through", step.last(), "err", err)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// nativeQueries keeps the connection on which Last and Fetch ask, one question at a time.
+type nativeQueries struct {
+	turn chan struct{} // held by whoever asks
+	link *link         // nil when there is none; only for the holder of turn
+	over *bool         // no more connections
+}
+
+func newNativeQueries() nativeQueries {
+	return nativeQueries{turn: make(chan struct{}, 1), over: new(bool)}
+}
+
+func (q *nativeQueries) close() {
+	q.turn <- struct{}{}
+	*q.over = true
+	if q.link != nil {
+		q.link.close()
+		q.link = nil
+	}
+	<-q.turn
+}
+
+func (t *nativeTransport) Last(ctx context.Context, stream string) (offset int64, ok bool, err error) {
+	err = t.query(ctx, func(l *link) error {
+		return l.peek(stream, subscribeLast(stream), func(header chunk, _ *content) error {
+			offset, ok = header.last(), true
+			return nil
+		})
+	})
+	return offset, ok, err
+}
+
+func (t *nativeTransport) Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error) {
+	var found *wire.Record
+	err := t.query(ctx, func(l *link) error {
+		return l.peek(stream, subscribe(stream, offset, 1), func(header chunk, c *content) error {
+			if offset < header.first || offset > header.last() {
+				return nil
+			}
+			r := chunkReader{chunk: header, stream: stream, from: offset, emit: func(r wire.Record) error {
+				found = &r
+				return errFound
+			}}
+			if err := r.read(c); err != nil && !errors.Is(err, errFound) {
+				return err
+			}
+			return nil
+		})
+	})
+	switch {
+	case err != nil:
+		return wire.Record{}, err
+	case found == nil:
+		return wire.Record{}, fmt.Errorf("streams: %w: %s, %d", ErrNotFound, stream, offset)
+	default:
+		return *found, nil
+	}
+}
+
+var errFound = errors.New("found")
+
+// query asks on the kept connection. If that turns out to be dead, it asks once more on a new one: it may have died long ago.
+func (t *nativeTransport) query(ctx context.Context, ask func(*link) error) error {
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
+	defer cancel()
+	select {
+	case t.ask.turn <- struct{}{}:
+		defer func() { <-t.ask.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for kept := t.ask.link != nil; ; kept = false {
+		if *t.ask.over {
+			return lost("the transport was closed")
+		}
+		err := t.ask.once(ctx, t, ask)
+		if !kept || !errors.Is(err, ErrLost) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (q *nativeQueries) once(ctx context.Context, t *nativeTransport, ask func(*link) error) (err error) {
+	if q.link == nil {
+		if q.link, err = dial(ctx, t.cfg, t.to); err != nil {
+			return err
+		}
+	}
+	l := q.link
+	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
+	err = ask(l)
+	if !stop() || errors.Is(err, ErrLost) {
+		l.close()
+		q.link = nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// peek subscribes with credit for one chunk and shows it, if there is one.
+//
+// Whether there is one is certain, not a matter of waiting: the broker answers in order, and sends what a new subscription may have
+// before it looks at the next request. So if the answer to that comes first, there was nothing.
+func (l *link) peek(stream string, sub *request, show func(chunk, *content) error) error {
+	if _, err := l.ask(sub); err != nil {
+		return err
+	}
+	if err := l.chunkBefore(newRequest(cmdMetadata).u32(1).str(stream), show); err != nil {
+		return err
+	}
+	return l.chunkBefore(newRequest(cmdUnsubscribe).u8(subscription), nil)
+}
+
+// chunkBefore makes a request and shows the chunk that comes before the response.
+func (l *link) chunkBefore(r *request, show func(chunk, *content) error) error {
+	id, err := l.start(r)
+	if err != nil {
+		return err
+	}
+	for {
+		f, err := l.read()
+		if err != nil {
+			return err
+		}
+		if f.command == cmdDeliver && show != nil {
+			err = l.show(f, show)
+		} else if _, ok := f.answers(r, id); ok {
+			return errors.Join(l.check(f, r), l.skip(f))
+		}
+		if err = errors.Join(err, l.skip(f)); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *link) show(f frame, show func(chunk, *content) error) error {
+	f.content.u8() // subscription
+	header, err := readChunkHeader(f.content)
+	if err != nil {
+		return err
+	}
+	return show(header, f.content)
+}
+
+// exists asks whether the stream is there.
+func (l *link) exists(stream string) error {
+	answer, err := l.ask(newRequest(cmdMetadata).u32(1).str(stream))
+	if err != nil {
+		return err
+	}
+	for range answer.u32() {
+		answer.u16()
+		answer.str()
+		answer.u32()
+	}
+	if answer.u32() != 1 {
+		return lost("no metadata of stream %s", stream)
+	}
+	answer.str()
+	code := answer.u16()
+	if answer.err != nil {
+		return lost("reading: %w", answer.err)
+	}
+	if code == codeNoStream {
+		return fmt.Errorf("streams: %w: %s", ErrNoStream, stream)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package streams
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// readAhead runs pump in a goroutine of its own and delivers what it puts, until either ends. Whatever happens, pump has ended when
+// readAhead returns.
+func readAhead(ctx context.Context, done <-chan struct{}, limit int64, deliver func([]wire.Record) error,
+	pump func(context.Context, *ahead) error) error {
+	pumping, stop := context.WithCancel(ctx)
+	out := newAhead(limit)
+	var running sync.WaitGroup
+	running.Go(func() { out.end(pump(pumping, out)) })
+	running.Go(func() {
+		select {
+		case <-done:
+			stop()
+		case <-pumping.Done():
+		}
+	})
+	defer running.Wait()
+	defer stop()
+	return deliverAll(ctx, done, out, deliver)
+}
+
+func deliverAll(ctx context.Context, done <-chan struct{}, out *ahead, deliver func([]wire.Record) error) error {
+	for {
+		batch, err := out.take(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case isClosed(done):
+			return lost("the transport was closed")
+		case err != nil:
+			return err
+		}
+		if err := deliver(batch); err != nil {
+			return err
+		}
+		out.delivered(batch)
+	}
+}
+
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+func cancelled(stream string) error {
+	return fmt.Errorf("streams: %w: %s", ErrCancelled, stream)
+}

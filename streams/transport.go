@@ -1,0 +1,143 @@
+package streams
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// What a caller may branch on. Every error of this package that is none of these is of the caller's own making (a bad URL, a refused
+// permission) and will not go away by trying again.
+var (
+	ErrLost      = errors.New("connection lost")                 // try again, from the last record read
+	ErrNoStream  = errors.New("no such stream")                  // nothing of that name, or it is no stream
+	ErrCancelled = errors.New("stream deleted under its reader") // the broker cancelled the subscription
+	ErrNotFound  = errors.New("no record at that offset")        // never was, or retention took it
+	ErrRefused   = errors.New("refused")                         // no permission
+)
+
+// First as an offset to read from: the first record that the stream still has.
+const First = int64(-1)
+
+// Most records, and most bytes of their bodies, that one batch holds. A single record may be larger.
+const (
+	maxBatch      = 1000
+	maxBatchBytes = 4 << 20
+)
+
+// Transport reads streams. It is safe for concurrent use; every Read has a connection of its own.
+type Transport interface {
+	// Name is "native" or "amqp".
+	Name() string
+
+	// Read delivers the stream's records from offset from on, inclusive, in order, in batches: as many as are at hand, never waiting to
+	// fill one. From First it begins at the first record the stream still has. Offsets may have holes: compare them, never count.
+	//
+	// It blocks until ctx ends (nil), deliver fails (its error, as it is), the stream is not there (ErrNoStream), is deleted
+	// (ErrCancelled), or the connection is lost (ErrLost). It never connects again by itself. What was read before the end is delivered
+	// first, except when ctx ends. The records belong to deliver, which is called from the goroutine that called Read.
+	Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error
+
+	// Last gives the offset of the newest record; ok is false when the stream is empty.
+	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
+
+	// Fetch gives the one record at offset, or ErrNotFound.
+	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
+
+	// Close ends every Read with ErrLost and lets go of the broker.
+	Close() error
+}
+
+// Config says where the broker is. The zero value of every field but AMQPURL is its default.
+type Config struct {
+	AMQPURL   string // where AMQP 0-9-1 is spoken; required
+	StreamURL string // where the stream protocol is spoken, e.g. rabbitmq-stream://guest:guest@127.0.0.1:5552/vhost; "" = nowhere
+	Name      string // the connections' name in the broker's lists; "" = millrace
+	Log       *slog.Logger
+	TLS       *tls.Config // for amqps and rabbitmq-stream+tls; nil = the system's
+
+	Ahead     int64         // bytes read ahead of deliver, by each Read; 0 = 64 MiB
+	Timeout   time.Duration // for connecting, and for each question to the broker; 0 = 10 s
+	Heartbeat time.Duration // a connection silent for three of these is lost; 0 = 10 s
+	Patience  time.Duration // how long Open waits for the native protocol before it falls back; 0 = 2 s
+}
+
+func (c Config) withDefaults() Config {
+	if c.Name == "" {
+		c.Name = "millrace"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Ahead = orDefault(c.Ahead, 64<<20)
+	c.Timeout = orDefault(c.Timeout, 10*time.Second)
+	c.Heartbeat = orDefault(c.Heartbeat, 10*time.Second)
+	c.Patience = orDefault(c.Patience, 2*time.Second)
+	return c
+}
+
+func orDefault[T int64 | time.Duration](value, fallback T) T {
+	if value == 0 {
+		return fallback
+	}
+	return value
+}
+
+// Open connects, so that a wrong URL shows at once, and chooses the transport: native where StreamURL answers, AMQP 0-9-1 elsewhere.
+func Open(ctx context.Context, cfg Config) (Transport, error) {
+	cfg = cfg.withDefaults()
+	if cfg.AMQPURL == "" {
+		return nil, errors.New("streams: no AMQP URL")
+	}
+	if cfg.StreamURL != "" {
+		native, err := openPatiently(ctx, cfg)
+		if err == nil {
+			return native, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		cfg.Log.Warn("streams: the native protocol does not answer, reading over AMQP 0-9-1: "+
+			"slower, and records that native clients published in sub-batches or not as AMQP 1.0 cannot be read",
+			"url", redact(cfg.StreamURL), "err", err)
+	}
+	return openAMQP(ctx, cfg)
+}
+
+// openPatiently tries the native protocol again for a while: right after its start a broker speaks AMQP before it speaks streams.
+func openPatiently(ctx context.Context, cfg Config) (*nativeTransport, error) {
+	address, err := parseStreamURL(cfg.StreamURL)
+	if err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(cfg.Patience)
+	for {
+		native, err := openNative(ctx, cfg, address)
+		if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil || time.Now().After(deadline) {
+			return native, err
+		}
+		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+func lost(format string, args ...any) error {
+	return fmt.Errorf("streams: %w: %w", ErrLost, fmt.Errorf(format, args...))
+}

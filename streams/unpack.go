@@ -1,0 +1,59 @@
+package streams
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/golang/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4"
+)
+
+// maxUnpacked bounds what one sub-batch may grow to: a megabyte of compressed zeros is a gigabyte.
+const maxUnpacked = 64 << 20
+
+// unpack gives the records of a sub-batch. The size it should have is its publisher's word, which is not relied on.
+func unpack(compression byte, packed []byte, plain uint32) ([]byte, error) {
+	if plain > maxUnpacked {
+		return nil, fmt.Errorf("is %d bytes unpacked, at most %d are read", plain, maxUnpacked)
+	}
+	if compression == 0 {
+		return packed, nil
+	}
+	in, err := unpacker(compression, packed)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	var out bytes.Buffer
+	switch _, err := io.Copy(&out, io.LimitReader(in, maxUnpacked+1)); {
+	case err != nil:
+		return nil, err
+	case out.Len() > maxUnpacked:
+		return nil, fmt.Errorf("is over %d bytes unpacked", maxUnpacked)
+	}
+	return out.Bytes(), nil
+}
+
+func unpacker(compression byte, packed []byte) (io.ReadCloser, error) {
+	in := bytes.NewReader(packed)
+	switch compression {
+	case 1:
+		return gzip.NewReader(in)
+	case 2:
+		return io.NopCloser(snappy.NewReader(in)), nil
+	case 3:
+		return io.NopCloser(lz4.NewReader(in)), nil
+	case 4:
+		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*maxUnpacked))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	default:
+		return nil, errors.New("its compression is unknown")
+	}
+}
