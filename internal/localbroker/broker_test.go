@@ -1,0 +1,190 @@
+package localbroker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(helperDir); dir != "" {
+		helper(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func start(t *testing.T, cfg Config) *Broker {
+	t.Helper()
+	b, err := Start(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Stop(context.Background())) })
+	return b
+}
+
+// channel connects and is closed by the test or at its end.
+func channel(t *testing.T, b *Broker) *amqp.Channel {
+	t.Helper()
+	conn, err := amqp.Dial(b.AMQPURL())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	ch, err := conn.Channel()
+	require.NoError(t, err)
+	return ch
+}
+
+func put(t *testing.T, b *Broker, queue, body string) {
+	t.Helper()
+	ch := channel(t, b)
+	_, err := ch.QueueDeclare(queue, true, false, false, false, nil)
+	require.NoError(t, err)
+	require.NoError(t, ch.Confirm(false))
+	confirm, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), "", queue, false, false,
+		amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte(body)})
+	require.NoError(t, err)
+	ok, err := confirm.WaitContext(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+}
+
+func requireGet(t *testing.T, b *Broker, queue, body string) {
+	t.Helper()
+	d, ok, err := channel(t, b).Get(queue, true)
+	require.NoError(t, err)
+	require.True(t, ok, "%s is empty", queue)
+	require.Equal(t, body, string(d.Body))
+}
+
+// The life of one node: data outlives a crash, an orderly stop and a move to other ports.
+func TestLife(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, Config{Dir: dir})
+	first := b.Pid()
+	put(t, b, "crash", "one")
+	put(t, b, "stop", "two")
+
+	exited := b.Exited()
+	require.NoError(t, b.Kill())
+	<-exited
+	requireGone(t, first)
+	require.ErrorContains(t, b.Kill(), "not running")
+	require.NoError(t, b.Restart(t.Context()))
+	require.NotEqual(t, first, b.Pid())
+	requireGet(t, b, "crash", "one")
+	require.ErrorContains(t, b.Restart(t.Context()), "already running")
+
+	begin := time.Now()
+	require.NoError(t, b.Stop(t.Context()))
+	require.Less(t, time.Since(begin), 5*time.Second, "the stop waited for RabbitMQ's deadlock to end")
+	require.NoError(t, b.Stop(t.Context()), "stopping twice")
+	require.False(t, b.epmd.alive())
+
+	port, err := FreePort(b.ports.amqp + 1)
+	require.NoError(t, err)
+	moved := start(t, Config{Dir: dir, AMQPPort: port})
+	require.Contains(t, moved.AMQPURL(), fmt.Sprint(port))
+	requireGet(t, moved, "stop", "two")
+}
+
+func TestRestartOfTheApplicationAlone(t *testing.T) {
+	b := start(t, Config{Dir: t.TempDir()})
+	pid := b.Pid()
+	put(t, b, "kept", "x")
+	require.NoError(t, b.StopApp(t.Context()))
+	_, err := amqp.Dial(b.AMQPURL())
+	require.Error(t, err)
+	require.NoError(t, b.StartApp(t.Context()))
+	require.Equal(t, pid, b.Pid())
+	requireGet(t, b, "kept", "x")
+
+	out, err := b.Eval(t.Context(), "node().")
+	require.NoError(t, err)
+	require.Equal(t, nodeName, out)
+	_, err = b.Eval(t.Context(), "this is not Erlang")
+	require.ErrorContains(t, err, "rabbitmqctl eval")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = b.Eval(ctx, "ok.")
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// One node a folder, and everything on the loopback interface.
+func TestPrivacy(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, Config{Dir: dir})
+
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := Start(ctx, Config{Dir: dir})
+	require.ErrorContains(t, err, "another node is using "+dir)
+	_, err = Start(t.Context(), Config{Dir: t.TempDir(), AMQPPort: b.ports.amqp})
+	require.ErrorContains(t, err, "in use")
+
+	listening := listeners(t, b.Pid())
+	require.Len(t, listening, 4, "AMQP, management, streams, distribution: %v", listening)
+	for _, addr := range append(listening, listeners(t, b.epmd.pid())...) {
+		require.True(t, strings.HasPrefix(addr, "127.0.0.1:") || strings.HasPrefix(addr, "[::1]:"), addr)
+	}
+	cookie, err := os.Stat(filepath.Join(dir, ".erlang.cookie"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o400), cookie.Mode().Perm())
+}
+
+// A node that cannot start says why and leaves nothing behind.
+func TestFailedStart(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, Config{Dir: dir})
+	require.NoError(t, b.Stop(t.Context()))
+	node := filepath.Join(dir, "data", nodeName)
+	require.NoError(t, os.RemoveAll(node))
+	require.NoError(t, os.WriteFile(node, []byte("in the way"), 0o600))
+	err := b.Restart(t.Context())
+	require.ErrorIs(t, err, errExited)
+	require.ErrorContains(t, err, "it wrote:")
+	require.False(t, b.node.alive())
+	require.False(t, b.epmd.alive())
+
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	require.NoError(t, os.Remove(node))
+	require.ErrorIs(t, b.Restart(ctx), context.DeadlineExceeded)
+	require.False(t, b.node.alive())
+}
+
+// An orderly stop that takes too long becomes a kill.
+func TestStopInTime(t *testing.T) {
+	b := start(t, Config{Dir: t.TempDir()})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, b.Stop(ctx), context.Canceled)
+	require.False(t, b.node.alive())
+}
+
+func TestConfigErrors(t *testing.T) {
+	_, err := Start(t.Context(), Config{})
+	require.ErrorContains(t, err, "Config.Dir is empty")
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err = Start(t.Context(), Config{Dir: filepath.Join(file, "below")})
+	require.ErrorContains(t, err, "making the node's folder")
+}
+
+func TestAvailable(t *testing.T) {
+	require.NoError(t, Available())
+	old := scriptDirs
+	t.Cleanup(func() { scriptDirs = old })
+	scriptDirs = nil
+	require.ErrorContains(t, Available(), "apt-get install rabbitmq-server")
+	_, err := Start(t.Context(), Config{Dir: t.TempDir()})
+	require.ErrorIs(t, err, errNotInstalled)
+	t.Setenv("PATH", t.TempDir())
+	require.ErrorIs(t, Available(), errNotInstalled)
+}

@@ -1,0 +1,78 @@
+package localbroker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// ctlLimit bounds a command when the caller's context sets no deadline.
+const ctlLimit = time.Minute
+
+// dropStatistics takes the management plugin's listener off the event bus. Left there, RabbitMQ 3.10
+// deadlocks for five seconds when its application stops: the listener's farewell calls the application
+// controller, which is waiting for that very listener. Starting the application puts it back.
+const dropStatistics = "gen_event:delete_handler(rabbit_event, rabbit_mgmt_db_handler, [])."
+
+// Eval evaluates an Erlang expression on the node (`rabbitmqctl eval`) and returns what it printed.
+func (b *Broker) Eval(ctx context.Context, expr string) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.eval(ctx, expr)
+}
+
+// StopApp stops RabbitMQ on the node but leaves the Erlang VM running (`rabbitmqctl stop_app`): a
+// restart that a node's uptime does not show.
+func (b *Broker) StopApp(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, err := b.eval(ctx, dropStatistics); err != nil {
+		return err
+	}
+	_, err := b.ctl(ctx, "stop_app")
+	return err
+}
+
+// StartApp starts RabbitMQ again after StopApp and waits until it can be used.
+func (b *Broker) StartApp(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, err := b.ctl(ctx, "start_app"); err != nil {
+		return err
+	}
+	return b.waitReady(ctx, b.node)
+}
+
+func (b *Broker) eval(ctx context.Context, expr string) (string, error) {
+	return b.ctl(ctx, "eval", expr)
+}
+
+// ctl runs rabbitmqctl against the node.
+func (b *Broker) ctl(ctx context.Context, args ...string) (string, error) {
+	if !b.node.alive() {
+		return "", errors.New("localbroker: the node is not running")
+	}
+	ctx, cancel := context.WithTimeout(ctx, ctlLimit)
+	defer cancel()
+	cmd := exec.Command(b.tools.ctl, args...)
+	cmd.Env = env(b.dir, b.ports)
+	cmd.Dir = b.dir
+	var out, fault bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &fault
+	p, err := startProcess(cmd)
+	if err != nil {
+		return "", err
+	}
+	if err := p.wait(ctx); err != nil {
+		return "", errors.Join(fmt.Errorf("localbroker: rabbitmqctl %s: %w", args[0], err), p.kill())
+	}
+	if !cmd.ProcessState.Success() {
+		return "", fmt.Errorf("localbroker: rabbitmqctl %s: %s: %s", args[0], cmd.ProcessState,
+			strings.TrimSpace(out.String()+fault.String()))
+	}
+	return strings.TrimSpace(out.String()), nil
+}

@@ -1,0 +1,71 @@
+package localbroker
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// startEpmd starts Erlang's name server in the foreground, so that it is ours to stop, and waits
+// until it answers: the node looks for it at once.
+func (b *Broker) startEpmd(ctx context.Context) (*process, error) {
+	cmd := exec.Command(b.tools.epmd, "-port", strconv.Itoa(b.ports.epmd), "-address", "127.0.0.1")
+	cmd.Env = env(b.dir, b.ports)
+	p, err := startProcess(cmd)
+	if err != nil {
+		return nil, err
+	}
+	err = poll(ctx, p, func(ctx context.Context) error { return dial(ctx, b.ports.epmd) })
+	if err != nil {
+		return p, fmt.Errorf("localbroker: starting epmd: %w", err)
+	}
+	return p, nil
+}
+
+// startNode starts the Erlang VM with RabbitMQ in it.
+func (b *Broker) startNode() (*process, error) {
+	out, err := os.Create(filepath.Join(b.dir, "log", "startup.log"))
+	if err != nil {
+		return nil, fmt.Errorf("localbroker: opening the node's log: %w", err)
+	}
+	defer out.Close()
+	cmd := exec.Command(b.tools.server)
+	cmd.Dir = b.dir
+	cmd.Env = env(b.dir, b.ports)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.ExtraFiles = []*os.File{b.lock} // the folder stays locked for as long as the node lives
+	return startProcess(cmd)
+}
+
+// poll tries until it works, the process has exited or the context has ended.
+func poll(ctx context.Context, p *process, try func(context.Context) error) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", err, ctx.Err())
+		case <-p.done:
+			return fmt.Errorf("%w: %s", errExited, p.cmd.ProcessState)
+		case <-tick.C:
+		}
+	}
+}
+
+func dial(ctx context.Context, port int) error {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

@@ -1,0 +1,43 @@
+package localbroker
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// scriptDirs are where RabbitMQ's own scripts lie: Debian's package, then the generic archive. The
+// scripts in /usr/sbin are wrappers that refuse ordinary users.
+var scriptDirs = []string{"/usr/lib/rabbitmq/bin", "/opt/rabbitmq/sbin"}
+
+var errNotInstalled = errors.New("localbroker: RabbitMQ is not installed on this machine: " +
+	"run `make deps`, or install the package rabbitmq-server (`apt-get install rabbitmq-server`)")
+
+// tools are the programs that a node is made of.
+type tools struct{ server, ctl, epmd string }
+
+// Available says whether a node can be started here; if not, the error says what to install.
+func Available() error {
+	_, err := findTools()
+	return err
+}
+
+func findTools() (tools, error) {
+	epmd, err := exec.LookPath("epmd")
+	if err != nil {
+		return tools{}, errNotInstalled
+	}
+	for _, dir := range scriptDirs {
+		t := tools{server: filepath.Join(dir, "rabbitmq-server"), ctl: filepath.Join(dir, "rabbitmqctl"), epmd: epmd}
+		if isFile(t.server) && isFile(t.ctl) {
+			return t, nil
+		}
+	}
+	return tools{}, errNotInstalled
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
