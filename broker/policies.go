@@ -1,0 +1,233 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// policyPriority is below any that an operator would choose: of the policies that match a thing only one applies.
+const policyPriority = -10
+
+type policy struct {
+	Name       string         `json:"name,omitempty"`
+	Pattern    string         `json:"pattern"`
+	ApplyTo    string         `json:"apply-to"`
+	Priority   int            `json:"priority"`
+	Definition map[string]any `json:"definition"`
+}
+
+const (
+	mega = 1_000_000
+	giga = 1_000_000_000
+	day  = 24 * 60 * 60 * 1000 // ms
+)
+
+// policies is what Millrace wants of a broker.
+func policies(consumerTimeout bool) []policy {
+	queues := map[string]any{"dead-letter-exchange": wire.ExchangeDead}
+	if consumerTimeout {
+		queues["consumer-timeout"] = day
+	}
+	list := []policy{
+		{Name: "millrace-queues", Pattern: `^queue\.`, ApplyTo: "queues", Definition: queues},
+		{Name: "millrace-direct", Pattern: `^jobs\.direct$`, ApplyTo: "exchanges", Definition: map[string]any{"alternate-exchange": wire.Unrouted}},
+		streamPolicy(wire.ScheduledJobs, "30D", 0, 64*mega),
+		streamPolicy(wire.Retries, "30D", 0, 64*mega),
+		streamPolicy(wire.DeadJobs, "180D", 10*giga, 64*mega),
+		streamPolicy(wire.Journal, "7D", 20*giga, 64*mega),
+		streamPolicy(wire.Heartbeats, "5m", 0, 16*mega),
+		streamPolicy(wire.JobMetrics, "90D", 0, 64*mega),
+	}
+	for i := range list {
+		list[i].Priority = policyPriority
+	}
+	return list
+}
+
+func streamPolicy(name, maxAge string, maxBytes, segment int64) policy {
+	definition := map[string]any{"max-age": maxAge, "stream-max-segment-size-bytes": segment}
+	if maxBytes > 0 {
+		definition["max-length-bytes"] = maxBytes
+	}
+	return policy{Name: "millrace-stream-" + name, Pattern: "^" + regexp.QuoteMeta(name) + "$", ApplyTo: "queues", Definition: definition}
+}
+
+// Policies sets Millrace's policies, or mends them, and reports where another one wins over them. It writes only what differs.
+func (m *Management) Policies(ctx context.Context) ([]Finding, error) {
+	present, err := m.policies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted := policies(m.features.ConsumerTimeoutPolicy && !m.noConsumerTimeout.Load())
+	for _, p := range wanted {
+		if have, ok := present[p.Name]; ok && samePolicy(have, p) {
+			continue
+		}
+		if err := m.putPolicy(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	return m.overruled(ctx, wanted, present)
+}
+
+func (m *Management) policies(ctx context.Context) (map[string]policy, error) {
+	var list []policy
+	if err := m.get(ctx, "/api/policies/"+segment(m.vhost), &list); err != nil {
+		return nil, err
+	}
+	byName := make(map[string]policy, len(list))
+	for _, p := range list {
+		byName[p.Name] = p
+	}
+	return byName, nil
+}
+
+// putPolicy sets a policy; consumer-timeout is left out where the broker refuses the whole policy because of it.
+func (m *Management) putPolicy(ctx context.Context, p policy) error {
+	path := "/api/policies/" + segment(m.vhost) + "/" + segment(p.Name)
+	err := m.put(ctx, path, p)
+	if _, has := p.Definition["consumer-timeout"]; !has || statusOf(err) != http.StatusBadRequest {
+		return err
+	}
+	m.noConsumerTimeout.Store(true)
+	p.Definition = maps.Clone(p.Definition)
+	delete(p.Definition, "consumer-timeout")
+	return m.put(ctx, path, p)
+}
+
+func samePolicy(a, b policy) bool {
+	one, err1 := json.Marshal(a)
+	two, err2 := json.Marshal(b)
+	return errors.Join(err1, err2) == nil && bytes.Equal(one, two)
+}
+
+// overruled finds the things that one of our policies is for and to which another applies.
+func (m *Management) overruled(ctx context.Context, wanted []policy, present map[string]policy) ([]Finding, error) {
+	applied, err := m.applied(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var findings []Finding
+	for _, ours := range wanted {
+		pattern := regexp.MustCompile(ours.Pattern)
+		losses := map[string][]string{} // the policy that wins → what it wins
+		for _, thing := range applied[ours.ApplyTo] {
+			if thing.policy == "" || thing.policy == ours.Name || !pattern.MatchString(thing.name) {
+				continue
+			}
+			if winner := present[thing.policy]; !covers(winner.Definition, ours.Definition) {
+				losses[thing.policy] = append(losses[thing.policy], thing.name)
+			}
+		}
+		for _, winner := range slices.Sorted(maps.Keys(losses)) {
+			findings = append(findings, m.overruling(ours, present[winner], losses[winner]))
+		}
+	}
+	return findings, nil
+}
+
+type application struct{ name, policy string }
+
+// applied tells which policy applies to what, by kind of thing.
+func (m *Management) applied(ctx context.Context) (map[string][]application, error) {
+	applied := map[string][]application{}
+	for _, kind := range []string{"queues", "exchanges"} {
+		var said []struct {
+			Name   string  `json:"name"`
+			Policy *string `json:"policy"`
+		}
+		if err := m.get(ctx, "/api/"+kind+"/"+segment(m.vhost)+"?columns=name,policy", &said); err != nil {
+			return nil, err
+		}
+		for _, thing := range said {
+			applied[kind] = append(applied[kind], application{thing.Name, deref(thing.Policy)})
+		}
+	}
+	return applied, nil
+}
+
+// covers tells whether a policy says something to all that ours would, be it something else.
+func covers(theirs, ours map[string]any) bool {
+	for key := range ours {
+		_, has := theirs[key]
+		if !has && key != "stream-max-segment-size-bytes" && key != "consumer-timeout" {
+			return false
+		}
+	}
+	return true
+}
+
+// cost says what is lost where our policy does not apply.
+func cost(ours policy) string {
+	switch {
+	case ours.Name == "millrace-queues":
+		return "jobs that their workers reject are lost"
+	case ours.Name == "millrace-direct":
+		return "jobs that clients publish for a queue that does not exist are lost"
+	default:
+		return "it forgets records at another time than Millrace counts on"
+	}
+}
+
+// overruling proposes a policy above the one that wins, for just these things, that says what both say.
+func (m *Management) overruling(ours, winner policy, names []string) Finding {
+	slices.Sort(names)
+	merged := policy{Name: ours.Name + "-merged", Pattern: namesPattern(names), ApplyTo: ours.ApplyTo, Priority: winner.Priority + 1, Definition: maps.Clone(ours.Definition)}
+	maps.Copy(merged.Definition, winner.Definition)
+	return Finding{
+		Subject: "policy " + winner.Name,
+		Problem: fmt.Sprintf("wins over %s for %s: %s", ours.Name, some(names), cost(ours)),
+		Remedy:  "set a policy that says what both say: " + command(m.features, m.vhost, merged),
+	}
+}
+
+func namesPattern(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = regexp.QuoteMeta(name)
+	}
+	return "^(" + strings.Join(quoted, "|") + ")$"
+}
+
+func some(names []string) string {
+	const shown = 5
+	if len(names) <= shown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
+}
+
+// PolicyCommands are the commands that set Millrace's policies by hand, for where there is no management API.
+func PolicyCommands(f Features, vhost string) []string {
+	var commands []string
+	for _, p := range policies(f.ConsumerTimeoutPolicy) {
+		commands = append(commands, command(f, vhost, p))
+	}
+	return commands
+}
+
+func command(f Features, vhost string, p policy) string {
+	program := "rabbitmqctl"
+	if f.Product == LavinMQ {
+		program = "lavinmqctl"
+	}
+	definition, err := json.Marshal(p.Definition)
+	if err != nil {
+		definition = []byte(err.Error())
+	}
+	return fmt.Sprintf("%s set_policy --vhost %s --priority=%d --apply-to %s %s %s %s",
+		program, quote(vhost), p.Priority, p.ApplyTo, quote(p.Name), quote(p.Pattern), quote(string(definition)))
+}
+
+// quote makes a word that a POSIX shell leaves as it is.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
