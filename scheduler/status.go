@@ -9,11 +9,12 @@ type Status struct {
 	Epoch       int64         `json:"epoch"` // of this sidecar's leadership; -1 if it does not lead
 	Since       time.Time     `json:"since"` // when the phase began
 	Unconfirmed int           `json:"unconfirmed"`
-	Overdue     int           `json:"overdue"`           // entries that are due and wait for room in the window, at most 1,024
-	Blocked     string        `json:"blocked,omitempty"` // the broker takes no publishes; its reason
-	Gap         string        `json:"gap,omitempty"`     // the journal may have lost records; due entries are held
-	Orphaned    bool          `json:"orphaned"`          // the lock is refused, and nobody who holds it leads
-	Held        []HeldQueue   `json:"held,omitempty"`    // queues that take no jobs now
+	Overdue     int           `json:"overdue"`              // entries that are due and wait for room in the window, at most 1,024
+	Blocked     string        `json:"blocked,omitempty"`    // the broker takes no publishes; its reason
+	Gap         string        `json:"gap,omitempty"`        // the journal may have lost records; due entries are held
+	Orphaned    bool          `json:"orphaned"`             // the lock is refused, and nobody who holds it leads
+	Held        []HeldQueue   `json:"held,omitempty"`       // queues that take no jobs now
+	Unroutable  []HeldQueue   `json:"unroutable,omitempty"` // queues that cannot be made; their jobs wait in jobs.unrouted
 	LastError   string        `json:"last_error,omitempty"`
 	LastLate    time.Duration `json:"last_late"` // how late the newest fire was
 	Counters    Counters      `json:"counters"`

@@ -83,6 +83,21 @@ func (t *Entries) State() State {
 	return t.state.clone()
 }
 
+// Progress is the epoch, and the highest number of its records that was folded.
+func (t *Entries) Progress() (epoch, folded int64) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.state.Epoch, t.state.FoldedSeq
+}
+
+// IsHeld tells whether an entry must not fire until an operator released what is held.
+func (t *Entries) IsHeld(stream string, offset int64) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	upTo, held := t.state.Held[stream]
+	return held && offset <= upTo
+}
+
 // update changes the state; it is written with the batch.
 func (t *Entries) update(fn func(*State)) {
 	t.mu.Lock()

@@ -38,6 +38,7 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 		return t.reject(tx, r, err.Error())
 	}
 	s := newStored(&e)
+	s.Trace = wire.Traceparent(r.Headers[wire.HeaderTraceparent])
 	if ours && replaces {
 		s.First = wire.Int(r.Headers, wire.HeaderFirst)
 		if err := t.drop(tx, place{p.stream, wire.Int(r.Headers, wire.HeaderReplaces)}); err != nil {

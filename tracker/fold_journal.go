@@ -187,7 +187,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 	case wire.TypeWitness:
 		t.update(func(s *State) { s.Witness = j.Queue })
 	case wire.TypeReleased:
-		t.update(func(s *State) { s.Held = map[string]int64{} })
+		t.update(func(s *State) { s.Held, s.Needs = map[string]int64{}, max(s.Needs, r.Offset) })
 		t.readyAll()
 		return tx.ClearGap()
 	case wire.TypeRejected:

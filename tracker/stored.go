@@ -20,6 +20,7 @@ type Stored struct {
 	Class   string
 	Origin  wire.Through // of a dead job that Millrace buried: the burial's epoch and number
 	Parked  string       // not empty: the broker cannot take it; the reason
+	Trace   string       // the traceparent that came with it
 	Raw     []byte       // the record; nil if it is large and stays in the stream
 }
 
@@ -50,7 +51,7 @@ func (s *Stored) encode() []byte {
 	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), s.Origin.Epoch, s.Origin.Through} {
 		b = binary.AppendVarint(b, n)
 	}
-	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked} {
+	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace} {
 		b = appendText(b, t)
 	}
 	return append(b, s.Raw...)
@@ -61,7 +62,7 @@ func decodeStored(p place, b []byte) (*Stored, error) {
 	d := decoder{b: b}
 	s.First, s.At = d.int(), time.UnixMicro(d.int()).UTC()
 	s.Attempt, s.Origin.Epoch, s.Origin.Through = int(d.int()), d.int(), d.int()
-	s.JID, s.Queue, s.Class, s.Parked = d.text(), d.text(), d.text(), d.text()
+	s.JID, s.Queue, s.Class, s.Parked, s.Trace = d.text(), d.text(), d.text(), d.text(), d.text()
 	if d.bad {
 		return nil, fmt.Errorf("tracker: stored entry %s@%d is damaged", s.Stream, s.Offset)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,6 +116,28 @@ func (v *View) Recreated() []string {
 		}
 	}
 	return all
+}
+
+// Followed tells whether each of some streams has been folded to its end, or is known to have been made anew: whatever can be known of
+// them without a leader is.
+func (v *View) Followed(streams ...string) bool {
+	for _, t := range v.streams {
+		if slices.Contains(streams, t.stream) && !t.caughtUp() && !t.isRecreated() {
+			return false
+		}
+	}
+	return true
+}
+
+// LagOf is Lag for some of the streams.
+func (v *View) LagOf(streams ...string) time.Duration {
+	var most time.Duration
+	for _, t := range v.streams {
+		if slices.Contains(streams, t.stream) && !t.isRecreated() {
+			most = max(most, t.lag(time.Now()))
+		}
+	}
+	return most
 }
 
 // apply folds a batch and moves the position in one transaction.

@@ -12,7 +12,9 @@ const (
 	CommandRetry   = "retry"
 	CommandKill    = "kill"
 	CommandDelete  = "delete"
-	CommandRelease = "release"
+	CommandRelease = "release" // held entries fire
+	CommandDiscard = "discard" // held entries that are due are deleted, the others are released
+	CommandDismiss = "dismiss" // a rejected record leaves the list
 	CommandChange  = "change"
 	CommandUndo    = "undo"
 	CommandEnqueue = "enqueue"
@@ -40,7 +42,9 @@ var commandStreams = map[string][]string{
 	CommandRetry:   {Retries, DeadJobs},
 	CommandKill:    {ScheduledJobs, Retries},
 	CommandDelete:  EntryStreams,
-	CommandRelease: {""},
+	CommandRelease: nil,
+	CommandDiscard: nil,
+	CommandDismiss: nil,
 }
 
 // ParseCommand reads a command and checks that it can be carried out.
@@ -60,8 +64,8 @@ func (c Command) check() error {
 	if !known {
 		return fmt.Errorf("command %q is not known: use trigger, retry, kill or delete", c.Command)
 	}
-	if c.Command == CommandRelease {
-		return nil
+	if streams == nil {
+		return c.checkDismiss()
 	}
 	if c.JID == "" {
 		return fmt.Errorf("command %s needs a jid", c.Command)
@@ -72,6 +76,13 @@ func (c Command) check() error {
 		}
 	}
 	return fmt.Errorf("command %s needs a stream: %s", c.Command, strings.Join(streams, " or "))
+}
+
+func (c Command) checkDismiss() error {
+	if c.Command == CommandDismiss && (c.Stream == "" || c.Offset == nil) {
+		return fmt.Errorf("command %s needs the stream and offset of a rejected record", c.Command)
+	}
+	return nil
 }
 
 // Reply statuses, as in REST.

@@ -61,6 +61,7 @@ const (
 	TypeState     = "state"     // pauses, operations, idempotency keys
 	TypeOperation = "operation" // a bulk operation's progress
 	TypeRejected  = "rejected"  // what a classic queue held that is no job
+	TypeDismissed = "dismissed" // a rejected record was taken off the list
 	TypeBarrier   = "barrier"   // in entry streams: a leader's epoch begins here
 )
 
@@ -215,16 +216,16 @@ func ASCII(s string) string {
 }
 
 // Fire is a job on its way to its queue and to the journal.
-func Fire(e *Entry, d Deed, body []byte, now time.Time) Message {
+func Fire(job *Job, d Deed, body []byte, now time.Time) Message {
 	return Message{
-		Exchange: ExchangeFire, Key: e.Job.Queue, MessageID: e.Job.JID, Type: e.Job.Class,
-		Priority: e.Job.Priority, Timestamp: now, Headers: d.Headers(), Body: body,
+		Exchange: ExchangeFire, Key: job.Queue, MessageID: job.JID, Type: job.Class,
+		Priority: job.Priority, Timestamp: now, Headers: d.Headers(), Body: body,
 	}
 }
 
 // Bury is a dead job on its way to dead_jobs and to the journal.
-func Bury(e *Entry, d Deed, body []byte, now time.Time) Message {
+func Bury(job *Job, d Deed, body []byte, now time.Time) Message {
 	return Message{
-		Exchange: ExchangeBury, Key: DeadJobs, MessageID: e.JID, Type: e.Job.Class, Timestamp: now, Headers: d.Headers(), Body: body,
+		Exchange: ExchangeBury, Key: DeadJobs, MessageID: job.JID, Type: job.Class, Timestamp: now, Headers: d.Headers(), Body: body,
 	}
 }

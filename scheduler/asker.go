@@ -1,0 +1,199 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Asker sends commands to whoever leads, over a connection of its own.
+type Asker struct {
+	cfg broker.Config
+
+	mu   sync.Mutex
+	line *line // nil while there is no connection
+}
+
+// NewAsker makes an asker; Run connects it.
+func NewAsker(cfg broker.Config) *Asker { return &Asker{cfg: cfg} }
+
+// answerWithin is how long the leader may take to answer.
+const answerWithin = 5 * time.Second
+
+// line is one connection to the broker, with a queue for answers.
+type line struct {
+	conn    *broker.Conn
+	pub     *broker.Publisher
+	answers *broker.Consumer
+	name    string
+
+	mu      sync.Mutex
+	waiting map[string]chan wire.Reply
+}
+
+// Run keeps the connection until ctx ends.
+func (a *Asker) Run(ctx context.Context) error {
+	retry := newBackoff()
+	for ctx.Err() == nil {
+		l, err := openLine(ctx, a.cfg)
+		if err != nil {
+			_ = sleep(ctx, retry.NextBackOff())
+			continue
+		}
+		retry.Reset()
+		a.use(l)
+		l.run(ctx)
+		a.use(nil)
+		_ = l.conn.Close()
+	}
+	return nil
+}
+
+// Connected tells whether the broker is reached.
+func (a *Asker) Connected() bool { return a.current() != nil }
+
+// Broker names the product and version of the broker that is reached, if one is.
+func (a *Asker) Broker() (product, version string) {
+	if l := a.current(); l != nil {
+		return l.conn.Product(), l.conn.Version()
+	}
+	return "", ""
+}
+
+func (a *Asker) use(l *line) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.line = l
+}
+
+func (a *Asker) current() *line {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.line
+}
+
+// Ask has the leader carry out a command.
+func (a *Asker) Ask(ctx context.Context, cmd wire.Command) wire.Reply {
+	l := a.current()
+	if l == nil {
+		return wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the broker is not reached"}
+	}
+	return l.ask(ctx, cmd)
+}
+
+// Publish publishes a message and waits for its confirm; it fails if no queue takes it.
+func (a *Asker) Publish(ctx context.Context, m wire.Message) error {
+	l := a.current()
+	if l == nil {
+		return errors.New("scheduler: the broker is not reached")
+	}
+	return l.pub.SendMandatory(ctx, m)
+}
+
+func openLine(ctx context.Context, cfg broker.Config) (*line, error) {
+	conn, err := broker.Dial(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	l := &line{conn: conn, waiting: map[string]chan wire.Reply{}}
+	if err := l.open(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *line) open(ctx context.Context) (err error) {
+	if l.pub, err = l.conn.Publisher(ctx); err != nil {
+		return err
+	}
+	l.name, l.answers, err = l.conn.Answers(ctx)
+	return err
+}
+
+// run hands answers to those who wait for them.
+func (l *line) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.conn.Done():
+			return
+		case d, open := <-l.answers.Deliveries():
+			if !open {
+				return
+			}
+			_ = l.answers.Ack(d.Tag, false)
+			l.deliver(d)
+		}
+	}
+}
+
+func (l *line) deliver(d wire.Delivery) {
+	var r wire.Reply
+	if err := json.Unmarshal(d.Body, &r); err != nil {
+		return // not the leader's
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if answer := l.waiting[d.CorrelationID]; answer != nil {
+		answer <- r
+		delete(l.waiting, d.CorrelationID)
+	}
+}
+
+func (l *line) ask(ctx context.Context, cmd wire.Command) wire.Reply {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	id := random()
+	answer := make(chan wire.Reply, 1)
+	l.mu.Lock()
+	l.waiting[id] = answer
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.waiting, id)
+	}()
+	body, err := json.Marshal(cmd)
+	if err != nil {
+		return wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()}
+	}
+	err = l.pub.SendMandatory(ctx, wire.Message{Key: wire.LeaderInbox, ReplyTo: l.name, CorrelationID: id, Body: body})
+	if errors.Is(err, broker.ErrReturned) {
+		return wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "no sidecar leads right now: try again"}
+	}
+	if err != nil {
+		return unknown(fmt.Sprintf("it is not known whether the command arrived: %v", err))
+	}
+	select {
+	case r := <-answer:
+		return r
+	case <-ctx.Done():
+	case <-l.conn.Done():
+	}
+	return unknown("the leader did not answer in time; repeating the command is safe")
+}
+
+func unknown(reason string) wire.Reply {
+	return wire.Reply{Status: wire.StatusUnknown, Error: "outcome_unknown", Reason: reason}
+}
+
+// askOnce asks over a connection that is made for it.
+func askOnce(ctx context.Context, cfg broker.Config, cmd wire.Command) wire.Reply {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l, err := openLine(ctx, cfg)
+	if err != nil {
+		return wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: err.Error()}
+	}
+	defer func() { _ = l.conn.Close() }()
+	go l.run(ctx)
+	return l.ask(ctx, cmd)
+}

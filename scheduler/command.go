@@ -1,0 +1,193 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// command carries out a command, in the loop that fires, so that nothing comes between. answer is called once, as soon as it is known
+// what became of it; if the epoch ends before, it is not called, and the caller does not know.
+func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	c.counters.Commands++
+	if cmd.ID != "" {
+		if waiting, running := c.commands[cmd.ID]; running {
+			c.commands[cmd.ID] = append(waiting, answer)
+			return nil
+		}
+		if done, err := c.entries.CarriedOut(cmd.ID); err != nil || done {
+			answer(wire.Reply{Status: wire.StatusDone})
+			return err
+		}
+		c.commands[cmd.ID] = []func(wire.Reply){answer}
+		answer = c.answerAll(cmd.ID)
+	}
+	switch cmd.Command {
+	case wire.CommandRelease:
+		return c.note(now, cmd, wire.JournalRecord{Type: wire.TypeReleased}, spot{}, answer)
+	case wire.CommandDiscard:
+		return c.beginDiscard(now, cmd, answer)
+	case wire.CommandDismiss:
+		return c.dismiss(now, cmd, answer)
+	}
+	s, e, reply, err := c.find(cmd)
+	if err != nil {
+		return err
+	}
+	if reply != nil {
+		answer(*reply)
+		return nil
+	}
+	return c.act(now, cmd, s, e, answer)
+}
+
+// answerAll answers everybody who asked for the same command.
+func (c *core) answerAll(id string) func(wire.Reply) {
+	return func(r wire.Reply) {
+		waiting := c.commands[id]
+		delete(c.commands, id)
+		for _, answer := range waiting {
+			answer(r)
+		}
+	}
+}
+
+// find gets the entry that a command is about, or the reply that says why there is none.
+func (c *core) find(cmd wire.Command) (*tracker.Stored, *wire.Entry, *wire.Reply, error) {
+	found, err := c.entries.Find(cmd.Stream, cmd.JID)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s, reply := pick(cmd, found)
+	if s == nil && reply == nil {
+		reply, err = c.gone(cmd)
+	}
+	if reply != nil || err != nil {
+		return nil, nil, reply, err
+	}
+	if c.busy[spot{s.Stream, s.Offset}] != nil {
+		return nil, nil, &wire.Reply{Status: wire.StatusConflict, Error: "conflict",
+			Reason: "something is being done to this entry right now: look again"}, nil
+	}
+	s, e, err := c.load(spot{s.Stream, s.Offset})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if s == nil || e == nil {
+		return nil, nil, &wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
+			Reason: "the entry's record cannot be read from its stream"}, nil
+	}
+	return s, e, nil, nil
+}
+
+// pick chooses the entry with the offset that the command names, or the only one.
+func pick(cmd wire.Command, found []*tracker.Stored) (*tracker.Stored, *wire.Reply) {
+	if cmd.Offset != nil {
+		for _, s := range found {
+			if s.Offset == *cmd.Offset {
+				return s, nil
+			}
+		}
+		return nil, nil
+	}
+	if len(found) <= 1 {
+		if len(found) == 1 {
+			return found[0], nil
+		}
+		return nil, nil
+	}
+	offsets := make([]int64, len(found))
+	for i, s := range found {
+		offsets[i] = s.Offset
+	}
+	return nil, &wire.Reply{Status: wire.StatusConflict, Error: "conflict", Offsets: offsets,
+		Reason: fmt.Sprintf("%d entries have this jid: name one by its offset", len(found))}
+}
+
+func (c *core) gone(cmd wire.Command) (*wire.Reply, error) {
+	happened, err := c.entries.Happened(cmd.Stream, cmd.JID)
+	if err != nil {
+		return nil, err
+	}
+	reason := fmt.Sprintf("%s has no entry with this jid", cmd.Stream)
+	if happened != nil {
+		reason = fmt.Sprintf("%s: it was %s", reason, happened.What)
+	}
+	return &wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: reason, Happened: happened}, nil
+}
+
+// act carries out a command about an entry that is there.
+func (c *core) act(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.Entry, answer func(wire.Reply)) error {
+	o := order{actor: cmd.Actor, command: cmd.ID, key: tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset}, done: func(ok bool) {
+		answer(outcome(ok, s.Queue))
+	}}
+	switch cmd.Command {
+	case wire.CommandTrigger:
+		o.op = wire.OpTriggered
+		return c.fire(now, s, e, o)
+	case wire.CommandRetry:
+		o.op = wire.OpRetried
+		return c.fire(now, s, e, o)
+	case wire.CommandKill:
+		return c.kill(now, cmd, s, e, o, answer)
+	case wire.CommandDelete:
+		r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Entry: json.RawMessage(e.Raw)}
+		return c.note(now, cmd, r, spot{s.Stream, s.Offset}, answer)
+	}
+	answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: "command is not known"})
+	return nil
+}
+
+func outcome(ok bool, queue string) wire.Reply {
+	if ok {
+		return wire.Reply{Status: wire.StatusDone}
+	}
+	return wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
+		Reason: fmt.Sprintf("queue %q refused the job (full or down): it is pending as before", queue)}
+}
+
+// kill buries an entry; once the burial is confirmed the journal gets the entry's bytes, so that it can be undone.
+func (c *core) kill(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.Entry, o order, answer func(wire.Reply)) error {
+	o.op = wire.OpBuried
+	o.done = func(ok bool) {
+		if !ok {
+			answer(outcome(false, wire.DeadJobs))
+			return
+		}
+		r := wire.JournalRecord{Type: wire.TypeKilled, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Entry: json.RawMessage(e.Raw)}
+		c.later(func() error { return c.note(now, cmd, r, spot{s.Stream, s.Offset}, answer) })
+	}
+	class, message := e.ErrorClass, e.ErrorMessage
+	if class == "" {
+		class, message = "killed", orDefault(cmd.Reason, "killed by "+orDefault(cmd.Actor, "an operator"))
+	}
+	return c.bury(now, s, e, o, class, message)
+}
+
+// note journals what a command did and answers once that is confirmed.
+func (c *core) note(now time.Time, cmd wire.Command, r wire.JournalRecord, about spot, answer func(wire.Reply)) error {
+	r.Actor, r.Command, r.Reason = cmd.Actor, cmd.ID, orDefault(r.Reason, cmd.Reason)
+	return c.record(now, r, about, func(bool) { answer(wire.Reply{Status: wire.StatusDone}) })
+}
+
+func (c *core) dismiss(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	_, ok, err := c.entries.Rejected(cmd.Stream, *cmd.Offset)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		answer(wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: "no such rejected record is kept"})
+		return nil
+	}
+	return c.note(now, cmd, wire.JournalRecord{Type: wire.TypeDismissed, Stream: cmd.Stream, Offset: *cmd.Offset}, spot{}, answer)
+}
+
+func orDefault(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

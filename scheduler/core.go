@@ -1,0 +1,304 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// core is the leader as a state machine: it looks at the view, publishes through a port and is told of confirms, commands and the
+// time. It does no I/O of its own, so that a test can drive it through whatever a broker may do. One core is one epoch.
+type core struct {
+	entries *tracker.Entries
+	port    port
+	setup   setup
+	phase   phase
+	epoch   int64
+
+	window
+	busy      map[spot]*item // entries that were acted upon and whose record has not been folded yet
+	folding   []*item        // the same, in the order in which their records will be folded
+	lanes     lanes
+	suspects  map[spot]int // entries that were in flight when a connection died, with how often
+	again     []*item      // journal records that the broker refused: they are published again
+	againAt   time.Time
+	opening   opening
+	settling  settling
+	commands  map[string][]func(wire.Reply) // commands under way, by id
+	discarded *discard
+	deferred  []func() error // what a confirm led to; done at the next step
+	counters  Counters
+	late      time.Duration
+}
+
+// port is where the core publishes. Publish does not wait for the confirm. An error that wraps broker.ErrUnpublishable is about this message;
+// any other ends the epoch.
+type port interface {
+	Publish(m wire.Message) (tag uint64, err error)
+}
+
+var errFenced = errors.New("scheduler: another leader has followed")
+
+// setup is what a core is told at its start.
+type setup struct {
+	identity  string // unique to this epoch
+	gap       string // not empty: the journal may have lost records
+	onGap     string // hold, fire or discard
+	known     *wire.Through
+	suspects  map[spot]int
+	mayRefuse func(queue string) bool // whether a queue may nack, as far as the broker tells
+	fetch     func(stream string, offset int64) ([]byte, error)
+}
+
+type phase int
+
+const (
+	phaseOpening  phase = iota // the opened record is on its way
+	phaseCatching              // barriers are on their way
+	phaseWitness               // it is being looked whether the broker restarted
+	phaseSettling              // doubtful entries of earlier epochs are settled
+	phaseSettled               // all are; a witness is wanted
+	phaseLeading
+)
+
+func (p phase) String() string {
+	return [...]string{"opening", "catching up", "settling", "settling", "settling", "leading"}[p]
+}
+
+// spot names an entry.
+type spot struct {
+	stream string
+	offset int64
+}
+
+// item is one publish, from when it is sent until its record has been folded.
+type item struct {
+	seq    int64
+	size   int
+	build  func(seq, confirmed int64) wire.Message
+	plain  bool // a record without a number: it is published until the broker takes it
+	deed   bool // a fire or burial: if it is refused its entry comes back
+	spot   spot // the entry it is about, if any
+	lane   *lane
+	key    tracker.DueKey // where the lane has it
+	acked  bool
+	folded int64 // the number of the record after which its entry is what the view says
+	nacks  int
+	done   func(ok bool) // called once it is known whether the broker took it
+}
+
+func newCore(entries *tracker.Entries, p port, s setup) *core {
+	if s.suspects == nil {
+		s.suspects = map[spot]int{}
+	}
+	return &core{
+		entries: entries, port: p, setup: s, epoch: -1, suspects: s.suspects,
+		window: newWindow(), busy: map[spot]*item{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
+	}
+}
+
+// maxSleep bounds how long the core sleeps: wall clocks may be set.
+const maxSleep = time.Second
+
+// batch is how many entries are fired before commands and confirms are looked at again.
+const batch = 256
+
+// step does what can be done now. It tells when to call again if nothing happens before.
+func (c *core) step(now time.Time) (wake time.Time, err error) {
+	now = now.Round(0) // wall clock: timers must follow it when it is set
+	epoch, folded := c.entries.Progress()
+	if c.epoch >= 0 && epoch != c.epoch {
+		return now, fmt.Errorf("%w: epoch %d, this was %d", errFenced, epoch, c.epoch)
+	}
+	c.release(folded)
+	if err := c.publishAgain(now); err != nil {
+		return now, err
+	}
+	if err := c.doDeferred(); err != nil {
+		return now, err
+	}
+	wake = now.Add(maxSleep)
+	switch c.phase {
+	case phaseOpening:
+		err = c.open(now, c.entries.State())
+	case phaseCatching:
+		err = c.catchUp(now, c.entries.State())
+	case phaseSettling:
+		err = c.settle(now)
+	case phaseLeading:
+		wake, err = c.lead(now)
+	}
+	return wake, err
+}
+
+func (c *core) lead(now time.Time) (time.Time, error) {
+	if err := c.continueDiscard(now); err != nil {
+		return now, err
+	}
+	c.lanes.take(c.entries.TakeReady())
+	wake, err := c.fireDue(now)
+	if err != nil {
+		return now, err
+	}
+	return wake, c.announce(now)
+}
+
+// send publishes one item. The entry that it is about is busy until its record has been folded.
+func (c *core) send(it *item) error {
+	if it.plain {
+		return c.sendPlain(it)
+	}
+	m := it.build(c.seq+1, c.watermark)
+	tag, err := c.port.Publish(m)
+	if err != nil {
+		return err
+	}
+	c.seq++
+	it.seq, it.folded, it.size = c.seq, c.seq, len(m.Body)
+	c.add(tag, it)
+	if it.spot.stream != "" {
+		c.busy[it.spot] = it
+		c.folding = append(c.folding, it)
+	}
+	return nil
+}
+
+func (c *core) sendPlain(it *item) error {
+	tag, err := c.port.Publish(it.build(0, c.watermark))
+	if err == nil {
+		c.add(tag, it)
+	}
+	return err
+}
+
+// append publishes a record without a number.
+func (c *core) append(stream string, r wire.JournalRecord) error {
+	return c.send(&item{plain: true, build: func(seq, confirmed int64) wire.Message { return r.Append(stream, seq, confirmed) }})
+}
+
+// record publishes a JSON record to the journal.
+func (c *core) record(now time.Time, r wire.JournalRecord, about spot, done func(ok bool)) error {
+	r.At, r.Epoch = wire.Seconds(now), c.epoch
+	return c.send(&item{spot: about, done: done, build: func(seq, confirmed int64) wire.Message {
+		return r.Append(wire.Journal, seq, confirmed)
+	}})
+}
+
+// confirmed is told that the broker took a publish, or refused it.
+func (c *core) confirmed(now time.Time, tag uint64, ack bool) error {
+	it := c.remove(tag)
+	if it == nil {
+		return nil
+	}
+	if ack {
+		c.accepted(it)
+		return nil
+	}
+	if it.deed {
+		return c.returned(now, it)
+	}
+	it.nacks++
+	if it.nacks > maxNacks {
+		return fmt.Errorf("scheduler: the journal refused a record %d times", it.nacks)
+	}
+	c.passed(it.seq)
+	c.again, c.againAt = append(c.again, it), now.Add(againAfter)
+	return nil
+}
+
+const (
+	maxNacks   = 50
+	againAfter = 100 * time.Millisecond
+)
+
+func (c *core) accepted(it *item) {
+	it.acked = true
+	c.passed(it.seq)
+	delete(c.suspects, it.spot)
+	if it.lane != nil {
+		c.lanes.accepted(it.lane)
+	}
+	if it.done != nil {
+		it.done(true)
+	}
+}
+
+// returned journals that a fire or burial was refused: its entry is pending again, its queue is held, all others go on.
+func (c *core) returned(now time.Time, it *item) error {
+	c.counters.Returned++
+	if it.lane != nil {
+		c.lanes.hold(it.lane, now, "refused: the queue is full or down")
+	}
+	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: it.seq, Reason: "nack", Stream: it.spot.stream, Offset: it.spot.offset}
+	err := c.record(now, r, spot{}, func(bool) {
+		it.acked = true
+		c.passed(it.seq)
+	})
+	it.folded = c.seq
+	if it.done != nil {
+		it.done(false)
+	}
+	return err
+}
+
+// later has something done at the next step.
+func (c *core) later(fn func() error) { c.deferred = append(c.deferred, fn) }
+
+func (c *core) doDeferred() error {
+	todo := c.deferred
+	c.deferred = nil
+	for _, fn := range todo {
+		if err := fn(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publishAgain repeats journal records that the broker refused.
+func (c *core) publishAgain(now time.Time) error {
+	if len(c.again) == 0 || now.Before(c.againAt) {
+		return nil
+	}
+	items := c.again
+	c.again = nil
+	for _, it := range items {
+		if err := c.send(it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// release frees the entries whose records the view has folded: from here on the view says what they are.
+func (c *core) release(folded int64) {
+	keep := c.folding[:0]
+	for _, it := range c.folding {
+		if !it.acked || it.folded > folded {
+			keep = append(keep, it)
+			continue
+		}
+		if c.busy[it.spot] == it {
+			delete(c.busy, it.spot)
+		}
+		if it.folded != it.seq && it.lane != nil { // it came back
+			c.lanes.look(it.lane, it.key)
+		}
+	}
+	clear(c.folding[len(keep):])
+	c.folding = keep
+}
+
+// announce journals, once the window has drained, up to where everything is confirmed.
+func (c *core) announce(now time.Time) error {
+	if len(c.flight) > 0 || c.watermark <= c.announced || len(c.again) > 0 {
+		return nil
+	}
+	through := c.watermark
+	c.announced = through
+	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: c.epoch, Through: through}
+	return c.append(wire.Journal, r)
+}

@@ -1,0 +1,255 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// fireDue fires what is due, the queues in turn, until the window is full, a batch is done or nothing is due any more.
+func (c *core) fireDue(now time.Time) (wake time.Time, err error) {
+	c.lanes.wakeUp(now)
+	for fired := 0; len(c.lanes.ring) > 0 && c.room(); {
+		if fired == batch {
+			return now, nil
+		}
+		if c.alone() {
+			return now.Add(maxSleep), nil
+		}
+		did, wait, err := c.fireNext(now, c.lanes.ring[0])
+		if err != nil {
+			return now, err
+		}
+		if wait {
+			return now.Add(maxSleep), nil
+		}
+		if did {
+			fired++
+		}
+	}
+	return c.lanes.next(now.Add(maxSleep)), nil
+}
+
+// alone tells whether a suspect is in flight: nothing else is until it is known what becomes of it.
+func (c *core) alone() bool {
+	if len(c.suspects) == 0 {
+		return false
+	}
+	for _, it := range c.flight {
+		if it.deed && c.suspects[it.spot] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fireNext fires one entry of a lane, or takes the lane out of the ring. wait tells that the window must drain first.
+func (c *core) fireNext(now time.Time, ln *lane) (did, wait bool, err error) {
+	if ln.trial && ln.flying > 0 {
+		c.lanes.leave(time.Time{})
+		return false, false, nil
+	}
+	key, ok, err := c.head(ln)
+	if err != nil {
+		return false, false, err
+	}
+	if !ok {
+		c.lanes.leave(time.Time{})
+		return false, false, nil
+	}
+	if key.At.After(now) {
+		c.lanes.leave(key.At)
+		return false, false, nil
+	}
+	at := spot{key.Stream, key.Offset}
+	if c.suspects[at] > 0 && len(c.flight) > 0 {
+		return false, true, nil
+	}
+	ln.behind, ln.ahead = key, ln.ahead[1:]
+	c.lanes.turn()
+	return true, false, c.fireDueEntry(now, at, key)
+}
+
+// head is the first entry of a lane that may be fired when it is due.
+func (c *core) head(ln *lane) (tracker.DueKey, bool, error) {
+	for {
+		for len(ln.ahead) > 0 {
+			key := ln.ahead[0]
+			at := spot{key.Stream, key.Offset}
+			if c.busy[at] == nil && !c.entries.IsHeld(at.stream, at.offset) {
+				return key, true, nil
+			}
+			ln.behind, ln.ahead = key, ln.ahead[1:]
+		}
+		err := c.entries.Due(ln.queue, ln.behind, func(key tracker.DueKey) bool {
+			ln.ahead = append(ln.ahead, key)
+			return len(ln.ahead) < look
+		})
+		if err != nil || len(ln.ahead) == 0 {
+			return tracker.DueKey{}, false, err
+		}
+	}
+}
+
+func (c *core) fireDueEntry(now time.Time, at spot, key tracker.DueKey) error {
+	s, e, err := c.load(at)
+	if err != nil || s == nil {
+		return err
+	}
+	if c.suspects[at] >= maxKills {
+		return c.refuse(now, s, fmt.Sprintf("the connection died %d times while this was being published", c.suspects[at]))
+	}
+	if e == nil {
+		return c.refuse(now, s, "its record cannot be read any more")
+	}
+	if err := c.dropRepeats(now, s, e); err != nil {
+		return err
+	}
+	if !e.Job.ExpiresAt.IsZero() && e.Job.ExpiresAt.Before(now) {
+		return c.expire(now, s, e)
+	}
+	c.late = now.Sub(key.At)
+	return c.fire(now, s, e, order{op: wire.OpFired, key: key})
+}
+
+// maxKills is how many connections may die while an entry is in flight, before it is not tried again.
+const maxKills = 2
+
+// order is what a fire or burial is for.
+type order struct {
+	op      string
+	key     tracker.DueKey
+	actor   string
+	command string
+	done    func(ok bool)
+}
+
+// load gets an entry and reads it again. The entry is nil if its record can no longer be had.
+func (c *core) load(at spot) (*tracker.Stored, *wire.Entry, error) {
+	s, err := c.entries.Get(at.stream, at.offset)
+	if err != nil || s == nil {
+		return nil, nil, err
+	}
+	var raw []byte
+	if s.Raw == nil {
+		if raw, err = c.setup.fetch(s.Stream, s.Offset); err != nil {
+			return nil, nil, fmt.Errorf("scheduler: fetch %s@%d: %w", s.Stream, s.Offset, err)
+		}
+		if raw == nil {
+			return s, nil, nil
+		}
+	}
+	e, err := s.Entry(raw)
+	if err != nil {
+		return s, nil, nil //nolint:nilerr // what was read once and cannot be read again is the entry's fault
+	}
+	return s, &e, nil
+}
+
+// fire publishes an entry's job to its queue and the journal.
+func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) error {
+	body, err := e.Body()
+	if err != nil {
+		return c.refuse(now, s, err.Error())
+	}
+	ln := c.lanes.of(e.Job.Queue)
+	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, lane: ln, key: o.key, done: o.done,
+		build: func(seq, confirmed int64) wire.Message {
+			m := wire.Fire(&e.Job, c.deed(s, o, seq, confirmed), body, now)
+			if s.Trace != "" {
+				m.Headers[wire.HeaderTraceparent] = s.Trace
+			}
+			return m
+		}}
+	ln.flying++
+	err = c.send(it)
+	if errors.Is(err, broker.ErrUnpublishable) {
+		ln.flying--
+		if o.done != nil {
+			o.done(false)
+		}
+		return c.refuse(now, s, err.Error())
+	}
+	c.counters.Fired++
+	return err
+}
+
+// bury publishes an entry's job to the dead jobs and the journal.
+func (c *core) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o order, class, message string) error {
+	body, err := e.Dead(now, class, message)
+	if err != nil {
+		return c.refuse(now, s, err.Error())
+	}
+	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, key: o.key, done: o.done,
+		build: func(seq, confirmed int64) wire.Message {
+			return wire.Bury(&e.Job, c.deed(s, o, seq, confirmed), body, now)
+		}}
+	if o.op == wire.OpExpired { // nobody waits for an answer: it is tried again in its queue's turn
+		it.lane = c.lanes.of(s.Queue)
+		it.lane.flying++
+	}
+	err = c.send(it)
+	if !errors.Is(err, broker.ErrUnpublishable) {
+		return err
+	}
+	if it.lane != nil {
+		it.lane.flying--
+	}
+	if o.done != nil {
+		o.done(false)
+	}
+	return c.refuse(now, s, err.Error())
+}
+
+func (c *core) deed(s *tracker.Stored, o order, seq, confirmed int64) wire.Deed {
+	return wire.Deed{Op: o.op, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID),
+		Epoch: c.epoch, Seq: seq, Confirmed: confirmed, Actor: o.actor, Command: o.command}
+}
+
+// refuse parks an entry that the broker cannot take: it is shown with the reason and not tried again by itself.
+func (c *core) refuse(now time.Time, s *tracker.Stored, reason string) error {
+	c.counters.Refused++
+	delete(c.suspects, spot{s.Stream, s.Offset})
+	r := wire.JournalRecord{Type: wire.TypeRefused, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Error: reason}
+	return c.record(now, r, spot{s.Stream, s.Offset}, nil)
+}
+
+// expire is what becomes of a job that is due too late.
+func (c *core) expire(now time.Time, s *tracker.Stored, e *wire.Entry) error {
+	if e.Job.Dead {
+		key := tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset}
+		return c.bury(now, s, e, order{op: wire.OpExpired, key: key}, "expired", "the job was due after its expires_at")
+	}
+	r := wire.JournalRecord{Type: wire.TypeExpired, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID)}
+	return c.record(now, r, spot{s.Stream, s.Offset}, nil)
+}
+
+// dropRepeats journals that other pending entries are the same publish as this one, repeated.
+func (c *core) dropRepeats(now time.Time, s *tracker.Stored, e *wire.Entry) error {
+	twins, err := c.entries.Find(s.Stream, s.JID)
+	if err != nil || len(twins) < 2 {
+		return err
+	}
+	for _, twin := range twins {
+		at := spot{twin.Stream, twin.Offset}
+		if twin.Offset == s.Offset || c.busy[at] != nil || twin.Parked != "" {
+			continue
+		}
+		_, other, err := c.load(at)
+		if err != nil {
+			return err
+		}
+		if other == nil || !wire.SamePublish(*e, *other) {
+			continue
+		}
+		r := wire.JournalRecord{Type: wire.TypeDuplicate, Stream: twin.Stream, Offset: twin.Offset, JID: wire.JIDTag(twin.JID)}
+		if err := c.record(now, r, at, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,328 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// term of one leadership: what the loop needs beside the core.
+type leadership struct {
+	s     *Scheduler
+	conn  *broker.Conn
+	pub   *broker.Publisher
+	inbox *broker.Consumer
+	reply *broker.Publisher // apart from pub: an answer must not cost the firing channel
+	core  *core
+	moved time.Time // when something was last confirmed or folded
+	told  time.Time // when the status was last updated
+}
+
+// errResigned says that a leader gave up because it could not do its work.
+var errResigned = errors.New("scheduler: resigned")
+
+// lead is one epoch.
+func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.Consumer, gap string) error {
+	pub, err := conn.Publisher(ctx)
+	if err != nil {
+		return err
+	}
+	reply, err := conn.Publisher(ctx)
+	if err != nil {
+		return err
+	}
+	l := &leadership{s: s, conn: conn, pub: pub, reply: reply, inbox: inbox, moved: time.Now()}
+	l.core = newCore(s.entries, pub, setup{
+		identity: s.cfg.Identity + "/" + random(), gap: gap, onGap: s.cfg.OnGap, known: s.known, suspects: s.suspects,
+		mayRefuse: s.mayRefuse, fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
+	})
+	s.setStatus(func(st *Status) { st.Counters.Epochs++ })
+	s.log.Info("scheduler: elected", "identity", s.cfg.Identity)
+	ended, cancel := context.WithCancel(ctx)
+	g, gctx := errgroup.WithContext(ended)
+	g.Go(func() error {
+		defer cancel()
+		return l.loop(ctx, func() {
+			g.Go(func() error { return s.reroute(gctx, conn) })
+			g.Go(func() error { return s.bury(gctx, conn) })
+			g.Go(func() error { return s.maintain(gctx, conn) })
+		})
+	})
+	err = g.Wait()
+	s.remember(l.core)
+	s.setStatus(func(st *Status) { st.Leader, st.Epoch, st.Held, st.Unconfirmed = false, -1, nil, 0 })
+	s.log.Info("scheduler: no longer the leader", "epoch", l.core.epoch, "reason", err)
+	return err
+}
+
+// remember keeps what the next epoch of this process can use.
+func (s *Scheduler) remember(c *core) {
+	s.known = c.through()
+	s.suspects = map[spot]int{}
+	for _, at := range c.inFlight() {
+		s.suspects[at] = c.suspects[at] + 1
+	}
+	for at, n := range c.suspects {
+		if s.suspects[at] == 0 {
+			s.suspects[at] = n
+		}
+	}
+}
+
+// loop drives the core. leading is called once it leads.
+func (l *leadership) loop(ctx context.Context, leading func()) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	led := false
+	for {
+		changed := l.s.view.Changed()
+		if err := l.noteRecreated(); err != nil {
+			return err
+		}
+		wake, err := l.core.step(time.Now())
+		if err != nil {
+			return err
+		}
+		if err := l.assist(ctx); err != nil {
+			return err
+		}
+		l.report()
+		var commands <-chan wire.Delivery
+		if l.core.phase == phaseLeading {
+			commands = l.inbox.Deliveries()
+			if !led {
+				led = true
+				leading()
+			}
+		}
+		timer.Reset(max(0, time.Until(wake)))
+		if err := l.await(ctx, changed, commands, timer); err != nil {
+			return err
+		}
+	}
+}
+
+// await waits for whatever comes next, and hands it to the core.
+func (l *leadership) await(ctx context.Context, changed <-chan struct{}, commands <-chan wire.Delivery, timer *time.Timer) error {
+	select {
+	case <-ctx.Done():
+		return l.retire()
+	case <-l.conn.Done():
+		return fmt.Errorf("scheduler: connection lost: %w", l.conn.Err())
+	case <-l.pub.Done():
+		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
+	case <-l.inbox.Done():
+		return fmt.Errorf("scheduler: the lock is lost: %w", l.inbox.Err())
+	case c := <-l.pub.Confirms():
+		return l.confirmed(c)
+	case d, open := <-commands:
+		if open {
+			return l.command(ctx, d)
+		}
+	case <-changed:
+		l.moved = time.Now()
+	case <-timer.C:
+		return l.checkStuck()
+	}
+	return nil
+}
+
+// confirmed hands a confirm, and those that have come meanwhile, to the core.
+func (l *leadership) confirmed(c broker.Confirm) error {
+	now := time.Now()
+	l.moved = now
+	for {
+		if err := l.core.confirmed(now, c.Tag, c.Ack); err != nil {
+			return err
+		}
+		select {
+		case c = <-l.pub.Confirms():
+		default:
+			return nil
+		}
+	}
+}
+
+// assist does what the core needs done on the broker between its phases.
+func (l *leadership) assist(ctx context.Context) error {
+	switch l.core.phase {
+	case phaseWitness:
+		intact, err := l.witnessStands(ctx)
+		if err != nil {
+			return err
+		}
+		l.core.witnessed(intact)
+	case phaseSettled:
+		name, err := l.newWitness(ctx)
+		if err != nil {
+			return err
+		}
+		return l.core.settled(time.Now(), name)
+	default:
+		return nil
+	}
+	return nil
+}
+
+func (l *leadership) witnessStands(ctx context.Context) (bool, error) {
+	name := l.s.entries.State().Witness
+	if name == "" {
+		return false, nil
+	}
+	return l.conn.QueueExists(ctx, name)
+}
+
+// newWitness declares a witness, where the one there was is gone.
+func (l *leadership) newWitness(ctx context.Context) (string, error) {
+	if l.core.settling.intact {
+		return "", nil
+	}
+	name := witnessName()
+	err := l.conn.DeclareWitness(ctx, name)
+	if errors.Is(err, broker.ErrRefused) {
+		l.s.log.Warn("scheduler: the broker takes no non-durable queues: after a crash of the leader doubtful jobs are fired again", "error", err)
+		return "", nil
+	}
+	return name, err
+}
+
+// noteRecreated tells the core of streams that the view found to be made anew.
+func (l *leadership) noteRecreated() error {
+	for _, stream := range l.s.view.Recreated() {
+		if err := l.core.isRecreated(time.Now(), stream); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxStuck is how long a leader may get nothing done that the broker does not prevent.
+const maxStuck = 30 * time.Second
+
+// checkStuck resigns where nothing moves: another sidecar may be better off.
+func (l *leadership) checkStuck() error {
+	if _, _, blocked := l.conn.Blocked(); blocked {
+		l.moved = time.Now()
+		return nil
+	}
+	waiting := l.core.phase != phaseLeading || len(l.core.flight) > 0 || len(l.core.folding) > 0
+	if !waiting {
+		l.moved = time.Now()
+	}
+	if waiting && time.Since(l.moved) > maxStuck {
+		return fmt.Errorf("%w: nothing was confirmed or read for %s while %s", errResigned, maxStuck, l.core.phase)
+	}
+	if lag := l.s.view.LagOf(append([]string{wire.Journal}, wire.EntryStreams...)...); lag > maxStuck {
+		return fmt.Errorf("%w: the view is %s behind", errResigned, lag.Round(time.Second))
+	}
+	return nil
+}
+
+// retireWithin bounds how long an orderly stop waits for what is unconfirmed.
+const retireWithin = 3 * time.Second
+
+// retire waits for what is in flight, so that the next leader finds nothing doubtful.
+func (l *leadership) retire() error {
+	deadline := time.NewTimer(retireWithin)
+	defer deadline.Stop()
+	for len(l.core.flight) > 0 {
+		select {
+		case c := <-l.pub.Confirms():
+			if err := l.confirmed(c); err != nil {
+				return err
+			}
+			if len(l.core.flight) == 0 {
+				if err := l.core.announce(time.Now()); err != nil {
+					return err
+				}
+			}
+		case <-l.conn.Done():
+			return l.conn.Err()
+		case <-deadline.C:
+			return nil
+		}
+	}
+	return nil
+}
+
+// command reads a command and answers it when the core knows what became of it.
+func (l *leadership) command(ctx context.Context, d wire.Delivery) error {
+	answer := func(r wire.Reply) {
+		body, err := json.Marshal(r)
+		if err == nil {
+			err = l.reply.Reply(ctx, d, body)
+		}
+		if err != nil {
+			l.s.log.Warn("scheduler: cannot answer a command", "error", err)
+		}
+	}
+	cmd, err := wire.ParseCommand(d.Body)
+	if err != nil {
+		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
+	} else {
+		cmd.Actor = l.actor(d, cmd)
+		err = l.core.command(time.Now(), cmd, answer)
+		if err != nil {
+			return err
+		}
+	}
+	return l.inbox.Ack(d.Tag, false)
+}
+
+// actor is who the broker says sent a command. The sidecar's own account may name another: the REST API's user.
+func (l *leadership) actor(d wire.Delivery, cmd wire.Command) string {
+	switch {
+	case d.UserID == "":
+		return "unverified"
+	case d.UserID == l.conn.User() && cmd.Actor != "":
+		return cmd.Actor
+	}
+	return d.UserID
+}
+
+// fetchWithin bounds how long one large body may take to come.
+const fetchWithin = 10 * time.Second
+
+func (l *leadership) body(ctx context.Context, stream string, offset int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	defer cancel()
+	r, err := l.s.fetch(ctx, stream, offset)
+	if err != nil {
+		return nil, err
+	}
+	return r.Body, nil
+}
+
+// reportEvery bounds how often the status is updated.
+const reportEvery = 50 * time.Millisecond
+
+// report shows what the core is doing.
+func (l *leadership) report() {
+	c := l.core
+	if time.Since(l.told) < reportEvery && c.phase == phaseLeading {
+		return
+	}
+	l.told = time.Now()
+	reason, _, _ := l.conn.Blocked()
+	held := c.lanes.heldQueues()
+	l.s.phase(c.phase.String())
+	gap := ""
+	if len(l.s.entries.State().Held) > 0 {
+		gap = orDefault(c.setup.gap, "the journal had lost records; what was due then is held")
+	}
+	l.s.setStatus(func(st *Status) {
+		st.Leader, st.Epoch, st.Unconfirmed, st.Overdue = c.phase == phaseLeading, c.epoch, len(c.flight), len(c.lanes.ring)
+		st.Blocked, st.Held, st.Gap, st.LastLate = reason, held, gap, c.late
+		n := &st.Counters
+		n.Fired, n.Returned, n.Refused, n.Commands = n.Fired+c.counters.Fired, n.Returned+c.counters.Returned,
+			n.Refused+c.counters.Refused, n.Commands+c.counters.Commands
+	})
+	c.counters = Counters{}
+}

@@ -1,0 +1,101 @@
+package scheduler
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// opening is how far an epoch's beginning is.
+type opening struct {
+	asked     bool
+	recreated map[string]bool // streams whose re-creation was journaled
+}
+
+// open appends the record that begins the epoch and waits until the view has it. Its offset is the epoch's number.
+func (c *core) open(now time.Time, state tracker.State) error {
+	if state.Identity == c.setup.identity {
+		c.epoch = state.Epoch
+		c.phase = phaseCatching
+		return c.raiseBarriers(now)
+	}
+	if c.opening.asked {
+		return nil
+	}
+	c.opening.asked = true
+	held, err := c.toHold(state)
+	if err != nil {
+		return err
+	}
+	r := wire.JournalRecord{
+		Type: wire.TypeOpened, At: wire.Seconds(now), Format: wire.Format, Identity: c.setup.identity,
+		LowWater: state.LowWater, Needs: state.Needs, Held: held, KnownConfirmed: c.setup.known,
+	}
+	return c.append(wire.Journal, r)
+}
+
+// toHold is what must not fire: what an earlier leader held, and if the journal has a gap everything that was read so far.
+func (c *core) toHold(state tracker.State) (map[string]int64, error) {
+	held := maps.Clone(state.Held)
+	if c.setup.gap == "" {
+		return held, nil
+	}
+	for _, stream := range wire.EntryStreams {
+		at, err := c.entries.Position(stream)
+		if err != nil {
+			return nil, err
+		}
+		held[stream] = max(held[stream], at)
+	}
+	return held, nil
+}
+
+// raiseBarriers appends a barrier to every entry stream. What stands before it is known once it has been folded.
+func (c *core) raiseBarriers(now time.Time) error {
+	for _, stream := range wire.EntryStreams {
+		if err := c.raiseBarrier(now, stream); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *core) raiseBarrier(now time.Time, stream string) error {
+	r := wire.JournalRecord{Type: wire.TypeBarrier, At: wire.Seconds(now), Epoch: c.epoch}
+	return c.append(stream, r)
+}
+
+// catchUp waits until every barrier has been folded. One that lands below low water proves that its stream is a new one.
+func (c *core) catchUp(now time.Time, state tracker.State) error {
+	done := true
+	for _, stream := range wire.EntryStreams {
+		b, low := state.Barriers[stream], state.LowWater[stream]
+		if b.Epoch == c.epoch && b.Offset < low {
+			if err := c.isRecreated(now, stream); err != nil {
+				return err
+			}
+		}
+		if b.Epoch != c.epoch || b.Offset < low {
+			done = false
+		}
+	}
+	if done {
+		c.phase = phaseWitness
+	}
+	return nil
+}
+
+// isRecreated journals, once, that a stream was deleted and made anew: all that was said of it is void, and every view reads it anew.
+func (c *core) isRecreated(now time.Time, stream string) error {
+	if c.epoch < 0 || c.opening.recreated[stream] || !slices.Contains(wire.EntryStreams, stream) {
+		return nil
+	}
+	if c.opening.recreated == nil {
+		c.opening.recreated = map[string]bool{}
+	}
+	c.opening.recreated[stream] = true
+	return c.record(now, wire.JournalRecord{Type: wire.TypeRecreated, Stream: stream}, spot{}, nil)
+}

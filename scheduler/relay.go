@@ -1,0 +1,115 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// relay takes messages from a classic queue, publishes each somewhere else, and acknowledges it once that is confirmed. So a crash
+// repeats a message and never loses one.
+type relay struct {
+	from   *broker.Consumer
+	to     *broker.Publisher
+	flight map[uint64]wire.Delivery // by publish tag
+	nacked func(wire.Delivery)
+}
+
+// relayWindow is how many messages a relay has at hand.
+const relayWindow = 256
+
+func openRelay(ctx context.Context, conn *broker.Conn, queue string) (*relay, error) {
+	to, err := conn.Publisher(ctx)
+	if err != nil {
+		return nil, err
+	}
+	from, err := conn.Consume(ctx, queue, relayWindow, false)
+	if err != nil {
+		_ = to.Close()
+		return nil, err
+	}
+	return &relay{from: from, to: to, flight: map[uint64]wire.Delivery{}}, nil
+}
+
+func (r *relay) close() {
+	_ = r.from.Close()
+	_ = r.to.Close()
+}
+
+// pass publishes what a delivery became.
+func (r *relay) pass(d wire.Delivery, m wire.Message) error {
+	tag, err := r.to.Publish(m)
+	if err != nil {
+		return err
+	}
+	r.flight[tag] = d
+	return nil
+}
+
+// run hands deliveries to take, until ctx or a channel ends. tick is called when it fires.
+func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <-chan struct{}, tick func() error) error {
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.to.Done():
+			return r.to.Err()
+		case c := <-r.to.Confirms():
+			err = r.confirmed(c)
+		case <-ticks:
+			err = tick()
+		case d, open := <-r.from.Deliveries():
+			if !open {
+				return fmt.Errorf("scheduler: consumer ended: %w", r.from.Err())
+			}
+			err = take(d)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *relay) confirmed(c broker.Confirm) error {
+	d, ok := r.flight[c.Tag]
+	if !ok {
+		return nil
+	}
+	delete(r.flight, c.Tag)
+	if c.Ack {
+		return r.from.Ack(d.Tag, false)
+	}
+	r.nacked(d)
+	return nil
+}
+
+// keep runs a part of a leadership again and again, as long as its connection lives.
+func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, part func(context.Context) error) error {
+	retry := newBackoff()
+	for {
+		err := part(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-conn.Done():
+			return nil // the loop that fires ends the epoch
+		default:
+		}
+		s.log.Warn("scheduler: "+what+" begins again", "error", err)
+		if sleep(ctx, retry.NextBackOff()) != nil {
+			return nil
+		}
+	}
+}
+
+// rejection is a journal record about what a classic queue held that is no job.
+func (s *Scheduler) rejection(queue, reason string, body []byte) wire.Message {
+	const kept = 64 << 10
+	epoch, _ := s.entries.Progress()
+	r := wire.JournalRecord{Type: wire.TypeRejected, At: now(), Epoch: epoch, Queue: queue, Reason: reason,
+		Count: int64(len(body)), Body: body[:min(len(body), kept)]}
+	return r.Append(wire.Journal, 0, 0)
+}

@@ -1,0 +1,286 @@
+package scheduler
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Config says how a sidecar schedules.
+type Config struct {
+	Broker    broker.Config
+	Identity  string // of this sidecar, in the journal; host and process id if empty
+	OnGap     string // what becomes of due entries when the journal has lost records: hold (default), fire or discard
+	MaxQueues int    // how many queues Millrace makes at most; default 1,000
+	Log       *slog.Logger
+}
+
+// Fetch gets one record from its stream, for bodies that the view does not keep.
+type Fetch func(ctx context.Context, stream string, offset int64) (wire.Record, error)
+
+// Scheduler stands for election, and leads while it is elected.
+type Scheduler struct {
+	cfg     Config
+	view    *view.View
+	store   *view.Store
+	entries *tracker.Entries
+	mgmt    *broker.Management
+	fetch   Fetch
+	log     *slog.Logger
+
+	known    *wire.Through // what the last epoch of this process knows to be confirmed
+	suspects map[spot]int  // see core
+
+	mu     sync.Mutex
+	status Status
+	queues map[string]bool // queues by full name, with whether they may refuse a job, as far as the broker tells
+	topo   broker.Topology
+}
+
+// New makes a scheduler. mgmt may be nil.
+func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, mgmt *broker.Management, fetch Fetch) *Scheduler {
+	if cfg.MaxQueues == 0 {
+		cfg.MaxQueues = 1000
+	}
+	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, fetch: fetch, log: cfg.Log, queues: map[string]bool{}}
+	s.status = Status{Epoch: -1, Phase: "connecting", Since: time.Now()}
+	return s
+}
+
+// Run stands for election, leads and begins again, until ctx ends.
+func (s *Scheduler) Run(ctx context.Context) error {
+	retry := newBackoff()
+	for ctx.Err() == nil {
+		begun := time.Now()
+		err := s.term(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.log.Warn("scheduler: starting again", "error", err)
+		s.setStatus(func(st *Status) {
+			st.Leader, st.Epoch, st.LastError = false, -1, fmt.Sprint(err)
+			st.Counters.Lost++
+		})
+		s.phase("connecting")
+		if time.Since(begun) > 10*time.Second {
+			retry.Reset()
+		}
+		sleep(ctx, retry.NextBackOff())
+	}
+	return nil
+}
+
+// Topology is what was found on the broker when it was last asserted.
+func (s *Scheduler) Topology() broker.Topology {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.topo
+}
+
+// Status is what this sidecar knows of its own part in leadership.
+func (s *Scheduler) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+func (s *Scheduler) setStatus(fn func(*Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fn(&s.status)
+}
+
+func (s *Scheduler) phase(name string) {
+	s.setStatus(func(st *Status) {
+		if st.Phase != name {
+			st.Phase, st.Since = name, time.Now()
+		}
+	})
+}
+
+// term is one connection: it waits for its turn and leads.
+func (s *Scheduler) term(ctx context.Context) error {
+	conn, err := broker.Dial(ctx, s.cfg.Broker)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := s.prepare(ctx, conn); err != nil {
+		return err
+	}
+	s.phase("waiting")
+	gap, err := s.waitForView(ctx, conn)
+	if err != nil {
+		return err
+	}
+	inbox, err := s.waitForLock(ctx, conn)
+	if err != nil {
+		return err
+	}
+	return s.lead(ctx, conn, inbox, gap)
+}
+
+// prepare asserts what Millrace needs on the broker.
+func (s *Scheduler) prepare(ctx context.Context, conn *broker.Conn) error {
+	topo, err := conn.AssertTopology(ctx, s.mgmt)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.topo = topo
+	s.mu.Unlock()
+	for _, f := range topo.Findings {
+		s.log.Warn("scheduler: "+f.Problem, "subject", f.Subject, "remedy", f.Remedy)
+	}
+	s.readQueues(ctx)
+	return nil
+}
+
+// maxStandingLag is how far a view may be behind for its sidecar to stand for election.
+const maxStandingLag = 5 * time.Second
+
+// waitForView waits until the view knows what can be known without a leader, and tells whether the journal has a gap.
+func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) (gap string, err error) {
+	streams := append([]string{wire.Journal}, wire.EntryStreams...)
+	for {
+		changed := s.view.Changed()
+		if s.view.Followed(streams...) && s.view.LagOf(streams...) < maxStandingLag {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-conn.Done():
+			return "", conn.Err()
+		case <-changed:
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if gap, err = s.gap(); err != nil || gap == "" {
+		return gap, err
+	}
+	s.log.Error("scheduler: the journal has a gap: what is due is held until an operator releases or discards it", "gap", gap)
+	s.setStatus(func(st *Status) { st.Gap = gap })
+	return gap, sleep(ctx, gapDelay) // another sidecar may know more
+}
+
+// gapDelay is how long a sidecar with a gap lets others stand for election first.
+const gapDelay = 3 * time.Second
+
+// gap tells why the journal may have lost records; empty if it has not.
+func (s *Scheduler) gap() (string, error) {
+	state := s.entries.State()
+	seen, err := s.store.Gap()
+	switch {
+	case err != nil || seen != "":
+		return seen, err
+	case state.LedBefore():
+		return "the journal is new, but a leader was here before: it was deleted", nil
+	case !state.Begun():
+		return fmt.Sprintf("the journal begins at %d, it is needed from %d on", state.JournalFirst, state.Needs), nil
+	}
+	return "", nil
+}
+
+// orphanAfter is how long the lock may be refused before it is asked who holds it.
+const orphanAfter = time.Minute
+
+func (s *Scheduler) waitForLock(ctx context.Context, conn *broker.Conn) (*broker.Consumer, error) {
+	asked := time.Now()
+	for {
+		inbox, err := conn.Lock(ctx)
+		if err == nil {
+			s.setStatus(func(st *Status) { st.Orphaned = false })
+			return inbox, nil
+		}
+		if !errors.Is(err, broker.ErrLocked) {
+			return nil, err
+		}
+		if time.Since(asked) > orphanAfter {
+			asked = time.Now()
+			s.lookForLeader(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-conn.Done():
+			return nil, conn.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// lookForLeader finds out whether who holds the lock leads: a client may have declared the queue.
+func (s *Scheduler) lookForLeader(ctx context.Context) {
+	reply := askOnce(ctx, s.cfg.Broker, wire.Command{Command: "ping"})
+	orphaned := reply.Status == wire.StatusUnknown
+	s.setStatus(func(st *Status) { st.Orphaned = orphaned })
+	if orphaned {
+		s.log.Error("scheduler: jobs.leader is locked by none of us: nothing fires. A client has declared it: find its connection " +
+			"(rabbitmqctl list_queues name owner_pid) and close it; clients need no permission to configure jobs.*")
+	}
+}
+
+// readQueues notes which queues may refuse a job.
+func (s *Scheduler) readQueues(ctx context.Context) {
+	if s.mgmt == nil {
+		return
+	}
+	queues, err := s.mgmt.Queues(ctx)
+	if err != nil {
+		s.log.Warn("scheduler: cannot list queues", "error", err)
+		return
+	}
+	found := map[string]bool{}
+	for _, q := range queues {
+		found[q.Name] = q.MayRefuse()
+	}
+	s.mu.Lock()
+	s.queues = found
+	s.mu.Unlock()
+}
+
+func (s *Scheduler) mayRefuse(queue string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queues[wire.QueuePrefix+queue]
+}
+
+// witnessName is a name for the queue that tells whether the broker restarted.
+func witnessName() string { return wire.WitnessPrefix + random() }
+
+func random() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+func newBackoff() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval = 100 * time.Millisecond
+	b.MaxInterval = 2 * time.Second
+	return b
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

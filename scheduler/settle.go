@@ -1,0 +1,195 @@
+package scheduler
+
+import (
+	"errors"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// settling is how far the doubtful entries of earlier epochs are settled.
+type settling struct {
+	begun   bool
+	intact  bool // the witness stands: the broker has not restarted since all was settled last
+	open    []tracker.Doubt
+	retried map[wire.Through]bool // burials whose dead job was acted upon already: they arrived
+}
+
+// witnessed tells whether the witness of earlier epochs still stands.
+func (c *core) witnessed(intact bool) {
+	c.settling.intact = intact
+	c.phase = phaseSettling
+}
+
+// settle settles every doubtful entry of every earlier epoch, each with a record, so that a leader that dies here leaves the rest
+// doubtful.
+func (c *core) settle(now time.Time) error {
+	if !c.settling.begun {
+		if err := c.beginSettling(); err != nil {
+			return err
+		}
+	}
+	for len(c.settling.open) > 0 && c.room() {
+		d := c.settling.open[0]
+		c.settling.open = c.settling.open[1:]
+		if err := c.settleOne(now, &d); err != nil {
+			return err
+		}
+	}
+	if len(c.settling.open) == 0 {
+		c.phase = phaseSettled
+	}
+	return nil
+}
+
+func (c *core) beginSettling() error {
+	all, err := c.entries.Doubtful()
+	if err != nil {
+		return err
+	}
+	c.settling.begun, c.settling.retried = true, map[wire.Through]bool{}
+	for _, d := range all {
+		if d.Epoch == c.epoch {
+			continue
+		}
+		c.settling.open = append(c.settling.open, d)
+		if d.Entry != nil && d.Place.Stream == wire.DeadJobs {
+			c.settling.retried[d.Entry.Origin] = true
+		}
+	}
+	return nil
+}
+
+func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
+	at := spot{d.Place.Stream, d.Place.Offset}
+	burial := (wire.Deed{Op: d.Op}).Burial()
+	arrived := false
+	var err error
+	if burial {
+		arrived, err = c.isBuried(d)
+	} else {
+		arrived = c.settling.intact && !c.setup.mayRefuse(queueOf(d))
+	}
+	if err != nil {
+		return err
+	}
+	r := wire.JournalRecord{Stream: at.stream, Offset: at.offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
+	switch {
+	case arrived:
+		r.Type = wire.TypeDelivered
+		return c.record(now, r, at, nil)
+	case burial && d.Entry != nil:
+		r.Type = wire.TypeUnburied
+		return c.record(now, r, at, nil)
+	}
+	return c.refire(now, d, burial)
+}
+
+// isBuried tells whether a doubtful burial arrived: its stream has been folded to its end.
+func (c *core) isBuried(d *tracker.Doubt) (bool, error) {
+	origin := wire.Through{Epoch: d.Epoch, Through: d.Seq}
+	if c.settling.retried[origin] {
+		return true, nil
+	}
+	jid := ""
+	if d.Entry != nil {
+		jid = d.Entry.JID
+	} else if e, err := wire.ParseEntry(wire.DeadJobs, 0, d.Body); err == nil {
+		jid = e.JID
+	}
+	dead, err := c.entries.Find(wire.DeadJobs, jid)
+	if err != nil {
+		return false, err
+	}
+	for _, s := range dead {
+		if s.Origin == origin {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// refire fires or buries again what may not have arrived.
+func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
+	o := order{op: wire.OpRefired}
+	if d.Entry != nil {
+		s, e, err := c.load(spot{d.Place.Stream, d.Place.Offset})
+		if err != nil || s == nil {
+			return err
+		}
+		if e == nil {
+			return c.refuse(now, s, "its record cannot be read any more")
+		}
+		return c.fire(now, s, e, o)
+	}
+	job, err := wire.ParseJob(d.Body)
+	if burial {
+		o.op = d.Op
+		var e wire.Entry
+		e, err = wire.ParseEntry(wire.DeadJobs, 0, d.Body)
+		job = e.Job
+	}
+	if err != nil {
+		return nil //nolint:nilerr // it was read when it was fired; a body that cannot be read now was no job then either
+	}
+	return c.refireBody(now, d, &job, o, burial)
+}
+
+// refireBody publishes again a job that only the journal has.
+func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o order, burial bool) error {
+	err := c.send(&item{deed: true, spot: spot{d.Place.Stream, d.Place.Offset}, build: func(seq, confirmed int64) wire.Message {
+		deed := wire.Deed{Op: o.op, Stream: d.Place.Stream, Offset: d.Place.Offset, JIDTag: d.JID, Epoch: c.epoch, Seq: seq, Confirmed: confirmed}
+		if burial {
+			return wire.Bury(job, deed, d.Body, now)
+		}
+		return wire.Fire(job, deed, d.Body, now)
+	}})
+	if errors.Is(err, broker.ErrUnpublishable) {
+		return nil
+	}
+	return err
+}
+
+// settled is told the name of the witness that now stands; empty if the broker allows none. The epoch leads from here on.
+func (c *core) settled(now time.Time, witness string) error {
+	if witness != "" {
+		r := wire.JournalRecord{Type: wire.TypeWitness, Queue: witness}
+		if err := c.record(now, r, spot{}, nil); err != nil {
+			return err
+		}
+	}
+	c.phase = phaseLeading
+	c.entries.TakeReady()
+	for _, queue := range c.entries.Queues() {
+		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})
+	}
+	return c.decideGap(now)
+}
+
+// decideGap carries out what was configured for entries that are held because of a gap.
+func (c *core) decideGap(now time.Time) error {
+	if len(c.entries.State().Held) == 0 {
+		return nil
+	}
+	switch c.setup.onGap {
+	case "fire":
+		return c.record(now, wire.JournalRecord{Type: wire.TypeReleased, Reason: "on-gap=fire"}, spot{}, nil)
+	case "discard":
+		return c.beginDiscard(now, wire.Command{Reason: "on-gap=discard"}, nil)
+	}
+	return nil
+}
+
+// queueOf is the queue that a doubtful fire went to.
+func queueOf(d *tracker.Doubt) string {
+	if d.Entry != nil {
+		return d.Entry.Queue
+	}
+	job, err := wire.ParseJob(d.Body)
+	if err != nil {
+		return ""
+	}
+	return job.Queue
+}

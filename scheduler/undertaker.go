@@ -1,0 +1,136 @@
+package scheduler
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// bury turns what the broker dead-letters into dead jobs, as long as the connection lives.
+func (s *Scheduler) bury(ctx context.Context, conn *broker.Conn) error {
+	return s.keep(ctx, conn, "burying", func(ctx context.Context) error {
+		relay, err := openRelay(ctx, conn, wire.DeadLetters)
+		if err != nil {
+			return err
+		}
+		defer relay.close()
+		relay.nacked = func(d wire.Delivery) { _ = relay.from.Reject(d.Tag, true) }
+		return relay.run(ctx, func(d wire.Delivery) error { return s.buryOne(relay, d) }, nil, nil)
+	})
+}
+
+func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
+	record, jid, err := deadRecord(d)
+	if err != nil {
+		return relay.pass(d, s.rejection(wire.DeadLetters, err.Error(), d.Body))
+	}
+	known, err := s.isKnownDead(jid, record)
+	if err != nil {
+		return err
+	}
+	if known {
+		return relay.from.Ack(d.Tag, false)
+	}
+	err = relay.pass(d, wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Body: record})
+	if errors.Is(err, broker.ErrUnpublishable) {
+		return relay.pass(d, s.rejection(wire.DeadLetters, err.Error(), d.Body))
+	}
+	s.setStatus(func(st *Status) { st.Counters.DeadLettered++ })
+	return err
+}
+
+// isKnownDead tells whether a leader that died before it could acknowledge has buried the job already.
+func (s *Scheduler) isKnownDead(jid string, record []byte) (bool, error) {
+	dead, err := s.entries.Find(wire.DeadJobs, jid)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range dead {
+		if bytes.Equal(e.Raw, record) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// deadRecord is a dead-lettered message as a record of dead_jobs. It is the same whenever it is made from the same message.
+func deadRecord(d wire.Delivery) (record []byte, jid string, err error) {
+	if e, err := wire.ParseEntry(wire.DeadJobs, 0, d.Body); err == nil {
+		return d.Body, e.JID, nil // a client sent its own envelope to jobs.dead
+	}
+	job, err := wire.ParseJob(d.Body)
+	if err != nil {
+		return nil, "", err
+	}
+	death := deathOf(d)
+	jid = job.JID
+	if jid == "" {
+		jid = wire.DerivedJID(wire.DeadLetters, death.at.Unix(), d.Body)
+	}
+	envelope := wire.DeadEnvelope{JID: jid, DiedAt: death.at, Attempt: job.RetryCount, ErrorClass: death.reason, ErrorMessage: death.message()}
+	record = wire.DeadJob(envelope, d.Body)
+	if len(record) > wire.MaxRecord {
+		envelope.ErrorMessage += fmt.Sprintf("; the job has %d bytes, too many to keep: its first 64 KiB are in first_bytes", len(d.Body))
+		record = wire.DeadJob(envelope, stub(job, d.Body))
+	}
+	return record, jid, nil
+}
+
+// stub stands for a job that is too large to be kept.
+func stub(job wire.Job, body []byte) []byte {
+	const kept = 64 << 10
+	raw, err := json.Marshal(map[string]any{"jid": job.JID, "class": job.Class, "queue": job.Queue, "args": []any{}, "truncated": true,
+		"first_bytes": base64.StdEncoding.EncodeToString(body[:kept])})
+	if err != nil { // strings marshal
+		panic(fmt.Sprintf("scheduler: stub: %v", err))
+	}
+	return raw
+}
+
+// death is what the broker says of why and when it dead-lettered a message.
+type death struct {
+	reason string
+	queue  string
+	at     time.Time
+}
+
+func deathOf(d wire.Delivery) death {
+	out := death{reason: "dead-lettered", at: d.Timestamp}
+	deaths, _ := d.Headers["x-death"].([]any)
+	if len(deaths) == 0 {
+		return out
+	}
+	latest, _ := deaths[0].(map[string]any)
+	if reason, ok := latest["reason"].(string); ok {
+		out.reason = reason
+	}
+	if queue, ok := latest["queue"].(string); ok {
+		out.queue = strings.TrimPrefix(queue, wire.QueuePrefix)
+	}
+	if at, ok := latest["time"].(time.Time); ok {
+		out.at = at
+	}
+	return out
+}
+
+func (d death) message() string {
+	switch d.reason {
+	case "rejected":
+		return fmt.Sprintf("a worker rejected the job in queue %q", d.queue)
+	case "expired":
+		return fmt.Sprintf("the job expired in queue %q before a worker took it", d.queue)
+	case "maxlen":
+		return fmt.Sprintf("queue %q was full and dropped the job", d.queue)
+	case "delivery_limit":
+		return fmt.Sprintf("the job was delivered too often in queue %q without an end", d.queue)
+	}
+	return fmt.Sprintf("the broker dead-lettered the job (%s)", d.reason)
+}
