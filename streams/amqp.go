@@ -12,18 +12,16 @@ type amqpTransport struct {
 	cfg   Config
 	done  chan struct{} // closed by Close
 	once  sync.Once
-	ask   amqpQueries
+	ask   *amqpQueries
 	steps steps
 }
 
 func openAMQP(ctx context.Context, cfg Config) (*amqpTransport, error) {
-	c, err := dialAMQP(ctx, cfg, nil)
+	c, err := dialAMQP(ctx, cfg, "asks", nil)
 	if err != nil {
 		return nil, err
 	}
-	t := &amqpTransport{cfg: cfg, done: make(chan struct{})}
-	t.ask.conn = c
-	return t, nil
+	return &amqpTransport{cfg: cfg, done: make(chan struct{}), ask: newAMQPQueries(c)}, nil
 }
 
 func (t *amqpTransport) Name() string { return "amqp" }
@@ -49,13 +47,13 @@ func (t *amqpTransport) pump(ctx context.Context, stream string, from int64, out
 		err := r.session(ctx)
 		switch {
 		case err == errProbe:
-			r.next, r.probing = step.first(), true
+			r.next, r.stepped = step.first(), false
 		case !isPoison(err) || ctx.Err() != nil:
 			return err
 		case !step.died(r.next):
 			return err
 		default:
-			r.probing = false
+			r.next, r.stepped = step.last()+1, true
 			t.cfg.Log.Warn("streams: the broker cannot read a record over AMQP 0-9-1, stepping over it",
 				"stream", stream, "offset", step.first(), "through", step.last(), "err", err)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,10 +18,14 @@ const leaveTimeout = time.Second
 type amqpConn struct {
 	conn   *amqp.Connection
 	socket *pacedConn
+
+	mu     sync.Mutex
+	closed <-chan *amqp.Error
+	why    *amqp.Error
 }
 
 // dialAMQP connects. With out, nothing is read from the socket while out is full: the client library itself buffers without limit.
-func dialAMQP(ctx context.Context, cfg Config, out *ahead) (*amqpConn, error) {
+func dialAMQP(ctx context.Context, cfg Config, purpose string, out *ahead) (*amqpConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
 	socket := &pacedConn{out: out, heartbeat: cfg.Heartbeat, left: make(chan struct{})}
@@ -30,7 +33,7 @@ func dialAMQP(ctx context.Context, cfg Config, out *ahead) (*amqpConn, error) {
 	conn, err := amqp.DialConfig(cfg.AMQPURL, amqp.Config{
 		Heartbeat:       cfg.Heartbeat,
 		TLSClientConfig: cfg.TLS.Clone(),
-		Properties:      amqp.Table{"connection_name": cfg.Name, "product": "Millrace", "platform": "Go"},
+		Properties:      amqp.Table{"connection_name": cfg.Name + " " + purpose, "product": "Millrace", "platform": "Go"},
 		Dial: func(network, addr string) (net.Conn, error) {
 			var dialer net.Dialer
 			raw, err := dialer.DialContext(ctx, network, addr)
@@ -49,7 +52,7 @@ func dialAMQP(ctx context.Context, cfg Config, out *ahead) (*amqpConn, error) {
 	if err != nil {
 		return nil, dialError(err)
 	}
-	return &amqpConn{conn: conn, socket: socket}, nil
+	return &amqpConn{conn: conn, socket: socket, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}, nil
 }
 
 func dialError(err error) error {
@@ -63,9 +66,46 @@ func dialError(err error) error {
 // leave makes whatever waits on this connection end soon.
 func (c *amqpConn) leave() { c.socket.leave() }
 
+// leaveIfStuck gives the connection up if whoever uses it has not finished soon after ctx ended. The client library's calls know no
+// context: on a broker that does not answer they would wait until the heartbeats fail.
+func (c *amqpConn) leaveIfStuck(ctx context.Context) (finished func()) {
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-done:
+		case <-time.After(leaveTimeout):
+			c.leave()
+		}
+	})
+	return func() {
+		stop()
+		close(done)
+	}
+}
+
 func (c *amqpConn) close() {
 	c.socket.leave()
 	_ = c.conn.CloseDeadline(time.Now().Add(leaveTimeout))
+}
+
+// reason tells why the connection was closed, if it was.
+func (c *amqpConn) reason() *amqp.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.why == nil {
+		c.why = receive(c.closed)
+	}
+	return c.why
+}
+
+// receive waits for a notice that is on its way.
+func receive(closed <-chan *amqp.Error) *amqp.Error {
+	select {
+	case e := <-closed:
+		return e
+	case <-time.After(leaveTimeout):
+		return nil
+	}
 }
 
 // pacedConn is a socket that is not read from while out is full.
@@ -119,49 +159,4 @@ func (p *pacedConn) SetReadDeadline(t time.Time) error {
 		return nil
 	}
 	return p.Conn.SetReadDeadline(t)
-}
-
-// errPoison is what the broker does to a connection when it fails to convert what it should deliver.
-var errPoison = errors.New("the broker failed to deliver")
-
-func isPoison(err error) bool { return errors.Is(err, errPoison) }
-
-// whyClosed says why a subscription's deliveries ended.
-func whyClosed(stream string, closed <-chan *amqp.Error, cancels <-chan string) error {
-	select {
-	case <-cancels:
-		return cancelled(stream)
-	default:
-	}
-	select {
-	case e := <-closed:
-		switch {
-		case e == nil:
-			return lost("the channel was closed")
-		case e.Server && e.Code == amqp.InternalError:
-			return fmt.Errorf("%w: %w", errPoison, amqpError(stream, e))
-		default:
-			return amqpError(stream, e)
-		}
-	case <-time.After(leaveTimeout):
-		return lost("the deliveries ended")
-	}
-}
-
-// amqpError says what an exception of the broker means to a reader.
-func amqpError(stream string, err error) error {
-	var e *amqp.Error
-	if !errors.As(err, &e) {
-		return lost("reading %s: %w", stream, err)
-	}
-	switch {
-	case e.Code == amqp.NotFound && strings.Contains(e.Reason, "inaccessible"):
-		return lost("reading %s: %s", stream, e.Reason) // right after a restart
-	case e.Code == amqp.NotFound:
-		return fmt.Errorf("streams: %w: %s", ErrNoStream, stream)
-	case e.Code == amqp.AccessRefused:
-		return fmt.Errorf("streams: reading %s: %w: %s", stream, ErrRefused, e.Reason)
-	default:
-		return lost("reading %s: %s (%d)", stream, e.Reason, e.Code)
-	}
 }

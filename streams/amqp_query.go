@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -18,66 +17,77 @@ const (
 	// quietWait is how long nothing must come for Last to believe that it has seen the end.
 	quietWait = 250 * time.Millisecond
 
-	queryPrefetch = 200
+	// lateWait is for what the broker has sent and the client library has not handed over yet.
+	lateWait = 20 * time.Millisecond
+
+	// lastPrefetch is for Last, which may have a segment before it. Fetch takes one chunk at a time, since what comes after the record
+	// that it wants may be unreadable.
+	lastPrefetch  = 200
+	fetchPrefetch = 1
 )
 
 // amqpQueries keeps the connection on which Last and Fetch ask, each on a channel of its own.
 type amqpQueries struct {
-	mu   sync.Mutex
+	turn chan struct{} // held to look at what follows
 	conn *amqpConn
 	over bool
 }
 
-func (q *amqpQueries) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.over = true
-	if q.conn != nil {
-		q.conn.close()
-	}
+func newAMQPQueries(conn *amqpConn) *amqpQueries {
+	return &amqpQueries{turn: make(chan struct{}, 1), conn: conn}
 }
 
+func (q *amqpQueries) close() {
+	q.turn <- struct{}{}
+	defer func() { <-q.turn }()
+	q.over = true
+	q.conn.close()
+}
+
+// get gives the connection, a new one if it is dead.
 func (q *amqpQueries) get(ctx context.Context, cfg Config) (*amqpConn, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	select {
+	case q.turn <- struct{}{}:
+		defer func() { <-q.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if q.over {
 		return nil, lost("the transport was closed")
 	}
-	if q.conn == nil || q.conn.conn.IsClosed() {
-		c, err := dialAMQP(ctx, cfg, nil)
-		if err != nil {
-			return nil, err
-		}
-		q.conn = c
+	if !q.conn.conn.IsClosed() {
+		return q.conn, nil
 	}
-	return q.conn, nil
+	c, err := dialAMQP(ctx, cfg, "asks", nil)
+	if err != nil {
+		return nil, err
+	}
+	q.conn = c
+	return c, nil
 }
 
+// Last reads on from the last chunk (RabbitMQ) or the start of the last segment (LavinMQ).
 func (t *amqpTransport) Last(ctx context.Context, stream string) (offset int64, ok bool, err error) {
-	err = t.look(ctx, stream, "last", func(d *amqp.Delivery, at int64) bool {
-		if d != nil {
-			offset, ok = at, true
-		}
+	err = t.look(ctx, stream, "last", lastPrefetch, func(_ *amqp.Delivery, at int64) bool {
+		offset, ok = at, true
 		return false
 	})
-	if isPoison(err) {
-		if s := t.steps.of(stream); s.covers(s.last()) {
-			return s.last(), true, nil
-		}
+	if s := t.steps.of(stream); isPoison(err) && s.behind(s.last()+1) {
+		return s.last(), true, nil // a reader has been there
 	}
 	return offset, ok, err
 }
 
 func (t *amqpTransport) Fetch(ctx context.Context, stream string, offset int64) (record wire.Record, err error) {
-	err = t.look(ctx, stream, offset, func(d *amqp.Delivery, at int64) bool {
-		if d != nil && at == offset {
+	err = t.look(ctx, stream, offset, fetchPrefetch, func(d *amqp.Delivery, at int64) bool {
+		if at == offset {
 			record = amqpRecord(stream, at, *d)
 		}
 		return at >= offset
 	})
 	switch {
 	case isPoison(err):
-		return wire.Record{Stream: stream, Offset: offset, Through: offset, Fault: "unreadable over AMQP 0-9-1"}, nil
+		return unreadable(stream, offset, offset), nil
 	case err == nil && record.Stream == "":
 		err = fmt.Errorf("streams: %w: %s, %d", ErrNotFound, stream, offset)
 	}
@@ -86,11 +96,11 @@ func (t *amqpTransport) Fetch(ctx context.Context, stream string, offset int64) 
 
 // look consumes from where on until see has seen enough or nothing more comes. If the kept connection turns out to be dead, it tries
 // once more; if the broker closes that one too because of what it should deliver, so be it.
-func (t *amqpTransport) look(ctx context.Context, stream string, where any, see func(*amqp.Delivery, int64) bool) error {
+func (t *amqpTransport) look(ctx context.Context, stream string, where any, prefetch int, see func(*amqp.Delivery, int64) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		err := t.lookOnce(ctx, stream, where, see)
+		err := t.lookOnce(ctx, stream, where, prefetch, see)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -100,47 +110,56 @@ func (t *amqpTransport) look(ctx context.Context, stream string, where any, see 
 	}
 }
 
-func (t *amqpTransport) lookOnce(ctx context.Context, stream string, where any, see func(*amqp.Delivery, int64) bool) error {
+func (t *amqpTransport) lookOnce(ctx context.Context, stream string, where any, prefetch int, see func(*amqp.Delivery, int64) bool) error {
 	c, err := t.ask.get(ctx, t.cfg)
 	if err != nil {
 		return err
 	}
-	ch, err := c.conn.Channel()
+	defer c.leaveIfStuck(ctx)()
+	ch, err := c.consume(stream, where, prefetch)
 	if err != nil {
-		return amqpError(stream, err)
+		return err
 	}
-	defer ch.Close()
-	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
-	cancels := ch.NotifyCancel(make(chan string, 1))
-	if err := ch.Qos(queryPrefetch, 0, false); err != nil {
-		return amqpError(stream, err)
-	}
-	deliveries, err := ch.Consume(stream, "", false, false, false, false, amqp.Table{"x-stream-offset": where})
-	if err != nil {
-		return amqpError(stream, err)
-	}
-	wait := firstWait
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
-			return nil
-		case d, ok := <-deliveries:
-			if !ok {
-				return whyClosed(stream, closed, cancels)
-			}
-			at, isStream := d.Headers["x-stream-offset"].(int64)
-			if !isStream {
-				return fmt.Errorf("streams: %w: %s is a queue, not a stream", ErrNoStream, stream)
-			}
-			if see(&d, at) {
-				return nil
-			}
-			if err := d.Ack(false); err != nil {
-				return whyClosed(stream, closed, cancels)
-			}
-			wait = quietWait
+	defer ch.end()
+	for wait := firstWait; ; wait = quietWait {
+		if more, err := ch.lookOn(ctx, wait, see); !more {
+			return err
 		}
 	}
+}
+
+// lookOn shows what is delivered within the time, and asks for more.
+//
+// When nothing was, the broker is made to answer a question: it does so after it has sent what was asked for before, so that a busy
+// broker is not taken for the end of the stream.
+func (ch *amqpChannel) lookOn(ctx context.Context, wait time.Duration, see func(*amqp.Delivery, int64) bool) (more bool, err error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	var d amqp.Delivery
+	ok := true
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case d, ok = <-ch.deliveries:
+	case <-timer.C:
+		if err := ch.Qos(1, 0, false); err != nil {
+			return false, ch.explain(err)
+		}
+		select {
+		case d, ok = <-ch.deliveries:
+		case <-time.After(lateWait):
+			return false, nil
+		}
+	}
+	if !ok {
+		return false, ch.ended()
+	}
+	at, err := ch.offsetOf(d)
+	if err != nil || see(&d, at) {
+		return false, err
+	}
+	if err := d.Ack(false); err != nil {
+		return false, ch.ended()
+	}
+	return true, nil
 }

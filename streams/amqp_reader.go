@@ -3,7 +3,6 @@ package streams
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -24,8 +23,8 @@ type amqpReader struct {
 	out    *ahead
 
 	step     *step
-	probing  bool // reading from where an unreadable record was, to see whether it still is
-	idleness time.Duration
+	stepped  bool          // next is right behind something unreadable
+	idleness time.Duration // how long it last waited behind what was stepped over
 }
 
 var (
@@ -35,7 +34,7 @@ var (
 
 // session reads over one connection.
 func (r *amqpReader) session(ctx context.Context) (err error) {
-	c, err := dialAMQP(ctx, r.cfg, r.out)
+	c, err := dialAMQP(ctx, r.cfg, "reads "+r.stream, r.out)
 	if err != nil {
 		return err
 	}
@@ -44,9 +43,6 @@ func (r *amqpReader) session(ctx context.Context) (err error) {
 		stop()
 		c.close()
 	}()
-	if !r.probing {
-		r.next = r.step.start(r.next)
-	}
 	pace := newPace(r.cfg.Ahead)
 	for {
 		if err := r.subscription(ctx, c, pace); err != errRepace {
@@ -56,50 +52,53 @@ func (r *amqpReader) session(ctx context.Context) (err error) {
 }
 
 // subscription consumes on one channel.
-func (r *amqpReader) subscription(ctx context.Context, c *amqpConn, pace *pace) error {
-	ch, err := c.conn.Channel()
-	if err != nil {
-		return amqpError(r.stream, err)
-	}
-	defer ch.Close()
-	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
-	cancels := ch.NotifyCancel(make(chan string, 1))
+func (r *amqpReader) subscription(ctx context.Context, c *amqpConn, pace *pace) (err error) {
+	careful := r.step.near(r.next)
 	prefetch := pace.prefetch
-	if r.step.near(r.next) {
+	if careful {
 		prefetch = 1 // so that all that is readable has come before the broker looks at what is not
 	}
-	deliveries, err := consume(ch, r.stream, r.next, prefetch)
+	ch, err := c.consume(r.stream, where(r.next), prefetch)
 	if err != nil {
-		return amqpError(r.stream, err)
+		return err
 	}
-	acks := acker{ch: ch, every: max(1, min(prefetch/4, 250))}
+	defer func() {
+		if err == errRepace { // else the connection is closed
+			ch.end()
+		}
+	}()
+	r.cfg.Log.Debug("streams: reading", "stream", r.stream, "offset", r.next, "prefetch", prefetch)
+	acks := acker{ch: ch.Channel, every: max(1, min(prefetch/4, 250))}
 	tick := time.NewTicker(ackInterval)
 	defer tick.Stop()
 	idle := r.idleTimer()
 	defer idle.Stop()
 	for {
+		var ackErr error
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-idle.C:
 			return errProbe
 		case <-tick.C:
-			err = acks.flush()
-		case d, ok := <-deliveries:
+			ackErr = acks.flush()
+		case d, ok := <-ch.deliveries:
 			if !ok {
-				return whyClosed(r.stream, closed, cancels)
+				return ch.ended()
 			}
-			if err = r.receive(d); err != nil {
+			offset, err := ch.offsetOf(d)
+			if err != nil {
 				return err
 			}
+			r.receive(offset, d)
 			idle.Stop()
-			err = acks.add(d.DeliveryTag)
-			if pace.observe(len(d.Body)) || prefetch == 1 && !r.step.near(r.next) && pace.prefetch > 1 {
+			if pace.observe(len(d.Body)) && !careful || careful != r.step.near(r.next) {
 				return errRepace
 			}
+			ackErr = acks.add(d.DeliveryTag)
 		}
-		if err != nil {
-			return whyClosed(r.stream, closed, cancels)
+		if ackErr != nil {
+			return ch.ended()
 		}
 	}
 }
@@ -107,7 +106,7 @@ func (r *amqpReader) subscription(ctx context.Context, c *amqpConn, pace *pace) 
 // idleTimer fires while nothing comes from behind a record that was stepped over: for all we know it is not there at all, and the next
 // record will be written at its very offset.
 func (r *amqpReader) idleTimer() *time.Timer {
-	if !r.step.covers(r.next - 1) {
+	if !r.stepped {
 		t := time.NewTimer(time.Hour)
 		t.Stop()
 		return t
@@ -117,20 +116,21 @@ func (r *amqpReader) idleTimer() *time.Timer {
 }
 
 // receive puts a delivery into line, behind the fault for what was stepped over.
-func (r *amqpReader) receive(d amqp.Delivery) error {
-	offset, ok := d.Headers["x-stream-offset"].(int64)
-	if !ok {
-		return fmt.Errorf("streams: %w: %s is a queue, not a stream", ErrNoStream, r.stream)
-	}
+func (r *amqpReader) receive(offset int64, d amqp.Delivery) {
 	if offset < r.next {
-		return nil
+		return
 	}
-	if first, last, stepped := r.step.passed(r.next, offset); stepped && last >= r.from {
-		r.out.put(wire.Record{Stream: r.stream, Offset: max(first, r.from, 0), Through: last, Fault: "unreadable over AMQP 0-9-1"})
+	if r.stepped {
+		r.out.put(unreadable(r.stream, max(r.step.first(), r.from), r.step.last()))
+		r.stepped, r.idleness = false, 0
 	}
+	r.step.read(offset)
 	r.next = offset + 1
 	r.out.put(amqpRecord(r.stream, offset, d))
-	return nil
+}
+
+func unreadable(stream string, first, through int64) wire.Record {
+	return wire.Record{Stream: stream, Offset: first, Through: through, Fault: "unreadable over AMQP 0-9-1"}
 }
 
 func amqpRecord(stream string, offset int64, d amqp.Delivery) wire.Record {
@@ -171,15 +171,12 @@ func amqpInteger(value any) (int64, bool) {
 	}
 }
 
-func consume(ch *amqp.Channel, stream string, from int64, prefetch int) (<-chan amqp.Delivery, error) {
-	if err := ch.Qos(prefetch, 0, false); err != nil {
-		return nil, err
-	}
-	var offset any = from
+// where names an offset as a subscription does.
+func where(from int64) any {
 	if from < 0 {
-		offset = "first"
+		return "first"
 	}
-	return ch.Consume(stream, "", false, false, false, false, amqp.Table{"x-stream-offset": offset})
+	return from
 }
 
 // acker acknowledges now and then.

@@ -64,7 +64,7 @@ type frame struct {
 }
 
 // dial connects and logs in. The connection is of no use to anybody once ctx has ended.
-func dial(ctx context.Context, cfg Config, to address) (*link, error) {
+func dial(ctx context.Context, cfg Config, to address, purpose string) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
 	conn, err := dialSocket(ctx, cfg, to)
@@ -74,7 +74,7 @@ func dial(ctx context.Context, cfg Config, to address) (*link, error) {
 	l := &link{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), heartbeat: cfg.Heartbeat, timeout: cfg.Timeout}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	if err := l.login(cfg.Name, to); err != nil {
+	if err := l.login(cfg.Name+" "+purpose, to); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("streams: logging in to %s: %w", to.hostPort, err)
 	}

@@ -18,11 +18,11 @@ type nativeTransport struct {
 	to   address
 	done chan struct{} // closed by Close
 	once sync.Once
-	ask  nativeQueries
+	ask  *nativeQueries
 }
 
 func openNative(ctx context.Context, cfg Config, to address) (*nativeTransport, error) {
-	l, err := dial(ctx, cfg, to)
+	l, err := dial(ctx, cfg, to, "asks")
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (t *nativeTransport) Read(ctx context.Context, stream string, from int64, d
 
 // pump reads the stream from a connection of its own until that fails or ctx ends.
 func (t *nativeTransport) pump(ctx context.Context, stream string, from int64, out *ahead) error {
-	l, err := dial(ctx, t.cfg, t.to)
+	l, err := dial(ctx, t.cfg, t.to, "reads "+stream)
 	if err != nil {
 		return err
 	}
@@ -65,6 +65,7 @@ func (t *nativeTransport) pump(ctx context.Context, stream string, from int64, o
 	if _, err := l.ask(subscribe(stream, from, chunksAhead)); err != nil {
 		return err
 	}
+	t.cfg.Log.Debug("streams: reading", "stream", stream, "offset", from)
 	return l.follow(ctx, stream, from, out)
 }
 

@@ -4,29 +4,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+// keepLink is how long the connection for questions is kept after one: less than a heartbeat, since nobody reads from it meanwhile.
+const keepLink = 5 * time.Second
+
 // nativeQueries keeps the connection on which Last and Fetch ask, one question at a time.
 type nativeQueries struct {
-	turn chan struct{} // held by whoever asks
-	link *link         // nil when there is none; only for the holder of turn
-	over *bool         // no more connections
+	turn chan struct{} // held by whoever asks; it guards the rest
+	link *link         // nil when there is none
+	idle *time.Timer   // closes link
+	over bool
 }
 
-func newNativeQueries() nativeQueries {
-	return nativeQueries{turn: make(chan struct{}, 1), over: new(bool)}
+func newNativeQueries() *nativeQueries {
+	q := &nativeQueries{turn: make(chan struct{}, 1)}
+	q.idle = time.AfterFunc(keepLink, func() {
+		select {
+		case q.turn <- struct{}{}:
+			q.drop()
+			<-q.turn
+		default: // somebody asks, and winds the timer up again
+		}
+	})
+	return q
 }
 
 func (q *nativeQueries) close() {
 	q.turn <- struct{}{}
-	*q.over = true
+	defer func() { <-q.turn }()
+	q.over = true
+	q.idle.Stop()
+	q.drop()
+}
+
+func (q *nativeQueries) drop() {
 	if q.link != nil {
 		q.link.close()
 		q.link = nil
 	}
-	<-q.turn
 }
 
 func (t *nativeTransport) Last(ctx context.Context, stream string) (offset int64, ok bool, err error) {
@@ -74,12 +93,12 @@ func (t *nativeTransport) query(ctx context.Context, ask func(*link) error) erro
 	defer cancel()
 	select {
 	case t.ask.turn <- struct{}{}:
-		defer func() { <-t.ask.turn }()
+		defer t.ask.release()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	for kept := t.ask.link != nil; ; kept = false {
-		if *t.ask.over {
+		if t.ask.over {
 			return lost("the transport was closed")
 		}
 		err := t.ask.once(ctx, t, ask)
@@ -89,9 +108,16 @@ func (t *nativeTransport) query(ctx context.Context, ask func(*link) error) erro
 	}
 }
 
+func (q *nativeQueries) release() {
+	if q.link != nil {
+		q.idle.Reset(keepLink)
+	}
+	<-q.turn
+}
+
 func (q *nativeQueries) once(ctx context.Context, t *nativeTransport, ask func(*link) error) (err error) {
 	if q.link == nil {
-		if q.link, err = dial(ctx, t.cfg, t.to); err != nil {
+		if q.link, err = dial(ctx, t.cfg, t.to, "asks"); err != nil {
 			return err
 		}
 	}
@@ -99,8 +125,7 @@ func (q *nativeQueries) once(ctx context.Context, t *nativeTransport, ask func(*
 	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
 	err = ask(l)
 	if !stop() || errors.Is(err, ErrLost) {
-		l.close()
-		q.link = nil
+		q.drop()
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -23,8 +23,8 @@ func (s *steps) of(stream string) *step {
 	return s.streams[stream]
 }
 
-// step is what is known about one stream: the connection died deaths times when at was to be read. From the second death on, the
-// offsets at to through are stepped over.
+// step is what is known about one stream: the connection died deaths times when at was to be read. From the second death on, a reader
+// that dies there goes on behind through. It always tries first: the stream may be another one of the same name by now.
 type step struct {
 	mu      sync.Mutex
 	at      int64
@@ -32,53 +32,52 @@ type step struct {
 	deaths  int
 }
 
-const deathsToStep = 2
+const (
+	deathsToStep = 2
 
-func (s *step) stepping() bool { return s.deaths >= deathsToStep }
+	// nearness is how far ahead of a reader's position the broker may have died: a whole prefetch, and a chunk.
+	nearness = 2 * mostPrefetch
+)
 
-// died notes a death when next was to be read, and tells whether to go on behind it.
+// died notes a death when next was to be read, and tells whether to go on behind through.
 func (s *step) died(next int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next = max(next, 0)
 	switch {
-	case s.stepping() && next == s.through+1:
+	case s.known() && next == s.through+1:
 		s.through++
-	case s.deaths > 0 && next == s.at:
+	case s.deaths > 0 && s.at <= next && next <= s.through:
 		s.deaths++
 	default:
 		s.at, s.through, s.deaths = next, next, 1
 	}
-	return s.stepping()
+	return s.known()
 }
 
-// start gives where to begin so as to read from next on.
-func (s *step) start(next int64) int64 {
-	if s.covers(max(next, 0)) {
-		return s.last() + 1
-	}
-	return next
-}
+func (s *step) known() bool { return s.deaths >= deathsToStep }
 
-// covers tells whether offset is stepped over.
-func (s *step) covers(offset int64) bool {
+// read notes that what stands at offset was read: if the reader died there before, it was for another reason.
+func (s *step) read(offset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stepping() && s.at <= offset && offset <= s.through
+	if s.deaths > 0 && s.at <= offset && offset <= s.through {
+		s.deaths = 0
+	}
 }
 
-// near tells whether something unreadable is to be expected at next or soon after.
+// near tells whether a death is to be expected at next or soon after.
 func (s *step) near(next int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.deaths > 0 && next <= s.through+1
+	return s.deaths > 0 && next <= s.through+1 && next > s.at-nearness
 }
 
-// passed tells what was stepped over between a reader's position and the record that it got.
-func (s *step) passed(next, offset int64) (first, last int64, stepped bool) {
+// behind tells whether a reader that is to read next has just stepped over something.
+func (s *step) behind(next int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.at, s.through, s.stepping() && next == s.through+1 && offset > s.through
+	return s.known() && next == s.through+1
 }
 
 func (s *step) first() int64 {

@@ -16,7 +16,12 @@ import (
 const maxUnpacked = 64 << 20
 
 // unpack gives the records of a sub-batch. The size it should have is its publisher's word, which is not relied on.
-func unpack(compression byte, packed []byte, plain uint32) ([]byte, error) {
+func unpack(compression byte, packed []byte, plain uint32) (unpacked []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil { // not our code, and not our bytes
+			err = fmt.Errorf("does not unpack: %v", p)
+		}
+	}()
 	if plain > maxUnpacked {
 		return nil, fmt.Errorf("is %d bytes unpacked, at most %d are read", plain, maxUnpacked)
 	}

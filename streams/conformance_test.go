@@ -1,0 +1,387 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestReadInOrder(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		stream := b.stream(t)
+		b.publish(t, stream, numbered(0, 3000)...)
+		for _, from := range []int64{First, 0, 1, 1234, 2999} {
+			records := readUntil(t, tr, stream, from, func(r wire.Record) bool { return r.Offset == 2999 })
+			require.Len(t, records, 3000-int(max(from, 0)))
+			for i, r := range records {
+				require.Equal(t, max(from, 0)+int64(i), r.Offset)
+				require.Equal(t, fmt.Sprint(r.Offset), string(r.Body))
+				require.Empty(t, r.Fault)
+			}
+		}
+	})
+}
+
+func TestReadTails(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		stream := b.stream(t)
+		r := startReading(t, tr, stream, First)
+		for i := range 5 {
+			b.publish(t, stream, numbered(i, 1)...)
+			require.Equal(t, fmt.Sprint(i), string(r.next(t).Body))
+		}
+	})
+}
+
+// A position behind the end waits there; what is written below it in the meantime is none of its business.
+func TestReadFromBehindTheEnd(t *testing.T) {
+	b := newTestBroker(t)
+	for _, c := range transportCases {
+		t.Run(c.name, func(t *testing.T) {
+			stream := b.stream(t)
+			b.publish(t, stream, numbered(0, 10)...)
+			log, reading := watchLog(t)
+			r := startReading(t, c.open(t, b, Config{Log: log}), stream, 12)
+			await(t, reading)
+			b.publish(t, stream, numbered(10, 3)...)
+			require.EqualValues(t, 12, r.next(t).Offset)
+		})
+	}
+}
+
+func TestReadManyRecords(t *testing.T) {
+	const n = 200_000
+	b := newTestBroker(t)
+	stream := b.stream(t)
+	b.publish(t, stream, numbered(0, n)...)
+	for _, c := range transportCases {
+		t.Run(c.name, func(t *testing.T) {
+			tr := c.open(t, b, Config{})
+			next := int64(0)
+			err := tr.Read(t.Context(), stream, First, func(batch []wire.Record) error {
+				for _, r := range batch {
+					if r.Offset != next || string(r.Body) != fmt.Sprint(next) {
+						return fmt.Errorf("offset %d with %q where %d must be", r.Offset, r.Body, next)
+					}
+					next++
+				}
+				if next == n {
+					return errEnough
+				}
+				return nil
+			})
+			require.ErrorIs(t, err, errEnough)
+		})
+	}
+}
+
+// The largest bodies, many of them in one chunk, and a deliver that takes its time: what is read ahead stays within its budget.
+func TestReadBigBodies(t *testing.T) {
+	const n, size, ahead = 8, 15 << 20, 32 << 20
+	b := newTestBroker(t)
+	stream := b.stream(t)
+	body := make([]byte, size)
+	for i := range n {
+		body[0] = byte(i)
+		b.publish(t, stream, amqp.Publishing{Body: body})
+	}
+	for _, c := range transportCases {
+		t.Run(c.name, func(t *testing.T) {
+			tr := c.open(t, b, Config{Ahead: ahead})
+			before := heap()
+			seen, most := 0, uint64(0)
+			err := tr.Read(t.Context(), stream, First, func(batch []wire.Record) error {
+				require.Len(t, batch, 1)
+				require.Len(t, batch[0].Body, size)
+				require.Equal(t, byte(seen), batch[0].Body[0])
+				most = max(most, settledHeap())
+				if seen++; seen == n {
+					return errEnough
+				}
+				return nil
+			})
+			require.ErrorIs(t, err, errEnough)
+			// The budget may be overdrawn by one record, one more is half read (twice, while its buffer grows), one is being delivered.
+			require.Less(t, most-min(before, most), uint64(ahead+5*size))
+		})
+	}
+}
+
+// settledHeap waits until nothing more is read, and gives the live heap.
+func settledHeap() uint64 {
+	last := heap()
+	for same := 0; same < 3; {
+		timer := time.NewTimer(20 * time.Millisecond)
+		<-timer.C
+		now := heap()
+		if now <= last+1<<20 {
+			same++
+		} else {
+			same = 0
+		}
+		last = max(last, now)
+	}
+	return last
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func TestReadHeadersAndUser(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		stream := b.stream(t)
+		b.publish(t, stream, amqp.Publishing{
+			UserId:    b.Owner.Name,
+			Timestamp: time.Unix(1, 0),
+			Headers: amqp.Table{
+				"millrace-string": "x", "millrace-empty": "", "millrace-long": strings.Repeat("y", 70_000),
+				"millrace-i8": int8(-8), "millrace-u8": uint8(200), "millrace-i16": int16(-1600), "millrace-u16": uint16(60000),
+				"millrace-i32": int32(-320000), "millrace-u32": uint32(4000000000), "millrace-i64": int64(math.MinInt64),
+				"millrace-float": 1.5, "millrace-bool": true, "millrace-nil": nil, "millrace-time": time.Unix(5, 0),
+				"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+				"other":       "z", "Millrace-other": "z",
+			},
+			Body: []byte("b"),
+		}, amqp.Publishing{Headers: amqp.Table{"traceparent": strings.Repeat("a", 256)}},
+			amqp.Publishing{Headers: amqp.Table{"traceparent": "é"}},
+			amqp.Publishing{Headers: amqp.Table{"traceparent": int64(1)}})
+		records := readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == 3 })
+		require.Equal(t, b.Owner.Name, records[0].UserID)
+		require.Equal(t, map[string]any{
+			"millrace-string": "x", "millrace-empty": "", "millrace-long": strings.Repeat("y", 70_000),
+			"millrace-i8": int64(-8), "millrace-u8": int64(200), "millrace-i16": int64(-1600), "millrace-u16": int64(60000),
+			"millrace-i32": int64(-320000), "millrace-u32": int64(4000000000), "millrace-i64": int64(math.MinInt64),
+			"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		}, records[0].Headers)
+		require.Equal(t, "b", string(records[0].Body))
+		for _, r := range records[1:] {
+			require.Empty(t, r.Headers)
+			require.Empty(t, r.UserID)
+		}
+		if tr.Name() == "native" {
+			require.WithinDuration(t, time.Now(), records[0].Time, time.Minute)
+		} else {
+			require.Zero(t, records[0].Time)
+		}
+	})
+}
+
+// A client may say that its message is AMQP 1.0 already, and then send no body.
+func TestReadEmptyAMQP10(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		stream := b.stream(t)
+		b.publish(t, stream, amqp.Publishing{Type: "amqp-1.0"}, amqp.Publishing{Type: "amqp-1.0", Body: []byte("x")}, amqp.Publishing{Body: []byte("end")})
+		records := readUntil(t, tr, stream, First, func(r wire.Record) bool { return string(r.Body) == "end" })
+		covered := int64(0)
+		for _, r := range records {
+			require.Equal(t, covered, r.Offset)
+			covered = max(r.Offset, r.Through) + 1
+		}
+		require.EqualValues(t, 3, covered)
+		require.Empty(t, records[0].Body)
+	})
+}
+
+func TestReadMissingStream(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		require.ErrorIs(t, tr.Read(t.Context(), "missing", First, nil), ErrNoStream)
+		_, _, err := tr.Last(t.Context(), "missing")
+		require.ErrorIs(t, err, ErrNoStream)
+		_, err = tr.Fetch(t.Context(), "missing", 0)
+		require.ErrorIs(t, err, ErrNoStream)
+	})
+}
+
+// An ordinary queue in a stream's place must not lose its messages to a reader.
+func TestReadQueueThatIsNoStream(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		queue := strings.ReplaceAll(t.Name(), "/", "-")
+		_, err := b.ch.QueueDeclare(queue, true, false, false, false, nil)
+		require.NoError(t, err)
+		b.publish(t, queue, numbered(0, 3)...)
+		require.ErrorIs(t, tr.Read(t.Context(), queue, First, nil), ErrNoStream)
+		_, err = tr.Fetch(t.Context(), queue, 0)
+		require.ErrorIs(t, err, ErrNoStream)
+		require.Eventually(t, func() bool {
+			q, err := b.ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+			require.NoError(t, err)
+			return q.Messages == 3
+		}, 10*time.Second, 10*time.Millisecond)
+	})
+}
+
+func TestReadStreamDeletedUnderIt(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		stream := b.stream(t)
+		b.publish(t, stream, numbered(0, 10)...)
+		r := startReading(t, tr, stream, First)
+		r.next(t)
+		_, err := b.ch.QueueDelete(stream, false, false, false)
+		require.NoError(t, err)
+		require.ErrorIs(t, r.end(t, 5*time.Second), ErrCancelled)
+	})
+}
+
+func TestReadDeliverError(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		stream := b.stream(t)
+		b.publish(t, stream, numbered(0, 2000)...)
+		want := errors.New("disk full")
+		calls := 0
+		err := tr.Read(t.Context(), stream, First, func([]wire.Record) error {
+			calls++
+			return want
+		})
+		require.Equal(t, want, err)
+		require.Equal(t, 1, calls)
+	})
+}
+
+func TestReadCancelled(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		stream := b.stream(t)
+		b.publish(t, stream, numbered(0, 10)...)
+		r := startReading(t, tr, stream, First)
+		r.next(t)
+		start := time.Now()
+		r.cancel()
+		require.NoError(t, r.end(t, 2*time.Second))
+		require.Less(t, time.Since(start), time.Second)
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, tr.Read(cancelled, stream, First, nil))
+		_, _, err := tr.Last(cancelled, stream)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = tr.Fetch(cancelled, stream, 0)
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+// A reader that is far behind must still end at once.
+func TestReadCancelledWhileAhead(t *testing.T) {
+	b := newTestBroker(t)
+	stream := b.stream(t)
+	for range 20 {
+		b.publish(t, stream, amqp.Publishing{Body: make([]byte, 1<<20)})
+	}
+	for _, c := range transportCases {
+		t.Run(c.name, func(t *testing.T) {
+			tr := c.open(t, b, Config{Ahead: 2 << 20})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var ended time.Time
+			err := tr.Read(ctx, stream, First, func([]wire.Record) error {
+				settledHeap()
+				cancel()
+				ended = time.Now()
+				return nil
+			})
+			require.NoError(t, err)
+			require.Less(t, time.Since(ended), 2*time.Second)
+		})
+	}
+}
+
+func TestClosedTransport(t *testing.T) {
+	b := newTestBroker(t)
+	for _, c := range transportCases {
+		t.Run(c.name, func(t *testing.T) {
+			stream := b.stream(t)
+			b.publish(t, stream, numbered(0, 1)...)
+			tr := c.open(t, b, Config{})
+			r := startReading(t, tr, stream, First)
+			r.next(t)
+			require.NoError(t, tr.Close())
+			require.ErrorIs(t, r.end(t, 2*time.Second), ErrLost)
+			_, _, err := tr.Last(t.Context(), stream)
+			require.ErrorIs(t, err, ErrLost)
+			_, err = tr.Fetch(t.Context(), stream, 0)
+			require.ErrorIs(t, err, ErrLost)
+		})
+	}
+}
+
+func TestLast(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		stream := b.stream(t)
+		_, ok, err := tr.Last(t.Context(), stream)
+		require.NoError(t, err)
+		require.False(t, ok)
+		for _, n := range []int{1, 1, 1000, 1} {
+			b.publish(t, stream, numbered(0, n)...)
+		}
+		last, ok, err := tr.Last(t.Context(), stream)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.EqualValues(t, 1002, last)
+	})
+}
+
+// Offsets that a consumer stores in the stream make chunks of their own, which nobody is delivered.
+func TestLastBehindTracking(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		stream := b.stream(t)
+		storeOffset(t, b, stream)
+		_, ok, err := tr.Last(t.Context(), stream)
+		require.NoError(t, err)
+		require.False(t, ok)
+		b.publish(t, stream, numbered(0, 5)...)
+		want := readUntil(t, tr, stream, First, func(r wire.Record) bool { return string(r.Body) == "4" })
+		storeOffset(t, b, stream)
+		last, ok, err := tr.Last(t.Context(), stream)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, want[4].Offset, last)
+	})
+}
+
+func TestFetch(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		stream := b.stream(t)
+		b.publish(t, stream, numbered(0, 2000)...)
+		for _, offset := range []int64{0, 1, 999, 1999} {
+			r, err := tr.Fetch(t.Context(), stream, offset)
+			require.NoError(t, err)
+			require.Equal(t, offset, r.Offset)
+			require.Equal(t, fmt.Sprint(offset), string(r.Body))
+		}
+		for _, offset := range []int64{2000, 1 << 40} {
+			_, err := tr.Fetch(t.Context(), stream, offset)
+			require.ErrorIs(t, err, ErrNotFound)
+		}
+	})
+}
+
+// What the broker's retention has taken is not found, and a reader begins where the stream does.
+func TestRetention(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		stream := strings.ReplaceAll(t.Name(), "/", "-")
+		_, err := b.ch.QueueDeclare(stream, true, false, false, false, amqp.Table{
+			"x-queue-type": "stream", "x-max-length-bytes": int64(2 << 20), "x-stream-max-segment-size-bytes": int64(500_000)})
+		require.NoError(t, err)
+		for range 100 {
+			b.publish(t, stream, amqp.Publishing{Body: make([]byte, 100_000)})
+		}
+		require.Eventually(t, func() bool {
+			_, err := tr.Fetch(t.Context(), stream, 0)
+			return errors.Is(err, ErrNotFound)
+		}, 10*time.Second, 50*time.Millisecond)
+		records := readUntil(t, tr, stream, 1, func(r wire.Record) bool { return r.Offset == 99 })
+		require.Greater(t, records[0].Offset, int64(1))
+		require.Len(t, records, 100-int(records[0].Offset))
+	})
+}

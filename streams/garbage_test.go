@@ -1,0 +1,219 @@
+package streams
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// bodyAt is what must be read at one offset: a body, or a fault if it is empty.
+type expected []string
+
+// requireRead checks that every offset from from on is accounted for, good records by their bodies.
+func (want expected) requireRead(t *testing.T, from int64, records []wire.Record) {
+	t.Helper()
+	next := from
+	for _, r := range records {
+		require.Equal(t, next, r.Offset)
+		if r.Fault == "" {
+			require.Equal(t, want[r.Offset], string(r.Body), "at %d", r.Offset)
+			next++
+			continue
+		}
+		require.Empty(t, r.Body)
+		require.GreaterOrEqual(t, r.Through, r.Offset)
+		for at := r.Offset; at <= r.Through; at++ {
+			require.Empty(t, want[at], "%d was reported as %q", at, r.Fault)
+		}
+		next = r.Through + 1
+	}
+	require.EqualValues(t, len(want), next)
+}
+
+// garbage is everything that a native client may write where a record should be, between good records, an entry a chunk.
+func garbage() (entries [][]byte, want expected) {
+	good := func(name string) {
+		entries, want = append(entries, single(dataMessage(name))), append(want, name)
+	}
+	bad := func(records int, entry []byte) {
+		entries = append(entries, entry)
+		for range records {
+			want = append(want, "")
+		}
+	}
+	good("first")
+	bad(1, single([]byte(`{"class": "not AMQP 1.0"}`)))
+	bad(1, single(nil))
+	bad(1, single(valueMessage("value")))
+	good("between")
+	for compression := range byte(5) {
+		entries = append(entries, subBatch(compression, bodies("x", 3)...))
+		want = append(want, "x0", "x1", "x2")
+	}
+	good("and")
+	bad(3, rawSubBatch(1, 3, 30, []byte("not gzip")))
+	bad(3, rawSubBatch(2, 3, 30, []byte("not snappy")))
+	bad(3, rawSubBatch(3, 3, 30, []byte("not lz4")))
+	bad(3, rawSubBatch(4, 3, 30, []byte("not zstd")))
+	bad(2, rawSubBatch(7, 2, 30, []byte("unknown")))
+	bad(2, rawSubBatch(1, 2, 1<<31, compress(1, single(dataMessage("lies about its size")))))
+	bad(2, rawSubBatch(1, 2, 10, compress(1, make([]byte, maxUnpacked+1)))) // a bomb
+	bad(1, subBatch(1, append([]byte{0, 0x53, sectionHeader}, make([]byte, 32<<20)...)))
+	good("then")
+	entries = append(entries, rawSubBatch(0, 5, 10, append(single(dataMessage("only")), single(dataMessage("two"))...)))
+	want = append(want, "only", "two", "", "", "")
+	entries = append(entries, rawSubBatch(0, 2, 10, append(single(dataMessage("cut")), 0, 0, 1, 0, 'x')))
+	want = append(want, "cut", "")
+	entries = append(entries, rawSubBatch(0, 1, 10, append(single(dataMessage("one")), single(dataMessage("too many"))...)))
+	want = append(want, "one")
+	good("last")
+	return entries, want
+}
+
+func TestNativeReadsAroundGarbage(t *testing.T) {
+	b := newTestBroker(t)
+	entries, want := garbage()
+	for _, together := range []bool{false, true} {
+		t.Run(fmt.Sprintf("together=%v", together), func(t *testing.T) {
+			stream := b.stream(t)
+			p := newNativePublisher(t, b.streamURL, stream)
+			if together {
+				p.publish(entries...) // one chunk, or a few
+			} else {
+				for _, entry := range entries {
+					p.publish(entry)
+				}
+			}
+			tr := transportCases[0].open(t, b, Config{})
+			for from := range int64(len(want)) {
+				records := readUntil(t, tr, stream, from, func(r wire.Record) bool { return string(r.Body) == "last" })
+				want.requireRead(t, from, records)
+			}
+			for offset, body := range want {
+				r, err := tr.Fetch(t.Context(), stream, int64(offset))
+				require.NoError(t, err)
+				require.EqualValues(t, offset, r.Offset)
+				require.Equal(t, body, string(r.Body))
+				require.Equal(t, body == "", r.Fault != "")
+			}
+			last, ok, err := tr.Last(t.Context(), stream)
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.EqualValues(t, len(want)-1, last)
+		})
+	}
+}
+
+// Over AMQP 0-9-1 the broker gives up the connection at such records. The reader gets past every one of them.
+func TestAMQPStepsOverGarbage(t *testing.T) {
+	b := newTestBroker(t)
+	stream := b.stream(t)
+	p := newNativePublisher(t, b.streamURL, stream)
+	want := expected{"first", "", "between", "", "", "", "", "last"}
+	p.publish(single(dataMessage("first")))
+	p.publish(single([]byte("garbage")))
+	p.publish(single(dataMessage("between")))
+	p.publish(subBatch(1, bodies("x", 3)...))
+	p.publish(single(valueMessage("value")))
+	p.publish(single(dataMessage("last")))
+	tr := openTransport(t, b, Config{})
+	for from := range int64(len(want)) {
+		records := readUntil(t, tr, stream, from, func(r wire.Record) bool { return string(r.Body) == "last" })
+		want.requireRead(t, from, records)
+	}
+	require.Len(t, readUntil(t, tr, stream, First, func(r wire.Record) bool { return string(r.Body) == "last" }), 5)
+	for offset, body := range want {
+		r, err := tr.Fetch(t.Context(), stream, int64(offset))
+		require.NoError(t, err)
+		require.Equal(t, body, string(r.Body))
+		require.Equal(t, body == "", r.Fault != "")
+	}
+}
+
+// What stands behind the garbage must be delivered when it is written, however long that takes.
+func TestAMQPStepsOverGarbageAtTheEnd(t *testing.T) {
+	b := newTestBroker(t)
+	stream := b.stream(t)
+	p := newNativePublisher(t, b.streamURL, stream)
+	p.publish(single(dataMessage("first")))
+	p.publish(single([]byte("garbage")))
+	log, reading := watchLog(t)
+	tr := openTransport(t, b, Config{Log: log})
+	result := make(chan []wire.Record)
+	go func() {
+		result <- readUntil(t, tr, stream, First, func(r wire.Record) bool { return string(r.Body) == "last" })
+	}()
+	for range 8 { // it has died, stepped, waited in vain, and tried again
+		await(t, reading)
+	}
+	last, ok, err := tr.Last(t.Context(), stream)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.EqualValues(t, 1, last)
+	p.publish(single(dataMessage("last")))
+	records := <-result
+	expected{"first", "", "last"}.requireRead(t, 0, records)
+}
+
+// A broker in trouble may close connections for reasons of its own. No record must be lost to the suspicion that it is unreadable.
+func TestAMQPStepsBack(t *testing.T) {
+	b := newTestBroker(t)
+	stream := b.stream(t)
+	b.publish(t, stream, numbered(0, 3)...)
+	log, reading := watchLog(t)
+	tr := openTransport(t, b, Config{Log: log}).(*amqpTransport)
+	step := tr.steps.of(stream)
+	require.False(t, step.died(3))
+	require.True(t, step.died(3)) // and now the reader believes that 3 is there and unreadable
+	out := newAhead(1 << 20)
+	r := &amqpReader{cfg: tr.cfg, stream: stream, from: 0, next: 4, out: out, step: step, stepped: true}
+	ended := make(chan error)
+	go func() { ended <- r.session(t.Context()) }()
+	await(t, reading)
+	b.publish(t, stream, numbered(3, 1)...)
+	select {
+	case err := <-ended:
+		require.Equal(t, errProbe, err)
+	case <-time.After(5 * time.Second):
+		require.FailNow(t, "it believes for ever")
+	}
+	records := readUntil(t, tr, stream, 3, func(wire.Record) bool { return true })
+	require.Equal(t, "3", string(records[0].Body))
+	require.False(t, step.behind(4), "the suspicion is gone")
+}
+
+// A chunk larger than what is read at once, with large and small records.
+func TestNativeReadsLargeChunk(t *testing.T) {
+	b := newTestBroker(t)
+	stream := b.stream(t)
+	p := newNativePublisher(t, b.streamURL, stream)
+	var entries [][]byte
+	for i := range 20 {
+		entries = append(entries, single(dataMessage(strings.Repeat(string(rune('a'+i)), 400_000))), single(dataMessage("small")))
+	}
+	entries = append(entries, single([]byte("garbage")), subBatch(0, bodies("x", 3)...), subBatch(4, bodies("y", 3)...), single(dataMessage("last")))
+	p.publish(entries...)
+	tr := transportCases[0].open(t, b, Config{})
+	var whole int
+	for _, from := range []int64{0, 1, 30, 39, 40, 41, 42, 44, 46, 47} {
+		records := readUntil(t, tr, stream, from, func(r wire.Record) bool { return string(r.Body) == "last" })
+		require.Len(t, records, 48-int(from))
+		for i, r := range records {
+			require.Equal(t, from+int64(i), r.Offset)
+			if r.Offset < 40 && r.Offset%2 == 0 {
+				require.Equal(t, 400_000, bytes.Count(r.Body, []byte{byte('a' + r.Offset/2)}))
+				whole++
+			}
+		}
+		if from <= 40 {
+			require.NotEmpty(t, records[40-from].Fault)
+		}
+	}
+	require.NotZero(t, whole)
+}

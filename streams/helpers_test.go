@@ -1,0 +1,56 @@
+package streams
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// watchLog gives a log, and a channel that tells of every subscription.
+func watchLog(t testing.TB) (*slog.Logger, <-chan struct{}) {
+	reading := make(chan struct{}, 1000)
+	return slog.New(&watcher{slog.NewTextHandler(t.Output(), nil), reading}), reading
+}
+
+type watcher struct {
+	slog.Handler
+	reading chan struct{}
+}
+
+func (w *watcher) Enabled(context.Context, slog.Level) bool { return true }
+
+func (w *watcher) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "streams: reading" {
+		w.reading <- struct{}{}
+		return nil
+	}
+	return w.Handler.Handle(ctx, r)
+}
+
+func await(t testing.TB, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(10 * time.Second):
+		require.FailNow(t, "it did not happen")
+	}
+}
+
+const (
+	cmdStoreOffset = 10
+	cmdQueryOffset = 11
+)
+
+// storeOffset makes the broker write a chunk of its own into the stream.
+func storeOffset(t testing.TB, b *testBroker, stream string) {
+	t.Helper()
+	p := newNativePublisher(t, b.streamURL, stream)
+	require.NoError(t, p.link.send(newRequest(cmdStoreOffset).str("me").str(stream).u64(0)))
+	require.Eventually(t, func() bool {
+		_, err := p.link.ask(newRequest(cmdQueryOffset).str("me").str(stream))
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+}

@@ -1,0 +1,177 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m) }
+
+// testBroker is a vhost, and a channel to write to its streams.
+type testBroker struct {
+	*brokertest.Vhost
+	amqpURL, streamURL string
+	ch                 *amqp.Channel
+}
+
+func newTestBroker(t testing.TB) *testBroker { return on(t, brokertest.New(t)) }
+
+func on(t testing.TB, v *brokertest.Vhost) *testBroker {
+	b := &testBroker{Vhost: v, amqpURL: v.AMQPURL(), streamURL: v.StreamURL(), ch: v.Channel(t)}
+	require.NotEmpty(t, b.streamURL, "these tests need a broker that speaks the stream protocol")
+	require.NoError(t, b.ch.Confirm(false))
+	return b
+}
+
+// stream declares a stream of its own for the test.
+func (b *testBroker) stream(t testing.TB) string {
+	name := strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())
+	_, err := b.ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-queue-type": "stream"})
+	require.NoError(t, err)
+	return name
+}
+
+// publish publishes with confirm, in as few round trips as possible.
+func (b *testBroker) publish(t testing.TB, stream string, messages ...amqp.Publishing) {
+	t.Helper()
+	var confirms []*amqp.DeferredConfirmation
+	for _, m := range messages {
+		c, err := b.ch.PublishWithDeferredConfirm("", stream, false, false, m)
+		require.NoError(t, err)
+		confirms = append(confirms, c)
+	}
+	for _, c := range confirms {
+		require.True(t, c.Wait())
+	}
+}
+
+// numbered gives n messages whose bodies are numbers.
+func numbered(first, n int) (messages []amqp.Publishing) {
+	for i := range n {
+		messages = append(messages, amqp.Publishing{Body: fmt.Append(nil, first+i)})
+	}
+	return messages
+}
+
+// transport names one of the two and opens it.
+type transportCase struct {
+	name string
+	open func(t testing.TB, b *testBroker, cfg Config) Transport
+}
+
+var transportCases = []transportCase{
+	{"native", func(t testing.TB, b *testBroker, cfg Config) Transport {
+		cfg.StreamURL = b.streamURL
+		return openTransport(t, b, cfg)
+	}},
+	{"amqp", openTransport},
+}
+
+func openTransport(t testing.TB, b *testBroker, cfg Config) Transport {
+	cfg.AMQPURL = b.amqpURL
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
+	tr, err := Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, tr.Close()) })
+	return tr
+}
+
+// onBoth runs a test over both transports.
+func onBoth(t *testing.T, test func(t *testing.T, b *testBroker, tr Transport)) {
+	b := newTestBroker(t)
+	for _, c := range transportCases {
+		t.Run(c.name, func(t *testing.T) {
+			tr := c.open(t, b, Config{})
+			require.Equal(t, c.name, tr.Name())
+			test(t, b, tr)
+		})
+	}
+}
+
+var errEnough = errors.New("enough")
+
+// readUntil collects records until one satisfies enough, reading again after every loss, as a view would.
+func readUntil(t testing.TB, tr Transport, stream string, from int64, enough func(wire.Record) bool) (records []wire.Record) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		err := tr.Read(ctx, stream, from, func(batch []wire.Record) error {
+			require.NotEmpty(t, batch)
+			require.LessOrEqual(t, len(batch), maxBatch)
+			for _, r := range batch {
+				require.Equal(t, stream, r.Stream)
+				records = append(records, r)
+				from = max(r.Offset, r.Through) + 1
+				if enough(r) {
+					return errEnough
+				}
+			}
+			return nil
+		})
+		if errors.Is(err, ErrLost) {
+			continue
+		}
+		require.ErrorIs(t, err, errEnough)
+		return records
+	}
+}
+
+// reading is a Read that runs in the background.
+type reading struct {
+	records chan wire.Record
+	result  chan error
+	cancel  context.CancelFunc
+}
+
+func startReading(t testing.TB, tr Transport, stream string, from int64) *reading {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &reading{records: make(chan wire.Record, 10_000), result: make(chan error, 1), cancel: cancel}
+	go func() {
+		r.result <- tr.Read(ctx, stream, from, func(batch []wire.Record) error {
+			for _, record := range batch {
+				r.records <- record
+			}
+			return nil
+		})
+	}()
+	t.Cleanup(cancel)
+	return r
+}
+
+func (r *reading) next(t testing.TB) wire.Record {
+	t.Helper()
+	select {
+	case record := <-r.records:
+		return record
+	case err := <-r.result:
+		require.FailNow(t, "the read ended", "%v", err)
+	case <-time.After(10 * time.Second):
+		require.FailNow(t, "no record came")
+	}
+	return wire.Record{}
+}
+
+func (r *reading) end(t testing.TB, within time.Duration) error {
+	t.Helper()
+	select {
+	case err := <-r.result:
+		return err
+	case <-time.After(within):
+		require.FailNow(t, "the read goes on")
+		return nil
+	}
+}

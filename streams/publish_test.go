@@ -1,0 +1,126 @@
+package streams
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/golang/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4"
+	"github.com/stretchr/testify/require"
+)
+
+// nativePublisher publishes over the stream protocol, byte for byte what it is told: also what no honest client would send.
+type nativePublisher struct {
+	t    testing.TB
+	link *link
+	id   uint64
+}
+
+const (
+	cmdDeclarePublisher = 1
+	cmdPublish          = 2
+	cmdPublishConfirm   = 3
+)
+
+func newNativePublisher(t testing.TB, url, stream string) *nativePublisher {
+	to, err := parseStreamURL(url)
+	require.NoError(t, err)
+	l, err := dial(context.Background(), Config{}.withDefaults(), to, "publishes")
+	require.NoError(t, err)
+	t.Cleanup(l.close)
+	_, err = l.ask(newRequest(cmdDeclarePublisher).u8(0).str("").str(stream))
+	require.NoError(t, err)
+	return &nativePublisher{t: t, link: l}
+}
+
+// publish sends the entries in one frame and waits for their confirms.
+func (p *nativePublisher) publish(entries ...[]byte) {
+	p.t.Helper()
+	r := newRequest(cmdPublish).u8(0).u32(uint32(len(entries)))
+	for _, entry := range entries {
+		p.id++
+		r.u64(p.id)
+		r.b = append(r.b, entry...)
+	}
+	require.NoError(p.t, p.link.send(r))
+	for confirmed := 0; confirmed < len(entries); {
+		f, err := p.link.read()
+		require.NoError(p.t, err)
+		require.EqualValues(p.t, cmdPublishConfirm, f.command)
+		f.content.u8()
+		confirmed += int(f.content.u32())
+		require.NoError(p.t, p.link.skip(f))
+	}
+}
+
+// single is an entry of one message.
+func single(message []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
+}
+
+// subBatch is an entry of several messages.
+func subBatch(compression byte, messages ...[]byte) []byte {
+	var plain []byte
+	for _, m := range messages {
+		plain = append(plain, single(m)...)
+	}
+	return rawSubBatch(compression, uint16(len(messages)), uint32(len(plain)), compress(compression, plain))
+}
+
+// rawSubBatch is a sub-batch that says of itself whatever it likes.
+func rawSubBatch(compression byte, records uint16, plain uint32, packed []byte) []byte {
+	b := []byte{0x80 | compression<<4}
+	b = binary.BigEndian.AppendUint16(b, records)
+	b = binary.BigEndian.AppendUint32(b, plain)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(packed)))
+	return append(b, packed...)
+}
+
+func compress(compression byte, plain []byte) []byte {
+	var out bytes.Buffer
+	var w io.WriteCloser
+	switch compression {
+	case 1:
+		w = gzip.NewWriter(&out)
+	case 2:
+		w = snappy.NewBufferedWriter(&out)
+	case 3:
+		w = lz4.NewWriter(&out)
+	case 4:
+		w, _ = zstd.NewWriter(&out)
+	default:
+		return plain
+	}
+	if _, err := w.Write(plain); err != nil {
+		panic(err)
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return out.Bytes()
+}
+
+// dataMessage is an AMQP 1.0 message with one data section.
+func dataMessage(body string) []byte {
+	b := []byte{0, 0x53, sectionData, 0xb0}
+	b = binary.BigEndian.AppendUint32(b, uint32(len(body)))
+	return append(b, body...)
+}
+
+// valueMessage is an AMQP 1.0 message whose body is a string.
+func valueMessage(body string) []byte {
+	return append([]byte{0, 0x53, sectionValue, 0xa1, byte(len(body))}, body...)
+}
+
+func bodies(prefix string, n int) (messages [][]byte) {
+	for i := range n {
+		messages = append(messages, dataMessage(fmt.Sprintf("%s%d", prefix, i)))
+	}
+	return messages
+}
