@@ -104,10 +104,17 @@ func (b *Broker) launch(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	fresh := !b.hasData()
 	if b.node, err = b.startNode(); err != nil {
 		return err
 	}
-	return b.waitReady(ctx, b.node)
+	if err := b.waitReady(ctx, b.node); err != nil {
+		return err
+	}
+	if fresh {
+		_, err = b.eval(ctx, syncTables)
+	}
+	return err
 }
 
 // Stop stops the node in an orderly way and lets go of everything but the data. If the context ends

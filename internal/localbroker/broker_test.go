@@ -55,6 +55,22 @@ func put(t *testing.T, b *Broker, queue, body string) {
 	require.True(t, ok)
 }
 
+func stream(t *testing.T, b *Broker, name string) {
+	t.Helper()
+	_, err := channel(t, b).QueueDeclare(name, true, false, false, false, amqp.Table{"x-queue-type": "stream"})
+	require.NoError(t, err)
+}
+
+func requireReadable(t *testing.T, b *Broker, stream string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		ch := channel(t, b)
+		require.NoError(t, ch.Qos(1, 0, false))
+		_, err := ch.Consume(stream, "", false, false, false, false, nil)
+		return err == nil
+	}, 5*time.Second, 100*time.Millisecond, "%s was forgotten", stream)
+}
+
 func requireGet(t *testing.T, b *Broker, queue, body string) {
 	t.Helper()
 	d, ok, err := channel(t, b).Get(queue, true)
@@ -70,6 +86,7 @@ func TestLife(t *testing.T) {
 	first := b.Pid()
 	put(t, b, "crash", "one")
 	put(t, b, "stop", "two")
+	stream(t, b, "stream")
 
 	exited := b.Exited()
 	require.NoError(t, b.Kill())
@@ -79,6 +96,7 @@ func TestLife(t *testing.T) {
 	require.NoError(t, b.Restart(t.Context()))
 	require.NotEqual(t, first, b.Pid())
 	requireGet(t, b, "crash", "one")
+	requireReadable(t, b, "stream")
 	require.ErrorContains(t, b.Restart(t.Context()), "already running")
 
 	begin := time.Now()
@@ -92,6 +110,7 @@ func TestLife(t *testing.T) {
 	moved := start(t, Config{Dir: dir, AMQPPort: port})
 	require.Contains(t, moved.AMQPURL(), fmt.Sprint(port))
 	requireGet(t, moved, "stop", "two")
+	requireReadable(t, moved, "stream")
 }
 
 func TestRestartOfTheApplicationAlone(t *testing.T) {

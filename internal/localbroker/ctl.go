@@ -18,6 +18,11 @@ const ctlLimit = time.Minute
 // controller, which is waiting for that very listener. Starting the application puts it back.
 const dropStatistics = "gen_event:delete_handler(rabbit_event, rabbit_mgmt_db_handler, [])."
 
+// syncTables puts on disk that the node coordinates streams, which it has done since our probe. A node
+// of RabbitMQ 3.10 that is killed within half a second of its first stream forgets all streams: they
+// answer 404 (home node is down) for ever.
+const syncTables = "[ok = dets:sync(T) || T <- dets:all()]."
+
 // Eval evaluates an Erlang expression on the node (`rabbitmqctl eval`) and returns what it printed.
 func (b *Broker) Eval(ctx context.Context, expr string) (string, error) {
 	b.mu.Lock()

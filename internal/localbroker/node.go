@@ -20,11 +20,17 @@ func (b *Broker) startEpmd(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = poll(ctx, p, func(ctx context.Context) error { return dial(ctx, b.ports.epmd) })
+	err = poll(ctx, p.done, func(ctx context.Context) error { return dial(ctx, b.ports.epmd) })
 	if err != nil {
 		return p, fmt.Errorf("localbroker: starting epmd: %w", err)
 	}
 	return p, nil
+}
+
+// hasData says whether a node has run in the folder before.
+func (b *Broker) hasData() bool {
+	_, err := os.Stat(filepath.Join(b.dir, "data", nodeName))
+	return err == nil
 }
 
 // startNode starts the Erlang VM with RabbitMQ in it.
@@ -43,7 +49,7 @@ func (b *Broker) startNode() (*process, error) {
 }
 
 // poll tries until it works, the process has exited or the context has ended.
-func poll(ctx context.Context, p *process, try func(context.Context) error) error {
+func poll(ctx context.Context, exited <-chan struct{}, try func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -54,8 +60,8 @@ func poll(ctx context.Context, p *process, try func(context.Context) error) erro
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w (%w)", err, ctx.Err())
-		case <-p.done:
-			return fmt.Errorf("%w: %s", errExited, p.cmd.ProcessState)
+		case <-exited:
+			return errExited
 		case <-tick.C:
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -21,26 +20,45 @@ const probeStream = "localbroker.probe"
 // startLimit bounds a start when the caller's context sets no deadline.
 const startLimit = 2 * time.Minute
 
+// probeLimit bounds one try.
+const probeLimit = 5 * time.Second
+
 // waitReady waits until AMQP, the management API and streams all answer.
 func (b *Broker) waitReady(ctx context.Context, node *process) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	// Watching the port of streams first is cheap: the plugins' listeners open at the end of a start.
-	probes := []func(context.Context) error{
-		func(ctx context.Context) error { return dial(ctx, b.ports.stream) },
-		b.probeManagement,
-		b.probeStreams,
+	err := poll(ctx, node.done, func(ctx context.Context) error { return dial(ctx, b.ports.stream) })
+	if err == nil {
+		err = probe(ctx, node.done, b.AMQPURL(), b.ManagementURL())
 	}
-	for _, probe := range probes {
-		if err := poll(ctx, node, probe); err != nil {
-			return fmt.Errorf("localbroker: starting the node in %s: %w; it wrote:\n%s", b.dir, err, logTail(b.dir))
-		}
+	if err != nil {
+		return fmt.Errorf("localbroker: starting the node in %s: %w; it wrote:\n%s", b.dir, err, logTail(b.dir))
 	}
 	return nil
 }
 
-func (b *Broker) probeManagement(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.ManagementURL()+"/api/overview", http.NoBody)
+// WaitReady waits until a broker that somebody else started can be used: AMQP and the management API
+// answer, and a stream can be declared, written and read.
+func WaitReady(ctx context.Context, amqpURL, managementURL string) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if err := probe(ctx, nil, amqpURL, managementURL); err != nil {
+		return fmt.Errorf("localbroker: waiting for the broker: %w", err)
+	}
+	return nil
+}
+
+func probe(ctx context.Context, exited <-chan struct{}, amqpURL, managementURL string) error {
+	err := poll(ctx, exited, func(ctx context.Context) error { return probeManagement(ctx, managementURL) })
+	if err != nil {
+		return err
+	}
+	return poll(ctx, exited, func(ctx context.Context) error { return probeStreams(ctx, amqpURL) })
+}
+
+func probeManagement(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/overview", http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -59,20 +77,16 @@ func (b *Broker) probeManagement(ctx context.Context) error {
 
 // probeStreams declares, writes, reads and deletes a stream. In the first tenths of a second of a
 // node's life that fails in several ways (404, 541, a nack), which is why it is tried.
-func (b *Broker) probeStreams(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+func probeStreams(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	conn, err := amqp.DialConfig(b.AMQPURL(), amqp.Config{Dial: func(network, addr string) (net.Conn, error) {
-		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-		if err == nil {
-			err = c.SetDeadline(time.Now().Add(5 * time.Second)) // the handshake's; amqp091 lifts it
-		}
-		return c, err
-	}})
+	conn, err := amqp.DialConfig(url, amqp.Config{Dial: amqp.DefaultDial(probeLimit)})
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	// A broker that falls silent half way must not hold us for longer.
+	defer context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })()
 	ch, err := conn.Channel()
 	if err != nil {
 		return err
@@ -98,8 +112,10 @@ func writeAndRead(ctx context.Context, ch *amqp.Channel) error {
 	if err != nil {
 		return err
 	}
-	if ok, err := confirm.WaitContext(ctx); err != nil || !ok {
-		return fmt.Errorf("writing a stream: confirmed %v: %w", ok, err)
+	if ok, err := confirm.WaitContext(ctx); err != nil {
+		return fmt.Errorf("writing a stream: %w", err)
+	} else if !ok {
+		return errors.New("writing a stream: refused")
 	}
 	if err := ch.Qos(1, 0, false); err != nil {
 		return err

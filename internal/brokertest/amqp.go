@@ -1,0 +1,82 @@
+package brokertest
+
+import (
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+)
+
+// Dial connects as the owner. The connection is closed at the test's end at the latest.
+func (v *Vhost) Dial(t T) *amqp.Connection {
+	t.Helper()
+	return v.Owner.Dial(t)
+}
+
+// Dial connects as this user. The connection is closed at the test's end at the latest.
+func (u *User) Dial(t T) *amqp.Connection {
+	t.Helper()
+	conn, err := amqp.Dial(u.AMQPURL())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() }) // the test may have closed it
+	return conn
+}
+
+// Channel opens a channel on a connection of its own, so that an error there disturbs nothing else.
+func (v *Vhost) Channel(t T) *amqp.Channel {
+	t.Helper()
+	ch, err := v.Dial(t).Channel()
+	require.NoError(t, err)
+	return ch
+}
+
+// withChannel lends a channel on a connection that is closed again right away.
+func (v *Vhost) withChannel(t T, do func(*amqp.Channel)) {
+	t.Helper()
+	conn, err := amqp.Dial(v.AMQPURL())
+	require.NoError(t, err)
+	defer conn.Close()
+	ch, err := conn.Channel()
+	require.NoError(t, err)
+	do(ch)
+}
+
+// Publish publishes as the owner and waits until the broker has confirmed all messages.
+func (v *Vhost) Publish(t T, exchange, key string, messages ...amqp.Publishing) {
+	t.Helper()
+	v.withChannel(t, func(ch *amqp.Channel) {
+		require.NoError(t, ch.Confirm(false))
+		confirms := make([]*amqp.DeferredConfirmation, len(messages))
+		for i, m := range messages {
+			c, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), exchange, key, false, false, m)
+			require.NoError(t, err)
+			confirms[i] = c
+		}
+		for _, c := range confirms {
+			ok, err := c.WaitContext(t.Context())
+			require.NoError(t, err)
+			require.True(t, ok, "the broker refused a message to %q, %q", exchange, key)
+		}
+	})
+}
+
+// QueueLength is the number of messages ready in a queue. RabbitMQ says 0 for every stream.
+func (v *Vhost) QueueLength(t T, queue string) int {
+	t.Helper()
+	var n int
+	v.withChannel(t, func(ch *amqp.Channel) {
+		q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+		require.NoError(t, err)
+		n = q.Messages
+	})
+	return n
+}
+
+// Get takes one message off a queue, ok if there was one.
+func (v *Vhost) Get(t T, queue string) (d amqp.Delivery, ok bool) {
+	t.Helper()
+	v.withChannel(t, func(ch *amqp.Channel) {
+		var err error
+		d, ok, err = ch.Get(queue, true)
+		require.NoError(t, err)
+	})
+	return d, ok
+}

@@ -1,0 +1,106 @@
+package brokertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/millrace-jobs/millrace/internal/localbroker"
+)
+
+const defaultImage = "rabbitmq:3.13-management"
+
+// containerConfig makes the broker listen on the very ports that we see from outside: the native
+// stream protocol tells clients where to connect, and a network of the host maps nothing.
+const containerConfig = `loopback_users = none
+listeners.tcp.1 = %[1]s:%[2]d
+management.tcp.ip = %[1]s
+management.tcp.port = %[3]d
+stream.listeners.tcp.1 = %[1]s:%[4]d
+stream.advertised_host = 127.0.0.1
+stream.advertised_port = %[4]d
+disk_free_limit.absolute = 10MB
+collect_statistics_interval = 1000
+`
+
+// startContainer runs a broker from an image whose command starts RabbitMQ and reads /etc/rabbitmq,
+// as the official image's does. Docker is on this machine: we connect to 127.0.0.1.
+func startContainer(ctx context.Context, image string) (*server, error) {
+	const count = 5
+	ports, err := freePorts(count)
+	if err != nil {
+		return nil, err
+	}
+	c, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
+		ContainerRequest: containerRequest(image, os.Getenv(envNetwork), ports),
+		Started:          true,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("brokertest: starting a container from %s (is RabbitMQ's package a choice? `make deps`): %w", image, err),
+			testcontainers.TerminateContainer(c))
+	}
+	s, err := newServer(
+		fmt.Sprintf("amqp://guest:guest@127.0.0.1:%d/", ports[0]),
+		fmt.Sprintf("http://guest:guest@127.0.0.1:%d", ports[1]),
+		fmt.Sprintf("rabbitmq-stream://guest:guest@127.0.0.1:%d/", ports[2]))
+	if err == nil {
+		err = localbroker.WaitReady(ctx, s.amqp.String(), s.management.String())
+	}
+	if err != nil {
+		return nil, errors.Join(err, testcontainers.TerminateContainer(c))
+	}
+	s.close = func() error { return testcontainers.TerminateContainer(c) }
+	return s, nil
+}
+
+func containerRequest(image, network string, ports []int) testcontainers.ContainerRequest {
+	listenOn := "0.0.0.0"
+	if network == "host" {
+		listenOn = "127.0.0.1"
+	}
+	request := testcontainers.ContainerRequest{
+		Image: image,
+		Env: map[string]string{
+			"RABBITMQ_NODENAME":  "rabbit@localhost",
+			"ERL_EPMD_ADDRESS":   "127.0.0.1",
+			"ERL_EPMD_PORT":      fmt.Sprint(ports[3]),
+			"RABBITMQ_DIST_PORT": fmt.Sprint(ports[4]),
+		},
+		Files: []testcontainers.ContainerFile{
+			file("/etc/rabbitmq/enabled_plugins", "[rabbitmq_management,rabbitmq_stream].\n"),
+			file("/etc/rabbitmq/conf.d/90-brokertest.conf", fmt.Sprintf(containerConfig, listenOn, ports[0], ports[1], ports[2])),
+		},
+		HostConfigModifier: func(host *container.HostConfig) { host.NetworkMode = container.NetworkMode(network) },
+	}
+	if network != "host" {
+		for _, port := range ports[:3] {
+			request.ExposedPorts = append(request.ExposedPorts, fmt.Sprintf("127.0.0.1:%d:%d/tcp", port, port))
+		}
+	}
+	return request
+}
+
+func file(path, text string) testcontainers.ContainerFile {
+	const readable = 0o644
+	return testcontainers.ContainerFile{ContainerFilePath: path, Reader: strings.NewReader(text), FileMode: readable}
+}
+
+// freePorts are ports that nobody listens on. Somebody else may take one before the broker does; then
+// its start fails and says so.
+func freePorts(n int) ([]int, error) {
+	const first = 31000 // above those of localbroker, below the kernel's own choice
+	var ports []int
+	for next := first; len(ports) < n; next++ {
+		port, err := localbroker.FreePort(next)
+		if err != nil {
+			return nil, err
+		}
+		ports, next = append(ports, port), port
+	}
+	return ports, nil
+}

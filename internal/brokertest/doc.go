@@ -1,0 +1,31 @@
+// Package brokertest gives tests a real broker, and faults. There are no mocks of AMQP in this
+// project: what a broker does in odd moments is what the tests are about.
+//
+// # Which broker
+//
+// The first of these that applies:
+//
+//  1. MILLRACE_TEST_AMQP_URL and MILLRACE_TEST_MANAGEMENT_URL, which must both name an administrator,
+//     for example amqp://guest:guest@localhost:5672/ and http://guest:guest@localhost:15672. Nothing
+//     on that broker is touched but vhosts and users whose names begin with "test-".
+//  2. MILLRACE_TEST_IMAGE: a container from that image.
+//  3. A private node from the installed RabbitMQ package (internal/localbroker).
+//  4. A container from rabbitmq:3.13-management.
+//
+// A container runs on the network that MILLRACE_TEST_NETWORK names; `host` serves engines that
+// cannot map ports.
+//
+// The broker is started when the first test of a process asks for it and lives until the process
+// ends, so each package that uses it has
+//
+//	func TestMain(m *testing.M) { brokertest.Main(m) }
+//
+// which stops it, and fails if a goroutine is left behind.
+//
+// # What a test gets
+//
+// New gives a test a vhost and a user of its own, which vanish when the test ends, so tests can run
+// beside each other. Own gives it a whole node of its own, which it may kill; it is skipped where the
+// RabbitMQ package is not installed. NewProxy puts a network in between that can be cut, frozen and
+// slowed down.
+package brokertest

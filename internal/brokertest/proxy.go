@@ -1,0 +1,73 @@
+package brokertest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+)
+
+// Proxy is a network between a client and the broker that can fail. One at a time uses it.
+type Proxy struct {
+	url   url.URL
+	proxy *toxiproxy.Proxy
+}
+
+// NewProxy puts a proxy before a URL of the broker (AMQP, management or stream).
+func NewProxy(t T, upstream string) *Proxy {
+	t.Helper()
+	u, err := url.Parse(upstream)
+	require.NoError(t, err)
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	p := &Proxy{url: *u, proxy: toxiproxy.NewProxy(server, "broker", "127.0.0.1:0", u.Host)}
+	require.NoError(t, p.proxy.Start())
+	t.Cleanup(p.proxy.Stop)
+	p.url.Host = p.proxy.Listen
+	return p
+}
+
+// URL leads to the broker through the proxy.
+func (p *Proxy) URL() string { return p.url.String() }
+
+// Cut closes all connections and refuses new ones until Heal.
+func (p *Proxy) Cut(t T) {
+	t.Helper()
+	p.proxy.Stop()
+}
+
+// Freeze swallows what is sent in both directions but leaves the connections open, as a network does
+// that loses every packet. Heal then ends the frozen connections, since bytes are missing from them.
+func (p *Proxy) Freeze(t T) {
+	t.Helper()
+	p.add(t, "timeout", map[string]int64{"timeout": 0})
+}
+
+// Slow delays what is sent by this much in both directions.
+func (p *Proxy) Slow(t T, by time.Duration) {
+	t.Helper()
+	p.add(t, "latency", map[string]int64{"latency": by.Milliseconds()})
+}
+
+// Heal undoes Cut, Freeze and Slow.
+func (p *Proxy) Heal(t T) {
+	t.Helper()
+	p.proxy.Toxics.ResetToxics(context.Background())
+	if !p.proxy.Enabled {
+		require.NoError(t, p.proxy.Start())
+	}
+}
+
+func (p *Proxy) add(t T, kind string, attributes map[string]int64) {
+	t.Helper()
+	for _, direction := range []string{"upstream", "downstream"} {
+		text, err := json.Marshal(map[string]any{"type": kind, "stream": direction, "attributes": attributes})
+		require.NoError(t, err)
+		_, err = p.proxy.Toxics.AddToxicJson(bytes.NewReader(text))
+		require.NoError(t, err)
+	}
+}

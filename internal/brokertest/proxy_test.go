@@ -1,0 +1,69 @@
+package brokertest
+
+import (
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+)
+
+func TestProxyCut(t *testing.T) {
+	p := NewProxy(t, New(t).AMQPURL())
+	conn, err := amqp.Dial(p.URL())
+	require.NoError(t, err)
+	defer conn.Close()
+	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
+	p.Cut(t)
+	<-closed
+	_, err = amqp.Dial(p.URL())
+	require.Error(t, err)
+	p.Heal(t)
+	again, err := amqp.Dial(p.URL())
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+}
+
+func TestProxySlow(t *testing.T) {
+	p := NewProxy(t, New(t).AMQPURL())
+	conn, err := amqp.Dial(p.URL())
+	require.NoError(t, err)
+	defer conn.Close()
+	p.Slow(t, 100*time.Millisecond)
+	begin := time.Now()
+	_, err = conn.Channel()
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, time.Since(begin), 200*time.Millisecond)
+	p.Heal(t)
+	begin = time.Now()
+	_, err = conn.Channel()
+	require.NoError(t, err)
+	require.Less(t, time.Since(begin), 200*time.Millisecond)
+}
+
+func TestProxyFreeze(t *testing.T) {
+	p := NewProxy(t, New(t).AMQPURL())
+	conn, err := amqp.DialConfig(p.URL(), amqp.Config{Heartbeat: time.Minute})
+	require.NoError(t, err)
+	defer conn.Close()
+	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
+	p.Freeze(t)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := conn.Channel()
+		answered <- err
+	}()
+	select {
+	case <-answered:
+		t.Fatal("an answer came through")
+	case <-closed:
+		t.Fatal("the connection was closed")
+	case <-time.After(300 * time.Millisecond):
+	}
+	p.Heal(t)
+	<-closed
+	require.Error(t, <-answered)
+	again, err := amqp.Dial(p.URL())
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+}

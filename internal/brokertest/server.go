@@ -1,0 +1,122 @@
+package brokertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+
+	"github.com/millrace-jobs/millrace/internal/localbroker"
+)
+
+// Names of environment variables.
+const (
+	envAMQP       = "MILLRACE_TEST_AMQP_URL"
+	envManagement = "MILLRACE_TEST_MANAGEMENT_URL"
+	envImage      = "MILLRACE_TEST_IMAGE"
+	envNetwork    = "MILLRACE_TEST_NETWORK"
+)
+
+// server is a broker, with the URLs of its administrator.
+type server struct {
+	amqp, management url.URL
+	stream           url.URL             // zero: it does not speak the native stream protocol
+	node             *localbroker.Broker // nil: not ours to kill
+	close            func() error
+}
+
+func findServer(ctx context.Context) (*server, error) {
+	switch {
+	case os.Getenv(envAMQP) != "" || os.Getenv(envManagement) != "":
+		return givenServer(ctx, os.Getenv(envAMQP), os.Getenv(envManagement))
+	case os.Getenv(envImage) != "":
+		return startContainer(ctx, os.Getenv(envImage))
+	case localbroker.Available() == nil:
+		dir, err := os.MkdirTemp("", "millrace-broker-")
+		if err != nil {
+			return nil, fmt.Errorf("brokertest: making a folder for the broker: %w", err)
+		}
+		s, err := startNode(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		stop := s.close
+		s.close = func() error { return errors.Join(stop(), os.RemoveAll(dir)) }
+		return s, nil
+	default:
+		return startContainer(ctx, defaultImage)
+	}
+}
+
+// givenServer is one that runs already.
+func givenServer(ctx context.Context, amqpURL, managementURL string) (*server, error) {
+	if amqpURL == "" || managementURL == "" {
+		return nil, fmt.Errorf("brokertest: %s and %s must both be set, or neither", envAMQP, envManagement)
+	}
+	s, err := newServer(amqpURL, managementURL, "")
+	if err != nil {
+		return nil, err
+	}
+	port, err := streamPort(ctx, s.management)
+	if err != nil {
+		return nil, err
+	}
+	if port != 0 {
+		s.stream = url.URL{Scheme: "rabbitmq-stream", User: s.amqp.User, Host: fmt.Sprintf("%s:%d", s.amqp.Hostname(), port)}
+	}
+	return s, nil
+}
+
+// startNode starts a private node in that folder. It is killed in the end: nobody needs its data.
+func startNode(ctx context.Context, dir string) (*server, error) {
+	node, err := localbroker.Start(ctx, localbroker.Config{Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	s, err := newServer(node.AMQPURL(), node.ManagementURL(), node.StreamURL())
+	if err != nil {
+		return nil, errors.Join(err, node.Stop(ctx))
+	}
+	s.node = node
+	s.close = func() error {
+		_ = node.Kill() // a test may have killed it already
+		return node.Stop(context.Background())
+	}
+	return s, nil
+}
+
+func newServer(amqpURL, managementURL, streamURL string) (*server, error) {
+	s := &server{close: func() error { return nil }}
+	for target, text := range map[*url.URL]string{&s.amqp: amqpURL, &s.management: managementURL, &s.stream: streamURL} {
+		u, err := url.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("brokertest: reading a URL: %w", err)
+		}
+		*target = *u
+	}
+	s.management.Path = ""
+	if s.management.User == nil {
+		s.management.User = s.amqp.User
+	}
+	return s, nil
+}
+
+// streamPort is where a broker listens for the native stream protocol, 0 if it does not.
+func streamPort(ctx context.Context, management url.URL) (int, error) {
+	var overview struct {
+		Listeners []struct {
+			Protocol string
+			Port     int
+		}
+	}
+	if err := call(ctx, management, "GET", "/api/overview", nil, &overview); err != nil {
+		return 0, err
+	}
+	for _, l := range overview.Listeners {
+		if l.Protocol == "stream" {
+			return l.Port, nil
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,93 @@
+package brokertest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A broker that runs already is taken as it is, streams included, and is not ours to kill.
+func TestGivenServer(t *testing.T) {
+	running := sharedServer(t)
+	management := running.management
+	management.User = nil // then the AMQP URL's is used
+	t.Setenv(envAMQP, running.amqp.String())
+	t.Setenv(envManagement, management.String())
+	s, err := findServer(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.close())
+	require.Equal(t, running.stream.Host, s.stream.Host)
+
+	v := newVhost(t, s, false)
+	require.False(t, v.CanKill())
+	require.Equal(t, running.stream.Host, s.stream.Host)
+	require.Contains(t, v.StreamURL(), s.stream.Host+"/"+v.Name)
+	require.Contains(t, v.ManagementURL(), running.management.Host)
+	v.DeclareStream(t, "s")
+
+	s.stream.Host = ""
+	require.Empty(t, v.StreamURL(), "a broker without the native protocol")
+	skipped := false
+	t.Run("kill", func(t *testing.T) {
+		defer func() { skipped = t.Skipped() }()
+		v.Kill(t)
+	})
+	require.True(t, skipped)
+}
+
+func TestGivenServerThatIsNotThere(t *testing.T) {
+	t.Setenv(envAMQP, "amqp://127.0.0.1:1/")
+	_, err := findServer(t.Context())
+	require.ErrorContains(t, err, "must both be set")
+	t.Setenv(envManagement, "http://127.0.0.1:1")
+	_, err = findServer(t.Context())
+	require.ErrorContains(t, err, "connection refused")
+	t.Setenv(envManagement, "http://127.0.0.1:port")
+	_, err = findServer(t.Context())
+	require.ErrorContains(t, err, "reading a URL")
+}
+
+// What runs a whole package's tests: the broker goes away with them, and there is none afterwards.
+func TestMainStopsTheBroker(t *testing.T) {
+	if os.Getenv("BROKERTEST_INNER") != "" {
+		New(t)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=TestMainStopsTheBroker", "-test.v")
+	cmd.Env = append(os.Environ(), "BROKERTEST_INNER=1", "TMPDIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	left, err := os.ReadDir(cmd.Env[len(cmd.Env)-1][len("TMPDIR="):])
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestContainerRequest(t *testing.T) {
+	ports, err := freePorts(5)
+	require.NoError(t, err)
+	r := containerRequest("image", "", ports)
+	require.Len(t, r.ExposedPorts, 3)
+	require.Empty(t, containerRequest("image", "host", ports).ExposedPorts)
+}
+
+// A real container, where an image is named: see docs/brokers.md.
+func TestContainer(t *testing.T) {
+	image := os.Getenv(envImage)
+	if image == "" {
+		t.Skip(envImage + " names no image")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	s, err := findServer(ctx)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.close()) })
+	v := newVhost(t, s, false)
+	v.DeclareStream(t, "s")
+	v.Publish(t, "", "s", message("x"))
+	require.Len(t, v.ReadStream(t, "s"), 1)
+	require.NotEmpty(t, v.StreamURL())
+}

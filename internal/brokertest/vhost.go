@@ -1,0 +1,160 @@
+package brokertest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/localbroker"
+)
+
+// T is what helpers need of a test; rapid's T has it too.
+type T interface {
+	Helper()
+	Context() context.Context
+	Cleanup(func())
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	FailNow()
+}
+
+// Vhost is a vhost of one test, with a user of its own that may do everything in it.
+type Vhost struct {
+	Name  string // of the vhost; it needs no escaping in URLs
+	Owner *User
+
+	server *server
+	own    bool
+}
+
+// New makes a vhost on the broker that the tests of this process share. It is deleted at the test's
+// end, with all that is in it.
+func New(t testing.TB) *Vhost {
+	t.Helper()
+	return newVhost(t, sharedServer(t), false)
+}
+
+// Own makes a vhost on a node that is the test's alone, to be killed and restarted at will. Where the
+// RabbitMQ package is not installed the test is skipped.
+func Own(t testing.TB) *Vhost {
+	t.Helper()
+	if err := localbroker.Available(); err != nil {
+		t.Skipf("this test needs a broker that it may kill: %v", err)
+	}
+	s, err := startNode(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.close()) })
+	return newVhost(t, s, true)
+}
+
+func newVhost(t testing.TB, s *server, own bool) *Vhost {
+	t.Helper()
+	v := &Vhost{Name: "test-" + shorten(t.Name()) + "-" + random(), server: s, own: own}
+	v.Do(t, http.MethodPut, "/api/vhosts/"+v.Name, nil, nil)
+	v.deleteAfter(t, "/api/vhosts/"+v.Name)
+	v.Owner = v.AddUser(t, "owner", Permissions{Tags: "policymaker,monitoring"})
+	return v
+}
+
+// deleteAfter deletes at the test's end, unless the whole broker goes away then.
+func (v *Vhost) deleteAfter(t testing.TB, path string) {
+	t.Helper()
+	if v.own {
+		return
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		err := call(ctx, v.server.management, http.MethodDelete, path, nil, nil)
+		var status *StatusError
+		if errors.As(err, &status) && status.Code == http.StatusNotFound {
+			return // the test deleted it
+		}
+		require.NoError(t, err)
+	})
+}
+
+// AMQPURL is for the owner, as are the other two.
+func (v *Vhost) AMQPURL() string { return v.Owner.AMQPURL() }
+
+// ManagementURL is the root of the management API.
+func (v *Vhost) ManagementURL() string { return v.Owner.ManagementURL() }
+
+// StreamURL is for the native stream protocol; empty where the broker does not speak it.
+func (v *Vhost) StreamURL() string { return v.Owner.StreamURL() }
+
+// User is a user of the broker with permissions in one vhost.
+type User struct {
+	Name     string
+	Password string
+
+	vhost *Vhost
+}
+
+// Permissions of a user; what is left empty allows everything.
+type Permissions struct {
+	Configure, Write, Read string // regular expressions of names
+	Tags                   string // of the management API, for example "monitoring"; empty: no access to it
+}
+
+// AddUser makes a user whose name begins with "test-" and the given one. It is deleted at the test's
+// end.
+func (v *Vhost) AddUser(t testing.TB, name string, p Permissions) *User {
+	t.Helper()
+	u := &User{Name: "test-" + name + "-" + random(), Password: random(), vhost: v}
+	v.Do(t, http.MethodPut, "/api/users/"+u.Name, map[string]string{"password": u.Password, "tags": p.Tags}, nil)
+	v.deleteAfter(t, "/api/users/"+u.Name)
+	v.Do(t, http.MethodPut, "/api/permissions/"+v.Name+"/"+u.Name,
+		map[string]string{"configure": orAll(p.Configure), "write": orAll(p.Write), "read": orAll(p.Read)}, nil)
+	return u
+}
+
+func orAll(pattern string) string {
+	if pattern == "" {
+		return ".*"
+	}
+	return pattern
+}
+
+// AMQPURL is where this user connects to the vhost.
+func (u *User) AMQPURL() string { return u.in(u.vhost.server.amqp) }
+
+// ManagementURL is the root of the management API, as this user.
+func (u *User) ManagementURL() string {
+	root := u.vhost.server.management
+	root.User = url.UserPassword(u.Name, u.Password)
+	return root.String()
+}
+
+// StreamURL is where this user connects with the native stream protocol; empty where the broker does
+// not speak it.
+func (u *User) StreamURL() string {
+	if u.vhost.server.stream.Host == "" {
+		return ""
+	}
+	return u.in(u.vhost.server.stream)
+}
+
+func (u *User) in(base url.URL) string {
+	base.User = url.UserPassword(u.Name, u.Password)
+	base.Path = "/" + u.vhost.Name
+	return base.String()
+}
+
+var unsafe = regexp.MustCompile(`[^A-Za-z0-9.]+`)
+
+// shorten makes a test's name fit for URLs and for the eye.
+func shorten(name string) string {
+	name = strings.Trim(unsafe.ReplaceAllString(name, "-"), "-")
+	return name[:min(len(name), 60)]
+}
+
+func random() string { return strings.ToLower(rand.Text()[:10]) }
