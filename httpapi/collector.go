@@ -1,0 +1,127 @@
+package httpapi
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace-jobs/millrace/scheduler"
+)
+
+// collector reads what is known when somebody asks.
+type collector struct{ cfg *Config }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("millrace_"+name, help, labels, nil)
+}
+
+var (
+	descUp          = desc("up", "This sidecar runs; always 1.")
+	descLeader      = desc("leader", "1 if this sidecar leads.")
+	descSetJobs     = desc("set_jobs", "Pending entries.", "set")
+	descOverdue     = desc("scheduled_overdue_seconds", "How long the oldest due entry waits to be fired; 0 if none is due.")
+	descLastDelay   = desc("scheduled_last_fire_delay_seconds", "How late the newest fire of this leader was.")
+	descOffset      = desc("stream_offset", "Offset up to which a stream was read.", "stream", "kind")
+	descStreamLag   = desc("stream_lag_seconds", "How far the view is behind a stream, at least.", "stream")
+	descReady       = desc("index_ready", "1 if the view has caught up with every stream.")
+	descConnected   = desc("broker_connected", "1 if the broker is connected.")
+	descBlocked     = desc("broker_blocked", "1 if the broker takes no publishes from this leader.")
+	descReconnects  = desc("broker_reconnects_total", "Connections to lead with that were lost.")
+	descFailed      = desc("publish_failed_total", "Fires that did not reach their queue.", "reason")
+	descUnconfirmed = desc("unconfirmed_publishes", "Fires that the broker has not confirmed yet.")
+	descFires       = desc("fires_total", "Jobs that this sidecar fired.")
+	descJournaled   = desc("journal_deeds_total", "Fires and burials that the journal tells of, by whichever leader.", "deed")
+	descDuplicates  = desc("duplicates_total", "Publishes that were recognised as repeated.")
+	descRerouted    = desc("rerouted_total", "Jobs for a queue that did not exist, that this sidecar passed on.")
+	descDeadLetters = desc("dead_lettered_total", "Jobs that the broker dead-lettered, that this sidecar took over.")
+	descCommands    = desc("commands_total", "Commands that this sidecar answered as leader.")
+	descEpochs      = desc("epochs_total", "How often this sidecar became leader.")
+	descHeld        = desc("held_queues", "Queues that take no jobs now.")
+	descGap         = desc("journal_gap", "1 if the journal may have lost records and due entries are held.")
+	descOrphaned    = desc("leader_lock_orphaned", "1 if the lock is held by nobody who leads.")
+	descVoid        = desc("void_records_total", "Records of a leader that had been followed already.", "stream")
+	descRejected    = desc("rejected_records_total", "Records that could not be taken in.", "stream")
+	descKept        = desc("rejected_records", "Rejected records that are kept.", "stream")
+)
+
+// Describe says that what is collected is known only when it is.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect reads everything.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	out := sink(to)
+	connected, _, _ := c.cfg.Broker()
+	out.gauge(descUp, 1)
+	out.gauge(descConnected, truth(connected))
+	c.collectEntries(out)
+	c.collectView(out)
+	c.collectScheduler(out, c.cfg.Leader())
+}
+
+func (c *collector) collectEntries(out sink) {
+	for _, set := range entrySets {
+		out.gauge(descSetJobs, float64(c.cfg.Entries.Total(set.stream)), set.metric)
+	}
+	if late, err := c.cfg.Entries.Overdue(c.cfg.Now()); err == nil {
+		out.gauge(descOverdue, late.Seconds())
+	}
+	if kept, err := c.cfg.Entries.RejectedKept(); err == nil {
+		for stream, n := range kept {
+			out.gauge(descKept, float64(n), stream)
+		}
+	}
+	state := c.cfg.Entries.State()
+	for stream, n := range state.Rejected {
+		out.counter(descRejected, n, stream)
+	}
+	for stream, n := range state.Void {
+		out.counter(descVoid, n, stream)
+	}
+	out.counter(descJournaled, state.Fired, "fire")
+	out.counter(descJournaled, state.Buried, "burial")
+	out.counter(descDuplicates, state.Duplicates)
+}
+
+func (c *collector) collectView(out sink) {
+	ready := true
+	for _, t := range c.cfg.View.Status() {
+		out.gauge(descOffset, float64(t.Position), t.Stream, "applied")
+		out.gauge(descStreamLag, t.Lag.Seconds(), t.Stream)
+		ready = ready && t.CaughtUp
+	}
+	out.gauge(descReady, truth(ready))
+}
+
+func (c *collector) collectScheduler(out sink, s scheduler.Status) {
+	out.gauge(descLeader, truth(s.Leader))
+	out.gauge(descLastDelay, s.LastLate.Seconds())
+	out.gauge(descBlocked, truth(s.Blocked != ""))
+	out.gauge(descUnconfirmed, float64(s.Unconfirmed))
+	out.gauge(descHeld, float64(len(s.Held)))
+	out.gauge(descGap, truth(s.Gap != ""))
+	out.gauge(descOrphaned, truth(s.Orphaned))
+	out.counter(descReconnects, s.Counters.Lost)
+	out.counter(descFailed, s.Counters.Returned, "returned")
+	out.counter(descFailed, s.Counters.Refused, "refused")
+	out.counter(descFires, s.Counters.Fired)
+	out.counter(descRerouted, s.Counters.Rerouted)
+	out.counter(descDeadLetters, s.Counters.DeadLettered)
+	out.counter(descCommands, s.Counters.Commands)
+	out.counter(descEpochs, s.Counters.Epochs)
+}
+
+// sink takes metrics.
+type sink chan<- prometheus.Metric
+
+func (s sink) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func (s sink) counter(d *prometheus.Desc, v int64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

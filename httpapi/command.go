@@ -1,0 +1,128 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+const (
+	headerReason  = "X-Reason"
+	maxReason     = 4096
+	actorHTTP     = "http"           // who asks is not known here
+	commandBudget = 10 * time.Second // for a command and its answer; asking has a deadline of its own, below this
+)
+
+// command asks the leader to do something to an entry.
+func (s *Server) command(verb, stream string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		jid, offset, err := entryOf(c)
+		if err != nil {
+			return err
+		}
+		var body struct {
+			Reason string `json:"reason"`
+		}
+		if err := readBody(c, &body); err != nil {
+			return err
+		}
+		return s.ask(c, wire.Command{Command: verb, Stream: stream, JID: jid, Offset: offset, Reason: body.Reason})
+	}
+}
+
+// release lets the entries fire that are held since the journal lost records, or deletes those of them that are due.
+func (s *Server) release(c echo.Context) error {
+	if _, err := parseParams(c.Request()); err != nil {
+		return err
+	}
+	var body struct {
+		Discard bool   `json:"discard"`
+		Reason  string `json:"reason"`
+	}
+	if err := readBody(c, &body); err != nil {
+		return err
+	}
+	cmd := wire.Command{Command: wire.CommandRelease, Reason: body.Reason}
+	if body.Discard {
+		cmd.Command = wire.CommandDiscard
+	}
+	return s.ask(c, cmd)
+}
+
+// ask sends a command and answers with its reply.
+func (s *Server) ask(c echo.Context, cmd wire.Command) error {
+	reply, err := s.send(c, cmd)
+	if err != nil {
+		return err
+	}
+	if p := problemIn(reply); p != nil {
+		return p
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// send names a command anew and sends it: the id makes it safe for whoever passes it on to repeat it.
+func (s *Server) send(c echo.Context, cmd wire.Command) (wire.Reply, error) {
+	if reason := c.Request().Header.Get(headerReason); reason != "" {
+		cmd.Reason = reason
+	}
+	if len(cmd.Reason) > maxReason || !utf8.ValidString(cmd.Reason) {
+		return wire.Reply{}, badRequest("the reason must be valid UTF-8 of at most %d bytes", maxReason)
+	}
+	cmd.ID, cmd.Actor = rand.Text(), actorHTTP
+	infoOf(c.Request()).command = []any{"command", cmd.Command, "command_id", cmd.ID, "stream", cmd.Stream, "jid", cmd.JID}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
+	defer cancel()
+	return s.cfg.Ask(ctx, cmd), nil
+}
+
+// problemIn is what a reply says went wrong, nil for a command that was carried out.
+func problemIn(r wire.Reply) *problem {
+	if r.Status >= 200 && r.Status < 300 {
+		return nil
+	}
+	if codes[r.Status] == "" { // a reply that this build does not understand
+		r.Status, r.Error = http.StatusGatewayTimeout, codeUnknown
+	}
+	p := newProblem(r.Status, "%s", r.Reason)
+	if r.Error != "" {
+		p.Code = r.Error
+	}
+	if p.Reason == "" {
+		p.Reason = http.StatusText(p.Status)
+	}
+	p.Happened, p.Offsets = r.Happened, r.Offsets
+	return p
+}
+
+// readBody reads a JSON object, if there is a body. Members that are not known are refused: a misspelt one would change what is done.
+func readBody(c echo.Context, into any) error {
+	d := json.NewDecoder(c.Request().Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err == nil {
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		}
+		err = errTrailing
+	}
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return err
+	}
+	return badRequest("the body is not valid: %s", err)
+}
+
+var errTrailing = errors.New("there is more behind the JSON object")

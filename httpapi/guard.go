@@ -1,0 +1,82 @@
+package httpapi
+
+import (
+	"mime"
+	"net/http"
+)
+
+// maxBody is the largest body that is read, in bytes: the largest record.
+const maxBody = 16 << 20
+
+// guard refuses what must not reach a handler, on every path and whoever asks.
+func (s *Server) guard(next http.Handler) http.Handler {
+	origin := http.NewCrossOriginProtection()
+	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, r, newProblem(http.StatusForbidden, "a browser sent this for another site, which may not act here"))
+	}))
+	return s.harden(s.checkHost(origin.Handler(checkBody(next))))
+}
+
+// harden sets the headers that keep browsers from making more of an answer than data.
+func (s *Server) harden(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		if s.cfg.Version != "" {
+			h.Set("Millrace-Version", s.cfg.Version)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// checkHost refuses names that this server does not go by. A web page can make its own name mean 127.0.0.1 (DNS rebinding), and then
+// its requests are of the same origin.
+func (s *Server) checkHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.hosts[hostName(r.Host)] {
+			writeError(w, r, newProblem(http.StatusForbidden, "the host name %q is not expected here: use localhost or 127.0.0.1", shorten(r.Host)))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// checkBody refuses bodies that are not JSON by their own account, and ends those that are too large. Browsers send JSON to another
+// site only after asking.
+func checkBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && r.ContentLength != 0 {
+			media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+			if err != nil || media != jsonType {
+				writeError(w, r, newProblem(http.StatusUnsupportedMediaType, "a body must come as Content-Type: application/json"))
+				return
+			}
+			if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+				writeError(w, r, newProblem(http.StatusUnsupportedMediaType, "a body must come without a Content-Encoding"))
+				return
+			}
+		}
+		if r.ContentLength > maxBody {
+			writeError(w, r, &http.MaxBytesError{Limit: maxBody})
+			return
+		}
+		if r.Body != nil {
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// shorten keeps what a client sent at a length that a reason can show.
+func shorten(text string) string {
+	const most = 80
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "…"
+}

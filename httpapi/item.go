@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// What one list reads of records that stay in the stream; entries beyond it are shown without their record.
+const (
+	maxFetched      = 32 << 20 // bytes
+	maxFetchTime    = 5 * time.Second
+	fetchTimeout    = 5 * time.Second
+	reasonForgotten = "the stream does not have the record any more"
+)
+
+// item is an entry as clients see it: the record byte for byte, with one member more.
+func item(s *tracker.Stored, raw []byte) []byte {
+	e := wire.Entry{
+		Stream: s.Stream, Offset: s.Offset, JID: s.JID, At: s.At, Attempt: s.Attempt,
+		Job: wire.Job{Queue: s.Queue, Class: s.Class}, Raw: raw,
+	}
+	out := e.Item(s.First)
+	if s.Parked != "" {
+		out = annotate(out, "refused", s.Parked)
+	}
+	return out
+}
+
+// withoutRecord is an entry whose record could not be had, with the reason.
+func withoutRecord(s *tracker.Stored, reason string) []byte {
+	return annotate(item(s, fmt.Appendf(nil, `{"jid":%s}`, quote(s.JID))), "omitted", reason)
+}
+
+// annotate adds a text to the member millrace, with which an item ends.
+func annotate(item []byte, name, text string) []byte {
+	return fmt.Appendf(item[:len(item)-len("}}")], `,%s:%s}}`, quote(name), quote(text))
+}
+
+// record gives an entry's bytes, from the stream where the view does not keep them.
+func (s *Server) record(ctx context.Context, e *tracker.Stored) ([]byte, error) {
+	if e.Raw != nil {
+		return e.Raw, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	r, err := s.cfg.Fetch(ctx, e.Stream, e.Offset)
+	if err != nil {
+		return nil, unavailable(err, "the record is over 64 KiB and stays in the stream, which cannot be read now")
+	}
+	found, err := wire.ParseEntry(e.Stream, e.Offset, r.Body)
+	if err != nil || r.Offset != e.Offset || found.JID != e.JID {
+		return nil, unavailable(err, reasonForgotten)
+	}
+	return r.Body, nil
+}
+
+// fetches bounds what a list reads of records that stay in the stream.
+type fetches struct {
+	bytes int
+	until time.Time
+}
+
+// item is an entry for a list: with its record if that can be had at a bearable price.
+func (f *fetches) item(ctx context.Context, s *Server, e *tracker.Stored) []byte {
+	if e.Raw != nil {
+		return item(e, e.Raw)
+	}
+	if f.until.IsZero() {
+		f.until = time.Now().Add(maxFetchTime)
+	}
+	if f.bytes >= maxFetched || time.Now().After(f.until) {
+		return withoutRecord(e, "the record is over 64 KiB, and this list has read enough of that size: ask for the jid")
+	}
+	raw, err := s.record(ctx, e)
+	if err != nil {
+		return withoutRecord(e, problemOf(err).Reason)
+	}
+	f.bytes += len(raw)
+	return item(e, raw)
+}

@@ -1,0 +1,296 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const user = "millrace"
+
+// world is a real tracker on a store in memory, filled by folding records, with a server before it.
+type world struct {
+	t       testing.TB
+	store   *view.Store
+	entries *tracker.Entries
+	view    *view.View
+	config  httpapi.Config
+	server  *httpapi.Server
+	log     *lines
+
+	mu        sync.Mutex
+	offsets   map[string]int64
+	streams   map[string]map[int64]wire.Record // what Fetch finds
+	commands  []wire.Command
+	published []wire.Message
+	reply     wire.Reply
+	publish   error
+	connected bool
+	status    scheduler.Status
+}
+
+func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
+	t.Helper()
+	w := &world{
+		t: t, offsets: map[string]int64{}, streams: map[string]map[int64]wire.Record{}, connected: true, log: &lines{},
+		reply: wire.Reply{Status: wire.StatusDone}, status: scheduler.Status{Epoch: -1},
+	}
+	var err error
+	w.store, err = view.Open(view.Config{Schema: tracker.Schema, Identity: "test", Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
+	w.entries, err = tracker.NewEntries(w.store, user)
+	require.NoError(t, err)
+	w.view = view.New(w.store, emptySource{}, w.entries, slog.New(slog.DiscardHandler), wire.Journal, wire.EntryStreams...)
+	w.config = httpapi.Config{
+		Version: "1.2.3", VHost: "/", Entries: w.entries, View: w.view, Grace: time.Second,
+		Leader:  func() scheduler.Status { return w.status },
+		Ask:     w.ask,
+		Publish: w.take,
+		Fetch:   w.fetch,
+		Broker:  func() (bool, string, string) { return w.connected, "RabbitMQ", "4.1.0" },
+		Log:     slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	for _, c := range change {
+		c(&w.config)
+	}
+	w.server = httpapi.New(w.config)
+	return w
+}
+
+func (w *world) ask(_ context.Context, c wire.Command) wire.Reply {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.commands = append(w.commands, c)
+	return w.reply
+}
+
+func (w *world) take(_ context.Context, m wire.Message) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.published = append(w.published, m)
+	return w.publish
+}
+
+func (w *world) fetch(_ context.Context, stream string, offset int64) (wire.Record, error) {
+	r, ok := w.streams[stream][offset]
+	if !ok {
+		return r, fmt.Errorf("no record %s@%d", stream, offset)
+	}
+	return r, nil
+}
+
+// fold has the tracker take in one record.
+func (w *world) fold(r wire.Record) int64 {
+	w.t.Helper()
+	r.Offset = w.offsets[r.Stream]
+	w.offsets[r.Stream]++
+	if w.streams[r.Stream] == nil {
+		w.streams[r.Stream] = map[int64]wire.Record{}
+	}
+	w.streams[r.Stream][r.Offset] = r
+	require.NoError(w.t, w.store.Update(func(tx *view.Tx) error {
+		if err := w.entries.Fold(tx, &r); err != nil {
+			return err
+		}
+		return w.entries.Commit(tx)
+	}))
+	return r.Offset
+}
+
+// add appends a record of a client's.
+func (w *world) add(stream, body string) int64 {
+	w.t.Helper()
+	return w.fold(wire.Record{Stream: stream, Body: []byte(body), Time: time.Unix(1_700_000_000, 0)})
+}
+
+// journal appends a record of the leader's.
+func (w *world) journal(r wire.JournalRecord) int64 {
+	w.t.Helper()
+	body, err := json.Marshal(r)
+	require.NoError(w.t, err)
+	return w.fold(wire.Record{Stream: wire.Journal, UserID: user, Body: body, Time: time.Unix(1_700_000_000, 0)})
+}
+
+func scheduled(jid string, at float64) string {
+	return fmt.Sprintf(`{"type":"scheduled_job","jid":%q,"scheduled_at":%f,"job":{"jid":%q,"class":"Mail","queue":"default","args":[1]}}`, jid, at, jid)
+}
+
+func retry(jid string, at float64, queue, class, errorClass string) string {
+	return fmt.Sprintf(`{"type":"retry","jid":%q,"retry_at":%f,"retry_count":2,"error_class":%q,"error_message":"it broke","job":{"jid":%q,"class":%q,"queue":%q,"args":[]}}`,
+		jid, at, errorClass, jid, class, queue)
+}
+
+func dead(jid string, at float64) string {
+	return fmt.Sprintf(`{"type":"dead_job","jid":%q,"died_at":%f,"error_class":"E","error_message":"m","job":{"class":"Mail","args":[]}}`, jid, at)
+}
+
+// answer is a response and its body.
+type answer struct {
+	*http.Response
+	body string
+}
+
+func (w *world) send(r *http.Request) answer {
+	w.t.Helper()
+	recorder := httptest.NewRecorder()
+	w.server.Handler().ServeHTTP(recorder, r)
+	response := recorder.Result()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(w.t, err)
+	return answer{response, string(body)}
+}
+
+func request(method, target, body string) *http.Request {
+	var r *http.Request
+	if body == "" {
+		r = httptest.NewRequest(method, target, nil)
+	} else {
+		r = httptest.NewRequest(method, target, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Host = "localhost:15680"
+	return r
+}
+
+func (w *world) get(target string) answer {
+	w.t.Helper()
+	return w.send(request(http.MethodGet, target, ""))
+}
+
+func (w *world) do(method, target, body string) answer {
+	w.t.Helper()
+	return w.send(request(method, target, body))
+}
+
+// problem is an error as a client reads it.
+type problem struct {
+	Error     string
+	Reason    string
+	RequestID string `json:"request_id"`
+	Happened  *wire.Happened
+	Offsets   []int64
+}
+
+func (a answer) problem(t testing.TB, status int, code string) problem {
+	t.Helper()
+	require.Equal(t, status, a.StatusCode, a.body)
+	require.Equal(t, "application/json", a.Header.Get("Content-Type"))
+	var p problem
+	require.NoError(t, json.Unmarshal([]byte(a.body), &p), a.body)
+	require.Equal(t, code, p.Error, a.body)
+	require.NotEmpty(t, p.Reason)
+	require.Equal(t, a.Header.Get("X-Request-Id"), p.RequestID)
+	require.NotEmpty(t, p.RequestID)
+	return p
+}
+
+// page is an envelope as a client reads it.
+type page struct {
+	Total     int64  `json:"total_count"`
+	Filtered  *int64 `json:"filtered_count"`
+	AtLeast   *int64 `json:"filtered_count_at_least"`
+	Searched  *int64 `json:"searched"`
+	Unread    int64  `json:"unsearched"`
+	ItemCount int    `json:"item_count"`
+	Page      int64  `json:"page"`
+	PageSize  int    `json:"page_size"`
+	PageCount *int64 `json:"page_count"`
+	AsOf      *int64 `json:"as_of"`
+	Next      *string
+	Items     []json.RawMessage
+}
+
+func (w *world) page(target string) page {
+	w.t.Helper()
+	a := w.get(target)
+	require.Equal(w.t, http.StatusOK, a.StatusCode, a.body)
+	require.Equal(w.t, "application/json", a.Header.Get("Content-Type"))
+	var p page
+	require.NoError(w.t, json.Unmarshal([]byte(a.body), &p), a.body)
+	require.Len(w.t, p.Items, p.ItemCount)
+	return p
+}
+
+func jids(t testing.TB, items []json.RawMessage) []string {
+	t.Helper()
+	all := []string{}
+	for _, i := range items {
+		var e struct{ JID string }
+		require.NoError(t, json.Unmarshal(i, &e))
+		all = append(all, e.JID)
+	}
+	return all
+}
+
+func (w *world) jids(target string) []string {
+	w.t.Helper()
+	a := w.get(target)
+	require.Equal(w.t, http.StatusOK, a.StatusCode, a.body)
+	var items []json.RawMessage
+	require.NoError(w.t, json.Unmarshal([]byte(a.body), &items), a.body)
+	return jids(w.t, items)
+}
+
+// lines is a log that tests look into.
+type lines struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// emptySource is a broker whose streams have no records.
+type emptySource struct{}
+
+func (emptySource) Read(ctx context.Context, _ string, _ int64, _ func([]wire.Record) error) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (emptySource) Last(context.Context, string) (int64, bool, error) { return 0, false, nil }
+
+// catchUp runs the view until it is caught up; it goes on until the test ends.
+func (w *world) catchUp() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.view.Run(ctx) }()
+	select {
+	case <-w.view.Ready():
+	case <-time.After(10 * time.Second):
+		w.t.Error("the view does not catch up")
+	}
+	return func() {
+		cancel()
+		require.NoError(w.t, <-done)
+	}
+}

@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Bounds of a list.
+const (
+	defaultSize = 100
+	maxSize     = 500
+	maxPage     = 1_000_000_000
+)
+
+// query is what a list was asked for.
+type query struct {
+	stream string
+	paged  bool // with page: the answer is an envelope, else a bare array
+	page   int64
+	size   int            // items at most
+	skip   int64          // entries of the list ahead of the first item
+	behind tracker.Cursor // where the list begins; page and offset do not count then
+	format string         // csv or ndjson: all of it
+	filter filter
+}
+
+var (
+	filterParams = []string{"queue", "class", "error", "tag", "jid", "text", "from", "to"}
+	listParams   = append([]string{"page", "page_size", "limit", "offset", "next", "format"}, filterParams...)
+)
+
+func parseQuery(r *http.Request, stream string) (*query, error) {
+	p, err := parseParams(r, listParams...)
+	if err != nil {
+		return nil, err
+	}
+	q := &query{stream: stream}
+	if q.filter, err = p.filter(); err != nil {
+		return nil, err
+	}
+	if q.format = p["format"]; q.format != "" {
+		return q, p.checkExport()
+	}
+	if q.behind, err = p.next(); err != nil {
+		return nil, err
+	}
+	return q, q.readPaging(p)
+}
+
+// readPaging reads page and page_size, or limit and offset: the brokers' way, or the specification's.
+func (q *query) readPaging(p params) (err error) {
+	var size int64
+	if q.paged = p["page"] != ""; q.paged {
+		if err := p.without("page", "limit", "offset"); err != nil {
+			return err
+		}
+		if q.page, err = p.number("page", 1, 1, maxPage); err != nil {
+			return err
+		}
+		if size, err = p.number("page_size", defaultSize, 1, maxSize); err != nil {
+			return err
+		}
+		q.skip = (q.page - 1) * size
+	} else {
+		if p["page_size"] != "" {
+			return badRequest("parameter page_size needs page: without it, use limit")
+		}
+		if size, err = p.number("limit", defaultSize, 1, maxSize); err != nil {
+			return err
+		}
+		if q.skip, err = p.number("offset", 0, 0, maxPage*maxSize); err != nil {
+			return err
+		}
+	}
+	if q.size = int(size); q.behind.Set {
+		q.skip = 0
+		if p["offset"] != "" {
+			return badRequest("parameter offset does not go with next")
+		}
+	}
+	return nil
+}
+
+func (p params) without(with string, names ...string) error {
+	for _, name := range names {
+		if p[name] != "" {
+			return badRequest("parameter %s does not go with %s", name, with)
+		}
+	}
+	return nil
+}
+
+func (p params) checkExport() error {
+	if p["format"] != formatCSV && p["format"] != formatNDJSON {
+		return badRequest("parameter format is %q: it must be csv or ndjson", shorten(p["format"]))
+	}
+	return p.without("format, which gives the whole list", "page", "page_size", "limit", "offset", "next")
+}
+
+// next reads a cursor: the time in microseconds and the offset of the last entry that was seen.
+func (p params) next() (c tracker.Cursor, err error) {
+	text, given := p["next"]
+	if !given {
+		return c, nil
+	}
+	micros, offset, found := strings.Cut(text, ",")
+	at, err1 := strconv.ParseInt(micros, 10, 64)
+	o, err2 := strconv.ParseInt(offset, 10, 64)
+	if !found || err1 != nil || err2 != nil || at < earliest*1e6 || at > (latest+1)*1e6 {
+		return c, badRequest("parameter next is %q: it must be what an answer gave as next", shorten(text))
+	}
+	return tracker.Cursor{At: time.UnixMicro(at).UTC(), Offset: o, Set: true}, nil
+}
+
+func cursorText(c tracker.Cursor) string { return fmt.Sprintf("%d,%d", c.At.UnixMicro(), c.Offset) }
+
+// start is where the list must be read from: the cursor, or the time that the filter begins with, whichever is later in the list.
+func (q *query) start() tracker.Cursor {
+	bound := tracker.Cursor{At: q.filter.from, Offset: math.MinInt64, Set: !q.filter.from.IsZero()}
+	newestFirst := q.stream == wire.DeadJobs
+	if newestFirst {
+		bound = tracker.Cursor{At: q.filter.to, Offset: math.MinInt64, Set: !q.filter.to.IsZero()}
+	}
+	switch {
+	case !bound.Set:
+		return q.behind
+	case !q.behind.Set:
+		return bound
+	case q.behind.At.Before(bound.At) == newestFirst:
+		return q.behind
+	}
+	return bound
+}
+
+// past tells whether an entry at a time, and all behind it, lie outside the filter's times.
+func (q *query) past(at time.Time) bool {
+	if q.stream == wire.DeadJobs {
+		return !q.filter.from.IsZero() && at.Before(q.filter.from)
+	}
+	return !q.filter.to.IsZero() && !at.Before(q.filter.to)
+}

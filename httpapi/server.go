@@ -1,0 +1,146 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Bounds of a connection.
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = time.Minute
+	writeTimeout  = time.Minute // exports move it on as they go
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 64 << 10
+)
+
+// entrySets are the sets of entries: how paths name them, where they stand, and how metrics name them.
+var entrySets = []struct{ path, stream, metric string }{
+	{"scheduled-jobs", wire.ScheduledJobs, "scheduled"}, {"retries", wire.Retries, "retry"}, {"dead-jobs", wire.DeadJobs, "dead"},
+}
+
+// Server answers HTTP requests.
+type Server struct {
+	cfg      Config
+	hosts    map[string]bool
+	registry *prometheus.Registry
+	requests *requestMetrics
+	handler  http.Handler
+	running  sync.RWMutex // held for reading by every request, so that Run can wait for them
+}
+
+// New makes a server; Run or Handler puts it to use.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg.withDefaults()}
+	s.hosts = expectedHosts(s.cfg.Addr, s.cfg.Hosts)
+	s.registry, s.requests = s.newRegistry()
+	s.handler = s.observe(s.guard(routeEscaped(s.routes())))
+	return s
+}
+
+// Handler is everything that the server answers, with all of its protections.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+func (s *Server) routes() http.Handler {
+	e := echo.New()
+	e.HTTPErrorHandler = func(err error, c echo.Context) { writeError(c.Response(), c.Request(), err) }
+	e.Use(noteRoute)
+	get := func(path string, h echo.HandlerFunc) { e.Match([]string{http.MethodGet, http.MethodHead}, path, h) }
+
+	for _, set := range entrySets {
+		get("/api/"+set.path, s.list(set.stream))
+		get("/api/"+set.path+"/:jid", s.show(set.stream))
+		e.DELETE("/api/"+set.path+"/:jid", s.command(wire.CommandDelete, set.stream))
+	}
+	e.POST("/api/scheduled-jobs/:jid/trigger", s.command(wire.CommandTrigger, wire.ScheduledJobs))
+	e.POST("/api/scheduled-jobs/:jid/kill", s.command(wire.CommandKill, wire.ScheduledJobs))
+	e.POST("/api/retries/:jid/retry", s.command(wire.CommandRetry, wire.Retries))
+	e.POST("/api/retries/:jid/kill", s.command(wire.CommandKill, wire.Retries))
+	e.POST("/api/dead-jobs/:jid/retry", s.command(wire.CommandRetry, wire.DeadJobs))
+	e.POST("/api/release", s.release)
+
+	get("/api/rejected", s.listRejected)
+	get("/api/rejected/:stream/:offset", s.showRejected)
+	e.DELETE("/api/rejected/:stream/:offset", s.dismissRejected)
+	e.POST("/api/rejected/:stream/:offset/resubmit", s.resubmitRejected)
+
+	get("/api/overview", s.overview)
+	get("/healthz", s.healthz)
+	get("/readyz", s.readyz)
+	get("/metrics", s.metrics())
+	return e
+}
+
+// Run serves until ctx ends, then lets requests end for a while. With a nil listener it listens on the configured address.
+func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	if l == nil {
+		var err error
+		if l, err = Listen(ctx, s.cfg.Addr); err != nil {
+			return err
+		}
+	}
+	if err := checkLocal(l.Addr()); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	// Requests outlive ctx by the grace: a command that was sent still gets its answer.
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	server := s.httpServer(requests)
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("httpapi: serve: %w", err)
+	case <-ctx.Done():
+	}
+	s.shutdown(ctx, server, cancel)
+	<-failed
+	return nil
+}
+
+func (s *Server) httpServer(requests context.Context) *http.Server {
+	return &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ErrorLog:          slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+	}
+}
+
+// shutdown waits for the requests that run, then ends them.
+func (s *Server) shutdown(ctx context.Context, server *http.Server, cancel context.CancelFunc) {
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
+	defer stop()
+	if err := server.Shutdown(grace); err == nil {
+		return
+	}
+	s.cfg.Log.Warn("httpapi: requests were cut off at shutdown", "grace", s.cfg.Grace)
+	cancel()
+	_ = server.Close()
+	ended := make(chan struct{})
+	go func() {
+		s.running.Lock()
+		defer s.running.Unlock()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(s.cfg.Grace):
+		s.cfg.Log.Error("httpapi: a request does not end")
+	}
+}

@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"unicode/utf16"
+)
+
+// spellings lists how a text may stand in a JSON record, in lower case: plainly, with the escapes that must be, with those that Go
+// adds for HTML, and with everything beyond ASCII escaped, as Python does.
+func spellings(text string) [][]byte {
+	var all [][]byte
+	add := func(s []byte) {
+		s = lowerASCII(bytes.Clone(s))
+		if !slices.ContainsFunc(all, func(o []byte) bool { return bytes.Equal(o, s) }) {
+			all = append(all, s)
+		}
+	}
+	add([]byte(text))
+	for _, html := range []bool{false, true} {
+		escaped := escape(text, html)
+		add(escaped)
+		add(escapeBeyondASCII(escaped))
+	}
+	return all
+}
+
+// quote writes a text as a JSON string.
+func quote(text string) string { return `"` + string(escape(text, false)) + `"` }
+
+// escape writes a text as JSON does, without the quotes around it.
+func escape(text string, html bool) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(html)
+	if err := e.Encode(text); err != nil { // a string can always be written
+		panic(err)
+	}
+	return b.Bytes()[1 : b.Len()-len("\"\n")]
+}
+
+func escapeBeyondASCII(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for _, r := range string(b) {
+		switch {
+		case r < 0x80:
+			out = append(out, byte(r))
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
+}
+
+// lowerASCII makes the ASCII letters of b small, in place.
+func lowerASCII(b []byte) []byte {
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return b
+}
