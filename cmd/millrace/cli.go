@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/alecthomas/kong"
+)
+
+// cli is the whole command line. Flags with an environment variable are settings: they can also stand in the configuration file.
+type cli struct {
+	Config kong.ConfigFlag `help:"Read settings from this YAML file. A flag's name is its key; flags and environment variables win over the file." env:"MILLRACE_CONFIG" placeholder:"FILE"`
+
+	Serve     serveCmd     `cmd:"" help:"Run the sidecar beside a broker."`
+	Up        upCmd        `cmd:"" help:"Try it all out: a private local broker, the sidecar, a demo worker and traffic."`
+	Enqueue   enqueueCmd   `cmd:"" help:"Enqueue a job."`
+	Schedule  scheduleCmd  `cmd:"" help:"Schedule a job for later."`
+	Scheduled scheduledCmd `cmd:"" help:"List scheduled jobs, and act on them."`
+	Retries   retriesCmd   `cmd:"" help:"List jobs that wait for a retry, and act on them."`
+	Dead      deadCmd      `cmd:"" help:"List dead jobs, and act on them."`
+	Rejected  rejectedCmd  `cmd:"" help:"List records that could not be understood."`
+	Doctor    doctorCmd    `cmd:"" help:"Check the broker and say how to mend what is wrong."`
+	Settings  configCmd    `cmd:"" name:"config" help:"Print the settings in effect, with passwords masked."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
+}
+
+// output is where a command writes; Out is its result, Err what is said about it.
+type output struct {
+	Out, Err io.Writer
+}
+
+// parse reads the command line, the environment and the configuration file. done says that there is nothing to run: help was printed.
+func parse(args []string, stdout, stderr io.Writer) (command *kong.Context, done bool, err error) {
+	var root cli
+	parser, err := newParser(&root, stdout, stderr, kong.Exit(func(int) { done = true }))
+	if err != nil {
+		return nil, false, fmt.Errorf("the command line's own definition: %w", err)
+	}
+	command, err = parser.Parse(args)
+	return command, done, err
+}
+
+func newParser(root *cli, stdout, stderr io.Writer, more ...kong.Option) (*kong.Kong, error) {
+	return kong.New(root, append(more,
+		kong.Name("millrace"),
+		kong.Description("Background jobs on RabbitMQ and LavinMQ, for workers in any language."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.Configuration(readConfigFile),
+		kong.Writers(stdout, stderr),
+		kong.Bind(output{stdout, stderr}),
+	)...)
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// client calls the REST API of a running sidecar.
+type client struct {
+	addr string
+	http http.Client
+}
+
+const clientTimeout = 30 * time.Second
+
+func (s *apiSettings) client() *client {
+	return &client{addr: s.HTTPAddr, http: http.Client{Timeout: clientTimeout}}
+}
+
+// apiError is the API's refusal.
+type apiError struct {
+	Status  int     `json:"-"`
+	Code    string  `json:"error"`
+	Reason  string  `json:"reason"`
+	Offsets []int64 `json:"offsets"` // of those that have the jid that was asked for
+}
+
+func (e *apiError) Error() string {
+	said := e.Reason
+	if said == "" {
+		said = strings.ReplaceAll(e.Code, "_", " ")
+	}
+	if said == "" {
+		said = fmt.Sprintf("the sidecar answered %d %s", e.Status, http.StatusText(e.Status))
+	}
+	if len(e.Offsets) > 0 {
+		said += fmt.Sprintf(" (use --offset with one of %d)", e.Offsets)
+	}
+	return said
+}
+
+// do calls the API. path is escaped already, send is nil or a JSON body. The answer's body is returned as it is.
+func (c *client) do(ctx context.Context, method, path string, query url.Values, send []byte) ([]byte, error) {
+	defer c.http.CloseIdleConnections()
+	req, err := c.request(ctx, method, path, query, send)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("the sidecar's answer broke off: %w", err)
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		refusal := &apiError{Status: resp.StatusCode}
+		_ = json.Unmarshal(body, refusal) // what is no JSON is told by its status
+		return nil, refusal
+	}
+	return body, nil
+}
+
+func (c *client) request(ctx context.Context, method, path string, query url.Values, send []byte) (*http.Request, error) {
+	address := "http://" + c.addr + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(send))
+	if err != nil {
+		return nil, fmt.Errorf("--http-addr: %q is no host:port", c.addr)
+	}
+	if send != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+func (c *client) unreachable(err error) error {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("no sidecar answers at %s: start one (millrace serve, or millrace up), or say where it is with --http-addr", c.addr)
+	}
+	return fmt.Errorf("ask the sidecar at %s: %w", c.addr, err)
+}
+
+// segment escapes one part of a path, also parts that would otherwise mean another folder.
+func segment(s string) string {
+	if s == "." || s == ".." {
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return url.PathEscape(s)
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+
+	"go.yaml.in/yaml/v3"
+)
+
+type configCmd struct {
+	sidecarSettings
+}
+
+// Run prints the settings as a configuration file that would have the same effect, but for the passwords.
+func (c *configCmd) Run(out output) error {
+	var lines yaml.Node
+	lines.Kind = yaml.MappingNode
+	addSettings(&lines, reflect.ValueOf(c.masked()))
+	text, err := yaml.Marshal(&lines)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out.Out, "%s", text)
+	return err
+}
+
+// addSettings adds the fields of a settings struct by their flags' names.
+func addSettings(lines *yaml.Node, settings reflect.Value) {
+	for i := range settings.NumField() {
+		field := settings.Type().Field(i)
+		name := field.Tag.Get("name")
+		if field.Anonymous {
+			addSettings(lines, settings.Field(i))
+			continue
+		}
+		var key, value yaml.Node
+		key.SetString(name)
+		if err := value.Encode(settings.Field(i).Interface()); err != nil {
+			value.SetString(err.Error())
+		}
+		lines.Content = append(lines.Content, &key, &value)
+	}
+}

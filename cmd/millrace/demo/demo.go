@@ -1,0 +1,116 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"golang.org/x/sync/errgroup"
+)
+
+// Demo is a producer and a worker.
+type Demo struct {
+	AMQPURL string
+	Rate    int // jobs a second; 20 if zero
+	Log     *slog.Logger
+
+	counts counters
+}
+
+const (
+	defaultRate = 20
+	concurrency = 5
+	reconnect   = time.Second
+	dialTimeout = 5 * time.Second
+)
+
+// queues that the worker consumes, without "queue." in front.
+var queues = []string{"critical", "default", "low"}
+
+// Run produces and works until ctx ends.
+func (d *Demo) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.again(ctx, "producer", d.produce) })
+	g.Go(func() error { return d.again(ctx, "worker", d.work) })
+	return g.Wait()
+}
+
+// again runs something with a connection of its own, and again whenever that is lost.
+func (d *Demo) again(ctx context.Context, name string, run func(context.Context, *amqp.Connection) error) error {
+	for ctx.Err() == nil {
+		err := d.connected(ctx, name, run)
+		if ctx.Err() != nil {
+			break
+		}
+		d.Log.Warn("demo: connection lost, it is made again", "part", name, "error", err)
+		wait(ctx, reconnect)
+	}
+	return nil
+}
+
+func (d *Demo) connected(ctx context.Context, name string, run func(context.Context, *amqp.Connection) error) error {
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName("demo " + name)
+	conn, err := amqp.DialConfig(d.AMQPURL, amqp.Config{
+		Heartbeat: 10 * time.Second, Properties: properties, Dial: amqp.DefaultDial(dialTimeout),
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := declare(conn); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
+	go func() {
+		select {
+		case why := <-closed:
+			cancel(fmt.Errorf("connection closed: %v", why))
+		case <-ctx.Done():
+		}
+	}()
+	if err := run(ctx, conn); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// declare makes queues and streams, as any client may: what is there already, by whomever, is as it should be.
+func declare(conn *amqp.Connection) error {
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	defer ch.Close()
+	if err := ch.ExchangeDeclare(exchange, amqp.ExchangeDirect, true, false, false, false, nil); err != nil {
+		return fmt.Errorf("declare %s: %w", exchange, err)
+	}
+	for _, name := range queues {
+		if _, err := ch.QueueDeclare("queue."+name, true, false, false, false, amqp.Table{"x-max-priority": 10}); err != nil {
+			return fmt.Errorf("declare queue.%s: %w", name, err)
+		}
+		if err := ch.QueueBind("queue."+name, name, exchange, false, nil); err != nil {
+			return fmt.Errorf("bind queue.%s: %w", name, err)
+		}
+	}
+	for _, name := range streams {
+		if _, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-queue-type": "stream"}); err != nil {
+			return fmt.Errorf("declare %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

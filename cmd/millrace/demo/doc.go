@@ -1,0 +1,12 @@
+// Package demo shows Millrace from outside: a producer and a worker that know nothing of it but the names and formats in docs/wire-format.md, and
+// that speak plain AMQP 0-9-1. Every line here could be written in any language with an AMQP client.
+//
+// The worker consumes queue.critical, queue.default and queue.low, acknowledges what it has done, publishes what failed to the stream retries
+// and what failed too often to the stream dead_jobs, sends a heartbeat every ten seconds and a record of each job to job_metrics. The producer
+// enqueues jobs, schedules some, and lets some fail.
+//
+// # Promises
+//
+// A job is acknowledged only after the broker has confirmed what became of it, so none is lost; a worker that dies between the two runs a
+// job twice. A connection that is lost is made again, for as long as Run runs.
+package demo

@@ -1,0 +1,180 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"golang.org/x/sync/errgroup"
+)
+
+// work runs the worker's lanes and its heartbeat until ctx ends.
+func (d *Demo) work(ctx context.Context, conn *amqp.Connection) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for range concurrency {
+		g.Go(func() error { return d.lane(ctx, conn) })
+	}
+	g.Go(func() error { return d.beat(ctx, conn) })
+	return g.Wait()
+}
+
+// lane works on one job at a time, from whichever queue has one.
+func (d *Demo) lane(ctx context.Context, conn *amqp.Connection) error {
+	p, err := newPublisher(conn)
+	if err != nil {
+		return err
+	}
+	if err := p.ch.Qos(1, 0, false); err != nil {
+		return err
+	}
+	var from [3]<-chan amqp.Delivery
+	for i, queue := range queues {
+		if from[i], err = p.ch.Consume("queue."+queue, "", false, false, false, false, nil); err != nil {
+			return fmt.Errorf("consume queue.%s: %w", queue, err)
+		}
+	}
+	for {
+		var delivery amqp.Delivery
+		var open bool
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case delivery, open = <-from[0]:
+		case delivery, open = <-from[1]:
+		case delivery, open = <-from[2]:
+		}
+		if !open {
+			return errors.New("consumer ended")
+		}
+		if err := d.handle(ctx, p, delivery); err != nil {
+			return err
+		}
+	}
+}
+
+// handle does a job. What became of it is confirmed by the broker before the job is acknowledged.
+func (d *Demo) handle(ctx context.Context, p publisher, delivery amqp.Delivery) error {
+	job, err := readJob(delivery.Body)
+	if err != nil {
+		return delivery.Reject(false) // it becomes a dead job, with the broker's reason
+	}
+	d.counts.busy.Add(1)
+	defer d.counts.busy.Add(-1)
+	begun := time.Now()
+	failure := perform(ctx, job)
+	status := "success"
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err() // not acknowledged: another worker gets it
+	case failure != nil:
+		status = "failed"
+		d.counts.failed.Add(1)
+		if err := p.fail(ctx, job, failure); err != nil {
+			return err
+		}
+	default:
+		d.counts.processed.Add(1)
+	}
+	if err := delivery.Ack(false); err != nil {
+		return err
+	}
+	return p.toStream(ctx, jobMetrics, metric(job, status, time.Since(begun)))
+}
+
+// readJob keeps numbers as they are written: the job may come back, and its arguments are not ours to round.
+func readJob(body []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var job map[string]any
+	err := decoder.Decode(&job)
+	return job, err
+}
+
+// perform is the work itself.
+func perform(ctx context.Context, job map[string]any) error {
+	wait(ctx, 5*time.Millisecond+rand.N(40*time.Millisecond))
+	switch job["class"] {
+	case importUsers:
+		return fail{"FileNotFound", "no such file"}
+	case resizeImage:
+		if number(job, "retry_count", 0) < 2 && rand.IntN(4) == 0 {
+			return fail{"Timeout", "the image server did not answer"}
+		}
+	}
+	return nil
+}
+
+// fail is an error with a class.
+type fail struct{ class, message string }
+
+func (f fail) Error() string { return f.message }
+
+// fail publishes a failed job to where it goes: to be retried, or to the dead.
+func (p publisher) fail(ctx context.Context, job map[string]any, failure error) error {
+	attempt := number(job, "retry_count", 0)
+	record := map[string]any{
+		"jid":           job["jid"],
+		"error_message": failure.Error(),
+		"error_class":   errorClass(failure),
+		"job":           job,
+	}
+	now := time.Now()
+	if attempt >= number(job, "retry", 25) {
+		record["type"], record["died_at"], record["retry_count"] = "dead_job", seconds(now), attempt
+		return p.toStream(ctx, deadJobs, record)
+	}
+	record["type"], record["failed_at"], record["retry_count"] = "retry", seconds(now), attempt+1
+	record["retry_at"] = seconds(now.Add(backoff(attempt)))
+	return p.toStream(ctx, retries, record)
+}
+
+// backoff is short, for there is somebody watching. Real workers wait attempt⁴ + 15 + a random part, in seconds.
+func backoff(attempt int64) time.Duration {
+	return time.Duration(1+attempt)*2*time.Second + rand.N(2*time.Second)
+}
+
+func errorClass(err error) string {
+	var f fail
+	if errors.As(err, &f) {
+		return f.class
+	}
+	return fmt.Sprintf("%T", err)
+}
+
+func number(job map[string]any, name string, otherwise int64) int64 {
+	if n, is := job[name].(json.Number); is {
+		if i, err := n.Int64(); err == nil {
+			return i
+		}
+	}
+	return otherwise
+}
+
+func metric(job map[string]any, status string, took time.Duration) map[string]any {
+	return map[string]any{
+		"type":            "job_metric",
+		"timestamp":       seconds(time.Now()),
+		"job_class":       job["class"],
+		"queue":           job["queue"],
+		"duration_ms":     took.Milliseconds(),
+		"status":          status,
+		"worker_identity": identity(),
+		"jid":             job["jid"],
+	}
+}
+
+func identity() string { return fmt.Sprintf("%s:%d:demo", hostname(), os.Getpid()) }
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	return name
+}

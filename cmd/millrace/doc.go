@@ -1,0 +1,14 @@
+// Command millrace is the sidecar and its tools, in one binary.
+//
+// Every command is a struct that kong fills from flags, the environment and the configuration file (cli.go), with a Run method in a file of its own.
+// The commands that look and act (scheduled, retries, dead, rejected) are clients of a running sidecar's REST API; enqueue and schedule
+// publish to the broker and need no sidecar; doctor asks the broker.
+//
+// run.go is the only place where the parts of the sidecar are wired together, and its defers are the order in which they end.
+//
+// # When things fail
+//
+// A broker that cannot be reached is waited for: the process stays up, says so in its log and in /readyz, and goes on when the broker comes.
+// What no waiting mends (a wrong flag, an address in use, a state folder that another sidecar has) ends the process with a message and exit
+// code 1, or 2 where the command line or the configuration is at fault.
+package main

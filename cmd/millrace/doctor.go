@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+)
+
+type doctorCmd struct {
+	sidecarSettings
+}
+
+// gravity is how bad a finding is.
+type gravity string
+
+const (
+	fine   gravity = "ok"
+	advice gravity = "note" // works, but could be better or could not be looked at
+	mend   gravity = "MEND"
+)
+
+// finding is what one look found.
+type finding struct {
+	gravity gravity
+	subject string
+	text    string
+	remedy  string
+}
+
+// examination is one visit. What it could not reach is nil.
+type examination struct {
+	cfg      *sidecarSettings
+	conn     *broker.Conn
+	mgmt     *broker.Management
+	findings []finding
+}
+
+func (e *examination) note(g gravity, subject, text, remedy string) {
+	e.findings = append(e.findings, finding{g, subject, text, remedy})
+}
+
+const doctorLimit = time.Minute
+
+// Run examines the broker and prints what it finds. It changes nothing but what every sidecar sets: Millrace's policies.
+func (c *doctorCmd) Run(ctx context.Context, out output) error {
+	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
+	defer cancel()
+	e := &examination{cfg: &c.sidecarSettings}
+	e.examine(ctx)
+	if err := e.print(out.Out); err != nil {
+		return err
+	}
+	for _, f := range e.findings {
+		if f.gravity == mend {
+			return errSaid
+		}
+	}
+	return nil
+}
+
+func (e *examination) examine(ctx context.Context) {
+	var err error
+	e.conn, err = broker.Dial(ctx, broker.Config{AMQPURL: e.cfg.AMQPURL, Name: connectionName + " doctor", Log: quiet()})
+	if err != nil {
+		e.note(mend, "broker", err.Error(), reachRemedy(err))
+		return
+	}
+	defer e.conn.Close()
+	e.note(fine, "broker", fmt.Sprintf("%s %s at %s, virtual host %s, as user %s",
+		e.conn.Product(), e.conn.Version(), broker.MaskURL(e.cfg.AMQPURL), e.conn.VHost(), e.conn.User()), "")
+	e.openManagement(ctx)
+	if e.mgmt != nil {
+		defer e.mgmt.Close()
+		for _, look := range []func(context.Context) error{e.alarms, e.permissions, e.policies, e.queues, e.sharing, e.clock} {
+			if err := look(ctx); err != nil {
+				e.note(advice, "management API", err.Error(), "")
+			}
+		}
+	}
+	e.streams(ctx)
+	e.sidecar(ctx)
+}
+
+// reachRemedy says what to do about a broker that cannot be reached.
+func reachRemedy(err error) string {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "ACCESS_REFUSED") || strings.Contains(text, "username or password"):
+		return "check user and password in --amqp-url (or --amqp-password-file); guest may connect from the broker's own machine only"
+	case strings.Contains(text, "vhost") || strings.Contains(text, "no access"):
+		return "create the virtual host (rabbitmqctl add_vhost NAME) and give the user access to it (see the permissions below), or mend the path of --amqp-url"
+	case strings.Contains(text, "refused") || strings.Contains(text, "no such host") || errors.Is(err, context.DeadlineExceeded):
+		return "start the broker, or say where it is with --amqp-url; a firewall may be in between"
+	}
+	return "check --amqp-url, and the broker's log"
+}
+
+func (e *examination) openManagement(ctx context.Context) {
+	var err error
+	e.mgmt, err = openManagement(ctx, &e.cfg.brokerSettings, quiet())
+	switch {
+	case err == nil:
+		e.note(fine, "management API", "answers", "")
+	case broker.Unauthorized(err):
+		e.note(mend, "management API", err.Error(), fmt.Sprintf("give the user the tags that it needs: rabbitmqctl set_user_tags %s policymaker monitoring",
+			quote(e.conn.User())))
+	default:
+		e.note(advice, "management API", "does not answer: policies cannot be looked at, so jobs that workers reject, and jobs for queues "+
+			"that do not exist yet, may be lost: "+err.Error(),
+			"rabbitmq-plugins enable rabbitmq_management, or say where it is with --management-url; or set the policies by hand:\n"+
+				strings.Join(broker.PolicyCommands(e.conn.Features(), e.conn.VHost()), "\n"))
+	}
+}
+
+func (e *examination) print(w io.Writer) error {
+	for _, f := range e.findings {
+		fmt.Fprintf(w, "%-5s %-15s %s\n", f.gravity, f.subject, f.text)
+		for line := range strings.SplitSeq(f.remedy, "\n") {
+			if line != "" {
+				fmt.Fprintf(w, "%21s → %s\n", "", line)
+			}
+		}
+	}
+	_, err := fmt.Fprint(w, "\nPermissions that each needs in the virtual host (regular expressions over names):\n", permissionsText())
+	return err
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// alarms looks for what makes the broker refuse messages.
+func (e *examination) alarms(ctx context.Context) error {
+	alarms, err := e.mgmt.Alarms(ctx)
+	if err != nil {
+		return err
+	}
+	for _, alarm := range alarms {
+		e.note(mend, "alarm", alarm+": the broker takes no messages, nothing fires", "free memory or disk on the broker, or raise its limits")
+	}
+	return nil
+}
+
+// permissions looks at what Millrace's user may, and at who else may take the leader's lock.
+func (e *examination) permissions(ctx context.Context) error {
+	all, err := e.mgmt.Permissions(ctx)
+	if broker.Unauthorized(err) {
+		e.note(advice, "permissions", "only an administrator may list them: compare them with those below", "")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		switch {
+		case p.User == e.conn.User():
+			e.ownPermission(p)
+		case mayLock(p):
+			e.note(advice, "permissions", fmt.Sprintf("user %s may declare %s; if it does, no sidecar can lead", p.User, wire.LeaderInbox),
+				"take configure on jobs.* from clients")
+		}
+	}
+	return nil
+}
+
+func (e *examination) ownPermission(p broker.Permission) {
+	lacks := missing(p)
+	if len(lacks) == 0 {
+		e.note(fine, "permissions", "user "+p.User+" may do all that a sidecar does", "")
+		return
+	}
+	e.note(mend, "permissions", fmt.Sprintf("user %s may not %s", p.User, strings.Join(lacks, ", ")),
+		sidecarRole.grant(e.conn.Features(), e.conn.VHost(), p.User))
+}
+
+// policies sets what is missing, as every sidecar does, and looks for those that win over ours.
+func (e *examination) policies(ctx context.Context) error {
+	findings, err := e.mgmt.Policies(ctx)
+	if broker.Unauthorized(err) {
+		e.note(mend, "policies", "user "+e.conn.User()+" may not set them: jobs that workers reject, and jobs for queues that do not exist yet, "+
+			"may be lost", "give the user the tag policymaker, or set them by hand:\n"+
+			strings.Join(broker.PolicyCommands(e.conn.Features(), e.conn.VHost()), "\n"))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range findings {
+		e.note(mend, f.Subject, f.Problem, f.Remedy)
+	}
+	if len(findings) == 0 {
+		e.note(fine, "policies", "Millrace's policies are set, and none wins over them", "")
+	}
+	return nil
+}
+
+// queues looks for job queues that lack something, and for jobs that wait where none should.
+func (e *examination) queues(ctx context.Context) error {
+	queues, err := e.mgmt.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range queues {
+		q := &queues[i]
+		switch {
+		case strings.HasPrefix(q.Name, wire.QueuePrefix):
+			e.jobQueue(q)
+		case q.Name == wire.Unrouted && q.Ready > 0:
+			e.note(advice, q.Name, fmt.Sprintf("%d jobs wait for a queue that cannot be made, or for a leader", q.Ready),
+				"the sidecar's log says which (queue name, limit of --max-queues, permissions)")
+		}
+	}
+	return nil
+}
+
+func (e *examination) jobQueue(q *broker.QueueInfo) {
+	if _, has := q.Arguments["x-max-priority"]; !has {
+		e.note(advice, q.Name, "has no priorities: it was declared without x-max-priority", "if priorities matter, delete it while it is empty: Millrace makes it anew")
+	}
+	if q.DeadLetterTo != "" && q.DeadLetterTo != wire.ExchangeDead {
+		e.note(advice, q.Name, "what workers reject goes to "+q.DeadLetterTo+", not among the dead jobs", "declare it without x-dead-letter-exchange")
+	}
+	drops := q.MaxLength > 0 || q.MaxLengthBytes > 0
+	if drops && !q.MayRefuse() {
+		e.note(advice, q.Name, "has a length limit beyond which it drops its oldest jobs", "set overflow to reject-publish: Millrace then waits until there is room")
+	}
+}
+
+// sharing looks for clients that use Millrace's user: they could write its journal.
+func (e *examination) sharing(ctx context.Context) error {
+	connections, err := e.mgmt.ConnectionsOf(ctx, e.conn.User())
+	if err != nil {
+		return err
+	}
+	var others []string
+	for _, c := range connections {
+		if !strings.HasPrefix(c.Given, connectionName) {
+			others = append(others, strings.TrimSpace(c.Given+" ("+c.Name+")"))
+		}
+	}
+	if len(others) == 0 {
+		e.note(fine, "user", "no client shares the user "+e.conn.User(), "")
+		return nil
+	}
+	e.note(advice, "user", fmt.Sprintf("%d clients share the user %s, and so could write what only Millrace may: %s",
+		len(others), e.conn.User(), strings.Join(others[:min(len(others), 5)], ", ")), "give Millrace a user of its own")
+	return nil
+}
+
+// maxSkew is how far clocks may be apart. The HTTP date that they are compared by has no fractions of seconds.
+const maxSkew = 2 * time.Second
+
+// clock compares this machine's clock with the broker's: producers, broker and sidecar should agree on when a job is due.
+func (e *examination) clock(ctx context.Context) error {
+	address := e.cfg.ManagementURL
+	if address == "" {
+		address = e.cfg.derivedManagementURL()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, http.NoBody)
+	if err != nil {
+		return err
+	}
+	req.Close = true
+	before := time.Now()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	after := time.Now()
+	theirs, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		e.note(advice, "clocks", "the broker does not tell its time", "")
+		return nil
+	}
+	switch skew := skewOf(before, after, theirs); {
+	case skew > maxSkew || skew < -maxSkew:
+		e.note(mend, "clocks", fmt.Sprintf("the broker's clock and this machine's are %s apart", skew.Abs().Round(time.Second)),
+			"run NTP on every machine: a job is due by the sidecar's clock, at the time that its producer's gave")
+	default:
+		e.note(fine, "clocks", "the broker's and this machine's agree", "")
+	}
+	return nil
+}
+
+// skewOf is how far a clock that showed whole seconds between two instants is ahead of ours, as far as that can be known.
+func skewOf(before, after, theirs time.Time) time.Duration {
+	if ahead := theirs.Sub(after); ahead > 0 {
+		return ahead
+	}
+	if behind := theirs.Add(time.Second).Sub(before); behind < 0 {
+		return behind
+	}
+	return 0
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/streams"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// streams looks at how streams can be read.
+func (e *examination) streams(ctx context.Context) {
+	transport, err := openTransport(ctx, e.cfg, e.mgmt, quiet())
+	if err != nil {
+		e.note(mend, "streams", err.Error(), "check --stream-url, and the broker's log")
+		return
+	}
+	defer transport.Close()
+	switch {
+	case transport.Name() == "native":
+		e.note(fine, "streams", "are read with the native stream protocol", "")
+	case e.conn.Features().NativeStreamProtocol:
+		e.note(advice, "streams", "are read over AMQP 0-9-1: slower, and records that only native clients can read are skipped",
+			"rabbitmq-plugins enable rabbitmq_stream; --stream-url says where it listens if the management API does not")
+	default:
+		e.note(fine, "streams", "are read over AMQP 0-9-1, the one protocol that "+e.conn.Product()+" has for them", "")
+	}
+	e.delay(ctx, transport)
+}
+
+const (
+	slowFetch   = 20 * time.Millisecond
+	fetchProbes = 5
+)
+
+// delay measures how long one small record takes. A LavinMQ that leaves Nagle's algorithm on holds it back for 40 ms.
+func (e *examination) delay(ctx context.Context, transport streams.Transport) {
+	took, err := fetchTime(ctx, transport)
+	switch {
+	case err != nil:
+		e.note(advice, "latency", "not measured, as there is no journal to read yet", "start a sidecar first")
+	case took > slowFetch && e.conn.Product() == broker.LavinMQ:
+		e.note(mend, "latency", fmt.Sprintf("one record takes %s: LavinMQ waits for more before it sends", took.Round(time.Millisecond)),
+			"set tcp_nodelay = true in the section [amqp] of lavinmq.ini, and restart it")
+	default:
+		e.note(fine, "latency", fmt.Sprintf("one record takes %s", took.Round(100*time.Microsecond)), "")
+	}
+}
+
+// fetchTime is the median time that the journal's newest record takes to come.
+func fetchTime(ctx context.Context, transport streams.Transport) (time.Duration, error) {
+	last, ok, err := transport.Last(ctx, wire.Journal)
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		return 0, streams.ErrNotFound
+	}
+	took := make([]time.Duration, fetchProbes)
+	for i := range took {
+		begun := time.Now()
+		if _, err := transport.Fetch(ctx, wire.Journal, last); err != nil {
+			return 0, err
+		}
+		took[i] = time.Since(begun)
+	}
+	slices.Sort(took)
+	return took[fetchProbes/2], nil
+}
+
+// sidecar asks a running sidecar how it is.
+func (e *examination) sidecar(ctx context.Context) {
+	api := e.cfg.client()
+	body, err := api.do(ctx, http.MethodGet, "/api/overview", nil, nil)
+	if err != nil {
+		e.note(advice, "sidecar", err.Error(), "")
+		return
+	}
+	var o struct {
+		VHost     string `json:"vhost"`
+		Scheduler struct {
+			Leader    bool   `json:"leader"`
+			Phase     string `json:"phase"`
+			Gap       string `json:"gap"`
+			Orphaned  bool   `json:"orphaned"`
+			Blocked   string `json:"blocked"`
+			LastError string `json:"last_error"`
+			Held      []struct {
+				Queue  string `json:"queue"`
+				Reason string `json:"reason"`
+			} `json:"held"`
+		} `json:"scheduler"`
+	}
+	if err := json.Unmarshal(body, &o); err != nil {
+		e.note(advice, "sidecar", unreadable(err).Error(), "")
+		return
+	}
+	s := o.Scheduler
+	e.note(fine, "sidecar", fmt.Sprintf("runs at %s for virtual host %s: %s", api.addr, o.VHost, s.Phase), "")
+	if s.Gap != "" {
+		e.note(mend, "journal", "may have lost records, so that what was due is held: "+s.Gap,
+			fmt.Sprintf("fire it: curl -X POST http://%s/api/release\nor give it up: curl -X POST http://%s/api/release "+
+				`-H 'Content-Type: application/json' -d '{"discard":true}'`, api.addr, api.addr))
+	}
+	if s.Orphaned {
+		e.note(mend, "leader", "the lock "+wire.LeaderInbox+" is held by a connection that is no sidecar's: nothing fires",
+			"find it with `rabbitmqctl list_queues name owner_pid`, close it, and take configure on jobs.* from clients")
+	}
+	if s.Blocked != "" {
+		e.note(mend, "leader", "the broker takes no messages: "+s.Blocked, "free memory or disk on the broker")
+	}
+	for _, h := range s.Held {
+		e.note(mend, "queue "+h.Queue, "takes no jobs: "+h.Reason, "")
+	}
+}

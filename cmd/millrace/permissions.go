@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// role is a kind of user of the broker, with what it needs there: regular expressions over names.
+type role struct {
+	name, configure, write, read, note string
+}
+
+const streamNames = `scheduled_jobs|retries|dead_jobs|heartbeats|job_metrics|job_metrics_rollups|job_journal`
+
+var (
+	sidecarRole = role{
+		"sidecar",
+		`^(jobs\..*|queue\..*|amq\.gen.*|` + streamNames + `)$`,
+		`^(jobs\..*|queue\..*|amq\.(gen.*|default)|` + streamNames + `)$`,
+		`^(jobs\..*|queue\..*|amq\.gen.*|` + streamNames + `)$`,
+		"a user of its own, with the tags policymaker and monitoring",
+	}
+	roles = []role{
+		sidecarRole,
+		{"producer", `^$`, `^(jobs\.direct|amq\.default)$`, `^$`, "amq.default only if it schedules jobs"},
+		{"worker", `^(queue\..*|amq\.gen.*)$`, `^(queue\..*|amq\.(gen.*|default))$`, `^(queue\..*|amq\.gen.*|jobs\.(direct|control))$`,
+			"configure and write queue.* only if it declares its queues"},
+	}
+)
+
+// needed are names that a sidecar must be allowed to configure, write and read, one of each kind.
+var needed = []string{
+	wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeRoute, wire.ExchangeFire, wire.ExchangeBury, wire.Unrouted, wire.DeadLetters,
+	wire.Control, wire.LeaderInbox, wire.WitnessPrefix + "x", wire.QueuePrefix + "x", "amq.gen-x", wire.ScheduledJobs, wire.Retries,
+	wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.Journal, wire.Rollups,
+}
+
+// missing lists what a user lacks to be a sidecar's, as "write amq.default".
+func missing(p broker.Permission) []string {
+	var lacks []string
+	check := func(what, pattern string, names []string) {
+		re, err := regexp.Compile(pattern)
+		if err != nil {
+			return // the broker's expressions know more than ours: it is for the broker to tell
+		}
+		for _, name := range names {
+			if pattern == "" || !re.MatchString(name) {
+				lacks = append(lacks, what+" "+name)
+			}
+		}
+	}
+	check("configure", p.Configure, needed)
+	check("write", p.Write, append([]string{"amq.default"}, needed...))
+	check("read", p.Read, needed)
+	return lacks
+}
+
+// mayLock tells whether a user can declare the leader's lock, and so keep everyone from leading.
+func mayLock(p broker.Permission) bool {
+	re, err := regexp.Compile(p.Configure)
+	return err == nil && p.Configure != "" && re.MatchString(wire.LeaderInbox)
+}
+
+// grant is the command that gives a user what a role needs.
+func (r role) grant(features broker.Features, vhost, user string) string {
+	program := "rabbitmqctl"
+	if features.Product == broker.LavinMQ {
+		program = "lavinmqctl"
+	}
+	return fmt.Sprintf("%s set_permissions --vhost %s %s %s %s %s", program, quote(vhost), quote(user), quote(r.configure), quote(r.write), quote(r.read))
+}
+
+// quote makes a word that a POSIX shell leaves as it is.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// permissionsText lists what each role needs.
+func permissionsText() string {
+	var b strings.Builder
+	for _, r := range roles {
+		fmt.Fprintf(&b, "\n  %s (%s)\n    configure  %s\n    write      %s\n    read       %s\n", r.name, r.note, r.configure, r.write, r.read)
+	}
+	return b.String()
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// viewed are the streams that the view is made of, beside the journal.
+var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics}
+
+// sidecar is the parts that outlive a connection.
+type sidecar struct {
+	cfg     sidecarSettings
+	log     *slog.Logger
+	store   *view.Store
+	entries *tracker.Entries
+	view    *view.View
+	source  *source
+	asker   *scheduler.Asker
+
+	scheduler atomic.Pointer[scheduler.Scheduler] // nil until the broker was reached
+}
+
+// run is the sidecar, until ctx ends: the only place where parts are wired together. The order in which they end is that of the defers, from
+// the last to the first: the view's store goes last, and the API before all that it asks.
+func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener) (err error) {
+	defer listener.Close()
+	store, err := view.Open(view.Config{Dir: cfg.StateDir, Identity: cfg.brokerIdentity(), Schema: tracker.Schema, Log: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	entries, err := tracker.NewEntries(store, append([]string{cfg.user()}, cfg.TrustedUsers...)...)
+	if err != nil {
+		return err
+	}
+	source := &source{}
+	defer source.Close()
+
+	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, source: source}
+	s.view = view.New(store, source, entries, log, wire.Journal, viewed...)
+	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
+	api := s.api(listener.Addr().String())
+
+	parts, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	g, parts := errgroup.WithContext(parts)
+	g.Go(func() error { return s.connected(parts) })
+	g.Go(func() error {
+		defer stop() // what the API asks goes on until the last request has its answer
+		serving, end := context.WithCancel(ctx)
+		defer end()
+		defer context.AfterFunc(parts, end)()
+		log.Info("millrace: serving", "api", "http://"+listener.Addr().String(), "broker", broker.MaskURL(cfg.AMQPURL), "version", versionText())
+		return api.Run(serving, listener)
+	})
+	err = g.Wait()
+	log.Info("millrace: stopped", "error", err)
+	return err
+}
+
+// connected runs what needs the broker, once that has been reached.
+func (s *sidecar) connected(ctx context.Context) error {
+	mgmt, err := s.reach(ctx)
+	if err != nil {
+		return nil // ctx ended first
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		s.awaitTopology(ctx)
+		return s.view.Run(ctx)
+	})
+	g.Go(func() error { return s.asker.Run(ctx) })
+	g.Go(func() error { return s.schedule(ctx, mgmt) })
+	return g.Wait()
+}
+
+// awaitTopology waits until the scheduler has made the streams that are to be read.
+func (s *sidecar) awaitTopology(ctx context.Context) {
+	for s.leader().Phase == phaseConnecting && ctx.Err() == nil {
+		wait(ctx, 20*time.Millisecond)
+	}
+}
+
+// schedule runs the scheduler. One that began without the management API begins anew when that answers.
+func (s *sidecar) schedule(ctx context.Context, mgmt *broker.Management) error {
+	for ctx.Err() == nil {
+		if err := s.scheduleWith(ctx, &mgmt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) error {
+	cfg := scheduler.Config{
+		Broker: s.brokerConfig("leads"), Identity: s.cfg.identity(), OnGap: s.cfg.OnGap, MaxQueues: s.cfg.MaxQueues, Log: s.log,
+	}
+	scheduling := scheduler.New(cfg, s.view, s.store, s.entries, *mgmt, s.source.Fetch)
+	s.scheduler.Store(scheduling)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	if *mgmt == nil {
+		g.Go(func() error {
+			defer cancel()
+			*mgmt = s.awaitManagement(ctx)
+			return nil
+		})
+	} else {
+		defer (*mgmt).Close()
+	}
+	g.Go(func() error { return scheduling.Run(ctx) })
+	return g.Wait()
+}
+
+func (s *sidecar) brokerConfig(does string) broker.Config {
+	return broker.Config{AMQPURL: s.cfg.AMQPURL, Name: connectionName + " " + does, Log: s.log}
+}
+
+// connectionName begins the names of all connections of a sidecar, so that doctor can tell them from its clients'.
+const connectionName = "millrace"
+
+func (s *sidecar) api(addr string) *httpapi.Server {
+	return httpapi.New(httpapi.Config{
+		Addr:    addr,
+		Version: versionText(),
+		VHost:   s.cfg.vhost(),
+		Entries: s.entries,
+		View:    s.view,
+		Leader:  s.leader,
+		Ask:     s.asker.Ask,
+		Publish: s.asker.Publish,
+		Fetch:   s.source.Fetch,
+		Broker:  s.brokerState,
+		Log:     s.log,
+	})
+}
+
+// leader is this sidecar's part in leadership.
+func (s *sidecar) leader() scheduler.Status {
+	if scheduling := s.scheduler.Load(); scheduling != nil {
+		return scheduling.Status()
+	}
+	return scheduler.Status{Epoch: -1, Phase: phaseConnecting}
+}
+
+// phaseConnecting is what the scheduler calls the time until it has a connection and the topology stands.
+const phaseConnecting = "connecting"
+
+func (s *sidecar) brokerState() (connected bool, product, version string) {
+	product, version = s.asker.Broker()
+	return s.asker.Connected(), product, version
+}

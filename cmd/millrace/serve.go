@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/millrace-jobs/millrace/httpapi"
+)
+
+type serveCmd struct {
+	sidecarSettings
+}
+
+// Run is the sidecar, until ctx ends.
+func (c *serveCmd) Run(ctx context.Context, out output) error {
+	listener, err := listen(ctx, c.HTTPAddr)
+	if err != nil {
+		return err
+	}
+	return run(ctx, c.sidecarSettings, newLog(out.Err, c.LogLevel, c.LogFormat), listener)
+}
+
+// listen listens where only this machine can come.
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	listener, err := httpapi.Listen(ctx, addr)
+	switch {
+	case errors.Is(err, httpapi.ErrNotLocal):
+		return nil, fmt.Errorf("--http-addr: %w; a reverse proxy with authentication, or an SSH tunnel, can bring others there", err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("--http-addr: %s is in use, perhaps by another sidecar: choose another port: %w", addr, err)
+	case err != nil:
+		return nil, fmt.Errorf("--http-addr: %w", err)
+	}
+	return listener, nil
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// set is one of the lists of jobs that the API has.
+type set struct {
+	path    string // in the API
+	one     string // what a member is called
+	columns []column
+}
+
+var (
+	scheduledSet = set{"/api/scheduled-jobs", "scheduled job", []column{colDue, colJID, colClass, colQueue, colArgs}}
+	retriesSet   = set{"/api/retries", "retry", []column{colDue, colJID, colClass, colQueue, colAttempt, colError}}
+	deadSet      = set{"/api/dead-jobs", "dead job", []column{colDied, colJID, colClass, colQueue, colAttempt, colError}}
+)
+
+type scheduledCmd struct {
+	List    listCmd    `cmd:"" default:"withargs" help:"List them, the next one first."`
+	Show    showCmd    `cmd:"" help:"Show one, as it was published."`
+	Trigger triggerCmd `cmd:"" help:"Run one now."`
+	Kill    killCmd    `cmd:"" help:"Make one a dead job."`
+	Delete  deleteCmd  `cmd:"" help:"Forget one."`
+}
+
+type retriesCmd struct {
+	List   listCmd   `cmd:"" default:"withargs" help:"List them, the next one first."`
+	Show   showCmd   `cmd:"" help:"Show one, as it was published."`
+	Retry  retryCmd  `cmd:"" help:"Run one now."`
+	Kill   killCmd   `cmd:"" help:"Make one a dead job."`
+	Delete deleteCmd `cmd:"" help:"Forget one."`
+}
+
+type deadCmd struct {
+	List   listCmd   `cmd:"" default:"withargs" help:"List them, the newest first."`
+	Show   showCmd   `cmd:"" help:"Show one, as it was published."`
+	Retry  retryCmd  `cmd:"" help:"Put one back into its queue."`
+	Delete deleteCmd `cmd:"" help:"Forget one."`
+}
+
+// The parent command tells its subcommands which set they are about.
+
+func (*scheduledCmd) AfterApply(k *kong.Context) error { k.Bind(scheduledSet); return nil }
+func (*retriesCmd) AfterApply(k *kong.Context) error   { k.Bind(retriesSet); return nil }
+func (*deadCmd) AfterApply(k *kong.Context) error      { k.Bind(deadSet); return nil }
+
+// filters choose what a list shows.
+type filters struct {
+	Queue string `help:"Only this queue's." placeholder:"QUEUE"`
+	Class string `help:"Only jobs of this class." placeholder:"CLASS"`
+	Error string `help:"Only what failed with an error of this class." placeholder:"CLASS"`
+	Tag   string `help:"Only jobs with this tag." placeholder:"TAG"`
+	Text  string `help:"Only records with this text in them." placeholder:"TEXT"`
+	From  string `help:"Only from this time on, as --at of millrace schedule takes it." placeholder:"TIME"`
+	To    string `help:"Only before this time." placeholder:"TIME"`
+	Limit int    `default:"25" help:"How many at most, up to 500."`
+	Page  int    `default:"1" help:"Which page of them."`
+}
+
+func (f *filters) query(now time.Time) (url.Values, error) {
+	q := url.Values{"page": {strconv.Itoa(f.Page)}, "page_size": {strconv.Itoa(f.Limit)}}
+	for name, value := range map[string]string{"queue": f.Queue, "class": f.Class, "error": f.Error, "tag": f.Tag, "text": f.Text} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	for name, value := range map[string]string{"from": f.From, "to": f.To} {
+		if value == "" {
+			continue
+		}
+		at, err := parseTime(value, now)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", name, err)
+		}
+		q.Set(name, at.Format(time.RFC3339Nano))
+	}
+	return q, nil
+}
+
+type listCmd struct {
+	apiSettings
+	filters
+
+	JSON bool `name:"json" help:"Print the API's answer."`
+}
+
+// Run lists a set: a table for people, the API's own answer for scripts.
+func (c *listCmd) Run(ctx context.Context, out output, s set) error {
+	query, err := c.query(time.Now())
+	if err != nil {
+		return err
+	}
+	body, err := c.client().do(ctx, http.MethodGet, s.path, query, nil)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(out.Out, body)
+	}
+	page, err := readPage(body)
+	if err != nil {
+		return err
+	}
+	return page.print(out.Out, s)
+}
+
+// oneCmd is about one member of a set.
+type oneCmd struct {
+	apiSettings
+	JID    string `arg:"" name:"jid" help:"The job's id."`
+	Offset int64  `default:"-1" placeholder:"OFFSET" help:"Which one, if several have this id: its offset in the stream."`
+}
+
+// actCmd does something to one member of a set.
+type actCmd struct {
+	oneCmd
+	Reason string `placeholder:"TEXT" help:"Why; the journal keeps it."`
+}
+
+func (c *oneCmd) query() url.Values {
+	if c.Offset < 0 {
+		return nil
+	}
+	return url.Values{"offset": {strconv.FormatInt(c.Offset, 10)}}
+}
+
+// act calls the API on the one job. action is empty for what a method alone says.
+func (c *actCmd) act(ctx context.Context, out output, s set, method, action, done string) error {
+	path := s.path + "/" + segment(c.JID)
+	if action != "" {
+		path += "/" + action
+	}
+	if _, err := c.client().do(ctx, method, path, c.query(), reasonBody(c.Reason)); err != nil {
+		return fmt.Errorf("%s %s: %w", s.one, c.JID, err)
+	}
+	_, err := fmt.Fprintf(out.Out, "%s %s: %s\n", s.one, c.JID, done)
+	return err
+}
+
+// reasonBody is the body of an action; none where no reason is given.
+func reasonBody(reason string) []byte {
+	if reason == "" {
+		return nil
+	}
+	body, _ := json.Marshal(map[string]string{"reason": reason}) // a string always has a form
+	return body
+}
+
+type showCmd struct{ oneCmd }
+
+// Run prints one job.
+func (c *showCmd) Run(ctx context.Context, out output, s set) error {
+	body, err := c.client().do(ctx, http.MethodGet, s.path+"/"+segment(c.JID), c.query(), nil)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", s.one, c.JID, err)
+	}
+	return printJSON(out.Out, body)
+}
+
+type triggerCmd struct{ actCmd }
+
+// Run fires a scheduled job before it is due.
+func (c *triggerCmd) Run(ctx context.Context, out output, s set) error {
+	return c.act(ctx, out, s, http.MethodPost, "trigger", "sent to its queue")
+}
+
+type retryCmd struct{ actCmd }
+
+// Run fires a retry before it is due, or a dead job again.
+func (c *retryCmd) Run(ctx context.Context, out output, s set) error {
+	return c.act(ctx, out, s, http.MethodPost, "retry", "sent to its queue")
+}
+
+type killCmd struct{ actCmd }
+
+// Run buries a job that has not run yet.
+func (c *killCmd) Run(ctx context.Context, out output, s set) error {
+	return c.act(ctx, out, s, http.MethodPost, "kill", "is a dead job now")
+}
+
+type deleteCmd struct{ actCmd }
+
+// Run deletes a job.
+func (c *deleteCmd) Run(ctx context.Context, out output, s set) error {
+	return c.act(ctx, out, s, http.MethodDelete, "", "deleted")
+}

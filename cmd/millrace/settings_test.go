@@ -1,0 +1,175 @@
+package main
+
+import (
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// settingsOf is what `millrace config` says the settings are.
+func settingsOf(t *testing.T, args ...string) map[string]any {
+	t.Helper()
+	r := millrace(t, append([]string{"config"}, args...)...)
+	require.Zero(t, r.code, r.err)
+	var said map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(r.out), &said))
+	return said
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestFlagsWinOverEnvironmentOverFileOverDefault(t *testing.T) {
+	config := file(t, "max-queues: 3\nlog-level: debug\non-gap: fire\n")
+	t.Setenv("MILLRACE_LOG_LEVEL", "warn")
+	t.Setenv("MILLRACE_ON_GAP", "discard")
+
+	s := settingsOf(t, "--config", config, "--on-gap", "hold")
+
+	require.Equal(t, "text", s["log-format"], "default")
+	require.Equal(t, 3, s["max-queues"], "file")
+	require.Equal(t, "warn", s["log-level"], "environment over file")
+	require.Equal(t, "hold", s["on-gap"], "flag over all")
+}
+
+func TestConfigFileCanBeNamedByTheEnvironment(t *testing.T) {
+	t.Setenv("MILLRACE_CONFIG", file(t, "identity: blue\ntrusted-users: [ann, 'b,ob']\n"))
+	s := settingsOf(t)
+	require.Equal(t, "blue", s["identity"])
+	require.Equal(t, []any{"ann", "b,ob"}, s["trusted-users"])
+}
+
+func TestConfigFileServesCommandsThatKnowOnlyAPart(t *testing.T) {
+	config := file(t, "max-queues: 3\nhttp-addr: 127.0.0.1:1\n")
+	r := millrace(t, "dead", "--config", config)
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, "no sidecar answers at 127.0.0.1:1")
+}
+
+func TestConfigFileFaults(t *testing.T) {
+	for name, test := range map[string]struct{ text, says string }{
+		"unknown key":         {"max-queue: 3\n", `there is no setting "max-queue", did you mean "max-queues"?`},
+		"underscores":         {"amqp_url: x\n", `did you mean "amqp-url"?`},
+		"not a setting":       {"fresh: true\n", `there is no setting "fresh"`},
+		"the file itself":     {"config: x\n", `there is no setting "config"`},
+		"value of wrong type": {"max-queues: many\n", "max-queues"},
+		"not one of those":    {"log-level: loud\n", "must be one of"},
+		"nested":              {"amqp-url: {host: x}\n", "line 1: amqp-url must be a plain value or a list"},
+		"nested in list":      {"trusted-users: [{}]\n", "must be a list of plain values"},
+		"no mapping":          {"- a\n", "configuration file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := millrace(t, "config", "--config", file(t, test.text))
+			require.Equal(t, exitUsage, r.code)
+			require.Contains(t, r.err, test.says)
+			require.Empty(t, r.out)
+		})
+	}
+	t.Run("empty", func(t *testing.T) {
+		require.Zero(t, millrace(t, "config", "--config", file(t, "")).code)
+	})
+	t.Run("missing", func(t *testing.T) {
+		r := millrace(t, "config", "--config", "/nowhere/millrace.yaml")
+		require.Equal(t, exitUsage, r.code)
+		require.Contains(t, r.err, "/nowhere/millrace.yaml")
+	})
+}
+
+func TestEverySettingHasOneNameInThreeForms(t *testing.T) {
+	var root cli
+	parser, err := newParser(&root, io.Discard, io.Discard)
+	require.NoError(t, err)
+	settings := map[string]bool{}
+	require.NoError(t, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, isFlag := node.(*kong.Flag); isFlag && len(flag.Envs) > 0 {
+			settings[flag.Name] = true
+			require.Equal(t, []string{"MILLRACE_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))}, flag.Envs)
+		}
+		return next(nil)
+	}))
+	delete(settings, "config")
+	require.ElementsMatch(t, slices.Collect(maps.Keys(settings)), slices.Collect(maps.Keys(settingsOf(t))), "millrace config prints them all")
+}
+
+func TestPasswordsAreMasked(t *testing.T) {
+	r := millrace(t, "config", "--amqp-url", "amqp://ann:s3cret@broker/v", "--management-url", "http://broker:1", "--stream-url", "rabbitmq-stream://bob:s3cret@broker:2")
+	require.Zero(t, r.code, r.err)
+	require.NotContains(t, r.out, "s3cret")
+	require.Contains(t, r.out, "amqp-url: amqp://ann:***@broker/v")
+	require.Contains(t, r.out, "management-url: http://ann:***@broker:1")
+	require.Contains(t, r.out, "stream-url: rabbitmq-stream://bob:***@broker:2/v")
+}
+
+func TestPasswordFromAFile(t *testing.T) {
+	var s brokerSettings
+	s.AMQPURL, s.AMQPPasswordFile = "amqp://ann@broker/v", file(t, "p@ss/word\n")
+	require.NoError(t, s.AfterApply())
+	require.Equal(t, "amqp://ann:p%40ss%2Fword@broker/v", s.AMQPURL)
+
+	r := millrace(t, "config", "--amqp-password-file", "/nowhere")
+	require.Equal(t, exitUsage, r.code)
+	require.Contains(t, r.err, "--amqp-password-file")
+}
+
+func TestURLsAreChecked(t *testing.T) {
+	for _, args := range [][]string{
+		{"--amqp-url", "http://ann:s3cret@broker"},
+		{"--amqp-url", "amqp://ann:s3%zzcret@broker"},
+		{"--amqp-url", "s3cret"},
+		{"--management-url", "broker:15672"},
+		{"--stream-url", "http://s3cret@broker:15672"},
+	} {
+		r := millrace(t, append([]string{"config"}, args...)...)
+		require.Equal(t, exitUsage, r.code, args)
+		require.Contains(t, r.err, args[0]+": must be ")
+		require.NotContains(t, r.err, "s3cret")
+	}
+}
+
+func TestWhatFollowsFromTheAMQPURL(t *testing.T) {
+	for _, test := range []struct{ url, identity, vhost, user, management string }{
+		{"amqp://localhost", "localhost:5672/%2F", "/", "guest", "http://guest:guest@localhost:15672"},
+		{"amqp://guest:guest@LOCALHOST:5672/", "localhost:5672/%2F", "/", "guest", "http://guest:guest@localhost:15672"},
+		{"amqp://localhost/%2F", "localhost:5672/%2F", "/", "guest", "http://guest:guest@localhost:15672"},
+		{"amqps://ann:pw@h/a%2Fb", "h:5671/a%2Fb", "a/b", "ann", "https://ann:pw@h:15671"},
+		{"amqp://ann:@[::1]:1/v", "[::1]:1/v", "v", "ann", "http://ann:@[::1]:15672"},
+	} {
+		s := sidecarSettings{brokerSettings: brokerSettings{AMQPURL: test.url}}
+		require.NoError(t, s.AfterApply(), test.url)
+		require.Equal(t, test.identity, s.brokerIdentity())
+		require.Equal(t, test.vhost, s.vhost())
+		require.Equal(t, test.user, s.user())
+		require.Equal(t, test.management, strings.ToLower(s.derivedManagementURL()))
+	}
+}
+
+func TestStreamURLTakesUserAndVHostFromTheAMQPURL(t *testing.T) {
+	for given, want := range map[string]string{
+		"rabbitmq-stream://h:5552":           "rabbitmq-stream://ann:pw@h:5552/a%2Fb",
+		"rabbitmq-stream://h:5552/":          "rabbitmq-stream://ann:pw@h:5552/a%2Fb",
+		"rabbitmq-stream+tls://bob:x@h/c%2F": "rabbitmq-stream+tls://bob:x@h/c%2F",
+	} {
+		s := sidecarSettings{brokerSettings: brokerSettings{AMQPURL: "amqp://ann:pw@h/a%2Fb"}, StreamURL: given}
+		require.NoError(t, s.AfterApply())
+		require.Equal(t, want, s.StreamURL)
+	}
+}
+
+func TestIdentityIsHostAndProcessUnlessGiven(t *testing.T) {
+	var s sidecarSettings
+	require.Regexp(t, `^.+:\d+$`, s.identity())
+	s.Identity = "blue"
+	require.Equal(t, "blue", s.identity())
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/millrace-jobs/millrace/streams"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// source is where the view reads streams: a transport that is chosen once the broker has been reached, and kept, since it remembers what
+// it found.
+type source struct {
+	transport atomic.Pointer[streams.Transport]
+}
+
+var errNotConnected = errors.New("the broker has not been reached yet")
+
+func (s *source) use(t streams.Transport) { s.transport.Store(&t) }
+
+// Read implements view.Source.
+func (s *source) Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error {
+	t := s.transport.Load()
+	if t == nil {
+		return errNotConnected
+	}
+	return (*t).Read(ctx, stream, from, deliver)
+}
+
+// Last implements view.Source.
+func (s *source) Last(ctx context.Context, stream string) (offset int64, ok bool, err error) {
+	t := s.transport.Load()
+	if t == nil {
+		return 0, false, errNotConnected
+	}
+	return (*t).Last(ctx, stream)
+}
+
+// Fetch gets one record.
+func (s *source) Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error) {
+	t := s.transport.Load()
+	if t == nil {
+		return wire.Record{}, errNotConnected
+	}
+	return (*t).Fetch(ctx, stream, offset)
+}
+
+// Close lets go of the broker.
+func (s *source) Close() {
+	if t := s.transport.Load(); t != nil {
+		_ = (*t).Close() // it has nothing left to write
+	}
+}

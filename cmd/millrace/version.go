@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// version is set by the release build.
+var version = ""
+
+type versionCmd struct{}
+
+// Run prints what this binary was built from.
+func (versionCmd) Run(out output) error {
+	_, err := fmt.Fprintf(out.Out, "millrace %s (%s, %s/%s)\n", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+// versionText is the release's number, else the commit.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return versionOf(info)
+}
+
+func versionOf(info *debug.BuildInfo) string {
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	revision := settings["vcs.revision"]
+	if len(revision) < 12 {
+		return info.Main.Version
+	}
+	if settings["vcs.modified"] == "true" {
+		return revision[:12] + ", modified"
+	}
+	return revision[:12]
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/millrace-jobs/millrace/cmd/millrace/demo"
+	"github.com/millrace-jobs/millrace/internal/localbroker"
+)
+
+// welcome says where everything is, and what to try.
+func welcome(s sidecarSettings, node *localbroker.Broker, dir string) string {
+	management, err := url.Parse(node.ManagementURL())
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	password, _ := management.User.Password()
+	user := management.User.Username()
+	management.User = nil
+	var b strings.Builder
+	row := func(name, value, note string) { fmt.Fprintf(&b, "  %-10s %-42s %s\n", name, value, note) }
+	b.WriteString("\nMillrace is up.\n\n")
+	row("AMQP", node.AMQPURL(), "publish and consume with any AMQP client")
+	row("Broker", management.String(), fmt.Sprintf("the broker's own pages: user %s, password %s", user, password))
+	row("REST API", "http://"+s.HTTPAddr+"/api/overview", "")
+	row("Data", dir, "millrace up --fresh empties it")
+	b.WriteString("\nA demo worker consumes queue.critical, queue.default and queue.low. In another terminal, try:\n\n")
+	for _, try := range tries(s) {
+		fmt.Fprintf(&b, "  %s\n", try)
+	}
+	b.WriteString("\nCtrl-C ends it all.\n\n")
+	return b.String()
+}
+
+// tries are commands that work as they stand, whatever the ports.
+func tries(s sidecarSettings) []string {
+	program := os.Args[0]
+	var amqp, api string
+	if !strings.HasSuffix(s.AMQPURL, ":5672/") {
+		amqp = " --amqp-url " + s.AMQPURL
+	}
+	if s.HTTPAddr != "127.0.0.1:15680" {
+		api = " --http-addr " + s.HTTPAddr
+	}
+	return []string{
+		program + ` enqueue SendEmail '["ann@example.com"]'` + amqp,
+		program + ` schedule SendEmail '["ann@example.com"]' --in 1m` + amqp,
+		program + " scheduled" + api,
+		program + " dead" + api,
+	}
+}
+
+// countsLine is what the demo has done and how many jobs each set holds, as the API's overview tells.
+func countsLine(ctx context.Context, c demo.Counts, api *client) string {
+	line := fmt.Sprintf("enqueued %d   processed %d   failed %d", c.Enqueued, c.Processed, c.Failed)
+	body, err := api.do(ctx, http.MethodGet, "/api/overview", nil, nil)
+	if err != nil {
+		return line + "   (the sidecar does not answer)"
+	}
+	var overview struct {
+		Sets map[string]struct {
+			Total int64 `json:"total"`
+		} `json:"sets"`
+	}
+	if err := json.Unmarshal(body, &overview); err != nil {
+		return line + "   (the sidecar's answer cannot be read)"
+	}
+	total := func(s set) int64 { return overview.Sets[strings.TrimPrefix(s.path, "/api/")].Total }
+	return fmt.Sprintf("%s   scheduled %d   retries %d   dead %d", line, total(scheduledSet), total(retriesSet), total(deadSet))
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// clockLayouts are times of day; of those the next is meant.
+var clockLayouts = []string{"15:04:05", "15:04"}
+
+var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
+
+// parseTime reads a time as people write it; without a zone it is local.
+func parseTime(s string, now time.Time) (time.Time, error) {
+	if seconds, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(seconds) < 1e11 {
+		return time.UnixMicro(int64(seconds * 1e6)), nil
+	}
+	for _, layout := range timeLayouts {
+		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	for _, layout := range clockLayouts {
+		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
+			return nextClock(t, now), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is no time: write 2026-12-24T18:00:00+01:00, 2026-12-24 18:00, 18:00 or seconds since 1970", s)
+}
+
+// nextClock is when the clock shows a time of day next.
+func nextClock(clock, now time.Time) time.Time {
+	on := func(day int) time.Time {
+		return time.Date(now.Year(), now.Month(), day, clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
+	}
+	if today := on(now.Day()); today.After(now) {
+		return today
+	}
+	return on(now.Day() + 1)
+}
+
+// parseDuration is time.ParseDuration with days, and never negative.
+func parseDuration(s string) (time.Duration, error) {
+	var days float64
+	rest := s
+	if before, after, found := strings.Cut(s, "d"); found {
+		n, err := strconv.ParseFloat(before, 64)
+		if err != nil || math.IsNaN(n) || n > 36500 {
+			return 0, badDuration(s)
+		}
+		days, rest = n, after
+	}
+	d := time.Duration(days * float64(24*time.Hour))
+	if rest != "" {
+		more, err := time.ParseDuration(rest)
+		if err != nil {
+			return 0, badDuration(s)
+		}
+		d += more
+	}
+	if s == "" || d < 0 || days < 0 {
+		return 0, badDuration(s)
+	}
+	return d, nil
+}
+
+func badDuration(s string) error {
+	return fmt.Errorf("%q is no duration: write 90s, 15m, 2h30m or 3d", s)
+}
+
+// relative says how far away a time is, in its two largest units.
+func relative(t, now time.Time) string {
+	d := t.Sub(now)
+	switch {
+	case d >= 0:
+		return "in " + rough(d)
+	default:
+		return rough(-d) + " ago"
+	}
+}
+
+func rough(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+	}
+}
