@@ -81,7 +81,7 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	led := false
-	for {
+	for ctx.Err() == nil {
 		changed := l.s.view.Changed()
 		if err := l.noteRecreated(); err != nil {
 			return err
@@ -107,21 +107,23 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 			return err
 		}
 	}
+	return l.retire()
 }
 
 // await waits for whatever comes next, and hands it to the core.
 func (l *leadership) await(ctx context.Context, changed <-chan struct{}, commands <-chan wire.Delivery, timer *time.Timer) error {
 	select {
 	case <-ctx.Done():
-		return l.retire()
 	case <-l.conn.Done():
 		return fmt.Errorf("scheduler: connection lost: %w", l.conn.Err())
 	case <-l.pub.Done():
 		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
 	case <-l.inbox.Done():
 		return fmt.Errorf("scheduler: the lock is lost: %w", l.inbox.Err())
-	case c := <-l.pub.Confirms():
-		return l.confirmed(c)
+	case c, open := <-l.pub.Confirms():
+		if open {
+			return l.confirmed(c)
+		}
 	case d, open := <-commands:
 		if open {
 			return l.command(ctx, d)
@@ -142,9 +144,12 @@ func (l *leadership) confirmed(c broker.Confirm) error {
 		if err := l.core.confirmed(now, c.Tag, c.Ack); err != nil {
 			return err
 		}
+		var open bool
 		select {
-		case c = <-l.pub.Confirms():
+		case c, open = <-l.pub.Confirms():
 		default:
+		}
+		if !open {
 			return nil
 		}
 	}
@@ -234,7 +239,10 @@ func (l *leadership) retire() error {
 	defer deadline.Stop()
 	for len(l.core.flight) > 0 {
 		select {
-		case c := <-l.pub.Confirms():
+		case c, open := <-l.pub.Confirms():
+			if !open {
+				return l.pub.Err()
+			}
 			if err := l.confirmed(c); err != nil {
 				return err
 			}
