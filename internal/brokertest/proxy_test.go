@@ -15,7 +15,7 @@ func TestProxyCut(t *testing.T) {
 	defer conn.Close()
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 	p.Cut(t)
-	<-closed
+	require.Error(t, <-closed)
 	_, err = amqp.Dial(p.URL())
 	require.Error(t, err)
 	p.Heal(t)
@@ -54,14 +54,14 @@ func TestProxyFreeze(t *testing.T) {
 		answered <- err
 	}()
 	select {
-	case <-answered:
-		t.Fatal("an answer came through")
-	case <-closed:
-		t.Fatal("the connection was closed")
+	case err := <-answered:
+		t.Fatal("an answer came through: ", err)
+	case err := <-closed:
+		t.Fatal("the connection was closed: ", err)
 	case <-time.After(300 * time.Millisecond):
 	}
 	p.Heal(t)
-	<-closed
+	require.Error(t, <-closed)
 	require.Error(t, <-answered)
 	again, err := amqp.Dial(p.URL())
 	require.NoError(t, err)

@@ -1,0 +1,70 @@
+# Millrace: `make up` shows it at work, `make test` tests it, `make help` lists the rest.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell scripts/version.sh)
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := .cache/bin/golangci-lint-$(GOLANGCI_VERSION)
+
+# What `make up` passes on, for example ARGS=--fresh.
+ARGS ?=
+# How long each fuzz target runs.
+FUZZTIME ?= 30s
+# The packages that test, cover and vet look at, and more flags for `go test`.
+PKG ?= ./...
+TESTFLAGS ?=
+
+.PHONY: help
+help: ## This list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
+
+.PHONY: tools
+tools: ## Check that Go, Node, Python, git and make are here
+	@scripts/tools.sh
+
+.PHONY: deps
+deps: tools ## Install what else the tests need (says first what that is)
+	@scripts/deps.sh broker compiler python ruby node
+
+.PHONY: build
+build: tools ## Build bin/millrace
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/millrace ./cmd/millrace
+
+.PHONY: up
+up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--fresh empties their data)
+	@scripts/deps.sh broker
+	@$(MAKE) --no-print-directory build
+	@exec bin/millrace up $(ARGS)
+
+.PHONY: test
+test: deps ## Run all tests, with the race detector (PKG=./broker for one package)
+	go test -race -shuffle=on -timeout 15m $(TESTFLAGS) $(PKG)
+
+.PHONY: cover
+cover: deps ## Statement coverage by package; fails below 90 % in total
+	@scripts/cover.sh $(PKG)
+
+.PHONY: lint
+lint: tools $(GOLANGCI) ## go vet and golangci-lint
+	go vet $(PKG)
+	$(GOLANGCI) run $(PKG)
+
+$(GOLANGCI):
+	@echo "installing golangci-lint $(GOLANGCI_VERSION) into .cache/bin (once; takes some minutes)"
+	@mkdir -p .cache/bin
+	@GOBIN=$(CURDIR)/.cache/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv .cache/bin/golangci-lint $@
+
+.PHONY: bench
+bench: deps ## Benchmarks, among them lateness beside the broker's own latency
+	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./bench/...
+
+.PHONY: fuzz
+fuzz: tools ## Run every fuzz target for FUZZTIME (30s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin coverage

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Installs what is missing of the parts named: broker compiler python ruby node.
+#
+#   broker    RabbitMQ, run privately by `millrace up` and by the tests; never as a service
+#   compiler  a C compiler, which Go's race detector needs
+#   python    pika for Debian's own Python (/usr/bin/python3)
+#   ruby      Ruby with bunny
+#   node      amqplib, into .cache/node
+#
+# Says first what it is going to install. Where nothing is missing it says and does nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=()
+
+broker() {
+	[[ -x /usr/lib/rabbitmq/bin/rabbitmq-server || -x /opt/rabbitmq/sbin/rabbitmq-server ]] || packages+=(rabbitmq-server)
+}
+
+compiler() {
+	command -v "$(go env CC)" >/dev/null || packages+=(gcc)
+	[[ -e /usr/include/stdlib.h ]] || packages+=(libc6-dev)
+}
+
+python() {
+	/usr/bin/python3 -c 'import pika' 2>/dev/null || packages+=(python3-pika)
+}
+
+ruby_bunny() {
+	ruby -e 'require "bunny"' 2>/dev/null || packages+=(ruby ruby-bunny)
+}
+
+install_packages() {
+	((${#packages[@]})) || return 0
+	if ! command -v apt-get >/dev/null; then
+		echo "please install what Debian calls ${packages[*]}: there is no apt-get here to do it" >&2
+		exit 1
+	fi
+	local as_root=()
+	if ((EUID != 0)); then
+		if ! command -v sudo >/dev/null; then
+			echo "please install as root: apt-get install ${packages[*]}" >&2
+			exit 1
+		fi
+		as_root=(sudo)
+	fi
+	echo "installing with ${as_root[*]:+sudo }apt-get, without starting any service: ${packages[*]}"
+	"${as_root[@]}" scripts/apt-install.sh "${packages[@]}"
+}
+
+# amqplib is pinned by a lock file; it is fetched again only when that changes.
+node_modules() {
+	local dir=.cache/node
+	if ! cmp -s scripts/node/package-lock.json "$dir/installed-lock.json"; then
+		echo "installing from the npm registry into $dir: amqplib"
+		mkdir -p "$dir"
+		cp scripts/node/package.json scripts/node/package-lock.json "$dir/"
+		npm ci --prefix "$dir" --ignore-scripts --no-audit --no-fund --loglevel=error
+		cp scripts/node/package-lock.json "$dir/installed-lock.json"
+	fi
+}
+
+with_node=
+for part in "$@"; do
+	case $part in
+	broker | compiler | python) "$part" ;;
+	ruby) ruby_bunny ;;
+	node) with_node=yes ;;
+	*) echo "$0: unknown part $part" >&2 && exit 2 ;;
+	esac
+done
+install_packages
+if [[ $with_node ]]; then node_modules; fi

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Checks that the machine has what we assume of it, and says what is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+missing=()
+
+# want NAME MINIMUM WHERE VERSION: VERSION is what is here, empty if nothing is.
+want() {
+	local name=$1 minimum=$2 where=$3 version=$4
+	if [[ -z $version ]]; then
+		missing+=("$name $minimum or newer is not installed ($where)")
+	elif [[ $(printf '%s\n%s\n' "$minimum" "$version" | sort -V | head -n 1) != "$minimum" ]]; then
+		missing+=("$name $version is too old, $minimum or newer is needed ($where)")
+	fi
+}
+
+# numbers COMMAND...: the first dotted number that the command prints.
+numbers() { { "$@" 2>/dev/null || true; } | { grep -oE '[0-9]+(\.[0-9]+)+' || true; } | head -n 1; }
+
+want Go 1.26 https://go.dev/dl "$(numbers go version)"
+want Node 20 https://nodejs.org "$(numbers node --version)"
+want npm 9 'it comes with Node' "$(numbers npm --version)"
+want Python 3.11 'package python3' "$(numbers python3 --version)"
+want git 2 'package git' "$(numbers git --version)"
+want make 4 'package make' "$(numbers make --version)"
+
+if ((${#missing[@]})); then
+	printf 'missing: %s\n' "${missing[@]}" >&2
+	exit 1
+fi
