@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -198,9 +199,15 @@ func (l *leadership) newWitness(ctx context.Context) (string, error) {
 	return name, err
 }
 
+// errRecreated ends an epoch: the next begins with a barrier in the stream that was made anew.
+var errRecreated = errors.New("scheduler: an entry stream was deleted and made anew")
+
 // noteRecreated tells the core of streams that the view found to be made anew.
 func (l *leadership) noteRecreated() error {
 	for _, stream := range l.s.view.Recreated() {
+		if l.core.phase > phaseCatching && slices.Contains(wire.EntryStreams, stream) {
+			return fmt.Errorf("%w: %s", errRecreated, stream)
+		}
 		if err := l.core.isRecreated(time.Now(), stream); err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 	}
 	d, isDeed := wire.DeedOf(r.Headers)
 	ours := trusted && (replaces || isDeed && d.Burial())
-	if ours && wire.Int(r.Headers, wire.HeaderEpoch) != t.peek().Barriers[r.Stream].Epoch {
+	if barrier, seen := t.peek().Barriers[r.Stream]; ours && seen && wire.Int(r.Headers, wire.HeaderEpoch) != barrier.Epoch {
 		t.update(func(s *State) { s.Void[r.Stream]++ })
 		return nil
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -206,7 +208,11 @@ func (t *tail) disconnected(err error) {
 	t.connected, t.caught = false, false
 	if err != nil && !errors.Is(err, errRewound) {
 		t.fault = err.Error()
-		t.view.log.Warn("view: stream reader ended, it starts again", "stream", t.stream, "error", err)
+		level := slog.LevelWarn
+		if errors.Is(err, streams.ErrNoStream) { // a first start: whoever leads makes it
+			level = slog.LevelDebug
+		}
+		t.view.log.Log(context.Background(), level, "view: stream reader ended, it starts again", "stream", t.stream, "error", err)
 	}
 }
 

@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -140,43 +139,20 @@ func (v *View) LagOf(streams ...string) time.Duration {
 	return most
 }
 
-// apply folds a batch and moves the position in one transaction.
+// apply folds a batch that a reader of some generation delivered.
 func (v *View) apply(t *tail, generation int, records []wire.Record) error {
-	var rewound []string
-	err := v.store.Update(func(tx *Tx) error {
+	current := func() error {
 		if t.generation() != generation {
 			return errRewound
 		}
-		if err := v.foldAll(tx, records); err != nil {
-			return err
-		}
-		last := &records[len(records)-1]
-		if err := tx.setPosition(t.stream, position{max(last.Offset, last.Through), checksum(last)}); err != nil {
-			return err
-		}
-		for _, stream := range tx.rewound {
-			if err := tx.Delete(keyPosition(stream)); err != nil {
-				return err
-			}
-		}
-		rewound = tx.rewound
-		v.rewind(rewound) // within the transaction, so that no reader folds what it has already
-		return v.fold.Commit(tx)
-	})
-	if err != nil {
+		return nil
+	}
+	// Readers are stopped within the transaction, so that none folds what it has already.
+	if err := v.store.Apply(v.fold, t.stream, records, current, v.rewind); err != nil {
 		return err
 	}
 	t.folded(records)
 	v.announce()
-	return nil
-}
-
-func (v *View) foldAll(tx *Tx, records []wire.Record) error {
-	for i := range records {
-		if err := v.fold.Fold(tx, &records[i]); err != nil {
-			return fmt.Errorf("view: fold %s@%d: %w", records[i].Stream, records[i].Offset, err)
-		}
-	}
 	return nil
 }
 
