@@ -14,13 +14,13 @@ const answersPrefetch = 256
 // connection.
 func (c *Conn) Answers(ctx context.Context) (name string, answers *Consumer, err error) {
 	const lastDeclared = "" // on this channel
-	answers, err = c.consume(ctx, lastDeclared, answersPrefetch, true, func(ch *amqp.Channel) error {
-		q, err := ch.QueueDeclare("", false, true, true, false, nil)
-		name = q.Name
+	var q amqp.Queue
+	answers, err = c.consume(ctx, lastDeclared, answersPrefetch, true, func(ch *amqp.Channel) (err error) {
+		q, err = ch.QueueDeclare("", false, true, true, false, nil)
 		return err
 	}, nil)
 	if err != nil {
 		return "", nil, fmt.Errorf("broker: make a queue for answers: %w", err)
 	}
-	return name, answers, nil
+	return q.Name, answers, nil
 }

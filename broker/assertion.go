@@ -94,21 +94,33 @@ func (a *assertion) patiently(ctx context.Context, fn func(*amqp.Channel) error)
 	}
 }
 
-// fireOrder finds out whether jobs.route is about to be bound to a jobs.fire that the journal is bound to already.
-func (a *assertion) fireOrder(ctx context.Context, mgmt *Management) error {
-	if !a.conn.features.AlternateNeedsOrder || a.created("exchange "+wire.ExchangeFire) {
-		return nil
+// routeWasUnbound finds out whether jobs.fire was there without its way to the queues. Without the management API only a jobs.route that
+// was missing itself tells.
+func (a *assertion) routeWasUnbound(ctx context.Context, mgmt *Management) bool {
+	if a.created("exchange " + wire.ExchangeFire) {
+		return false
 	}
-	a.top.RebuildFire = a.created("exchange " + wire.ExchangeRoute)
-	if a.top.RebuildFire || mgmt == nil {
-		return nil
+	if a.created("exchange " + wire.ExchangeRoute) {
+		return true
+	}
+	if mgmt == nil {
+		return false
 	}
 	bound, err := mgmt.bound(ctx, wire.ExchangeFire, wire.ExchangeRoute)
 	if err != nil {
-		return err
+		a.conn.log.Warn("broker: cannot see what jobs.fire is bound to", "error", err)
+		return false
 	}
-	a.top.RebuildFire = !bound
-	return nil
+	return !bound
+}
+
+func (a *assertion) repaired() {
+	a.top.FireRepaired = true
+	a.top.Findings = append(a.top.Findings, Finding{
+		Subject: "exchange " + wire.ExchangeFire,
+		Problem: "was not bound to " + wire.ExchangeRoute + ", and is again: jobs fired since the last check may be in the journal alone",
+		Remedy:  "enqueue again what the journal says was fired in that time and has not run; let no client configure jobs.*",
+	})
 }
 
 func (a *assertion) created(subject string) bool { return slices.Contains(a.top.Created, subject) }

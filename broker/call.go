@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -123,6 +124,8 @@ func endOf(what string, closed bool, cause *amqp.Error) error {
 		return fmt.Errorf("broker: %s: %w", what, ErrClosed)
 	case cause == nil:
 		return fmt.Errorf("broker: %s: %w", what, ErrLost)
+	case strings.Contains(cause.Reason, "low on disk space"):
+		return fmt.Errorf("broker: %s: %w: %w: %w", what, ErrLost, ErrAlarm, cause)
 	default:
 		return fmt.Errorf("broker: %s: %w: %w", what, ErrLost, cause)
 	}

@@ -28,7 +28,7 @@ type confirms struct {
 }
 
 func newConfirms() *confirms {
-	return &confirms{out: make(chan Confirm, 64), discard: make(chan struct{}), wake: make(chan struct{}, 1)}
+	return &confirms{out: make(chan Confirm), discard: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
 // expect announces one message. It must come before the message is published, or its confirm could come after the end.
@@ -90,15 +90,17 @@ func (c *confirms) poke() {
 	}
 }
 
-// run hands out until all is settled and read, or until discard.
-func (c *confirms) run() {
-	defer close(c.out)
+// run hands out until all is settled and read, or until nobody will read any more. It leaves out open: a closed channel is always
+// ready, and would starve what else a reader waits for.
+func (c *confirms) run(closed <-chan struct{}) {
 	for {
 		batch, last := c.take()
 		for _, confirm := range batch {
 			select {
 			case c.out <- confirm:
 			case <-c.discard:
+				return
+			case <-closed:
 				return
 			}
 		}
@@ -108,6 +110,8 @@ func (c *confirms) run() {
 		select {
 		case <-c.wake:
 		case <-c.discard:
+			return
+		case <-closed:
 			return
 		}
 	}

@@ -35,8 +35,9 @@ type Conn struct {
 	vhost    string
 	features Features
 
-	done chan struct{} // closed when the connection is gone and err is set
-	work sync.WaitGroup
+	done   chan struct{} // closed when the connection is gone and err is set
+	closed chan struct{} // closed by Close
+	work   sync.WaitGroup
 
 	mu      sync.Mutex
 	err     error
@@ -51,7 +52,7 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{log: cfg.Log, user: uri.Username, vhost: uri.Vhost, done: make(chan struct{})}
+	c := &Conn{log: cfg.Log, user: uri.Username, vhost: uri.Vhost, done: make(chan struct{}), closed: make(chan struct{})}
 	if c.log == nil {
 		c.log = slog.Default()
 	}
@@ -145,6 +146,12 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
+func (c *Conn) isClosing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closing
+}
+
 // Blocked tells whether the broker has stopped reading from this connection because of an alarm, why, and since when.
 func (c *Conn) Blocked() (reason string, since time.Time, blocked bool) {
 	c.mu.Lock()
@@ -170,7 +177,10 @@ func (c *Conn) Features() Features { return c.features }
 // Close ends the connection: politely if the broker answers within two seconds, else by cutting it. Closing twice does no harm.
 func (c *Conn) Close() error {
 	c.mu.Lock()
-	c.closing = true
+	if !c.closing {
+		c.closing = true
+		close(c.closed)
+	}
 	c.mu.Unlock()
 	go c.amqp.Close() // returns at once when somebody else is closing it
 	polite := time.NewTimer(closeTimeout)

@@ -87,7 +87,7 @@ func (c *Consumer) run(in <-chan amqp.Delivery, closes <-chan *amqp.Error, cance
 			}
 			cancels = nil
 		case cause := <-closes:
-			c.end(endOf("consumer", c.closing(), cause))
+			c.end(endOf("consumer", c.closing() || c.conn.isClosing(), cause))
 			return
 		case <-c.stop:
 			c.end(endOf("consumer", true, nil))

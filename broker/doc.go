@@ -13,7 +13,7 @@
 //   - Nothing waits for ever. Calls that wait for the broker end with their context; Close has a deadline of its own; a peer that
 //     sends nothing for one and a half heartbeats is cut off, even while a write to it is stuck.
 //   - Publish never waits for a confirm. Every tag that Publish gave is reported once by Confirms, as the broker answers, not in the order
-//     of the tags: one slow queue hides nobody else's confirm. Tags still unknown when Confirms closes are in doubt.
+//     of the tags: one slow queue hides nobody else's confirm. Tags still unknown when the publisher is done are in doubt.
 //   - A message that amqp091-go or the broker would answer by ending the connection is refused with ErrUnpublishable before a byte
 //     of it is sent.
 //   - What exists on the broker is used as it is. Everything is declared passively first, and never redeclared with other arguments.

@@ -23,6 +23,8 @@ var (
 	ErrCancelled = errors.New("consumer cancelled by the broker")
 	// ErrLocked says that another connection holds the leader's lock.
 	ErrLocked = errors.New("locked by another connection")
+	// ErrAlarm says that a channel ended because the broker is out of disk space. LavinMQ answers so; RabbitMQ blocks (see Conn.Blocked).
+	ErrAlarm = errors.New("the broker is out of disk space")
 	// ErrRefused says that the broker does not make queues of this kind.
 	ErrRefused = errors.New("refused by the broker")
 )

@@ -17,7 +17,8 @@ type Publisher struct {
 	ch       *amqp.Channel
 	confirms *confirms
 	returns  returns
-	done     chan struct{}
+	ended    chan struct{} // closed when the channel is gone and err is set
+	done     chan struct{} // closed when, besides, all known confirms have been read
 	discard  sync.Once
 
 	mu     sync.Mutex
@@ -31,10 +32,14 @@ func (c *Conn) Publisher(ctx context.Context) (*Publisher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker: open a publisher: %w", err)
 	}
-	p := &Publisher{conn: c, ch: ch, confirms: newConfirms(), done: make(chan struct{})}
+	p := &Publisher{conn: c, ch: ch, confirms: newConfirms(), ended: make(chan struct{}), done: make(chan struct{})}
 	p.returns.asked = make(chan chan struct{})
 	go p.watch(ch.NotifyReturn(make(chan amqp.Return)), ch.NotifyClose(make(chan *amqp.Error, 1)))
-	go p.confirms.run()
+	go func() {
+		p.confirms.run(c.closed)
+		<-p.ended
+		close(p.done)
+	}()
 	return p, nil
 }
 
@@ -58,11 +63,12 @@ func (p *Publisher) watch(returned <-chan amqp.Return, closes <-chan *amqp.Error
 }
 
 func (p *Publisher) end(cause *amqp.Error) {
+	connClosed := p.conn.isClosing()
 	p.mu.Lock()
-	p.err = endOf("publisher", p.closed, cause)
+	p.err = endOf("publisher", p.closed || connClosed, cause)
 	p.mu.Unlock()
 	p.confirms.end()
-	close(p.done)
+	close(p.ended)
 }
 
 // Publish sends a message and gives the tag that its Confirm will carry. It waits for the network if the broker does not read, never
@@ -92,11 +98,12 @@ func (p *Publisher) publish(m wire.Message, mandatory bool) (*amqp.DeferredConfi
 	return answer, nil
 }
 
-// Confirms reports what Publish sent, each tag once, as the broker answers. It is closed after the last answer once the publisher is
-// done; tags that it did not report by then are in doubt. A slow reader holds nothing up.
+// Confirms reports what Publish sent, each tag once, as the broker answers; tags that it has not reported when Done is closed are in
+// doubt. It is never closed. A slow reader holds nothing up but Done.
 func (p *Publisher) Confirms() <-chan Confirm { return p.confirms.out }
 
-// Done is closed when the channel is gone, for whatever reason.
+// Done is closed when the channel is gone, for whatever reason, and Confirms has handed out all that was known by then. Closing the
+// publisher or the connection throws away what it has not.
 func (p *Publisher) Done() <-chan struct{} { return p.done }
 
 // Err says why the channel is gone, nil while it is not.

@@ -107,7 +107,7 @@ func (c *Conn) DeclareWitness(ctx context.Context, name string) error {
 		return err
 	})
 	var answer *amqp.Error
-	if errors.As(err, &answer) && answer.Server {
+	if errors.As(err, &answer) && (!errors.Is(err, ErrLost) || answer.Code == amqp.InternalError) {
 		return fmt.Errorf("broker: declare %s: %w: %w", name, ErrRefused, err)
 	}
 	if err != nil {

@@ -48,7 +48,8 @@ func (p *Publisher) send(m wire.Message, mandatory bool) error {
 	case known:
 		return fmt.Errorf("broker: publish to %q by %q: %w", m.Exchange, m.Key, ErrNacked)
 	default:
-		return fmt.Errorf("broker: publish to %q by %q: %w", m.Exchange, m.Key, ErrLost)
+		<-p.ended
+		return fmt.Errorf("broker: publish to %q by %q: %w: %w", m.Exchange, m.Key, ErrLost, p.Err())
 	}
 }
 
@@ -113,7 +114,7 @@ func (p *Publisher) cameBack(sent *mandatory) bool {
 	answer := make(chan struct{})
 	select {
 	case p.returns.asked <- answer:
-	case <-p.done:
+	case <-p.ended:
 	}
 	p.returns.mu.Lock()
 	defer p.returns.mu.Unlock()

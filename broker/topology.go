@@ -15,7 +15,7 @@ import (
 type Topology struct {
 	JournalCreated bool      // the journal did not exist: this is a first start, or it was deleted
 	Created        []string  // exchanges and queues that did not exist
-	RebuildFire    bool      // jobs.route is bound to jobs.fire behind the journal: stop firing and call RebuildFire before the next fire
+	FireRepaired   bool      // jobs.fire was not bound to jobs.route: what was fired since the last assertion may be in the journal alone
 	Findings       []Finding // what exists, but not as Millrace would have made it
 }
 
@@ -72,7 +72,6 @@ func stream(name string, own bool) queue {
 	return queue{name: name, args: amqp.Table{"x-queue-type": "stream"}, own: own, stream: true}
 }
 
-// declareExchange and declareQueue are also how amqp091-go's six positional arguments are kept in one place.
 func (e exchange) declare(ch *amqp.Channel) error {
 	return ch.ExchangeDeclare(e.name, e.kind, true, false, false, false, e.args)
 }
@@ -96,7 +95,8 @@ func (q queue) exists(ch *amqp.Channel) error {
 // cannot do without is not there, or is a different thing.
 //
 // Bindings are made in an order that matters: jobs.fire to jobs.route before the journal, since LavinMQ asks an alternate exchange
-// only while no queue has matched yet. mgmt, which may be nil, tells whether that binding went missing.
+// only while no queue has matched yet. Where that binding has gone missing, which mgmt, that may be nil, tells, all are made anew: fires
+// that meet the moment in between are not journaled, thus fired again, while until then they were journaled and lost.
 func (c *Conn) AssertTopology(ctx context.Context, mgmt *Management) (Topology, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -118,7 +118,12 @@ func (c *Conn) AssertTopology(ctx context.Context, mgmt *Management) (Topology, 
 			return a.top, errors.Join(faults...)
 		}
 	}
-	step(a.fireOrder(ctx, mgmt))
+	if a.routeWasUnbound(ctx, mgmt) {
+		a.repaired()
+		if c.features.AlternateNeedsOrder && !step(c.RebuildFire(ctx)) {
+			return a.top, errors.Join(faults...)
+		}
+	}
 	for _, b := range bindings {
 		if !step(c.request(ctx, b.bind)) {
 			break
@@ -154,7 +159,7 @@ func (b binding) bind(ch *amqp.Channel) error {
 	return nil
 }
 
-// RebuildFire makes the bindings of jobs.fire anew in the right order. Nothing may be fired meanwhile: for a moment fires would not
+// RebuildFire makes the bindings of jobs.fire anew in the right order. Nothing should be fired meanwhile: for a moment fires do not
 // reach the journal.
 func (c *Conn) RebuildFire(ctx context.Context) error {
 	return c.request(ctx, func(ch *amqp.Channel) error {

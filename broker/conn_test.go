@@ -1,0 +1,278 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func requireEnds(t *testing.T, done <-chan struct{}, within time.Duration) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(within):
+		require.FailNow(t, "it has not ended", "within %v", within)
+	}
+}
+
+// built is everything that can be built on a connection.
+type built struct {
+	conn  *broker.Conn
+	pub   *broker.Publisher
+	inbox *broker.Consumer
+	work  *broker.Consumer
+}
+
+func build(t *testing.T, url string) built {
+	t.Helper()
+	var b built
+	b.conn = dial(t, url)
+	_, err := b.conn.AssertTopology(soon(t), nil)
+	require.NoError(t, err)
+	require.NoError(t, b.conn.EnsureQueue(soon(t), "a"))
+	b.pub = publisher(t, b.conn)
+	b.inbox, err = b.conn.Lock(soon(t))
+	require.NoError(t, err)
+	b.work = consumer(t, b.conn, "queue.a", 100)
+	return b
+}
+
+// requireAllEnds checks that all of it ends, with the given reason, and that nothing of it can be used any more.
+func (b built) requireAllEnds(t *testing.T, within time.Duration, reason error) {
+	t.Helper()
+	requireEnds(t, b.conn.Done(), within)
+	rest(t, b.pub)
+	requireEnds(t, b.inbox.Done(), time.Second)
+	requireEnds(t, b.work.Done(), time.Second)
+	for _, err := range []error{b.conn.Err(), b.pub.Err(), b.inbox.Err(), b.work.Err()} {
+		require.ErrorIs(t, err, reason)
+	}
+	require.False(t, b.inbox.Cancelled())
+	_, err := b.pub.Publish(wire.Message{})
+	require.Error(t, err)
+	require.Error(t, b.pub.Send(soon(t), wire.Message{}))
+	_, err = b.conn.Publisher(soon(t))
+	require.ErrorIs(t, err, reason)
+	_, err = b.conn.Lock(soon(t))
+	require.ErrorIs(t, err, reason)
+	_, err = b.conn.AssertTopology(soon(t), nil)
+	require.ErrorIs(t, err, reason)
+	require.ErrorIs(t, b.conn.EnsureQueue(soon(t), "b"), reason)
+	require.NoError(t, b.conn.Close())
+}
+
+func TestACutConnectionEndsAllThatWasBuiltOnIt(t *testing.T) {
+	v := brokertest.New(t)
+	proxy := brokertest.NewProxy(t, v.AMQPURL())
+	b := build(t, proxy.URL())
+	sent := 0
+	for range 2000 {
+		_, err := b.pub.Publish(wire.Message{Exchange: wire.ExchangeFire, Key: "a"})
+		require.NoError(t, err)
+		sent++
+	}
+	proxy.Cut(t)
+	b.requireAllEnds(t, 5*time.Second, broker.ErrLost)
+	_, err := broker.Dial(soon(t), broker.Config{AMQPURL: proxy.URL()})
+	require.Error(t, err)
+	proxy.Heal(t)
+	brokertest.Eventually(t, func() bool {
+		_, err = dial(t, proxy.URL()).Lock(soon(t))
+		return err == nil
+	}, "the lock is free again")
+}
+
+// A peer that vanished without a word is given up after one and a half heartbeats, although a write to it is stuck with the locks that
+// amqp091-go would need for that.
+func TestAVanishedPeerIsNoticedWhileAWriteIsStuck(t *testing.T) {
+	v := brokertest.New(t)
+	relay := newRelay(t, v.AMQPURL())
+	b := build(t, relay.url)
+	relay.stop(t)
+	stuck := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := b.pub.Publish(wire.Message{Exchange: wire.ExchangeFire, Key: "a", Body: make([]byte, 1<<20)}); err != nil {
+				stuck <- err
+				return
+			}
+		}
+	}()
+	b.requireAllEnds(t, 9*time.Second, broker.ErrLost)
+	require.ErrorIs(t, <-stuck, broker.ErrLost)
+}
+
+func TestCloseDoesNotWaitForAStuckWrite(t *testing.T) {
+	v := brokertest.New(t)
+	relay := newRelay(t, v.AMQPURL())
+	b := build(t, relay.url)
+	relay.stop(t)
+	var count atomic.Int64
+	stuck := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := b.pub.Publish(wire.Message{Exchange: wire.ExchangeFire, Key: "a", Body: make([]byte, 1<<20)}); err != nil {
+				stuck <- err
+				return
+			}
+			count.Add(1)
+		}
+	}()
+	last := int64(-1)
+	brokertest.EventuallyWithin(t, 5*time.Second, func() bool {
+		now := count.Load()
+		defer func() { last = now }()
+		return now == last
+	}, "a write is stuck")
+	started := time.Now()
+	require.NoError(t, b.conn.Close())
+	require.Less(t, time.Since(started), 4*time.Second)
+	require.Error(t, <-stuck)
+	b.requireAllEnds(t, time.Second, broker.ErrClosed)
+}
+
+func TestCallsEndWithTheirContextOnAFrozenConnection(t *testing.T) {
+	v := brokertest.New(t)
+	proxy := brokertest.NewProxy(t, v.AMQPURL())
+	b := build(t, proxy.URL())
+	proxy.Freeze(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	calls := map[string]func() error{
+		"Publisher":      func() error { _, err := b.conn.Publisher(ctx); return err },
+		"Consume":        func() error { _, err := b.conn.Consume(ctx, "queue.a", 1, false); return err },
+		"Lock":           func() error { _, err := b.conn.Lock(ctx); return err },
+		"AssertTopology": func() error { _, err := b.conn.AssertTopology(ctx, nil); return err },
+		"RebuildFire":    func() error { return b.conn.RebuildFire(ctx) },
+		"EnsureQueue":    func() error { return b.conn.EnsureQueue(ctx, "x") },
+		"QueueExists":    func() error { _, err := b.conn.QueueExists(ctx, "x"); return err },
+		"QueueDepth":     func() error { _, _, err := b.conn.QueueDepth(ctx, "x"); return err },
+		"DeclareWitness": func() error { return b.conn.DeclareWitness(ctx, "x") },
+		"DeleteQueue":    func() error { return b.conn.DeleteQueue(ctx, "x", true, true) },
+		"Send":           func() error { return b.pub.Send(ctx, wire.Message{}) },
+		"SendMandatory":  func() error { return b.pub.SendMandatory(ctx, wire.Message{}) },
+	}
+	started := time.Now()
+	var all sync.WaitGroup
+	for name, call := range calls {
+		all.Go(func() {
+			if err := call(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+	require.Less(t, time.Since(started), 2*time.Second)
+	started = time.Now()
+	require.NoError(t, b.conn.Close())
+	require.Less(t, time.Since(started), 4*time.Second, "Close never hangs")
+	b.requireAllEnds(t, time.Second, broker.ErrClosed)
+}
+
+func TestClosingEndsAll(t *testing.T) {
+	b := build(t, brokertest.New(t).AMQPURL())
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if err := b.conn.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	b.requireAllEnds(t, time.Second, broker.ErrClosed)
+	require.NoError(t, b.pub.Close())
+	require.NoError(t, b.work.Close())
+}
+
+func TestAKilledBrokerEndsAllAndLeavesNoLock(t *testing.T) {
+	v := brokertest.Own(t)
+	b := build(t, v.AMQPURL())
+	require.NoError(t, b.conn.DeclareWitness(soon(t), wire.WitnessPrefix+"x"))
+	// RabbitMQ 3.10 that is killed within moments of its very first stream forgets how to start that stream.
+	v.Eval(t, "[dets:sync(T) || T <- dets:all()].")
+	v.Kill(t)
+	b.requireAllEnds(t, 5*time.Second, broker.ErrLost)
+	v.Restart(t)
+	again := dial(t, v.AMQPURL())
+	top, err := again.AssertTopology(soon(t), nil)
+	require.NoError(t, err)
+	require.Equal(t, broker.Topology{}, top, "a restart is not a lost journal")
+	exists, err := again.QueueExists(soon(t), wire.WitnessPrefix+"x")
+	require.NoError(t, err)
+	require.False(t, exists, "the witness is gone with the broker")
+	_, err = again.Lock(soon(t))
+	require.NoError(t, err)
+}
+
+// An alarm makes the broker stop reading. That is not the end of the connection, however long it lasts and however much is unsent.
+func TestABlockedConnectionLivesOn(t *testing.T) {
+	v := brokertest.Own(t)
+	b := build(t, v.AMQPURL())
+	_, _, blocked := b.conn.Blocked()
+	require.False(t, blocked)
+	require.NoError(t, b.pub.Send(soon(t), wire.Message{Exchange: wire.ExchangeFire, Key: "a"}))
+	v.Eval(t, "vm_memory_monitor:set_vm_memory_high_watermark(0.00001).")
+	const n = 40
+	published := make(chan error, 1)
+	go func() {
+		for range n {
+			if _, err := b.pub.Publish(wire.Message{Exchange: wire.ExchangeFire, Key: "a", Body: make([]byte, 1<<20)}); err != nil {
+				published <- err
+				return
+			}
+		}
+		published <- nil
+	}()
+	brokertest.Eventually(t, func() bool { _, _, blocked = b.conn.Blocked(); return blocked }, "the connection is blocked")
+	reason, since, _ := b.conn.Blocked()
+	require.Contains(t, reason, "memory")
+	require.WithinDuration(t, time.Now(), since, 20*time.Second)
+	select {
+	case <-b.conn.Done():
+		require.FailNow(t, "the connection ended", "%v", b.conn.Err())
+	case <-time.After(12 * time.Second): // longer than the library would bear a stuck write
+	}
+	v.Eval(t, "vm_memory_monitor:set_vm_memory_high_watermark(0.8).")
+	brokertest.Eventually(t, func() bool { _, _, blocked = b.conn.Blocked(); return !blocked }, "the connection is free")
+	require.NoError(t, <-published)
+	for tag, ack := range collect(t, b.pub, n) {
+		require.True(t, ack, tag)
+	}
+	require.NoError(t, b.conn.Err())
+}
+
+func TestDialFails(t *testing.T) {
+	v := brokertest.New(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	at := strings.LastIndexByte(v.AMQPURL(), '@')
+	for name, url := range map[string]string{
+		"malformed":     "amqp://user:secret%@h",
+		"not amqp":      "http://user:secret@h",
+		"refused":       "amqp://user:secret@127.0.0.1:1/",
+		"wrong user":    "amqp://user:secret" + v.AMQPURL()[at:],
+		"unknown vhost": v.AMQPURL() + "-not",
+		"silent":        "amqp://user:secret@" + silent.Addr().String(),
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second) // RabbitMQ takes three to refuse a password
+		_, err := broker.Dial(ctx, broker.Config{AMQPURL: url})
+		cancel()
+		require.Error(t, err, name)
+		require.NotContains(t, err.Error(), "secret", name)
+		require.NotContains(t, err.Error(), v.Owner.Password, name)
+		require.Equal(t, name == "silent", errors.Is(err, context.DeadlineExceeded), "%s: %v", name, err)
+	}
+}

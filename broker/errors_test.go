@@ -1,0 +1,53 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+)
+
+// What brokers answer, word for word.
+func TestReasonsOfRefusals(t *testing.T) {
+	for _, c := range []struct {
+		code   int
+		text   string
+		reason string
+	}{
+		{404, "NOT_FOUND - no queue 'q' in vhost '/'", ReasonMissing},
+		{404, "NOT_FOUND - no exchange 'jobs.direct' in vhost '/'", ReasonMissing},
+		{404, "NOT_FOUND - home node 'a@b' of durable queue 'job_journal' in vhost '/' is down or inaccessible", ReasonDown},
+		{404, "NOT_FOUND - something that nobody has said yet", ReasonDown},
+		{404, "NOT_FOUND - Queue 'q' doesn't exists", ReasonMissing},              // LavinMQ
+		{404, "NOT_FOUND - Queue 'q' not found", ReasonMissing},                   // LavinMQ, bind
+		{404, "NOT_FOUND - Exchange 'jobs.direct' doesn't exists", ReasonMissing}, // LavinMQ
+		{405, "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'q' in vhost '/'", ReasonExclusive},
+		{406, "PRECONDITION_FAILED - cannot declare queue 'q': queue limit in vhost '/' (1) is reached", ReasonLimit},
+		{403, "ACCESS_REFUSED - queue limit in vhost '/' (1) is reached", ReasonLimit}, // LavinMQ
+		{403, "ACCESS_REFUSED - configure access to queue 'q' in vhost '/' refused for user 'u'", ReasonAccess},
+		{406, "PRECONDITION_FAILED - queue 'q' in vhost '/' in use", ReasonInUse},
+		{406, "PRECONDITION_FAILED - queue 'q' in vhost '/' not empty", ReasonNotEmpty},
+		{406, "PRECONDITION_FAILED - Queue 'q' is not empty", ReasonNotEmpty}, // LavinMQ
+		{406, "PRECONDITION_FAILED - invalid arg 'x-max-priority' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue", ReasonRefused},
+	} {
+		answer := &amqp.Error{Code: c.code, Reason: c.text, Server: true}
+		err := queueError("q", answer)
+		require.Equal(t, c.reason, reasonOf(err), c.text)
+		require.ErrorIs(t, err, answer)
+		require.ErrorContains(t, err, c.text)
+	}
+	require.NoError(t, queueError("q", nil))
+	lost := fmt.Errorf("%w: %w", ErrLost, &amqp.Error{Code: 405})
+	require.Empty(t, reasonOf(queueError("q", lost)), "the end of the connection is no answer about the queue")
+	require.Empty(t, reasonOf(queueError("q", errors.New("other"))))
+}
+
+func TestEndsSayWhy(t *testing.T) {
+	require.ErrorIs(t, endOf("x", true, &amqp.Error{}), ErrClosed)
+	require.ErrorIs(t, endOf("x", false, nil), ErrLost)
+	full := endOf("x", false, &amqp.Error{Code: 406, Reason: "PRECONDITION_FAILED - Server low on disk space"})
+	require.ErrorIs(t, full, ErrLost)
+	require.ErrorIs(t, full, ErrAlarm)
+}

@@ -1,0 +1,69 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestOneConnectionHasTheLock(t *testing.T) {
+	v := brokertest.New(t)
+	leader, rival := dial(t, v.AMQPURL()), dial(t, v.AMQPURL())
+	inbox, err := leader.Lock(soon(t))
+	require.NoError(t, err)
+	for range 3 {
+		_, err = rival.Lock(soon(t))
+		require.ErrorIs(t, err, broker.ErrLocked)
+	}
+	require.NoError(t, rival.Err(), "a refusal costs no connection")
+
+	sender := publisher(t, rival)
+	require.NoError(t, sender.SendMandatory(soon(t), wire.Message{Key: wire.LeaderInbox, CorrelationID: "7", Body: []byte("{}")}))
+	d := <-inbox.Deliveries()
+	require.Equal(t, v.Owner.Name, d.UserID)
+	require.Equal(t, "7", d.CorrelationID)
+	require.NoError(t, inbox.Ack(d.Tag, false))
+
+	require.NoError(t, inbox.Close())
+	require.ErrorIs(t, inbox.Err(), broker.ErrClosed)
+	_, err = rival.Lock(soon(t))
+	require.ErrorIs(t, err, broker.ErrLocked, "the lock is the connection's")
+
+	freed := time.Now()
+	require.NoError(t, leader.Close())
+	require.Eventually(t, func() bool {
+		_, err = rival.Lock(soon(t))
+		return err == nil
+	}, 5*time.Second, time.Millisecond)
+	require.Less(t, time.Since(freed), 500*time.Millisecond)
+}
+
+func TestALeaderLearnsThatItsLockIsGone(t *testing.T) {
+	v := brokertest.New(t)
+	leader := dial(t, v.AMQPURL())
+	inbox, err := leader.Lock(soon(t))
+	require.NoError(t, err)
+	require.False(t, inbox.Cancelled())
+	// RabbitMQ lets nobody else delete an exclusive queue but by rabbitmqctl; the owner may.
+	require.NoError(t, leader.DeleteQueue(soon(t), wire.LeaderInbox, false, false))
+	_, open := <-inbox.Deliveries()
+	require.False(t, open)
+	require.True(t, inbox.Cancelled())
+	require.ErrorIs(t, inbox.Err(), broker.ErrCancelled)
+	require.NoError(t, leader.Err())
+	require.NoError(t, inbox.Close())
+}
+
+func TestAnOrdinaryQueueInTheLocksPlaceLocks(t *testing.T) {
+	v := brokertest.New(t)
+	_, err := client(t, v.AMQPURL()).QueueDeclare(wire.LeaderInbox, true, false, false, false, amqp.Table{})
+	require.NoError(t, err)
+	_, err = dial(t, v.AMQPURL()).Lock(soon(t))
+	require.ErrorIs(t, err, broker.ErrLocked)
+}

@@ -1,0 +1,155 @@
+package broker_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func requireReason(t *testing.T, err error, reason string) {
+	t.Helper()
+	var refusal *broker.QueueError
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, reason, refusal.Reason, err)
+}
+
+func TestEnsureQueueRefusals(t *testing.T) {
+	v := brokertest.New(t)
+	conn := dial(t, v.AMQPURL())
+	_, err := conn.AssertTopology(soon(t), nil)
+	require.NoError(t, err)
+	for _, bad := range []string{"", "q\xff", "a\nb", strings.Repeat("x", 201)} {
+		requireReason(t, conn.EnsureQueue(soon(t), bad), broker.ReasonName)
+	}
+	_, err = client(t, v.AMQPURL()).QueueDeclare("queue.mine", false, false, true, false, nil)
+	require.NoError(t, err)
+	requireReason(t, conn.EnsureQueue(soon(t), "mine"), broker.ReasonExclusive)
+	exists, err := conn.QueueExists(soon(t), "queue.mine")
+	require.NoError(t, err)
+	require.True(t, exists)
+
+	put(t, v, "/api/vhost-limits/"+v.Name+"/max-queues", `{"value":1}`)
+	require.Eventually(t, func() bool {
+		err = conn.EnsureQueue(soon(t), "one-too-many")
+		return err != nil
+	}, 5*time.Second, 10*time.Millisecond)
+	requireReason(t, err, broker.ReasonLimit)
+	require.NoError(t, conn.Err(), "no refusal costs the connection")
+}
+
+func TestEnsureQueueUsesWhatAClientDeclared(t *testing.T) {
+	v := brokertest.New(t)
+	conn := dial(t, v.AMQPURL())
+	_, err := conn.AssertTopology(soon(t), nil)
+	require.NoError(t, err)
+	ch := client(t, v.AMQPURL())
+	_, err = ch.QueueDeclare("queue.plain", true, false, false, false, nil)
+	require.NoError(t, err)
+	_, err = ch.QueueDeclare("queue.quorum", true, false, false, false, amqp.Table{"x-queue-type": "quorum"})
+	require.NoError(t, err)
+	p := publisher(t, conn)
+	for _, name := range []string{"plain", "quorum", "é b/%2F"} {
+		require.NoError(t, conn.EnsureQueue(soon(t), name))
+		require.NoError(t, p.Send(soon(t), wire.Message{Exchange: wire.ExchangeFire, Key: name}))
+		require.NoError(t, p.SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeDirect, Key: name}))
+		messages, consumers, err := conn.QueueDepth(soon(t), "queue."+name)
+		require.NoError(t, err)
+		require.Equal(t, []int{2, 0}, []int{messages, consumers})
+	}
+}
+
+func TestEnsureQueueMakesJobsDirectAgain(t *testing.T) {
+	v := brokertest.New(t)
+	conn := dial(t, v.AMQPURL())
+	_, err := conn.AssertTopology(soon(t), nil)
+	require.NoError(t, err)
+	require.NoError(t, client(t, v.AMQPURL()).ExchangeDelete("jobs.direct", false, false))
+	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
+	require.NoError(t, publisher(t, conn).SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeDirect, Key: "a"}))
+}
+
+// A fire for a queue that is gone must never be confirmed into the journal alone.
+func TestFiresForMissingQueuesAreKept(t *testing.T) {
+	v := brokertest.New(t)
+	conn := dial(t, v.AMQPURL())
+	_, err := conn.AssertTopology(soon(t), nil)
+	require.NoError(t, err)
+	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
+	p := publisher(t, conn)
+	fire := func(key string, n int) {
+		for range n {
+			require.NoError(t, p.Send(soon(t), wire.Message{Exchange: wire.ExchangeFire, Key: key}))
+		}
+	}
+	depth := func(queue string) int {
+		messages, _, err := conn.QueueDepth(soon(t), queue)
+		require.NoError(t, err)
+		return messages
+	}
+	fire("a", 3)
+	fire("never-declared", 4)
+	require.Equal(t, 3, depth("queue.a"))
+	require.Equal(t, 4, depth(wire.Unrouted))
+
+	ch := client(t, v.AMQPURL())
+	_, err = ch.QueueDelete("queue.a", false, false, false)
+	require.NoError(t, err)
+	require.NoError(t, ch.ExchangeDelete("jobs.direct", false, false))
+	require.NoError(t, ch.ExchangeDeclare("jobs.direct", "direct", true, false, false, false, nil))
+	fire("a", 5)
+	require.Equal(t, 9, depth(wire.Unrouted))
+	require.NoError(t, conn.RebuildFire(soon(t)))
+	fire("a", 1)
+	require.Equal(t, 10, depth(wire.Unrouted))
+}
+
+func TestWitness(t *testing.T) {
+	v := brokertest.New(t)
+	first := dial(t, v.AMQPURL())
+	name := wire.WitnessPrefix + "abc"
+	exists, err := first.QueueExists(soon(t), name)
+	require.NoError(t, err)
+	require.False(t, exists)
+	require.NoError(t, first.DeclareWitness(soon(t), name))
+	require.NoError(t, first.Close())
+
+	second := dial(t, v.AMQPURL())
+	exists, err = second.QueueExists(soon(t), name)
+	require.NoError(t, err)
+	require.True(t, exists, "it outlives the connection")
+	require.NoError(t, second.DeleteQueue(soon(t), name, true, true))
+	require.NoError(t, second.DeleteQueue(soon(t), name, true, true), "deleting twice does no harm")
+
+	_, err = client(t, v.AMQPURL()).QueueDeclare(name, true, false, false, false, nil)
+	require.NoError(t, err)
+	require.ErrorIs(t, second.DeclareWitness(soon(t), name), broker.ErrRefused)
+	require.NoError(t, second.Err())
+}
+
+func TestDeleteQueueKeepsWhatIsInUse(t *testing.T) {
+	v := brokertest.New(t)
+	conn := dial(t, v.AMQPURL())
+	_, err := conn.AssertTopology(soon(t), nil)
+	require.NoError(t, err)
+	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
+	require.NoError(t, publisher(t, conn).Send(soon(t), wire.Message{Exchange: wire.ExchangeRoute, Key: "a"}))
+	requireReason(t, conn.DeleteQueue(soon(t), "queue.a", true, true), broker.ReasonNotEmpty)
+	consumer, err := conn.Consume(soon(t), "queue.a", 1, false)
+	require.NoError(t, err)
+	requireReason(t, conn.DeleteQueue(soon(t), "queue.a", true, true), broker.ReasonInUse)
+	require.NoError(t, consumer.Close())
+	require.NoError(t, conn.DeleteQueue(soon(t), "queue.a", true, false))
+	_, _, err = conn.QueueDepth(soon(t), "queue.a")
+	requireReason(t, err, broker.ReasonMissing)
+	_, err = conn.Consume(soon(t), "queue.a", 1, false)
+	requireReason(t, err, broker.ReasonMissing)
+	require.False(t, errors.Is(err, broker.ErrLost))
+}
