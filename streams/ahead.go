@@ -59,6 +59,12 @@ func (a *ahead) end(reason error) {
 	signal(a.room)
 }
 
+func (a *ahead) size() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.bytes
+}
+
 func (a *ahead) hasRoom() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

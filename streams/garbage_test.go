@@ -91,7 +91,7 @@ func TestNativeReadsAroundGarbage(t *testing.T) {
 				}
 			}
 			tr := transportCases[0].open(t, b, Config{})
-			for from := range int64(len(want)) {
+			for from := int64(0); from < int64(len(want)); from += 3 {
 				records := readUntil(t, tr, stream, from, func(r wire.Record) bool { return string(r.Body) == "last" })
 				want.requireRead(t, from, records)
 			}

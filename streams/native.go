@@ -8,9 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// chunksAhead is how many chunks the broker may have under way to us at a time. Each is asked for when one has been read, and reading
-// stops while deliver is behind, so this bounds what lies in the sockets, not in memory.
-const chunksAhead = 8
+// mostChunks is how many chunks the broker is asked for at a time, if they are small.
+const mostChunks = 8
 
 // nativeTransport speaks RabbitMQ's stream protocol.
 type nativeTransport struct {
@@ -62,29 +61,28 @@ func (t *nativeTransport) pump(ctx context.Context, stream string, from int64, o
 	}()
 	beating.Go(func() { l.beat(ctx) })
 
-	if _, err := l.ask(subscribe(stream, from, chunksAhead)); err != nil {
+	if _, err := l.ask(subscribe(stream, from, 1)); err != nil {
 		return err
 	}
 	t.cfg.Log.Debug("streams: reading", "stream", stream, "offset", from)
-	return l.follow(ctx, stream, from, out)
+	f := follower{link: l, stream: stream, from: from, out: out, asked: 1}
+	return f.follow(ctx)
 }
 
-// follow reads chunks and asks for as many more, for ever.
-func (l *link) follow(ctx context.Context, stream string, from int64, out *ahead) error {
-	group := make([]wire.Record, 0, 256)
-	var size int64
-	flush := func() error {
-		out.put(group...)
-		group, size = group[:0], 0
-		return out.waitRoom(ctx)
-	}
-	emit := func(r wire.Record) error {
-		group, size = append(group, r), size+weight(&r)
-		if len(group) < cap(group) && size < 1<<20 {
-			return nil
-		}
-		return flush()
-	}
+// follower reads what a subscription delivers.
+type follower struct {
+	*link
+	stream string
+	from   int64
+	out    *ahead
+	asked  int   // chunks that the broker may send and has not sent yet
+	size   int64 // of the last chunk
+
+	group []wire.Record // read, and not yet put out
+	bytes int64
+}
+
+func (l *follower) follow(ctx context.Context) error {
 	for {
 		f, err := l.read()
 		if err != nil {
@@ -92,17 +90,12 @@ func (l *link) follow(ctx context.Context, stream string, from int64, out *ahead
 		}
 		switch f.command {
 		case cmdDeliver:
-			if err := l.chunk(f, stream, from, emit); err != nil {
-				return err
-			}
-			if err := flush(); err != nil {
-				return err
-			}
-			if err := l.send(newRequest(cmdCredit).u8(subscription).u16(1)); err != nil {
-				return err
-			}
+			err = l.chunk(ctx, f)
 		case cmdMetadataUpdate:
-			return l.gone(f, stream)
+			err = l.gone(f, l.stream)
+		}
+		if err != nil {
+			return err
 		}
 		if err := l.skip(f); err != nil {
 			return err
@@ -111,14 +104,55 @@ func (l *link) follow(ctx context.Context, stream string, from int64, out *ahead
 }
 
 // chunk reads the records of a delivery. Those below from are dropped: the broker sends whole chunks.
-func (l *link) chunk(f frame, stream string, from int64, emit func(wire.Record) error) error {
+func (l *follower) chunk(ctx context.Context, f frame) error {
 	f.content.u8() // subscription
 	header, err := readChunkHeader(f.content)
 	if err != nil {
 		return err
 	}
-	r := chunkReader{chunk: header, stream: stream, from: from, emit: emit}
-	return r.read(f.content)
+	r := chunkReader{chunk: header, stream: l.stream, from: l.from, emit: func(r wire.Record) error {
+		if l.add(r) {
+			return l.flush(ctx)
+		}
+		return nil
+	}}
+	if err := r.read(f.content); err != nil {
+		return err
+	}
+	l.asked, l.size = l.asked-1, int64(header.size)
+	if err := l.flush(ctx); err != nil {
+		return err
+	}
+	return l.askForMore()
+}
+
+func (l *follower) add(r wire.Record) (full bool) {
+	l.group, l.bytes = append(l.group, r), l.bytes+weight(&r)
+	return len(l.group) >= 256 || l.bytes >= 1<<20
+}
+
+func (l *follower) flush(ctx context.Context) error {
+	l.out.put(l.group...)
+	clear(l.group)
+	l.group, l.bytes = l.group[:0], 0
+	return l.out.waitRoom(ctx)
+}
+
+// askForMore asks for as many chunks as there is room for, and for one in any case.
+//
+// More must not be asked for than can be read at once: while the broker waits for us to take what it sends, it sees no heartbeat of
+// ours, and gives the connection up.
+func (l *follower) askForMore() error {
+	room := l.out.limit - l.out.size()
+	more := 0
+	for l.asked+more < mostChunks && (int64(l.asked+more+1)*l.size <= room || l.asked+more == 0) {
+		more++
+	}
+	if more == 0 {
+		return nil
+	}
+	l.asked += more
+	return l.send(newRequest(cmdCredit).u8(subscription).u16(uint16(more)))
 }
 
 // gone says what happened to a stream that is no longer available: it was deleted, or its process or node went away.
