@@ -60,29 +60,34 @@ func (s *Server) release(c echo.Context) error {
 
 // ask sends a command and answers with its reply.
 func (s *Server) ask(c echo.Context, cmd wire.Command) error {
-	reply, err := s.send(c, cmd)
+	cmd, err := sign(c, cmd)
 	if err != nil {
 		return err
 	}
-	if p := problemIn(reply); p != nil {
+	if p := s.send(c, cmd); p != nil {
 		return p
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
-// send names a command anew and sends it: the id makes it safe for whoever passes it on to repeat it.
-func (s *Server) send(c echo.Context, cmd wire.Command) (wire.Reply, error) {
+// sign adds who asks and why, and a new id: it makes repeating safe for whoever passes the command on.
+func sign(c echo.Context, cmd wire.Command) (wire.Command, error) {
 	if reason := c.Request().Header.Get(headerReason); reason != "" {
 		cmd.Reason = reason
 	}
 	if len(cmd.Reason) > maxReason || !utf8.ValidString(cmd.Reason) {
-		return wire.Reply{}, badRequest("the reason must be valid UTF-8 of at most %d bytes", maxReason)
+		return cmd, badRequest("the reason must be valid UTF-8 of at most %d bytes", maxReason)
 	}
 	cmd.ID, cmd.Actor = rand.Text(), actorHTTP
-	infoOf(c.Request()).command = []any{"command", cmd.Command, "command_id", cmd.ID, "stream", cmd.Stream, "jid", cmd.JID}
+	return cmd, nil
+}
+
+// send has the leader carry out a command.
+func (s *Server) send(c echo.Context, cmd wire.Command) *problem {
+	infoOf(c.Request()).command = []any{"command", cmd.Command, "command_id", cmd.ID, "stream", cmd.Stream, "jid", shorten(cmd.JID)}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
 	defer cancel()
-	return s.cfg.Ask(ctx, cmd), nil
+	return problemIn(s.cfg.Ask(ctx, cmd))
 }
 
 // problemIn is what a reply says went wrong, nil for a command that was carried out.

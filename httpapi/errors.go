@@ -107,6 +107,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		panic(http.ErrAbortHandler)
 	}
 	h := w.Header()
+	h.Del("Content-Disposition")
 	h.Set("Content-Type", jsonType)
 	if p.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "1")

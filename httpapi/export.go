@@ -62,12 +62,7 @@ var exportTypes = map[string]string{formatCSV: "text/csv; charset=utf-8", format
 func (s *Server) writeNDJSON(ctx context.Context, w io.Writer, entries []*tracker.Stored) error {
 	var out bytes.Buffer
 	for _, e := range entries {
-		raw, err := s.record(ctx, e)
-		line := item(e, raw)
-		if err != nil {
-			line = withoutRecord(e, problemOf(err).Reason)
-		}
-		out.Write(oneLine(line))
+		out.Write(oneLine(s.wholeItem(ctx, e)))
 		out.WriteByte('\n')
 		if out.Len() > 1<<20 {
 			if _, err := out.WriteTo(w); err != nil {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"mime"
 	"net/http"
+	"strings"
 )
 
 // maxBody is the largest body that is read, in bytes: the largest record.
@@ -78,5 +79,5 @@ func shorten(text string) string {
 	if len(text) <= most {
 		return text
 	}
-	return text[:most] + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

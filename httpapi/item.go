@@ -58,6 +58,15 @@ func (s *Server) record(ctx context.Context, e *tracker.Stored) ([]byte, error) 
 	return r.Body, nil
 }
 
+// wholeItem is an entry with its record, whatever that costs, if it can be had.
+func (s *Server) wholeItem(ctx context.Context, e *tracker.Stored) []byte {
+	raw, err := s.record(ctx, e)
+	if err != nil {
+		return withoutRecord(e, problemOf(err).Reason)
+	}
+	return item(e, raw)
+}
+
 // fetches bounds what a list reads of records that stay in the stream.
 type fetches struct {
 	bytes int
@@ -75,10 +84,7 @@ func (f *fetches) item(ctx context.Context, s *Server, e *tracker.Stored) []byte
 	if f.bytes >= maxFetched || time.Now().After(f.until) {
 		return withoutRecord(e, "the record is over 64 KiB, and this list has read enough of that size: ask for the jid")
 	}
-	raw, err := s.record(ctx, e)
-	if err != nil {
-		return withoutRecord(e, problemOf(err).Reason)
-	}
-	f.bytes += len(raw)
-	return item(e, raw)
+	out := s.wholeItem(ctx, e)
+	f.bytes += len(out)
+	return out
 }

@@ -193,6 +193,52 @@ func TestBadQueriesAreRefusedWithAReason(t *testing.T) {
 
 func TestAsOfIsTheStreamsOwnOffset(t *testing.T) {
 	w := newWorld(t)
-	w.add(wire.Retries, retry("a", 2_000_000_000, "q", "C", "E"))
-	require.EqualValues(t, -1, *w.page("/api/retries?page=1").AsOf, "nothing was read through the view yet")
+	for i := range int64(3) {
+		w.source[wire.Retries] = append(w.source[wire.Retries],
+			wire.Record{Stream: wire.Retries, Offset: i, Body: []byte(retry(fmt.Sprint("j", i), 2_000_000_000, "q", "C", "E"))})
+	}
+	w.source[wire.Journal] = make([]wire.Record, 9)
+	for i := range w.source[wire.Journal] {
+		w.source[wire.Journal][i] = wire.Record{Stream: wire.Journal, Offset: int64(i), Body: []byte("{}")}
+	}
+	defer w.catchUp()()
+	p := w.page("/api/retries?page=1")
+	require.EqualValues(t, 2, *p.AsOf)
+	require.EqualValues(t, 3, p.Total)
+}
+
+// A call looks at no more than so many entries, and says where to go on.
+func TestSearchIsBounded(t *testing.T) {
+	const n = 2500
+	w := newWorld(t)
+	w.server.SetMaxSearched(2000)
+	w.fill(n)
+	p := w.page("/api/retries?page=1&text=nothing-like-it")
+	require.Empty(t, p.Items)
+	require.EqualValues(t, 2000, *p.Searched)
+	require.EqualValues(t, 0, *p.AtLeast)
+	require.Nil(t, p.Filtered, "it is not known")
+	require.Nil(t, p.PageCount)
+	require.NotNil(t, p.Next)
+	p = w.page("/api/retries?page=1&text=nothing-like-it&next=" + *p.Next)
+	require.EqualValues(t, 500, *p.Searched)
+	require.Nil(t, p.Next)
+
+	p = w.page("/api/retries?page=1&page_size=10&error=Error1")
+	require.Len(t, p.Items, 10)
+	require.EqualValues(t, 2000, *p.Searched)
+	require.Greater(t, *p.AtLeast, int64(600))
+
+	found := 0
+	target := "/api/retries?page=1&queue=rare"
+	for target != "" {
+		p = w.page(target)
+		require.EqualValues(t, 1, *p.Filtered, "counts of a queue are exact, however far its entries are")
+		found += len(p.Items)
+		if target = ""; p.Next != nil {
+			target = "/api/retries?page=1&queue=rare&next=" + *p.Next
+		}
+	}
+	require.Equal(t, 1, found)
+	require.Len(t, w.page(fmt.Sprintf("/api/retries?page=%d&page_size=500", n/500)).Items, 500)
 }

@@ -36,6 +36,7 @@ type world struct {
 	config  httpapi.Config
 	server  *httpapi.Server
 	log     *lines
+	source  source
 
 	mu        sync.Mutex
 	offsets   map[string]int64
@@ -51,7 +52,7 @@ type world struct {
 func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
 	t.Helper()
 	w := &world{
-		t: t, offsets: map[string]int64{}, streams: map[string]map[int64]wire.Record{}, connected: true, log: &lines{},
+		t: t, offsets: map[string]int64{}, streams: map[string]map[int64]wire.Record{}, connected: true, log: &lines{}, source: source{},
 		reply: wire.Reply{Status: wire.StatusDone}, status: scheduler.Status{Epoch: -1},
 	}
 	var err error
@@ -60,7 +61,7 @@ func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
 	w.entries, err = tracker.NewEntries(w.store, user)
 	require.NoError(t, err)
-	w.view = view.New(w.store, emptySource{}, w.entries, slog.New(slog.DiscardHandler), wire.Journal, wire.EntryStreams...)
+	w.view = view.New(w.store, w.source, w.entries, slog.New(slog.DiscardHandler), wire.Journal, wire.EntryStreams...)
 	w.config = httpapi.Config{
 		Version: "1.2.3", VHost: "/", Entries: w.entries, View: w.view, Grace: time.Second,
 		Leader:  func() scheduler.Status { return w.status },
@@ -269,15 +270,22 @@ func (l *lines) String() string {
 	return l.all.String()
 }
 
-// emptySource is a broker whose streams have no records.
-type emptySource struct{}
+// source is a broker whose streams have the records that were put there.
+type source map[string][]wire.Record
 
-func (emptySource) Read(ctx context.Context, _ string, _ int64, _ func([]wire.Record) error) error {
+func (s source) Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error {
+	if all := s[stream]; len(all) > 0 {
+		if err := deliver(all[max(from, 0):]); err != nil {
+			return err
+		}
+	}
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-func (emptySource) Last(context.Context, string) (int64, bool, error) { return 0, false, nil }
+func (s source) Last(_ context.Context, stream string) (int64, bool, error) {
+	return int64(len(s[stream]) - 1), len(s[stream]) > 0, nil
+}
 
 // catchUp runs the view until it is caught up; it goes on until the test ends.
 func (w *world) catchUp() (stop func()) {
@@ -293,4 +301,23 @@ func (w *world) catchUp() (stop func()) {
 		cancel()
 		require.NoError(w.t, <-done)
 	}
+}
+
+func readAll(t testing.TB, r *http.Response) string {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+// again is the same world behind another server.
+func (w *world) again(change func(*httpapi.Config)) *world {
+	change(&w.config)
+	w.server = httpapi.New(w.config)
+	return w
+}
+
+// large is a retry that the view does not keep.
+func large(jid string, at float64) string {
+	return strings.Replace(retry(jid, at, "q", "C", "E"), `"args":[]`, `"args":["`+strings.Repeat("x", 70<<10)+`"]`, 1)
 }

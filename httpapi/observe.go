@@ -114,7 +114,7 @@ func (s *Server) note(info *requestInfo, r *http.Request, took time.Duration) {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		level = slog.LevelInfo
 	}
-	attrs := []any{"request_id", info.id, "method", r.Method, "path", r.URL.EscapedPath(), "status", status, "took", took}
+	attrs := []any{"request_id", info.id, "method", r.Method, "path", shorten(r.URL.EscapedPath()), "status", status, "took", took}
 	if p := info.problem; p != nil {
 		attrs = append(attrs, "error", p.Code, "reason", p.Reason)
 		if p.cause != nil {

@@ -41,16 +41,16 @@ func (s *Server) resubmitRejected(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	dismiss, err := sign(c, wire.Command{Command: wire.CommandDismiss, Stream: j.Stream, Offset: &j.Offset, Reason: "resubmitted"})
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
 	defer cancel()
 	if err := s.cfg.Publish(ctx, m); err != nil {
 		return notPublished(err)
 	}
-	reply, err := s.send(c, wire.Command{Command: wire.CommandDismiss, Stream: j.Stream, Offset: &j.Offset, Reason: "resubmitted"})
-	if err != nil {
-		return err
-	}
-	if p := problemIn(reply); p != nil {
+	if p := s.send(c, dismiss); p != nil {
 		p.Reason = "the record was published, but the old one is still listed: DELETE it. " + p.Reason
 		return p
 	}

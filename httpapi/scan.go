@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"time"
 
 	"github.com/millrace-jobs/millrace/tracker"
 )
@@ -11,8 +12,10 @@ type scan struct {
 	*found
 	query   *query
 	entries *tracker.Entries
+	most    int64 // entries to look at
 	skip    int64 // matches ahead of the page
 	tally   bool  // count on when the page is full
+	began   time.Time
 
 	hits    []tracker.Cursor
 	kept    []*tracker.Stored // of the hits, where matching needed the record
@@ -26,9 +29,11 @@ type scan struct {
 func (sc *scan) run(ctx context.Context, from tracker.Cursor) error {
 	var fault error
 	err := sc.entries.List(sc.query.stream, from, func(r tracker.Row) bool {
-		if sc.looked&1023 == 0 && ctx.Err() != nil {
-			fault = ctx.Err()
-			return false
+		if sc.looked&1023 == 0 {
+			if fault = ctx.Err(); fault != nil || sc.full && time.Since(sc.began) > maxTally {
+				sc.stopped = true
+				return false
+			}
 		}
 		var more bool
 		more, fault = sc.look(&r)
@@ -49,7 +54,7 @@ func (sc *scan) look(r *tracker.Row) (more bool, err error) {
 	if sc.query.past(r.At) {
 		return false, nil
 	}
-	if sc.looked == maxSearched {
+	if sc.looked == sc.most {
 		sc.stopped = true
 		return false, nil
 	}

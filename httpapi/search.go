@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// maxSearched is how many entries one call looks at.
-const maxSearched = 100_000
+const (
+	maxSearched = 100_000                // entries that one call looks at
+	maxTally    = 250 * time.Millisecond // how long a call may take, once its page is full, to count further
+)
 
 // found is what a search came up with.
 type found struct {
@@ -41,7 +44,7 @@ func (s *Server) search(ctx context.Context, q *query, tally bool) (*found, erro
 	case f.exact && q.skip >= f.count && !q.behind.Set:
 		return f, nil
 	}
-	scan := &scan{query: q, found: f, entries: e, skip: q.skip, tally: tally && !f.exact}
+	scan := &scan{query: q, found: f, entries: e, most: s.maxSearched, skip: q.skip, tally: tally && !f.exact, began: time.Now()}
 	from := q.start()
 	if q.filter.unset() {
 		if from, err = e.Skip(q.stream, from, q.skip); err != nil {
@@ -64,7 +67,14 @@ func (s *Server) searchJID(q *query, f *found) error {
 	f.exact, f.looked = true, int64(len(all))
 	for _, e := range all {
 		row := tracker.Row{Cursor: cursorOf(e), Queue: e.Queue, Class: e.Class, JID: e.JID}
-		if !q.filter.row(&row) || !q.filter.within(e.At) || !q.filter.record(e, &scratch) {
+		if !q.filter.row(&row) || !q.filter.within(e.At) {
+			continue
+		}
+		if q.filter.looksInside() && e.Raw == nil {
+			f.unread++
+			continue
+		}
+		if !q.filter.record(e, &scratch) {
 			continue
 		}
 		f.count++

@@ -1,0 +1,77 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// fill folds n retries in batches, as the view does. Of their queues, q0 has every tenth and rare only the last.
+func (w *world) fill(n int) {
+	w.t.Helper()
+	const batch = 1000
+	for from := 0; from < n; from += batch {
+		require.NoError(w.t, w.store.Update(func(tx *view.Tx) error {
+			for i := from; i < min(n, from+batch); i++ {
+				queue := fmt.Sprint("q", i%10)
+				if i == n-1 {
+					queue = "rare"
+				}
+				body := retry(fmt.Sprintf("job-%07d", i), float64(2_000_000_000+i*7919%n), queue, fmt.Sprint("Class", i%7), fmt.Sprint("Error", i%3))
+				r := wire.Record{Stream: wire.Retries, Offset: int64(i), Body: []byte(body)}
+				if err := w.entries.Fold(tx, &r); err != nil {
+					return err
+				}
+			}
+			return w.entries.Commit(tx)
+		}))
+	}
+}
+
+// BenchmarkAmongAMillion prints how long answers take with a million pending entries: the first pages and next must stay under 5 ms,
+// one entry under 1 ms.
+func BenchmarkAmongAMillion(b *testing.B) {
+	w := newWorld(b)
+	w.fill(1_000_000)
+	next := *w.page("/api/retries?page=5000&page_size=100").Next
+	for _, c := range []struct{ name, target string }{
+		{"jid", "/api/retries/job-0500000"},
+		{"page=1", "/api/retries?page=1"},
+		{"page=100", "/api/retries?page=100"},
+		{"page=1,size=500", "/api/retries?page=1&page_size=500"},
+		{"page=100,size=500", "/api/retries?page=100&page_size=500"},
+		{"next", "/api/retries?page=1&next=" + next},
+		{"queue", "/api/retries?page=1&queue=q3"},
+		{"queue,page=100", "/api/retries?page=100&queue=q3"},
+		{"class,next", "/api/retries?page=1&class=Class5&next=" + next},
+		{"filter=jid", "/api/retries?page=1&jid=job-0500000"},
+		{"from", "/api/retries?page=1&from=2000500000"},
+		{"text", "/api/retries?page=1&text=nothing"},
+		{"error", "/api/retries?page=1&error=Error1"},
+		{"last page", "/api/retries?page=10000"},
+		{"overview", "/api/overview"},
+		{"metrics", "/metrics"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				began := time.Now()
+				recorder := httptest.NewRecorder()
+				w.server.Handler().ServeHTTP(recorder, request(http.MethodGet, c.target, ""))
+				took = append(took, time.Since(began))
+				require.Equal(b, http.StatusOK, recorder.Code)
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func asked(raw string) *http.Request {
+	return &http.Request{URL: &url.URL{Path: "/api/retries", RawQuery: raw}}
+}
+
+// checkQuery holds for every query that is accepted.
+func checkQuery(t require.TestingT, q *query) {
+	require.Equal(t, wire.Retries, q.stream)
+	if q.format != "" {
+		require.False(t, q.paged)
+		return
+	}
+	require.True(t, q.size >= 1 && q.size <= maxSize)
+	require.GreaterOrEqual(t, q.skip, int64(0))
+	require.Equal(t, q.paged, q.page > 0)
+	if q.behind.Set {
+		require.Zero(t, q.skip)
+		again, err := params{"next": cursorText(q.behind)}.next()
+		require.NoError(t, err)
+		require.Equal(t, q.behind, again)
+	}
+	f := q.filter
+	for _, s := range []string{f.queue, f.class, f.jid, f.errorClass, f.tag, f.text} {
+		require.True(t, utf8.ValidString(s))
+	}
+	for _, at := range []time.Time{f.from, f.to} {
+		require.True(t, at.IsZero() || at.Year() >= 0 && at.Year() <= 10_000)
+	}
+	require.Equal(t, f.set() == 0, f.unset())
+	if f.countable() {
+		require.False(t, f.looksInside())
+	}
+}
+
+func FuzzParseQuery(f *testing.F) {
+	for _, seed := range []string{
+		"", "page=1&page_size=500", "limit=5&offset=9", "next=1700000000000000,5", "next=-1,-1", "from=1e9&to=2033-05-18T03:33:24Z", "from=-62135596800", "to=253402300799.5",
+		"text=%F0%9F%98%80&tag=a&error=b&jid=c&queue=d&class=e", "format=csv", "page=1;", "%", "page=99999999999999999999", "from=1e400", "from=nan", "next=,", "next=9223372036854775807,9",
+		"from=0001-01-01T00:00:00Z",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		q, err := parseQuery(asked(raw), wire.Retries)
+		if err != nil {
+			p := problemOf(err)
+			require.Equal(t, http.StatusBadRequest, p.Status)
+			require.True(t, p.Reason != "" && len(p.Reason) < 1000, p.Reason)
+			return
+		}
+		checkQuery(t, q)
+		q.start()
+	})
+}
+
+// Whatever a client means and writes properly is understood as it was meant.
+func TestQueryMeansWhatWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values, want := url.Values{}, query{stream: wire.Retries, size: defaultSize}
+		text := rapid.StringN(1, 20, -1)
+		maybe := func(name string, g *rapid.Generator[string]) string {
+			if !rapid.Bool().Draw(t, "has "+name) {
+				return ""
+			}
+			v := g.Draw(t, name)
+			values.Set(name, v)
+			return v
+		}
+		f := &want.filter
+		f.queue, f.class, f.jid = maybe("queue", text), maybe("class", text), maybe("jid", text)
+		f.errorClass, f.tag, f.text = maybe("error", text), maybe("tag", text), maybe("text", text)
+		if f.text != "" {
+			f.needles = spellings(f.text)
+		}
+		micros := rapid.Int64Range(-1e11*1e6, 1e11*1e6).Draw(t, "from")
+		micros = max(micros, earliest*1e6)
+		if rapid.Bool().Draw(t, "has from") {
+			f.from = time.UnixMicro(micros).UTC()
+			values.Set("from", f.from.Format(time.RFC3339Nano))
+		}
+		switch rapid.SampledFrom([]string{"page", "bare", "next", "export"}).Draw(t, "shape") {
+		case "page":
+			want.paged, want.page = true, rapid.Int64Range(1, maxPage).Draw(t, "page")
+			want.size = rapid.IntRange(1, maxSize).Draw(t, "page_size")
+			want.skip = (want.page - 1) * int64(want.size)
+			values.Set("page", strconv.FormatInt(want.page, 10))
+			values.Set("page_size", strconv.Itoa(want.size))
+		case "bare":
+			want.skip = rapid.Int64Range(0, 1e9).Draw(t, "offset")
+			values.Set("offset", strconv.FormatInt(want.skip, 10))
+		case "next":
+			want.behind = tracker.Cursor{At: time.UnixMicro(micros).UTC(), Offset: rapid.Int64().Draw(t, "cursor"), Set: true}
+			values.Set("next", cursorText(want.behind))
+		case "export":
+			want.size, want.format = 0, formatNDJSON
+			values.Set("format", want.format)
+		}
+		got, err := parseQuery(asked(values.Encode()), wire.Retries)
+		require.NoError(t, err)
+		require.Equal(t, &want, got)
+		checkQuery(t, got)
+	})
+}
+
+func TestTimesAsSeconds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		micros := rapid.Int64Range(-1e10*1e6, 5e9*1e6).Draw(t, "micros")
+		at := time.UnixMicro(micros).UTC()
+		got, err := params{"from": strconv.FormatFloat(wire.Seconds(at), 'f', -1, 64)}.time("from")
+		require.NoError(t, err)
+		require.Equal(t, at, got, "what an item says as at finds it again")
+	})
+}
+
+func TestTextIsFoundHoweverItIsWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringN(1, 10, -1).Draw(t, "text")
+		plain, err := json.Marshal(text)
+		require.NoError(t, err)
+		f := filter{needles: spellings(text)}
+		var scratch []byte
+		require.True(t, f.contains(plain, &scratch))
+		require.True(t, f.contains(escape(text, false), &scratch))
+		require.True(t, f.contains(escapeBeyondASCII(escape(text, false)), &scratch))
+	})
+}
+
+func TestStartIsWhicheverIsLaterInTheList(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 0).UTC() }
+	cursor := func(s, o int64) tracker.Cursor { return tracker.Cursor{At: at(s), Offset: o, Set: true} }
+	for i, c := range []struct {
+		q    query
+		want tracker.Cursor
+	}{
+		{query{stream: wire.Retries}, tracker.Cursor{}},
+		{query{stream: wire.Retries, behind: cursor(5, 1)}, cursor(5, 1)},
+		{query{stream: wire.Retries, filter: filter{from: at(5)}}, cursor(5, math.MinInt64)},
+		{query{stream: wire.Retries, filter: filter{from: at(5)}, behind: cursor(6, 1)}, cursor(6, 1)},
+		{query{stream: wire.Retries, filter: filter{from: at(5)}, behind: cursor(5, 1)}, cursor(5, 1)},
+		{query{stream: wire.Retries, filter: filter{from: at(5)}, behind: cursor(4, 1)}, cursor(5, math.MinInt64)},
+		{query{stream: wire.DeadJobs, filter: filter{from: at(5)}, behind: cursor(4, 1)}, cursor(4, 1)},
+		{query{stream: wire.DeadJobs, filter: filter{to: at(5)}}, cursor(5, math.MinInt64)},
+		{query{stream: wire.DeadJobs, filter: filter{to: at(5)}, behind: cursor(4, 1)}, cursor(4, 1)},
+		{query{stream: wire.DeadJobs, filter: filter{to: at(5)}, behind: cursor(5, 1)}, cursor(5, math.MinInt64)},
+		{query{stream: wire.DeadJobs, filter: filter{to: at(5)}, behind: cursor(6, 1)}, cursor(5, math.MinInt64)},
+	} {
+		require.Equal(t, c.want, c.q.start(), fmt.Sprint(i))
+	}
+}

@@ -1,0 +1,157 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestHealthAndReadiness(t *testing.T) {
+	w := newWorld(t)
+	require.JSONEq(t, `{"status":"ok"}`, w.get("/healthz").body)
+	a := w.get("/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode)
+	require.JSONEq(t, `{"status":"failed","reason":"the view has not caught up with job_journal"}`, a.body)
+
+	defer w.catchUp()()
+	require.JSONEq(t, `{"status":"ok"}`, w.get("/readyz").body, "it does not lead, and is ready all the same")
+	w.connected = false
+	require.Equal(t, http.StatusServiceUnavailable, w.get("/readyz").StatusCode)
+	require.Equal(t, http.StatusOK, w.get("/healthz").StatusCode)
+}
+
+// busy is a world in which everything has happened.
+func busy(t *testing.T) *world {
+	now := time.Unix(2_000_000_000, 0)
+	w := newWorld(t, func(c *httpapi.Config) { c.Now = func() time.Time { return now } })
+	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, Identity: "host:1", At: 1_700_000_000, Held: map[string]int64{wire.Retries: 9}})
+	w.add(wire.ScheduledJobs, scheduled("a", 2_000_000_100))
+	late := w.add(wire.Retries, retry("parked", 1_999_999_000, "q", "C", "E"))
+	w.journal(wire.JournalRecord{Type: wire.TypeRefused, Epoch: epoch, Stream: wire.Retries, Offset: late, JID: "parked", Error: "no"})
+	w.add(wire.Retries, retry("b", 1_999_999_990, "q", "C", "E"))
+	w.add(wire.DeadJobs, dead("d", 1_000_000_000))
+	w.add(wire.DeadJobs, "garbage")
+	w.journal(wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: epoch - 1}) // of a leader that was followed
+	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 99, JIDTag: "x", Epoch: epoch, Seq: 1}
+	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: []byte("{}")})
+	w.status = scheduler.Status{Leader: true, Phase: "leading", Epoch: epoch, Unconfirmed: 7, Blocked: "memory", LastLate: 2 * time.Millisecond,
+		Held: []scheduler.HeldQueue{{Queue: "q"}}, Counters: scheduler.Counters{Fired: 11, Returned: 2, Refused: 1, Lost: 3, Commands: 4, Epochs: 1}}
+	return w
+}
+
+func TestOverview(t *testing.T) {
+	w := busy(t)
+	defer w.catchUp()()
+	a := w.get("/api/overview")
+	require.Equal(t, http.StatusOK, a.StatusCode, a.body)
+	var o struct {
+		Product string `json:"product_name"`
+		Version string `json:"product_version"`
+		VHost   string
+		Now     float64
+		Broker  struct {
+			Connected        bool
+			Product, Version string
+		}
+		Leader struct {
+			Identity string
+			Epoch    int64
+			Since    float64
+		}
+		Scheduler scheduler.Status
+		Sets      map[string]struct {
+			Total int64
+			AsOf  int64 `json:"as_of"`
+		}
+		Overdue float64 `json:"scheduled_overdue_seconds"`
+		Views   struct {
+			CaughtUp bool `json:"caught_up"`
+			Streams  []struct{ Stream string }
+		}
+		Rejected map[string]struct{ Kept, Ever int64 }
+		Journal  struct {
+			Fired int64
+			Void  map[string]int64 `json:"void_records"`
+			Held  map[string]int64
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(a.body), &o))
+	require.Equal(t, "Millrace", o.Product)
+	require.Equal(t, "1.2.3", o.Version)
+	require.Equal(t, "/", o.VHost)
+	require.EqualValues(t, 2_000_000_000, o.Now)
+	require.True(t, o.Broker.Connected)
+	require.Equal(t, "RabbitMQ", o.Broker.Product)
+	require.Equal(t, "host:1", o.Leader.Identity)
+	require.EqualValues(t, 1_700_000_000, o.Leader.Since)
+	require.Equal(t, w.status.Held, o.Scheduler.Held)
+	require.EqualValues(t, 1, o.Sets["scheduled-jobs"].Total)
+	require.EqualValues(t, 2, o.Sets["retries"].Total)
+	require.EqualValues(t, 1, o.Sets["dead-jobs"].Total)
+	require.EqualValues(t, 10, o.Overdue, "a parked entry waits for a person, and is not overdue")
+	require.True(t, o.Views.CaughtUp)
+	require.Len(t, o.Views.Streams, 4)
+	require.EqualValues(t, 1, o.Rejected[wire.DeadJobs].Kept)
+	require.EqualValues(t, 1, o.Journal.Fired)
+	require.EqualValues(t, 1, o.Journal.Void[wire.Journal])
+	require.EqualValues(t, 9, o.Journal.Held[wire.Retries])
+}
+
+func TestMetrics(t *testing.T) {
+	w := busy(t)
+	defer w.catchUp()()
+	for i := range 20 {
+		w.get(fmt.Sprintf("/api/retries/job-%d", i))
+		w.get(fmt.Sprintf("/random/%d", i))
+		w.do(fmt.Sprintf("VERB%d", i), "/healthz", "")
+	}
+	body := w.get("/metrics").body
+	for _, line := range []string{
+		`millrace_up{vhost="/"} 1`,
+		`millrace_leader{vhost="/"} 1`,
+		`millrace_set_jobs{set="scheduled",vhost="/"} 1`,
+		`millrace_set_jobs{set="retry",vhost="/"} 2`,
+		`millrace_set_jobs{set="dead",vhost="/"} 1`,
+		`millrace_scheduled_overdue_seconds{vhost="/"} 10`,
+		`millrace_scheduled_last_fire_delay_seconds{vhost="/"} 0.002`,
+		`millrace_stream_offset{kind="applied",stream="job_journal",vhost="/"} -1`,
+		`millrace_stream_lag_seconds{stream="retries",vhost="/"} 0`,
+		`millrace_index_ready{vhost="/"} 1`,
+		`millrace_broker_connected{vhost="/"} 1`,
+		`millrace_broker_blocked{vhost="/"} 1`,
+		`millrace_broker_reconnects_total{vhost="/"} 3`,
+		`millrace_publish_failed_total{reason="returned",vhost="/"} 2`,
+		`millrace_publish_failed_total{reason="refused",vhost="/"} 1`,
+		`millrace_unconfirmed_publishes{vhost="/"} 7`,
+		`millrace_fires_total{vhost="/"} 11`,
+		`millrace_journal_deeds_total{deed="fire",vhost="/"} 1`,
+		`millrace_held_queues{vhost="/"} 1`,
+		`millrace_void_records_total{stream="job_journal",vhost="/"} 1`,
+		`millrace_rejected_records_total{stream="dead_jobs",vhost="/"} 1`,
+		`millrace_rejected_records{stream="dead_jobs",vhost="/"} 1`,
+		`millrace_http_requests_total{code="404",method="GET",route="/api/retries/:jid",vhost="/"} 20`,
+		`millrace_http_requests_total{code="404",method="GET",route="other",vhost="/"} 20`,
+		`millrace_http_requests_total{code="405",method="other",route="/healthz",vhost="/"} 20`,
+		`millrace_http_request_duration_seconds_count{method="GET",route="/api/retries/:jid",vhost="/"} 20`,
+	} {
+		require.True(t, strings.Contains(body, line+"\n"), line)
+	}
+	require.Regexp(t, `millrace_build_info\{goversion="go1[^"]*",revision="[^"]+",version="1\.2\.3"\} 1`, body)
+	require.Contains(t, body, "go_goroutines ")
+	for _, unbounded := range []string{"job-1", "random", "VERB"} {
+		require.False(t, strings.Contains(body, unbounded), unbounded)
+	}
+	for _, name := range regexp.MustCompile(`(?m)^# TYPE (millrace_\S+) (\S+)$`).FindAllStringSubmatch(body, -1) {
+		require.Equal(t, name[2] == "counter", strings.HasSuffix(name[1], "_total"), name[1])
+	}
+}
