@@ -1,0 +1,138 @@
+package readmetest
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+)
+
+// languages are how to run the programs of the README, by the ends of their names.
+var languages = map[string]func(file string) (name string, args, env []string, err error){
+	".py": func(file string) (string, []string, []string, error) {
+		return "/usr/bin/python3", []string{"-u", file}, nil, nil // Debian's own: pika is one of its packages
+	},
+	".rb": func(file string) (string, []string, []string, error) { return "ruby", []string{file}, nil, nil },
+	".js": func(file string) (string, []string, []string, error) {
+		return "node", []string{file}, []string{"NODE_PATH=" + filepath.Join(root, ".cache", "node", "node_modules")}, nil
+	},
+	".go": func(file string) (string, []string, []string, error) {
+		name, err := build(file)
+		return name, nil, nil, err
+	},
+}
+
+// TestReadme tells the README's story in every language: jobs are enqueued and scheduled, done, retried and buried, looked at and acted upon.
+func TestReadme(t *testing.T) {
+	blocks := readmeBlocks(t)
+	program(t) // so that it is built once, and first
+	ran := map[string]bool{"look.sh": true, "act.sh": true, "enqueue.sh": true}
+	for end := range languages {
+		ran["produce"+end], ran["worker"+end] = true, true
+		t.Run(end[1:], func(t *testing.T) {
+			t.Parallel()
+			tell(t, blocks, end)
+		})
+	}
+	for name := range blocks {
+		require.True(t, ran[name], "no test runs %s", name)
+	}
+}
+
+func tell(t *testing.T, blocks map[string]string, end string) {
+	s := serve(t)
+	worker := s.program(t, blocks, "worker"+end)
+	producer := s.program(t, blocks, "produce"+end)
+	published := time.Now()
+	wrote, err := producer.CombinedOutput()
+	require.NoError(t, err, "%s: is everything installed (make deps)? %s", producer, wrote)
+	later := s.entry(t, "scheduled-jobs", "SendEmail")
+
+	out := start(t, worker)
+	brokertest.Eventually(t, func() bool { return strings.Contains(out.String(), "email to ann@example.com: Hello!") }, "the email is sent")
+	s.entry(t, "retries", "ImportUsers")
+	for _, line := range commands(blocks["look.sh"]) {
+		said := s.run(t, line)
+		if strings.HasSuffix(line, "retries") {
+			require.Contains(t, said, "ImportUsers")
+		}
+		if strings.Contains(line, "scheduled") {
+			require.Contains(t, said, later)
+		}
+	}
+
+	act(t, s, commands(blocks["act.sh"]))
+
+	for _, line := range commands(blocks["enqueue.sh"]) {
+		s.run(t, line)
+	}
+	brokertest.Eventually(t, func() bool { return strings.Contains(out.String(), "email to bob@example.com: Hello!") }, "the second email is sent")
+	brokertest.EventuallyWithin(t, 40*time.Second, func() bool {
+		return strings.Contains(out.String(), "email to ann@example.com: Still there?")
+	}, "the scheduled email is sent")
+	require.GreaterOrEqual(t, time.Since(published), 19*time.Second, "it came early")
+	require.Equal(t, 1, strings.Count(out.String(), "Still there?"))
+	require.NotContains(t, out.String(), "Good morning")
+}
+
+// act runs lines that each do something to the one entry of class ImportUsers, once that is where the line expects it.
+func act(t *testing.T, s *sidecar, lines []string) {
+	t.Helper()
+	var jid string
+	for _, line := range lines {
+		set := "retries"
+		if strings.Contains(line, "dead") {
+			set = "dead-jobs"
+		}
+		jid = s.entry(t, set, "ImportUsers")
+		s.run(t, strings.ReplaceAll(line, "JID", jid))
+	}
+	brokertest.Eventually(t, func() bool {
+		_, err := s.get("/api/dead-jobs/" + jid)
+		return err != nil && strings.HasSuffix(err.Error(), "404")
+	}, "the dead job is deleted")
+}
+
+// program is one of the README's, with the address of this test's broker in it.
+func (s *sidecar) program(t *testing.T, blocks map[string]string, name string) *exec.Cmd {
+	t.Helper()
+	require.Contains(t, blocks, name)
+	require.Contains(t, blocks[name], "amqp://localhost")
+	file := filepath.Join(t.TempDir(), name)
+	text := strings.ReplaceAll(blocks[name], "amqp://localhost", s.vhost.AMQPURL())
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	interpreter, args, env, err := languages[filepath.Ext(name)](file)
+	require.NoError(t, err)
+	cmd := s.command(t, interpreter, args...)
+	cmd.Env = append(cmd.Env, env...)
+	return cmd
+}
+
+var curl = regexp.MustCompile(`^curl (?:-X (\w+) )?localhost:15680(/\S*)$`)
+
+// run runs a line of a shell block. Not every machine has curl, so what it would do is done here.
+func (s *sidecar) run(t *testing.T, line string) string {
+	t.Helper()
+	if strings.HasPrefix(line, "curl ") {
+		parts := curl.FindStringSubmatch(line)
+		require.NotNil(t, parts, "not understood: %s", line)
+		method := parts[1]
+		if method == "" {
+			method = http.MethodGet
+		}
+		body, err := s.request(method, parts[2])
+		require.NoError(t, err, body)
+		return body
+	}
+	out, err := s.command(t, "sh", "-c", line).CombinedOutput()
+	require.NoError(t, err, "%s\n%s", line, out)
+	return string(out)
+}

@@ -1,0 +1,179 @@
+package readmetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+)
+
+// built is where programs that were built for the tests are.
+var built string
+
+func TestMain(m *testing.M) {
+	built = must(os.MkdirTemp("", "millrace-readme-"))
+	brokertest.Main(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(built)
+		os.Exit(code)
+	}))
+}
+
+// build compiles a command, or a Go file, and gives the program's path.
+func build(what string) (string, error) {
+	program := filepath.Join(built, strings.TrimSuffix(filepath.Base(what), ".go"))
+	compile := exec.Command("go", "build", raceFlag, "-o", program, what)
+	compile.Dir = root
+	if out, err := compile.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build %s: %w\n%s", what, err, out)
+	}
+	return program, nil
+}
+
+var millrace = sync.OnceValues(func() (string, error) { return build("./cmd/millrace") })
+
+// program is the built millrace.
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := millrace()
+	require.NoError(t, err)
+	return path
+}
+
+// sidecar is a `millrace serve` that runs beside a virtual host of its own.
+type sidecar struct {
+	vhost *brokertest.Vhost
+	addr  string
+	bin   string // a folder with bin/millrace in it, where commands run
+}
+
+func serve(t *testing.T) *sidecar {
+	t.Helper()
+	s := &sidecar{vhost: brokertest.New(t), addr: freeAddr(t), bin: t.TempDir()}
+	require.NoError(t, os.Mkdir(filepath.Join(s.bin, "bin"), 0o755))
+	require.NoError(t, os.Symlink(program(t), filepath.Join(s.bin, "bin", "millrace")))
+	start(t, s.command(t, program(t), "serve"))
+	brokertest.Eventually(t, func() bool {
+		body, err := s.get("/api/overview")
+		return err == nil && strings.Contains(body, `"phase":"leading"`)
+	}, "the sidecar leads")
+	brokertest.Eventually(t, func() bool {
+		var exchange struct{ Policy string }
+		s.vhost.Do(t, http.MethodGet, "/api/exchanges/"+s.vhost.Name+"/jobs.direct", nil, &exchange)
+		return exchange.Policy != ""
+	}, "jobs for queues that nobody declared are kept")
+	return s
+}
+
+// command is a program that finds this sidecar and its broker by itself.
+func (s *sidecar) command(t *testing.T, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = s.bin
+	for _, setting := range os.Environ() {
+		if !strings.HasPrefix(setting, "MILLRACE_") {
+			cmd.Env = append(cmd.Env, setting)
+		}
+	}
+	cmd.Env = append(cmd.Env, "MILLRACE_HTTP_ADDR="+s.addr, "MILLRACE_AMQP_URL="+s.vhost.AMQPURL(),
+		"MILLRACE_MANAGEMENT_URL="+s.vhost.ManagementURL())
+	return cmd
+}
+
+func (s *sidecar) get(path string) (string, error) { return s.request(http.MethodGet, path) }
+
+func (s *sidecar) request(method, path string) (string, error) {
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	req, err := http.NewRequest(method, "http://"+s.addr+path, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode >= http.StatusBadRequest {
+		err = fmt.Errorf("%s %s: %d", method, path, resp.StatusCode)
+	}
+	return string(body), err
+}
+
+// entry waits until a set has an entry of a class, and gives its jid.
+func (s *sidecar) entry(t *testing.T, set, class string) (jid string) {
+	t.Helper()
+	brokertest.Eventually(t, func() bool {
+		body, err := s.get("/api/" + set + "?class=" + class)
+		var items []struct{ JID string }
+		if err != nil || json.Unmarshal([]byte(body), &items) != nil || len(items) == 0 {
+			return false
+		}
+		jid = items[0].JID
+		return true
+	}, "%s has an entry of class %s", set, class)
+	return jid
+}
+
+// output is what a program has written so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// start runs a program until the test ends.
+func start(t *testing.T, cmd *exec.Cmd) *output {
+	t.Helper()
+	out := &output{}
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		err := <-ended // the test's context, and so the program, has ended
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) && !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", filepath.Base(cmd.Path), err)
+		}
+		if t.Failed() {
+			t.Logf("%s wrote:\n%s", strings.Join(cmd.Args, " "), out)
+		}
+	})
+	return out
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
