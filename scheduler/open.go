@@ -68,19 +68,21 @@ func (c *core) raiseBarrier(now time.Time, stream string) error {
 	return c.append(stream, r)
 }
 
-// catchUp waits until every barrier has been folded. One that lands below low water proves that its stream is a new one.
+// catchUp waits until every barrier has been folded. One that lands below low water, or in a stream that knows no earlier leader though
+// the journal does, proves that the stream is a new one.
 func (c *core) catchUp(now time.Time, state tracker.State) error {
 	done := true
 	for _, stream := range wire.EntryStreams {
-		b, low := state.Barriers[stream], state.LowWater[stream]
-		if b.Epoch == c.epoch && b.Offset < low {
+		b, seen := state.Barriers[stream]
+		seen = seen && b.Epoch == c.epoch
+		above := b.Offset >= state.LowWater[stream]
+		if seen && (!above || state.Foreign(stream) && !c.opening.recreated[stream]) {
+			done = false
 			if err := c.isRecreated(now, stream); err != nil {
 				return err
 			}
 		}
-		if b.Epoch != c.epoch || b.Offset < low {
-			done = false
-		}
+		done = done && seen && above
 	}
 	if done {
 		c.phase = phaseWitness

@@ -13,6 +13,9 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 	if err := t.sweep(tx, p); err != nil {
 		return err
 	}
+	if _, begun := t.peek().First[r.Stream]; !begun {
+		t.update(func(s *State) { s.First[r.Stream] = r.Offset })
+	}
 	if low, ok := t.peek().LowWater[r.Stream]; ok && r.Offset < low && !t.isBarrier(r) {
 		return tx.Delete(keyMark(p))
 	}
@@ -90,7 +93,10 @@ func (t *Entries) isBarrier(r *wire.Record) bool {
 
 func (t *Entries) foldBarrier(r *wire.Record) error {
 	epoch := gjson.GetBytes(r.Body, "epoch").Int()
-	t.update(func(s *State) { s.Barriers[r.Stream] = Barrier{Epoch: epoch, Offset: r.Offset} })
+	t.update(func(s *State) {
+		before, seen := s.Barriers[r.Stream]
+		s.Barriers[r.Stream] = before.follow(epoch, r.Offset, seen)
+	})
 	return nil
 }
 

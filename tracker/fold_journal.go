@@ -43,7 +43,7 @@ func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 		return err
 	}
 	t.update(func(s *State) {
-		s.FoldedSeq = max(s.FoldedSeq, d.Seq)
+		s.FoldedSeq, s.Led = max(s.FoldedSeq, d.Seq), true
 		if d.Burial() {
 			s.Buried++
 		} else {
@@ -156,6 +156,9 @@ func (t *Entries) foldRecord(tx *view.Tx, r *wire.Record, j *wire.JournalRecord)
 	}
 	if seq := wire.Int(r.Headers, wire.HeaderSeq); seq > t.peek().FoldedSeq {
 		t.update(func(s *State) { s.FoldedSeq = seq })
+	}
+	if !t.peek().Led && j.Type != wire.TypeRecreated {
+		t.update(func(s *State) { s.Led = true })
 	}
 	if err := t.answer(tx, r.Offset, j.Command); err != nil {
 		return err
@@ -366,6 +369,8 @@ func (t *Entries) recreate(tx *view.Tx, stream string) error {
 	t.update(func(s *State) {
 		delete(s.LowWater, stream)
 		delete(s.Barriers, stream)
+		delete(s.First, stream)
+		s.Recreated[stream] = s.Epoch
 		delete(s.Held, stream)
 		delete(s.Rejected, stream)
 		delete(s.Void, stream)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -22,6 +23,10 @@ type State struct {
 	LowWater     map[string]int64   `json:"low_water"`
 	Held         map[string]int64   `json:"held"`
 	Barriers     map[string]Barrier `json:"barriers"`
+	First        map[string]int64   `json:"first"`  // the first offset of each entry stream that was folded
+	LastLed      int64              `json:"last_led"`  // the newest epoch but this one in which anything was done, -1 if none
+	Led          bool               `json:"led"`       // in this epoch anything was done
+	Recreated    map[string]int64   `json:"recreated"` // by entry stream, the epoch that found it to be made anew
 
 	Void       map[string]int64 `json:"void"`       // by stream, records of a leader that had been followed already
 	Duplicates int64            `json:"duplicates"` // publishes that were repeated
@@ -32,19 +37,20 @@ type State struct {
 
 // Barrier is the newest one of an entry stream.
 type Barrier struct {
-	Epoch  int64 `json:"epoch"`
-	Offset int64 `json:"offset"`
+	Epoch   int64   `json:"epoch"`
+	Offset  int64   `json:"offset"`
+	Earlier []int64 `json:"earlier"` // the epochs of those before it, the newest 64
 }
 
 func newState() State {
-	return State{Epoch: -1, JournalFirst: -1, LowWater: map[string]int64{}, Held: map[string]int64{}, Barriers: map[string]Barrier{},
-		Rejected: map[string]int64{}, Void: map[string]int64{}}
+	return State{Epoch: -1, LastLed: -1, JournalFirst: -1, LowWater: map[string]int64{}, Held: map[string]int64{}, Barriers: map[string]Barrier{},
+		First: map[string]int64{}, Recreated: map[string]int64{}, Rejected: map[string]int64{}, Void: map[string]int64{}}
 }
 
 func (s State) clone() State {
 	s.LowWater, s.Held = maps.Clone(s.LowWater), maps.Clone(s.Held)
 	s.Barriers, s.Rejected = maps.Clone(s.Barriers), maps.Clone(s.Rejected)
-	s.Void = maps.Clone(s.Void)
+	s.Void, s.First, s.Recreated = maps.Clone(s.Void), maps.Clone(s.First), maps.Clone(s.Recreated)
 	return s
 }
 
@@ -53,6 +59,30 @@ func (s State) Begun() bool { return s.JournalFirst <= max(s.Needs, 1) }
 
 // LedBefore tells whether a leader was here of which the journal knows nothing: the journal was lost.
 func (s State) LedBefore() bool { return s.Epoch < 0 && len(s.Barriers) > 0 }
+
+// Foreign tells whether an entry stream cannot be the one that earlier leaders knew: each that did anything had left a barrier in it,
+// and the stream, read from its very beginning, does not have it.
+func (s State) Foreign(stream string) bool {
+	since, recreated := s.Recreated[stream]
+	if s.LastLed < 0 || recreated && since > s.LastLed || s.First[stream] > 1 {
+		return false
+	}
+	b, ok := s.Barriers[stream]
+	return ok && b.Epoch == s.Epoch && !slices.Contains(b.Earlier, s.LastLed)
+}
+
+// maxEarlier is how many barriers of a stream are remembered.
+const maxEarlier = 64
+
+// follow is the barrier that follows b.
+func (b Barrier) follow(epoch, offset int64, seen bool) Barrier {
+	next := Barrier{Epoch: epoch, Offset: offset}
+	if seen {
+		next.Earlier = append(slices.Clone(b.Earlier), b.Epoch)
+		next.Earlier = next.Earlier[max(0, len(next.Earlier)-maxEarlier):]
+	}
+	return next
+}
 
 var keyMeta = []byte{tableMeta}
 
@@ -78,6 +108,9 @@ func (s State) save(tx *view.Tx) error {
 
 // opened begins an epoch.
 func (s *State) opened(offset int64, r *wire.JournalRecord) {
+	if s.Led {
+		s.LastLed, s.Led = s.Epoch, false
+	}
 	s.Epoch, s.Identity, s.OpenedAt, s.FoldedSeq, s.Confirmed = offset, r.Identity, r.At, 0, 0
 	s.Needs, s.Held = r.Needs, map[string]int64{}
 	maps.Copy(s.Held, r.Held)

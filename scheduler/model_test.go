@@ -1,0 +1,365 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// The model: a broker with streams and queues, sidecars with views that read at their own pace, and whatever may go wrong between
+// them. It is driven by the property test.
+
+const millrace = "millrace" // the user that Millrace has on the model's broker
+
+// modelStream is one stream; a stream that is made anew starts at offset 0 again.
+type modelStream struct {
+	generation int
+	records    []wire.Record
+}
+
+// copyOf is a job in a queue, or one that was there.
+type copyOf struct {
+	deed      wire.Deed
+	queue     string
+	at        time.Time
+	confirmed bool // the broker has confirmed it: a crash does not take it
+	gone      bool // a crash took it
+}
+
+// sent is a publish on its way to the broker.
+type sent struct {
+	tag     uint64
+	message wire.Message
+}
+
+// answer is a confirm on its way to the leader.
+type answer struct {
+	tag  uint64
+	ack  bool
+	copy *copyOf // what the leader will know of when it gets the answer
+}
+
+// modelBroker has no clock and loses nothing by itself.
+type modelBroker struct {
+	streams map[string]*modelStream
+	copies  []*copyOf
+	full    map[string]bool // queues that refuse what is published
+	witness string
+	conn    *modelConn // the one that holds the lock
+	unsafe  map[place]string
+	gone    map[place]string // entries that may be lost, with why
+	journal map[place]bool   // entries that the journal says are settled for good
+}
+
+// place is an entry of one generation of a stream.
+type place struct {
+	stream     string
+	generation int
+	offset     int64
+}
+
+// modelConn is a leader's connection.
+type modelConn struct {
+	broker  *modelBroker
+	next    uint64
+	out     []sent   // not processed by the broker yet
+	answers []answer // not read by the leader yet
+}
+
+func newModelBroker() *modelBroker {
+	b := &modelBroker{streams: map[string]*modelStream{}, full: map[string]bool{}, unsafe: map[place]string{}, gone: map[place]string{}}
+	for _, name := range append([]string{wire.Journal}, wire.EntryStreams...) {
+		b.streams[name] = &modelStream{}
+	}
+	return b
+}
+
+func (c *modelConn) Publish(m wire.Message) (uint64, error) {
+	c.next++
+	c.out = append(c.out, sent{c.next, m})
+	return c.next, nil
+}
+
+func (b *modelBroker) append(stream string, user string, m wire.Message) int64 {
+	s := b.streams[stream]
+	offset := int64(len(s.records))
+	s.records = append(s.records, wire.Record{Stream: stream, Offset: offset, UserID: user, Headers: m.Headers, Body: m.Body})
+	return offset
+}
+
+func (b *modelBroker) place(stream string, offset int64) place {
+	return place{stream, b.streams[stream].generation, offset}
+}
+
+// process takes the next publish of a connection in.
+func (b *modelBroker) process(c *modelConn, now time.Time) {
+	if len(c.out) == 0 {
+		return
+	}
+	next := c.out[0]
+	c.out = c.out[1:]
+	m := next.message
+	reply := answer{tag: next.tag, ack: true}
+	switch m.Exchange {
+	case wire.ExchangeFire:
+		b.append(wire.Journal, millrace, m)
+		if b.full[m.Key] {
+			reply.ack = false
+			break
+		}
+		d, _ := wire.DeedOf(m.Headers)
+		reply.copy = &copyOf{deed: d, queue: m.Key, at: now}
+		b.copies = append(b.copies, reply.copy)
+	case wire.ExchangeBury:
+		b.append(wire.DeadJobs, millrace, m)
+		b.append(wire.Journal, millrace, m)
+	default:
+		b.append(m.Key, millrace, m)
+	}
+	c.answers = append(c.answers, reply)
+}
+
+// confirm has the broker make its word good for everything that it has answered.
+func (b *modelBroker) confirm(c *modelConn) {
+	for _, a := range c.answers {
+		if a.copy != nil {
+			a.copy.confirmed = true
+		}
+	}
+}
+
+// openDeeds lists the entries whose fires the journal does not know to be confirmed.
+func (b *modelBroker) openDeeds(c *modelConn) []place {
+	last := map[int64]int64{} // by epoch
+	type fire struct {
+		place
+		epoch, seq int64
+	}
+	var fires []fire
+	for _, r := range b.streams[wire.Journal].records {
+		if r.UserID != millrace {
+			continue
+		}
+		if d, ok := wire.DeedOf(r.Headers); ok {
+			last[d.Epoch] = max(last[d.Epoch], d.Confirmed)
+			fires = append(fires, fire{b.place(d.Stream, d.Offset), d.Epoch, d.Seq})
+			continue
+		}
+		j, err := wire.ParseJournal(r.Body)
+		if err != nil {
+			continue
+		}
+		if j.Epoch >= 0 && wire.Int(r.Headers, wire.HeaderSeq) == 1_000_000 { // a late record: void
+			continue
+		}
+		last[j.Epoch] = max(last[j.Epoch], wire.Int(r.Headers, wire.HeaderConfirmed), j.Through)
+		if k := j.KnownConfirmed; k != nil {
+			last[k.Epoch] = max(last[k.Epoch], k.Through)
+		}
+	}
+	var open []place
+	for _, f := range fires {
+		if f.seq > last[f.epoch] {
+			open = append(open, f.place)
+		}
+	}
+	if c != nil {
+		for _, s := range c.out {
+			if d, ok := wire.DeedOf(s.message.Headers); ok {
+				open = append(open, b.place(d.Stream, d.Offset))
+			}
+		}
+	}
+	return open
+}
+
+// sidecar is one process of the model.
+type modelSidecar struct {
+	name    string
+	broker  *modelBroker
+	store   *view.Store
+	entries *tracker.Entries
+	at      map[string]int // how many records of each stream were read
+	gen     map[string]int
+	core    *core
+	conn    *modelConn
+	known   *wire.Through
+	terms   int
+	suspect map[spot]int
+}
+
+func newModelSidecar(b *modelBroker, name string) (*modelSidecar, error) {
+	s := &modelSidecar{name: name, broker: b, at: map[string]int{}, gen: map[string]int{}}
+	return s, s.forget()
+}
+
+// forget is the loss of the state dir, and of the process.
+func (s *modelSidecar) forget() (err error) {
+	if s.store != nil {
+		_ = s.store.Close()
+	}
+	s.known, s.suspect = nil, nil
+	clear(s.at)
+	for name, stream := range s.broker.streams {
+		s.gen[name] = stream.generation
+	}
+	if s.store, err = view.Open(view.Config{Identity: "model", Cache: 1 << 20}); err != nil {
+		return err
+	}
+	s.entries, err = tracker.NewEntries(s.store, millrace)
+	return err
+}
+
+// restart is a new process on the old state dir.
+func (s *modelSidecar) restart() (err error) {
+	s.known, s.suspect = nil, nil
+	s.entries, err = tracker.NewEntries(s.store, millrace)
+	return err
+}
+
+// read folds up to n records of a stream.
+func (s *modelSidecar) read(stream string, n int) error {
+	from := s.broker.streams[stream]
+	s.meet(stream)
+	if s.gen[stream] != from.generation {
+		return nil // the reader has found out, and waits for a rewind
+	}
+	n = min(n, len(from.records)-s.at[stream])
+	if n <= 0 {
+		return nil
+	}
+	records := from.records[s.at[stream] : s.at[stream]+n]
+	var rewound []string
+	err := s.store.Apply(s.entries, stream, records, func() error { return nil }, func(names []string) { rewound = names })
+	s.at[stream] += n
+	for _, name := range rewound {
+		s.at[name], s.gen[name] = 0, s.broker.streams[name].generation
+	}
+	return err
+}
+
+// readAll folds everything there is.
+func (s *modelSidecar) readAll() error {
+	for moved := true; moved; {
+		moved = false
+		for _, name := range slices.Sorted(mapKeys(s.broker.streams)) {
+			if s.behind(name) {
+				moved = true
+				if err := s.read(name, 1<<30); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// meet is what a reader does that has not read anything yet: whatever stream is there is the one.
+func (s *modelSidecar) meet(stream string) {
+	if s.at[stream] == 0 {
+		s.gen[stream] = s.broker.streams[stream].generation
+	}
+}
+
+func (s *modelSidecar) behind(stream string) bool {
+	s.meet(stream)
+	from := s.broker.streams[stream]
+	return s.gen[stream] == from.generation && s.at[stream] < len(from.records)
+}
+
+func (s *modelSidecar) recreated() (all []string) {
+	for _, name := range wire.EntryStreams {
+		s.meet(name)
+		if s.gen[name] != s.broker.streams[name].generation {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// elect gives the sidecar the lock.
+func (s *modelSidecar) elect(refuses func(string) bool) error {
+	if s.broker.conn != nil {
+		return nil
+	}
+	if err := s.readAll(); err != nil {
+		return err
+	}
+	s.terms++
+	s.conn = &modelConn{broker: s.broker}
+	s.broker.conn = s.conn
+	s.core = newCore(s.entries, s.conn, setup{
+		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", known: s.known, suspects: s.suspect, mayRefuse: refuses,
+		fetch: func(stream string, offset int64) ([]byte, error) {
+			return s.broker.streams[stream].records[offset].Body, nil
+		},
+	})
+	return nil
+}
+
+// step drives the sidecar's core once, as leadership.loop does.
+func (s *modelSidecar) step(now time.Time) error {
+	if s.core == nil {
+		return nil
+	}
+	for _, name := range s.recreated() {
+		if s.core.phase > phaseCatching {
+			s.disconnect()
+			return nil
+		}
+		if err := s.core.isRecreated(now, name); err != nil {
+			return err
+		}
+	}
+	if _, err := s.core.step(now); err != nil {
+		return err
+	}
+	switch s.core.phase {
+	case phaseWitness:
+		w := s.entries.State().Witness
+		s.core.witnessed(w != "" && w == s.broker.witness)
+	case phaseSettled:
+		name := ""
+		if !s.core.settling.intact {
+			name = fmt.Sprintf("%s%s-%d", wire.WitnessPrefix, s.name, s.terms)
+			s.broker.witness = name
+		}
+		return s.core.settled(now, name)
+	}
+	return nil
+}
+
+// answer hands the leader its next confirm.
+func (s *modelSidecar) answer(now time.Time) error {
+	if s.core == nil || len(s.conn.answers) == 0 {
+		return nil
+	}
+	a := s.conn.answers[0]
+	s.conn.answers = s.conn.answers[1:]
+	if a.copy != nil {
+		a.copy.confirmed = true
+	}
+	return s.core.confirmed(now, a.tag, a.ack)
+}
+
+// disconnect ends the sidecar's connection; its process lives on.
+func (s *modelSidecar) disconnect() {
+	if s.core == nil {
+		return
+	}
+	s.known = s.core.through()
+	s.suspect = map[spot]int{}
+	s.lose()
+}
+
+// lose is the end of a connection as the broker sees it: what was not processed is gone.
+func (s *modelSidecar) lose() {
+	if s.conn != nil && s.broker.conn == s.conn {
+		s.broker.conn = nil
+	}
+	s.core, s.conn = nil, nil
+}

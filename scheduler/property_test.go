@@ -1,0 +1,499 @@
+package scheduler
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func mapKeys[K cmp.Ordered, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
+
+// world is one run of the property test.
+type world struct {
+	t        *rapid.T
+	broker   *modelBroker
+	sidecars []*modelSidecar
+	now      time.Time
+	appended map[place]*appendedEntry
+	deleted  map[place]int // answered deleted; with how many copies there were by then
+	jids     int
+	commands int
+}
+
+type appendedEntry struct {
+	jid  string
+	due  time.Time
+	raw  string
+	dead bool
+}
+
+// TestNothingIsLostOrDoubled drives leaders and views through whatever may happen.
+func TestNothingIsLostOrDoubled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer w.close()
+		t.Repeat(map[string]func(*rapid.T){
+			"append":        w.append,
+			"append2":       w.append,
+			"read":          w.read,
+			"read2":         w.read,
+			"elect":         w.elect,
+			"lead":          w.lead,
+			"lead2":         w.lead,
+			"lead3":         w.lead,
+			"run":           w.run,
+			"command":       w.command,
+			"time":          w.pass,
+			"disconnect":    w.disconnect,
+			"killSidecar":   w.killSidecar,
+			"forget":        w.forget,
+			"killBroker":    w.killBroker,
+			"killQueue":     w.killQueue,
+			"refuse":        w.refuse,
+			"recreate":      w.recreate,
+			"lateRecord":    w.lateRecord,
+			"forgedRecords": w.forge,
+		})
+		w.quiesce()
+		w.check()
+	})
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{t: t, broker: newModelBroker(), now: time.Unix(1_800_000_000, 0), appended: map[place]*appendedEntry{}, deleted: map[place]int{}}
+	for i := range 2 {
+		s, err := newModelSidecar(w.broker, fmt.Sprintf("s%d", i))
+		require.NoError(t, err)
+		w.sidecars = append(w.sidecars, s)
+	}
+	require.NoError(t, w.sidecars[0].elect(w.refuses))
+	for range 5 {
+		w.round()
+	}
+	return w
+}
+
+func (w *world) close() {
+	for _, s := range w.sidecars {
+		_ = s.store.Close()
+	}
+}
+
+func (w *world) pick(t *rapid.T) *modelSidecar {
+	return w.sidecars[rapid.IntRange(0, len(w.sidecars)-1).Draw(t, "sidecar")]
+}
+
+func (w *world) leader() *modelSidecar {
+	for _, s := range w.sidecars {
+		if s.core != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+func (w *world) append(t *rapid.T) {
+	stream := rapid.SampledFrom(wire.EntryStreams).Draw(t, "stream")
+	for range rapid.IntRange(1, 4).Draw(t, "n") {
+		w.jids++
+		jid := fmt.Sprintf("j%d", w.jids)
+		due := w.now.Add(time.Duration(rapid.IntRange(-2, 5).Draw(t, "due")) * time.Second).Truncate(time.Second)
+		member := map[string]string{wire.ScheduledJobs: "scheduled_at", wire.Retries: "retry_at", wire.DeadJobs: "died_at"}[stream]
+		queue := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "queue")
+		raw := fmt.Sprintf(`{"jid":%q,%q:%d,"retry_count":1,"job":{"class":"C","args":[],"queue":%q}}`, jid, member, due.Unix(), queue)
+		w.broker.append(stream, "client", wire.Message{Body: []byte(raw)})
+		w.appended[w.broker.place(stream, int64(len(w.broker.streams[stream].records)-1))] =
+			&appendedEntry{jid: jid, due: due, raw: raw, dead: stream == wire.DeadJobs}
+		if rapid.IntRange(0, 9).Draw(t, "again") == 0 { // the same publish, repeated
+			w.broker.append(stream, "client", wire.Message{Body: []byte(raw)})
+			w.appended[w.broker.place(stream, int64(len(w.broker.streams[stream].records)-1))] =
+				&appendedEntry{jid: jid, due: due, raw: raw, dead: stream == wire.DeadJobs}
+		}
+	}
+}
+
+func (w *world) read(t *rapid.T) {
+	s := w.pick(t)
+	stream := rapid.SampledFrom(append([]string{wire.Journal}, wire.EntryStreams...)).Draw(t, "stream")
+	require.NoError(t, s.read(stream, rapid.IntRange(1, 10).Draw(t, "n")))
+}
+
+func (w *world) refuses(queue string) bool { return queue == "b" } // by its policy, which the broker tells
+
+func (w *world) elect(t *rapid.T) {
+	require.NoError(t, w.pick(t).elect(w.refuses))
+}
+
+// lead moves the leader on by some of the things that happen to it.
+func (w *world) lead(t *rapid.T) {
+	for range rapid.IntRange(1, 12).Draw(t, "moves") {
+		s := w.leader()
+		if s == nil {
+			return
+		}
+		switch rapid.IntRange(0, 3).Draw(t, "move") {
+		case 0:
+			w.step(s)
+		case 1:
+			w.broker.process(s.conn, w.now)
+		case 2:
+			require.NoError(t, s.answer(w.now))
+		case 3:
+			require.NoError(t, s.read(wire.Journal, 3))
+		}
+	}
+}
+
+func (w *world) step(s *modelSidecar) { require.NoError(w.t, s.step(w.now)) }
+
+// run lets the leader work undisturbed for a while.
+func (w *world) run(t *rapid.T) {
+	for range rapid.IntRange(1, 20).Draw(t, "rounds") {
+		w.round()
+	}
+}
+
+func (w *world) round() {
+	s := w.leader()
+	if s == nil {
+		return
+	}
+	w.step(s)
+	for s.conn != nil && len(s.conn.out) > 0 {
+		w.broker.process(s.conn, w.now)
+	}
+	for s.conn != nil && len(s.conn.answers) > 0 {
+		require.NoError(w.t, s.answer(w.now))
+	}
+	require.NoError(w.t, s.readAll())
+}
+
+func (w *world) command(t *rapid.T) {
+	s := w.leader()
+	if s == nil || s.core.phase != phaseLeading || len(w.appended) == 0 {
+		return
+	}
+	places := slices.SortedFunc(mapsKeys(w.appended), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.stream, b.stream), cmp.Compare(a.generation, b.generation), cmp.Compare(a.offset, b.offset))
+	})
+	p := rapid.SampledFrom(places).Draw(t, "entry")
+	if p.generation != w.broker.streams[p.stream].generation {
+		return
+	}
+	what := rapid.SampledFrom([]string{wire.CommandDelete, wire.CommandTrigger, wire.CommandRetry, wire.CommandKill}).Draw(t, "command")
+	w.commands++
+	cmd := wire.Command{ID: fmt.Sprintf("c%d", w.commands), Command: what, Stream: p.stream, JID: w.appended[p].jid, Offset: &p.offset}
+	body, err := json.Marshal(cmd)
+	require.NoError(t, err)
+	if _, err := wire.ParseCommand(body); err != nil {
+		return // not for this stream
+	}
+	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
+		if r.Status == wire.StatusDone && what == wire.CommandDelete {
+			if _, before := w.deleted[p]; !before {
+				w.deleted[p] = w.copiesOf(p)
+			}
+		}
+	}))
+}
+
+func mapsKeys[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
+
+func (w *world) pass(t *rapid.T) {
+	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 2500).Draw(t, "ms")) * time.Millisecond)
+}
+
+func (w *world) disconnect(t *rapid.T) {
+	if s := w.leader(); s != nil {
+		w.dieInFlight(t, s)
+		s.disconnect()
+	}
+}
+
+func (w *world) killSidecar(t *rapid.T) {
+	s := w.pick(t)
+	if s.core != nil {
+		w.dieInFlight(t, s)
+		s.lose()
+	}
+	require.NoError(t, s.restart())
+}
+
+func (w *world) forget(t *rapid.T) {
+	s := w.pick(t)
+	if s.core != nil {
+		w.dieInFlight(t, s)
+		s.lose()
+	}
+	require.NoError(t, s.forget())
+}
+
+// dieInFlight has the broker take in some of what a dying connection had sent, and notes what its leader can never know.
+func (w *world) dieInFlight(t *rapid.T, s *modelSidecar) {
+	for range rapid.IntRange(0, len(s.conn.out)).Draw(t, "still processed") {
+		w.broker.process(s.conn, w.now)
+	}
+	w.broker.confirm(s.conn)
+	for _, c := range w.broker.copies {
+		if w.refuses(c.queue) && !c.gone { // it may have been refused: fired again, rather than lost
+			w.broker.unsafe[w.broker.place(c.deed.Stream, c.deed.Offset)] = "its queue may refuse, and the leader died"
+		}
+	}
+}
+
+// killBroker loses what was not confirmed, and every connection.
+func (w *world) killBroker(t *rapid.T) {
+	var c *modelConn
+	s := w.leader()
+	if s != nil {
+		c = s.conn
+	}
+	for _, p := range w.broker.openDeeds(c) {
+		w.broker.unsafe[p] = "the broker died with the fire unconfirmed"
+	}
+	if s != nil {
+		for range rapid.IntRange(0, len(s.conn.out)).Draw(t, "still processed") {
+			w.broker.process(s.conn, w.now)
+		}
+		s.disconnect()
+	}
+	for _, c := range w.broker.copies {
+		if !c.confirmed && rapid.Bool().Draw(t, "lost") {
+			c.gone = true
+		}
+		c.confirmed = true
+	}
+	w.broker.witness = ""
+}
+
+// killQueue is the death of one queue's process: what it had not confirmed is gone, and refused.
+func (w *world) killQueue(t *rapid.T) {
+	s := w.leader()
+	if s == nil {
+		return
+	}
+	queue := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "queue")
+	for i := range s.conn.answers {
+		a := &s.conn.answers[i]
+		if a.copy != nil && a.copy.queue == queue && !a.copy.confirmed {
+			a.copy.gone, a.ack = true, false
+			a.copy.confirmed = true
+			if !w.refuses(queue) {
+				// If the leader dies before it reads this, nobody can know: the one stated exception.
+				w.broker.gone[w.broker.place(a.copy.deed.Stream, a.copy.deed.Offset)] = "its queue died alone, and the leader too"
+			}
+		}
+	}
+}
+
+func (w *world) refuse(t *rapid.T) { w.broker.full["b"] = !w.broker.full["b"] }
+
+func (w *world) recreate(t *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(t, "rarely") != 0 {
+		return
+	}
+	stream := rapid.SampledFrom(wire.EntryStreams).Draw(t, "stream")
+	old := w.broker.streams[stream]
+	w.broker.streams[stream] = &modelStream{generation: old.generation + 1}
+	if s := w.leader(); s != nil { // the leader's readers are cancelled
+		w.dieInFlight(t, s)
+		s.disconnect()
+	}
+}
+
+// lateRecord is the last word of a leader that has been followed: it must not count.
+func (w *world) lateRecord(t *rapid.T) {
+	journal := w.broker.streams[wire.Journal]
+	var epochs []int64
+	for _, r := range journal.records {
+		if j, err := wire.ParseJournal(r.Body); err == nil && j.Type == wire.TypeOpened {
+			epochs = append(epochs, r.Offset)
+		}
+	}
+	if len(epochs) < 2 || len(w.appended) == 0 {
+		return
+	}
+	old := rapid.SampledFrom(epochs[:len(epochs)-1]).Draw(t, "epoch")
+	for p, e := range w.appended {
+		if p.generation != w.broker.streams[p.stream].generation {
+			continue
+		}
+		r := wire.JournalRecord{Type: wire.TypeDeleted, Epoch: old, Stream: p.stream, Offset: p.offset, JID: wire.JIDTag(e.jid)}
+		w.broker.append(wire.Journal, millrace, r.Append(wire.Journal, 1_000_000, 1_000_000))
+		break
+	}
+}
+
+// forge is a client that writes where only Millrace may.
+func (w *world) forge(t *rapid.T) {
+	epoch, _ := w.sidecars[0].entries.Progress()
+	r := wire.JournalRecord{Type: wire.TypeLowWater, Epoch: epoch, LowWater: map[string]int64{wire.ScheduledJobs: 1 << 40, wire.Retries: 1 << 40}}
+	w.broker.append(wire.Journal, "client", r.Append(wire.Journal, 7, 1<<40))
+	b := wire.JournalRecord{Type: wire.TypeBarrier, Epoch: 1 << 40}
+	w.broker.append(wire.ScheduledJobs, "client", b.Append(wire.ScheduledJobs, 0, 0))
+	m := wire.Message{Headers: map[string]any{wire.HeaderReplaces: int64(0), wire.HeaderFirst: int64(0), wire.HeaderEpoch: epoch},
+		Body: []byte(`{"jid":"forged","retry_at":1,"job":{"class":"C"}}`)}
+	w.broker.append(wire.Retries, "client", m)
+}
+
+// quiesce heals everything and lets the system come to rest.
+func (w *world) quiesce() {
+	clear(w.broker.full)
+	for i := range 400 {
+		if w.leader() == nil {
+			require.NoError(w.t, w.sidecars[i%2].elect(w.refuses))
+		}
+		w.now = w.now.Add(500 * time.Millisecond)
+		w.round()
+		if s := w.leader(); i > 150 && s != nil && s.core.phase == phaseLeading && len(s.core.flight)+len(s.core.busy)+len(s.core.again) == 0 {
+			if doubts, err := s.entries.Doubtful(); err == nil && len(doubts) == 0 {
+				break
+			}
+		}
+	}
+	for _, s := range w.sidecars {
+		require.NoError(w.t, s.readAll())
+		if len(s.recreated()) > 0 { // no leader could notice, and none has to: the view is built anew
+			require.NoError(w.t, s.forget())
+			require.NoError(w.t, s.readAll())
+		}
+	}
+}
+
+func (w *world) copiesOf(p place) (n int) {
+	for _, c := range w.broker.copies {
+		if w.placeOf(c) == p && !c.gone {
+			n++
+		}
+	}
+	return n
+}
+
+// placeOf is the entry that a copy was fired from: its stream may have been made anew since.
+func (w *world) placeOf(c *copyOf) place {
+	for g := w.broker.streams[c.deed.Stream].generation; g >= 0; g-- {
+		p := place{c.deed.Stream, g, c.deed.Offset}
+		if e := w.appended[p]; e != nil && wire.JIDTag(e.jid) == c.deed.JIDTag {
+			return p
+		}
+	}
+	return place{c.deed.Stream, -1, c.deed.Offset}
+}
+
+func (w *world) check() {
+	s := w.leader()
+	require.NotNil(w.t, s, "nobody leads")
+	require.Equal(w.t, phaseLeading, s.core.phase)
+	w.checkCopies(s)
+	w.checkViews()
+}
+
+// checkCopies counts what became of each job.
+func (w *world) checkCopies(s *modelSidecar) {
+	byJID := map[string]int{}
+	for p, e := range w.appended {
+		n := w.copiesOf(p)
+		byJID[e.jid] += n
+		if before, deleted := w.deleted[p]; deleted {
+			require.Equal(w.t, before, n, "%v was fired after it was answered deleted", p)
+		}
+		for _, c := range w.broker.copies {
+			if w.placeOf(c) == p && !e.dead && c.deed.Op == wire.OpFired {
+				require.False(w.t, c.at.Before(e.due), "%v was fired early", p)
+			}
+		}
+	}
+	for p, e := range w.appended {
+		if p.generation != w.broker.streams[p.stream].generation {
+			continue
+		}
+		n := byJID[e.jid]
+		_, doubled := w.broker.unsafe[p]
+		if n > 1 && !doubled && !w.sharedDoubt(e.jid) {
+			require.LessOrEqual(w.t, n, w.publishes(e.jid), "%v (%s) was fired %d times", p, e.jid, n)
+		}
+		if n == 0 && w.broker.gone[p] == "" {
+			require.True(w.t, w.accounted(s, p, e), "%v (%s) is lost", p, e.jid)
+		}
+	}
+}
+
+// publishes is how often a jid may come: a repeat that came after the first had fired is a job of its own.
+func (w *world) publishes(jid string) (n int) {
+	for _, e := range w.appended {
+		if e.jid == jid {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) sharedDoubt(jid string) bool {
+	for p, e := range w.appended {
+		if _, doubled := w.broker.unsafe[p]; e.jid == jid && doubled {
+			return true
+		}
+	}
+	return false
+}
+
+// accounted tells whether an entry that was not fired is where it should be.
+func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
+	if _, deleted := w.deleted[p]; deleted {
+		return true
+	}
+	pending, err := s.entries.Find(p.stream, e.jid)
+	require.NoError(w.t, err)
+	if e.dead && len(pending) > 0 {
+		return true // a dead job waits for a person
+	}
+	happened, err := s.entries.Happened(p.stream, e.jid)
+	require.NoError(w.t, err)
+	if happened == nil {
+		return false
+	}
+	switch happened.What {
+	case wire.TypeDeleted: // asked for, and unanswered
+		return true
+	case wire.OpBuried, wire.TypeKilled:
+		dead, err := s.entries.Find(wire.DeadJobs, e.jid)
+		require.NoError(w.t, err)
+		gone, err := s.entries.Happened(wire.DeadJobs, e.jid)
+		require.NoError(w.t, err)
+		return len(dead) > 0 || gone != nil || w.broker.streams[wire.DeadJobs].generation > 0
+	}
+	return false
+}
+
+// checkViews compares the views with each other, and with one that is made anew.
+func (w *world) checkViews() {
+	fresh, err := newModelSidecar(w.broker, "fresh")
+	require.NoError(w.t, err)
+	defer func() { _ = fresh.store.Close() }()
+	require.NoError(w.t, fresh.readAll())
+	want := dump(w.t, fresh.store)
+	for _, s := range w.sidecars {
+		require.Equal(w.t, want, dump(w.t, s.store), "the view of %s differs from one made anew", s.name)
+	}
+}
+
+// dump is all that a fold wrote.
+func dump(t *rapid.T, store *view.Store) map[string]string {
+	all := map[string]string{}
+	require.NoError(t, store.Scan([]byte{1}, []byte{255}, false, func(k, v []byte) bool {
+		all[fmt.Sprintf("%q", k)] = fmt.Sprintf("%q", v)
+		return true
+	}))
+	return all
+}
