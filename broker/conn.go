@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	product          = "Millrace"
 	defaultHeartbeat = 5 * time.Second
 	handshakeTimeout = 15 * time.Second
 	closeTimeout     = 2 * time.Second
@@ -60,9 +61,9 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 		return nil, fmt.Errorf("broker: connect to %s: %w", MaskURL(cfg.AMQPURL), err)
 	}
 	c.socket.limitSilence(c.amqp.Config.Heartbeat)
-	product, _ := c.amqp.Properties["product"].(string)
+	name, _ := c.amqp.Properties["product"].(string)
 	version, _ := c.amqp.Properties["version"].(string)
-	c.features = featuresOf(product, version)
+	c.features = featuresOf(name, version)
 	go c.watch(c.amqp.NotifyClose(make(chan *amqp.Error, 1)), c.amqp.NotifyBlocked(make(chan amqp.Blocking, 16)))
 	return c, nil
 }
@@ -71,6 +72,7 @@ func (c *Conn) connect(ctx context.Context, cfg Config) error {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	properties := amqp.NewConnectionProperties()
+	properties["product"] = product // doctor tells our connections from others' by it
 	properties.SetClientConnectionName(orDefault(cfg.Name, "millrace"))
 	inTime := func() bool { return true }
 	var err error

@@ -96,6 +96,7 @@ func TestACutConnectionEndsAllThatWasBuiltOnIt(t *testing.T) {
 // A peer that vanished without a word is given up after one and a half heartbeats, although a write to it is stuck with the locks that
 // amqp091-go would need for that.
 func TestAVanishedPeerIsNoticedWhileAWriteIsStuck(t *testing.T) {
+	t.Parallel()
 	v := brokertest.New(t)
 	relay := newRelay(t, v.AMQPURL())
 	b := build(t, relay.url)
@@ -114,6 +115,7 @@ func TestAVanishedPeerIsNoticedWhileAWriteIsStuck(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForAStuckWrite(t *testing.T) {
+	t.Parallel()
 	v := brokertest.New(t)
 	relay := newRelay(t, v.AMQPURL())
 	b := build(t, relay.url)
@@ -197,6 +199,7 @@ func TestClosingEndsAll(t *testing.T) {
 }
 
 func TestAKilledBrokerEndsAllAndLeavesNoLock(t *testing.T) {
+	t.Parallel()
 	v := brokertest.Own(t)
 	b := build(t, v.AMQPURL())
 	require.NoError(t, b.conn.DeclareWitness(soon(t), wire.WitnessPrefix+"x"))
@@ -218,6 +221,7 @@ func TestAKilledBrokerEndsAllAndLeavesNoLock(t *testing.T) {
 
 // An alarm makes the broker stop reading. That is not the end of the connection, however long it lasts and however much is unsent.
 func TestABlockedConnectionLivesOn(t *testing.T) {
+	t.Parallel()
 	v := brokertest.Own(t)
 	b := build(t, v.AMQPURL())
 	_, _, blocked := b.conn.Blocked()
@@ -254,6 +258,7 @@ func TestABlockedConnectionLivesOn(t *testing.T) {
 }
 
 func TestDialFails(t *testing.T) {
+	t.Parallel()
 	v := brokertest.New(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -66,4 +67,38 @@ func TestAnOrdinaryQueueInTheLocksPlaceLocks(t *testing.T) {
 	require.NoError(t, err)
 	_, err = dial(t, v.AMQPURL()).Lock(soon(t))
 	require.ErrorIs(t, err, broker.ErrLocked)
+}
+
+// A lock that comes when nobody waits for it any more must not be kept: nobody would lead.
+func TestALockThatCameTooLateIsGivenBack(t *testing.T) {
+	v := brokertest.New(t)
+	proxy := brokertest.NewProxy(t, v.AMQPURL())
+	late, rival := dial(t, proxy.URL()), dial(t, v.AMQPURL())
+	proxy.Slow(t, 150*time.Millisecond)
+	// Each step takes at least 300 ms: the channel is open, the lock asked for or taken, the consumer not confirmed.
+	ctx, cancel := context.WithTimeout(context.Background(), 700*time.Millisecond)
+	defer cancel()
+	_, err := late.Lock(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	brokertest.Eventually(t, func() bool {
+		_, err = rival.Lock(soon(t))
+		return err == nil
+	}, "the lock is free")
+	require.NoError(t, late.Err())
+}
+
+func TestAnswers(t *testing.T) {
+	v := brokertest.New(t)
+	asker, leader := dial(t, v.AMQPURL()), dial(t, v.AMQPURL())
+	name, answers, err := asker.Answers(soon(t))
+	require.NoError(t, err)
+	require.Regexp(t, `^amq\.`, name)
+	require.NoError(t, publisher(t, leader).Reply(soon(t), wire.Delivery{ReplyTo: name, CorrelationID: "7"}, []byte(`{}`)))
+	require.Equal(t, "7", next(t, answers).CorrelationID)
+	_, err = leader.Consume(soon(t), name, 1, false)
+	requireReason(t, err, broker.ReasonExclusive)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _, err = asker.Answers(ctx)
+	require.ErrorIs(t, err, context.Canceled)
 }

@@ -42,6 +42,7 @@ func queueWith(t *testing.T, m *broker.Management, name string, is func(broker.Q
 }
 
 func TestPoliciesAreSetAndMended(t *testing.T) {
+	t.Parallel()
 	v := brokertest.New(t)
 	m := management(t, v)
 	conn := dial(t, v.AMQPURL())
@@ -95,6 +96,7 @@ func TestPoliciesAreWrittenOnlyWhenTheyDiffer(t *testing.T) {
 }
 
 func TestAPolicyThatWinsIsFound(t *testing.T) {
+	t.Parallel()
 	v := brokertest.New(t)
 	m := management(t, v)
 	conn := dial(t, v.AMQPURL())
@@ -143,6 +145,7 @@ func TestPolicyCommandsAreWhatAShellUnderstands(t *testing.T) {
 }
 
 func TestQueuesTellWhatMatters(t *testing.T) {
+	t.Parallel()
 	v := brokertest.New(t)
 	m := management(t, v)
 	conn := dial(t, v.AMQPURL())
@@ -224,6 +227,7 @@ func TestUsers(t *testing.T) {
 }
 
 func TestConnectionsOfAUser(t *testing.T) {
+	t.Parallel()
 	v := brokertest.New(t)
 	m := management(t, v)
 	dial(t, v.AMQPURL())
@@ -236,7 +240,7 @@ func TestConnectionsOfAUser(t *testing.T) {
 		return len(mine) == 1 && mine[0].Given != ""
 	}, "the connection is shown")
 	require.Equal(t, t.Name(), mine[0].Given)
-	require.Equal(t, "127.0.0.1", mine[0].PeerHost)
+	require.Equal(t, []string{"127.0.0.1", "Millrace"}, []string{mine[0].PeerHost, mine[0].Product})
 	none, err := m.ConnectionsOf(soon(t), "nobody")
 	require.NoError(t, err)
 	require.Empty(t, none)

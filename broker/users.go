@@ -56,7 +56,7 @@ type Connection struct {
 	Name     string // the broker's name for it
 	User     string
 	Given    string // the name that the client gave it
-	Platform string // the client library, as it calls itself
+	Product  string // the client library, as it calls itself; "Millrace" for our own
 	PeerHost string
 }
 
@@ -78,8 +78,8 @@ func (m *Management) ConnectionsOf(ctx context.Context, user string) ([]Connecti
 			continue
 		}
 		given, _ := c.Properties["connection_name"].(string)
-		platform, _ := c.Properties["product"].(string)
-		connections = append(connections, Connection{c.Name, c.User, given, platform, c.PeerHost})
+		product, _ := c.Properties["product"].(string)
+		connections = append(connections, Connection{c.Name, c.User, given, product, c.PeerHost})
 	}
 	return connections, nil
 }
