@@ -1,0 +1,66 @@
+package spectest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+)
+
+func TestJobsForQueuesThatNobodyDeclared(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	serve(t, v)
+	c := python.client(t, v, "")
+	for _, name := range []string{"nobody", "a.b c/d", "größe"} {
+		job := `{ "class":"SendEmailJob", "args":` + hardArgs + `, "queue":"` + name + `" }`
+		publish(t, c, "jobs.direct", name, job)
+		require.Equal(t, job, take(t, c, "queue."+name))
+		publish(t, c, "jobs.direct", name, job)
+		require.Equal(t, job, take(t, c, "queue."+name), "now that there is such a queue")
+	}
+}
+
+// What the broker dead-letters becomes a dead job, with the broker's reason.
+func TestWhatTheBrokerDeadLetters(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reason string
+		die    func(t *testing.T, c *client, job string)
+	}{
+		{"rejected", func(t *testing.T, c *client, job string) {
+			publish(t, c, "jobs.direct", "declared", job)
+			require.Equal(t, job, reject(t, c, "queue.declared"))
+		}},
+		{"expired", func(t *testing.T, c *client, job string) { publish(t, c, "jobs.direct", "declared", job, "50") }},
+	} {
+		for _, declared := range []string{"by a client", "by Millrace"} {
+			t.Run(c.reason+" in a queue declared "+declared, func(t *testing.T) {
+				t.Parallel()
+				v := brokertest.New(t)
+				client := python.client(t, v, "")
+				if declared == "by a client" {
+					client.run(t, "declare", "queue.declared")
+				}
+				s := serve(t, v)
+				publish(t, client, "jobs.direct", "declared", `{"class":"FirstJob","args":[]}`)
+				take(t, client, "queue.declared")
+
+				job := `{"jid":"7","class":"SendEmailJob","args":` + hardArgs + `,"queue":"declared","retry_count":3, "mine" : [ 1.0 ]}`
+				c.die(t, client, job)
+				record := s.holds(t, "dead-jobs", "7")
+				dead := gjson.Parse(record)
+				require.Equal(t, c.reason, dead.Get("error_class").String())
+				require.Contains(t, dead.Get("error_message").String(), `queue "declared"`)
+				require.Equal(t, int64(3), dead.Get("retry_count").Int())
+				require.Equal(t, job, dead.Get("job").Raw)
+
+				s.post(t, "/api/dead-jobs/7/retry")
+				require.Equal(t, `{"jid":"7","class":"SendEmailJob","args":`+hardArgs+`,"queue":"declared","retry_count":0, "mine" : [ 1.0 ]}`,
+					take(t, client, "queue.declared"))
+			})
+		}
+	}
+}

@@ -1,0 +1,22 @@
+# The jobs of our tests, beside those of the specification.
+
+# After this seed the backoff of a first failure is the shortest that it can be.
+SEED = (0..).find { |seed| Random.new(seed).rand(30).zero? }
+
+FAILED = {}
+
+def register_jobs(worker)
+  worker.register_job('FlakyJob') do |name|
+    unless FAILED[name]
+      FAILED[name] = true
+      srand(SEED)
+      raise 'not the first time'
+    end
+    puts "FlakyJob ran: #{name}"
+  end
+
+  worker.register_job('BrokenJob') do |name|
+    puts "BrokenJob fails: #{name}"
+    raise 'never works'
+  end
+end
