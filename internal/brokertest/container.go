@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
 	"github.com/testcontainers/testcontainers-go"
 
 	"github.com/millrace-jobs/millrace/internal/localbroker"
@@ -15,15 +17,14 @@ import (
 
 const defaultImage = "rabbitmq:3.13-management"
 
-// containerConfig makes the broker listen on the very ports that we see from outside: the native
-// stream protocol tells clients where to connect, and a network of the host maps nothing.
+// containerConfig makes the broker listen on the very ports that we see from outside, because the
+// native stream protocol tells clients where to connect.
 const containerConfig = `loopback_users = none
-listeners.tcp.1 = %[1]s:%[2]d
-management.tcp.ip = %[1]s
-management.tcp.port = %[3]d
-stream.listeners.tcp.1 = %[1]s:%[4]d
+listeners.tcp.1 = 0.0.0.0:%[1]d
+management.tcp.port = %[2]d
+stream.listeners.tcp.1 = 0.0.0.0:%[3]d
 stream.advertised_host = 127.0.0.1
-stream.advertised_port = %[4]d
+stream.advertised_port = %[3]d
 disk_free_limit.absolute = 10MB
 collect_statistics_interval = 1000
 `
@@ -31,18 +32,18 @@ collect_statistics_interval = 1000
 // startContainer runs a broker from an image whose command starts RabbitMQ and reads /etc/rabbitmq,
 // as the official image's does. Docker is on this machine: we connect to 127.0.0.1.
 func startContainer(ctx context.Context, image string) (*server, error) {
-	const count = 5
+	const count = 3
 	ports, err := freePorts(count)
 	if err != nil {
 		return nil, err
 	}
 	c, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
-		ContainerRequest: containerRequest(image, os.Getenv(envNetwork), ports),
+		ContainerRequest: containerRequest(image, ports),
 		Started:          true,
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("brokertest: starting a container from %s (is RabbitMQ's package a choice? `make deps`): %w", image, err),
-			testcontainers.TerminateContainer(c))
+		err = fmt.Errorf("brokertest: starting a container from %s (`make deps` installs RabbitMQ instead): %w", image, err)
+		return nil, errors.Join(err, testcontainers.TerminateContainer(c))
 	}
 	s, err := newServer(
 		fmt.Sprintf("amqp://guest:guest@127.0.0.1:%d/", ports[0]),
@@ -58,29 +59,23 @@ func startContainer(ctx context.Context, image string) (*server, error) {
 	return s, nil
 }
 
-func containerRequest(image, network string, ports []int) testcontainers.ContainerRequest {
-	listenOn := "0.0.0.0"
-	if network == "host" {
-		listenOn = "127.0.0.1"
-	}
+func containerRequest(image string, ports []int) testcontainers.ContainerRequest {
+	config := fmt.Sprintf(containerConfig, ports[0], ports[1], ports[2])
+	bindings := network.PortMap{}
 	request := testcontainers.ContainerRequest{
 		Image: image,
-		Env: map[string]string{
-			"RABBITMQ_NODENAME":  "rabbit@localhost",
-			"ERL_EPMD_ADDRESS":   "127.0.0.1",
-			"ERL_EPMD_PORT":      fmt.Sprint(ports[3]),
-			"RABBITMQ_DIST_PORT": fmt.Sprint(ports[4]),
-		},
+		Env:   map[string]string{"RABBITMQ_NODENAME": "rabbit@localhost"},
 		Files: []testcontainers.ContainerFile{
 			file("/etc/rabbitmq/enabled_plugins", "[rabbitmq_management,rabbitmq_stream].\n"),
-			file("/etc/rabbitmq/conf.d/90-brokertest.conf", fmt.Sprintf(containerConfig, listenOn, ports[0], ports[1], ports[2])),
+			file("/etc/rabbitmq/conf.d/90-brokertest.conf", config),
 		},
-		HostConfigModifier: func(host *container.HostConfig) { host.NetworkMode = container.NetworkMode(network) },
+		HostConfigModifier: func(host *container.HostConfig) { host.PortBindings = bindings },
 	}
-	if network != "host" {
-		for _, port := range ports[:3] {
-			request.ExposedPorts = append(request.ExposedPorts, fmt.Sprintf("127.0.0.1:%d:%d/tcp", port, port))
-		}
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	for _, port := range ports {
+		spec := strconv.Itoa(port) + "/tcp"
+		request.ExposedPorts = append(request.ExposedPorts, spec)
+		bindings[network.MustParsePort(spec)] = []network.PortBinding{{HostIP: loopback, HostPort: strconv.Itoa(port)}}
 	}
 	return request
 }

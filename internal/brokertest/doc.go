@@ -12,9 +12,6 @@
 //  3. A private node from the installed RabbitMQ package (internal/localbroker).
 //  4. A container from rabbitmq:3.13-management.
 //
-// A container runs on the network that MILLRACE_TEST_NETWORK names; `host` serves engines that
-// cannot map ports.
-//
 // The broker is started when the first test of a process asks for it and lives until the process
 // ends, so each package that uses it has
 //

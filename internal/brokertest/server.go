@@ -15,7 +15,6 @@ const (
 	envAMQP       = "MILLRACE_TEST_AMQP_URL"
 	envManagement = "MILLRACE_TEST_MANAGEMENT_URL"
 	envImage      = "MILLRACE_TEST_IMAGE"
-	envNetwork    = "MILLRACE_TEST_NETWORK"
 )
 
 // server is a broker, with the URLs of its administrator.

@@ -2,6 +2,7 @@ package brokertest
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"testing"
@@ -66,12 +67,30 @@ func TestMainStopsTheBroker(t *testing.T) {
 	require.Empty(t, left)
 }
 
-func TestContainerRequest(t *testing.T) {
-	ports, err := freePorts(5)
-	require.NoError(t, err)
-	r := containerRequest("image", "", ports)
-	require.Len(t, r.ExposedPorts, 3)
-	require.Empty(t, containerRequest("image", "host", ports).ExposedPorts)
+type testsThatPass struct{}
+
+func (testsThatPass) Run() int { return 0 }
+
+func TestABrokerThatDoesNotStopFailsTheTests(t *testing.T) {
+	sharedServer(t)
+	before := shared.server
+	t.Cleanup(func() { shared.server, shared.err = before, nil })
+	stopped := 0
+	shared.server = &server{close: func() error { stopped++; return errors.New("it will not stop (as this test wants it)") }}
+	require.Equal(t, 1, runner{testsThatPass{}}.Run())
+	require.Equal(t, 0, runner{testsThatPass{}}.Run(), "there is none any more")
+	require.Equal(t, 1, stopped)
+}
+
+// Without Docker the error says what to do instead.
+func TestNoDocker(t *testing.T) {
+	if os.Getenv(envImage) != "" {
+		t.Skip("Docker's address is found once a process, and TestContainer needs the real one")
+	}
+	t.Setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+	t.Setenv(envImage, "image")
+	_, err := findServer(t.Context())
+	require.ErrorContains(t, err, "make deps")
 }
 
 // A real container, where an image is named: see docs/brokers.md.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -113,8 +114,16 @@ func TestLife(t *testing.T) {
 	requireReadable(t, moved, "stream")
 }
 
-func TestRestartOfTheApplicationAlone(t *testing.T) {
+// What can be tested on one node, since each start takes seconds. The last one stops it.
+func TestOneNode(t *testing.T) {
 	b := start(t, Config{Dir: t.TempDir()})
+	t.Run("restart of the application alone", func(t *testing.T) { testStopApp(t, b) })
+	t.Run("privacy", func(t *testing.T) { testPrivacy(t, b) })
+	t.Run("a stream that does not work", func(t *testing.T) { testProbe(t, b) })
+	t.Run("waiting until it is ready", func(t *testing.T) { testWaitReady(t, b) })
+}
+
+func testStopApp(t *testing.T, b *Broker) {
 	pid := b.Pid()
 	put(t, b, "kept", "x")
 	require.NoError(t, b.StopApp(t.Context()))
@@ -136,14 +145,11 @@ func TestRestartOfTheApplicationAlone(t *testing.T) {
 }
 
 // One node a folder, and everything on the loopback interface.
-func TestPrivacy(t *testing.T) {
-	dir := t.TempDir()
-	b := start(t, Config{Dir: dir})
-
+func testPrivacy(t *testing.T, b *Broker) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, err := Start(ctx, Config{Dir: dir})
-	require.ErrorContains(t, err, "another node is using "+dir)
+	_, err := Start(ctx, Config{Dir: b.dir})
+	require.ErrorContains(t, err, "another node is using "+b.dir)
 	_, err = Start(t.Context(), Config{Dir: t.TempDir(), AMQPPort: b.ports.amqp})
 	require.ErrorContains(t, err, "in use")
 
@@ -152,7 +158,7 @@ func TestPrivacy(t *testing.T) {
 	for _, addr := range append(listening, listeners(t, b.epmd.pid())...) {
 		require.True(t, strings.HasPrefix(addr, "127.0.0.1:") || strings.HasPrefix(addr, "[::1]:"), addr)
 	}
-	cookie, err := os.Stat(filepath.Join(dir, ".erlang.cookie"))
+	cookie, err := os.Stat(filepath.Join(b.dir, ".erlang.cookie"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o400), cookie.Mode().Perm())
 }
@@ -161,7 +167,11 @@ func TestPrivacy(t *testing.T) {
 func TestFailedStart(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
-	require.NoError(t, b.Stop(t.Context()))
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, b.Stop(canceled), context.Canceled, "an orderly stop that takes too long becomes a kill")
+	require.False(t, b.node.alive())
+
 	node := filepath.Join(dir, "data", nodeName)
 	require.NoError(t, os.RemoveAll(node))
 	require.NoError(t, os.WriteFile(node, []byte("in the way"), 0o600))
@@ -178,15 +188,6 @@ func TestFailedStart(t *testing.T) {
 	require.False(t, b.node.alive())
 }
 
-// An orderly stop that takes too long becomes a kill.
-func TestStopInTime(t *testing.T) {
-	b := start(t, Config{Dir: t.TempDir()})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorIs(t, b.Stop(ctx), context.Canceled)
-	require.False(t, b.node.alive())
-}
-
 func TestConfigErrors(t *testing.T) {
 	_, err := Start(t.Context(), Config{})
 	require.ErrorContains(t, err, "Config.Dir is empty")
@@ -194,6 +195,48 @@ func TestConfigErrors(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err = Start(t.Context(), Config{Dir: filepath.Join(file, "below")})
 	require.ErrorContains(t, err, "making the node's folder")
+}
+
+// Whatever stands in the way in the folder is named.
+func TestFolderInTheWay(t *testing.T) {
+	for _, name := range []string{"rabbitmq.conf", "lock", "log/startup.log"} {
+		dir := t.TempDir()
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+		_, err := Start(t.Context(), Config{Dir: dir})
+		require.ErrorContains(t, err, filepath.Join(dir, name))
+	}
+	require.Error(t, writeCookie(filepath.Join(t.TempDir(), "missing", "cookie")))
+	require.Equal(t, "(it wrote nothing)", logTail(t.TempDir()))
+}
+
+func testWaitReady(t *testing.T, b *Broker) {
+	require.NoError(t, WaitReady(t.Context(), b.AMQPURL(), b.ManagementURL()))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	stranger := strings.ReplaceAll(b.ManagementURL(), "guest", "stranger")
+	require.ErrorContains(t, WaitReady(ctx, b.AMQPURL(), stranger), "401")
+
+	require.NoError(t, dial(t.Context(), b.ports.stream))
+	require.Contains(t, b.StreamURL(), fmt.Sprintf(":%d/", b.ports.stream))
+	require.NoError(t, b.Stop(t.Context()))
+	require.ErrorContains(t, b.StopApp(t.Context()), "not running")
+	require.ErrorContains(t, b.StartApp(t.Context()), "not running")
+	require.ErrorIs(t, probeStreams(t.Context(), b.AMQPURL()), syscall.ECONNREFUSED)
+	require.ErrorIs(t, probeManagement(t.Context(), b.ManagementURL()), syscall.ECONNREFUSED)
+	require.Error(t, probeManagement(t.Context(), "no url\n"))
+}
+
+// A stream that refuses is no stream that works: here the queue of that name is full.
+func testProbe(t *testing.T, b *Broker) {
+	ch := channel(t, b)
+	_, err := ch.QueueDeclare(probeStream, true, false, false, false, amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"})
+	require.NoError(t, err)
+	require.ErrorContains(t, writeAndRead(t.Context(), ch), "refused")
+
+	_, err = ch.QueueDelete(probeStream, false, false, false)
+	require.NoError(t, err)
+	require.ErrorContains(t, writeAndRead(t.Context(), ch), "404", "there is no such stream to read")
+	require.ErrorIs(t, writeAndRead(t.Context(), ch), amqp.ErrClosed)
 }
 
 func TestAvailable(t *testing.T) {

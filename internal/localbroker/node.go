@@ -52,14 +52,18 @@ func (b *Broker) startNode() (*process, error) {
 func poll(ctx context.Context, exited <-chan struct{}, try func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	var last error // why the newest try failed that had the time to
 	for {
 		err := try(ctx)
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w (%w)", err, ctx.Err())
+			return fmt.Errorf("%w (%w)", last, ctx.Err())
 		case <-exited:
 			return errExited
 		case <-tick.C:
