@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -89,7 +90,7 @@ func (s *Server) recovered(info *requestInfo, r *http.Request, what any) bool {
 	if what == nil {
 		return false
 	}
-	if what == http.ErrAbortHandler {
+	if err, ok := what.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		return true
 	}
 	s.cfg.Log.Error("httpapi: handler panicked", "request_id", info.id, "panic", fmt.Sprint(what), "stack", string(debug.Stack()))

@@ -107,7 +107,9 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.shutdown(ctx, server, cancel)
-	<-failed
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("httpapi: serve: %w", err)
+	}
 	return nil
 }
 
