@@ -68,7 +68,11 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		s.log.Warn("scheduler: starting again", "error", err)
+		level := slog.LevelWarn
+		if time.Since(begun) < time.Second && s.Status().LastError != "" { // said before
+			level = slog.LevelDebug
+		}
+		s.log.Log(ctx, level, "scheduler: starting again", "error", err)
 		s.setStatus(func(st *Status) {
 			st.Leader, st.Epoch, st.LastError = false, -1, fmt.Sprint(err)
 			st.Counters.Lost++
@@ -120,6 +124,7 @@ func (s *Scheduler) term(ctx context.Context) error {
 	if err := s.prepare(ctx, conn); err != nil {
 		return err
 	}
+	s.setStatus(func(st *Status) { st.LastError = "" })
 	s.phase("waiting")
 	gap, err := s.waitForView(ctx, conn)
 	if err != nil {

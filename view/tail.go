@@ -207,11 +207,11 @@ func (t *tail) disconnected(err error) {
 	}
 	t.connected, t.caught = false, false
 	if err != nil && !errors.Is(err, errRewound) {
-		t.fault = err.Error()
 		level := slog.LevelWarn
-		if errors.Is(err, streams.ErrNoStream) { // a first start: whoever leads makes it
+		if t.fault != "" || errors.Is(err, streams.ErrNoStream) { // said before, or a first start: whoever leads makes the stream
 			level = slog.LevelDebug
 		}
+		t.fault = err.Error()
 		t.view.log.Log(context.Background(), level, "view: stream reader ended, it starts again", "stream", t.stream, "error", err)
 	}
 }
