@@ -1,0 +1,14 @@
+package broker
+
+import (
+	"errors"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Provoked tells whether the broker ended a connection or channel over something that was sent on it; not because the broker, or the
+// network, went away.
+func Provoked(err error) bool {
+	var answer *amqp.Error
+	return errors.As(err, &answer) && answer.Server && answer.Code != amqp.ConnectionForced
+}
