@@ -33,7 +33,7 @@ func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply))
 	case wire.CommandDismiss:
 		return c.dismiss(now, cmd, answer)
 	}
-	s, e, reply, err := c.find(cmd)
+	s, e, reply, err := c.find(now, cmd)
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,11 @@ func (c *core) answerAll(id string) func(wire.Reply) {
 }
 
 // find gets the entry that a command is about, or the reply that says why there is none.
-func (c *core) find(cmd wire.Command) (*tracker.Stored, *wire.Entry, *wire.Reply, error) {
+func (c *core) find(now time.Time, cmd wire.Command) (*tracker.Stored, *wire.Entry, *wire.Reply, error) {
 	found, err := c.entries.Find(cmd.Stream, cmd.JID)
+	if err == nil && len(found) > 1 {
+		found, err = c.withoutRepeats(now, found)
+	}
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -81,6 +84,28 @@ func (c *core) find(cmd wire.Command) (*tracker.Stored, *wire.Entry, *wire.Reply
 			Reason: "the entry's record cannot be read from its stream"}, nil
 	}
 	return s, e, nil, nil
+}
+
+// withoutRepeats journals which entries are one publish, repeated, and gives the others.
+func (c *core) withoutRepeats(now time.Time, found []*tracker.Stored) (rest []*tracker.Stored, err error) {
+	for _, s := range found {
+		at := spot{s.Stream, s.Offset}
+		if it := c.busy[at]; it != nil && !it.deed {
+			continue // journaled already, and not folded yet
+		}
+		rest = append(rest, s)
+		_, e, err := c.load(at)
+		if err != nil {
+			return nil, err
+		}
+		if e == nil || c.busy[at] != nil || s.Parked != "" {
+			continue
+		}
+		if err := c.dropRepeats(now, s, e); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
 }
 
 // pick chooses the entry with the offset that the command names, or the only one.

@@ -57,23 +57,22 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 		})
 	})
 	err = g.Wait()
-	s.remember(l.core)
+	s.remember(l.core, broker.Provoked(err))
 	s.setStatus(func(st *Status) { st.Leader, st.Epoch, st.Held, st.Unconfirmed = false, -1, nil, 0 })
 	s.log.Info("scheduler: no longer the leader", "epoch", l.core.epoch, "reason", err)
 	return err
 }
 
-// remember keeps what the next epoch of this process can use.
-func (s *Scheduler) remember(c *core) {
+// remember keeps what the next epoch of this process can use. If the broker ended this one over something that was sent, one of the
+// entries in flight may be why.
+func (s *Scheduler) remember(c *core, provoked bool) {
 	s.known = c.through()
-	s.suspects = map[spot]int{}
-	for _, at := range c.inFlight() {
-		s.suspects[at] = c.suspects[at] + 1
+	s.suspects = c.suspects
+	if !provoked {
+		return
 	}
-	for at, n := range c.suspects {
-		if s.suspects[at] == 0 {
-			s.suspects[at] = n
-		}
+	for _, at := range c.inFlight() {
+		s.suspects[at]++
 	}
 }
 

@@ -106,6 +106,11 @@ func (s *Store) claim(cfg Config) error {
 	})
 }
 
+// Condemn has the store emptied when it is opened next.
+func (s *Store) Condemn() error {
+	return s.Update(func(tx *Tx) error { return tx.Set(keyIdentity, []byte("condemned")) })
+}
+
 // Close writes what is in memory and closes the store.
 func (s *Store) Close() error {
 	s.write.Lock()

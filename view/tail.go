@@ -28,6 +28,7 @@ type tail struct {
 	foldedAt  time.Time
 	storedAt  time.Time // when the broker stored what was folded last
 	recreated bool
+	since     time.Time // when it was found to be recreated
 	fault     string
 }
 
@@ -140,9 +141,7 @@ func (t *tail) mismatch(err error, at position) error {
 		}
 		return errRewound
 	case errors.Is(err, errRecreated):
-		t.mu.Lock()
-		t.recreated = true
-		t.mu.Unlock()
+		return t.waitForRewind(err)
 	case errors.Is(err, errTruncated) && journal:
 		if err := t.view.markGap(err.Error(), false); err != nil {
 			return &fatalError{err}
@@ -153,6 +152,28 @@ func (t *tail) mismatch(err error, at position) error {
 		return t.skip(at)
 	}
 	return err
+}
+
+// rebuildAfter is how long a stream that was made anew may wait for the leader to journal it. One that leads without having known the
+// old stream has nothing to journal, and nothing that this view knows of the old one matters any more.
+const rebuildAfter = time.Minute
+
+// ErrRebuild ends a view whose store has to be built anew. Opening the store again empties it.
+var ErrRebuild = errors.New("view: has to be built anew")
+
+func (t *tail) waitForRewind(err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.recreated {
+		t.recreated, t.since = true, time.Now()
+	}
+	if time.Since(t.since) < rebuildAfter {
+		return err
+	}
+	if err := t.view.store.Condemn(); err != nil {
+		return &fatalError{err}
+	}
+	return &fatalError{fmt.Errorf("%w: %s", ErrRebuild, t.stream)}
 }
 
 // skip goes on behind a hole that retention made: the last record that was folded cannot be asked for any more.

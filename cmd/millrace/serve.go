@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/view"
 )
 
 type serveCmd struct {
@@ -16,11 +17,18 @@ type serveCmd struct {
 
 // Run is the sidecar, until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, out output) error {
-	listener, err := listen(ctx, c.HTTPAddr)
-	if err != nil {
-		return err
+	log := newLog(out.Err, c.LogLevel, c.LogFormat)
+	for {
+		listener, err := listen(ctx, c.HTTPAddr)
+		if err != nil {
+			return err
+		}
+		err = run(ctx, c.sidecarSettings, log, listener)
+		if !errors.Is(err, view.ErrRebuild) {
+			return err
+		}
+		log.Warn("millrace: the view is built anew", "reason", err)
 	}
-	return run(ctx, c.sidecarSettings, newLog(out.Err, c.LogLevel, c.LogFormat), listener)
 }
 
 // listen listens where only this machine can come.
