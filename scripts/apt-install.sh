@@ -9,7 +9,6 @@ set -euo pipefail
 policy=/usr/sbin/policy-rc.d
 kept=$policy.before-millrace
 mark='# Written by scripts/apt-install.sh of Millrace for the time of one installation.'
-services=(rabbitmq-server.service epmd.service epmd.socket)
 
 deny_starts() {
 	# One that carries our mark was left by a run that was killed: it is not to be kept.
@@ -25,13 +24,15 @@ allow_starts() {
 	if [[ -e $kept ]]; then mv -f "$kept" "$policy"; fi
 }
 
-# state SERVICE: enabled, disabled, ..., or empty if there is no such service or no systemd.
-state() { systemctl is-enabled "$1" 2>/dev/null || true; }
+# enabled: the units that the next boot starts; none where there is no systemd.
+enabled() {
+	command -v systemctl >/dev/null || return 0
+	systemctl --root=/ list-unit-files --state=enabled --no-legend --plain | cut -d ' ' -f 1 | sort
+}
 
 exec 9>/run/lock/millrace-apt-install
 flock 9 # two at a time would keep each other's policy
-declare -A before
-for service in "${services[@]}"; do before[$service]=$(state "$service"); done
+before=$(enabled)
 trap allow_starts EXIT
 trap 'exit 130' INT TERM HUP
 deny_starts
@@ -41,8 +42,6 @@ apt-get update -qq
 apt-get install -y -qq --no-install-recommends --no-upgrade -o Dpkg::Use-Pty=0 "$@"
 
 # Installing a service also enables it for the next boot.
-for service in "${services[@]}"; do
-	if [[ ! ${before[$service]} && $(state "$service") == enabled ]]; then
-		systemctl disable --quiet "$service"
-	fi
+comm -13 <(echo "$before") <(enabled) | while read -r unit; do
+	if [[ $unit ]]; then systemctl --root=/ disable --quiet "$unit"; fi
 done
