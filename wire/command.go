@@ -56,6 +56,9 @@ func ParseCommand(body []byte) (Command, error) {
 	if err := json.Unmarshal(body, &c); err != nil {
 		return c, fmt.Errorf("command is not valid: %w", err)
 	}
+	if c.ID != ASCII(c.ID) { // headers carry it, and a repeat is known by it
+		return c, fmt.Errorf("command id must be at most %d characters of printable ASCII", maxShort)
+	}
 	return c, c.check()
 }
 

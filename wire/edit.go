@@ -24,13 +24,18 @@ func (e *Entry) Body() ([]byte, error) {
 	return setRaw(raw, "retry_count", strconv.Itoa(attempt))
 }
 
-// Dead is the entry's job as a dead job, buried at a time for a reason that a person or the broker gave.
+// Dead is the entry's job as a dead job, buried at a time for a reason that a person or the broker gave. It fails where the result
+// would be larger than what is read.
 func (e *Entry) Dead(at time.Time, class, message string) ([]byte, error) {
 	raw, err := withJID(e.Job.Raw, e.Job.JID)
 	if err != nil {
 		return nil, err
 	}
-	return DeadJob(DeadEnvelope{JID: e.JID, DiedAt: at, Attempt: e.Attempt, ErrorClass: class, ErrorMessage: message}, raw), nil
+	record := DeadJob(DeadEnvelope{JID: e.JID, DiedAt: at, Attempt: e.Attempt, ErrorClass: class, ErrorMessage: message}, raw)
+	if len(record) > MaxRecord {
+		return nil, fmt.Errorf("wire: as a dead job it has %d bytes, at most %d are read", len(record), MaxRecord)
+	}
+	return record, nil
 }
 
 // DeadEnvelope is what is said of a dead job beside the job itself.
@@ -45,10 +50,17 @@ type DeadEnvelope struct {
 // DeadJob writes a record of dead_jobs around a job's own bytes.
 func DeadJob(d DeadEnvelope, job []byte) []byte {
 	head := fmt.Sprintf(`{"type":"dead_job","jid":%s,"died_at":%s,"retry_count":%d,"error_class":%s,"error_message":%s,"job":`,
-		quote(d.JID), strconv.FormatFloat(Seconds(d.DiedAt), 'f', -1, 64), d.Attempt, quote(d.ErrorClass), quote(d.ErrorMessage))
+		quote(d.JID), strconv.FormatFloat(Seconds(d.DiedAt), 'f', -1, 64), d.Attempt,
+		quote(shorten(d.ErrorClass, maxErrorClass)), quote(shorten(d.ErrorMessage, maxErrorMessage)))
 	out := make([]byte, 0, len(head)+len(job)+1)
 	return append(append(append(out, head...), job...), '}')
 }
+
+// What a dead job says of its error at most, in bytes: writing it down can take six times as many.
+const (
+	maxErrorClass   = 1 << 10
+	maxErrorMessage = 64 << 10
+)
 
 func withJID(raw []byte, jid string) ([]byte, error) {
 	o, err := parseObject(string(raw), jobMembers)

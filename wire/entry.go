@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 )
@@ -46,6 +47,9 @@ func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
 		return Entry{}, fmt.Errorf("%s holds no entries", stream)
 	}
 	if err := checkRecord(body); err != nil {
+		return Entry{}, err
+	}
+	if err := checkDepth(body, maxEntryDepth); err != nil {
 		return Entry{}, err
 	}
 	o, err := parseObject(string(body), entryMembers)
@@ -156,9 +160,13 @@ func trimClose(raw []byte) []byte {
 
 func quote(s string) string { return string(gjson.AppendJSONString(nil, s)) }
 
+// shorten cuts a text behind its first n bytes, between characters.
 func shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
 	}
 	return s[:n] + "…"
 }

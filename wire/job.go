@@ -35,6 +35,9 @@ func ParseJob(body []byte) (Job, error) {
 	if err := checkRecord(body); err != nil {
 		return Job{}, err
 	}
+	if err := checkDepth(body, maxJobDepth); err != nil {
+		return Job{}, err
+	}
 	return parseJob(string(body))
 }
 

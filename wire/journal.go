@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -111,15 +112,29 @@ type Through struct {
 	Through int64 `json:"through"`
 }
 
-// Append is the record as a message to a stream. seq is its own number in its epoch.
+// Append is the record as a message to a stream. seq is its own number in its epoch. An entry's bytes are left out where the record
+// would be larger than what is read: whoever wants them back must find them in the entry's stream.
 func (r JournalRecord) Append(stream string, seq, confirmed int64) Message {
+	entry := r.Entry
+	r.Entry = nil
 	body, err := json.Marshal(r)
-	if err != nil { // only an entry's bytes that are no JSON: they were checked when it was read
+	if err != nil { // only bytes that are no JSON: they were checked when they were read
 		panic(fmt.Sprintf("wire: journal record %s: %v", r.Type, err))
+	}
+	if with := withEntry(body, entry); len(with) <= MaxRecord {
+		body = with
 	}
 	return Message{Key: stream, Type: r.Type, Body: body, Headers: map[string]any{
 		HeaderFormat: int64(Format), HeaderEpoch: r.Epoch, HeaderSeq: seq, HeaderConfirmed: confirmed,
 	}}
+}
+
+// withEntry adds an entry's bytes to a record, as they are: Marshal would write them anew.
+func withEntry(record, entry []byte) []byte {
+	if len(entry) == 0 {
+		return record
+	}
+	return slices.Concat(trimClose(record), []byte(`,"entry":`), entry, []byte{'}'})
 }
 
 // ParseJournal reads a JSON record of the journal, or a barrier.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -12,6 +14,12 @@ import (
 
 // MaxRecord is the largest record that is read, in bytes.
 const MaxRecord = 16 << 20
+
+// How deep records may be nested. encoding/json reads 10,000 levels; a job must still fit into an entry, and an entry into the journal.
+const (
+	maxEntryDepth = 9_998
+	maxJobDepth   = maxEntryDepth - 1
+)
 
 // object is the members of a JSON object that Millrace knows, by name.
 type object map[string]gjson.Result
@@ -42,17 +50,52 @@ func parseObject(raw string, known map[string]bool) (object, error) {
 
 // checkRecord refuses what is no JSON object of acceptable size.
 func checkRecord(body []byte) error {
+	if err := checkJSON(body); err != nil {
+		return err
+	}
+	if begin(body) != '{' {
+		return fmt.Errorf("record is not a JSON object")
+	}
+	return nil
+}
+
+// checkJSON refuses what is no JSON of acceptable size.
+func checkJSON(body []byte) error {
 	if len(body) > MaxRecord {
 		return fmt.Errorf("record has %d bytes, at most %d are read", len(body), MaxRecord)
 	}
 	if !json.Valid(body) { // stops at depth 10,000, where gjson's own check would overflow the stack
 		return fmt.Errorf("record is not valid JSON")
 	}
-	if trimmed := bytes.TrimLeft(body, " \t\r\n"); trimmed[0] != '{' {
-		return fmt.Errorf("record is not a JSON object")
+	return nil
+}
+
+// checkDepth refuses valid JSON that is nested too deep to be put into something else.
+func checkDepth(body []byte, limit int) error {
+	if bytes.Count(body, []byte{'['})+bytes.Count(body, []byte{'{'}) <= limit {
+		return nil
+	}
+	depth, text := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case !text && (c == '[' || c == '{'):
+			depth++
+		case !text && (c == ']' || c == '}'):
+			depth--
+		}
+		if depth > limit {
+			return fmt.Errorf("record is nested deeper than %d levels", limit)
+		}
 	}
 	return nil
 }
+
+// begin is the first byte of valid JSON.
+func begin(body []byte) byte { return bytes.TrimLeft(body, " \t\r\n")[0] }
 
 func (o object) has(name string) bool {
 	v, ok := o[name]
@@ -68,11 +111,43 @@ func (o object) text(name string) (string, error) {
 	if v.Type != gjson.String {
 		return "", fmt.Errorf("member %q must be a string", name)
 	}
-	s := v.String()
-	if !utf8.ValidString(s) || (strings.ContainsRune(s, utf8.RuneError) && !strings.ContainsRune(v.Raw, utf8.RuneError)) {
+	if !utf8.ValidString(v.Raw) || hasLoneSurrogate(v.Raw) {
 		return "", fmt.Errorf("member %q is not valid Unicode", name)
 	}
-	return s, nil
+	return v.String(), nil
+}
+
+// hasLoneSurrogate tells whether a JSON string has an escape that is half of a character. Parsers differ on what it becomes.
+func hasLoneSurrogate(raw string) bool {
+	for {
+		i := strings.IndexByte(raw, '\\')
+		if i < 0 {
+			return false
+		}
+		raw = raw[i:]
+		r, ok := unicodeEscape(raw)
+		switch {
+		case !ok:
+			raw = raw[2:]
+			continue
+		case utf16.IsSurrogate(r):
+			low, _ := unicodeEscape(raw[6:])
+			if utf16.DecodeRune(r, low) == utf8.RuneError {
+				return true
+			}
+			raw = raw[6:]
+		}
+		raw = raw[6:]
+	}
+}
+
+// unicodeEscape reads the \uXXXX that valid JSON begins with.
+func unicodeEscape(raw string) (rune, bool) {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(raw[2:6], 16, 16)
+	return rune(n), err == nil
 }
 
 // loose reads an optional text that is only shown: whatever stands there becomes valid UTF-8.
@@ -116,14 +191,21 @@ func (o object) texts(name string) ([]string, error) {
 		return nil, fmt.Errorf("member %q must be an array of strings", name)
 	}
 	var all []string
-	for _, item := range v.Array() {
-		if item.Type != gjson.String {
-			return nil, fmt.Errorf("member %q must be an array of strings", name)
+	valid := true
+	v.ForEach(func(_, item gjson.Result) bool { // not Array, which would take ten times the record's size
+		if valid = item.Type == gjson.String; valid && len(all) < maxTexts {
+			all = append(all, strings.ToValidUTF8(item.String(), "\uFFFD"))
 		}
-		all = append(all, strings.ToValidUTF8(item.String(), "\uFFFD"))
+		return valid
+	})
+	if !valid {
+		return nil, fmt.Errorf("member %q must be an array of strings", name)
 	}
 	return all, nil
 }
+
+// maxTexts is how many strings of an array are read; they are only shown.
+const maxTexts = 1000
 
 func set(names ...string) map[string]bool {
 	m := make(map[string]bool, len(names))

@@ -15,7 +15,8 @@ const (
 	latest      = 253402300799 // the end of the year 9999
 )
 
-// parseTime reads seconds (or milliseconds) since the epoch. It rounds up to the microsecond, so that nothing is ever early.
+// parseTime reads seconds (or milliseconds) since the epoch, to the microsecond. What is between two is rounded up, so that nothing is
+// ever early, unless it is nearer to one than a number of its size can say: 1700000000.123456 means just that.
 func parseTime(name string, v gjson.Result) (time.Time, error) {
 	if v.Type != gjson.Number {
 		return time.Time{}, fmt.Errorf("member %q must be a number: seconds since 1970", name)
@@ -28,7 +29,11 @@ func parseTime(name string, v gjson.Result) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("member %q is out of range: the years 1 to 9999 are allowed", name)
 	}
 	whole, fraction := math.Modf(seconds)
-	return time.Unix(int64(whole), int64(math.Ceil(fraction*1e6))*1000).UTC(), nil
+	micros := math.Round(fraction * 1e6)
+	if precision := math.Nextafter(math.Abs(seconds), math.Inf(1)) - math.Abs(seconds); fraction*1e6-micros > precision*1e6 {
+		micros++
+	}
+	return time.Unix(int64(whole), int64(micros)*1000).UTC(), nil
 }
 
 func (o object) time(name string) (time.Time, error) {

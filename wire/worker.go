@@ -45,25 +45,22 @@ func CheckHeartbeat(body []byte) error {
 
 // CheckMetrics tells why a message of job_metrics, one record or an array of them, is refused, or nil.
 func CheckMetrics(body []byte) error {
-	if len(body) == 0 || body[0] != '[' {
-		if err := checkRecord(body); err != nil {
-			return err
-		}
-		return checkMetric(string(body))
-	}
-	if err := checkRecord(append(append([]byte(`{"a":`), body...), '}')); err != nil {
+	if err := checkJSON(body); err != nil {
 		return err
 	}
-	all := gjson.ParseBytes(body).Array()
-	if len(all) > maxMetrics {
-		return fmt.Errorf("message has %d metric records, at most %d are read", len(all), maxMetrics)
+	if begin(body) != '[' {
+		return checkMetric(string(body))
 	}
-	for i, m := range all {
-		if err := checkMetric(m.Raw); err != nil {
-			return fmt.Errorf("metric record %d: %w", i, err)
+	n, err := 0, error(nil)
+	gjson.ParseBytes(body).ForEach(func(_, m gjson.Result) bool {
+		if n++; n > maxMetrics {
+			err = fmt.Errorf("message has more than %d metric records", maxMetrics)
+		} else if err = checkMetric(m.Raw); err != nil {
+			err = fmt.Errorf("metric record %d: %w", n-1, err)
 		}
-	}
-	return nil
+		return err == nil
+	})
+	return err
 }
 
 func checkMetric(raw string) error {

@@ -1,0 +1,149 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// jsonText draws JSON as people and programs may write it: with space anywhere, escapes, names that stand twice.
+func jsonText(t *rapid.T, depth int) string {
+	kinds := 5
+	if depth == 0 {
+		kinds = 3
+	}
+	switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
+	case 0:
+		return rapid.SampledFrom([]string{"null", "true", "false", "0", "-0", "1e400", "9007199254740993", "-1.5E-7"}).Draw(t, "atom")
+	case 1, 2:
+		return jsonString(t)
+	case 3:
+		items := make([]string, rapid.IntRange(0, 3).Draw(t, "items"))
+		for i := range items {
+			items[i] = space(t) + jsonText(t, depth-1) + space(t)
+		}
+		return "[" + strings.Join(items, ",") + spaceIf(t, len(items) == 0) + "]"
+	}
+	return jsonObject(t, depth-1)
+}
+
+func jsonObject(t *rapid.T, depth int) string {
+	items := make([]string, rapid.IntRange(0, 4).Draw(t, "members"))
+	for i := range items {
+		name := jsonString(t)
+		if rapid.Bool().Draw(t, "known") {
+			name = `"` + rapid.SampledFrom([]string{"jid", "retry_count", "class", "job", "j.id", "jid|x", "#", "@this", "*"}).Draw(t, "name") + `"`
+		}
+		items[i] = space(t) + name + space(t) + ":" + space(t) + jsonText(t, depth) + space(t)
+	}
+	return "{" + strings.Join(items, ",") + spaceIf(t, len(items) == 0) + "}"
+}
+
+func jsonString(t *rapid.T) string {
+	parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "é", "\xff", `\"`, `\\`, `\/`, `\n`, `\u0000`, `\ud800`, `\ud83d\ude00`, "{", "}", "[", "]", ":", ",",
+		"jid", `\u006aid`, "\u2028", "<"}), 0, 6).Draw(t, "text")
+	return `"` + strings.Join(parts, "") + `"`
+}
+
+func space(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"", "", "", " ", "\n\t", "\r "}).Draw(t, "space")
+}
+
+func spaceIf(t *rapid.T, wanted bool) string {
+	if !wanted {
+		return ""
+	}
+	return space(t)
+}
+
+func TestEditLeavesEveryOtherByteAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		raw := jsonObject(t, 3)
+		require.True(t, json.Valid([]byte(raw)), raw)
+		name := rapid.SampledFrom([]string{"jid", "retry_count"}).Draw(t, "set")
+		if _, err := parseObject(raw, set(name)); err != nil {
+			t.Skip("refused before it is edited")
+		}
+		value := rapid.SampledFrom([]string{"17", `"\u0000<é"`}).Draw(t, "value")
+		before := strings.Clone(raw)
+		got, err := setRaw([]byte(raw), name, value)
+		require.NoError(t, err)
+		require.Equal(t, before, raw)
+		require.Equal(t, setByReference(t, []byte(raw), name, value), string(got))
+	})
+}
+
+func TestBodyOfBrokenJob(t *testing.T) {
+	e := Entry{Stream: Retries, Job: Job{Raw: []byte(`{"jid":"a","jid":"b"}`)}}
+	_, err := e.Body()
+	require.EqualError(t, err, `member "jid" stands twice`)
+	_, err = e.Dead(time.Now(), "", "")
+	require.EqualError(t, err, `member "jid" stands twice`)
+	_, err = setRaw([]byte(`{}`), "", "1")
+	require.EqualError(t, err, "wire: set : path cannot be empty")
+}
+
+// Writing a text down can take six times its size. A dead job that grows over the limit could never be read again.
+func TestDeadJobsErrorsAreCut(t *testing.T) {
+	e, err := ParseEntry(Retries, 0, []byte(`{"jid":"j","retry_at":1,"error_class":"`+strings.Repeat("é", 1000)+`","error_message":"`+
+		strings.Repeat("<", 10<<20)+`","job":{"class":"A"}}`))
+	require.NoError(t, err)
+	raw, err := e.Dead(time.Unix(1, 0), e.ErrorClass, e.ErrorMessage)
+	require.NoError(t, err)
+	dead, err := ParseEntry(DeadJobs, 0, raw)
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat("é", 512)+"…", dead.ErrorClass)
+	require.Equal(t, strings.Repeat("<", 64<<10)+"…", dead.ErrorMessage)
+}
+
+func TestDeadJobTooLarge(t *testing.T) {
+	jid := strings.Repeat("j", 9<<20)
+	e, err := ParseEntry(ScheduledJobs, 0, []byte(`{"scheduled_at":1,"job":{"class":"A","jid":"`+jid+`"}}`))
+	require.NoError(t, err)
+	_, err = e.Dead(time.Unix(1, 0), "", "")
+	require.ErrorContains(t, err, "as a dead job it has 18874")
+}
+
+func TestSamePublish(t *testing.T) {
+	entry := func(stream, body string) Entry {
+		e, err := ParseEntry(stream, 0, []byte(body))
+		require.NoError(t, err)
+		return e
+	}
+	a := entry(ScheduledJobs, `{"jid":"j","scheduled_at":1,"job":{"class":"A"}}`)
+	require.True(t, SamePublish(a, a))
+	require.False(t, SamePublish(a, entry(ScheduledJobs, `{"jid":"j","scheduled_at":1,"job":{"class":"A"} }`)), "other bytes")
+	require.False(t, SamePublish(a, entry(ScheduledJobs, `{"jid":"k","scheduled_at":1,"job":{"class":"A"}}`)), "another jid")
+	b := entry(Retries, `{"jid":"j","retry_at":1,"retry_count":2,"job":{"class":"A"}}`)
+	require.False(t, SamePublish(a, b), "another stream")
+	require.True(t, SamePublish(b, entry(Retries, `{"jid":"j","retry_at":2,"retry_count":2,"job":{"class":"A","x":1}}`)), "the same failed attempt")
+	require.False(t, SamePublish(b, entry(Retries, `{"jid":"j","retry_at":1,"retry_count":3,"job":{"class":"A"}}`)), "the next attempt")
+	require.False(t, SamePublish(b, entry(Retries, `{"jid":"j","retry_at":1,"retry_count":2,"job":{"class":"B"}}`)), "another job")
+}
+
+func TestProperty(t *testing.T) {
+	for s, want := range map[string]string{"": "", "a": "a", "é": "é", "amqp-1.0": "", "\xff": "", strings.Repeat("a", 255): strings.Repeat("a", 255),
+		strings.Repeat("a", 256): "", strings.Repeat("é", 128): ""} {
+		require.Equal(t, want, Property(s))
+	}
+}
+
+func TestTraceparent(t *testing.T) {
+	good := "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	require.Equal(t, good, Traceparent(good))
+	for _, v := range []any{nil, 17, int64(1), []byte(good), "é", "a\n", "a\x7f", strings.Repeat("a", 256)} {
+		require.Empty(t, Traceparent(v), fmt.Sprint(v))
+	}
+}
+
+func TestShorten(t *testing.T) {
+	require.Equal(t, "abc", shorten("abc", 3))
+	require.Equal(t, "ab…", shorten("abc", 2))
+	require.Equal(t, "…", shorten("é", 1))
+	require.Equal(t, "…", shorten("\x80\x80", 1))
+}

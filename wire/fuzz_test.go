@@ -1,0 +1,238 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+)
+
+// seed adds the small vectors of a file.
+func seed(f *testing.F, file string, add func(*vector)) {
+	for _, v := range vectors(f, file) {
+		if v.Build == nil && len(v.bytes()) < 4096 {
+			add(&v)
+		}
+	}
+}
+
+func FuzzParseEntry(f *testing.F) {
+	seed(f, "entries", func(v *vector) { f.Add(uint8(slices.Index(EntryStreams, v.Stream)), v.Offset, v.bytes()) })
+	f.Fuzz(func(t *testing.T, stream uint8, offset int64, body []byte) {
+		name := EntryStreams[int(stream)%len(EntryStreams)]
+		before := bytes.Clone(body)
+		e, err := ParseEntry(name, offset, body)
+		require.Equal(t, before, body)
+		if err != nil {
+			require.NotEmpty(t, err.Error())
+			require.Less(t, len(err.Error()), 400, "a reason is for people")
+			return
+		}
+		require.Equal(t, body, e.Raw)
+		require.NotEmpty(t, e.JID)
+		require.NotEmpty(t, e.Job.JID)
+		requireObjectRead(t, body, entryMembers)
+		requireBody(t, &e)
+		requireDead(t, &e)
+		requireItem(t, &e)
+		requireJournaled(t, &e)
+	})
+}
+
+// requireBody checks that the job leaves as it came, but for what must be set.
+func requireBody(t *testing.T, e *Entry) {
+	t.Helper()
+	before := bytes.Clone(e.Job.Raw)
+	body, err := e.Body()
+	require.NoError(t, err)
+	require.Equal(t, before, e.Job.Raw)
+	want := string(before)
+	o, err := parseObject(want, jobMembers)
+	require.NoError(t, err)
+	if jid, _ := o.text("jid"); jid == "" {
+		want = setByReference(t, []byte(want), "jid", quote(e.Job.JID))
+	}
+	switch e.Stream {
+	case Retries:
+		want = setByReference(t, []byte(want), "retry_count", string(mustMarshal(t, e.Attempt)))
+	case DeadJobs:
+		want = setByReference(t, []byte(want), "retry_count", "0")
+	}
+	require.Equal(t, want, string(body))
+	job, err := ParseJob(body)
+	require.NoError(t, err)
+	again := e.Job
+	again.Raw = body
+	if e.Stream != ScheduledJobs {
+		again.RetryCount = job.RetryCount
+	}
+	require.Empty(t, cmp.Diff(again, job))
+}
+
+// requireDead checks that a burial holds the same job.
+func requireDead(t *testing.T, e *Entry) {
+	t.Helper()
+	at := time.Unix(1700000000, 123456000).UTC()
+	raw, err := e.Dead(at, "Cla\"ss", "mess\xffage")
+	require.NoError(t, err)
+	dead, err := ParseEntry(DeadJobs, 1, raw)
+	require.NoError(t, err)
+	require.Equal(t, []any{e.JID, at, e.Attempt, "Cla\"ss", "mess\ufffdage"},
+		[]any{dead.JID, dead.At, dead.Attempt, dead.ErrorClass, dead.ErrorMessage})
+	want, err := withJID(e.Job.Raw, e.Job.JID)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(dead.Job.Raw))
+}
+
+// requireItem checks that what the API shows is the record with one member more.
+func requireItem(t *testing.T, e *Entry) {
+	t.Helper()
+	item := e.Item(3)
+	require.True(t, json.Valid(item), "%s", item)
+	had, has := members(t, e.Raw), members(t, item)
+	require.Len(t, has, len(had)+1)
+	require.Equal(t, had, has[:len(had)])
+	last := has[len(had)]
+	require.Equal(t, "millrace", last.name)
+	require.True(t, bytes.HasPrefix(item, e.Raw[:had[len(had)-1].to]))
+	var shown struct {
+		Offset, FirstOffset int64
+		Queue, Class        string
+		Attempt             int
+		At                  float64
+	}
+	require.NoError(t, json.Unmarshal(item[last.from:last.to], &shown))
+	require.Equal(t, []any{e.Offset, e.Job.Queue, e.Job.Class, e.Attempt, Seconds(e.At)},
+		[]any{shown.Offset, shown.Queue, shown.Class, shown.Attempt, shown.At})
+}
+
+// requireJournaled checks that the journal can keep the entry's bytes.
+func requireJournaled(t *testing.T, e *Entry) {
+	t.Helper()
+	m := JournalRecord{Type: TypeDeleted, Stream: e.Stream, Offset: e.Offset, JID: JIDTag(e.JID), Entry: e.Raw}.Append(Journal, 1, 0)
+	j, err := ParseJournal(m.Body)
+	require.NoError(t, err)
+	require.Equal(t, string(bytes.Trim(e.Raw, " \t\r\n")), string(j.Entry))
+}
+
+func mustMarshal(t require.TestingT, v any) []byte {
+	raw, err := json.Marshal(v)
+	require.NoError(t, err)
+	return raw
+}
+
+func FuzzParseJob(f *testing.F) {
+	seed(f, "jobs", func(v *vector) { f.Add(v.bytes()) })
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if checkRecord(body) == nil {
+			requireObjectRead(t, body, jobMembers)
+		}
+		job, err := ParseJob(body)
+		if err != nil {
+			return
+		}
+		require.Equal(t, body, job.Raw)
+		require.NoError(t, CheckQueueName(job.Queue))
+		require.NotEmpty(t, job.Class)
+		record := DeadJob(DeadEnvelope{JID: "x", DiedAt: time.Unix(1, 0)}, body)
+		dead, err := ParseEntry(DeadJobs, 0, record)
+		require.NoError(t, err, "a job that is read can be buried")
+		require.Equal(t, string(bytes.Trim(body, " \t\r\n")), string(dead.Job.Raw))
+	})
+}
+
+func FuzzParseJournal(f *testing.F) {
+	for _, r := range journalRecords() {
+		f.Add(r.Append(Journal, 1, 0).Body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := ParseJournal(body)
+		if err != nil {
+			return
+		}
+		again, err := ParseJournal(r.Append(Journal, 1, 0).Body)
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(compacted(t, r), compacted(t, again)))
+	})
+}
+
+// compacted is a record as it comes back: Marshal writes everything but an entry's bytes in its own way, and leaves out what is empty.
+func compacted(t *testing.T, r JournalRecord) JournalRecord {
+	for _, raw := range []*json.RawMessage{&r.Operation, &r.State} {
+		if *raw != nil {
+			*raw = mustMarshal(t, *raw)
+		}
+	}
+	if len(r.Body) == 0 {
+		r.Body = nil
+	}
+	if len(r.Held) == 0 {
+		r.Held = nil
+	}
+	if len(r.LowWater) == 0 {
+		r.LowWater = nil
+	}
+	return r
+}
+
+func FuzzParseCommand(f *testing.F) {
+	seed(f, "commands", func(v *vector) { f.Add(v.bytes()) })
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c, err := ParseCommand(body)
+		if err != nil {
+			return
+		}
+		again, err := ParseCommand(mustMarshal(t, c))
+		require.NoError(t, err)
+		if c.Changes != nil {
+			c.Changes = mustMarshal(t, c.Changes)
+		}
+		require.Empty(t, cmp.Diff(c, again))
+		require.Contains(t, commandStreams, c.Command)
+	})
+}
+
+func FuzzCheckHeartbeat(f *testing.F) {
+	seed(f, "heartbeats", func(v *vector) { f.Add(v.bytes()) })
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if CheckHeartbeat(body) != nil {
+			return
+		}
+		requireObjectRead(t, body, heartbeatMembers)
+		said := map[string]json.RawMessage{}
+		require.NoError(t, json.Unmarshal(body, &said))
+		var identity string
+		require.NoError(t, json.Unmarshal(said["identity"], &identity))
+		require.NotEmpty(t, identity)
+		require.Contains(t, said, "beat")
+	})
+}
+
+func FuzzCheckMetrics(f *testing.F) {
+	seed(f, "metrics", func(v *vector) { f.Add(v.bytes()) })
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if CheckMetrics(body) != nil {
+			return
+		}
+		require.True(t, json.Valid(body))
+		list := body
+		if begin(body) != '[' {
+			list = slices.Concat([]byte{'['}, body, []byte{']'})
+		}
+		var all []map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(list, &all))
+		require.LessOrEqual(t, len(all), maxMetrics)
+		for _, m := range all {
+			var class, status string
+			require.NoError(t, json.Unmarshal(m["job_class"], &class))
+			require.NoError(t, json.Unmarshal(m["status"], &status))
+			require.NotEmpty(t, class)
+			require.Contains(t, metricStatus, status)
+			require.Contains(t, m, "timestamp")
+		}
+	})
+}

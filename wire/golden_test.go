@@ -1,0 +1,141 @@
+package wire
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+)
+
+// vector is a record and what is to be understood of it, or why it is refused. testdata/*.json are for every client's author.
+type vector struct {
+	Name   string `json:"name"`
+	Stream string `json:"stream"`
+	Offset int64  `json:"offset"`
+
+	// The record: as text, as base64 where it is no text, or how to build it where it is large.
+	Record *string `json:"record"`
+	Base64 []byte  `json:"base64"`
+	Build  *build  `json:"build"`
+
+	Want   json.RawMessage `json:"want"`
+	Reason string          `json:"reason"`
+}
+
+type build struct {
+	Before string `json:"before"`
+	Repeat string `json:"repeat"`
+	Times  int    `json:"times"`
+	After  string `json:"after"`
+	Close  string `json:"close"` // as often as Repeat
+	End    string `json:"end"`
+}
+
+func (v *vector) bytes() []byte {
+	switch {
+	case v.Record != nil:
+		return []byte(*v.Record)
+	case v.Build != nil:
+		b := v.Build
+		return []byte(b.Before + strings.Repeat(b.Repeat, b.Times) + b.After + strings.Repeat(b.Close, b.Times) + b.End)
+	}
+	return v.Base64
+}
+
+func vectors(t testing.TB, name string) []vector {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/" + name + ".json")
+	require.NoError(t, err)
+	var all []vector
+	require.NoError(t, json.Unmarshal(raw, &all))
+	require.NotEmpty(t, all)
+	return all
+}
+
+// understood is a job or entry as the vectors write it.
+func understood(job *Job, e *Entry) map[string]any {
+	m := map[string]any{"jid": job.JID, "class": job.Class, "queue": job.Queue, "retry": job.Retry, "attempt": job.RetryCount,
+		"priority": job.Priority, "dead": job.Dead, "tags": job.Tags, "expires_at": nil}
+	if !job.ExpiresAt.IsZero() {
+		m["expires_at"] = job.ExpiresAt
+	}
+	if e == nil {
+		return m
+	}
+	m["jid"], m["job_jid"], m["attempt"], m["at"] = e.JID, job.JID, e.Attempt, e.At
+	m["error_class"], m["error_message"] = e.ErrorClass, e.ErrorMessage
+	body, err := e.Body()
+	if err != nil {
+		body = []byte("error: " + err.Error())
+	}
+	m["body"], m["item"] = string(body), string(e.Item(e.Offset))
+	return m
+}
+
+// requireUnderstood compares the members that the vector names.
+func requireUnderstood(t *testing.T, v *vector, job *Job, e *Entry, err error) {
+	t.Helper()
+	if v.Reason != "" {
+		require.EqualError(t, err, v.Reason)
+		return
+	}
+	require.NoError(t, err)
+	raw, err := json.Marshal(understood(job, e))
+	require.NoError(t, err)
+	var have, want map[string]any
+	require.NoError(t, json.Unmarshal(raw, &have))
+	require.NoError(t, json.Unmarshal(v.Want, &want))
+	require.NotEmpty(t, want)
+	for name := range have {
+		if _, named := want[name]; !named {
+			delete(have, name)
+		}
+	}
+	require.Empty(t, cmp.Diff(want, have))
+}
+
+func TestEntryVectors(t *testing.T) {
+	for _, v := range vectors(t, "entries") {
+		t.Run(v.Name, func(t *testing.T) {
+			body := v.bytes()
+			begun := time.Now()
+			e, err := ParseEntry(v.Stream, v.Offset, body)
+			require.Less(t, time.Since(begun), patience)
+			requireUnderstood(t, &v, &e.Job, &e, err)
+			require.Equal(t, v.bytes(), body, "it was written to")
+		})
+	}
+}
+
+func TestJobVectors(t *testing.T) {
+	for _, v := range vectors(t, "jobs") {
+		t.Run(v.Name, func(t *testing.T) {
+			job, err := ParseJob(v.bytes())
+			requireUnderstood(t, &v, &job, nil, err)
+		})
+	}
+}
+
+func TestCheckVectors(t *testing.T) {
+	checks := map[string]func([]byte) error{
+		"heartbeats": CheckHeartbeat,
+		"metrics":    CheckMetrics,
+		"commands":   func(b []byte) error { _, err := ParseCommand(b); return err },
+	}
+	for name, check := range checks {
+		for _, v := range vectors(t, name) {
+			t.Run(name+"/"+v.Name, func(t *testing.T) {
+				err := check(v.bytes())
+				if v.Reason == "" {
+					require.NoError(t, err)
+				} else {
+					require.EqualError(t, err, v.Reason)
+				}
+			})
+		}
+	}
+}
