@@ -24,7 +24,7 @@ func (c *Conn) Lock(ctx context.Context) (*Consumer, error) {
 		_, err := ch.QueueDeclare(wire.LeaderInbox, false, false, true, false, nil)
 		return err
 	}, func(ch *amqp.Channel) {
-		ch.QueueDelete(wire.LeaderInbox, false, false, false)
+		_, _ = ch.QueueDelete(wire.LeaderInbox, false, false, false)
 	})
 	switch {
 	case hasCode(err, amqp.ResourceLocked):

@@ -52,7 +52,6 @@ type modelBroker struct {
 	conn    *modelConn // the one that holds the lock
 	unsafe  map[place]string
 	gone    map[place]string // entries that may be lost, with why
-	journal map[place]bool   // entries that the journal says are settled for good
 }
 
 // place is an entry of one generation of a stream.

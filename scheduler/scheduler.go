@@ -81,7 +81,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		if time.Since(begun) > 10*time.Second {
 			retry.Reset()
 		}
-		sleep(ctx, retry.NextBackOff())
+		_ = sleep(ctx, retry.NextBackOff())
 	}
 	return nil
 }

@@ -53,17 +53,6 @@ func (c *counts) add(k countKey, by int64) {
 	c.dirty[k] = true
 }
 
-func (c *counts) drop(stream code) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for k := range c.n {
-		if k.stream == stream {
-			delete(c.n, k)
-			c.dirty[k] = true
-		}
-	}
-}
-
 func (c *counts) save(tx *view.Tx) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,6 +3,7 @@ package tracker
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
@@ -97,7 +98,7 @@ func (t *Entries) List(stream string, behind Cursor, fn func(Row) bool) error {
 		if reverse {
 			upper = key
 		} else {
-			lower = append(key, 0)
+			lower = slices.Concat(key, []byte{0})
 		}
 	}
 	return t.store.Scan(lower, upper, reverse, func(key, value []byte) bool {

@@ -23,7 +23,7 @@ type State struct {
 	LowWater     map[string]int64   `json:"low_water"`
 	Held         map[string]int64   `json:"held"`
 	Barriers     map[string]Barrier `json:"barriers"`
-	First        map[string]int64   `json:"first"`  // the first offset of each entry stream that was folded
+	First        map[string]int64   `json:"first"`     // the first offset of each entry stream that was folded
 	LastLed      int64              `json:"last_led"`  // the newest epoch but this one in which anything was done, -1 if none
 	Led          bool               `json:"led"`       // in this epoch anything was done
 	Recreated    map[string]int64   `json:"recreated"` // by entry stream, the epoch that found it to be made anew

@@ -28,7 +28,7 @@ type Fold interface {
 	Commit(tx *Tx) error
 }
 
-// ErrHalt, wrapped by a fold's error, ends the view for good: this build must not go on.
+// ErrHalt ends the view for good where a fold's error wraps it: this build must not go on.
 var ErrHalt = errors.New("view: cannot go on")
 
 // View keeps a store up to date with streams.
