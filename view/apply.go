@@ -1,0 +1,33 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Apply folds records of one stream and moves its position, in one transaction. It gives the streams that are to be read anew. guard
+// runs first and may refuse; commit runs once all is folded, before it is written.
+func (s *Store) Apply(fold Fold, stream string, records []wire.Record, guard func() error, commit func(rewound []string)) error {
+	return s.Update(func(tx *Tx) error {
+		if err := guard(); err != nil {
+			return err
+		}
+		for i := range records {
+			if err := fold.Fold(tx, &records[i]); err != nil {
+				return fmt.Errorf("view: fold %s@%d: %w", records[i].Stream, records[i].Offset, err)
+			}
+		}
+		last := &records[len(records)-1]
+		if err := tx.setPosition(stream, position{max(last.Offset, last.Through), checksum(last)}); err != nil {
+			return err
+		}
+		for _, name := range tx.rewound { // after the position: a fold may rewind the stream that it reads
+			if err := tx.Delete(keyPosition(name)); err != nil {
+				return err
+			}
+		}
+		commit(tx.rewound)
+		return fold.Commit(tx)
+	})
+}
