@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -96,7 +97,9 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 		l.report()
 		var commands <-chan wire.Delivery
 		if l.core.phase == phaseLeading {
-			commands = l.inbox.Deliveries()
+			if l.core.room() {
+				commands = l.inbox.Deliveries()
+			}
 			if !led {
 				led = true
 				leading()
@@ -308,10 +311,10 @@ func (l *leadership) body(ctx context.Context, stream string, offset int64) ([]b
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
 	r, err := l.s.fetch(ctx, stream, offset)
-	if err != nil {
-		return nil, err
+	if errors.Is(err, streams.ErrNotFound) {
+		return nil, nil // retention took it: the entry is parked
 	}
-	return r.Body, nil
+	return r.Body, err
 }
 
 // reportEvery bounds how often the status is updated.

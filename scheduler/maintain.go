@@ -2,9 +2,12 @@ package scheduler
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // maintainEvery is how often the topology is asserted again: an operator may have deleted a part of it.
@@ -21,6 +24,9 @@ func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn) error {
 		}
 		if err := s.prepare(ctx, conn); err != nil {
 			s.log.Warn("scheduler: cannot assert the topology", "error", err)
+		}
+		if err := s.deleteUnused(ctx, conn, time.Now()); err != nil {
+			s.log.Warn("scheduler: cannot look for unused queues", "error", err)
 		}
 		select {
 		case <-conn.Done():
@@ -39,4 +45,51 @@ func (s *Scheduler) assertPolicies(ctx context.Context) error {
 		s.log.Warn("scheduler: "+f.Problem, "subject", f.Subject, "remedy", f.Remedy)
 	}
 	return err
+}
+
+// unusedFor is how long a queue that Millrace made may be empty and without consumers before it is deleted: names that nobody consumes
+// must not use up max-queues for ever.
+const unusedFor = 24 * time.Hour
+
+// maxMade bounds how many queues are remembered as made here.
+const maxMade = 10_000
+
+func (s *Scheduler) noteMade(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.made) < maxMade {
+		s.made[name] = time.Now()
+	}
+}
+
+func (s *Scheduler) deleteUnused(ctx context.Context, conn *broker.Conn, now time.Time) error {
+	s.mu.Lock()
+	made := maps.Clone(s.made)
+	s.mu.Unlock()
+	for name, used := range made {
+		queue := wire.QueuePrefix + name
+		messages, consumers, err := conn.QueueDepth(ctx, queue)
+		var refusal *broker.QueueError
+		switch {
+		case errors.As(err, &refusal):
+			s.forgetMade(name)
+		case err != nil:
+			return err
+		case messages > 0 || consumers > 0:
+			s.noteMade(name)
+		case now.Sub(used) > unusedFor:
+			s.forgetMade(name)
+			if err := conn.DeleteQueue(ctx, queue, true, true); err != nil && !errors.As(err, &refusal) {
+				return err
+			}
+			s.log.Info("scheduler: deleted a queue that nobody used", "queue", name)
+		}
+	}
+	return nil
+}
+
+func (s *Scheduler) forgetMade(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.made, name)
 }

@@ -97,8 +97,15 @@ func (r *rerouter) ensure(ctx context.Context, name string) error {
 	if n := r.s.queueCount(name); n >= r.s.cfg.MaxQueues {
 		return fmt.Errorf("%w: there are %d, max-queues is %d", errTooMany, n, r.s.cfg.MaxQueues)
 	}
+	existed, err := r.conn.QueueExists(ctx, wire.QueuePrefix+name)
+	if err != nil {
+		return err
+	}
 	if err := r.conn.EnsureQueue(ctx, name); err != nil {
 		return err
+	}
+	if !existed {
+		r.s.noteMade(name)
 	}
 	if len(r.ensured) > r.s.cfg.MaxQueues {
 		clear(r.ensured)

@@ -45,6 +45,7 @@ type Scheduler struct {
 
 	mu     sync.Mutex
 	status Status
+	made   map[string]time.Time // queues that this process made, with when they were last in use
 	queues map[string]bool // queues by full name, with whether they may refuse a job, as far as the broker tells
 	topo   broker.Topology
 }
@@ -54,7 +55,7 @@ func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, 
 	if cfg.MaxQueues == 0 {
 		cfg.MaxQueues = 1000
 	}
-	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, fetch: fetch, log: cfg.Log, queues: map[string]bool{}}
+	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, fetch: fetch, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}}
 	s.status = Status{Epoch: -1, Phase: "connecting", Since: time.Now()}
 	return s
 }
@@ -126,16 +127,24 @@ func (s *Scheduler) term(ctx context.Context) error {
 	}
 	s.setStatus(func(st *Status) { st.LastError = "" })
 	s.phase("waiting")
-	gap, err := s.waitForView(ctx, conn)
-	if err != nil {
+	if err := s.waitForView(ctx, conn); err != nil {
 		return err
 	}
 	inbox, err := s.waitForLock(ctx, conn)
 	if err != nil {
 		return err
 	}
+	if !s.fit() { // the wait may have been long
+		return errUnfit
+	}
+	gap, err := s.gap()
+	if err != nil {
+		return err
+	}
 	return s.lead(ctx, conn, inbox, gap)
 }
+
+var errUnfit = errors.New("scheduler: elected, but the view is behind: another may be better off")
 
 // prepare asserts what Millrace needs on the broker.
 func (s *Scheduler) prepare(ctx context.Context, conn *broker.Conn) error {
@@ -156,29 +165,35 @@ func (s *Scheduler) prepare(ctx context.Context, conn *broker.Conn) error {
 // maxStandingLag is how far a view may be behind for its sidecar to stand for election.
 const maxStandingLag = 5 * time.Second
 
-// waitForView waits until the view knows what can be known without a leader, and tells whether the journal has a gap.
-func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) (gap string, err error) {
+// fit tells whether the view knows what can be known without a leader.
+func (s *Scheduler) fit() bool {
 	streams := append([]string{wire.Journal}, wire.EntryStreams...)
+	return s.view.Followed(streams...) && s.view.LagOf(streams...) < maxStandingLag
+}
+
+// waitForView waits until this sidecar is fit to lead. One whose journal has a gap lets others go first.
+func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 	for {
 		changed := s.view.Changed()
-		if s.view.Followed(streams...) && s.view.LagOf(streams...) < maxStandingLag {
+		if s.fit() {
 			break
 		}
 		select {
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return ctx.Err()
 		case <-conn.Done():
-			return "", conn.Err()
+			return conn.Err()
 		case <-changed:
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	if gap, err = s.gap(); err != nil || gap == "" {
-		return gap, err
-	}
-	s.log.Error("scheduler: the journal has a gap: what is due is held until an operator releases or discards it", "gap", gap)
+	gap, err := s.gap()
 	s.setStatus(func(st *Status) { st.Gap = gap })
-	return gap, sleep(ctx, gapDelay) // another sidecar may know more
+	if err != nil || gap == "" {
+		return err
+	}
+	s.log.Error("scheduler: the journal has a gap: as leader this sidecar holds what is due until an operator releases or discards it", "gap", gap)
+	return sleep(ctx, gapDelay)
 }
 
 // gapDelay is how long a sidecar with a gap lets others stand for election first.

@@ -22,7 +22,10 @@ func (s *Scheduler) bury(ctx context.Context, conn *broker.Conn) error {
 			return err
 		}
 		defer relay.close()
-		relay.nacked = func(d wire.Delivery) { _ = relay.from.Reject(d.Tag, true) }
+		relay.nacked = func(d wire.Delivery) {
+			_ = sleep(ctx, againAfter) // it comes again at once
+			_ = relay.from.Reject(d.Tag, true)
+		}
 		return relay.run(ctx, func(d wire.Delivery) error { return s.buryOne(relay, d) }, nil, nil)
 	})
 }
