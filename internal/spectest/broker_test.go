@@ -1,8 +1,10 @@
 package spectest
 
 import (
+	"fmt"
 	"testing"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
@@ -21,6 +23,23 @@ func TestJobsForQueuesThatNobodyDeclared(t *testing.T) {
 		publish(t, c, "jobs.direct", name, job)
 		require.Equal(t, job, take(t, c, "queue."+name), "now that there is such a queue")
 	}
+}
+
+// The moment jobs.direct is there, clients may publish: they do not know what Millrace still has to do.
+func TestJobsPublishedWhileMillraceStarts(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	launch(t, v)
+	brokertest.Eventually(t, func() bool {
+		conn := v.Dial(t)
+		defer conn.Close()
+		ch, err := conn.Channel()
+		require.NoError(t, err)
+		return ch.ExchangeDeclarePassive("jobs.direct", "direct", true, false, false, false, nil) == nil
+	}, "jobs.direct is there")
+	job := `{"class":"SendEmailJob","args":[],"queue":"early"}`
+	v.Publish(t, "jobs.direct", "early", amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte(job)})
+	require.Equal(t, job, arrives(t, v, "queue.early").Raw)
 }
 
 // What the broker dead-letters becomes a dead job, with the broker's reason.
@@ -63,4 +82,26 @@ func TestWhatTheBrokerDeadLetters(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Streams and queues keep what comes while no sidecar runs.
+func TestWhatComesWhileMillraceIsDown(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	c := python.client(t, v, "")
+	serve(t, v).stop(t)
+
+	publish(t, c, "jobs.direct", "new", `{"jid":"1","class":"UnroutedJob","args":[],"queue":"new"}`)
+	publish(t, c, "", "scheduled_jobs", `{"type":"scheduled_job","jid":"2","scheduled_at":1,"job":{"class":"DueJob","args":[],"queue":"due"}}`)
+	c.run(t, "declare", "queue.dying")
+	dying := `{"jid":"%s","class":"DyingJob","args":[],"queue":"dying"}`
+	publish(t, c, "", "queue.dying", fmt.Sprintf(dying, "3"))
+	reject(t, c, "queue.dying")
+	publish(t, c, "", "queue.dying", fmt.Sprintf(dying, "4"), "1")
+
+	s := serve(t, v)
+	require.Equal(t, "1", gjson.Get(take(t, c, "queue.new"), "jid").String())
+	require.Equal(t, "2", gjson.Get(take(t, c, "queue.due"), "jid").String())
+	require.Equal(t, "rejected", gjson.Get(s.holds(t, "dead-jobs", "3"), "error_class").String())
+	require.Equal(t, "expired", gjson.Get(s.holds(t, "dead-jobs", "4"), "error_class").String())
 }

@@ -17,6 +17,10 @@ var (
 	// Section 3.3.
 	supplied = imports("from supplied import execute_job_class, publish_to_dead_queue")
 
+	// Section 3.5.
+	hurry     = difference{"a test waits no ten seconds", "sleep 10", "sleep 1"}
+	bodyFirst = difference{"bunny's basic_publish takes the body first", "basic_publish('', 'heartbeats', heartbeat.to_json)", "basic_publish(heartbeat.to_json, '', 'heartbeats')"}
+
 	// Section 4.2, JavaScript: await stands in functions only.
 	insideAsync = []difference{
 		{"JavaScript's usage lines inside an async function", "// Usage\n", "module.exports.usage = async () => {\n"},

@@ -1,6 +1,7 @@
 package spectest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,7 +21,18 @@ var built struct {
 	dir string
 }
 
+// atOnce is how many tests run beside each other: they wait more than they compute.
+const atOnce = "6"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		if err := flag.Set("test.parallel", atOnce); err != nil {
+			panic(err)
+		}
+	}
 	brokertest.Main(m, goleak.Cleanup(func(code int) {
 		if err := os.RemoveAll(built.dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -12,15 +12,13 @@ import (
 // arrives waits for a job in a queue and takes it.
 func arrives(t *testing.T, v *brokertest.Vhost, queue string) gjson.Result {
 	t.Helper()
-	var job gjson.Result
 	brokertest.Eventually(t, func() bool {
-		if !hasQueue(t, v, queue) {
-			return false
-		}
-		d, ok := v.Get(t, queue)
-		job = gjson.ParseBytes(d.Body)
-		return ok
+		q, ok := inspect(t, v, queue)
+		return ok && q.Messages > 0
 	}, "a job in %s", queue)
+	d, ok := v.Get(t, queue)
+	require.True(t, ok)
+	job := gjson.ParseBytes(d.Body)
 	require.True(t, job.IsObject(), job.Raw)
 	return job
 }

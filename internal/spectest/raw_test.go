@@ -1,10 +1,12 @@
 package spectest
 
 import (
-	"fmt"
-	"net/http"
+	"errors"
 	"strings"
 	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
@@ -31,12 +33,22 @@ func reject(t *testing.T, c *client, queue string) string {
 
 func hasQueue(t *testing.T, v *brokertest.Vhost, name string) bool {
 	t.Helper()
-	var queues []struct{ Name string }
-	v.Do(t, http.MethodGet, fmt.Sprintf("/api/queues/%s", v.Name), nil, &queues)
-	for _, q := range queues {
-		if q.Name == name {
-			return true
-		}
+	_, ok := inspect(t, v, name)
+	return ok
+}
+
+// inspect asks for a queue, ok if it is there.
+func inspect(t *testing.T, v *brokertest.Vhost, name string) (q amqp.Queue, ok bool) {
+	t.Helper()
+	conn := v.Dial(t)
+	defer conn.Close()
+	ch, err := conn.Channel()
+	require.NoError(t, err)
+	q, err = ch.QueueDeclarePassive(name, true, false, false, false, nil)
+	var refusal *amqp.Error
+	if errors.As(err, &refusal) && refusal.Code == amqp.NotFound {
+		return q, false
 	}
-	return false
+	require.NoError(t, err)
+	return q, true
 }

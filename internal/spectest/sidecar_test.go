@@ -21,14 +21,25 @@ import (
 // sidecar is a `millrace serve` of one test.
 type sidecar struct {
 	*process
-	url  string
-	http *http.Client
+	url     string
+	http    *http.Client
+	stopped bool
 }
 
 var servesAt = regexp.MustCompile(`api=(http://\S+)`)
 
 // serve starts a sidecar beside a virtual host and waits until it leads.
 func serve(t *testing.T, v *brokertest.Vhost) *sidecar {
+	t.Helper()
+	s := launch(t, v)
+	brokertest.Eventually(t, func() bool {
+		return s.get(t, "/api/overview").Get("scheduler.phase").String() == "leading"
+	}, "the sidecar leads")
+	return s
+}
+
+// launch starts a sidecar and waits until its API answers.
+func launch(t *testing.T, v *brokertest.Vhost) *sidecar {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary(t, "millrace", "../../cmd/millrace"), "serve", "--http-addr=127.0.0.1:0")
 	cmd.Env = append(os.Environ(),
@@ -37,16 +48,20 @@ func serve(t *testing.T, v *brokertest.Vhost) *sidecar {
 	t.Cleanup(s.http.CloseIdleConnections)
 	s.says(t, "api=http://")
 	s.url = servesAt.FindStringSubmatch(s.said())[1]
-	brokertest.Eventually(t, func() bool {
-		return s.get(t, "/api/overview").Get("scheduler.phase").String() == "leading"
-	}, "the sidecar leads")
 	t.Cleanup(func() {
-		if !t.Failed() {
-			require.Empty(t, s.get(t, "/api/rejected").Array(), "records that the sidecar could not read")
+		if !t.Failed() && !s.stopped {
 			s.stop(t)
 		}
 	})
 	return s
+}
+
+// stop asks the sidecar to end. Until then it must have understood everything.
+func (s *sidecar) stop(t *testing.T) {
+	t.Helper()
+	require.Empty(t, s.get(t, "/api/rejected").Array(), "records that the sidecar could not read")
+	s.stopped = true
+	s.process.stop(t)
 }
 
 // do sends a request and gives the status and the body of the answer.

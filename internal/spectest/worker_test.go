@@ -101,7 +101,10 @@ func TestRubyWorkerAsWrittenDeclaresFirst(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	w := rubyWorker(t, v).start(t, "specification")
-	brokertest.Eventually(t, func() bool { return consumers(t, v, "queue.default") == 10 }, "the worker consumes")
+	brokertest.Eventually(t, func() bool {
+		q, _ := inspect(t, v, "queue.default")
+		return q.Consumers == 10
+	}, "the worker consumes")
 	s := serve(t, v)
 	work(t, v, s, w)
 	comesBack(t, v, s, w)
@@ -130,16 +133,6 @@ func TestRubyWorkerBehindMillrace(t *testing.T) {
 	w := rubyWorker(t, v, priority).start(t, "specification")
 	w.says(t, "Sending email to first@example.com: Hello!")
 	work(t, v, s, w)
-}
-
-func consumers(t *testing.T, v *brokertest.Vhost, queue string) int {
-	t.Helper()
-	if !hasQueue(t, v, queue) {
-		return 0
-	}
-	q, err := v.Channel(t).QueueDeclarePassive(queue, true, false, false, false, nil)
-	require.NoError(t, err)
-	return q.Consumers
 }
 
 func TestGoWorker(t *testing.T) {
@@ -173,7 +166,7 @@ func goProgram(t *testing.T, v *brokertest.Vhost, name, code string) *process {
 func TestGoMetric(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
-	s := serve(t, v)
+	serve(t, v)
 	dir := t.TempDir()
 	run(t, command(t.Context(), dir, v.AMQPURL(), goBinary(t, dir, "metric", specification(t, "3.6-metric.go.txt", goPackage))))
 
@@ -181,5 +174,17 @@ func TestGoMetric(t *testing.T) {
 	records := v.ReadStream(t, "job_metrics")
 	require.True(t, strings.Contains(string(records[0].Body), `"status":"success"`), "%s", records[0].Body)
 	require.True(t, strings.Contains(string(records[1].Body), `"status":"failed"`), "%s", records[1].Body)
-	require.Empty(t, s.get(t, "/api/rejected").Array())
+}
+
+func TestHeartbeatOfSectionThree(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	serve(t, v)
+	asWritten := ruby.client(t, v, specification(t, "3.5-heartbeat.rb", hurry)).start(t, "heartbeat")
+	asWritten.says(t, "no exchange 'heartbeats'")
+	require.Empty(t, v.ReadStream(t, "heartbeats"))
+
+	ruby.client(t, v, specification(t, "3.5-heartbeat.rb", hurry, bodyFirst)).start(t, "heartbeat")
+	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, "heartbeats")) > 0 }, "a heartbeat")
+	require.Contains(t, string(v.ReadStream(t, "heartbeats")[0].Body), `"type":"heartbeat"`)
 }
