@@ -46,7 +46,7 @@ type Scheduler struct {
 	mu     sync.Mutex
 	status Status
 	made   map[string]time.Time // queues that this process made, with when they were last in use
-	queues map[string]bool // queues by full name, with whether they may refuse a job, as far as the broker tells
+	queues map[string]bool      // queues by full name, with whether they may refuse a job, as far as the broker tells
 	topo   broker.Topology
 }
 
