@@ -1,0 +1,221 @@
+package readmetest
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// all gives what a pattern's group matches in a text, each once, in order.
+func all(pattern, text string) []string {
+	var found []string
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		found = append(found, match[1])
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// everything is all documents in one.
+func everything(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	for _, path := range documents(t) {
+		text.WriteString(document(t, path))
+	}
+	return text.String()
+}
+
+// sources are the Go files below a folder that a pattern matches.
+func sources(t *testing.T, folder, pattern string) string {
+	t.Helper()
+	var text bytes.Buffer
+	err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		matches, err := filepath.Match(pattern, entry.Name())
+		if err != nil || !matches {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		text.Write(raw)
+		return err
+	})
+	require.NoError(t, err)
+	return text.String()
+}
+
+// help is what `millrace … --help` says.
+func help(t *testing.T, command ...string) string {
+	t.Helper()
+	out, err := exec.Command(program(t), append(command, "--help")...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+const flagPattern = `(--[a-z][a-z-]+)`
+
+// TestSettings compares the table of settings with what `millrace serve` takes, both ways.
+func TestSettings(t *testing.T) {
+	table := document(t, "docs/operating.md")
+	said := help(t, "serve")
+	general := []string{"--config", "--help"}
+	flags := slices.DeleteFunc(all(`(?m)^ +(?:-\w, )?`+flagPattern, said), func(f string) bool { return slices.Contains(general, f) })
+	require.Equal(t, flags, all("(?m)^\\| `"+flagPattern+"` \\| `MILLRACE_", table))
+	for _, flag := range flags {
+		variable := "MILLRACE_" + strings.ToUpper(strings.ReplaceAll(flag[2:], "-", "_"))
+		require.True(t, strings.Contains(said, "$"+variable), "%s is not %s", flag, variable)
+		require.True(t, strings.Contains(table, "| `"+flag+"` | `"+variable+"` |"), "%s is not %s in the table", flag, variable)
+	}
+}
+
+// TestFlags finds each flag that a document names in the help of some command.
+func TestFlags(t *testing.T) {
+	var said strings.Builder
+	for _, command := range all(`(?m)^  (\w+)  `, help(t)) {
+		text := help(t, command)
+		said.WriteString(text)
+		for _, sub := range all(`(?m)^  `+command+` (\w+)  `, text) {
+			said.WriteString(help(t, command, sub))
+		}
+	}
+	known := all(flagPattern, said.String())
+	require.Greater(t, len(known), 20)
+	for line := range strings.Lines(everything(t)) {
+		if strings.Contains(line, "rabbitmqctl") { // it has flags of its own
+			continue
+		}
+		for _, flag := range all("(?:^|[ =`])"+flagPattern, line) {
+			require.Contains(t, known, flag, line)
+		}
+	}
+}
+
+// TestVariables finds each environment variable that a document names in the code.
+func TestVariables(t *testing.T) {
+	code := sources(t, ".", "*.go")
+	for _, name := range all(`\b(MILLRACE_\w+)`, everything(t)) {
+		require.True(t, strings.Contains(code, `"`+name+`"`), "nothing reads %s", name)
+	}
+}
+
+// TestMetrics compares the table of metrics with the code, both ways.
+func TestMetrics(t *testing.T) {
+	code := sources(t, "httpapi", "*.go")
+	made := append(all(`Name: "(millrace_\w+)"`, code), prefixed("millrace_", all(`desc\("(\w+)"`, code))...)
+	slices.Sort(made)
+	require.Greater(t, len(made), 20)
+	require.Equal(t, made, all("(?m)^\\| `(millrace_\\w+)` \\|", document(t, "docs/operating.md")))
+	for _, name := range all(`\b(millrace_\w+)`, everything(t)) {
+		require.Contains(t, made, name)
+	}
+}
+
+func prefixed(prefix string, names []string) []string {
+	for i := range names {
+		names[i] = prefix + names[i]
+	}
+	return names
+}
+
+// TestPermissions compares the permissions with those that doctor prints.
+func TestPermissions(t *testing.T) {
+	doctor := exec.Command(program(t), "doctor", "--amqp-url", "amqp://127.0.0.1:1/", "--http-addr", "127.0.0.1:1")
+	said, err := doctor.Output() // it fails, as there is no broker
+	require.Error(t, err)
+	patterns := all(`(?m)^ +(?:configure|write|read) +(\S+)$`, string(said))
+	require.Greater(t, len(patterns), 5)
+	for _, pattern := range patterns {
+		require.True(t, strings.Contains(document(t, "docs/operating.md"), "'"+pattern+"'"), "%s is not in docs/operating.md", pattern)
+	}
+}
+
+// TestRoutes asks for each route that the API's table names.
+func TestRoutes(t *testing.T) {
+	s := serve(t)
+	parameters := strings.NewReplacer(":jid", "none", ":stream", "retries", ":offset", "1")
+	routes := regexp.MustCompile("(?m)^\\| `([A-Z]+) (/\\S+)` \\|").FindAllStringSubmatch(document(t, "docs/api.md"), -1)
+	require.Greater(t, len(routes), 20)
+	var asked []string
+	for _, route := range routes {
+		body, _ := s.request(route[1], parameters.Replace(route[2]))
+		require.NotContains(t, body, "nothing at this path", route[0])
+		require.NotContains(t, body, "method_not_allowed", route[0])
+		asked = append(asked, route[2])
+	}
+	metrics, err := s.get("/metrics")
+	require.NoError(t, err)
+	for _, route := range all(`route="(/[^"]*)"`, metrics) { // as the server knows them
+		require.Contains(t, asked, route)
+	}
+	server := sources(t, "httpapi", "server.go")
+	made := all(`(?:get|e\.\w+)\("(/[^"]+)",`, server)
+	for _, set := range all(`\{"([a-z-]+)", wire\.`, server) {
+		made = append(made, "/api/"+set, "/api/"+set+"/:jid")
+	}
+	slices.Sort(made)
+	slices.Sort(asked)
+	require.Equal(t, made, slices.Compact(asked))
+}
+
+// TestNamedTests finds each test that a document names.
+func TestNamedTests(t *testing.T) {
+	code := sources(t, ".", "*_test.go")
+	named := all(`\b(Test[A-Z]\w+)`, everything(t))
+	require.NotEmpty(t, named)
+	for _, name := range named {
+		require.True(t, strings.Contains(code, "func "+name+"(t *testing.T)"), "there is no %s", name)
+	}
+}
+
+// TestDependencies finds each module that is required directly among the documented ones, and the other way round.
+func TestDependencies(t *testing.T) {
+	list := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}`, "./...")
+	list.Dir = root
+	imported, err := list.Output()
+	require.NoError(t, err)
+	var documented []string
+	for _, cell := range all(`(?m)^\| (\x60[^|]+\x60) \|`, document(t, "docs/dependencies.md")) {
+		documented = append(documented, all("`([^`]+)`", cell)...)
+	}
+	used := map[string]bool{}
+	for _, path := range strings.Fields(string(imported)) {
+		host, _, _ := strings.Cut(path, "/")
+		if !strings.Contains(host, ".") || strings.HasPrefix(path, "github.com/millrace-jobs/") {
+			continue
+		}
+		i := slices.IndexFunc(documented, func(module string) bool { return path == module || strings.HasPrefix(path, module+"/") })
+		require.GreaterOrEqual(t, i, 0, "%s is not documented", path)
+		used[documented[i]] = true
+	}
+	for _, module := range documented {
+		require.True(t, used[module], "%s is documented, and imported nowhere", module)
+	}
+}
+
+// TestPackagesSayWhatTheyAreFor looks for a doc.go in every package.
+func TestPackagesSayWhatTheyAreFor(t *testing.T) {
+	list := exec.Command("go", "list", "-f", "{{.Dir}}", "./...")
+	list.Dir = root
+	folders, err := list.Output()
+	require.NoError(t, err)
+	for _, folder := range strings.Fields(string(folders)) {
+		require.FileExists(t, filepath.Join(folder, "doc.go"))
+	}
+}
+
+// TestStatusCodes finds each error code of the API's table in the code, and the other way round.
+func TestStatusCodes(t *testing.T) {
+	notYet := []string{"not_authorised", "precondition_failed", "too_many_requests"} // no answer has these now
+	codes := all(`(?:=|:) +"([a-z_]+)"`, sources(t, "httpapi", "errors.go"))
+	codes = slices.DeleteFunc(codes, func(code string) bool { return slices.Contains(notYet, code) })
+	require.Equal(t, codes, all("(?m)^\\| \\d+ \\| `(\\w+)` \\|", document(t, "docs/api.md")))
+}

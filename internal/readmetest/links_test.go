@@ -1,0 +1,68 @@
+package readmetest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+)
+
+// TestLinks follows every relative link of every document, to the heading that it names.
+func TestLinks(t *testing.T) {
+	for _, from := range documents(t) {
+		for _, found := range link.FindAllStringSubmatch(prose(document(t, from)), -1) {
+			if target := found[1]; !strings.HasPrefix(target, "https://") {
+				follow(t, from, target)
+			}
+		}
+	}
+}
+
+func follow(t *testing.T, from, target string) {
+	t.Helper()
+	path, anchor, named := strings.Cut(target, "#")
+	file := from
+	if path != "" {
+		file = filepath.Join(filepath.Dir(from), path)
+	}
+	_, err := os.Stat(filepath.Join(root, file))
+	require.NoError(t, err, "%s: %s leads nowhere", from, target)
+	if named {
+		require.Contains(t, anchors(document(t, file)), anchor, "%s: %s: no such heading", from, target)
+	}
+}
+
+// prose is a document without its code.
+func prose(text string) string { return fence.ReplaceAllString(text, "") }
+
+// anchors are what the headings of a document are called in links.
+func anchors(text string) []string {
+	var all []string
+	for _, found := range heading.FindAllStringSubmatch(prose(text), -1) {
+		all = append(all, strings.Map(func(r rune) rune {
+			switch {
+			case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_':
+				return unicode.ToLower(r)
+			case r == ' ':
+				return '-'
+			}
+			return -1
+		}, found[1]))
+	}
+	return all
+}
+
+// TestAnchors looks at names that are not just words.
+func TestAnchors(t *testing.T) {
+	require.Equal(t, []string{"streams-over-amqp-0-9-1", "differences-from-the-specifications-code"},
+		anchors("# Streams over AMQP 0-9-1\n\n```sh\n# no heading\n```\n\n## Differences from the specification's code\n"))
+}
