@@ -34,6 +34,12 @@ log.file = rabbit.log
 log.file.level = notice
 `
 
+// inetrc tells Erlang where localhost is, so that the machine's own idea of it (none at all in a bare
+// chroot, ::1 on others) does not matter.
+const inetrc = `{host, {127,0,0,1}, ["localhost"]}.
+{lookup, [file, native]}.
+`
+
 // writeFiles prepares the folder. The cookie is kept if there is one, all else is written anew.
 func writeFiles(dir string, p ports) error {
 	for _, d := range []string{dir, filepath.Join(dir, "data"), filepath.Join(dir, "log")} {
@@ -42,7 +48,7 @@ func writeFiles(dir string, p ports) error {
 		}
 	}
 	conf := fmt.Sprintf(config, p.amqp, p.management, p.stream, p.stream)
-	for name, text := range map[string]string{"rabbitmq.conf": conf, "enabled_plugins": plugins} {
+	for name, text := range map[string]string{"rabbitmq.conf": conf, "enabled_plugins": plugins, "inetrc": inetrc} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("localbroker: configuring the node: %w", err)
 		}
@@ -77,6 +83,7 @@ func env(dir string, p ports) []string {
 		"HOME=" + dir, // the Erlang cookie
 		fmt.Sprintf("ERL_EPMD_PORT=%d", p.epmd),
 		"ERL_EPMD_ADDRESS=127.0.0.1",
+		"ERL_INETRC=" + filepath.Join(dir, "inetrc"),
 		// Every Erlang VM otherwise starts an epmd that stays for ever if it finds none.
 		"ERL_FLAGS=-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}",
 		"RABBITMQ_NODENAME=" + nodeName,
