@@ -162,6 +162,7 @@ func (l *leadership) confirmed(c broker.Confirm) error {
 func (l *leadership) assist(ctx context.Context) error {
 	switch l.core.phase {
 	case phaseWitness:
+		l.s.readQueues(ctx) // it may have stood by for days, and what may have been refused is fired again
 		intact, err := l.witnessStands(ctx)
 		if err != nil {
 			return err
