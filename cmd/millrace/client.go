@@ -43,7 +43,7 @@ func (e *apiError) Error() string {
 		said = fmt.Sprintf("the sidecar answered %d %s", e.Status, http.StatusText(e.Status))
 	}
 	if len(e.Offsets) > 0 {
-		said += fmt.Sprintf(" (use --offset with one of %d)", e.Offsets)
+		said += " (--offset picks one: " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(e.Offsets)), ", "), "[]") + ")"
 	}
 	return said
 }

@@ -65,7 +65,7 @@ func (f configFile) Validate(app *kong.Application) error {
 func (f configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	value, found := f[flag.Name]
 	if !found || len(flag.Envs) == 0 || slices.ContainsFunc(flag.Envs, isSet) {
-		return nil, nil //nolint:nilnil // kong's way to say "not from me"
+		return nil, nil // kong's way to hear that it is not set here
 	}
 	return value, nil
 }

@@ -134,11 +134,7 @@ const maxSkew = 2 * time.Second
 
 // clock compares this machine's clock with the broker's: producers, broker and sidecar should agree on when a job is due.
 func (e *examination) clock(ctx context.Context) error {
-	address := e.cfg.ManagementURL
-	if address == "" {
-		address = e.cfg.derivedManagementURL()
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, e.cfg.managementURL(), http.NoBody)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (c *enqueueCmd) Run(ctx context.Context, out output) error {
 	}
 	err = publish(ctx, c.brokerSettings, wire.Message{
 		Exchange: wire.ExchangeDirect, Key: j.Queue, MessageID: j.JID, Type: j.Class, Timestamp: time.Now(),
-		Priority: uint8(j.Priority), //nolint:gosec // checked to be 0 to 10
+		Priority: uint8(j.Priority), // checked to be 0 to 10
 		Body:     body,
 	})
 	if errors.Is(err, broker.ErrReturned) {

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
@@ -37,10 +40,8 @@ type result struct {
 // millrace runs a command line.
 func millrace(t *testing.T, args ...string) result {
 	t.Helper()
-	return millraceIn(t.Context(), args...)
-}
-
-func millraceIn(ctx context.Context, args ...string) result {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	var out, err bytes.Buffer
 	code := execute(ctx, args, &out, &err)
 	return result{code, out.String(), err.String()}
@@ -63,3 +64,19 @@ func (b *buffer) String() string {
 	defer b.mu.Unlock()
 	return b.b.String()
 }
+
+// contextOf is the test's context with an end of its own.
+func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithCancel(t.Context())
+}
+
+// process is a command line as a process of its own, to be started.
+func process(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asMain+"=1")
+	return cmd
+}
+
+func regexpMatch(pattern, text string) bool { return regexp.MustCompile(pattern).MatchString(text) }

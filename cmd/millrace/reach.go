@@ -16,9 +16,14 @@ import (
 const (
 	reachAtMostEvery = 5 * time.Second
 	remindEvery      = time.Minute
+)
+
+// Variables, so that tests need not wait as long.
+var (
 	// managementPatience is how long the management API is waited for when the broker already speaks AMQP: they start one after the other.
 	managementPatience = 5 * time.Second
-	managementEvery    = time.Minute
+	// managementEvery is how often it is looked for later.
+	managementEvery = time.Minute
 )
 
 // reach connects to the broker for the first time, for as long as that takes, and finds out what it is. mgmt is nil where there is no
@@ -101,11 +106,7 @@ func (s *sidecar) awaitManagement(ctx context.Context) *broker.Management {
 }
 
 func openManagement(ctx context.Context, cfg *brokerSettings, log *slog.Logger) (*broker.Management, error) {
-	address := cfg.ManagementURL
-	if address == "" {
-		address = cfg.derivedManagementURL()
-	}
-	return broker.OpenManagement(ctx, address, cfg.vhost(), log)
+	return broker.OpenManagement(ctx, cfg.managementURL(), cfg.vhost(), log)
 }
 
 // openStreams chooses how streams are read.
@@ -132,9 +133,9 @@ func (s *sidecarSettings) streamURL(ctx context.Context, mgmt *broker.Management
 	if s.StreamURL != "" {
 		return s.StreamURL, nil
 	}
-	amqp, err := parseAMQPURL(s.AMQPURL)
-	if err != nil || mgmt == nil || amqp.Scheme == "amqps" { // a listener without TLS is not for who asked for TLS
-		return "", err
+	amqp := s.amqp()
+	if mgmt == nil || amqp.Scheme == "amqps" { // a listener without TLS is not for who asked for TLS
+		return "", nil
 	}
 	hostPort, found, err := mgmt.StreamListener(ctx)
 	if err != nil || !found {

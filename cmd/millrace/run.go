@@ -38,7 +38,7 @@ type sidecar struct {
 // the last to the first: the view's store goes last, and the API before all that it asks.
 func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener) (err error) {
 	defer listener.Close()
-	store, err := view.Open(view.Config{Dir: cfg.StateDir, Identity: cfg.brokerIdentity(), Schema: tracker.Schema, Log: log})
+	store, err := view.Open(view.Config{Dir: cfg.viewDir(), Identity: cfg.brokerIdentity(), Schema: tracker.Schema, Log: log})
 	if err != nil {
 		return err
 	}

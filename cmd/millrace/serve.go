@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"syscall"
 
@@ -17,17 +18,24 @@ type serveCmd struct {
 
 // Run is the sidecar, until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, out output) error {
-	log := newLog(out.Err, c.LogLevel, c.LogFormat)
+	listener, err := listen(ctx, c.HTTPAddr)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, c.sidecarSettings, newLog(out.Err, c.LogLevel, c.LogFormat), listener)
+}
+
+// serve runs the sidecar, and runs it again where its view has to be built anew.
+func serve(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener) error {
 	for {
-		listener, err := listen(ctx, c.HTTPAddr)
-		if err != nil {
-			return err
-		}
-		err = run(ctx, c.sidecarSettings, log, listener)
+		err := run(ctx, cfg, log, listener)
 		if !errors.Is(err, view.ErrRebuild) {
 			return err
 		}
 		log.Warn("millrace: the view is built anew", "reason", err)
+		if listener, err = listen(ctx, listener.Addr().String()); err != nil {
+			return err
+		}
 	}
 }
 

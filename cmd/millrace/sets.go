@@ -111,7 +111,7 @@ func (c *listCmd) Run(ctx context.Context, out output, s set) error {
 	if err != nil {
 		return err
 	}
-	return page.print(out.Out, s)
+	return page.print(out.Out, s, time.Now())
 }
 
 // oneCmd is about one member of a set.

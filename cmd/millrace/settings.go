@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -63,10 +64,7 @@ func (s *sidecarSettings) AfterApply() error {
 	if err := s.brokerSettings.AfterApply(); err != nil || s.StreamURL == "" {
 		return err
 	}
-	amqp, err := parseAMQPURL(s.AMQPURL)
-	if err != nil {
-		return err
-	}
+	amqp := s.amqp()
 	u, err := url.Parse(s.StreamURL)
 	if err != nil || u.Scheme != "rabbitmq-stream" && u.Scheme != "rabbitmq-stream+tls" || u.Hostname() == "" {
 		return errors.New("--stream-url: must be rabbitmq-stream://host:port or rabbitmq-stream+tls://host:port")
@@ -105,12 +103,21 @@ func withCredentials(raw string, amqp *url.URL) (string, error) {
 	return u.String(), nil
 }
 
-// derivedManagementURL is where the management API is unless somebody moved it.
-func (s *brokerSettings) derivedManagementURL() string {
-	amqp, err := parseAMQPURL(s.AMQPURL)
+// amqp is the AMQP URL, which AfterApply has checked.
+func (s *brokerSettings) amqp() *url.URL {
+	u, err := parseAMQPURL(s.AMQPURL)
 	if err != nil {
-		return ""
+		return &url.URL{}
 	}
+	return u
+}
+
+// managementURL is the one that is set, or where the management API is unless somebody moved it.
+func (s *brokerSettings) managementURL() string {
+	if s.ManagementURL != "" {
+		return s.ManagementURL
+	}
+	amqp := s.amqp()
 	u := url.URL{Scheme: "http", Host: net.JoinHostPort(amqp.Hostname(), "15672"), User: url.UserPassword(userOf(amqp), passwordOf(amqp))}
 	if amqp.Scheme == "amqps" {
 		u.Scheme, u.Host = "https", net.JoinHostPort(amqp.Hostname(), "15671")
@@ -120,10 +127,7 @@ func (s *brokerSettings) derivedManagementURL() string {
 
 // brokerIdentity names broker and virtual host, so that a view of another one is never taken for ours.
 func (s *brokerSettings) brokerIdentity() string {
-	u, err := parseAMQPURL(s.AMQPURL)
-	if err != nil {
-		return ""
-	}
+	u := s.amqp()
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"amqp": "5672", "amqps": "5671"}[u.Scheme]
@@ -132,28 +136,16 @@ func (s *brokerSettings) brokerIdentity() string {
 }
 
 // vhost is the virtual host that this sidecar serves.
-func (s *brokerSettings) vhost() string {
-	u, err := parseAMQPURL(s.AMQPURL)
-	if err != nil {
-		return ""
-	}
-	return vhostOf(u)
-}
+func (s *brokerSettings) vhost() string { return vhostOf(s.amqp()) }
+
+// user is whom the broker will vouch for on what we publish.
+func (s *brokerSettings) user() string { return userOf(s.amqp()) }
 
 func vhostOf(u *url.URL) string {
 	if name := strings.TrimPrefix(u.Path, "/"); name != "" {
 		return name
 	}
 	return "/"
-}
-
-// user is whom the broker will vouch for on what we publish.
-func (s *brokerSettings) user() string {
-	u, err := parseAMQPURL(s.AMQPURL)
-	if err != nil {
-		return ""
-	}
-	return userOf(u)
 }
 
 // amqp091-go's defaults, and both brokers'.
@@ -169,6 +161,14 @@ func passwordOf(u *url.URL) string {
 		return password
 	}
 	return "guest"
+}
+
+// viewDir is a folder of the view's own: what cannot be used there is deleted.
+func (s *sidecarSettings) viewDir() string {
+	if s.StateDir == "" {
+		return ""
+	}
+	return filepath.Join(s.StateDir, "view")
 }
 
 func (s *sidecarSettings) identity() string {

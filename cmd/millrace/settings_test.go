@@ -151,7 +151,7 @@ func TestWhatFollowsFromTheAMQPURL(t *testing.T) {
 		require.Equal(t, test.identity, s.brokerIdentity())
 		require.Equal(t, test.vhost, s.vhost())
 		require.Equal(t, test.user, s.user())
-		require.Equal(t, test.management, strings.ToLower(s.derivedManagementURL()))
+		require.Equal(t, test.management, strings.ToLower(s.managementURL()))
 	}
 }
 

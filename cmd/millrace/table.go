@@ -88,8 +88,7 @@ func (i *item) error() string {
 	return i.ErrorClass + ": " + i.ErrorMessage
 }
 
-func (p *page) print(w io.Writer, s set) error {
-	now := time.Now()
+func (p *page) print(w io.Writer, s set, now time.Time) error {
 	rows := make([][]string, len(p.Items))
 	for n := range p.Items {
 		for _, c := range s.columns {

@@ -73,7 +73,7 @@ type upParts struct {
 func (c *upCmd) runWith(ctx context.Context, p upParts) error {
 	settings := c.sidecar(p)
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return run(gctx, settings, p.log, p.listener) })
+	g.Go(func() error { return serve(gctx, settings, p.log, p.listener) })
 	g.Go(func() error {
 		select {
 		case <-p.node.Exited():
@@ -97,7 +97,7 @@ func (c *upCmd) runWith(ctx context.Context, p upParts) error {
 
 // sidecar is the settings of a sidecar beside the private broker.
 func (c *upCmd) sidecar(p upParts) sidecarSettings {
-	s := sidecarSettings{StateDir: filepath.Join(p.dir, "view"), StreamURL: p.node.StreamURL()}
+	s := sidecarSettings{StateDir: p.dir, StreamURL: p.node.StreamURL()}
 	s.AMQPURL, s.ManagementURL, s.HTTPAddr = p.node.AMQPURL(), p.node.ManagementURL(), p.listener.Addr().String()
 	return s
 }

@@ -44,27 +44,22 @@ func nextClock(clock, now time.Time) time.Time {
 
 // parseDuration is time.ParseDuration with days, and never negative.
 func parseDuration(s string) (time.Duration, error) {
+	const mostDays = 36500
 	var days float64
-	rest := s
-	if before, after, found := strings.Cut(s, "d"); found {
-		n, err := strconv.ParseFloat(before, 64)
-		if err != nil || math.IsNaN(n) || n > 36500 {
-			return 0, badDuration(s)
-		}
-		days, rest = n, after
-	}
-	d := time.Duration(days * float64(24*time.Hour))
-	if rest != "" {
-		more, err := time.ParseDuration(rest)
-		if err != nil {
-			return 0, badDuration(s)
-		}
-		d += more
-	}
-	if s == "" || d < 0 || days < 0 {
+	var d time.Duration
+	var err error
+	before, rest, hasDays := strings.Cut(s, "d")
+	if !hasDays {
+		rest = s
+	} else if days, err = strconv.ParseFloat(before, 64); err != nil || math.IsNaN(days) || days < 0 || days > mostDays {
 		return 0, badDuration(s)
 	}
-	return d, nil
+	if rest != "" || !hasDays {
+		if d, err = time.ParseDuration(rest); err != nil || d < 0 {
+			return 0, badDuration(s)
+		}
+	}
+	return d + time.Duration(days*float64(24*time.Hour)), nil
 }
 
 func badDuration(s string) error {

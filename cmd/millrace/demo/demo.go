@@ -69,8 +69,10 @@ func (d *Demo) connected(ctx context.Context, name string, run func(context.Cont
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 	go func() {
 		select {
-		case why := <-closed:
-			cancel(fmt.Errorf("connection closed: %v", why))
+		case why, lost := <-closed:
+			if lost {
+				cancel(fmt.Errorf("connection closed: %w", why))
+			}
 		case <-ctx.Done():
 		}
 	}()

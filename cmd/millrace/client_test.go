@@ -1,0 +1,162 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// api is a sidecar that answers everything in one way, and remembers what it was asked.
+type api struct {
+	*httptest.Server
+	asked []string
+}
+
+func newAPI(t *testing.T, status int, answer string) *api {
+	t.Helper()
+	a := &api{}
+	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(err)
+		}
+		a.asked = append(a.asked, strings.TrimSpace(r.Method+" "+r.RequestURI+" "+r.Header.Get("Content-Type")+" "+string(body)))
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *api) addr() string { return strings.TrimPrefix(a.URL, "http://") }
+
+func TestWhatCommandsAskOfTheAPI(t *testing.T) {
+	for line, want := range map[string]string{
+		"scheduled trigger a":                    "POST /api/scheduled-jobs/a/trigger",
+		"scheduled kill a --reason why":          `POST /api/scheduled-jobs/a/kill application/json {"reason":"why"}`,
+		"scheduled delete a --offset 5":          "DELETE /api/scheduled-jobs/a?offset=5",
+		"retries retry a/b":                      "POST /api/retries/a%2Fb/retry",
+		"retries kill ..":                        "POST /api/retries/%2E%2E/kill",
+		"retries delete %":                       "DELETE /api/retries/%25",
+		"dead retry é":                           "POST /api/dead-jobs/%C3%A9/retry",
+		"dead delete a --offset 0":               "DELETE /api/dead-jobs/a?offset=0",
+		"rejected delete retries 7 --reason why": `DELETE /api/rejected/retries/7 application/json {"reason":"why"}`,
+	} {
+		t.Run(line, func(t *testing.T) {
+			a := newAPI(t, http.StatusNoContent, "")
+			r := millrace(t, append(strings.Fields(line), "--http-addr", a.addr())...)
+			require.Zero(t, r.code, r.err)
+			require.Equal(t, []string{want}, a.asked)
+			require.Contains(t, r.out, ": ")
+		})
+	}
+}
+
+func TestWhatListsAskOfTheAPI(t *testing.T) {
+	a := newAPI(t, http.StatusOK, `{"total_count":0,"items":[]}`)
+	r := millrace(t, "retries", "--queue", "low", "--class", "Mail", "--error", "Timeout", "--tag", "x", "--text", "a b", "--from", "2026-12-24T18:00:00Z",
+		"--to", "2026-12-25T18:00:00Z", "--limit", "10", "--page", "2", "--http-addr", a.addr())
+	require.Zero(t, r.code, r.err)
+	require.Equal(t, []string{"GET /api/retries?class=Mail&error=Timeout&from=2026-12-24T18%3A00%3A00Z&page=2&page_size=10&queue=low&tag=x&text=a+b&to=2026-12-25T18%3A00%3A00Z"}, a.asked)
+	require.Equal(t, "none\n", r.out)
+
+	r = millrace(t, "retries", "--from", "soon", "--http-addr", a.addr())
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, `--from: "soon" is no time`)
+}
+
+func TestJSONKeepsEveryDigit(t *testing.T) {
+	a := newAPI(t, http.StatusOK, `{"args":[9007199254740993,1e400]}`)
+	for _, args := range [][]string{{"dead", "--json"}, {"dead", "show", "a"}, {"rejected", "--json"}, {"rejected", "show", "retries", "1"}} {
+		r := millrace(t, append(args, "--http-addr", a.addr())...)
+		require.Zero(t, r.code, r.err)
+		require.Equal(t, "{\n  \"args\": [\n    9007199254740993,\n    1e400\n  ]\n}\n", r.out)
+	}
+}
+
+func TestRefusalsAreTold(t *testing.T) {
+	for name, test := range map[string]struct {
+		status       int
+		answer, says string
+	}{
+		"gone":      {404, `{"error":"not_found","reason":"no entry of retries has this jid now: the one at offset 3 was deleted","request_id":"x"}`, "retry a: no entry of retries has this jid now: the one at offset 3 was deleted\n"},
+		"several":   {409, `{"error":"conflict","reason":"2 entries have this jid","offsets":[3,9]}`, "retry a: 2 entries have this jid (--offset picks one: 3, 9)\n"},
+		"no leader": {503, `{"error":"no_leader"}`, "retry a: no leader\n"},
+		"no JSON":   {502, `<html>`, "retry a: the sidecar answered 502 Bad Gateway\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t, test.status, test.answer)
+			for _, verb := range []string{"retry", "show"} {
+				r := millrace(t, "retries", verb, "a", "--http-addr", a.addr())
+				require.Equal(t, exitFailed, r.code)
+				require.Equal(t, "millrace: "+test.says, r.err)
+			}
+			r := millrace(t, "retries", "--http-addr", a.addr())
+			require.Equal(t, exitFailed, r.code)
+			for _, args := range [][]string{{"list"}, {"show", "retries", "1"}, {"delete", "retries", "1"}} {
+				r := millrace(t, append(append([]string{"rejected"}, args...), "--http-addr", a.addr())...)
+				require.Equal(t, exitFailed, r.code, args)
+			}
+		})
+	}
+}
+
+func TestAnswersThatCannotBeRead(t *testing.T) {
+	a := newAPI(t, http.StatusOK, "<html>")
+	for _, args := range [][]string{{"dead"}, {"dead", "show", "a"}, {"dead", "--json"}, {"rejected"}, {"rejected", "show", "retries", "1", "--raw"}} {
+		r := millrace(t, append(args, "--http-addr", a.addr())...)
+		require.Equal(t, exitFailed, r.code, args)
+		require.Contains(t, r.err, "the sidecar's answer")
+	}
+}
+
+func TestNoSidecar(t *testing.T) {
+	r := millrace(t, "scheduled", "--http-addr", "127.0.0.1:1")
+	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, "millrace: no sidecar answers at 127.0.0.1:1: start one (millrace serve, or millrace up), or say where it is with --http-addr\n", r.err)
+
+	r = millrace(t, "scheduled", "--http-addr", "::x::")
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, "--http-addr")
+
+	r = millrace(t, "scheduled", "--http-addr", "nowhere.invalid:1")
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, "nowhere.invalid")
+}
+
+func TestRejectedRecords(t *testing.T) {
+	a := newAPI(t, http.StatusOK, `{"total_count":9,"filtered_count":4,"page_count":2,"items":[
+		{"stream":"retries","offset":3,"reason":"no jid","size":12,"body":"{\"a\":1}","encoding":"utf-8"}]}`)
+	r := millrace(t, "rejected", "--stream", "retries", "--limit", "1", "--http-addr", a.addr())
+	require.Zero(t, r.code, r.err)
+	require.Equal(t, "STREAM   OFFSET  BYTES  REASON  RECORD\nretries  3       12     no jid  {\"a\":1}\n1 of 4 that match, 9 in all; --page 2 goes on\n", r.out)
+	require.Equal(t, []string{"GET /api/rejected?page=1&page_size=1&stream=retries"}, a.asked)
+}
+
+func TestRejectedRecordItself(t *testing.T) {
+	a := newAPI(t, http.StatusOK, `{"stream":"retries","offset":3,"size":9,"body":"AAH/","encoding":"base64","truncated":true}`)
+	r := millrace(t, "rejected", "show", "retries", "3", "--raw", "--http-addr", a.addr())
+	require.Zero(t, r.code)
+	require.Equal(t, "\x00\x01\xff", r.out)
+	require.Equal(t, "millrace: only the first 3 of 9 bytes are kept\n", r.err)
+}
+
+func TestResubmitSendsTheFileAsItIs(t *testing.T) {
+	const mended = "{\"b\": 1,  \"a\": \"<\"}\n"
+	a := newAPI(t, http.StatusNoContent, "")
+	r := millrace(t, "rejected", "resubmit", "retries", "3", file(t, mended), "--http-addr", a.addr())
+	require.Zero(t, r.code, r.err)
+	require.Equal(t, []string{"POST /api/rejected/retries/3/resubmit application/json " + strings.TrimSpace(mended)}, a.asked)
+
+	r = millrace(t, "rejected", "resubmit", "retries", "3", file(t, "{"), "--http-addr", a.addr())
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, "no JSON")
+
+	r = millrace(t, "rejected", "resubmit", "retries", "3", "/nowhere", "--http-addr", a.addr())
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, "/nowhere")
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func doctor(t *testing.T, u *brokertest.User, more ...string) result {
+	t.Helper()
+	return millrace(t, append([]string{"doctor", "--amqp-url", u.AMQPURL(), "--management-url", u.ManagementURL(), "--http-addr", "127.0.0.1:1"}, more...)...)
+}
+
+func TestDoctorFindsNothingToMend(t *testing.T) {
+	v := brokertest.New(t)
+	admin := v.AddUser(t, "admin", brokertest.Permissions{Tags: "administrator"})
+	settings := beside(v)
+	settings.AMQPURL, settings.ManagementURL, settings.StreamURL = admin.AMQPURL(), admin.ManagementURL(), ""
+	s := start(t, settings)
+	s.leads(t)
+
+	r := doctor(t, admin, s.flags...)
+	require.Zero(t, r.code, r.out)
+	require.NotContains(t, r.out, mend)
+	for _, line := range []string{
+		`ok    broker          RabbitMQ \S+ at \S+:\*\*\*@\S+, virtual host ` + v.Name + `, as user ` + admin.Name,
+		`ok    management API  answers`,
+		`ok    permissions     user ` + admin.Name + ` may do all that a sidecar does`,
+		`ok    policies `,
+		`ok    user            no client shares`,
+		`ok    clocks`,
+		`ok    streams         are read with the native stream protocol`,
+		`ok    latency         one record takes`,
+		`ok    sidecar         runs at \S+ for virtual host ` + v.Name + `: leading`,
+		`note  permissions     user ` + v.Owner.Name + ` may declare jobs.leader`,
+		`(?s)sidecar \(.*\n    configure .*producer \(.*worker \(`,
+	} {
+		require.Regexp(t, line, r.out)
+	}
+	require.NotContains(t, r.out, admin.Password)
+}
+
+func TestDoctorCannotReachTheBroker(t *testing.T) {
+	v := brokertest.New(t)
+	for name, test := range map[string]struct{ url, remedy string }{
+		"nobody there":   {"amqp://127.0.0.1:1", "start the broker, or say where it is"},
+		"wrong password": {"", "check user and password"},
+		"no vhost":       {"", "create the virtual host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := test.url
+			u, err := parseAMQPURL(v.AMQPURL())
+			require.NoError(t, err)
+			switch name {
+			case "wrong password":
+				address = "amqp://" + v.Owner.Name + ":wrong@" + u.Host + u.Path
+			case "no vhost":
+				address = "amqp://" + u.User.String() + "@" + u.Host + "/nowhere"
+			}
+			r := millrace(t, "doctor", "--amqp-url", address)
+			require.Equal(t, exitFailed, r.code)
+			require.Contains(t, r.out, "MEND  broker")
+			require.Contains(t, r.out, test.remedy)
+			require.Contains(t, r.out, "Permissions that each needs")
+			require.Empty(t, r.err)
+		})
+	}
+}
+
+func TestDoctorMissesPermissions(t *testing.T) {
+	v := brokertest.New(t)
+	weak := v.AddUser(t, "weak", brokertest.Permissions{Configure: `^queue\.`, Write: `^jobs\.`, Tags: "administrator"})
+	r := doctor(t, weak)
+	require.Equal(t, exitFailed, r.code)
+	require.Regexp(t, `MEND  permissions     user `+weak.Name+` may not configure jobs.direct, .*write amq.default`, r.out)
+	require.Contains(t, r.out, "rabbitmqctl set_permissions --vhost '"+v.Name+"' '"+weak.Name+"' '"+sidecarRole.configure+"'")
+}
+
+func TestDoctorOfAUserThatMayNotAsk(t *testing.T) {
+	v := brokertest.New(t)
+	monitor := v.AddUser(t, "monitor", brokertest.Permissions{Tags: "monitoring"})
+	r := doctor(t, monitor)
+	require.Equal(t, exitFailed, r.code)
+	require.Regexp(t, `(?s)MEND  policies .*may not set them.*→ .*rabbitmqctl set_policy`, r.out)
+
+	r = doctor(t, v.Owner)
+	require.Zero(t, r.code, r.out)
+	require.Regexp(t, `note  permissions     only an administrator may list them`, r.out)
+
+	nobody := v.AddUser(t, "nobody", brokertest.Permissions{})
+	r = doctor(t, nobody)
+	require.Equal(t, exitFailed, r.code)
+	require.Regexp(t, `(?s)MEND  management API .*set_user_tags '`+nobody.Name+`' policymaker monitoring`, r.out)
+}
+
+func TestDoctorWithoutManagementAPI(t *testing.T) {
+	v := brokertest.New(t)
+	r := millrace(t, "doctor", "--amqp-url", v.AMQPURL(), "--management-url", "http://127.0.0.1:1", "--http-addr", "127.0.0.1:1")
+	require.Zero(t, r.code, "it may be meant so: %s", r.out)
+	require.Regexp(t, `(?s)note  management API  does not answer.*rabbitmqctl set_policy`, r.out)
+	require.Contains(t, r.out, "note  streams         are read over AMQP 0-9-1: slower")
+	require.Contains(t, r.out, "note  latency         not measured")
+	require.Contains(t, r.out, "note  sidecar         no sidecar answers")
+}
+
+func TestDoctorLooksAtQueues(t *testing.T) {
+	v := brokertest.New(t)
+	ch := v.Channel(t)
+	declare := func(name string, args amqp.Table) {
+		_, err := ch.QueueDeclare(name, true, false, false, false, args)
+		require.NoError(t, err)
+	}
+	declare("queue.plain", nil)
+	declare("queue.drops", amqp.Table{"x-max-priority": 10, "x-max-length": 10})
+	declare("queue.refuses", amqp.Table{"x-max-priority": 10, "x-max-length": 10, "x-overflow": "reject-publish"})
+	declare("queue.elsewhere", amqp.Table{"x-max-priority": 10, "x-dead-letter-exchange": "mine"})
+	declare("other", nil)
+	declare(wire.Unrouted, nil)
+	v.Publish(t, "", wire.Unrouted, amqp.Publishing{Body: []byte("{}")})
+	v.Do(t, http.MethodPut, "/api/policies/"+v.Name+"/theirs", map[string]any{
+		"pattern": `^queue\.plain$`, "priority": 1, "definition": map[string]any{"max-length": 7}, "apply-to": "queues",
+	}, nil)
+
+	var r result
+	brokertest.Eventually(t, func() bool {
+		r = doctor(t, v.Owner)
+		return r.code == exitFailed
+	}, "the broker's statistics show the policy")
+	for _, line := range []string{
+		`MEND  policy theirs   wins over millrace-queues for queue.plain: jobs that their workers reject are lost`,
+		`note  queue.plain     has no priorities`,
+		`note  queue.plain     has a length limit beyond which it drops`,
+		`note  queue.drops     has a length limit beyond which it drops`,
+		`note  queue.elsewhere what workers reject goes to mine`,
+		`note  jobs.unrouted   1 jobs wait`,
+	} {
+		require.Contains(t, r.out, line)
+	}
+	require.NotContains(t, r.out, "queue.refuses")
+	require.NotContains(t, r.out, " other ")
+}
+
+func TestDoctorSeesClientsThatShareTheUser(t *testing.T) {
+	v := brokertest.New(t)
+	v.Dial(t)
+	brokertest.Eventually(t, func() bool {
+		return doctor(t, v.Owner).out != "" && regexpMatch(`note  user            1 clients share the user `+v.Owner.Name, doctor(t, v.Owner).out)
+	}, "the broker's statistics show the connection")
+}
+
+func TestDoctorTellsWhatTheSidecarSuffersFrom(t *testing.T) {
+	v := brokertest.New(t)
+	a := newAPI(t, http.StatusOK, `{"vhost":"v","scheduler":{"phase":"waiting","gap":"it is new","orphaned":true,"blocked":"memory",
+		"held":[{"queue":"mail","reason":"full"}]}}`)
+	r := doctor(t, v.Owner, "--http-addr", a.addr())
+	require.Equal(t, exitFailed, r.code)
+	require.Regexp(t, `MEND  journal .*it is new\n +→ fire it: curl -X POST http://`+a.addr()+`/api/release\n`, r.out)
+	require.Regexp(t, `MEND  leader .*jobs.leader`, r.out)
+	require.Regexp(t, `MEND  leader .*memory`, r.out)
+	require.Regexp(t, `MEND  queue mail +takes no jobs: full`, r.out)
+
+	broken := newAPI(t, http.StatusOK, "<html>")
+	require.Contains(t, doctor(t, v.Owner, "--http-addr", broken.addr()).out, "note  sidecar         the sidecar's answer cannot be read")
+}
+
+func TestDoctorSeesAlarms(t *testing.T) {
+	v := brokertest.Own(t)
+	v.Eval(t, "rabbit_alarm:set_alarm({{resource_limit, memory, node()}, []}).")
+	defer v.Eval(t, "rabbit_alarm:clear_alarm({resource_limit, memory, node()}).")
+	brokertest.Eventually(t, func() bool {
+		return regexpMatch(`MEND  alarm           memory alarm on \S+: the broker takes no messages`, doctor(t, v.Owner).out)
+	}, "the alarm is shown")
+}
+
+func TestSkew(t *testing.T) {
+	at := func(s float64) time.Time { return time.Unix(1000, 0).Add(time.Duration(s * float64(time.Second))) }
+	require.Zero(t, skewOf(at(0.9), at(1.1), at(1)))
+	require.Zero(t, skewOf(at(0.9), at(1.1), at(0)), "it may have been 0.99")
+	require.Equal(t, 3*time.Second, skewOf(at(0.5), at(1), at(4)))
+	require.Equal(t, -3*time.Second, skewOf(at(5), at(5.1), at(1)))
+}
+
+func TestMissingPermissions(t *testing.T) {
+	require.Empty(t, missing(broker.Permission{Configure: ".*", Write: ".*", Read: ".*"}))
+	require.Empty(t, missing(broker.Permission{Configure: sidecarRole.configure, Write: sidecarRole.write, Read: sidecarRole.read}))
+	require.Contains(t, missing(broker.Permission{Configure: ".*", Write: sidecarRole.configure, Read: ".*"}), "write amq.default")
+	require.Len(t, missing(broker.Permission{Configure: "", Write: ".*", Read: ".*"}), len(needed))
+	require.Empty(t, missing(broker.Permission{Configure: "(?<=x)", Write: ".*", Read: ".*"}), "an expression that only the broker understands")
+	for _, r := range roles[1:] {
+		require.False(t, mayLock(broker.Permission{Configure: r.configure}), r.name)
+	}
+	require.True(t, mayLock(broker.Permission{Configure: ".*"}))
+	require.Contains(t, sidecarRole.grant(broker.Features{Product: broker.LavinMQ}, "/", "it's"), `lavinmqctl set_permissions --vhost '/' 'it'\''s'`)
+}

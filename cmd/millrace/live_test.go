@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLiveLineIsRewrittenOnATerminal(t *testing.T) {
+	var out bytes.Buffer
+	l := &live{w: &out, tty: true}
+	l.Set("one")
+	l.Printf("log\n")
+	l.Set("two")
+	l.end()
+	l.Printf("after\n")
+	require.Equal(t, "\r\x1b[Kone"+"\r\x1b[Klog\none"+"\r\x1b[Ktwo"+"\n"+"after\n", out.String())
+}
+
+func TestLiveLinesFollowEachOtherElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := newLive(&out)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*repeatEvery+time.Second)
+		defer cancel()
+		n := 0
+		require.NoError(t, l.Follow(ctx, func(context.Context) string { n++; return []string{"", "one", "two"}[n] }))
+		l.Printf("after\n")
+		require.Equal(t, "one\ntwo\nafter\n", out.String())
+	})
+}
+
+func TestLiveRewritesOftenOnATerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &live{w: &bytes.Buffer{}, tty: true}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*rewriteEvery+rewriteEvery/2)
+		defer cancel()
+		n := 0
+		require.NoError(t, l.Follow(ctx, func(context.Context) string { n++; return "x" }))
+		require.Equal(t, 10, n)
+	})
+}
+
+func TestWhatIsATerminal(t *testing.T) {
+	require.False(t, isTerminal(&bytes.Buffer{}))
+	f, err := os.Create(t.TempDir() + "/f")
+	require.NoError(t, err)
+	defer f.Close()
+	require.False(t, isTerminal(f))
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer null.Close()
+	require.True(t, isTerminal(null), "a character device")
+}

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// take waits for a message of a queue, and for the queue.
+func take(t *testing.T, v *brokertest.Vhost, queue string) amqp.Delivery {
+	t.Helper()
+	var taken amqp.Delivery
+	brokertest.Eventually(t, func() bool {
+		if v.Try(t.Context(), http.MethodGet, "/api/queues/"+v.Name+"/"+queue, nil, nil) != nil {
+			return false // nobody has made it yet
+		}
+		d, ok := v.Get(t, queue)
+		taken = d
+		return ok
+	}, "a job arrives in %s", queue)
+	return taken
+}
+
+func TestScheduledJobArrives(t *testing.T) {
+	v := brokertest.New(t)
+	s := start(t, beside(v))
+	s.leads(t)
+
+	begun := time.Now()
+	r := millrace(t, "schedule", "Mail", `["ann", 9007199254740993]`, "--queue", "mail", "--in", "1s", "--amqp-url", v.AMQPURL())
+	require.Zero(t, r.code, r.err)
+	d := take(t, v, "queue.mail")
+
+	require.GreaterOrEqual(t, time.Since(begun), time.Second)
+	require.Equal(t, strings.TrimSpace(r.out), gjson.GetBytes(d.Body, "jid").String())
+	require.Equal(t, `["ann",9007199254740993]`, gjson.GetBytes(d.Body, "args").Raw)
+	require.Equal(t, "millrace", d.AppId)
+}
+
+func TestEnqueuedJobArrivesInAQueueNobodyDeclared(t *testing.T) {
+	v := brokertest.New(t)
+	s := start(t, beside(v))
+	s.leads(t)
+	brokertest.Eventually(t, func() bool {
+		return millrace(t, "enqueue", "Mail", "--queue", "mail", "--priority", "7", "--amqp-url", v.AMQPURL()).code == 0
+	}, "the policy for unrouted jobs holds")
+	require.Equal(t, uint8(7), take(t, v, "queue.mail").Priority)
+}
+
+func TestListsAndActionsOfARunningSidecar(t *testing.T) {
+	v := brokertest.New(t)
+	s := start(t, beside(v))
+	s.leads(t)
+	command := func(line ...string) result { return millrace(t, append(line, s.flags...)...) }
+	jid := map[string]string{}
+	for _, class := range []string{"Trigger", "Kill", "Delete"} {
+		r := millrace(t, "schedule", class, "--in", "1h", "--amqp-url", v.AMQPURL())
+		require.Zero(t, r.code, r.err)
+		jid[class] = strings.TrimSpace(r.out)
+	}
+	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("scheduled").out, "3 in all\n") }, "all are listed")
+	require.Contains(t, command("scheduled", "--class", "Kill").out, jid["Kill"])
+	require.Equal(t, jid["Kill"], gjson.Get(command("scheduled", "show", jid["Kill"]).out, "job.jid").String())
+
+	require.Equal(t, "scheduled job "+jid["Trigger"]+": sent to its queue\n", command("scheduled", "trigger", jid["Trigger"]).out)
+	require.Equal(t, "scheduled job "+jid["Kill"]+": is a dead job now\n", command("scheduled", "kill", jid["Kill"]).out)
+	require.Equal(t, "scheduled job "+jid["Delete"]+": deleted\n", command("scheduled", "delete", jid["Delete"], "--reason", "test").out)
+	require.Equal(t, jid["Trigger"], gjson.GetBytes(take(t, v, "queue.default").Body, "jid").String())
+
+	brokertest.Eventually(t, func() bool { return strings.Contains(command("dead").out, jid["Kill"]) }, "it is among the dead")
+	require.Zero(t, command("dead", "retry", jid["Kill"]).code)
+	require.Equal(t, jid["Kill"], gjson.GetBytes(take(t, v, "queue.default").Body, "jid").String())
+	brokertest.Eventually(t, func() bool { return command("scheduled").out == "none\n" }, "nothing is left")
+
+	gone := command("scheduled", "delete", jid["Delete"])
+	require.Equal(t, exitFailed, gone.code)
+	require.Contains(t, gone.err, "was deleted")
+}
+
+func TestRejectedRecordIsMended(t *testing.T) {
+	v := brokertest.New(t)
+	s := start(t, beside(v))
+	s.leads(t)
+	v.Publish(t, "", wire.Retries, amqp.Publishing{Body: []byte("{\"no\": \"retry\"}")})
+	command := func(line ...string) result { return millrace(t, append(line, s.flags...)...) }
+	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("rejected").out, "1 in all\n") }, "it is listed")
+	offset := gjson.Get(command("rejected", "--json").out, "items.0.offset").String()
+	require.Equal(t, "{\"no\": \"retry\"}", command("rejected", "show", wire.Retries, offset, "--raw").out)
+
+	mended := file(t, `{"type":"retry","jid":"a","retry_at":4000000000,"retry_count":1,"job":{"jid":"a","class":"Mail","queue":"default"}}`)
+	r := command("rejected", "resubmit", wire.Retries, offset, mended)
+	require.Zero(t, r.code, r.err)
+	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("retries").out, "1 in all\n") }, "it is a retry now")
+	brokertest.Eventually(t, func() bool { return command("rejected").out == "none\n" }, "the other is off the list")
+}
+
+func TestBrokerThatIsNotThereYet(t *testing.T) {
+	v := brokertest.New(t)
+	proxy := brokertest.NewProxy(t, v.AMQPURL())
+	proxy.Cut(t)
+	settings := beside(v)
+	settings.AMQPURL = proxy.URL()
+	s := start(t, settings)
+
+	brokertest.Eventually(t, func() bool { return strings.Contains(s.log.String(), "the broker cannot be reached") }, "the log says so")
+	require.Equal(t, http.StatusOK, s.status(t, "/healthz"))
+	require.Equal(t, http.StatusServiceUnavailable, s.status(t, "/readyz"))
+	require.Equal(t, exitFailed, millrace(t, append([]string{"dead", "retry", "a"}, s.flags...)...).code)
+
+	proxy.Heal(t)
+	s.ready(t)
+	s.leads(t)
+}
+
+func TestSidecarEndsWhileItWaitsForTheBroker(t *testing.T) {
+	s := start(t, sidecarSettings{brokerSettings: brokerSettings{AMQPURL: "amqp://127.0.0.1:1"}})
+	brokertest.Eventually(t, func() bool { return strings.Contains(s.log.String(), "the broker cannot be reached") }, "it tries")
+	begun := time.Now()
+	require.NoError(t, s.end())
+	require.Less(t, time.Since(begun), 3*time.Second)
+}
+
+func TestSidecarEndsQuicklyAndGoesOnWhereItWas(t *testing.T) {
+	v := brokertest.New(t)
+	settings := beside(v)
+	settings.StateDir = t.TempDir()
+	s := start(t, settings)
+	s.leads(t)
+	require.Zero(t, millrace(t, "schedule", "Mail", "--in", "1h", "--amqp-url", v.AMQPURL()).code)
+	brokertest.Eventually(t, func() bool {
+		return strings.HasSuffix(millrace(t, append([]string{"scheduled"}, s.flags...)...).out, "1 in all\n")
+	}, "it is listed")
+	begun := time.Now()
+	require.NoError(t, s.end())
+	require.Less(t, time.Since(begun), 3*time.Second)
+
+	again := start(t, settings)
+	again.leads(t)
+	require.Contains(t, millrace(t, append([]string{"scheduled"}, again.flags...)...).out, "1 in all")
+}
+
+func TestTwoSidecarsCannotShareAStateFolder(t *testing.T) {
+	settings := sidecarSettings{brokerSettings: brokerSettings{AMQPURL: "amqp://127.0.0.1:1"}, StateDir: t.TempDir()}
+	s := start(t, settings)
+	brokertest.Eventually(t, func() bool { return s.status(t, "/healthz") == http.StatusOK }, "it runs")
+	second := process(t, "serve", "--state-dir", settings.StateDir, "--http-addr", "127.0.0.1:0") // Pebble leaks a goroutine where it cannot open
+	said, err := second.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, exitFailed, second.ProcessState.ExitCode())
+	require.Contains(t, string(said), "in use by another process: "+settings.StateDir)
+}
+
+func TestStateFolderThatCannotBe(t *testing.T) {
+	r := millrace(t, "serve", "--state-dir", file(t, ""), "--http-addr", "127.0.0.1:0")
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, "view")
+}
+
+func TestListensOnLoopbackOnly(t *testing.T) {
+	for addr, says := range map[string]string{
+		"0.0.0.0:0":          "loopback",
+		":0":                 "loopback",
+		"[::]:0":             "loopback",
+		"example.com:0":      "loopback",
+		"127.0.0.1":          "--http-addr",
+		"127.0.0.1:nonsense": "--http-addr",
+	} {
+		r := millrace(t, "serve", "--http-addr", addr)
+		require.Equal(t, exitFailed, r.code, addr)
+		require.Contains(t, r.err, says, addr)
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	taken, err := listen(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	r := millrace(t, "serve", "--http-addr", taken.Addr().String())
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, "choose another port")
+}
+
+func TestServeUntilInterrupted(t *testing.T) {
+	v := brokertest.New(t)
+	config := file(t, "amqp-url: "+v.AMQPURL()+"\nmanagement-url: "+v.ManagementURL()+"\nhttp-addr: 127.0.0.1:0\nlog-format: json\n")
+	require.NoError(t, os.Chmod(config, 0o600))
+	ctx, interrupt := contextOf(t)
+	var out, log buffer
+	ended := make(chan int, 1)
+	go func() { ended <- execute(ctx, []string{"serve", "--config", config}, &out, &log) }()
+	brokertest.Eventually(t, func() bool { return strings.Contains(log.String(), `"scheduler: elected"`) }, "it leads")
+	interrupt()
+	require.Zero(t, <-ended)
+	require.NotContains(t, log.String(), v.Owner.Password)
+	require.Empty(t, out.String())
+}
+
+func TestWithoutManagementAPI(t *testing.T) {
+	v := brokertest.New(t)
+	proxy := brokertest.NewProxy(t, v.ManagementURL())
+	proxy.Cut(t)
+	settings := beside(v)
+	settings.ManagementURL, settings.StreamURL = proxy.URL(), ""
+	managementPatience, managementEvery = 100*time.Millisecond, 100*time.Millisecond
+	t.Cleanup(func() { managementPatience, managementEvery = 5*time.Second, time.Minute })
+	s := start(t, settings)
+	s.leads(t)
+	require.Contains(t, s.log.String(), "no management API")
+	require.Contains(t, s.log.String(), "protocol=amqp")
+
+	r := millrace(t, "enqueue", "Mail", "--queue", "nobodys", "--amqp-url", v.AMQPURL())
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, "there is no queue.nobodys, and no policy on jobs.direct")
+
+	proxy.Heal(t)
+	brokertest.Eventually(t, func() bool { return strings.Contains(s.log.String(), "the management API answers now") }, "it is found")
+	brokertest.Eventually(t, func() bool {
+		return millrace(t, "enqueue", "Mail", "--queue", "nobodys", "--amqp-url", v.AMQPURL()).code == 0
+	}, "the policies are set")
+}
+
+func TestLeastPermissionsAreEnough(t *testing.T) {
+	v := brokertest.New(t)
+	allow := func(r role, tags string) *brokertest.User {
+		return v.AddUser(t, r.name, brokertest.Permissions{Configure: r.configure, Write: r.write, Read: r.read, Tags: tags})
+	}
+	sidecar, producer, worker := allow(roles[0], "policymaker,monitoring"), allow(roles[1], ""), allow(roles[2], "")
+	settings := beside(v)
+	settings.AMQPURL, settings.ManagementURL, settings.StreamURL = sidecar.AMQPURL(), sidecar.ManagementURL(), ""
+	s := start(t, settings)
+	s.leads(t)
+	brokertest.Eventually(t, func() bool {
+		return millrace(t, "enqueue", "ImportUsers", "--retry", "0", "--queue", "low", "--amqp-url", producer.AMQPURL()).code == 0
+	}, "a producer may enqueue")
+	require.Zero(t, millrace(t, "schedule", "SendEmail", "--in", "1s", "--queue", "low", "--amqp-url", producer.AMQPURL()).code)
+
+	require.NoError(t, worker.Dial(t).Close())
+	ch, err := worker.Dial(t).Channel()
+	require.NoError(t, err)
+	_, err = ch.QueueDeclare("queue.low", true, false, false, false, amqp.Table{"x-max-priority": 10})
+	require.NoError(t, err)
+	require.NoError(t, ch.QueueBind("queue.low", "low", wire.ExchangeDirect, false, nil))
+	private, err := ch.QueueDeclare("", false, true, true, false, nil)
+	require.NoError(t, err)
+	require.NoError(t, ch.QueueBind(private.Name, "", wire.Control, false, nil))
+	jobs, err := ch.Consume("queue.low", "", false, false, false, false, nil)
+	require.NoError(t, err)
+	classes := map[string]bool{}
+	for range 2 {
+		d := receive(t, jobs)
+		classes[d.Type] = true
+		require.NoError(t, d.Reject(false))
+	}
+	require.Equal(t, map[string]bool{"ImportUsers": true, "SendEmail": true}, classes)
+	require.NoError(t, ch.Publish("", wire.Retries, false, false, amqp.Publishing{Body: []byte("{}")}))
+
+	command := func(line ...string) string { return millrace(t, append(line, s.flags...)...).out }
+	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("dead"), "2 in all\n") }, "what a worker rejects is among the dead")
+	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("rejected"), "1 in all\n") }, "a worker may publish to streams")
+}
+
+func receive(t *testing.T, deliveries <-chan amqp.Delivery) amqp.Delivery {
+	t.Helper()
+	select {
+	case d := <-deliveries:
+		return d
+	case <-time.After(20 * time.Second):
+		t.Fatal("no job comes")
+		return amqp.Delivery{}
+	}
+}
+
+func TestSidecarSurvivesItsBroker(t *testing.T) {
+	v := brokertest.Own(t)
+	s := start(t, beside(v))
+	s.leads(t)
+	s.ready(t)
+	require.Zero(t, millrace(t, "schedule", "Mail", "--in", "2s", "--queue", "mail", "--amqp-url", v.AMQPURL()).code)
+	v.Kill(t)
+	brokertest.Eventually(t, func() bool { return s.status(t, "/readyz") == http.StatusServiceUnavailable }, "it is not ready")
+	require.Equal(t, http.StatusOK, s.status(t, "/healthz"))
+	v.Restart(t)
+	s.ready(t)
+	take(t, v, "queue.mail")
+}
+
+func TestLargeRecordIsReadFromItsStream(t *testing.T) {
+	v := brokertest.New(t)
+	s := start(t, beside(v))
+	s.leads(t)
+	large := `["` + strings.Repeat("x", 100_000) + `"]`
+	r := millrace(t, "schedule", "Mail", large, "--in", "1h", "--amqp-url", v.AMQPURL())
+	require.Zero(t, r.code, r.err)
+	brokertest.Eventually(t, func() bool {
+		shown := millrace(t, append([]string{"scheduled", "show", strings.TrimSpace(r.out)}, s.flags...)...)
+		return len(gjson.Get(shown.out, "job.args.0").String()) == 100_000
+	}, "it is shown whole")
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+)
+
+// running is a sidecar that runs beside a test's virtual host.
+type running struct {
+	api   *client
+	log   *buffer
+	end   func() error // ends it, and says how it ended
+	flags []string     // for commands that call its API or its broker
+}
+
+// start runs a sidecar until the test ends.
+func start(t *testing.T, settings sidecarSettings) *running {
+	t.Helper()
+	require.NoError(t, settings.AfterApply())
+	if settings.HTTPAddr == "" {
+		settings.HTTPAddr = "127.0.0.1:0"
+	}
+	listener, err := listen(t.Context(), settings.HTTPAddr)
+	require.NoError(t, err)
+	settings.HTTPAddr = listener.Addr().String()
+	r := &running{api: settings.client(), log: &buffer{}, flags: []string{"--http-addr", settings.HTTPAddr}}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, settings, newLog(r.log, "debug", "text"), listener) }()
+	r.end = func() error {
+		cancel()
+		select {
+		case err := <-ended:
+			ended <- err
+			return err
+		case <-time.After(10 * time.Second):
+			t.Fatal("the sidecar does not end")
+			return nil
+		}
+	}
+	t.Cleanup(func() {
+		require.NoError(t, r.end())
+		if t.Failed() {
+			t.Log(r.log.String())
+		}
+	})
+	return r
+}
+
+// beside is the settings of a sidecar beside a virtual host.
+func beside(v *brokertest.Vhost) sidecarSettings {
+	return sidecarSettings{brokerSettings: brokerSettings{AMQPURL: v.AMQPURL(), ManagementURL: v.ManagementURL()}, StreamURL: v.StreamURL()}
+}
+
+func (r *running) ready(t *testing.T) {
+	t.Helper()
+	brokertest.Eventually(t, func() bool { return r.status(t, "/readyz") == http.StatusOK }, "the sidecar is ready")
+}
+
+func (r *running) leads(t *testing.T) {
+	t.Helper()
+	brokertest.Eventually(t, func() bool {
+		body, err := r.api.do(t.Context(), http.MethodGet, "/api/overview", nil, nil)
+		return err == nil && strings.Contains(string(body), `"phase":"leading"`)
+	}, "the sidecar leads")
+}
+
+func (r *running) status(t *testing.T, path string) int {
+	t.Helper()
+	resp, err := r.api.http.Get("http://" + r.api.addr + path)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	r.api.http.CloseIdleConnections()
+	return resp.StatusCode
+}

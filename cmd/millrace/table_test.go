@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const envelope = `{"total_count":3,"filtered_count":2,"item_count":2,"page":1,"page_size":2,"page_count":1,"next":"5,7","items":[
+  {"type":"retry","jid":"a","error_class":"Timeout","error_message":"no\u001b[2J answer","job":{"class":"Mail","args":[1, 2]},
+   "millrace":{"offset":5,"first_offset":5,"at":1798135200.5,"queue":"low","class":"Mail","attempt":3}},
+  {"job":{"jid":"b\tc","args":"x"},"error_message":7,"millrace":{"offset":7,"at":1798135200,"queue":"default","class":"Call","attempt":1}}]}`
+
+func TestTable(t *testing.T) {
+	p, err := readPage([]byte(envelope))
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, p.print(&out, retriesSet, time.Unix(1798135140, 0).UTC()))
+	require.Equal(t, `DUE                            JID  CLASS  QUEUE    ATTEMPT  ERROR
+2026-12-24 18:00:00  in 1m00s  a    Mail   low      3        Timeout: no·[2J answer
+2026-12-24 18:00:00  in 1m00s  b·c  Call   default  1        
+2 of 2 that match, 3 in all; --page 2 goes on
+`, out.String())
+}
+
+func TestTableOfNothing(t *testing.T) {
+	p, err := readPage([]byte(`{"total_count":0,"items":[]}`))
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, p.print(&out, deadSet, time.Now()))
+	require.Equal(t, "none\n", out.String())
+}
+
+func TestAnswerThatIsNoList(t *testing.T) {
+	_, err := readPage([]byte("<html>"))
+	require.ErrorContains(t, err, "cannot be read")
+	require.ErrorContains(t, printJSON(&bytes.Buffer{}, []byte("<html>")), "no JSON")
+}
+
+func TestSummary(t *testing.T) {
+	two, three := int64(2), int64(3)
+	for _, test := range []struct {
+		shown, total int64
+		match        *int64
+		next         int64
+		want         string
+	}{
+		{0, 0, nil, 0, "none"},
+		{3, 3, &three, 0, "3 in all"},
+		{2, 3, &three, 2, "2 of 3; --page 2 goes on"},
+		{1, 3, &two, 0, "1 of 2 that match, 3 in all"},
+		{1, 3, nil, 4, "1 that match, 3 in all; --page 4 goes on"},
+	} {
+		require.Equal(t, test.want, summary(test.shown, test.total, test.match, test.next))
+	}
+}
+
+func TestLongCellsAreCut(t *testing.T) {
+	require.Equal(t, "short", short("short"))
+	long := short(string(bytes.Repeat([]byte("é"), 100)))
+	require.Equal(t, longestCell, len([]rune(long)))
+}

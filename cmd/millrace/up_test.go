@@ -1,0 +1,183 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/localbroker"
+)
+
+// counts finds the last line of live counts.
+var counts = regexp.MustCompile(`enqueued (\d+)   processed (\d+)   failed (\d+)   scheduled (\d+)   retries (\d+)   dead (\d+)\n`)
+
+// shows tells whether the last line of counts has something in all the columns that are named.
+func shows(text string, columns ...int) bool {
+	all := counts.FindAllStringSubmatch(text, -1)
+	if len(all) == 0 {
+		return false
+	}
+	for _, c := range columns {
+		if all[len(all)-1][c] == "0" {
+			return false
+		}
+	}
+	return true
+}
+
+// needsPackage skips a test of `millrace up` where that cannot run.
+func needsPackage(t *testing.T) {
+	t.Helper()
+	if err := localbroker.Available(); err != nil {
+		t.Skipf("millrace up needs RabbitMQ here: %v", err)
+	}
+}
+
+func TestUp(t *testing.T) {
+	needsPackage(t)
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	up := func(until func(out string) bool, args ...string) string {
+		ctx, interrupt := contextOf(t)
+		defer interrupt()
+		var out, log buffer
+		ended := make(chan int, 1)
+		go func() {
+			ended <- execute(ctx, append([]string{"up", "--rate", "100", "--http-addr", "127.0.0.1:15680"}, args...), &out, &log)
+		}()
+		brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return until(out.String()) || len(ended) > 0 }, "it shows what is expected")
+		interrupt()
+		select {
+		case code := <-ended:
+			require.Zero(t, code, "%s%s", out.String(), log.String())
+		case <-time.After(30 * time.Second):
+			t.Fatal("it does not end")
+		}
+		return out.String()
+	}
+
+	out := up(func(out string) bool { return shows(out, 1, 2, 3, 4, 5, 6) })
+	require.Contains(t, out, filepath.Join(state, "millrace", "up"))
+	require.Regexp(t, `AMQP\s+amqp://guest:guest@127\.0\.0\.1:\d+/`, out)
+	require.Regexp(t, `Broker\s+http://127\.0\.0\.1:\d+\s.*user guest, password guest`, out)
+	require.Regexp(t, `REST API\s+http://127\.0\.0\.1:\d+/api/overview`, out)
+
+	out = up(func(out string) bool { return shows(out, 1, 2) })
+	require.True(t, shows(out, 6), "the dead job of the first run is still there")
+}
+
+func TestFreshForgetsTheBrokerAndTheView(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir, unlock, err := openUpDir(false)
+	require.NoError(t, err)
+	for _, name := range []string{"broker", "view", "mine"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name, "x"), 0o700))
+	}
+	unlock()
+	dir, unlock, err = openUpDir(false)
+	require.NoError(t, err)
+	unlock()
+	require.DirExists(t, filepath.Join(dir, "broker"))
+
+	_, unlock, err = openUpDir(true)
+	require.NoError(t, err)
+	unlock()
+	require.NoDirExists(t, filepath.Join(dir, "broker"))
+	require.NoDirExists(t, filepath.Join(dir, "view"))
+	require.DirExists(t, filepath.Join(dir, "mine"), "whoever put something else there keeps it")
+}
+
+func TestInterruptedUpLeavesNoProcess(t *testing.T) {
+	needsPackage(t)
+	state := t.TempDir()
+	cmd := process(t, "up")
+	cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+state)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell does
+	var out buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Start())
+	brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return shows(out.String(), 1) }, "jobs are enqueued")
+
+	second := process(t, "up")
+	second.Env = append(second.Env, "XDG_STATE_HOME="+state)
+	said, err := second.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(said), "another `millrace up` is using")
+
+	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT), "to the whole group, as a terminal does")
+	require.NoError(t, cmd.Wait(), out.String())
+	require.Empty(t, processesOf(t, state))
+}
+
+// processesOf lists the processes that know of a folder.
+func processesOf(t *testing.T, folder string) []string {
+	t.Helper()
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	require.NoError(t, err)
+	var found []string
+	for _, path := range environments {
+		text, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(text), folder) {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+func TestUpBesideOthers(t *testing.T) {
+	c := upCmd{}
+	taken, err := listen(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	c.HTTPAddr = taken.Addr().String()
+	next, err := c.listen(t.Context())
+	require.NoError(t, err)
+	defer next.Close()
+	require.NotEqual(t, taken.Addr().String(), next.Addr().String())
+
+	c.HTTPAddr = "0.0.0.0:0"
+	_, err = c.listen(t.Context())
+	require.ErrorContains(t, err, "loopback")
+}
+
+func TestUpRefusesWhatItCannotDo(t *testing.T) {
+	r := millrace(t, "up", "--rate", "0")
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, "--rate")
+
+	needsPackage(t)
+	t.Setenv("XDG_STATE_HOME", file(t, ""))
+	require.Equal(t, exitFailed, millrace(t, "up").code)
+
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("HOME", "")
+	r = millrace(t, "up")
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, "XDG_STATE_HOME")
+}
+
+func TestUpWithoutThePackageSaysWhatToInstall(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if localbroker.Available() == nil {
+		t.Skip("epmd does not come from PATH here")
+	}
+	r := millrace(t, "up")
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, "package rabbitmq-server: `make up` installs it")
+}
+
+func TestTriesCarryWhatIsUnusual(t *testing.T) {
+	usual := sidecarSettings{brokerSettings: brokerSettings{AMQPURL: "amqp://guest:guest@127.0.0.1:5672/"}, apiSettings: apiSettings{HTTPAddr: "127.0.0.1:15680"}}
+	require.NotContains(t, strings.Join(tries(usual), "\n"), "-url")
+	unusual := sidecarSettings{brokerSettings: brokerSettings{AMQPURL: "amqp://guest:guest@127.0.0.1:5673/"}, apiSettings: apiSettings{HTTPAddr: "127.0.0.1:15681"}}
+	for _, line := range tries(unusual) {
+		require.Regexp(t, `--amqp-url amqp://guest:guest@127.0.0.1:5673/$|--http-addr 127.0.0.1:15681$`, line)
+	}
+}
