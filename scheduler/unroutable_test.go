@@ -1,0 +1,77 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Clients delete what they declare: a queue, and jobs.direct with every binding it has. What is due meanwhile is confirmed by the
+// journal alone, unless it is caught on the way.
+func TestDueJobsArriveWhateverClientsDelete(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	ensure(t, v, "gone", "kept")
+	kept := work(t, v, "kept", nil)
+	ch := v.Channel(t)
+	direct := func() {
+		require.NoError(t, ch.ExchangeDeclare(wire.ExchangeDirect, amqp.ExchangeDirect, true, false, false, false, nil))
+	}
+	for _, c := range []struct {
+		what string
+		do   func()
+	}{
+		{"queue", func() {}},
+		{"jobs.direct", func() {
+			require.NoError(t, ch.ExchangeDelete(wire.ExchangeDirect, false, false))
+		}},
+		{"jobs.direct-made-again", func() {
+			require.NoError(t, ch.ExchangeDelete(wire.ExchangeDirect, false, false))
+			direct()
+		}},
+		{"operators-policy", func() { // takes the alternate exchange from jobs.direct
+			direct()
+			policy(t, v, "own", `^jobs\.direct$`, "exchanges", map[string]any{"alternate-exchange": "amq.fanout"})
+		}},
+	} {
+		_, err := ch.QueueDelete("queue.gone", false, false, false)
+		require.NoError(t, err)
+		c.do()
+		schedule(t, v, time.Now(), "gone", names("gone-"+c.what, 3)...)
+		schedule(t, v, time.Now(), "kept", names("kept-"+c.what, 3)...)
+		brokertest.Eventually(t, func() bool { return s.entries.Total(wire.ScheduledJobs) == 0 }, "all are fired: %s", c.what)
+		work(t, v, "gone", nil).gets(t, names("gone-"+c.what, 3)...)
+		kept.gets(t, names("kept-"+c.what, 3)...)
+	}
+	require.Equal(t, int64(1), s.Status().Counters.Epochs, "none of it costs more than itself")
+}
+
+// What clients publish to jobs.direct is caught too, where Millrace's policy holds, and finds its way by itself from then on.
+func TestJobsForADeletedQueueAreCaught(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	ensure(t, v, "q")
+	ch := v.Channel(t)
+	require.NoError(t, ch.ExchangeDelete(wire.ExchangeDirect, false, false))
+	require.NoError(t, ch.ExchangeDeclare(wire.ExchangeDirect, amqp.ExchangeDirect, true, false, false, false, nil))
+	enqueue := func(jid string) {
+		v.Publish(t, wire.ExchangeDirect, "q", amqp.Publishing{Body: []byte(`{"class":"C","args":[],"jid":"` + jid + `"}`)})
+	}
+	brokertest.Eventually(t, func() bool { // a leader sets its policies while it fires already
+		enqueue("probe")
+		return s.Status().Counters.Rerouted > 0
+	}, "a job for a queue that is bound no more is caught")
+	w := work(t, v, "q", nil)
+	brokertest.Eventually(t, func() bool { return w.times("probe") > 0 }, "it comes")
+	caught := s.Status().Counters.Rerouted
+	enqueue("j")
+	w.gets(t, "j")
+	require.Equal(t, caught, s.Status().Counters.Rerouted, "the queue is bound again")
+}
