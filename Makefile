@@ -8,7 +8,7 @@ VERSION ?= $(shell scripts/version.sh)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .cache/bin/golangci-lint-$(GOLANGCI_VERSION)
 
-# What `make up` passes on, for example ARGS=--fresh.
+# What `make up` and `make bench` pass on, for example ARGS=--fresh.
 ARGS ?=
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
@@ -58,8 +58,9 @@ $(GOLANGCI):
 	@mv .cache/bin/golangci-lint $@
 
 .PHONY: bench
-bench: deps ## Benchmarks, among them lateness beside the broker's own latency
-	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./bench/...
+bench: tools ## Lateness, bursts and reading beside the broker's own figures (ARGS=-quick)
+	@scripts/deps.sh broker
+	go run ./bench $(ARGS)
 
 .PHONY: fuzz
 fuzz: tools ## Run every fuzz target for FUZZTIME (30s)
