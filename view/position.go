@@ -10,8 +10,11 @@ import (
 // position is the last record of a stream that was folded.
 type position struct {
 	offset int64
-	sum    uint32 // tells a stream that was made anew from the one that was read
+	sum    uint32 // tells a stream that was made anew from the one that was read; unreadable if the transport could not read it
 }
+
+// unreadable is the sum of a record that could not be read: another transport may read it, so there is nothing to compare.
+const unreadable = 0
 
 // none is the position in a stream of which nothing was folded.
 const none = -1
@@ -63,6 +66,9 @@ func (s *Store) Position(stream string) (int64, error) {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(r *wire.Record) uint32 {
+	if r.Fault != "" {
+		return unreadable
+	}
 	sum := crc32.Update(0, castagnoli, r.Body)
 	return crc32.Update(sum, castagnoli, []byte(r.UserID))
 }

@@ -28,10 +28,11 @@ func (r *resume) check(records []wire.Record) ([]wire.Record, error) {
 		return records, nil
 	}
 	first := &records[0]
+	sum := checksum(first)
 	switch {
-	case max(first.Offset, first.Through) > r.at.offset && first.Offset != r.at.offset && first.Fault == "":
+	case first.Offset > r.at.offset:
 		return nil, fmt.Errorf("%w: asked for %d, got %d", errTruncated, r.at.offset, first.Offset)
-	case checksum(first) != r.at.sum && first.Fault == "":
+	case sum != r.at.sum && sum != unreadable && r.at.sum != unreadable:
 		return nil, fmt.Errorf("%w: record %d is not the one that was read", errRecreated, first.Offset)
 	}
 	r.seen = true

@@ -53,7 +53,10 @@ func Open(cfg Config) (*Store, error) {
 	if s, err = open(cfg); err != nil {
 		return nil, err
 	}
-	return s, s.claim(cfg)
+	if err := s.claim(cfg); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 var (
@@ -69,6 +72,7 @@ func open(cfg Config) (*Store, error) {
 	options := &pebble.Options{
 		Cache: cache, DisableWAL: true, MemTableSize: 16 << 20, Logger: quiet{},
 		FormatMajorVersion: pebble.FormatNewest,
+		FS:                 vfs.Default, // Pebble's own choice leaves a goroutine behind when a damaged store is opened
 	}
 	for i := range options.Levels {
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
@@ -144,6 +148,9 @@ func (s *Store) Update(fn func(*Tx) error) error {
 	if err := batch.Commit(pebble.NoSync); err != nil {
 		return fmt.Errorf("view: commit: %w", err)
 	}
+	for _, fn := range tx.after {
+		fn()
+	}
 	return nil
 }
 
@@ -166,7 +173,11 @@ type Reader interface {
 type Tx struct {
 	batch   *pebble.Batch
 	rewound []string
+	after   []func()
 }
+
+// AfterCommit has fn called once what the transaction wrote can be read, and before the next one begins: whoever is told by fn finds it.
+func (tx *Tx) AfterCommit(fn func()) { tx.after = append(tx.after, fn) }
 
 // Get reads one key.
 func (tx *Tx) Get(key []byte) ([]byte, bool, error) { return get(tx.batch, key) }

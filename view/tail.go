@@ -62,6 +62,9 @@ func (t *tail) run(ctx context.Context) error {
 		if errors.As(err, &fatal) {
 			return fatal.err
 		}
+		if ctx.Err() != nil {
+			err = nil // whatever the end of ctx made of it
+		}
 		t.disconnected(err)
 		if time.Since(begun) > 10*time.Second || errors.Is(err, errRewound) {
 			retry.Reset()
@@ -80,20 +83,25 @@ func (e *fatalError) Error() string { return e.err.Error() }
 func (t *tail) follow(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	generation := t.begin(cancel)
-	at, err := readPosition(t.view.store, t.stream)
+	generation, at, err := t.begin(cancel)
 	if err != nil {
 		return &fatalError{err}
 	}
-	if err := t.aim(ctx, at); err != nil {
-		return t.mismatch(err, at)
+	if err := t.aim(ctx, generation, at); err != nil {
+		return t.ended(generation, err)
 	}
 	r := &resume{at: at, seen: at.offset == none}
 	defer r.watch(ctx, cancel, t)()
 	err = t.view.source.Read(ctx, t.stream, at.offset, func(records []wire.Record) error {
 		rest, err := r.check(records)
-		if err != nil || len(rest) == 0 {
+		if err != nil {
 			return err
+		}
+		if t.recognised(generation) {
+			t.view.announce()
+		}
+		if len(rest) == 0 {
+			return nil
 		}
 		if err := t.view.apply(t, generation, rest); err != nil && !errors.Is(err, errRewound) {
 			return &fatalError{err}
@@ -102,17 +110,14 @@ func (t *tail) follow(parent context.Context) error {
 		}
 		return nil
 	})
-	if t.generation() != generation {
-		return errRewound
-	}
 	if cause := r.cause(); cause != nil {
 		err = cause
 	}
-	return t.mismatch(err, at)
+	return t.ended(generation, err)
 }
 
 // aim notes where the stream ends now. An end below what was folded proves that the stream is another one.
-func (t *tail) aim(ctx context.Context, at position) error {
+func (t *tail) aim(ctx context.Context, generation int, at position) error {
 	last, ok, err := t.view.source.Last(ctx, t.stream)
 	if err != nil {
 		return fmt.Errorf("view: end of %s: %w", t.stream, err)
@@ -123,73 +128,49 @@ func (t *tail) aim(ctx context.Context, at position) error {
 	if last < at.offset {
 		return fmt.Errorf("%w: %s ends at %d, %d was read before", errRecreated, t.stream, last, at.offset)
 	}
-	t.mu.Lock()
-	t.connected, t.target, t.position, t.recreated, t.fault = true, last, at.offset, false, ""
-	t.caught = at.offset >= last
-	t.mu.Unlock()
+	if !t.aimed(generation, at, last) {
+		return errRewound
+	}
 	t.view.announce()
 	return nil
 }
 
-// mismatch handles what shows that the stream is not the one, or not all of the one, that was read before.
-func (t *tail) mismatch(err error, at position) error {
-	journal := t.stream == t.view.journal
-	switch {
-	case errors.Is(err, errRecreated) && journal:
-		if err := t.view.markGap(err.Error(), true); err != nil {
-			return &fatalError{err}
-		}
-		return errRewound
-	case errors.Is(err, errRecreated):
-		return t.waitForRewind(err)
-	case errors.Is(err, errTruncated) && journal:
-		if err := t.view.markGap(err.Error(), false); err != nil {
-			return &fatalError{err}
-		}
-		return t.skip(at)
-	case errors.Is(err, errTruncated):
-		t.view.log.Warn("view: retention took records before they were read", "stream", t.stream, "error", err)
-		return t.skip(at)
-	}
-	return err
-}
-
-// rebuildAfter is how long a stream that was made anew may wait for the leader to journal it. One that leads without having known the
-// old stream has nothing to journal, and nothing that this view knows of the old one matters any more.
-const rebuildAfter = time.Minute
-
-// ErrRebuild ends a view whose store has to be built anew. Opening the store again empties it.
-var ErrRebuild = errors.New("view: has to be built anew")
-
-func (t *tail) waitForRewind(err error) error {
+func (t *tail) aimed(generation int, at position, last int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.recreated {
-		t.recreated, t.since = true, time.Now()
+	if t.gen != generation {
+		return false
 	}
-	if time.Since(t.since) < rebuildAfter {
+	t.connected, t.target, t.position = true, last, at.offset
+	if at.offset == none {
+		t.recreated, t.fault, t.caught = false, "", last == none
+	}
+	return true
+}
+
+// begin notes of which generation the reader is and where it goes on. Both are read in one transaction: a rewind that is being written
+// would else be seen by half.
+func (t *tail) begin(stop context.CancelFunc) (generation int, at position, err error) {
+	err = t.view.store.Update(func(tx *Tx) (err error) {
+		t.mu.Lock()
+		t.stop, generation = stop, t.gen
+		t.mu.Unlock()
+		at, err = readPosition(tx, t.stream)
 		return err
-	}
-	if err := t.view.store.Condemn(); err != nil {
-		return &fatalError{err}
-	}
-	return &fatalError{fmt.Errorf("%w: %s", ErrRebuild, t.stream)}
+	})
+	return generation, at, err
 }
 
-// skip goes on behind a hole that retention made: the last record that was folded cannot be asked for any more.
-func (t *tail) skip(at position) error {
-	err := t.view.store.Update(func(tx *Tx) error { return tx.Delete(keyPosition(t.stream)) })
-	if err != nil {
-		return &fatalError{err}
-	}
-	return errRewound
-}
-
-func (t *tail) begin(stop context.CancelFunc) int {
+// recognised notes that the stream is the one that was read before: only now can the view be caught up. It tells whether it is.
+func (t *tail) recognised(generation int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stop = stop
-	return t.gen
+	if t.gen != generation {
+		return false
+	}
+	before := t.caught
+	t.recreated, t.fault, t.caught = false, "", t.caught || t.position >= t.target
+	return t.caught && !before
 }
 
 func (t *tail) rewind() {
@@ -208,9 +189,12 @@ func (t *tail) generation() int {
 	return t.gen
 }
 
-func (t *tail) folded(records []wire.Record) {
+func (t *tail) folded(generation int, records []wire.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.gen != generation {
+		return
+	}
 	last := records[len(records)-1]
 	t.position = max(last.Offset, last.Through)
 	t.foldedAt, t.storedAt = time.Now(), last.Time

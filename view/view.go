@@ -151,7 +151,7 @@ func (v *View) apply(t *tail, generation int, records []wire.Record) error {
 	if err := v.store.Apply(v.fold, t.stream, records, current, v.rewind); err != nil {
 		return err
 	}
-	t.folded(records)
+	t.folded(generation, records)
 	v.announce()
 	return nil
 }
@@ -164,20 +164,6 @@ func (v *View) rewind(streams []string) {
 			}
 		}
 	}
-}
-
-// markGap notes, for good, that records of the journal may have been missed.
-func (v *View) markGap(reason string, anew bool) error {
-	v.log.Error("view: the journal lost records that this sidecar has not read", "reason", reason)
-	err := v.store.Update(func(tx *Tx) error {
-		if anew {
-			if err := tx.Delete(keyPosition(v.journal)); err != nil {
-				return err
-			}
-		}
-		return tx.Set(keyGap, []byte(reason))
-	})
-	return err
 }
 
 func newBackoff() *backoff.ExponentialBackOff {

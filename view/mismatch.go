@@ -1,0 +1,112 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// ended handles the end of a reader: above all what shows that the stream is not the one, or not all of the one, that was read before.
+func (t *tail) ended(generation int, err error) error {
+	switch {
+	case t.generation() != generation:
+		return errRewound
+	case errors.Is(err, errRecreated):
+		return t.anew(err)
+	case errors.Is(err, errTruncated):
+		return t.skip(err)
+	}
+	return err
+}
+
+// Forgetter is a fold that knows streams which nobody has to decide about.
+type Forgetter interface {
+	// Forget forgets what a stream said that was deleted and made anew. If it returns true, the stream is read anew at once; else it
+	// waits for a Rewind. The journal is read anew at once in any case.
+	Forget(tx *Tx, stream string) (bool, error)
+}
+
+// anew handles a stream that was deleted and made anew.
+func (t *tail) anew(reason error) error {
+	journal := t.stream == t.view.journal
+	if journal {
+		t.view.log.Error("view: the journal was deleted and made anew", "error", reason)
+	}
+	forgotten := journal
+	err := t.view.store.Update(func(tx *Tx) error {
+		if f, ok := t.view.fold.(Forgetter); ok {
+			did, err := f.Forget(tx, t.stream)
+			if err != nil {
+				return err
+			}
+			forgotten = forgotten || did
+		}
+		if !forgotten {
+			return nil
+		}
+		return t.startAnew(tx, journal, reason)
+	})
+	switch {
+	case err != nil:
+		return &fatalError{err}
+	case forgotten:
+		return errRewound
+	}
+	return t.waitForRewind(reason)
+}
+
+func (t *tail) startAnew(tx *Tx, gapped bool, reason error) error {
+	if gapped {
+		if err := tx.Set(keyGap, []byte(reason.Error())); err != nil {
+			return err
+		}
+	}
+	if err := tx.Delete(keyPosition(t.stream)); err != nil {
+		return err
+	}
+	return t.view.fold.Commit(tx)
+}
+
+// rebuildAfter is how long a stream that was made anew may wait for the leader to journal it. One that leads without having known the
+// old stream has nothing to journal, and nothing that this view knows of the old one matters any more.
+const rebuildAfter = time.Minute
+
+// ErrRebuild ends a view whose store has to be built anew. Opening the store again empties it.
+var ErrRebuild = errors.New("view: has to be built anew")
+
+func (t *tail) waitForRewind(err error) error {
+	if t.foundRecreated() < rebuildAfter {
+		return err
+	}
+	if err := t.view.store.Condemn(); err != nil {
+		return &fatalError{err}
+	}
+	return &fatalError{fmt.Errorf("%w: %s", ErrRebuild, t.stream)}
+}
+
+// foundRecreated notes that the stream is not the one that was read, and tells for how long that is known.
+func (t *tail) foundRecreated() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.recreated {
+		t.recreated, t.since = true, time.Now()
+	}
+	return time.Since(t.since)
+}
+
+// skip goes on behind a hole that retention made: the last record that was folded cannot be asked for any more. In the journal such a
+// hole is a gap.
+func (t *tail) skip(reason error) error {
+	journal, level := t.stream == t.view.journal, slog.LevelWarn
+	if journal {
+		level = slog.LevelError
+	}
+	t.view.log.Log(context.Background(), level, "view: retention took records before they were read", "stream", t.stream, "error", reason)
+	err := t.view.store.Update(func(tx *Tx) error { return t.startAnew(tx, journal, reason) })
+	if err != nil {
+		return &fatalError{err}
+	}
+	return errRewound
+}

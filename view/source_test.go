@@ -1,0 +1,286 @@
+package view
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// memory is a Source over slices. It behaves as RabbitMQ does: a reader that asks for more than there is gets nothing, without a word; one
+// that asks for what retention took gets the first there is.
+type memory struct {
+	mu      sync.Mutex
+	streams map[string]*memoryStream
+	changed chan struct{}
+	batch   int // records in a delivery; default 3
+	pass    func(records []wire.Record)
+	upTo    map[string]int64 // readers get no further
+	lastErr error
+	readErr error
+	reads   int
+}
+
+type memoryStream struct {
+	generation int
+	next       int64
+	records    []wire.Record
+}
+
+func newMemory(streams ...string) *memory {
+	m := &memory{streams: map[string]*memoryStream{}, changed: make(chan struct{})}
+	for _, name := range streams {
+		m.streams[name] = &memoryStream{}
+	}
+	return m
+}
+
+// change does something to the streams and wakes who waits for it.
+func (m *memory) change(fn func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fn()
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+func (m *memory) append(stream string, bodies ...string) {
+	m.change(func() {
+		s := m.streams[stream]
+		for _, body := range bodies {
+			s.records = append(s.records, wire.Record{Stream: stream, Offset: s.next, UserID: "u", Body: []byte(body)})
+			s.next++
+		}
+	})
+}
+
+// hole has the next offsets hold nothing.
+func (m *memory) hole(stream string, n int64) { m.change(func() { m.streams[stream].next += n }) }
+
+// fault appends what the transport cannot read.
+func (m *memory) fault(stream string, n int64) {
+	m.change(func() {
+		s := m.streams[stream]
+		s.records = append(s.records, wire.Record{Stream: stream, Offset: s.next, Through: s.next + n - 1, Fault: "unreadable"})
+		s.next += n
+	})
+}
+
+// forget is retention: the first n records go.
+func (m *memory) forget(stream string, n int) {
+	m.change(func() { m.streams[stream].records = slices.Clone(m.streams[stream].records[n:]) })
+}
+
+// recreate deletes a stream and makes it anew.
+func (m *memory) recreate(stream, user string, bodies ...string) {
+	m.change(func() {
+		s := &memoryStream{generation: m.streams[stream].generation + 1}
+		m.streams[stream] = s
+		for _, body := range bodies {
+			s.records = append(s.records, wire.Record{Stream: stream, Offset: s.next, UserID: user, Body: []byte(body)})
+			s.next++
+		}
+	})
+}
+
+// count is how many records a stream has.
+func (m *memory) count(stream string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.streams[stream].records)
+}
+
+func (m *memory) Last(_ context.Context, stream string) (int64, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.streams[stream]
+	if m.lastErr != nil || len(s.records) == 0 {
+		return 0, false, m.lastErr
+	}
+	last := s.records[len(s.records)-1]
+	return max(last.Offset, last.Through), true, nil
+}
+
+var errDeleted = errors.New("stream deleted under its reader")
+
+func (m *memory) Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error {
+	m.mu.Lock()
+	m.reads++
+	generation := m.streams[stream].generation
+	m.mu.Unlock()
+	for ctx.Err() == nil {
+		records, changed, err := m.take(stream, generation, from)
+		if err != nil {
+			return err
+		}
+		if len(records) == 0 {
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			}
+			continue
+		}
+		if err := deliver(records); err != nil {
+			return err
+		}
+		last := records[len(records)-1]
+		from = max(last.Offset, last.Through) + 1
+	}
+	return nil
+}
+
+func (m *memory) take(stream string, generation int, from int64) ([]wire.Record, chan struct{}, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.streams[stream]
+	switch {
+	case m.readErr != nil:
+		return nil, nil, m.readErr
+	case s.generation != generation:
+		return nil, nil, errDeleted
+	}
+	n := m.batch
+	if n == 0 {
+		n = 3
+	}
+	var records []wire.Record
+	for _, r := range s.records {
+		limit, limited := m.upTo[stream]
+		if max(r.Offset, r.Through) >= from && len(records) < n && (!limited || r.Offset <= limit) {
+			records = append(records, r)
+		}
+	}
+	if m.pass != nil && len(records) > 0 {
+		m.pass(records)
+	}
+	return records, m.changed, nil
+}
+
+// counting is a fold that counts how often each record was folded. Some bodies are commands.
+type counting struct {
+	forgets   map[string]bool // streams that it forgets by itself
+	forgotten []string
+	pending   int // records since the last commit
+	failing   error
+}
+
+func keyCount(stream string, offset int64) []byte {
+	return fmt.Appendf(nil, "n/%s/%08d", stream, offset)
+}
+
+func (c *counting) Fold(tx *Tx, r *wire.Record) error {
+	c.pending++
+	if c.failing != nil {
+		return c.failing
+	}
+	if stream, ok := strings.CutPrefix(string(r.Body), "rewind "); ok {
+		if err := c.drop(tx, stream); err != nil {
+			return err
+		}
+		if err := tx.Rewind(stream); err != nil {
+			return err
+		}
+	}
+	if string(r.Body) == "clear" {
+		if err := tx.ClearGap(); err != nil {
+			return err
+		}
+	}
+	key := keyCount(r.Stream, r.Offset)
+	raw, _, err := tx.Get(key)
+	if err != nil {
+		return err
+	}
+	n := byte(1)
+	if len(raw) > 0 {
+		n += raw[0]
+	}
+	return tx.Set(key, append([]byte{n}, r.Body...))
+}
+
+func (c *counting) Commit(tx *Tx) error {
+	raw, _, err := tx.Get([]byte("total"))
+	if err != nil {
+		return err
+	}
+	total := uint64(c.pending)
+	if len(raw) > 0 {
+		total += binary.BigEndian.Uint64(raw)
+	}
+	c.pending = 0
+	return tx.Set([]byte("total"), binary.BigEndian.AppendUint64(nil, total))
+}
+
+func (c *counting) drop(tx *Tx, stream string) error {
+	return tx.DeleteRange([]byte("n/"+stream+"/"), []byte("n/"+stream+"0"))
+}
+
+// forgetting is counting that knows streams which nobody has to decide about.
+type forgetting struct{ counting }
+
+func (f *forgetting) Forget(tx *Tx, stream string) (bool, error) {
+	f.forgotten = append(f.forgotten, stream)
+	return f.forgets[stream], f.drop(tx, stream)
+}
+
+// folded is what was folded of a stream, with how often.
+func folded(t require.TestingT, s *Store, stream string) (all []string) {
+	err := s.Scan([]byte("n/"+stream+"/"), []byte("n/"+stream+"0"), false, func(k, v []byte) bool {
+		all = append(all, fmt.Sprintf("%s %s×%d", strings.TrimLeft(string(k[len(stream)+3:]), "0"), v[1:], v[0]))
+		return true
+	})
+	require.NoError(t, err)
+	return all
+}
+
+// following is a view that runs.
+type following struct {
+	*View
+	store *Store
+	stop  func() error
+}
+
+func follow(t testing.TB, store *Store, source Source, fold Fold, streams ...string) *following {
+	t.Helper()
+	f := &following{View: New(store, source, fold, logTo(t), streams[0], streams[1:]...), store: store}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	f.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() { _ = f.stop() })
+	return f
+}
+
+// until waits for a condition, which is looked at whenever something changed and a hundred times a second.
+func (f *following) until(t require.TestingT, what string, holds func() bool) {
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		changed := f.Changed()
+		if holds() {
+			return
+		}
+		if time.Now().After(deadline) {
+			require.FailNow(t, "not in time: "+what, "%+v", f.Status())
+		}
+		select {
+		case <-changed:
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func (f *following) untilFolded(t require.TestingT, stream string, want ...string) {
+	f.until(t, fmt.Sprintf("%s is %v", stream, want), func() bool { return slices.Equal(folded(t, f.store, stream), want) })
+}

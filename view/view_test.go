@@ -1,0 +1,412 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+const (
+	journal = "journal"
+	jobs    = "jobs"
+	beats   = "beats"
+)
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestViewFollowsStreams(t *testing.T) {
+	source := newMemory(journal, jobs)
+	source.append(journal, "a", "b", "c", "d")
+	store := memoryStore(t)
+	v := follow(t, store, source, &counting{}, journal, jobs)
+	<-v.Ready()
+	require.True(t, v.Followed(journal, jobs))
+	require.Equal(t, []string{" a×1", "1 b×1", "2 c×1", "3 d×1"}, folded(t, store, journal))
+	position, err := store.Position(journal)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, position)
+	position, err = store.Position(jobs)
+	require.NoError(t, err)
+	require.EqualValues(t, -1, position)
+	require.Equal(t, []Status{{Stream: journal, Position: 3, CaughtUp: true}, {Stream: jobs, Position: -1, CaughtUp: true}}, v.Status())
+
+	changed := v.Changed()
+	require.False(t, isClosed(changed))
+	source.append(jobs, "x")
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Second):
+		require.FailNow(t, "no change is told")
+	}
+	require.Equal(t, []string{" x×1"}, folded(t, store, jobs), "what is told can be read")
+	require.NoError(t, v.stop())
+	gap, err := store.Gap()
+	require.NoError(t, err)
+	require.Empty(t, gap)
+}
+
+func TestViewIsReadyOnlyWhenAllIsFolded(t *testing.T) {
+	source := newMemory(journal, jobs)
+	source.batch = 1
+	source.append(jobs, "a", "b", "c")
+	store := memoryStore(t)
+	gate := make(chan struct{})
+	source.pass = func([]wire.Record) { <-gate }
+	v := follow(t, store, source, &counting{}, journal, jobs)
+	for range 3 {
+		require.False(t, isClosed(v.Ready()))
+		require.False(t, v.Followed(jobs))
+		gate <- struct{}{}
+	}
+	close(gate)
+	<-v.Ready()
+	require.Equal(t, []string{" a×1", "1 b×1", "2 c×1"}, folded(t, store, jobs))
+}
+
+func TestViewReadsAroundHolesAndFaults(t *testing.T) {
+	source := newMemory(journal, jobs)
+	source.append(jobs, "a")
+	source.hole(jobs, 5)
+	source.append(jobs, "b")
+	source.fault(jobs, 4)
+	store := memoryStore(t)
+	v := follow(t, store, source, &counting{}, journal, jobs)
+	v.untilFolded(t, jobs, " a×1", "6 b×1", "7 ×1")
+	position, err := store.Position(jobs)
+	require.NoError(t, err)
+	require.EqualValues(t, 10, position, "the fault reaches to its end")
+	require.NoError(t, v.stop())
+	v = follow(t, store, source, &counting{}, journal, jobs)
+	<-v.Ready()
+	source.append(jobs, "c")
+	v.untilFolded(t, jobs, " a×1", "6 b×1", "7 ×1", "11 c×1")
+	require.Empty(t, v.Recreated())
+}
+
+// A transport that could not read the last record, followed by one that can, is no other stream. Nor the other way round.
+func TestViewResumesAtWhatOneTransportCannotRead(t *testing.T) {
+	for name, tc := range map[string][2]string{"can then": {"", "b"}, "can no more": {"b", ""}} {
+		t.Run(name, func(t *testing.T) {
+			source := newMemory(journal, jobs)
+			write := func(body string) {
+				if body == "" {
+					source.fault(jobs, 1)
+				} else {
+					source.append(jobs, body)
+				}
+			}
+			source.append(jobs, "a")
+			write(tc[0])
+			store := memoryStore(t)
+			v := follow(t, store, source, &counting{}, journal, jobs)
+			v.untilFolded(t, jobs, " a×1", "1 "+tc[0]+"×1")
+			require.NoError(t, v.stop())
+			source.recreate(jobs, "u", "a")
+			write(tc[1])
+			source.append(jobs, "c")
+			v = follow(t, store, source, &counting{}, journal, jobs)
+			v.untilFolded(t, jobs, " a×1", "1 "+tc[0]+"×1", "2 c×1")
+			require.Empty(t, v.Recreated())
+		})
+	}
+}
+
+// Where retention took records that were not read yet, the journal has a gap; other streams are read on.
+func TestViewAfterRetention(t *testing.T) {
+	for _, stream := range []string{journal, jobs} {
+		t.Run(stream, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newMemory(journal, jobs)
+				source.append(stream, "a", "b")
+				store := memoryStore(t)
+				v := follow(t, store, source, &counting{}, journal, jobs)
+				v.untilFolded(t, stream, " a×1", "1 b×1")
+				require.NoError(t, v.stop())
+				source.append(stream, "c", "d", "e")
+				source.forget(stream, 3)
+				v = follow(t, store, source, &counting{}, journal, jobs)
+				v.untilFolded(t, stream, " a×1", "1 b×1", "3 d×1", "4 e×1")
+				<-v.Ready()
+				gap, err := store.Gap()
+				require.NoError(t, err)
+				if stream == jobs {
+					require.Empty(t, gap)
+					return
+				}
+				require.Equal(t, "view: retention took records that were not read: asked for 1, got 3", gap)
+				source.append(journal, "clear")
+				v.until(t, "the gap is taken back", func() bool {
+					gap, err := store.Gap()
+					require.NoError(t, err)
+					return gap == ""
+				})
+			})
+		})
+	}
+}
+
+// Something that cannot be read where the last record stood proves nothing; behind it, it proves that the record is gone.
+func TestViewAfterRetentionBeforeAFault(t *testing.T) {
+	source := newMemory(journal, jobs)
+	source.append(journal, "a", "b")
+	store := memoryStore(t)
+	v := follow(t, store, source, &counting{}, journal, jobs)
+	v.untilFolded(t, journal, " a×1", "1 b×1")
+	require.NoError(t, v.stop())
+	source.append(journal, "c")
+	source.fault(journal, 1)
+	source.forget(journal, 3)
+	v = follow(t, store, source, &counting{}, journal, jobs)
+	v.untilFolded(t, journal, " a×1", "1 b×1", "3 ×1")
+	gap, err := store.Gap()
+	require.NoError(t, err)
+	require.NotEmpty(t, gap)
+}
+
+// recreations are the ways in which a stream that was made anew shows. All begin with two records.
+var recreations = map[string]func(m *memory, stream string){
+	"it ends below":       func(m *memory, s string) { m.recreate(s, "u", "new") },
+	"it is empty":         func(m *memory, s string) { m.recreate(s, "u") },
+	"it ends at the same": func(m *memory, s string) { m.recreate(s, "u", "new", "new") },
+	"it is longer":        func(m *memory, s string) { m.recreate(s, "u", "new", "new", "new", "new", "new") },
+	"by another user":     func(m *memory, s string) { m.recreate(s, "other", "a", "b") },
+}
+
+func TestViewOfAStreamMadeAnew(t *testing.T) {
+	for name, recreate := range recreations {
+		for _, live := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, live=%v", name, live), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := newMemory(journal, jobs)
+					source.append(jobs, "a", "b")
+					store := memoryStore(t)
+					v := follow(t, store, source, &counting{}, journal, jobs)
+					v.untilFolded(t, jobs, " a×1", "1 b×1")
+					if !live {
+						require.NoError(t, v.stop())
+					}
+					recreate(source, jobs)
+					if !live {
+						v = follow(t, store, source, &counting{}, journal, jobs)
+					}
+					v.until(t, "it is found out", func() bool { return len(v.Recreated()) == 1 && v.Recreated()[0] == jobs })
+					require.Equal(t, []string{" a×1", "1 b×1"}, folded(t, store, jobs), "nothing is read of it before that is decided")
+					v.until(t, "more cannot be known", func() bool { return v.Followed(journal, jobs) })
+					require.Less(t, v.LagOf(journal, jobs), time.Second)
+					source.append(journal, "rewind jobs")
+					want := []string{}
+					for i, r := range source.streams[jobs].records {
+						offset := fmt.Sprint(i)
+						if i == 0 {
+							offset = ""
+						}
+						want = append(want, fmt.Sprintf("%s %s×1", offset, r.Body))
+					}
+					v.until(t, "it is read anew", func() bool {
+						return fmt.Sprint(folded(t, store, jobs)) == fmt.Sprint(want) && len(v.Recreated()) == 0 && v.Followed(jobs)
+					})
+					<-v.Ready()
+					source.append(jobs, "more")
+					v.until(t, "it is read on", func() bool { return len(folded(t, store, jobs)) == len(want)+1 })
+				})
+			})
+		}
+	}
+}
+
+func TestViewOfAJournalMadeAnew(t *testing.T) {
+	for name, recreate := range recreations {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newMemory(journal, jobs)
+				source.append(journal, "a", "b")
+				store := memoryStore(t)
+				fold := &forgetting{}
+				v := follow(t, store, source, fold, journal, jobs)
+				v.untilFolded(t, journal, " a×1", "1 b×1")
+				recreate(source, journal)
+				v.until(t, "there is a gap, and the new one is read", func() bool {
+					gap, err := store.Gap()
+					require.NoError(t, err)
+					return gap != "" && len(folded(t, store, journal)) == source.count(journal) && v.Followed(journal)
+				})
+				require.NoError(t, v.stop())
+				require.Contains(t, fold.forgotten, journal)
+				require.Empty(t, v.Recreated(), "nobody has to decide about it")
+			})
+		})
+	}
+}
+
+// A stream that the fold can forget by itself is read anew at once.
+func TestViewOfAStreamThatNobodyDecidesAbout(t *testing.T) {
+	for name, recreate := range recreations {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newMemory(journal, beats)
+				source.append(beats, "a", "b")
+				store := memoryStore(t)
+				v := follow(t, store, source, &forgetting{counting{forgets: map[string]bool{beats: true}}}, journal, beats)
+				v.untilFolded(t, beats, " a×1", "1 b×1")
+				recreate(source, beats)
+				source.append(beats, "more")
+				v.until(t, "it is read anew", func() bool {
+					all := folded(t, store, beats)
+					return len(all) == source.count(beats) && len(v.Recreated()) == 0 && v.Followed(beats)
+				})
+			})
+		})
+	}
+}
+
+// A leader that never knew the old stream has nothing to journal. The view is built anew then, but not before it had time to.
+func TestViewIsBuiltAnewWhereNobodyDecides(t *testing.T) {
+	for name, recreate := range recreations {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newMemory(journal, jobs)
+				source.append(jobs, "a", "b")
+				dir := t.TempDir()
+				store := openStore(t, Config{Dir: dir})
+				v := New(store, source, &counting{}, logTo(t), journal, jobs)
+				ended := make(chan error)
+				go func() { ended <- v.Run(t.Context()) }()
+				<-v.Ready()
+				recreate(source, jobs)
+				begun := time.Now()
+				require.ErrorIs(t, <-ended, ErrRebuild)
+				require.GreaterOrEqual(t, time.Since(begun), rebuildAfter)
+				require.Less(t, time.Since(begun), rebuildAfter+20*time.Second)
+				require.NoError(t, store.Close())
+				store = openStore(t, Config{Dir: dir})
+				require.Empty(t, folded(t, store, jobs))
+				require.NoError(t, store.Close())
+			})
+		})
+	}
+}
+
+func TestViewTriesAgain(t *testing.T) {
+	source := newMemory(journal, jobs)
+	source.append(jobs, "a", "b")
+	source.lastErr = errors.New("no connection")
+	store := memoryStore(t)
+	v := follow(t, store, source, &counting{}, journal, jobs)
+	v.until(t, "the fault shows", func() bool { return v.Status()[1].Fault == "view: end of jobs: no connection" })
+	require.False(t, isClosed(v.Ready()))
+	require.Positive(t, v.Lag())
+	source.change(func() { source.lastErr = nil })
+	v.untilFolded(t, jobs, " a×1", "1 b×1")
+	<-v.Ready()
+	require.Empty(t, v.Status()[1].Fault)
+
+	source.change(func() { source.readErr = errors.New("cut off") })
+	v.until(t, "the fault shows", func() bool { return v.Status()[1].Fault == "cut off" })
+	require.False(t, v.Followed(jobs))
+	source.change(func() { source.readErr = nil })
+	source.append(jobs, "c")
+	v.untilFolded(t, jobs, " a×1", "1 b×1", "2 c×1")
+	v.until(t, "all is well", func() bool { return v.Followed(journal, jobs) && v.Status()[1].Fault == "" })
+}
+
+func TestViewEndsWithWhatCannotBeMended(t *testing.T) {
+	for name, failing := range map[string]error{"a halt": fmt.Errorf("%w: upgrade", ErrHalt), "a fold that fails": errors.New("disk full")} {
+		t.Run(name, func(t *testing.T) {
+			source := newMemory(journal, jobs)
+			source.append(jobs, "a")
+			v := New(memoryStore(t), source, &counting{failing: failing}, logTo(t), journal, jobs)
+			err := v.Run(t.Context())
+			require.ErrorIs(t, err, failing)
+			require.ErrorContains(t, err, "view: fold jobs@0: ")
+			require.False(t, isClosed(v.Ready()))
+		})
+	}
+}
+
+func TestLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newMemory(journal, jobs)
+		source.append(journal, "a")
+		source.append(jobs, "a")
+		store := openStore(t, Config{})
+		v := New(store, source, &counting{}, logTo(t), journal, jobs)
+		require.Greater(t, v.Lag(), time.Hour, "it has not begun")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- v.Run(ctx) }()
+		<-v.Ready()
+		synctest.Wait()
+		require.Zero(t, v.Lag())
+		time.Sleep(time.Hour)
+		require.Zero(t, v.Lag(), "nothing came: nothing is missing")
+
+		source.change(func() { source.readErr = errors.New("cut off") })
+		synctest.Wait()
+		time.Sleep(30 * time.Second)
+		require.InDelta(t, 30, v.Lag().Seconds(), 1)
+		require.Equal(t, v.Lag(), v.LagOf(journal, jobs))
+		source.change(func() { source.readErr = nil })
+		time.Sleep(10 * time.Second)
+		require.Zero(t, v.Lag())
+
+		source.append(jobs, "late")
+		source.change(func() {
+			s := source.streams[jobs]
+			s.records = append(s.records, wire.Record{Stream: jobs, Offset: s.next, Time: time.Now().Add(-3 * time.Second), Body: []byte("x")})
+			s.next++
+		})
+		synctest.Wait()
+		require.Equal(t, 3*time.Second, v.LagOf(jobs))
+		require.Zero(t, v.LagOf(journal))
+		time.Sleep(2 * time.Second)
+		require.Zero(t, v.Lag())
+		cancel()
+		require.NoError(t, <-ended)
+		require.NoError(t, store.Close())
+	})
+}
+
+// late is a Source whose stream is made anew right after its end was asked for: its reader gets nothing, without a word.
+type late struct {
+	*memory
+	asked bool
+}
+
+func (l *late) Last(ctx context.Context, stream string) (int64, bool, error) {
+	if stream == jobs && !l.asked {
+		l.asked = true
+		return 1, true, nil
+	}
+	return l.memory.Last(ctx, stream)
+}
+
+func TestViewOfAStreamThatSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newMemory(journal, jobs)
+		source.append(jobs, "a", "b")
+		store := memoryStore(t)
+		v := follow(t, store, source, &counting{}, journal, jobs)
+		v.untilFolded(t, jobs, " a×1", "1 b×1")
+		require.NoError(t, v.stop())
+		source.recreate(jobs, "u", "new")
+		begun := time.Now()
+		v = follow(t, store, &late{memory: source}, &counting{}, journal, jobs)
+		v.until(t, "it is found out", func() bool { return len(v.Recreated()) == 1 })
+		require.InDelta(t, probeAfter.Seconds(), time.Since(begun).Seconds(), 1)
+		require.Equal(t, []string{" a×1", "1 b×1"}, folded(t, store, jobs))
+	})
+}
