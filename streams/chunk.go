@@ -143,7 +143,7 @@ func (r *chunkReader) subBatch() error {
 	if err != nil {
 		return err
 	}
-	unpacked, err := unpack(compression, packed, plain)
+	unpacked, err := unpack(compression, packed, plain, maxUnpacked)
 	if err != nil {
 		return r.fault(through, fmt.Sprintf("sub-batch: %v", err))
 	}

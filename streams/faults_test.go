@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -167,6 +168,47 @@ func TestBrokerKilled(t *testing.T) {
 	}
 }
 
+// A stream's own process may die while its queue, its node and the connection live on. A reader must not wait for it for ever.
+func TestStreamProcessKilled(t *testing.T) {
+	b := newTestBroker(t)
+	for _, c := range transportCases {
+		t.Run(c.name, func(t *testing.T) {
+			stream := b.stream(t)
+			b.publish(t, stream, numbered(0, 10)...)
+			tr := c.open(t, b, Config{})
+			atEnd := make(chan struct{}, 1)
+			records := readUntilInBackground(t, tr, stream, func(r wire.Record) bool {
+				if r.Offset == 9 {
+					atEnd <- struct{}{}
+				}
+				return string(r.Body) == "after"
+			})
+			await(t, atEnd)
+			b.Eval(t, fmt.Sprintf(`begin {ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"%s">>)),
+				exit(maps:get(leader_pid, amqqueue:get_type_state(Q)), kill) end.`, b.Vhost.Name, stream))
+			publishPatiently(t, b, stream, "after")
+			require.Len(t, records(), 11)
+		})
+	}
+}
+
+// publishPatiently publishes until a confirm comes. What was on its way to a stream's process when that died is sometimes neither
+// confirmed nor refused (RabbitMQ 3.10).
+func publishPatiently(t testing.TB, b *testBroker, stream, body string) {
+	t.Helper()
+	brokertest.Eventually(t, func() bool {
+		ch := b.Channel(t)
+		defer ch.Close()
+		require.NoError(t, ch.Confirm(false))
+		c, err := ch.PublishWithDeferredConfirm("", stream, false, false, amqp.Publishing{Body: []byte(body)})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		confirmed, err := c.WaitContext(ctx)
+		return err == nil && confirmed
+	}, "a confirm")
+}
+
 func TestOpenFallsBack(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
@@ -288,4 +330,24 @@ func TestManyQueries(t *testing.T) {
 			require.NoError(t, <-results)
 		}
 	})
+}
+
+// Both protocols may be spoken over TLS.
+func TestTLS(t *testing.T) {
+	b := newTestBroker(t)
+	stream := b.stream(t)
+	b.publish(t, stream, numbered(0, 10)...)
+	certificate, roots := selfSigned(t)
+	through := &testBroker{Vhost: b.Vhost, ch: b.ch}
+	through.amqpURL = behindTLS(t, certificate, b.amqpURL, "amqps")
+	through.streamURL = behindTLS(t, certificate, b.streamURL, "rabbitmq-stream+tls")
+	for _, c := range transportCases {
+		t.Run(c.name, func(t *testing.T) {
+			tr := c.open(t, through, Config{TLS: &tls.Config{RootCAs: roots}})
+			require.Equal(t, c.name, tr.Name())
+			require.Len(t, readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == 9 }), 10)
+		})
+	}
+	_, err := Open(t.Context(), Config{AMQPURL: through.amqpURL, StreamURL: through.streamURL, Patience: time.Millisecond})
+	require.ErrorContains(t, err, "certificate", "nobody vouches for it")
 }

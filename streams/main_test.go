@@ -104,16 +104,25 @@ func onBoth(t *testing.T, test func(t *testing.T, b *testBroker, tr Transport)) 
 var errEnough = errors.New("enough")
 
 // readUntil collects records until one satisfies enough, reading again after every loss, as a view would.
-func readUntil(t testing.TB, tr Transport, stream string, from int64, enough func(wire.Record) bool) (records []wire.Record) {
+func readUntil(t testing.TB, tr Transport, stream string, from int64, enough func(wire.Record) bool) []wire.Record {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	records, err := tryReadUntil(t.Context(), tr, stream, from, enough)
+	require.NoError(t, err)
+	return records
+}
+
+func tryReadUntil(ctx context.Context, tr Transport, stream string, from int64, enough func(wire.Record) bool) (records []wire.Record, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
 		err := tr.Read(ctx, stream, from, func(batch []wire.Record) error {
-			require.NotEmpty(t, batch)
-			require.LessOrEqual(t, len(batch), maxBatch)
+			if len(batch) == 0 || len(batch) > maxBatch {
+				return fmt.Errorf("a batch of %d", len(batch))
+			}
 			for _, r := range batch {
-				require.Equal(t, stream, r.Stream)
+				if r.Stream != stream {
+					return fmt.Errorf("a record of stream %s", r.Stream)
+				}
 				records = append(records, r)
 				from = max(r.Offset, r.Through) + 1
 				if enough(r) {
@@ -122,10 +131,28 @@ func readUntil(t testing.TB, tr Transport, stream string, from int64, enough fun
 			}
 			return nil
 		})
-		if errors.Is(err, ErrLost) {
-			continue
+		switch {
+		case err == errEnough:
+			return records, nil
+		case err == nil:
+			return nil, fmt.Errorf("only %d records came", len(records))
+		case !errors.Is(err, ErrLost):
+			return nil, err
 		}
-		require.ErrorIs(t, err, errEnough)
+	}
+}
+
+// readUntilInBackground is readUntil; the function that it returns waits for the records.
+func readUntilInBackground(t testing.TB, tr Transport, stream string, enough func(wire.Record) bool) func() []wire.Record {
+	var records []wire.Record
+	result := make(chan error, 1)
+	go func() {
+		var err error
+		records, err = tryReadUntil(t.Context(), tr, stream, First, enough)
+		result <- err
+	}()
+	return func() []wire.Record {
+		require.NoError(t, <-result)
 		return records
 	}
 }

@@ -162,10 +162,11 @@ func TestAheadEndsWaiting(t *testing.T) {
 }
 
 func TestUnpackRefuses(t *testing.T) {
+	const limit = 1 << 20
 	for compression := range byte(8) {
 		plain := []byte(strings.Repeat("x", 1000))
 		packed := compress(compression, plain)
-		out, err := unpack(compression, packed, 1000)
+		out, err := unpack(compression, packed, 1000, limit)
 		if compression > 4 {
 			require.Error(t, err)
 			continue
@@ -173,12 +174,12 @@ func TestUnpackRefuses(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, plain, out)
 		if compression > 0 {
-			_, err = unpack(compression, compress(compression, make([]byte, maxUnpacked+1)), 1000)
+			_, err = unpack(compression, compress(compression, make([]byte, limit+1)), 1000, limit)
 			require.ErrorContains(t, err, "over")
-			_, err = unpack(compression, packed[:len(packed)/2], 1000)
+			_, err = unpack(compression, packed[:len(packed)/2], 1000, limit)
 			require.Error(t, err)
 		}
-		_, err = unpack(compression, packed, maxUnpacked+1)
+		_, err = unpack(compression, packed, limit+1, limit)
 		require.Error(t, err)
 	}
 }
@@ -188,8 +189,8 @@ func FuzzUnpack(f *testing.F) {
 		f.Add(compression, compress(compression, []byte("some bytes to pack, to pack, to pack")))
 	}
 	f.Fuzz(func(t *testing.T, compression byte, packed []byte) {
-		out, err := unpack(compression&7, packed, 100)
-		if err == nil && len(out) > max(maxUnpacked, len(packed)) {
+		out, err := unpack(compression&7, packed, 100, 1<<20)
+		if err == nil && len(out) > max(1<<20, len(packed)) {
 			t.Fatal("too much")
 		}
 	})

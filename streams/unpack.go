@@ -16,14 +16,14 @@ import (
 const maxUnpacked = 64 << 20
 
 // unpack gives the records of a sub-batch. The size it should have is its publisher's word, which is not relied on.
-func unpack(compression byte, packed []byte, plain uint32) (unpacked []byte, err error) {
+func unpack(compression byte, packed []byte, plain uint32, limit int64) (unpacked []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil { // not our code, and not our bytes
 			err = fmt.Errorf("does not unpack: %v", p)
 		}
 	}()
-	if plain > maxUnpacked {
-		return nil, fmt.Errorf("is %d bytes unpacked, at most %d are read", plain, maxUnpacked)
+	if int64(plain) > limit {
+		return nil, fmt.Errorf("is %d bytes unpacked, at most %d are read", plain, limit)
 	}
 	if compression == 0 {
 		return packed, nil
@@ -34,11 +34,11 @@ func unpack(compression byte, packed []byte, plain uint32) (unpacked []byte, err
 	}
 	defer in.Close()
 	var out bytes.Buffer
-	switch _, err := io.Copy(&out, io.LimitReader(in, maxUnpacked+1)); {
+	switch _, err := io.Copy(&out, io.LimitReader(in, limit+1)); {
 	case err != nil:
 		return nil, err
-	case out.Len() > maxUnpacked:
-		return nil, fmt.Errorf("is over %d bytes unpacked", maxUnpacked)
+	case int64(out.Len()) > limit:
+		return nil, fmt.Errorf("is over %d bytes unpacked", limit)
 	}
 	return out.Bytes(), nil
 }
