@@ -28,7 +28,7 @@ func welcome(s sidecarSettings, node *localbroker.Broker, dir string) string {
 	row("AMQP", node.AMQPURL(), "publish and consume with any AMQP client")
 	row("Broker", management.String(), fmt.Sprintf("the broker's own pages: user %s, password %s", user, password))
 	row("REST API", "http://"+s.HTTPAddr+"/api/overview", "")
-	row("Data", dir, "millrace up --fresh empties it")
+	row("Data", dir, os.Args[0]+" up --fresh empties it")
 	b.WriteString("\nA demo worker consumes queue.critical, queue.default and queue.low. In another terminal, try:\n\n")
 	for _, try := range tries(s) {
 		fmt.Fprintf(&b, "  %s\n", try)
