@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/internal/localbroker"
+)
+
+// bench is what all figures share: a broker, the binary, the table.
+type bench struct {
+	options
+	dir     string
+	broker  *localbroker.Broker
+	binary  string
+	table   *table
+	stderr  io.Writer
+	log     *slog.Logger
+	vhosts  int
+	product string   // the broker's name and version
+	load    []string // before each run
+}
+
+// startWithin bounds how long the broker and a sidecar may take to be ready.
+const startWithin = 30 * time.Second
+
+func newBench(ctx context.Context, o options, stderr io.Writer) (b *bench, err error) {
+	b = &bench{options: o, table: newTable(), stderr: stderr, log: slog.New(slog.DiscardHandler)}
+	if o.verbose {
+		b.log = slog.New(slog.NewTextHandler(stderr, nil))
+	}
+	if b.dir, err = os.MkdirTemp("", "millrace-bench"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	if err := b.build(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	b.broker, err = localbroker.Start(ctx, localbroker.Config{Dir: filepath.Join(b.dir, "broker"), Log: b.log})
+	if err != nil {
+		return nil, err
+	}
+	b.product, err = product(b.broker.AMQPURL())
+	return b, err
+}
+
+// build compiles the binary that is measured.
+func (b *bench) build(ctx context.Context) error {
+	b.binary = filepath.Join(b.dir, "millrace")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.binary, "github.com/millrace-jobs/millrace/cmd/millrace")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building millrace: %w: %s", err, out)
+	}
+	return nil
+}
+
+func (b *bench) close() error {
+	var err error
+	if b.broker != nil {
+		err = b.broker.Stop(context.Background())
+	}
+	return errors.Join(err, os.RemoveAll(b.dir))
+}
+
+// on measures a figure once.
+func (b *bench) on(ctx context.Context, f figure) (err error) {
+	b.noteLoad()
+	v, err := b.newVhost(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.delete(context.WithoutCancel(ctx))) }()
+	return f.measure(ctx, b, v)
+}
+
+// noteLoad remembers how busy the machine was: what else runs on it is measured too.
+func (b *bench) noteLoad() {
+	raw, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return // not Linux
+	}
+	b.load = append(b.load, strings.Fields(string(raw))[0])
+}
+
+// about says on what the figures were measured.
+func (b *bench) about() string {
+	how := "millrace serve"
+	if b.cpuProfile != "" {
+		how = "the sidecar's parts within the benchmark, being profiled"
+	}
+	text := fmt.Sprintf("%s; %s; %d CPUs, shared by broker, sidecar and clients; %s", how, b.product, runtime.NumCPU(), runtime.Version())
+	if len(b.load) > 0 {
+		text += "; load before each run: " + strings.Join(b.load, " ")
+	}
+	return text
+}
+
+// debug shows one run's distribution.
+func (b *bench) debug(what string, ours, own []time.Duration) {
+	for _, q := range []float64{0, 0.5, 0.9, 0.99, 0.999, 1} {
+		b.log.Info(what, "quantile", q, "millrace", quantile(ours, q), "broker", quantile(own, q))
+	}
+}
+
+// wait tries until something holds.
+func wait(ctx context.Context, within time.Duration, what string, holds func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, err := holds()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until %s: %w", what, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}

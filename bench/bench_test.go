@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/localbroker"
+)
+
+var tiny = size{perSecond: 50, lasting: time.Second, burst: 300, entries: 1000}
+
+func TestEveryFigureIsMeasured(t *testing.T) {
+	if err := localbroker.Available(); err != nil {
+		t.Skip(err)
+	}
+	text := measured(t, options{runs: 1, size: tiny})
+	for _, figure := range []string{
+		"lateness at 50 due a second, p50", "lateness at 50 due a second, p99", "burst of 300 due at one instant",
+		"1000 entries into the view, native", "1000 entries into the view, amqp",
+	} {
+		require.Regexp(t, figure+` .*\d+\.\d\d`, text) // a ratio
+	}
+	require.Regexp(t, `jobs that came early.* 0 +at most 0 +met`, text)
+	require.Contains(t, text, "RabbitMQ")
+}
+
+func TestPartsCanBeProfiled(t *testing.T) {
+	if err := localbroker.Available(); err != nil {
+		t.Skip(err)
+	}
+	prefix := filepath.Join(t.TempDir(), "p")
+	text := measured(t, options{runs: 1, size: tiny, only: "burst", cpuProfile: prefix})
+	require.Contains(t, text, "burst of 300 due at one instant")
+	require.FileExists(t, prefix+"-burst.pprof")
+}
+
+func measured(t *testing.T, o options) string {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, measure(t.Context(), o, &out, io.Discard))
+	t.Log(out.String())
+	return out.String()
+}
+
+func TestTableSaysWhatWasMissed(t *testing.T) {
+	table := newTable()
+	for _, ms := range []float64{7, 30, 6} {
+		table.add("p50", millis, atMost(0.005), ms/1000, 0.001)
+		table.add("p99", millis, atMost(0.025), ms/1000, 0.001)
+	}
+	table.add("slow", perSecond, ratioAtLeast(0.7), 500, 1000)
+	table.add("fast", perSecond, ratioAtLeast(0.7), 700, 1000)
+	table.addAlone("early", count, atMost(0), 0)
+	table.addAlone("early", count, atMost(0), 2)
+	var out bytes.Buffer
+	table.print(&out, "about", 3)
+	for _, line := range []string{
+		`p50 +7\.00 ms \(6\.00 ms to 30\.00 ms\) +1\.00 ms \(1\.00 ms to 1\.00 ms\) +7\.00 +at most 5\.00 ms +MISSED by 2\.00 ms`,
+		`p99 .* +at most 25\.00 ms +met`,
+		`slow +500/s +1000/s +0\.50 +ratio at least 0\.70 +MISSED by 0\.20`,
+		`fast +700/s +1000/s +0\.70 +ratio at least 0\.70 +met`,
+		`early +2 +at most 0 +MISSED by 2`,
+	} {
+		require.Regexp(t, line, out.String())
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	all := make([]time.Duration, 100)
+	for i := range all {
+		all[99-i] = time.Duration(i + 1)
+	}
+	require.EqualValues(t, 50, quantile(all, 0.5))
+	require.EqualValues(t, 99, quantile(all, 0.99))
+	require.EqualValues(t, 100, quantile(all, 1))
+	require.EqualValues(t, 1, quantile(all, 0))
+	require.InDelta(t, 2.5, median([]float64{4, 1, 3, 2}), 1e-9)
+}
+
+func TestOptions(t *testing.T) {
+	o, err := parse([]string{"-quick", "-only", "burst,read"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 1, o.runs)
+	require.Equal(t, quickSize, o.size)
+	require.True(t, o.wants("burst"))
+	require.False(t, o.wants("lateness"))
+	o, err = parse([]string{"-quick", "-runs", "3"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 3, o.runs)
+	o, err = parse(nil, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 5, o.runs)
+	require.Equal(t, fullSize, o.size)
+	for _, bad := range [][]string{{"-runs", "0"}, {"-only", "speed"}, {"more"}, {"-nonsense"}} {
+		_, err := parse(bad, io.Discard)
+		require.Error(t, err, bad)
+	}
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// plain is a client that is not Millrace's: amqp091-go as anybody uses it.
+type plain struct {
+	conn *amqp.Connection
+	ch   *amqp.Channel
+}
+
+func dial(v *vhost) (*plain, error) {
+	conn, err := amqp.Dial(v.amqpURL)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := conn.Channel()
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &plain{conn, ch}, nil
+}
+
+// product names the broker.
+func product(address string) (string, error) {
+	conn, err := amqp.Dial(address)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	return fmt.Sprint(conn.Properties["product"], " ", conn.Properties["version"]), nil
+}
+
+func (p *plain) close() { _ = p.conn.Close() }
+
+// window is how many publishes may be unconfirmed: the same that Millrace allows itself.
+const window = 1024
+
+// publisher publishes with confirms, a window of them at a time.
+type publisher struct {
+	*plain
+	confirms <-chan amqp.Confirmation
+	open     int
+}
+
+func newPublisher(v *vhost) (*publisher, error) {
+	p, err := dial(v)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.ch.Confirm(false); err != nil {
+		p.close()
+		return nil, err
+	}
+	return &publisher{plain: p, confirms: p.ch.NotifyPublish(make(chan amqp.Confirmation, window))}, nil
+}
+
+// publish sends one message. Where the window is full it waits for one confirm, and takes all that have come with it.
+func (p *publisher) publish(exchange, key string, m amqp.Publishing) error {
+	if p.open == window {
+		if err := p.await(); err != nil {
+			return err
+		}
+	}
+	p.open++
+	return p.ch.Publish(exchange, key, false, false, m)
+}
+
+func (p *publisher) await() error {
+	c, open := <-p.confirms
+	for {
+		if !open {
+			return errors.New("the channel was closed")
+		}
+		if !c.Ack {
+			return fmt.Errorf("publish %d was refused", c.DeliveryTag)
+		}
+		p.open--
+		select {
+		case c, open = <-p.confirms:
+		default:
+			return nil
+		}
+	}
+}
+
+// drain waits until everything is confirmed.
+func (p *publisher) drain() error {
+	for p.open > 0 {
+		if err := p.await(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arrival is one job as a consumer saw it.
+type arrival struct {
+	jid string
+	at  time.Time
+}
+
+// consumer takes jobs from a queue and notes when each came.
+type consumer struct {
+	*plain
+	arrivals chan arrival
+}
+
+// prefetch is how many jobs the consumer may hold, and acknowledges together at most.
+const prefetch = 500
+
+// consume begins to take jobs from a queue; as many as want can be noted before they are read.
+func consume(v *vhost, queue string, want int) (*consumer, error) {
+	p, err := dial(v)
+	if err != nil {
+		return nil, err
+	}
+	c := &consumer{plain: p, arrivals: make(chan arrival, want)}
+	if err := p.ch.Qos(prefetch, 0, false); err != nil {
+		p.close()
+		return nil, err
+	}
+	jobs, err := p.ch.Consume(queue, "", false, false, false, false, nil)
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	go func() {
+		defer close(c.arrivals)
+		for d := range jobs {
+			c.arrivals <- arrival{d.MessageId, time.Now()}
+			if d.Ack(false) != nil {
+				return
+			}
+		}
+	}()
+	return c, nil
+}
+
+// take gives the next arrivals, or fails if they do not come in time.
+func (c *consumer) take(ctx context.Context, n int, within time.Duration) ([]arrival, error) {
+	timeout := time.NewTimer(within)
+	defer timeout.Stop()
+	all := make([]arrival, 0, n)
+	for len(all) < n {
+		select {
+		case a, open := <-c.arrivals:
+			if !open {
+				return nil, errors.New("the consumer was cut off")
+			}
+			all = append(all, a)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-timeout.C:
+			return nil, fmt.Errorf("%d of %d jobs came within %v", len(all), n, within)
+		}
+	}
+	return all, nil
+}
+
+// filled waits until a queue holds n jobs, and tells when that was.
+func (p *plain) filled(ctx context.Context, queue string, n int, within time.Duration) (time.Time, error) {
+	err := wait(ctx, within, fmt.Sprintf("%s holds %d jobs", queue, n), func() (bool, error) {
+		q, err := p.ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+		return q.Messages >= n, err
+	})
+	return time.Now(), err
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+const (
+	targetP50 = 5 * time.Millisecond
+	targetP99 = 25 * time.Millisecond
+)
+
+// ahead is how long before the first is due all entries are published.
+const ahead = 3 * time.Second
+
+// measureLateness has entries fall due evenly and compares when a plain consumer gets each job with when it was due; then it publishes the
+// same jobs at the same pace without Millrace, and compares when each comes with when it was sent.
+func measureLateness(ctx context.Context, b *bench, v *vhost) error {
+	n := b.size.perSecond * int(b.size.lasting/time.Second)
+	late, t, err := b.lateness(ctx, v, n)
+	if err != nil {
+		return err
+	}
+	own, err := b.latency(ctx, v, n, t)
+	if err != nil {
+		return err
+	}
+	early := 0
+	for _, d := range late {
+		if d < 0 {
+			early++
+		}
+	}
+	rate := fmt.Sprintf("lateness at %d due a second", b.size.perSecond)
+	b.table.add(rate+", p50", millis, atMost(targetP50.Seconds()), quantile(late, 0.5).Seconds(), quantile(own, 0.5).Seconds())
+	b.table.add(rate+", p99", millis, atMost(targetP99.Seconds()), quantile(late, 0.99).Seconds(), quantile(own, 0.99).Seconds())
+	b.table.addAlone(fmt.Sprintf("jobs that came early, worst of all runs (of %d)", n), count, atMost(0), float64(early))
+	b.debug("lateness", late, own)
+	return nil
+}
+
+// lateness is how long after its due time each job came.
+func (b *bench) lateness(ctx context.Context, v *vhost, n int) (late []time.Duration, t template, err error) {
+	s, err := b.serve(ctx, v)
+	if err != nil {
+		return nil, t, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	if t, err = warmUp(ctx, v); err != nil {
+		return nil, t, err
+	}
+	c, err := consume(v, queue, n)
+	if err != nil {
+		return nil, t, err
+	}
+	defer c.close()
+	from, due := time.Now().Add(ahead).Truncate(time.Microsecond), map[string]time.Time{}
+	err = schedule(v, n, func(i int) time.Time {
+		due[jid(i)] = from.Add(b.pace(i)).Truncate(time.Microsecond)
+		return due[jid(i)]
+	})
+	if err != nil {
+		return nil, t, err
+	}
+	if !time.Now().Before(from) {
+		return nil, t, fmt.Errorf("publishing %d entries took longer than %v: the machine is too busy", n, ahead)
+	}
+	err = b.profile("lateness", func() error {
+		late, err = c.delays(ctx, n, due, b.size.lasting+time.Minute)
+		return err
+	})
+	return late, t, err
+}
+
+// pace is when job i comes, from the first on.
+func (b *bench) pace(i int) time.Duration {
+	return time.Duration(i) * time.Second / time.Duration(b.size.perSecond)
+}
+
+// latency is how long after it was published each job came, without Millrace.
+func (b *bench) latency(ctx context.Context, v *vhost, n int, t template) ([]time.Duration, error) {
+	p, err := newPublisher(v)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	c, err := consume(v, queue, n)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	from, sent := time.Now(), map[string]time.Time{}
+	for i := range n {
+		m := t.message(i)
+		time.Sleep(time.Until(from.Add(b.pace(i))))
+		sent[m.MessageId] = time.Now()
+		if err := p.publish(wire.ExchangeFire, queueName, m); err != nil {
+			return nil, err
+		}
+	}
+	return c.delays(ctx, n, sent, time.Minute)
+}
+
+// delays takes n jobs and tells how long after its time each came, by the wall clock, which due times are told by.
+func (c *consumer) delays(ctx context.Context, n int, since map[string]time.Time, within time.Duration) ([]time.Duration, error) {
+	all, err := c.take(ctx, n, within)
+	if err != nil {
+		return nil, err
+	}
+	delays := make([]time.Duration, n)
+	for i, a := range all {
+		from, known := since[a.jid]
+		if !known {
+			return nil, fmt.Errorf("job %q came, which is not ours, or twice", a.jid)
+		}
+		delete(since, a.jid)
+		delays[i] = a.at.Round(0).Sub(from.Round(0))
+	}
+	return delays, nil
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are what the command line says.
+type options struct {
+	runs       int
+	quick      bool
+	only       string
+	cpuProfile string
+	verbose    bool
+
+	size size
+}
+
+// size is how much is measured.
+type size struct {
+	perSecond int           // entries due a second, for the lateness
+	lasting   time.Duration // how long
+	burst     int           // entries due at one instant
+	entries   int           // entries read into the view
+}
+
+var (
+	fullSize  = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000}
+	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000}
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	o := options{size: fullSize}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.IntVar(&o.runs, "runs", 5, "measure each figure `n` times and print the median")
+	flags.BoolVar(&o.quick, "quick", false, "measure less, once unless -runs says otherwise: to see that it works")
+	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, read")
+	flags.StringVar(&o.cpuProfile, "cpuprofile", "", "run the sidecar's parts in this process, and write CPU profiles to `prefix`-<figure>.pprof")
+	flags.BoolVar(&o.verbose, "v", false, "show what the sidecar logs, and each run")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if o.quick {
+		o.size = quickSize
+		set := false
+		flags.Visit(func(f *flag.Flag) { set = set || f.Name == "runs" })
+		if !set {
+			o.runs = 1
+		}
+	}
+	if o.runs < 1 {
+		return o, errors.New("-runs must be at least 1")
+	}
+	return o, o.checkOnly()
+}
+
+func (o options) checkOnly() error {
+	if o.only == "" {
+		return nil
+	}
+	for _, name := range strings.Split(o.only, ",") {
+		known := false
+		for _, f := range figures {
+			known = known || f.name == name
+		}
+		if !known {
+			return fmt.Errorf("-only: there is no figure %q", name)
+		}
+	}
+	return nil
+}
+
+func (o options) wants(name string) bool {
+	return o.only == "" || strings.Contains(","+o.only+",", ","+name+",")
+}
+
+// figure measures something once, on a vhost of its own, and adds what it found to the table.
+type figure struct {
+	name    string
+	measure func(context.Context, *bench, *vhost) error
+}
+
+var figures = []figure{
+	{"lateness", measureLateness},
+	{"burst", measureBurst},
+	{"read", measureRead},
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	return measure(ctx, o, stdout, stderr)
+}
+
+// measure measures every figure as often as it is asked for, one after the other, and prints the table.
+func measure(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
+	b, err := newBench(ctx, o, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	for i := range o.runs {
+		for _, f := range figures {
+			if !o.wants(f.name) {
+				continue
+			}
+			fmt.Fprintf(stderr, "run %d of %d: %s\n", i+1, o.runs, f.name)
+			if err := b.on(ctx, f); err != nil {
+				return fmt.Errorf("%s: %w", f.name, err)
+			}
+		}
+	}
+	b.table.print(stdout, b.about(), o.runs)
+	return nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/streams"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// parts are a sidecar without its API, in this process, so that a profile shows where its time goes.
+type parts struct {
+	entries   *tracker.Entries
+	scheduler *scheduler.Scheduler
+	cancel    context.CancelFunc
+	ended     chan error
+}
+
+func (b *bench) startParts(v *vhost) (*parts, error) {
+	store, entries, err := openView(b.log)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	source, err := streams.Open(ctx, streams.Config{AMQPURL: v.amqpURL, StreamURL: v.streamURL, Log: b.log})
+	if err != nil {
+		cancel()
+		return nil, errors.Join(err, store.Close())
+	}
+	mgmt, err := broker.OpenManagement(ctx, v.management, v.name, b.log)
+	if err != nil {
+		cancel()
+		return nil, errors.Join(err, source.Close(), store.Close())
+	}
+	seen := view.New(store, source, entries, b.log, wire.Journal, viewed...)
+	cfg := scheduler.Config{Broker: broker.Config{AMQPURL: v.amqpURL, Log: b.log}, Identity: identity, Log: b.log}
+	p := &parts{entries: entries, cancel: cancel, ended: make(chan error, 1)}
+	p.scheduler = scheduler.New(cfg, seen, store, entries, mgmt, source.Fetch)
+	go func() {
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return seen.Run(ctx) })
+		g.Go(func() error { return p.scheduler.Run(ctx) })
+		defer mgmt.Close()
+		p.ended <- errors.Join(g.Wait(), source.Close(), store.Close())
+	}()
+	return p, nil
+}
+
+// openView opens an empty view in memory.
+func openView(log *slog.Logger) (*view.Store, *tracker.Entries, error) {
+	store, err := view.Open(view.Config{Identity: "bench", Schema: tracker.Schema, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	entries, err := tracker.NewEntries(store, "guest")
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	return store, entries, nil
+}
+
+func (p *parts) leads() (bool, error) { return p.scheduler.Status().Leader, nil }
+
+func (p *parts) scheduled() (int64, error) { return p.entries.Total(wire.ScheduledJobs), nil }
+
+func (p *parts) stop() error {
+	p.cancel()
+	return <-p.ended
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// table collects what each run found, and prints the medians.
+type table struct {
+	rows   []*row
+	byName map[string]*row
+}
+
+// row is one figure.
+type row struct {
+	name   string
+	unit   unit
+	target target
+	alone  bool // there is nothing of the broker's own to stand beside it; the worst run counts
+	ours   []float64
+	broker []float64
+}
+
+// unit writes a number.
+type unit func(float64) string
+
+func millis(seconds float64) string { return fmt.Sprintf("%.2f ms", seconds*1000) }
+func perSecond(n float64) string    { return fmt.Sprintf("%.0f/s", n) }
+func count(n float64) string        { return fmt.Sprintf("%.0f", n) }
+
+// target says what a figure should be. ours and ratio are medians; missed tells by how much it is not.
+type target struct {
+	text   func(unit) string
+	missed func(u unit, ours, ratio float64) string
+}
+
+var noTarget = target{}
+
+func atMost(limit float64) target {
+	return target{
+		text: func(u unit) string { return "at most " + u(limit) },
+		missed: func(u unit, ours, _ float64) string {
+			if ours <= limit {
+				return ""
+			}
+			return "MISSED by " + u(ours-limit)
+		},
+	}
+}
+
+func ratioAtLeast(limit float64) target {
+	return target{
+		text: func(unit) string { return fmt.Sprintf("ratio at least %.2f", limit) },
+		missed: func(_ unit, _, ratio float64) string {
+			if ratio >= limit {
+				return ""
+			}
+			return fmt.Sprintf("MISSED by %.2f", limit-ratio)
+		},
+	}
+}
+
+func newTable() *table { return &table{byName: map[string]*row{}} }
+
+// add adds what one run found: ours, and the broker's own.
+func (t *table) add(name string, u unit, goal target, ours, broker float64) {
+	r := t.row(name, u, goal)
+	r.ours, r.broker = append(r.ours, ours), append(r.broker, broker)
+}
+
+// addAlone adds a figure that must hold in every run.
+func (t *table) addAlone(name string, u unit, goal target, ours float64) {
+	r := t.row(name, u, goal)
+	r.alone, r.ours = true, append(r.ours, ours)
+}
+
+func (t *table) row(name string, u unit, goal target) *row {
+	r := t.byName[name]
+	if r == nil {
+		r = &row{name: name, unit: u, target: goal}
+		t.byName[name], t.rows = r, append(t.rows, r)
+	}
+	return r
+}
+
+func (t *table) print(w io.Writer, about string, runs int) {
+	fmt.Fprintf(w, "\n%s\n\n", about)
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	title := "runs: 1"
+	if runs > 1 {
+		title = fmt.Sprintf("median of %d runs (lowest to highest)", runs)
+	}
+	fmt.Fprintf(out, "%s\tmillrace\tthe broker's own\tratio\ttarget\t\n", title)
+	for _, r := range t.rows {
+		r.print(out)
+	}
+	_ = out.Flush()
+}
+
+func (r *row) print(w io.Writer) {
+	ours, broker, ratio := r.spread(r.ours), "", ""
+	value, share := median(r.ours), 0.0
+	if r.alone {
+		value = slices.Max(r.ours)
+		ours = r.unit(value)
+	} else {
+		share = r.ratio()
+		broker, ratio = r.spread(r.broker), fmt.Sprintf("%.2f", share)
+	}
+	goal, verdict := "", ""
+	if r.target.text != nil {
+		goal, verdict = r.target.text(r.unit), "met"
+		if missed := r.target.missed(r.unit, value, share); missed != "" {
+			verdict = missed
+		}
+	}
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.name, ours, broker, ratio, goal, verdict)
+}
+
+// ratio is the median of each run's own: both figures of a run met the same machine.
+func (r *row) ratio() float64 {
+	all := make([]float64, len(r.ours))
+	for i := range all {
+		all[i] = r.ours[i] / r.broker[i]
+	}
+	return median(all)
+}
+
+// spread is the median with the lowest and the highest.
+func (r *row) spread(all []float64) string {
+	if len(all) == 1 {
+		return r.unit(all[0])
+	}
+	return fmt.Sprintf("%s (%s to %s)", r.unit(median(all)), r.unit(slices.Min(all)), r.unit(slices.Max(all)))
+}
+
+func median(all []float64) float64 {
+	sorted := slices.Sorted(slices.Values(all))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// quantile is the smallest value that at least a part q of all do not exceed.
+func quantile(all []time.Duration, q float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(all))
+	at := int(q*float64(len(sorted))+0.999999) - 1
+	return sorted[min(max(at, 0), len(sorted)-1)]
+}
