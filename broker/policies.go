@@ -40,6 +40,7 @@ func policies(consumerTimeout bool) []policy {
 	}
 	list := []policy{
 		{Name: "millrace-queues", Pattern: `^queue\.`, ApplyTo: "queues", Definition: queues},
+		{Name: "millrace-unrouted", Pattern: `^jobs\.unrouted$`, ApplyTo: "queues", Definition: map[string]any{"dead-letter-exchange": wire.ExchangeDead}},
 		{Name: "millrace-direct", Pattern: `^jobs\.direct$`, ApplyTo: "exchanges", Definition: map[string]any{"alternate-exchange": wire.Unrouted}},
 		streamPolicy(wire.ScheduledJobs, "30D", 0, 64*mega),
 		streamPolicy(wire.Retries, "30D", 0, 64*mega),

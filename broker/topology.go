@@ -48,7 +48,6 @@ var (
 
 	exchanges = []exchange{
 		{name: wire.Unrouted, kind: amqp.ExchangeFanout, own: true},
-		direct,
 		{name: wire.ExchangeDead, kind: amqp.ExchangeFanout},
 		{name: wire.ExchangeRoute, kind: amqp.ExchangeDirect, args: amqp.Table{"alternate-exchange": wire.Unrouted}, own: true},
 		{name: wire.ExchangeFire, kind: amqp.ExchangeFanout, own: true},
@@ -126,9 +125,10 @@ func (c *Conn) AssertTopology(ctx context.Context, mgmt *Management) (Topology, 
 	}
 	for _, b := range bindings {
 		if !step(c.request(ctx, b.bind)) {
-			break
+			return a.top, errors.Join(faults...)
 		}
 	}
+	step(a.exchange(ctx, direct)) // last: from here on clients publish, and what cannot be routed must have somewhere to go
 	return a.top, errors.Join(faults...)
 }
 

@@ -29,6 +29,7 @@ type core struct {
 	settling  settling
 	commands  map[string][]func(wire.Reply) // commands under way, by id
 	discarded *discard
+	carry     *carry
 	deferred  []func() error // what a confirm led to; done at the next step
 	counters  Counters
 	late      time.Duration
@@ -47,6 +48,7 @@ type setup struct {
 	identity  string // unique to this epoch
 	gap       string // not empty: the journal may have lost records
 	onGap     string // hold, fire or discard
+	base      int64  // the offset at which streams begin on this broker
 	known     *wire.Through
 	suspects  map[spot]int
 	mayRefuse func(queue string) bool // whether a queue may nack, as far as the broker tells
@@ -138,10 +140,16 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if err := c.continueDiscard(now); err != nil {
 		return now, err
 	}
+	if err := c.continueCarry(now); err != nil {
+		return now, err
+	}
 	c.lanes.take(c.entries.TakeReady())
 	wake, err := c.fireDue(now)
 	if err != nil {
 		return now, err
+	}
+	if c.carry != nil && c.carry.again.Before(wake) {
+		wake = c.carry.again
 	}
 	return wake, c.announce(now)
 }

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"container/heap"
+	"maps"
 	"slices"
 	"time"
 
@@ -53,8 +54,8 @@ func (l *lanes) of(queue string) *lane {
 
 // take has queues looked at that got entries.
 func (l *lanes) take(ready map[string]tracker.DueKey) {
-	for queue, key := range ready {
-		l.look(l.of(queue), key)
+	for _, queue := range slices.Sorted(maps.Keys(ready)) {
+		l.look(l.of(queue), ready[queue])
 	}
 }
 

@@ -42,7 +42,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 	}
 	l := &leadership{s: s, conn: conn, pub: pub, reply: reply, inbox: inbox, moved: time.Now()}
 	l.core = newCore(s.entries, pub, setup{
-		identity: s.cfg.Identity + "/" + random(), gap: gap, onGap: s.cfg.OnGap, known: s.known, suspects: s.suspects,
+		identity: s.cfg.Identity + "/" + random(), gap: gap, onGap: s.cfg.OnGap, base: conn.Features().StreamOffsetBase, known: s.known, suspects: s.suspects,
 		mayRefuse: s.mayRefuse, fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
 	})
 	s.setStatus(func(st *Status) { st.Counters.Epochs++ })
@@ -86,6 +86,11 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 		changed := l.s.view.Changed()
 		if err := l.noteRecreated(); err != nil {
 			return err
+		}
+		if l.s.carryDue(time.Now()) {
+			if err := l.core.beginCarry(); err != nil {
+				return err
+			}
 		}
 		wake, err := l.core.step(time.Now())
 		if err != nil {

@@ -18,8 +18,14 @@ const millrace = "millrace" // the user that Millrace has on the model's broker
 // modelStream is one stream; a stream that is made anew starts at offset 0 again.
 type modelStream struct {
 	generation int
+	base       int // records below it were taken by retention
 	records    []wire.Record
+	spent      int // below it low water has passed: retention may take it
 }
+
+func (s *modelStream) end() int { return s.base + len(s.records) }
+
+func (s *modelStream) get(offset int64) *wire.Record { return &s.records[int(offset)-s.base] }
 
 // copyOf is a job in a queue, or one that was there.
 type copyOf struct {
@@ -52,6 +58,7 @@ type modelBroker struct {
 	conn    *modelConn // the one that holds the lock
 	unsafe  map[place]string
 	gone    map[place]string // entries that may be lost, with why
+	origin  map[place]place  // of entries that stand for older ones, the first of all
 }
 
 // place is an entry of one generation of a stream.
@@ -70,7 +77,8 @@ type modelConn struct {
 }
 
 func newModelBroker() *modelBroker {
-	b := &modelBroker{streams: map[string]*modelStream{}, full: map[string]bool{}, unsafe: map[place]string{}, gone: map[place]string{}}
+	b := &modelBroker{streams: map[string]*modelStream{}, full: map[string]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
+		origin: map[place]place{}}
 	for _, name := range append([]string{wire.Journal}, wire.EntryStreams...) {
 		b.streams[name] = &modelStream{}
 	}
@@ -85,13 +93,21 @@ func (c *modelConn) Publish(m wire.Message) (uint64, error) {
 
 func (b *modelBroker) append(stream string, user string, m wire.Message) int64 {
 	s := b.streams[stream]
-	offset := int64(len(s.records))
+	offset := int64(s.end())
 	s.records = append(s.records, wire.Record{Stream: stream, Offset: offset, UserID: user, Headers: m.Headers, Body: m.Body})
 	return offset
 }
 
+// place is an entry of the stream that is there now: where it stood first.
 func (b *modelBroker) place(stream string, offset int64) place {
-	return place{stream, b.streams[stream].generation, offset}
+	return b.first(place{stream, b.streams[stream].generation, offset})
+}
+
+func (b *modelBroker) first(p place) place {
+	if o, carried := b.origin[p]; carried {
+		return o
+	}
+	return p
 }
 
 // process takes the next publish of a connection in.
@@ -117,7 +133,17 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 		b.append(wire.DeadJobs, millrace, m)
 		b.append(wire.Journal, millrace, m)
 	default:
-		b.append(m.Key, millrace, m)
+		offset := b.append(m.Key, millrace, m)
+		if replaced, ok := m.Headers[wire.HeaderReplaces].(int64); ok {
+			here := place{m.Key, b.streams[m.Key].generation, offset}
+			b.origin[here] = b.place(m.Key, replaced)
+		}
+		if j, err := wire.ParseJournal(m.Body); err == nil && j.Type == wire.TypeLowWater {
+			b.streams[wire.Journal].spent = int(j.Needs)
+			for name, below := range j.LowWater {
+				b.streams[name].spent = int(below)
+			}
+		}
 	}
 	c.answers = append(c.answers, reply)
 }
@@ -227,11 +253,12 @@ func (s *modelSidecar) read(stream string, n int) error {
 	if s.gen[stream] != from.generation {
 		return nil // the reader has found out, and waits for a rewind
 	}
-	n = min(n, len(from.records)-s.at[stream])
+	s.at[stream] = max(s.at[stream], from.base)
+	n = min(n, from.end()-s.at[stream])
 	if n <= 0 {
 		return nil
 	}
-	records := from.records[s.at[stream] : s.at[stream]+n]
+	records := from.records[s.at[stream]-from.base:][:n]
 	var rewound []string
 	err := s.store.Apply(s.entries, stream, records, func() error { return nil }, func(names []string) { rewound = names })
 	s.at[stream] += n
@@ -267,7 +294,7 @@ func (s *modelSidecar) meet(stream string) {
 func (s *modelSidecar) behind(stream string) bool {
 	s.meet(stream)
 	from := s.broker.streams[stream]
-	return s.gen[stream] == from.generation && s.at[stream] < len(from.records)
+	return s.gen[stream] == from.generation && s.at[stream] < from.end()
 }
 
 func (s *modelSidecar) recreated() (all []string) {
@@ -294,7 +321,7 @@ func (s *modelSidecar) elect(refuses func(string) bool) error {
 	s.core = newCore(s.entries, s.conn, setup{
 		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", known: s.known, suspects: s.suspect, mayRefuse: refuses,
 		fetch: func(stream string, offset int64) ([]byte, error) {
-			return s.broker.streams[stream].records[offset].Body, nil
+			return s.broker.streams[stream].get(offset).Body, nil
 		},
 	})
 	return nil

@@ -33,6 +33,7 @@ func (c *core) open(now time.Time, state tracker.State) error {
 	r := wire.JournalRecord{
 		Type: wire.TypeOpened, At: wire.Seconds(now), Format: wire.Format, Identity: c.setup.identity,
 		LowWater: state.LowWater, Needs: state.Needs, Held: held, KnownConfirmed: c.setup.known,
+		Queue: state.Witness,
 	}
 	return c.append(wire.Journal, r)
 }
@@ -76,7 +77,7 @@ func (c *core) catchUp(now time.Time, state tracker.State) error {
 		b, seen := state.Barriers[stream]
 		seen = seen && b.Epoch == c.epoch
 		above := b.Offset >= state.LowWater[stream]
-		if seen && (!above || state.Foreign(stream) && !c.opening.recreated[stream]) {
+		if seen && (!above || state.Foreign(stream, c.setup.base) && !c.opening.recreated[stream]) {
 			done = false
 			if err := c.isRecreated(now, stream); err != nil {
 				return err

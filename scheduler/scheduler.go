@@ -45,8 +45,9 @@ type Scheduler struct {
 
 	mu     sync.Mutex
 	status Status
-	made   map[string]time.Time // queues that this process made, with when they were last in use
-	queues map[string]bool      // queues by full name, with whether they may refuse a job, as far as the broker tells
+	kept   map[string]broker.Retention // of streams, by name; nil if the broker does not tell
+	made   map[string]time.Time        // queues that this process made, with when they were last in use
+	queues map[string]bool             // queues by full name, with whether they may refuse a job, as far as the broker tells
 	topo   broker.Topology
 }
 
@@ -122,6 +123,10 @@ func (s *Scheduler) term(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
+	// Policies first: from the moment that clients can publish, what cannot be routed or is rejected must go somewhere.
+	if err := s.assertPolicies(ctx); err != nil {
+		s.log.Warn("scheduler: cannot set policies", "error", err)
+	}
 	if err := s.prepare(ctx, conn); err != nil {
 		return err
 	}
@@ -263,12 +268,15 @@ func (s *Scheduler) readQueues(ctx context.Context) {
 		s.log.Warn("scheduler: cannot list queues", "error", err)
 		return
 	}
-	found := map[string]bool{}
+	found, kept := map[string]bool{}, map[string]broker.Retention{}
 	for _, q := range queues {
 		found[q.Name] = q.MayRefuse()
+		if q.Type == "stream" {
+			kept[q.Name] = q.Retention()
+		}
 	}
 	s.mu.Lock()
-	s.queues = found
+	s.queues, s.kept = found, kept
 	s.mu.Unlock()
 }
 

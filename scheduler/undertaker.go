@@ -79,7 +79,11 @@ func deadRecord(d wire.Delivery) (record []byte, jid string, err error) {
 		jid = wire.DerivedJID(wire.DeadLetters, death.at.Unix(), d.Body)
 	}
 	envelope := wire.DeadEnvelope{JID: jid, DiedAt: death.at, Attempt: job.RetryCount, ErrorClass: death.reason, ErrorMessage: death.message()}
-	record = wire.DeadJob(envelope, d.Body)
+	body, err := wire.WithQueue(d.Body, death.queue)
+	if err != nil {
+		return nil, "", err
+	}
+	record = wire.DeadJob(envelope, body)
 	if len(record) > wire.MaxRecord {
 		envelope.ErrorMessage += fmt.Sprintf("; the job has %d bytes, too many to keep: its first 64 KiB are in first_bytes", len(d.Body))
 		record = wire.DeadJob(envelope, stub(job, d.Body))
@@ -106,7 +110,7 @@ type death struct {
 }
 
 func deathOf(d wire.Delivery) death {
-	out := death{reason: "dead-lettered", at: d.Timestamp}
+	out := death{reason: "dead-lettered", at: d.Timestamp, queue: d.Key}
 	deaths, _ := d.Headers["x-death"].([]any)
 	if len(deaths) == 0 {
 		return out
@@ -115,7 +119,7 @@ func deathOf(d wire.Delivery) death {
 	if reason, ok := latest["reason"].(string); ok {
 		out.reason = reason
 	}
-	if queue, ok := latest["queue"].(string); ok {
+	if queue, ok := latest["queue"].(string); ok && strings.HasPrefix(queue, wire.QueuePrefix) {
 		out.queue = strings.TrimPrefix(queue, wire.QueuePrefix)
 	}
 	if at, ok := latest["time"].(time.Time); ok {

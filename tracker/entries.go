@@ -22,11 +22,12 @@ type Entries struct {
 	changed bool              // state, since it was written
 	waiting map[code]int64    // the lowest offset of a settled mark whose entry was not read yet
 	ready   map[string]DueKey // queue → the earliest entry that became pending, for the leader
+	written map[string]int64  // stream → bytes folded since low water moved, or since this process started
 }
 
 // NewEntries opens the fold's state. Only records of the trusted users are obeyed.
 func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
-	t := &Entries{store: store, trusted: map[string]bool{}, waiting: map[code]int64{}, ready: map[string]DueKey{}}
+	t := &Entries{store: store, trusted: map[string]bool{}, waiting: map[code]int64{}, written: map[string]int64{}, ready: map[string]DueKey{}}
 	for _, u := range trusted {
 		if u != "" {
 			t.trusted[u] = true
@@ -49,6 +50,7 @@ func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
 
 // Fold takes in one record of any stream that Millrace reads.
 func (t *Entries) Fold(tx *view.Tx, r *wire.Record) error {
+	t.noteWritten(r)
 	switch r.Stream {
 	case wire.Journal:
 		return t.foldJournal(tx, r)

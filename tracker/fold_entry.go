@@ -16,9 +16,6 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 	if _, begun := t.peek().First[r.Stream]; !begun {
 		t.update(func(s *State) { s.First[r.Stream] = r.Offset })
 	}
-	if low, ok := t.peek().LowWater[r.Stream]; ok && r.Offset < low && !t.isBarrier(r) {
-		return tx.Delete(keyMark(p))
-	}
 	if r.Fault != "" {
 		return t.reject(tx, r, r.Fault)
 	}
@@ -40,11 +37,15 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 	if err != nil {
 		return t.reject(tx, r, err.Error())
 	}
+	if low, ok := t.peek().LowWater[r.Stream]; ok && r.Offset < low {
+		return tx.Delete(keyMark(p)) // settled, whatever it was; what is rejected stays listed
+	}
 	s := newStored(&e)
 	s.Trace = wire.Traceparent(r.Headers[wire.HeaderTraceparent])
 	if ours && replaces {
 		s.First = wire.Int(r.Headers, wire.HeaderFirst)
-		if err := t.drop(tx, place{p.stream, wire.Int(r.Headers, wire.HeaderReplaces)}); err != nil {
+		s.Parked, _ = r.Headers[wire.HeaderParked].(string)
+		if err := t.replace(tx, s, wire.Int(r.Headers, wire.HeaderReplaces)); err != nil {
 			return err
 		}
 	}
@@ -52,6 +53,17 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 		s.Origin = wire.Through{Epoch: d.Epoch, Through: d.Seq}
 	}
 	return t.meet(tx, s)
+}
+
+// replace drops the earlier entry that an entry stands for. One that is not the same job stands in another stream: the replacement was
+// on its way when the stream was made anew.
+func (t *Entries) replace(tx *view.Tx, by *Stored, offset int64) error {
+	p := place{codes[by.Stream], offset}
+	old, err := t.entry(tx, p)
+	if err != nil || old == nil || offset >= by.Offset || old.JID != by.JID {
+		return err
+	}
+	return t.drop(tx, p)
 }
 
 // meet puts an entry together with what the journal has said of it already.

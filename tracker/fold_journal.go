@@ -35,7 +35,7 @@ func (t *Entries) foldJournal(tx *view.Tx, r *wire.Record) error {
 
 // foldDeed takes in a fire or burial: its entry is doubtful from here on.
 func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
-	if d.Epoch != t.peek().Epoch {
+	if t.isVoid(d.Epoch) {
 		t.update(func(s *State) { s.Void[r.Stream]++ })
 		return nil
 	}
@@ -61,6 +61,16 @@ func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 		return err
 	}
 	return t.doubt(tx, r, d)
+}
+
+// isVoid tells whether a record is of a leader that had been followed already. A newer epoch than the known one began in a part of the
+// journal that retention took.
+func (t *Entries) isVoid(epoch int64) bool {
+	known := t.peek().Epoch
+	if epoch > known {
+		t.update(func(s *State) { s.opened(epoch, &wire.JournalRecord{Needs: s.Needs, Held: s.Held}) })
+	}
+	return epoch < known
 }
 
 func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed) error {
@@ -147,7 +157,7 @@ func (t *Entries) foldRecord(tx *view.Tx, r *wire.Record, j *wire.JournalRecord)
 	if j.Type == wire.TypeOpened {
 		return t.open(tx, r.Offset, j)
 	}
-	if j.Epoch != t.peek().Epoch {
+	if t.isVoid(j.Epoch) {
 		t.update(func(s *State) { s.Void[r.Stream]++ })
 		return nil
 	}
@@ -183,7 +193,10 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 	case wire.TypeTrimmed:
 		return t.lowWater(tx, map[string]int64{j.Stream: j.Below})
 	case wire.TypeLowWater:
-		t.update(func(s *State) { s.Needs = max(s.Needs, j.Needs) })
+		t.update(func(s *State) {
+			s.Needs, s.LowWaterAt, s.Witness = max(s.Needs, j.Needs), j.At, orElse(j.Queue, s.Witness)
+		})
+		t.noteLowWater()
 		return t.lowWater(tx, j.LowWater)
 	case wire.TypeRecreated:
 		return t.recreate(tx, j.Stream)
@@ -210,7 +223,10 @@ func (t *Entries) open(tx *view.Tx, offset int64, j *wire.JournalRecord) error {
 			return err
 		}
 	}
-	t.update(func(s *State) { s.opened(offset, j) })
+	t.update(func(s *State) {
+		s.opened(offset, j)
+		s.Witness = orElse(j.Queue, s.Witness)
+	})
 	return t.lowWater(tx, j.LowWater)
 }
 
@@ -396,4 +412,11 @@ func (t *Entries) dropWhere(tx *view.Tx, from, to place) error {
 		}
 	}
 	return nil
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
 }

@@ -21,6 +21,8 @@ type State struct {
 	Needs        int64              `json:"needs"`
 	JournalFirst int64              `json:"journal_first"` // the first offset of the journal that was folded, -1 if none
 	LowWater     map[string]int64   `json:"low_water"`
+	LowWaterAt   float64            `json:"low_water_at"` // when it was moved last
+	BegunAt      float64            `json:"begun_at"`     // when the first epoch began that the journal tells of
 	Held         map[string]int64   `json:"held"`
 	Barriers     map[string]Barrier `json:"barriers"`
 	First        map[string]int64   `json:"first"`     // the first offset of each entry stream that was folded
@@ -61,10 +63,10 @@ func (s State) Begun() bool { return s.JournalFirst <= max(s.Needs, 1) }
 func (s State) LedBefore() bool { return s.Epoch < 0 && len(s.Barriers) > 0 }
 
 // Foreign tells whether an entry stream cannot be the one that earlier leaders knew: each that did anything had left a barrier in it,
-// and the stream, read from its very beginning, does not have it.
-func (s State) Foreign(stream string) bool {
+// and the stream, read from its very beginning, does not have it. base is the offset at which streams begin on this broker.
+func (s State) Foreign(stream string, base int64) bool {
 	since, recreated := s.Recreated[stream]
-	if s.LastLed < 0 || recreated && since > s.LastLed || s.First[stream] > 1 {
+	if s.LastLed < 0 || recreated && since > s.LastLed || s.First[stream] > base {
 		return false
 	}
 	b, ok := s.Barriers[stream]
@@ -112,6 +114,9 @@ func (s *State) opened(offset int64, r *wire.JournalRecord) {
 		s.LastLed, s.Led = s.Epoch, false
 	}
 	s.Epoch, s.Identity, s.OpenedAt, s.FoldedSeq, s.Confirmed = offset, r.Identity, r.At, 0, 0
+	if s.BegunAt == 0 {
+		s.BegunAt = r.At
+	}
 	s.Needs, s.Held = r.Needs, map[string]int64{}
 	maps.Copy(s.Held, r.Held)
 }

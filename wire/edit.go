@@ -101,3 +101,15 @@ func Traceparent(v any) string {
 	}
 	return s
 }
+
+// WithQueue is a job with its queue filled in, if it names none: otherwise what comes back would go to the default queue.
+func WithQueue(job []byte, queue string) ([]byte, error) {
+	o, err := parseObject(string(job), jobMembers)
+	if err != nil {
+		return nil, err
+	}
+	if o.has("queue") || CheckQueueName(queue) != nil {
+		return job, nil
+	}
+	return setRaw(job, "queue", quote(queue))
+}

@@ -26,6 +26,7 @@ const (
 	HeaderCommand     = "millrace-command"
 	HeaderReplaces    = "millrace-replaces"
 	HeaderFirst       = "millrace-first"
+	HeaderParked      = "millrace-parked" // of a parked entry that is carried over: why the broker cannot take it
 	HeaderTraceparent = "traceparent"
 )
 
@@ -80,7 +81,7 @@ type JournalRecord struct {
 	Held           map[string]int64 `json:"held,omitempty"`
 	KnownConfirmed *Through         `json:"known_confirmed,omitempty"`
 
-	Queue   string `json:"queue,omitempty"`   // witness, rejected
+	Queue   string `json:"queue,omitempty"`   // witness, rejected; opened and low-water: the witness that stands
 	Through int64  `json:"through,omitempty"` // confirmed
 
 	// The fire or burial that is returned, delivered or unburied. FiredEpoch is left out where it is this epoch.
@@ -243,4 +244,9 @@ func Bury(job *Job, d Deed, body []byte, now time.Time) Message {
 	return Message{
 		Exchange: ExchangeBury, Key: DeadJobs, MessageID: job.JID, Type: job.Class, Timestamp: now, Headers: d.Headers(), Body: body,
 	}
+}
+
+// Carry is an entry on its way to a later offset of its own stream, before retention takes it.
+func Carry(stream, jid string, record []byte, headers map[string]any) Message {
+	return Message{Key: stream, MessageID: jid, Headers: headers, Body: record}
 }

@@ -1,0 +1,178 @@
+package scheduler
+
+import (
+	"math"
+	"time"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// carry is a carry-over under way: whatever stands at or below cut is appended again, so that retention may take the original, and then
+// low water is moved above cut.
+type carry struct {
+	cut     map[string]int64
+	next    map[string]int64 // where to go on looking
+	needs   int64
+	sent    []*item // not read back yet
+	again   time.Time
+	entries int
+}
+
+// What a carry-over may take of a step, and of the window.
+const (
+	carryBatch  = 128
+	carryFlight = maxFlight / 2
+)
+
+// beginCarry starts a carry-over, if none is under way and nothing is held: a held entry is known by its offset.
+func (c *core) beginCarry() error {
+	if c.carry != nil || c.phase != phaseLeading || len(c.entries.State().Held) > 0 {
+		return nil
+	}
+	needs, err := c.entries.Position(wire.Journal)
+	if err != nil {
+		return err
+	}
+	c.carry = &carry{cut: map[string]int64{}, next: map[string]int64{}, needs: needs}
+	for _, stream := range wire.EntryStreams {
+		if c.carry.cut[stream], err = c.entries.Position(stream); err != nil {
+			return err
+		}
+		c.carry.next[stream] = math.MinInt64
+	}
+	return nil
+}
+
+// continueCarry goes on with a carry-over as far as the window allows.
+func (c *core) continueCarry(now time.Time) error {
+	if c.carry == nil || now.Before(c.carry.again) {
+		return nil
+	}
+	if err := c.readBack(); err != nil {
+		return err
+	}
+	done := true
+	for _, stream := range wire.EntryStreams {
+		over, err := c.carryStream(now, stream)
+		if err != nil {
+			return err
+		}
+		done = done && over
+	}
+	if !done || len(c.carry.sent) > 0 || len(c.flight) > 0 || len(c.again) > 0 || c.watermark > c.announced {
+		c.carry.again = now.Add(20 * time.Millisecond)
+		return nil
+	}
+	return c.endCarry(now)
+}
+
+// readBack frees the entries whose replacement the view has.
+func (c *core) readBack() error {
+	open := c.carry.sent[:0]
+	for _, it := range c.carry.sent {
+		s, err := c.entries.Get(it.spot.stream, it.spot.offset)
+		if err != nil {
+			return err
+		}
+		if s != nil || !it.acked {
+			open = append(open, it)
+			continue
+		}
+		delete(c.busy, it.spot)
+	}
+	c.carry.sent = open
+	return nil
+}
+
+// carryStream appends some of a stream's old entries again. over tells that none is left.
+func (c *core) carryStream(now time.Time, stream string) (over bool, err error) {
+	if stream == wire.DeadJobs {
+		if doubtful, err := c.burialsDoubtful(); err != nil || doubtful {
+			return false, err // whether they arrived is told by the entries as they were buried
+		}
+	}
+	from, cut := c.carry.next[stream], c.carry.cut[stream]
+	found, err := c.entries.Kept(stream, from, cut, carryBatch)
+	if err != nil {
+		return false, err
+	}
+	for _, s := range found {
+		if len(c.flight) >= carryFlight || c.bytes >= maxFlightBytes/2 {
+			return false, nil
+		}
+		c.carry.next[stream] = s.Offset + 1
+		if err := c.carryOne(now, s); err != nil {
+			return false, err
+		}
+	}
+	if len(found) > 0 {
+		return false, nil
+	}
+	c.carry.next[stream] = math.MinInt64
+	return from == math.MinInt64, nil
+}
+
+// giveUp journals that an entry is lost.
+func (c *core) giveUp(now time.Time, s *tracker.Stored) error {
+	r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID),
+		Reason: "retention took its record, which was too large to be kept elsewhere"}
+	return c.record(now, r, spot{s.Stream, s.Offset}, nil)
+}
+
+// carryOne appends an entry again. What is being acted upon, or doubtful, is left for the next round: it is about to go.
+func (c *core) carryOne(now time.Time, s *tracker.Stored) error {
+	at := spot{s.Stream, s.Offset}
+	if c.busy[at] != nil {
+		return nil
+	}
+	if pending, err := c.entries.Pending(s); err != nil || !pending {
+		return err
+	}
+	record := s.Raw
+	if record == nil {
+		var err error
+		if record, err = c.setup.fetch(s.Stream, s.Offset); err != nil {
+			return err
+		}
+		if record == nil { // too large for the view, and gone from the stream: there is nothing left to carry
+			return c.giveUp(now, s)
+		}
+	}
+	headers := map[string]any{wire.HeaderReplaces: s.Offset, wire.HeaderFirst: s.First, wire.HeaderEpoch: c.epoch}
+	if s.Trace != "" {
+		headers[wire.HeaderTraceparent] = s.Trace
+	}
+	if s.Parked != "" {
+		headers[wire.HeaderParked] = wire.ASCII(s.Parked)
+	}
+	it := &item{plain: true, spot: at, build: func(int64, int64) wire.Message { return wire.Carry(s.Stream, s.JID, record, headers) }}
+	if err := c.send(it); err != nil {
+		return err
+	}
+	c.busy[at] = it
+	c.carry.sent = append(c.carry.sent, it)
+	c.carry.entries++
+	return nil
+}
+
+func (c *core) burialsDoubtful() (bool, error) {
+	doubts, err := c.entries.Doubtful()
+	for _, d := range doubts {
+		if (wire.Deed{Op: d.Op}).Burial() {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// endCarry journals that below the cut everything is settled.
+func (c *core) endCarry(now time.Time) error {
+	low := map[string]int64{}
+	for stream, cut := range c.carry.cut {
+		low[stream] = cut + 1
+	}
+	r := wire.JournalRecord{Type: wire.TypeLowWater, LowWater: low, Needs: c.carry.needs, Queue: c.entries.State().Witness, Count: int64(c.carry.entries)}
+	c.carry = nil
+	return c.record(now, r, spot{}, nil)
+}

@@ -1,0 +1,37 @@
+package scheduler
+
+import (
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+const (
+	// carryUnknown is how often low water is moved where the retention in force is not known.
+	carryUnknown = time.Hour
+	// carrySeldom is how often it is moved where the retention is longer, or nothing is ever forgotten: a view that is built anew reads
+	// from low water on.
+	carrySeldom = 84 * time.Hour // half of the seven days that the journal is kept by default
+)
+
+// carryDue tells whether it is time to append again what is pending: at half the shortest retention in force, in age or bytes, of the
+// journal and the entry streams.
+func (s *Scheduler) carryDue(now time.Time) bool {
+	s.mu.Lock()
+	kept := s.kept
+	s.mu.Unlock()
+	every := carrySeldom
+	if kept == nil {
+		every = carryUnknown
+	}
+	for _, stream := range append([]string{wire.Journal}, wire.EntryStreams...) {
+		r := kept[stream]
+		if r.Age > 0 {
+			every = min(every, r.Age/2)
+		}
+		if r.Bytes > 0 && s.entries.Written(stream) > r.Bytes/2 {
+			return true
+		}
+	}
+	return now.Sub(s.entries.LowWaterAt()) > every
+}
