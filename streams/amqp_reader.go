@@ -142,7 +142,9 @@ func amqpHeaders(table amqp.Table) (headers map[string]any) {
 		if !wantHeader(name) {
 			continue
 		}
-		if n, ok := amqpInteger(value); ok {
+		if b, ok := value.([]byte); ok {
+			value = string(b)
+		} else if n, ok := amqpInteger(value); ok {
 			value = n
 		}
 		headers = keepHeader(headers, name, value)

@@ -148,7 +148,7 @@ func TestReadHeadersAndUser(t *testing.T) {
 			UserId:    b.Owner.Name,
 			Timestamp: time.Unix(1, 0),
 			Headers: amqp.Table{
-				"millrace-string": "x", "millrace-empty": "", "millrace-long": strings.Repeat("y", 70_000),
+				"millrace-string": "x", "millrace-empty": "", "millrace-long": strings.Repeat("y", 7000), "millrace-bytes": []byte("\x00\xff"),
 				"millrace-i8": int8(-8), "millrace-u8": uint8(200), "millrace-i16": int16(-1600), "millrace-u16": uint16(60000),
 				"millrace-i32": int32(-320000), "millrace-u32": uint32(4000000000), "millrace-i64": int64(math.MinInt64),
 				"millrace-float": 1.5, "millrace-bool": true, "millrace-nil": nil, "millrace-time": time.Unix(5, 0),
@@ -162,7 +162,7 @@ func TestReadHeadersAndUser(t *testing.T) {
 		records := readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == 3 })
 		require.Equal(t, b.Owner.Name, records[0].UserID)
 		require.Equal(t, map[string]any{
-			"millrace-string": "x", "millrace-empty": "", "millrace-long": strings.Repeat("y", 70_000),
+			"millrace-string": "x", "millrace-empty": "", "millrace-long": strings.Repeat("y", 7000), "millrace-bytes": "\x00\xff",
 			"millrace-i8": int64(-8), "millrace-u8": int64(200), "millrace-i16": int64(-1600), "millrace-u16": int64(60000),
 			"millrace-i32": int64(-320000), "millrace-u32": int64(4000000000), "millrace-i64": int64(math.MinInt64),
 			"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
@@ -184,14 +184,14 @@ func TestReadHeadersAndUser(t *testing.T) {
 func TestReadEmptyAMQP10(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
-		b.publish(t, stream, amqp.Publishing{Type: "amqp-1.0"}, amqp.Publishing{Type: "amqp-1.0", Body: []byte("x")}, amqp.Publishing{Body: []byte("end")})
+		b.publish(t, stream, amqp.Publishing{Type: "amqp-1.0"}, amqp.Publishing{Body: []byte("end")})
 		records := readUntil(t, tr, stream, First, func(r wire.Record) bool { return string(r.Body) == "end" })
 		covered := int64(0)
 		for _, r := range records {
 			require.Equal(t, covered, r.Offset)
 			covered = max(r.Offset, r.Through) + 1
 		}
-		require.EqualValues(t, 3, covered)
+		require.EqualValues(t, 2, covered)
 		require.Empty(t, records[0].Body)
 	})
 }
@@ -373,15 +373,20 @@ func TestRetention(t *testing.T) {
 		_, err := b.ch.QueueDeclare(stream, true, false, false, false, amqp.Table{
 			"x-queue-type": "stream", "x-max-length-bytes": int64(2 << 20), "x-stream-max-segment-size-bytes": int64(500_000)})
 		require.NoError(t, err)
-		for range 100 {
-			b.publish(t, stream, amqp.Publishing{Body: make([]byte, 100_000)})
+		body := make([]byte, 100_000)
+		for i := range 100 {
+			body[0] = byte(i)
+			b.publish(t, stream, amqp.Publishing{Body: body})
 		}
 		require.Eventually(t, func() bool {
 			_, err := tr.Fetch(t.Context(), stream, 0)
 			return errors.Is(err, ErrNotFound)
 		}, 10*time.Second, 50*time.Millisecond)
-		records := readUntil(t, tr, stream, 1, func(r wire.Record) bool { return r.Offset == 99 })
-		require.Greater(t, records[0].Offset, int64(1))
-		require.Len(t, records, 100-int(records[0].Offset))
+		records := readUntil(t, tr, stream, 1, func(r wire.Record) bool { return r.Body[0] == 99 })
+		require.Greater(t, records[0].Body[0], byte(1))
+		for i, r := range records[1:] {
+			require.Equal(t, records[i].Body[0]+1, r.Body[0])
+			require.Greater(t, r.Offset, records[i].Offset) // newer brokers begin each segment with a chunk of their own, which leaves a hole
+		}
 	})
 }

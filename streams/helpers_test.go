@@ -3,6 +3,8 @@ package streams
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,4 +55,13 @@ func storeOffset(t testing.TB, b *testBroker, stream string) {
 		_, err := p.link.ask(newRequest(cmdQueryOffset).str("me").str(stream))
 		return err == nil
 	}, 10*time.Second, 10*time.Millisecond)
+}
+
+// takesLargeFrames tells whether the broker takes a publish of over a megabyte, which is the best way to a large chunk.
+func (b *testBroker) takesLargeFrames(t testing.TB) bool {
+	var overview struct {
+		Version string `json:"rabbitmq_version"`
+	}
+	b.Do(t, http.MethodGet, "/api/overview", nil, &overview)
+	return strings.HasPrefix(overview.Version, "3.")
 }

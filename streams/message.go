@@ -205,7 +205,7 @@ func (d *decoder) data(m *message, before int) error {
 	if err != nil {
 		return err
 	}
-	if code != 0xa0 && code != 0xb0 {
+	if !isBytes(code) {
 		return fmt.Errorf("type %#x where bytes must be", code)
 	}
 	if before == 0 {
@@ -226,7 +226,7 @@ func (d *decoder) properties() (string, error) {
 		return "", err
 	}
 	code, payload, err := items.value()
-	if err != nil || (code != 0xa0 && code != 0xb0) {
+	if err != nil || !isBytes(code) {
 		return "", err
 	}
 	return string(payload), nil
@@ -262,7 +262,7 @@ func (d *decoder) header(headers map[string]any, name string) (map[string]any, e
 	if err != nil {
 		return nil, err
 	}
-	if isString(code) {
+	if isString(code) || isBytes(code) { // RabbitMQ 4 makes bytes of a string that is over 4 KiB long or not UTF-8
 		return keepHeader(headers, name, string(payload)), nil
 	}
 	if n, ok := integer(code, payload); ok {
@@ -294,6 +294,8 @@ func (d *decoder) compound(small, large byte) (items decoder, count uint32, err 
 		return items, 0, fmt.Errorf("type %#x where a list or map must be", code)
 	}
 }
+
+func isBytes(code byte) bool { return code&0xef == 0xa0 }
 
 func isString(code byte) bool { return code&0xef == 0xa1 || code&0xef == 0xa3 }
 

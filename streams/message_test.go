@@ -24,7 +24,7 @@ func TestParseMessageOfStreamClient(t *testing.T) {
 		"millrace-zero-u32": uint32(0), "millrace-i64": int64(math.MinInt64), "millrace-small-i64": int64(-4),
 		"millrace-u64": uint64(math.MaxInt64), "millrace-small-u64": uint64(7), "millrace-zero-u64": uint64(0),
 		"millrace-too-large": uint64(math.MaxUint64), "millrace-bool": true, "millrace-float": 1.5, "millrace-null": nil,
-		"millrace-binary": []byte("no"), "millrace-list": []any{int32(1), "x"},
+		"millrace-binary": []byte("b"), "millrace-list": []any{int32(1), "x"},
 		"other": "x", "": "x",
 	}
 	b, err := m.MarshalBinary()
@@ -35,7 +35,7 @@ func TestParseMessageOfStreamClient(t *testing.T) {
 		"millrace-s": "s", "millrace-i8": int64(-1), "millrace-u8": int64(255), "millrace-i16": int64(-2), "millrace-u16": int64(65535),
 		"millrace-i32": int64(-300), "millrace-small-i32": int64(-3), "millrace-u32": int64(math.MaxUint32), "millrace-small-u32": int64(9),
 		"millrace-zero-u32": int64(0), "millrace-i64": int64(math.MinInt64), "millrace-small-i64": int64(-4),
-		"millrace-u64": int64(math.MaxInt64), "millrace-small-u64": int64(7), "millrace-zero-u64": int64(0),
+		"millrace-u64": int64(math.MaxInt64), "millrace-small-u64": int64(7), "millrace-zero-u64": int64(0), "millrace-binary": "b",
 	}}, got)
 }
 
