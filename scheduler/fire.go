@@ -100,6 +100,9 @@ func (c *core) fireDueEntry(now time.Time, at spot, key tracker.DueKey) error {
 	if err != nil || s == nil {
 		return err
 	}
+	if pending, err := c.entries.Pending(s); err != nil || !pending {
+		return err // a command was quicker: the lane had looked ahead
+	}
 	if c.suspects[at] >= maxKills {
 		return c.refuse(now, s, fmt.Sprintf("the connection died %d times while this was being published", c.suspects[at]))
 	}

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"iter"
 	"maps"
@@ -40,8 +41,19 @@ type appendedEntry struct {
 	dead bool
 }
 
+// atLeast raises one of rapid's numbers, unless the command line says otherwise.
+func atLeast(t *testing.T, name, n string) {
+	t.Helper()
+	if f := flag.Lookup(name); f.Value.String() == f.DefValue {
+		require.NoError(t, flag.Set(name, n))
+		t.Cleanup(func() { require.NoError(t, flag.Set(name, f.DefValue)) })
+	}
+}
+
 // TestNothingIsLostOrDoubled drives leaders and views through whatever may happen.
 func TestNothingIsLostOrDoubled(t *testing.T) {
+	atLeast(t, "rapid.checks", "400")
+	atLeast(t, "rapid.steps", "60")
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		defer w.close()

@@ -1,0 +1,50 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// TestEntryOutlivesRetention schedules a job ten years ahead in a stream that keeps what it has for some seconds.
+func TestEntryOutlivesRetention(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	ch := v.Channel(t)
+	_, err := ch.QueueDeclare(wire.ScheduledJobs, true, false, false, false, amqp.Table{
+		"x-queue-type": "stream", "x-max-age": "4s", "x-stream-max-segment-size-bytes": int64(20_000)})
+	require.NoError(t, err)
+	s := start(t, v, options{identity: "a", native: true}).leads(t)
+	due := time.Now().AddDate(10, 0, 0).Truncate(time.Second)
+	v.Publish(t, "", wire.ScheduledJobs, scheduled("far", due, job("Mail", "mails")))
+	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.ScheduledJobs) == 1 }, "it is pending")
+	found, err := s.entries.Find(wire.ScheduledJobs, "far")
+	require.NoError(t, err)
+	original := found[0].Offset
+
+	filler := make([]byte, 4000)
+	brokertest.EventuallyWithin(t, time.Minute, func() bool {
+		for range 10 { // a stream forgets whole segments, and only when it begins another
+			v.Publish(t, "", wire.ScheduledJobs, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: filler})
+		}
+		time.Sleep(200 * time.Millisecond) // retention goes by time
+		return v.ReadStream(t, wire.ScheduledJobs)[0].Headers["x-stream-offset"].(int64) > original
+	}, "retention took the original")
+	s.stop()
+
+	fresh := start(t, v, options{identity: "b", native: true}).leads(t)
+	found, err = fresh.entries.Find(wire.ScheduledJobs, "far")
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, original, found[0].First)
+	require.Equal(t, due.UTC(), found[0].At)
+	require.Empty(t, fresh.Status().Gap)
+	require.Equal(t, wire.StatusDone, fresh.ask(t, wire.Command{ID: "now", Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "far"}).Status)
+	brokertest.Eventually(t, func() bool { return fresh.Status().Counters.Fired == 1 }, "it can be fired: %s", fmt.Sprint(fresh.Status()))
+}
