@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -16,10 +17,8 @@ import (
 func TestEntryOutlivesRetention(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
-	ch := v.Channel(t)
-	_, err := ch.QueueDeclare(wire.ScheduledJobs, true, false, false, false, amqp.Table{
-		"x-queue-type": "stream", "x-max-age": "4s", "x-stream-max-segment-size-bytes": int64(20_000)})
-	require.NoError(t, err)
+	v.Do(t, http.MethodPut, "/api/policies/"+v.Name+"/short", map[string]any{"pattern": "^scheduled_jobs$", "apply-to": "queues", "priority": 10,
+		"definition": map[string]any{"max-age": "4s", "stream-max-segment-size-bytes": 20_000}}, nil)
 	s := start(t, v, options{identity: "a", native: true}).leads(t)
 	due := time.Now().AddDate(10, 0, 0).Truncate(time.Second)
 	v.Publish(t, "", wire.ScheduledJobs, scheduled("far", due, job("Mail", "mails")))
@@ -28,6 +27,7 @@ func TestEntryOutlivesRetention(t *testing.T) {
 	require.NoError(t, err)
 	original := found[0].Offset
 
+	brokertest.Eventually(t, func() bool { return s.entries.State().LowWater[wire.ScheduledJobs] > original }, "it is carried over")
 	filler := make([]byte, 4000)
 	brokertest.EventuallyWithin(t, time.Minute, func() bool {
 		for range 10 { // a stream forgets whole segments, and only when it begins another

@@ -13,14 +13,14 @@ import (
 // maintainEvery is how often the topology is asserted again: an operator may have deleted a part of it.
 const maintainEvery = time.Minute
 
+// figuresLag is how long the management API may take to tell what holds for a queue that is new.
+const figuresLag = 6 * time.Second
+
 // maintain asserts topology and policies again and again, on channels apart from the firing channel.
 func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn) error {
-	for {
+	for pause := figuresLag; sleep(ctx, pause) == nil; pause = maintainEvery {
 		if err := s.assertPolicies(ctx); err != nil {
 			s.log.Warn("scheduler: cannot set policies", "error", err)
-		}
-		if sleep(ctx, maintainEvery) != nil {
-			return nil
 		}
 		if err := s.prepare(ctx, conn); err != nil {
 			s.log.Warn("scheduler: cannot assert the topology", "error", err)
@@ -34,6 +34,7 @@ func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn) error {
 		default:
 		}
 	}
+	return nil
 }
 
 func (s *Scheduler) assertPolicies(ctx context.Context) error {
