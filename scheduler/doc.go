@@ -11,8 +11,13 @@
 // A lost connection ends the epoch, and the next begins the same way as the first after a start: crash, restart, failover and network
 // blip are one code path. An error of one queue or one message holds that queue or parks that entry, and ends nothing.
 //
-// The state machine (core) does no I/O: it looks at the view, publishes through a port and is told of confirms, commands and time.
-// Scheduler, Rerouter and Undertaker are what connects it to a broker.
+// The state machine (core) does no I/O: it looks at the view, publishes through a port and is told of confirms, commands and time. The
+// Scheduler connects it to a broker. Beside it, on the same connection, run three helpers of the leader: jobs for queues that do not
+// exist are rerouted once those are made, dead-lettered jobs are buried, and the topology is asserted again and again.
+//
+// A stream forgets. At half the shortest retention in force the leader appends again whatever is pending (carry-over), reads it back, and
+// journals that below it everything is settled (low-water). So a job scheduled years ahead outlives any retention, and what was done
+// long ago need not be known for ever.
 //
 // Promise: a confirmed publish to scheduled_jobs or retries reaches its queue at least once; exactly once unless the broker itself
 // died with that fire unconfirmed. A fire is one publish to queue and journal; until its confirm has been journaled its entry is
