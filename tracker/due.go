@@ -66,21 +66,28 @@ func (t *Entries) TakeReady() map[string]DueKey {
 	return taken
 }
 
+// noteReady has the leader look at an entry, once the batch is written.
 func (t *Entries) noteReady(s *Stored) {
-	k := DueKey{s.At, s.Stream, s.Offset}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if old, ok := t.ready[s.Queue]; !ok || k.Before(old) {
-		t.ready[s.Queue] = k
-	}
+	sooner(t.fresh, s.Queue, DueKey{s.At, s.Stream, s.Offset})
 }
 
 // readyAll has the leader look at every queue from its beginning: what was held may fire.
 func (t *Entries) readyAll() {
-	queues := t.Queues()
+	for _, q := range t.Queues() {
+		t.fresh[q] = DueKey{}
+	}
+}
+
+func (t *Entries) showReady(fresh map[string]DueKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, q := range queues {
-		t.ready[q] = DueKey{}
+	for q, k := range fresh {
+		sooner(t.ready, q, k)
+	}
+}
+
+func sooner(ready map[string]DueKey, queue string, k DueKey) {
+	if old, ok := ready[queue]; !ok || k.Before(old) {
+		ready[queue] = k
 	}
 }

@@ -17,17 +17,23 @@ type Entries struct {
 	trusted map[string]bool
 	counts  *counts
 
-	mu      sync.RWMutex
+	// What everybody may see: as it was when the newest batch had been written. Who is told of a record here finds its effect in the store.
+	mu    sync.RWMutex
+	shown State
+	ready map[string]DueKey // queue → the earliest entry that became pending, for the leader
+
+	written map[string]int64 // stream → bytes folded since low water moved, or since this process started
+
+	// The fold's own: what it has in mind while it is at a batch.
 	state   State
 	changed bool              // state, since it was written
 	waiting map[code]int64    // the lowest offset of a settled mark whose entry was not read yet
-	ready   map[string]DueKey // queue → the earliest entry that became pending, for the leader
-	written map[string]int64  // stream → bytes folded since low water moved, or since this process started
+	fresh   map[string]DueKey // what will be ready
 }
 
 // NewEntries opens the fold's state. Only records of the trusted users are obeyed.
 func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
-	t := &Entries{store: store, trusted: map[string]bool{}, waiting: map[code]int64{}, written: map[string]int64{}, ready: map[string]DueKey{}}
+	t := &Entries{store: store, trusted: map[string]bool{}, waiting: map[code]int64{}, written: map[string]int64{}, fresh: map[string]DueKey{}, ready: map[string]DueKey{}}
 	for _, u := range trusted {
 		if u != "" {
 			t.trusted[u] = true
@@ -37,6 +43,7 @@ func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
 	if t.state, err = loadState(store); err != nil {
 		return nil, err
 	}
+	t.shown = t.state.clone()
 	if t.counts, err = loadCounts(store); err != nil {
 		return nil, err
 	}
@@ -64,46 +71,55 @@ func (t *Entries) Fold(tx *view.Tx, r *wire.Record) error {
 	return fmt.Errorf("tracker: no fold for stream %s", r.Stream)
 }
 
-// Commit writes what the fold keeps in memory.
+// Commit writes what the fold keeps in memory, and shows it once it is written.
 func (t *Entries) Commit(tx *view.Tx) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if err := t.counts.save(tx); err != nil {
 		return err
+	}
+	if len(t.fresh) > 0 {
+		fresh := t.fresh
+		t.fresh = map[string]DueKey{}
+		tx.AfterCommit(func() { t.showReady(fresh) })
 	}
 	if !t.changed {
 		return nil
 	}
 	t.changed = false
+	shown := t.state.clone()
+	tx.AfterCommit(func() { t.show(shown) })
 	return t.state.save(tx)
+}
+
+func (t *Entries) show(s State) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shown = s
 }
 
 // State is what is known of leadership.
 func (t *Entries) State() State {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.state.clone()
+	return t.shown.clone()
 }
 
 // Progress is the epoch, and the highest number of its records that was folded.
 func (t *Entries) Progress() (epoch, folded int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.state.Epoch, t.state.FoldedSeq
+	return t.shown.Epoch, t.shown.FoldedSeq
 }
 
 // IsHeld tells whether an entry must not fire until an operator released what is held.
 func (t *Entries) IsHeld(stream string, offset int64) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	upTo, held := t.state.Held[stream]
+	upTo, held := t.shown.Held[stream]
 	return held && offset <= upTo
 }
 
-// update changes the state; it is written with the batch.
+// update changes the state; it is written and shown with the batch.
 func (t *Entries) update(fn func(*State)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	fn(&t.state)
 	t.changed = true
 }

@@ -1,0 +1,129 @@
+package tracker
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Whoever is told that a record was folded acts upon what the store says next. So nothing may be told before it is written.
+func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
+	o := newOne(t)
+	h := newHistory()
+	epoch := h.open(func(r *wire.JournalRecord) { r.Held = map[string]int64{wire.Retries: 5} })
+	for _, r := range h.all {
+		o.fold(r)
+	}
+	h.all = nil
+	at := h.entry(wire.ScheduledJobs, "a", 1)
+	h.fire(wire.ScheduledJobs, at, "a")
+	later := h.entry(wire.ScheduledJobs, "b", 2)
+	h.plain(wire.JournalRecord{Type: wire.TypeReleased})
+	require.NoError(t, o.store.Update(func(tx *view.Tx) error {
+		for i := range h.all {
+			if err := o.Fold(tx, &h.all[i]); err != nil {
+				return err
+			}
+		}
+		if err := o.Commit(tx); err != nil {
+			return err
+		}
+		_, folded := o.Progress()
+		require.Zero(t, folded)
+		require.Empty(t, o.TakeReady())
+		require.True(t, o.IsHeld(wire.Retries, 5))
+		require.Zero(t, o.State().Fired)
+		return nil
+	}))
+	now, folded := o.Progress()
+	require.Equal(t, []int64{epoch, 1}, []int64{now, folded})
+	require.Equal(t, DueKey{}, o.TakeReady()["b"], "from its beginning")
+	require.Empty(t, o.TakeReady())
+	require.False(t, o.IsHeld(wire.Retries, 5))
+	require.EqualValues(t, 1, o.State().Fired)
+	require.Equal(t, []string{fmt.Sprintf("%d:b", later)}, o.pending(wire.ScheduledJobs))
+}
+
+// The same, looked at by a leader that runs beside the fold.
+func TestWhatIsShownIsWritten(t *testing.T) {
+	o := newOne(t)
+	h := newHistory()
+	h.open()
+	const n = 300
+	for i := range n {
+		h.fire(wire.ScheduledJobs, h.entry(wire.ScheduledJobs, fmt.Sprintf("a%d", i), 1), fmt.Sprintf("a%d", i))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			for _, key := range o.TakeReady() {
+				if s, err := o.Get(key.Stream, key.Offset); err != nil || s == nil {
+					ended <- fmt.Errorf("%v is ready, but not there: %v", key, err)
+					return
+				}
+			}
+			_, folded := o.Progress()
+			if folded == 0 {
+				continue
+			}
+			offset := folded - 1 + 1 // behind the barrier
+			s, err := o.Get(wire.ScheduledJobs, offset)
+			if err == nil && s != nil {
+				var pending bool
+				if pending, err = o.Pending(s); pending {
+					err = fmt.Errorf("entry %d is pending, but its fire was told", offset)
+				}
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	entries, journal := h.of(wire.ScheduledJobs), h.of(wire.Journal)
+	for len(entries) > 0 {
+		k := min(10, len(entries))
+		o.fold(entries[:k]...)
+		entries = entries[k:]
+		k = min(10, len(journal))
+		o.fold(journal[:k]...)
+		journal = journal[k:]
+	}
+	stop()
+	require.NoError(t, <-ended)
+}
+
+// A leader that has fired much must not take longer for each fire than one that has just begun.
+func TestFoldingDoesNotSlowDown(t *testing.T) {
+	o := newOne(t)
+	h := newHistory()
+	h.open()
+	o.foldAll(h)
+	const parts, size = 10, 2000
+	took := make([]time.Duration, parts)
+	for part := range parts {
+		h.all = nil
+		for range size {
+			h.fire(wire.ScheduledJobs, h.seq, "a")
+			h.through = max(0, h.seq-100)
+		}
+		begun := time.Now()
+		for i := 0; i < size; i += 500 {
+			o.fold(h.all[i : i+500]...)
+		}
+		took[part] = time.Since(begun)
+	}
+	first, last := took[0], took[parts-1]
+	for i := range parts / 2 {
+		first, last = min(first, took[i]), min(last, took[parts/2+i])
+	}
+	require.Less(t, last, 3*first, "%v", took)
+}

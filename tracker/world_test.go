@@ -1,0 +1,221 @@
+package tracker
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+const (
+	millrace = "millrace" // the trusted user
+	client   = "client"
+)
+
+// one is a view that is driven by hand.
+type one struct {
+	*Entries
+	t     require.TestingT
+	store *view.Store
+}
+
+func newOne(t testing.TB) *one {
+	store, err := view.Open(view.Config{Cache: 1 << 20, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	o := &one{t: t, store: store}
+	o.restart()
+	return o
+}
+
+// restart is another process on the same store.
+func (o *one) restart() {
+	var err error
+	o.Entries, err = NewEntries(o.store, millrace)
+	require.NoError(o.t, err)
+}
+
+// try folds records of one stream in a batch and tells which streams are to be read anew.
+func (o *one) try(records ...wire.Record) (rewound []string, err error) {
+	err = o.store.Apply(o.Entries, records[0].Stream, records, func() error { return nil }, func(names []string) { rewound = names })
+	return rewound, err
+}
+
+func (o *one) fold(records ...wire.Record) []string {
+	rewound, err := o.try(records...)
+	require.NoError(o.t, err)
+	return rewound
+}
+
+// dump is everything that the fold wrote, by key.
+func (o *one) dump() map[string]string {
+	all := map[string]string{}
+	require.NoError(o.t, o.store.Scan([]byte{1}, []byte{0xff}, false, func(k, v []byte) bool {
+		all[fmt.Sprintf("%q", k)] = fmt.Sprintf("%q", v)
+		return true
+	}))
+	return all
+}
+
+func (o *one) table(table byte) int {
+	n := 0
+	require.NoError(o.t, o.store.Scan([]byte{table}, after([]byte{table}), false, func(_, _ []byte) bool {
+		n++
+		return true
+	}))
+	return n
+}
+
+// pending lists a stream's pending entries as "offset:jid".
+func (o *one) pending(stream string) []string {
+	list := []string{}
+	require.NoError(o.t, o.List(stream, Cursor{}, func(r Row) bool {
+		list = append(list, fmt.Sprintf("%d:%s", r.Offset, r.JID))
+		return true
+	}))
+	return list
+}
+
+// due lists what may fire, over all queues.
+func (o *one) due() []string {
+	list := []string{}
+	for _, q := range o.Queues() {
+		require.NoError(o.t, o.Due(q, DueKey{}, func(k DueKey) bool {
+			list = append(list, fmt.Sprintf("%s/%s:%d", q, k.Stream, k.Offset))
+			return true
+		}))
+	}
+	return list
+}
+
+// doubtful lists the fires of which nothing is known, as "epoch/seq op stream:offset".
+func (o *one) doubtful() []string {
+	list := []string{}
+	all, err := o.Doubtful()
+	require.NoError(o.t, err)
+	for _, d := range all {
+		list = append(list, fmt.Sprintf("%d/%d %s %s:%d", d.Epoch, d.Seq, d.Op, d.Place.Stream, d.Place.Offset))
+	}
+	return list
+}
+
+func (o *one) rejected(stream string) []string {
+	list := []string{}
+	require.NoError(o.t, o.Rejects(stream, func(j Reject) bool {
+		list = append(list, fmt.Sprintf("%d: %s", j.Offset, j.Reason))
+		return true
+	}))
+	return list
+}
+
+// history is what stands in the streams, and in which order it was written.
+type history struct {
+	streams map[string]int64 // the next offset
+	all     []wire.Record
+	epoch   int64
+	seq     int64
+	through int64 // what the next record says is confirmed
+}
+
+func newHistory() *history { return &history{streams: map[string]int64{}, epoch: -1} }
+
+func (h *history) append(stream, user string, headers map[string]any, body string) int64 {
+	offset := h.streams[stream]
+	h.streams[stream]++
+	h.all = append(h.all, wire.Record{Stream: stream, Offset: offset, UserID: user, Headers: headers, Body: []byte(body)})
+	return offset
+}
+
+func (h *history) message(m wire.Message) int64 { return h.append(m.Key, millrace, m.Headers, string(m.Body)) }
+
+// body is an entry's record; the jid is also its class, the first letter of the jid its queue.
+func body(stream, jid string, at int) string {
+	member := map[string]string{wire.ScheduledJobs: "scheduled_at", wire.Retries: "retry_at", wire.DeadJobs: "died_at"}[stream]
+	return fmt.Sprintf(`{"jid":%q,%q:%d,"job":{"class":%q,"queue":%q,"args":[]}}`, jid, member, at, strings.ToUpper(jid), jid[:1])
+}
+
+// entry is what a client publishes.
+func (h *history) entry(stream, jid string, at int) int64 { return h.append(stream, client, nil, body(stream, jid, at)) }
+
+// open begins an epoch, with a barrier in every entry stream.
+func (h *history) open(changes ...func(*wire.JournalRecord)) int64 {
+	r := wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, Identity: fmt.Sprintf("leader/%d", len(h.all))}
+	for _, fn := range changes {
+		fn(&r)
+	}
+	h.epoch, h.seq, h.through = h.message(r.Append(wire.Journal, 0, 0)), 0, 0
+	for _, stream := range wire.EntryStreams {
+		h.barrier(stream, h.epoch)
+	}
+	return h.epoch
+}
+
+func (h *history) barrier(stream string, epoch int64) int64 {
+	return h.message(wire.JournalRecord{Type: wire.TypeBarrier, Epoch: epoch}.Append(stream, 0, 0))
+}
+
+// record is a JSON record of this epoch, with a number of its own.
+func (h *history) record(r wire.JournalRecord) int64 {
+	h.seq++
+	r.Epoch = h.epoch
+	return h.message(r.Append(wire.Journal, h.seq, h.through))
+}
+
+// plain is one without a number.
+func (h *history) plain(r wire.JournalRecord) int64 {
+	r.Epoch = h.epoch
+	return h.message(r.Append(wire.Journal, 0, h.through))
+}
+
+func (h *history) confirmed(through int64) {
+	h.through = max(h.through, through)
+	h.plain(wire.JournalRecord{Type: wire.TypeConfirmed, Through: through})
+}
+
+// deed is a fire, or the journal's copy of a burial; it returns its number.
+func (h *history) deed(op, stream string, offset int64, jid string, changes ...func(*wire.Deed)) int64 {
+	h.seq++
+	d := wire.Deed{Op: op, Stream: stream, Offset: offset, JIDTag: wire.JIDTag(jid), Epoch: h.epoch, Seq: h.seq, Confirmed: h.through}
+	for _, fn := range changes {
+		fn(&d)
+	}
+	job := fmt.Sprintf(`{"class":%q,"queue":%q,"jid":%q}`, strings.ToUpper(jid), jid[:1], jid)
+	if d.Burial() {
+		h.append(wire.DeadJobs, millrace, d.Headers(), string(wire.DeadJob(wire.DeadEnvelope{JID: jid}, []byte(job))))
+	}
+	h.append(wire.Journal, millrace, d.Headers(), job)
+	return d.Seq
+}
+
+func (h *history) fire(stream string, offset int64, jid string) int64 {
+	return h.deed(wire.OpFired, stream, offset, jid)
+}
+
+// replace is an entry that stands for an older one.
+func (h *history) replace(stream string, old int64, jid string, at int) int64 {
+	headers := map[string]any{wire.HeaderReplaces: old, wire.HeaderFirst: old, wire.HeaderEpoch: h.epoch}
+	return h.append(stream, millrace, headers, body(stream, jid, at))
+}
+
+// of is the records of one stream, in their order.
+func (h *history) of(stream string) (list []wire.Record) {
+	for _, r := range h.all {
+		if r.Stream == stream {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// foldAll folds records in the order in which they were written, each in a batch of its own.
+func (o *one) foldAll(h *history) *one {
+	for _, r := range h.all {
+		o.fold(r)
+	}
+	return o
+}
