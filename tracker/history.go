@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -52,27 +53,47 @@ func ring(tx *view.Tx, index byte, journal int64, key, value []byte, limit uint6
 	return tx.Set(append([]byte{index}, age...), key)
 }
 
+// ringSize is how many keys a ring has, and an age below which it has none: what was forgotten leaves traces in the store that a scan from
+// the beginning would step over, each time.
+type ringSize struct{ count, from uint64 }
+
+func readRing(r view.Reader, index byte) (size ringSize, err error) {
+	raw, ok, err := r.Get([]byte{tableMeta, index})
+	if err != nil || !ok {
+		return size, err
+	}
+	return ringSize{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint64(raw[8:])}, nil
+}
+
+func (s ringSize) save(tx *view.Tx, index byte) error {
+	raw := binary.BigEndian.AppendUint64(nil, s.count)
+	return tx.Set([]byte{tableMeta, index}, binary.BigEndian.AppendUint64(raw, s.from))
+}
+
 // grow counts one key more, or makes room for it.
 func grow(tx *view.Tx, index byte, limit uint64) error {
-	counter := []byte{tableMeta, index}
-	var n uint64
-	if raw, ok, err := tx.Get(counter); err != nil {
+	size, err := readRing(tx, index)
+	if err != nil {
 		return err
-	} else if ok {
-		n = binary.BigEndian.Uint64(raw)
 	}
-	if n < limit {
-		return tx.Set(counter, binary.BigEndian.AppendUint64(nil, n+1))
+	if size.count < limit {
+		size.count++
+		return size.save(tx, index)
 	}
 	var oldest, key []byte
-	err := tx.Scan([]byte{index}, after([]byte{index}), false, func(k, v []byte) bool {
-		oldest, key = append([]byte(nil), k...), append([]byte(nil), v...)
+	lower := binary.BigEndian.AppendUint64([]byte{index}, size.from)
+	err = tx.Scan(lower, after([]byte{index}), false, func(k, v []byte) bool {
+		oldest, key = bytes.Clone(k), bytes.Clone(v)
 		return false
 	})
 	if err != nil || oldest == nil {
 		return err
 	}
 	if err := tx.Delete(oldest); err != nil {
+		return err
+	}
+	size.from = binary.BigEndian.Uint64(oldest[1:]) + 1
+	if err := size.save(tx, index); err != nil {
 		return err
 	}
 	return tx.Delete(key)

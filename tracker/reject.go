@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 
@@ -44,11 +43,12 @@ func (t *Entries) keepReject(tx *view.Tx, j Reject) error {
 	if err := tx.Set(keyReject(j.Stream, j.Offset), value); err != nil {
 		return err
 	}
-	return t.boundRejects(tx, j.Stream, 1, int64(len(value)))
+	return t.boundRejects(tx, j.Stream, j.Offset, 1, int64(len(value)))
 }
 
-// rejectSize is how many rejected records of a stream are kept, and their bytes.
-type rejectSize struct{ count, bytes int64 }
+// rejectSize is how many rejected records of a stream are kept, their bytes, and an offset below which there are none: what was forgotten
+// leaves traces in the store that a scan from the beginning would step over, each time.
+type rejectSize struct{ count, bytes, from int64 }
 
 func keyRejectSize(stream string) []byte { return append([]byte{tableMeta, 'r'}, stream...) }
 
@@ -57,29 +57,34 @@ func readRejectSize(r view.Reader, stream string) (rejectSize, error) {
 	if err != nil || !ok {
 		return rejectSize{}, err
 	}
-	return rejectSize{int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[8:]))}, nil
+	return rejectSize{intOf(raw), intOf(raw[intLen:]), intOf(raw[2*intLen:])}, nil
 }
 
-// boundRejects notes what was added and forgets the oldest beyond the bounds.
-func (t *Entries) boundRejects(tx *view.Tx, stream string, count, bytes int64) error {
+func (s rejectSize) save(tx *view.Tx, stream string) error {
+	return tx.Set(keyRejectSize(stream), appendInt(appendInt(appendInt(nil, s.count), s.bytes), s.from))
+}
+
+// boundRejects notes what was added at an offset and forgets the oldest beyond the bounds.
+func (t *Entries) boundRejects(tx *view.Tx, stream string, offset, count, bytes int64) error {
 	size, err := readRejectSize(tx, stream)
 	if err != nil {
 		return err
 	}
-	size.count, size.bytes = size.count+count, size.bytes+bytes
+	size.count, size.bytes, size.from = size.count+count, size.bytes+bytes, min(size.from, offset)
 	if size.count > maxRejects || size.bytes > maxRejectBytes {
 		if err := dropOldest(tx, stream, &size); err != nil {
 			return err
 		}
 	}
-	raw := binary.BigEndian.AppendUint64(nil, uint64(size.count))
-	return tx.Set(keyRejectSize(stream), binary.BigEndian.AppendUint64(raw, uint64(size.bytes)))
+	return size.save(tx, stream)
 }
 
 func dropOldest(tx *view.Tx, stream string, size *rejectSize) error {
 	var keys [][]byte
-	err := tx.Scan(keyRejects(stream), after(keyRejects(stream)), false, func(key, value []byte) bool {
+	prefix := keyRejects(stream)
+	err := tx.Scan(keyReject(stream, size.from), after(prefix), false, func(key, value []byte) bool {
 		if size.count <= maxRejects && size.bytes <= maxRejectBytes {
+			size.from = intOf(key[len(prefix):])
 			return false
 		}
 		size.count, size.bytes = size.count-1, size.bytes-int64(len(value))
@@ -126,5 +131,5 @@ func (t *Entries) dismiss(tx *view.Tx, stream string, offset int64) error {
 	if err := tx.Delete(key); err != nil {
 		return err
 	}
-	return t.boundRejects(tx, stream, -1, -int64(len(value)))
+	return t.boundRejects(tx, stream, offset, -1, -int64(len(value)))
 }

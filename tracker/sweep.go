@@ -18,8 +18,10 @@ func (t *Entries) sweep(tx *view.Tx, at place) error {
 		return nil
 	}
 	var stale []place
+	next := int64(noOffset)
 	err := scanSettled(tx, at.stream, lowest, func(p place) bool {
 		if p.offset >= at.offset {
+			next = p.offset
 			return false
 		}
 		stale = append(stale, p)
@@ -28,13 +30,13 @@ func (t *Entries) sweep(tx *view.Tx, at place) error {
 	if err != nil {
 		return err
 	}
+	t.waiting[at.stream] = next
 	for _, p := range stale {
 		if err := tx.Delete(keyMark(p)); err != nil {
 			return err
 		}
 	}
-	t.waiting[at.stream], err = firstSettled(tx, at.stream, at.offset)
-	return err
+	return nil
 }
 
 // wait notes that a settled mark waits for its entry.
