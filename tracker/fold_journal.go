@@ -117,15 +117,16 @@ func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 
 // confirm settles the doubtful fires and burials of an epoch up to a number.
 func (t *Entries) confirm(tx *view.Tx, epoch, through int64) error {
-	current := t.peek()
-	if epoch == current.Epoch {
+	from := int64(0)
+	if current := t.peek(); epoch == current.Epoch {
 		if through <= current.Confirmed {
 			return nil
 		}
+		from = current.Confirmed + 1 // what was settled is deleted, but the store walks over it for long
 		t.update(func(s *State) { s.Confirmed = through })
 	}
 	var places []place
-	err := tx.Scan(keyDoubtful(epoch, 0), keyDoubtful(epoch, through+1), false, func(_, value []byte) bool {
+	err := tx.Scan(keyDoubtful(epoch, from), keyDoubtful(epoch, through+1), false, func(_, value []byte) bool {
 		places = append(places, placeOf(value))
 		return true
 	})
