@@ -147,6 +147,12 @@ func (t *Entries) settleDoubtful(tx *view.Tx, p place) error {
 	if err != nil || m == nil {
 		return err
 	}
+	if m.state == doubtful && len(m.body) == 0 { // the entry is stored, and was taken off the lists when it was fired
+		if err := tx.Delete(keyEntry(p)); err != nil {
+			return err
+		}
+		return t.unmark(tx, p, m)
+	}
 	if err := t.drop(tx, p); err != nil {
 		return err
 	}
