@@ -27,7 +27,7 @@ func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply))
 	}
 	switch cmd.Command {
 	case wire.CommandRelease:
-		return c.note(now, cmd, wire.JournalRecord{Type: wire.TypeReleased}, spot{}, answer)
+		return c.note(now, cmd, c.released(), spot{}, answer)
 	case wire.CommandDiscard:
 		return c.beginDiscard(now, cmd, answer)
 	case wire.CommandDismiss:

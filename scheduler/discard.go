@@ -57,7 +57,8 @@ func (c *core) continueDiscard(now time.Time) error {
 		return nil
 	}
 	c.discarded = nil
-	r := wire.JournalRecord{Type: wire.TypeReleased, Actor: d.cmd.Actor, Reason: d.cmd.Reason, Command: d.cmd.ID}
+	r := c.released()
+	r.Actor, r.Reason, r.Command = d.cmd.Actor, d.cmd.Reason, d.cmd.ID
 	return c.record(now, r, spot{}, func(bool) {
 		if d.answer != nil {
 			d.answer(wire.Reply{Status: wire.StatusDone})

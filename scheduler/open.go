@@ -12,7 +12,8 @@ import (
 // opening is how far an epoch's beginning is.
 type opening struct {
 	asked     bool
-	recreated map[string]bool // streams whose re-creation was journaled
+	raised    map[string]int64 // how far each entry stream was folded when its barrier was appended
+	recreated map[string]bool  // streams whose re-creation was journaled
 }
 
 // open appends the record that begins the epoch and waits until the view has it. Its offset is the epoch's number.
@@ -56,17 +57,19 @@ func (c *core) toHold(state tracker.State) (map[string]int64, error) {
 
 // raiseBarriers appends a barrier to every entry stream. What stands before it is known once it has been folded.
 func (c *core) raiseBarriers(now time.Time) error {
+	c.opening.raised = map[string]int64{}
 	for _, stream := range wire.EntryStreams {
-		if err := c.raiseBarrier(now, stream); err != nil {
+		at, err := c.entries.Position(stream)
+		if err != nil {
+			return err
+		}
+		c.opening.raised[stream] = at
+		r := wire.JournalRecord{Type: wire.TypeBarrier, At: wire.Seconds(now), Epoch: c.epoch}
+		if err := c.append(stream, r); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (c *core) raiseBarrier(now time.Time, stream string) error {
-	r := wire.JournalRecord{Type: wire.TypeBarrier, At: wire.Seconds(now), Epoch: c.epoch}
-	return c.append(stream, r)
 }
 
 // catchUp waits until every barrier has been folded. One that lands below low water, or in a stream that knows no earlier leader though
@@ -75,7 +78,7 @@ func (c *core) catchUp(now time.Time, state tracker.State) error {
 	done := true
 	for _, stream := range wire.EntryStreams {
 		b, seen := state.Barriers[stream]
-		seen = seen && b.Epoch == c.epoch
+		seen = seen && b.Epoch == c.epoch && b.Offset > c.opening.raised[stream] // epochs of a journal that is gone may have the same number
 		above := b.Offset >= state.LowWater[stream]
 		if seen && (!above || state.Foreign(stream, c.setup.base) && !c.opening.recreated[stream]) {
 			done = false
@@ -100,5 +103,6 @@ func (c *core) isRecreated(now time.Time, stream string) error {
 		c.opening.recreated = map[string]bool{}
 	}
 	c.opening.recreated[stream] = true
+	c.opening.raised[stream] = -1
 	return c.record(now, wire.JournalRecord{Type: wire.TypeRecreated, Stream: stream}, spot{}, nil)
 }

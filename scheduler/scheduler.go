@@ -41,6 +41,7 @@ type Scheduler struct {
 	log     *slog.Logger
 
 	known    *wire.Through // what the last epoch of this process knows to be confirmed
+	journals int           // as it counted them; see tracker.State
 	suspects map[spot]int  // see core
 
 	mu     sync.Mutex
@@ -211,10 +212,12 @@ func (s *Scheduler) gap() (string, error) {
 	switch {
 	case err != nil || seen != "":
 		return seen, err
-	case state.LedBefore():
-		return "the journal is new, but a leader was here before: it was deleted", nil
+	case !state.Told && state.Epoch >= 0:
+		return "the journal begins with an epoch that it does not have", nil
 	case !state.Begun():
 		return fmt.Sprintf("the journal begins at %d, it is needed from %d on", state.JournalFirst, state.Needs), nil
+	case state.LedBefore():
+		return "the journal is new, but a leader was here before: it was deleted", nil
 	}
 	return "", nil
 }

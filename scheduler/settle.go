@@ -175,11 +175,18 @@ func (c *core) decideGap(now time.Time) error {
 	}
 	switch c.setup.onGap {
 	case "fire":
-		return c.record(now, wire.JournalRecord{Type: wire.TypeReleased, Reason: "on-gap=fire"}, spot{}, nil)
+		r := c.released()
+		r.Reason = "on-gap=fire"
+		return c.record(now, r, spot{}, nil)
 	case "discard":
 		return c.beginDiscard(now, wire.Command{Reason: "on-gap=discard"}, nil)
 	}
 	return nil
+}
+
+// released says that held entries may fire. What the journal had lost by now is missed no longer; all that it has is needed, as before.
+func (c *core) released() wire.JournalRecord {
+	return wire.JournalRecord{Type: wire.TypeReleased, Needs: c.entries.State().JournalFirst}
 }
 
 // queueOf is the queue that a doubtful fire went to.

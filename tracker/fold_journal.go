@@ -64,7 +64,7 @@ func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 }
 
 // isVoid tells whether a record is of a leader that had been followed already. A newer epoch than the known one began in a part of the
-// journal that retention took.
+// journal that retention took, or in a journal that is gone: then it does not tell from where it must be read.
 func (t *Entries) isVoid(epoch int64) bool {
 	known := t.peek().Epoch
 	if epoch > known {
@@ -201,7 +201,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		return t.lowWater(tx, map[string]int64{j.Stream: j.Below})
 	case wire.TypeLowWater:
 		t.update(func(s *State) {
-			s.Needs, s.LowWaterAt, s.Witness = max(s.Needs, j.Needs), j.At, orElse(j.Queue, s.Witness)
+			s.Needs, s.Told, s.LowWaterAt, s.Witness = max(s.Needs, j.Needs), true, j.At, orElse(j.Queue, s.Witness)
 		})
 		t.noteLowWater()
 		return t.lowWater(tx, j.LowWater)
@@ -210,7 +210,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 	case wire.TypeWitness:
 		t.update(func(s *State) { s.Witness = j.Queue })
 	case wire.TypeReleased:
-		t.update(func(s *State) { s.Held, s.Needs = map[string]int64{}, max(s.Needs, r.Offset) })
+		t.update(func(s *State) { s.Held, s.Needs = map[string]int64{}, max(s.Needs, j.Needs) })
 		t.readyAll()
 		return tx.ClearGap()
 	case wire.TypeRejected:
@@ -232,6 +232,7 @@ func (t *Entries) open(tx *view.Tx, offset int64, j *wire.JournalRecord) error {
 	}
 	t.update(func(s *State) {
 		s.opened(offset, j)
+		s.Told = true
 		s.Witness = orElse(j.Queue, s.Witness)
 	})
 	return t.lowWater(tx, j.LowWater)

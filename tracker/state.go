@@ -19,6 +19,7 @@ type State struct {
 	Confirmed    int64              `json:"confirmed"`  // this epoch's watermark
 	Witness      string             `json:"witness"`
 	Needs        int64              `json:"needs"`
+	Told         bool               `json:"told"`          // the journal, as far as it was folded, says what it needs
 	JournalFirst int64              `json:"journal_first"` // the first offset of the journal that was folded, -1 if none
 	LowWater     map[string]int64   `json:"low_water"`
 	LowWaterAt   float64            `json:"low_water_at"` // when it was moved last
@@ -29,6 +30,7 @@ type State struct {
 	LastLed      int64              `json:"last_led"`  // the newest epoch but this one in which anything was done, -1 if none
 	Led          bool               `json:"led"`       // in this epoch anything was done
 	Recreated    map[string]int64   `json:"recreated"` // by entry stream, the epoch that found it to be made anew
+	Journals     int                `json:"journals"`  // how many journals are gone that were read before this one: their epochs mean nothing any more
 
 	Void       map[string]int64 `json:"void"`       // by stream, records of a leader that had been followed already
 	Duplicates int64            `json:"duplicates"` // publishes that were repeated
@@ -57,7 +59,7 @@ func (s State) clone() State {
 }
 
 // Begun tells whether the journal, as far as it was folded, reaches back to where it must be read from.
-func (s State) Begun() bool { return s.JournalFirst <= max(s.Needs, 1) }
+func (s State) Begun() bool { return s.JournalFirst <= max(s.Needs, 1) && (s.Told || s.Epoch < 0) }
 
 // LedBefore tells whether a leader was here of which the journal knows nothing: the journal was lost.
 func (s State) LedBefore() bool { return s.Epoch < 0 && len(s.Barriers) > 0 }

@@ -1,0 +1,148 @@
+package tracker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func (q *queried) write(stream string, offset int64, m wire.Message) {
+	require.NoError(q.t, q.store.Update(func(tx *view.Tx) error {
+		r := wire.Record{Stream: stream, Offset: offset, UserID: "millrace", Headers: m.Headers, Body: m.Body}
+		if err := q.Fold(tx, &r); err != nil {
+			return err
+		}
+		return q.Commit(tx)
+	}))
+}
+
+func (q *queried) forget(stream string) (forgotten bool) {
+	require.NoError(q.t, q.store.Update(func(tx *view.Tx) (err error) {
+		if forgotten, err = q.Forget(tx, stream); err != nil {
+			return err
+		}
+		return q.Commit(tx)
+	}))
+	return forgotten
+}
+
+func (q *queried) record(offset int64, r wire.JournalRecord) {
+	q.write(wire.Journal, offset, r.Append(wire.Journal, offset, 0))
+}
+
+func (q *queried) fire(offset, epoch, seq, entry int64, jid string) {
+	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: entry, JIDTag: jid, Epoch: epoch, Seq: seq}
+	q.write(wire.Journal, offset, wire.Fire(&wire.Job{JID: jid, Queue: "q"}, deed, []byte(`{"class":"C"}`), time.Now()))
+}
+
+func (q *queried) doubtful() (jids []string) {
+	all, err := q.Doubtful()
+	require.NoError(q.t, err)
+	for _, d := range all {
+		jids = append(jids, d.JID)
+	}
+	return jids
+}
+
+const due = `{"jid":"a","scheduled_at":1,"job":{"class":"C","queue":"q"}}`
+
+// Epochs are offsets of the journal. A journal that was made anew begins with the numbers of the old one: what a new leader confirms
+// must not settle what an old one left in doubt, nor its barriers pass for those of the new.
+func TestJournalMadeAnewHasEpochsOfItsOwn(t *testing.T) {
+	q := newQueried(t)
+	q.fold(wire.ScheduledJobs, 0, `{"type":"barrier","epoch":0}`)
+	q.fold(wire.ScheduledJobs, 1, due)
+	q.record(0, wire.JournalRecord{Type: wire.TypeOpened, Format: 1, Held: map[string]int64{wire.Retries: 3}})
+	q.record(1, wire.JournalRecord{Type: wire.TypeWitness, Queue: "w"})
+	q.fire(2, 0, 2, 1, "a")
+	q.fire(3, 0, 3, 9, "unread")
+	require.Equal(t, []string{"a", "unread"}, q.doubtful())
+
+	require.True(t, q.forget(wire.Journal))
+	require.Equal(t, []string{"a", "unread"}, q.doubtful())
+	state := q.State()
+	require.True(t, state.LedBefore())
+	require.Equal(t, map[string]int64{wire.Retries: 3}, state.Held)
+	require.Equal(t, "w", state.Witness)
+	require.Equal(t, 1, state.Journals)
+
+	q.record(0, wire.JournalRecord{Type: wire.TypeOpened, Format: 1})
+	q.record(1, wire.JournalRecord{Type: wire.TypeConfirmed, Through: 100})
+	require.Equal(t, []string{"a", "unread"}, q.doubtful())
+	require.NotEqual(t, int64(0), q.State().Barriers[wire.ScheduledJobs].Epoch)
+	require.False(t, q.State().Foreign(wire.ScheduledJobs, 0))
+	q.fire(2, 0, 101, 9, "unread") // fired again
+	require.Equal(t, []string{"a", "unread"}, q.doubtful())
+	q.record(3, wire.JournalRecord{Type: wire.TypeConfirmed, Through: 101})
+	require.Equal(t, []string{"a"}, q.doubtful())
+
+	require.True(t, q.forget(wire.Journal), "it is lost again")
+	all, err := q.Doubtful()
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.NotNil(t, all[0].Entry)
+	q.record(0, wire.JournalRecord{Type: wire.TypeOpened, Format: 1})
+	q.record(1, wire.JournalRecord{Type: wire.TypeDelivered, Stream: wire.ScheduledJobs, Offset: 1, JID: "a", FiredEpoch: all[0].Epoch, Seq: all[0].Seq})
+	require.Empty(t, q.doubtful())
+	require.Zero(t, q.Total(wire.ScheduledJobs))
+}
+
+// What is told by offsets of the journal is told by none any more.
+func TestForgetting(t *testing.T) {
+	q := newQueried(t)
+	q.record(0, wire.JournalRecord{Type: wire.TypeOpened, Format: 1})
+	q.record(1, wire.JournalRecord{Type: wire.TypeRejected, Queue: wire.Unrouted, Reason: "bad"})
+	q.record(2, wire.JournalRecord{Type: wire.TypeDismissed, Stream: wire.Unrouted, Offset: 1, Command: "c"})
+	q.record(3, wire.JournalRecord{Type: wire.TypeDeleted, Stream: wire.Retries, Offset: 1, JID: "gone"})
+	q.fold(wire.Heartbeats, 0, "garbage")
+	q.fold(wire.Retries, 0, "garbage")
+	require.False(t, q.forget(wire.Retries), "the leader decides about it")
+	require.True(t, q.forget(wire.Heartbeats))
+	require.Equal(t, map[string]int64{wire.Unrouted: 1, wire.Retries: 1}, q.State().Rejected)
+
+	require.True(t, q.forget(wire.Journal))
+	require.Equal(t, map[string]int64{wire.Retries: 1}, q.State().Rejected)
+	done, err := q.CarriedOut("c")
+	require.NoError(t, err)
+	require.False(t, done)
+	happened, err := q.Happened(wire.Retries, "gone")
+	require.NoError(t, err)
+	require.Nil(t, happened)
+	q.record(0, wire.JournalRecord{Type: wire.TypeOpened, Format: 1})
+	q.record(1, wire.JournalRecord{Type: wire.TypeRejected, Queue: wire.Unrouted, Reason: "bad"})
+	_, listed, err := q.Rejected(wire.Unrouted, 1)
+	require.NoError(t, err)
+	require.True(t, listed, "another than the one that was dismissed")
+}
+
+// A journal that was made anew under a leader speaks of an epoch that it does not have. Even where it begins at its very beginning it does
+// not tell what was done.
+func TestJournalThatBeginsWithAnEpochThatItDoesNotHave(t *testing.T) {
+	for _, first := range []int64{0, 1, 40} {
+		q := newQueried(t)
+		q.fold(wire.ScheduledJobs, 0, `{"type":"barrier","epoch":30}`)
+		q.record(first, wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: 30, Through: 7})
+		require.False(t, q.State().Begun())
+		q.record(first+1, wire.JournalRecord{Type: wire.TypeLowWater, Epoch: 30, Needs: first, LowWater: map[string]int64{wire.ScheduledJobs: 5}})
+		require.True(t, q.State().Begun())
+	}
+}
+
+// After a release the journal must reach back as far as it did then: what settled entries before the release is as good as ever.
+func TestReleaseNeedsWhatTheJournalHad(t *testing.T) {
+	q := newQueried(t)
+	q.record(40, wire.JournalRecord{Type: wire.TypeOpened, Format: 1, Held: map[string]int64{wire.ScheduledJobs: 9}})
+	q.record(41, wire.JournalRecord{Type: wire.TypeDeleted, Epoch: 40, Stream: wire.ScheduledJobs, Offset: 1, JID: "a"})
+	require.False(t, q.State().Begun())
+	q.record(42, wire.JournalRecord{Type: wire.TypeReleased, Epoch: 40, Needs: q.State().JournalFirst})
+	require.True(t, q.State().Begun())
+	require.Empty(t, q.State().Held)
+
+	late := newQueried(t)
+	late.record(42, wire.JournalRecord{Type: wire.TypeReleased, Epoch: 40, Needs: 40})
+	require.False(t, late.State().Begun(), "it does not know of the deletion")
+}
