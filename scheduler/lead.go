@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/streams"
+	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -39,6 +40,9 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 	reply, err := conn.Publisher(ctx)
 	if err != nil {
 		return err
+	}
+	if journals := s.entries.State().Journals; journals != s.journals {
+		s.known, s.journals = nil, journals // it was about a journal that is gone
 	}
 	l := &leadership{s: s, conn: conn, pub: pub, reply: reply, inbox: inbox, moved: time.Now()}
 	l.core = newCore(s.entries, pub, setup{
@@ -92,12 +96,16 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 				return err
 			}
 		}
+		phase := l.core.phase
 		wake, err := l.core.step(time.Now())
 		if err != nil {
 			return err
 		}
 		if err := l.assist(ctx); err != nil {
 			return err
+		}
+		if l.core.phase != phase { // nothing else need happen before the next has its turn
+			wake = time.Now()
 		}
 		l.report()
 		var commands <-chan wire.Delivery
@@ -167,6 +175,9 @@ func (l *leadership) confirmed(c broker.Confirm) error {
 func (l *leadership) assist(ctx context.Context) error {
 	switch l.core.phase {
 	case phaseWitness:
+		if err := l.gapIsHeld(); err != nil {
+			return err
+		}
 		l.s.readQueues(ctx) // it may have stood by for days, and what may have been refused is fired again
 		intact, err := l.witnessStands(ctx)
 		if err != nil {
@@ -183,6 +194,15 @@ func (l *leadership) assist(ctx context.Context) error {
 		return nil
 	}
 	return nil
+}
+
+// gapIsHeld takes back that the view has a gap: what is in question because of it is held from here on, by this leader and those that
+// follow, until it is released. The next epoch must not hold what came since.
+func (l *leadership) gapIsHeld() error {
+	if l.core.setup.gap == "" {
+		return nil
+	}
+	return l.s.store.Update(func(tx *view.Tx) error { return tx.ClearGap() })
 }
 
 func (l *leadership) witnessStands(ctx context.Context) (bool, error) {
@@ -207,11 +227,20 @@ func (l *leadership) newWitness(ctx context.Context) (string, error) {
 	return name, err
 }
 
-// errRecreated ends an epoch: the next begins with a barrier in the stream that was made anew.
-var errRecreated = errors.New("scheduler: an entry stream was deleted and made anew")
+var (
+	// errRecreated ends an epoch: the next begins with a barrier in the stream that was made anew.
+	errRecreated = errors.New("scheduler: an entry stream was deleted and made anew")
+	// errDeleted ends an epoch: the next begins with the topology. Without a journal nothing must be fired.
+	errDeleted = errors.New("scheduler: a stream was deleted")
+)
 
 // noteRecreated tells the core of streams that the view found to be made anew.
 func (l *leadership) noteRecreated() error {
+	for _, stream := range l.s.view.Missing() {
+		if stream == wire.Journal || slices.Contains(wire.EntryStreams, stream) {
+			return fmt.Errorf("%w: %s", errDeleted, stream)
+		}
+	}
 	for _, stream := range l.s.view.Recreated() {
 		if l.core.phase > phaseCatching && slices.Contains(wire.EntryStreams, stream) {
 			return fmt.Errorf("%w: %s", errRecreated, stream)

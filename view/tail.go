@@ -28,6 +28,7 @@ type tail struct {
 	foldedAt  time.Time
 	storedAt  time.Time // when the broker stored what was folded last
 	recreated bool
+	missing   bool      // the broker has no such stream
 	since     time.Time // when it was found to be recreated
 	fault     string
 }
@@ -66,6 +67,9 @@ func (t *tail) run(ctx context.Context) error {
 			err = nil // whatever the end of ctx made of it
 		}
 		t.disconnected(err)
+		if t.isMissing() {
+			t.view.announce()
+		}
 		if time.Since(begun) > 10*time.Second || errors.Is(err, errRewound) {
 			retry.Reset()
 		}
@@ -141,7 +145,7 @@ func (t *tail) aimed(generation int, at position, last int64) bool {
 	if t.gen != generation {
 		return false
 	}
-	t.connected, t.target, t.position = true, last, at.offset
+	t.connected, t.missing, t.target, t.position = true, false, last, at.offset
 	if at.offset == none {
 		t.recreated, t.fault, t.caught = false, "", last == none
 	}
@@ -211,6 +215,7 @@ func (t *tail) disconnected(err error) {
 		t.behind = time.Now()
 	}
 	t.connected, t.caught = false, false
+	t.missing = errors.Is(err, streams.ErrNoStream) || errors.Is(err, streams.ErrCancelled)
 	if err != nil && !errors.Is(err, errRewound) {
 		level := slog.LevelWarn
 		if t.fault != "" || errors.Is(err, streams.ErrNoStream) { // said before, or a first start: whoever leads makes the stream
@@ -225,6 +230,12 @@ func (t *tail) caughtUp() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.caught
+}
+
+func (t *tail) isMissing() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.missing
 }
 
 func (t *tail) isRecreated() bool {

@@ -117,6 +117,17 @@ func (v *View) Recreated() []string {
 	return all
 }
 
+// Missing lists the streams that were deleted, as far as is known, and are not there again.
+func (v *View) Missing() []string {
+	var all []string
+	for _, t := range v.streams {
+		if t.isMissing() {
+			all = append(all, t.stream)
+		}
+	}
+	return all
+}
+
 // Followed tells whether each of some streams has been folded to its end, or is known to have been made anew: whatever can be known of
 // them without a leader is.
 func (v *View) Followed(streams ...string) bool {

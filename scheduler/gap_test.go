@@ -1,0 +1,204 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// loseJournal deletes the journal: of what stands in the entry streams nobody can tell any more what was done.
+func loseJournal(t *testing.T, v *brokertest.Vhost) {
+	t.Helper()
+	_, err := v.Channel(t).QueueDelete(wire.Journal, false, false, false)
+	require.NoError(t, err)
+}
+
+// past has a sidecar fire some jobs, and stops it. Others become due while none runs.
+func past(t *testing.T, v *brokertest.Vhost, w *worker, o options) {
+	t.Helper()
+	s := start(t, v, o).leads(t)
+	schedule(t, v, time.Now(), "q", names("done", 3)...)
+	w.gets(t, names("done", 3)...)
+	brokertest.Eventually(t, func() bool {
+		doubts, err := s.entries.Doubtful()
+		require.NoError(t, err)
+		return len(doubts) == 0 && s.entries.Total(wire.ScheduledJobs) == 0
+	}, "they are settled")
+	s.stop()
+	schedule(t, v, time.Now(), "q", names("due", 3)...)
+}
+
+// holds requires that a sidecar leads, says that there is a gap, and fires nothing but what was published since.
+func holds(t *testing.T, v *brokertest.Vhost, s *sidecar, w *worker, held int64, since string) {
+	t.Helper()
+	s.leads(t)
+	require.NotEmpty(t, s.Status().Gap)
+	schedule(t, v, time.Now(), "q", since)
+	w.gets(t, since)
+	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.ScheduledJobs) == held }, "%d are held", held)
+	for i := range 3 {
+		require.Zero(t, w.times(names("due", 3)[i]))
+		require.Equal(t, 1, w.times(names("done", 3)[i]))
+	}
+}
+
+// The hold outlives restart and failover: the record that begins an epoch is no proof that the journal is whole.
+func TestLostJournalHoldsWhatIsDue(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	w := work(t, v, "q", nil)
+	past(t, v, w, options{identity: "past"})
+	loseJournal(t, v)
+
+	first := start(t, v, options{identity: "first"})
+	holds(t, v, first, w, 6, "since-0") // without a view of its own it cannot tell what was done from what was not
+	first.stop()
+	second := start(t, v, options{identity: "second"})
+	holds(t, v, second, w, 6, "since-1")
+	third := start(t, v, options{identity: "third"})
+	brokertest.Eventually(t, func() bool { return third.Status().Phase == "waiting" && third.entries.Total(wire.ScheduledJobs) == 6 }, "it stands by")
+	second.stop()
+	holds(t, v, third, w, 6, "since-2")
+
+	require.Equal(t, wire.StatusDone, third.ask(t, wire.Command{ID: "c", Command: wire.CommandRelease}).Status)
+	w.gets(t, append(names("due", 3), names("since", 3)...)...)
+	for _, jid := range names("done", 3) {
+		brokertest.Eventually(t, func() bool { return w.times(jid) == 2 }, "%s is fired again: nobody knew better", jid)
+	}
+	brokertest.Eventually(t, func() bool { return third.Status().Gap == "" }, "there is no gap any more")
+	third.stop()
+	fourth := start(t, v, options{identity: "fourth"}).leads(t)
+	require.Empty(t, fourth.Status().Gap)
+	schedule(t, v, time.Now(), "q", "last")
+	w.gets(t, "last")
+	require.Equal(t, int64(0), fourth.entries.Total(wire.ScheduledJobs))
+}
+
+func TestLostJournalOfASidecarThatRemembers(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	w := work(t, v, "q", nil)
+	o := options{identity: "a", dir: t.TempDir()}
+	past(t, v, w, o)
+	loseJournal(t, v)
+	first := start(t, v, o)
+	holds(t, v, first, w, 3, "since-0") // what was done it knows
+	state := first.entries.State()
+	first.stop()
+	second := start(t, v, o)
+	holds(t, v, second, w, 3, "since-1")
+	require.Equal(t, state.Held, second.entries.State().Held, "what came since is not in question")
+	require.Equal(t, wire.StatusDone, second.ask(t, wire.Command{ID: "c", Command: wire.CommandRelease}).Status)
+	w.gets(t, append(names("done", 3), names("due", 3)...)...)
+}
+
+// A leader without a journal must not go on: nobody would know of what it fires.
+func TestJournalLostUnderALeader(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	w := work(t, v, "q", nil)
+	leader := start(t, v, options{identity: "leader"}).leads(t)
+	schedule(t, v, time.Now(), "q", names("done", 3)...)
+	w.gets(t, names("done", 3)...)
+	schedule(t, v, time.Now().Add(time.Hour), "q", "later")
+	brokertest.Eventually(t, func() bool { return pending(t, leader, "later") && leader.entries.Total(wire.ScheduledJobs) == 1 }, "they are settled")
+	loseJournal(t, v)
+	brokertest.Eventually(t, func() bool { return leader.Status().Leader && leader.Status().Gap != "" }, "it leads anew, and says that there is a gap")
+	holds(t, v, leader, w, 1, "since-0")
+	require.True(t, leader.entries.IsHeld(wire.ScheduledJobs, offsetOf(t, v, wire.ScheduledJobs, "later")))
+	leader.stop()
+	fresh := start(t, v, options{identity: "fresh"})
+	holds(t, v, fresh, w, 4, "since-1") // it knows less, and fires nothing all the same
+}
+
+func TestDiscardDeletesWhatIsHeldAndDue(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	w := work(t, v, "q", nil)
+	past(t, v, w, options{identity: "past"})
+	schedule(t, v, time.Now().Add(time.Hour), "q", "later")
+	loseJournal(t, v)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	require.NotEmpty(t, s.Status().Gap)
+	require.Equal(t, wire.StatusDone, s.ask(t, wire.Command{ID: "c", Command: wire.CommandDiscard}).Status)
+	brokertest.Eventually(t, func() bool { return s.Status().Gap == "" }, "nothing is held")
+	require.True(t, pending(t, s, "later"), "what was not due is kept")
+	trigger := wire.Command{ID: "t", Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "later"}
+	require.Equal(t, wire.StatusDone, s.ask(t, trigger).Status)
+	w.gets(t, "later")
+	require.Equal(t, 4, w.distinct())
+	require.Equal(t, 6, journal(t, v)[wire.TypeDeleted])
+}
+
+func TestOnGap(t *testing.T) {
+	for onGap, comes := range map[string]int{"fire": 6, "discard": 3} {
+		t.Run(onGap, func(t *testing.T) {
+			t.Parallel()
+			v := brokertest.New(t)
+			w := work(t, v, "q", nil)
+			past(t, v, w, options{identity: "past"})
+			loseJournal(t, v)
+			s := start(t, v, options{identity: "a", onGap: onGap}).leads(t)
+			brokertest.Eventually(t, func() bool { return s.entries.Total(wire.ScheduledJobs) == 0 }, "nothing is held")
+			schedule(t, v, time.Now(), "q", "last")
+			w.gets(t, "last")
+			require.Equal(t, comes+1, w.distinct())
+		})
+	}
+}
+
+// A journal that begins too late is as good as none: an operator's limit on streams makes it forget what was fired hours ago, while
+// the entries stay in their stream's first segment for years.
+func TestJournalThatForgets(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	policy(t, v, "small", "^"+wire.Journal+"$", "queues", map[string]any{"max-length-bytes": 100_000, "stream-max-segment-size-bytes": 20_000})
+	w := work(t, v, "q", nil)
+	past(t, v, w, options{identity: "past"})
+	forget := func() {
+		noise := fmt.Appendf(nil, `{"type":"state","state":%q}`, strings.Repeat("x", 25_000))
+		for range 8 { // a segment each
+			v.Publish(t, "", wire.Journal, amqp.Publishing{UserId: v.Owner.Name, Body: noise})
+		}
+	}
+	forget()
+	require.Positive(t, brokertest.Offset(v.ReadStream(t, wire.Journal)[0]), "the journal forgot its beginning")
+
+	first := start(t, v, options{identity: "first"})
+	holds(t, v, first, w, 6, "since-0")
+	require.Contains(t, first.Status().Gap, "begins at")
+	standby := start(t, v, options{identity: "standby"})
+	brokertest.Eventually(t, func() bool { return standby.Status().Gap != "" }, "it knows as little")
+	first.stop()
+	holds(t, v, standby, w, 6, "since-1")
+	require.Equal(t, wire.StatusDone, standby.ask(t, wire.Command{ID: "c", Command: wire.CommandDiscard}).Status)
+	standby.stop()
+	second := start(t, v, options{identity: "second"}).leads(t)
+	require.Empty(t, second.Status().Gap, "the journal reaches back to where it is needed")
+	schedule(t, v, time.Now(), "q", "since-2")
+	w.gets(t, append(names("done", 3), names("since", 3)...)...)
+	require.Zero(t, w.times("due-0"))
+	second.stop()
+
+	forget()
+	holds(t, v, start(t, v, options{identity: "third"}), w, 9, "since-3")
+}
+
+// What was published before Millrace ever ran is no gap.
+func TestFirstStartHoldsNothing(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	v.DeclareStream(t, wire.ScheduledJobs)
+	schedule(t, v, time.Now(), "q", "early")
+	w := work(t, v, "q", nil)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	require.Empty(t, s.Status().Gap)
+	w.gets(t, "early")
+}
