@@ -233,8 +233,11 @@ func (c *core) expire(now time.Time, s *tracker.Stored, e *wire.Entry) error {
 
 // dropRepeats journals that other pending entries are the same publish as this one, repeated.
 func (c *core) dropRepeats(now time.Time, s *tracker.Stored, e *wire.Entry) error {
+	if repeated, err := c.entries.Repeated(s.Stream, s.JID); err != nil || !repeated {
+		return err
+	}
 	twins, err := c.entries.Find(s.Stream, s.JID)
-	if err != nil || len(twins) < 2 {
+	if err != nil {
 		return err
 	}
 	for _, twin := range twins {

@@ -48,12 +48,7 @@ func (t *Entries) Pending(s *Stored) (bool, error) {
 
 // Find gives the pending entries of a stream that have a jid, in the order of their offsets.
 func (t *Entries) Find(stream, jid string) ([]*Stored, error) {
-	prefix := keyJIDs(codes[stream], jid)
-	var offsets []int64
-	err := t.store.Scan(prefix, after(prefix), false, func(key, _ []byte) bool {
-		offsets = append(offsets, intOf(key[len(prefix):]))
-		return len(offsets) < maxFound
-	})
+	offsets, err := t.offsets(stream, jid, maxFound)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +63,22 @@ func (t *Entries) Find(stream, jid string) ([]*Stored, error) {
 		}
 	}
 	return found, nil
+}
+
+// Repeated tells whether several pending entries of a stream seem to have a jid. It reads none of them.
+func (t *Entries) Repeated(stream, jid string) (bool, error) {
+	offsets, err := t.offsets(stream, jid, 2)
+	return len(offsets) > 1, err
+}
+
+// offsets gives where the pending entries of a stream stand whose jid has the same hash.
+func (t *Entries) offsets(stream, jid string, most int) (all []int64, err error) {
+	prefix := keyJIDs(codes[stream], jid)
+	err = t.store.Scan(prefix, after(prefix), false, func(key, _ []byte) bool {
+		all = append(all, intOf(key[len(prefix):]))
+		return len(all) < most
+	})
+	return all, err
 }
 
 // maxFound bounds how many entries with one jid are looked at.
