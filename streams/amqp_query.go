@@ -97,17 +97,13 @@ func (t *amqpTransport) Fetch(ctx context.Context, stream string, offset int64) 
 // look consumes from where on until see has seen enough or nothing more comes. If the kept connection turns out to be dead, it tries
 // once more; if the broker closes that one too because of what it should deliver, so be it.
 func (t *amqpTransport) look(ctx context.Context, stream string, where any, prefetch int, see func(*amqp.Delivery, int64) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
-	defer cancel()
-	for attempt := 1; ; attempt++ {
+	return within(ctx, t.cfg.Timeout, func(ctx context.Context) error {
 		err := t.lookOnce(ctx, stream, where, prefetch, see)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if ctx.Err() == nil && errors.Is(err, ErrLost) {
+			err = t.lookOnce(ctx, stream, where, prefetch, see)
 		}
-		if err == nil || attempt == 2 || !errors.Is(err, ErrLost) {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 func (t *amqpTransport) lookOnce(ctx context.Context, stream string, where any, prefetch int, see func(*amqp.Delivery, int64) bool) error {

@@ -10,10 +10,6 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// ackInterval is how long a record is left unacknowledged at most. Acknowledging is but a request for more; yet a broker gives up a
-// consumer that does not (RabbitMQ after half an hour).
-const ackInterval = 10 * time.Second
-
 // amqpReader reads one stream, over one connection after the other.
 type amqpReader struct {
 	cfg    Config
@@ -47,58 +43,6 @@ func (r *amqpReader) session(ctx context.Context) (err error) {
 	for {
 		if err := r.subscription(ctx, c, pace); err != errRepace {
 			return err
-		}
-	}
-}
-
-// subscription consumes on one channel.
-func (r *amqpReader) subscription(ctx context.Context, c *amqpConn, pace *pace) (err error) {
-	careful := r.step.near(r.next)
-	prefetch := pace.prefetch
-	if careful {
-		prefetch = 1 // so that all that is readable has come before the broker looks at what is not
-	}
-	ch, err := c.consume(r.stream, where(r.next), prefetch)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err == errRepace { // else the connection is closed
-			ch.end()
-		}
-	}()
-	r.cfg.Log.Debug("streams: reading", "stream", r.stream, "offset", r.next, "prefetch", prefetch)
-	acks := acker{ch: ch.Channel, every: max(1, min(prefetch/4, 250))}
-	tick := time.NewTicker(ackInterval)
-	defer tick.Stop()
-	idle := r.idleTimer()
-	defer idle.Stop()
-	for {
-		var ackErr error
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-idle.C:
-			return errProbe
-		case <-tick.C:
-			ackErr = acks.flush()
-		case d, ok := <-ch.deliveries:
-			if !ok {
-				return ch.ended()
-			}
-			offset, err := ch.offsetOf(d)
-			if err != nil {
-				return err
-			}
-			r.receive(offset, d)
-			idle.Stop()
-			if pace.observe(len(d.Body)) && !careful || careful != r.step.near(r.next) {
-				return errRepace
-			}
-			ackErr = acks.add(d.DeliveryTag)
-		}
-		if ackErr != nil {
-			return ch.ended()
 		}
 	}
 }
@@ -179,28 +123,4 @@ func where(from int64) any {
 		return "first"
 	}
 	return from
-}
-
-// acker acknowledges now and then.
-type acker struct {
-	ch      *amqp.Channel
-	every   int
-	pending int
-	tag     uint64
-}
-
-func (a *acker) add(tag uint64) error {
-	a.tag, a.pending = tag, a.pending+1
-	if a.pending < a.every {
-		return nil
-	}
-	return a.flush()
-}
-
-func (a *acker) flush() error {
-	if a.pending == 0 {
-		return nil
-	}
-	a.pending = 0
-	return a.ch.Ack(a.tag, true)
 }

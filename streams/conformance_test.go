@@ -19,12 +19,13 @@ import (
 func TestReadInOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
-		b.publish(t, stream, numbered(0, 3000)...)
-		for _, from := range []int64{First, 0, 1, 1234, 2999} {
-			records := readUntil(t, tr, stream, from, func(r wire.Record) bool { return r.Offset == 2999 })
-			require.Len(t, records, 3000-int(max(from, 0)))
+		b.publish(t, stream, b.numbered(0, 3000)...)
+		last := b.first + 2999
+		for _, from := range []int64{First, b.first, b.first + 1, b.first + 1234, last} {
+			records := readUntil(t, tr, stream, from, func(r wire.Record) bool { return r.Offset == last })
+			require.Len(t, records, int(last-max(from, b.first)+1))
 			for i, r := range records {
-				require.Equal(t, max(from, 0)+int64(i), r.Offset)
+				require.Equal(t, max(from, b.first)+int64(i), r.Offset)
 				require.Equal(t, fmt.Sprint(r.Offset), string(r.Body))
 				require.Empty(t, r.Fault)
 			}
@@ -37,8 +38,8 @@ func TestReadTails(t *testing.T) {
 		stream := b.stream(t)
 		r := startReading(t, tr, stream, First)
 		for i := range 5 {
-			b.publish(t, stream, numbered(i, 1)...)
-			require.Equal(t, fmt.Sprint(i), string(r.next(t).Body))
+			b.publish(t, stream, b.numbered(i, 1)...)
+			require.Equal(t, fmt.Sprint(b.first+int64(i)), string(r.next(t).Body))
 		}
 	})
 }
@@ -49,12 +50,12 @@ func TestReadFromBehindTheEnd(t *testing.T) {
 	for _, c := range transportCases {
 		t.Run(c.name, func(t *testing.T) {
 			stream := b.stream(t)
-			b.publish(t, stream, numbered(0, 10)...)
+			b.publish(t, stream, b.numbered(0, 10)...)
 			log, reading := watchLog(t)
-			r := startReading(t, c.open(t, b, Config{Log: log}), stream, 12)
+			r := startReading(t, c.open(t, b, Config{Log: log}), stream, b.first+12)
 			await(t, reading)
-			b.publish(t, stream, numbered(10, 3)...)
-			require.EqualValues(t, 12, r.next(t).Offset)
+			b.publish(t, stream, b.numbered(10, 3)...)
+			require.Equal(t, b.first+12, r.next(t).Offset)
 		})
 	}
 }
@@ -63,11 +64,11 @@ func TestReadManyRecords(t *testing.T) {
 	const n = 200_000
 	b := newTestBroker(t)
 	stream := b.stream(t)
-	b.publish(t, stream, numbered(0, n)...)
+	b.publish(t, stream, b.numbered(0, n)...)
 	for _, c := range transportCases {
 		t.Run(c.name, func(t *testing.T) {
 			tr := c.open(t, b, Config{})
-			next := int64(0)
+			next := b.first
 			err := tr.Read(t.Context(), stream, First, func(batch []wire.Record) error {
 				for _, r := range batch {
 					if r.Offset != next || string(r.Body) != fmt.Sprint(next) {
@@ -75,7 +76,7 @@ func TestReadManyRecords(t *testing.T) {
 					}
 					next++
 				}
-				if next == n {
+				if next == b.first+n {
 					return errEnough
 				}
 				return nil
@@ -159,7 +160,7 @@ func TestReadHeadersAndUser(t *testing.T) {
 		}, amqp.Publishing{Headers: amqp.Table{"traceparent": strings.Repeat("a", 256)}},
 			amqp.Publishing{Headers: amqp.Table{"traceparent": "é"}},
 			amqp.Publishing{Headers: amqp.Table{"traceparent": int64(1)}})
-		records := readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == 3 })
+		records := readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == b.first+3 })
 		require.Equal(t, b.Owner.Name, records[0].UserID)
 		require.Equal(t, map[string]any{
 			"millrace-string": "x", "millrace-empty": "", "millrace-long": strings.Repeat("y", 7000), "millrace-bytes": "\x00\xff",
@@ -186,12 +187,12 @@ func TestReadEmptyAMQP10(t *testing.T) {
 		stream := b.stream(t)
 		b.publish(t, stream, amqp.Publishing{Type: "amqp-1.0"}, amqp.Publishing{Body: []byte("end")})
 		records := readUntil(t, tr, stream, First, func(r wire.Record) bool { return string(r.Body) == "end" })
-		covered := int64(0)
+		covered := b.first
 		for _, r := range records {
 			require.Equal(t, covered, r.Offset)
 			covered = max(r.Offset, r.Through) + 1
 		}
-		require.EqualValues(t, 2, covered)
+		require.Equal(t, b.first+2, covered)
 		require.Empty(t, records[0].Body)
 	})
 }
@@ -212,7 +213,7 @@ func TestReadQueueThatIsNoStream(t *testing.T) {
 		queue := strings.ReplaceAll(t.Name(), "/", "-")
 		_, err := b.ch.QueueDeclare(queue, true, false, false, false, nil)
 		require.NoError(t, err)
-		b.publish(t, queue, numbered(0, 3)...)
+		b.publish(t, queue, b.numbered(0, 3)...)
 		require.ErrorIs(t, tr.Read(t.Context(), queue, First, nil), ErrNoStream)
 		_, err = tr.Fetch(t.Context(), queue, 0)
 		require.ErrorIs(t, err, ErrNoStream)
@@ -227,7 +228,7 @@ func TestReadQueueThatIsNoStream(t *testing.T) {
 func TestReadStreamDeletedUnderIt(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
-		b.publish(t, stream, numbered(0, 10)...)
+		b.publish(t, stream, b.numbered(0, 10)...)
 		r := startReading(t, tr, stream, First)
 		r.next(t)
 		_, err := b.ch.QueueDelete(stream, false, false, false)
@@ -239,7 +240,7 @@ func TestReadStreamDeletedUnderIt(t *testing.T) {
 func TestReadDeliverError(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
-		b.publish(t, stream, numbered(0, 2000)...)
+		b.publish(t, stream, b.numbered(0, 2000)...)
 		want := errors.New("disk full")
 		calls := 0
 		err := tr.Read(t.Context(), stream, First, func([]wire.Record) error {
@@ -254,7 +255,7 @@ func TestReadDeliverError(t *testing.T) {
 func TestReadCancelled(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
-		b.publish(t, stream, numbered(0, 10)...)
+		b.publish(t, stream, b.numbered(0, 10)...)
 		r := startReading(t, tr, stream, First)
 		r.next(t)
 		start := time.Now()
@@ -301,7 +302,7 @@ func TestClosedTransport(t *testing.T) {
 	for _, c := range transportCases {
 		t.Run(c.name, func(t *testing.T) {
 			stream := b.stream(t)
-			b.publish(t, stream, numbered(0, 1)...)
+			b.publish(t, stream, b.numbered(0, 1)...)
 			tr := c.open(t, b, Config{})
 			r := startReading(t, tr, stream, First)
 			r.next(t)
@@ -322,12 +323,12 @@ func TestLast(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, ok)
 		for _, n := range []int{1, 1, 1000, 1} {
-			b.publish(t, stream, numbered(0, n)...)
+			b.publish(t, stream, b.numbered(0, n)...)
 		}
 		last, ok, err := tr.Last(t.Context(), stream)
 		require.NoError(t, err)
 		require.True(t, ok)
-		require.EqualValues(t, 1002, last)
+		require.Equal(t, b.first+1002, last)
 	})
 }
 
@@ -339,8 +340,8 @@ func TestLastBehindTracking(t *testing.T) {
 		_, ok, err := tr.Last(t.Context(), stream)
 		require.NoError(t, err)
 		require.False(t, ok)
-		b.publish(t, stream, numbered(0, 5)...)
-		want := readUntil(t, tr, stream, First, func(r wire.Record) bool { return string(r.Body) == "4" })
+		b.publish(t, stream, b.numbered(0, 5)...)
+		want := readUntil(t, tr, stream, First, func(r wire.Record) bool { return string(r.Body) == fmt.Sprint(b.first+4) })
 		storeOffset(t, b, stream)
 		last, ok, err := tr.Last(t.Context(), stream)
 		require.NoError(t, err)
@@ -352,14 +353,14 @@ func TestLastBehindTracking(t *testing.T) {
 func TestFetch(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
-		b.publish(t, stream, numbered(0, 2000)...)
-		for _, offset := range []int64{0, 1, 999, 1999} {
+		b.publish(t, stream, b.numbered(0, 2000)...)
+		for _, offset := range []int64{b.first, b.first + 1, b.first + 999, b.first + 1999} {
 			r, err := tr.Fetch(t.Context(), stream, offset)
 			require.NoError(t, err)
 			require.Equal(t, offset, r.Offset)
 			require.Equal(t, fmt.Sprint(offset), string(r.Body))
 		}
-		for _, offset := range []int64{2000, 1 << 40} {
+		for _, offset := range []int64{b.first + 2000, 1 << 40} {
 			_, err := tr.Fetch(t.Context(), stream, offset)
 			require.ErrorIs(t, err, ErrNotFound)
 		}
@@ -379,10 +380,10 @@ func TestRetention(t *testing.T) {
 			b.publish(t, stream, amqp.Publishing{Body: body})
 		}
 		require.Eventually(t, func() bool {
-			_, err := tr.Fetch(t.Context(), stream, 0)
+			_, err := tr.Fetch(t.Context(), stream, b.first)
 			return errors.Is(err, ErrNotFound)
 		}, 10*time.Second, 50*time.Millisecond)
-		records := readUntil(t, tr, stream, 1, func(r wire.Record) bool { return r.Body[0] == 99 })
+		records := readUntil(t, tr, stream, b.first, func(r wire.Record) bool { return r.Body[0] == 99 })
 		require.Greater(t, records[0].Body[0], byte(1))
 		for i, r := range records[1:] {
 			require.Equal(t, records[i].Body[0]+1, r.Body[0])

@@ -21,8 +21,12 @@ import (
 // proxied gives a broker whose two ports are reached through proxies.
 func proxied(t *testing.T) (direct, through *testBroker, proxies []*brokertest.Proxy) {
 	direct = newTestBroker(t)
-	proxies = []*brokertest.Proxy{brokertest.NewProxy(t, direct.amqpURL), brokertest.NewProxy(t, direct.streamURL)}
-	through = &testBroker{Vhost: direct.Vhost, ch: direct.ch, amqpURL: proxies[0].URL(), streamURL: proxies[1].URL()}
+	proxies = []*brokertest.Proxy{brokertest.NewProxy(t, direct.amqpURL)}
+	through = &testBroker{Vhost: direct.Vhost, ch: direct.ch, first: direct.first, amqpURL: proxies[0].URL()}
+	if direct.streamURL != "" {
+		proxies = append(proxies, brokertest.NewProxy(t, direct.streamURL))
+		through.streamURL = proxies[1].URL()
+	}
 	return direct, through, proxies
 }
 
@@ -31,9 +35,9 @@ func TestConnectionCut(t *testing.T) {
 	for _, c := range transportCases {
 		t.Run(c.name, func(t *testing.T) {
 			stream := b.stream(t)
-			b.publish(t, stream, numbered(0, 10)...)
+			b.publish(t, stream, b.numbered(0, 10)...)
 			tr := c.open(t, through, Config{})
-			_, err := tr.Fetch(t.Context(), stream, 0) // keeps a connection
+			_, err := tr.Fetch(t.Context(), stream, b.first) // keeps a connection
 			require.NoError(t, err)
 			r := startReading(t, tr, stream, First)
 			r.next(t)
@@ -42,15 +46,15 @@ func TestConnectionCut(t *testing.T) {
 			}
 			require.ErrorIs(t, r.end(t, 2*time.Second), ErrLost)
 			require.ErrorIs(t, tr.Read(t.Context(), stream, First, nil), ErrLost)
-			_, err = tr.Fetch(t.Context(), stream, 0)
+			_, err = tr.Fetch(t.Context(), stream, b.first)
 			require.ErrorIs(t, err, ErrLost)
 			_, _, err = tr.Last(t.Context(), stream)
 			require.ErrorIs(t, err, ErrLost)
 			for _, p := range proxies {
 				p.Heal(t)
 			}
-			require.Len(t, readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == 9 }), 10)
-			_, err = tr.Fetch(t.Context(), stream, 0)
+			require.Len(t, readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == b.first+9 }), 10)
+			_, err = tr.Fetch(t.Context(), stream, b.first)
 			require.NoError(t, err)
 		})
 	}
@@ -62,7 +66,7 @@ func TestConnectionFrozen(t *testing.T) {
 	for _, c := range transportCases {
 		t.Run(c.name, func(t *testing.T) {
 			stream := b.stream(t)
-			b.publish(t, stream, numbered(0, 10)...)
+			b.publish(t, stream, b.numbered(0, 10)...)
 			tr := c.open(t, through, Config{Heartbeat: time.Second, Timeout: 2 * time.Second})
 			r := startReading(t, tr, stream, First)
 			r.next(t)
@@ -80,15 +84,15 @@ func TestConnectionFrozen(t *testing.T) {
 			start = time.Now()
 			require.ErrorIs(t, tr.Read(t.Context(), stream, First, nil), ErrLost)
 			_, _, err := tr.Last(t.Context(), stream)
-			require.Error(t, err)
-			_, err = tr.Fetch(t.Context(), stream, 0)
-			require.Error(t, err)
+			require.ErrorIs(t, err, ErrLost)
+			_, err = tr.Fetch(t.Context(), stream, b.first)
+			require.ErrorIs(t, err, ErrLost)
 			require.Less(t, time.Since(start), 12*time.Second)
 			short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			start = time.Now()
 			require.NoError(t, tr.Read(short, stream, First, nil))
-			_, err = tr.Fetch(short, stream, 0)
+			_, err = tr.Fetch(short, stream, b.first)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Less(t, time.Since(start), 2*time.Second)
 			for _, p := range proxies {
@@ -128,7 +132,7 @@ func TestPatience(t *testing.T) {
 				require.FailNow(t, "the read ended", "%v", err)
 			case <-time.After(5 * time.Second):
 			}
-			b.publish(t, stream, numbered(0, 1)...)
+			b.publish(t, stream, b.numbered(0, 1)...)
 			require.Eventually(t, func() bool { return seen.Load() == 31 }, 5*time.Second, 10*time.Millisecond)
 			cancel()
 			require.NoError(t, <-result)
@@ -139,7 +143,7 @@ func TestPatience(t *testing.T) {
 func TestBrokerKilled(t *testing.T) {
 	b := on(t, brokertest.Own(t))
 	stream := b.stream(t)
-	b.publish(t, stream, numbered(0, 10)...)
+	b.publish(t, stream, b.numbered(0, 10)...)
 	var transports []Transport
 	var readings []*reading
 	for _, c := range transportCases {
@@ -159,9 +163,9 @@ func TestBrokerKilled(t *testing.T) {
 	after := on(t, b.Vhost)
 	for _, tr := range transports {
 		// From the very first moment on: the stream is never said to be missing.
-		require.Len(t, readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == 9 }), 10)
-		r := startReading(t, tr, stream, 10)
-		after.publish(t, stream, numbered(10, 1)...)
+		require.Len(t, readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == b.first+9 }), 10)
+		r := startReading(t, tr, stream, b.first+10)
+		after.publish(t, stream, b.numbered(10, 1)...)
 		r.next(t)
 		r.cancel()
 		require.NoError(t, r.end(t, 5*time.Second))
@@ -174,11 +178,11 @@ func TestStreamProcessKilled(t *testing.T) {
 	for _, c := range transportCases {
 		t.Run(c.name, func(t *testing.T) {
 			stream := b.stream(t)
-			b.publish(t, stream, numbered(0, 10)...)
+			b.publish(t, stream, b.numbered(0, 10)...)
 			tr := c.open(t, b, Config{})
 			atEnd := make(chan struct{}, 1)
 			records := readUntilInBackground(t, tr, stream, func(r wire.Record) bool {
-				if r.Offset == 9 {
+				if r.Offset == b.first+9 {
 					atEnd <- struct{}{}
 				}
 				return string(r.Body) == "after"
@@ -212,11 +216,11 @@ func publishPatiently(t testing.TB, b *testBroker, stream, body string) {
 func TestOpenFallsBack(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
-	b.publish(t, stream, numbered(0, 1)...)
-	proxy := brokertest.NewProxy(t, b.streamURL)
+	b.publish(t, stream, b.numbered(0, 1)...)
+	proxy := brokertest.NewProxy(t, b.amqpURL)
 	proxy.Cut(t)
 	var log strings.Builder
-	tr, err := Open(t.Context(), Config{AMQPURL: b.amqpURL, StreamURL: proxy.URL(), Patience: time.Millisecond,
+	tr, err := Open(t.Context(), Config{AMQPURL: b.amqpURL, StreamURL: strings.Replace(proxy.URL(), "amqp", "rabbitmq-stream", 1), Patience: time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
 	defer tr.Close()
@@ -229,6 +233,7 @@ func TestOpenFallsBack(t *testing.T) {
 // Right after its start a broker speaks AMQP, and streams a moment later.
 func TestOpenWaitsForTheStreamListener(t *testing.T) {
 	b := newTestBroker(t)
+	b.needsNative(t)
 	proxy := brokertest.NewProxy(t, b.streamURL)
 	proxy.Cut(t)
 	time.AfterFunc(300*time.Millisecond, func() { proxy.Heal(t) })
@@ -263,14 +268,14 @@ func TestOpenFails(t *testing.T) {
 func TestNotPermitted(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
-	b.publish(t, stream, numbered(0, 1)...)
+	b.publish(t, stream, b.numbered(0, 1)...)
 	other := b.AddUser(t, "other", brokertest.Permissions{Read: "^$"})
 	limited := &testBroker{Vhost: b.Vhost, ch: b.ch, amqpURL: other.AMQPURL(), streamURL: other.StreamURL()}
 	for _, c := range transportCases {
 		t.Run(c.name, func(t *testing.T) {
 			tr := c.open(t, limited, Config{})
 			require.ErrorIs(t, tr.Read(t.Context(), stream, First, nil), ErrRefused)
-			_, err := tr.Fetch(t.Context(), stream, 0)
+			_, err := tr.Fetch(t.Context(), stream, b.first)
 			require.ErrorIs(t, err, ErrRefused)
 			_, _, err = tr.Last(t.Context(), stream)
 			require.ErrorIs(t, err, ErrRefused)
@@ -284,7 +289,7 @@ func TestUserIDOfNativePublisher(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
 	forged := append([]byte{0, 0x53, sectionProperties, 0xc0, 8, 2, 0x40, 0xa0, 4, 'r', 'o', 'o', 't'}, dataMessage("x")...)
-	newNativePublisher(t, b.streamURL, stream).publish(single(forged))
+	newNativePublisher(t, b, stream).publish(single(forged))
 	onlyDefault := b.AddUser(t, "client", brokertest.Permissions{Configure: "^$", Write: `^amq\.default$`, Read: "^$"})
 	ch, err := onlyDefault.Dial(t).Channel()
 	require.NoError(t, err)
@@ -307,7 +312,7 @@ func TestUserIDOfNativePublisher(t *testing.T) {
 func TestManyQueries(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
-		b.publish(t, stream, numbered(0, 1000)...)
+		b.publish(t, stream, b.numbered(0, 1000)...)
 		results := make(chan error)
 		for i := range 100 {
 			go func() {
@@ -316,9 +321,9 @@ func TestManyQueries(t *testing.T) {
 				if i%10 == 0 {
 					time.AfterFunc(time.Duration(i)*time.Millisecond/10, cancel)
 				}
-				r, err := tr.Fetch(ctx, stream, int64(i*7))
-				if err == nil && string(r.Body) != fmt.Sprint(i*7) {
-					err = fmt.Errorf("%d is %q", i*7, r.Body)
+				r, err := tr.Fetch(ctx, stream, b.first+int64(i*7))
+				if err == nil && string(r.Body) != fmt.Sprint(b.first+int64(i*7)) {
+					err = fmt.Errorf("%d is %q", r.Offset, r.Body)
 				}
 				if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 					err = nil
@@ -336,16 +341,18 @@ func TestManyQueries(t *testing.T) {
 func TestTLS(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
-	b.publish(t, stream, numbered(0, 10)...)
+	b.publish(t, stream, b.numbered(0, 10)...)
 	certificate, roots := selfSigned(t)
 	through := &testBroker{Vhost: b.Vhost, ch: b.ch}
 	through.amqpURL = behindTLS(t, certificate, b.amqpURL, "amqps")
-	through.streamURL = behindTLS(t, certificate, b.streamURL, "rabbitmq-stream+tls")
+	if b.streamURL != "" {
+		through.streamURL = behindTLS(t, certificate, b.streamURL, "rabbitmq-stream+tls")
+	}
 	for _, c := range transportCases {
 		t.Run(c.name, func(t *testing.T) {
 			tr := c.open(t, through, Config{TLS: &tls.Config{RootCAs: roots}})
 			require.Equal(t, c.name, tr.Name())
-			require.Len(t, readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == 9 }), 10)
+			require.Len(t, readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == b.first+9 }), 10)
 		})
 	}
 	_, err := Open(t.Context(), Config{AMQPURL: through.amqpURL, StreamURL: through.streamURL, Patience: time.Millisecond})

@@ -3,6 +3,7 @@ package streams
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -83,7 +84,7 @@ func TestNativeReadsAroundGarbage(t *testing.T) {
 	var want expected
 	t.Run("apart", func(t *testing.T) {
 		stream := b.stream(t)
-		p := newNativePublisher(t, b.streamURL, stream)
+		p := newNativePublisher(t, b, stream)
 		for _, e := range garbage() {
 			if p.try(e.bytes) {
 				accepted, want = append(accepted, e.bytes), append(want, e.want...)
@@ -93,7 +94,7 @@ func TestNativeReadsAroundGarbage(t *testing.T) {
 	})
 	t.Run("together", func(t *testing.T) { // in one chunk, or a few
 		stream := b.stream(t)
-		newNativePublisher(t, b.streamURL, stream).publish(accepted...)
+		newNativePublisher(t, b, stream).publish(accepted...)
 		readGarbage(t, b, stream, want)
 	})
 }
@@ -120,7 +121,7 @@ func readGarbage(t *testing.T, b *testBroker, stream string, want expected) {
 func TestNativeReadsAroundBombs(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
-	newNativePublisher(t, b.streamURL, stream).publish(
+	newNativePublisher(t, b, stream).publish(
 		rawSubBatch(1, 2, 10, compress(1, make([]byte, maxUnpacked+1))),
 		subBatch(1, append([]byte{0, 0x53, sectionHeader}, make([]byte, 32<<20)...)),
 		single(dataMessage("last")))
@@ -132,7 +133,7 @@ func TestNativeReadsAroundBombs(t *testing.T) {
 func TestAMQPStepsOverGarbage(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
-	p := newNativePublisher(t, b.streamURL, stream)
+	p := newNativePublisher(t, b, stream)
 	want := expected{"first", "", "between", "", "", "", "", "last"}
 	p.publish(single(dataMessage("first")))
 	p.publish(single([]byte("garbage")))
@@ -160,7 +161,7 @@ func TestAMQPStepsOverGarbage(t *testing.T) {
 func TestAMQPStepsOverGarbageAtTheEnd(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
-	p := newNativePublisher(t, b.streamURL, stream)
+	p := newNativePublisher(t, b, stream)
 	p.publish(single(dataMessage("first")))
 	p.publish(single([]byte("garbage")))
 	log, reading := watchLog(t)
@@ -181,34 +182,35 @@ func TestAMQPStepsOverGarbageAtTheEnd(t *testing.T) {
 func TestAMQPStepsBack(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
-	b.publish(t, stream, numbered(0, 3)...)
+	b.publish(t, stream, b.numbered(0, 3)...)
 	log, reading := watchLog(t)
 	tr := openTransport(t, b, Config{Log: log}).(*amqpTransport)
 	step := tr.steps.of(stream)
-	require.False(t, step.died(3))
-	require.True(t, step.died(3)) // and now the reader believes that 3 is there and unreadable
+	next := b.first + 3
+	require.False(t, step.died(next))
+	require.True(t, step.died(next)) // and now the reader believes that something unreadable is there
 	out := newAhead(1 << 20)
-	r := &amqpReader{cfg: tr.cfg, stream: stream, from: 0, next: 4, out: out, step: step, stepped: true}
+	r := &amqpReader{cfg: tr.cfg, stream: stream, from: 0, next: next + 1, out: out, step: step, stepped: true}
 	ended := make(chan error)
 	go func() { ended <- r.session(t.Context()) }()
 	await(t, reading)
-	b.publish(t, stream, numbered(3, 1)...)
+	b.publish(t, stream, b.numbered(3, 1)...)
 	select {
 	case err := <-ended:
 		require.Equal(t, errProbe, err)
 	case <-time.After(5 * time.Second):
 		require.FailNow(t, "it believes for ever")
 	}
-	records := readUntil(t, tr, stream, 3, func(wire.Record) bool { return true })
-	require.Equal(t, "3", string(records[0].Body))
-	require.False(t, step.behind(4), "the suspicion is gone")
+	records := readUntil(t, tr, stream, next, func(wire.Record) bool { return true })
+	require.Equal(t, fmt.Sprint(next), string(records[0].Body))
+	require.False(t, step.behind(next+1), "the suspicion is gone")
 }
 
 // A chunk larger than what is read at once, with large and small records.
 func TestNativeReadsLargeChunk(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
-	p := newNativePublisher(t, b.streamURL, stream)
+	p := newNativePublisher(t, b, stream)
 	var entries [][]byte
 	for i := range 20 {
 		entries = append(entries, single(dataMessage(strings.Repeat(string(rune('a'+i)), 400_000))), single(dataMessage("small")))

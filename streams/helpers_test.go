@@ -49,7 +49,7 @@ const (
 // storeOffset makes the broker write a chunk of its own into the stream.
 func storeOffset(t testing.TB, b *testBroker, stream string) {
 	t.Helper()
-	p := newNativePublisher(t, b.streamURL, stream)
+	p := newNativePublisher(t, b, stream)
 	require.NoError(t, p.link.send(newRequest(cmdStoreOffset).str("me").str(stream).u64(0)))
 	require.Eventually(t, func() bool {
 		_, err := p.link.ask(newRequest(cmdQueryOffset).str("me").str(stream))
@@ -59,9 +59,12 @@ func storeOffset(t testing.TB, b *testBroker, stream string) {
 
 // takesLargeFrames tells whether the broker takes a publish of over a megabyte, which is the best way to a large chunk.
 func (b *testBroker) takesLargeFrames(t testing.TB) bool {
-	var overview struct {
-		Version string `json:"rabbitmq_version"`
-	}
+	return strings.HasPrefix(b.overview(t)["rabbitmq_version"].(string), "3.")
+}
+
+func (b *testBroker) isLavinMQ(t testing.TB) bool { return b.overview(t)["product_name"] == "LavinMQ" }
+
+func (b *testBroker) overview(t testing.TB) (overview map[string]any) {
 	b.Do(t, http.MethodGet, "/api/overview", nil, &overview)
-	return strings.HasPrefix(overview.Version, "3.")
+	return overview
 }

@@ -4,42 +4,11 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
 	"time"
-)
-
-// The commands of the stream protocol that a reader needs. A response has the highest bit set.
-const (
-	cmdSubscribe        = 7
-	cmdDeliver          = 8
-	cmdCredit           = 9
-	cmdUnsubscribe      = 12
-	cmdMetadata         = 15
-	cmdMetadataUpdate   = 16
-	cmdPeerProperties   = 17
-	cmdSaslHandshake    = 18
-	cmdSaslAuthenticate = 19
-	cmdTune             = 20
-	cmdOpen             = 21
-	cmdClose            = 22
-	cmdHeartbeat        = 23
-
-	response = 0x8000
-)
-
-const (
-	codeOK                 = 1
-	codeNoStream           = 2
-	codeStreamNotAvailable = 6
-	codeSaslFailure        = 8
-	codeLoopbackOnly       = 11
-	codeVhostRefused       = 12
-	codeAccessRefused      = 16
 )
 
 // socketBuffer is the size of the kernel's buffers. With the 8 KiB that are usual in stream clients, one chunk takes many round trips
@@ -55,12 +24,6 @@ type link struct {
 
 	mu   sync.Mutex // guards writing
 	next uint32     // the last correlation id given out
-}
-
-// frame is what the broker sent: a command and, still unread, its content. It must be read or skipped before the next one.
-type frame struct {
-	command uint16
-	content *content
 }
 
 // dial connects and logs in. The connection is of no use to anybody once ctx has ended.
@@ -182,76 +145,6 @@ func (l *link) skip(f frame) error {
 	return nil
 }
 
-// ask sends a request and waits for its response, on a connection to which nothing is delivered.
-func (l *link) ask(r *request) (*content, error) {
-	id, err := l.start(r)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		f, err := l.read()
-		if err != nil {
-			return nil, err
-		}
-		if answer, ok := f.answers(r, id); ok {
-			return answer, l.check(f, r)
-		}
-		if err := l.skip(f); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// start sends a request without waiting for its response.
-func (l *link) start(r *request) (id uint32, err error) {
-	l.mu.Lock()
-	l.next++
-	id = l.next
-	l.mu.Unlock()
-	return id, l.send(r.withID(id))
-}
-
-// answers tells whether the frame is the response to a request. It reads the correlation id of every response: one reader, one question.
-func (f frame) answers(r *request, id uint32) (*content, bool) {
-	if f.command != r.command|response {
-		return nil, false
-	}
-	return f.content, f.content.u32() == id
-}
-
-// check reads the response code, which all responses but metadata begin with.
-func (l *link) check(f frame, r *request) error {
-	if r.command == cmdMetadata {
-		return nil
-	}
-	code := f.content.u16()
-	if f.content.err != nil {
-		return lost("reading: %w", f.content.err)
-	}
-	if err := codeError(code); err != nil {
-		return err
-	}
-	if r.command == cmdPeerProperties || r.command == cmdSaslHandshake || r.command == cmdOpen {
-		return l.skip(f)
-	}
-	return nil
-}
-
-func codeError(code uint16) error {
-	switch code {
-	case codeOK:
-		return nil
-	case codeNoStream:
-		return fmt.Errorf("streams: %w", ErrNoStream)
-	case codeSaslFailure, codeVhostRefused, codeLoopbackOnly, codeAccessRefused:
-		return fmt.Errorf("streams: %w (response code %d)", ErrRefused, code)
-	case codeStreamNotAvailable:
-		return lost("the stream is not available on this node (response code %d)", code)
-	default:
-		return lost("response code %d", code)
-	}
-}
-
 func (l *link) send(r *request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -287,140 +180,4 @@ func (l *link) close() {
 		l.mu.Unlock()
 	}
 	l.conn.Close()
-}
-
-// content reads what is left of a frame. Errors stick, so that a whole response is read before one looks.
-type content struct {
-	from *link
-	left int64
-	err  error
-	word [8]byte
-}
-
-var errFrame = errors.New("frame ends too early")
-
-func (c *content) Read(p []byte) (int, error) {
-	if c.err != nil {
-		return 0, c.err
-	}
-	if c.left <= 0 {
-		return 0, io.EOF
-	}
-	if int64(len(p)) > c.left {
-		p = p[:c.left]
-	}
-	if c.from.in.Buffered() == 0 {
-		_ = c.from.conn.SetReadDeadline(time.Now().Add(3 * c.from.heartbeat))
-	}
-	n, err := c.from.in.Read(p)
-	c.left -= int64(n)
-	if err != nil {
-		c.err = err
-	}
-	return n, err
-}
-
-func (c *content) full(p []byte) bool {
-	if c.err == nil && int64(len(p)) > c.left {
-		c.err = errFrame
-	}
-	if c.err != nil {
-		return false
-	}
-	if _, err := io.ReadFull(c, p); err != nil {
-		c.err = err
-		return false
-	}
-	return true
-}
-
-func (c *content) u8() byte {
-	c.full(c.word[:1])
-	return c.word[0]
-}
-
-func (c *content) u16() uint16 {
-	c.full(c.word[:2])
-	return binary.BigEndian.Uint16(c.word[:2])
-}
-
-func (c *content) u32() uint32 {
-	c.full(c.word[:4])
-	return binary.BigEndian.Uint32(c.word[:4])
-}
-
-func (c *content) u64() uint64 {
-	c.full(c.word[:8])
-	return binary.BigEndian.Uint64(c.word[:8])
-}
-
-func (c *content) str() string {
-	b := make([]byte, c.u16())
-	if c.err != nil || !c.full(b) {
-		return ""
-	}
-	return string(b)
-}
-
-// request builds a frame.
-type request struct {
-	command uint16
-	b       []byte
-}
-
-func newRequest(command uint16) *request {
-	r := &request{command: command, b: make([]byte, 4, 64)}
-	return r.u16(command).u16(1)
-}
-
-// withID puts the correlation id where it belongs, behind the version.
-func (r *request) withID(id uint32) *request {
-	rest := append([]byte(nil), r.b[8:]...)
-	r.b = append(binary.BigEndian.AppendUint32(r.b[:8], id), rest...)
-	return r
-}
-
-func (r *request) u8(v byte) *request {
-	r.b = append(r.b, v)
-	return r
-}
-
-func (r *request) u16(v uint16) *request {
-	r.b = binary.BigEndian.AppendUint16(r.b, v)
-	return r
-}
-
-func (r *request) u32(v uint32) *request {
-	r.b = binary.BigEndian.AppendUint32(r.b, v)
-	return r
-}
-
-func (r *request) u64(v uint64) *request {
-	r.b = binary.BigEndian.AppendUint64(r.b, v)
-	return r
-}
-
-func (r *request) str(s string) *request {
-	r.u16(uint16(len(s)))
-	r.b = append(r.b, s...)
-	return r
-}
-
-func (r *request) bytes(s string) *request {
-	r.u32(uint32(len(s)))
-	r.b = append(r.b, s...)
-	return r
-}
-
-func (r *request) pairs(keysAndValues ...string) *request {
-	r.u32(uint32(len(keysAndValues) / 2))
-	for _, s := range keysAndValues {
-		r.str(s)
-	}
-	return r
-}
-
-func (r *request) frame() []byte {
-	binary.BigEndian.PutUint32(r.b, uint32(len(r.b)-4))
-	return r.b
 }

@@ -3,7 +3,9 @@ package streams
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -62,7 +64,7 @@ func (t *nativeTransport) pump(ctx context.Context, stream string, from int64, o
 	beating.Go(func() { l.beat(ctx) })
 
 	if _, err := l.ask(subscribe(stream, from, 1)); err != nil {
-		return err
+		return fmt.Errorf("%w: %s", err, stream)
 	}
 	t.cfg.Log.Debug("streams: reading", "stream", stream, "offset", from)
 	f := follower{link: l, stream: stream, from: from, out: out, asked: 1}
@@ -92,7 +94,7 @@ func (l *follower) follow(ctx context.Context) error {
 		case cmdDeliver:
 			err = l.chunk(ctx, f)
 		case cmdMetadataUpdate:
-			err = l.gone(f, l.stream)
+			err = l.gone(ctx, f, l.stream)
 		}
 		if err != nil {
 			return err
@@ -152,26 +154,31 @@ func (l *follower) askForMore() error {
 		return nil
 	}
 	l.asked += more
-	return l.send(newRequest(cmdCredit).u8(subscription).u16(uint16(more)))
+	return l.send(newRequest(cmdCredit).u8(subscriptionID).u16(uint16(more)))
 }
 
-// gone says what happened to a stream that is no longer available: it was deleted, or its process or node went away.
-func (l *link) gone(f frame, stream string) error {
+// gone says what happened to a stream that is no longer available: it was deleted, or its process or node went away. The broker may
+// say so a moment before the stream is deleted.
+func (l *link) gone(ctx context.Context, f frame, stream string) error {
 	if err := l.skip(f); err != nil {
 		return err
 	}
-	switch err := l.exists(stream); {
-	case errors.Is(err, ErrNoStream):
-		return cancelled(stream)
-	case err != nil:
-		return err
-	default:
-		return lost("stream %s is not available on this node", stream)
+	for range 3 {
+		switch err := l.exists(stream); {
+		case errors.Is(err, ErrNoStream):
+			return cancelled(stream)
+		case err != nil:
+			return err
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
 	}
+	return lost("stream %s is not available on this node", stream)
 }
 
-// subscription is the only one a connection has.
-const subscription = 0
+// subscriptionID is that of the only subscription a connection has.
+const subscriptionID = 0
 
 const (
 	offsetFirst = 1
@@ -180,7 +187,7 @@ const (
 )
 
 func subscribe(stream string, from int64, credit uint16) *request {
-	r := newRequest(cmdSubscribe).u8(subscription).str(stream)
+	r := newRequest(cmdSubscribe).u8(subscriptionID).str(stream)
 	if from < 0 {
 		return r.u16(offsetFirst).u16(credit)
 	}
@@ -188,5 +195,5 @@ func subscribe(stream string, from int64, credit uint16) *request {
 }
 
 func subscribeLast(stream string) *request {
-	return newRequest(cmdSubscribe).u8(subscription).str(stream).u16(offsetLast).u16(1)
+	return newRequest(cmdSubscribe).u8(subscriptionID).str(stream).u16(offsetLast).u16(1)
 }

@@ -89,8 +89,10 @@ var errFound = errors.New("found")
 
 // query asks on the kept connection. If that turns out to be dead, it asks once more on a new one: it may have died long ago.
 func (t *nativeTransport) query(ctx context.Context, ask func(*link) error) error {
-	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
-	defer cancel()
+	return within(ctx, t.cfg.Timeout, func(ctx context.Context) error { return t.queryTwice(ctx, ask) })
+}
+
+func (t *nativeTransport) queryTwice(ctx context.Context, ask func(*link) error) error {
 	select {
 	case t.ask.turn <- struct{}{}:
 		defer t.ask.release()
@@ -139,12 +141,12 @@ func (q *nativeQueries) once(ctx context.Context, t *nativeTransport, ask func(*
 // before it looks at the next request. So if the answer to that comes first, there was nothing.
 func (l *link) peek(stream string, sub *request, show func(chunk, *content) error) error {
 	if _, err := l.ask(sub); err != nil {
-		return err
+		return fmt.Errorf("%w: %s", err, stream)
 	}
 	if err := l.chunkBefore(newRequest(cmdMetadata).u32(1).str(stream), show); err != nil {
 		return err
 	}
-	return l.chunkBefore(newRequest(cmdUnsubscribe).u8(subscription), nil)
+	return l.chunkBefore(newRequest(cmdUnsubscribe).u8(subscriptionID), nil)
 }
 
 // chunkBefore makes a request and shows the chunk that comes before the response.
@@ -184,16 +186,18 @@ func (l *link) exists(stream string) error {
 	if err != nil {
 		return err
 	}
-	for range answer.u32() {
+	for nodes := answer.u32(); nodes > 0 && answer.err == nil; nodes-- {
 		answer.u16()
 		answer.str()
 		answer.u32()
 	}
-	if answer.u32() != 1 {
-		return lost("no metadata of stream %s", stream)
-	}
+	answer.u32() // one stream
 	answer.str()
 	code := answer.u16()
+	answer.u16() // its leader, and its replicas
+	for replicas := answer.u32(); replicas > 0 && answer.err == nil; replicas-- {
+		answer.u16()
+	}
 	if answer.err != nil {
 		return lost("reading: %w", answer.err)
 	}

@@ -29,8 +29,9 @@ const (
 	cmdPublishError     = 4
 )
 
-func newNativePublisher(t testing.TB, url, stream string) *nativePublisher {
-	to, err := parseStreamURL(url)
+func newNativePublisher(t testing.TB, b *testBroker, stream string) *nativePublisher {
+	b.needsNative(t)
+	to, err := parseStreamURL(b.streamURL)
 	require.NoError(t, err)
 	l, err := dial(context.Background(), Config{}.withDefaults(), to, "publishes")
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -57,4 +58,19 @@ func isClosed(done <-chan struct{}) bool {
 
 func cancelled(stream string) error {
 	return fmt.Errorf("streams: %w: %s", ErrCancelled, stream)
+}
+
+// within bounds a question to the broker. The context's own end is its error; a broker that does not answer in time is as good as lost.
+func within(ctx context.Context, limit time.Duration, ask func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := ask(bounded)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case bounded.Err() != nil && err != nil:
+		return lost("no answer within %v", limit)
+	default:
+		return err
+	}
 }
