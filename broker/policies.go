@@ -170,10 +170,12 @@ func covers(theirs, ours map[string]any) bool {
 
 // cost says what is lost where our policy does not apply.
 func cost(ours policy) string {
-	switch {
-	case ours.Name == "millrace-queues":
+	switch ours.Name {
+	case "millrace-queues":
 		return "jobs that their workers reject are lost"
-	case ours.Name == "millrace-direct":
+	case "millrace-unrouted":
+		return "jobs that expire before their queue is made are lost"
+	case "millrace-direct":
 		return "jobs that clients publish for a queue that does not exist are lost"
 	default:
 		return "it forgets records at another time than Millrace counts on"

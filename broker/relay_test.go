@@ -50,14 +50,12 @@ func (r *relay) pass(from, to net.Conn) {
 	defer to.Close()
 	buffer := make([]byte, 4096)
 	for {
-		r.gate.RLock()
-		r.gate.RUnlock()
+		r.pass()
 		n, err := from.Read(buffer)
 		if err != nil {
 			return
 		}
-		r.gate.RLock()
-		r.gate.RUnlock()
+		r.pass()
 		if _, err := to.Write(buffer[:n]); err != nil {
 			return
 		}
@@ -67,4 +65,10 @@ func (r *relay) pass(from, to net.Conn) {
 func (r *relay) stop(t *testing.T) {
 	r.gate.Lock()
 	t.Cleanup(r.gate.Unlock)
+}
+
+// pass waits while the gate is shut.
+func (r *relay) pass() {
+	r.gate.RLock()
+	defer r.gate.RUnlock()
 }
