@@ -50,12 +50,12 @@ func (r *relay) pass(from, to net.Conn) {
 	defer to.Close()
 	buffer := make([]byte, 4096)
 	for {
-		r.pass()
+		r.waitForGate()
 		n, err := from.Read(buffer)
 		if err != nil {
 			return
 		}
-		r.pass()
+		r.waitForGate()
 		if _, err := to.Write(buffer[:n]); err != nil {
 			return
 		}
@@ -67,8 +67,8 @@ func (r *relay) stop(t *testing.T) {
 	t.Cleanup(r.gate.Unlock)
 }
 
-// pass waits while the gate is shut.
-func (r *relay) pass() {
+// waitForGate waits while the gate is shut.
+func (r *relay) waitForGate() {
 	r.gate.RLock()
 	defer r.gate.RUnlock()
 }
