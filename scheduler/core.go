@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millrace-jobs/millrace/tracker"
@@ -283,21 +284,29 @@ func (c *core) publishAgain(now time.Time) error {
 
 // release frees the entries whose records the view has folded: from here on the view says what they are.
 func (c *core) release(folded int64) {
-	keep := c.folding[:0]
-	for _, it := range c.folding {
-		if !it.acked || it.folded > folded {
-			keep = append(keep, it)
-			continue
-		}
-		if c.busy[it.spot] == it {
-			delete(c.busy, it.spot)
-		}
-		if it.folded != it.seq && it.lane != nil { // it came back
-			c.lanes.look(it.lane, it.key)
-		}
+	n := 0 // what stands behind the newest record that was folded is not looked at: when the view lags that may be much
+	for n < len(c.folding) && (c.folding[n].seq <= folded || c.folding[n].nacks > 0) {
+		n++
 	}
-	clear(c.folding[len(keep):])
-	c.folding = keep
+	waiting := slices.DeleteFunc(c.folding[:n], func(it *item) bool { return c.releaseOne(it, folded) })
+	freed := n - len(waiting)
+	copy(c.folding[freed:n], waiting)
+	clear(c.folding[:freed])
+	c.folding = c.folding[freed:]
+}
+
+// releaseOne frees one entry, if its record has been folded and it is known what became of it.
+func (c *core) releaseOne(it *item, folded int64) bool {
+	if !it.acked || it.folded > folded {
+		return false
+	}
+	if c.busy[it.spot] == it {
+		delete(c.busy, it.spot)
+	}
+	if it.folded != it.seq && it.lane != nil { // it came back
+		c.lanes.look(it.lane, it.key)
+	}
+	return true
 }
 
 // announce journals, once the window has drained, up to where everything is confirmed.
