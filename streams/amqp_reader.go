@@ -78,6 +78,11 @@ func unreadable(stream string, first, through int64) wire.Record {
 }
 
 func amqpRecord(stream string, offset int64, d amqp.Delivery) wire.Record {
+	if d.Type == "amqp-1.0" { // so RabbitMQ 4 says that it delivers what it cannot convert as it stands
+		if _, err := parseMessage(d.Body); errors.Is(err, errValue) {
+			return wire.Record{Stream: stream, Offset: offset, Through: offset, Fault: "unreadable: " + err.Error()}
+		}
+	}
 	return wire.Record{Stream: stream, Offset: offset, UserID: d.UserId, Headers: amqpHeaders(d.Headers), Body: d.Body}
 }
 

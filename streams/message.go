@@ -9,6 +9,12 @@ import (
 // maxHeaders bounds what one message can make us keep; Millrace itself sets about a dozen.
 const maxHeaders = 64
 
+var (
+	errNoBody = errors.New("has no body")
+	errShort  = errors.New("ends too early")
+	errValue  = errors.New("its body is an AMQP 1.0 value, not bytes")
+)
+
 // message is what Millrace wants of an AMQP 1.0 message.
 type message struct {
 	userID  string
@@ -25,11 +31,6 @@ const (
 	sectionSequence   = 0x76
 	sectionValue      = 0x77
 	sectionFooter     = 0x78
-)
-
-var (
-	errShort  = errors.New("ends too early")
-	errNoBody = errors.New("has no body")
 )
 
 // parseMessage reads an AMQP 1.0 message without copying: the body aliases b unless it comes in several pieces.
@@ -54,7 +55,7 @@ func parseMessage(b []byte) (message, error) {
 			err = d.data(&m, pieces)
 			pieces++
 		case sectionValue, sectionSequence:
-			return message{}, errors.New("its body is an AMQP 1.0 value, not bytes")
+			return message{}, errValue
 		default:
 			err = d.skip()
 		}
