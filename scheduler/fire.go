@@ -104,7 +104,7 @@ func (c *core) fireDueEntry(now time.Time, at spot, key tracker.DueKey) error {
 		return err // a command was quicker: the lane had looked ahead
 	}
 	if c.suspects[at] >= maxKills {
-		return c.refuse(now, s, fmt.Sprintf("the connection died %d times while this was being published", c.suspects[at]))
+		return c.refuse(now, s, c.kills(at))
 	}
 	if e == nil {
 		return c.refuse(now, s, "its record cannot be read any more")
@@ -121,6 +121,10 @@ func (c *core) fireDueEntry(now time.Time, at spot, key tracker.DueKey) error {
 
 // maxKills is how many connections may die while an entry is in flight, before it is not tried again.
 const maxKills = 2
+
+func (c *core) kills(at spot) string {
+	return fmt.Sprintf("the connection died %d times while this was being published", c.suspects[at])
+}
 
 // order is what a fire or burial is for.
 type order struct {

@@ -55,17 +55,43 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 	g, gctx := errgroup.WithContext(ended)
 	g.Go(func() error {
 		defer cancel()
-		return l.loop(ctx, func() {
+		err := l.loop(ctx, func() {
 			g.Go(func() error { return s.reroute(gctx, conn) })
 			g.Go(func() error { return s.bury(gctx, conn) })
 			g.Go(func() error { return s.maintain(gctx, conn) })
 		})
+		if errors.Is(err, broker.ErrLost) {
+			l.lastWords()
+		}
+		return err
 	})
 	err = g.Wait()
-	s.remember(l.core, broker.Provoked(err))
+	s.remember(l.core, broker.Provoked(err) || broker.Provoked(pub.Err()) || broker.Provoked(conn.Err()))
 	s.setStatus(func(st *Status) { st.Leader, st.Epoch, st.Held, st.Unconfirmed = false, -1, nil, 0 })
 	s.log.Info("scheduler: no longer the leader", "epoch", l.core.epoch, "reason", err)
 	return err
+}
+
+// lastWordsWithin bounds how long it may take until it is known why a channel or connection ended.
+const lastWordsWithin = time.Second
+
+// lastWords reads what the broker had confirmed before it ended the channel, so that nobody need doubt it. Whoever published just then
+// has learnt that it ended, and not yet why.
+func (l *leadership) lastWords() {
+	limit := time.NewTimer(lastWordsWithin)
+	defer limit.Stop()
+	for {
+		select {
+		case c := <-l.pub.Confirms():
+			if c.Ack {
+				_ = l.core.confirmed(time.Now(), c.Tag, true) // an ack publishes nothing
+			}
+		case <-l.pub.Done():
+			return
+		case <-limit.C:
+			return
+		}
+	}
 }
 
 // remember keeps what the next epoch of this process can use. If the broker ended this one over something that was sent, one of the

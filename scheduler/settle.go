@@ -33,6 +33,9 @@ func (c *core) settle(now time.Time) error {
 	}
 	for len(c.settling.open) > 0 && c.room() {
 		d := c.settling.open[0]
+		if c.alone() || c.suspects[spotOf(&d)] > 0 && len(c.flight) > 0 {
+			return nil // a confirm comes first
+		}
 		c.settling.open = c.settling.open[1:]
 		if err := c.settleOne(now, &d); err != nil {
 			return err
@@ -63,7 +66,7 @@ func (c *core) beginSettling() error {
 }
 
 func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
-	at := spot{d.Place.Stream, d.Place.Offset}
+	at := spotOf(d)
 	burial := (wire.Deed{Op: d.Op}).Burial()
 	arrived := false
 	var err error
@@ -83,8 +86,27 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 	case burial && d.Entry != nil:
 		r.Type = wire.TypeUnburied
 		return c.record(now, r, at, nil)
+	case c.suspects[at] >= maxKills && d.Entry != nil:
+		return c.refuse(now, d.Entry, c.kills(at))
+	case c.suspects[at] >= maxKills:
+		return c.showOnly(now, d, r)
 	}
 	return c.refire(now, d, burial)
+}
+
+func spotOf(d *tracker.Doubt) spot { return spot{d.Place.Stream, d.Place.Offset} }
+
+// showOnly gives up a job that the broker cannot take and that only the journal has: its stream has forgotten it.
+func (c *core) showOnly(now time.Time, d *tracker.Doubt, settled wire.JournalRecord) error {
+	const kept = 64 << 10
+	c.counters.Refused++
+	r := wire.JournalRecord{Type: wire.TypeRejected, Queue: wire.Journal, Reason: c.kills(spotOf(d)), Count: int64(len(d.Body)),
+		Body: d.Body[:min(len(d.Body), kept)]}
+	if err := c.record(now, r, spot{}, nil); err != nil {
+		return err
+	}
+	settled.Type = wire.TypeDelivered
+	return c.record(now, settled, spotOf(d), nil)
 }
 
 // isBuried tells whether a doubtful burial arrived: its stream has been folded to its end.
@@ -161,11 +183,28 @@ func (c *core) settled(now time.Time, witness string) error {
 		}
 	}
 	c.phase = phaseLeading
+	if err := c.dropSuspects(); err != nil {
+		return err
+	}
 	c.entries.TakeReady()
 	for _, queue := range c.entries.Queues() {
 		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})
 	}
 	return c.decideGap(now)
+}
+
+// dropSuspects forgets those that are neither pending nor in doubt any more.
+func (c *core) dropSuspects() error {
+	for at := range c.suspects {
+		s, err := c.entries.Get(at.stream, at.offset)
+		if err != nil {
+			return err
+		}
+		if s == nil && c.busy[at] == nil {
+			delete(c.suspects, at)
+		}
+	}
+	return nil
 }
 
 // decideGap carries out what was configured for entries that are held because of a gap.
