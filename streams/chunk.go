@@ -3,6 +3,7 @@ package streams
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -71,10 +72,13 @@ func (r *chunkReader) read(c *content) error {
 		r.in = bytes.NewBuffer(whole)
 	}
 	for range r.entries {
-		if err := r.entry(); err != nil {
-			if c.err != nil {
-				return lost("reading a chunk: %w", c.err)
-			}
+		switch err := r.entry(); {
+		case err == nil:
+		case c.err != nil:
+			return lost("reading a chunk: %w", c.err)
+		case errors.Is(err, errFrame) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return r.fault(r.last(), "the chunk is shorter than what it holds")
+		default:
 			return err
 		}
 	}
