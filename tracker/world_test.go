@@ -131,7 +131,9 @@ func (h *history) append(stream, user string, headers map[string]any, body strin
 	return offset
 }
 
-func (h *history) message(m wire.Message) int64 { return h.append(m.Key, millrace, m.Headers, string(m.Body)) }
+func (h *history) message(m wire.Message) int64 {
+	return h.append(m.Key, millrace, m.Headers, string(m.Body))
+}
 
 // body is an entry's record; the jid is also its class, the first letter of the jid its queue.
 func body(stream, jid string, at int) string {
@@ -140,7 +142,9 @@ func body(stream, jid string, at int) string {
 }
 
 // entry is what a client publishes.
-func (h *history) entry(stream, jid string, at int) int64 { return h.append(stream, client, nil, body(stream, jid, at)) }
+func (h *history) entry(stream, jid string, at int) int64 {
+	return h.append(stream, client, nil, body(stream, jid, at))
+}
 
 // open begins an epoch, with a barrier in every entry stream.
 func (h *history) open(changes ...func(*wire.JournalRecord)) int64 {

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/millrace-jobs/millrace/wire"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // Source is where a view reads streams from.

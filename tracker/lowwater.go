@@ -1,0 +1,68 @@
+package tracker
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/millrace-jobs/millrace/view"
+)
+
+// lowWater forgets everything below an offset of each stream: it is settled, whatever the journal still says of it.
+func (t *Entries) lowWater(tx *view.Tx, water map[string]int64) error {
+	for _, stream := range slices.Sorted(maps.Keys(water)) {
+		c, below := codes[stream], water[stream]
+		if c == 0 || below <= t.peek().LowWater[stream] {
+			continue
+		}
+		t.update(func(s *State) { s.LowWater[stream] = below })
+		if err := t.dropWhere(tx, place{c, minOffset}, place{c, below}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recreate forgets a stream and everything that was said of it, and has it read anew.
+func (t *Entries) recreate(tx *view.Tx, stream string) error {
+	c := codes[stream]
+	if c == 0 {
+		return nil
+	}
+	if err := t.dropWhere(tx, place{c, minOffset}, place{c, noOffset}); err != nil {
+		return err
+	}
+	if err := forgetRejects(tx, stream); err != nil {
+		return err
+	}
+	t.waiting[c] = noOffset
+	t.update(func(s *State) {
+		delete(s.LowWater, stream)
+		delete(s.Barriers, stream)
+		delete(s.First, stream)
+		s.Recreated[stream] = s.Epoch
+		delete(s.Held, stream)
+		delete(s.Rejected, stream)
+		delete(s.Void, stream)
+	})
+	return tx.Rewind(stream)
+}
+
+// dropWhere drops every entry and mark from one place up to another of the same stream.
+func (t *Entries) dropWhere(tx *view.Tx, from, to place) error {
+	for _, key := range []func(place) []byte{keyEntry, keyMark} {
+		var places []place
+		err := tx.Scan(key(from), key(to), false, func(k, _ []byte) bool {
+			places = append(places, placeOf(k[1:]))
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		for _, p := range places {
+			if err := t.drop(tx, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

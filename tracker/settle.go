@@ -1,0 +1,174 @@
+package tracker
+
+import (
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// confirm settles the doubtful fires and burials of an epoch up to a number.
+func (t *Entries) confirm(tx *view.Tx, epoch, through int64) error {
+	from := int64(0)
+	if current := t.peek(); epoch == current.Epoch {
+		if through <= current.Confirmed {
+			return nil
+		}
+		from = current.Confirmed + 1 // what was settled is deleted, but the store walks over it for long
+		t.update(func(s *State) { s.Confirmed = through })
+	}
+	var places []place
+	err := tx.Scan(keyDoubtful(epoch, from), keyDoubtful(epoch, through+1), false, func(_, value []byte) bool {
+		places = append(places, placeOf(value))
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range places {
+		if err := t.settleDoubtful(tx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleDoubtful forgets an entry whose fire or burial is known to have reached its target.
+func (t *Entries) settleDoubtful(tx *view.Tx, p place) error {
+	m, err := t.mark(tx, p)
+	if err != nil || m == nil {
+		return err
+	}
+	if m.state == doubtful && len(m.body) == 0 { // the entry is stored, and was taken off the lists when it was fired
+		if err := tx.Delete(keyEntry(p)); err != nil {
+			return err
+		}
+		return t.unmark(tx, p, m)
+	}
+	if err := t.drop(tx, p); err != nil {
+		return err
+	}
+	return t.settleUnread(tx, p, m.tag)
+}
+
+// delivered settles a doubtful fire or burial of an earlier epoch.
+func (t *Entries) delivered(tx *view.Tx, j *wire.JournalRecord) error {
+	raw, ok, err := tx.Get(keyDoubtful(j.FiredEpoch, j.Seq))
+	if err != nil || !ok {
+		return err
+	}
+	return t.settleDoubtful(tx, placeOf(raw))
+}
+
+// settle handles the records after which an entry is no longer pending.
+func (t *Entries) settle(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
+	p := place{codes[j.Stream], j.Offset}
+	if j.Type == wire.TypeDuplicate {
+		t.update(func(s *State) { s.Duplicates++ })
+	} else if err := t.remember(tx, r.Offset, p.stream, j.JID, wire.Happened{What: j.Type, At: j.At, Offset: j.Offset, Actor: j.Actor}); err != nil {
+		return err
+	}
+	if matches, err := t.about(tx, p, j.JID); err != nil || !matches {
+		return err
+	}
+	if err := t.drop(tx, p); err != nil {
+		return err
+	}
+	return t.settleUnread(tx, p, j.JID)
+}
+
+// about tells whether a record's jid is that of the entry that the view knows at a place, or whether it knows none.
+func (t *Entries) about(tx *view.Tx, p place, tag string) (bool, error) {
+	s, err := t.entry(tx, p)
+	if err != nil {
+		return false, err
+	}
+	if s != nil {
+		return wire.JIDTag(s.JID) == tag, nil
+	}
+	m, err := t.mark(tx, p)
+	return err == nil && (m == nil || m.tag == tag), err
+}
+
+// settleUnread leaves a mark for an entry that the view has not read yet.
+func (t *Entries) settleUnread(tx *view.Tx, p place, tag string) error {
+	if gone, err := t.gone(tx, p); err != nil || gone {
+		return err
+	}
+	t.wait(p)
+	return tx.Set(keyMark(p), (&mark{state: settled, tag: tag}).encode())
+}
+
+// takeBack makes the entry of a doubtful fire or burial pending again: it did not reach its queue.
+func (t *Entries) takeBack(tx *view.Tx, epoch, seq int64) error {
+	raw, ok, err := tx.Get(keyDoubtful(epoch, seq))
+	if err != nil || !ok {
+		return err
+	}
+	p := placeOf(raw)
+	m, err := t.mark(tx, p)
+	if err != nil {
+		return err
+	}
+	s, err := t.entry(tx, p)
+	if err != nil {
+		return err
+	}
+	if gone, err := t.gone(tx, p); err != nil || s == nil && gone {
+		return err // only the journal has this job: it stays doubtful, for the next leader to fire again
+	}
+	if err := t.unmark(tx, p, m); err != nil || s == nil {
+		return err
+	}
+	return t.addPending(tx, s)
+}
+
+// gone tells whether the view is past a place, so that an entry that is not there will not come.
+func (t *Entries) gone(tx *view.Tx, p place) (bool, error) {
+	if p.stream == 0 {
+		return true, nil
+	}
+	read, err := tx.Position(p.name())
+	return p.offset <= read, err
+}
+
+// park keeps an entry that the broker cannot take, with the reason, and never fires it by itself.
+func (t *Entries) park(tx *view.Tx, j *wire.JournalRecord) error {
+	p := place{codes[j.Stream], j.Offset}
+	if matches, err := t.about(tx, p, j.JID); err != nil || !matches {
+		return err
+	}
+	s, err := t.entry(tx, p)
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		return t.parkUnread(tx, p, j)
+	}
+	m, err := t.mark(tx, p)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		if err := t.removePending(tx, s); err != nil {
+			return err
+		}
+	}
+	if err := t.unmark(tx, p, m); err != nil {
+		return err
+	}
+	s.Parked = j.Error
+	return t.addPending(tx, s)
+}
+
+func (t *Entries) parkUnread(tx *view.Tx, p place, j *wire.JournalRecord) error {
+	m, err := t.mark(tx, p)
+	if err != nil {
+		return err
+	}
+	if err := t.unmark(tx, p, m); err != nil {
+		return err
+	}
+	if gone, err := t.gone(tx, p); err != nil || gone {
+		return err
+	}
+	return tx.Set(keyMark(p), (&mark{state: parked, tag: j.JID, reason: j.Error}).encode())
+}
