@@ -89,7 +89,7 @@ func TestCheckQueueName(t *testing.T) {
 
 // large is records of megabytes, each of them hard on some way of reading.
 func large() map[string]string {
-	const size = 4 << 20
+	const size = 1 << 20
 	times := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	args := func(s string) string { return `{"scheduled_at":1,"job":{"class":"A","args":` + s + `}}` }
 	return map[string]string{
@@ -102,8 +102,8 @@ func large() map[string]string {
 		"numbers":              args("[" + times("1,") + "1]"),
 		"a long number":        args("1" + times("0")),
 		"a long fraction":      args("0." + times("1")),
-		"deep":                 args(strings.Repeat(strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+",", 500) + "1"),
-		"deep in turn":         args("[" + strings.Repeat(strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+",", 500) + "1]"),
+		"deep":                 args(strings.Repeat(strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+",", 60) + "1"),
+		"deep in turn":         args("[" + strings.Repeat(strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+",", 60) + "1]"),
 		"members":              args("{" + times(`"a":1,`) + `"b":1}`),
 		"members above":        `{"scheduled_at":1,` + times(`"a":1,`) + `"job":{"class":"A"}}`,
 		"members in the job":   `{"scheduled_at":1,"job":{` + times(`"a":1,`) + `"class":"A"}}`,
