@@ -307,7 +307,7 @@ func (s *modelSidecar) recreated() (all []string) {
 	return all
 }
 
-// elect gives the sidecar the lock.
+// elect gives the sidecar the lock, when it has read everything.
 func (s *modelSidecar) elect(refuses func(string) bool) error {
 	if s.broker.conn != nil {
 		return nil
@@ -315,6 +315,12 @@ func (s *modelSidecar) elect(refuses func(string) bool) error {
 	if err := s.readAll(); err != nil {
 		return err
 	}
+	s.stand(refuses)
+	return nil
+}
+
+// stand gives the sidecar the lock, however far it has read.
+func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.terms++
 	s.conn = &modelConn{broker: s.broker}
 	s.broker.conn = s.conn
@@ -324,7 +330,6 @@ func (s *modelSidecar) elect(refuses func(string) bool) error {
 			return s.broker.streams[stream].get(offset).Body, nil
 		},
 	})
-	return nil
 }
 
 // step drives the sidecar's core once, as leadership.loop does.

@@ -11,32 +11,54 @@ import (
 
 // opening is how far an epoch's beginning is.
 type opening struct {
-	asked     bool
-	raised    map[string]int64 // how far each entry stream was folded when its barrier was appended
-	recreated map[string]bool  // streams whose re-creation was journaled
+	said      *wire.JournalRecord // the record opened, as it was appended
+	least     int64               // the lowest epoch that will do
+	raised    map[string]int64    // how far each entry stream was folded when its barrier was appended
+	recreated map[string]bool     // streams whose re-creation was journaled
 }
 
-// open appends the record that begins the epoch and waits until the view has it. Its offset is the epoch's number.
+// open appends the record that begins the epoch and waits until the view has it. Its offset is the epoch's number. Views that begin to
+// read there know of the past what it says: if the view had been behind the journal when it was written, it is written again.
 func (c *core) open(now time.Time, state tracker.State) error {
-	if state.Identity == c.setup.identity {
+	mine := state.Identity == c.setup.identity && state.Epoch >= c.opening.least
+	if mine && repeats(c.opening.said, state) {
 		c.epoch = state.Epoch
 		c.phase = phaseCatching
 		return c.raiseBarriers(now)
 	}
-	if c.opening.asked {
+	if mine {
+		c.opening.least, c.opening.said = state.Epoch+1, nil
+	}
+	if c.opening.said != nil {
 		return nil
 	}
-	c.opening.asked = true
 	held, err := c.toHold(state)
 	if err != nil {
 		return err
 	}
-	r := wire.JournalRecord{
+	c.opening.said = &wire.JournalRecord{
 		Type: wire.TypeOpened, At: wire.Seconds(now), Format: wire.Format, Identity: c.setup.identity,
 		LowWater: state.LowWater, Needs: state.Needs, Held: held, KnownConfirmed: c.setup.known,
 		Queue: state.Witness,
 	}
-	return c.append(wire.Journal, r)
+	return c.append(wire.Journal, *c.opening.said)
+}
+
+// repeats tells whether a record opened says all that the journal before it did.
+func repeats(said *wire.JournalRecord, state tracker.State) bool {
+	if said.Queue != state.Witness || said.Needs < state.Needs {
+		return false
+	}
+	return reaches(said.Held, state.Held) && reaches(said.LowWater, state.LowWater)
+}
+
+func reaches(said, known map[string]int64) bool {
+	for stream, at := range known {
+		if upTo, ok := said[stream]; !ok || upTo < at {
+			return false
+		}
+	}
+	return true
 }
 
 // toHold is what must not fire: what an earlier leader held, and if the journal has a gap everything that was read so far.

@@ -187,7 +187,6 @@ func (t *Entries) open(tx *view.Tx, offset int64, j *wire.JournalRecord) error {
 	t.update(func(s *State) {
 		s.opened(offset, j)
 		s.Told = true
-		s.Witness = orElse(j.Queue, s.Witness)
 	})
 	return t.lowWater(tx, j.LowWater)
 }

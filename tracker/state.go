@@ -110,7 +110,8 @@ func (s State) save(tx *view.Tx) error {
 	return tx.Set(keyMeta, raw)
 }
 
-// opened begins an epoch.
+// opened begins an epoch. Its leader may not have read all of the journal when it wrote that: it adds to what is known, and takes nothing
+// back.
 func (s *State) opened(offset int64, r *wire.JournalRecord) {
 	if s.Led {
 		s.LastLed, s.Led = s.Epoch, false
@@ -119,6 +120,11 @@ func (s *State) opened(offset int64, r *wire.JournalRecord) {
 	if s.BegunAt == 0 {
 		s.BegunAt = r.At
 	}
-	s.Needs, s.Held = r.Needs, map[string]int64{}
-	maps.Copy(s.Held, r.Held)
+	s.Needs = max(s.Needs, r.Needs)
+	s.Witness = orElse(s.Witness, r.Queue)
+	for stream, upTo := range r.Held {
+		if known, held := s.Held[stream]; !held || known < upTo {
+			s.Held[stream] = upTo
+		}
+	}
 }
