@@ -73,7 +73,8 @@ func TestChunk(t *testing.T) {
 		want  []wire.Record
 		lost  bool
 	}{
-		"whole":               {frame: delivery(3, 4, data, good), want: []wire.Record{record(10, "a"), record(11, "b0"), record(12, "b1"), record(13, "c")}},
+		"whole": {frame: delivery(3, 4, data, good),
+			want: []wire.Record{record(10, "a"), record(11, "b0"), record(12, "b1"), record(13, "c")}},
 		"from the middle":     {frame: delivery(3, 4, data, good), from: 12, want: []wire.Record{record(12, "b1"), record(13, "c")}},
 		"from its end":        {frame: delivery(3, 4, data, good), from: 13, want: []wire.Record{record(13, "c")}},
 		"from behind it":      {frame: delivery(3, 4, data, good), from: 14},
@@ -142,7 +143,9 @@ func TestLinkRefusesNonsense(t *testing.T) {
 	}
 	l := received(t, newRequest(cmdOpen|response).u32(1).u16(codeOK).frame())
 	require.ErrorContains(t, l.tune(), "should tune")
-	for code, want := range map[uint16]error{codeNoStream: ErrNoStream, codeStreamNotAvailable: ErrLost, codeAccessRefused: ErrRefused, 15: ErrLost} {
+	for code, want := range map[uint16]error{
+		codeNoStream: ErrNoStream, codeStreamNotAvailable: ErrLost, codeAccessRefused: ErrRefused, 15: ErrLost,
+	} {
 		require.ErrorIs(t, codeError(code), want)
 	}
 }

@@ -17,9 +17,9 @@
 // # What the transports cannot do
 //
 // Over AMQP 0-9-1 a record has no Time. RabbitMQ closes the connection of a consumer to which it should deliver what it cannot convert
-// (a sub-batch of a native publisher, bytes that are not AMQP 1.0). A reader that dies so twice at one offset steps over it, one
-// further at each death, and delivers one Fault for the gap; whatever shares a chunk with the unreadable record is in the gap too.
-// RabbitMQ 4 leaves compressed sub-batches out without a word; nothing can be done about that here.
+// (bytes that are not AMQP 1.0; in 3.10 also a compressed sub-batch of a native publisher). A reader that dies so twice at one offset
+// steps over it, one further at each death, and delivers one Fault for the gap when something comes from behind it; in 3.10 whatever
+// shares a chunk with the unreadable record is in the gap too. RabbitMQ 4 leaves compressed sub-batches out without a word: a hole.
 //
 // The broker vouches for a record's UserID only if it came over AMQP: a native publisher writes whatever properties it likes. It
 // needs write permission on the stream itself to do so; AMQP clients, who publish through the default exchange, do not.
@@ -27,10 +27,14 @@
 // The native transport connects to the given address and no other, whatever host name the broker advertises. On a cluster node without
 // a copy of the stream it gets ErrLost.
 //
+// Over AMQP 0-9-1, Last waits: two seconds for an empty stream, a quarter of a second behind the last record; so does Fetch, two
+// seconds for an offset behind the end. Natively both know.
+//
 // # Why not the stream client's consumer
 //
-// The native transport speaks the protocol itself, some three hundred lines. The consumer of rabbitmq-stream-go-client v1.8.3 does not
-// give the time at which a chunk was stored, drops a chunk whose sub-batch is shorter than it says, logs and passes on what it could
-// not decode, connects again by itself in a loop that no context ends, and panics in a goroutine of its own (so that the whole process
-// dies) on a sub-batch that does not decompress. Any client could thus stop every sidecar with one message.
+// The native transport speaks the protocol itself. The consumer of rabbitmq-stream-go-client v1.8.3 can be stopped by any publisher:
+// a sub-batch that does not decompress makes it panic, and one that unpacks to deeply nested values overflows the stack, both in a
+// goroutine of its own, so that the process dies; a sub-batch that is shorter than it says makes it drop the chunk and wait for ever;
+// what it cannot decode it passes on as an empty message. It does not give the time at which a chunk was stored, and connects again
+// by itself in a loop that no context ends. The tests use it, to compare speed and encoding with.
 package streams

@@ -256,7 +256,8 @@ func TestOpenFails(t *testing.T) {
 	_, err = Open(t.Context(), Config{AMQPURL: wrong.Replace(b.amqpURL), StreamURL: wrong.Replace(b.streamURL), Patience: time.Minute})
 	require.ErrorIs(t, err, ErrRefused)
 	elsewhere := strings.NewReplacer(b.Vhost.Name, "elsewhere")
-	_, err = Open(t.Context(), Config{AMQPURL: elsewhere.Replace(b.amqpURL), StreamURL: elsewhere.Replace(b.streamURL), Patience: time.Minute})
+	_, err = Open(t.Context(), Config{AMQPURL: elsewhere.Replace(b.amqpURL), StreamURL: elsewhere.Replace(b.streamURL),
+		Patience: time.Minute})
 	require.ErrorIs(t, err, ErrRefused)
 	require.Less(t, time.Since(start), 20*time.Second)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

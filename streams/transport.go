@@ -38,9 +38,10 @@ type Transport interface {
 	// Read delivers the stream's records from offset from on, inclusive, in order, in batches: as many as are at hand, never waiting to
 	// fill one. From First it begins at the first record the stream still has. Offsets may have holes: compare them, never count.
 	//
-	// It blocks until ctx ends (nil), deliver fails (its error, as it is), the stream is not there (ErrNoStream), is deleted
-	// (ErrCancelled), or the connection is lost (ErrLost). It never connects again by itself. What was read before the end is delivered
-	// first, except when ctx ends. The records belong to deliver, which is called from the goroutine that called Read.
+	// It blocks until ctx ends (nil), deliver fails (its error, as it is), the stream is not there (ErrNoStream), may not be read
+	// (ErrRefused), is deleted (ErrCancelled), or the connection is lost (ErrLost). It never connects again by itself. What was read
+	// before the end is delivered first, except when ctx ends. The records belong to deliver, which is called from the goroutine that
+	// called Read. Those with a Fault have no Body, and stand for the offsets up to Through.
 	Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error
 
 	// Last gives the offset of the newest record; ok is false when the stream is empty.
@@ -61,7 +62,7 @@ type Config struct {
 	Log       *slog.Logger
 	TLS       *tls.Config // for amqps and rabbitmq-stream+tls; nil = the system's
 
-	Ahead     int64         // bytes read ahead of deliver, by each Read; 0 = 64 MiB
+	Ahead     int64         // bytes read ahead of deliver, by each Read, give or take a few records; 0 = 64 MiB
 	Timeout   time.Duration // for connecting, and for each question to the broker; 0 = 10 s
 	Heartbeat time.Duration // a connection silent for three of these is lost; 0 = 10 s
 	Patience  time.Duration // how long Open waits for the native protocol before it falls back; 0 = 2 s
