@@ -32,7 +32,7 @@ func readRawNative(ctx context.Context, v *vhost, n int) error {
 	}
 	defer env.Close()
 	done, seen := make(chan struct{}), 0
-	_, err = env.NewConsumer(wire.ScheduledJobs, func(stream.ConsumerContext, *native.Message) {
+	consumer, err := env.NewConsumer(wire.ScheduledJobs, func(stream.ConsumerContext, *native.Message) {
 		if seen++; seen == n {
 			close(done)
 		}
@@ -40,6 +40,7 @@ func readRawNative(ctx context.Context, v *vhost, n int) error {
 	if err != nil {
 		return err
 	}
+	defer consumer.Close()
 	ctx, cancel := context.WithTimeout(ctx, rawWithin)
 	defer cancel()
 	select {
