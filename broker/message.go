@@ -116,6 +116,7 @@ func delivery(d amqp.Delivery) wire.Delivery {
 		CorrelationID: d.CorrelationId,
 		Timestamp:     d.Timestamp,
 		Priority:      d.Priority,
+		Redelivered:   d.Redelivered,
 		Headers:       plainMap(d.Headers),
 		Body:          d.Body,
 	}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"math"
 	"time"
 
@@ -16,6 +17,7 @@ type carry struct {
 	needs   int64
 	sent    []*item // not read back yet
 	again   time.Time
+	over    int64 // the newest number when nothing old was left; once that is confirmed, nothing old is in question either
 	entries int
 }
 
@@ -60,11 +62,23 @@ func (c *core) continueCarry(now time.Time) error {
 		}
 		done = done && over
 	}
-	if !done || len(c.carry.sent) > 0 || len(c.flight) > 0 || len(c.again) > 0 || c.watermark > c.announced {
-		c.carry.again = now.Add(20 * time.Millisecond)
+	if !done || len(c.carry.sent) > 0 {
+		c.carry.over = 0
+	} else if c.carry.over == 0 {
+		c.carry.over = c.seq
+	}
+	if c.carry.over == 0 || c.entries.State().Confirmed < c.carry.over {
+		c.carry.again = later(c.carry.again, now.Add(20*time.Millisecond))
 		return nil
 	}
 	return c.endCarry(now)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // readBack frees the entries whose replacement the view has.
@@ -129,15 +143,20 @@ func (c *core) carryOne(now time.Time, s *tracker.Stored) error {
 	if pending, err := c.entries.Pending(s); err != nil || !pending {
 		return err
 	}
-	record := s.Raw
-	if record == nil {
-		var err error
-		if record, err = c.setup.fetch(s.Stream, s.Offset); err != nil {
-			return err
-		}
-		if record == nil { // too large for the view, and gone from the stream: there is nothing left to carry
-			return c.giveUp(now, s)
-		}
+	_, e, err := c.load(at)
+	if errors.Is(err, errFetch) {
+		c.carry.again = now.Add(fetchAgain) // it is found again in the next round
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if e == nil { // too large for the view, and gone from the stream: there is nothing left to carry
+		return c.giveUp(now, s)
+	}
+	record, err := wire.WithEntryJID(e.Raw, e)
+	if err != nil {
+		return err
 	}
 	headers := map[string]any{wire.HeaderReplaces: s.Offset, wire.HeaderFirst: s.First, wire.HeaderEpoch: c.epoch}
 	if s.Trace != "" {

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -57,7 +58,7 @@ func (c *core) answerAll(id string) func(wire.Reply) {
 
 // find gets the entry that a command is about, or the reply that says why there is none.
 func (c *core) find(now time.Time, cmd wire.Command) (*tracker.Stored, *wire.Entry, *wire.Reply, error) {
-	found, err := c.entries.Find(cmd.Stream, cmd.JID)
+	found, err := c.candidates(cmd)
 	if err == nil && len(found) > 1 {
 		found, err = c.withoutRepeats(now, found)
 	}
@@ -76,7 +77,7 @@ func (c *core) find(now time.Time, cmd wire.Command) (*tracker.Stored, *wire.Ent
 			Reason: "something is being done to this entry right now: look again"}, nil
 	}
 	s, e, err := c.load(spot{s.Stream, s.Offset})
-	if err != nil {
+	if err != nil && !errors.Is(err, errFetch) {
 		return nil, nil, nil, err
 	}
 	if s == nil || e == nil {
@@ -86,23 +87,37 @@ func (c *core) find(now time.Time, cmd wire.Command) (*tracker.Stored, *wire.Ent
 	return s, e, nil, nil
 }
 
-// withoutRepeats journals which entries are one publish, repeated, and gives the others.
+// candidates are the pending entries that a command may be about.
+func (c *core) candidates(cmd wire.Command) ([]*tracker.Stored, error) {
+	if cmd.Offset == nil {
+		return c.entries.Find(cmd.Stream, cmd.JID)
+	}
+	s, err := c.entries.Get(cmd.Stream, *cmd.Offset)
+	if err != nil || s == nil || s.JID != cmd.JID {
+		return nil, err
+	}
+	pending, err := c.entries.Pending(s)
+	if err != nil || !pending {
+		return nil, err
+	}
+	return []*tracker.Stored{s}, nil
+}
+
+// withoutRepeats journals which entries are the same publish as the first, repeated, and gives the others.
 func (c *core) withoutRepeats(now time.Time, found []*tracker.Stored) (rest []*tracker.Stored, err error) {
+	first := found[0]
+	_, e, err := c.load(spot{first.Stream, first.Offset})
+	if err != nil && !errors.Is(err, errFetch) {
+		return nil, err
+	}
+	if e != nil && c.busy[spot{first.Stream, first.Offset}] == nil && first.Parked == "" {
+		if err := c.dropRepeats(now, first, e); err != nil {
+			return nil, err
+		}
+	}
 	for _, s := range found {
-		at := spot{s.Stream, s.Offset}
-		if it := c.busy[at]; it != nil && !it.deed {
-			continue // journaled already, and not folded yet
-		}
-		rest = append(rest, s)
-		_, e, err := c.load(at)
-		if err != nil {
-			return nil, err
-		}
-		if e == nil || c.busy[at] != nil || s.Parked != "" {
-			continue
-		}
-		if err := c.dropRepeats(now, s, e); err != nil {
-			return nil, err
+		if it := c.busy[spot{s.Stream, s.Offset}]; it == nil || it.deed || s == first {
+			rest = append(rest, s)
 		}
 	}
 	return rest, nil

@@ -31,6 +31,7 @@ type core struct {
 	commands  map[string][]func(wire.Reply) // commands under way, by id
 	discarded *discard
 	carry     *carry
+	unfetched map[spot]int   // large entries that could not be fetched, with how often in a row
 	deferred  []func() error // what a confirm led to; done at the next step
 	counters  Counters
 	late      time.Duration
@@ -79,18 +80,20 @@ type spot struct {
 
 // item is one publish, from when it is sent until its record has been folded.
 type item struct {
-	seq    int64
-	size   int
-	build  func(seq, confirmed int64) wire.Message
-	plain  bool // a record without a number: it is published until the broker takes it
-	deed   bool // a fire or burial: if it is refused its entry comes back
-	spot   spot // the entry it is about, if any
-	lane   *lane
-	key    tracker.DueKey // where the lane has it
-	acked  bool
-	folded int64 // the number of the record after which its entry is what the view says
-	nacks  int
-	done   func(ok bool) // called once it is known whether the broker took it
+	seq     int64
+	size    int
+	build   func(seq, confirmed int64) wire.Message
+	plain   bool   // a record without a number: it is published until the broker takes it
+	deed    bool   // a fire or burial: if it is refused its entry comes back
+	spot    spot   // the entry it is about, if any
+	tag     string // of a deed: wire.JIDTag of the entry
+	command string // of a deed: the id of the command that asked for it
+	lane    *lane
+	key     tracker.DueKey // where the lane has it
+	acked   bool
+	folded  int64 // the number of the record after which its entry is what the view says
+	nacks   int
+	done    func(ok bool) // called once it is known whether the broker took it
 }
 
 func newCore(entries *tracker.Entries, p port, s setup) *core {
@@ -99,7 +102,7 @@ func newCore(entries *tracker.Entries, p port, s setup) *core {
 	}
 	return &core{
 		entries: entries, port: p, setup: s, epoch: -1, suspects: s.suspects,
-		window: newWindow(), busy: map[spot]*item{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
+		window: newWindow(), busy: map[spot]*item{}, unfetched: map[spot]int{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
 	}
 }
 
@@ -241,7 +244,8 @@ func (c *core) returned(now time.Time, it *item) error {
 	if it.lane != nil {
 		c.lanes.hold(it.lane, now, "refused: the queue is full or down")
 	}
-	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: it.seq, Reason: "nack", Stream: it.spot.stream, Offset: it.spot.offset}
+	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: it.seq, Reason: "nack", Stream: it.spot.stream, Offset: it.spot.offset,
+		JID: it.tag, TookBack: it.command}
 	err := c.record(now, r, spot{}, func(bool) {
 		it.acked = true
 		c.passed(it.seq)

@@ -97,9 +97,13 @@ func (c *core) head(ln *lane) (tracker.DueKey, bool, error) {
 
 func (c *core) fireDueEntry(now time.Time, at spot, key tracker.DueKey) error {
 	s, e, err := c.load(at)
+	if errors.Is(err, errFetch) {
+		return c.postpone(now, at, key, err)
+	}
 	if err != nil || s == nil {
 		return err
 	}
+	delete(c.unfetched, at)
 	if pending, err := c.entries.Pending(s); err != nil || !pending {
 		return err // a command was quicker: the lane had looked ahead
 	}
@@ -119,6 +123,23 @@ func (c *core) fireDueEntry(now time.Time, at spot, key tracker.DueKey) error {
 	return c.fire(now, s, e, order{op: wire.OpFired, key: key})
 }
 
+// postpone holds the queue of an entry whose record cannot be fetched now, and parks the entry in the end.
+func (c *core) postpone(now time.Time, at spot, key tracker.DueKey, why error) error {
+	s, err := c.entries.Get(at.stream, at.offset)
+	if err != nil || s == nil {
+		return err
+	}
+	if c.unfetched[at]++; c.unfetched[at] >= maxUnfetched {
+		delete(c.unfetched, at)
+		return c.refuse(now, s, why.Error())
+	}
+	ln := c.lanes.of(s.Queue)
+	ln.flying++ // hold takes one off
+	c.lanes.look(ln, key)
+	c.lanes.hold(ln, now, why.Error())
+	return nil
+}
+
 // maxKills is how many connections may die while an entry is in flight, before it is not tried again.
 const maxKills = 2
 
@@ -135,6 +156,14 @@ type order struct {
 	done    func(ok bool)
 }
 
+// errFetch says that the record of a large entry could not be fetched now. It concerns that entry alone.
+var errFetch = errors.New("scheduler: cannot fetch")
+
+const (
+	fetchAgain   = 5 * time.Second
+	maxUnfetched = 10 // how often in a row, before an entry is parked
+)
+
 // load gets an entry and reads it again. The entry is nil if its record can no longer be had.
 func (c *core) load(at spot) (*tracker.Stored, *wire.Entry, error) {
 	s, err := c.entries.Get(at.stream, at.offset)
@@ -144,7 +173,7 @@ func (c *core) load(at spot) (*tracker.Stored, *wire.Entry, error) {
 	var raw []byte
 	if s.Raw == nil {
 		if raw, err = c.setup.fetch(s.Stream, s.Offset); err != nil {
-			return nil, nil, fmt.Errorf("scheduler: fetch %s@%d: %w", s.Stream, s.Offset, err)
+			return nil, nil, fmt.Errorf("%w %s@%d: %w", errFetch, s.Stream, s.Offset, err)
 		}
 		if raw == nil {
 			return s, nil, nil
@@ -164,7 +193,7 @@ func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) er
 		return c.refuse(now, s, err.Error())
 	}
 	ln := c.lanes.of(e.Job.Queue)
-	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, lane: ln, key: o.key, done: o.done,
+	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, lane: ln, key: o.key, done: o.done,
 		build: func(seq, confirmed int64) wire.Message {
 			m := wire.Fire(&e.Job, c.deed(s, o, seq, confirmed), body, now)
 			if s.Trace != "" {
@@ -191,7 +220,7 @@ func (c *core) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o order, cl
 	if err != nil {
 		return c.refuse(now, s, err.Error())
 	}
-	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, key: o.key, done: o.done,
+	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, key: o.key, done: o.done,
 		build: func(seq, confirmed int64) wire.Message {
 			return wire.Bury(&e.Job, c.deed(s, o, seq, confirmed), body, now)
 		}}
@@ -240,17 +269,17 @@ func (c *core) dropRepeats(now time.Time, s *tracker.Stored, e *wire.Entry) erro
 	if repeated, err := c.entries.Repeated(s.Stream, s.JID); err != nil || !repeated {
 		return err
 	}
-	twins, err := c.entries.Find(s.Stream, s.JID)
+	twins, err := c.entries.Near(s.Stream, s.JID, s.Offset, maxTwins)
 	if err != nil {
 		return err
 	}
 	for _, twin := range twins {
 		at := spot{twin.Stream, twin.Offset}
-		if twin.Offset == s.Offset || c.busy[at] != nil || twin.Parked != "" {
+		if twin.Offset == s.Offset || c.busy[at] != nil || twin.Parked != "" || !alike(s, twin) {
 			continue
 		}
 		_, other, err := c.load(at)
-		if err != nil {
+		if err != nil && !errors.Is(err, errFetch) {
 			return err
 		}
 		if other == nil || !wire.SamePublish(*e, *other) {
@@ -262,4 +291,13 @@ func (c *core) dropRepeats(now time.Time, s *tracker.Stored, e *wire.Entry) erro
 		}
 	}
 	return nil
+}
+
+// maxTwins is how many entries with one jid are compared, of those that stand nearest: a publish is repeated soon, while a jid that
+// stands for many jobs may have any number of entries.
+const maxTwins = 32
+
+// alike tells whether two entries may be the same publish, as far as can be told without reading them.
+func alike(a, b *tracker.Stored) bool {
+	return a.At.Equal(b.At) || a.Stream == wire.Retries && a.Attempt == b.Attempt
 }

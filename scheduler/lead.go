@@ -242,7 +242,7 @@ func (l *leadership) witnessStands(ctx context.Context) (bool, error) {
 // newWitness declares a witness, where the one there was is gone.
 func (l *leadership) newWitness(ctx context.Context) (string, error) {
 	if l.core.settling.intact {
-		return "", nil
+		return l.s.entries.State().Witness, nil
 	}
 	name := witnessName()
 	err := l.conn.DeclareWitness(ctx, name)

@@ -354,7 +354,7 @@ func (s *modelSidecar) step(now time.Time) error {
 		w := s.entries.State().Witness
 		s.core.witnessed(w != "" && w == s.broker.witness)
 	case phaseSettled:
-		name := ""
+		name := s.broker.witness
 		if !s.core.settling.intact {
 			name = fmt.Sprintf("%s%s-%d", wire.WitnessPrefix, s.name, s.terms)
 			s.broker.witness = name

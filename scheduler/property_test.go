@@ -123,20 +123,29 @@ func (w *world) append(t *rapid.T) {
 	stream := rapid.SampledFrom(wire.EntryStreams).Draw(t, "stream")
 	for range rapid.IntRange(1, 4).Draw(t, "n") {
 		w.jids++
-		jid := fmt.Sprintf("j%d", w.jids)
 		due := w.now.Add(time.Duration(rapid.IntRange(-2, 5).Draw(t, "due")) * time.Second).Truncate(time.Second)
 		member := map[string]string{wire.ScheduledJobs: "scheduled_at", wire.Retries: "retry_at", wire.DeadJobs: "died_at"}[stream]
 		queue := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "queue")
-		raw := fmt.Sprintf(`{"jid":%q,%q:%d,"retry_count":1,"job":{"class":"C","args":[],"queue":%q}}`, jid, member, due.Unix(), queue)
-		w.broker.append(stream, "client", wire.Message{Body: []byte(raw)})
-		w.appended[w.broker.place(stream, int64(w.broker.streams[stream].end()-1))] =
-			&appendedEntry{jid: jid, due: due, raw: raw, dead: stream == wire.DeadJobs}
-		if rapid.IntRange(0, 9).Draw(t, "again") == 0 { // the same publish, repeated
-			w.broker.append(stream, "client", wire.Message{Body: []byte(raw)})
-			w.appended[w.broker.place(stream, int64(w.broker.streams[stream].end()-1))] =
-				&appendedEntry{jid: jid, due: due, raw: raw, dead: stream == wire.DeadJobs}
+		jid, named := fmt.Sprintf("j%d", w.jids), ""
+		if rapid.IntRange(0, 3).Draw(t, "named") != 0 {
+			named = fmt.Sprintf(`"jid":%q,`, jid)
+		} else {
+			jid = ""
+		}
+		raw := fmt.Sprintf(`{%s%q:%d,"retry_count":1,"job":{"class":"C","args":[%d],"queue":%q}}`, named, member, due.Unix(), w.jids, queue)
+		w.appendOne(stream, jid, raw, due)
+		if named != "" && rapid.IntRange(0, 9).Draw(t, "again") == 0 { // the same publish, repeated
+			w.appendOne(stream, jid, raw, due)
 		}
 	}
+}
+
+func (w *world) appendOne(stream, jid, raw string, due time.Time) {
+	offset := w.broker.append(stream, "client", wire.Message{Body: []byte(raw)})
+	if jid == "" {
+		jid = wire.DerivedJID(stream, offset, []byte(raw))
+	}
+	w.appended[w.broker.place(stream, offset)] = &appendedEntry{jid: jid, due: due, raw: raw, dead: stream == wire.DeadJobs}
 }
 
 func (w *world) read(t *rapid.T) {

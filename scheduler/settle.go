@@ -84,7 +84,7 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 		r.Type = wire.TypeDelivered
 		return c.record(now, r, at, nil)
 	case burial && d.Entry != nil:
-		r.Type = wire.TypeUnburied
+		r.Type, r.TookBack = wire.TypeUnburied, d.Command
 		return c.record(now, r, at, nil)
 	case c.suspects[at] >= maxKills && d.Entry != nil:
 		return c.refuse(now, d.Entry, c.kills(at))
@@ -138,6 +138,9 @@ func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 	o := order{op: wire.OpRefired}
 	if d.Entry != nil {
 		s, e, err := c.load(spot{d.Place.Stream, d.Place.Offset})
+		if errors.Is(err, errFetch) {
+			return nil // it stays doubtful, for the next epoch
+		}
 		if err != nil || s == nil {
 			return err
 		}
@@ -161,7 +164,7 @@ func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 
 // refireBody publishes again a job that only the journal has.
 func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o order, burial bool) error {
-	err := c.send(&item{deed: true, spot: spot{d.Place.Stream, d.Place.Offset}, build: func(seq, confirmed int64) wire.Message {
+	err := c.send(&item{deed: true, spot: spot{d.Place.Stream, d.Place.Offset}, tag: d.JID, build: func(seq, confirmed int64) wire.Message {
 		deed := wire.Deed{Op: o.op, Stream: d.Place.Stream, Offset: d.Place.Offset, JIDTag: d.JID, Epoch: c.epoch, Seq: seq, Confirmed: confirmed}
 		if burial {
 			return wire.Bury(job, deed, d.Body, now)
@@ -174,13 +177,11 @@ func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o orde
 	return err
 }
 
-// settled is told the name of the witness that now stands; empty if the broker allows none. The epoch leads from here on.
+// settled is told the name of the witness that now stands; empty if the broker allows none. The epoch leads from here on, and the record
+// says so, be the witness new or not: an epoch that led left a barrier in every entry stream.
 func (c *core) settled(now time.Time, witness string) error {
-	if witness != "" {
-		r := wire.JournalRecord{Type: wire.TypeWitness, Queue: witness}
-		if err := c.record(now, r, spot{}, nil); err != nil {
-			return err
-		}
+	if err := c.record(now, wire.JournalRecord{Type: wire.TypeWitness, Queue: witness}, spot{}, nil); err != nil {
+		return err
 	}
 	c.phase = phaseLeading
 	if err := c.dropSuspects(); err != nil {

@@ -35,12 +35,14 @@ func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
 	if err != nil {
 		return relay.pass(d, s.rejection(wire.DeadLetters, err.Error(), d.Body))
 	}
-	known, err := s.isKnownDead(jid, record)
-	if err != nil {
-		return err
-	}
-	if known {
-		return relay.from.Ack(d.Tag, false)
+	if d.Redelivered {
+		known, err := s.isKnownDead(jid, record)
+		if err != nil {
+			return err
+		}
+		if known {
+			return relay.from.Ack(d.Tag, false)
+		}
 	}
 	err = relay.pass(d, wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Body: record})
 	if errors.Is(err, broker.ErrUnpublishable) {
@@ -75,7 +77,10 @@ func deadRecord(d wire.Delivery) (record []byte, jid string, err error) {
 	}
 	death := deathOf(d)
 	jid = job.JID
-	if jid == "" {
+	if jid == "" && !d.Redelivered { // several may be equal, and die in the same second
+		jid = random() + random()[:8]
+	}
+	if jid == "" || len(jid) > maxDeadJID {
 		jid = wire.DerivedJID(wire.DeadLetters, death.at.Unix(), d.Body)
 	}
 	envelope := wire.DeadEnvelope{JID: jid, DiedAt: death.at, Attempt: job.RetryCount, ErrorClass: death.reason, ErrorMessage: death.message()}
@@ -86,15 +91,19 @@ func deadRecord(d wire.Delivery) (record []byte, jid string, err error) {
 	record = wire.DeadJob(envelope, body)
 	if len(record) > wire.MaxRecord {
 		envelope.ErrorMessage += fmt.Sprintf("; the job has %d bytes, too many to keep: its first 64 KiB are in first_bytes", len(d.Body))
-		record = wire.DeadJob(envelope, stub(job, d.Body))
+		record = wire.DeadJob(envelope, stub(job, jid, d.Body))
 	}
 	return record, jid, nil
 }
 
+// maxDeadJID is the longest jid that a dead job keeps: it is written several times.
+const maxDeadJID = 4096
+
 // stub stands for a job that is too large to be kept.
-func stub(job wire.Job, body []byte) []byte {
+func stub(job wire.Job, jid string, body []byte) []byte {
 	const kept = 64 << 10
-	raw, err := json.Marshal(map[string]any{"jid": job.JID, "class": job.Class, "queue": job.Queue, "args": []any{}, "truncated": true,
+	class := strings.ToValidUTF8(job.Class[:min(len(job.Class), maxDeadJID)], "")
+	raw, err := json.Marshal(map[string]any{"jid": jid, "class": class, "queue": job.Queue, "args": []any{}, "truncated": true,
 		"first_bytes": base64.StdEncoding.EncodeToString(body[:kept])})
 	if err != nil { // strings marshal
 		panic(fmt.Sprintf("scheduler: stub: %v", err))

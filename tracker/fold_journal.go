@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -87,7 +88,7 @@ func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 	if err != nil {
 		return err
 	}
-	m := &mark{state: doubtful, tag: d.JIDTag, epoch: d.Epoch, seq: d.Seq, op: d.Op}
+	m := &mark{state: doubtful, tag: d.JIDTag, epoch: d.Epoch, seq: d.Seq, op: d.Op, command: d.Command}
 	switch {
 	case s != nil && wire.JIDTag(s.JID) != d.JIDTag, old != nil && (old.tag != d.JIDTag || old.state == settled):
 		return nil // said of another entry, in a stream that is gone
@@ -142,9 +143,9 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 	case wire.TypeConfirmed:
 		return t.confirm(tx, j.Epoch, j.Through)
 	case wire.TypeReturned:
-		return t.takeBack(tx, j.Epoch, j.Seq)
+		return t.takeBack(tx, j.Epoch, j)
 	case wire.TypeUnburied:
-		return t.takeBack(tx, j.FiredEpoch, j.Seq)
+		return t.takeBack(tx, j.FiredEpoch, j)
 	case wire.TypeDelivered:
 		return t.delivered(tx, j)
 	case wire.TypeRefused:
@@ -188,7 +189,13 @@ func (t *Entries) open(tx *view.Tx, offset int64, j *wire.JournalRecord) error {
 		s.opened(offset, j)
 		s.Told = true
 	})
-	return t.lowWater(tx, j.LowWater)
+	// Whoever has read that a stream was made anew has read all that was said of it since, and knows better than a leader that had not.
+	water := maps.Clone(j.LowWater)
+	maps.DeleteFunc(water, func(stream string, _ int64) bool {
+		_, recreated := t.peek().Recreated[stream]
+		return recreated
+	})
+	return t.lowWater(tx, water)
 }
 
 func orElse(s, otherwise string) string {

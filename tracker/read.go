@@ -52,6 +52,10 @@ func (t *Entries) Find(stream, jid string) ([]*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
+	return t.withJID(stream, jid, offsets)
+}
+
+func (t *Entries) withJID(stream, jid string, offsets []int64) ([]*Stored, error) {
 	var found []*Stored
 	for _, o := range offsets {
 		s, err := t.Get(stream, o)
@@ -79,6 +83,28 @@ func (t *Entries) offsets(stream, jid string, most int) (all []int64, err error)
 		return len(all) < most
 	})
 	return all, err
+}
+
+// Near gives the pending entries with a jid that stand nearest to an offset, at most limit on each side.
+func (t *Entries) Near(stream, jid string, offset int64, limit int) ([]*Stored, error) {
+	prefix := keyJIDs(codes[stream], jid)
+	here := appendInt(slices.Clone(prefix), offset)
+	var offsets []int64
+	for _, side := range []struct {
+		lower, upper []byte
+		reverse      bool
+	}{{prefix, here, true}, {here, after(prefix), false}} {
+		n := 0
+		err := t.store.Scan(side.lower, side.upper, side.reverse, func(key, _ []byte) bool {
+			offsets = append(offsets, intOf(key[len(prefix):]))
+			n++
+			return n <= limit
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return t.withJID(stream, jid, offsets)
 }
 
 // maxFound bounds how many entries with one jid are looked at.
@@ -121,13 +147,14 @@ func (t *Entries) List(stream string, behind Cursor, fn func(Row) bool) error {
 
 // Doubt is a fire or burial of which it is not known whether it reached its target.
 type Doubt struct {
-	Epoch int64
-	Seq   int64
-	Op    string
-	JID   string  // as in headers: wire.JIDTag
-	Entry *Stored // nil if only the journal has the job
-	Body  []byte  // the job as it was fired, where Entry is nil
-	Place struct {
+	Epoch   int64
+	Seq     int64
+	Op      string
+	JID     string  // as in headers: wire.JIDTag
+	Command string  // the id of the command that asked for it
+	Entry   *Stored // nil if only the journal has the job
+	Body    []byte  // the job as it was fired, where Entry is nil
+	Place   struct {
 		Stream string
 		Offset int64
 	}
@@ -161,7 +188,7 @@ func (t *Entries) fillDoubt(d *Doubt, p place) error {
 	if m == nil {
 		return fmt.Errorf("tracker: doubtful %s@%d has no mark", p.name(), p.offset)
 	}
-	d.Place.Stream, d.Place.Offset, d.Op, d.JID, d.Body = p.name(), p.offset, m.op, m.tag, m.body
+	d.Place.Stream, d.Place.Offset, d.Op, d.JID, d.Body, d.Command = p.name(), p.offset, m.op, m.tag, m.body, m.command
 	d.Entry, err = t.entry(t.store, p)
 	return err
 }

@@ -98,7 +98,11 @@ func (t *Entries) settleUnread(tx *view.Tx, p place, tag string) error {
 }
 
 // takeBack makes the entry of a doubtful fire or burial pending again: it did not reach its queue.
-func (t *Entries) takeBack(tx *view.Tx, epoch, seq int64) error {
+func (t *Entries) takeBack(tx *view.Tx, epoch int64, j *wire.JournalRecord) error {
+	if err := t.forgetDeed(tx, j); err != nil {
+		return err
+	}
+	seq := j.Seq
 	raw, ok, err := tx.Get(keyDoubtful(epoch, seq))
 	if err != nil || !ok {
 		return err
@@ -119,6 +123,16 @@ func (t *Entries) takeBack(tx *view.Tx, epoch, seq int64) error {
 		return err
 	}
 	return t.addPending(tx, s)
+}
+
+// forgetDeed forgets that something was done to an entry: it was not.
+func (t *Entries) forgetDeed(tx *view.Tx, j *wire.JournalRecord) error {
+	if j.TookBack != "" {
+		if err := tx.Delete(keyCommand(j.TookBack)); err != nil {
+			return err
+		}
+	}
+	return tx.Delete(keyHappened(codes[j.Stream], j.JID))
 }
 
 // gone tells whether the view is past a place, so that an entry that is not there will not come.

@@ -72,6 +72,9 @@ func (s State) Foreign(stream string, base int64) bool {
 		return false
 	}
 	b, ok := s.Barriers[stream]
+	if len(b.Earlier) == maxEarlier {
+		return false // it may be among those that are not remembered
+	}
 	return ok && b.Epoch == s.Epoch && !slices.Contains(b.Earlier, s.LastLed)
 }
 

@@ -74,13 +74,14 @@ func decodeStored(p place, b []byte) (*Stored, error) {
 
 // mark is what the journal says of an entry, kept while the entry is doubtful or parked, or has not been read yet.
 type mark struct {
-	state  markState
-	tag    string // wire.JIDTag of the entry
-	epoch  int64  // doubtful: the fire
-	seq    int64
-	op     string
-	reason string // parked
-	body   []byte // doubtful and without an entry: the job as it was fired
+	state   markState
+	tag     string // wire.JIDTag of the entry
+	epoch   int64  // doubtful: the fire
+	seq     int64
+	op      string
+	reason  string // parked
+	command string // doubtful: the id of the command that asked for it
+	body    []byte // doubtful and without an entry: the job as it was fired
 }
 
 type markState byte
@@ -94,7 +95,7 @@ const (
 func (m *mark) encode() []byte {
 	b := []byte{byte(m.state)}
 	b = binary.AppendVarint(binary.AppendVarint(b, m.epoch), m.seq)
-	for _, t := range []string{m.tag, m.op, m.reason} {
+	for _, t := range []string{m.tag, m.op, m.reason, m.command} {
 		b = appendText(b, t)
 	}
 	return append(b, m.body...)
@@ -107,7 +108,7 @@ func decodeMark(b []byte) (*mark, error) {
 	m := &mark{state: markState(b[0])}
 	d := decoder{b: b[1:]}
 	m.epoch, m.seq = d.int(), d.int()
-	m.tag, m.op, m.reason = d.text(), d.text(), d.text()
+	m.tag, m.op, m.reason, m.command = d.text(), d.text(), d.text(), d.text()
 	if d.bad {
 		return nil, fmt.Errorf("tracker: mark is damaged")
 	}

@@ -113,3 +113,22 @@ func WithQueue(job []byte, queue string) ([]byte, error) {
 	}
 	return setRaw(job, "queue", quote(queue))
 }
+
+// WithEntryJID is a record of an entry stream with the jid that it was read with, if it has none itself: one derived from where it stands
+// would change with its place.
+func WithEntryJID(record []byte, e *Entry) ([]byte, error) {
+	o, err := parseObject(string(record), entryMembers)
+	if err != nil {
+		return nil, err
+	}
+	job, err := parseObject(o["job"].Raw, jobMembers)
+	if err != nil {
+		return nil, err
+	}
+	own, _ := o.text("jid")
+	inner, _ := job.text("jid")
+	if own != "" || inner != "" {
+		return record, nil
+	}
+	return setRaw(record, "jid", quote(e.JID))
+}

@@ -93,6 +93,8 @@ type JournalRecord struct {
 	Offset int64  `json:"offset"`
 	JID    string `json:"jid,omitempty"`
 
+	TookBack string `json:"took_back,omitempty"` // returned, unburied: the id of the command that asked for the deed, which may be repeated
+
 	Reason  string          `json:"reason,omitempty"`
 	Error   string          `json:"error,omitempty"`
 	Actor   string          `json:"actor,omitempty"`

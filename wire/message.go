@@ -41,6 +41,7 @@ type Delivery struct {
 	CorrelationID string
 	Timestamp     time.Time
 	Priority      uint8
+	Redelivered   bool           // it may have been delivered before
 	Headers       map[string]any // may hold x-death
 	Body          []byte
 }
