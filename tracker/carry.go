@@ -32,9 +32,9 @@ func (t *Entries) Written(stream string) int64 {
 func (t *Entries) LowWaterAt() time.Time {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	at := t.state.LowWaterAt
+	at := t.shown.LowWaterAt
 	if at == 0 {
-		at = t.state.BegunAt
+		at = t.shown.BegunAt
 	}
 	return time.UnixMicro(int64(at * 1e6))
 }
