@@ -56,14 +56,25 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 }
 
 // replace drops the earlier entry that an entry stands for. One that is not the same job stands in another stream: the replacement was
-// on its way when the stream was made anew.
+// on its way when the stream was made anew. A mark stays: a fire of the earlier entry that came back, which the view may read only now,
+// must not be taken for one whose entry is lost.
 func (t *Entries) replace(tx *view.Tx, by *Stored, offset int64) error {
-	p := place{codes[by.Stream], offset}
+	p, tag := place{codes[by.Stream], offset}, wire.JIDTag(by.JID)
 	old, err := t.entry(tx, p)
-	if err != nil || old == nil || offset >= by.Offset || old.JID != by.JID {
+	if err != nil || offset >= by.Offset || old != nil && old.JID != by.JID {
 		return err
 	}
-	return t.drop(tx, p)
+	m, err := t.mark(tx, p)
+	if err != nil || m != nil && m.tag != tag {
+		return err
+	}
+	if err := t.drop(tx, p); err != nil {
+		return err
+	}
+	if low, ok := t.peek().LowWater[by.Stream]; ok && offset < low {
+		return nil
+	}
+	return tx.Set(keyMark(p), (&mark{state: replaced, tag: tag}).encode())
 }
 
 // meet puts an entry together with what the journal has said of it already.
@@ -82,11 +93,19 @@ func (t *Entries) meet(tx *view.Tx, s *Stored) error {
 	switch {
 	case m == nil:
 		return t.addPending(tx, s)
+	case m.state == replaced:
+		return nil
 	case m.state == settled:
 		return tx.Delete(keyMark(p))
 	case m.state == parked:
 		s.Parked = m.reason
 		if err := tx.Delete(keyMark(p)); err != nil {
+			return err
+		}
+		return t.addPending(tx, s)
+	}
+	if m.returned {
+		if err := t.unmark(tx, p, m); err != nil {
 			return err
 		}
 		return t.addPending(tx, s)

@@ -90,8 +90,8 @@ func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 	}
 	m := &mark{state: doubtful, tag: d.JIDTag, epoch: d.Epoch, seq: d.Seq, op: d.Op, command: d.Command}
 	switch {
-	case s != nil && wire.JIDTag(s.JID) != d.JIDTag, old != nil && (old.tag != d.JIDTag || old.state == settled):
-		return nil // said of another entry, in a stream that is gone
+	case s != nil && wire.JIDTag(s.JID) != d.JIDTag, old != nil && (old.tag != d.JIDTag || old.state == settled || old.state == replaced):
+		return nil // said of another entry, in a stream that is gone; or it came back, and another entry stands for this one now
 	case s == nil:
 		m.body = r.Body // the entry may never come: its stream may have forgotten it
 	case old == nil || old.state != doubtful:

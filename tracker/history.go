@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/millrace-jobs/millrace/view"
@@ -51,6 +52,20 @@ func ring(tx *view.Tx, index byte, journal int64, key, value []byte, limit uint6
 		return err
 	}
 	return tx.Set(append([]byte{index}, age...), key)
+}
+
+// unring forgets a key.
+func unring(tx *view.Tx, index byte, key []byte) error {
+	value, ok, err := tx.Get(key)
+	if err != nil || !ok {
+		return err
+	}
+	size, err := readRing(tx, index)
+	if err != nil {
+		return err
+	}
+	size.count--
+	return errors.Join(size.save(tx, index), tx.Delete(append([]byte{index}, value[:8]...)), tx.Delete(key))
 }
 
 // ringSize is how many keys a ring has, and an age below which it has none: what was forgotten leaves traces in the store that a scan from

@@ -154,7 +154,11 @@ type Doubt struct {
 	Command string  // the id of the command that asked for it
 	Entry   *Stored // nil if only the journal has the job
 	Body    []byte  // the job as it was fired, where Entry is nil
-	Place   struct {
+
+	// Returned tells that it did not arrive: its queue refused it. Only the journal has the job, so it cannot be pending again.
+	Returned bool
+
+	Place struct {
 		Stream string
 		Offset int64
 	}
@@ -189,6 +193,7 @@ func (t *Entries) fillDoubt(d *Doubt, p place) error {
 		return fmt.Errorf("tracker: doubtful %s@%d has no mark", p.name(), p.offset)
 	}
 	d.Place.Stream, d.Place.Offset, d.Op, d.JID, d.Body, d.Command = p.name(), p.offset, m.op, m.tag, m.body, m.command
+	d.Returned = m.returned
 	d.Entry, err = t.entry(t.store, p)
 	return err
 }

@@ -61,6 +61,9 @@ func readRejectSize(r view.Reader, stream string) (rejectSize, error) {
 }
 
 func (s rejectSize) save(tx *view.Tx, stream string) error {
+	if s.count == 0 {
+		return tx.Delete(keyRejectSize(stream))
+	}
 	return tx.Set(keyRejectSize(stream), appendInt(appendInt(appendInt(nil, s.count), s.bytes), s.from))
 }
 

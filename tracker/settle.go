@@ -24,7 +24,14 @@ func (t *Entries) confirm(tx *view.Tx, epoch, through int64) error {
 		return err
 	}
 	for _, p := range places {
-		if err := t.settleDoubtful(tx, p); err != nil {
+		m, err := t.mark(tx, p)
+		if err != nil {
+			return err
+		}
+		if m != nil && m.returned {
+			continue
+		}
+		if err := t.settleDoubtful(tx, p, m); err != nil {
 			return err
 		}
 	}
@@ -32,10 +39,9 @@ func (t *Entries) confirm(tx *view.Tx, epoch, through int64) error {
 }
 
 // settleDoubtful forgets an entry whose fire or burial is known to have reached its target.
-func (t *Entries) settleDoubtful(tx *view.Tx, p place) error {
-	m, err := t.mark(tx, p)
-	if err != nil || m == nil {
-		return err
+func (t *Entries) settleDoubtful(tx *view.Tx, p place, m *mark) error {
+	if m == nil {
+		return nil
 	}
 	if m.state == doubtful && len(m.body) == 0 { // the entry is stored, and was taken off the lists when it was fired
 		if err := tx.Delete(keyEntry(p)); err != nil {
@@ -55,7 +61,12 @@ func (t *Entries) delivered(tx *view.Tx, j *wire.JournalRecord) error {
 	if err != nil || !ok {
 		return err
 	}
-	return t.settleDoubtful(tx, placeOf(raw))
+	p := placeOf(raw)
+	m, err := t.mark(tx, p)
+	if err != nil {
+		return err
+	}
+	return t.settleDoubtful(tx, p, m)
 }
 
 // settle handles the records after which an entry is no longer pending.
@@ -75,7 +86,8 @@ func (t *Entries) settle(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) err
 	return t.settleUnread(tx, p, j.JID)
 }
 
-// about tells whether a record's jid is that of the entry that the view knows at a place, or whether it knows none.
+// about tells whether a record's jid is that of the entry that the view knows at a place, or whether it knows none. What was replaced is
+// beyond all records.
 func (t *Entries) about(tx *view.Tx, p place, tag string) (bool, error) {
 	s, err := t.entry(tx, p)
 	if err != nil {
@@ -85,7 +97,7 @@ func (t *Entries) about(tx *view.Tx, p place, tag string) (bool, error) {
 		return wire.JIDTag(s.JID) == tag, nil
 	}
 	m, err := t.mark(tx, p)
-	return err == nil && (m == nil || m.tag == tag), err
+	return err == nil && (m == nil || m.tag == tag && m.state != replaced), err
 }
 
 // settleUnread leaves a mark for an entry that the view has not read yet.
@@ -102,24 +114,24 @@ func (t *Entries) takeBack(tx *view.Tx, epoch int64, j *wire.JournalRecord) erro
 	if err := t.forgetDeed(tx, j); err != nil {
 		return err
 	}
-	seq := j.Seq
-	raw, ok, err := tx.Get(keyDoubtful(epoch, seq))
+	raw, ok, err := tx.Get(keyDoubtful(epoch, j.Seq))
 	if err != nil || !ok {
 		return err
 	}
 	p := placeOf(raw)
 	m, err := t.mark(tx, p)
-	if err != nil {
+	if err != nil || m == nil {
 		return err
 	}
 	s, err := t.entry(tx, p)
 	if err != nil {
 		return err
 	}
-	if gone, err := t.gone(tx, p); err != nil || s == nil && gone {
-		return err // only the journal has this job: it stays doubtful, for the next leader to fire again
+	if s == nil { // only the journal has this job, as far as is known: a confirm must not settle it, the next leader fires it again
+		m.returned = true
+		return tx.Set(keyMark(p), m.encode())
 	}
-	if err := t.unmark(tx, p, m); err != nil || s == nil {
+	if err := t.unmark(tx, p, m); err != nil {
 		return err
 	}
 	return t.addPending(tx, s)
@@ -128,11 +140,11 @@ func (t *Entries) takeBack(tx *view.Tx, epoch int64, j *wire.JournalRecord) erro
 // forgetDeed forgets that something was done to an entry: it was not.
 func (t *Entries) forgetDeed(tx *view.Tx, j *wire.JournalRecord) error {
 	if j.TookBack != "" {
-		if err := tx.Delete(keyCommand(j.TookBack)); err != nil {
+		if err := unring(tx, tableCommands, keyCommand(j.TookBack)); err != nil {
 			return err
 		}
 	}
-	return tx.Delete(keyHappened(codes[j.Stream], j.JID))
+	return unring(tx, tableHistory, keyHappened(codes[j.Stream], j.JID))
 }
 
 // gone tells whether the view is past a place, so that an entry that is not there will not come.

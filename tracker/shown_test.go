@@ -17,9 +17,7 @@ func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
 	o := newOne(t)
 	h := newHistory()
 	epoch := h.open(func(r *wire.JournalRecord) { r.Held = map[string]int64{wire.Retries: 5} })
-	for _, r := range h.all {
-		o.fold(r)
-	}
+	o.fold(h.of(wire.Journal, 0)...)
 	h.all = nil
 	at := h.entry(wire.ScheduledJobs, "a", 1)
 	h.fire(wire.ScheduledJobs, at, "a")
@@ -88,7 +86,7 @@ func TestWhatIsShownIsWritten(t *testing.T) {
 			}
 		}
 	}()
-	entries, journal := h.of(wire.ScheduledJobs), h.of(wire.Journal)
+	entries, journal := h.of(wire.ScheduledJobs, 0), h.of(wire.Journal, 0)
 	for len(entries) > 0 {
 		k := min(10, len(entries))
 		o.fold(entries[:k]...)
@@ -106,7 +104,7 @@ func TestFoldingDoesNotSlowDown(t *testing.T) {
 	o := newOne(t)
 	h := newHistory()
 	h.open()
-	o.foldAll(h)
+	o.inOrder(h)
 	const parts, size = 10, 2000
 	took := make([]time.Duration, parts)
 	for part := range parts {

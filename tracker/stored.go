@@ -72,7 +72,8 @@ func decodeStored(p place, b []byte) (*Stored, error) {
 	return s, nil
 }
 
-// mark is what the journal says of an entry, kept while the entry is doubtful or parked, or has not been read yet.
+// mark is what is known of an entry beside itself, kept while the entry is doubtful, has not been read yet, or was replaced: whatever the
+// journal, read later, says of it was before that.
 type mark struct {
 	state   markState
 	tag     string // wire.JIDTag of the entry
@@ -82,6 +83,8 @@ type mark struct {
 	reason  string // parked
 	command string // doubtful: the id of the command that asked for it
 	body    []byte // doubtful and without an entry: the job as it was fired
+
+	returned bool // doubtful and without an entry: it is known that the fire did not arrive
 }
 
 type markState byte
@@ -90,10 +93,17 @@ const (
 	settled markState = iota + 1
 	doubtful
 	parked
+	replaced // by a later entry; kept until low water passes
 )
+
+// isReturned is added to the state in the store.
+const isReturned = 0x80
 
 func (m *mark) encode() []byte {
 	b := []byte{byte(m.state)}
+	if m.returned {
+		b[0] |= isReturned
+	}
 	b = binary.AppendVarint(binary.AppendVarint(b, m.epoch), m.seq)
 	for _, t := range []string{m.tag, m.op, m.reason, m.command} {
 		b = appendText(b, t)
@@ -105,7 +115,7 @@ func decodeMark(b []byte) (*mark, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("tracker: empty mark")
 	}
-	m := &mark{state: markState(b[0])}
+	m := &mark{state: markState(b[0] &^ isReturned), returned: b[0]&isReturned != 0}
 	d := decoder{b: b[1:]}
 	m.epoch, m.seq = d.int(), d.int()
 	m.tag, m.op, m.reason, m.command = d.text(), d.text(), d.text(), d.text()

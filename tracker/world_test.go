@@ -3,6 +3,7 @@ package tracker
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,10 +28,18 @@ type one struct {
 func newOne(t testing.TB) *one {
 	store, err := view.Open(view.Config{Cache: 1 << 20, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	o := &one{t: t, store: store}
+	t.Cleanup(o.close)
 	o.restart()
 	return o
+}
+
+// close may be called before the test's end.
+func (o *one) close() {
+	if o.store != nil {
+		require.NoError(o.t, o.store.Close())
+		o.store = nil
+	}
 }
 
 // restart is another process on the same store.
@@ -117,19 +126,35 @@ func (o *one) rejected(stream string) []string {
 type history struct {
 	streams map[string]int64 // the next offset
 	all     []wire.Record
+	gens    []int          // of each record of all, the stream's generation
+	gen     map[string]int // the newest
 	epoch   int64
 	seq     int64
 	through int64 // what the next record says is confirmed
 }
 
-func newHistory() *history { return &history{streams: map[string]int64{}, epoch: -1} }
+func newHistory() *history {
+	return &history{streams: map[string]int64{}, gen: map[string]int{}, epoch: -1}
+}
 
 func (h *history) append(stream, user string, headers map[string]any, body string) int64 {
 	offset := h.streams[stream]
 	h.streams[stream]++
 	h.all = append(h.all, wire.Record{Stream: stream, Offset: offset, UserID: user, Headers: headers, Body: []byte(body)})
+	h.gens = append(h.gens, h.gen[stream])
 	return offset
 }
+
+// recreate deletes a stream and makes it anew; the leader journals it.
+func (h *history) recreate(stream string) {
+	h.gen[stream]++
+	h.streams[stream] = 0
+	h.barrier(stream, h.epoch)
+	h.record(wire.JournalRecord{Type: wire.TypeRecreated, Stream: stream})
+}
+
+// hole has the next n offsets of a stream hold nothing.
+func (h *history) hole(stream string, n int64) { h.streams[stream] += n }
 
 func (h *history) message(m wire.Message) int64 {
 	return h.append(m.Key, millrace, m.Headers, string(m.Body))
@@ -200,26 +225,101 @@ func (h *history) fire(stream string, offset int64, jid string) int64 {
 	return h.deed(wire.OpFired, stream, offset, jid)
 }
 
+// takeBack journals that a fire came back.
+func (h *history) takeBack(seq int64, stream string, offset int64, jid string, command ...string) {
+	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: seq, Stream: stream, Offset: offset, JID: wire.JIDTag(jid)}
+	if len(command) > 0 {
+		r.TookBack = command[0]
+	}
+	h.record(r)
+}
+
 // replace is an entry that stands for an older one.
 func (h *history) replace(stream string, old int64, jid string, at int) int64 {
 	headers := map[string]any{wire.HeaderReplaces: old, wire.HeaderFirst: old, wire.HeaderEpoch: h.epoch}
 	return h.append(stream, millrace, headers, body(stream, jid, at))
 }
 
-// of is the records of one stream, in their order.
-func (h *history) of(stream string) (list []wire.Record) {
-	for _, r := range h.all {
-		if r.Stream == stream {
+// of is the records of one generation of a stream, in their order.
+func (h *history) of(stream string, gen int) (list []wire.Record) {
+	for i, r := range h.all {
+		if r.Stream == stream && h.gens[i] == gen {
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
-// foldAll folds records in the order in which they were written, each in a batch of its own.
-func (o *one) foldAll(h *history) *one {
-	for _, r := range h.all {
-		o.fold(r)
+// names are the streams that have records.
+func (h *history) names() (list []string) {
+	for stream := range h.streams {
+		list = append(list, stream)
 	}
-	return o
+	slices.Sort(list)
+	return list
+}
+
+// onlyBarriers tells whether nothing else stands in a stream.
+func (h *history) onlyBarriers(stream string) bool {
+	for _, r := range h.all {
+		if r.Stream == stream && !strings.HasPrefix(string(r.Body), `{"type":"barrier"`) {
+			return false
+		}
+	}
+	return true
+}
+
+// reading is a view that reads a history, each stream at a pace of its own.
+type reading struct {
+	*one
+	history *history
+	at      map[string]int // how many records of the generation were read
+	gen     map[string]int
+}
+
+// read begins to read a history. A view that was there from the beginning knows the old generations of streams, another does not.
+func (o *one) read(h *history, fromTheBeginning bool) *reading {
+	r := &reading{o, h, map[string]int{}, map[string]int{}}
+	if !fromTheBeginning {
+		for stream, gen := range h.gen {
+			r.gen[stream] = gen
+		}
+	}
+	return r
+}
+
+// next folds up to n records of a stream in one batch, and tells whether there were any.
+func (r *reading) next(stream string, n int) bool {
+	list := r.history.of(stream, r.gen[stream])[r.at[stream]:]
+	list = list[:min(n, len(list))]
+	if len(list) == 0 {
+		return false
+	}
+	r.at[stream] += len(list)
+	for _, name := range r.fold(list...) {
+		r.at[name], r.gen[name] = 0, r.history.gen[name]
+	}
+	return true
+}
+
+// finish reads what is left.
+func (r *reading) finish() *reading {
+	for more := true; more; {
+		more = false
+		for _, stream := range r.history.names() {
+			more = r.next(stream, 1) || more
+		}
+	}
+	return r
+}
+
+// inOrder folds a history in the order in which it was written: nobody saw an old generation when a new one was there.
+func (o *one) inOrder(h *history) *one {
+	r := o.read(h, true)
+	for i, record := range h.all {
+		if h.gens[i] == r.gen[record.Stream] {
+			r.next(record.Stream, 1)
+		}
+	}
+	return r.finish().one
 }

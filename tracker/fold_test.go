@@ -1,0 +1,492 @@
+package tracker
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A job whose entry retention took before the view read it is known from its fire alone. When that comes back, nothing but a leader that
+// fires it again, or learns that it arrived after all, may settle it.
+func TestFireWithoutAnEntry(t *testing.T) {
+	h := newHistory()
+	h.hole(sched, 5)
+	h.open()
+	seq := h.fire(sched, 2, "a")
+	o := newOne(t)
+	o.inOrder(h)
+	all, err := o.Doubtful()
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Nil(t, all[0].Entry)
+	require.False(t, all[0].Returned)
+	require.JSONEq(t, `{"class":"A","queue":"a","jid":"a"}`, string(all[0].Body))
+
+	h.takeBack(seq, sched, 2, "a")
+	h.confirmed(2)
+	o = newOne(t)
+	o.inOrder(h)
+	all, err = o.Doubtful()
+	require.NoError(t, err)
+	require.Len(t, all, 1, "the confirm of what was refused is no confirm of the job")
+	require.True(t, all[0].Returned)
+	require.NotEmpty(t, all[0].Body)
+	require.Empty(t, o.due())
+
+	h.open()
+	again := h.deed(wire.OpRefired, sched, 2, "a")
+	o = newOne(t)
+	o.inOrder(h)
+	all, err = o.Doubtful()
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.False(t, all[0].Returned)
+	h.confirmed(again)
+	o = newOne(t)
+	o.inOrder(h)
+	require.Empty(t, o.doubtful())
+}
+
+// What is enqueued through the leader has no entry at all.
+func TestFireOfNoEntry(t *testing.T) {
+	h := newHistory()
+	h.open()
+	first := h.deed(wire.OpEnqueued, "", 0, "a")
+	h.deed(wire.OpEnqueued, "", 0, "b")
+	o := newOne(t).inOrder(h)
+	require.Equal(t, []string{"0/1 enqueued :1", "0/2 enqueued :2"}, o.doubtful(), "each has a place of its own")
+	h.confirmed(first)
+	require.Equal(t, []string{"0/2 enqueued :2"}, newOne(t).inOrder(h).doubtful())
+}
+
+func TestLateRecordsAreCounted(t *testing.T) {
+	h := newHistory()
+	a := h.entry(sched, "a", 1)
+	first := h.open()
+	h.open()
+	h.epoch = first
+	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "a", Command: "c"})
+	h.fire(sched, a, "a")
+	h.replace(sched, a, "a", 9)
+	o := newOne(t).inOrder(h)
+	require.Equal(t, []string{"0:a"}, o.pending(sched))
+	require.Equal(t, map[string]int64{wire.Journal: 2, sched: 1}, o.State().Void)
+	done, err := o.CarriedOut("c")
+	require.NoError(t, err)
+	require.False(t, done)
+	happened, err := o.Happened(sched, "a")
+	require.NoError(t, err)
+	require.Nil(t, happened)
+}
+
+func TestCommandsAreKnownToBeCarriedOut(t *testing.T) {
+	h := newHistory()
+	a, b := h.entry(sched, "a", 1), h.entry(retry, "b", 1)
+	h.open()
+	fired := h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Deed) { d.Command = "fire" })
+	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: retry, Offset: b, JID: "b", Command: "delete"})
+	o := newOne(t).inOrder(h)
+	done := func(id string) bool {
+		ok, err := o.CarriedOut(id)
+		require.NoError(t, err)
+		return ok
+	}
+	require.True(t, done("fire"))
+	require.True(t, done("delete"))
+	require.False(t, done("other"))
+	h.takeBack(fired, sched, a, "a", "fire")
+	h.deed(wire.OpTriggered, sched, a, "a")
+	o = newOne(t).inOrder(h)
+	require.False(t, done("fire"), "it came back: who repeats the command means it")
+	require.True(t, done("delete"))
+	requireSound(t, o)
+}
+
+func TestHappened(t *testing.T) {
+	h := newHistory()
+	a, b := h.entry(sched, "a", 1), h.entry(sched, "a", 2)
+	h.open()
+	h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Deed) { d.Actor = "ann" })
+	h.all[len(h.all)-1].Time = time.Unix(7, 500e6)
+	o := newOne(t).inOrder(h)
+	got, err := o.Happened(sched, "a")
+	require.NoError(t, err)
+	require.Equal(t, &wire.Happened{What: "triggered", At: 7.5, Offset: a, Actor: "ann"}, got)
+	h.record(wire.JournalRecord{Type: wire.TypeDeleted, At: 9, Stream: sched, Offset: b, JID: "a", Actor: "bob"})
+	o = newOne(t).inOrder(h)
+	got, err = o.Happened(sched, "a")
+	require.NoError(t, err)
+	require.Equal(t, &wire.Happened{What: "deleted", At: 9, Offset: b, Actor: "bob"}, got)
+	got, err = o.Happened(retry, "a")
+	require.NoError(t, err)
+	require.Nil(t, got)
+}
+
+// What is kept of the past is bounded: the oldest goes first, and a key that comes again is as young as its newest record.
+func TestRing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		o := newOne(t)
+		defer o.close()
+		var order []string // the keys, the oldest first
+		for age := range int64(rapid.IntRange(1, 30).Draw(rt, "records")) {
+			key := rapid.StringMatching(`[a-f]`).Draw(rt, "key")
+			require.NoError(rt, o.store.Update(func(tx *view.Tx) error {
+				return ring(tx, tableCommands, age, keyCommand(key), fmt.Append(nil, age), 3)
+			}))
+			for i, k := range order {
+				if k == key {
+					order = append(order[:i:i], order[i+1:]...)
+					break
+				}
+			}
+			order = append(order, key)
+			order = order[max(0, len(order)-3):]
+			require.Equal(rt, []int{len(order), len(order)}, []int{o.table(tableCommand), o.table(tableCommands)})
+			for _, k := range order {
+				done, err := o.CarriedOut(k)
+				require.NoError(rt, err)
+				require.True(rt, done, "%s of %v", k, order)
+			}
+		}
+	})
+}
+
+func TestRejectedRecordsAreBounded(t *testing.T) {
+	o := newOne(t)
+	garbage := func(from, n int64, body string) {
+		batch := make([]wire.Record, 0, n)
+		for i := range n {
+			batch = append(batch, wire.Record{Stream: retry, Offset: from + i, Body: []byte(body)})
+		}
+		for len(batch) > 0 {
+			k := min(500, len(batch))
+			o.fold(batch[:k]...)
+			batch = batch[k:]
+		}
+	}
+	kept := func() (first, last int64, n int) {
+		require.NoError(t, o.Rejects(retry, func(j Reject) bool {
+			if n == 0 {
+				last = j.Offset
+			}
+			first = j.Offset
+			n++
+			return true
+		}))
+		return first, last, n
+	}
+	garbage(0, maxRejects+30, "garbage")
+	first, last, n := kept()
+	require.Equal(t, []int64{30, maxRejects + 29, maxRejects}, []int64{first, last, int64(n)}, "the newest")
+	require.EqualValues(t, maxRejects+30, o.State().Rejected[retry], "all are counted")
+	counts, err := o.RejectedKept()
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{retry: maxRejects}, counts)
+	requireRejects(t, o)
+
+	garbage(20_000, 1000, strings.Repeat("x", 100_000))
+	requireRejects(t, o)
+	size, err := readRejectSize(o.store, retry)
+	require.NoError(t, err)
+	require.LessOrEqual(t, size.bytes, int64(maxRejectBytes))
+	_, last, n = kept()
+	require.EqualValues(t, 20_999, last)
+	require.Greater(t, n, 700)
+	j, ok, err := o.Rejected(retry, 20_999)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.EqualValues(t, 100_000, j.Size)
+	require.Len(t, j.Body, maxRejectBody)
+	require.Equal(t, "record is not valid JSON", j.Reason)
+	_, ok, err = o.Rejected(retry, 5)
+	require.NoError(t, err)
+	require.False(t, ok)
+}
+
+func TestRejectedRecords(t *testing.T) {
+	h := newHistory()
+	h.open()
+	h.append(sched, client, nil, "garbage")
+	h.append(wire.Heartbeats, client, nil, `{"identity":"a"}`)
+	h.append(wire.Heartbeats, client, nil, `{"identity":"a","beat":1}`)
+	h.append(wire.JobMetrics, client, nil, `{}`)
+	h.append(wire.Journal, "", nil, `{"type":"opened"}`)
+	h.append(wire.Journal, "André", nil, `{"type":"opened"}`)
+	h.append(wire.Journal, millrace, nil, `{"type":"`)
+	h.append(retry, client, map[string]any{wire.HeaderReplaces: int64(1)}, body(retry, "a", 1))
+	h.append(dead, client, nil, `{"type":"barrier","epoch":99}`)
+	h.record(wire.JournalRecord{Type: wire.TypeRejected, Queue: wire.Unrouted, Reason: "no job", Body: []byte("\x00"), Count: 70_000})
+	for _, stream := range []string{sched, wire.Heartbeats, wire.JobMetrics, wire.Journal} {
+		h.append(stream, "", nil, "")
+		h.all[len(h.all)-1].Fault = "it cannot be read"
+	}
+	o := newOne(t).inOrder(h)
+	for stream, want := range map[string][]string{
+		sched:           {"2: it cannot be read", "1: record is not valid JSON"},
+		wire.Heartbeats: {"2: it cannot be read", `0: member "beat" is missing`},
+		wire.JobMetrics: {"1: it cannot be read", `0: member "job_class" is missing`},
+		wire.Journal: {"5: it cannot be read", "3: record is not valid JSON", "2: the journal is Millrace's own: it came from user Andr?",
+			"1: the journal is Millrace's own: it came from user (none)"},
+		retry: {"1: it replaces another entry, which only Millrace's own user may do: it came from user client"},
+		dead: {`1: member "job" is missing or no object: the form is ` +
+			`{"type":"dead_job","jid":…,"died_at":seconds,"error_class":…,"error_message":…,"job":{…}}`},
+		wire.Unrouted: {"4: no job"},
+	} {
+		require.Equal(t, want, o.rejected(stream), stream)
+		require.EqualValues(t, len(want), o.State().Rejected[stream])
+	}
+	j, ok, err := o.Rejected(wire.Unrouted, 4)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, Reject{Stream: wire.Unrouted, Offset: 4, Reason: "no job", Size: 70_000, Body: []byte{0}}, j)
+	stopped := 0
+	require.NoError(t, o.Rejects(wire.Journal, func(Reject) bool {
+		stopped++
+		return false
+	}))
+	require.Equal(t, 1, stopped)
+}
+
+// Large records stay in the stream.
+func TestLargeEntries(t *testing.T) {
+	for size, kept := range map[int]bool{maxInline: true, maxInline + 1: false} {
+		raw := []byte(body(sched, "a", 1))
+		raw = []byte(strings.Replace(string(raw), "[]", `"`+strings.Repeat("x", size-len(raw))+`"`, 1))
+		require.Len(t, raw, size)
+		o := newOne(t)
+		o.fold(wire.Record{Stream: sched, Offset: 3, Headers: map[string]any{wire.HeaderTraceparent: "00-x"}, Body: raw})
+		s, err := o.Get(sched, 3)
+		require.NoError(t, err)
+		require.Equal(t, kept, s.Raw != nil)
+		require.Equal(t, []any{"a", "a", "A", "00-x", time.Unix(1, 0).UTC()}, []any{s.JID, s.Queue, s.Class, s.Trace, s.At})
+		e, err := s.Entry(raw)
+		require.NoError(t, err)
+		require.Equal(t, "a", e.JID)
+		require.Equal(t, raw, e.Raw)
+		found, err := o.Find(sched, "a")
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+	}
+}
+
+func TestNewerFormatsHalt(t *testing.T) {
+	for name, r := range map[string]wire.Record{
+		"in a header": {Stream: wire.Journal, UserID: millrace, Headers: map[string]any{wire.HeaderFormat: int64(wire.Format + 1)}, Body: []byte(`?`)},
+		"in opened":   {Stream: wire.Journal, UserID: millrace, Body: []byte(`{"type":"opened","format":2}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newOne(t).try(r)
+			require.ErrorIs(t, err, view.ErrHalt)
+			require.ErrorContains(t, err, "the journal has format 2, this build knows 1: upgrade this sidecar")
+			r.UserID = client
+			_, err = newOne(t).try(r)
+			require.NoError(t, err, "anybody could stop everybody")
+		})
+	}
+}
+
+func TestStreamsWithoutAFold(t *testing.T) {
+	_, err := newOne(t).try(wire.Record{Stream: wire.Rollups})
+	require.ErrorContains(t, err, "tracker: no fold for stream job_metrics_rollups")
+}
+
+func TestStoredFormsComeBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, n := rapid.String(), rapid.Int64()
+		s := Stored{Stream: retry, Offset: n.Draw(t, "offset"), First: n.Draw(t, "first"), At: time.UnixMicro(rapid.Int64Range(-1e15, 1e15).Draw(t, "at")).UTC(),
+			Attempt: rapid.IntRange(0, 1<<31).Draw(t, "attempt"), JID: text.Draw(t, "jid"), Queue: text.Draw(t, "queue"), Class: text.Draw(t, "class"),
+			Origin: wire.Through{Epoch: n.Draw(t, "epoch"), Through: n.Draw(t, "seq")}, Parked: text.Draw(t, "parked"), Trace: text.Draw(t, "trace")}
+		if raw := rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "raw"); rapid.Bool().Draw(t, "inline") {
+			s.Raw = raw
+		}
+		got, err := decodeStored(s.place(), s.encode())
+		require.NoError(t, err)
+		require.Equal(t, &s, got)
+		if s.Raw == nil {
+			whole := s.encode()
+			_, err = decodeStored(s.place(), whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "cut")])
+			require.Error(t, err)
+		}
+		m := mark{state: markState(rapid.IntRange(1, 4).Draw(t, "state")), tag: text.Draw(t, "tag"), epoch: n.Draw(t, "epoch"), seq: n.Draw(t, "seq"),
+			op: text.Draw(t, "op"), reason: text.Draw(t, "reason"), body: []byte{}, returned: rapid.Bool().Draw(t, "returned")}
+		again, err := decodeMark(m.encode())
+		require.NoError(t, err)
+		require.Equal(t, &m, again)
+		_, err = decodeMark(m.encode()[:rapid.IntRange(0, len(m.encode())-1).Draw(t, "cut")])
+		require.Error(t, err)
+	})
+}
+
+// Damage is told, not passed over.
+func TestDamagedStores(t *testing.T) {
+	scribble := func(key []byte) *one {
+		h := newHistory()
+		a := h.entry(sched, "a", 1)
+		h.append(retry, client, nil, "garbage")
+		h.open()
+		h.fire(sched, a, "a")
+		o := newOne(t).inOrder(h)
+		require.NoError(t, o.store.Update(func(tx *view.Tx) error {
+			return tx.Set(key, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+		}))
+		return o
+	}
+	o := scribble(keyMeta)
+	_, err := NewEntries(o.store, millrace)
+	require.ErrorContains(t, err, "tracker: state is damaged")
+	o = scribble(keyEntry(place{codes[sched], 0}))
+	_, err = o.Get(sched, 0)
+	require.ErrorContains(t, err, "tracker: stored entry scheduled_jobs@0 is damaged")
+	_, err = o.Kept(sched, 0, 9, 9)
+	require.Error(t, err)
+	o = scribble(keyMark(place{codes[sched], 0}))
+	_, err = o.Doubtful()
+	require.ErrorContains(t, err, "tracker: mark is damaged")
+	o = scribble(keyReject(retry, 0))
+	require.Error(t, o.Rejects(retry, func(Reject) bool { return true }))
+	_, _, err = o.Rejected(retry, 0)
+	require.ErrorContains(t, err, "tracker: rejected record is damaged")
+	o = scribble(keyHappened(codes[sched], "a"))
+	_, err = o.Happened(sched, "a")
+	require.ErrorContains(t, err, "tracker: history is damaged")
+	o = scribble([]byte("x"))
+	require.NoError(t, o.store.Update(func(tx *view.Tx) error { return tx.Delete(keyMark(place{codes[sched], 0})) }))
+	_, err = o.Doubtful()
+	require.ErrorContains(t, err, "tracker: doubtful scheduled_jobs@0 has no mark")
+}
+
+func TestUnknownRecordsSayNothing(t *testing.T) {
+	h := newHistory()
+	h.entry(sched, "a", 1)
+	h.open()
+	before := newOne(t).inOrder(h)
+	for _, r := range []wire.JournalRecord{
+		{Type: wire.TypeState, State: json.RawMessage(`{}`)}, {Type: wire.TypeOperation, Operation: json.RawMessage(`{}`)}, {Type: "of the future"},
+		{Type: wire.TypeReturned, Seq: 77}, {Type: wire.TypeUnburied, Seq: 77}, {Type: wire.TypeDelivered, Seq: 77},
+		{Type: wire.TypeRecreated, Stream: "unknown"}, {Type: wire.TypeDeleted, Stream: "unknown"}, {Type: wire.TypeRefused, Stream: "unknown"},
+		{Type: wire.TypeTrimmed, Stream: "unknown", Below: 5}, {Type: wire.TypeDismissed, Stream: "unknown"},
+	} {
+		h.plain(r)
+	}
+	after := newOne(t).inOrder(h)
+	require.Equal(t, before.pending(sched), after.pending(sched))
+	require.Equal(t, before.due(), after.due())
+	require.Empty(t, after.doubtful())
+}
+
+// A store whose entries and marks are damaged ends the view with an error, whatever comes next.
+func TestFoldingIntoADamagedStore(t *testing.T) {
+	failed := 0
+	for name, story := range stories {
+		h := newHistory()
+		story.write(h)
+		for _, damaged := range []byte{tableEntry, tableMark} {
+			for at := range h.all {
+				o := newOne(t)
+				r := o.read(h, true)
+				for i := range at {
+					r.next(h.all[i].Stream, 1)
+				}
+				if o.scribble(damaged) == 0 {
+					o.close()
+					continue
+				}
+				for _, record := range h.all[at:] {
+					if _, err := o.try(record); err != nil {
+						require.ErrorContains(t, err, "damaged", name)
+						failed++
+						break
+					}
+				}
+				o.close()
+			}
+		}
+	}
+	require.Greater(t, failed, 30)
+}
+
+// scribble damages the values of a table.
+func (o *one) scribble(table byte) (n int) {
+	var keys [][]byte
+	require.NoError(o.t, o.store.Scan([]byte{table}, after([]byte{table}), false, func(k, _ []byte) bool {
+		keys = append(keys, append([]byte{}, k...))
+		return true
+	}))
+	require.NoError(o.t, o.store.Update(func(tx *view.Tx) error {
+		for _, k := range keys {
+			if err := tx.Set(k, []byte{byte(doubtful), 0xff}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return len(keys)
+}
+
+func TestCounting(t *testing.T) {
+	h := newHistory()
+	a := h.entry(sched, "a1", 1)
+	h.entry(sched, "a1", 2)
+	h.entry(sched, "b1", 1)
+	h.entry(dead, "a1", 1)
+	h.open()
+	o := newOne(t).inOrder(h)
+	require.EqualValues(t, []int64{3, 2, 2, 0}, []int64{o.Total(sched), o.InQueue(sched, "a"), o.OfClass(sched, "A1"), o.InQueue(sched, "c")})
+	require.Equal(t, map[string]int64{"a": 2, "b": 1}, o.ByQueue(sched))
+	require.Equal(t, map[string]int64{"A1": 2, "B1": 1}, o.ByClass(sched))
+	require.Equal(t, []string{"a", "b"}, o.Queues(), "dead jobs do not fire")
+	position, err := o.Position(sched)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, position)
+	require.Positive(t, o.Written(sched))
+	repeated, err := o.Repeated(sched, "a1")
+	require.NoError(t, err)
+	require.True(t, repeated)
+	h.confirmed(h.fire(sched, a, "a1"))
+	o = newOne(t).inOrder(h)
+	require.EqualValues(t, []int64{2, 1, 1}, []int64{o.Total(sched), o.InQueue(sched, "a"), o.OfClass(sched, "A1")})
+	o.restart()
+	require.Equal(t, map[string]int64{"a": 1, "b": 1}, o.ByQueue(sched), "another process counts the same")
+	repeated, err = o.Repeated(sched, "a1")
+	require.NoError(t, err)
+	require.False(t, repeated)
+}
+
+func TestLowWaterAt(t *testing.T) {
+	h := newHistory()
+	h.open(func(r *wire.JournalRecord) { r.At = 5 })
+	h.entry(sched, "a", 1)
+	require.Equal(t, time.Unix(5, 0), newOne(t).inOrder(h).LowWaterAt(), "since there was a leader")
+	h.record(wire.JournalRecord{Type: wire.TypeLowWater, At: 9, LowWater: map[string]int64{sched: 1}})
+	o := newOne(t).inOrder(h)
+	require.Equal(t, time.Unix(9, 0), o.LowWaterAt())
+	require.Zero(t, o.Written(wire.DeadJobs))
+	require.Equal(t, []string{"1:a"}, o.pending(sched))
+}
+
+// A stream in which the newest leader's barrier stands, but none of an earlier leader that did something, is another stream.
+func TestForeignStreams(t *testing.T) {
+	h := newHistory()
+	h.open()
+	require.False(t, newOne(t).inOrder(h).State().Foreign(sched, 0), "nobody did anything before")
+	h.fire(retry, 9, "a")
+	h.open()
+	require.False(t, newOne(t).inOrder(h).State().Foreign(sched, 0), "the barrier of who did is there")
+	h.confirmed(1)
+	h.gen[sched]++
+	h.streams[sched] = 0
+	h.open()
+	fresh := newOne(t).read(h, false).finish()
+	require.True(t, fresh.State().Foreign(sched, 0))
+	require.False(t, fresh.State().Foreign(retry, 0))
+	h.record(wire.JournalRecord{Type: wire.TypeRecreated, Stream: sched})
+	require.False(t, newOne(t).read(h, false).finish().State().Foreign(sched, 0), "that is known")
+}

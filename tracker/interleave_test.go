@@ -1,0 +1,533 @@
+package tracker
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+const (
+	sched = wire.ScheduledJobs
+	retry = wire.Retries
+	dead  = wire.DeadJobs
+)
+
+// told is what a view says in the end.
+type told struct {
+	sched, retry, dead, due, doubtful []string
+}
+
+// stories are short histories, and what every view must make of them, in whichever order it reads the streams.
+var stories = map[string]struct {
+	write func(h *history)
+	want  told
+}{
+	"duplicate, then the first is fired": {func(h *history) {
+		a, b := h.entry(sched, "a", 1), h.entry(sched, "a", 1)
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeDuplicate, Stream: sched, Offset: b, JID: "a"})
+		h.confirmed(h.fire(sched, a, "a"))
+	}, told{}},
+	"duplicate, then the first is deleted": {func(h *history) {
+		a, b := h.entry(sched, "a", 1), h.entry(sched, "a", 1)
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeDuplicate, Stream: sched, Offset: b, JID: "a"})
+		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "a"})
+	}, told{}},
+	"the second of two alike is deleted": {func(h *history) {
+		h.entry(sched, "a", 1)
+		b := h.entry(sched, "a", 1)
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: b, JID: "a"})
+	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	"replaced": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.replace(sched, a, "a", 9)
+	}, told{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
+	"carried over, then fired": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		b := h.replace(sched, a, "a", 1)
+		h.confirmed(h.fire(sched, b, "a"))
+	}, told{}},
+	"returned, carried over, fired": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		seq := h.fire(sched, a, "a")
+		h.takeBack(seq, sched, a, "a")
+		h.confirmed(h.fire(sched, h.replace(sched, a, "a", 1), "a"))
+	}, told{}},
+	"parked, carried over": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "odd"})
+		h.replace(sched, a, "a", 1)
+		h.all[len(h.all)-1].Headers[wire.HeaderParked] = "odd"
+	}, told{sched: []string{"2:a"}}},
+	"changed, with what stands for it": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.replace(sched, a, "a", 9)
+		h.record(wire.JournalRecord{Type: wire.TypeChanged, Stream: sched, Offset: a, JID: "a"})
+	}, told{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
+	"carried over twice, then deleted": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		c := h.replace(sched, h.replace(sched, a, "a", 1), "a", 1)
+		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: c, JID: "a"})
+	}, told{}},
+	"fired by a leader that dies": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.fire(sched, a, "a")
+		h.open()
+	}, told{doubtful: []string{"0/1 fired scheduled_jobs:0"}}},
+	"fired, confirmed with the next": {func(h *history) {
+		a, b := h.entry(sched, "a", 1), h.entry(retry, "b", 1)
+		h.open()
+		h.through = h.fire(sched, a, "a")
+		h.fire(retry, b, "b")
+	}, told{doubtful: []string{"0/2 fired retries:0"}}},
+	"fired, known to be confirmed by the next epoch": {func(h *history) {
+		a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)
+		h.open()
+		through := h.fire(sched, a, "a")
+		h.fire(sched, b, "b")
+		h.open(func(r *wire.JournalRecord) { r.KnownConfirmed = &wire.Through{Epoch: 0, Through: through} })
+	}, told{doubtful: []string{"0/2 fired scheduled_jobs:1"}}},
+	"fired, not known by the epoch after the next": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.fire(sched, a, "a")
+		h.open()
+		h.confirmed(7)
+	}, told{doubtful: []string{"0/1 fired scheduled_jobs:0"}}},
+	"returned": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		seq := h.fire(sched, a, "a")
+		h.takeBack(seq, sched, a, "a")
+		h.confirmed(2)
+	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	"returned, its command repeated": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		by := func(d *wire.Deed) { d.Command = "c" }
+		seq := h.deed(wire.OpTriggered, sched, a, "a", by)
+		h.takeBack(seq, sched, a, "a", "c")
+		h.confirmed(h.deed(wire.OpTriggered, sched, a, "a", by))
+	}, told{}},
+	"returned, then fired": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		seq := h.fire(sched, a, "a")
+		h.takeBack(seq, sched, a, "a")
+		h.confirmed(h.fire(sched, a, "a"))
+	}, told{}},
+	"delivered": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		seq := h.fire(sched, a, "a")
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeDelivered, FiredEpoch: 0, Seq: seq, Stream: sched, Offset: a, JID: "a"})
+	}, told{}},
+	"refired": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.fire(sched, a, "a")
+		h.open()
+		h.confirmed(h.deed(wire.OpRefired, sched, a, "a"))
+	}, told{}},
+	"refired, and again doubtful": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.fire(sched, a, "a")
+		h.open()
+		h.deed(wire.OpRefired, sched, a, "a")
+		h.open()
+	}, told{doubtful: []string{"2/1 refired scheduled_jobs:0"}}},
+	"refired, returned": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.fire(sched, a, "a")
+		h.open()
+		seq := h.deed(wire.OpRefired, sched, a, "a")
+		h.takeBack(seq, sched, a, "a")
+	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	"killed": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		h.open()
+		h.through = h.deed(wire.OpBuried, retry, a, "a")
+		h.record(wire.JournalRecord{Type: wire.TypeKilled, Stream: retry, Offset: a, JID: "a"})
+	}, told{dead: []string{"1:a"}}},
+	"buried, unburied": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		h.open()
+		seq := h.deed(wire.OpBuried, retry, a, "a")
+		h.all, h.gens = slices.Delete(h.all, len(h.all)-2, len(h.all)-1), h.gens[1:] // the dead job was lost
+		h.streams[dead]--
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeUnburied, FiredEpoch: 0, Seq: seq, Stream: retry, Offset: a, JID: "a"})
+	}, told{retry: []string{"0:a"}, due: []string{"a/retries:0"}}},
+	"expired, to the dead": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.confirmed(h.deed(wire.OpExpired, sched, a, "a"))
+	}, told{dead: []string{"1:a"}}},
+	"expired, for good": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeExpired, Stream: sched, Offset: a, JID: "a"})
+	}, told{}},
+	"buried by a leader that had been followed": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		h.open()
+		h.deed(wire.OpBuried, retry, a, "a", func(d *wire.Deed) { d.Epoch = first })
+		h.replace(retry, a, "a", 7)
+		h.all[len(h.all)-1].Headers[wire.HeaderEpoch] = first
+		h.fire(retry, a, "a")
+		h.all[len(h.all)-1].Headers[wire.HeaderEpoch] = first
+	}, told{retry: []string{"0:a"}, due: []string{"a/retries:0"}}},
+	"a dead job is retried": {func(h *history) {
+		a := h.entry(dead, "a", 1)
+		h.open()
+		h.confirmed(h.deed(wire.OpRetried, dead, a, "a"))
+	}, told{}},
+	"parked": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "too odd"})
+	}, told{sched: []string{"0:a"}}},
+	"doubtful, then parked": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.fire(sched, a, "a")
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "too odd"})
+	}, told{sched: []string{"0:a"}}},
+	"parked, triggered": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "too odd"})
+		h.deed(wire.OpTriggered, sched, a, "a")
+	}, told{doubtful: []string{"0/2 triggered scheduled_jobs:0"}}},
+	"parked, triggered, returned": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "too odd"})
+		seq := h.deed(wire.OpTriggered, sched, a, "a")
+		h.takeBack(seq, sched, a, "a")
+	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	"parked, deleted": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "too odd"})
+		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "a"})
+	}, told{}},
+	"changed": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeChanged, Stream: sched, Offset: a, JID: "a"})
+		h.entry(sched, "a", 7)
+	}, told{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
+	"low water": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.append(sched, client, nil, "garbage")
+		h.open()
+		h.replace(sched, a, "a", 1)
+		h.record(wire.JournalRecord{Type: wire.TypeLowWater, LowWater: map[string]int64{sched: 3}, Needs: 1})
+	}, told{sched: []string{"3:a"}, due: []string{"a/scheduled_jobs:3"}}},
+	"low water, over what is settled": {func(h *history) {
+		a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)
+		h.open()
+		h.confirmed(h.fire(sched, a, "a"))
+		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: b, JID: "b"})
+		h.record(wire.JournalRecord{Type: wire.TypeLowWater, LowWater: map[string]int64{sched: 3}, Needs: 1})
+		h.entry(sched, "c", 1)
+	}, told{sched: []string{"3:c"}, due: []string{"c/scheduled_jobs:3"}}},
+	"low water, repeated by the next epoch": {func(h *history) {
+		h.entry(sched, "a", 1)
+		h.open(func(r *wire.JournalRecord) { r.LowWater = map[string]int64{sched: 1} })
+		h.entry(sched, "b", 1)
+		h.open(func(r *wire.JournalRecord) { r.LowWater = map[string]int64{sched: 1} })
+	}, told{sched: []string{"2:b"}, due: []string{"b/scheduled_jobs:2"}}},
+	"trimmed": {func(h *history) {
+		h.entry(dead, "a", 1)
+		h.entry(dead, "b", 2)
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeTrimmed, Stream: dead, Below: 1, Count: 1})
+	}, told{dead: []string{"1:b"}}},
+	"made anew": {func(h *history) {
+		a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)
+		h.open()
+		h.confirmed(h.fire(sched, a, "a"))
+		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: b, JID: "b"})
+		h.recreate(sched)
+		h.entry(sched, "b", 1) // where b stood before
+		h.entry(sched, "c", 1)
+	}, told{sched: []string{"1:b", "2:c"}, due: []string{"b/scheduled_jobs:1", "c/scheduled_jobs:2"}}},
+	"made anew, with low water far above": {func(h *history) {
+		h.entry(sched, "a", 1)
+		h.open(func(r *wire.JournalRecord) { r.LowWater = map[string]int64{sched: 1000} })
+		h.recreate(sched)
+		a := h.entry(sched, "a", 1)
+		h.entry(sched, "b", 1)
+		h.confirmed(h.fire(sched, a, "a"))
+	}, told{sched: []string{"2:b"}, due: []string{"b/scheduled_jobs:2"}}},
+	"made anew twice": {func(h *history) {
+		h.entry(dead, "a", 1)
+		h.open()
+		h.recreate(dead)
+		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: dead, Offset: h.entry(dead, "b", 1), JID: "b"})
+		h.recreate(dead)
+		h.entry(dead, "b", 1)
+	}, told{dead: []string{"1:b"}}},
+	"forged": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		for _, r := range []wire.JournalRecord{
+			{Type: wire.TypeLowWater, LowWater: map[string]int64{sched: 1 << 62}},
+			{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "a"},
+			{Type: wire.TypeOpened, Format: 99},
+			{Type: wire.TypeReleased},
+		} {
+			h.message(r.Append(wire.Journal, 1, 9))
+			h.all[len(h.all)-1].UserID = ""
+		}
+		h.fire(sched, a, "a")
+		h.all[len(h.all)-1].UserID = client
+		h.replace(sched, a, "a", 9)
+		h.all[len(h.all)-1].UserID = client
+		h.barrier(sched, 9)
+		h.all[len(h.all)-1].UserID = client
+	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	"marks for what never was an entry": {func(h *history) {
+		bad := h.append(sched, client, nil, "garbage")
+		h.open()
+		hole := h.streams[sched]
+		h.hole(sched, 3)
+		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: bad, JID: "x"})
+		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: hole, JID: "x"})
+		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: hole + 1, JID: "x"})
+		h.entry(sched, "a", 1)
+	}, told{sched: []string{"5:a"}, due: []string{"a/scheduled_jobs:5"}}},
+	"records about another jid": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "other"})
+		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "other", Error: "x"})
+		h.deed(wire.OpFired, sched, a, "other")
+		h.confirmed(3)
+	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	"rejected, dismissed": {func(h *history) {
+		h.append(sched, client, nil, "garbage")
+		bad := h.append(sched, client, nil, "worse")
+		h.append(wire.Heartbeats, client, nil, "no beat")
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeDismissed, Stream: sched, Offset: bad})
+		h.record(wire.JournalRecord{Type: wire.TypeDismissed, Stream: wire.Heartbeats, Offset: 0})
+	}, told{}},
+	"held, released": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open(func(r *wire.JournalRecord) { r.Held = map[string]int64{sched: 5} })
+		h.record(wire.JournalRecord{Type: wire.TypeReleased})
+		h.confirmed(h.fire(sched, a, "a"))
+	}, told{}},
+	"an entry beyond what the view keeps": {func(h *history) {
+		a := h.append(sched, client, nil, strings.Replace(body(sched, "a", 1), "[]", `"`+strings.Repeat("x", maxInline)+`"`, 1))
+		h.open()
+		seq := h.fire(sched, a, "a")
+		h.takeBack(seq, sched, a, "a")
+	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+}
+
+// merges calls fn with every order in which streams can be read, given how many records each has, or with some of them if there are many.
+func merges(counts map[string]int, names []string, order []string, fn func([]string)) {
+	done := true
+	for _, name := range names {
+		if counts[name] == 0 {
+			continue
+		}
+		done = false
+		counts[name]--
+		merges(counts, names, append(order, name), fn)
+		counts[name]++
+	}
+	if done {
+		fn(order)
+	}
+}
+
+func TestStoriesAreTheSameInEveryOrder(t *testing.T) {
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory()
+			story.write(h)
+			reference := newOne(t).inOrder(h)
+			requireTold(t, reference, story.want)
+			requireSound(t, reference)
+			want := reference.dump()
+			played := 0
+			for _, beginning := range []bool{true, false} {
+				everyOrder(h, beginning, func(order []string) {
+					played++
+					r := newOne(t).read(h, beginning)
+					for _, stream := range order {
+						r.next(stream, 1)
+					}
+					r.finish()
+					require.Empty(t, cmp.Diff(want, r.dump()), "%v, from the beginning: %v", order, beginning)
+					requireSound(t, r.one)
+				})
+			}
+			require.Positive(t, played)
+		})
+	}
+}
+
+// everyOrder calls fn with the orders in which a view may read: all of them, or where they are many those in which the streams come in
+// runs.
+func everyOrder(h *history, beginning bool, fn func([]string)) {
+	const many = 150
+	counts, total := map[string]int{}, 1
+	names := slices.DeleteFunc(h.names(), h.onlyBarriers) // those come last
+	for _, name := range names {
+		gen := h.gen[name]
+		if beginning {
+			gen = 0
+		}
+		counts[name] = len(h.of(name, gen))
+	}
+	n := 0
+	for _, name := range names {
+		for i := range counts[name] {
+			n++
+			total = total * n / (i + 1)
+		}
+	}
+	if total <= many {
+		merges(counts, names, nil, fn)
+		return
+	}
+	runs := map[string]int{} // the first records of a stream, then the others
+	for _, name := range names {
+		runs[name] = min(2, counts[name])
+	}
+	for cut := range 3 {
+		merges(runs, names, nil, func(order []string) {
+			var all []string
+			seen := map[string]bool{}
+			for _, name := range order {
+				n := min(cut+1, counts[name])
+				if seen[name] {
+					n = counts[name] - n
+				}
+				seen[name] = true
+				all = append(all, slices.Repeat([]string{name}, n)...)
+			}
+			fn(all)
+		})
+	}
+}
+
+func requireTold(t *testing.T, o *one, want told) {
+	t.Helper()
+	list := func(l []string) []string { return append([]string{}, l...) }
+	require.Equal(t, list(want.sched), o.pending(sched), "scheduled")
+	require.Equal(t, list(want.retry), o.pending(retry), "retries")
+	require.Equal(t, list(want.dead), o.pending(dead), "dead")
+	require.Equal(t, list(want.due), o.due(), "due")
+	require.Equal(t, list(want.doubtful), o.doubtful(), "doubtful")
+}
+
+// requireSound checks that the tables of a view agree with each other.
+func requireSound(t require.TestingT, o *one) {
+	counted := map[countKey]int64{}
+	entries, listed, fire := 0, 0, 0
+	require.NoError(t, o.store.Scan([]byte{tableEntry}, after([]byte{tableEntry}), false, func(key, value []byte) bool {
+		entries++
+		s, err := decodeStored(placeOf(key[1:]), slices.Clone(value))
+		require.NoError(t, err)
+		m, err := o.mark(o.store, s.place())
+		require.NoError(t, err)
+		pending, err := o.Pending(s)
+		require.NoError(t, err)
+		require.Equal(t, m == nil, pending, "%+v %+v", s, m)
+		if m != nil {
+			require.Equal(t, doubtful, m.state)
+			return true
+		}
+		listed++
+		for _, k := range []countKey{{codes[s.Stream], countTotal, ""}, {codes[s.Stream], countQueue, s.Queue}, {codes[s.Stream], countClass, s.Class}} {
+			counted[k]++
+		}
+		found, err := o.Find(s.Stream, s.JID)
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(found, func(f *Stored) bool { return f.Offset == s.Offset }))
+		_, mayFire, err := o.store.Get(keyFire(s.Queue, s.At, s.place()))
+		require.NoError(t, err)
+		require.Equal(t, fires(s), mayFire)
+		if mayFire {
+			fire++
+		}
+		return true
+	}))
+	require.Equal(t, []int{listed, listed, fire}, []int{o.table(tableList), o.table(tableJID), o.table(tableFire)})
+	require.Equal(t, counted, o.counts.n)
+	again, err := loadCounts(o.store)
+	require.NoError(t, err)
+	require.Equal(t, counted, again.n, "what is written is what is in memory")
+	requireMarks(t, o)
+	requireRejects(t, o)
+	for index, table := range map[byte]byte{tableHistory: tableHappened, tableCommands: tableCommand} {
+		size, err := readRing(o.store, index)
+		require.NoError(t, err)
+		require.Equal(t, []int{int(size.count), int(size.count)}, []int{o.table(index), o.table(table)})
+	}
+}
+
+// requireMarks checks that only what may still matter is kept of entries that are not there.
+func requireMarks(t require.TestingT, o *one) {
+	all, err := o.Doubtful()
+	require.NoError(t, err)
+	n := 0
+	require.NoError(t, o.store.Scan([]byte{tableMark}, after([]byte{tableMark}), false, func(key, value []byte) bool {
+		m, err := decodeMark(slices.Clone(value))
+		require.NoError(t, err)
+		p := placeOf(key[1:])
+		switch m.state {
+		case doubtful:
+			n++
+			return true
+		case replaced:
+			return true
+		}
+		read, err := o.Position(p.name())
+		require.NoError(t, err)
+		require.Greater(t, p.offset, read, "a mark for an entry that was there or will never come: %v %+v", p, m)
+		return true
+	}))
+	require.Len(t, all, n)
+}
+
+func requireRejects(t require.TestingT, o *one) {
+	for stream := range o.State().Rejected {
+		var have rejectSize
+		require.NoError(t, o.store.Scan(keyRejects(stream), after(keyRejects(stream)), false, func(_, value []byte) bool {
+			have.count++
+			have.bytes += int64(len(value))
+			return true
+		}))
+		size, err := readRejectSize(o.store, stream)
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint(have.count, have.bytes), fmt.Sprint(size.count, size.bytes), stream)
+	}
+}

@@ -1,0 +1,305 @@
+package tracker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// author writes a history as clients and leaders would: a leader knows all that stands in the streams, and keeps to the rules.
+type author struct {
+	*history
+	t       *rapid.T
+	view    *reading
+	flight  []flying // fires and burials of this epoch that are not confirmed yet
+	dead    []int64  // epochs that ended
+	rejects []wire.Record
+}
+
+type flying struct {
+	seq     int64
+	stored  *Stored
+	command string
+	burial  bool
+}
+
+func (a *author) draw(n int, what string) int { return rapid.IntRange(0, n-1).Draw(a.t, what) }
+
+func (a *author) jid() string {
+	return string(rune('a'+a.draw(4, "jid"))) + fmt.Sprint(a.draw(3, "jid"))
+}
+
+// pending draws a pending entry that nothing is being done to.
+func (a *author) pending(streams ...string) *Stored {
+	var all []*Stored
+	for _, stream := range streams {
+		require.NoError(a.t, a.view.List(stream, Cursor{}, func(r Row) bool {
+			s, err := a.view.Get(stream, r.Offset)
+			require.NoError(a.t, err)
+			all = append(all, s)
+			return true
+		}))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all[a.draw(len(all), "which")]
+}
+
+// about is a record about an entry.
+func about(kind string, s *Stored) wire.JournalRecord {
+	return wire.JournalRecord{Type: kind, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Error: "odd"}
+}
+
+func (a *author) client() {
+	stream := wire.EntryStreams[a.draw(3, "stream")]
+	switch a.draw(8, "by a client") {
+	case 0:
+		a.append(stream, client, nil, rapid.SampledFrom([]string{"", "{}", "[", body(dead, "x", 1)}).Draw(a.t, "garbage"))
+		a.reject()
+	case 1:
+		a.append(wire.Journal, client, nil, `{"type":"low-water","low_water":{"scheduled_jobs":99}}`)
+		a.reject()
+	case 2:
+		a.append(wire.Heartbeats, client, nil, "garbage")
+		a.reject()
+	case 3:
+		a.hole(stream, int64(a.draw(3, "hole")))
+	default:
+		a.entry(stream, a.jid(), a.draw(5, "at"))
+	}
+}
+
+func (a *author) reject() { a.rejects = append(a.rejects, a.all[len(a.all)-1]) }
+
+func (a *author) leader() {
+	if a.epoch < 0 || a.draw(12, "dies") == 0 {
+		a.lead()
+		return
+	}
+	switch a.draw(14, "by the leader") {
+	case 0:
+		if len(a.flight) > 0 {
+			n := 1 + a.draw(len(a.flight), "confirmed")
+			a.confirm(a.flight[n-1].seq)
+		}
+	case 1:
+		a.sendBack()
+	case 2, 3:
+		if s := a.pending(sched, retry); s != nil {
+			a.fires(rapid.SampledFrom([]string{wire.OpFired, wire.OpTriggered, wire.OpExpired, wire.OpBuried}).Draw(a.t, "op"), s)
+		}
+	case 4:
+		if s := a.pending(dead); s != nil {
+			a.fires(wire.OpRetried, s)
+		}
+	case 5:
+		if s := a.pending(wire.EntryStreams...); s != nil {
+			kinds := []string{wire.TypeDuplicate, wire.TypeDeleted, wire.TypeExpired, wire.TypeChanged}
+			a.record(about(rapid.SampledFrom(kinds).Draw(a.t, "kind"), s))
+		}
+	case 6:
+		if s := a.pending(sched, retry); s != nil {
+			a.record(about(wire.TypeRefused, s))
+		}
+	case 7, 8:
+		if s := a.pending(wire.EntryStreams...); s != nil {
+			a.replace(s.Stream, s.Offset, s.JID, int(s.At.Unix()))
+		}
+	case 9:
+		a.lowWater()
+	case 10:
+		if s := a.pending(dead); s != nil {
+			a.record(wire.JournalRecord{Type: wire.TypeTrimmed, Stream: dead, Below: s.Offset + 1})
+		}
+	case 11:
+		a.dismiss()
+	case 12:
+		a.lateWriter()
+	case 13:
+		a.anew()
+	}
+}
+
+func (a *author) fires(op string, s *Stored) {
+	command := rapid.SampledFrom([]string{"", "x", "y"}).Draw(a.t, "command")
+	seq := a.deed(op, s.Stream, s.Offset, s.JID, func(d *wire.Deed) { d.Command = command })
+	a.flight = append(a.flight, flying{seq, s, command, wire.Deed{Op: op}.Burial()})
+}
+
+// confirm journals that everything up to a number arrived, alone or with the next record.
+func (a *author) confirm(through int64) {
+	a.through = through
+	for len(a.flight) > 0 && a.flight[0].seq <= through {
+		if f := a.flight[0]; f.burial && rapid.Bool().Draw(a.t, "killed") {
+			a.record(about(wire.TypeKilled, f.stored))
+		}
+		a.flight = a.flight[1:]
+	}
+	a.confirmed(through)
+}
+
+// sendBack journals that a queue refused a fire.
+func (a *author) sendBack() {
+	for i, f := range a.flight {
+		if !f.burial {
+			a.takeBack(f.seq, f.stored.Stream, f.stored.Offset, f.stored.JID, f.command)
+			a.flight = append(a.flight[:i:i], a.flight[i+1:]...)
+			return
+		}
+	}
+}
+
+// lead begins an epoch and settles what earlier ones left, or a part of it.
+func (a *author) lead() {
+	if a.epoch >= 0 {
+		a.dead = append(a.dead, a.epoch)
+	}
+	state := a.view.State()
+	known := &wire.Through{Epoch: a.epoch, Through: a.through}
+	if len(a.flight) > 0 && rapid.Bool().Draw(a.t, "knows more") {
+		known.Through = a.flight[0].seq
+	}
+	a.open(func(r *wire.JournalRecord) {
+		r.LowWater, r.Needs = state.LowWater, state.Needs
+		if a.draw(2, "the same process") == 0 {
+			r.KnownConfirmed = known
+		}
+	})
+	a.flight = nil
+	a.view.finish()
+	open, err := a.view.Doubtful()
+	require.NoError(a.t, err)
+	for _, d := range open {
+		a.settle(d)
+		if a.draw(10, "dies while settling") == 0 {
+			return
+		}
+	}
+}
+
+func (a *author) settle(d Doubt) {
+	r := wire.JournalRecord{Type: wire.TypeDelivered, Stream: d.Place.Stream, Offset: d.Place.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
+	switch {
+	case !(wire.Deed{Op: d.Op}).Burial() && d.Entry != nil && rapid.Bool().Draw(a.t, "refire"):
+		a.fires(wire.OpRefired, d.Entry)
+	case !(wire.Deed{Op: d.Op}).Burial() && d.Entry != nil && a.draw(8, "park") == 0:
+		a.record(about(wire.TypeRefused, d.Entry))
+	default:
+		a.record(r)
+	}
+}
+
+// lowWater moves to below what is still open.
+func (a *author) lowWater() {
+	water := map[string]int64{}
+	for _, stream := range wire.EntryStreams {
+		water[stream] = a.streams[stream]
+		kept, err := a.view.Kept(stream, 0, a.streams[stream], 1)
+		require.NoError(a.t, err)
+		if len(kept) > 0 {
+			water[stream] = kept[0].Offset
+		}
+	}
+	a.record(wire.JournalRecord{Type: wire.TypeLowWater, LowWater: water, Needs: 0})
+}
+
+func (a *author) dismiss() {
+	if len(a.rejects) > 0 {
+		r := a.rejects[a.draw(len(a.rejects), "reject")]
+		a.record(wire.JournalRecord{Type: wire.TypeDismissed, Stream: r.Stream, Offset: r.Offset})
+	}
+}
+
+// lateWriter is a leader that does not know yet that it was followed.
+func (a *author) lateWriter() {
+	s := a.pending(wire.EntryStreams...)
+	if len(a.dead) == 0 || s == nil {
+		return
+	}
+	now := a.epoch
+	a.epoch = a.dead[a.draw(len(a.dead), "which")]
+	switch a.draw(4, "late") {
+	case 0:
+		a.fire(s.Stream, s.Offset, s.JID)
+	case 1:
+		a.deed(wire.OpBuried, s.Stream, s.Offset, s.JID)
+	case 2:
+		a.record(about(wire.TypeDeleted, s))
+	case 3:
+		a.replace(s.Stream, s.Offset, s.JID, 9)
+	}
+	a.epoch = now
+	a.seq += 10 // the numbers are another leader's
+}
+
+// anew is an operator who deletes a stream; the leader dies of it, and the next one journals it.
+func (a *author) anew() {
+	stream := wire.EntryStreams[a.draw(3, "stream")]
+	kept := a.rejects[:0:0]
+	for _, r := range a.rejects {
+		if r.Stream != stream {
+			kept = append(kept, r)
+		}
+	}
+	a.rejects = kept
+	a.dead = append(a.dead, a.epoch)
+	a.open()
+	a.recreate(stream)
+	a.flight = nil
+	a.view.finish()
+}
+
+// Whatever clients and leaders write: every view that has read the same says the same, however it came to it, and its tables agree.
+func TestViewsThatReadTheSameAreEqual(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		h := newHistory()
+		reference := newOne(t)
+		defer reference.close()
+		reference.t = rt
+		a := &author{history: h, t: rt, view: reference.read(h, true)}
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			if rapid.Bool().Draw(rt, "by a client") {
+				a.client()
+			} else {
+				a.leader()
+			}
+			a.view.finish()
+		}
+		requireSound(rt, reference)
+		want := reference.dump()
+		for i := range 3 {
+			o := newOne(t)
+			o.t = rt
+			readAsItComes(o.read(h, i > 0), rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 0)), i == 2)
+			requireSound(rt, o)
+			require.Empty(rt, cmp.Diff(want, o.dump()))
+			o.close()
+		}
+	})
+}
+
+// readAsItComes reads the streams in any order, in batches of any size; restarts are new processes on the same store.
+func readAsItComes(r *reading, random *rand.Rand, restarts bool) {
+	names := r.history.names()
+	favourite := names[random.IntN(len(names))]
+	for left := len(r.history.all); left > 0; left-- {
+		stream := favourite
+		if random.IntN(3) == 0 {
+			stream = names[random.IntN(len(names))]
+		}
+		if !r.next(stream, 1+random.IntN(4)) || random.IntN(10) == 0 {
+			favourite = names[random.IntN(len(names))]
+		}
+		if restarts && random.IntN(8) == 0 {
+			r.restart()
+		}
+	}
+	r.finish()
+}
