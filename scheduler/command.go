@@ -27,6 +27,9 @@ func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply))
 		answer = c.answerAll(cmd.ID)
 	}
 	switch cmd.Command {
+	case wire.CommandPing:
+		answer(wire.Reply{Status: wire.StatusDone})
+		return nil
 	case wire.CommandRelease:
 		return c.note(now, cmd, c.released(), spot{}, answer)
 	case wire.CommandDiscard:

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,14 +17,16 @@ import (
 
 // term of one leadership: what the loop needs beside the core.
 type leadership struct {
-	s     *Scheduler
-	conn  *broker.Conn
-	pub   *broker.Publisher
-	inbox *broker.Consumer
-	reply *broker.Publisher // apart from pub: an answer must not cost the firing channel
-	core  *core
-	moved time.Time // when something was last confirmed or folded
-	told  time.Time // when the status was last updated
+	s        *Scheduler
+	conn     *broker.Conn
+	pub      *broker.Publisher
+	inbox    *broker.Consumer
+	replier  *replier
+	core     *core
+	moved    time.Time // when something was last confirmed or folded
+	oldest   uint64    // tag of the publish that has waited longest for its confirm
+	oldestAt time.Time
+	told     time.Time // when the status was last updated
 }
 
 // errResigned says that a leader gave up because it could not do its work.
@@ -37,14 +38,10 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 	if err != nil {
 		return err
 	}
-	reply, err := conn.Publisher(ctx)
-	if err != nil {
-		return err
-	}
 	if journals := s.entries.State().Journals; journals != s.journals {
 		s.known, s.journals = nil, journals // it was about a journal that is gone
 	}
-	l := &leadership{s: s, conn: conn, pub: pub, reply: reply, inbox: inbox, moved: time.Now()}
+	l := &leadership{s: s, conn: conn, pub: pub, replier: newReplier(s.cfg.Broker, s.log), inbox: inbox, moved: time.Now()}
 	l.core = newCore(s.entries, pub, setup{
 		identity: s.cfg.Identity + "/" + random(), gap: gap, onGap: s.cfg.OnGap, base: conn.Features().StreamOffsetBase, known: s.known, suspects: s.suspects,
 		mayRefuse: s.mayRefuse, fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
@@ -56,6 +53,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 	g.Go(func() error {
 		defer cancel()
 		err := l.loop(ctx, func() {
+			g.Go(func() error { return l.replier.run(gctx) })
 			g.Go(func() error { return s.reroute(gctx, conn) })
 			g.Go(func() error { return s.bury(gctx, conn) })
 			g.Go(func() error { return s.maintain(gctx, conn) })
@@ -123,7 +121,7 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 			}
 		}
 		phase := l.core.phase
-		wake, err := l.core.step(time.Now())
+		wake, err := l.step()
 		if err != nil {
 			return err
 		}
@@ -136,7 +134,7 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 		l.report()
 		var commands <-chan wire.Delivery
 		if l.core.phase == phaseLeading {
-			if l.core.room() {
+			if l.core.room() && !l.blocked() {
 				commands = l.inbox.Deliveries()
 			}
 			if !led {
@@ -150,6 +148,19 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 		}
 	}
 	return l.retire()
+}
+
+// step has the core do what can be done now. While the broker takes no publishes that is nothing.
+func (l *leadership) step() (wake time.Time, err error) {
+	if l.blocked() {
+		return time.Now().Add(maxSleep), nil
+	}
+	return l.core.step(time.Now())
+}
+
+func (l *leadership) blocked() bool {
+	_, _, blocked := l.conn.Blocked()
+	return blocked
 }
 
 // await waits for whatever comes next, and hands it to the core.
@@ -168,7 +179,7 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 		}
 	case d, open := <-commands:
 		if open {
-			return l.command(ctx, d)
+			return l.command(d)
 		}
 	case <-changed:
 		l.moved = time.Now()
@@ -284,8 +295,13 @@ const maxStuck = 30 * time.Second
 // checkStuck resigns where nothing moves: another sidecar may be better off.
 func (l *leadership) checkStuck() error {
 	if _, _, blocked := l.conn.Blocked(); blocked {
-		l.moved = time.Now()
+		l.moved, l.oldestAt = time.Now(), time.Now()
 		return nil
+	}
+	if tag, any := l.core.oldest(); !any || tag != l.oldest {
+		l.oldest, l.oldestAt = tag, time.Now()
+	} else if time.Since(l.oldestAt) > maxStuck { // RabbitMQ forgets to answer when a stream's process dies
+		return fmt.Errorf("%w: a publish was neither confirmed nor refused within %s", errResigned, maxStuck)
 	}
 	waiting := l.core.phase != phaseLeading || len(l.core.flight) > 0 || len(l.core.folding) > 0
 	if !waiting {
@@ -331,16 +347,8 @@ func (l *leadership) retire() error {
 }
 
 // command reads a command and answers it when the core knows what became of it.
-func (l *leadership) command(ctx context.Context, d wire.Delivery) error {
-	answer := func(r wire.Reply) {
-		body, err := json.Marshal(r)
-		if err == nil {
-			err = l.reply.Reply(ctx, d, body)
-		}
-		if err != nil {
-			l.s.log.Warn("scheduler: cannot answer a command", "error", err)
-		}
-	}
+func (l *leadership) command(d wire.Delivery) error {
+	answer := func(r wire.Reply) { l.replier.send(d, r) }
 	cmd, err := wire.ParseCommand(d.Body)
 	if err != nil {
 		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})

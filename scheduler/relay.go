@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -15,12 +16,24 @@ type relay struct {
 	to     *broker.Publisher
 	flight map[uint64]wire.Delivery // by publish tag
 	nacked func(wire.Delivery)
+	bad    badBodies
 }
+
+// badBodies are bodies that were in flight when the broker closed the channel or connection over something that was sent, with how often.
+// While there are any, messages go one at a time; what does it twice is not sent again.
+type badBodies map[[sha256.Size]byte]int
+
+func (b badBodies) isBad(d wire.Delivery) bool {
+	return len(b) > 0 && b[sha256.Sum256(d.Body)] >= maxKills
+}
+
+// maxBad bounds how many are remembered.
+const maxBad = 4096
 
 // relayWindow is how many messages a relay has at hand.
 const relayWindow = 256
 
-func openRelay(ctx context.Context, conn *broker.Conn, queue string) (*relay, error) {
+func openRelay(ctx context.Context, conn *broker.Conn, queue string, bad badBodies) (*relay, error) {
 	to, err := conn.Publisher(ctx)
 	if err != nil {
 		return nil, err
@@ -30,10 +43,15 @@ func openRelay(ctx context.Context, conn *broker.Conn, queue string) (*relay, er
 		_ = to.Close()
 		return nil, err
 	}
-	return &relay{from: from, to: to, flight: map[uint64]wire.Delivery{}}, nil
+	return &relay{from: from, to: to, flight: map[uint64]wire.Delivery{}, bad: bad}, nil
 }
 
 func (r *relay) close() {
+	if broker.Provoked(r.to.Err()) && len(r.bad) < maxBad {
+		for _, d := range r.flight {
+			r.bad[sha256.Sum256(d.Body)]++
+		}
+	}
 	_ = r.from.Close()
 	_ = r.to.Close()
 }
@@ -52,6 +70,10 @@ func (r *relay) pass(d wire.Delivery, m wire.Message) error {
 func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <-chan struct{}, tick func() error) error {
 	for {
 		var err error
+		deliveries := r.from.Deliveries()
+		if len(r.bad) > 0 && len(r.flight) > 0 {
+			deliveries = nil // one at a time
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -61,7 +83,7 @@ func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <
 			err = r.confirmed(c)
 		case <-ticks:
 			err = tick()
-		case d, open := <-r.from.Deliveries():
+		case d, open := <-deliveries:
 			if !open {
 				return fmt.Errorf("scheduler: consumer ended: %w", r.from.Err())
 			}
@@ -79,6 +101,9 @@ func (r *relay) confirmed(c broker.Confirm) error {
 		return nil
 	}
 	delete(r.flight, c.Tag)
+	if len(r.bad) > 0 {
+		delete(r.bad, sha256.Sum256(d.Body))
+	}
 	if c.Ack {
 		return r.from.Ack(d.Tag, false)
 	}

@@ -38,8 +38,9 @@ const (
 
 // reroute runs a rerouter as long as the connection lives.
 func (s *Scheduler) reroute(ctx context.Context, conn *broker.Conn) error {
+	bad := badBodies{}
 	return s.keep(ctx, conn, "rerouting", func(ctx context.Context) error {
-		relay, err := openRelay(ctx, conn, wire.Unrouted)
+		relay, err := openRelay(ctx, conn, wire.Unrouted, bad)
 		if err != nil {
 			return err
 		}
@@ -55,6 +56,9 @@ func (r *rerouter) take(ctx context.Context, d wire.Delivery) error {
 	name := d.Key
 	if err := wire.CheckQueueName(name); err != nil {
 		return r.relay.pass(d, r.s.rejection(wire.Unrouted, err.Error(), d.Body))
+	}
+	if r.relay.bad.isBad(d) {
+		return r.relay.pass(d, r.s.rejection(wire.Unrouted, errRefusedTwice.Error(), d.Body))
 	}
 	if f := r.refused[name]; f != nil && time.Now().Before(f.until) {
 		r.waiting = append(r.waiting, d)

@@ -227,6 +227,8 @@ const orphanAfter = time.Minute
 
 func (s *Scheduler) waitForLock(ctx context.Context, conn *broker.Conn) (*broker.Consumer, error) {
 	asked := time.Now()
+	looking, stop := context.WithCancel(ctx)
+	defer stop()
 	for {
 		inbox, err := conn.Lock(ctx)
 		if err == nil {
@@ -238,7 +240,7 @@ func (s *Scheduler) waitForLock(ctx context.Context, conn *broker.Conn) (*broker
 		}
 		if time.Since(asked) > orphanAfter {
 			asked = time.Now()
-			s.lookForLeader(ctx)
+			go s.lookForLeader(looking, conn) // meanwhile the lock may become free
 		}
 		select {
 		case <-ctx.Done():
@@ -251,9 +253,14 @@ func (s *Scheduler) waitForLock(ctx context.Context, conn *broker.Conn) (*broker
 }
 
 // lookForLeader finds out whether who holds the lock leads: a client may have declared the queue.
-func (s *Scheduler) lookForLeader(ctx context.Context) {
-	reply := askOnce(ctx, s.cfg.Broker, wire.Command{Command: "ping"})
-	orphaned := reply.Status == wire.StatusUnknown
+func (s *Scheduler) lookForLeader(ctx context.Context, conn *broker.Conn) {
+	reply := askOnce(ctx, s.cfg.Broker, wire.Command{Command: wire.CommandPing})
+	_, _, blocked := conn.Blocked()
+	opened := time.UnixMicro(int64(s.entries.State().OpenedAt * 1e6))
+	orphaned := reply.Status == wire.StatusUnknown && !blocked && time.Since(opened) > orphanAfter
+	if ctx.Err() != nil {
+		return
+	}
 	s.setStatus(func(st *Status) { st.Orphaned = orphaned })
 	if orphaned {
 		s.log.Error("scheduler: jobs.leader is locked by none of us: nothing fires. A client has declared it: find its connection " +

@@ -16,8 +16,9 @@ import (
 
 // bury turns what the broker dead-letters into dead jobs, as long as the connection lives.
 func (s *Scheduler) bury(ctx context.Context, conn *broker.Conn) error {
+	bad := badBodies{}
 	return s.keep(ctx, conn, "burying", func(ctx context.Context) error {
-		relay, err := openRelay(ctx, conn, wire.DeadLetters)
+		relay, err := openRelay(ctx, conn, wire.DeadLetters, bad)
 		if err != nil {
 			return err
 		}
@@ -32,6 +33,9 @@ func (s *Scheduler) bury(ctx context.Context, conn *broker.Conn) error {
 
 func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
 	record, jid, err := deadRecord(d)
+	if relay.bad.isBad(d) {
+		err = errRefusedTwice
+	}
 	if err != nil {
 		return relay.pass(d, s.rejection(wire.DeadLetters, err.Error(), d.Body))
 	}
@@ -51,6 +55,8 @@ func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
 	s.setStatus(func(st *Status) { st.Counters.DeadLettered++ })
 	return err
 }
+
+var errRefusedTwice = errors.New("the broker closed the channel each time that it was published")
 
 // isKnownDead tells whether a leader that died before it could acknowledge has buried the job already.
 func (s *Scheduler) isKnownDead(jid string, record []byte) (bool, error) {

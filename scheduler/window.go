@@ -38,6 +38,16 @@ func (w *window) remove(tag uint64) *item {
 	return it
 }
 
+// oldest is the tag of what was published first and is not confirmed.
+func (w *window) oldest() (tag uint64, any bool) {
+	for t := range w.flight {
+		if !any || t < tag {
+			tag, any = t, true
+		}
+	}
+	return tag, any
+}
+
 // passed notes that nothing more is open about a number, and moves the watermark.
 func (w *window) passed(seq int64) {
 	if seq == 0 {

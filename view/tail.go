@@ -26,7 +26,9 @@ type tail struct {
 	caught    bool
 	behind    time.Time // when the view was last known to be caught up
 	foldedAt  time.Time
-	storedAt  time.Time // when the broker stored what was folded last
+	storedAt  time.Time     // when the broker stored what was folded last, by its clock
+	skew      time.Duration // the least time from there to here that was seen: mostly how far the clocks are apart
+	skewed    bool
 	recreated bool
 	missing   bool      // the broker has no such stream
 	since     time.Time // when it was found to be recreated
@@ -202,6 +204,9 @@ func (t *tail) folded(generation int, records []wire.Record) {
 	last := records[len(records)-1]
 	t.position = max(last.Offset, last.Through)
 	t.foldedAt, t.storedAt = time.Now(), last.Time
+	if late := t.foldedAt.Sub(last.Time); !last.Time.IsZero() && (!t.skewed || late < t.skew) {
+		t.skew, t.skewed = late, true
+	}
 	t.caught = t.caught || t.position >= t.target
 	if t.caught {
 		t.behind = t.foldedAt
@@ -254,7 +259,7 @@ func (t *tail) lag(now time.Time) time.Duration {
 	if t.storedAt.IsZero() || now.Sub(t.foldedAt) > time.Second {
 		return 0
 	}
-	return max(0, t.foldedAt.Sub(t.storedAt))
+	return max(0, t.foldedAt.Sub(t.storedAt)-t.skew)
 }
 
 func (t *tail) status(now time.Time) Status {

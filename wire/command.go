@@ -14,6 +14,7 @@ const (
 	CommandDelete  = "delete"
 	CommandRelease = "release" // held entries fire
 	CommandDiscard = "discard" // held entries that are due are deleted, the others are released
+	CommandPing    = "ping"    // answered at once: somebody leads
 	CommandDismiss = "dismiss" // a rejected record leaves the list
 	CommandChange  = "change"
 	CommandUndo    = "undo"
@@ -45,6 +46,7 @@ var commandStreams = map[string][]string{
 	CommandRelease: nil,
 	CommandDiscard: nil,
 	CommandDismiss: nil,
+	CommandPing:    nil,
 }
 
 // ParseCommand reads a command and checks that it can be carried out.
