@@ -173,7 +173,7 @@ func TestJournalThatForgets(t *testing.T) {
 
 	first := start(t, v, options{identity: "first"})
 	holds(t, v, first, w, 6, "since-0")
-	require.Contains(t, first.Status().Gap, "begins at")
+	require.Contains(t, first.Status().Gap, "the journal begins")
 	standby := start(t, v, options{identity: "standby"})
 	brokertest.Eventually(t, func() bool { return standby.Status().Gap != "" }, "it knows as little")
 	first.stop()
