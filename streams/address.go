@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -57,7 +58,8 @@ func orPort(port, fallback string) string {
 
 // withoutURL takes the URL, and with it the password, out of a parse error.
 func withoutURL(err error) error {
-	if e, ok := err.(*url.Error); ok {
+	var e *url.Error
+	if errors.As(err, &e) {
 		return e.Err
 	}
 	return err

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/millrace-jobs/millrace/wire"
@@ -46,7 +47,7 @@ func (t *amqpTransport) pump(ctx context.Context, stream string, from int64, out
 	for {
 		err := r.session(ctx)
 		switch {
-		case err == errProbe:
+		case errors.Is(err, errProbe):
 			r.next, r.stepped = step.first(), false
 		case !isPoison(err) || ctx.Err() != nil:
 			return err

@@ -41,7 +41,7 @@ func (r *amqpReader) session(ctx context.Context) (err error) {
 	}()
 	pace := newPace(r.cfg.Ahead)
 	for {
-		if err := r.subscription(ctx, c, pace); err != errRepace {
+		if err := r.subscription(ctx, c, pace); !errors.Is(err, errRepace) {
 			return err
 		}
 	}

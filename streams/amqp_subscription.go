@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -37,7 +38,7 @@ func (r *amqpReader) subscription(ctx context.Context, c *amqpConn, pace *pace) 
 	s.idle = r.idleTimer()
 	defer s.idle.Stop()
 	err = s.run(ctx)
-	if err == errRepace { // else the whole connection is closed
+	if errors.Is(err, errRepace) { // else the whole connection is closed
 		s.ch.end()
 	}
 	return err

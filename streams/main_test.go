@@ -143,7 +143,7 @@ func tryReadUntil(ctx context.Context, tr Transport, stream string, from int64, 
 			return nil
 		})
 		switch {
-		case err == errEnough:
+		case errors.Is(err, errEnough):
 			return records, nil
 		case err == nil:
 			return nil, fmt.Errorf("only %d records came", len(records))

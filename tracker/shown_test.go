@@ -64,7 +64,7 @@ func TestWhatIsShownIsWritten(t *testing.T) {
 		for ctx.Err() == nil {
 			for _, key := range o.TakeReady() {
 				if s, err := o.Get(key.Stream, key.Offset); err != nil || s == nil {
-					ended <- fmt.Errorf("%v is ready, but not there: %v", key, err)
+					ended <- fmt.Errorf("%v is ready, but not there: %w", key, err)
 					return
 				}
 			}
