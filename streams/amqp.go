@@ -11,6 +11,7 @@ import (
 // amqpTransport reads streams as AMQP 0-9-1 consumers do.
 type amqpTransport struct {
 	cfg   Config
+	drift bool          // this broker gives wrong offsets to a reader that retention overtook
 	done  chan struct{} // closed by Close
 	once  sync.Once
 	ask   *amqpQueries
@@ -22,7 +23,8 @@ func openAMQP(ctx context.Context, cfg Config) (*amqpTransport, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &amqpTransport{cfg: cfg, done: make(chan struct{}), ask: newAMQPQueries(c)}, nil
+	product, _ := c.conn.Properties["product"].(string)
+	return &amqpTransport{cfg: cfg, drift: product == "LavinMQ", done: make(chan struct{}), ask: newAMQPQueries(c)}, nil
 }
 
 func (t *amqpTransport) Name() string { return "amqp" }
@@ -34,6 +36,15 @@ func (t *amqpTransport) Close() error {
 }
 
 func (t *amqpTransport) Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error {
+	if t.drift {
+		end, ok, err := t.Last(ctx, stream)
+		if err != nil {
+			return err
+		}
+		if ok {
+			deliver = (&relabelCheck{stream: stream, end: end, fetch: t.Fetch}).over(ctx, deliver)
+		}
+	}
 	return readAhead(ctx, t.done, t.cfg.Ahead, deliver, func(ctx context.Context, out *ahead) error {
 		return t.pump(ctx, stream, from, out)
 	})

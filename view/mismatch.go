@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/millrace-jobs/millrace/streams"
 )
 
 // ended handles the end of a reader: above all what shows that the stream is not the one, or not all of the one, that was read before.
@@ -17,8 +19,17 @@ func (t *tail) ended(generation int, err error) error {
 		return t.anew(err)
 	case errors.Is(err, errTruncated):
 		return t.skip(err)
+	case errors.Is(err, streams.ErrRelabelled): // whatever was folded may have stood elsewhere
+		return t.rebuild(err)
 	}
 	return err
+}
+
+func (t *tail) rebuild(why error) error {
+	if err := t.view.store.Condemn(); err != nil {
+		return &fatalError{err}
+	}
+	return &fatalError{fmt.Errorf("%w: %w", ErrRebuild, why)}
 }
 
 // Forgetter is a fold that knows streams which nobody has to decide about.
@@ -80,10 +91,7 @@ func (t *tail) waitForRewind(err error) error {
 	if t.foundRecreated() < rebuildAfter {
 		return err
 	}
-	if err := t.view.store.Condemn(); err != nil {
-		return &fatalError{err}
-	}
-	return &fatalError{fmt.Errorf("%w: %s", ErrRebuild, t.stream)}
+	return t.rebuild(err)
 }
 
 // foundRecreated notes that the stream is not the one that was read, and tells for how long that is known.

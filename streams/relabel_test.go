@@ -1,0 +1,53 @@
+package streams
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestRelabelledRecordsAreNoticed(t *testing.T) {
+	stands := map[int64]string{7: "seven", 8: "eight"}
+	asked := 0
+	fetch := func(_ context.Context, stream string, offset int64) (wire.Record, error) {
+		asked++
+		body, ok := stands[offset]
+		if !ok {
+			return wire.Record{}, ErrNotFound
+		}
+		return wire.Record{Stream: stream, Offset: offset, Body: []byte(body)}, nil
+	}
+	for name, c := range map[string]struct {
+		given []wire.Record
+		asked int
+		err   error
+	}{
+		"the end is not reached":   {[]wire.Record{{Offset: 6, Body: []byte("wrong")}}, 0, nil},
+		"the end is as it stands":  {[]wire.Record{{Offset: 7, Body: []byte("seven")}, {Offset: 8, Body: []byte("eight")}}, 1, nil},
+		"another stands there":     {[]wire.Record{{Offset: 8, Body: []byte("eighty-one")}}, 1, ErrRelabelled},
+		"nothing stands there":     {[]wire.Record{{Offset: 9, Body: []byte("nine")}}, 1, ErrRelabelled},
+		"it could not be read":     {[]wire.Record{{Offset: 9, Fault: "unreadable"}}, 0, nil},
+		"what follows is no worry": {[]wire.Record{{Offset: 7, Body: []byte("seven")}}, 1, nil},
+	} {
+		asked = 0
+		check := &relabelCheck{stream: "s", end: 7, fetch: fetch}
+		delivered := 0
+		deliver := check.over(t.Context(), func(records []wire.Record) error {
+			delivered += len(records)
+			return nil
+		})
+		err := deliver(c.given)
+		require.ErrorIs(t, err, c.err, name)
+		require.Equal(t, c.asked, asked, name)
+		if c.err != nil {
+			require.Zero(t, delivered, name)
+			continue
+		}
+		require.Equal(t, len(c.given), delivered, name)
+		require.NoError(t, deliver([]wire.Record{{Offset: 8, Body: []byte("eight")}}), name)
+		require.Equal(t, 1, asked, "%s: it is looked at once", name)
+	}
+}
