@@ -40,10 +40,19 @@ func (t *Entries) keepReject(tx *view.Tx, j Reject) error {
 	if err != nil {
 		return fmt.Errorf("tracker: keep rejected record: %w", err)
 	}
-	if err := tx.Set(keyReject(j.Stream, j.Offset), value); err != nil {
+	key := keyReject(j.Stream, j.Offset)
+	old, again, err := tx.Get(key) // a reader that could not read a place may have to step over it once more
+	if err != nil {
 		return err
 	}
-	return t.boundRejects(tx, j.Stream, j.Offset, 1, int64(len(value)))
+	if err := tx.Set(key, value); err != nil {
+		return err
+	}
+	count := int64(1)
+	if again {
+		count = 0
+	}
+	return t.boundRejects(tx, j.Stream, j.Offset, count, int64(len(value)-len(old)))
 }
 
 // rejectSize is how many rejected records of a stream are kept, their bytes, and an offset below which there are none: what was forgotten
