@@ -20,21 +20,22 @@ type core struct {
 	epoch   int64
 
 	window
-	busy      map[spot]*item // entries that were acted upon and whose record has not been folded yet
-	folding   []*item        // the same, in the order in which their records will be folded
-	lanes     lanes
-	suspects  map[spot]int // entries that were in flight when a connection died, with how often
-	again     []*item      // journal records that the broker refused: they are published again
-	againAt   time.Time
-	opening   opening
-	settling  settling
-	commands  map[string][]func(wire.Reply) // commands under way, by id
-	discarded *discard
-	carry     *carry
-	unfetched map[spot]int   // large entries that could not be fetched, with how often in a row
-	deferred  []func() error // what a confirm led to; done at the next step
-	counters  Counters
-	late      time.Duration
+	busy        map[spot]*item // entries that were acted upon and whose record has not been folded yet
+	folding     []*item        // the same, in the order in which their records will be folded
+	lanes       lanes
+	suspects    map[spot]int // entries that were in flight when a connection died, with how often
+	again       []*item      // journal records that the broker refused: they are published again
+	againAt     time.Time
+	opening     opening
+	settling    settling
+	commands    map[string][]func(wire.Reply) // commands under way, by id
+	discarded   *discard
+	carry       *carry
+	announcedAt time.Time
+	unfetched   map[spot]int   // large entries that could not be fetched, with how often in a row
+	deferred    []func() error // what a confirm led to; done at the next step
+	counters    Counters
+	late        time.Duration
 }
 
 // port is where the core publishes. Publish does not wait for the confirm. An error that wraps broker.ErrUnpublishable is about this message;
@@ -155,7 +156,20 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if c.carry != nil && c.carry.again.Before(wake) {
 		wake = c.carry.again
 	}
+	if now.Sub(c.announcedAt) < announceEvery && !now.Before(c.announcedAt) {
+		return later(now, minTime(wake, c.announcedAt.Add(announceEvery))), nil
+	}
 	return wake, c.announce(now)
+}
+
+// announceEvery bounds how often the journal is told that the window has drained: at a few hundred jobs a second it drains after each.
+const announceEvery = 100 * time.Millisecond
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // send publishes one item. The entry that it is about is busy until its record has been folded.
@@ -319,7 +333,7 @@ func (c *core) announce(now time.Time) error {
 		return nil
 	}
 	through := c.watermark
-	c.announced = through
+	c.announced, c.announcedAt = through, now
 	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: c.epoch, Through: through}
 	return c.append(wire.Journal, r)
 }

@@ -69,8 +69,9 @@ func open(cfg Config) (*Store, error) {
 		cfg.Cache = 32 << 20
 	}
 	cache := pebble.NewCache(cfg.Cache)
+	// Memtables count as cache: two of 16 MiB would leave none of it for blocks.
 	options := &pebble.Options{
-		Cache: cache, DisableWAL: true, MemTableSize: 16 << 20, Logger: quiet{},
+		Cache: cache, DisableWAL: true, MemTableSize: 8 << 20, Logger: quiet{},
 		FormatMajorVersion: pebble.FormatNewest,
 		FS:                 vfs.Default, // Pebble's own choice leaves a goroutine behind when a damaged store is opened
 	}
