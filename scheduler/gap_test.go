@@ -118,6 +118,19 @@ func TestJournalLostUnderALeader(t *testing.T) {
 	holds(t, v, fresh, w, 4, "since-1") // it knows less, and fires nothing all the same
 }
 
+// A sidecar that was away for longer than the journal keeps its records remembers a state that is not what the journal tells any more.
+func TestSidecarThatWasAwayForTooLong(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	policy(t, v, "small", "^"+wire.Journal+"$", "queues", map[string]any{"max-length-bytes": 100_000, "stream-max-segment-size-bytes": 20_000})
+	w := work(t, v, "q", nil)
+	o := options{identity: "a", dir: t.TempDir()}
+	start(t, v, o).leads(t).stop()
+	past(t, v, w, options{identity: "other"}) // which fires what it has not seen
+	forget(t, v)
+	holds(t, v, start(t, v, o), w, 6, "since-0")
+}
+
 func TestDiscardDeletesWhatIsHeldAndDue(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -154,6 +167,15 @@ func TestOnGap(t *testing.T) {
 	}
 }
 
+// forget has a journal that keeps little forget all that it has.
+func forget(t *testing.T, v *brokertest.Vhost) {
+	t.Helper()
+	noise := fmt.Appendf(nil, `{"type":"state","state":%q}`, strings.Repeat("x", 25_000))
+	for range 8 { // a segment each
+		v.Publish(t, "", wire.Journal, amqp.Publishing{UserId: v.Owner.Name, Body: noise})
+	}
+}
+
 // A journal that begins too late is as good as none: an operator's limit on streams makes it forget what was fired hours ago, while
 // the entries stay in their stream's first segment for years.
 func TestJournalThatForgets(t *testing.T) {
@@ -162,13 +184,7 @@ func TestJournalThatForgets(t *testing.T) {
 	policy(t, v, "small", "^"+wire.Journal+"$", "queues", map[string]any{"max-length-bytes": 100_000, "stream-max-segment-size-bytes": 20_000})
 	w := work(t, v, "q", nil)
 	past(t, v, w, options{identity: "past"})
-	forget := func() {
-		noise := fmt.Appendf(nil, `{"type":"state","state":%q}`, strings.Repeat("x", 25_000))
-		for range 8 { // a segment each
-			v.Publish(t, "", wire.Journal, amqp.Publishing{UserId: v.Owner.Name, Body: noise})
-		}
-	}
-	forget()
+	forget(t, v)
 	require.Positive(t, brokertest.Offset(v.ReadStream(t, wire.Journal)[0]), "the journal forgot its beginning")
 
 	first := start(t, v, options{identity: "first"})
@@ -187,7 +203,7 @@ func TestJournalThatForgets(t *testing.T) {
 	require.Zero(t, w.times("due-0"))
 	second.stop()
 
-	forget()
+	forget(t, v)
 	holds(t, v, start(t, v, options{identity: "third"}), w, 9, "since-3")
 }
 

@@ -144,6 +144,13 @@ func TestEveryInterleavingIsOneView(t *testing.T) {
 			b.fired(old, 9, 0)
 			b.entry()
 		}, []int64{0}},
+		"said of entries of a stream that is gone": {func(b tale) {
+			e := b.opened()
+			b.journal(e, wire.JournalRecord{Type: wire.TypeDeleted, Stream: wire.ScheduledJobs, Offset: 0, JID: "other"})
+			b.journal(e, wire.JournalRecord{Type: wire.TypeRefused, Stream: wire.ScheduledJobs, Offset: 1, JID: "other", Error: "x"})
+			b.entry()
+			b.entry()
+		}, []int64{0, 1}},
 		"fired by one leader, and settled by the next": {func(b tale) {
 			old := b.opened()
 			b.fired(old, 1, 0)

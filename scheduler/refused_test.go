@@ -33,10 +33,10 @@ func TestRefusedFiresStayPending(t *testing.T) {
 	ensure(t, v, "narrow", "wide")
 	policy(t, v, "full", `^queue\.narrow$`, "queues", full)
 	wide := work(t, v, "wide", nil)
+	schedule(t, v, time.Now(), "wide", "wide")
+	wide.gets(t, "wide")
 	narrow, others := names("narrow", 5), names("wide", 40)
 	schedule(t, v, time.Now(), "narrow", narrow...)
-	schedule(t, v, time.Now().Add(200*time.Millisecond), "wide", others...)
-	wide.gets(t, others...)
 
 	var first scheduler.HeldQueue
 	brokertest.Eventually(t, func() (held bool) {
@@ -47,6 +47,8 @@ func TestRefusedFiresStayPending(t *testing.T) {
 	require.Equal(t, 2, v.QueueLength(t, "queue.narrow"))
 	_, otherHeld := heldQueue(s, "wide")
 	require.False(t, otherHeld)
+	schedule(t, v, time.Now(), "wide", others...)
+	wide.gets(t, others...)
 	brokertest.Eventually(t, func() bool {
 		again, held := heldQueue(s, "narrow")
 		return held && again.Since.Equal(first.Since) && again.Until.Sub(first.Until) >= 2*time.Second

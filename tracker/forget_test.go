@@ -144,5 +144,6 @@ func TestReleaseNeedsWhatTheJournalHad(t *testing.T) {
 
 	late := newQueried(t)
 	late.record(42, wire.JournalRecord{Type: wire.TypeReleased, Epoch: 40, Needs: 40})
+	late.record(43, wire.JournalRecord{Type: wire.TypeOpened, Format: 1, Needs: q.State().Needs})
 	require.False(t, late.State().Begun(), "it does not know of the deletion")
 }
