@@ -110,6 +110,7 @@ func TestJournalLostUnderALeader(t *testing.T) {
 	schedule(t, v, time.Now().Add(time.Hour), "q", "later")
 	brokertest.Eventually(t, func() bool { return pending(t, leader, "later") && leader.entries.Total(wire.ScheduledJobs) == 1 }, "they are settled")
 	loseJournal(t, v)
+	brokertest.EventuallyWithin(t, 5*time.Second, func() bool { return !leader.Status().Leader }, "it stops at once")
 	brokertest.Eventually(t, func() bool { return leader.Status().Leader && leader.Status().Gap != "" }, "it leads anew, and says that there is a gap")
 	holds(t, v, leader, w, 1, "since-0")
 	require.True(t, leader.entries.IsHeld(wire.ScheduledJobs, offsetOf(t, v, wire.ScheduledJobs, "later")))
