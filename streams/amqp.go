@@ -41,9 +41,10 @@ func (t *amqpTransport) Read(ctx context.Context, stream string, from int64, del
 		if err != nil {
 			return err
 		}
-		if ok {
-			deliver = (&relabelCheck{stream: stream, end: end, fetch: t.Fetch}).over(ctx, deliver)
+		if !ok {
+			end = First // a reader that waits at an empty stream is given wrong offsets too: the first record is looked at
 		}
+		deliver = (&relabelCheck{stream: stream, end: end, fetch: t.Fetch}).over(ctx, deliver)
 	}
 	return readAhead(ctx, t.done, t.cfg.Ahead, deliver, func(ctx context.Context, out *ahead) error {
 		return t.pump(ctx, stream, from, out)
