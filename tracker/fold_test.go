@@ -3,6 +3,7 @@ package tracker
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,7 +161,7 @@ func TestRing(t *testing.T) {
 }
 
 func TestRejectedRecordsAreBounded(t *testing.T) {
-	o := newOne(t)
+	o := newOneWith(t, 64<<20)
 	garbage := func(from, n int64, body string) {
 		batch := make([]wire.Record, 0, n)
 		for i := range n {
@@ -489,4 +490,29 @@ func TestForeignStreams(t *testing.T) {
 	require.False(t, fresh.State().Foreign(retry, 0))
 	h.record(wire.JournalRecord{Type: wire.TypeRecreated, Stream: sched})
 	require.False(t, newOne(t).read(h, false).finish().State().Foreign(sched, 0), "that is known")
+}
+
+func TestNear(t *testing.T) {
+	h := newHistory()
+	for i := range 9 {
+		h.entry(retry, "a", 9-i)
+		h.entry(retry, "b", 1)
+	}
+	o := newOne(t).inOrder(h)
+	near := func(offset int64, limit int) (offsets []int64) {
+		all, err := o.Near(retry, "a", offset, limit)
+		require.NoError(t, err)
+		for _, s := range all {
+			require.Equal(t, "a", s.JID)
+			offsets = append(offsets, s.Offset)
+		}
+		slices.Sort(offsets)
+		return offsets
+	}
+	require.Equal(t, []int64{0, 2, 4, 6, 8, 10, 12, 14, 16}, near(8, 100))
+	few := near(8, 1)
+	require.Subset(t, few, []int64{6, 8, 10})
+	require.Less(t, len(few), 6)
+	require.NotEmpty(t, near(100, 1))
+	require.NotEmpty(t, near(-1, 1))
 }

@@ -377,6 +377,9 @@ func TestStoriesAreTheSameInEveryOrder(t *testing.T) {
 			want := reference.dump()
 			played := 0
 			for _, beginning := range []bool{true, false} {
+				if !beginning && !h.madeAnew() {
+					continue // there is nothing that such a view would not see
+				}
 				everyOrder(h, beginning, func(order []string) {
 					played++
 					r := newOne(t).read(h, beginning)
@@ -386,6 +389,7 @@ func TestStoriesAreTheSameInEveryOrder(t *testing.T) {
 					r.finish()
 					require.Empty(t, cmp.Diff(want, r.dump()), "%v, from the beginning: %v", order, beginning)
 					requireSound(t, r.one)
+					r.close()
 				})
 			}
 			require.Positive(t, played)
@@ -396,7 +400,10 @@ func TestStoriesAreTheSameInEveryOrder(t *testing.T) {
 // everyOrder calls fn with the orders in which a view may read: all of them, or where they are many those in which the streams come in
 // runs.
 func everyOrder(h *history, beginning bool, fn func([]string)) {
-	const many = 150
+	many := 150
+	if slow {
+		many = 40
+	}
 	counts, total := map[string]int{}, 1
 	names := slices.DeleteFunc(h.names(), h.onlyBarriers) // those come last
 	for _, name := range names {

@@ -25,8 +25,10 @@ type one struct {
 	store *view.Store
 }
 
-func newOne(t testing.TB) *one {
-	store, err := view.Open(view.Config{Cache: 1 << 20, Log: slog.New(slog.DiscardHandler)})
+func newOne(t testing.TB) *one { return newOneWith(t, 1<<20) }
+
+func newOneWith(t testing.TB, cache int64) *one {
+	store, err := view.Open(view.Config{Cache: cache, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	o := &one{t: t, store: store}
 	t.Cleanup(o.close)
@@ -152,6 +154,8 @@ func (h *history) recreate(stream string) {
 	h.barrier(stream, h.epoch)
 	h.record(wire.JournalRecord{Type: wire.TypeRecreated, Stream: stream})
 }
+
+func (h *history) madeAnew() bool { return len(h.gen) > 0 }
 
 // hole has the next n offsets of a stream hold nothing.
 func (h *history) hole(stream string, n int64) { h.streams[stream] += n }
