@@ -105,7 +105,7 @@ func TestNothingIsCopiedFromClients(t *testing.T) {
 		{Headers: amqp.Table{wire.HeaderOp: wire.OpFired, wire.HeaderStream: wire.ScheduledJobs, wire.HeaderReplaces: int64(0)}},
 	} {
 		p.Body, p.DeliveryMode = fmt.Appendf(nil, `{"class":"C","jid":"j-%d"}`, i), amqp.Persistent
-		c, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), wire.ExchangeRoute, "new", true, false, p)
+		c, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), wire.Unrouted, "new", true, false, p)
 		require.NoError(t, err)
 		require.True(t, c.Wait())
 	}
