@@ -1,0 +1,82 @@
+package garbagetest
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/streams"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m) }
+
+var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics}
+
+// sidecar is what folds and schedules, in this process.
+type sidecar struct {
+	*scheduler.Scheduler
+	entries *tracker.Entries
+	view    *view.View
+}
+
+func start(t *testing.T, v *brokertest.Vhost, identity string, native bool) *sidecar {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("sidecar", identity)
+	ctx, cancel := context.WithCancel(context.Background())
+	mgmt, err := broker.OpenManagement(ctx, v.ManagementURL(), v.Name, log)
+	require.NoError(t, err)
+	cfg := streams.Config{AMQPURL: v.AMQPURL(), Log: log}
+	if native {
+		cfg.StreamURL = v.StreamURL()
+	}
+	source, err := streams.Open(ctx, cfg)
+	require.NoError(t, err)
+	store, err := view.Open(view.Config{Identity: v.Name, Schema: tracker.Schema, Log: log})
+	require.NoError(t, err)
+	entries, err := tracker.NewEntries(store, v.Owner.Name)
+	require.NoError(t, err)
+	s := &sidecar{entries: entries, view: view.New(store, source, entries, log, wire.Journal, viewed...)}
+	s.Scheduler = scheduler.New(scheduler.Config{Broker: broker.Config{AMQPURL: v.AMQPURL(), Log: log}, Identity: identity, Log: log},
+		s.view, store, entries, mgmt, source.Fetch)
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context) error{s.view.Run, s.Run} {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Errorf("%s ended: %v", identity, err)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		require.NoError(t, source.Close())
+		require.NoError(t, store.Close())
+		mgmt.Close()
+	})
+	return s
+}
+
+func (s *sidecar) leads(t *testing.T) *sidecar {
+	t.Helper()
+	brokertest.Eventually(t, func() bool { return s.Status().Leader }, "the sidecar leads")
+	return s
+}
+
+// rejected lists what is kept of a stream's rejected records.
+func (s *sidecar) rejected(t *testing.T, stream string) (all []tracker.Reject) {
+	t.Helper()
+	require.NoError(t, s.entries.Rejects(stream, func(r tracker.Reject) bool {
+		all = append(all, r)
+		return true
+	}))
+	return all
+}
