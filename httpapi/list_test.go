@@ -212,6 +212,7 @@ func TestSearchIsBounded(t *testing.T) {
 	const n = 2500
 	w := newWorld(t)
 	w.server.SetMaxSearched(2000)
+	w.server.SetMaxTally(time.Hour)
 	w.fill(n)
 	p := w.page("/api/retries?page=1&text=nothing-like-it")
 	require.Empty(t, p.Items)

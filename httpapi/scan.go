@@ -10,12 +10,13 @@ import (
 // scan looks at one entry of a list after the other, until the page is full and counted, or the list or what a call may cost ends.
 type scan struct {
 	*found
-	query   *query
-	entries *tracker.Entries
-	most    int64 // entries to look at
-	skip    int64 // matches ahead of the page
-	tally   bool  // count on when the page is full
-	began   time.Time
+	query    *query
+	entries  *tracker.Entries
+	most     int64 // entries to look at
+	skip     int64 // matches ahead of the page
+	tally    bool  // count on when the page is full
+	began    time.Time
+	patience time.Duration // how long it may count on, once its page is full
 
 	hits    []tracker.Cursor
 	kept    []*tracker.Stored // of the hits, where matching needed the record
@@ -30,7 +31,7 @@ func (sc *scan) run(ctx context.Context, from tracker.Cursor) error {
 	var fault error
 	err := sc.entries.List(sc.query.stream, from, func(r tracker.Row) bool {
 		if sc.looked&1023 == 0 {
-			if fault = ctx.Err(); fault != nil || sc.full && time.Since(sc.began) > maxTally {
+			if fault = ctx.Err(); fault != nil || sc.full && time.Since(sc.began) > sc.patience {
 				sc.stopped = true
 				return false
 			}

@@ -44,7 +44,7 @@ func (s *Server) search(ctx context.Context, q *query, tally bool) (*found, erro
 	case f.exact && q.skip >= f.count && !q.behind.Set:
 		return f, nil
 	}
-	scan := &scan{query: q, found: f, entries: e, most: s.maxSearched, skip: q.skip, tally: tally && !f.exact, began: time.Now()}
+	scan := &scan{query: q, found: f, entries: e, most: s.maxSearched, skip: q.skip, tally: tally && !f.exact, began: time.Now(), patience: s.maxTally}
 	from := q.start()
 	if q.filter.unset() {
 		if from, err = e.Skip(q.stream, from, q.skip); err != nil {

@@ -38,13 +38,14 @@ type Server struct {
 	requests *requestMetrics
 	handler  http.Handler
 
-	maxSearched int64        // entries that one call looks at; tests lower it
-	running     sync.RWMutex // held for reading by every request, so that Run can wait for them
+	maxSearched int64         // entries that one call looks at; tests lower it
+	maxTally    time.Duration // how long it counts on; tests raise it
+	running     sync.RWMutex  // held for reading by every request, so that Run can wait for them
 }
 
 // New makes a server; Run or Handler puts it to use.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg.withDefaults(), maxSearched: maxSearched}
+	s := &Server{cfg: cfg.withDefaults(), maxSearched: maxSearched, maxTally: maxTally}
 	s.hosts = expectedHosts(s.cfg.Addr, s.cfg.Hosts)
 	s.registry, s.requests = s.newRegistry()
 	s.handler = s.observe(s.guard(routeEscaped(s.routes())))
