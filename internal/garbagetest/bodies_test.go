@@ -18,7 +18,7 @@ import (
 // bodies is everything that the tests of package wire know to be odd, and mutants of it.
 func bodies(t *testing.T, r *rand.Rand) [][]byte {
 	all := slices.Concat(vectors(t), corpus(t))
-	for range 400 {
+	for range 150 {
 		all = append(all, mutate(r, all[r.IntN(len(all))]))
 	}
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

@@ -129,6 +129,7 @@ func TestGarbageEverywhere(t *testing.T) {
 			x.toQueues()
 			if native {
 				x.natively(v)
+				x.toOne(viewed)
 			}
 			x.honest()
 			x.confirmed()
@@ -164,14 +165,16 @@ func (x *vandal) toStreams(streams []string) {
 			x.confirmed()
 		}
 	}
-	for i, body := range large() {
-		for _, stream := range streams[i:min(i+2, len(streams))] {
-			x.write(stream, body)
-			x.confirmed()
-		}
-		x.honest()
-	}
 	x.confirmed()
+}
+
+// toOne writes what is large to one stream after the other.
+func (x *vandal) toOne(streams []string) {
+	for i, body := range large() {
+		x.write(streams[i], body)
+		x.honest()
+		x.confirmed()
+	}
 }
 
 // toQueues writes to the queues that the leader reads.
