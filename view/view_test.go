@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -413,4 +414,33 @@ func TestViewOfAStreamThatSaysNothing(t *testing.T) {
 		require.InDelta(t, probeAfter.Seconds(), time.Since(begun).Seconds(), 1)
 		require.Equal(t, []string{" a×1", "1 b×1"}, folded(t, store, jobs))
 	})
+}
+
+func TestViewOfAStreamThatIsNotThere(t *testing.T) {
+	source := newMemory(journal, jobs)
+	source.append(jobs, "a")
+	source.readErr = fmt.Errorf("reading: %w", streams.ErrNoStream)
+	store := memoryStore(t)
+	v := follow(t, store, source, &counting{}, journal, jobs)
+	v.until(t, "it is missing", func() bool { return len(v.Missing()) == 2 })
+	require.False(t, v.Followed(jobs))
+	source.change(func() { source.readErr = nil })
+	v.untilFolded(t, jobs, " a×1")
+	v.until(t, "nothing is missing", func() bool { return len(v.Missing()) == 0 })
+}
+
+// A reader that finds out that its offsets were wrong makes the whole view doubtful.
+func TestViewOfWrongOffsets(t *testing.T) {
+	source := newMemory(journal, jobs)
+	source.append(jobs, "a")
+	source.readErr = fmt.Errorf("reading: %w", streams.ErrRelabelled)
+	dir := t.TempDir()
+	store := openStore(t, Config{Dir: dir})
+	put(t, store, "old", "1")
+	require.ErrorIs(t, New(store, source, &counting{}, logTo(t), journal, jobs).Run(t.Context()), ErrRebuild)
+	require.NoError(t, store.Close())
+	store = openStore(t, Config{Dir: dir})
+	_, kept := has(t, store, "old")
+	require.False(t, kept)
+	require.NoError(t, store.Close())
 }

@@ -147,3 +147,63 @@ func TestShorten(t *testing.T) {
 	require.Equal(t, "…", shorten("é", 1))
 	require.Equal(t, "…", shorten("\x80\x80", 1))
 }
+
+func TestWithQueue(t *testing.T) {
+	for job, want := range map[string]string{
+		`{"class":"A"}`:                    `{"class":"A","queue":"q"}`,
+		`{"class":"A","queue":null}`:       `{"class":"A","queue":"q"}`,
+		`{"class":"A","queue":"own"}`:      `{"class":"A","queue":"own"}`,
+		`{"args":[{"queue":"x"}],"b": 1 }`: `{"args":[{"queue":"x"}],"b": 1 ,"queue":"q"}`,
+	} {
+		got, err := WithQueue([]byte(job), "q")
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+		got, err = WithQueue([]byte(job), "no\x00queue")
+		require.NoError(t, err)
+		require.Equal(t, job, string(got), "what no queue can be named is left out")
+	}
+	_, err := WithQueue([]byte(`{"queue":"a","queue":"b"}`), "q")
+	require.EqualError(t, err, `member "queue" stands twice`)
+}
+
+// A jid that is derived from where a record stands goes along when the record is carried over; everything else stays as it is.
+func TestWithEntryJID(t *testing.T) {
+	for record, named := range map[string]bool{
+		`{"scheduled_at":1,"job":{"class":"A"}}`:                      false,
+		`{"jid":"","scheduled_at":1,"job":{"class":"A","jid":null} }`: false,
+		`{"jid":"a","scheduled_at":1,"job":{"class":"A"}}`:            true,
+		`{"scheduled_at":1,"job":{"class":"A","jid":"a"}}`:            true,
+	} {
+		e, err := ParseEntry(ScheduledJobs, 3, []byte(record))
+		require.NoError(t, err)
+		carried, err := WithEntryJID(e.Raw, &e)
+		require.NoError(t, err)
+		again, err := ParseEntry(ScheduledJobs, 99, carried)
+		require.NoError(t, err)
+		require.Equal(t, []string{e.JID, e.Job.JID}, []string{again.JID, again.Job.JID})
+		if named {
+			require.Equal(t, record, string(carried))
+		} else {
+			require.Equal(t, setByReference(t, []byte(record), "jid", quote(e.JID)), string(carried))
+		}
+		m := Carry(ScheduledJobs, e.JID, carried, map[string]any{HeaderReplaces: int64(3)})
+		require.Equal(t, Message{Key: ScheduledJobs, MessageID: e.JID, Headers: map[string]any{HeaderReplaces: int64(3)}, Body: carried}, m)
+	}
+	for record, reason := range map[string]string{
+		`{"jid":"a","jid":"b","job":{}}`: `member "jid" stands twice`,
+		`{"job":{"jid":"a","jid":"b"}}`:  `member "jid" stands twice`,
+	} {
+		_, err := WithEntryJID([]byte(record), &Entry{})
+		require.EqualError(t, err, reason)
+	}
+}
+
+func TestTheLargestWithoutAJIDCanBeCarriedOver(t *testing.T) {
+	head, tail := `{"scheduled_at":1,"job":{"class":"A","args":"`, `"}}`
+	e, err := ParseEntry(ScheduledJobs, 3, []byte(head+strings.Repeat("x", maxNameless-len(head)-len(tail))+tail))
+	require.NoError(t, err)
+	carried, err := WithEntryJID(e.Raw, &e)
+	require.NoError(t, err)
+	_, err = ParseEntry(ScheduledJobs, 99, carried)
+	require.NoError(t, err)
+}

@@ -63,9 +63,15 @@ func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
 	if err := e.read(k, o); err != nil {
 		return Entry{}, err
 	}
+	if e.JID == "" && e.Job.JID == "" && len(body) > maxNameless {
+		return Entry{}, fmt.Errorf("record has %d bytes and no jid: at most %d are read then", len(body), maxNameless)
+	}
 	e.name()
 	return e, nil
 }
+
+// maxNameless leaves room for the jid that a record gets when it is carried over.
+const maxNameless = MaxRecord - 64
 
 func (k kind) check(o object) error {
 	if !o["job"].IsObject() {

@@ -109,7 +109,7 @@ func (x *vandal) honest() {
 // large is what one message may do with its size alone.
 func large() [][]byte {
 	record := func(n int) []byte {
-		head, tail := `{"scheduled_at":4e9,"job":{"class":"A","args":"`, `"}}`
+		head, tail := `{"jid":"j","scheduled_at":4e9,"job":{"class":"A","args":"`, `"}}`
 		return []byte(head + strings.Repeat("x", n-len(head)-len(tail)) + tail)
 	}
 	return [][]byte{record(wire.MaxRecord + 1), record(wire.MaxRecord), []byte(strings.Repeat("[", 10_000_000)), []byte(strings.Repeat(`{"a":`, 2_000_000))}
