@@ -74,7 +74,7 @@ func TestJournalRefuses(t *testing.T) {
 
 // A record that would be too large to be read is written without its entry: what it says counts.
 func TestJournalKeepsToTheLimit(t *testing.T) {
-	for size, kept := range map[int]bool{MaxRecord: false, MaxRecord - 50: false, MaxRecord - 1000: true} {
+	for size, kept := range map[int]bool{MaxRecord - 50: false, MaxRecord - 1000: true} {
 		head, tail := `{"jid":"j","scheduled_at":1,"job":{"class":"A","args":"`, `"}}`
 		e, err := ParseEntry(ScheduledJobs, 0, []byte(head+strings.Repeat("x", size-len(head)-len(tail))+tail))
 		require.NoError(t, err)
