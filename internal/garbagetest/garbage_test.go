@@ -106,18 +106,16 @@ func (x *vandal) honest() {
 	}
 }
 
-// large is what one message may do with its size alone.
-func large() [][]byte {
-	record := func(n int) []byte {
-		head, tail := `{"jid":"j","scheduled_at":4e9,"job":{"class":"A","args":"`, `"}}`
-		return []byte(head + strings.Repeat("x", n-len(head)-len(tail)) + tail)
-	}
-	return [][]byte{record(wire.MaxRecord + 1), record(wire.MaxRecord), []byte(strings.Repeat("[", 10_000_000)), []byte(strings.Repeat(`{"a":`, 2_000_000))}
+// sized is a good entry of n bytes.
+func sized(n int) []byte {
+	head, tail := `{"jid":"j","scheduled_at":4e9,"job":{"class":"A","args":"`, `"}}`
+	return []byte(head + strings.Repeat("x", n-len(head)-len(tail)) + tail)
 }
 
 func TestGarbageEverywhere(t *testing.T) {
 	for _, native := range []bool{true, false} {
 		t.Run(fmt.Sprintf("native=%v", native), func(t *testing.T) {
+			t.Parallel()
 			v := brokertest.New(t)
 			if native && v.StreamURL() == "" {
 				t.Skip("this broker does not speak the stream protocol")
@@ -125,11 +123,12 @@ func TestGarbageEverywhere(t *testing.T) {
 			s := start(t, v, "a", native).leads(t)
 			epoch := s.Status().Epoch
 			x := newVandal(t, v)
-			x.toStreams(append([]string{wire.Journal}, viewed...))
+			streams := append([]string{wire.Journal}, viewed...)
+			x.toStreams(streams)
+			x.inBulk(streams)
 			x.toQueues()
 			if native {
 				x.natively(v)
-				x.toOne(viewed)
 			}
 			x.honest()
 			x.confirmed()
@@ -168,13 +167,16 @@ func (x *vandal) toStreams(streams []string) {
 	x.confirmed()
 }
 
-// toOne writes what is large to one stream after the other.
-func (x *vandal) toOne(streams []string) {
-	for i, body := range large() {
-		x.write(streams[i], body)
+// inBulk writes what is large: a record too long and one nested too deep to every stream, and what is just not too large.
+func (x *vandal) inBulk(streams []string) {
+	for _, stream := range streams {
+		x.write(stream, sized(wire.MaxRecord+1))
+		x.write(stream, []byte(strings.Repeat("[", 10_000_000)))
 		x.honest()
 		x.confirmed()
 	}
+	x.write(wire.ScheduledJobs, sized(wire.MaxRecord))
+	x.write(wire.Retries, []byte(strings.Repeat(`{"a":`, 2_000_000)))
 }
 
 // toQueues writes to the queues that the leader reads.
