@@ -71,6 +71,16 @@ func (c *core) continueCarry(now time.Time) error {
 		c.carry.again = later(c.carry.again, now.Add(20*time.Millisecond))
 		return nil
 	}
+	doubts, err := c.entries.Doubtful()
+	if err != nil {
+		return err
+	}
+	for _, d := range doubts {
+		if d.Returned { // the journal alone has this job: low water would drop it; the next leader fires it again
+			c.carry.again = now.Add(time.Second)
+			return nil
+		}
+	}
 	return c.endCarry(now)
 }
 

@@ -190,6 +190,9 @@ func (c *core) load(at spot) (*tracker.Stored, *wire.Entry, error) {
 func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) error {
 	body, err := e.Body()
 	if err != nil {
+		if o.done != nil {
+			o.done(false)
+		}
 		return c.refuse(now, s, err.Error())
 	}
 	ln := c.lanes.of(e.Job.Queue)
@@ -218,6 +221,9 @@ func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) er
 func (c *core) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o order, class, message string) error {
 	body, err := e.Dead(now, class, message)
 	if err != nil {
+		if o.done != nil {
+			o.done(false)
+		}
 		return c.refuse(now, s, err.Error())
 	}
 	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, key: o.key, done: o.done,

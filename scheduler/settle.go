@@ -73,7 +73,7 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 	if burial {
 		arrived, err = c.isBuried(d)
 	} else {
-		arrived = c.settling.intact && !c.setup.mayRefuse(queueOf(d))
+		arrived = !d.Returned && c.settling.intact && !c.setup.mayRefuse(queueOf(d))
 	}
 	if err != nil {
 		return err
