@@ -1,12 +1,14 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -17,7 +19,7 @@ import (
 
 const (
 	headerReason  = "X-Reason"
-	maxReason     = 4096
+	maxReason     = 4096             // characters
 	actorHTTP     = "http"           // who asks is not known here
 	commandBudget = 10 * time.Second // for a command and its answer; asking has a deadline of its own, below this
 )
@@ -73,13 +75,25 @@ func (s *Server) ask(c echo.Context, cmd wire.Command) error {
 // sign adds who asks and why, and a new id: it makes repeating safe for whoever passes the command on.
 func sign(c echo.Context, cmd wire.Command) (wire.Command, error) {
 	if reason := c.Request().Header.Get(headerReason); reason != "" {
-		cmd.Reason = reason
+		cmd.Reason = headerText(reason)
 	}
-	if len(cmd.Reason) > maxReason || !utf8.ValidString(cmd.Reason) {
-		return cmd, badRequest("the reason must be valid UTF-8 of at most %d bytes", maxReason)
+	if utf8.RuneCountInString(cmd.Reason) > maxReason {
+		return cmd, badRequest("the reason must have at most %d characters", maxReason)
 	}
 	cmd.ID, cmd.Actor = rand.Text(), actorHTTP
 	return cmd, nil
+}
+
+// headerText reads a header's value: UTF-8, or what headers were before that, ISO 8859-1.
+func headerText(value string) string {
+	if utf8.ValidString(value) {
+		return value
+	}
+	var b strings.Builder
+	for _, c := range []byte(value) {
+		b.WriteRune(rune(c))
+	}
+	return b.String()
 }
 
 // send has the leader carry out a command.
@@ -111,23 +125,23 @@ func problemIn(r wire.Reply) *problem {
 
 // readBody reads a JSON object, if there is a body. Members that are not known are refused: a misspelt one would change what is done.
 func readBody(c echo.Context, into any) error {
-	d := json.NewDecoder(c.Request().Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err == nil {
-		if _, err = d.Token(); errors.Is(err, io.EOF) {
-			return nil
-		}
-		err = errTrailing
-	}
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	raw, err := io.ReadAll(c.Request().Body)
+	if err != nil {
 		return err
 	}
-	return badRequest("the body is not valid: %s", err)
+	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 {
+		return nil
+	}
+	if raw[0] != '{' { // null would be taken for an object
+		return badRequest("the body must be a JSON object")
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return badRequest("the body is not valid: %s", shorten(err.Error()))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return badRequest("the body is not valid: there is more behind the JSON object")
+	}
+	return nil
 }
-
-var errTrailing = errors.New("there is more behind the JSON object")

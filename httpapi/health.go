@@ -8,6 +8,9 @@ import (
 
 // healthz says that the process runs.
 func (s *Server) healthz(c echo.Context) error {
+	if _, err := parseParams(c.Request()); err != nil {
+		return err
+	}
 	return c.JSON(http.StatusOK, health{Status: "ok"})
 }
 
@@ -18,6 +21,9 @@ type health struct {
 
 // readyz says whether what is answered here is up to date. Whether this sidecar leads does not matter.
 func (s *Server) readyz(c echo.Context) error {
+	if _, err := parseParams(c.Request()); err != nil {
+		return err
+	}
 	if reason := s.unready(); reason != "" {
 		return c.JSON(http.StatusServiceUnavailable, health{"failed", reason})
 	}

@@ -74,9 +74,19 @@ func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
 	for _, c := range change {
 		c(&w.config)
 	}
-	w.server = httpapi.New(w.config)
+	w.build()
 	return w
 }
+
+// build makes the world's server, with every answer held to the contract.
+func (w *world) build() {
+	w.server = httpapi.New(w.config)
+	if _, benchmark := w.t.(*testing.B); !benchmark {
+		w.server.WrapHandler(func(next http.Handler) http.Handler { return held(w.t, document(w.t), next) })
+	}
+}
+
+func jsonDecode(raw []byte, into any) error { return json.Unmarshal(raw, into) }
 
 func (w *world) ask(_ context.Context, c wire.Command) wire.Reply {
 	w.mu.Lock()
@@ -313,7 +323,7 @@ func readAll(t testing.TB, r *http.Response) string {
 // again is the same world behind another server.
 func (w *world) again(change func(*httpapi.Config)) *world {
 	change(&w.config)
-	w.server = httpapi.New(w.config)
+	w.build()
 	return w
 }
 

@@ -68,7 +68,7 @@ func (p params) time(name string) (time.Time, error) {
 		return t.UTC(), nil
 	}
 	seconds, err := strconv.ParseFloat(text, 64)
-	if math.Abs(seconds) > millisAbove {
+	if seconds > millisAbove {
 		seconds /= 1000
 	}
 	if err != nil || strings.ContainsAny(text, "xXpP_") || math.IsNaN(seconds) || seconds < earliest || seconds > latest {

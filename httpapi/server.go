@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace-jobs/millrace/wire"
@@ -54,36 +53,6 @@ func New(cfg Config) *Server {
 
 // Handler is everything that the server answers, with all of its protections.
 func (s *Server) Handler() http.Handler { return s.handler }
-
-func (s *Server) routes() http.Handler {
-	e := echo.New()
-	e.HTTPErrorHandler = func(err error, c echo.Context) { writeError(c.Response(), c.Request(), err) }
-	e.Use(noteRoute)
-	get := func(path string, h echo.HandlerFunc) { e.Match([]string{http.MethodGet, http.MethodHead}, path, h) }
-
-	for _, set := range entrySets {
-		get("/api/"+set.path, s.list(set.stream))
-		get("/api/"+set.path+"/:jid", s.show(set.stream))
-		e.DELETE("/api/"+set.path+"/:jid", s.command(wire.CommandDelete, set.stream))
-	}
-	e.POST("/api/scheduled-jobs/:jid/trigger", s.command(wire.CommandTrigger, wire.ScheduledJobs))
-	e.POST("/api/scheduled-jobs/:jid/kill", s.command(wire.CommandKill, wire.ScheduledJobs))
-	e.POST("/api/retries/:jid/retry", s.command(wire.CommandRetry, wire.Retries))
-	e.POST("/api/retries/:jid/kill", s.command(wire.CommandKill, wire.Retries))
-	e.POST("/api/dead-jobs/:jid/retry", s.command(wire.CommandRetry, wire.DeadJobs))
-	e.POST("/api/release", s.release)
-
-	get("/api/rejected", s.listRejected)
-	get("/api/rejected/:stream/:offset", s.showRejected)
-	e.DELETE("/api/rejected/:stream/:offset", s.dismissRejected)
-	e.POST("/api/rejected/:stream/:offset/resubmit", s.resubmitRejected)
-
-	get("/api/overview", s.overview)
-	get("/healthz", s.healthz)
-	get("/readyz", s.readyz)
-	get("/metrics", s.metrics())
-	return e
-}
 
 // Run serves until ctx ends, then lets requests end for a while. With a nil listener it listens on the configured address.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {

@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// route is one line of the API. What it needs stands in it, so that none is ever added that forgot to ask.
+//
+// A new route is also an operation in openapi.yaml, a row in authorisation_test.go and a line in docs/api.md: tests name what is missing.
+type route struct {
+	method string // GET answers HEAD too
+	path   string // without the prefix
+	needs  access
+	handle echo.HandlerFunc
+}
+
+// access is what a route asks of whoever takes it.
+type access int
+
+const (
+	open       access = iota // nothing: probes, and what one needs to sign in
+	reads                    // monitoring
+	acts                     // management, policymaker
+	administer               // administrator
+)
+
+// Methods, short enough for a table.
+const (
+	get  = http.MethodGet
+	post = http.MethodPost
+	del  = http.MethodDelete
+)
+
+// table lists everything that can be asked.
+func (s *Server) table() []route {
+	var all []route
+	for _, set := range entrySets {
+		path := "/api/" + set.path
+		all = append(all,
+			route{get, path, reads, s.list(set.stream)},
+			route{get, path + "/:jid", reads, s.show(set.stream)},
+			route{del, path + "/:jid", acts, s.command(wire.CommandDelete, set.stream)},
+		)
+	}
+	return append(all,
+		route{post, "/api/scheduled-jobs/:jid/trigger", acts, s.command(wire.CommandTrigger, wire.ScheduledJobs)},
+		route{post, "/api/scheduled-jobs/:jid/kill", acts, s.command(wire.CommandKill, wire.ScheduledJobs)},
+		route{post, "/api/retries/:jid/retry", acts, s.command(wire.CommandRetry, wire.Retries)},
+		route{post, "/api/retries/:jid/kill", acts, s.command(wire.CommandKill, wire.Retries)},
+		route{post, "/api/dead-jobs/:jid/retry", acts, s.command(wire.CommandRetry, wire.DeadJobs)},
+		route{post, "/api/release", administer, s.release},
+
+		route{get, "/api/rejected", reads, s.listRejected},
+		route{get, "/api/rejected/:stream/:offset", reads, s.showRejected},
+		route{del, "/api/rejected/:stream/:offset", acts, s.dismissRejected},
+		route{post, "/api/rejected/:stream/:offset/resubmit", acts, s.resubmitRejected},
+
+		route{get, "/api/overview", reads, s.overview},
+		route{get, "/api/openapi.yaml", open, s.contract},
+		route{get, "/healthz", open, s.healthz},
+		route{get, "/readyz", open, s.readyz},
+		route{get, "/metrics", reads, s.metrics()},
+	)
+}
+
+func (s *Server) routes() http.Handler {
+	e := echo.New()
+	e.HTTPErrorHandler = func(err error, c echo.Context) { writeError(c.Response(), c.Request(), err) }
+	e.Use(noteRoute)
+	for _, r := range s.table() {
+		e.Add(r.method, r.path, r.handle)
+		if r.method == get {
+			e.Add(http.MethodHead, r.path, r.handle)
+		}
+	}
+	return e
+}
