@@ -196,10 +196,13 @@ func FuzzParseCommand(f *testing.F) {
 	})
 }
 
-func FuzzCheckHeartbeat(f *testing.F) {
+func FuzzParseHeartbeat(f *testing.F) {
 	seed(f, "heartbeats", func(v *vector) { f.Add(v.bytes()) })
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if CheckHeartbeat(body) != nil {
+		h, err := ParseHeartbeat(body)
+		require.Equal(t, err, CheckHeartbeat(body))
+		if err != nil {
+			require.Less(t, len(err.Error()), 400, "a reason is for people")
 			return
 		}
 		requireObjectRead(t, body, heartbeatMembers)
@@ -207,32 +210,61 @@ func FuzzCheckHeartbeat(f *testing.F) {
 		require.NoError(t, json.Unmarshal(body, &said))
 		var identity string
 		require.NoError(t, json.Unmarshal(said["identity"], &identity))
-		require.NotEmpty(t, identity)
+		require.Equal(t, identity, h.Identity)
 		require.Contains(t, said, "beat")
+		require.True(t, workerStates[h.State])
+		kept := mustMarshal(t, h) // it can be written: its texts are text, its times have years
+		require.Less(t, len(kept), 8*len(body)+2000)
+		var again Heartbeat
+		require.NoError(t, json.Unmarshal(kept, &again))
 	})
 }
 
-func FuzzCheckMetrics(f *testing.F) {
+func FuzzParseMetrics(f *testing.F) {
 	seed(f, "metrics", func(v *vector) { f.Add(v.bytes()) })
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if CheckMetrics(body) != nil {
+		before := bytes.Clone(body)
+		good, bad, err := ParseMetrics(nil, body)
+		require.Equal(t, before, body)
+		require.Equal(t, err == nil && len(bad) == 0, CheckMetrics(body) == nil)
+		if err != nil {
+			require.Less(t, len(err.Error()), 400, "a reason is for people")
+			require.Empty(t, good)
 			return
 		}
-		require.True(t, json.Valid(body))
 		list := body
 		if begin(body) != '[' {
 			list = slices.Concat([]byte{'['}, body, []byte{']'})
 		}
-		var all []map[string]json.RawMessage
+		var all []json.RawMessage
 		require.NoError(t, json.Unmarshal(list, &all))
 		require.LessOrEqual(t, len(all), maxMetrics)
-		for _, m := range all {
-			var class, status string
-			require.NoError(t, json.Unmarshal(m["job_class"], &class))
-			require.NoError(t, json.Unmarshal(m["status"], &status))
-			require.NotEmpty(t, class)
-			require.Contains(t, metricStatus, status)
-			require.Contains(t, m, "timestamp")
+		require.Len(t, all, len(good)+len(bad), "each record is either taken or refused")
+		for _, b := range bad {
+			require.Equal(t, string(all[b.Index]), b.Raw)
 		}
+		for _, m := range good {
+			requireMetric(t, m)
+		}
+		if len(bad) == 0 {
+			return
+		}
+		rejected, reason := BadMetrics(bad)
+		require.NotEmpty(t, reason)
+		none, again, err := ParseMetrics(nil, rejected)
+		require.NoError(t, err)
+		require.Empty(t, none, "what was refused is refused again")
+		require.Len(t, again, len(bad))
 	})
+}
+
+func requireMetric(t *testing.T, m Metric) {
+	t.Helper()
+	require.NotEmpty(t, m.Class)
+	require.NotEmpty(t, m.Queue)
+	require.Contains(t, []string{MetricSuccess, MetricFailed, MetricDead, MetricDiscarded, MetricExpired}, m.Status)
+	require.GreaterOrEqual(t, m.Duration, time.Duration(-1))
+	require.GreaterOrEqual(t, m.Wait, time.Duration(-1))
+	require.GreaterOrEqual(t, m.Attempt, int64(0))
+	require.LessOrEqual(t, len(m.ErrorClass), 3*maxShown)
 }

@@ -139,3 +139,68 @@ func TestCheckVectors(t *testing.T) {
 		}
 	}
 }
+
+func TestHeartbeatVectors(t *testing.T) {
+	for _, v := range vectors(t, "heartbeats") {
+		if v.Want != nil {
+			t.Run(v.Name, func(t *testing.T) {
+				h, err := ParseHeartbeat(v.bytes())
+				require.NoError(t, err)
+				require.JSONEq(t, string(v.Want), string(mustMarshal(t, h)))
+			})
+		}
+	}
+}
+
+// metricWanted is a metric record as the vectors write it.
+type metricWanted struct {
+	At         time.Time `json:"at"`
+	Class      string    `json:"class"`
+	Queue      string    `json:"queue"`
+	Status     string    `json:"status"`
+	Micros     *int64    `json:"duration_us"`
+	Wait       *int64    `json:"wait_us"`
+	Attempt    int64     `json:"attempt"`
+	JID        string    `json:"jid"`
+	Worker     string    `json:"worker"`
+	ErrorClass string    `json:"error_class"`
+}
+
+func micros(d time.Duration) *int64 {
+	if d < 0 {
+		return nil
+	}
+	us := d.Microseconds()
+	return &us
+}
+
+func TestMetricVectors(t *testing.T) {
+	for _, v := range vectors(t, "metrics") {
+		if v.Want != nil {
+			t.Run(v.Name, func(t *testing.T) {
+				var want []metricWanted
+				require.NoError(t, json.Unmarshal(v.Want, &want))
+				good, bad, err := ParseMetrics(nil, v.bytes())
+				require.NoError(t, err)
+				have := []metricWanted{}
+				for _, m := range good {
+					have = append(have, metricWanted{m.At, m.Class, m.Queue, m.Status, micros(m.Duration), micros(m.Wait), m.Attempt, m.JID, m.Worker, m.ErrorClass})
+				}
+				require.Empty(t, cmp.Diff(want, have))
+				if v.Reason != "" {
+					_, reason := BadMetrics(bad)
+					require.Contains(t, reason, v.Reason)
+				}
+			})
+		}
+	}
+}
+
+func TestBadMetricsAreMadeOneRecord(t *testing.T) {
+	good, bad, err := ParseMetrics(nil, []byte(`[{"timestamp":1,"job_class":"A","status":"dead"}, 1, {"job_class":2}]`))
+	require.NoError(t, err)
+	require.Len(t, good, 1)
+	body, reason := BadMetrics(bad)
+	require.Equal(t, `[1,{"job_class":2}]`, string(body))
+	require.Equal(t, `metric record 1: metric record is not a JSON object; and 1 more`, reason)
+}

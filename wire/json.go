@@ -107,7 +107,10 @@ func (o object) text(name string) (string, error) {
 	if !o.has(name) {
 		return "", nil
 	}
-	v := o[name]
+	return textOf(name, o[name])
+}
+
+func textOf(name string, v gjson.Result) (string, error) {
 	if v.Type != gjson.String {
 		return "", fmt.Errorf("member %q must be a string", name)
 	}

@@ -2,88 +2,212 @@ package wire
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 )
 
-// maxMetrics is how many metric records one message may hold.
-const maxMetrics = 500
-
-var (
-	heartbeatMembers = set("type", "identity", "hostname", "pid", "tag", "concurrency", "busy", "beat", "rss_kb", "queues", "version",
-		"started_at", "state", "labels", "rtt_us", "weights", "lanes", "work")
-	metricMembers = set("type", "timestamp", "job_class", "queue", "duration_ms", "status", "worker_identity", "jid", "wait_ms",
-		"attempt", "error_class")
-	metricStatus = set("success", "failed", "dead", "discarded", "expired")
+// Bounds of a heartbeat; what is beyond is cut off, since it is only shown.
+const (
+	maxIdentity = 1024
+	maxShown    = 256 // bytes of a text
+	maxList     = 100 // queues, weights, labels, lanes
+	maxWork     = 1000
 )
+
+// States of a worker process, as it tells them.
+const (
+	StateRunning  = "running"
+	StateQuiet    = "quiet"
+	StateStopping = "stopping"
+)
+
+var workerStates = set(StateRunning, StateQuiet, StateStopping)
+
+var heartbeatMembers = set("type", "identity", "hostname", "pid", "tag", "concurrency", "busy", "beat", "rss_kb", "queues", "version",
+	"started_at", "state", "labels", "rtt_us", "weights", "lanes", "work")
+
+// Heartbeat is what a worker process says of itself.
+type Heartbeat struct {
+	Identity    string            `json:"identity"`
+	Hostname    string            `json:"hostname"`
+	PID         int64             `json:"pid"`
+	Tag         string            `json:"tag"`
+	Version     string            `json:"version"`
+	State       string            `json:"state"`
+	Concurrency int64             `json:"concurrency"`
+	Busy        int64             `json:"busy"`
+	RSSKB       int64             `json:"rss_kb"`
+	RTTMicros   int64             `json:"rtt_us"`
+	Beat        time.Time         `json:"beat"`
+	StartedAt   time.Time         `json:"started_at"` // zero if it does not say
+	Queues      []string          `json:"queues"`
+	Weights     map[string]int64  `json:"weights,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Lanes       []Lane            `json:"lanes,omitempty"`
+	Work        []Work            `json:"work,omitempty"`
+	Cut         bool              `json:"cut,omitempty"` // some of what it said is left out
+}
+
+// Lane is a part of a process with queues and slots of its own.
+type Lane struct {
+	Name        string   `json:"name"`
+	Queues      []string `json:"queues"`
+	Concurrency int64    `json:"concurrency"`
+	Busy        int64    `json:"busy"`
+}
+
+// Work is a job that a process runs now.
+type Work struct {
+	JID       string    `json:"jid"`
+	Class     string    `json:"class"`
+	Queue     string    `json:"queue"`
+	StartedAt time.Time `json:"started_at"` // zero if it does not say
+}
 
 // CheckHeartbeat tells why a record of heartbeats is refused, or nil.
 func CheckHeartbeat(body []byte) error {
+	_, err := ParseHeartbeat(body)
+	return err
+}
+
+// ParseHeartbeat reads a record of heartbeats. It is refused if it does not say who beats and when. Whatever else is not as it should be
+// is left out: a worker that is half understood is better than one that is not seen.
+func ParseHeartbeat(body []byte) (h Heartbeat, err error) {
 	if err := checkRecord(body); err != nil {
-		return err
+		return h, err
 	}
 	o, err := parseObject(string(body), heartbeatMembers)
 	if err != nil {
-		return err
+		return h, err
 	}
 	if o.has("type") && o["type"].String() != "heartbeat" {
-		return fmt.Errorf("member \"type\" is not \"heartbeat\"")
+		return h, fmt.Errorf("member \"type\" is not \"heartbeat\"")
 	}
-	identity, err := o.text("identity")
-	if err != nil {
-		return err
+	if h.Identity, err = o.text("identity"); err != nil {
+		return h, err
 	}
-	if identity == "" {
-		return fmt.Errorf("member \"identity\" is missing")
+	switch {
+	case h.Identity == "":
+		return h, fmt.Errorf("member \"identity\" is missing")
+	case len(h.Identity) > maxIdentity:
+		return h, fmt.Errorf("member \"identity\" has %d bytes, at most %d are allowed", len(h.Identity), maxIdentity)
+	case !o.has("beat"):
+		return h, fmt.Errorf("member \"beat\" is missing")
 	}
-	if !o.has("beat") {
-		return fmt.Errorf("member \"beat\" is missing")
+	if h.Beat, err = o.time("beat"); err != nil {
+		return h, err
 	}
-	_, err = o.time("beat")
-	return err
+	h.readRest(o)
+	return h, nil
 }
 
-// CheckMetrics tells why a message of job_metrics, one record or an array of them, is refused, or nil.
-func CheckMetrics(body []byte) error {
-	if err := checkJSON(body); err != nil {
-		return err
+func (h *Heartbeat) readRest(o object) {
+	h.Hostname, h.Tag, h.Version = shown(o["hostname"], &h.Cut), shown(o["tag"], &h.Cut), shown(o["version"], &h.Cut)
+	h.PID, h.Concurrency, h.Busy = whole(o["pid"]), whole(o["concurrency"]), whole(o["busy"])
+	h.RSSKB, h.RTTMicros = whole(o["rss_kb"]), whole(o["rtt_us"])
+	h.StartedAt = anyTime(o["started_at"])
+	if h.State = o["state"].String(); !workerStates[h.State] {
+		h.State = StateRunning
 	}
-	if begin(body) != '[' {
-		return checkMetric(string(body))
-	}
-	n, err := 0, error(nil)
-	gjson.ParseBytes(body).ForEach(func(_, m gjson.Result) bool {
-		if n++; n > maxMetrics {
-			err = fmt.Errorf("message has more than %d metric records", maxMetrics)
-		} else if err = checkMetric(m.Raw); err != nil {
-			err = fmt.Errorf("metric record %d: %w", n-1, err)
+	h.Queues = names(o["queues"], &h.Cut)
+	each(o["weights"], maxList, &h.Cut, func(name, weight gjson.Result) {
+		if h.Weights == nil {
+			h.Weights = map[string]int64{}
 		}
-		return err == nil
+		h.Weights[shown(name, &h.Cut)] = whole(weight)
 	})
-	return err
+	each(o["labels"], maxList, &h.Cut, func(name, value gjson.Result) {
+		if h.Labels == nil {
+			h.Labels = map[string]string{}
+		}
+		h.Labels[shown(name, &h.Cut)] = shown(value, &h.Cut)
+	})
+	each(o["lanes"], maxList, &h.Cut, func(_, lane gjson.Result) {
+		m := membersOf(lane, "name", "queues", "concurrency", "busy")
+		h.Lanes = append(h.Lanes, Lane{shown(m[0], &h.Cut), names(m[1], &h.Cut), whole(m[2]), whole(m[3])})
+	})
+	each(o["work"], maxWork, &h.Cut, func(_, work gjson.Result) {
+		m := membersOf(work, "jid", "class", "queue", "started_at")
+		h.Work = append(h.Work, Work{shown(m[0], &h.Cut), shown(m[1], &h.Cut), shown(m[2], &h.Cut), anyTime(m[3])})
+	})
 }
 
-func checkMetric(raw string) error {
-	if !gjson.Parse(raw).IsObject() {
-		return fmt.Errorf("metric record is not a JSON object")
+// each calls fn for the members or items of a value, at most limit of them. A label may well be called queues: values are not looked into
+// by path.
+func each(v gjson.Result, limit int, cut *bool, fn func(name, item gjson.Result)) {
+	if !v.IsArray() && !v.IsObject() {
+		return
 	}
-	o, err := parseObject(raw, metricMembers)
+	n := 0
+	v.ForEach(func(name, item gjson.Result) bool {
+		if n == limit {
+			*cut = true
+			return false
+		}
+		n++
+		fn(name, item)
+		return true
+	})
+}
+
+// membersOf gives the values of an object's members by name, the first of each.
+func membersOf(v gjson.Result, wanted ...string) []gjson.Result {
+	found := make([]gjson.Result, len(wanted))
+	if !v.IsObject() {
+		return found
+	}
+	v.ForEach(func(name, value gjson.Result) bool {
+		for i, w := range wanted {
+			if name.String() == w && !found[i].Exists() {
+				found[i] = value
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func names(v gjson.Result, cut *bool) (all []string) {
+	each(v, maxList, cut, func(_, item gjson.Result) {
+		if item.Type == gjson.String {
+			all = append(all, shown(item, cut))
+		}
+	})
+	return all
+}
+
+// shown is a text as it is shown: valid UTF-8, and not long. Objects and arrays are no text.
+func shown(v gjson.Result, cut *bool) string {
+	if v.Type == gjson.Null || v.Type == gjson.JSON {
+		return ""
+	}
+	s := v.String()
+	if len(s) > maxShown {
+		*cut = true
+		s = s[:maxShown]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// maxWhole is the largest number that every JSON parser reads as it was written.
+const maxWhole = 1 << 53
+
+func whole(v gjson.Result) int64 {
+	if v.Type != gjson.Number || !(v.Num >= 0 && v.Num <= maxWhole) {
+		return 0
+	}
+	return int64(v.Num)
+}
+
+func anyTime(v gjson.Result) time.Time {
+	if v.Type != gjson.Number {
+		return time.Time{}
+	}
+	t, err := parseTime("", v)
 	if err != nil {
-		return err
+		return time.Time{}
 	}
-	class, err := o.text("job_class")
-	if err != nil {
-		return err
-	}
-	if class == "" {
-		return fmt.Errorf("member \"job_class\" is missing")
-	}
-	if !metricStatus[o["status"].String()] {
-		return fmt.Errorf("member \"status\" must be success, failed, dead, discarded or expired")
-	}
-	if !o.has("timestamp") {
-		return fmt.Errorf("member \"timestamp\" is missing")
-	}
-	_, err = o.time("timestamp")
-	return err
+	return t
 }
