@@ -92,7 +92,7 @@ func TestPoliciesAreWrittenOnlyWhenTheyDiffer(t *testing.T) {
 		_, err := m.Policies(soon(t))
 		require.NoError(t, err)
 	}
-	require.Equal(t, 9, puts)
+	require.Equal(t, 10, puts)
 }
 
 func TestAPolicyThatWinsIsFound(t *testing.T) {
@@ -136,7 +136,7 @@ func TestAPolicyThatWinsIsFound(t *testing.T) {
 
 func TestPolicyCommandsAreWhatAShellUnderstands(t *testing.T) {
 	commands := broker.PolicyCommands(broker.Features{Product: broker.RabbitMQ, ConsumerTimeoutPolicy: true}, "it's a vhost")
-	require.Len(t, commands, 9)
+	require.Len(t, commands, 10)
 	out, err := exec.Command("sh", "-c", "set -- "+commands[0]+`; printf '%s\n' "$@"`).Output()
 	require.NoError(t, err)
 	require.Equal(t, []string{"rabbitmqctl", "set_policy", "--vhost", "it's a vhost", "--priority=-10", "--apply-to", "queues", "millrace-queues", `^queue\.`,

@@ -48,6 +48,7 @@ func policies(consumerTimeout bool) []policy {
 		streamPolicy(wire.Journal, "7D", 20*giga, 64*mega),
 		streamPolicy(wire.Heartbeats, "5m", 0, 16*mega),
 		streamPolicy(wire.JobMetrics, "90D", 0, 64*mega),
+		streamPolicy(wire.JobBegins, "7D", 1*giga, 16*mega),
 	}
 	for i := range list {
 		list[i].Priority = policyPriority

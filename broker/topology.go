@@ -62,6 +62,7 @@ var (
 		stream(wire.DeadJobs, false),
 		stream(wire.Heartbeats, false),
 		stream(wire.JobMetrics, false),
+		stream(wire.JobBegins, false),
 		stream(wire.Journal, true),
 		stream(wire.Rollups, true),
 	}

@@ -32,7 +32,7 @@ func TestTopologyIsMadeOnceAndFitsClients(t *testing.T) {
 	first, err := conn.AssertTopology(soon(t), nil)
 	require.NoError(t, err)
 	require.True(t, first.JournalCreated)
-	require.Len(t, first.Created, 16)
+	require.Len(t, first.Created, 17)
 	require.Empty(t, first.Findings)
 	require.False(t, first.FireRepaired)
 
@@ -59,7 +59,7 @@ func TestTopologyAfterClients(t *testing.T) {
 	conn := dial(t, v.AMQPURL())
 	top, err := conn.AssertTopology(soon(t), nil)
 	require.NoError(t, err)
-	require.Len(t, top.Created, 10)
+	require.Len(t, top.Created, 11)
 	require.Len(t, top.Findings, 1)
 	require.Equal(t, "queue heartbeats", top.Findings[0].Subject)
 	require.Contains(t, top.Findings[0].Problem, "x-max-age")

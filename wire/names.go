@@ -14,6 +14,7 @@ const (
 	DeadJobs      = "dead_jobs"
 	Heartbeats    = "heartbeats"
 	JobMetrics    = "job_metrics"
+	JobBegins     = "jobs.begins" // written and read by workers alone: which redelivered jobs began, and which processes died
 )
 
 // Streams that only Millrace writes.

@@ -27,7 +27,7 @@ var (
 	roles = []role{
 		sidecarRole,
 		{"producer", `^$`, `^(jobs\.direct|amq\.default)$`, `^$`, "amq.default only if it schedules jobs"},
-		{"worker", `^(queue\..*|amq\.gen.*)$`, `^(queue\..*|amq\.(gen.*|default))$`, `^(queue\..*|amq\.gen.*|jobs\.(direct|control))$`,
+		{"worker", `^(queue\..*|amq\.gen.*)$`, `^(queue\..*|amq\.(gen.*|default))$`, `^(queue\..*|amq\.gen.*|jobs\.(direct|control|begins))$`,
 			"configure and write queue.* only if it declares its queues"},
 	}
 )
