@@ -55,6 +55,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	c.collectEntries(out)
 	c.collectView(out)
 	c.collectScheduler(out, c.cfg.Leader())
+	c.collectProcesses(out)
 }
 
 func (c *collector) collectEntries(out sink) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -24,6 +25,8 @@ type Config struct {
 
 	Entries *tracker.Entries // needed
 	View    *view.View       // needed
+
+	Processes *processes.Processes
 
 	Leader  func() scheduler.Status                                                     // this sidecar's part in leadership
 	Ask     func(ctx context.Context, c wire.Command) wire.Reply                        // sends a command to whoever leads

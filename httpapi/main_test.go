@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -47,6 +48,8 @@ type world struct {
 	publish   error
 	connected bool
 	status    scheduler.Status
+	workers   *processes.Processes
+	clock     time.Time // of the trackers that look at one
 }
 
 func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
@@ -54,6 +57,7 @@ func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
 	w := &world{
 		t: t, offsets: map[string]int64{}, streams: map[string]map[int64]wire.Record{}, connected: true, log: &lines{}, source: source{},
 		reply: wire.Reply{Status: wire.StatusDone}, status: scheduler.Status{Epoch: -1},
+		clock: time.Unix(1_700_000_000, 0),
 	}
 	var err error
 	w.store, err = view.Open(view.Config{Schema: tracker.Schema, Identity: "test", Log: slog.New(slog.DiscardHandler)})
@@ -61,9 +65,12 @@ func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
 	w.entries, err = tracker.NewEntries(w.store, user)
 	require.NoError(t, err)
+	w.workers, err = processes.Open(w.store, func() time.Time { return w.clock })
+	require.NoError(t, err)
+	w.entries.Add(w.workers)
 	w.view = view.New(w.store, w.source, w.entries, slog.New(slog.DiscardHandler), wire.Journal, wire.EntryStreams...)
 	w.config = httpapi.Config{
-		Version: "1.2.3", VHost: "/", Entries: w.entries, View: w.view, Grace: time.Second,
+		Version: "1.2.3", VHost: "/", Entries: w.entries, View: w.view, Processes: w.workers, Grace: time.Second,
 		Leader:  func() scheduler.Status { return w.status },
 		Ask:     w.ask,
 		Publish: w.take,

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -25,6 +26,16 @@ type overview struct {
 	Views    viewState          `json:"views"`
 	Rejected map[string]counts  `json:"rejected"`
 	Journal  journalState       `json:"journal"`
+	Workers  workerState        `json:"processes"`
+}
+
+// workerState is the sum of all worker processes.
+type workerState struct {
+	Running     int            `json:"running"` // all that are not lost
+	States      map[string]int `json:"states"`
+	Concurrency int64          `json:"concurrency"`
+	Busy        int64          `json:"busy"`
+	RSSKB       int64          `json:"rss_kb"`
 }
 
 type brokerState struct {
@@ -85,6 +96,7 @@ func (s *Server) overview(c echo.Context) error {
 		Leader:  leaderState{state.Identity, state.Epoch, state.OpenedAt},
 		Views:   newViewState(s.cfg.View.Status()),
 		Journal: journalState{state.Fired, state.Buried, state.Duplicates, state.Void, state.Held},
+		Workers: s.workers(),
 	}
 	o.Broker.Connected, o.Broker.Product, o.Broker.Version = s.cfg.Broker()
 	late, err := s.cfg.Entries.Overdue(now)
@@ -99,6 +111,11 @@ func (s *Server) overview(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, o)
+}
+
+func (s *Server) workers() workerState {
+	sum := processes.Sum(s.processes())
+	return workerState{sum.Processes, sum.States, sum.Concurrency, sum.Busy, sum.RSSKB}
 }
 
 func (s *Server) sets() (map[string]setSize, error) {

@@ -33,6 +33,7 @@ const (
 	get  = http.MethodGet
 	post = http.MethodPost
 	del  = http.MethodDelete
+	put  = http.MethodPut
 )
 
 // table lists everything that can be asked.
@@ -58,6 +59,11 @@ func (s *Server) table() []route {
 		route{get, "/api/rejected/:stream/:offset", reads, s.showRejected},
 		route{del, "/api/rejected/:stream/:offset", acts, s.dismissRejected},
 		route{post, "/api/rejected/:stream/:offset/resubmit", acts, s.resubmitRejected},
+
+		route{get, "/api/processes", reads, s.listProcesses},
+		route{get, "/api/processes/:identity", reads, s.showProcess},
+		route{put, "/api/processes/:identity/quiet", acts, s.control(wire.ControlQuiet)},
+		route{put, "/api/processes/:identity/stop", acts, s.control(wire.ControlStop)},
 
 		route{get, "/api/overview", reads, s.overview},
 		route{get, "/api/openapi.yaml", open, s.contract},

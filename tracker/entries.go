@@ -16,6 +16,7 @@ type Entries struct {
 	store   *view.Store
 	trusted map[string]bool
 	counts  *counts
+	parts   []Part
 
 	// What everybody may see: as it was when the newest batch had been written. Who is told of a record here finds its effect in the store.
 	mu    sync.RWMutex
@@ -58,6 +59,9 @@ func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
 // Fold takes in one record of any stream that Millrace reads.
 func (t *Entries) Fold(tx *view.Tx, r *wire.Record) error {
 	t.noteWritten(r)
+	if p := t.partOf(r.Stream); p != nil {
+		return t.foldPart(tx, r, p)
+	}
 	switch r.Stream {
 	case wire.Journal:
 		return t.foldJournal(tx, r)
@@ -73,6 +77,11 @@ func (t *Entries) Fold(tx *view.Tx, r *wire.Record) error {
 
 // Commit writes what the fold keeps in memory, and shows it once it is written.
 func (t *Entries) Commit(tx *view.Tx) error {
+	for _, p := range t.parts {
+		if err := p.Commit(tx); err != nil {
+			return err
+		}
+	}
 	if err := t.counts.save(tx); err != nil {
 		return err
 	}

@@ -11,6 +11,12 @@ import (
 // Forget is told that a stream was deleted and made anew, and tells whether it may be read anew at once. An entry stream waits: what was
 // in it is void only when the leader has journaled that.
 func (t *Entries) Forget(tx *view.Tx, stream string) (bool, error) {
+	if p := t.partOf(stream); p != nil {
+		if err := p.Forget(tx, stream); err != nil {
+			return true, err
+		}
+		return true, t.forgetRejected(tx, stream)
+	}
 	switch stream {
 	case wire.Journal:
 		return true, t.forgetJournal(tx)

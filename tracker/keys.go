@@ -23,6 +23,7 @@ const (
 	tableCommand  = 'k' // command id               → reply
 	tableCommands = 'K' // journal offset           → key in tableCommand
 	tableMeta     = 'm' //                          → state, as JSON
+	// 'p' is the table of package processes, 'M' begins those of package metrics.
 )
 
 // code is one byte for a stream. 0 stands for no stream: a fire that has no entry.

@@ -28,7 +28,7 @@ type Metric struct {
 	Status     string
 	Duration   time.Duration // negative: it does not say
 	Wait       time.Duration // negative: it does not say
-	Attempt    int64         // how often the job had been tried before
+	Attempt    int64         // which attempt it was, from 1; 0: it does not say
 	JID        string
 	Worker     string
 	ErrorClass string

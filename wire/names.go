@@ -61,3 +61,6 @@ func CheckQueueName(name string) error {
 	}
 	return nil
 }
+
+// QueueName is a job queue's name as clients say it, from what a worker calls it: with or without the prefix.
+func QueueName(said string) string { return strings.TrimPrefix(said, QueuePrefix) }

@@ -19,6 +19,7 @@ type cli struct {
 	Retries   retriesCmd   `cmd:"" help:"List jobs that wait for a retry, and act on them."`
 	Dead      deadCmd      `cmd:"" help:"List dead jobs, and act on them."`
 	Rejected  rejectedCmd  `cmd:"" help:"List records that could not be understood."`
+	Processes processesCmd `cmd:"" help:"List worker processes, and tell them to stop."`
 	Doctor    doctorCmd    `cmd:"" help:"Check the broker and say how to mend what is wrong."`
 	Settings  configCmd    `cmd:"" name:"config" help:"Print the settings in effect, with passwords masked."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`

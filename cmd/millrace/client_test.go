@@ -44,6 +44,8 @@ func TestWhatCommandsAskOfTheAPI(t *testing.T) {
 		"retries delete %":                       "DELETE /api/retries/%25",
 		"dead retry é":                           "POST /api/dead-jobs/%C3%A9/retry",
 		"dead delete a --offset 0":               "DELETE /api/dead-jobs/a?offset=0",
+		"processes quiet h:1:a/b":                "PUT /api/processes/h:1:a%2Fb/quiet",
+		"processes stop * --reason deploy":       `PUT /api/processes/%2A/stop application/json {"reason":"deploy"}`,
 		"rejected delete retries 7 --reason why": `DELETE /api/rejected/retries/7 application/json {"reason":"why"}`,
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -71,7 +73,7 @@ func TestWhatListsAskOfTheAPI(t *testing.T) {
 
 func TestJSONKeepsEveryDigit(t *testing.T) {
 	a := newAPI(t, http.StatusOK, `{"args":[9007199254740993,1e400]}`)
-	for _, args := range [][]string{{"dead", "--json"}, {"dead", "show", "a"}, {"rejected", "--json"}, {"rejected", "show", "retries", "1"}} {
+	for _, args := range [][]string{{"dead", "--json"}, {"dead", "show", "a"}, {"processes", "--json"}, {"processes", "show", "a"}, {"rejected", "--json"}, {"rejected", "show", "retries", "1"}} {
 		r := millrace(t, append(args, "--http-addr", a.addr())...)
 		require.Zero(t, r.code, r.err)
 		require.Equal(t, "{\n  \"args\": [\n    9007199254740993,\n    1e400\n  ]\n}\n", r.out)

@@ -63,28 +63,9 @@ func (c *listRejectedCmd) Run(ctx context.Context, out output) error {
 	if c.JSON {
 		return printJSON(out.Out, body)
 	}
-	var list struct {
-		Total     int64            `json:"total_count"`
-		Filtered  int64            `json:"filtered_count"`
-		PageCount int64            `json:"page_count"`
-		Items     []rejectedRecord `json:"items"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return unreadable(err)
-	}
-	rows := make([][]string, len(list.Items))
-	for i, r := range list.Items {
-		rows[i] = []string{r.Stream, strconv.FormatInt(r.Offset, 10), strconv.FormatInt(r.Size, 10), r.Reason, short(r.Body)}
-	}
-	if err := printTable(out.Out, []string{"STREAM", "OFFSET", "BYTES", "REASON", "RECORD"}, rows); err != nil {
-		return err
-	}
-	var next int64
-	if c.Page < list.PageCount {
-		next = c.Page + 1
-	}
-	_, err = fmt.Fprintln(out.Out, summary(int64(len(rows)), list.Total, &list.Filtered, next))
-	return err
+	return printPage(out.Out, body, c.Page, []string{"STREAM", "OFFSET", "BYTES", "REASON", "RECORD"}, func(r *rejectedRecord) []string {
+		return []string{r.Stream, strconv.FormatInt(r.Offset, 10), strconv.FormatInt(r.Size, 10), r.Reason, short(r.Body)}
+	})
 }
 
 // oneRejectedCmd is about one rejected record.

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -27,6 +28,7 @@ type sidecar struct {
 	log     *slog.Logger
 	store   *view.Store
 	entries *tracker.Entries
+	workers *processes.Processes
 	view    *view.View
 	source  *source
 	asker   *scheduler.Asker
@@ -47,10 +49,15 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
+	workers, err := processes.Open(store, time.Now)
+	if err != nil {
+		return err
+	}
+	entries.Add(workers)
 	source := &source{}
 	defer source.Close()
 
-	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, source: source}
+	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, source: source}
 	s.view = view.New(store, source, entries, log, wire.Journal, viewed...)
 	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
 	api := s.api(listener.Addr().String())
@@ -141,6 +148,9 @@ func (s *sidecar) api(addr string) *httpapi.Server {
 		VHost:   s.cfg.vhost(),
 		Entries: s.entries,
 		View:    s.view,
+
+		Processes: s.workers,
+
 		Leader:  s.leader,
 		Ask:     s.asker.Ask,
 		Publish: s.asker.Publish,

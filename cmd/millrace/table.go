@@ -139,6 +139,32 @@ func summary(shown, total int64, match *int64, next int64) string {
 	return said
 }
 
+// printPage prints a page of a list under titles.
+func printPage[T any](w io.Writer, body []byte, page int64, titles []string, cells func(*T) []string) error {
+	var list struct {
+		Total     int64 `json:"total_count"`
+		Filtered  int64 `json:"filtered_count"`
+		PageCount int64 `json:"page_count"`
+		Items     []T   `json:"items"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return unreadable(err)
+	}
+	rows := make([][]string, len(list.Items))
+	for i := range list.Items {
+		rows[i] = cells(&list.Items[i])
+	}
+	if err := printTable(w, titles, rows); err != nil {
+		return err
+	}
+	var next int64
+	if page < list.PageCount {
+		next = page + 1
+	}
+	_, err := fmt.Fprintln(w, summary(int64(len(rows)), list.Total, &list.Filtered, next))
+	return err
+}
+
 // printTable prints rows, if there are any, under titles, in columns. What clients wrote cannot move the cursor.
 func printTable(w io.Writer, titles []string, rows [][]string) error {
 	if len(rows) == 0 {

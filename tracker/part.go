@@ -1,0 +1,45 @@
+package tracker
+
+import (
+	"slices"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Part is a fold over streams that are not about entries, with tables of its own. What it refuses is listed with all else that is.
+type Part interface {
+	// Streams are those that it reads.
+	Streams() []string
+	// Fold takes in a record. If it refuses it, or a part of it, it gives the reason, and the bytes that it could not take.
+	Fold(tx *view.Tx, r *wire.Record) (reason string, refused []byte, err error)
+	// Commit is called once a batch, before it is written.
+	Commit(tx *view.Tx) error
+	// Forget is told that one of its streams was deleted and made anew; it is read anew at once.
+	Forget(tx *view.Tx, stream string) error
+}
+
+// Add has a part take the records of its streams. Without one, heartbeats and metrics are checked, and what they say is not kept.
+func (t *Entries) Add(p Part) { t.parts = append(t.parts, p) }
+
+func (t *Entries) partOf(stream string) Part {
+	for _, p := range t.parts {
+		if slices.Contains(p.Streams(), stream) {
+			return p
+		}
+	}
+	return nil
+}
+
+func (t *Entries) foldPart(tx *view.Tx, r *wire.Record, p Part) error {
+	if r.Fault != "" {
+		return t.reject(tx, r, r.Fault)
+	}
+	reason, refused, err := p.Fold(tx, r)
+	if err != nil || reason == "" {
+		return err
+	}
+	some := *r
+	some.Body = refused
+	return t.reject(tx, &some, reason)
+}

@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Ops that workers are told through jobs.control.
+const (
+	ControlQuiet  = "quiet"  // take no more jobs
+	ControlStop   = "stop"   // end when the jobs have
+	ControlPause  = "pause"  // take no more jobs of a queue
+	ControlResume = "resume" // take jobs of a queue again
+)
+
+// Controls is what worker processes are told.
+type Controls struct {
+	ID       string  `json:"id"`
+	Op       string  `json:"op"`
+	Identity string  `json:"identity"` // of the process that is meant; "*": all
+	Queue    string  `json:"queue,omitempty"`
+	At       float64 `json:"at"`
+	Actor    string  `json:"actor,omitempty"`
+	Reason   string  `json:"reason,omitempty"`
+}
+
+// Message is what is published: to every process that listens.
+func (c Controls) Message(now time.Time) Message {
+	body, err := json.Marshal(c)
+	if err != nil { // strings and a number only
+		panic(fmt.Sprintf("wire: control: %v", err))
+	}
+	return Message{Exchange: Control, MessageID: c.ID, Type: "control", Timestamp: now, Body: body}
+}
