@@ -71,6 +71,12 @@ func (b tale) barrier(epoch int64) {
 	b.append(wire.ScheduledJobs, millrace, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: epoch}.Append(wire.ScheduledJobs, 0, 0))
 }
 
+// lateBarrier is one of a leader that had read the stream up to an offset.
+func (b tale) lateBarrier(epoch, read int64) {
+	r := wire.JournalRecord{Type: wire.TypeBarrier, Epoch: epoch, Read: &read}
+	b.append(wire.ScheduledJobs, millrace, r.Append(wire.ScheduledJobs, 0, 0))
+}
+
 func (b tale) replacement(epoch, of int64) int64 {
 	headers := map[string]any{wire.HeaderReplaces: of, wire.HeaderFirst: of, wire.HeaderEpoch: epoch}
 	return b.append(wire.ScheduledJobs, millrace, wire.Carry(wire.ScheduledJobs, "a", []byte(entryA), headers))
@@ -137,6 +143,27 @@ func TestEveryInterleavingIsOneView(t *testing.T) {
 			b.barrier(b.opened())
 			b.replacement(old, 1)
 		}, []int64{1}},
+		"replaced by a leader whose barrier comes late": {func(b tale) {
+			old, next := b.opened(), b.opened()
+			b.lateBarrier(next, -1)
+			b.entry()
+			b.lateBarrier(old, -1)
+			b.replacement(old, 1)
+		}, []int64{1}},
+		"replaced by the leader in whose reign a late barrier came": {func(b tale) {
+			old, next := b.opened(), b.opened()
+			b.lateBarrier(next, -1)
+			b.entry()
+			b.lateBarrier(old, -1)
+			b.replacement(next, 1)
+		}, []int64{3}},
+		"replaced by a leader whose journal began anew": {func(b tale) {
+			b.lateBarrier(1000, -1)
+			e := b.opened()
+			b.entry()
+			b.lateBarrier(e, 1)
+			b.replacement(e, 1)
+		}, []int64{3}},
 		"settled by a leader that had been followed": {func(b tale) {
 			old := b.opened()
 			b.opened()

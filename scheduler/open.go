@@ -86,7 +86,7 @@ func (c *core) raiseBarriers(now time.Time) error {
 			return err
 		}
 		c.opening.raised[stream] = at
-		r := wire.JournalRecord{Type: wire.TypeBarrier, At: wire.Seconds(now), Epoch: c.epoch}
+		r := wire.JournalRecord{Type: wire.TypeBarrier, At: wire.Seconds(now), Epoch: c.epoch, Read: &at}
 		if err := c.append(stream, r); err != nil {
 			return err
 		}

@@ -367,6 +367,10 @@ func (w *world) lateRecord(t *rapid.T) {
 		return
 	}
 	old := rapid.SampledFrom(epochs[:len(epochs)-1]).Draw(t, "epoch")
+	if stream := rapid.SampledFrom(append([]string{wire.Journal}, wire.EntryStreams...)).Draw(t, "stream"); stream != wire.Journal {
+		w.lateBarrier(stream, old)
+		return
+	}
 	for _, p := range w.places() {
 		e := w.appended[p]
 		if p.generation != w.broker.streams[p.stream].generation {
@@ -375,6 +379,17 @@ func (w *world) lateRecord(t *rapid.T) {
 		r := wire.JournalRecord{Type: wire.TypeDeleted, Epoch: old, Stream: p.stream, Offset: p.offset, JID: wire.JIDTag(e.jid)}
 		w.broker.append(wire.Journal, millrace, r.Append(wire.Journal, 1_000_000, 1_000_000))
 		break
+	}
+}
+
+// lateBarrier is a barrier of a leader that had been followed, behind that of the one that followed.
+func (w *world) lateBarrier(stream string, epoch int64) {
+	for at, r := range slices.Backward(w.broker.streams[stream].records) {
+		if j, err := wire.ParseJournal(r.Body); err == nil && r.UserID == millrace && j.Type == wire.TypeBarrier && j.Epoch > epoch {
+			read := int64(w.broker.streams[stream].base+at) - 1
+			w.broker.append(stream, millrace, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: epoch, Read: &read}.Append(stream, 0, 0))
+			return
+		}
 	}
 }
 

@@ -122,10 +122,16 @@ func (t *Entries) isBarrier(r *wire.Record) bool {
 	return len(r.Body) < 1024 && t.trusts(r) && gjson.ValidBytes(r.Body) && gjson.GetBytes(r.Body, "type").String() == wire.TypeBarrier
 }
 
+// foldBarrier notes a leader's barrier. One of an older epoch is void, unless its leader had read the newer one: then the journal was lost
+// in between, and epochs have begun again.
 func (t *Entries) foldBarrier(r *wire.Record) error {
-	epoch := gjson.GetBytes(r.Body, "epoch").Int()
+	epoch, read := gjson.GetBytes(r.Body, "epoch").Int(), gjson.GetBytes(r.Body, "read")
 	t.update(func(s *State) {
 		before, seen := s.Barriers[r.Stream]
+		if seen && epoch < before.Epoch && read.Exists() && read.Int() < before.Offset {
+			s.Void[r.Stream]++
+			return
+		}
 		s.Barriers[r.Stream] = before.follow(epoch, r.Offset, seen)
 	})
 	return nil

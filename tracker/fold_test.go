@@ -492,6 +492,22 @@ func TestForeignStreams(t *testing.T) {
 	require.False(t, newOne(t).read(h, false).finish().State().Foreign(sched, 0), "that is known")
 }
 
+// A barrier that comes when another leader has followed already counts for nothing, unless its leader knew of that one: then its journal
+// is another, and epochs have begun again.
+func TestLateBarriers(t *testing.T) {
+	for read, want := range map[int64]struct{ epoch, void int64 }{
+		-1: {9, 1}, 0: {9, 1}, 1: {5, 0}, 7: {5, 0},
+	} {
+		h := newHistory()
+		h.entry(sched, "a", 1)
+		h.barrier(sched, 9)
+		h.message(wire.JournalRecord{Type: wire.TypeBarrier, Epoch: 5, Read: &read}.Append(sched, 0, 0))
+		state := newOne(t).inOrder(h).State()
+		require.Equal(t, want.epoch, state.Barriers[sched].Epoch, "read up to %d", read)
+		require.Equal(t, want.void, state.Void[sched], "read up to %d", read)
+	}
+}
+
 func TestNear(t *testing.T) {
 	h := newHistory()
 	for i := range 9 {

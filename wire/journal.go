@@ -102,6 +102,8 @@ type JournalRecord struct {
 	Entry   json.RawMessage `json:"entry,omitempty"`   // the entry's bytes: deleted, changed, killed
 	Body    []byte          `json:"body,omitempty"`    // rejected: what came, at most 64 KiB
 
+	Read *int64 `json:"read,omitempty"` // barrier: up to where its leader had read the stream
+
 	Below int64 `json:"below,omitempty"` // trimmed
 	Count int64 `json:"count,omitempty"` // trimmed
 
