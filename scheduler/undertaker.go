@@ -32,7 +32,7 @@ func (s *Scheduler) bury(ctx context.Context, conn *broker.Conn) error {
 }
 
 func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
-	record, jid, err := deadRecord(d)
+	record, jid, err := deadRecord(d, time.Now())
 	if relay.bad.isBad(d) {
 		err = errRefusedTwice
 	}
@@ -40,7 +40,7 @@ func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
 		return relay.pass(d, s.rejection(wire.DeadLetters, err.Error(), d.Body))
 	}
 	if d.Redelivered {
-		known, err := s.isKnownDead(jid, record)
+		known, err := s.isKnownDead(d, jid)
 		if err != nil {
 			return err
 		}
@@ -59,21 +59,22 @@ func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
 var errRefusedTwice = errors.New("the broker closed the channel each time that it was published")
 
 // isKnownDead tells whether a leader that died before it could acknowledge has buried the job already.
-func (s *Scheduler) isKnownDead(jid string, record []byte) (bool, error) {
+func (s *Scheduler) isKnownDead(d wire.Delivery, jid string) (bool, error) {
 	dead, err := s.entries.Find(wire.DeadJobs, jid)
 	if err != nil {
 		return false, err
 	}
 	for _, e := range dead {
-		if bytes.Equal(e.Raw, record) {
+		if record, _, err := deadRecord(d, e.At); err == nil && bytes.Equal(e.Raw, record) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// deadRecord is a dead-lettered message as a record of dead_jobs. It is the same whenever it is made from the same message.
-func deadRecord(d wire.Delivery) (record []byte, jid string, err error) {
+// deadRecord is a dead-lettered message as a record of dead_jobs. It is the same whenever it is made from the same message, but for the
+// time where the broker does not tell when that died: then it is when it was taken over.
+func deadRecord(d wire.Delivery, taken time.Time) (record []byte, jid string, err error) {
 	if e, err := wire.ParseEntry(wire.DeadJobs, 0, d.Body); err == nil {
 		return d.Body, e.JID, nil // a client sent its own envelope to jobs.dead
 	}
@@ -88,6 +89,9 @@ func deadRecord(d wire.Delivery) (record []byte, jid string, err error) {
 	}
 	if jid == "" || len(jid) > maxDeadJID {
 		jid = wire.DerivedJID(wire.DeadLetters, death.at.Unix(), d.Body)
+	}
+	if at := death.at; at.IsZero() || at.Year() > 9999 { // a producer's timestamp may be any number
+		death.at = taken
 	}
 	envelope := wire.DeadEnvelope{JID: jid, DiedAt: death.at, Attempt: job.RetryCount, ErrorClass: death.reason, ErrorMessage: death.message()}
 	body, err := wire.WithQueue(d.Body, death.queue)
@@ -121,7 +125,7 @@ func stub(job wire.Job, jid string, body []byte) []byte {
 type death struct {
 	reason string
 	queue  string
-	at     time.Time
+	at     time.Time // zero if it does not say
 }
 
 func deathOf(d wire.Delivery) death {
