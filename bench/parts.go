@@ -42,7 +42,7 @@ func (b *bench) startParts(v *vhost) (*parts, error) {
 	seen := view.New(store, source, entries, b.log, wire.Journal, viewed...)
 	cfg := scheduler.Config{Broker: broker.Config{AMQPURL: v.amqpURL, Log: b.log}, Identity: identity, Log: b.log}
 	p := &parts{entries: entries, cancel: cancel, ended: make(chan error, 1)}
-	p.scheduler = scheduler.New(cfg, seen, store, entries, mgmt, source.Fetch)
+	p.scheduler = scheduler.New(cfg, seen, store, entries, mgmt, source)
 	go func() {
 		g, ctx := errgroup.WithContext(ctx)
 		g.Go(func() error { return seen.Run(ctx) })

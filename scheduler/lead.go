@@ -376,12 +376,16 @@ func (l *leadership) actor(d wire.Delivery, cmd wire.Command) string {
 // fetchWithin bounds how long one large body may take to come.
 const fetchWithin = 10 * time.Second
 
+// body fetches a record's body; nil if retention took it.
 func (l *leadership) body(ctx context.Context, stream string, offset int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
-	r, err := l.s.fetch(ctx, stream, offset)
+	r, err := l.s.records.Fetch(ctx, stream, offset)
 	if errors.Is(err, streams.ErrNotFound) {
-		return nil, nil // retention took it: the entry is parked
+		// A broker that is slow is not believed: the entry is lost only if its stream begins behind it.
+		if first, ok, err := l.s.records.First(ctx, stream); err == nil && ok && first > offset {
+			return nil, nil
+		}
 	}
 	return r.Body, err
 }

@@ -27,8 +27,13 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// Fetch gets one record from its stream, for bodies that the view does not keep.
-type Fetch func(ctx context.Context, stream string, offset int64) (wire.Record, error)
+// Records is where bodies are fetched that the view does not keep.
+type Records interface {
+	// Fetch gets one record from its stream.
+	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
+	// First is the offset of the oldest record that a stream still has; ok is false if the stream is empty.
+	First(ctx context.Context, stream string) (offset int64, ok bool, err error)
+}
 
 // Scheduler stands for election, and leads while it is elected.
 type Scheduler struct {
@@ -37,7 +42,7 @@ type Scheduler struct {
 	store   *view.Store
 	entries *tracker.Entries
 	mgmt    *broker.Management
-	fetch   Fetch
+	records Records
 	log     *slog.Logger
 
 	known    *wire.Through // what the last epoch of this process knows to be confirmed
@@ -53,11 +58,11 @@ type Scheduler struct {
 }
 
 // New makes a scheduler. mgmt may be nil.
-func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, mgmt *broker.Management, fetch Fetch) *Scheduler {
+func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, mgmt *broker.Management, records Records) *Scheduler {
 	if cfg.MaxQueues == 0 {
 		cfg.MaxQueues = 1000
 	}
-	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, fetch: fetch, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}}
+	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, records: records, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}}
 	s.status = Status{Epoch: -1, Phase: "connecting", Since: time.Now()}
 	return s
 }

@@ -90,7 +90,7 @@ func deadRecord(d wire.Delivery, taken time.Time) (record []byte, jid string, er
 	if jid == "" || len(jid) > maxDeadJID {
 		jid = wire.DerivedJID(wire.DeadLetters, death.at.Unix(), d.Body)
 	}
-	if at := death.at; at.IsZero() || at.Year() > 9999 { // a producer's timestamp may be any number
+	if at := death.at; at.IsZero() || at.Year() < 1 || at.Year() > 9999 { // a producer's timestamp may be any number
 		death.at = taken
 	}
 	envelope := wire.DeadEnvelope{JID: jid, DiedAt: death.at, Attempt: job.RetryCount, ErrorClass: death.reason, ErrorMessage: death.message()}

@@ -66,6 +66,14 @@ func (q *amqpQueries) get(ctx context.Context, cfg Config) (*amqpConn, error) {
 	return c, nil
 }
 
+func (t *amqpTransport) First(ctx context.Context, stream string) (offset int64, ok bool, err error) {
+	err = t.look(ctx, stream, "first", fetchPrefetch, func(_ *amqp.Delivery, at int64) bool {
+		offset, ok = at, true
+		return true
+	})
+	return offset, ok, err
+}
+
 // Last reads on from the last chunk (RabbitMQ) or the start of the last segment (LavinMQ).
 func (t *amqpTransport) Last(ctx context.Context, stream string) (offset int64, ok bool, err error) {
 	err = t.look(ctx, stream, "last", lastPrefetch, func(_ *amqp.Delivery, at int64) bool {

@@ -317,12 +317,14 @@ func TestClosedTransport(t *testing.T) {
 	}
 }
 
-func TestLast(t *testing.T) {
+func TestFirstAndLast(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
-		_, ok, err := tr.Last(t.Context(), stream)
-		require.NoError(t, err)
-		require.False(t, ok)
+		for _, end := range []func(context.Context, string) (int64, bool, error){tr.First, tr.Last} {
+			_, ok, err := end(t.Context(), stream)
+			require.NoError(t, err)
+			require.False(t, ok)
+		}
 		for _, n := range []int{1, 1, 1000, 1} {
 			b.publish(t, stream, b.numbered(0, n)...)
 		}
@@ -330,6 +332,10 @@ func TestLast(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, b.first+1002, last)
+		first, ok, err := tr.First(t.Context(), stream)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, b.first, first)
 	})
 }
 
@@ -386,6 +392,10 @@ func TestRetention(t *testing.T) {
 		}, 10*time.Second, 50*time.Millisecond)
 		records := readUntil(t, tr, stream, b.first, func(r wire.Record) bool { return r.Body[0] == 99 })
 		require.Greater(t, records[0].Body[0], byte(1))
+		first, ok, err := tr.First(t.Context(), stream)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, records[0].Offset, first)
 		for i, r := range records[1:] {
 			require.Equal(t, records[i].Body[0]+1, r.Body[0])
 			require.Greater(t, r.Offset, records[i].Offset) // newer brokers begin each segment with a chunk of their own, which leaves a hole

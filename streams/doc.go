@@ -28,7 +28,7 @@
 // a copy of the stream it gets ErrLost.
 //
 // Over AMQP 0-9-1, Last waits: two seconds for an empty stream, a quarter of a second behind the last record; so does Fetch, two
-// seconds for an offset behind the end. Natively both know.
+// seconds for an offset behind the end, and First for an empty stream. Natively all know.
 //
 // # Why not the stream client's consumer
 //

@@ -48,14 +48,23 @@ func (q *nativeQueries) drop() {
 	}
 }
 
+func (t *nativeTransport) First(ctx context.Context, stream string) (offset int64, ok bool, err error) {
+	return t.end(ctx, stream, func() *request { return subscribe(stream, First, 1) }, func(header chunk) int64 { return header.first })
+}
+
 func (t *nativeTransport) Last(ctx context.Context, stream string) (offset int64, ok bool, err error) {
+	return t.end(ctx, stream, func() *request { return subscribeLast(stream) }, chunk.last)
+}
+
+// end gives the offset of the chunk that a subscription begins with.
+func (t *nativeTransport) end(ctx context.Context, stream string, sub func() *request, of func(chunk) int64) (at int64, ok bool, err error) {
 	err = t.query(ctx, func(l *link) error {
-		return l.peek(stream, subscribeLast(stream), func(header chunk, _ *content) error {
-			offset, ok = header.last(), true
+		return l.peek(stream, sub(), func(header chunk, _ *content) error {
+			at, ok = of(header), true
 			return nil
 		})
 	})
-	return offset, ok, err
+	return at, ok, err
 }
 
 func (t *nativeTransport) Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error) {

@@ -44,10 +44,14 @@ type Transport interface {
 	// called Read. Those with a Fault have no Body, and stand for the offsets up to Through.
 	Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error
 
+	// First gives the offset of the oldest record that the stream still has; ok is false when the stream is empty.
+	First(ctx context.Context, stream string) (offset int64, ok bool, err error)
+
 	// Last gives the offset of the newest record; ok is false when the stream is empty.
 	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
 
-	// Fetch gives the one record at offset, or ErrNotFound.
+	// Fetch gives the one record at offset, or ErrNotFound. Over AMQP 0-9-1 that is a matter of waiting, where nothing comes: compare with
+	// First and Last before anything is given up for it.
 	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
 
 	// Close ends every Read with ErrLost and lets go of the broker.

@@ -116,7 +116,7 @@ func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) er
 	cfg := scheduler.Config{
 		Broker: s.brokerConfig("leads"), Identity: s.cfg.identity(), OnGap: s.cfg.OnGap, MaxQueues: s.cfg.MaxQueues, Log: s.log,
 	}
-	scheduling := scheduler.New(cfg, s.view, s.store, s.entries, *mgmt, s.source.Fetch)
+	scheduling := scheduler.New(cfg, s.view, s.store, s.entries, *mgmt, s.source)
 	s.scheduler.Store(scheduling)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -28,6 +28,15 @@ func (s *source) Read(ctx context.Context, stream string, from int64, deliver fu
 	return (*t).Read(ctx, stream, from, deliver)
 }
 
+// First implements scheduler.Records.
+func (s *source) First(ctx context.Context, stream string) (offset int64, ok bool, err error) {
+	t := s.transport.Load()
+	if t == nil {
+		return 0, false, errNotConnected
+	}
+	return (*t).First(ctx, stream)
+}
+
 // Last implements view.Source.
 func (s *source) Last(ctx context.Context, stream string) (offset int64, ok bool, err error) {
 	t := s.transport.Load()

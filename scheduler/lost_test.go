@@ -1,0 +1,44 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/streams"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// silent is a stream of which no record comes.
+type silent struct {
+	first int64
+	empty bool
+	err   error
+}
+
+func (s silent) Fetch(context.Context, string, int64) (wire.Record, error) {
+	return wire.Record{}, streams.ErrNotFound
+}
+
+func (s silent) First(context.Context, string) (int64, bool, error) { return s.first, !s.empty, s.err }
+
+// A record that does not come may only be late. An entry is given up if its stream begins behind it.
+func TestEntryIsLostOnlyIfItsStreamBeginsBehindIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		records silent
+		lost    bool
+	}{
+		"it begins behind":        {silent{first: 6}, true},
+		"it begins there":         {silent{first: 5}, false},
+		"it begins before":        {silent{first: 1}, false},
+		"it seems to be empty":    {silent{empty: true}, false},
+		"the broker is not there": {silent{first: 6, err: errors.New("lost")}, false},
+	} {
+		l := &leadership{s: &Scheduler{records: c.records}}
+		body, err := l.body(t.Context(), wire.ScheduledJobs, 5)
+		require.Nil(t, body, name)
+		require.Equal(t, c.lost, err == nil, name)
+	}
+}
