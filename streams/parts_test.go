@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"testing"
@@ -182,6 +183,18 @@ func TestUnpackRefuses(t *testing.T) {
 		_, err = unpack(compression, packed, limit+1, limit)
 		require.Error(t, err)
 	}
+}
+
+// What other clients pack is the frame of https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md: this is RabbitMQ's Go client's.
+func TestUnpacksLZ4OfOtherClients(t *testing.T) {
+	packed, err := hex.DecodeString("04224d186470b91e0000009f6d696c6c7261636520090021013600013f00a0206d696c6c726163652000000000c1c1ff8d")
+	require.NoError(t, err)
+	out, err := unpack(3, packed, 81, 1000)
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat("millrace ", 9), string(out))
+	packed[20] ^= 1
+	_, err = unpack(3, packed, 81, 1000)
+	require.Error(t, err, "its checksum is looked at")
 }
 
 func FuzzUnpack(f *testing.F) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4"
+	"github.com/pierrec/lz4/v4"
 )
 
 // maxUnpacked bounds what one sub-batch may grow to: a megabyte of compressed zeros is a gigabyte.
