@@ -153,7 +153,7 @@ func TestQueuesThatCannotBeMade(t *testing.T) {
 	},
 		"so is the one that the vhost has no room for")
 	unharmed(t, v, s, fine, "other-1")
-	require.Zero(t, s.entries.Total(wire.ScheduledJobs), "what waits is in jobs.unrouted")
+	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.ScheduledJobs) == 0 }, "what waits is in jobs.unrouted")
 
 	require.NoError(t, owner.Close())
 	v.Do(t, http.MethodDelete, "/api/vhost-limits/"+v.Name+"/max-queues", nil, nil)
