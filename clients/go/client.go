@@ -1,0 +1,223 @@
+package millrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// ClientConfig says how to reach the broker. Only URL is needed.
+type ClientConfig struct {
+	URL        string             // amqp://user:password@host:port/vhost, or amqps://
+	Timeout    time.Duration      // of a publish whose context has no deadline; 30 s if zero
+	Middleware []ClientMiddleware // the first is the outermost
+}
+
+// Enqueue is what client middleware wraps: it publishes a job and gives its jid.
+type Enqueue func(ctx context.Context, job *NewJob) (jid string, err error)
+
+// ClientMiddleware wraps each publish. It may change the job; if it does not call next, nothing is published.
+type ClientMiddleware func(next Enqueue) Enqueue
+
+const defaultTimeout = 30 * time.Second
+
+// Client enqueues jobs. It is safe for concurrent use, connects when it has to, and connects again when a connection is lost.
+type Client struct {
+	cfg     ClientConfig
+	enqueue Enqueue
+	dialing chan struct{} // held by whoever connects
+
+	mu     sync.Mutex
+	conn   *amqp.Connection
+	pub    *publisher
+	closed bool
+}
+
+// NewClient makes a client. It does not connect yet.
+func NewClient(cfg ClientConfig) (*Client, error) {
+	if err := checkURL(cfg.URL); err != nil {
+		return nil, err
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	c := &Client{cfg: cfg, dialing: make(chan struct{}, 1)}
+	c.enqueue = c.one
+	for i := len(cfg.Middleware) - 1; i >= 0; i-- {
+		c.enqueue = cfg.Middleware[i](c.enqueue)
+	}
+	return c, nil
+}
+
+// Close ends the connection. Publishes that wait for an answer fail.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	conn := c.conn
+	c.conn, c.pub, c.closed = nil, nil, true
+	c.mu.Unlock()
+	if conn == nil || conn.IsClosed() {
+		return nil
+	}
+	return conn.Close()
+}
+
+// Enqueue publishes a job and returns its jid when the broker has confirmed it.
+func (c *Client) Enqueue(ctx context.Context, class string, args []any, options ...Options) (string, error) {
+	return c.Push(ctx, NewJob{Class: class, Args: args, Options: first(options)})
+}
+
+// EnqueueAt publishes a job that is due at a time. One in the past is due at once.
+func (c *Client) EnqueueAt(ctx context.Context, at time.Time, class string, args []any, options ...Options) (string, error) {
+	return c.Push(ctx, NewJob{Class: class, Args: args, At: at, Options: first(options)})
+}
+
+// EnqueueIn publishes a job that is due after a while.
+func (c *Client) EnqueueIn(ctx context.Context, after time.Duration, class string, args []any, options ...Options) (string, error) {
+	return c.EnqueueAt(ctx, time.Now().Add(after), class, args, options...)
+}
+
+func first(options []Options) Options {
+	if len(options) == 0 {
+		return Options{}
+	}
+	return options[0]
+}
+
+// Push publishes a job.
+func (c *Client) Push(ctx context.Context, job NewJob) (string, error) {
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	jid, err := c.enqueue(ctx, &job)
+	if err != nil {
+		return "", fmt.Errorf("millrace: enqueue %s: %w", job.Class, err)
+	}
+	return jid, nil
+}
+
+func (c *Client) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, c.cfg.Timeout)
+}
+
+// one publishes one job, again and again on new connections until it is answered.
+func (c *Client) one(ctx context.Context, job *NewJob) (string, error) {
+	r, err := job.prepare(time.Now())
+	if err != nil {
+		return "", err
+	}
+	sent := false
+	for {
+		pub, err := c.publisher(ctx)
+		if err != nil {
+			return "", ended(err, sent)
+		}
+		a, err := pub.send(ctx, r.message)
+		if err == nil {
+			sent = true
+			err = a.wait(ctx)
+		}
+		switch {
+		case err == nil:
+			return r.jid, nil
+		case errors.Is(err, errLost):
+			c.forget(pub)
+		case errors.Is(err, ErrRefused):
+			return "", err
+		default:
+			return "", ended(err, sent)
+		}
+	}
+}
+
+// ended says what a publish has come to whose time is over.
+func ended(err error, sent bool) error {
+	switch {
+	case errors.Is(err, ErrClosed) || errors.Is(err, ErrUnreachable) && !sent:
+		return err
+	case sent:
+		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+// forget drops a publisher whose channel is gone, and its connection with it.
+func (c *Client) forget(pub *publisher) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pub == pub {
+		conn := c.conn
+		c.conn, c.pub = nil, nil
+		go conn.Close() // it may wait for a broker that does not answer
+	}
+}
+
+// publisher gives the one that is open, or connects until it has one or ctx ends.
+func (c *Client) publisher(ctx context.Context) (*publisher, error) {
+	if pub, err := c.current(); pub != nil || err != nil {
+		return pub, err
+	}
+	select {
+	case c.dialing <- struct{}{}:
+		defer func() { <-c.dialing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	var pause pauses
+	for {
+		if pub, err := c.current(); pub != nil || err != nil {
+			return pub, err // another one connected meanwhile
+		}
+		pub, err := c.connect(ctx)
+		if err == nil {
+			return pub, nil
+		}
+		if errors.Is(err, ErrClosed) || unwelcome(err) {
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		if pause.wait(ctx) != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+	}
+}
+
+func (c *Client) current() (*publisher, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	if c.pub != nil && !c.pub.ch.IsClosed() {
+		return c.pub, nil
+	}
+	return nil, nil
+}
+
+func (c *Client) connect(ctx context.Context) (*publisher, error) {
+	conn, err := dial(ctx, c.cfg.URL, fmt.Sprintf("millrace producer %s:%d", hostname(), os.Getpid()))
+	if err != nil {
+		return nil, err
+	}
+	pub, err := newPublisher(conn)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		conn.Close()
+		return nil, ErrClosed
+	}
+	if c.conn != nil {
+		go c.conn.Close() // its channel is gone
+	}
+	c.conn, c.pub = conn, pub
+	return pub, nil
+}

@@ -1,0 +1,282 @@
+package millrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// attachment is a lane on one channel. Its loop alone opens and cancels consumers.
+type attachment struct {
+	*lane
+	s         *session
+	ch        *amqp.Channel
+	gone      chan struct{} // closed when the channel is
+	in        chan arrival
+	consumers []*consumer // by queue, nil while it is not consumed
+	resting   []bool      // by queue: given back for others, until a slot is idle
+	hand      *hand
+}
+
+type consumer struct {
+	queue int
+	tag   string
+}
+
+// patience is how long a delivery waits at hand before others may have it.
+const patience = 5 * time.Second
+
+var errCancelled = errors.New("millrace: the broker cancelled a consumer")
+
+// serve consumes a lane's queues on this connection until it is lost, on one channel after the other.
+func (l *lane) serve(s *session) {
+	var pause pauses
+	for {
+		started := time.Now()
+		err := l.attach(s)
+		if s.isLost() {
+			return
+		}
+		if time.Since(started) > longestPause {
+			pause = pauses{}
+		}
+		if l.w.stopped.isClosed() {
+			return
+		}
+		l.w.cfg.Log.Warn("millrace: a lane lost its channel, it opens another", "lane", l.name, "error", err)
+		if pause.wait(s.ctx) != nil {
+			return
+		}
+	}
+}
+
+func (l *lane) attach(s *session) error {
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return fmt.Errorf("millrace: open a channel: %w", err)
+	}
+	a := &attachment{
+		lane: l, s: s, ch: ch, gone: make(chan struct{}), in: make(chan arrival), consumers: make([]*consumer, len(l.queues)),
+		resting: make([]bool, len(l.queues)), hand: newHand(l),
+	}
+	closes := ch.NotifyClose(make(chan *amqp.Error, 1))
+	why := make(chan error, 1)
+	go func() {
+		if e := <-closes; e != nil {
+			why <- e
+		} else {
+			why <- errLost
+		}
+		close(a.gone)
+	}()
+	if err = ch.Qos(cap(l.slots), 0, false); err == nil {
+		err = a.loop()
+	}
+	if !s.ending() {
+		ch.Close()
+	}
+	select {
+	case <-a.gone:
+		return errors.Join(err, <-why)
+	default:
+		return err
+	}
+}
+
+// loop hands deliveries to slots. Whatever is to be begun goes through here, so what is paused cannot begin.
+func (a *attachment) loop() error {
+	if err := a.adjust(); err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		var slot chan<- struct{}
+		if a.hand.count > 0 {
+			slot = a.slots
+		}
+		var err error
+		select {
+		case slot <- struct{}{}:
+			a.begin()
+		case x := <-a.in:
+			err = a.arrived(x)
+		case <-a.changed:
+			err = a.adjust()
+		case <-tick.C:
+			err = a.share()
+		case <-a.gone:
+			return errLost
+		case <-a.s.ctx.Done():
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (a *attachment) begin() {
+	queue, x := a.hand.take()
+	t := &task{
+		w: a.w, s: a.s, lane: a.lane, lost: a.gone, d: x.d, queue: a.queues[queue], begun: time.Now(), settled: make(chan struct{}),
+	}
+	a.w.running.add(t)
+	go func() {
+		defer func() {
+			a.w.running.remove(t)
+			<-a.slots
+		}()
+		t.work()
+	}()
+}
+
+func (a *attachment) arrived(x arrival) error {
+	current := a.consumers[x.from.queue] == x.from
+	switch {
+	case x.end && current:
+		return errCancelled
+	case x.end:
+		return nil
+	case current:
+		a.hand.put(x.from.queue, x)
+		return nil
+	}
+	return x.d.Nack(false, true) // it was on its way when its consumer was cancelled
+}
+
+// adjust consumes what is to be consumed, and cancels what is not.
+func (a *attachment) adjust() error {
+	for q, name := range a.queues {
+		wanted := !a.w.quieted.isClosed() && !a.w.isPaused(name) && !a.resting[q]
+		var err error
+		switch consumed := a.consumers[q] != nil; {
+		case wanted && !consumed:
+			err = a.consume(q)
+		case !wanted && consumed:
+			err = a.cancel(q)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// share gives back what waits for long because the lane is busy with other queues, and takes it up again when it is idle.
+func (a *attachment) share() error {
+	if len(a.queues) == 1 {
+		return nil
+	}
+	idle := a.hand.count == 0 && len(a.slots) < cap(a.slots)
+	for q := range a.queues {
+		oldest, waits := a.hand.oldest(q)
+		switch {
+		case idle:
+			a.resting[q] = false
+		case waits && time.Since(oldest) > patience:
+			a.resting[q] = true
+		}
+	}
+	return a.adjust()
+}
+
+func (a *attachment) cancel(q int) error {
+	c := a.consumers[q]
+	a.consumers[q] = nil
+	if err := a.ch.Cancel(c.tag, false); err != nil {
+		return fmt.Errorf("millrace: stop consuming %s: %w", a.queues[q], err)
+	}
+	for _, x := range a.hand.empty(q) {
+		if err := x.d.Nack(false, true); err != nil {
+			return fmt.Errorf("millrace: hand back to %s: %w", a.queues[q], err)
+		}
+	}
+	return nil
+}
+
+func (a *attachment) consume(q int) error {
+	if err := a.s.ensureQueue(a.s.ctx, a.queues[q]); err != nil {
+		return err
+	}
+	c := &consumer{queue: q, tag: fmt.Sprintf("%s-%d", a.w.process, a.s.nextTag())}
+	deliveries, err := a.ch.Consume(wire.QueuePrefix+a.queues[q], c.tag, false, false, false, false, nil)
+	if err != nil {
+		return fmt.Errorf("millrace: consume %s: %w", a.queues[q], err)
+	}
+	a.consumers[q] = c
+	go a.forward(c, deliveries)
+	return nil
+}
+
+// forward reads a consumer's deliveries to their end, so that the library is never held up.
+func (a *attachment) forward(c *consumer, deliveries <-chan amqp.Delivery) {
+	for d := range deliveries {
+		a.deliver(arrival{from: c, d: d, at: time.Now()})
+	}
+	a.deliver(arrival{from: c, end: true})
+}
+
+func (a *attachment) deliver(x arrival) {
+	select {
+	case a.in <- x:
+	case <-a.gone:
+	case <-a.s.ctx.Done():
+	}
+}
+
+// ensureQueue waits until a queue is there, or declares it.
+func (s *session) ensureQueue(ctx context.Context, name string) error {
+	full := wire.QueuePrefix + name
+	var pause pauses
+	for {
+		found, err := s.exists(full)
+		if found || err != nil {
+			return err
+		}
+		if !s.w.cfg.NoDeclare {
+			s.declare(full)
+			if found, err := s.exists(full); found || err != nil {
+				return err
+			}
+		}
+		s.w.cfg.Log.Warn("millrace: a queue does not exist yet", "queue", name)
+		if err := pause.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// exists asks on a channel of its own, which the answer may close.
+func (s *session) exists(queue string) (bool, error) {
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return false, fmt.Errorf("millrace: open a channel: %w", err)
+	}
+	defer ch.Close()
+	_, err = ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	var said *amqp.Error
+	if errors.As(err, &said) && said.Code == amqp.NotFound {
+		return false, nil
+	}
+	if errors.As(err, &said) && said.Code == amqp.ResourceLocked {
+		return true, nil
+	}
+	return err == nil, err
+}
+
+func (s *session) declare(queue string) {
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return
+	}
+	defer ch.Close()
+	if _, err := ch.QueueDeclare(queue, true, false, false, false, amqp.Table{"x-max-priority": wire.MaxPriority}); err != nil {
+		s.w.cfg.Log.Warn("millrace: a queue could not be declared", "queue", queue, "error", err)
+	}
+}

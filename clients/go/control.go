@@ -1,0 +1,141 @@
+package millrace
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// command is a message on jobs.control.
+type command struct {
+	Op       string `json:"op"`
+	Identity string `json:"identity"`
+	Queue    string `json:"queue"`
+	JID      string `json:"jid"`
+}
+
+// listen declares the exclusive queue of this process and obeys what comes.
+func (s *session) listen() error {
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return fmt.Errorf("millrace: open a channel: %w", err)
+	}
+	q, err := ch.QueueDeclare("", false, false, true, false, nil)
+	if err != nil {
+		return fmt.Errorf("millrace: declare a queue for commands: %w", err)
+	}
+	s.control = q.Name
+	messages, err := ch.Consume(q.Name, "", true, true, false, false, nil)
+	if err != nil {
+		return fmt.Errorf("millrace: consume commands: %w", err)
+	}
+	s.parts.Go(func() {
+		for d := range messages {
+			s.w.obey(d.Body)
+		}
+	})
+	s.bind(q.Name)
+	return nil
+}
+
+// bind does so on a channel of its own, which breaks if there is no such exchange.
+func (s *session) bind(queue string) {
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return
+	}
+	defer ch.Close()
+	if err := ch.QueueBind(queue, "", wire.Control, false, nil); err != nil {
+		s.w.cfg.Log.Warn("millrace: commands do not reach this worker", "error", err)
+	}
+}
+
+func (w *Worker) obey(body []byte) {
+	var c command
+	if json.Unmarshal(body, &c) != nil || c.Identity != "*" && c.Identity != w.identity {
+		return
+	}
+	w.cfg.Log.Info("millrace: command", "op", c.Op, "queue", c.Queue, "jid", c.JID)
+	switch c.Op {
+	case "quiet":
+		w.Quiet()
+	case "stop":
+		w.Stop()
+	case "cancel":
+		w.running.cancel(c.JID)
+	case "pause", "resume":
+		w.pause(c.Queue, c.Op == "pause")
+	}
+}
+
+func (w *Worker) pause(queue string, paused bool) {
+	w.mu.Lock()
+	if paused {
+		w.paused[queue] = true
+	} else {
+		delete(w.paused, queue)
+	}
+	w.mu.Unlock()
+	w.changed()
+}
+
+func (w *Worker) isPaused(queue string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.paused[queue]
+}
+
+const (
+	directReply = "amq.rabbitmq.reply-to"
+	askTimeout  = 2 * time.Second
+)
+
+// askPaused asks the leader which queues are paused. Without an answer none are.
+func (w *Worker) askPaused(ctx context.Context, s *session) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return
+	}
+	defer ch.Close()
+	replies, err := ch.Consume(directReply, "", true, false, false, false, nil)
+	if err != nil {
+		return
+	}
+	returned := ch.NotifyReturn(make(chan amqp.Return, 1))
+	body, _ := json.Marshal(wire.Command{ID: newJID(), Command: wire.CommandState})
+	err = ch.PublishWithContext(ctx, "", wire.LeaderInbox, true, false, amqp.Publishing{
+		ContentType: "application/json", ReplyTo: directReply, CorrelationId: newJID(), Body: body,
+	})
+	if err != nil {
+		return
+	}
+	select {
+	case d := <-replies:
+		w.learnPaused(d.Body)
+	case <-returned:
+	case <-ctx.Done():
+	}
+}
+
+func (w *Worker) learnPaused(body []byte) {
+	var reply struct {
+		Status int      `json:"status"`
+		Paused []string `json:"paused"`
+	}
+	if json.Unmarshal(body, &reply) != nil || reply.Status != 200 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.paused = map[string]bool{}
+	for _, q := range reply.Paused {
+		w.paused[q] = true
+	}
+}

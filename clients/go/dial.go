@@ -1,0 +1,77 @@
+package millrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+const (
+	heartbeatEvery = 10 * time.Second // of AMQP
+	dialTimeout    = 10 * time.Second
+	firstPause     = 100 * time.Millisecond
+	longestPause   = 5 * time.Second
+)
+
+// pauses is how long to wait between attempts: doubled each time, and not the same for everybody.
+type pauses struct{ next time.Duration }
+
+func (p *pauses) wait(ctx context.Context) error {
+	p.next = min(max(2*p.next, firstPause), longestPause)
+	timer := time.NewTimer(time.Duration(float64(p.next) * (0.5 + rand.Float64()/2)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// dial connects once.
+func dial(ctx context.Context, url, name string) (*amqp.Connection, error) {
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName(name)
+	return amqp.DialConfig(url, amqp.Config{
+		Heartbeat:  heartbeatEvery,
+		Properties: properties,
+		Dial: func(network, addr string) (net.Conn, error) {
+			d := net.Dialer{Timeout: dialTimeout}
+			conn, err := d.DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return conn, conn.SetDeadline(time.Now().Add(dialTimeout)) // of the handshake; the library lifts it
+		},
+	})
+}
+
+// unwelcome tells whether the broker will not have us, however often we ask.
+func unwelcome(err error) bool {
+	if errors.Is(err, amqp.ErrCredentials) || errors.Is(err, amqp.ErrSASL) || errors.Is(err, amqp.ErrVhost) {
+		return true
+	}
+	var said *amqp.Error
+	return errors.As(err, &said) && (said.Code == amqp.AccessRefused || said.Code == amqp.NotAllowed)
+}
+
+func checkURL(url string) error {
+	if _, err := amqp.ParseURI(url); err != nil {
+		return fmt.Errorf("millrace: broker's URL: %w", err)
+	}
+	return nil
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return name
+}

@@ -1,0 +1,152 @@
+package millrace
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+	"unicode/utf8"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Job is what a handler works on.
+type Job struct {
+	JID        string
+	Class      string
+	Args       json.RawMessage // as they were enqueued; nil if there are none
+	Queue      string          // that it came from
+	Attempt    int             // 1 for the first
+	RetryCount int             // how often it failed
+	Retry      int             // how often at most it is retried
+	Priority   uint8
+	Tags       []string
+	Headers    map[string]any // of the message
+	Raw        []byte         // the job byte for byte; not to be changed
+
+	expiresAt  time.Time
+	enqueuedAt time.Time // zero if it does not say
+	timeout    time.Duration
+	backtrace  int // how many lines are kept
+	bury       bool
+	stopping   <-chan struct{}
+}
+
+// Stopping is closed when the worker begins to stop. The handler may go on until its context ends, at the end of the stop timeout.
+func (j *Job) Stopping() <-chan struct{} { return j.stopping }
+
+// Traceparent is the job's W3C trace context, or "".
+func (j *Job) Traceparent() string { return wire.Traceparent(j.Headers[headerTraceparent]) }
+
+const headerTraceparent = "traceparent"
+
+// Bind reads the args into variables: one pointer for each. Numbers keep their precision in a json.Number, integers and structs as
+// encoding/json reads them.
+func (j *Job) Bind(into ...any) error {
+	var args []json.RawMessage
+	if len(j.Args) > 0 {
+		if err := json.Unmarshal(j.Args, &args); err != nil {
+			return fmt.Errorf("millrace: args of %s: %w", j.Class, err)
+		}
+	}
+	if len(args) != len(into) {
+		return fmt.Errorf("millrace: %s takes %d args, the job has %d", j.Class, len(into), len(args))
+	}
+	for i, arg := range args {
+		decoder := json.NewDecoder(bytes.NewReader(arg))
+		decoder.UseNumber()
+		if err := decoder.Decode(into[i]); err != nil {
+			return fmt.Errorf("millrace: arg %d of %s: %w", i+1, j.Class, err)
+		}
+	}
+	return nil
+}
+
+type jobKey struct{}
+
+// JobFrom is the job whose handler got this context, or nil.
+func JobFrom(ctx context.Context) *Job {
+	job, _ := ctx.Value(jobKey{}).(*Job)
+	return job
+}
+
+var errNotUTF8 = errors.New("job is not UTF-8")
+
+// parseJob reads a delivery. What it refuses no worker can decode.
+func parseJob(d *amqp.Delivery, queue string) (*Job, error) {
+	if !utf8.Valid(d.Body) {
+		return nil, errNotUTF8
+	}
+	parsed, err := wire.ParseJob(d.Body)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{
+		JID: parsed.JID, Class: parsed.Class, Queue: queue, Attempt: parsed.RetryCount + 1, RetryCount: parsed.RetryCount, Retry: parsed.Retry,
+		Priority: parsed.Priority, Tags: parsed.Tags, Headers: d.Headers, Raw: d.Body, expiresAt: parsed.ExpiresAt, bury: parsed.Dead,
+	}
+	if j.JID == "" {
+		j.JID = nameless(d)
+	}
+	j.readMore()
+	if j.enqueuedAt.IsZero() {
+		j.enqueuedAt = d.Timestamp
+	}
+	return j, nil
+}
+
+// readMore reads the members that only workers look at, in whatever form.
+func (j *Job) readMore() {
+	more := gjson.GetManyBytes(j.Raw, "args", "timeout", "backtrace", "enqueued_at")
+	if more[0].Exists() && more[0].Type != gjson.Null {
+		j.Args = json.RawMessage(more[0].Raw)
+	}
+	j.timeout = seconds(more[1])
+	switch more[2].Type {
+	case gjson.True:
+		j.backtrace = allLines
+	case gjson.Number:
+		j.backtrace = int(min(max(more[2].Num, 0), allLines))
+	}
+	if at := more[3]; at.Type == gjson.Number {
+		j.enqueuedAt = clock(at.Num)
+	}
+}
+
+// allLines is how many lines of a backtrace are kept at most.
+const allLines = 100
+
+func seconds(v gjson.Result) time.Duration {
+	if v.Type != gjson.Number || !(v.Num > 0 && v.Num < math.MaxInt64/1e9) {
+		return 0
+	}
+	return time.Duration(v.Num * float64(time.Second))
+}
+
+// clock reads a time of the format; milliseconds where seconds would be absurd.
+func clock(at float64) time.Time {
+	if math.Abs(at) > 1e11 {
+		at /= 1000
+	}
+	if math.Abs(at) > 1e11 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(at * 1e6))
+}
+
+// nameless is the id of a job that has none: that of its message, or one made of its bytes, the same whenever it is delivered.
+func nameless(d *amqp.Delivery) string {
+	if d.MessageId != "" {
+		return d.MessageId
+	}
+	sum := sha256.Sum256(d.Body)
+	return hex.EncodeToString(sum[:12])
+}

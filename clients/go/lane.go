@@ -1,0 +1,116 @@
+package millrace
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// lane is a pool of slots for some queues. It outlives connections: a job whose delivery is lost keeps its slot until it ends.
+type lane struct {
+	w       *Worker
+	name    string
+	queues  []string
+	weights []int // as many as queues, or none
+	slots   chan struct{}
+	changed chan struct{} // something is paused or resumed, or the worker is quiet
+}
+
+func newLane(w *Worker, cfg Lane) *lane {
+	if cfg.Concurrency <= 0 {
+		cfg.Concurrency = defaultConcurrency
+	}
+	l := &lane{w: w, name: cfg.Name, queues: cfg.Queues, slots: make(chan struct{}, cfg.Concurrency), changed: make(chan struct{}, 1)}
+	if len(cfg.Weights) > 0 {
+		for q := range cfg.Weights {
+			l.queues = append(l.queues, q)
+		}
+		slices.Sort(l.queues)
+		for _, q := range l.queues {
+			l.weights = append(l.weights, cfg.Weights[q])
+		}
+	}
+	return l
+}
+
+// arrival is a delivery at hand that has not begun.
+type arrival struct {
+	from *consumer
+	d    amqp.Delivery
+	at   time.Time
+	end  bool // no delivery: the consumer has ended
+}
+
+// hand is what a lane has at hand, by queue.
+type hand struct {
+	waiting [][]arrival
+	weights []int
+	count   int
+}
+
+func newHand(l *lane) *hand {
+	return &hand{waiting: make([][]arrival, len(l.queues)), weights: l.weights}
+}
+
+// put adds an arrival behind those of its priority.
+func (h *hand) put(queue int, a arrival) {
+	list := h.waiting[queue]
+	at := len(list)
+	for at > 0 && list[at-1].d.Priority < a.d.Priority {
+		at--
+	}
+	h.waiting[queue] = slices.Insert(list, at, a)
+	h.count++
+}
+
+// take removes what is to begin next: of the first queue that has something, or of one drawn by weight.
+func (h *hand) take() (queue int, a arrival) {
+	queue = h.next()
+	a = h.waiting[queue][0]
+	h.waiting[queue] = slices.Delete(h.waiting[queue], 0, 1)
+	h.count--
+	return queue, a
+}
+
+func (h *hand) next() int {
+	total := 0
+	for q, list := range h.waiting {
+		if len(list) == 0 {
+			continue
+		}
+		if h.weights == nil {
+			return q
+		}
+		total += h.weights[q]
+	}
+	drawn := rand.IntN(total)
+	for q, list := range h.waiting {
+		if len(list) == 0 {
+			continue
+		}
+		if drawn -= h.weights[q]; drawn < 0 {
+			return q
+		}
+	}
+	panic("millrace: nothing at hand") // the caller has looked
+}
+
+// empty removes all of one queue.
+func (h *hand) empty(queue int) []arrival {
+	list := h.waiting[queue]
+	h.waiting[queue] = nil
+	h.count -= len(list)
+	return list
+}
+
+// oldest is when the longest waiting of a queue arrived.
+func (h *hand) oldest(queue int) (at time.Time, found bool) {
+	for _, a := range h.waiting[queue] {
+		if !found || a.at.Before(at) {
+			at, found = a.at, true
+		}
+	}
+	return at, found
+}

@@ -1,0 +1,244 @@
+package millrace
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+const (
+	// aftermath is how long a broker takes, at most, to remove the exclusive queue of a dead process whose jobs it hands out again.
+	aftermath = 500 * time.Millisecond
+	// grace is how long a process may take to connect again before a job is buried because of its death.
+	grace = 10 * time.Second
+	// readBack is how long a record may take to come back from the stream.
+	readBack = 30 * time.Second
+)
+
+// ledger reads and writes the stream of begins, by which workers find jobs that kill them. Without the stream it lets everything begin.
+type ledger struct {
+	s *session
+	w *Worker
+
+	mu      sync.Mutex
+	begins  *begins
+	usable  bool
+	gone    map[string]bool // exclusive queues that are known to be
+	waiting map[key][]chan struct{}
+}
+
+func newLedger(s *session) *ledger {
+	return &ledger{s: s, w: s.w, begins: newBegins(), gone: map[string]bool{}, waiting: map[key][]chan struct{}{}}
+}
+
+// open starts to read, and says that this process lives.
+func (l *ledger) open(ctx context.Context) {
+	if l.w.cfg.MaxDeaths < 0 {
+		return
+	}
+	err := l.read()
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, readBack)
+		defer cancel()
+		err = l.publish(ctx, begin{Type: typeOpened, Identity: l.w.identity, Queue: l.s.control, Queues: l.w.consumed()})
+	}
+	if err != nil {
+		l.w.cfg.Log.Warn("millrace: jobs that kill their workers are not found: there is no stream for it", "stream", wire.JobBegins, "error", err)
+		return
+	}
+	l.mu.Lock()
+	l.usable = true
+	l.mu.Unlock()
+}
+
+func (w *Worker) consumed() []string {
+	var all []string
+	for _, l := range w.lanes {
+		all = append(all, l.queues...)
+	}
+	return all
+}
+
+// close says that this process has nothing in hand any more.
+func (l *ledger) close() {
+	if l.isUsable() {
+		ctx, cancel := context.WithTimeout(l.s.ctx, settleTime)
+		defer cancel()
+		_ = l.publish(ctx, begin{Type: typeClosed}) // else it counts as dead, which costs the jobs at hand one of three
+	}
+}
+
+func (l *ledger) isUsable() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.usable
+}
+
+func (l *ledger) publish(ctx context.Context, r begin) error {
+	if r.Process == "" {
+		r.Process = l.w.process
+	}
+	r.At = wire.Seconds(time.Now())
+	body, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return l.s.pub.publish(ctx, record(wire.JobBegins, body))
+}
+
+// read follows the stream from its first record, on a channel of its own.
+func (l *ledger) read() error {
+	ch, err := l.s.conn.Channel()
+	if err != nil {
+		return fmt.Errorf("millrace: open a channel: %w", err)
+	}
+	if err := ch.Qos(500, 0, false); err != nil {
+		return fmt.Errorf("millrace: read %s: %w", wire.JobBegins, err)
+	}
+	records, err := ch.Consume(wire.JobBegins, l.w.process+"-begins", false, false, false, false, amqp.Table{"x-stream-offset": "first"})
+	if err != nil {
+		return fmt.Errorf("millrace: read %s: %w", wire.JobBegins, err)
+	}
+	l.s.parts.Go(func() {
+		for d := range records {
+			l.apply(d.Body)
+			_ = d.Ack(false) // fails with the channel
+		}
+		l.mu.Lock()
+		l.usable = false
+		l.mu.Unlock()
+	})
+	return nil
+}
+
+func (l *ledger) apply(body []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := l.begins.apply(body)
+	if !ok || r.Type != typeBegun || r.Process != l.w.process {
+		return
+	}
+	k := key{r.JID, r.Body}
+	for _, c := range l.waiting[k] {
+		close(c)
+	}
+	delete(l.waiting, k)
+}
+
+// begin writes down that a job begins which was delivered before, and counts how often that went wrong. Not ok: it must not begin, for
+// the worker stops or has lost the delivery.
+func (l *ledger) begin(t *task, job *Job) (deaths int, ok bool) {
+	if !l.isUsable() {
+		return 0, true
+	}
+	if !t.pause(aftermath) {
+		return 0, false
+	}
+	k := keyOf(job)
+	blames := l.blame(k, job)
+	read := l.expect(k)
+	ctx, cancel := context.WithTimeout(l.s.ctx, readBack)
+	defer cancel()
+	if err := l.publish(ctx, begin{Type: typeBegun, JID: k.jid, Body: k.body, Blames: &blames}); err != nil {
+		l.w.cfg.Log.Warn("millrace: a job begins that was delivered before, and that cannot be written down", "jid", job.JID, "error", err)
+		return 0, l.s.ctx.Err() == nil
+	}
+	select {
+	case <-read:
+	case <-ctx.Done():
+		return 0, l.s.ctx.Err() == nil
+	}
+	if deaths = l.count(k, job.Queue); deaths < l.w.cfg.MaxDeaths {
+		return deaths, true
+	}
+	// It is to be buried, unless a process that seems dead was only cut off.
+	if !t.pause(grace) {
+		return 0, false
+	}
+	l.forgetGone()
+	return l.count(k, job.Queue), true
+}
+
+// ended writes down that a job has ended whose begin was.
+func (l *ledger) ended(k key) {
+	if l.isUsable() {
+		ctx, cancel := context.WithTimeout(l.s.ctx, settleTime)
+		defer cancel()
+		_ = l.publish(ctx, begin{Type: typeEnded, JID: k.jid, Body: k.body})
+	}
+}
+
+// expect gives a channel that is closed when this process's next begin of a job is read.
+func (l *ledger) expect(k key) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := make(chan struct{})
+	l.waiting[k] = append(l.waiting[k], c)
+	return c
+}
+
+func (l *ledger) blame(k key, job *Job) string {
+	gone := l.look(k, job.Queue)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.begins.blame(k, job.Queue, l.w.process, job.enqueuedAt, gone)
+}
+
+func (l *ledger) count(k key, queue string) int {
+	gone := l.look(k, queue)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.begins.deaths(k, l.w.process, gone)
+}
+
+// look finds out which of the processes that matter for a job are dead, and writes down what is new.
+func (l *ledger) look(k key, queue string) map[string]bool {
+	l.mu.Lock()
+	doubtful := l.begins.doubtful(k, queue, l.w.process)
+	gone := map[string]bool{}
+	for q := range l.gone {
+		gone[q] = true
+	}
+	l.mu.Unlock()
+	for process, q := range doubtful {
+		if gone[q] {
+			continue
+		}
+		if exists, err := l.s.exists(q); exists || err != nil {
+			continue
+		}
+		gone[q] = true
+		l.mu.Lock()
+		l.gone[q] = true
+		l.mu.Unlock()
+		ctx, cancel := context.WithTimeout(l.s.ctx, settleTime)
+		_ = l.publish(ctx, begin{Type: typeDied, Process: process})
+		cancel()
+	}
+	return gone
+}
+
+func (l *ledger) forgetGone() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gone = map[string]bool{}
+}
+
+// pause waits while the task holds its delivery. False: the delivery is lost, or the worker stops.
+func (t *task) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-t.lost:
+	case <-t.w.stopped.c:
+	}
+	return false
+}

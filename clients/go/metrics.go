@@ -1,0 +1,190 @@
+package millrace
+
+import (
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+const (
+	metricsKept   = 10_000
+	metricsAtOnce = 500
+	metricsAfter  = time.Second
+)
+
+// metric is the record of one attempt.
+type metric struct {
+	Type           string  `json:"type"`
+	Timestamp      float64 `json:"timestamp"`
+	JobClass       string  `json:"job_class"`
+	Queue          string  `json:"queue"`
+	DurationMS     int64   `json:"duration_ms"`
+	Status         string  `json:"status"`
+	WorkerIdentity string  `json:"worker_identity"`
+	JID            string  `json:"jid"`
+	WaitMS         *int64  `json:"wait_ms,omitempty"`
+	Attempt        int     `json:"attempt"`
+	ErrorClass     string  `json:"error_class,omitempty"`
+}
+
+// metrics collects records and sends them in arrays. Adding one never blocks: what does not fit is counted and dropped.
+type metrics struct {
+	identity string
+	records  chan metric
+	dropped  atomic.Int64
+	flushes  chan chan struct{}
+	done     chan struct{}
+
+	mu      sync.Mutex
+	session *session
+	arrived chan struct{} // closed when there is a session
+}
+
+func newMetrics(identity string) *metrics {
+	return &metrics{
+		identity: identity, records: make(chan metric, metricsKept), flushes: make(chan chan struct{}), done: make(chan struct{}),
+		arrived: make(chan struct{}),
+	}
+}
+
+func (m *metrics) add(job *Job, begin, end time.Time, o outcome) {
+	r := metric{
+		Type: "job_metric", Timestamp: wire.Seconds(end), JobClass: job.Class, Queue: job.Queue, DurationMS: end.Sub(begin).Milliseconds(),
+		Status: o.status, WorkerIdentity: m.identity, JID: job.JID, Attempt: job.Attempt, ErrorClass: valid(o.class),
+	}
+	if !job.enqueuedAt.IsZero() && job.RetryCount == 0 {
+		wait := max(begin.Sub(job.enqueuedAt).Milliseconds(), 0)
+		r.WaitMS = &wait
+	}
+	select {
+	case m.records <- r:
+	default:
+		m.dropped.Add(1)
+	}
+}
+
+// run sends until close. While there is no connection it waits with what it has in hand, and the rest in the buffer.
+func (m *metrics) run() {
+	batch := make([]metric, 0, metricsAtOnce)
+	timer := time.NewTimer(metricsAfter)
+	timer.Stop()
+	defer timer.Stop()
+	for {
+		select {
+		case r := <-m.records:
+			if len(batch) == 0 {
+				timer.Reset(metricsAfter)
+			}
+			if batch = append(batch, r); len(batch) == metricsAtOnce {
+				batch = m.send(batch, true)
+			}
+		case <-timer.C:
+			batch = m.send(batch, true)
+		case flushed := <-m.flushes:
+			batch = m.drain(batch)
+			close(flushed)
+		case <-m.done:
+			return
+		}
+	}
+}
+
+// drain sends all that there is, if there is a connection.
+func (m *metrics) drain(batch []metric) []metric {
+	for {
+		select {
+		case r := <-m.records:
+			if batch = append(batch, r); len(batch) == metricsAtOnce {
+				batch = m.send(batch, false)
+			}
+		default:
+			return m.send(batch, false)
+		}
+	}
+}
+
+var errNoSession = errors.New("no connection")
+
+// send publishes a batch, and gives an empty one. If it may wait, it does so for a connection.
+func (m *metrics) send(batch []metric, wait bool) []metric {
+	if len(batch) == 0 {
+		return batch
+	}
+	body, err := json.Marshal(batch)
+	if err != nil {
+		m.dropped.Add(int64(len(batch)))
+		return batch[:0]
+	}
+	for m.publish(body) != nil {
+		if !wait {
+			m.dropped.Add(int64(len(batch)))
+			break
+		}
+		select {
+		case <-m.nextSession():
+		case flushed := <-m.flushes: // the worker ends
+			close(flushed)
+		case <-m.done:
+			return batch[:0]
+		}
+	}
+	return batch[:0]
+}
+
+func (m *metrics) publish(body []byte) error {
+	m.mu.Lock()
+	s := m.session
+	m.mu.Unlock()
+	if s == nil {
+		return errNoSession
+	}
+	if err := s.tell.Publish("", wire.JobMetrics, false, false, record(wire.JobMetrics, body).Publishing); err != nil {
+		m.detach(s)
+		return err
+	}
+	return nil
+}
+
+func (m *metrics) attach(s *session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.session = s
+	close(m.arrived)
+	m.arrived = make(chan struct{})
+}
+
+func (m *metrics) detach(s *session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.session == s {
+		m.session = nil
+	}
+}
+
+// nextSession is closed when there is a connection again.
+func (m *metrics) nextSession() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.session != nil {
+		now := make(chan struct{})
+		close(now)
+		return now
+	}
+	return m.arrived
+}
+
+// flush returns when all that was added before has been sent, if it can be.
+func (m *metrics) flush() {
+	flushed := make(chan struct{})
+	select {
+	case m.flushes <- flushed:
+		<-flushed
+	case <-m.done:
+	}
+}
+
+func (m *metrics) close() { close(m.done) }

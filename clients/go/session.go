@@ -1,0 +1,149 @@
+package millrace
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// session is a worker on one connection.
+type session struct {
+	w       *Worker
+	conn    *amqp.Connection
+	pub     *publisher    // records and what else must arrive
+	tell    *amqp.Channel // metrics: nobody waits for them
+	control string        // the exclusive queue for commands; it vanishes with the connection
+	ledger  *ledger
+	lost    chan struct{}   // closed when the connection, or the channel for records, is gone
+	why     error           // valid then
+	ctx     context.Context // ends when the session does
+	cancel  context.CancelFunc
+	tags    atomic.Int64
+	closing atomic.Bool
+	parts   sync.WaitGroup
+}
+
+// open connects and prepares everything but the lanes.
+func (w *Worker) open(ctx context.Context) (*session, error) {
+	conn, err := dial(ctx, w.cfg.URL, "millrace worker "+w.identity)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{w: w, conn: conn, lost: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if err := s.prepare(ctx); err != nil {
+		s.cancel()
+		conn.Close()
+		s.parts.Wait()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *session) prepare(ctx context.Context) (err error) {
+	if s.pub, err = newPublisher(s.conn); err != nil {
+		return err
+	}
+	if s.tell, err = s.conn.Channel(); err != nil {
+		return fmt.Errorf("millrace: open a channel: %w", err)
+	}
+	s.watch()
+	if err := s.listen(); err != nil {
+		return err
+	}
+	s.ledger = newLedger(s)
+	s.ledger.open(ctx)
+	s.w.askPaused(ctx, s)
+	return nil
+}
+
+// watch waits for the end of the connection, and of the channels that all of it needs.
+func (s *session) watch() {
+	closed := make(chan *amqp.Error, 3)
+	one := func(c chan *amqp.Error) {
+		e := <-c
+		closed <- e
+	}
+	for _, c := range []chan *amqp.Error{
+		s.conn.NotifyClose(make(chan *amqp.Error, 1)), s.pub.ch.NotifyClose(make(chan *amqp.Error, 1)), s.tell.NotifyClose(make(chan *amqp.Error, 1)),
+	} {
+		go one(c)
+	}
+	go func() {
+		s.why = errLost
+		if e := <-closed; e != nil {
+			s.why = e
+		}
+		close(s.lost)
+		s.cancel()
+	}()
+}
+
+func (s *session) isLost() bool {
+	select {
+	case <-s.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// ending tells whether channels are not to be closed one by one: acknowledgements are still to come, or all is gone anyway.
+func (s *session) ending() bool { return s.closing.Load() || s.isLost() }
+
+func (s *session) nextTag() int64 { return s.tags.Add(1) }
+
+// run serves the lanes until the connection is lost, which is an error, or the worker has stopped.
+func (s *session) run(ctx context.Context) error {
+	for _, l := range s.w.lanes {
+		s.parts.Go(func() { l.serve(s) })
+	}
+	s.parts.Go(s.beats)
+	s.w.metrics.attach(s)
+	defer func() {
+		s.w.metrics.detach(s)
+		s.close()
+	}()
+	select {
+	case <-s.lost:
+		return s.why
+	case <-ctx.Done():
+	}
+	s.w.wait()
+	s.closing.Store(true)
+	s.w.running.handBack()
+	s.finish()
+	return nil
+}
+
+// finish says good bye, as far as the broker still listens.
+func (s *session) finish() {
+	s.w.call("shutdown", s.w.hooks.Shutdown)
+	s.ledger.close()
+	s.w.metrics.flush()
+	s.heartbeat()
+}
+
+func (s *session) close() {
+	s.closing.Store(true)
+	s.cancel()
+	_ = s.conn.CloseDeadline(time.Now().Add(settleTime)) // a broker may not answer
+	s.parts.Wait()
+}
+
+// publishSoon publishes what may be lost, within a short time.
+func (s *session) publishSoon(stream string, body []byte) error {
+	ctx, cancel := context.WithTimeout(s.ctx, settleTime)
+	defer cancel()
+	return s.pub.publish(ctx, record(stream, body))
+}
+
+func record(stream string, body []byte) message {
+	return message{key: stream, Publishing: amqp.Publishing{
+		ContentType: "application/json", DeliveryMode: amqp.Persistent, Timestamp: time.Now(), Body: body,
+	}}
+}

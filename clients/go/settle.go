@@ -1,0 +1,73 @@
+package millrace
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// settle makes an outcome known: first its record, confirmed, and only then the acknowledgement.
+func (t *task) settle(job *Job, o outcome) {
+	if !t.claimed.CompareAndSwap(false, true) {
+		return // it was handed back
+	}
+	defer close(t.settled)
+	if o.record != nil && !t.publish(job, o) {
+		return
+	}
+	t.answer(o)
+	if o.died != nil {
+		t.w.died(job, o.died)
+	}
+}
+
+// publish gets an outcome's record confirmed, however long that takes. It gives up when the delivery is lost, for then the job comes
+// again by itself.
+func (t *task) publish(job *Job, o outcome) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-t.lost:
+			cancel()
+		case <-t.s.lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	m := message{key: o.stream, Publishing: publishing(job.JID, job.Class, job.Priority, job.Traceparent(), time.Now(), o.record)}
+	var pause pauses
+	for {
+		err := t.s.pub.publish(ctx, m)
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, errLost) || ctx.Err() != nil:
+			return false
+		}
+		t.w.cfg.Log.Error("millrace: the broker does not take what became of a job; it is tried again", "jid", job.JID, "stream", o.stream, "error", err)
+		if pause.wait(ctx) != nil {
+			return false
+		}
+	}
+}
+
+// answer tells the broker. What fails here the broker learns from the lost channel.
+func (t *task) answer(o outcome) {
+	switch {
+	case o.requeue:
+		_ = t.d.Nack(false, true)
+	case o.reject:
+		_ = t.d.Reject(false)
+	default:
+		_ = t.d.Ack(false)
+	}
+}
+
+// handBack gives a job back that has not ended.
+func (t *task) handBack() {
+	if t.claimed.CompareAndSwap(false, true) {
+		t.answer(outcome{requeue: true})
+		close(t.settled)
+	}
+}

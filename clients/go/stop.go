@@ -1,0 +1,141 @@
+package millrace
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// lastCall is how long handlers have to end after their contexts did.
+const lastCall = 500 * time.Millisecond
+
+// settleTime is how long outcomes that are on their way may take when the worker ends.
+const settleTime = 2 * time.Second
+
+// wait lets the running jobs end, within the stop timeout, and then tells those that are left that they have to.
+func (w *Worker) wait() {
+	timeout := time.NewTimer(w.cfg.StopTimeout)
+	defer timeout.Stop()
+	select {
+	case <-w.running.none():
+		return
+	case <-timeout.C:
+	case <-w.hurried.c:
+	}
+	w.running.cancelAll(ErrStopping)
+	last := time.NewTimer(lastCall)
+	defer last.Stop()
+	select {
+	case <-w.running.none():
+	case <-last.C:
+	}
+}
+
+// RunWithSignals is Run with the signals that job workers know: SIGTSTP makes it quiet, SIGTERM and SIGINT stop it, and a second one
+// stops it at once.
+func (w *Worker) RunWithSignals(ctx context.Context) error {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTSTP, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+	ended := make(chan struct{})
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		for {
+			select {
+			case s := <-signals:
+				if s == syscall.SIGTSTP {
+					w.Quiet()
+				} else {
+					w.Stop()
+				}
+			case <-ended:
+				return
+			}
+		}
+	})
+	err := w.Run(ctx)
+	close(ended)
+	listener.Wait()
+	return err
+}
+
+// running are the jobs that run now, also those whose delivery is lost.
+type running struct {
+	mu    sync.Mutex
+	tasks map[*task]struct{}
+	empty chan struct{} // closed while there are none
+}
+
+func newRunning() *running {
+	r := &running{tasks: map[*task]struct{}{}, empty: make(chan struct{})}
+	close(r.empty)
+	return r
+}
+
+func (r *running) add(t *task) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.tasks) == 0 {
+		r.empty = make(chan struct{})
+	}
+	r.tasks[t] = struct{}{}
+}
+
+func (r *running) remove(t *task) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.tasks, t)
+	if len(r.tasks) == 0 {
+		close(r.empty)
+	}
+}
+
+// none is closed when nothing runs.
+func (r *running) none() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.empty
+}
+
+func (r *running) all() []*task {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]*task, 0, len(r.tasks))
+	for t := range r.tasks {
+		all = append(all, t)
+	}
+	return all
+}
+
+func (r *running) cancelAll(cause error) {
+	for _, t := range r.all() {
+		t.end(cause)
+	}
+}
+
+// handBack gives what still runs back to its queues, and waits for outcomes that are on their way.
+func (r *running) handBack() {
+	for _, t := range r.all() {
+		t.handBack()
+	}
+	limit := time.NewTimer(settleTime)
+	defer limit.Stop()
+	for _, t := range r.all() {
+		select {
+		case <-t.settled:
+		case <-limit.C:
+			return
+		}
+	}
+}
+
+func (r *running) cancel(jid string) {
+	for _, t := range r.all() {
+		if j := t.current(); j != nil && j.JID == jid {
+			t.end(ErrCancelled)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package millrace
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// task is one delivery on its way through the worker.
+type task struct {
+	w       *Worker
+	s       *session
+	lane    *lane
+	lost    <-chan struct{} // its channel is gone: the broker has given the job to somebody else
+	d       amqp.Delivery
+	queue   string
+	begun   time.Time
+	claimed atomic.Bool   // somebody settles it
+	settled chan struct{} // closed when that is done
+
+	mu     sync.Mutex
+	job    *Job
+	since  time.Time // when its handler began
+	cancel context.CancelCauseFunc
+	ended  error // why its context is to end
+}
+
+// current is the job once its handler runs.
+func (t *task) current() *Job {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.job
+}
+
+// end ends the handler's context, now or when it begins.
+func (t *task) end(cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended == nil {
+		t.ended = cause
+	}
+	if t.cancel != nil {
+		t.cancel(cause)
+	}
+}
+
+// work takes the delivery from its beginning to its end.
+func (t *task) work() {
+	job, err := parseJob(&t.d, t.queue)
+	if err != nil {
+		t.w.cfg.Log.Error("millrace: a message is no job, it is rejected", "queue", t.queue, "error", err)
+		t.settle(nil, outcome{reject: true})
+		return
+	}
+	job.stopping = t.w.stopped.c
+	suspect, deaths, ok := t.suspect(job)
+	if !ok {
+		t.settle(job, outcome{requeue: true})
+		return
+	}
+	t.settle(job, t.run(job, deaths))
+	if suspect {
+		t.s.ledger.ended(keyOf(job))
+	}
+}
+
+// suspect looks into what was delivered before. It tells whether the job may go on.
+func (t *task) suspect(job *Job) (suspect bool, deaths int, ok bool) {
+	if !t.d.Redelivered || t.w.cfg.MaxDeaths < 0 {
+		return false, 0, true
+	}
+	deaths, ok = t.s.ledger.begin(t, job)
+	return true, deaths, ok
+}
+
+// run gives the job's outcome.
+func (t *task) run(job *Job, deaths int) outcome {
+	now := time.Now()
+	if limit := t.w.cfg.MaxDeaths; limit > 0 && deaths >= limit {
+		return t.measured(job, now, now, poisoned(job, deaths, now))
+	}
+	if !job.expiresAt.IsZero() && job.expiresAt.Before(now) {
+		return t.measured(job, now, now, expire(job, now))
+	}
+	h := t.w.handlers[job.Class]
+	if h == nil {
+		return t.measured(job, now, now, judge(job, unknownClassError{job.Class}, circumstances{now: now}))
+	}
+	err, cause := t.call(job, h)
+	end := time.Now()
+	if err != nil && errors.Is(cause, ErrStopping) {
+		err = errors.Join(ErrStopping, err)
+	}
+	o := judge(job, err, circumstances{
+		now: end, stopping: t.w.stopped.isClosed(), cancelled: errors.Is(cause, ErrCancelled), retryIn: h.opts.RetryIn,
+	})
+	return t.measured(job, now, end, o)
+}
+
+// call calls the handler. The cause says why its context ended, if it did before the handler.
+func (t *task) call(job *Job, h *handler) (err, cause error) {
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), jobKey{}, job))
+	defer cancel(nil)
+	limit := job.timeout
+	if limit == 0 {
+		limit = h.opts.Timeout
+	}
+	if limit > 0 {
+		var release context.CancelFunc
+		ctx, release = context.WithTimeoutCause(ctx, limit, timeoutError{limit})
+		defer release()
+	}
+	t.mu.Lock()
+	t.job, t.since, t.cancel = job, time.Now(), cancel
+	early := t.ended
+	t.mu.Unlock()
+	if early != nil {
+		cancel(early)
+	}
+	err = protect(ctx, job, h.run)
+	cause = context.Cause(ctx)
+	var late timeoutError
+	if err != nil && errors.As(cause, &late) && !final(err) {
+		err = late
+	}
+	return err, cause
+}
+
+// final tells whether a handler said itself what is to become of its job.
+func final(err error) bool {
+	var drop discardError
+	var kill killError
+	return errors.As(err, &drop) || errors.As(err, &kill)
+}
+
+// protect turns a panic, and a handler that ends its goroutine, into an error.
+func protect(ctx context.Context, job *Job, run Handler) (err error) {
+	returned := make(chan error, 1)
+	go func() {
+		err := error(namedError{"Goexit", "the handler ended its goroutine"})
+		defer func() {
+			if p := recover(); p != nil {
+				err = &panicError{value: p, stack: stack()}
+			}
+			returned <- err
+		}()
+		err = run(ctx, job)
+	}()
+	return <-returned
+}
+
+func stack() []string {
+	lines := strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "panic(") && i+2 <= len(lines) {
+			return lines[i+2:]
+		}
+	}
+	return lines
+}
+
+// measured puts the outcome into the metrics.
+func (t *task) measured(job *Job, begin, end time.Time, o outcome) outcome {
+	if o.status != "" {
+		t.w.metrics.add(job, begin, end, o)
+	}
+	return o
+}

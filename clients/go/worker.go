@@ -1,0 +1,240 @@
+package millrace
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Worker runs the jobs of its queues. Register handlers, then call Run.
+type Worker struct {
+	cfg        WorkerConfig
+	identity   string
+	process    string // told apart from all others, also from one with the same identity
+	started    time.Time
+	handlers   map[string]*handler
+	middleware []Middleware
+	hooks      Hooks
+	lanes      []*lane
+	running    *running
+	metrics    *metrics
+	beat       chan struct{} // the state has changed: a heartbeat is due
+
+	quieted, stopped, hurried onceChan
+
+	mu     sync.Mutex
+	paused map[string]bool
+}
+
+// handler is a function with what was said of it.
+type handler struct {
+	run  Handler
+	opts HandlerOptions
+}
+
+// HandlerOptions are what may be said of a handler. The zero value says nothing.
+type HandlerOptions struct {
+	// RetryIn is how long a job waits that has now failed count+1 times; the usual backoff if it is not above 0.
+	RetryIn func(count int, err error, job *Job) time.Duration
+	// Timeout is how long a job may run that does not say itself.
+	Timeout time.Duration
+}
+
+// Hooks are told what happens. A nil one is skipped; one that panics is logged.
+type Hooks struct {
+	Startup  func()                    // it consumes for the first time
+	Quiet    func()                    // it takes no more jobs
+	Shutdown func()                    // every job has ended or was handed back
+	Death    func(job *Job, err error) // a job was given up
+}
+
+// NewWorker makes a worker. What is wrong with its configuration Run says.
+func NewWorker(cfg WorkerConfig) *Worker {
+	cfg = cfg.withDefaults()
+	w := &Worker{
+		cfg: cfg, identity: identity(cfg.Tag), process: newProcess(), started: time.Now(), handlers: map[string]*handler{},
+		running: newRunning(), beat: make(chan struct{}, 1), paused: map[string]bool{},
+		quieted: newOnceChan(), stopped: newOnceChan(), hurried: newOnceChan(),
+	}
+	w.metrics = newMetrics(w.identity)
+	for _, l := range cfg.lanes() {
+		w.lanes = append(w.lanes, newLane(w, l))
+	}
+	return w
+}
+
+func newProcess() string {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // never fails, by its contract
+	return hex.EncodeToString(id)
+}
+
+// Handle registers the function that runs jobs of a class. It is called before Run.
+func (w *Worker) Handle(class string, run Handler, options ...HandlerOptions) {
+	h := &handler{run: run}
+	if len(options) > 0 {
+		h.opts = options[0]
+	}
+	w.handlers[class] = h
+}
+
+// Use adds middleware around all handlers; the first is the outermost. It is called before Run.
+func (w *Worker) Use(m ...Middleware) { w.middleware = append(w.middleware, m...) }
+
+// On sets the hooks. It is called before Run.
+func (w *Worker) On(hooks Hooks) { w.hooks = hooks }
+
+// Identity is how the worker is called in heartbeats.
+func (w *Worker) Identity() string { return w.identity }
+
+// Quiet makes the worker take no more jobs. What runs goes on.
+func (w *Worker) Quiet() {
+	w.quieted.close(func() {
+		w.changed()
+		w.call("quiet", w.hooks.Quiet)
+	})
+}
+
+// Stop makes Run return once all jobs have ended, or StopTimeout is over and what still runs was handed back. Called again, it does not
+// wait any longer.
+func (w *Worker) Stop() {
+	if w.stopped.isClosed() {
+		w.hurried.close(nil)
+		return
+	}
+	w.Quiet()
+	w.stopped.close(w.changed)
+}
+
+// Run works until Stop is called or ctx ends, which is the same. It returns an error if the configuration is wrong, or if the broker
+// turns the worker away at its first attempt; everything else is tried again.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.cfg.check(); err != nil {
+		return err
+	}
+	w.wrap()
+	defer context.AfterFunc(ctx, w.Stop)()
+	flushed := make(chan struct{})
+	go func() {
+		defer close(flushed)
+		w.metrics.run()
+	}()
+	err := w.sessions()
+	w.metrics.close()
+	<-flushed
+	return err
+}
+
+// wrap puts the middleware around each handler.
+func (w *Worker) wrap() {
+	for _, h := range w.handlers {
+		for i := len(w.middleware) - 1; i >= 0; i-- {
+			h.run = w.middleware[i](h.run)
+		}
+	}
+}
+
+// sessions connects again and again until the worker has stopped.
+func (w *Worker) sessions() error {
+	ctx, cancel := w.untilStopped()
+	defer cancel()
+	var pause pauses
+	for first := true; !w.stopped.isClosed(); {
+		s, err := w.open(ctx)
+		if err == nil {
+			if first {
+				w.call("startup", w.hooks.Startup)
+			}
+			first, pause = false, pauses{}
+			if err = s.run(ctx); err == nil {
+				return nil
+			}
+		} else if first && unwelcome(err) {
+			return fmt.Errorf("millrace: the broker turns us away: %w", err)
+		}
+		if w.stopped.isClosed() {
+			break
+		}
+		w.cfg.Log.Warn("millrace: no connection to the broker, trying again", "error", err)
+		_ = pause.wait(ctx)
+	}
+	w.wait()
+	w.running.handBack()
+	w.call("shutdown", w.hooks.Shutdown)
+	return nil
+}
+
+func (w *Worker) untilStopped() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-w.stopped.c:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// changed tells lanes and heartbeat that something else is to be done.
+func (w *Worker) changed() {
+	for _, l := range w.lanes {
+		poke(l.changed)
+	}
+	poke(w.beat)
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// call calls a hook.
+func (w *Worker) call(name string, hook func()) {
+	if hook == nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			w.cfg.Log.Error("millrace: a hook failed", "hook", name, "error", p)
+		}
+	}()
+	hook()
+}
+
+func (w *Worker) died(job *Job, err error) {
+	if w.hooks.Death != nil {
+		w.call("death", func() { w.hooks.Death(job, err) })
+	}
+}
+
+// onceChan is closed once.
+type onceChan struct {
+	c    chan struct{}
+	once *sync.Once
+}
+
+func newOnceChan() onceChan { return onceChan{make(chan struct{}), new(sync.Once)} }
+
+func (o onceChan) close(then func()) {
+	o.once.Do(func() {
+		close(o.c)
+		if then != nil {
+			then()
+		}
+	})
+}
+
+func (o onceChan) isClosed() bool {
+	select {
+	case <-o.c:
+		return true
+	default:
+		return false
+	}
+}
