@@ -74,7 +74,7 @@ func (l *lane) attach(s *session) error {
 		}
 		close(a.gone)
 	}()
-	if err = ch.Qos(cap(l.slots), 0, false); err == nil {
+	if err = ch.Qos(l.prefetch(), 0, false); err == nil {
 		err = a.loop()
 	}
 	if !s.ending() {
@@ -86,6 +86,15 @@ func (l *lane) attach(s *session) error {
 	default:
 		return err
 	}
+}
+
+// prefetch is as much as can run; twice that where queues are chosen from: else the next job of the first would still be on its way
+// when a slot is free, and another's would be taken.
+func (l *lane) prefetch() int {
+	if len(l.queues) == 1 {
+		return cap(l.slots)
+	}
+	return 2 * cap(l.slots)
 }
 
 // loop hands deliveries to slots. Whatever is to be begun goes through here, so what is paused cannot begin.

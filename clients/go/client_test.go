@@ -1,0 +1,187 @@
+package millrace
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestEnqueue(t *testing.T) {
+	t.Parallel()
+	v := vhost(t, "low")
+	c := client(t, v.AMQPURL())
+	jid, err := c.Enqueue(t.Context(), "Mail", []any{"<ann@example.com>", 12345678901234567}, Options{Queue: "low", Priority: 3, Traceparent: "00-1-2-01"})
+	require.NoError(t, err)
+	d, ok := v.Get(t, "queue.low")
+	require.True(t, ok, "confirmed is queued")
+	require.Equal(t, jid, d.MessageId)
+	require.Equal(t, "Mail", d.Type)
+	require.EqualValues(t, 3, d.Priority)
+	require.Equal(t, "00-1-2-01", d.Headers["traceparent"])
+	require.Equal(t, `["<ann@example.com>",12345678901234567]`, gjson.GetBytes(d.Body, "args").Raw)
+
+	in, err := c.EnqueueIn(t.Context(), time.Hour, "Mail", nil)
+	require.NoError(t, err)
+	entry, err := wire.ParseEntry(wire.ScheduledJobs, 1, v.ReadStream(t, wire.ScheduledJobs)[0].Body)
+	require.NoError(t, err)
+	require.Equal(t, in, entry.JID)
+	require.WithinDuration(t, time.Now().Add(time.Hour), entry.At, time.Minute)
+
+	for name, job := range map[string]NewJob{
+		"no class": {}, "no JSON": {Class: "A", Args: []any{func() {}}}, "too large": {Class: "A", Args: []any{string(make([]byte, 17<<20))}},
+		"timeout": {Class: "A", Options: Options{Timeout: -1}}, "field": {Class: "A", Options: Options{Fields: map[string]any{"a": map[string]any{"\xff": 1}}}},
+	} {
+		_, err := c.Push(t.Context(), job)
+		require.ErrorIs(t, err, ErrInvalid, name)
+	}
+}
+
+func TestEnqueueRefused(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	ch := v.Channel(t)
+	_, err := ch.QueueDeclare("queue.full", true, false, false, false, amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish", "x-max-priority": 10})
+	require.NoError(t, err)
+	require.NoError(t, ch.QueueBind("queue.full", "full", wire.ExchangeDirect, false, nil))
+	c := client(t, v.AMQPURL())
+	jobs := []NewJob{
+		{Class: "A", Options: Options{Queue: "full"}}, {Class: "A", Options: Options{Queue: "full"}}, {Class: "A", Options: Options{Queue: "nowhere"}},
+		{Class: "A"}, {},
+	}
+	results, err := c.EnqueueBulk(t.Context(), jobs)
+	require.ErrorIs(t, err, ErrRefused)
+	require.ErrorContains(t, err, "3 of 5 jobs were not enqueued")
+	require.NoError(t, results[0].Err)
+	require.ErrorContains(t, results[1].Err, "nack")
+	require.ErrorContains(t, results[2].Err, "NO_ROUTE")
+	require.NoError(t, results[3].Err)
+	require.ErrorIs(t, results[4].Err, ErrInvalid)
+	require.NotEmpty(t, results[3].JID)
+
+	_, err = c.Enqueue(t.Context(), "A", nil, Options{Queue: "nowhere"})
+	require.ErrorIs(t, err, ErrRefused)
+	_, err = c.Enqueue(t.Context(), "A", nil)
+	require.NoError(t, err, "a refusal breaks nothing")
+}
+
+func TestEnqueueUnreachable(t *testing.T) {
+	t.Parallel()
+	_, err := NewClient(ClientConfig{URL: "http://x"})
+	require.Error(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	c := client(t, "amqp://guest:guest@127.0.0.1:1/")
+	_, err = c.Enqueue(ctx, "A", nil)
+	require.ErrorIs(t, err, ErrUnreachable)
+	_, err = c.EnqueueBulk(ctx, []NewJob{{Class: "A"}})
+	require.ErrorIs(t, err, ErrUnreachable)
+
+	v := vhost(t)
+	stranger, err := amqp.ParseURI(v.AMQPURL())
+	require.NoError(t, err)
+	stranger.Password = "wrong"
+	_, err = client(t, stranger.String()).Enqueue(t.Context(), "A", nil)
+	require.ErrorIs(t, err, ErrUnreachable, "at once: it would not get better")
+
+	closed := client(t, v.AMQPURL())
+	require.NoError(t, closed.Close())
+	_, err = closed.Enqueue(t.Context(), "A", nil)
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+// TestEnqueueWhileTheNetworkFails cuts the network again and again: what returns without an error is there.
+func TestEnqueueWhileTheNetworkFails(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	p := brokertest.NewProxy(t, v.AMQPURL())
+	c := client(t, p.URL())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 4 {
+			brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.default") > i*300 }, "some jobs arrived")
+			p.Cut(t)
+			p.Heal(t)
+		}
+	}()
+	seen := map[string]bool{}
+	for i := range 20 {
+		jobs := make([]NewJob, 100)
+		for n := range jobs {
+			jobs[n] = NewJob{Class: "A", Args: []any{fmt.Sprint(i, n)}}
+		}
+		results, err := c.EnqueueBulk(t.Context(), jobs)
+		require.NoError(t, err)
+		jid, err := c.Enqueue(t.Context(), "A", []any{i})
+		require.NoError(t, err)
+		seen[jid] = true
+		for _, r := range results {
+			seen[r.JID] = true
+		}
+	}
+	<-done
+	require.Len(t, seen, 20*101)
+	for range v.QueueLength(t, "queue.default") {
+		d, ok := v.Get(t, "queue.default")
+		require.True(t, ok)
+		delete(seen, d.MessageId)
+	}
+	require.Empty(t, seen, "nothing is lost")
+}
+
+func TestEnqueueUnconfirmed(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	p := brokertest.NewProxy(t, v.AMQPURL())
+	c := client(t, p.URL())
+	_, err := c.Enqueue(t.Context(), "A", nil)
+	require.NoError(t, err)
+	p.Freeze(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err = c.Enqueue(ctx, "A", nil)
+	require.ErrorIs(t, err, ErrUnconfirmed)
+	_, err = c.EnqueueBulk(ctx, []NewJob{{Class: "A"}})
+	require.Error(t, err)
+	p.Heal(t)
+	_, err = c.Enqueue(t.Context(), "A", nil)
+	require.NoError(t, err)
+}
+
+func TestClientMiddleware(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	var order []string
+	named := func(name string) ClientMiddleware {
+		return func(next Enqueue) Enqueue {
+			return func(ctx context.Context, job *NewJob) (string, error) {
+				order = append(order, name)
+				if job.Class == "Never" {
+					return "", nil
+				}
+				job.Tags = append(job.Tags, name)
+				return next(ctx, job)
+			}
+		}
+	}
+	c, err := NewClient(ClientConfig{URL: v.AMQPURL(), Middleware: []ClientMiddleware{named("outer"), named("inner")}})
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.EnqueueBulk(t.Context(), []NewJob{{Class: "A"}})
+	require.NoError(t, err)
+	jid, err := c.Enqueue(t.Context(), "Never", nil)
+	require.NoError(t, err)
+	require.Empty(t, jid)
+	require.Equal(t, []string{"outer", "inner", "outer"}, order)
+	require.Equal(t, 1, v.QueueLength(t, "queue.default"))
+	d, _ := v.Get(t, "queue.default")
+	require.Equal(t, `["outer","inner"]`, gjson.GetBytes(d.Body, "tags").Raw)
+}

@@ -1,0 +1,101 @@
+package millrace
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// deadProcess writes what a worker process leaves behind that died.
+func deadProcess(t *testing.T, v *brokertest.Vhost, id string) {
+	t.Helper()
+	text, err := json.Marshal(begin{Type: typeOpened, Process: id, Identity: id, Queue: "amq.gen-of-" + id, Queues: []string{"default"}, At: wire.Seconds(time.Now())})
+	require.NoError(t, err)
+	v.Publish(t, "", wire.JobBegins, amqp.Publishing{Body: text})
+}
+
+// peek takes a job out of its queue and gives it back, so that it is redelivered.
+func peek(t *testing.T, v *brokertest.Vhost) {
+	t.Helper()
+	ch := v.Channel(t)
+	d, ok, err := ch.Get("queue.default", false)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, d.Nack(false, true))
+}
+
+// dying is a job that a process which died had begun.
+func dying(t *testing.T, v *brokertest.Vhost, id, jid string) {
+	t.Helper()
+	d, ok := v.Get(t, "queue.default")
+	require.True(t, ok)
+	k := keyOf(&Job{JID: jid, Raw: d.Body})
+	text, err := json.Marshal(begin{Type: typeBegun, Process: id, JID: k.jid, Body: k.body, At: wire.Seconds(time.Now())})
+	require.NoError(t, err)
+	v.Publish(t, "", wire.JobBegins, amqp.Publishing{Body: text})
+	v.Publish(t, wire.ExchangeDirect, "default", amqp.Publishing{Body: d.Body, MessageId: jid})
+	peek(t, v)
+}
+
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	jid := enqueue(t, v, "Die", "would kill")
+	peek(t, v)
+	for _, id := range []string{"one", "two", "three"} {
+		deadProcess(t, v, id)
+	}
+	for _, id := range []string{"one", "two", "three"} {
+		dying(t, v, id, jid)
+	}
+	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL()})
+	w.Handle("Die", w.says(nil))
+	w.start(t)
+	dead := recordOf(t, v, wire.DeadJobs, jid)
+	require.Equal(t, "poison", dead.Get("reason").String())
+	require.Equal(t, "its worker died 3 times while it ran", dead.Get("error_message").String())
+	w.idle(t, v, "default")
+	require.Empty(t, w.said.all())
+	w.stop(t)
+	require.Contains(t, types(t, v), `"begun","ended"`)
+}
+
+// TestPeekedIsNotPoison: redelivered says nothing by itself; one death is one.
+func TestPeekedIsNotPoison(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	deadProcess(t, v, "other")
+	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), MaxDeaths: 2})
+	w.Handle("Well", w.says(nil))
+	enqueue(t, v, "Well", "peeked")
+	for range 5 {
+		peek(t, v)
+	}
+	w.start(t)
+	w.said.has(t, "peeked")
+	w.idle(t, v, "default")
+	require.Empty(t, v.ReadStream(t, wire.DeadJobs))
+}
+
+// TestNoStreamOfBegins works without a sidecar that has made the stream.
+func TestNoStreamOfBegins(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	ch := v.Channel(t)
+	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), MaxDeaths: 1})
+	w.Handle("Well", w.says(func(context.Context, string) error { return nil }))
+	w.start(t)
+	brokertest.Eventually(t, func() bool {
+		_, err := v.Channel(t).QueueDeclarePassive("queue.default", true, false, false, false, nil)
+		return err == nil
+	}, "it declares its queue")
+	require.NoError(t, ch.Publish("", "queue.default", false, false, amqp.Publishing{Body: []byte(`{"class":"Well","args":["well"]}`)}))
+	w.said.has(t, "well")
+}
