@@ -55,7 +55,7 @@ func (b *bench) startProcess(v *vhost) (*process, error) {
 	}
 	p := &process{url: "http://" + addr, exited: make(chan struct{})}
 	p.cmd = exec.Command(b.binary, "serve", "--amqp-url", v.amqpURL, "--management-url", v.management, "--stream-url", v.streamURL,
-		"--http-addr", addr, "--identity", identity, "--log-level", b.logLevel())
+		"--http-addr", addr, "--identity", identity, "--auth", "none", "--log-level", b.logLevel())
 	if b.verbose {
 		p.cmd.Stdout, p.cmd.Stderr = b.stderr, b.stderr
 	}

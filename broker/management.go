@@ -46,6 +46,21 @@ func (e *StatusError) Error() string { return fmt.Sprintf("%d %s", e.Status, e.R
 
 // OpenManagement finds out what answers at a URL like http://user:password@host:15672. log may be nil.
 func OpenManagement(ctx context.Context, rawURL, vhost string, log *slog.Logger) (*Management, error) {
+	m, err := NewManagement(rawURL, vhost, log)
+	if err != nil {
+		return nil, err
+	}
+	overview, err := m.Overview(ctx)
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	m.features = featuresOf(overview.Product, overview.Version)
+	return m, nil
+}
+
+// NewManagement is OpenManagement that asks nothing yet, and so does not know the broker's features: enough to ask who users are.
+func NewManagement(rawURL, vhost string, log *slog.Logger) (*Management, error) {
 	base, user, password, err := splitCredentials(rawURL)
 	if err != nil {
 		return nil, err
@@ -57,15 +72,10 @@ func OpenManagement(ctx context.Context, rawURL, vhost string, log *slog.Logger)
 	if err != nil {
 		return nil, err
 	}
-	m := &Management{base: base, user: user, password: password, vhost: vhost, host: parsed.Hostname(), log: log}
-	m.http = &http.Client{Timeout: managementTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute}}
-	overview, err := m.Overview(ctx)
-	if err != nil {
-		m.Close()
-		return nil, err
-	}
-	m.features = featuresOf(overview.Product, overview.Version)
-	return m, nil
+	return &Management{
+		base: base, user: user, password: password, vhost: vhost, host: parsed.Hostname(), log: log,
+		http: &http.Client{Timeout: managementTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute}},
+	}, nil
 }
 
 // As is the same API as another user sees it, for asking whether a password is right and what its owner may.

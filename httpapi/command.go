@@ -20,7 +20,6 @@ import (
 const (
 	headerReason  = "X-Reason"
 	maxReason     = 4096             // characters
-	actorHTTP     = "http"           // who asks is not known here
 	commandBudget = 10 * time.Second // for a command and its answer; asking has a deadline of its own, below this
 )
 
@@ -80,7 +79,7 @@ func sign(c echo.Context, cmd wire.Command) (wire.Command, error) {
 	if utf8.RuneCountInString(cmd.Reason) > maxReason {
 		return cmd, badRequest("the reason must have at most %d characters", maxReason)
 	}
-	cmd.ID, cmd.Actor = rand.Text(), actorHTTP
+	cmd.ID, cmd.Actor = rand.Text(), whoSent(c.Request()).name
 	return cmd, nil
 }
 

@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/millrace-jobs/millrace/scheduler"
@@ -18,8 +20,9 @@ const DefaultAddr = "127.0.0.1:15680"
 
 // Config is what a Server is made of. A function that is nil answers as if what is behind it were out of reach.
 type Config struct {
-	Addr    string   // where Run listens if it is given no listener; loopback only; default DefaultAddr
-	Hosts   []string // host names that requests may carry, beside localhost, 127.0.0.1 and [::1]
+	Addr    string   // where Run listens if it is given no listener, and what it listens on if it is; default DefaultAddr
+	Hosts   []string // host names that requests may carry, beside localhost, 127.0.0.1, [::1], that of Addr and those of the certificate
+	Prefix  string   // of all paths but the probes', such as "/millrace"; default: none
 	Version string   // of this build
 	VHost   string   // the virtual host that this sidecar serves
 
@@ -33,9 +36,21 @@ type Config struct {
 	Publish func(ctx context.Context, m wire.Message) error                             // returns once the broker has confirmed
 	Fetch   func(ctx context.Context, stream string, offset int64) (wire.Record, error) // reads one record of a stream
 	Broker  func() (connected bool, product, version string)                            // what is known of the broker
-	Now     func() time.Time                                                            // default time.Now
-	Log     *slog.Logger                                                                // default: none
-	Grace   time.Duration                                                               // how long Run lets requests end; default 5 s
+
+	Auth        string                                                         // AuthBroker, AuthToken or AuthNone; default: broker, or none where there is no management API and only this machine can connect
+	HasUsers    func() HasUsers                                                // whether there is a management API to ask
+	Identify    func(ctx context.Context, name, password string) (User, error) // asks it; ErrWrongPassword, ErrNoTag, or it is out of reach
+	TokensFile  string                                                         // for AuthToken
+	SessionKey  []byte                                                         // a secret of which sessions' keys are made; default: a new one
+	ReadOnly    bool                                                           // nothing can be changed through this server
+	HideArgs    *regexp.Regexp                                                 // members whose names match are shown only to those who may act; see ParseHideArgs; default: none are hidden
+	TLS         *tls.Config                                                    // default: no TLS
+	BehindProxy bool                                                           // a proxy does TLS, and says in X-Forwarded-For and -Proto who asks
+	CORSOrigins []string                                                       // origins whose pages may read and act, such as "https://ops.example"
+
+	Now   func() time.Time // default time.Now
+	Log   *slog.Logger     // default: none
+	Grace time.Duration    // how long Run lets requests end; default 5 s
 }
 
 var errUnwired = errors.New("httpapi: this server was started without it")
@@ -43,6 +58,12 @@ var errUnwired = errors.New("httpapi: this server was started without it")
 func (c Config) withDefaults() Config {
 	if c.Addr == "" {
 		c.Addr = DefaultAddr
+	}
+	if c.HasUsers == nil {
+		c.HasUsers = func() HasUsers { return UsersAbsent }
+	}
+	if c.Identify == nil {
+		c.Identify = func(context.Context, string, string) (User, error) { return User{}, errUnwired }
 	}
 	if c.Leader == nil {
 		c.Leader = func() scheduler.Status { return scheduler.Status{Epoch: -1} }

@@ -19,5 +19,5 @@ func (s *Server) contract(c echo.Context) error {
 	if _, err := parseParams(c.Request()); err != nil {
 		return err
 	}
-	return c.Blob(http.StatusOK, yamlType, openAPI)
+	return c.Blob(http.StatusOK, yamlType, s.servers())
 }

@@ -13,6 +13,9 @@
 // have been, and that repeating them is safe. Lists go on answering from what was read; /readyz says that it may be old. Where a
 // large record cannot be read, a list shows its entry without it and says so.
 //
-// It listens on loopback addresses only, since nobody is asked who they are. Requests that a browser sends for another site, or
-// under a host name that is not expected (DNS rebinding), are refused.
+// Who may. Every route says what it needs (routes.go); admit.go asks who somebody is and compares. Names and passwords are the
+// broker's, asked for at its management API and believed for 30 seconds; no password is kept but in the sealed cookie of a browser's
+// session, so that every sidecar with the same key can ask again. Others than this machine's users can connect only where somebody is
+// asked, over TLS or behind a proxy. Requests that a browser sends for another site, or under a host name that is not expected (DNS
+// rebinding), are refused, loopback or not.
 package httpapi

@@ -15,12 +15,14 @@ import (
 // Codes of errors: what a program branches on. The reason is for people.
 const (
 	codeBad         = "bad_request"
+	codeSignIn      = "not_authorised"
 	codeRefused     = "access_refused"
 	codeNotFound    = "not_found"
 	codeMethod      = "method_not_allowed"
 	codeConflict    = "conflict"
 	codeTooLarge    = "payload_too_large"
 	codeMediaType   = "unsupported_media_type"
+	codeTooMany     = "too_many_requests"
 	codeInternal    = "internal_server_error"
 	codeNoLeader    = "no_leader"
 	codeUnavailable = "service_unavailable"
@@ -30,7 +32,7 @@ const (
 // codes are what a status is called where nobody said more.
 var codes = map[int]string{
 	http.StatusBadRequest:            codeBad,
-	http.StatusUnauthorized:          "not_authorised",
+	http.StatusUnauthorized:          codeSignIn,
 	http.StatusForbidden:             codeRefused,
 	http.StatusNotFound:              codeNotFound,
 	http.StatusMethodNotAllowed:      codeMethod,
@@ -38,7 +40,7 @@ var codes = map[int]string{
 	http.StatusPreconditionFailed:    "precondition_failed",
 	http.StatusRequestEntityTooLarge: codeTooLarge,
 	http.StatusUnsupportedMediaType:  codeMediaType,
-	http.StatusTooManyRequests:       "too_many_requests",
+	http.StatusTooManyRequests:       codeTooMany,
 	http.StatusInternalServerError:   codeInternal,
 	http.StatusServiceUnavailable:    codeUnavailable,
 	http.StatusGatewayTimeout:        codeUnknown,
@@ -53,6 +55,8 @@ type problem struct {
 	Happened  *wire.Happened `json:"happened,omitempty"` // 404: what became of the entry, where that is known
 	Offsets   []int64        `json:"offsets,omitempty"`  // 409: of all entries with the jid
 	cause     error          // for the log
+
+	retryAfter string // seconds
 }
 
 func (p *problem) Error() string { return p.Code + ": " + p.Reason }
@@ -109,7 +113,9 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	h := w.Header()
 	h.Del("Content-Disposition")
 	h.Set("Content-Type", jsonType)
-	if p.Status == http.StatusServiceUnavailable {
+	if p.retryAfter != "" {
+		h.Set("Retry-After", p.retryAfter)
+	} else if p.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "1")
 	}
 	body, err := json.Marshal(p)

@@ -47,7 +47,7 @@ func (s *Server) export(c echo.Context, q *query) error {
 		if err != nil {
 			return err
 		}
-		if err := write(ctx, w, f.entries); err != nil {
+		if err := write(ctx, w, q.filter.hide, f.entries); err != nil {
 			return err
 		}
 		if q.behind = f.next; !f.next.Set {
@@ -59,10 +59,10 @@ func (s *Server) export(c echo.Context, q *query) error {
 var exportTypes = map[string]string{formatCSV: "text/csv; charset=utf-8", formatNDJSON: "application/x-ndjson"}
 
 // writeNDJSON writes an item a line.
-func (s *Server) writeNDJSON(ctx context.Context, w io.Writer, entries []*tracker.Stored) error {
+func (s *Server) writeNDJSON(ctx context.Context, w io.Writer, h *hider, entries []*tracker.Stored) error {
 	var out bytes.Buffer
 	for _, e := range entries {
-		out.Write(oneLine(s.wholeItem(ctx, e)))
+		out.Write(oneLine(s.wholeItem(ctx, h, e)))
 		out.WriteByte('\n')
 		if out.Len() > 1<<20 {
 			if _, err := out.WriteTo(w); err != nil {
@@ -87,7 +87,7 @@ func oneLine(b []byte) []byte {
 var csvColumns = []string{"jid", "queue", "class", "at", "attempt", "error_class", "error_message", "tags", "offset", "first_offset", "record"}
 
 // writeCSV writes an entry a line, for spreadsheets.
-func (s *Server) writeCSV(ctx context.Context, w io.Writer, entries []*tracker.Stored) error {
+func (s *Server) writeCSV(ctx context.Context, w io.Writer, h *hider, entries []*tracker.Stored) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	for _, stored := range entries {
@@ -99,6 +99,7 @@ func (s *Server) writeCSV(ctx context.Context, w io.Writer, entries []*tracker.S
 		if err != nil {
 			raw = nil
 		}
+		raw, _ = h.record(raw)
 		_ = out.Write([]string{ // its error stays, and Error gives it below
 			cell(stored.JID), cell(stored.Queue), cell(stored.Class), stored.At.Format(time.RFC3339Nano), strconv.Itoa(stored.Attempt),
 			cell(e.ErrorClass), cell(e.ErrorMessage), cell(strings.Join(e.Job.Tags, " ")),

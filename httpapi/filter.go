@@ -15,6 +15,7 @@ type filter struct {
 	text              string    // stands in the record, whatever the case of ASCII letters
 	from, to          time.Time // from ≤ at < to
 	needles           [][]byte  // text in every way in which JSON may write it
+	hide              *hider    // what is not shown is not found either
 }
 
 func (p params) filter() (f filter, err error) {
@@ -88,6 +89,7 @@ func (f *filter) record(s *tracker.Stored, scratch *[]byte) bool {
 }
 
 func (f *filter) contains(raw []byte, scratch *[]byte) bool {
+	raw, _ = f.hide.record(raw)
 	*scratch = lowerASCII(append((*scratch)[:0], raw...))
 	return slices.ContainsFunc(f.needles, func(n []byte) bool { return bytes.Contains(*scratch, n) })
 }

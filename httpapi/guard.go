@@ -15,7 +15,10 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, newProblem(http.StatusForbidden, "a browser sent this for another site, which may not act here"))
 	}))
-	return s.harden(s.checkHost(origin.Handler(checkBody(next))))
+	for _, o := range s.cfg.CORSOrigins {
+		_ = origin.AddTrustedOrigin(o) // CheckOrigins has read them
+	}
+	return s.harden(s.checkHost(s.cors(origin.Handler(checkBody(next)))))
 }
 
 // harden sets the headers that keep browsers from making more of an answer than data.
@@ -39,12 +42,18 @@ func (s *Server) harden(next http.Handler) http.Handler {
 // its requests are of the same origin.
 func (s *Server) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.hosts[hostName(r.Host)] {
-			writeError(w, r, newProblem(http.StatusForbidden, "the host name %q is not expected here: use localhost or 127.0.0.1", shorten(r.Host)))
+		if !s.expects(hostName(r.Host)) {
+			writeError(w, r, newProblem(http.StatusForbidden, "the host name %q is not expected here: use one of those of --http-addr, the certificate or --http-hosts", shorten(r.Host)))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// expects tells whether this server goes by a name, or a certificate's wildcard does.
+func (s *Server) expects(name string) bool {
+	_, parent, _ := strings.Cut(name, ".")
+	return s.hosts[name] || parent != "" && s.hosts["*."+parent]
 }
 
 // checkBody refuses bodies that are not JSON by their own account, and ends those that are too large. Browsers send JSON to another

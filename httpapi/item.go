@@ -17,8 +17,9 @@ const (
 	reasonForgotten = "the stream does not have the record any more"
 )
 
-// item is an entry as clients see it: the record byte for byte, with one member more.
-func item(s *tracker.Stored, raw []byte) []byte {
+// item is an entry as clients see it: the record byte for byte, but for what is hidden from them, with one member more.
+func item(h *hider, s *tracker.Stored, raw []byte) []byte {
+	raw, hid := h.record(raw)
 	e := wire.Entry{
 		Stream: s.Stream, Offset: s.Offset, JID: s.JID, At: s.At, Attempt: s.Attempt,
 		Job: wire.Job{Queue: s.Queue, Class: s.Class}, Raw: raw,
@@ -27,12 +28,15 @@ func item(s *tracker.Stored, raw []byte) []byte {
 	if s.Parked != "" {
 		out = annotate(out, "refused", s.Parked)
 	}
+	if hid {
+		out = fmt.Appendf(out[:len(out)-len("}}")], `,"redacted":true}}`)
+	}
 	return out
 }
 
 // withoutRecord is an entry whose record could not be had, with the reason.
 func withoutRecord(s *tracker.Stored, reason string) []byte {
-	return annotate(item(s, fmt.Appendf(nil, `{"jid":%s}`, quote(s.JID))), "omitted", reason)
+	return annotate(item(nil, s, fmt.Appendf(nil, `{"jid":%s}`, quote(s.JID))), "omitted", reason)
 }
 
 // annotate adds a text to the member millrace, with which an item ends.
@@ -59,16 +63,17 @@ func (s *Server) record(ctx context.Context, e *tracker.Stored) ([]byte, error) 
 }
 
 // wholeItem is an entry with its record, whatever that costs, if it can be had.
-func (s *Server) wholeItem(ctx context.Context, e *tracker.Stored) []byte {
+func (s *Server) wholeItem(ctx context.Context, h *hider, e *tracker.Stored) []byte {
 	raw, err := s.record(ctx, e)
 	if err != nil {
 		return withoutRecord(e, problemOf(err).Reason)
 	}
-	return item(e, raw)
+	return item(h, e, raw)
 }
 
 // fetches bounds what a list reads of records that stay in the stream.
 type fetches struct {
+	hide  *hider
 	bytes int
 	until time.Time
 }
@@ -76,7 +81,7 @@ type fetches struct {
 // item is an entry for a list: with its record if that can be had at a bearable price.
 func (f *fetches) item(ctx context.Context, s *Server, e *tracker.Stored) []byte {
 	if e.Raw != nil {
-		return item(e, e.Raw)
+		return item(f.hide, e, e.Raw)
 	}
 	if f.until.IsZero() {
 		f.until = time.Now().Add(maxFetchTime)
@@ -84,7 +89,7 @@ func (f *fetches) item(ctx context.Context, s *Server, e *tracker.Stored) []byte
 	if f.bytes >= maxFetched || time.Now().After(f.until) {
 		return withoutRecord(e, "the record is over 64 KiB, and this list has read enough of that size: ask for the jid")
 	}
-	out := s.wholeItem(ctx, e)
+	out := s.wholeItem(ctx, f.hide, e)
 	f.bytes += len(out)
 	return out
 }

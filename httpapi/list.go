@@ -19,6 +19,7 @@ func (s *Server) list(stream string) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
+		q.filter.hide = s.hiderFor(whoSent(c.Request()))
 		if q.format != "" {
 			return s.export(c, q)
 		}
@@ -44,7 +45,7 @@ func (s *Server) writeList(ctx context.Context, w io.Writer, q *query, f *found)
 	out := bufio.NewWriterSize(w, 64<<10)
 	defer func() { _ = out.Flush() }() // whoever asked is gone: there is nobody to tell
 	_, _ = out.Write(head)
-	var large fetches
+	large := fetches{hide: q.filter.hide}
 	for i, e := range f.entries {
 		if i > 0 {
 			_ = out.WriteByte(',')

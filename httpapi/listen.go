@@ -8,24 +8,35 @@ import (
 	"strings"
 )
 
-// ErrNotLocal says that an address can be reached from other machines.
+// ErrNotLocal says that an address can be reached from other machines, and what it takes for that is missing.
 var ErrNotLocal = errors.New("not a loopback address")
 
-// Listen listens on a loopback address and refuses any other.
-func Listen(ctx context.Context, addr string) (net.Listener, error) {
+// Exposure is what lets others than this machine's users connect. The zero value lets nobody.
+type Exposure struct {
+	Auth        string // none asks nobody who they are
+	TLS         bool
+	BehindProxy bool // a proxy sees to both
+}
+
+func (c *Config) exposure() Exposure { return Exposure{c.Auth, c.TLS != nil, c.BehindProxy} }
+
+func (e Exposure) allowed() bool { return e.BehindProxy || e.TLS && e.Auth != AuthNone }
+
+// Listen listens on a loopback address, and on any other only where whoever connects is asked who they are, over TLS.
+func Listen(ctx context.Context, addr string, e Exposure) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: address %q: %w: it has the form 127.0.0.1:15680", addr, err)
 	}
-	if !isLocal(host) {
-		return nil, notLocal(addr)
+	if !isLocal(host) && !e.allowed() {
+		return nil, e.notLocal(addr)
 	}
 	var c net.ListenConfig
 	l, err := c.Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: listen: %w", err)
 	}
-	if err := checkLocal(l.Addr()); err != nil { // a name that does not mean what it says
+	if err := e.check(addr, l.Addr()); err != nil { // a name that does not mean what it says
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
@@ -39,29 +50,45 @@ func isLocal(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-func checkLocal(addr net.Addr) error {
+// localAddr tells whether only this machine can connect to host:port.
+func localAddr(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	return err == nil && isLocal(host)
+}
+
+func (e Exposure) check(name string, addr net.Addr) error {
+	if e.allowed() {
+		return nil
+	}
 	switch a := addr.(type) {
 	case *net.TCPAddr:
 		if !a.IP.IsLoopback() {
-			return notLocal(addr.String())
+			return e.notLocal(name)
 		}
 	case *net.UnixAddr:
 	default:
-		return notLocal(addr.String())
+		return e.notLocal(name)
 	}
 	return nil
 }
 
-func notLocal(addr string) error {
-	return fmt.Errorf("httpapi: listen on %q: %w: nobody is asked who they are, so only this machine may connect: use 127.0.0.1, [::1] or localhost",
-		addr, ErrNotLocal)
+func (e Exposure) notLocal(addr string) error {
+	missing := "TLS (--tls-cert, --tls-key)"
+	if e.Auth == AuthNone {
+		missing = "authentication (--auth=broker or token)"
+		if !e.TLS {
+			missing += " and TLS (--tls-cert, --tls-key)"
+		}
+	}
+	return fmt.Errorf("httpapi: listen on %q: %w: others than this machine's users may connect only with %s, or --behind-proxy where a proxy sees to that; else use 127.0.0.1, [::1] or localhost",
+		addr, ErrNotLocal, missing)
 }
 
 // expectedHosts are the names under which requests may come.
 func expectedHosts(addr string, more []string) map[string]bool {
 	hosts := map[string]bool{"localhost": true, "127.0.0.1": true, "::1": true}
-	if host, _, err := net.SplitHostPort(addr); err == nil && isLocal(host) {
-		hosts[host] = true
+	if host, _, err := net.SplitHostPort(addr); err == nil && host != "" && !net.ParseIP(host).IsUnspecified() {
+		hosts[hostName(host)] = true
 	}
 	for _, h := range more {
 		hosts[hostName(h)] = true

@@ -24,6 +24,7 @@ type requestInfo struct {
 	http.ResponseWriter
 	id      string
 	route   string // the route's pattern: one of few, unlike paths
+	user    string // who asked, where that was asked
 	status  int
 	problem *problem
 	command []any // what it asked for, for the log
@@ -116,6 +117,9 @@ func (s *Server) note(info *requestInfo, r *http.Request, took time.Duration) {
 		level = slog.LevelInfo
 	}
 	attrs := []any{"request_id", info.id, "method", r.Method, "path", shorten(r.URL.EscapedPath()), "status", status, "took", took}
+	if info.user != "" {
+		attrs = append(attrs, "user", shorten(info.user))
+	}
 	if p := info.problem; p != nil {
 		attrs = append(attrs, "error", p.Code, "reason", p.Reason)
 		if p.cause != nil {

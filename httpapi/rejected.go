@@ -25,12 +25,15 @@ type rejectedRecord struct {
 	Body      string `json:"body"`
 	Encoding  string `json:"encoding"`            // of body: utf-8, or base64 for what is not that
 	Truncated bool   `json:"truncated,omitempty"` // body is only the beginning
+	Redacted  bool   `json:"redacted,omitempty"`  // something in it, or all of it, is not shown
 }
 
-func newRejected(j *tracker.Reject, most int) rejectedRecord {
+func newRejected(h *hider, j *tracker.Reject, most int) rejectedRecord {
 	r := rejectedRecord{Stream: j.Stream, Offset: j.Offset, Reason: j.Reason, Size: j.Size, Encoding: "utf-8"}
-	body := j.Body[:min(len(j.Body), most)]
-	r.Truncated = int64(len(body)) < j.Size
+	var all []byte
+	all, r.Redacted = h.anything(j.Body)
+	body := all[:min(len(all), most)]
+	r.Truncated = len(body) < len(all) || int64(len(j.Body)) < j.Size
 	if whole := trimRune(body); r.Truncated && utf8.Valid(whole) {
 		body = whole
 	}
@@ -73,7 +76,7 @@ func (s *Server) listRejected(c echo.Context) error {
 	if stream := p["stream"]; stream != "" {
 		kept = map[string]int64{stream: kept[stream]}
 	}
-	items, err := s.rejected(q, kept)
+	items, err := s.rejected(q, s.hiderFor(whoSent(c.Request())), kept)
 	if err != nil {
 		return err
 	}
@@ -89,7 +92,7 @@ func (s *Server) listRejected(c echo.Context) error {
 }
 
 // rejected reads a page of the streams' rejected records.
-func (s *Server) rejected(q *query, kept map[string]int64) ([]rejectedRecord, error) {
+func (s *Server) rejected(q *query, h *hider, kept map[string]int64) ([]rejectedRecord, error) {
 	items, skip := []rejectedRecord{}, q.skip
 	for _, stream := range slices.Sorted(maps.Keys(kept)) {
 		if skip >= kept[stream] {
@@ -102,7 +105,7 @@ func (s *Server) rejected(q *query, kept map[string]int64) ([]rejectedRecord, er
 				return true
 			}
 			if len(items) < q.size {
-				items = append(items, newRejected(&j, maxPreview))
+				items = append(items, newRejected(h, &j, maxPreview))
 			}
 			return len(items) < q.size
 		})
@@ -150,7 +153,7 @@ func (s *Server) showRejected(c echo.Context) error {
 		return err
 	}
 	s.complete(c.Request().Context(), j)
-	return c.JSON(http.StatusOK, newRejected(j, maxBody))
+	return c.JSON(http.StatusOK, newRejected(s.hiderFor(whoSent(c.Request())), j, maxBody))
 }
 
 // complete reads the rest of a large record from its stream. Without it, what is kept must do.

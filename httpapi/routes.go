@@ -18,16 +18,6 @@ type route struct {
 	handle echo.HandlerFunc
 }
 
-// access is what a route asks of whoever takes it.
-type access int
-
-const (
-	open       access = iota // nothing: probes, and what one needs to sign in
-	reads                    // monitoring
-	acts                     // management, policymaker
-	administer               // administrator
-)
-
 // Methods, short enough for a table.
 const (
 	get  = http.MethodGet
@@ -66,6 +56,9 @@ func (s *Server) table() []route {
 		route{put, "/api/processes/:identity/stop", acts, s.control(wire.ControlStop)},
 
 		route{get, "/api/overview", reads, s.overview},
+		route{get, "/api/whoami", reads, s.whoami},
+		route{post, "/api/session", open, s.signIn},
+		route{del, "/api/session", open, s.signOut},
 		route{get, "/api/openapi.yaml", open, s.contract},
 		route{get, "/healthz", open, s.healthz},
 		route{get, "/readyz", open, s.readyz},
@@ -78,9 +71,10 @@ func (s *Server) routes() http.Handler {
 	e.HTTPErrorHandler = func(err error, c echo.Context) { writeError(c.Response(), c.Request(), err) }
 	e.Use(noteRoute)
 	for _, r := range s.table() {
-		e.Add(r.method, r.path, r.handle)
+		handle := s.admit(r)
+		e.Add(r.method, r.path, handle)
 		if r.method == get {
-			e.Add(http.MethodHead, r.path, r.handle)
+			e.Add(http.MethodHead, r.path, handle)
 		}
 	}
 	return e

@@ -17,16 +17,16 @@ import (
 
 func TestListenOnLoopbackOnly(t *testing.T) {
 	for _, addr := range []string{":15680", "0.0.0.0:0", "[::]:0", "192.0.2.1:80", "example.com:80", "10.0.0.1:0"} {
-		_, err := httpapi.Listen(t.Context(), addr)
+		_, err := httpapi.Listen(t.Context(), addr, httpapi.Exposure{})
 		require.ErrorIs(t, err, httpapi.ErrNotLocal, addr)
-		require.ErrorContains(t, err, "use 127.0.0.1")
+		require.ErrorContains(t, err, "use 127.0.0.1, [::1] or localhost")
 	}
-	_, err := httpapi.Listen(t.Context(), "127.0.0.1")
+	_, err := httpapi.Listen(t.Context(), "127.0.0.1", httpapi.Exposure{})
 	require.ErrorContains(t, err, "has the form")
 	for _, addr := range []string{"127.0.0.1:0", "localhost:0", "127.0.0.2:0"} {
-		l, err := httpapi.Listen(t.Context(), addr)
+		l, err := httpapi.Listen(t.Context(), addr, httpapi.Exposure{})
 		require.NoError(t, err)
-		_, err = httpapi.Listen(t.Context(), l.Addr().String())
+		_, err = httpapi.Listen(t.Context(), l.Addr().String(), httpapi.Exposure{})
 		require.ErrorContains(t, err, "httpapi: listen")
 		require.NoError(t, l.Close())
 	}
@@ -51,7 +51,7 @@ func (strange) Close() error   { return nil }
 // serve runs a server until the test ends it.
 func (w *world) serve() (url string, stop func() error) {
 	w.t.Helper()
-	l, err := httpapi.Listen(w.t.Context(), "127.0.0.1:0")
+	l, err := httpapi.Listen(w.t.Context(), "127.0.0.1:0", httpapi.Exposure{})
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -97,7 +97,7 @@ func TestRunListensByItself(t *testing.T) {
 
 func TestRunEndsWithItsListener(t *testing.T) {
 	w := newWorld(t)
-	l, err := httpapi.Listen(t.Context(), "127.0.0.1:0")
+	l, err := httpapi.Listen(t.Context(), "127.0.0.1:0", httpapi.Exposure{})
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	require.ErrorContains(t, w.server.Run(t.Context(), l), "httpapi: serve")

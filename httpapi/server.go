@@ -33,6 +33,10 @@ var entrySets = []struct{ path, stream, metric string }{
 type Server struct {
 	cfg      Config
 	hosts    map[string]bool
+	seal     *seal
+	known    *known
+	attempts *attempts
+	tokens   *tokens
 	registry *prometheus.Registry
 	requests *requestMetrics
 	handler  http.Handler
@@ -45,9 +49,11 @@ type Server struct {
 // New makes a server; Run or Handler puts it to use.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), maxSearched: maxSearched, maxTally: maxTally}
-	s.hosts = expectedHosts(s.cfg.Addr, s.cfg.Hosts)
+	s.hosts = expectedHosts(s.cfg.Addr, append(certificateNames(s.cfg.TLS), s.cfg.Hosts...))
+	s.seal, s.attempts, s.tokens = newSeal(s.cfg.SessionKey), newAttempts(), newTokens(s.cfg.TokensFile, s.cfg.Now)
+	s.known = newKnown(s.cfg.Identify, s.cfg.Now)
 	s.registry, s.requests = s.newRegistry()
-	s.handler = s.observe(s.guard(routeEscaped(s.routes())))
+	s.handler = s.observe(s.guard(s.prefixed(routeEscaped(s.routes()))))
 	return s
 }
 
@@ -58,11 +64,11 @@ func (s *Server) Handler() http.Handler { return s.handler }
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	if l == nil {
 		var err error
-		if l, err = Listen(ctx, s.cfg.Addr); err != nil {
+		if l, err = Listen(ctx, s.cfg.Addr, s.cfg.exposure()); err != nil {
 			return err
 		}
 	}
-	if err := checkLocal(l.Addr()); err != nil {
+	if err := s.cfg.exposure().check(l.Addr().String(), l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	// Requests outlive ctx by the grace: a command that was sent still gets its answer.
@@ -70,7 +76,13 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	defer cancel()
 	server := s.httpServer(requests)
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(l) }()
+	go func() {
+		if s.cfg.TLS != nil {
+			failed <- server.ServeTLS(l, "", "")
+			return
+		}
+		failed <- server.Serve(l)
+	}()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("httpapi: serve: %w", err)
@@ -86,6 +98,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 func (s *Server) httpServer(requests context.Context) *http.Server {
 	return &http.Server{
 		Handler:           s.handler,
+		TLSConfig:         s.cfg.TLS,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,

@@ -27,7 +27,7 @@ func (s *Server) show(stream string) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return c.Blob(http.StatusOK, jsonType, item(e, raw))
+		return c.Blob(http.StatusOK, jsonType, item(s.hiderFor(whoSent(c.Request())), e, raw))
 	}
 }
 

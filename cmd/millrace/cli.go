@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/millrace-jobs/millrace/httpapi"
 )
 
 // cli is the whole command line. Flags with an environment variable are settings: they can also stand in the configuration file.
@@ -47,6 +49,7 @@ func newParser(root *cli, stdout, stderr io.Writer, more ...kong.Option) (*kong.
 		kong.Description("Background jobs on RabbitMQ and LavinMQ, for workers in any language."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Configuration(readConfigFile),
+		kong.Vars{"hide_args": httpapi.DefaultHideArgs},
 		kong.Writers(stdout, stderr),
 		kong.Bind(output{stdout, stderr}),
 	)...)

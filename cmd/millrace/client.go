@@ -16,15 +16,13 @@ import (
 
 // client calls the REST API of a running sidecar.
 type client struct {
-	addr string
-	http http.Client
+	base          string // http://host:port, and the prefix
+	authorization string
+	fault         error // why it cannot be used
+	http          http.Client
 }
 
 const clientTimeout = 30 * time.Second
-
-func (s *apiSettings) client() *client {
-	return &client{addr: s.HTTPAddr, http: http.Client{Timeout: clientTimeout}}
-}
 
 // apiError is the API's refusal.
 type apiError struct {
@@ -73,13 +71,19 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 }
 
 func (c *client) request(ctx context.Context, method, path string, query url.Values, send []byte) (*http.Request, error) {
-	address := "http://" + c.addr + path
+	if c.fault != nil {
+		return nil, c.fault
+	}
+	address := c.base + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(send))
 	if err != nil {
-		return nil, fmt.Errorf("--http-addr: %q is no host:port", c.addr)
+		return nil, fmt.Errorf("--http-addr: %q is no host:port", strings.TrimPrefix(c.base, "http://"))
+	}
+	if c.authorization != "" {
+		req.Header.Set("Authorization", c.authorization)
 	}
 	if send != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -89,9 +93,9 @@ func (c *client) request(ctx context.Context, method, path string, query url.Val
 
 func (c *client) unreachable(err error) error {
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("no sidecar answers at %s: start one (millrace serve, or millrace up), or say where it is with --http-addr", c.addr)
+		return fmt.Errorf("no sidecar answers at %s: start one (millrace serve, or millrace up), or say where it is with --http-addr or --api-url", c.base)
 	}
-	return fmt.Errorf("ask the sidecar at %s: %w", c.addr, err)
+	return fmt.Errorf("ask the sidecar at %s: %w", c.base, err)
 }
 
 // segment escapes one part of a path, also parts that would otherwise mean another folder.

@@ -5,10 +5,13 @@ import (
 	"reflect"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace-jobs/millrace/broker"
 )
 
 type configCmd struct {
 	sidecarSettings
+	signInSettings
 }
 
 // Run prints the settings as a configuration file that would have the same effect, but for the passwords.
@@ -16,6 +19,8 @@ func (c *configCmd) Run(out output) error {
 	var lines yaml.Node
 	lines.Kind = yaml.MappingNode
 	addSettings(&lines, reflect.ValueOf(c.masked()))
+	c.APIURL = broker.MaskURL(c.APIURL)
+	addSettings(&lines, reflect.ValueOf(c.signInSettings))
 	text, err := yaml.Marshal(&lines)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 type doctorCmd struct {
 	sidecarSettings
+	signInSettings
 }
 
 // gravity is how bad a finding is.
@@ -36,6 +37,7 @@ type finding struct {
 // examination is one visit. What it could not reach is nil.
 type examination struct {
 	cfg      *sidecarSettings
+	signIn   *signInSettings
 	conn     *broker.Conn
 	mgmt     *broker.Management
 	findings []finding
@@ -51,7 +53,7 @@ const doctorLimit = time.Minute
 func (c *doctorCmd) Run(ctx context.Context, out output) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
 	defer cancel()
-	e := &examination{cfg: &c.sidecarSettings}
+	e := &examination{cfg: &c.sidecarSettings, signIn: &c.signInSettings}
 	e.examine(ctx)
 	if err := e.print(out.Out); err != nil {
 		return err

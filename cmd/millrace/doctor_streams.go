@@ -75,7 +75,7 @@ func fetchTime(ctx context.Context, transport streams.Transport) (time.Duration,
 
 // sidecar asks a running sidecar how it is.
 func (e *examination) sidecar(ctx context.Context) {
-	api := e.cfg.client()
+	api := e.cfg.client(e.signIn)
 	body, err := api.do(ctx, http.MethodGet, "/api/overview", nil, nil)
 	if err != nil {
 		e.note(advice, "sidecar", err.Error(), "")
@@ -101,11 +101,11 @@ func (e *examination) sidecar(ctx context.Context) {
 		return
 	}
 	s := o.Scheduler
-	e.note(fine, "sidecar", fmt.Sprintf("runs at %s for virtual host %s: %s", api.addr, o.VHost, s.Phase), "")
+	e.note(fine, "sidecar", fmt.Sprintf("runs at %s for virtual host %s: %s", api.base, o.VHost, s.Phase), "")
 	if s.Gap != "" {
 		e.note(mend, "journal", "may have lost records, so that what was due is held: "+s.Gap,
-			fmt.Sprintf("fire it: curl -X POST http://%s/api/release\nor give it up: curl -X POST http://%s/api/release "+
-				`-H 'Content-Type: application/json' -d '{"discard":true}'`, api.addr, api.addr))
+			fmt.Sprintf("fire it, as an administrator: curl -u USER -X POST %s/api/release\nor give it up: curl -u USER -X POST %s/api/release "+
+				`-H 'Content-Type: application/json' -d '{"discard":true}'`, api.base, api.base))
 	}
 	if s.Orphaned {
 		e.note(mend, "leader", "the lock "+wire.LeaderInbox+" is held by a connection that is no sidecar's: nothing fires",

@@ -38,7 +38,7 @@ func (p *processRow) cells() []string {
 }
 
 type listProcessesCmd struct {
-	apiSettings
+	clientSettings
 
 	State string `placeholder:"STATE" enum:",live,quiet,stopping,lost" default:"" help:"Only those that are live, quiet, stopping or lost."`
 	Queue string `placeholder:"QUEUE" help:"Only those that consume it."`
@@ -66,7 +66,7 @@ func (c *listProcessesCmd) Run(ctx context.Context, out output) error {
 }
 
 type showProcessCmd struct {
-	apiSettings
+	clientSettings
 
 	Identity string `arg:"" help:"What the process calls itself: host:pid:tag."`
 }
@@ -81,7 +81,7 @@ func (c *showProcessCmd) Run(ctx context.Context, out output) error {
 }
 
 type controlProcessCmd struct {
-	apiSettings
+	clientSettings
 
 	Identity string `arg:"" help:"What the process calls itself: host:pid:tag. An asterisk means all."`
 	Reason   string `placeholder:"TEXT" help:"Why."`

@@ -84,6 +84,7 @@ func (s *sidecar) management(ctx context.Context) *broker.Management {
 }
 
 func (s *sidecar) noteManagement(err error) {
+	s.noteUsers(err)
 	if err == nil {
 		return
 	}
@@ -98,7 +99,9 @@ func (s *sidecar) awaitManagement(ctx context.Context) *broker.Management {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if mgmt, err := openManagement(ctx, &s.cfg.brokerSettings, s.log); err == nil {
+		mgmt, err := openManagement(ctx, &s.cfg.brokerSettings, s.log)
+		s.noteUsers(err)
+		if err == nil {
 			s.log.Info("millrace: the management API answers now; the scheduler starts again to use it")
 			return mgmt
 		}

@@ -42,7 +42,7 @@ func (r *rejectedRecord) bytes() ([]byte, error) {
 }
 
 type listRejectedCmd struct {
-	apiSettings
+	clientSettings
 
 	Stream string `placeholder:"STREAM" help:"Only this stream's."`
 	Limit  int    `default:"25" help:"How many at most, up to 500."`
@@ -70,7 +70,7 @@ func (c *listRejectedCmd) Run(ctx context.Context, out output) error {
 
 // oneRejectedCmd is about one rejected record.
 type oneRejectedCmd struct {
-	apiSettings
+	clientSettings
 
 	Stream string `arg:"" help:"The record's stream."`
 	Offset int64  `arg:"" help:"Its offset there."`

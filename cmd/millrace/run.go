@@ -32,6 +32,8 @@ type sidecar struct {
 	view    *view.View
 	source  *source
 	asker   *scheduler.Asker
+	users   *broker.Management // asks the management API who users are
+	has     atomic.Int32       // an httpapi.HasUsers: whether there is one
 
 	scheduler atomic.Pointer[scheduler.Scheduler] // nil until the broker was reached
 }
@@ -60,7 +62,14 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, source: source}
 	s.view = view.New(store, source, entries, log, wire.Journal, viewed...)
 	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
-	api := s.api(listener.Addr().String())
+	if s.users, err = broker.NewManagement(cfg.managementURL(), cfg.vhost(), log); err != nil {
+		return err
+	}
+	defer s.users.Close()
+	api, err := s.api(listener.Addr().String())
+	if err != nil {
+		return err
+	}
 
 	parts, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -71,7 +80,7 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 		serving, end := context.WithCancel(ctx)
 		defer end()
 		defer context.AfterFunc(parts, end)()
-		log.Info("millrace: serving", "api", "http://"+listener.Addr().String(), "broker", broker.MaskURL(cfg.AMQPURL), "version", versionText())
+		log.Info("millrace: serving", "api", s.cfg.scheme()+"://"+listener.Addr().String()+s.cfg.HTTPPrefix, "auth", s.cfg.Auth, "broker", broker.MaskURL(cfg.AMQPURL), "version", versionText())
 		return api.Run(serving, listener)
 	})
 	err = g.Wait()
@@ -141,8 +150,8 @@ func (s *sidecar) brokerConfig(does string) broker.Config {
 // connectionName begins the names of all connections of a sidecar, so that doctor can tell them from its clients'.
 const connectionName = "millrace"
 
-func (s *sidecar) api(addr string) *httpapi.Server {
-	return httpapi.New(httpapi.Config{
+func (s *sidecar) api(addr string) (*httpapi.Server, error) {
+	cfg := httpapi.Config{
 		Addr:    addr,
 		Version: versionText(),
 		VHost:   s.cfg.vhost(),
@@ -151,13 +160,19 @@ func (s *sidecar) api(addr string) *httpapi.Server {
 
 		Processes: s.workers,
 
-		Leader:  s.leader,
-		Ask:     s.asker.Ask,
-		Publish: s.asker.Publish,
-		Fetch:   s.source.Fetch,
-		Broker:  s.brokerState,
-		Log:     s.log,
-	})
+		Leader:   s.leader,
+		Ask:      s.asker.Ask,
+		Publish:  s.asker.Publish,
+		Fetch:    s.source.Fetch,
+		Broker:   s.brokerState,
+		HasUsers: s.hasUsers,
+		Identify: s.identify,
+		Log:      s.log,
+	}
+	if err := s.cfg.secure(&cfg, s.log); err != nil {
+		return nil, err
+	}
+	return httpapi.New(cfg), nil
 }
 
 // leader is this sidecar's part in leadership.

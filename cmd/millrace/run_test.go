@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -122,7 +123,7 @@ func TestBrokerThatIsNotThereYet(t *testing.T) {
 }
 
 func TestSidecarEndsWhileItWaitsForTheBroker(t *testing.T) {
-	s := start(t, sidecarSettings{brokerSettings: brokerSettings{AMQPURL: "amqp://127.0.0.1:1"}})
+	s := start(t, sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://127.0.0.1:1"}}})
 	brokertest.Eventually(t, func() bool { return strings.Contains(s.log.String(), "the broker cannot be reached") }, "it tries")
 	begun := time.Now()
 	require.NoError(t, s.end())
@@ -149,7 +150,7 @@ func TestSidecarEndsQuicklyAndGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestTwoSidecarsCannotShareAStateFolder(t *testing.T) {
-	settings := sidecarSettings{brokerSettings: brokerSettings{AMQPURL: "amqp://127.0.0.1:1"}, StateDir: t.TempDir()}
+	settings := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://127.0.0.1:1"}}, StateDir: t.TempDir()}
 	s := start(t, settings)
 	brokertest.Eventually(t, func() bool { return s.status(t, "/healthz") == http.StatusOK }, "it runs")
 	second := process(t, "serve", "--state-dir", settings.StateDir, "--http-addr", "127.0.0.1:0") // Pebble leaks a goroutine where it cannot open
@@ -181,7 +182,7 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 }
 
 func TestAddressInUse(t *testing.T) {
-	taken, err := listen(t.Context(), "127.0.0.1:0")
+	taken, err := listen(t.Context(), "127.0.0.1:0", httpapi.Exposure{})
 	require.NoError(t, err)
 	defer taken.Close()
 	r := millrace(t, "serve", "--http-addr", taken.Addr().String())
@@ -209,7 +210,7 @@ func TestWithoutManagementAPI(t *testing.T) {
 	proxy := brokertest.NewProxy(t, v.ManagementURL())
 	proxy.Cut(t)
 	settings := beside(v)
-	settings.ManagementURL, settings.StreamURL = proxy.URL(), ""
+	settings.ManagementURL, settings.StreamURL, settings.Auth = proxy.URL(), "", "none"
 	managementPatience, managementEvery = 100*time.Millisecond, 100*time.Millisecond
 	t.Cleanup(func() { managementPatience, managementEvery = 5*time.Second, time.Minute })
 	s := start(t, settings)

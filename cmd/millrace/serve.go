@@ -18,7 +18,7 @@ type serveCmd struct {
 
 // Run is the sidecar, until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, out output) error {
-	listener, err := listen(ctx, c.HTTPAddr)
+	listener, err := listen(ctx, c.HTTPAddr, c.exposure())
 	if err != nil {
 		return err
 	}
@@ -33,18 +33,18 @@ func serve(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener 
 			return err
 		}
 		log.Warn("millrace: the view is built anew", "reason", err)
-		if listener, err = listen(ctx, listener.Addr().String()); err != nil {
+		if listener, err = listen(ctx, listener.Addr().String(), cfg.exposure()); err != nil {
 			return err
 		}
 	}
 }
 
-// listen listens where only this machine can come.
-func listen(ctx context.Context, addr string) (net.Listener, error) {
-	listener, err := httpapi.Listen(ctx, addr)
+// listen listens where only those can come who may.
+func listen(ctx context.Context, addr string, e httpapi.Exposure) (net.Listener, error) {
+	listener, err := httpapi.Listen(ctx, addr, e)
 	switch {
 	case errors.Is(err, httpapi.ErrNotLocal):
-		return nil, fmt.Errorf("--http-addr: %w; a reverse proxy with authentication, or an SSH tunnel, can bring others there", err)
+		return nil, fmt.Errorf("--http-addr: %w", err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("--http-addr: %s is in use, perhaps by another sidecar: choose another port: %w", addr, err)
 	case err != nil:

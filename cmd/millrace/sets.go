@@ -88,7 +88,7 @@ func (f *filters) query(now time.Time) (url.Values, error) {
 }
 
 type listCmd struct {
-	apiSettings
+	clientSettings
 	filters
 
 	JSON bool `name:"json" help:"Print the API's answer."`
@@ -116,7 +116,7 @@ func (c *listCmd) Run(ctx context.Context, out output, s set) error {
 
 // oneCmd is about one member of a set.
 type oneCmd struct {
-	apiSettings
+	clientSettings
 	JID    string `arg:"" name:"jid" help:"The job's id."`
 	Offset int64  `default:"-1" placeholder:"OFFSET" help:"Which one, if several have this id: its offset in the stream."`
 }

@@ -12,17 +12,24 @@ import (
 	"github.com/millrace-jobs/millrace/broker"
 )
 
-// brokerSettings say where the broker is.
-type brokerSettings struct {
+// amqpSettings say where the broker is, and as whom.
+type amqpSettings struct {
 	AMQPURL          string `name:"amqp-url" env:"MILLRACE_AMQP_URL" default:"amqp://guest:guest@localhost:5672/" placeholder:"URL" help:"The broker and virtual host: amqp://user:password@host:port/vhost, or amqps:// (${default})."`
 	AMQPPasswordFile string `name:"amqp-password-file" env:"MILLRACE_AMQP_PASSWORD_FILE" placeholder:"FILE" help:"Read the password from this file instead of the URL."`
-	ManagementURL    string `name:"management-url" env:"MILLRACE_MANAGEMENT_URL" placeholder:"URL" help:"The broker's management API: http://host:port. Default: port 15672 of the broker's host, if it answers."`
+}
+
+// brokerSettings say where the broker and its management API are.
+type brokerSettings struct {
+	amqpSettings
+
+	ManagementURL string `name:"management-url" env:"MILLRACE_MANAGEMENT_URL" placeholder:"URL" help:"The broker's management API: http://host:port. Default: port 15672 of the broker's host, if it answers."`
 }
 
 // sidecarSettings are all settings of a sidecar.
 type sidecarSettings struct {
 	brokerSettings
 	apiSettings
+	securitySettings
 
 	StreamURL    string   `name:"stream-url" env:"MILLRACE_STREAM_URL" placeholder:"URL" help:"RabbitMQ's stream listener: rabbitmq-stream://host:port. Default: the one that the management API names, if any."`
 	StateDir     string   `name:"state-dir" env:"MILLRACE_STATE_DIR" placeholder:"DIR" help:"Where to keep the view between runs. It is a cache: losing it loses nothing. Default: in memory."`
@@ -40,28 +47,38 @@ type apiSettings struct {
 }
 
 // AfterApply fills in what kong cannot: the password, and the URL's checks.
-func (s *brokerSettings) AfterApply() error {
+func (s *amqpSettings) AfterApply() error {
 	u, err := parseAMQPURL(s.AMQPURL)
-	if err != nil {
+	if err != nil || s.AMQPPasswordFile == "" {
 		return err
 	}
-	if s.AMQPPasswordFile != "" {
-		password, err := os.ReadFile(s.AMQPPasswordFile)
-		if err != nil {
-			return fmt.Errorf("--amqp-password-file: %w", err)
-		}
-		u.User = url.UserPassword(userOf(u), strings.TrimRight(string(password), "\r\n"))
-		s.AMQPURL = u.String()
+	password, err := readSecret(s.AMQPPasswordFile)
+	if err != nil {
+		return fmt.Errorf("--amqp-password-file: %w", err)
 	}
-	if s.ManagementURL != "" {
-		s.ManagementURL, err = withCredentials(s.ManagementURL, u)
+	u.User = url.UserPassword(userOf(u), password)
+	s.AMQPURL = u.String()
+	return nil
+}
+
+// readSecret reads a file with one line.
+func readSecret(path string) (string, error) {
+	secret, err := os.ReadFile(path)
+	return strings.TrimRight(string(secret), "\r\n"), err
+}
+
+// AfterApply gives a management URL without a user that of the AMQP URL.
+func (s *brokerSettings) AfterApply() error {
+	err := s.amqpSettings.AfterApply()
+	if err == nil && s.ManagementURL != "" {
+		s.ManagementURL, err = withCredentials(s.ManagementURL, s.amqp())
 	}
 	return err
 }
 
 // AfterApply gives a stream URL without a user or virtual host those of the AMQP URL.
 func (s *sidecarSettings) AfterApply() error {
-	if err := s.brokerSettings.AfterApply(); err != nil || s.StreamURL == "" {
+	if err := errors.Join(s.brokerSettings.AfterApply(), s.check()); err != nil || s.StreamURL == "" {
 		return err
 	}
 	amqp := s.amqp()
@@ -104,7 +121,7 @@ func withCredentials(raw string, amqp *url.URL) (string, error) {
 }
 
 // amqp is the AMQP URL, which AfterApply has checked.
-func (s *brokerSettings) amqp() *url.URL {
+func (s *amqpSettings) amqp() *url.URL {
 	u, err := parseAMQPURL(s.AMQPURL)
 	if err != nil {
 		return &url.URL{}

@@ -55,7 +55,7 @@ func TestConfigFileServesCommandsThatKnowOnlyAPart(t *testing.T) {
 	config := file(t, "max-queues: 3\nhttp-addr: 127.0.0.1:1\n")
 	r := millrace(t, "dead", "--config", config)
 	require.Equal(t, exitFailed, r.code)
-	require.Contains(t, r.err, "no sidecar answers at 127.0.0.1:1")
+	require.Contains(t, r.err, "no sidecar answers at http://127.0.0.1:1:")
 }
 
 func TestConfigFileFaults(t *testing.T) {
@@ -146,7 +146,7 @@ func TestWhatFollowsFromTheAMQPURL(t *testing.T) {
 		{"amqps://ann:pw@h/a%2Fb", "h:5671/a%2Fb", "a/b", "ann", "https://ann:pw@h:15671"},
 		{"amqp://ann:@[::1]:1/v", "[::1]:1/v", "v", "ann", "http://ann:@[::1]:15672"},
 	} {
-		s := sidecarSettings{brokerSettings: brokerSettings{AMQPURL: test.url}}
+		s := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: test.url}}}
 		require.NoError(t, s.AfterApply(), test.url)
 		require.Equal(t, test.identity, s.brokerIdentity())
 		require.Equal(t, test.vhost, s.vhost())
@@ -161,7 +161,7 @@ func TestStreamURLTakesUserAndVHostFromTheAMQPURL(t *testing.T) {
 		"rabbitmq-stream://h:5552/":          "rabbitmq-stream://ann:pw@h:5552/a%2Fb",
 		"rabbitmq-stream+tls://bob:x@h/c%2F": "rabbitmq-stream+tls://bob:x@h/c%2F",
 	} {
-		s := sidecarSettings{brokerSettings: brokerSettings{AMQPURL: "amqp://ann:pw@h/a%2Fb"}, StreamURL: given}
+		s := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://ann:pw@h/a%2Fb"}}, StreamURL: given}
 		require.NoError(t, s.AfterApply())
 		require.Equal(t, want, s.StreamURL)
 	}

@@ -27,10 +27,10 @@ func start(t *testing.T, settings sidecarSettings) *running {
 	if settings.HTTPAddr == "" {
 		settings.HTTPAddr = "127.0.0.1:0"
 	}
-	listener, err := listen(t.Context(), settings.HTTPAddr)
+	listener, err := listen(t.Context(), settings.HTTPAddr, settings.exposure())
 	require.NoError(t, err)
 	settings.HTTPAddr = listener.Addr().String()
-	r := &running{api: settings.client(), log: &buffer{}, flags: []string{"--http-addr", settings.HTTPAddr}}
+	r := &running{api: settings.client(&signInSettings{}), log: &buffer{}, flags: []string{"--http-addr", settings.HTTPAddr, "--amqp-url", settings.AMQPURL}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, settings, newLog(r.log, "debug", "text"), listener) }()
@@ -56,7 +56,7 @@ func start(t *testing.T, settings sidecarSettings) *running {
 
 // beside is the settings of a sidecar beside a virtual host.
 func beside(v *brokertest.Vhost) sidecarSettings {
-	return sidecarSettings{brokerSettings: brokerSettings{AMQPURL: v.AMQPURL(), ManagementURL: v.ManagementURL()}, StreamURL: v.StreamURL()}
+	return sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: v.AMQPURL()}, ManagementURL: v.ManagementURL()}, StreamURL: v.StreamURL()}
 }
 
 func (r *running) ready(t *testing.T) {
@@ -74,7 +74,7 @@ func (r *running) leads(t *testing.T) {
 
 func (r *running) status(t *testing.T, path string) int {
 	t.Helper()
-	resp, err := r.api.http.Get("http://" + r.api.addr + path)
+	resp, err := r.api.http.Get(r.api.base + path)
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	r.api.http.CloseIdleConnections()

@@ -83,7 +83,7 @@ func (c *upCmd) runWith(ctx context.Context, p upParts) error {
 		}
 	})
 	g.Go(func() error {
-		api := settings.client()
+		api := settings.client(&signInSettings{})
 		if err := awaitReady(gctx, api); err != nil {
 			return interrupted(gctx, err)
 		}
@@ -104,7 +104,7 @@ func (c *upCmd) sidecar(p upParts) sidecarSettings {
 
 // listen takes the next free port where the one that is wanted is in use: the address is printed anyway.
 func (c *upCmd) listen(ctx context.Context) (net.Listener, error) {
-	listener, err := listen(ctx, c.HTTPAddr)
+	listener, err := listen(ctx, c.HTTPAddr, httpapi.Exposure{})
 	if err == nil || errors.Is(err, httpapi.ErrNotLocal) {
 		return listener, err
 	}
@@ -117,7 +117,7 @@ func (c *upCmd) listen(ctx context.Context) (net.Listener, error) {
 	if portErr != nil {
 		return nil, err
 	}
-	return listen(ctx, fmt.Sprintf("127.0.0.1:%d", port))
+	return listen(ctx, fmt.Sprintf("127.0.0.1:%d", port), httpapi.Exposure{})
 }
 
 // startBroker starts the private broker on the usual ports, or on those that follow.

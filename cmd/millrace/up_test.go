@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
@@ -133,7 +134,7 @@ func processesOf(t *testing.T, folder string) []string {
 
 func TestUpBesideOthers(t *testing.T) {
 	c := upCmd{}
-	taken, err := listen(t.Context(), "127.0.0.1:0")
+	taken, err := listen(t.Context(), "127.0.0.1:0", httpapi.Exposure{})
 	require.NoError(t, err)
 	defer taken.Close()
 	c.HTTPAddr = taken.Addr().String()
@@ -174,9 +175,9 @@ func TestUpWithoutThePackageSaysWhatToInstall(t *testing.T) {
 }
 
 func TestTriesCarryWhatIsUnusual(t *testing.T) {
-	usual := sidecarSettings{brokerSettings: brokerSettings{AMQPURL: "amqp://guest:guest@127.0.0.1:5672/"}, apiSettings: apiSettings{HTTPAddr: "127.0.0.1:15680"}}
+	usual := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://guest:guest@127.0.0.1:5672/"}}, apiSettings: apiSettings{HTTPAddr: "127.0.0.1:15680"}}
 	require.NotContains(t, strings.Join(tries(usual), "\n"), "-url")
-	unusual := sidecarSettings{brokerSettings: brokerSettings{AMQPURL: "amqp://guest:guest@127.0.0.1:5673/"}, apiSettings: apiSettings{HTTPAddr: "127.0.0.1:15681"}}
+	unusual := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://guest:guest@127.0.0.1:5673/"}}, apiSettings: apiSettings{HTTPAddr: "127.0.0.1:15681"}}
 	for _, line := range tries(unusual) {
 		require.Regexp(t, `--amqp-url amqp://guest:guest@127.0.0.1:5673/$|--http-addr 127.0.0.1:15681$`, line)
 	}

@@ -48,7 +48,7 @@ func serve(t *testing.T, v *brokertest.Vhost, name, stateDir string) *process {
 	require.NoError(t, err)
 	addr := l.Addr().String()
 	require.NoError(t, l.Close())
-	args := []string{"serve", "--amqp-url", v.AMQPURL(), "--management-url", v.ManagementURL(), "--http-addr", addr, "--identity", name, "--log-level", "warn"}
+	args := []string{"serve", "--amqp-url", v.AMQPURL(), "--management-url", v.ManagementURL(), "--http-addr", addr, "--identity", name, "--auth", "none", "--log-level", "warn"}
 	if stateDir != "" {
 		args = append(args, "--state-dir", stateDir)
 	}

@@ -120,7 +120,7 @@ func (s *sidecar) program(t *testing.T, blocks map[string]string, name string) *
 	return cmd
 }
 
-var curl = regexp.MustCompile(`^curl (?:-X (\w+) )?localhost:15680(/\S*)$`)
+var curl = regexp.MustCompile(`^curl -u guest:guest (?:-X (\w+) )?localhost:15680(/\S*)$`)
 
 // run runs a line of a shell block. Not every machine has curl, so what it would do is done here.
 func (s *sidecar) run(t *testing.T, line string) string {

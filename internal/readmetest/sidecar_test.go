@@ -102,6 +102,7 @@ func (s *sidecar) request(method, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	req.SetBasicAuth(s.vhost.Owner.Name, s.vhost.Owner.Password)
 	resp, err := client.Do(req)
 	if err != nil {
 		return "", err

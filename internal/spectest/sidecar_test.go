@@ -41,7 +41,7 @@ func serve(t *testing.T, v *brokertest.Vhost) *sidecar {
 // launch starts a sidecar and waits until its API answers.
 func launch(t *testing.T, v *brokertest.Vhost) *sidecar {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary(t, "millrace", "../../cmd/millrace"), "serve", "--http-addr=127.0.0.1:0")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary(t, "millrace", "../../cmd/millrace"), "serve", "--http-addr=127.0.0.1:0", "--auth=none")
 	cmd.Env = append(os.Environ(),
 		"MILLRACE_AMQP_URL="+v.AMQPURL(), "MILLRACE_MANAGEMENT_URL="+v.ManagementURL(), "MILLRACE_STREAM_URL="+v.StreamURL())
 	s := &sidecar{process: start(t, "the sidecar", cmd), http: &http.Client{Transport: &http.Transport{}}}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+
+	"github.com/millrace-jobs/millrace/httpapi"
+)
+
+// securitySettings say who may use the REST API, and how.
+type securitySettings struct {
+	Auth             string   `name:"auth" env:"MILLRACE_AUTH" enum:"auto,broker,token,none" default:"auto" help:"How users of the API say who they are: broker (its users), token (of --tokens-file), none. auto is broker, or none where there is no management API and only this machine can connect."`
+	TokensFile       string   `name:"tokens-file" env:"MILLRACE_TOKENS_FILE" placeholder:"FILE" help:"For --auth=token: lines of a name, a role and the SHA-256 sum of a token."`
+	SessionKeyFile   string   `name:"session-key-file" env:"MILLRACE_SESSION_KEY_FILE" placeholder:"FILE" help:"A secret of 32 bytes or more, the same for all sidecars: browsers stay signed in when a sidecar starts again. Default: a new one at each start."`
+	TLSCert          string   `name:"tls-cert" env:"MILLRACE_TLS_CERT" placeholder:"FILE" help:"The API's certificate, with those between it and the root. It is read again when it changes."`
+	TLSKey           string   `name:"tls-key" env:"MILLRACE_TLS_KEY" placeholder:"FILE" help:"Its key."`
+	BehindProxy      bool     `name:"behind-proxy" env:"MILLRACE_BEHIND_PROXY" help:"A proxy sees to TLS, and only it can connect: any address may be listened on, and X-Forwarded-For and -Proto are believed."`
+	HTTPHosts        []string `name:"http-hosts" env:"MILLRACE_HTTP_HOSTS" placeholder:"NAME" help:"Host names under which the API is asked, beside those of --http-addr and the certificate."`
+	HTTPPrefix       string   `name:"http-prefix" env:"MILLRACE_HTTP_PREFIX" placeholder:"/PATH" help:"What stands before all of the API's paths, such as /millrace."`
+	CORSAllowOrigins []string `name:"cors-allow-origins" env:"MILLRACE_CORS_ALLOW_ORIGINS" placeholder:"ORIGIN" help:"Origins whose pages may use the API, such as https://ops.example."`
+	ReadOnly         bool     `name:"read-only" env:"MILLRACE_READ_ONLY" help:"Nothing can be changed through this sidecar's API."`
+	HideArgs         string   `name:"hide-args" env:"MILLRACE_HIDE_ARGS" default:"${hide_args}" placeholder:"PATTERN" help:"Users who may only look do not see values in jobs whose names match this regular expression; none: they see all."`
+}
+
+// check finds what cannot be meant, before anything is started.
+func (s *securitySettings) check() error {
+	var faults []error
+	fault := func(flag string, err error) {
+		if err != nil {
+			faults = append(faults, fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	if (s.TLSCert == "") != (s.TLSKey == "") {
+		fault("tls-cert", errors.New("needs --tls-key, and the reverse"))
+	}
+	if (s.Auth == httpapi.AuthToken) != (s.TokensFile != "") {
+		fault("tokens-file", errors.New("needs --auth=token, and the reverse"))
+	}
+	fault("http-prefix", httpapi.CheckPrefix(s.HTTPPrefix))
+	fault("cors-allow-origins", httpapi.CheckOrigins(s.CORSAllowOrigins))
+	_, err := s.hideArgs()
+	fault("hide-args", err)
+	return errors.Join(faults...)
+}
+
+// hidesNothing is the value of --hide-args that turns it off: an empty one may be forgotten in a file.
+const hidesNothing = "none"
+
+func (s *securitySettings) hideArgs() (*regexp.Regexp, error) {
+	if s.HideArgs == hidesNothing {
+		return nil, nil
+	}
+	return httpapi.ParseHideArgs(s.HideArgs)
+}
+
+// auth is the way that is set, in the API's terms: empty where it is to find out.
+func (s *securitySettings) auth() string {
+	if s.Auth == "auto" {
+		return ""
+	}
+	return s.Auth
+}
+
+func (s *securitySettings) exposure() httpapi.Exposure {
+	return httpapi.Exposure{Auth: s.auth(), TLS: s.TLSCert != "", BehindProxy: s.BehindProxy}
+}
+
+// secure reads the files that the settings name, and puts all into the API's configuration.
+func (s *securitySettings) secure(c *httpapi.Config, log *slog.Logger) (err error) {
+	c.Auth, c.TokensFile, c.BehindProxy, c.Hosts, c.Prefix = s.auth(), s.TokensFile, s.BehindProxy, s.HTTPHosts, s.HTTPPrefix
+	c.CORSOrigins, c.ReadOnly = s.CORSAllowOrigins, s.ReadOnly
+	if c.HideArgs, err = s.hideArgs(); err != nil {
+		return fmt.Errorf("--hide-args: %w", err)
+	}
+	if c.SessionKey, err = s.sessionKey(); err != nil {
+		return fmt.Errorf("--session-key-file: %w", err)
+	}
+	if s.TokensFile != "" {
+		if err := httpapi.CheckTokens(s.TokensFile); err != nil {
+			return fmt.Errorf("--tokens-file: %w", err)
+		}
+	}
+	if c.TLS, err = s.tls(log); err != nil {
+		return fmt.Errorf("--tls-cert, --tls-key: %w", err)
+	}
+	return nil
+}
+
+func (s *securitySettings) tls(log *slog.Logger) (*tls.Config, error) {
+	if s.TLSCert == "" {
+		return nil, nil
+	}
+	return httpapi.LoadTLS(s.TLSCert, s.TLSKey, log)
+}
+
+func (s *securitySettings) scheme() string {
+	if s.TLSCert != "" {
+		return "https"
+	}
+	return "http"
+}
+
+const leastSessionKey = 32
+
+func (s *securitySettings) sessionKey() ([]byte, error) {
+	if s.SessionKeyFile == "" {
+		return nil, nil
+	}
+	key, err := os.ReadFile(s.SessionKeyFile)
+	if err == nil && len(key) < leastSessionKey {
+		err = fmt.Errorf("%s has %d bytes, and must have %d: head -c 32 /dev/urandom > %s", s.SessionKeyFile, len(key), leastSessionKey, s.SessionKeyFile)
+	}
+	return key, err
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi"
+)
+
+// hasUsers tells whether there is a management API, which knows the broker's users.
+func (s *sidecar) hasUsers() httpapi.HasUsers {
+	if s.cfg.ManagementURL != "" { // somebody says that there is one
+		return httpapi.UsersPresent
+	}
+	return httpapi.HasUsers(s.has.Load())
+}
+
+// noteUsers notes what an attempt to open the management API told. One that was there once is there for good: who could make it silent
+// would else be asked for no password.
+func (s *sidecar) noteUsers(err error) {
+	if err == nil || broker.Unauthorized(err) { // it is there, even if it does not let Millrace in
+		s.has.Store(int32(httpapi.UsersPresent))
+		return
+	}
+	s.has.CompareAndSwap(int32(httpapi.UsersUnsettled), int32(httpapi.UsersAbsent))
+}
+
+// identify asks the broker who a name and password belong to.
+func (s *sidecar) identify(ctx context.Context, name, password string) (httpapi.User, error) {
+	as := s.users.As(name, password)
+	user, err := as.WhoAmI(ctx)
+	if err != nil {
+		return httpapi.User{}, refusal(err)
+	}
+	may, err := as.MayUseVHost(ctx)
+	return httpapi.User{Name: user.Name, Tags: user.Tags, VHost: may}, err
+}
+
+// refusal tells a wrong password from a user without a tag. RabbitMQ says which it is only in words.
+func refusal(err error) error {
+	var said *broker.StatusError
+	switch {
+	case !broker.Unauthorized(err):
+		return err
+	case errors.As(err, &said) && strings.Contains(strings.ToLower(said.Reason), "management"):
+		return httpapi.ErrNoTag
+	}
+	return httpapi.ErrWrongPassword
+}

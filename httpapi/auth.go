@@ -1,0 +1,181 @@
+package httpapi
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Ways in which the server finds out who somebody is.
+const (
+	AuthBroker = "broker" // the broker's users
+	AuthToken  = "token"  // tokens of a file
+	AuthNone   = "none"   // nobody is asked
+)
+
+// mode is the way that counts now. Where none is set it is the broker's users, unless it has been found out that there is no management
+// API to ask and only this machine can connect. Once there was one, it stays so.
+func (s *Server) mode() (string, error) {
+	if s.cfg.Auth != "" {
+		return s.cfg.Auth, nil
+	}
+	switch has := s.cfg.HasUsers(); {
+	case has == UsersPresent || s.exposed():
+		return AuthBroker, nil
+	case has == UsersUnsettled:
+		return "", unavailable(nil, "the broker has not been reached yet, so it is not known who may come in")
+	}
+	return AuthNone, nil
+}
+
+// exposed tells whether others than this machine's users can connect.
+func (s *Server) exposed() bool { return s.cfg.BehindProxy || !localAddr(s.cfg.Addr) }
+
+// identify finds out who sent a request: what it says in Authorization counts, else the session.
+func (s *Server) identify(r *http.Request) (who, error) {
+	mode, err := s.mode()
+	if err != nil {
+		return who{}, err
+	}
+	if mode == AuthNone {
+		return anyone, nil
+	}
+	if header := r.Header.Get("Authorization"); header != "" {
+		return s.byHeader(r, mode)
+	}
+	cookies := r.CookiesNamed(sessionCookie) // cookies ignore ports: another server on this host may have set one too
+	for _, c := range cookies {
+		if v, err := s.seal.read(c.Value, s.cfg.Now()); err == nil && v.Auth == mode {
+			return s.bySession(r, v)
+		}
+	}
+	if len(cookies) > 0 {
+		return who{}, newProblem(http.StatusUnauthorized, "the session has ended: sign in again")
+	}
+	return who{}, newProblem(http.StatusUnauthorized, "sign in: %s", howTo[mode])
+}
+
+var howTo = map[string]string{
+	AuthBroker: "with the name and password of a user of the broker",
+	AuthToken:  "with a token (Authorization: Bearer …)",
+}
+
+func (s *Server) byHeader(r *http.Request, mode string) (who, error) {
+	if name, password, ok := r.BasicAuth(); ok {
+		if mode == AuthToken {
+			return s.byToken(r, sumOf(password), name, viaBasic)
+		}
+		return s.byPassword(r, name, password, viaBasic)
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if mode == AuthToken && strings.EqualFold(scheme, "Bearer") {
+		return s.byToken(r, sumOf(strings.TrimSpace(token)), "", viaBearer)
+	}
+	return who{}, newProblem(http.StatusUnauthorized, "this Authorization is not understood: sign in %s", howTo[mode])
+}
+
+func (s *Server) bySession(r *http.Request, v session) (w who, err error) {
+	if v.Auth == AuthToken {
+		w, err = s.byToken(r, v.TokenSum, v.Name, viaSession)
+	} else {
+		w, err = s.byPassword(r, v.Name, v.Password, viaSession)
+	}
+	w.ends = v.Ends
+	return w, err
+}
+
+// byToken looks up a token. With a name it must be that one's.
+func (s *Server) byToken(r *http.Request, sum, name, via string) (who, error) {
+	addr := blockOf(s.remote(r))
+	w, ok, err := s.tokens.of(sum)
+	if err != nil {
+		return who{}, unavailable(err, "the tokens' file cannot be read: the log says why")
+	}
+	if ok && (name == "" || name == w.name) {
+		w.via = via
+		return w, nil
+	}
+	if err := s.mayTry(addr, ""); err != nil {
+		return who{}, err
+	}
+	return who{}, s.refuse(addr, "", "this token is nobody's")
+}
+
+// byPassword asks the broker, or what is remembered of its answers.
+func (s *Server) byPassword(r *http.Request, name, password, via string) (who, error) {
+	if name == "" || password == "" {
+		return who{}, newProblem(http.StatusUnauthorized, "name and password must not be empty")
+	}
+	addr, d := blockOf(s.remote(r)), s.known.digest(name, password)
+	said, fresh, tried := s.known.fresh(d)
+	if !fresh {
+		if !tried {
+			if err := s.mayTry(addr, name); err != nil {
+				return who{}, err
+			}
+		}
+		user, err := s.known.ask(r.Context(), d, name, password)
+		switch {
+		case err == nil || settles(err):
+			said = verdict{user: user, err: err}
+			if errors.Is(err, ErrWrongPassword) {
+				return who{}, s.refuse(addr, name, "name or password is wrong")
+			}
+		case !tried: // else what was right a while ago is still believed
+			return who{}, unavailable(err, "the broker's management API, which knows the users, does not answer")
+		}
+	}
+	return admitted(said, name, via)
+}
+
+func admitted(said verdict, name, via string) (who, error) {
+	switch {
+	case errors.Is(said.err, ErrWrongPassword):
+		return who{}, newProblem(http.StatusUnauthorized, "name or password is wrong")
+	case said.err != nil:
+		return who{}, newProblem(http.StatusForbidden, "user %q needs one of the tags %s", shorten(name), reads.weakest())
+	case !said.user.VHost:
+		return who{}, newProblem(http.StatusForbidden, "user %q may not use this virtual host", shorten(name))
+	}
+	return who{name: said.user.Name, role: RoleOf(said.user.Tags), via: via}, nil
+}
+
+// mayTry refuses whoever has failed too often.
+func (s *Server) mayTry(addr, name string) error {
+	wait := s.attempts.refused(addr, name, s.cfg.Now())
+	if wait == 0 {
+		return nil
+	}
+	p := newProblem(http.StatusTooManyRequests, "too many attempts to sign in failed: wait")
+	p.retryAfter = strconv.Itoa(int(math.Ceil(wait.Seconds())))
+	return p
+}
+
+// refuse notes an attempt that failed.
+func (s *Server) refuse(addr, name, reason string) error {
+	s.attempts.failed(addr, name, s.cfg.Now())
+	s.cfg.Log.Warn("httpapi: somebody could not sign in", "user", shorten(name), "from", addr)
+	return newProblem(http.StatusUnauthorized, "%s", reason)
+}
+
+// remote is where a request comes from. What a proxy says of that is believed only where there is one: its own word is the last.
+func (s *Server) remote(r *http.Request) string {
+	if s.cfg.BehindProxy {
+		all := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+		if last := strings.TrimSpace(all[len(all)-1]); last != "" {
+			return hostName(last)
+		}
+	}
+	return hostName(r.RemoteAddr)
+}
+
+// secure tells whether the browser speaks TLS.
+func (s *Server) secure(r *http.Request) bool {
+	return r.TLS != nil || s.cfg.BehindProxy && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+}
+
+// sessionEnd is when a session that begins now ends.
+func (s *Server) sessionEnd() time.Time { return s.cfg.Now().Add(sessionLasts) }

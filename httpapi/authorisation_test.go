@@ -1,0 +1,198 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// row says from which role on a route may be taken, and how to take it.
+type row struct {
+	least  httpapi.Role // "": it is open to all
+	target string       // the path, where the route has parameters
+	body   string
+}
+
+// authorisation has a row for every route.
+var authorisation = map[string]row{
+	"GET /api/scheduled-jobs":                     {least: httpapi.Monitoring},
+	"GET /api/retries":                            {least: httpapi.Monitoring},
+	"GET /api/dead-jobs":                          {least: httpapi.Monitoring},
+	"GET /api/scheduled-jobs/:jid":                {least: httpapi.Monitoring, target: "/api/scheduled-jobs/a"},
+	"GET /api/retries/:jid":                       {least: httpapi.Monitoring, target: "/api/retries/a"},
+	"GET /api/dead-jobs/:jid":                     {least: httpapi.Monitoring, target: "/api/dead-jobs/a"},
+	"DELETE /api/scheduled-jobs/:jid":             {least: httpapi.Management, target: "/api/scheduled-jobs/a"},
+	"DELETE /api/retries/:jid":                    {least: httpapi.Management, target: "/api/retries/a"},
+	"DELETE /api/dead-jobs/:jid":                  {least: httpapi.Management, target: "/api/dead-jobs/a"},
+	"POST /api/scheduled-jobs/:jid/trigger":       {least: httpapi.Management, target: "/api/scheduled-jobs/a/trigger"},
+	"POST /api/scheduled-jobs/:jid/kill":          {least: httpapi.Management, target: "/api/scheduled-jobs/a/kill"},
+	"POST /api/retries/:jid/retry":                {least: httpapi.Management, target: "/api/retries/a/retry"},
+	"POST /api/retries/:jid/kill":                 {least: httpapi.Management, target: "/api/retries/a/kill"},
+	"POST /api/dead-jobs/:jid/retry":              {least: httpapi.Management, target: "/api/dead-jobs/a/retry"},
+	"POST /api/release":                           {least: httpapi.Administrator},
+	"GET /api/rejected":                           {least: httpapi.Monitoring},
+	"GET /api/rejected/:stream/:offset":           {least: httpapi.Monitoring, target: "/api/rejected/retries/1"},
+	"DELETE /api/rejected/:stream/:offset":        {least: httpapi.Management, target: "/api/rejected/retries/1"},
+	"POST /api/rejected/:stream/:offset/resubmit": {least: httpapi.Management, target: "/api/rejected/retries/1/resubmit", body: retry("r", 2_000_000_000, "q", "C", "E")},
+	"GET /api/processes":                          {least: httpapi.Monitoring},
+	"GET /api/processes/:identity":                {least: httpapi.Monitoring, target: "/api/processes/host:1:"},
+	"PUT /api/processes/:identity/quiet":          {least: httpapi.Management, target: "/api/processes/host:1:/quiet"},
+	"PUT /api/processes/:identity/stop":           {least: httpapi.Management, target: "/api/processes/host:1:/stop"},
+	"GET /api/overview":                           {least: httpapi.Monitoring},
+	"GET /api/whoami":                             {least: httpapi.Monitoring},
+	"POST /api/session":                           {body: `{"name":"administrator","password":"right"}`},
+	"DELETE /api/session":                         {},
+	"GET /api/openapi.yaml":                       {},
+	"GET /healthz":                                {},
+	"GET /readyz":                                 {},
+	"GET /metrics":                                {least: httpapi.Monitoring},
+}
+
+var strength = map[httpapi.Role]int{"": 0, httpapi.Monitoring: 1, httpapi.Management: 2, httpapi.Policymaker: 2, httpapi.Administrator: 3}
+
+// caller is somebody who takes routes, with what they may and what refuses them.
+type caller struct {
+	name    string
+	sign    func(w *world, r *http.Request)
+	role    httpapi.Role // of those who are let in
+	refused int          // the status for those who are not, on routes that are not open
+	always  func(method string) bool
+}
+
+func basic(name, password string) func(*world, *http.Request) {
+	return func(_ *world, r *http.Request) { r.SetBasicAuth(name, password) }
+}
+
+func never(string) bool { return false }
+
+var callers = []caller{
+	{"nobody", func(*world, *http.Request) {}, "", http.StatusUnauthorized, never},
+	{"wrong password", basic("administrator", "wrong"), "", http.StatusUnauthorized, never},
+	{"unknown user", basic("stranger", "right"), "", http.StatusUnauthorized, never},
+	{"another scheme", func(_ *world, r *http.Request) { r.Header.Set("Authorization", "Bearer right") }, "", http.StatusUnauthorized, never},
+	{"expired session", func(w *world, r *http.Request) { r.AddCookie(w.expired) }, "", http.StatusUnauthorized, never},
+	{"forged session", func(_ *world, r *http.Request) { r.AddCookie(&http.Cookie{Name: "millrace_session", Value: "AAAA"}) }, "", http.StatusUnauthorized, never},
+	{"no tag", basic("untagged", "right"), "", http.StatusForbidden, never},
+	{"no virtual host", basic("elsewhere", "right"), "", http.StatusForbidden, never},
+	{"monitoring", basic("monitoring", "right"), httpapi.Monitoring, 0, never},
+	{"management", basic("management", "right"), httpapi.Management, 0, never},
+	{"policymaker", basic("policymaker", "right"), httpapi.Policymaker, 0, never},
+	{"administrator", basic("administrator", "right"), httpapi.Administrator, 0, never},
+	{"session", func(w *world, r *http.Request) { r.AddCookie(w.session("management")) }, httpapi.Management, 0, never},
+	{"foreign origin", func(_ *world, r *http.Request) {
+		r.SetBasicAuth("administrator", "right")
+		r.Header.Set("Origin", "https://evil.example")
+	}, httpapi.Administrator, http.StatusForbidden, func(method string) bool { return method != http.MethodGet && method != http.MethodHead }},
+	{"foreign host", func(_ *world, r *http.Request) {
+		r.SetBasicAuth("administrator", "right")
+		r.Host = "evil.example"
+	}, httpapi.Administrator, http.StatusForbidden, func(string) bool { return true }},
+}
+
+// TestAuthorisation takes every route as everybody. It is made from the list of routes, so that a new one without a row fails.
+func TestAuthorisation(t *testing.T) {
+	w := newSecured(t)
+	w.add(wire.Retries, retry("a", 2_000_000_000, "q", "C", "E"))
+	w.add(wire.Retries, "garbage")
+	for _, route := range w.server.Routes() {
+		row, found := authorisation[route]
+		require.True(t, found, "%s has no row in the table: who may take it?%s", route, howToAddARoute)
+		method, target, _ := strings.Cut(route, " ")
+		if row.target != "" {
+			target = row.target
+		}
+		methods := []string{method}
+		if method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+		for _, c := range callers {
+			for _, m := range methods {
+				r := request(m, target, row.body)
+				c.sign(w, r)
+				checkAccess(t, route+" "+m+" as "+c.name, c, row, m, w.send(r))
+			}
+		}
+	}
+	require.Len(t, w.server.Routes(), len(authorisation), "the table has a row for a route that is not there")
+}
+
+func checkAccess(t *testing.T, what string, c caller, row row, method string, a answer) {
+	t.Helper()
+	switch {
+	case c.always(method):
+		require.Equal(t, c.refused, a.StatusCode, what)
+	case strength[c.role] >= strength[row.least]:
+		require.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusTooManyRequests}, a.StatusCode, "%s %s", what, a.body)
+		require.NotContains(t, a.body, "nothing at this path", what)
+	case c.role == "":
+		require.Equal(t, c.refused, a.StatusCode, what)
+	default:
+		require.Equal(t, http.StatusForbidden, a.StatusCode, what)
+	}
+	require.Empty(t, a.Header.Get("Access-Control-Allow-Origin"), what)
+	challenged := a.Header.Get("WWW-Authenticate") != ""
+	require.Equal(t, a.StatusCode == http.StatusUnauthorized, challenged, what)
+}
+
+// What is refused must not have been done.
+func TestRefusedCommandsAreNotSent(t *testing.T) {
+	w := newSecured(t)
+	for route, row := range authorisation {
+		method, target, _ := strings.Cut(route, " ")
+		if method == http.MethodGet || row.least == "" {
+			continue
+		}
+		for _, name := range []string{"", "monitoring", "untagged", "elsewhere"} {
+			r := request(method, orElse(row.target, target), row.body)
+			if name != "" {
+				r.SetBasicAuth(name, "right")
+			}
+			require.Contains(t, []int{401, 403}, w.send(r).StatusCode)
+		}
+	}
+	require.Empty(t, w.commands)
+	require.Empty(t, w.published)
+}
+
+func TestReadOnlyRefusesWhateverChanges(t *testing.T) {
+	w := newSecured(t).again(func(c *httpapi.Config) { c.ReadOnly = true })
+	for route, row := range authorisation {
+		method, target, _ := strings.Cut(route, " ")
+		r := request(method, orElse(row.target, target), row.body)
+		r.SetBasicAuth("administrator", "right")
+		a := w.send(r)
+		if method == http.MethodGet || row.least == "" {
+			require.NotEqual(t, http.StatusForbidden, a.StatusCode, route)
+			continue
+		}
+		require.Contains(t, a.problem(t, http.StatusForbidden, "access_refused").Reason, "read-only")
+	}
+	require.Empty(t, w.commands)
+	require.Empty(t, w.published)
+}
+
+func TestWhoeverActsStandsInTheJournal(t *testing.T) {
+	w := newSecured(t)
+	for _, sign := range []func(*world, *http.Request){basic("management", "right"), func(w *world, r *http.Request) { r.AddCookie(w.session("management")) }} {
+		r := request(http.MethodDelete, "/api/retries/a", "")
+		sign(w, r)
+		require.Equal(t, http.StatusNoContent, w.send(r).StatusCode)
+	}
+	require.Len(t, w.commands, 2)
+	for _, c := range w.commands {
+		require.Equal(t, "management", c.Actor)
+	}
+	require.Contains(t, w.log.String(), `"user":"management"`)
+}
+
+func orElse(text, otherwise string) string {
+	if text != "" {
+		return text
+	}
+	return otherwise
+}

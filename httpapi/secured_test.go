@@ -1,0 +1,105 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/httpapi"
+)
+
+// directory is who a management API would say that users are. Its users' names are their tags, and their password is "right".
+type directory struct {
+	mu    sync.Mutex
+	users map[string]httpapi.User
+	down  bool
+	asked int
+	now   time.Time
+}
+
+var errDown = errors.New("connection refused")
+
+func newDirectory() *directory {
+	b := &directory{users: map[string]httpapi.User{}, now: time.Unix(1_700_000_000, 0)}
+	for _, tag := range []string{"monitoring", "management", "policymaker", "administrator"} {
+		b.users[tag] = httpapi.User{Name: tag, Tags: []string{tag}, VHost: true}
+	}
+	b.users["both"] = httpapi.User{Name: "both", Tags: []string{"monitoring", "policymaker", "impersonator"}, VHost: true}
+	b.users["untagged"] = httpapi.User{Name: "untagged", Tags: []string{"impersonator"}, VHost: true}
+	b.users["elsewhere"] = httpapi.User{Name: "elsewhere", Tags: []string{"administrator"}}
+	return b
+}
+
+func (b *directory) identify(_ context.Context, name, password string) (httpapi.User, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked++
+	u, found := b.users[name]
+	switch {
+	case b.down:
+		return httpapi.User{}, fmt.Errorf("ask: %w", errDown)
+	case !found || password != "right":
+		return httpapi.User{}, httpapi.ErrWrongPassword
+	case name == "tagless":
+		return httpapi.User{}, httpapi.ErrNoTag
+	}
+	return u, nil
+}
+
+func (b *directory) change(do func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	do()
+}
+
+func (b *directory) clock() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now
+}
+
+func (b *directory) pass(d time.Duration) { b.change(func() { b.now = b.now.Add(d) }) }
+
+func (b *directory) times() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.asked
+}
+
+// newSecured is a world whose server asks the broker who people are.
+func newSecured(t *testing.T, change ...func(*httpapi.Config)) *world {
+	t.Helper()
+	b := newDirectory()
+	w := newWorld(t, append([]func(*httpapi.Config){func(c *httpapi.Config) {
+		c.HasUsers = func() httpapi.HasUsers { return httpapi.UsersPresent }
+		c.Identify, c.Now = b.identify, b.clock
+		c.SessionKey = []byte("a secret that only this test has")
+	}}, change...)...)
+	w.broker = b
+	b.pass(-9 * time.Hour)
+	w.expired = w.session("administrator")
+	b.pass(9 * time.Hour)
+	return w
+}
+
+// session signs somebody in and gives the cookie.
+func (w *world) session(name string) *http.Cookie {
+	w.t.Helper()
+	a := w.do(http.MethodPost, "/api/session", `{"name":"`+name+`","password":"right"}`)
+	require.Equal(w.t, http.StatusOK, a.StatusCode, a.body)
+	require.Len(w.t, a.Cookies(), 1)
+	return a.Cookies()[0]
+}
+
+func (w *world) as(name, method, target, body string) answer {
+	w.t.Helper()
+	r := request(method, target, body)
+	r.SetBasicAuth(name, "right")
+	return w.send(r)
+}
