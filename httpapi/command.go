@@ -97,10 +97,17 @@ func headerText(value string) string {
 
 // send has the leader carry out a command.
 func (s *Server) send(c echo.Context, cmd wire.Command) *problem {
+	_, p := s.sendFor(c, cmd)
+	return p
+}
+
+// sendFor has the leader carry out a command, for what it answers.
+func (s *Server) sendFor(c echo.Context, cmd wire.Command) (wire.Reply, *problem) {
 	infoOf(c.Request()).command = []any{"command", cmd.Command, "command_id", cmd.ID, "stream", cmd.Stream, "jid", shorten(cmd.JID)}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
 	defer cancel()
-	return problemIn(s.cfg.Ask(ctx, cmd))
+	reply := s.cfg.Ask(ctx, cmd)
+	return reply, problemIn(reply)
 }
 
 // problemIn is what a reply says went wrong, nil for a command that was carried out.

@@ -20,10 +20,11 @@ type route struct {
 
 // Methods, short enough for a table.
 const (
-	get  = http.MethodGet
-	post = http.MethodPost
-	del  = http.MethodDelete
-	put  = http.MethodPut
+	get   = http.MethodGet
+	post  = http.MethodPost
+	del   = http.MethodDelete
+	put   = http.MethodPut
+	patch = http.MethodPatch
 )
 
 // table lists everything that can be asked.
@@ -35,6 +36,8 @@ func (s *Server) table() []route {
 			route{get, path, reads, s.list(set.stream)},
 			route{get, path + "/:jid", reads, s.show(set.stream)},
 			route{del, path + "/:jid", acts, s.command(wire.CommandDelete, set.stream)},
+			route{patch, path + "/:jid", acts, s.change(set.stream)},
+			route{post, path + "/:jid/undo", acts, s.undo(set.stream)},
 		)
 	}
 	return append(all,

@@ -93,7 +93,7 @@ func TestEntryThatIsGoneTellsWhatHappened(t *testing.T) {
 	w.journal(wire.JournalRecord{Type: wire.TypeDeleted, Epoch: epoch, At: 1_700_000_000, Stream: wire.Retries, Offset: offset, JID: "a", Actor: "ann"})
 
 	p := w.get("/api/retries/a").problem(t, http.StatusNotFound, "not_found")
-	require.Equal(t, &wire.Happened{What: "deleted", At: 1_700_000_000, Offset: offset, Actor: "ann"}, p.Happened)
+	require.Equal(t, &wire.Happened{What: "deleted", At: 1_700_000_000, Offset: offset, Record: 1, Actor: "ann"}, p.Happened)
 	require.Contains(t, p.Reason, "was deleted by ann at 2023-11-14T22:13:20Z")
 	p = w.get("/api/retries/never").problem(t, http.StatusNotFound, "not_found")
 	require.Nil(t, p.Happened)
@@ -184,7 +184,7 @@ func TestUnknownPathsAndWrongMethods(t *testing.T) {
 	}
 	for path, allow := range map[string][]string{
 		"/api/retries":                      {http.MethodGet, http.MethodHead},
-		"/api/retries/a":                    {http.MethodGet, http.MethodHead, http.MethodDelete},
+		"/api/retries/a":                    {http.MethodGet, http.MethodHead, http.MethodDelete, http.MethodPatch},
 		"/api/retries/a/kill":               {http.MethodPost},
 		"/api/rejected/retries/1":           {http.MethodGet, http.MethodHead, http.MethodDelete},
 		"/api/rejected/retries/1/resubmit":  {http.MethodPost},
@@ -192,12 +192,12 @@ func TestUnknownPathsAndWrongMethods(t *testing.T) {
 		"/metrics":                          {http.MethodGet, http.MethodHead},
 		"/api/scheduled-jobs/a%2Fb/trigger": {http.MethodPost},
 	} {
-		a := w.do(http.MethodPatch, path, "")
+		a := w.do(http.MethodPut, path, "")
 		a.problem(t, http.StatusMethodNotAllowed, "method_not_allowed")
 		for _, method := range allow {
 			require.Contains(t, a.Header.Get("Allow"), method, path)
 		}
-		require.NotContains(t, a.Header.Get("Allow"), "PATCH")
+		require.NotContains(t, a.Header.Get("Allow"), "PUT")
 	}
 	w.get("/api/retries/%FF").problem(t, http.StatusBadRequest, "bad_request")
 }

@@ -71,6 +71,10 @@ func (c *core) continueCarry(now time.Time) error {
 		c.carry.again = later(c.carry.again, now.Add(20*time.Millisecond))
 		return nil
 	}
+	if untold, err := c.untold(c.carry.cut); err != nil || untold {
+		c.carry.again = now.Add(20 * time.Millisecond)
+		return err
+	}
 	doubts, err := c.entries.Doubtful()
 	if err != nil {
 		return err

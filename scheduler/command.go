@@ -36,6 +36,8 @@ func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply))
 		return c.beginDiscard(now, cmd, answer)
 	case wire.CommandDismiss:
 		return c.dismiss(now, cmd, answer)
+	case wire.CommandUndo:
+		return c.undo(now, cmd, answer)
 	}
 	s, e, reply, err := c.find(now, cmd)
 	if err != nil {
@@ -76,8 +78,7 @@ func (c *core) find(now time.Time, cmd wire.Command) (*tracker.Stored, *wire.Ent
 		return nil, nil, reply, err
 	}
 	if c.busy[spot{s.Stream, s.Offset}] != nil {
-		return nil, nil, &wire.Reply{Status: wire.StatusConflict, Error: "conflict",
-			Reason: "something is being done to this entry right now: look again"}, nil
+		return nil, nil, &busyNow, nil
 	}
 	s, e, err := c.load(spot{s.Stream, s.Offset})
 	if err != nil && !errors.Is(err, errFetch) {
@@ -95,7 +96,7 @@ func (c *core) candidates(cmd wire.Command) ([]*tracker.Stored, error) {
 	if cmd.Offset == nil {
 		return c.entries.Find(cmd.Stream, cmd.JID)
 	}
-	s, err := c.entries.Get(cmd.Stream, *cmd.Offset)
+	s, err := c.current(cmd.Stream, *cmd.Offset)
 	if err != nil || s == nil || s.JID != cmd.JID {
 		return nil, err
 	}
@@ -104,6 +105,21 @@ func (c *core) candidates(cmd wire.Command) ([]*tracker.Stored, error) {
 		return nil, err
 	}
 	return []*tracker.Stored{s}, nil
+}
+
+// current gives the entry at an offset, or the one that stands for it now: it may have been carried over, or changed, since it was seen.
+func (c *core) current(stream string, offset int64) (*tracker.Stored, error) {
+	for {
+		s, err := c.entries.Get(stream, offset)
+		if err != nil || s != nil {
+			return s, err
+		}
+		by, replaced, err := c.entries.Successor(stream, offset)
+		if err != nil || !replaced {
+			return nil, err
+		}
+		offset = by // a later one each time
+	}
 }
 
 // withoutRepeats journals which entries are the same publish as the first, repeated, and gives the others.
@@ -128,15 +144,7 @@ func (c *core) withoutRepeats(now time.Time, found []*tracker.Stored) (rest []*t
 
 // pick chooses the entry with the offset that the command names, or the only one.
 func pick(cmd wire.Command, found []*tracker.Stored) (*tracker.Stored, *wire.Reply) {
-	if cmd.Offset != nil {
-		for _, s := range found {
-			if s.Offset == *cmd.Offset {
-				return s, nil
-			}
-		}
-		return nil, nil
-	}
-	if len(found) <= 1 {
+	if cmd.Offset != nil || len(found) <= 1 { // of an offset there is one
 		if len(found) == 1 {
 			return found[0], nil
 		}
@@ -164,7 +172,7 @@ func (c *core) gone(cmd wire.Command) (*wire.Reply, error) {
 
 // act carries out a command about an entry that is there.
 func (c *core) act(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.Entry, answer func(wire.Reply)) error {
-	o := order{actor: cmd.Actor, command: cmd.ID, key: tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset}, done: func(ok bool) {
+	o := order{actor: cmd.Actor, command: cmd.ID, operation: cmd.Operation, key: tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset}, done: func(ok bool) {
 		answer(outcome(ok, s.Queue))
 	}}
 	switch cmd.Command {
@@ -179,6 +187,8 @@ func (c *core) act(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.E
 	case wire.CommandDelete:
 		r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Entry: json.RawMessage(e.Raw)}
 		return c.note(now, cmd, r, spot{s.Stream, s.Offset}, answer)
+	case wire.CommandChange:
+		return c.change(cmd, s, e, answer)
 	}
 	answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: "command is not known"})
 	return nil
@@ -200,7 +210,8 @@ func (c *core) kill(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.
 			answer(outcome(false, wire.DeadJobs))
 			return
 		}
-		r := wire.JournalRecord{Type: wire.TypeKilled, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Entry: json.RawMessage(e.Raw)}
+		r := wire.JournalRecord{Type: wire.TypeKilled, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Entry: json.RawMessage(e.Raw),
+			DiedAt: wire.Seconds(now)}
 		c.later(func() error { return c.note(now, cmd, r, spot{s.Stream, s.Offset}, answer) })
 	}
 	class, message := e.ErrorClass, e.ErrorMessage
@@ -212,7 +223,7 @@ func (c *core) kill(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.
 
 // note journals what a command did and answers once that is confirmed.
 func (c *core) note(now time.Time, cmd wire.Command, r wire.JournalRecord, about spot, answer func(wire.Reply)) error {
-	r.Actor, r.Command, r.Reason = cmd.Actor, cmd.ID, orDefault(r.Reason, cmd.Reason)
+	r.Actor, r.Command, r.InOperation, r.Reason = cmd.Actor, cmd.ID, cmd.Operation, orDefault(r.Reason, cmd.Reason)
 	return c.record(now, r, about, func(bool) { answer(wire.Reply{Status: wire.StatusDone}) })
 }
 

@@ -31,6 +31,7 @@ type core struct {
 	commands    map[string][]func(wire.Reply) // commands under way, by id
 	discarded   *discard
 	carry       *carry
+	replacing   map[spot]*replacement // by the entry that it stands for
 	announcedAt time.Time
 	unfetched   map[spot]int   // large entries that could not be fetched, with how often in a row
 	deferred    []func() error // what a confirm led to; done at the next step
@@ -85,6 +86,7 @@ type item struct {
 	size    int
 	build   func(seq, confirmed int64) wire.Message
 	plain   bool   // a record without a number: it is published until the broker takes it
+	once    bool   // if it is refused the epoch ends: only the stream tells whether it has it
 	deed    bool   // a fire or burial: if it is refused its entry comes back
 	spot    spot   // the entry it is about, if any
 	tag     string // of a deed: wire.JIDTag of the entry
@@ -104,6 +106,7 @@ func newCore(entries *tracker.Entries, p port, s setup) *core {
 	return &core{
 		entries: entries, port: p, setup: s, epoch: -1, suspects: s.suspects,
 		window: newWindow(), busy: map[spot]*item{}, unfetched: map[spot]int{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
+		replacing: map[spot]*replacement{},
 	}
 }
 
@@ -143,6 +146,9 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 
 func (c *core) lead(now time.Time) (time.Time, error) {
 	if err := c.continueDiscard(now); err != nil {
+		return now, err
+	}
+	if err := c.tellReplaced(now); err != nil {
 		return now, err
 	}
 	if err := c.continueCarry(now); err != nil {
@@ -225,6 +231,9 @@ func (c *core) confirmed(now time.Time, tag uint64, ack bool) error {
 	}
 	if it.deed {
 		return c.returned(now, it)
+	}
+	if it.once {
+		return fmt.Errorf("scheduler: %s refused an entry that stands for another: the next epoch finds out whether it has it", it.spot.stream)
 	}
 	it.nacks++
 	if it.nacks > maxNacks {

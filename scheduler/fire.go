@@ -149,11 +149,12 @@ func (c *core) kills(at spot) string {
 
 // order is what a fire or burial is for.
 type order struct {
-	op      string
-	key     tracker.DueKey
-	actor   string
-	command string
-	done    func(ok bool)
+	op        string
+	key       tracker.DueKey
+	actor     string
+	command   string
+	operation string
+	done      func(ok bool)
 }
 
 // errFetch says that the record of a large entry could not be fetched now. It concerns that entry alone.
@@ -249,7 +250,7 @@ func (c *core) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o order, cl
 
 func (c *core) deed(s *tracker.Stored, o order, seq, confirmed int64) wire.Deed {
 	return wire.Deed{Op: o.op, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID),
-		Epoch: c.epoch, Seq: seq, Confirmed: confirmed, Actor: o.actor, Command: o.command}
+		Epoch: c.epoch, Seq: seq, Confirmed: confirmed, Actor: o.actor, Command: o.command, Operation: o.operation}
 }
 
 // refuse parks an entry that the broker cannot take: it is shown with the reason and not tried again by itself.

@@ -25,7 +25,13 @@ type modelStream struct {
 
 func (s *modelStream) end() int { return s.base + len(s.records) }
 
-func (s *modelStream) get(offset int64) *wire.Record { return &s.records[int(offset)-s.base] }
+// get gives a record, nil where retention took it.
+func (s *modelStream) get(offset int64) *wire.Record {
+	if int(offset) < s.base || int(offset) >= s.end() {
+		return nil
+	}
+	return &s.records[int(offset)-s.base]
+}
 
 // copyOf is a job in a queue, or one that was there.
 type copyOf struct {
@@ -58,7 +64,11 @@ type modelBroker struct {
 	conn    *modelConn // the one that holds the lock
 	unsafe  map[place]string
 	gone    map[place]string // entries that may be lost, with why
-	origin  map[place]place  // of entries that stand for older ones, the first of all
+	onCopy  func(*copyOf)    // called for each job that reaches a queue
+
+	unsafeTags map[string]bool // jids of which a fire may have come twice, or not at all
+
+	origin map[place]place // of entries that stand for older ones, the first of all
 }
 
 // place is an entry of one generation of a stream.
@@ -78,7 +88,7 @@ type modelConn struct {
 
 func newModelBroker() *modelBroker {
 	b := &modelBroker{streams: map[string]*modelStream{}, full: map[string]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
-		origin: map[place]place{}}
+		origin: map[place]place{}, unsafeTags: map[string]bool{}, onCopy: func(*copyOf) {}}
 	for _, name := range append([]string{wire.Journal}, wire.EntryStreams...) {
 		b.streams[name] = &modelStream{}
 	}
@@ -129,6 +139,7 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 		d, _ := wire.DeedOf(m.Headers)
 		reply.copy = &copyOf{deed: d, queue: m.Key, at: now}
 		b.copies = append(b.copies, reply.copy)
+		b.onCopy(reply.copy)
 	case wire.ExchangeBury:
 		b.append(wire.DeadJobs, millrace, m)
 		b.append(wire.Journal, millrace, m)
@@ -162,6 +173,7 @@ func (b *modelBroker) openDeeds(c *modelConn) []place {
 	last := map[int64]int64{} // by epoch
 	type fire struct {
 		place
+		tag        string
 		epoch, seq int64
 	}
 	var fires []fire
@@ -171,7 +183,7 @@ func (b *modelBroker) openDeeds(c *modelConn) []place {
 		}
 		if d, ok := wire.DeedOf(r.Headers); ok {
 			last[d.Epoch] = max(last[d.Epoch], d.Confirmed)
-			fires = append(fires, fire{b.place(d.Stream, d.Offset), d.Epoch, d.Seq})
+			fires = append(fires, fire{b.place(d.Stream, d.Offset), d.JIDTag, d.Epoch, d.Seq})
 			continue
 		}
 		j, err := wire.ParseJournal(r.Body)
@@ -190,12 +202,14 @@ func (b *modelBroker) openDeeds(c *modelConn) []place {
 	for _, f := range fires {
 		if f.seq > last[f.epoch] {
 			open = append(open, f.place)
+			b.unsafeTags[f.tag] = true
 		}
 	}
 	if c != nil {
 		for _, s := range c.out {
 			if d, ok := wire.DeedOf(s.message.Headers); ok {
 				open = append(open, b.place(d.Stream, d.Offset))
+				b.unsafeTags[d.JIDTag] = true
 			}
 		}
 	}
@@ -327,7 +341,10 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.core = newCore(s.entries, s.conn, setup{
 		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", known: s.known, suspects: s.suspect, mayRefuse: refuses,
 		fetch: func(stream string, offset int64) ([]byte, error) {
-			return s.broker.streams[stream].get(offset).Body, nil
+			if r := s.broker.streams[stream].get(offset); r != nil {
+				return r.Body, nil
+			}
+			return nil, nil
 		},
 	})
 }

@@ -43,10 +43,17 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 	s := newStored(&e)
 	s.Trace = wire.Traceparent(r.Headers[wire.HeaderTraceparent])
 	if ours && replaces {
-		s.First = wire.Int(r.Headers, wire.HeaderFirst)
+		if first, carried := r.Headers[wire.HeaderFirst].(int64); carried {
+			s.First = first
+		}
 		s.Parked, _ = r.Headers[wire.HeaderParked].(string)
 		if err := t.replace(tx, s, wire.Int(r.Headers, wire.HeaderReplaces)); err != nil {
 			return err
+		}
+		if a, ok := wire.AnnouncementOf(r, wire.JIDTag(e.JID)); ok {
+			if err := t.announce(tx, a); err != nil {
+				return err
+			}
 		}
 	}
 	if ours && isDeed {
@@ -74,7 +81,7 @@ func (t *Entries) replace(tx *view.Tx, by *Stored, offset int64) error {
 	if low, ok := t.peek().LowWater[by.Stream]; ok && offset < low {
 		return nil
 	}
-	return tx.Set(keyMark(p), (&mark{state: replaced, tag: tag}).encode())
+	return tx.Set(keyMark(p), (&mark{state: replaced, tag: tag, seq: by.Offset}).encode())
 }
 
 // meet puts an entry together with what the journal has said of it already.

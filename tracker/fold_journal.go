@@ -150,8 +150,10 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		return t.delivered(tx, j)
 	case wire.TypeRefused:
 		return t.park(tx, j)
-	case wire.TypeDuplicate, wire.TypeExpired, wire.TypeDeleted, wire.TypeChanged, wire.TypeKilled:
+	case wire.TypeDuplicate, wire.TypeExpired, wire.TypeDeleted, wire.TypeKilled:
 		return t.settle(tx, r, j)
+	case wire.TypeChanged, wire.TypeUndone:
+		return t.told(tx, r, j)
 	case wire.TypeTrimmed:
 		return t.lowWater(tx, map[string]int64{j.Stream: j.Below})
 	case wire.TypeLowWater:

@@ -71,11 +71,32 @@ var stories = map[string]struct {
 		h.replace(sched, a, "a", 1)
 		h.all[len(h.all)-1].Headers[wire.HeaderParked] = "odd"
 	}, told{sched: []string{"2:a"}}},
-	"changed, with what stands for it": {func(h *history) {
+	"changed, and the journal tells": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
-		h.replace(sched, a, "a", 9)
-		h.record(wire.JournalRecord{Type: wire.TypeChanged, Stream: sched, Offset: a, JID: "a"})
+		h.tell(h.change(sched, a, "a", 9))
+	}, told{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
+	"changed, and nobody has told": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.change(sched, a, "a", 9)
+	}, told{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
+	"changed, told, below low water": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		c := h.change(sched, a, "a", 9)
+		h.tell(c)
+		h.replace(sched, c.Offset, "a", 9)
+		h.record(wire.JournalRecord{Type: wire.TypeLowWater, LowWater: map[string]int64{sched: c.Offset + 1}})
+	}, told{sched: []string{"3:a"}, due: []string{"a/scheduled_jobs:3"}}},
+	"killed, and that undone": {func(h *history) {
+		a := h.entry(sched, "a", 1)
+		h.open()
+		h.confirmed(h.deed(wire.OpBuried, sched, a, "a"))
+		d := h.streams[dead] - 1
+		u := h.change(sched, a, "a", 1)
+		u.What, u.Dead = wire.TypeUndone, &d
+		h.tell(u)
 	}, told{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
 	"carried over twice, then deleted": {func(h *history) {
 		a := h.entry(sched, "a", 1)
@@ -232,12 +253,6 @@ var stories = map[string]struct {
 		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "too odd"})
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "a"})
 	}, told{}},
-	"changed": {func(h *history) {
-		a := h.entry(sched, "a", 1)
-		h.open()
-		h.record(wire.JournalRecord{Type: wire.TypeChanged, Stream: sched, Offset: a, JID: "a"})
-		h.entry(sched, "a", 7)
-	}, told{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
 	"low water": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.append(sched, client, nil, "garbage")

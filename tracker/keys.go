@@ -22,6 +22,7 @@ const (
 	tableHistory  = 'H' // journal offset           → key in tableHappened
 	tableCommand  = 'k' // command id               → reply
 	tableCommands = 'K' // journal offset           → key in tableCommand
+	tableTelling  = 'a' // stream offset            → what the journal has not told yet of a replacement; empty where only that was read
 	tableMeta     = 'm' //                          → state, as JSON
 	// 'p' is the table of package processes, 'M' begins those of package metrics.
 )
@@ -56,6 +57,8 @@ const (
 )
 
 func keyEntry(p place) []byte { return p.append([]byte{tableEntry}) }
+
+func keyTelling(p place) []byte { return p.append([]byte{tableTelling}) }
 
 func keyMark(p place) []byte { return p.append([]byte{tableMark}) }
 

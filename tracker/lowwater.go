@@ -18,6 +18,9 @@ func (t *Entries) lowWater(tx *view.Tx, water map[string]int64) error {
 		if err := t.dropWhere(tx, place{c, minOffset}, place{c, below}); err != nil {
 			return err
 		}
+		if err := tx.DeleteRange(keyTelling(place{c, minOffset}), keyTelling(place{c, below})); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -29,6 +32,9 @@ func (t *Entries) recreate(tx *view.Tx, stream string) error {
 		return nil
 	}
 	if err := t.dropWhere(tx, place{c, minOffset}, place{c, noOffset}); err != nil {
+		return err
+	}
+	if err := tx.DeleteRange([]byte{tableTelling, byte(c)}, after([]byte{tableTelling, byte(c)})); err != nil {
 		return err
 	}
 	if err := forgetRejects(tx, stream); err != nil {

@@ -83,7 +83,7 @@ func (a *author) leader() {
 		a.lead()
 		return
 	}
-	switch a.draw(14, "by the leader") {
+	switch a.draw(15, "by the leader") {
 	case 0:
 		if len(a.flight) > 0 {
 			n := 1 + a.draw(len(a.flight), "confirmed")
@@ -101,7 +101,7 @@ func (a *author) leader() {
 		}
 	case 5:
 		if s := a.pending(wire.EntryStreams...); s != nil {
-			kinds := []string{wire.TypeDuplicate, wire.TypeDeleted, wire.TypeExpired, wire.TypeChanged}
+			kinds := []string{wire.TypeDuplicate, wire.TypeDeleted, wire.TypeExpired}
 			a.record(about(rapid.SampledFrom(kinds).Draw(a.t, "kind"), s))
 		}
 	case 6:
@@ -124,6 +124,21 @@ func (a *author) leader() {
 		a.lateWriter()
 	case 13:
 		a.anew()
+	case 14:
+		if s := a.pending(sched, retry); s != nil {
+			a.changes(s)
+		}
+	}
+}
+
+// changes is a leader that changes an entry. It tells the journal at once, or its successor does, or nobody.
+func (a *author) changes(s *Stored) {
+	change := a.change(s.Stream, s.Offset, s.JID, a.draw(9, "at"))
+	if a.draw(4, "untold") > 0 {
+		a.tell(change)
+	}
+	if a.draw(4, "told again") == 0 {
+		a.tell(change)
 	}
 }
 

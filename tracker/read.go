@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -208,6 +209,7 @@ func (t *Entries) Happened(stream, jid string) (*wire.Happened, error) {
 	if err := json.Unmarshal(raw[8:], &h); err != nil {
 		return nil, fmt.Errorf("tracker: history is damaged: %w", err)
 	}
+	h.Record = int64(binary.BigEndian.Uint64(raw))
 	return &h, nil
 }
 

@@ -77,13 +77,7 @@ func (t *Entries) settle(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) err
 	} else if err := t.remember(tx, r.Offset, p.stream, j.JID, wire.Happened{What: j.Type, At: j.At, Offset: j.Offset, Actor: j.Actor}); err != nil {
 		return err
 	}
-	if matches, err := t.about(tx, p, j.JID); err != nil || !matches {
-		return err
-	}
-	if err := t.drop(tx, p); err != nil {
-		return err
-	}
-	return t.settleUnread(tx, p, j.JID)
+	return t.settleAt(tx, p, j.JID)
 }
 
 // about tells whether a record's jid is that of the entry that the view knows at a place, or whether it knows none. What was replaced is

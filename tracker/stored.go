@@ -78,7 +78,7 @@ type mark struct {
 	state   markState
 	tag     string // wire.JIDTag of the entry
 	epoch   int64  // doubtful: the fire
-	seq     int64
+	seq     int64  // replaced: the entry that stands for it
 	op      string
 	reason  string // parked
 	command string // doubtful: the id of the command that asked for it

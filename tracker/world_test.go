@@ -244,6 +244,16 @@ func (h *history) replace(stream string, old int64, jid string, at int) int64 {
 	return h.append(stream, millrace, headers, body(stream, jid, at))
 }
 
+// change is a replacement that a person asked for.
+func (h *history) change(stream string, old int64, jid string, at int) wire.Announcement {
+	a := wire.Announcement{What: wire.TypeChanged, Stream: stream, Replaces: old, JIDTag: jid, Command: "change"}
+	a.Offset = h.append(stream, millrace, a.Headers(h.epoch), body(stream, jid, at))
+	return a
+}
+
+// tell journals what a replacement was for.
+func (h *history) tell(a wire.Announcement) { h.record(a.Record()) }
+
 // of is the records of one generation of a stream, in their order.
 func (h *history) of(stream string, gen int) (list []wire.Record) {
 	for i, r := range h.all {

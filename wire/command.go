@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -32,6 +33,8 @@ type Command struct {
 	Changes json.RawMessage `json:"changes,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
 	Actor   string          `json:"actor,omitempty"` // believed only of the sidecar's own account
+
+	Operation string `json:"-"` // the bulk operation that it is part of; only the leader says so
 }
 
 // maxCommand is the largest command that is read, in bytes.
@@ -43,6 +46,8 @@ var commandStreams = map[string][]string{
 	CommandRetry:   {Retries, DeadJobs},
 	CommandKill:    {ScheduledJobs, Retries},
 	CommandDelete:  EntryStreams,
+	CommandChange:  EntryStreams,
+	CommandUndo:    EntryStreams,
 	CommandRelease: nil,
 	CommandDiscard: nil,
 	CommandDismiss: nil,
@@ -67,7 +72,7 @@ func ParseCommand(body []byte) (Command, error) {
 func (c Command) check() error {
 	streams, known := commandStreams[c.Command]
 	if !known {
-		return fmt.Errorf("command %q is not known: use trigger, retry, kill or delete", c.Command)
+		return fmt.Errorf("command %q is not known: use trigger, retry, kill, delete, change or undo", c.Command)
 	}
 	if streams == nil {
 		return c.checkDismiss()
@@ -75,12 +80,14 @@ func (c Command) check() error {
 	if c.JID == "" {
 		return fmt.Errorf("command %s needs a jid", c.Command)
 	}
-	for _, s := range streams {
-		if c.Stream == s {
-			return nil
-		}
+	if !slices.Contains(streams, c.Stream) {
+		return fmt.Errorf("command %s needs a stream: %s", c.Command, strings.Join(streams, " or "))
 	}
-	return fmt.Errorf("command %s needs a stream: %s", c.Command, strings.Join(streams, " or "))
+	if c.Command != CommandChange {
+		return nil
+	}
+	_, err := ParseChanges(c.Stream, c.Changes)
+	return err
 }
 
 func (c Command) checkDismiss() error {
@@ -92,6 +99,7 @@ func (c Command) checkDismiss() error {
 
 // Reply statuses, as in REST.
 const (
+	StatusOK          = 200
 	StatusDone        = 204
 	StatusBad         = 400
 	StatusNotFound    = 404
@@ -107,6 +115,7 @@ type Reply struct {
 	Reason   string    `json:"reason,omitempty"`
 	Happened *Happened `json:"happened,omitempty"`
 	Offsets  []int64   `json:"offsets,omitempty"` // of all entries with the jid, where it is not unique
+	Entry    *int64    `json:"entry,omitempty"`   // where the entry stands now that was changed or brought back
 }
 
 // Happened is what became of an entry that is no longer there.
@@ -114,5 +123,6 @@ type Happened struct {
 	What   string  `json:"what"` // an op or a record's type
 	At     float64 `json:"at,omitempty"`
 	Offset int64   `json:"offset"` // the entry's
+	Record int64   `json:"record"` // the journal's record of it
 	Actor  string  `json:"actor,omitempty"`
 }

@@ -26,7 +26,11 @@ const (
 	HeaderCommand     = "millrace-command"
 	HeaderReplaces    = "millrace-replaces"
 	HeaderFirst       = "millrace-first"
-	HeaderParked      = "millrace-parked" // of a parked entry that is carried over: why the broker cannot take it
+	HeaderParked      = "millrace-parked"    // of a parked entry that is carried over: why the broker cannot take it
+	HeaderAnnounces   = "millrace-announces" // of a replacement that a person asked for: the journal record that is to tell of it
+	HeaderUndoes      = "millrace-undoes"    // of such a replacement: the journal record that is taken back, by its offset
+	HeaderDead        = "millrace-dead"      // of such a replacement: the dead job that goes, by its offset
+	HeaderOperation   = "millrace-operation" // the bulk operation that this is part of
 	HeaderTraceparent = "traceparent"
 )
 
@@ -35,7 +39,6 @@ const (
 	OpFired     = "fired"     // due
 	OpTriggered = "triggered" // a person fired a scheduled job early
 	OpRetried   = "retried"   // a person fired a retry early, or a dead job again
-	OpUndone    = "undone"    // a person took an action back, past due
 	OpEnqueued  = "enqueued"  // enqueued through the leader, for idempotency
 	OpRefired   = "refired"   // fired again, because the first fire may not have reached its queue
 	OpBuried    = "buried"    // a person killed it
@@ -54,7 +57,8 @@ const (
 	TypeDuplicate = "duplicate" // the same publish as a pending entry
 	TypeExpired   = "expired"   // past its expires_at and not to be buried
 	TypeDeleted   = "deleted"   // by a person, with the entry's bytes
-	TypeChanged   = "changed"   // by a person, with the entry's bytes
+	TypeChanged   = "changed"   // by a person, with the entry's bytes as they were
+	TypeUndone    = "undone"    // a person took back what was deleted, killed or changed: another entry stands for it
 	TypeKilled    = "killed"    // by a person: the burial is confirmed; with the entry's bytes
 	TypeTrimmed   = "trimmed"   // dead entries below an offset
 	TypeLowWater  = "low-water" // below these offsets everything is settled
@@ -100,12 +104,18 @@ type JournalRecord struct {
 	Actor   string          `json:"actor,omitempty"`
 	Command string          `json:"command,omitempty"` // the id of the command that asked for it
 	Entry   json.RawMessage `json:"entry,omitempty"`   // the entry's bytes: deleted, changed, killed
+	By      *int64          `json:"by,omitempty"`      // changed, undone: the entry that stands for it now
+	Undoes  int64           `json:"undoes,omitempty"`  // undone: the record that is taken back
+	Dead    *int64          `json:"dead,omitempty"`    // undone: the dead job that goes with that
+	DiedAt  float64         `json:"died_at,omitempty"` // killed: of the dead job
 	Body    []byte          `json:"body,omitempty"`    // rejected: what came, at most 64 KiB
 
 	Read *int64 `json:"read,omitempty"` // barrier: up to where its leader had read the stream
 
 	Below int64 `json:"below,omitempty"` // trimmed
 	Count int64 `json:"count,omitempty"` // trimmed
+
+	InOperation string `json:"in_operation,omitempty"` // the bulk operation that this is part of
 
 	Operation json.RawMessage `json:"operation,omitempty"`
 	State     json.RawMessage `json:"state,omitempty"`
@@ -168,6 +178,7 @@ type Deed struct {
 	Confirmed int64
 	Actor     string
 	Command   string
+	Operation string // the bulk operation that it is part of
 }
 
 // Headers is the deed as message headers.
@@ -182,6 +193,9 @@ func (d Deed) Headers() map[string]any {
 	if d.Command != "" {
 		h[HeaderCommand] = ASCII(d.Command)
 	}
+	if d.Operation != "" {
+		h[HeaderOperation] = ASCII(d.Operation)
+	}
 	return h
 }
 
@@ -195,6 +209,7 @@ func DeedOf(headers map[string]any) (d Deed, ok bool) {
 	d.JIDTag, _ = headers[HeaderJID].(string)
 	d.Actor, _ = headers[HeaderActor].(string)
 	d.Command, _ = headers[HeaderCommand].(string)
+	d.Operation, _ = headers[HeaderOperation].(string)
 	d.Offset = Int(headers, HeaderOffset)
 	d.Epoch = Int(headers, HeaderEpoch)
 	d.Seq = Int(headers, HeaderSeq)

@@ -111,7 +111,7 @@ func TestDeedsComeBack(t *testing.T) {
 
 func TestBurials(t *testing.T) {
 	burial := map[string]bool{OpBuried: true, OpExpired: true}
-	for _, op := range []string{OpFired, OpTriggered, OpRetried, OpUndone, OpEnqueued, OpRefired, OpBuried, OpExpired} {
+	for _, op := range []string{OpFired, OpTriggered, OpRetried, OpEnqueued, OpRefired, OpBuried, OpExpired} {
 		require.Equal(t, burial[op], Deed{Op: op}.Burial(), op)
 	}
 }

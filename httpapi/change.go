@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// readBackWithin is how long this sidecar may take to read what the leader has read back.
+const readBackWithin = 2 * time.Second
+
+// change has the leader change an entry's time, queue, priority or arguments, and answers with the entry as it is from then on.
+func (s *Server) change(stream string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		jid, offset, err := entryOf(c)
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(c.Request().Body)
+		if err != nil {
+			return err
+		}
+		if _, err := wire.ParseChanges(stream, body); err != nil {
+			return badRequest("%s", err)
+		}
+		return s.askForEntry(c, wire.Command{Command: wire.CommandChange, Stream: stream, JID: jid, Offset: offset, Changes: body})
+	}
+}
+
+// undo has the leader take back what was done to an entry last: delete, kill or change.
+func (s *Server) undo(stream string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		jid, offset, err := entryOf(c)
+		if err != nil {
+			return err
+		}
+		var body struct {
+			Reason string `json:"reason"`
+		}
+		if err := readBody(c, &body); err != nil {
+			return err
+		}
+		return s.askForEntry(c, wire.Command{Command: wire.CommandUndo, Stream: stream, JID: jid, Offset: offset, Reason: body.Reason})
+	}
+}
+
+// askForEntry sends a command and answers with the entry that came of it.
+func (s *Server) askForEntry(c echo.Context, cmd wire.Command) error {
+	cmd, err := sign(c, cmd)
+	if err != nil {
+		return err
+	}
+	reply, p := s.sendFor(c, cmd)
+	if p != nil {
+		return p
+	}
+	e := &tracker.Stored{Stream: cmd.Stream, JID: cmd.JID}
+	if reply.Entry != nil { // else it was a repeat, answered from the journal
+		e.Offset, e.First = *reply.Entry, *reply.Entry
+	}
+	ctx, hide := c.Request().Context(), s.hiderFor(whoSent(c.Request()))
+	if found := s.readBack(ctx, cmd.Stream, reply.Entry); found != nil {
+		return c.Blob(http.StatusOK, jsonType, s.wholeItem(ctx, hide, found))
+	}
+	return c.Blob(http.StatusOK, jsonType, withoutRecord(e, "it has fired already, or this sidecar has not read it yet"))
+}
+
+// readBack waits until this sidecar has read an entry that the leader has; nil if that takes too long, or if it has fired since.
+func (s *Server) readBack(ctx context.Context, stream string, offset *int64) *tracker.Stored {
+	if offset == nil {
+		return nil
+	}
+	limit := time.NewTimer(readBackWithin)
+	defer limit.Stop()
+	for {
+		changed := s.cfg.View.Changed()
+		found, err := s.cfg.Entries.Get(stream, *offset)
+		if err != nil || found != nil {
+			return found
+		}
+		if read, err := s.cfg.Entries.Position(stream); err != nil || read >= *offset {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-limit.C:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

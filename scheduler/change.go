@@ -1,0 +1,166 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A person's change of an entry is a later entry of the same stream that stands for it. Its stream alone decides: whoever has read it fires
+// the new entry and never the old one. The journal tells of it afterwards, with the bytes as they were; if the leader dies in between, the
+// next one tells.
+
+// replacement is an entry on its way that a person asked for. Until it has been read back nothing else is done to the one that it stands for.
+type replacement struct {
+	sent   *item
+	entry  json.RawMessage // what the journal is to keep of the old entry
+	reason string
+	answer func(wire.Reply)
+}
+
+// change publishes an entry again with some of it changed. One that was parked, and is not as it was, is tried again.
+func (c *core) change(cmd wire.Command, s *tracker.Stored, e *wire.Entry, answer func(wire.Reply)) error {
+	if c.entries.IsHeld(s.Stream, s.Offset) {
+		answer(conflict("it is held since the journal lost records: it may have fired already; release or delete it first"))
+		return nil
+	}
+	record, err := c.changed(cmd, s, e)
+	if err != nil {
+		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
+		return nil
+	}
+	a := wire.Announcement{What: wire.TypeChanged, Stream: s.Stream, Replaces: s.Offset, JIDTag: wire.JIDTag(s.JID),
+		Command: cmd.ID, Actor: cmd.Actor, Operation: cmd.Operation}
+	return c.replace(a, s.JID, s.Trace, record, &replacement{entry: e.Raw, reason: cmd.Reason, answer: answer})
+}
+
+func (c *core) changed(cmd wire.Command, s *tracker.Stored, e *wire.Entry) ([]byte, error) {
+	changes, err := wire.ParseChanges(s.Stream, cmd.Changes)
+	if err != nil {
+		return nil, err
+	}
+	return e.Change(changes)
+}
+
+// replace publishes an entry that stands for an older one.
+func (c *core) replace(a wire.Announcement, jid, trace string, record []byte, r *replacement) error {
+	headers := a.Headers(c.epoch)
+	if trace != "" {
+		headers[wire.HeaderTraceparent] = trace
+	}
+	at := spot{a.Stream, a.Replaces}
+	r.sent = &item{plain: true, once: true, size: len(record), spot: at,
+		build: func(int64, int64) wire.Message { return wire.Carry(a.Stream, jid, record, headers) }}
+	err := c.send(r.sent)
+	if errors.Is(err, broker.ErrUnpublishable) {
+		r.answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.busy[at] = r.sent
+	if a.Dead != nil {
+		c.busy[spot{wire.DeadJobs, *a.Dead}] = r.sent
+	}
+	c.replacing[at] = r
+	return nil
+}
+
+// tellReplaced journals the replacements that the broker has confirmed and the view has read back.
+func (c *core) tellReplaced(now time.Time) error {
+	if len(c.replacing) == 0 {
+		return nil
+	}
+	announced, err := c.entries.Announced()
+	if err != nil {
+		return err
+	}
+	for _, a := range announced {
+		at := spot{a.Stream, a.Replaces}
+		r := c.replacing[at]
+		if r == nil || !r.sent.acked {
+			continue
+		}
+		delete(c.replacing, at)
+		delete(c.busy, at)
+		if err := c.tell(now, a, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell journals a replacement, and answers once that is confirmed.
+func (c *core) tell(now time.Time, a wire.Announcement, r *replacement) error {
+	about, by := spot{}, a.Offset
+	if a.Dead != nil {
+		s, err := c.entries.Get(wire.DeadJobs, *a.Dead)
+		if err != nil {
+			return err
+		}
+		about = spot{wire.DeadJobs, *a.Dead}
+		if s == nil || wire.JIDTag(s.JID) != a.JIDTag { // dead_jobs was made anew: it is gone
+			a.Dead, about = nil, spot{}
+		}
+	}
+	record := a.Record()
+	record.Entry, record.Reason = r.entry, r.reason
+	return c.record(now, record, about, func(bool) {
+		if r.answer != nil {
+			r.answer(wire.Reply{Status: wire.StatusOK, Entry: &by})
+		}
+	})
+}
+
+// tellOfOthers journals the replacements of which earlier leaders had not told when they died.
+func (c *core) tellOfOthers(now time.Time) error {
+	announced, err := c.entries.Announced()
+	if err != nil {
+		return err
+	}
+	fetches := true
+	for _, a := range announced {
+		r := &replacement{reason: "journaled by the leader that followed"}
+		if a.What == wire.TypeChanged && fetches {
+			r.entry, fetches = c.entryAt(a.Stream, a.Replaces, a.JIDTag)
+		}
+		if err := c.tell(now, a, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entryAt reads the record of an entry that is no longer in the view; nil if its stream does not have it any more. ok is false where the
+// stream cannot be read now.
+func (c *core) entryAt(stream string, offset int64, tag string) (raw json.RawMessage, ok bool) {
+	body, err := c.setup.fetch(stream, offset)
+	if err != nil {
+		return nil, false
+	}
+	e, err := wire.ParseEntry(stream, offset, body)
+	if err != nil || wire.JIDTag(e.JID) != tag {
+		return nil, true
+	}
+	return body, true
+}
+
+// untold tells whether the journal has yet to tell of a replacement that stands at or below a cut: low water would forget it.
+func (c *core) untold(cut map[string]int64) (bool, error) {
+	announced, err := c.entries.Announced()
+	for _, a := range announced {
+		if a.Offset <= cut[a.Stream] {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+func conflict(reason string) wire.Reply {
+	return wire.Reply{Status: wire.StatusConflict, Error: "conflict", Reason: reason}
+}

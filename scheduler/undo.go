@@ -1,0 +1,155 @@
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// undo takes back what a person did to an entry last: delete, kill or change. The journal has the entry's bytes, and another entry stands
+// for it from then on; past due, that is fired like any other.
+func (c *core) undo(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	h, err := c.entries.Happened(cmd.Stream, cmd.JID)
+	if err != nil {
+		return err
+	}
+	if h == nil || cmd.Offset != nil && *cmd.Offset != h.Offset {
+		answer(wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Happened: h, Reason: "nothing is known that could be undone: " +
+			"the newest 100,000 things that happened to entries are"})
+		return nil
+	}
+	if !wire.Undoable(h.What) {
+		reply := conflict(fmt.Sprintf("what happened to it last cannot be undone: it was %s", h.What))
+		reply.Happened = h
+		answer(reply)
+		return nil
+	}
+	body, err := c.setup.fetch(wire.Journal, h.Record)
+	if err != nil {
+		answer(wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the journal cannot be read now: " + err.Error()})
+		return nil //nolint:nilerr // it is this command's bad luck, and nobody else's
+	}
+	j, err := wire.ParseJournal(body)
+	if err != nil || j.Type != h.What || j.Stream != cmd.Stream || j.Offset != h.Offset || j.JID != wire.JIDTag(cmd.JID) {
+		answer(wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Happened: h,
+			Reason: "the journal has forgotten the record that says how the entry was"})
+		return nil //nolint:nilerr // a record that is not there any more is answered
+	}
+	return c.undoRecord(cmd, &j, h.Record, answer)
+}
+
+// undoRecord takes back what a record of the journal says was done. It is the last that happened to the entry.
+func (c *core) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, answer func(wire.Reply)) error {
+	e, reply := c.entryOf(j)
+	if reply != nil {
+		answer(*reply)
+		return nil
+	}
+	a := wire.Announcement{What: wire.TypeUndone, Stream: j.Stream, Replaces: j.Offset, JIDTag: j.JID, Undoes: at,
+		Command: cmd.ID, Actor: cmd.Actor, Operation: cmd.Operation}
+	trace := ""
+	var err error
+	switch j.Type {
+	case wire.TypeChanged:
+		trace, reply, err = c.undoesChange(j, e, &a)
+	case wire.TypeKilled:
+		if reply, err = c.undoesSettled(j); reply == nil && err == nil {
+			reply, err = c.undoesKill(j, e, &a)
+		}
+	default:
+		reply, err = c.undoesSettled(j)
+	}
+	if err != nil {
+		return err
+	}
+	record, fault := wire.WithEntryJID(e.Raw, e)
+	switch {
+	case reply != nil:
+	case c.busy[spot{a.Stream, a.Replaces}] != nil, a.Dead != nil && c.busy[spot{wire.DeadJobs, *a.Dead}] != nil:
+		reply = &busyNow
+	case fault != nil:
+		reply = &wire.Reply{Status: wire.StatusConflict, Error: "conflict", Reason: fault.Error()}
+	}
+	if reply != nil {
+		answer(*reply)
+		return nil
+	}
+	return c.replace(a, e.JID, trace, record, &replacement{reason: cmd.Reason, answer: answer})
+}
+
+var busyNow = conflict("something is being done to this entry right now: look again")
+
+// entryOf is the entry as it was before a record of the journal. A large one the journal does not have: its stream may.
+func (c *core) entryOf(j *wire.JournalRecord) (*wire.Entry, *wire.Reply) {
+	raw, ok := j.Entry, true
+	if len(raw) == 0 {
+		raw, ok = c.entryAt(j.Stream, j.Offset, j.JID)
+	}
+	if !ok {
+		return nil, &wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the entry's stream cannot be read now"}
+	}
+	e, err := wire.ParseEntry(j.Stream, j.Offset, raw)
+	if err != nil || wire.JIDTag(e.JID) != j.JID {
+		return nil, &wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: "nobody has the entry's record any more"}
+	}
+	return &e, nil
+}
+
+// undoesSettled checks that nothing stands where an entry was deleted or killed: in a stream that was made anew something may.
+func (c *core) undoesSettled(j *wire.JournalRecord) (*wire.Reply, error) {
+	s, err := c.entries.Get(j.Stream, j.Offset)
+	if err != nil {
+		return nil, err
+	}
+	read, err := c.entries.Position(j.Stream)
+	if err != nil {
+		return nil, err
+	}
+	if s != nil || read < j.Offset {
+		reply := conflict("its stream was made anew since: it cannot be put back where it was")
+		return &reply, nil
+	}
+	return nil, nil
+}
+
+// undoesChange finds the entry that a change has made.
+func (c *core) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (trace string, reply *wire.Reply, err error) {
+	found, err := c.entries.Find(j.Stream, e.JID)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, s := range found {
+		if j.By != nil && s.First == *j.By {
+			a.Replaces = s.Offset
+			return s.Trace, nil, nil
+		}
+	}
+	gone := conflict("what it was changed to is not pending any more")
+	return "", &gone, nil
+}
+
+// undoesKill finds the dead job that a kill has made: it goes when the entry comes back.
+func (c *core) undoesKill(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (*wire.Reply, error) {
+	found, err := c.entries.Find(wire.DeadJobs, e.JID)
+	if err != nil {
+		return nil, err
+	}
+	var dead []*tracker.Stored
+	for _, s := range found {
+		if wire.Seconds(s.At) == j.DiedAt {
+			dead = append(dead, s)
+		}
+	}
+	switch len(dead) {
+	case 1:
+		a.Dead = &dead[0].Offset
+		return nil, nil
+	case 0:
+		reply := conflict("the dead job that it became is not there any more: it was retried, deleted or trimmed")
+		return &reply, nil
+	}
+	reply := conflict(fmt.Sprintf("%d dead jobs with its jid died in the same moment: retry the one that is meant", len(dead)))
+	return &reply, nil
+}

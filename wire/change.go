@@ -1,0 +1,233 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// Changes are what a person changes of an entry; nil leaves it as it is.
+type Changes struct {
+	At       *time.Time
+	Queue    *string
+	Priority *int64
+	Args     json.RawMessage
+}
+
+var changeMembers = set("at", "queue", "priority", "args")
+
+// ParseChanges reads what is to be changed of an entry of a stream.
+func ParseChanges(stream string, raw []byte) (Changes, error) {
+	var c Changes
+	if len(raw) == 0 {
+		return c, errNoChange
+	}
+	if err := checkRecord(raw); err != nil {
+		return c, fmt.Errorf("changes: %w", err)
+	}
+	var unknown error
+	gjson.ParseBytes(raw).ForEach(func(key, _ gjson.Result) bool {
+		if !changeMembers[key.String()] {
+			unknown = fmt.Errorf("%q cannot be changed: use at, queue, priority or args", shorten(key.String(), 40))
+		}
+		return unknown == nil
+	})
+	if unknown != nil {
+		return c, unknown
+	}
+	o, err := parseObject(string(raw), changeMembers)
+	if err != nil {
+		return c, fmt.Errorf("changes: %w", err)
+	}
+	return c, c.read(stream, o)
+}
+
+var errNoChange = errors.New("nothing is to be changed: give at, queue, priority or args")
+
+func (c *Changes) read(stream string, o object) error {
+	if len(o) == 0 {
+		return errNoChange
+	}
+	for name, v := range o {
+		if v.Type == gjson.Null {
+			return fmt.Errorf("member %q is null: leave out what is to stay as it is", name)
+		}
+	}
+	if at, given := o["at"]; given {
+		if stream == DeadJobs {
+			return errors.New("a dead job has no time that could be changed: retry it")
+		}
+		t, err := readAt(at)
+		if err != nil {
+			return err
+		}
+		c.At = &t
+	}
+	if _, given := o["queue"]; given {
+		name, err := o.queue()
+		if err != nil {
+			return err
+		}
+		c.Queue = &name
+	}
+	if _, given := o["priority"]; given {
+		n, err := o.count("priority", MaxPriority)
+		if err != nil {
+			return err
+		}
+		c.Priority = &n
+	}
+	if args, given := o["args"]; given {
+		if !args.IsArray() && !args.IsObject() {
+			return errors.New("member \"args\" must be an array or an object")
+		}
+		c.Args = json.RawMessage(args.Raw)
+	}
+	return nil
+}
+
+// readAt reads a time as people and programs write it: RFC 3339, or seconds since 1970.
+func readAt(v gjson.Result) (time.Time, error) {
+	if v.Type != gjson.String {
+		t, err := parseTime("at", v)
+		if err != nil {
+			return t, fmt.Errorf("%w, or a time like 2026-01-31T12:00:00Z", err)
+		}
+		return t, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, v.String())
+	if err != nil {
+		return t, fmt.Errorf("member \"at\" is %q: it must be seconds since 1970 or a time like 2026-01-31T12:00:00Z", shorten(v.String(), 40))
+	}
+	if s := t.Unix(); s < earliest || s > latest {
+		return t, errors.New("member \"at\" is out of range: the years 1 to 9999 are allowed")
+	}
+	if rounded := t.Truncate(time.Microsecond); rounded.Before(t) { // never early
+		t = rounded.Add(time.Microsecond)
+	}
+	return t.UTC(), nil
+}
+
+// Change is the entry's record with some of it changed. Every other byte stays as its owner wrote it.
+func (e *Entry) Change(c Changes) ([]byte, error) {
+	record, err := WithEntryJID(e.Raw, e)
+	if err != nil {
+		return nil, err
+	}
+	job, err := e.changeJob(c)
+	if err != nil {
+		return nil, err
+	}
+	if record, err = setRaw(record, "job", string(job)); err != nil {
+		return nil, err
+	}
+	if c.At != nil {
+		if record, err = setRaw(record, kinds[e.Stream].at, seconds(*c.At)); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := ParseEntry(e.Stream, e.Offset, record); err != nil {
+		return nil, fmt.Errorf("changed like that it could not be read: %w", err)
+	}
+	return record, nil
+}
+
+func (e *Entry) changeJob(c Changes) ([]byte, error) {
+	job := e.Job.Raw
+	if len(c.Args) > 0 { // nobody has looked at the member yet: which of two would the worker read?
+		if _, err := parseObject(string(job), set("args")); err != nil {
+			return nil, fmt.Errorf("the job cannot be edited: %w", err)
+		}
+	}
+	edits := []struct{ name, value string }{}
+	if c.Queue != nil {
+		edits = append(edits, struct{ name, value string }{"queue", quote(*c.Queue)})
+	}
+	if c.Priority != nil {
+		edits = append(edits, struct{ name, value string }{"priority", strconv.FormatInt(*c.Priority, 10)})
+	}
+	if len(c.Args) > 0 {
+		edits = append(edits, struct{ name, value string }{"args", string(c.Args)})
+	}
+	var err error
+	for _, edit := range edits {
+		if job, err = setRaw(job, edit.name, edit.value); err != nil {
+			return nil, err
+		}
+	}
+	return job, nil
+}
+
+// seconds writes a time as the formats have it. What would be taken for milliseconds is written in them.
+func seconds(t time.Time) string {
+	s := Seconds(t)
+	if s > millisAbove {
+		s *= 1000
+	}
+	return strconv.FormatFloat(s, 'f', -1, 64)
+}
+
+// Announcement is what the headers of a replacement say that a person asked for: the journal is to be told once it has been read back.
+type Announcement struct {
+	What      string `json:"what"`              // the journal record to come: changed or undone
+	Stream    string `json:"stream"`            // of the entries
+	Offset    int64  `json:"offset"`            // of the replacement
+	Replaces  int64  `json:"replaces"`          // the entry that it stands for
+	JIDTag    string `json:"jid"`               // of both
+	Command   string `json:"command,omitempty"` // the id of the command
+	Actor     string `json:"actor,omitempty"`
+	Operation string `json:"operation,omitempty"` // the bulk operation that it is part of
+	Undoes    int64  `json:"undoes,omitempty"`    // undone: the journal record that is taken back
+	Dead      *int64 `json:"dead,omitempty"`      // undone, of a kill: the dead job that goes
+}
+
+// Headers is the announcement as the headers of the replacement.
+func (a Announcement) Headers(epoch int64) map[string]any {
+	h := map[string]any{HeaderReplaces: a.Replaces, HeaderEpoch: epoch, HeaderAnnounces: a.What}
+	for name, text := range map[string]string{HeaderCommand: a.Command, HeaderActor: a.Actor, HeaderOperation: a.Operation} {
+		if text != "" {
+			h[name] = ASCII(text)
+		}
+	}
+	if a.Undoes > 0 {
+		h[HeaderUndoes] = a.Undoes
+	}
+	if a.Dead != nil {
+		h[HeaderDead] = *a.Dead
+	}
+	return h
+}
+
+// AnnouncementOf reads the headers of a replacement; ok is false where nothing is to be told.
+func AnnouncementOf(r *Record, jidTag string) (a Announcement, ok bool) {
+	a.What, _ = r.Headers[HeaderAnnounces].(string)
+	if !slices.Contains([]string{TypeChanged, TypeUndone}, a.What) {
+		return a, false
+	}
+	a.Stream, a.Offset, a.JIDTag = r.Stream, r.Offset, jidTag
+	a.Replaces, a.Undoes = Int(r.Headers, HeaderReplaces), Int(r.Headers, HeaderUndoes)
+	a.Command, _ = r.Headers[HeaderCommand].(string)
+	a.Actor, _ = r.Headers[HeaderActor].(string)
+	a.Operation, _ = r.Headers[HeaderOperation].(string)
+	if dead, given := r.Headers[HeaderDead].(int64); given {
+		a.Dead = &dead
+	}
+	return a, true
+}
+
+// Record is the journal record that tells of the replacement. What else it says is its writer's.
+func (a Announcement) Record() JournalRecord {
+	by := a.Offset
+	return JournalRecord{Type: a.What, Stream: a.Stream, Offset: a.Replaces, JID: a.JIDTag, By: &by, Undoes: a.Undoes, Dead: a.Dead,
+		Command: a.Command, Actor: a.Actor, InOperation: a.Operation}
+}
+
+// Undoable tells whether what a journal record, or a deed, says was done can be taken back.
+func Undoable(what string) bool {
+	return what == TypeDeleted || what == TypeKilled || what == TypeChanged
+}
