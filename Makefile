@@ -18,7 +18,7 @@ TESTFLAGS ?=
 
 .PHONY: help
 help: ## This list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
 
 .PHONY: tools
 tools: ## Check that Go, Node, Python, git and make are here
@@ -61,6 +61,11 @@ $(GOLANGCI):
 bench: tools ## Lateness, bursts and reading beside the broker's own figures (ARGS=-quick)
 	@scripts/deps.sh broker
 	go run ./bench $(ARGS)
+
+.PHONY: conformance
+conformance: tools ## Examine the client libraries (ARGS='-lang ruby -run poison -v')
+	@scripts/deps.sh broker
+	go run ./clients/conformance $(ARGS)
 
 .PHONY: fuzz
 fuzz: tools ## Run every fuzz target for FUZZTIME (30s)

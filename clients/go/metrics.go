@@ -14,6 +14,7 @@ const (
 	metricsKept   = 10_000
 	metricsAtOnce = 500
 	metricsAfter  = time.Second
+	longestWait   = 1_000_000_000_000 // ms; more is somebody's clock
 )
 
 // metric is the record of one attempt.
@@ -57,8 +58,9 @@ func (m *metrics) add(job *Job, begin, end time.Time, o outcome) {
 		Status: o.status, WorkerIdentity: m.identity, JID: job.JID, Attempt: job.Attempt, ErrorClass: valid(o.class),
 	}
 	if !job.enqueuedAt.IsZero() && job.RetryCount == 0 {
-		wait := max(begin.Sub(job.enqueuedAt).Milliseconds(), 0)
-		r.WaitMS = &wait
+		if wait := max(begin.Sub(job.enqueuedAt).Milliseconds(), 0); wait <= longestWait {
+			r.WaitMS = &wait
+		}
 	}
 	select {
 	case m.records <- r:

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// program is a process of a trial.
+type program struct {
+	name   string
+	cmd    *exec.Cmd
+	exited chan struct{}
+	err    error
+}
+
+func (t *trial) start(name string, cmd *exec.Cmd) *program {
+	p := &program{name: name, cmd: cmd, exited: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = t.log, t.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, cmd.Start(), name)
+	go func() {
+		p.err = cmd.Wait()
+		close(p.exited)
+	}()
+	t.cleanup(p.kill)
+	return p
+}
+
+func (p *program) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.exited
+}
+
+func (p *program) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
+
+func (p *program) hasExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// stop stops a program in order: it must end by itself, and well.
+func (p *program) stop(t *trial, limit time.Duration) {
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+		if p.err != nil {
+			t.Errorf("%s ended with %v", p.name, p.err)
+		}
+	case <-time.After(limit):
+		t.Errorf("%s did not end within %v of SIGTERM", p.name, limit)
+		p.kill()
+	}
+}
+
+// runs fails the trial if a program has ended that should not have.
+func (t *trial) runs(p *program) {
+	if p.hasExited() {
+		t.fatalf("%s has ended: %v", p.name, p.err)
+	}
+}
+
+// settings are what a worker is started with.
+type settings struct {
+	Queues      any       `json:"queues,omitempty"`
+	Concurrency int       `json:"concurrency,omitempty"`
+	Lanes       []laneSet `json:"lanes,omitempty"`
+	Tag         string    `json:"tag,omitempty"`
+	StopTimeout float64   `json:"stop_timeout,omitempty"`
+	MaxDeaths   int       `json:"max_deaths,omitempty"`
+}
+
+type laneSet struct {
+	Name        string `json:"name"`
+	Queues      any    `json:"queues"`
+	Concurrency int    `json:"concurrency"`
+}
+
+// worker is a worker program and the file of its effects, which outlives it.
+type worker struct {
+	*program
+	t        *trial
+	settings settings
+	client   client
+	file     string
+}
+
+// worker starts the language's worker.
+func (t *trial) worker(s settings) *worker { return t.workerOf(t.client, s) }
+
+func (t *trial) workerOf(c client, s settings) *worker {
+	dir, err := os.MkdirTemp(t.tmp, "effects-")
+	require.NoError(t, err)
+	w := &worker{t: t, settings: s, client: c, file: filepath.Join(dir, "effects")}
+	require.NoError(t, os.WriteFile(w.file, nil, 0o666))
+	w.launch()
+	return w
+}
+
+func (w *worker) launch() {
+	text, err := json.Marshal(w.settings)
+	require.NoError(w.t, err)
+	cmd := exec.Command("./" + w.client.dir + "/worker")
+	cmd.Env = append(os.Environ(), "MILLRACE_AMQP_URL="+w.t.room.amqpURL, "MILLRACE_WORKER="+string(text), "MILLRACE_EFFECTS="+w.file)
+	w.program = w.t.start(w.client.name+"'s worker", cmd)
+}
+
+// ready waits until a worker consumes a queue.
+func (w *worker) ready(queue string) *worker {
+	w.t.eventually(func() bool {
+		w.t.runs(w.program)
+		return w.t.consumed(queue)
+	}, "the worker consumes %s", queue)
+	return w
+}
+
+// effect is a line that a handler appended.
+type effect struct {
+	what, text, jid string
+	attempt         int
+	at              float64
+}
+
+func (w *worker) effects() (all []effect) {
+	file, err := os.Open(w.file)
+	require.NoError(w.t, err)
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		f := strings.Split(lines.Text(), "\t")
+		if len(f) != 5 {
+			w.t.fatalf("an effect has %d fields, not 5: %.200q", len(f), lines.Text())
+		}
+		e := effect{what: f[0], text: f[1], jid: f[2]}
+		_, err1 := fmt.Sscan(f[3], &e.attempt)
+		_, err2 := fmt.Sscan(f[4], &e.at)
+		if err1 != nil || err2 != nil {
+			w.t.fatalf("an effect's attempt or time is no number: %.200q", lines.Text())
+		}
+		all = append(all, e)
+	}
+	require.NoError(w.t, lines.Err())
+	return all
+}
+
+// count is how often something was done.
+func (w *worker) count(what, text string) (n int) {
+	for _, e := range w.effects() {
+		if e.what == what && (e.text == text || text == "") {
+			n++
+		}
+	}
+	return n
+}
+
+// did waits until something was done.
+func (w *worker) did(what, text string) {
+	w.t.eventually(func() bool { return w.count(what, text) > 0 }, "a job does %s %s", what, text)
+}
+
+// produce runs the language's producer with commands, and gives its results.
+func (t *trial) produce(commands ...map[string]any) []produced {
+	return t.startProducer(t.client, commands...).results(t)
+}
+
+type producer struct {
+	*program
+	file     string
+	commands int
+}
+
+// produced is what became of a command.
+type produced struct {
+	Line    int       `json:"line"`
+	JIDs    []*string `json:"jids"`
+	Error   string    `json:"error"`
+	Message string    `json:"message"`
+}
+
+func (p produced) jid(t *trial) string {
+	if p.Error != "" || len(p.JIDs) != 1 || p.JIDs[0] == nil || *p.JIDs[0] == "" {
+		t.fatalf("command %d was to give one jid: %+v", p.Line, p)
+	}
+	return *p.JIDs[0]
+}
+
+func (t *trial) startProducer(c client, commands ...map[string]any) *producer {
+	dir, err := os.MkdirTemp(t.tmp, "results-")
+	require.NoError(t, err)
+	p := &producer{file: filepath.Join(dir, "results"), commands: len(commands)}
+	require.NoError(t, os.WriteFile(p.file, nil, 0o666))
+	cmd := exec.Command("./" + c.dir + "/producer")
+	cmd.Env = append(os.Environ(), "MILLRACE_AMQP_URL="+t.room.amqpURL, "MILLRACE_RESULTS="+p.file)
+	var in strings.Builder
+	for _, command := range commands {
+		line, err := json.Marshal(command)
+		require.NoError(t, err)
+		in.Write(append(line, '\n'))
+	}
+	cmd.Stdin = io.NopCloser(strings.NewReader(in.String()))
+	p.program = t.start(c.name+"'s producer", cmd)
+	return p
+}
+
+// results waits for the producer's end.
+func (p *producer) results(t *trial) []produced {
+	select {
+	case <-p.exited:
+	case <-time.After(3 * time.Minute):
+		t.fatalf("%s did not end", p.name)
+	}
+	require.NoError(t, p.err, p.name)
+	text, err := os.ReadFile(p.file)
+	require.NoError(t, err)
+	var all []produced
+	for line := range strings.Lines(string(text)) {
+		var r produced
+		require.NoError(t, json.Unmarshal([]byte(line), &r), "%s", line)
+		require.Equal(t, len(all)+1, r.Line, "results come in the order of the commands")
+		all = append(all, r)
+	}
+	require.Len(t, all, p.commands, "a result for each command")
+	return all
+}
+
+// command is one for the producer.
+func command(op, class string, options map[string]any, args ...any) map[string]any {
+	if args == nil {
+		args = []any{}
+	}
+	c := map[string]any{"op": op, "class": class, "args": args}
+	if options != nil {
+		c["options"] = options
+	}
+	return c
+}
+
+func enqueue(class string, args ...any) map[string]any {
+	return command("enqueue", class, nil, args...)
+}
+
+func with(options map[string]any, class string, args ...any) map[string]any {
+	return command("enqueue", class, options, args...)
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// room is the virtual host of a trial, with a sidecar.
+type room struct {
+	vhost, amqpURL string
+	api            string // of the sidecar
+}
+
+// enter makes an empty virtual host.
+func (t *trial) enter() {
+	t.vhosts++
+	name := fmt.Sprintf("conformance-%d", t.vhosts)
+	t.room = &room{vhost: name, amqpURL: t.broker.AMQPURL() + name}
+	t.manage(http.MethodPut, "/api/vhosts/"+name, nil, nil)
+	t.manage(http.MethodPut, "/api/permissions/"+name+"/guest", map[string]string{"configure": ".*", "write": ".*", "read": ".*"}, nil)
+	t.cleanup(func() { _ = t.tryManage(http.MethodDelete, "/api/vhosts/"+name, nil, nil) })
+}
+
+func (t *trial) manage(method, path string, in, out any) {
+	require.NoError(t, t.tryManage(method, path, in, out))
+}
+
+// tryManage asks the broker's management API.
+func (t *trial) tryManage(method, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequest(method, strings.TrimSuffix(t.broker.ManagementURL(), "/")+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := httpClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("management API: %s %s: %s", method, path, resp.Status)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.NewDecoder(resp.Body).Decode(out)
+}
+
+var httpClient = &http.Client{Timeout: 30 * time.Second}
+
+// serve starts the sidecar and waits until it leads.
+func (t *trial) serve() {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	t.room.api = "http://" + addr
+	cmd := exec.Command(t.sidecar, "serve", "--http-addr", addr, "--amqp-url", t.room.amqpURL, "--management-url", t.broker.ManagementURL(),
+		"--stream-url", t.broker.StreamURL()+t.room.vhost, "--log-level", "warn")
+	p := t.start("sidecar", cmd)
+	t.cleanup(func() { p.stop(t, 20*time.Second) })
+	t.eventually(func() bool {
+		t.runs(p)
+		return t.tryAPI(http.MethodGet, "/api/overview").Get("scheduler.phase").String() == "leading"
+	}, "the sidecar leads")
+}
+
+func (t *trial) tryAPI(method, path string) gjson.Result {
+	req, err := http.NewRequest(method, t.room.api+path, nil)
+	require.NoError(t, err)
+	resp, err := httpClient.Do(req)
+	if err != nil {
+		return gjson.Result{}
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return gjson.ParseBytes(body)
+}
+
+// understood checks that the sidecar could read everything.
+func (t *trial) understood() {
+	require.Empty(t, t.tryAPI(http.MethodGet, "/api/rejected").Array(), "records that the sidecar rejected")
+}
+
+// channel lends a channel.
+func (t *trial) channel(use func(*amqp.Channel) error) error {
+	conn, err := amqp.Dial(t.room.amqpURL)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	return use(ch)
+}
+
+// declare makes a job queue as a worker would.
+func (t *trial) declare(queues ...string) {
+	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+		for _, q := range queues {
+			if _, err := ch.QueueDeclare("queue."+q, true, false, false, false, amqp.Table{"x-max-priority": 10}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// put puts raw messages into a queue.
+func (t *trial) put(queue string, messages ...amqp.Publishing) {
+	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+		if err := ch.Confirm(false); err != nil {
+			return err
+		}
+		for _, m := range messages {
+			m.DeliveryMode = amqp.Persistent
+			c, err := ch.PublishWithDeferredConfirm("", "queue."+queue, true, false, m)
+			if err != nil {
+				return err
+			}
+			if !c.Wait() {
+				return fmt.Errorf("%s refuses a job", queue)
+			}
+		}
+		return nil
+	}))
+}
+
+// job is a message with a job.
+func job(class string, priority int, args ...any) amqp.Publishing {
+	body, err := json.Marshal(map[string]any{"jid": fmt.Sprintf("raw-%s-%v", class, args[0]), "class": class, "args": args})
+	if err != nil {
+		panic(err)
+	}
+	return amqp.Publishing{Body: body, Priority: uint8(priority)}
+}
+
+// tell publishes a command to workers.
+func (t *trial) tell(c map[string]any) {
+	body, err := json.Marshal(c)
+	require.NoError(t, err)
+	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+		if err := ch.Confirm(false); err != nil {
+			return err
+		}
+		sent, err := ch.PublishWithDeferredConfirm(wire.Control, "", false, false, amqp.Publishing{Body: body})
+		if err == nil {
+			sent.Wait()
+		}
+		return err
+	}))
+}
+
+// queue is what a queue holds; ok is false if it is not there.
+func (t *trial) queue(name string) (q amqp.Queue, ok bool) {
+	err := t.channel(func(ch *amqp.Channel) (err error) {
+		q, err = ch.QueueDeclarePassive("queue."+name, true, false, false, false, nil)
+		return err
+	})
+	return q, err == nil
+}
+
+// ready is how many jobs wait in a queue.
+func (t *trial) ready(name string) int {
+	q, _ := t.queue(name)
+	return q.Messages
+}
+
+func (t *trial) consumed(name string) bool {
+	q, _ := t.queue(name)
+	return q.Consumers > 0
+}
+
+// peek takes jobs out of a queue and gives them back.
+func (t *trial) peek(queue string) {
+	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+		d, ok, err := ch.Get("queue."+queue, false)
+		if err != nil || !ok {
+			return fmt.Errorf("nothing to peek at in %s: %w", queue, err)
+		}
+		return d.Nack(false, true)
+	}))
+}
+
+// records are all records of a stream but a leader's own.
+func (t *trial) records(stream string) (bodies [][]byte) {
+	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+		if err := ch.Qos(1000, 0, false); err != nil {
+			return err
+		}
+		deliveries, err := ch.Consume(stream, "", false, false, false, false, amqp.Table{"x-stream-offset": "first"})
+		if err != nil {
+			return err
+		}
+		for {
+			select {
+			case d, open := <-deliveries:
+				if !open {
+					return fmt.Errorf("reading %s ended", stream)
+				}
+				_ = d.Ack(false)
+				if gjson.GetBytes(d.Body, "type").String() != "barrier" {
+					bodies = append(bodies, d.Body)
+				}
+			case <-time.After(400 * time.Millisecond):
+				return nil
+			}
+		}
+	}))
+	return bodies
+}
+
+// record waits for the records of a stream about a job, and gives the last.
+func (t *trial) record(stream, jid string) (found []byte) {
+	t.eventually(func() bool {
+		for _, body := range t.records(stream) {
+			if gjson.GetBytes(body, "jid").String() == jid {
+				found = body
+			}
+		}
+		return found != nil
+	}, "%s has a record of %s", stream, jid)
+	return found
+}
+
+// metrics are all metric records, by jid.
+func (t *trial) metrics() map[string][]gjson.Result {
+	found := map[string][]gjson.Result{}
+	for _, body := range t.records(wire.JobMetrics) {
+		require.NoError(t, wire.CheckMetrics(body), "%s", body)
+		for _, m := range gjson.ParseBytes(body).Array() {
+			found[m.Get("jid").String()] = append(found[m.Get("jid").String()], m)
+		}
+	}
+	return found
+}
+
+// metric waits for the last metric of a job.
+func (t *trial) metric(jid string) (found gjson.Result) {
+	t.eventually(func() bool {
+		all := t.metrics()[jid]
+		if len(all) > 0 {
+			found = all[len(all)-1]
+		}
+		return len(all) > 0
+	}, "a metric of %s", jid)
+	return found
+}

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func now() float64 { return wire.Seconds(time.Now()) }
+
+func happy(t *trial) {
+	t.serve()
+	w := t.worker(settings{Queues: []string{"mail", "default"}, Concurrency: 3, Tag: "happy"}).ready("mail")
+	commands := []map[string]any{
+		with(map[string]any{"queue": "mail", "tags": []string{"a"}, "fields": map[string]any{"customer": 7}, "jid": "my-own-jid", "priority": 4}, "Append", "own"),
+		with(map[string]any{"queue": "mail", "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "Trace", "x"),
+		{"op": "enqueue_in", "in": 1.5, "class": "Append", "args": []any{"in"}},
+		{"op": "enqueue_at", "at": now() - 5, "class": "Append", "args": []any{"at"}},
+		enqueue("Args", "x", 1, 2.5, "three é😀", nil, true, []any{}, map[string]any{"four": []any{4}}),
+		{"op": "bulk", "class": "Append", "queue": "default", "prefix": "bulk-", "count": 30},
+	}
+	results := t.produce(commands...)
+	require.Equal(t, "my-own-jid", results[0].jid(t))
+	for _, r := range results[1:5] {
+		r.jid(t)
+	}
+	require.Len(t, results[5].JIDs, 30)
+	for _, text := range []string{"own", "in", "at", "bulk-0", "bulk-29"} {
+		w.did("ran", text)
+	}
+	w.did("trace", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	w.did("args", "")
+	for _, e := range w.effects() {
+		switch {
+		case e.what == "args":
+			require.JSONEq(t, `[1,2.5,"three é😀",null,true,[],{"four":[4]}]`, e.text)
+		case e.text == "in":
+			require.Equal(t, results[2].jid(t), e.jid)
+			require.Equal(t, 1, e.attempt)
+		}
+	}
+	require.Equal(t, 1, w.count("startup", "-"))
+	t.eventually(func() bool { return w.count("ran", "") == 33 }, "each job runs")
+	for _, r := range results {
+		for _, jid := range r.JIDs {
+			m := t.metric(*jid)
+			require.Equal(t, "success", m.Get("status").String())
+			require.EqualValues(t, 1, m.Get("attempt").Int())
+			require.NotEmpty(t, m.Get("job_class").String())
+		}
+	}
+	t.heartbeat("happy", 3)
+	w.stop(t, 20*time.Second)
+	require.Equal(t, 33, w.count("ran", ""), "each job once")
+	require.Equal(t, 1, w.count("shutdown", "-"))
+	require.Zero(t, t.ready("mail")+t.ready("default"))
+	t.understood()
+}
+
+// heartbeat checks the last heartbeat of a worker.
+func (t *trial) heartbeat(tag string, concurrency int64) {
+	var h wire.Heartbeat
+	t.eventually(func() bool {
+		for _, body := range t.records(wire.Heartbeats) {
+			if parsed, err := wire.ParseHeartbeat(body); err == nil && parsed.Tag == tag {
+				h = parsed
+			}
+		}
+		return h.Identity != ""
+	}, "a heartbeat")
+	require.Equal(t, fmt.Sprintf("%s:%d:%s", h.Hostname, h.PID, tag), h.Identity)
+	require.Equal(t, concurrency, h.Concurrency)
+	require.NotEmpty(t, h.Queues)
+	require.NotEmpty(t, h.Version)
+	require.Equal(t, wire.StateRunning, h.State)
+	require.Positive(t, h.RSSKB)
+	require.False(t, h.StartedAt.IsZero())
+	require.NotEmpty(t, h.Lanes)
+}
+
+func producerErrors(t *trial) {
+	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+		if err := ch.ExchangeDeclare(wire.ExchangeDirect, "direct", true, false, false, false, nil); err != nil {
+			return err
+		}
+		args := amqp.Table{"x-max-priority": 10, "x-max-length": 1, "x-overflow": "reject-publish"}
+		if _, err := ch.QueueDeclare("queue.full", true, false, false, false, args); err != nil {
+			return err
+		}
+		return ch.QueueBind("queue.full", "full", wire.ExchangeDirect, false, nil)
+	}))
+	full := map[string]any{"queue": "full"}
+	got := t.produce(
+		with(full, "Append", "fits"), with(full, "Append", "does not"), with(map[string]any{"queue": "nowhere"}, "Append", "x"),
+		with(map[string]any{"queue": "a\nb"}, "Append", "x"), with(map[string]any{"priority": 11}, "Append", "x"), enqueue("", "x"),
+		with(map[string]any{"fields": map[string]any{"retry_count": 1}}, "Append", "x"),
+	)
+	var errs []string
+	for _, r := range got {
+		errs = append(errs, r.Error)
+	}
+	require.Equal(t, []string{"", "Refused", "Refused", "Invalid", "Invalid", "Invalid", "Invalid"}, errs)
+	require.NotEmpty(t, got[2].Message)
+	require.Equal(t, 1, t.ready("full"))
+
+	url := t.room.amqpURL
+	t.room.amqpURL = "amqp://guest:guest@127.0.0.1:1/"
+	late := with(nil, "Append", "x")
+	late["timeout"] = 1
+	r := t.produce(late)
+	t.room.amqpURL = url
+	require.Equal(t, "Unreachable", r[0].Error)
+}
+
+func priority(t *trial) {
+	t.declare("first")
+	var jobs []amqp.Publishing
+	for i := range 10 {
+		jobs = append(jobs, job("Append", (i*7)%10, fmt.Sprint((i*7)%10)))
+	}
+	t.put("first", jobs...)
+	t.serve()
+	w := t.worker(settings{Queues: []string{"first"}, Concurrency: 1})
+	t.eventually(func() bool { return w.count("ran", "") == 10 }, "all run")
+	require.Equal(t, "9 8 7 6 5 4 3 2 1 0", w.order())
+	w.stop(t, 20*time.Second)
+}
+
+// order is what ran, in order.
+func (w *worker) order() string {
+	var texts []string
+	for _, e := range w.effects() {
+		if e.what == "ran" {
+			texts = append(texts, e.text)
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+func lanes(t *trial) {
+	t.serve()
+	t.declare("slow", "quick", "a", "b", "heavy", "light")
+	var strict, heavy []amqp.Publishing
+	for i := range 30 {
+		strict = append(strict, job("Sleep", 0, fmt.Sprint("s", i), 0.05))
+		heavy = append(heavy, job("Sleep", 0, fmt.Sprint("w", i), 0.05))
+	}
+	for _, q := range []string{"a", "b"} {
+		t.put(q, named(strict, q)...)
+	}
+	for _, q := range []string{"heavy", "light"} {
+		t.put(q, named(heavy, q)...)
+	}
+	t.put("slow", job("Sleep", 0, "slow1", 6), job("Sleep", 0, "slow2", 6))
+	w := t.worker(settings{Lanes: []laneSet{
+		{"slow", []string{"slow"}, 1}, {"quick", []string{"quick"}, 2}, {"strict", []string{"a", "b"}, 1},
+		{"weighted", map[string]int{"heavy": 4, "light": 1}, 1},
+	}}).ready("quick")
+	w.did("began", "slow1")
+	for i := range 10 {
+		t.put("quick", job("Append", 0, fmt.Sprint("quick", i)))
+	}
+	t.eventually(func() bool { return len(w.ranLike("quick")) == 10 }, "the quick ones run")
+	require.Zero(t, w.count("ran", "slow2"), "the quick ones did not wait for the slow ones")
+	t.eventually(func() bool { return len(w.ranLike("a-"))+len(w.ranLike("b-")) == 60 }, "the strict lane works its queues off")
+	t.eventually(func() bool { return len(w.ranLike("heavy-"))+len(w.ranLike("light-")) == 60 }, "the weighted lane works its queues off")
+	early := w.first(30, "a-", "b-")
+	require.GreaterOrEqual(t, early, 26, "of the first 30 of a strict lane, so many are of its first queue: %s", w.order())
+	share := w.first(30, "heavy-", "light-")
+	require.Greater(t, share, 17, "of the first 30 of a lane with weights 4 and 1")
+	require.Less(t, share, 30, "of the first 30 of a lane with weights 4 and 1")
+	w.did("ran", "slow2")
+	w.stop(t, 20*time.Second)
+}
+
+// named gives jobs other texts and ids.
+func named(jobs []amqp.Publishing, queue string) (all []amqp.Publishing) {
+	for _, j := range jobs {
+		text := gjson.GetBytes(j.Body, "args.0").String()
+		all = append(all, job("Sleep", 0, queue+"-"+text, gjson.GetBytes(j.Body, "args.1").Float()))
+	}
+	return all
+}
+
+func (w *worker) ranLike(prefix string) (texts []string) {
+	for _, e := range w.effects() {
+		if e.what == "ran" && strings.HasPrefix(e.text, prefix) {
+			texts = append(texts, e.text)
+		}
+	}
+	return texts
+}
+
+// first counts how many of the first n that ran of two kinds are of the one.
+func (w *worker) first(n int, one, other string) (count int) {
+	for _, e := range w.effects() {
+		if e.what != "ran" || n == 0 || !strings.HasPrefix(e.text, one) && !strings.HasPrefix(e.text, other) {
+			continue
+		}
+		n--
+		if strings.HasPrefix(e.text, one) {
+			count++
+		}
+	}
+	return count
+}
+
+func clocks(t *trial) {
+	t.serve()
+	t.declare("default")
+	body := func(jid string, more string) amqp.Publishing {
+		return amqp.Publishing{Body: fmt.Appendf(nil, `{"jid":%q,"class":"Append","args":[%q]%s}`, jid, jid, more)}
+	}
+	t.put("default",
+		body("ahead", fmt.Sprintf(`,"enqueued_at":%f`, now()+3600)), body("behind", `,"enqueued_at":1.5`),
+		body("millis", fmt.Sprintf(`,"enqueued_at":%d`, time.Now().UnixMilli())), body("text", `,"enqueued_at":"yesterday"`),
+		body("huge", `,"enqueued_at":1e300`), body("soon", fmt.Sprintf(`,"expires_at":%f`, now()+3600)),
+		body("expired", fmt.Sprintf(`,"expires_at":%d`, time.Now().Add(-time.Hour).UnixMilli())))
+	w := t.worker(settings{Queues: []string{"default"}})
+	for _, jid := range []string{"ahead", "behind", "millis", "text", "huge", "soon"} {
+		w.did("ran", jid)
+		wait := t.metric(jid).Get("wait_ms")
+		require.True(t, wait.Float() >= 0 && wait.Float() <= 1e12, "%s waited %s ms", jid, wait.Raw)
+	}
+	require.Less(t, t.metric("millis").Get("wait_ms").Float(), 600_000.0)
+	require.Equal(t, "expired", gjson.GetBytes(t.record(wire.DeadJobs, "expired"), "reason").String())
+	require.Zero(t, w.count("ran", "expired"))
+	w.stop(t, 20*time.Second)
+}
+
+func large(t *trial) {
+	t.serve()
+	text := strings.Repeat("0123456789abcdef", 1<<16)
+	w := t.worker(settings{Queues: []string{"default"}}).ready("default")
+	t.produce(enqueue("Args", "x", text), enqueue("Fail", "large", text))
+	w.did("args", "")
+	for _, e := range w.effects() {
+		if e.what == "args" {
+			require.Equal(t, `["`+text+`"]`, strings.ReplaceAll(e.text, " ", ""))
+		}
+	}
+	t.eventually(func() bool { return len(t.records(wire.Retries)) == 1 }, "the retry is there")
+	require.Equal(t, text, gjson.GetBytes(t.records(wire.Retries)[0], "job.args.1").String())
+	w.stop(t, 20*time.Second)
+	t.understood()
+}
+
+// vector reads the vectors of a file.
+func (t *trial) vectors(file string) []gjson.Result {
+	text, err := os.ReadFile("clients/conformance/vectors/" + file)
+	require.NoError(t, err)
+	return gjson.ParseBytes(text).Array()
+}
+
+func hostile(t *trial) {
+	t.serve()
+	t.declare("hostile")
+	want := map[string]string{}
+	for i, v := range t.vectors("splice.json") {
+		queue := v.Get("queue").String()
+		if strings.ContainsAny(queue, `"\`) {
+			continue // its name is what is hostile: the unit tests look at that
+		}
+		// Jobs of their own, of a class that fails, with the case's bytes.
+		swap := strings.NewReplacer(`"class":"A"`, `"class":"Fail"`, `"jid":"j1"`, fmt.Sprintf(`"jid":"h%d"`, i), `"queue":"q"`, `"queue":"hostile"`,
+			`"queue" : "q"`, `"queue" : "hostile"`, `"queue":"low"`, `"queue":"hostile"`, `"queue" : "low"`, `"queue" : "hostile"`)
+		body, job := swap.Replace(v.Get("body").String()), swap.Replace(v.Get("job").String())
+		want[strings.TrimSpace(job)] = v.Get("name").String()
+		t.put("hostile", amqp.Publishing{Body: []byte(body)})
+	}
+	for i, v := range t.vectors("undecodable.json") {
+		if !v.Get("decodable").Bool() && v.Get("body").Exists() {
+			t.put("hostile", amqp.Publishing{Body: []byte(v.Get("body").String()), MessageId: fmt.Sprint("bad", i)})
+		}
+	}
+	w := t.worker(settings{Queues: []string{"hostile"}})
+	t.eventually(func() bool { return t.consumed("hostile") && t.ready("hostile") == 0 }, "everything is taken")
+	t.runs(w.program)
+	t.put("hostile", job("Append", 0, "still alive"))
+	w.did("ran", "still alive")
+	t.eventually(func() bool { return len(t.records(wire.Retries)) >= len(want) }, "each fails and is to be retried")
+	for _, record := range t.records(wire.Retries) {
+		job := strings.TrimSpace(gjson.GetBytes(record, "job").Raw)
+		if _, found := want[job]; !found {
+			t.Errorf("a job that nobody enqueued comes back: %.300s", job)
+		}
+		delete(want, job)
+	}
+	require.Empty(t, want, "jobs that do not come back byte for byte")
+	w.stop(t, 20*time.Second)
+	require.Zero(t, t.ready("hostile"))
+	require.Empty(t, t.records(wire.DeadJobs))
+}

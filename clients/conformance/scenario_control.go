@@ -1,0 +1,75 @@
+package main
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func control(t *trial) {
+	t.serve()
+	t.declare("default", "other")
+	w := t.worker(settings{Queues: []string{"default", "other"}, Concurrency: 3}).ready("other")
+	t.tell(map[string]any{"id": "1", "op": "pause", "identity": "*", "queue": "default"})
+	t.eventually(func() bool { return !t.consumed("default") }, "default is paused")
+	t.put("default", job("Append", 0, "paused"))
+	t.put("other", job("Append", 0, "not paused"), job("Wait", 0, "cancelled", 60))
+	w.did("ran", "not paused")
+	w.did("began", "cancelled")
+	require.Zero(t, w.count("ran", "paused"))
+	t.tell(map[string]any{"id": "2", "op": "cancel", "identity": "nobody:1:x", "jid": "raw-Wait-cancelled"})
+	t.tell(map[string]any{"id": "3", "op": "resume", "identity": "*", "queue": "default"})
+	w.did("ran", "paused")
+	require.Zero(t, w.count("stopped", "cancelled"), "that was for somebody else")
+	t.tell(map[string]any{"id": "4", "op": "cancel", "identity": "*", "jid": "raw-Wait-cancelled"})
+	w.did("stopped", "cancelled")
+	require.Equal(t, "discarded", t.metric("raw-Wait-cancelled").Get("status").String())
+	t.tell(map[string]any{"id": "5", "op": "quiet", "identity": "*"})
+	t.eventually(func() bool { return !t.consumed("default") && !t.consumed("other") }, "it is quiet")
+	w.did("quiet", "-")
+	t.tell(map[string]any{"id": "6", "op": "nonsense", "identity": "*"})
+	t.runs(w.program)
+	t.tell(map[string]any{"id": "7", "op": "stop", "identity": "*"})
+	t.eventually(w.hasExited, "it stops")
+	require.NoError(t, w.err)
+	require.Empty(t, t.records(wire.Retries))
+}
+
+func stop(t *trial) {
+	t.serve()
+	t.declare("default")
+	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 3, StopTimeout: 2}).ready("default")
+	t.put("default", job("Sleep", 0, "soon done", 1.5))
+	w.did("began", "soon done")
+	w.signal(syscall.SIGTSTP)
+	w.did("quiet", "-")
+	t.eventually(func() bool { return !t.consumed("default") }, "it is quiet")
+	t.put("default", job("Append", 0, "for later"))
+	w.did("ran", "soon done")
+	t.runs(w.program)
+	w.stop(t, 20*time.Second)
+	require.Equal(t, 1, t.ready("default"))
+
+	// A deaf job, and one that listens: both are handed back, and nobody counts that.
+	w = t.worker(settings{Queues: []string{"default"}, Concurrency: 3, StopTimeout: 2, MaxDeaths: 1})
+	w.did("ran", "for later")
+	t.put("default", job("Sleep", 0, "deaf", 8), job("Wait", 0, "polite", 8))
+	w.did("began", "deaf")
+	w.did("began", "polite")
+	w.stop(t, 20*time.Second)
+	t.eventually(func() bool { return t.ready("default") == 2 }, "both are back, the queue has %d", t.ready("default"))
+	require.Equal(t, 1, w.count("stopped", "polite"))
+	require.Equal(t, 1, w.count("shutdown", "-"))
+	require.Empty(t, t.records(wire.Retries))
+	require.Empty(t, t.records(wire.DeadJobs))
+
+	w = t.worker(settings{Queues: []string{"default"}, Concurrency: 3, MaxDeaths: 1})
+	w.did("ran", "deaf")
+	w.did("ran", "polite")
+	w.stop(t, 20*time.Second)
+	require.Zero(t, t.ready("default"))
+	require.Empty(t, t.records(wire.DeadJobs))
+}

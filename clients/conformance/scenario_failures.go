@@ -1,0 +1,109 @@
+package main
+
+import (
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func outcomes(t *trial) {
+	t.serve()
+	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 4}).ready("default")
+	never := map[string]any{"retry": 0}
+	got := t.produce(
+		enqueue("Fail", "fail"), enqueue("Fatal", "fatal"), enqueue("Discard", "discard"), enqueue("Kill", "kill"), enqueue("Nobody", "nobody"),
+		with(map[string]any{"timeout": 0.3}, "Wait", "timeout", 30),
+		with(map[string]any{"expires_at": now() - 10}, "Append", "expired"),
+		with(never, "Fail", "exhausted"), with(map[string]any{"retry": 0, "dead": false}, "Fail", "dropped"),
+		with(map[string]any{"retry": 0, "backtrace": 5}, "Fatal", "traced"), with(map[string]any{"retry": false}, "Nobody", "never"),
+	)
+	jid := func(i int) string { return got[i].jid(t) }
+	type expected struct{ stream, reason, class, message, status string }
+	for i, want := range map[int]expected{
+		0: {wire.Retries, "", "", "told to fail: fail", "failed"}, 1: {wire.Retries, "", "", "", "failed"},
+		2: {"", "", "", "", "discarded"}, 3: {wire.DeadJobs, "killed", "Killed", "told to die: kill", "dead"},
+		4: {wire.Retries, "", "UnknownClass", "no handler for class Nobody", "failed"},
+		5: {wire.Retries, "", "Timeout", "ran longer than 0.3 s", "failed"},
+		6: {wire.DeadJobs, "expired", "expired", "expired before it began", "expired"},
+		7: {wire.DeadJobs, "exhausted", "", "told to fail: exhausted", "dead"}, 8: {"", "", "", "", "discarded"},
+		9: {wire.DeadJobs, "exhausted", "", "", "dead"}, 10: {wire.DeadJobs, "exhausted", "UnknownClass", "", "dead"},
+	} {
+		require.Equal(t, want.status, t.metric(jid(i)).Get("status").String(), "%+v", want)
+		if want.stream == "" {
+			continue
+		}
+		body := t.record(want.stream, jid(i))
+		entry, err := wire.ParseEntry(want.stream, 1, body)
+		require.NoError(t, err)
+		require.Equal(t, want.reason, gjson.GetBytes(body, "reason").String(), "%s", body)
+		require.NotEmpty(t, entry.ErrorClass)
+		if want.class != "" {
+			require.Equal(t, want.class, entry.ErrorClass)
+		}
+		if want.message != "" {
+			require.Equal(t, want.message, entry.ErrorMessage)
+		}
+		if want.stream == wire.Retries {
+			require.Equal(t, 1, entry.Attempt)
+			delay := gjson.GetBytes(body, "retry_at").Float() - gjson.GetBytes(body, "failed_at").Float()
+			require.True(t, delay >= 14.99 && delay <= 45.01, "the first backoff is 15 to 45 s: %f", delay)
+		}
+	}
+	require.NotEmpty(t, gjson.GetBytes(t.record(wire.DeadJobs, jid(9)), "backtrace").String())
+	t.eventually(func() bool { return w.count("death", "-") >= 5 }, "the death hooks are called: kill, exhausted, dropped, traced, never")
+	require.Zero(t, w.count("ran", "expired"))
+	t.put("default", amqp.Publishing{Body: []byte("no job at all")})
+	t.eventually(func() bool { return t.ready("default") == 0 }, "what is no job is taken away")
+	t.produce(enqueue("Append", "still alive"))
+	w.did("ran", "still alive")
+	w.stop(t, 20*time.Second)
+	require.Zero(t, t.ready("default"))
+}
+
+func retries(t *trial) {
+	t.serve()
+	w := t.worker(settings{Queues: []string{"mail"}, Concurrency: 2}).ready("mail")
+	got := t.produce(
+		with(map[string]any{"queue": "mail"}, "FailSoon", "well in the end", 3), with(map[string]any{"queue": "mail", "retry": 2}, "FailSoon", "dies", 99),
+	)
+	body := t.record(wire.DeadJobs, got[1].jid(t))
+	require.EqualValues(t, 2, gjson.GetBytes(body, "retry_count").Int())
+	require.EqualValues(t, 2, gjson.GetBytes(body, "job.retry_count").Int(), "the sidecar's, as the job came last")
+	require.Equal(t, "exhausted", gjson.GetBytes(body, "reason").String())
+	t.eventually(func() bool { return w.count("ran", "well in the end") == 4 }, "three failures and a success")
+	require.Equal(t, 3, w.count("ran", "dies"))
+	attempts := map[string]int{}
+	for _, e := range w.effects() {
+		if e.what == "ran" {
+			attempts[e.text]++
+			require.Equal(t, attempts[e.text], e.attempt, "attempts are counted")
+		}
+	}
+	t.eventually(func() bool { return len(t.metrics()[got[0].jid(t)]) == 4 }, "a metric for each attempt")
+	w.stop(t, 20*time.Second)
+	require.Len(t, t.records(wire.DeadJobs), 1)
+	t.understood()
+}
+
+// confirm lets a job fail before there is a stream for its retry: it must not be acknowledged until there is.
+func confirm(t *trial) {
+	t.declare("default")
+	t.put("default", job("Fail", 0, "early"), job("Kill", 0, "early too"))
+	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 2})
+	w.did("ran", "early")
+	w.did("ran", "early too")
+	t.pause(3 * time.Second)
+	w.kill()
+	t.eventually(func() bool { return t.ready("default") == 2 }, "the broker still has both jobs")
+	w.launch()
+	t.eventually(func() bool { return w.count("ran", "early") >= 2 }, "it runs again")
+	t.serve()
+	t.record(wire.Retries, "raw-Fail-early")
+	t.record(wire.DeadJobs, "raw-Kill-early too")
+	w.stop(t, 40*time.Second)
+	require.Zero(t, t.ready("default"))
+}

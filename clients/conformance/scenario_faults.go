@@ -1,0 +1,215 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func connection(t *trial) {
+	t.serve()
+	t.declare("default")
+	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 2, MaxDeaths: 1}).ready("default")
+	t.put("default", job("Sleep", 0, "cut", 3))
+	w.did("began", "cut")
+	t.closeWorkers()
+	t.eventually(func() bool { return w.count("began", "cut") >= 2 }, "the job comes again")
+	t.put("default", job("Append", 0, "afterwards"))
+	w.did("ran", "afterwards")
+	t.eventually(func() bool { return w.count("ran", "cut") >= 2 }, "it ends")
+	w.stop(t, 20*time.Second)
+	require.Zero(t, t.ready("default"))
+	require.Empty(t, t.records(wire.DeadJobs))
+	require.Empty(t, t.records(wire.Retries))
+}
+
+// closeWorkers closes the connections of workers on the broker's side.
+func (t *trial) closeWorkers() {
+	closed := 0
+	t.eventually(func() bool {
+		var all []struct {
+			Name       string `json:"name"`
+			Properties struct {
+				Name string `json:"connection_name"`
+			} `json:"client_properties"`
+		}
+		t.manage(http.MethodGet, "/api/vhosts/"+t.room.vhost+"/connections", nil, &all)
+		for _, c := range all {
+			if strings.HasPrefix(c.Properties.Name, "millrace worker ") {
+				if t.tryManage(http.MethodDelete, "/api/connections/"+url.PathEscape(c.Name), nil, nil) == nil {
+					closed++
+				}
+			}
+		}
+		return closed > 0
+	}, "a connection called `millrace worker …`")
+}
+
+func restart(t *trial) {
+	t.serve()
+	t.declare("default")
+	times := 1
+	if t.full {
+		times = 5
+	}
+	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 4}).ready("default")
+	for round := range times {
+		text := func(i int) string { return fmt.Sprintf("round%d-%d", round, i) }
+		var jobs []amqp.Publishing
+		for i := range 200 {
+			jobs = append(jobs, job("Sleep", 0, text(i), 0.02))
+		}
+		t.put("default", jobs...)
+		t.eventually(func() bool { return len(w.ranLike(fmt.Sprintf("round%d-", round))) > 10 }, "some have run")
+		if round%2 == 0 {
+			require.NoError(t, t.broker.Kill())
+		} else {
+			require.NoError(t, t.broker.Stop(t.ctx))
+		}
+		require.NoError(t, t.broker.Restart(t.ctx))
+		up := time.Now()
+		t.within(30*time.Second, func() bool { return t.consumed("default") }, "it consumes again")
+		took := time.Since(up)
+		require.Less(t, took, 12*time.Second, "it consumes again within 10 s (and the 2 that the runner needs to see it)")
+		t.all(w, text, 200)
+	}
+	t.runs(w.program)
+	w.stop(t, 20*time.Second)
+	require.Zero(t, t.ready("default"))
+	require.Empty(t, t.records(wire.DeadJobs))
+}
+
+// all waits until each of n jobs has run.
+func (t *trial) all(w *worker, text func(int) string, n int) {
+	t.within(3*time.Minute, func() bool {
+		ran := map[string]bool{}
+		for _, e := range w.effects() {
+			if e.what == "ran" {
+				ran[e.text] = true
+			}
+		}
+		for i := range n {
+			if !ran[text(i)] {
+				return false
+			}
+		}
+		return true
+	}, "each of %d jobs has run", n)
+}
+
+func kill(t *trial) {
+	t.serve()
+	t.declare("default")
+	times := 4
+	if t.full {
+		times = 30
+	}
+	n := times * 60
+	text := func(i int) string { return fmt.Sprint("job-", i) }
+	var jobs []amqp.Publishing
+	for i := range n {
+		jobs = append(jobs, job("Sleep", 0, text(i), 0.05))
+	}
+	t.put("default", jobs...)
+	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 5, MaxDeaths: 100})
+	for i := range times {
+		before := w.count("ran", "")
+		t.eventually(func() bool { return w.count("ran", "") >= min(before+30, n) }, "it works, the %dth time", i+1)
+		w.kill()
+		w.launch()
+	}
+	t.all(w, text, n)
+	w.stop(t, 30*time.Second)
+	require.Zero(t, t.ready("default"))
+	again := w.count("ran", "") - n
+	require.LessOrEqual(t, again, times*10, "no more repeats than were in flight")
+}
+
+func poison(t *trial) {
+	t.serve()
+	t.declare("default")
+	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 2}).ready("default")
+	t.put("default", job("Die", 0, "deadly"))
+	for i := range 3 {
+		t.eventually(w.hasExited, "the job kills its worker, the %dth time", i+1)
+		require.Equal(t, i+1, w.count("began", "deadly"))
+		w.launch()
+	}
+	body := t.record(wire.DeadJobs, "raw-Die-deadly")
+	require.Equal(t, "poison", gjson.GetBytes(body, "reason").String())
+	require.Equal(t, "poison", gjson.GetBytes(body, "error_class").String())
+	require.Equal(t, 3, w.count("began", "deadly"), "it began three times, and never again")
+	t.runs(w.program)
+	w.stop(t, 20*time.Second)
+
+	// Peeking at a job, and a worker of its queue that died before, make no poison.
+	t.put("default", job("Append", 0, "peeked"))
+	for range 5 {
+		t.peek("default")
+	}
+	w.launch()
+	w.did("ran", "peeked")
+	w.stop(t, 20*time.Second)
+	require.Zero(t, t.ready("default"))
+}
+
+// crowd has all producers and all workers at work at once, on the same queues.
+func crowd(t *trial) {
+	t.serve()
+	each := 10_000 / len(t.langs)
+	if !t.full {
+		each = 10_000 / 5
+	}
+	var workers []*worker
+	var producers []*producer
+	for _, lang := range t.langs {
+		c := client{name: lang, dir: "clients/" + lang + "/conformance"}
+		workers = append(workers, t.workerOf(c, settings{Queues: []string{"one", "two"}, Concurrency: 5, Tag: lang}))
+	}
+	t.eventually(func() bool { q, _ := t.queue("one"); return q.Consumers == len(t.langs) }, "all workers consume")
+	for _, lang := range t.langs {
+		c := client{name: lang, dir: "clients/" + lang + "/conformance"}
+		producers = append(producers, t.startProducer(c,
+			map[string]any{"op": "bulk", "class": "Append", "queue": "one", "prefix": lang + "-one-", "count": each / 2},
+			map[string]any{"op": "bulk", "class": "Append", "queue": "two", "prefix": lang + "-two-", "count": each / 2}))
+	}
+	jids := map[string]bool{}
+	for _, p := range producers {
+		for _, r := range p.results(t) {
+			require.Empty(t, r.Error, r.Message)
+			for _, jid := range r.JIDs {
+				require.NotNil(t, jid, "every job is enqueued")
+				jids[*jid] = true
+			}
+		}
+	}
+	require.Len(t, jids, each/2*2*len(t.langs), "every jid is another")
+	t.within(4*time.Minute, func() bool {
+		ran := 0
+		for _, w := range workers {
+			ran += w.count("ran", "")
+		}
+		return ran >= len(jids)
+	}, "as many jobs run as there are")
+	for _, w := range workers {
+		w.stop(t, 30*time.Second)
+		require.Positive(t, w.count("ran", ""), "%s worked", w.client.name)
+		for _, e := range w.effects() {
+			if e.what == "ran" {
+				require.True(t, jids[e.jid], "%s ran %q twice, or what nobody enqueued", w.client.name, e.text)
+				delete(jids, e.jid)
+			}
+		}
+	}
+	require.Zero(t, len(jids), "jobs that nobody ran")
+	t.eventually(func() bool { return len(t.metrics()) == each/2*2*len(t.langs) }, "a metric for each job")
+	t.understood()
+}

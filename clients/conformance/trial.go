@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// scenario is what a client is taken through.
+type scenario struct {
+	name, what string
+	run        func(*trial)
+	crowd      bool // with all languages at once
+}
+
+// client is a library under examination.
+type client struct {
+	name string
+	dir  string // of its programs
+}
+
+// trial is one scenario with one language. It is a require.TestingT.
+type trial struct {
+	*suite
+	client
+	langs []string // all of them, for a crowd
+	ctx   context.Context
+	room  *room
+
+	mu       sync.Mutex
+	failure  strings.Builder
+	failed   bool
+	cleanups []func()
+}
+
+// trialLimit is how long a trial may take.
+const trialLimit = 6 * time.Minute
+
+// try runs a scenario. However it ends, nothing of it is left.
+func (s *suite) try(ctx context.Context, sc scenario, c client, langs []string) result {
+	ctx, cancel := context.WithTimeout(ctx, trialLimit)
+	defer cancel()
+	t := &trial{suite: s, client: c, langs: langs, ctx: ctx}
+	start := time.Now()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer t.cleanUp()
+		t.enter()
+		sc.run(t)
+	}()
+	<-done
+	return result{failure: t.failure.String(), took: time.Since(start)}
+}
+
+func (t *trial) cleanUp() {
+	if p := recover(); p != nil {
+		t.Errorf("the runner panicked: %v", p)
+	}
+	for i := len(t.cleanups) - 1; i >= 0; i-- {
+		t.cleanups[i]()
+	}
+}
+
+// Errorf notes a failure.
+func (t *trial) Errorf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failed = true
+	fmt.Fprintf(&t.failure, format+"\n", args...)
+}
+
+// FailNow ends the trial.
+func (t *trial) FailNow() { runtime.Goexit() }
+
+// Helper is there for the assertions.
+func (t *trial) Helper() {}
+
+func (t *trial) fatalf(format string, args ...any) {
+	t.Errorf(format, args...)
+	t.FailNow()
+}
+
+func (t *trial) cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+
+// patience is for a slow machine.
+const patience = 60 * time.Second
+
+// eventually waits until a condition holds.
+func (t *trial) eventually(holds func() bool, format string, args ...any) {
+	t.within(patience, holds, format, args...)
+}
+
+func (t *trial) within(limit time.Duration, holds func() bool, format string, args ...any) {
+	deadline := time.Now().Add(limit)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.fatalf("not within %v: %s", limit, fmt.Sprintf(format, args...))
+		}
+		t.pause(50 * time.Millisecond)
+	}
+}
+
+// pause lets time pass in which nothing may happen.
+func (t *trial) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-t.ctx.Done():
+		t.fatalf("the trial's time is over")
+	}
+}

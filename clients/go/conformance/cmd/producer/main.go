@@ -1,0 +1,154 @@
+// Command producer is examined by clients/conformance, whose README says what it has to do.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	millrace "github.com/millrace-jobs/millrace/clients/go"
+)
+
+type command struct {
+	Op      string  `json:"op"`
+	Class   string  `json:"class"`
+	Args    []any   `json:"args"`
+	Options options `json:"options"`
+	Timeout float64 `json:"timeout"`
+	At      float64 `json:"at"`
+	In      float64 `json:"in"`
+	Queue   string  `json:"queue"`
+	Prefix  string  `json:"prefix"`
+	Count   int     `json:"count"`
+}
+
+type options struct {
+	Queue       string          `json:"queue"`
+	Retry       json.RawMessage `json:"retry"`
+	Priority    int             `json:"priority"`
+	Tags        []string        `json:"tags"`
+	JID         string          `json:"jid"`
+	ExpiresAt   float64         `json:"expires_at"`
+	Timeout     float64         `json:"timeout"`
+	Dead        *bool           `json:"dead"`
+	Backtrace   int             `json:"backtrace"`
+	Fields      map[string]any  `json:"fields"`
+	Traceparent string          `json:"traceparent"`
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	results, err := os.OpenFile(os.Getenv("MILLRACE_RESULTS"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	client, err := millrace.NewClient(millrace.ClientConfig{URL: os.Getenv("MILLRACE_AMQP_URL")})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 64<<20)
+	for n := 1; lines.Scan(); n++ {
+		var c command
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			return err
+		}
+		text, err := json.Marshal(c.carryOut(client, n))
+		if err != nil {
+			return err
+		}
+		if _, err := results.Write(append(text, '\n')); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+func at(n float64) time.Time { return time.UnixMicro(int64(n * 1e6)) }
+
+func (c command) carryOut(client *millrace.Client, line int) map[string]any {
+	ctx := context.Background()
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, seconds(c.Timeout))
+		defer cancel()
+	}
+	if c.Op == "bulk" {
+		return map[string]any{"line": line, "jids": c.bulk(ctx, client)}
+	}
+	job := millrace.NewJob{Class: c.Class, Args: c.Args, Options: c.Options.options()}
+	switch c.Op {
+	case "enqueue_at":
+		job.At = at(c.At)
+	case "enqueue_in":
+		job.At = time.Now().Add(seconds(c.In))
+	}
+	jid, err := client.Push(ctx, job)
+	if err != nil {
+		return map[string]any{"line": line, "error": kind(err), "message": err.Error()}
+	}
+	return map[string]any{"line": line, "jids": []string{jid}}
+}
+
+func (c command) bulk(ctx context.Context, client *millrace.Client) (jids []*string) {
+	for begin := 0; begin < c.Count; begin += 500 {
+		var jobs []millrace.NewJob
+		for i := begin; i < min(begin+500, c.Count); i++ {
+			jobs = append(jobs, millrace.NewJob{Class: c.Class, Args: []any{fmt.Sprint(c.Prefix, i)}, Options: millrace.Options{Queue: c.Queue}})
+		}
+		results, _ := client.EnqueueBulk(ctx, jobs) // each result has its error
+		for _, r := range results {
+			if r.Err != nil {
+				fmt.Fprintln(os.Stderr, r.Err)
+				jids = append(jids, nil)
+			} else {
+				jids = append(jids, &r.JID)
+			}
+		}
+	}
+	return jids
+}
+
+func (o options) options() millrace.Options {
+	out := millrace.Options{
+		Queue: o.Queue, Priority: o.Priority, Tags: o.Tags, JID: o.JID, Timeout: seconds(o.Timeout), KeepNot: o.Dead != nil && !*o.Dead,
+		Backtrace: o.Backtrace, Fields: o.Fields, Traceparent: o.Traceparent,
+	}
+	if o.ExpiresAt > 0 {
+		out.ExpiresAt = at(o.ExpiresAt)
+	}
+	var n int
+	switch text := string(o.Retry); {
+	case text == "false":
+		out.Retry = millrace.Retries(0)
+	case text == "true":
+		out.Retry = millrace.Retries(25)
+	case json.Unmarshal(o.Retry, &n) == nil:
+		out.Retry = &n
+	}
+	return out
+}
+
+func kind(err error) string {
+	for name, target := range map[string]error{
+		"Invalid": millrace.ErrInvalid, "Refused": millrace.ErrRefused, "Unreachable": millrace.ErrUnreachable, "Unconfirmed": millrace.ErrUnconfirmed,
+	} {
+		if errors.Is(err, target) {
+			return name
+		}
+	}
+	return "Error"
+}
