@@ -176,6 +176,9 @@ func (c *core) carryOne(now time.Time, s *tracker.Stored) error {
 	if s.Trace != "" {
 		headers[wire.HeaderTraceparent] = s.Trace
 	}
+	if s.Dropped {
+		headers[wire.HeaderDropped] = "carried over"
+	}
 	if s.Parked != "" {
 		headers[wire.HeaderParked] = wire.ASCII(s.Parked)
 	}

@@ -35,7 +35,7 @@ func (c *core) change(cmd wire.Command, s *tracker.Stored, e *wire.Entry, answer
 	}
 	a := wire.Announcement{What: wire.TypeChanged, Stream: s.Stream, Replaces: s.Offset, JIDTag: wire.JIDTag(s.JID),
 		Command: cmd.ID, Actor: cmd.Actor, Operation: cmd.Operation}
-	return c.replace(a, s.JID, s.Trace, record, &replacement{entry: e.Raw, reason: cmd.Reason, answer: answer})
+	return c.replace(a, s, record, &replacement{entry: e.Raw, reason: cmd.Reason, answer: answer})
 }
 
 func (c *core) changed(cmd wire.Command, s *tracker.Stored, e *wire.Entry) ([]byte, error) {
@@ -47,14 +47,17 @@ func (c *core) changed(cmd wire.Command, s *tracker.Stored, e *wire.Entry) ([]by
 }
 
 // replace publishes an entry that stands for an older one.
-func (c *core) replace(a wire.Announcement, jid, trace string, record []byte, r *replacement) error {
+func (c *core) replace(a wire.Announcement, old *tracker.Stored, record []byte, r *replacement) error {
 	headers := a.Headers(c.epoch)
-	if trace != "" {
-		headers[wire.HeaderTraceparent] = trace
+	if old.Trace != "" {
+		headers[wire.HeaderTraceparent] = old.Trace
+	}
+	if old.Dropped {
+		headers[wire.HeaderDropped] = a.What
 	}
 	at := spot{a.Stream, a.Replaces}
 	r.sent = &item{plain: true, once: true, size: len(record), spot: at,
-		build: func(int64, int64) wire.Message { return wire.Carry(a.Stream, jid, record, headers) }}
+		build: func(int64, int64) wire.Message { return wire.Carry(a.Stream, old.JID, record, headers) }}
 	err := c.send(r.sent)
 	if errors.Is(err, broker.ErrUnpublishable) {
 		r.answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})

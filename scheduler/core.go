@@ -31,6 +31,7 @@ type core struct {
 	commands    map[string][]func(wire.Reply) // commands under way, by id
 	discarded   *discard
 	carry       *carry
+	trimming    trimming
 	replacing   map[spot]*replacement // by the entry that it stands for
 	announcedAt time.Time
 	unfetched   map[spot]int   // large entries that could not be fetched, with how often in a row
@@ -55,6 +56,8 @@ type setup struct {
 	base      int64  // the offset at which streams begin on this broker
 	known     *wire.Through
 	suspects  map[spot]int
+	deadMax   int64                   // dead jobs that are kept at most
+	deadAge   time.Duration           // and how long
 	mayRefuse func(queue string) bool // whether a queue may nack, as far as the broker tells
 	fetch     func(stream string, offset int64) ([]byte, error)
 }
@@ -89,6 +92,7 @@ type item struct {
 	once    bool   // if it is refused the epoch ends: only the stream tells whether it has it
 	deed    bool   // a fire or burial: if it is refused its entry comes back
 	spot    spot   // the entry it is about, if any
+	more    []spot // further entries that it is about
 	tag     string // of a deed: wire.JIDTag of the entry
 	command string // of a deed: the id of the command that asked for it
 	lane    *lane
@@ -149,6 +153,9 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 		return now, err
 	}
 	if err := c.tellReplaced(now); err != nil {
+		return now, err
+	}
+	if err := c.trim(now); err != nil {
 		return now, err
 	}
 	if err := c.continueCarry(now); err != nil {
@@ -327,8 +334,10 @@ func (c *core) releaseOne(it *item, folded int64) bool {
 	if !it.acked || it.folded > folded {
 		return false
 	}
-	if c.busy[it.spot] == it {
-		delete(c.busy, it.spot)
+	for _, at := range append(it.more, it.spot) {
+		if c.busy[at] == it {
+			delete(c.busy, at)
+		}
 	}
 	if it.folded != it.seq && it.lane != nil { // it came back
 		c.lanes.look(it.lane, it.key)

@@ -13,6 +13,12 @@ import (
 // The model: a broker with streams and queues, sidecars with views that read at their own pace, and whatever may go wrong between
 // them. It is driven by the property test.
 
+// What the model's leaders keep of dead jobs.
+const (
+	deadMax = 6
+	deadAge = 150 * time.Second
+)
+
 const millrace = "millrace" // the user that Millrace has on the model's broker
 
 // modelStream is one stream; a stream that is made anew starts at offset 0 again.
@@ -66,6 +72,7 @@ type modelBroker struct {
 	gone    map[place]string // entries that may be lost, with why
 	onCopy  func(*copyOf)    // called for each job that reaches a queue
 
+	trimmed    map[string]bool // jids of dead jobs that were given up
 	unsafeTags map[string]bool // jids of which a fire may have come twice, or not at all
 
 	origin map[place]place // of entries that stand for older ones, the first of all
@@ -88,7 +95,7 @@ type modelConn struct {
 
 func newModelBroker() *modelBroker {
 	b := &modelBroker{streams: map[string]*modelStream{}, full: map[string]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
-		origin: map[place]place{}, unsafeTags: map[string]bool{}, onCopy: func(*copyOf) {}}
+		origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, onCopy: func(*copyOf) {}}
 	for _, name := range append([]string{wire.Journal}, wire.EntryStreams...) {
 		b.streams[name] = &modelStream{}
 	}
@@ -149,7 +156,13 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 			here := place{m.Key, b.streams[m.Key].generation, offset}
 			b.origin[here] = b.place(m.Key, replaced)
 		}
-		if j, err := wire.ParseJournal(m.Body); err == nil && j.Type == wire.TypeLowWater {
+		j, err := wire.ParseJournal(m.Body)
+		if err == nil && j.Type == wire.TypeTrimmed {
+			for _, e := range j.Entries {
+				b.trimmed[e.JID] = true
+			}
+		}
+		if err == nil && j.Type == wire.TypeLowWater {
 			b.streams[wire.Journal].spent = int(j.Needs)
 			for name, below := range j.LowWater {
 				b.streams[name].spent = int(below)
@@ -339,7 +352,7 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.conn = &modelConn{broker: s.broker}
 	s.broker.conn = s.conn
 	s.core = newCore(s.entries, s.conn, setup{
-		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", known: s.known, suspects: s.suspect, mayRefuse: refuses,
+		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, known: s.known, suspects: s.suspect, mayRefuse: refuses,
 		fetch: func(stream string, offset int64) ([]byte, error) {
 			if r := s.broker.streams[stream].get(offset); r != nil {
 				return r.Body, nil

@@ -499,6 +499,7 @@ func (w *world) check() {
 	require.Equal(w.t, phaseLeading, s.core.phase)
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)
+	require.LessOrEqual(w.t, s.entries.Total(wire.DeadJobs), int64(deadMax), "too many dead jobs are kept")
 	untold, err := s.entries.Announced()
 	require.NoError(w.t, err)
 	require.Empty(w.t, untold, "the journal does not tell of every change")
@@ -566,8 +567,8 @@ func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
 	}
 	pending, err := s.entries.Find(p.stream, e.jid)
 	require.NoError(w.t, err)
-	if e.dead && len(pending) > 0 {
-		return true // a dead job waits for a person
+	if e.dead && (len(pending) > 0 || w.broker.trimmed[wire.JIDTag(e.jid)]) {
+		return true // a dead job waits for a person, unless there are too many
 	}
 	happened, err := s.entries.Happened(p.stream, e.jid)
 	require.NoError(w.t, err)
@@ -588,7 +589,7 @@ func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
 		require.NoError(w.t, err)
 		gone, err := s.entries.Happened(wire.DeadJobs, e.jid)
 		require.NoError(w.t, err)
-		return len(dead) > 0 || gone != nil || w.broker.streams[wire.DeadJobs].generation > 0
+		return len(dead) > 0 || gone != nil || w.broker.trimmed[wire.JIDTag(e.jid)] || w.broker.streams[wire.DeadJobs].generation > 0
 	}
 	return false
 }

@@ -21,9 +21,11 @@ import (
 // Config says how a sidecar schedules.
 type Config struct {
 	Broker    broker.Config
-	Identity  string // of this sidecar, in the journal; host and process id if empty
-	OnGap     string // what becomes of due entries when the journal has lost records: hold (default), fire or discard
-	MaxQueues int    // how many queues Millrace makes at most; default 1,000
+	Identity  string        // of this sidecar, in the journal; host and process id if empty
+	OnGap     string        // what becomes of due entries when the journal has lost records: hold (default), fire or discard
+	MaxQueues int           // how many queues Millrace makes at most; default 1,000
+	DeadMax   int           // how many dead jobs are kept at most, beside those that queues dropped; default 1,000,000
+	DeadAge   time.Duration // how long they are kept; default 180 days
 	Log       *slog.Logger
 }
 
@@ -61,6 +63,12 @@ type Scheduler struct {
 func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, mgmt *broker.Management, records Records) *Scheduler {
 	if cfg.MaxQueues == 0 {
 		cfg.MaxQueues = 1000
+	}
+	if cfg.DeadMax <= 0 {
+		cfg.DeadMax = defaultDeadMax
+	}
+	if cfg.DeadAge <= 0 {
+		cfg.DeadAge = defaultDeadAge
 	}
 	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, records: records, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}}
 	s.status = Status{Epoch: -1, Phase: "connecting", Since: time.Now()}

@@ -35,6 +35,7 @@ type options struct {
 	onGap    string
 	native   bool
 	max      int
+	deadMax  int
 }
 
 func start(t *testing.T, v *brokertest.Vhost, o options) *sidecar {
@@ -59,7 +60,7 @@ func start(t *testing.T, v *brokertest.Vhost, o options) *sidecar {
 	s := &sidecar{entries: entries}
 	s.view = view.New(store, source, entries, log, wire.Journal, wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics)
 	bc := broker.Config{AMQPURL: o.amqpURL, Log: log}
-	s.Scheduler = scheduler.New(scheduler.Config{Broker: bc, Identity: o.identity, OnGap: o.onGap, MaxQueues: o.max, Log: log}, s.view, store, entries, mgmt, source)
+	s.Scheduler = scheduler.New(scheduler.Config{Broker: bc, Identity: o.identity, OnGap: o.onGap, MaxQueues: o.max, DeadMax: o.deadMax, Log: log}, s.view, store, entries, mgmt, source)
 	s.asker = scheduler.NewAsker(bc)
 	done := make(chan error, 3)
 	go func() { done <- s.view.Run(ctx) }()

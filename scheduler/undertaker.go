@@ -48,12 +48,21 @@ func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
 			return relay.from.Ack(d.Tag, false)
 		}
 	}
-	err = relay.pass(d, wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Body: record})
+	err = relay.pass(d, wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Headers: dropped(d), Body: record})
 	if errors.Is(err, broker.ErrUnpublishable) {
 		return relay.pass(d, s.rejection(wire.DeadLetters, err.Error(), d.Body))
 	}
 	s.setStatus(func(st *Status) { st.Counters.DeadLettered++ })
 	return err
+}
+
+// dropped marks what a queue dropped by itself, because it was full or the message too old: there may be any number of those, and they
+// must not push out of the dead jobs what failed.
+func dropped(d wire.Delivery) map[string]any {
+	if reason := deathOf(d).reason; reason == "maxlen" || reason == "expired" {
+		return map[string]any{wire.HeaderDropped: reason}
+	}
+	return nil
 }
 
 var errRefusedTwice = errors.New("the broker closed the channel each time that it was published")

@@ -49,11 +49,11 @@ func (c *core) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, ans
 	}
 	a := wire.Announcement{What: wire.TypeUndone, Stream: j.Stream, Replaces: j.Offset, JIDTag: j.JID, Undoes: at,
 		Command: cmd.ID, Actor: cmd.Actor, Operation: cmd.Operation}
-	trace := ""
+	old := &tracker.Stored{JID: e.JID}
 	var err error
 	switch j.Type {
 	case wire.TypeChanged:
-		trace, reply, err = c.undoesChange(j, e, &a)
+		old, reply, err = c.undoesChange(j, e, &a)
 	case wire.TypeKilled:
 		if reply, err = c.undoesSettled(j); reply == nil && err == nil {
 			reply, err = c.undoesKill(j, e, &a)
@@ -76,7 +76,7 @@ func (c *core) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, ans
 		answer(*reply)
 		return nil
 	}
-	return c.replace(a, e.JID, trace, record, &replacement{reason: cmd.Reason, answer: answer})
+	return c.replace(a, old, record, &replacement{reason: cmd.Reason, answer: answer})
 }
 
 var busyNow = conflict("something is being done to this entry right now: look again")
@@ -115,19 +115,19 @@ func (c *core) undoesSettled(j *wire.JournalRecord) (*wire.Reply, error) {
 }
 
 // undoesChange finds the entry that a change has made.
-func (c *core) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (trace string, reply *wire.Reply, err error) {
+func (c *core) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (now *tracker.Stored, reply *wire.Reply, err error) {
 	found, err := c.entries.Find(j.Stream, e.JID)
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	for _, s := range found {
 		if j.By != nil && s.First == *j.By {
 			a.Replaces = s.Offset
-			return s.Trace, nil, nil
+			return s, nil, nil
 		}
 	}
 	gone := conflict("what it was changed to is not pending any more")
-	return "", &gone, nil
+	return nil, &gone, nil
 }
 
 // undoesKill finds the dead job that a kill has made: it goes when the entry comes back.

@@ -12,6 +12,8 @@ const (
 	countTotal = 't'
 	countQueue = 'q'
 	countClass = 'k'
+
+	countDropped = 'd' // dead jobs that a queue dropped
 )
 
 type countKey struct {
@@ -44,6 +46,9 @@ func (c *counts) entry(s *Stored, by int64) {
 	c.add(countKey{stream, countTotal, ""}, by)
 	c.add(countKey{stream, countQueue, s.Queue}, by)
 	c.add(countKey{stream, countClass, s.Class}, by)
+	if s.Dropped {
+		c.add(countKey{stream, countDropped, ""}, by)
+	}
 }
 
 func (c *counts) add(k countKey, by int64) {

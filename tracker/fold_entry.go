@@ -42,6 +42,8 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 	}
 	s := newStored(&e)
 	s.Trace = wire.Traceparent(r.Headers[wire.HeaderTraceparent])
+	_, drop := r.Headers[wire.HeaderDropped]
+	s.Dropped = drop && trusted && r.Stream == wire.DeadJobs
 	if ours && replaces {
 		if first, carried := r.Headers[wire.HeaderFirst].(int64); carried {
 			s.First = first
@@ -157,6 +159,9 @@ func (t *Entries) addPending(tx *view.Tx, s *Stored) error {
 		return err
 	}
 	t.counts.entry(s, 1)
+	if s.Stream == wire.DeadJobs {
+		return tx.Set(keyDead(s), nil)
+	}
 	if !fires(s) {
 		return nil
 	}
@@ -174,6 +179,9 @@ func (t *Entries) removePending(tx *view.Tx, s *Stored) error {
 		return err
 	}
 	t.counts.entry(s, -1)
+	if s.Stream == wire.DeadJobs {
+		return tx.Delete(keyDead(s))
+	}
 	if !fires(s) {
 		return nil
 	}

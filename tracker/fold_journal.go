@@ -155,7 +155,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 	case wire.TypeChanged, wire.TypeUndone:
 		return t.told(tx, r, j)
 	case wire.TypeTrimmed:
-		return t.lowWater(tx, map[string]int64{j.Stream: j.Below})
+		return t.trimmed(tx, j)
 	case wire.TypeLowWater:
 		t.update(func(s *State) {
 			s.Needs, s.Told, s.LowWaterAt, s.Witness = max(s.Needs, j.Needs), true, j.At, orElse(j.Queue, s.Witness)

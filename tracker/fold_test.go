@@ -373,7 +373,7 @@ func TestUnknownRecordsSayNothing(t *testing.T) {
 		{Type: wire.TypeState, State: json.RawMessage(`{}`)}, {Type: wire.TypeOperation, Operation: json.RawMessage(`{}`)}, {Type: "of the future"},
 		{Type: wire.TypeReturned, Seq: 77}, {Type: wire.TypeUnburied, Seq: 77}, {Type: wire.TypeDelivered, Seq: 77},
 		{Type: wire.TypeRecreated, Stream: "unknown"}, {Type: wire.TypeDeleted, Stream: "unknown"}, {Type: wire.TypeRefused, Stream: "unknown"},
-		{Type: wire.TypeTrimmed, Stream: "unknown", Below: 5}, {Type: wire.TypeDismissed, Stream: "unknown"},
+		{Type: wire.TypeTrimmed, Stream: "unknown", Entries: []wire.Trimmed{{Offset: 5, JID: "a"}}}, {Type: wire.TypeDismissed, Stream: "unknown"},
 	} {
 		h.plain(r)
 	}

@@ -278,7 +278,7 @@ var stories = map[string]struct {
 		h.entry(dead, "a", 1)
 		h.entry(dead, "b", 2)
 		h.open()
-		h.record(wire.JournalRecord{Type: wire.TypeTrimmed, Stream: dead, Below: 1, Count: 1})
+		h.record(wire.JournalRecord{Type: wire.TypeTrimmed, Stream: dead, Entries: []wire.Trimmed{{Offset: 0, JID: "a"}}, Count: 1})
 	}, told{dead: []string{"1:b"}}},
 	"made anew": {func(h *history) {
 		a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)

@@ -22,6 +22,7 @@ const (
 	tableHistory  = 'H' // journal offset           → key in tableHappened
 	tableCommand  = 'k' // command id               → reply
 	tableCommands = 'K' // journal offset           → key in tableCommand
+	tableDead     = 'x' // dropped at offset        → ; dead jobs, by when they died
 	tableTelling  = 'a' // stream offset            → what the journal has not told yet of a replacement; empty where only that was read
 	tableMeta     = 'm' //                          → state, as JSON
 	// 'p' is the table of package processes, 'M' begins those of package metrics.

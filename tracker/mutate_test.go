@@ -174,7 +174,7 @@ func TestMutatedJournal(t *testing.T) {
 			{Type: wire.TypeOpened, Format: 1, LowWater: map[string]int64{sched: 2}, KnownConfirmed: &wire.Through{Epoch: 0, Through: 1}},
 			{Type: wire.TypeDeleted, Stream: sched, Offset: 3, JID: "a3", Command: "c"}, {Type: wire.TypeConfirmed, Through: 1},
 			{Type: wire.TypeReturned, Seq: 1, Stream: retry, JID: "a1"}, {Type: wire.TypeUnburied, Seq: 1}, {Type: wire.TypeRefused, Stream: retry, Offset: 1, JID: "a4"},
-			{Type: wire.TypeLowWater, LowWater: map[string]int64{retry: 2}}, {Type: wire.TypeTrimmed, Stream: dead, Below: 3}, {Type: wire.TypeRecreated, Stream: dead},
+			{Type: wire.TypeLowWater, LowWater: map[string]int64{retry: 2}}, {Type: wire.TypeTrimmed, Stream: dead, Entries: []wire.Trimmed{{Offset: 3, JID: "a"}}}, {Type: wire.TypeRecreated, Stream: dead},
 			{Type: wire.TypeReleased}, {Type: wire.TypeRejected, Queue: sched, Reason: "x"}, {Type: wire.TypeDismissed, Stream: sched}, {Type: wire.TypeBarrier},
 		} {
 			bodies = append(bodies, string(j.Append(wire.Journal, 1, 0).Body))

@@ -116,7 +116,7 @@ func (a *author) leader() {
 		a.lowWater()
 	case 10:
 		if s := a.pending(dead); s != nil {
-			a.record(wire.JournalRecord{Type: wire.TypeTrimmed, Stream: dead, Below: s.Offset + 1})
+			a.record(wire.JournalRecord{Type: wire.TypeTrimmed, Stream: dead, Entries: []wire.Trimmed{{Offset: s.Offset, JID: wire.JIDTag(s.JID)}}})
 		}
 	case 11:
 		a.dismiss()

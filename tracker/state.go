@@ -33,6 +33,7 @@ type State struct {
 	Journals     int                `json:"journals"`  // how many journals are gone that were read before this one: their epochs mean nothing any more
 
 	Void       map[string]int64 `json:"void"`       // by stream, records of a leader that had been followed already
+	Trimmed    int64            `json:"trimmed"`    // dead jobs that were given up
 	Duplicates int64            `json:"duplicates"` // publishes that were repeated
 	Fired      int64            `json:"fired"`      // fires, by this view's count
 	Buried     int64            `json:"buried"`

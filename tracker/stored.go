@@ -20,6 +20,7 @@ type Stored struct {
 	Class   string
 	Origin  wire.Through // of a dead job that Millrace buried: the burial's epoch and number
 	Parked  string       // not empty: the broker cannot take it; the reason
+	Dropped bool         // a dead job that a queue dropped
 	Trace   string       // the traceparent that came with it
 	Raw     []byte       // the record; nil if it is large and stays in the stream
 }
@@ -48,7 +49,7 @@ func newStored(e *wire.Entry) *Stored {
 
 func (s *Stored) encode() []byte {
 	b := make([]byte, 0, 64+len(s.JID)+len(s.Queue)+len(s.Class)+len(s.Raw))
-	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), s.Origin.Epoch, s.Origin.Through} {
+	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), s.Origin.Epoch, s.Origin.Through, flag(s.Dropped)} {
 		b = binary.AppendVarint(b, n)
 	}
 	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace} {
@@ -57,11 +58,19 @@ func (s *Stored) encode() []byte {
 	return append(b, s.Raw...)
 }
 
+func flag(set bool) int64 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
 func decodeStored(p place, b []byte) (*Stored, error) {
 	s := &Stored{Stream: p.name(), Offset: p.offset}
 	d := decoder{b: b}
 	s.First, s.At = d.int(), time.UnixMicro(d.int()).UTC()
 	s.Attempt, s.Origin.Epoch, s.Origin.Through = int(d.int()), d.int(), d.int()
+	s.Dropped = d.int() != 0
 	s.JID, s.Queue, s.Class, s.Parked, s.Trace = d.text(), d.text(), d.text(), d.text(), d.text()
 	if d.bad {
 		return nil, fmt.Errorf("tracker: stored entry %s@%d is damaged", s.Stream, s.Offset)

@@ -30,6 +30,7 @@ const (
 	HeaderAnnounces   = "millrace-announces" // of a replacement that a person asked for: the journal record that is to tell of it
 	HeaderUndoes      = "millrace-undoes"    // of such a replacement: the journal record that is taken back, by its offset
 	HeaderDead        = "millrace-dead"      // of such a replacement: the dead job that goes, by its offset
+	HeaderDropped     = "millrace-dropped"   // of a dead job that a queue dropped: the broker's reason
 	HeaderOperation   = "millrace-operation" // the bulk operation that this is part of
 	HeaderTraceparent = "traceparent"
 )
@@ -60,7 +61,7 @@ const (
 	TypeChanged   = "changed"   // by a person, with the entry's bytes as they were
 	TypeUndone    = "undone"    // a person took back what was deleted, killed or changed: another entry stands for it
 	TypeKilled    = "killed"    // by a person: the burial is confirmed; with the entry's bytes
-	TypeTrimmed   = "trimmed"   // dead entries below an offset
+	TypeTrimmed   = "trimmed"   // dead jobs that were too many, or too old
 	TypeLowWater  = "low-water" // below these offsets everything is settled
 	TypeRecreated = "recreated" // an entry stream was deleted and made anew
 	TypeReleased  = "released"  // held entries may fire
@@ -112,13 +113,19 @@ type JournalRecord struct {
 
 	Read *int64 `json:"read,omitempty"` // barrier: up to where its leader had read the stream
 
-	Below int64 `json:"below,omitempty"` // trimmed
-	Count int64 `json:"count,omitempty"` // trimmed
+	Entries []Trimmed `json:"entries,omitempty"` // trimmed
+	Count   int64     `json:"count,omitempty"`   // trimmed
 
 	InOperation string `json:"in_operation,omitempty"` // the bulk operation that this is part of
 
 	Operation json.RawMessage `json:"operation,omitempty"`
 	State     json.RawMessage `json:"state,omitempty"`
+}
+
+// Trimmed is an entry that was given up.
+type Trimmed struct {
+	Offset int64  `json:"offset"`
+	JID    string `json:"jid"` // as in headers: JIDTag
 }
 
 // Through names a fire of an epoch.

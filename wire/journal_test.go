@@ -28,7 +28,7 @@ func journalRecords() []JournalRecord {
 		{Type: TypeDeleted, Epoch: 1, Stream: ScheduledJobs, Offset: 3, JID: "j", Actor: "a", Command: "c", Reason: "r", Entry: entry},
 		{Type: TypeChanged, Epoch: 1, Stream: ScheduledJobs, Offset: 3, JID: "j", Entry: entry},
 		{Type: TypeKilled, Epoch: 1, Stream: ScheduledJobs, Offset: 3, JID: "j", Entry: entry},
-		{Type: TypeTrimmed, Epoch: 1, Stream: DeadJobs, Below: 100, Count: 10},
+		{Type: TypeTrimmed, Epoch: 1, Stream: DeadJobs, Entries: []Trimmed{{100, "j"}}, Count: 10},
 		{Type: TypeLowWater, Epoch: 1, LowWater: map[string]int64{ScheduledJobs: 1, Retries: 2}, Needs: 50},
 		{Type: TypeRecreated, Epoch: 1, Stream: DeadJobs},
 		{Type: TypeReleased, Epoch: 1},

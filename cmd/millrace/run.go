@@ -123,7 +123,8 @@ func (s *sidecar) schedule(ctx context.Context, mgmt *broker.Management) error {
 
 func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) error {
 	cfg := scheduler.Config{
-		Broker: s.brokerConfig("leads"), Identity: s.cfg.identity(), OnGap: s.cfg.OnGap, MaxQueues: s.cfg.MaxQueues, Log: s.log,
+		Broker: s.brokerConfig("leads"), Identity: s.cfg.identity(), OnGap: s.cfg.OnGap, MaxQueues: s.cfg.MaxQueues,
+		DeadMax: s.cfg.DeadMax, DeadAge: s.cfg.deadAge(), Log: s.log,
 	}
 	scheduling := scheduler.New(cfg, s.view, s.store, s.entries, *mgmt, s.source)
 	s.scheduler.Store(scheduling)

@@ -38,6 +38,8 @@ type sidecarSettings struct {
 	LogFormat    string   `name:"log-format" env:"MILLRACE_LOG_FORMAT" enum:"text,json" default:"text" help:"text or json."`
 	OnGap        string   `name:"on-gap" env:"MILLRACE_ON_GAP" enum:"hold,fire,discard" default:"hold" help:"What to do with due jobs when the journal has lost records, so that some may have run already: hold, fire or discard."`
 	TrustedUsers []string `name:"trusted-users" env:"MILLRACE_TRUSTED_USERS" placeholder:"USER" help:"Broker users beside Millrace's own whose journal records are obeyed."`
+	DeadMax      int      `name:"dead-max" env:"MILLRACE_DEAD_MAX" default:"1000000" help:"How many dead jobs are kept, the newest; a tenth as many more of those that queues dropped."`
+	DeadAge      string   `name:"dead-age" env:"MILLRACE_DEAD_AGE" default:"180d" placeholder:"DURATION" help:"How long dead jobs are kept: 12h, 30d (${default})."`
 	MaxQueues    int      `name:"max-queues" env:"MILLRACE_MAX_QUEUES" default:"1000" help:"How many job queues are made for names that producers use."`
 }
 
@@ -78,7 +80,7 @@ func (s *brokerSettings) AfterApply() error {
 
 // AfterApply gives a stream URL without a user or virtual host those of the AMQP URL.
 func (s *sidecarSettings) AfterApply() error {
-	if err := errors.Join(s.brokerSettings.AfterApply(), s.check()); err != nil || s.StreamURL == "" {
+	if err := errors.Join(s.brokerSettings.AfterApply(), s.check(), s.checkDead()); err != nil || s.StreamURL == "" {
 		return err
 	}
 	amqp := s.amqp()
