@@ -27,9 +27,10 @@ const (
 	carryFlight = maxFlight / 2
 )
 
-// beginCarry starts a carry-over, if none is under way and nothing is held: a held entry is known by its offset.
+// beginCarry starts a carry-over, if none is under way and nothing is held: a held entry is known by its offset. What is carried over is
+// held no longer.
 func (c *core) beginCarry() error {
-	if c.carry != nil || c.phase != phaseLeading || len(c.entries.State().Held) > 0 {
+	if c.carry != nil || c.phase != phaseLeading || len(c.entries.State().Held) > 0 && c.releasing == nil {
 		return nil
 	}
 	needs, err := c.entries.Position(wire.Journal)
@@ -210,5 +211,8 @@ func (c *core) endCarry(now time.Time) error {
 	}
 	r := wire.JournalRecord{Type: wire.TypeLowWater, LowWater: low, Needs: c.carry.needs, Queue: c.entries.State().Witness, Count: int64(c.carry.entries)}
 	c.carry = nil
-	return c.record(now, r, spot{}, nil)
+	if err := c.record(now, r, spot{}, nil); err != nil {
+		return err
+	}
+	return c.endRelease(now)
 }

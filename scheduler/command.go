@@ -31,7 +31,7 @@ func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply))
 		answer(wire.Reply{Status: wire.StatusDone})
 		return nil
 	case wire.CommandRelease:
-		return c.note(now, cmd, c.released(), spot{}, answer)
+		return c.beginRelease(now, cmd, answer)
 	case wire.CommandDiscard:
 		return c.beginDiscard(now, cmd, answer)
 	case wire.CommandDismiss:

@@ -33,6 +33,7 @@ type core struct {
 	carry       *carry
 	trimming    trimming
 	replacing   map[spot]*replacement // by the entry that it stands for
+	releasing   *release
 	announcedAt time.Time
 	unfetched   map[spot]int   // large entries that could not be fetched, with how often in a row
 	deferred    []func() error // what a confirm led to; done at the next step
@@ -51,7 +52,6 @@ var errFenced = errors.New("scheduler: another leader has followed")
 // setup is what a core is told at its start.
 type setup struct {
 	identity  string // unique to this epoch
-	gap       string // not empty: the journal may have lost records
 	onGap     string // hold, fire or discard
 	base      int64  // the offset at which streams begin on this broker
 	known     *wire.Through

@@ -15,6 +15,9 @@ type discard struct {
 }
 
 func (c *core) beginDiscard(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	if c.ending(answer) {
+		return nil
+	}
 	d := &discard{cmd: cmd, answer: answer}
 	for _, queue := range c.entries.Queues() {
 		err := c.entries.Due(queue, tracker.DueKey{}, func(key tracker.DueKey) bool {
@@ -57,11 +60,5 @@ func (c *core) continueDiscard(now time.Time) error {
 		return nil
 	}
 	c.discarded = nil
-	r := c.released()
-	r.Actor, r.Reason, r.Command = d.cmd.Actor, d.cmd.Reason, d.cmd.ID
-	return c.record(now, r, spot{}, func(bool) {
-		if d.answer != nil {
-			d.answer(wire.Reply{Status: wire.StatusDone})
-		}
-	})
+	return c.beginRelease(now, d.cmd, d.answer)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/streams"
-	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -33,7 +32,7 @@ type leadership struct {
 var errResigned = errors.New("scheduler: resigned")
 
 // lead is one epoch.
-func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.Consumer, gap string) error {
+func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.Consumer) error {
 	pub, err := conn.Publisher(ctx)
 	if err != nil {
 		return err
@@ -43,7 +42,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 	}
 	l := &leadership{s: s, conn: conn, pub: pub, replier: newReplier(s.cfg.Broker, s.log), inbox: inbox, moved: time.Now()}
 	l.core = newCore(s.entries, pub, setup{
-		identity: s.cfg.Identity + "/" + random(), gap: gap, onGap: s.cfg.OnGap, base: conn.Features().StreamOffsetBase, known: s.known, suspects: s.suspects,
+		identity: s.cfg.Identity + "/" + random(), onGap: s.cfg.OnGap, base: conn.Features().StreamOffsetBase, known: s.known, suspects: s.suspects,
 		deadMax: int64(s.cfg.DeadMax), deadAge: s.cfg.DeadAge,
 		mayRefuse: s.mayRefuse, fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
 	})
@@ -213,9 +212,6 @@ func (l *leadership) confirmed(c broker.Confirm) error {
 func (l *leadership) assist(ctx context.Context) error {
 	switch l.core.phase {
 	case phaseWitness:
-		if err := l.gapIsHeld(); err != nil {
-			return err
-		}
 		l.s.readQueues(ctx) // it may have stood by for days, and what may have been refused is fired again
 		intact, err := l.witnessStands(ctx)
 		if err != nil {
@@ -232,15 +228,6 @@ func (l *leadership) assist(ctx context.Context) error {
 		return nil
 	}
 	return nil
-}
-
-// gapIsHeld takes back that the view has a gap: what is in question because of it is held from here on, by this leader and those that
-// follow, until it is released. The next epoch must not hold what came since.
-func (l *leadership) gapIsHeld() error {
-	if l.core.setup.gap == "" {
-		return nil
-	}
-	return l.s.store.Update(func(tx *view.Tx) error { return tx.ClearGap() })
 }
 
 func (l *leadership) witnessStands(ctx context.Context) (bool, error) {
@@ -404,13 +391,9 @@ func (l *leadership) report() {
 	reason, _, _ := l.conn.Blocked()
 	held := c.lanes.heldQueues()
 	l.s.phase(c.phase.String())
-	gap := ""
-	if len(l.s.entries.State().Held) > 0 {
-		gap = orDefault(c.setup.gap, "the journal had lost records; what was due then is held")
-	}
 	l.s.setStatus(func(st *Status) {
 		st.Leader, st.Epoch, st.Unconfirmed, st.Overdue = c.phase == phaseLeading, c.epoch, len(c.flight), len(c.lanes.ring)
-		st.Blocked, st.Held, st.Gap, st.LastLate = reason, held, gap, c.late
+		st.Blocked, st.Held, st.LastLate = reason, held, c.late
 		n := &st.Counters
 		n.Fired, n.Returned, n.Refused, n.Commands = n.Fired+c.counters.Fired, n.Returned+c.counters.Returned,
 			n.Refused+c.counters.Refused, n.Commands+c.counters.Commands

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -75,7 +76,11 @@ type modelBroker struct {
 	trimmed    map[string]bool // jids of dead jobs that were given up
 	unsafeTags map[string]bool // jids of which a fire may have come twice, or not at all
 
-	origin map[place]place // of entries that stand for older ones, the first of all
+	origin map[place]place  // of entries that stand for older ones, the first of all
+	frozen map[string]place // by stream, the end of what a leader held because of a gap
+	broken []string         // what was fired though it was held
+
+	unnoticed bool // a stream was made anew, or the journal lost, and no leader has seen it yet
 }
 
 // place is an entry of one generation of a stream.
@@ -144,6 +149,9 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 			break
 		}
 		d, _ := wire.DeedOf(m.Headers)
+		if end, held := b.frozen[d.Stream]; held && d.Op == wire.OpFired && end.generation == b.streams[d.Stream].generation && d.Offset < end.offset {
+			b.broken = append(b.broken, fmt.Sprintf("%s@%d was fired though it was held", d.Stream, d.Offset))
+		}
 		reply.copy = &copyOf{deed: d, queue: m.Key, at: now}
 		b.copies = append(b.copies, reply.copy)
 		b.onCopy(reply.copy)
@@ -156,20 +164,35 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 			here := place{m.Key, b.streams[m.Key].generation, offset}
 			b.origin[here] = b.place(m.Key, replaced)
 		}
-		j, err := wire.ParseJournal(m.Body)
-		if err == nil && j.Type == wire.TypeTrimmed {
-			for _, e := range j.Entries {
-				b.trimmed[e.JID] = true
-			}
-		}
-		if err == nil && j.Type == wire.TypeLowWater {
-			b.streams[wire.Journal].spent = int(j.Needs)
-			for name, below := range j.LowWater {
-				b.streams[name].spent = int(below)
-			}
+		if j, err := wire.ParseJournal(m.Body); err == nil {
+			b.note(&j)
 		}
 	}
 	c.answers = append(c.answers, reply)
+}
+
+// note notes what a record of the journal allows.
+func (b *modelBroker) note(j *wire.JournalRecord) {
+	switch {
+	case j.Type == wire.TypeLowWater:
+		b.streams[wire.Journal].spent = int(j.Needs)
+		for name, below := range j.LowWater {
+			b.streams[name].spent = int(below)
+		}
+	case j.Type == wire.TypeTrimmed:
+		for _, e := range j.Entries {
+			b.trimmed[e.JID] = true
+		}
+	case j.Type == wire.TypeOpened && j.Held[wire.Retries] == wire.Everything:
+		b.frozen = map[string]place{}
+		for _, name := range wire.EntryStreams {
+			b.frozen[name] = place{name, b.streams[name].generation, int64(b.streams[name].end())}
+		}
+	case j.Type == wire.TypeRecreated:
+		delete(b.frozen, j.Stream) // but for what stood in it when its barrier was folded; that is checked with what was fired twice
+	case j.Type == wire.TypeReleased && len(j.Held) == 0:
+		b.frozen = nil
+	}
 }
 
 // confirm has the broker make its word good for everything that it has answered.
@@ -242,6 +265,9 @@ type modelSidecar struct {
 	known   *wire.Through
 	terms   int
 	suspect map[spot]int
+
+	journals int  // as the scheduler keeps it
+	followed bool // it has read all that there was once: before that nobody stands for election
 }
 
 func newModelSidecar(b *modelBroker, name string) (*modelSidecar, error) {
@@ -254,7 +280,7 @@ func (s *modelSidecar) forget() (err error) {
 	if s.store != nil {
 		_ = s.store.Close()
 	}
-	s.known, s.suspect = nil, nil
+	s.known, s.suspect, s.followed = nil, nil, false
 	clear(s.at)
 	for name, stream := range s.broker.streams {
 		s.gen[name] = stream.generation
@@ -268,7 +294,7 @@ func (s *modelSidecar) forget() (err error) {
 
 // restart is a new process on the old state dir.
 func (s *modelSidecar) restart() (err error) {
-	s.known, s.suspect = nil, nil
+	s.known, s.suspect, s.followed = nil, nil, false
 	s.entries, err = tracker.NewEntries(s.store, millrace)
 	return err
 }
@@ -278,7 +304,18 @@ func (s *modelSidecar) read(stream string, n int) error {
 	from := s.broker.streams[stream]
 	s.meet(stream)
 	if s.gen[stream] != from.generation {
-		return nil // the reader has found out, and waits for a rewind
+		if stream != wire.Journal {
+			_, err := s.rebuild()
+			return err // the reader has found out, and waits for a rewind
+		}
+		if err := s.anew(stream, func(tx *view.Tx) error { _, err := s.entries.Forget(tx, stream); return err }); err != nil {
+			return err
+		}
+	}
+	if s.at[stream] > 0 && s.at[stream] <= from.base { // the record that was read last is gone: there may be a hole
+		if err := s.anew(stream, func(tx *view.Tx) error { return s.entries.Overtaken(tx, stream) }); err != nil {
+			return err
+		}
 	}
 	s.at[stream] = max(s.at[stream], from.base)
 	n = min(n, from.end()-s.at[stream])
@@ -295,10 +332,33 @@ func (s *modelSidecar) read(stream string, n int) error {
 	return err
 }
 
+// anew has a stream read from its first record, as view's tail does.
+func (s *modelSidecar) anew(stream string, tell func(tx *view.Tx) error) error {
+	s.at[stream], s.gen[stream], s.followed = 0, s.broker.streams[stream].generation, false
+	return s.store.Update(func(tx *view.Tx) error {
+		if err := tell(tx); err != nil {
+			return err
+		}
+		return s.entries.Commit(tx)
+	})
+}
+
+// rebuild has the view built anew if it has to be, because a stream was made anew after the journal was lost.
+func (s *modelSidecar) rebuild() (bool, error) {
+	if s.entries.State().Journals == 0 || len(s.recreated()) == 0 {
+		return false, nil
+	}
+	s.disconnect()
+	return true, s.forget()
+}
+
 // readAll folds everything there is.
 func (s *modelSidecar) readAll() error {
 	for moved := true; moved; {
 		moved = false
+		if rebuilt, err := s.rebuild(); err != nil || rebuilt {
+			return errors.Join(err, s.readAll())
+		}
 		for _, name := range slices.Sorted(mapKeys(s.broker.streams)) {
 			if s.behind(name) {
 				moved = true
@@ -308,6 +368,7 @@ func (s *modelSidecar) readAll() error {
 			}
 		}
 	}
+	s.followed = true
 	return nil
 }
 
@@ -321,7 +382,7 @@ func (s *modelSidecar) meet(stream string) {
 func (s *modelSidecar) behind(stream string) bool {
 	s.meet(stream)
 	from := s.broker.streams[stream]
-	return s.gen[stream] == from.generation && s.at[stream] < from.end()
+	return s.gen[stream] == from.generation && s.at[stream] < from.end() || s.gen[stream] != from.generation && stream == wire.Journal
 }
 
 func (s *modelSidecar) recreated() (all []string) {
@@ -349,6 +410,9 @@ func (s *modelSidecar) elect(refuses func(string) bool) error {
 // stand gives the sidecar the lock, however far it has read.
 func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.terms++
+	if journals := s.entries.State().Journals; journals != s.journals {
+		s.known, s.journals = nil, journals
+	}
 	s.conn = &modelConn{broker: s.broker}
 	s.broker.conn = s.conn
 	s.core = newCore(s.entries, s.conn, setup{
@@ -367,6 +431,13 @@ func (s *modelSidecar) step(now time.Time) error {
 	if s.core == nil {
 		return nil
 	}
+	if s.gen[wire.Journal] != s.broker.streams[wire.Journal].generation {
+		s.disconnect()
+		return nil
+	}
+	if rebuilt, err := s.rebuild(); err != nil || rebuilt {
+		return err
+	}
 	for _, name := range s.recreated() {
 		if s.core.phase > phaseCatching {
 			s.disconnect()
@@ -381,6 +452,7 @@ func (s *modelSidecar) step(now time.Time) error {
 	}
 	switch s.core.phase {
 	case phaseWitness:
+		s.broker.unnoticed = false
 		w := s.entries.State().Witness
 		s.core.witnessed(w != "" && w == s.broker.witness)
 	case phaseSettled:

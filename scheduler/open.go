@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -15,13 +14,15 @@ type opening struct {
 	least     int64               // the lowest epoch that will do
 	raised    map[string]int64    // how far each entry stream was folded when its barrier was appended
 	recreated map[string]bool     // streams whose re-creation was journaled
+	narrowed  bool                // it was journaled where what is held ends
 }
 
 // open appends the record that begins the epoch and waits until the view has it. Its offset is the epoch's number. Views that begin to
 // read there know of the past what it says: if the view had been behind the journal when it was written, it is written again.
 func (c *core) open(now time.Time, state tracker.State) error {
 	mine := state.Identity == c.setup.identity && state.Epoch >= c.opening.least
-	if mine && repeats(c.opening.said, state) {
+	gap := state.Gap(c.setup.base)
+	if mine && gap == "" && repeats(c.opening.said, state) {
 		c.epoch = state.Epoch
 		c.phase = phaseCatching
 		return c.raiseBarriers(now)
@@ -32,14 +33,14 @@ func (c *core) open(now time.Time, state tracker.State) error {
 	if c.opening.said != nil {
 		return nil
 	}
-	held, err := c.toHold(state)
+	read, err := c.entries.Position(wire.Journal)
 	if err != nil {
 		return err
 	}
 	c.opening.said = &wire.JournalRecord{
 		Type: wire.TypeOpened, At: wire.Seconds(now), Format: wire.Format, Identity: c.setup.identity,
-		LowWater: state.LowWater, Needs: state.Needs, Held: held, KnownConfirmed: c.setup.known,
-		Queue: state.Witness,
+		LowWater: state.LowWater, Needs: state.Needs, Held: toHold(state, gap), KnownConfirmed: c.setup.known,
+		Queue: state.Witness, Reason: orDefault(gap, state.Why), ReadTo: read + 1,
 	}
 	return c.append(wire.Journal, *c.opening.said)
 }
@@ -59,22 +60,6 @@ func reaches(said, known map[string]int64) bool {
 		}
 	}
 	return true
-}
-
-// toHold is what must not fire: what an earlier leader held, and if the journal has a gap everything that was read so far.
-func (c *core) toHold(state tracker.State) (map[string]int64, error) {
-	held := maps.Clone(state.Held)
-	if c.setup.gap == "" {
-		return held, nil
-	}
-	for _, stream := range wire.EntryStreams {
-		at, err := c.entries.Position(stream)
-		if err != nil {
-			return nil, err
-		}
-		held[stream] = max(held[stream], at)
-	}
-	return held, nil
 }
 
 // raiseBarriers appends a barrier to every entry stream. What stands before it is known once it has been folded.
@@ -110,9 +95,13 @@ func (c *core) catchUp(now time.Time, state tracker.State) error {
 		}
 		done = done && seen && above
 	}
-	if done {
-		c.phase = phaseWitness
+	if !done {
+		return nil
 	}
+	if known, err := c.narrowHold(now, state); err != nil || !known {
+		return err
+	}
+	c.phase = phaseWitness
 	return nil
 }
 

@@ -57,6 +57,7 @@ type Scheduler struct {
 	made   map[string]time.Time        // queues that this process made, with when they were last in use
 	queues map[string]bool             // queues by full name, with whether they may refuse a job, as far as the broker tells
 	topo   broker.Topology
+	base   int64 // the offset at which streams begin on the broker
 }
 
 // New makes a scheduler. mgmt may be nil.
@@ -111,9 +112,14 @@ func (s *Scheduler) Topology() broker.Topology {
 
 // Status is what this sidecar knows of its own part in leadership.
 func (s *Scheduler) Status() Status {
+	state := s.entries.State()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.status
+	st := s.status
+	if st.Gap = state.Gap(s.base); len(state.Held) > 0 {
+		st.Gap = orDefault(state.Why, "the journal had lost records; what was due then is held")
+	}
+	return st
 }
 
 func (s *Scheduler) setStatus(fn func(*Status)) {
@@ -156,11 +162,7 @@ func (s *Scheduler) term(ctx context.Context) error {
 	if !s.fit() { // the wait may have been long
 		return errUnfit
 	}
-	gap, err := s.gap()
-	if err != nil {
-		return err
-	}
-	return s.lead(ctx, conn, inbox, gap)
+	return s.lead(ctx, conn, inbox)
 }
 
 var errUnfit = errors.New("scheduler: elected, but the view is behind: another may be better off")
@@ -172,7 +174,7 @@ func (s *Scheduler) prepare(ctx context.Context, conn *broker.Conn) error {
 		return err
 	}
 	s.mu.Lock()
-	s.topo = topo
+	s.topo, s.base = topo, conn.Features().StreamOffsetBase
 	s.mu.Unlock()
 	for _, f := range topo.Findings {
 		s.log.Warn("scheduler: "+f.Problem, "subject", f.Subject, "remedy", f.Remedy)
@@ -206,10 +208,9 @@ func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	gap, err := s.gap()
-	s.setStatus(func(st *Status) { st.Gap = gap })
-	if err != nil || gap == "" {
-		return err
+	gap := s.Status().Gap
+	if gap == "" {
+		return nil
 	}
 	s.log.Error("scheduler: the journal has a gap: as leader this sidecar holds what is due until an operator releases or discards it", "gap", gap)
 	return sleep(ctx, gapDelay)
@@ -217,23 +218,6 @@ func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 
 // gapDelay is how long a sidecar with a gap lets others stand for election first.
 const gapDelay = 3 * time.Second
-
-// gap tells why the journal may have lost records; empty if it has not.
-func (s *Scheduler) gap() (string, error) {
-	state := s.entries.State()
-	seen, err := s.store.Gap()
-	switch {
-	case err != nil || seen != "":
-		return seen, err
-	case !state.Told && state.Epoch >= 0:
-		return "the journal begins with an epoch that it does not have", nil
-	case !state.Begun():
-		return fmt.Sprintf("the journal begins at %d, it is needed from %d on", state.JournalFirst, state.Needs), nil
-	case state.LedBefore():
-		return "the journal is new, but a leader was here before: it was deleted", nil
-	}
-	return "", nil
-}
 
 // orphanAfter is how long the lock may be refused before it is asked who holds it.
 const orphanAfter = time.Minute

@@ -211,27 +211,6 @@ func (c *core) dropSuspects() error {
 	return nil
 }
 
-// decideGap carries out what was configured for entries that are held because of a gap.
-func (c *core) decideGap(now time.Time) error {
-	if len(c.entries.State().Held) == 0 {
-		return nil
-	}
-	switch c.setup.onGap {
-	case "fire":
-		r := c.released()
-		r.Reason = "on-gap=fire"
-		return c.record(now, r, spot{}, nil)
-	case "discard":
-		return c.beginDiscard(now, wire.Command{Reason: "on-gap=discard"}, nil)
-	}
-	return nil
-}
-
-// released says that held entries may fire. What the journal had lost by now is missed no longer; all that it has is needed, as before.
-func (c *core) released() wire.JournalRecord {
-	return wire.JournalRecord{Type: wire.TypeReleased, Needs: c.entries.State().JournalFirst}
-}
-
 // queueOf is the queue that a doubtful fire went to.
 func queueOf(d *tracker.Doubt) string {
 	if d.Entry != nil {

@@ -67,7 +67,7 @@ func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 func (t *Entries) isVoid(epoch int64) bool {
 	known := t.peek().Epoch
 	if epoch > known {
-		t.update(func(s *State) { s.opened(epoch, &wire.JournalRecord{Needs: s.Needs, Held: s.Held}) })
+		t.update(func(s *State) { s.opened(epoch, &wire.JournalRecord{}) })
 	}
 	return epoch < known
 }
@@ -158,18 +158,22 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		return t.trimmed(tx, j)
 	case wire.TypeLowWater:
 		t.update(func(s *State) {
-			s.Needs, s.Told, s.LowWaterAt, s.Witness = max(s.Needs, j.Needs), true, j.At, orElse(j.Queue, s.Witness)
+			s.Needs, s.Told, s.Lost, s.LowWaterAt, s.Witness = max(s.Needs, j.Needs), true, false, j.At, orElse(j.Queue, s.Witness)
 		})
 		t.noteLowWater()
+		if err := t.settleEarlier(tx, j.Epoch); err != nil {
+			return err
+		}
+		if err := t.dropAged(tx); err != nil {
+			return err
+		}
 		return t.lowWater(tx, j.LowWater)
 	case wire.TypeRecreated:
 		return t.recreate(tx, j.Stream)
 	case wire.TypeWitness:
 		t.update(func(s *State) { s.Witness = j.Queue })
 	case wire.TypeReleased:
-		t.update(func(s *State) { s.Held, s.Needs = map[string]int64{}, max(s.Needs, j.Needs) })
-		t.readyAll()
-		return tx.ClearGap()
+		t.release(j.Held)
 	case wire.TypeRejected:
 		return t.keepReject(tx, Reject{Stream: j.Queue, Offset: r.Offset, Reason: j.Reason, Size: j.Count, Body: j.Body})
 	case wire.TypeDismissed:

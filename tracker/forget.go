@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -22,6 +23,9 @@ func (t *Entries) Forget(tx *view.Tx, stream string) (bool, error) {
 		return true, t.forgetJournal(tx)
 	case wire.Heartbeats, wire.JobMetrics:
 		return true, t.forgetRejected(tx, stream)
+	}
+	if t.peek().Journals > 0 { // who has led since the journal was lost may never have known the old stream, and was right about this one
+		return false, fmt.Errorf("%w: the journal was lost, and so was %s", view.ErrRebuild, stream)
 	}
 	return false, nil
 }
@@ -47,8 +51,67 @@ func (t *Entries) forgetJournal(tx *view.Tx) error {
 	if err := t.ageDoubtful(tx); err != nil {
 		return err
 	}
+	if err := t.ageUnread(tx); err != nil {
+		return err
+	}
 	t.update(func(s *State) { *s = s.withoutJournal() })
 	return nil
+}
+
+// unread calls fn for what a journal said of entries that the view has not read.
+func (t *Entries) unread(tx *view.Tx, fn func(p place, m *mark) error) error {
+	var places []place
+	err := tx.Scan([]byte{tableMark}, after([]byte{tableMark}), false, func(key, value []byte) bool {
+		if s := markState(value[0]); s == settled || s == parked {
+			places = append(places, placeOf(key[1:]))
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range places {
+		m, err := t.mark(tx, p)
+		if err != nil {
+			return err
+		}
+		if err := fn(p, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Entries) ageUnread(tx *view.Tx) error {
+	return t.unread(tx, func(p place, m *mark) error {
+		m.epoch = -age
+		return tx.Set(keyMark(p), m.encode())
+	})
+}
+
+// dropAged forgets what a journal that is gone said of entries that were not read. Whoever moves low water has left barriers behind them:
+// if there were such entries, they are settled now.
+func (t *Entries) dropAged(tx *view.Tx) error {
+	if t.peek().Journals == 0 {
+		return nil
+	}
+	return t.unread(tx, func(p place, m *mark) error {
+		if m.epoch >= 0 {
+			return nil
+		}
+		return tx.Delete(keyMark(p))
+	})
+}
+
+// Overtaken is told that retention took records before they were read. What the journal says begins anew behind the hole; what was
+// doubtful may have come back in it.
+func (t *Entries) Overtaken(tx *view.Tx, stream string) error {
+	t.update(func(s *State) { delete(s.First, stream) })
+	if stream != wire.Journal {
+		return nil
+	}
+	t.update(func(s *State) { s.JournalFirst, s.HeldAll = -1, false })
+	return t.eachDoubt(tx, func(p place, m *mark) error { return t.doubtReturned(tx, p, m) })
 }
 
 func (t *Entries) forgetRejected(tx *view.Tx, stream string) error {
@@ -61,8 +124,26 @@ const age = 1 << 40
 
 // ageDoubtful keeps doubtful what was, under names that no leader of the new journal has.
 func (t *Entries) ageDoubtful(tx *view.Tx) error {
+	return t.eachDoubt(tx, func(p place, m *mark) error {
+		if err := tx.Delete(keyDoubtful(m.epoch, m.seq)); err != nil {
+			return err
+		}
+		m.epoch -= age
+		if err := tx.Set(keyMark(p), m.encode()); err != nil {
+			return err
+		}
+		return tx.Set(keyDoubtful(m.epoch, m.seq), p.append(nil))
+	})
+}
+
+func (t *Entries) eachDoubt(tx *view.Tx, fn func(p place, m *mark) error) error {
+	return t.doubtsBefore(tx, after([]byte{tableDoubtful}), fn)
+}
+
+// doubtsBefore calls fn for the doubtful fires and burials whose keys are below one.
+func (t *Entries) doubtsBefore(tx *view.Tx, key []byte, fn func(p place, m *mark) error) error {
 	var places []place
-	err := tx.Scan([]byte{tableDoubtful}, after([]byte{tableDoubtful}), false, func(_, value []byte) bool {
+	err := tx.Scan([]byte{tableDoubtful}, key, false, func(_, value []byte) bool {
 		places = append(places, placeOf(value))
 		return true
 	})
@@ -74,26 +155,19 @@ func (t *Entries) ageDoubtful(tx *view.Tx) error {
 		if err != nil || m == nil {
 			return err
 		}
-		if err := tx.Delete(keyDoubtful(m.epoch, m.seq)); err != nil {
-			return err
-		}
-		m.epoch -= age
-		if err := tx.Set(keyMark(p), m.encode()); err != nil {
-			return err
-		}
-		if err := tx.Set(keyDoubtful(m.epoch, m.seq), p.append(nil)); err != nil {
+		if err := fn(p, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// withoutJournal is the state of a view that has read nothing of the journal. What is held stays held, low water says what it said, and
-// the witness is as good as it was. Barriers prove that there was a leader, under epochs that none will have.
+// withoutJournal is the state of a view that has read nothing of the journal. What is held stays held, and the witness is as good
+// as it was. Low water may be that of a stream which is gone too. Barriers prove that there was a leader, under epochs that none will have.
 func (s State) withoutJournal() State {
 	next := newState()
-	next.Journals = s.Journals + 1
-	next.LowWater, next.Held, next.Witness, next.First = s.LowWater, s.Held, s.Witness, s.First
+	next.Journals, next.Lost = s.Journals+1, s.Lost || s.Epoch >= 0
+	next.Held, next.Why, next.Witness, next.First = s.Held, s.Why, s.Witness, s.First
 	next.Rejected, next.Void, next.Duplicates, next.Fired, next.Buried = s.Rejected, s.Void, s.Duplicates, s.Fired, s.Buried
 	next.Barriers = maps.Clone(s.Barriers)
 	for stream, b := range next.Barriers {

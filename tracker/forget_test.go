@@ -65,7 +65,7 @@ func TestJournalMadeAnewHasEpochsOfItsOwn(t *testing.T) {
 	require.True(t, q.forget(wire.Journal))
 	require.Equal(t, []string{"a", "unread"}, q.doubtful())
 	state := q.State()
-	require.True(t, state.LedBefore())
+	require.Contains(t, state.Gap(0), "it was deleted")
 	require.Equal(t, map[string]int64{wire.Retries: 3}, state.Held)
 	require.Equal(t, "w", state.Witness)
 	require.Equal(t, 1, state.Journals)
@@ -126,24 +126,63 @@ func TestJournalThatBeginsWithAnEpochThatItDoesNotHave(t *testing.T) {
 		q := newQueried(t)
 		q.fold(wire.ScheduledJobs, 0, `{"type":"barrier","epoch":30}`)
 		q.record(first, wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: 30, Through: 7})
-		require.False(t, q.State().Begun())
+		require.NotEmpty(t, q.State().Gap(0))
 		q.record(first+1, wire.JournalRecord{Type: wire.TypeLowWater, Epoch: 30, Needs: first, LowWater: map[string]int64{wire.ScheduledJobs: 5}})
-		require.True(t, q.State().Begun())
+		require.Empty(t, q.State().Gap(0))
 	}
 }
 
-// After a release the journal must reach back as far as it did then: what settled entries before the release is as good as ever.
-func TestReleaseNeedsWhatTheJournalHad(t *testing.T) {
+// Low water tells a view that lacks records of the journal all that they could have told it.
+func TestLowWaterEndsAGap(t *testing.T) {
 	q := newQueried(t)
-	q.record(40, wire.JournalRecord{Type: wire.TypeOpened, Format: 1, Held: map[string]int64{wire.ScheduledJobs: 9}})
-	q.record(41, wire.JournalRecord{Type: wire.TypeDeleted, Epoch: 40, Stream: wire.ScheduledJobs, Offset: 1, JID: "a"})
-	require.False(t, q.State().Begun())
-	q.record(42, wire.JournalRecord{Type: wire.TypeReleased, Epoch: 40, Needs: q.State().JournalFirst})
-	require.True(t, q.State().Begun())
-	require.Empty(t, q.State().Held)
+	q.fold(wire.ScheduledJobs, 0, `{"type":"barrier","epoch":1}`)
+	q.fold(wire.ScheduledJobs, 1, due)
+	q.record(1, wire.JournalRecord{Type: wire.TypeOpened, Format: 1})
+	q.fire(2, 1, 1, 1, "a")
+	q.fire(3, 1, 2, 9, "unread")
+	require.Empty(t, q.State().Gap(1))
+	require.NoError(t, q.store.Update(func(tx *view.Tx) error {
+		if err := q.Overtaken(tx, wire.Retries); err != nil {
+			return err
+		}
+		return q.Overtaken(tx, wire.Journal)
+	}))
+	q.record(40, wire.JournalRecord{Type: wire.TypeOpened, Format: 1, Needs: 30})
+	require.Equal(t, "the journal begins at 40, it is needed from 30 on", q.State().Gap(1))
+	require.Equal(t, []string{"unread"}, q.doubtful())
+	require.EqualValues(t, 1, q.Total(wire.ScheduledJobs), "it may have come back where nothing was read")
+	q.record(41, wire.JournalRecord{Type: wire.TypeLowWater, Epoch: 40, Needs: 39, LowWater: map[string]int64{wire.ScheduledJobs: 20}})
+	require.NotEmpty(t, q.State().Gap(1))
+	require.Empty(t, q.doubtful(), "whoever moved low water had settled them")
+	q.record(42, wire.JournalRecord{Type: wire.TypeLowWater, Epoch: 40, Needs: 40, LowWater: map[string]int64{wire.ScheduledJobs: 20}})
+	require.Empty(t, q.State().Gap(1))
+	require.Zero(t, q.Total(wire.ScheduledJobs))
+}
 
-	late := newQueried(t)
-	late.record(42, wire.JournalRecord{Type: wire.TypeReleased, Epoch: 40, Needs: 40})
-	late.record(43, wire.JournalRecord{Type: wire.TypeOpened, Format: 1, Needs: q.State().Needs})
-	require.False(t, late.State().Begun(), "it does not know of the deletion")
+// Whoever finds a gap holds everything, and says later where that ends. A view that reads it has no gap of its own.
+func TestHoldThatIsNarrowed(t *testing.T) {
+	q := newQueried(t)
+	held := map[string]int64{wire.ScheduledJobs: wire.Everything, wire.Retries: wire.Everything, wire.DeadJobs: wire.Everything}
+	q.record(40, wire.JournalRecord{Type: wire.TypeOpened, Format: 1, Needs: 30, Held: held, Reason: "why"})
+	require.Empty(t, q.State().Gap(0))
+	require.Equal(t, "why", q.State().Why)
+	require.True(t, q.IsHeld(wire.ScheduledJobs, 1<<40))
+	q.record(41, wire.JournalRecord{Type: wire.TypeReleased, Epoch: 40, Held: map[string]int64{wire.ScheduledJobs: 9, wire.Retries: 9}})
+	require.True(t, q.IsHeld(wire.ScheduledJobs, 9))
+	require.False(t, q.IsHeld(wire.ScheduledJobs, 10))
+	require.False(t, q.IsHeld(wire.DeadJobs, 1))
+	require.Equal(t, "why", q.State().Why)
+	q.record(42, wire.JournalRecord{Type: wire.TypeReleased, Epoch: 40})
+	require.False(t, q.IsHeld(wire.ScheduledJobs, 9))
+	require.Empty(t, q.State().Why)
+	require.Empty(t, q.State().Gap(0))
+}
+
+// Streams that have forgotten their beginning show as well as barriers that a leader was here.
+func TestJournalThatIsMissingThoughEntriesHaveAged(t *testing.T) {
+	q := newQueried(t)
+	q.fold(wire.ScheduledJobs, 1, due)
+	require.Empty(t, q.State().Gap(1))
+	q.fold(wire.Retries, 7, `{"jid":"b","retry_at":1,"job":{"class":"C","queue":"q"}}`)
+	require.Contains(t, q.State().Gap(1), "it was deleted")
 }

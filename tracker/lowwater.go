@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // lowWater forgets everything below an offset of each stream: it is settled, whatever the journal still says of it.
@@ -23,6 +24,29 @@ func (t *Entries) lowWater(tx *view.Tx, water map[string]int64) error {
 		}
 	}
 	return nil
+}
+
+// settleEarlier forgets the doubts of earlier epochs. Whoever moves low water has settled all of them; a view that still has some was
+// overtaken by retention, and has not read it.
+func (t *Entries) settleEarlier(tx *view.Tx, epoch int64) error {
+	return t.doubtsBefore(tx, keyDoubtful(epoch, 0), func(p place, m *mark) error {
+		if m.returned {
+			return nil // it waits for its entry
+		}
+		return t.settleDoubtful(tx, p, m)
+	})
+}
+
+// release lets what was held fire, but for what stands at or below an offset of its stream.
+func (t *Entries) release(held map[string]int64) {
+	t.update(func(s *State) {
+		s.Held = map[string]int64{}
+		maps.Copy(s.Held, held)
+		if len(held) == 0 {
+			s.Why = ""
+		}
+	})
+	t.readyAll()
 }
 
 // recreate forgets a stream and everything that was said of it, and has it read anew.
@@ -46,7 +70,9 @@ func (t *Entries) recreate(tx *view.Tx, stream string) error {
 		delete(s.Barriers, stream)
 		delete(s.First, stream)
 		s.Recreated[stream] = s.Epoch
-		delete(s.Held, stream)
+		if s.Held[stream] != wire.Everything { // a journal that is gone may have told what was done in this one too
+			delete(s.Held, stream)
+		}
 		delete(s.Rejected, stream)
 		delete(s.Void, stream)
 	})

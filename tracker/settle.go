@@ -117,6 +117,10 @@ func (t *Entries) takeBack(tx *view.Tx, epoch int64, j *wire.JournalRecord) erro
 	if err != nil || m == nil {
 		return err
 	}
+	return t.doubtReturned(tx, p, m)
+}
+
+func (t *Entries) doubtReturned(tx *view.Tx, p place, m *mark) error {
 	s, err := t.entry(tx, p)
 	if err != nil {
 		return err

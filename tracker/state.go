@@ -25,8 +25,11 @@ type State struct {
 	LowWaterAt   float64            `json:"low_water_at"` // when it was moved last
 	BegunAt      float64            `json:"begun_at"`     // when the first epoch began that the journal tells of
 	Held         map[string]int64   `json:"held"`
+	Lost         bool               `json:"lost"`     // there was a journal before this one, of which this one does not tell
+	HeldAll      bool               `json:"held_all"` // since the journal begins, a leader has held all that was in question
+	Why          string             `json:"why"`      // what is held is held
 	Barriers     map[string]Barrier `json:"barriers"`
-	First        map[string]int64   `json:"first"`     // the first offset of each entry stream that was folded
+	First        map[string]int64   `json:"first"`     // the first offset of each entry stream that was folded, behind what retention took
 	LastLed      int64              `json:"last_led"`  // the newest epoch but this one in which anything was done, -1 if none
 	Led          bool               `json:"led"`       // in this epoch anything was done
 	Recreated    map[string]int64   `json:"recreated"` // by entry stream, the epoch that found it to be made anew
@@ -59,17 +62,40 @@ func (s State) clone() State {
 	return s
 }
 
-// Begun tells whether the journal, as far as it was folded, reaches back to where it must be read from.
-func (s State) Begun() bool { return s.JournalFirst <= max(s.Needs, 1) && (s.Told || s.Epoch < 0) }
+// Gap tells why the journal, as far as it was folded, does not tell all that was done; empty if it does, or if everything that is in
+// question because of that is held, or was released since. base is the offset at which streams begin on this broker.
+func (s State) Gap(base int64) string {
+	switch {
+	case s.HeldAll:
+		return ""
+	case !s.Told && s.Epoch >= 0:
+		return "the journal begins with an epoch that it does not have"
+	case s.JournalFirst > max(s.Needs, base):
+		return fmt.Sprintf("the journal begins at %d, it is needed from %d on", s.JournalFirst, s.Needs)
+	case s.Lost, s.Epoch < 0 && s.ledBefore(base):
+		return "the journal is new, but a leader was here before: it was deleted"
+	}
+	return ""
+}
 
-// LedBefore tells whether a leader was here of which the journal knows nothing: the journal was lost.
-func (s State) LedBefore() bool { return s.Epoch < 0 && len(s.Barriers) > 0 }
+// ledBefore tells whether the entry streams show that there was a leader: by its barriers, or by what they have forgotten since.
+func (s State) ledBefore(base int64) bool {
+	for _, first := range s.First {
+		if first > base {
+			return true
+		}
+	}
+	return len(s.Barriers) > 0
+}
 
 // Foreign tells whether an entry stream cannot be the one that earlier leaders knew: each that did anything had left a barrier in it,
 // and the stream, read from its very beginning, does not have it. base is the offset at which streams begin on this broker.
 func (s State) Foreign(stream string, base int64) bool {
+	if s.First[stream] > base {
+		return false
+	}
 	since, recreated := s.Recreated[stream]
-	if s.LastLed < 0 || recreated && since > s.LastLed || s.First[stream] > base {
+	if s.LastLed < 0 || recreated && since > s.LastLed {
 		return false
 	}
 	b, ok := s.Barriers[stream]
@@ -126,6 +152,16 @@ func (s *State) opened(offset int64, r *wire.JournalRecord) {
 	}
 	s.Needs = max(s.Needs, r.Needs)
 	s.Witness = orElse(s.Witness, r.Queue)
+	if len(r.Held) > 0 {
+		s.Why = orElse(r.Reason, s.Why)
+	}
+	all := true
+	for _, stream := range wire.EntryStreams {
+		all = all && r.Held[stream] == wire.Everything
+	}
+	s.Lost = s.Lost || r.ReadTo > offset
+	s.HeldAll = s.HeldAll && !s.Lost || all
+	s.Lost = s.Lost && !all
 	for stream, upTo := range r.Held {
 		if known, held := s.Held[stream]; !held || known < upTo {
 			s.Held[stream] = upTo

@@ -86,7 +86,7 @@ func decodeStored(p place, b []byte) (*Stored, error) {
 type mark struct {
 	state   markState
 	tag     string // wire.JIDTag of the entry
-	epoch   int64  // doubtful: the fire
+	epoch   int64  // doubtful: the fire; below zero: of a journal that is gone
 	seq     int64  // replaced: the entry that stands for it
 	op      string
 	reason  string // parked

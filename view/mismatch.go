@@ -32,11 +32,13 @@ func (t *tail) rebuild(why error) error {
 	return &fatalError{fmt.Errorf("%w: %w", ErrRebuild, why)}
 }
 
-// Forgetter is a fold that knows streams which nobody has to decide about.
+// Forgetter is a fold that wants to know of what it cannot read any more.
 type Forgetter interface {
 	// Forget forgets what a stream said that was deleted and made anew. If it returns true, the stream is read anew at once; else it
-	// waits for a Rewind. The journal is read anew at once in any case.
+	// waits for a Rewind. The journal is read anew at once in any case. ErrRebuild has the store built anew.
 	Forget(tx *Tx, stream string) (bool, error)
+	// Overtaken is told that retention took records of a stream before they were read. What follows is behind the hole.
+	Overtaken(tx *Tx, stream string) error
 }
 
 // anew handles a stream that was deleted and made anew.
@@ -57,9 +59,11 @@ func (t *tail) anew(reason error) error {
 		if !forgotten {
 			return nil
 		}
-		return t.startAnew(tx, journal, reason)
+		return t.startAnew(tx)
 	})
 	switch {
+	case errors.Is(err, ErrRebuild):
+		return t.rebuild(reason)
 	case err != nil:
 		return &fatalError{err}
 	case forgotten:
@@ -68,12 +72,7 @@ func (t *tail) anew(reason error) error {
 	return t.waitForRewind(reason)
 }
 
-func (t *tail) startAnew(tx *Tx, gapped bool, reason error) error {
-	if gapped {
-		if err := tx.Set(keyGap, []byte(reason.Error())); err != nil {
-			return err
-		}
-	}
+func (t *tail) startAnew(tx *Tx) error {
 	if err := tx.Delete(keyPosition(t.stream)); err != nil {
 		return err
 	}
@@ -104,15 +103,21 @@ func (t *tail) foundRecreated() time.Duration {
 	return time.Since(t.since)
 }
 
-// skip goes on behind a hole that retention made: the last record that was folded cannot be asked for any more. In the journal such a
-// hole is a gap.
+// skip goes on behind a hole that retention made: the last record that was folded cannot be asked for any more.
 func (t *tail) skip(reason error) error {
-	journal, level := t.stream == t.view.journal, slog.LevelWarn
-	if journal {
+	level := slog.LevelWarn
+	if t.stream == t.view.journal {
 		level = slog.LevelError
 	}
 	t.view.log.Log(context.Background(), level, "view: retention took records before they were read", "stream", t.stream, "error", reason)
-	err := t.view.store.Update(func(tx *Tx) error { return t.startAnew(tx, journal, reason) })
+	err := t.view.store.Update(func(tx *Tx) error {
+		if f, ok := t.view.fold.(Forgetter); ok {
+			if err := f.Overtaken(tx, t.stream); err != nil {
+				return err
+			}
+		}
+		return t.startAnew(tx)
+	})
 	if err != nil {
 		return &fatalError{err}
 	}

@@ -21,8 +21,6 @@ const none = -1
 
 func keyPosition(stream string) []byte { return append([]byte("\x00position/"), stream...) }
 
-var keyGap = []byte("\x00gap")
-
 func readPosition(r Reader, stream string) (position, error) {
 	raw, ok, err := r.Get(keyPosition(stream))
 	if err != nil || !ok {
@@ -46,15 +44,6 @@ func (tx *Tx) Position(stream string) (int64, error) {
 func (tx *Tx) Rewind(stream string) error {
 	tx.rewound = append(tx.rewound, stream)
 	return tx.Delete(keyPosition(stream))
-}
-
-// ClearGap takes back that the view is gapped.
-func (tx *Tx) ClearGap() error { return tx.Delete(keyGap) }
-
-// Gap says why the view may have missed records of the journal; empty if it has not.
-func (s *Store) Gap() (string, error) {
-	raw, _, err := s.Get(keyGap)
-	return string(raw), err
 }
 
 // Position is the offset of the last record of a stream that was folded, -1 if none was.

@@ -190,11 +190,6 @@ func (c *counting) Fold(tx *Tx, r *wire.Record) error {
 			return err
 		}
 	}
-	if string(r.Body) == "clear" {
-		if err := tx.ClearGap(); err != nil {
-			return err
-		}
-	}
 	key := keyCount(r.Stream, r.Offset)
 	raw, _, err := tx.Get(key)
 	if err != nil {
@@ -225,12 +220,25 @@ func (c *counting) drop(tx *Tx, stream string) error {
 }
 
 // forgetting is counting that knows streams which nobody has to decide about.
-type forgetting struct{ counting }
+type forgetting struct {
+	counting
+	overtaken []string
+}
+
+func (f *forgetting) Overtaken(_ *Tx, stream string) error {
+	f.overtaken = append(f.overtaken, stream)
+	return nil
+}
 
 func (f *forgetting) Forget(tx *Tx, stream string) (bool, error) {
 	f.forgotten = append(f.forgotten, stream)
+	if err := tx.Set(keyForgot(stream), nil); err != nil {
+		return false, err
+	}
 	return f.forgets[stream], f.drop(tx, stream)
 }
+
+func keyForgot(stream string) []byte { return []byte("forgot/" + stream) }
 
 // folded is what was folded of a stream, with how often.
 func folded(t require.TestingT, s *Store, stream string) (all []string) {

@@ -64,13 +64,16 @@ const (
 	TypeTrimmed   = "trimmed"   // dead jobs that were too many, or too old
 	TypeLowWater  = "low-water" // below these offsets everything is settled
 	TypeRecreated = "recreated" // an entry stream was deleted and made anew
-	TypeReleased  = "released"  // held entries may fire
+	TypeReleased  = "released"  // held entries may fire, but for those up to Held
 	TypeState     = "state"     // pauses, operations, idempotency keys
 	TypeOperation = "operation" // a bulk operation's progress
 	TypeRejected  = "rejected"  // what a classic queue held that is no job
 	TypeDismissed = "dismissed" // a rejected record was taken off the list
 	TypeBarrier   = "barrier"   // in entry streams: a leader's epoch begins here
 )
+
+// Everything is the offset up to which an entry stream is held when nobody can say yet where what is in question ends.
+const Everything = 1<<53 - 1
 
 // JournalRecord is one JSON record of the journal. Type says which of the members matter.
 type JournalRecord struct {
@@ -83,8 +86,9 @@ type JournalRecord struct {
 	Identity       string           `json:"identity,omitempty"`
 	LowWater       map[string]int64 `json:"low_water,omitempty"` // also low-water
 	Needs          int64            `json:"needs,omitempty"`     // also low-water
-	Held           map[string]int64 `json:"held,omitempty"`
+	Held           map[string]int64 `json:"held,omitempty"`      // also released: what stays held
 	KnownConfirmed *Through         `json:"known_confirmed,omitempty"`
+	ReadTo         int64            `json:"read_to,omitempty"` // the end of the journal as its leader knew it: never above the record itself
 
 	Queue   string `json:"queue,omitempty"`   // witness, rejected; opened and low-water: the witness that stands
 	Through int64  `json:"through,omitempty"` // confirmed
