@@ -73,7 +73,7 @@ func (t *trial) serve() {
 	require.NoError(t, listener.Close())
 	t.room.api = "http://" + addr
 	cmd := exec.Command(t.sidecar, "serve", "--http-addr", addr, "--amqp-url", t.room.amqpURL, "--management-url", t.broker.ManagementURL(),
-		"--stream-url", t.broker.StreamURL()+t.room.vhost, "--log-level", "warn")
+		"--stream-url", t.broker.StreamURL()+t.room.vhost, "--auth", "none", "--log-level", "warn")
 	p := t.start("sidecar", cmd)
 	t.cleanup(func() { p.stop(t, 20*time.Second) })
 	t.eventually(func() bool {
