@@ -10,6 +10,10 @@ GOLANGCI := .cache/bin/golangci-lint-$(GOLANGCI_VERSION)
 
 # What `make up` and `make bench` pass on, for example ARGS=--fresh.
 ARGS ?=
+SCHEMATHESIS_VERSION := 4.32.5
+SCHEMATHESIS := .cache/schemathesis/installed-$(SCHEMATHESIS_VERSION)
+# How many requests are made for each operation.
+EXAMPLES ?= 200
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 # The packages that test, cover and vet look at, and more flags for `go test`.
@@ -18,7 +22,7 @@ TESTFLAGS ?=
 
 .PHONY: help
 help: ## This list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-12s %s\n' "$$name" "$$what"; done
 
 .PHONY: tools
 tools: ## Check that Go, Node, Python, git and make are here
@@ -70,6 +74,16 @@ conformance: tools ## Examine the client libraries (ARGS='-lang ruby -run poison
 .PHONY: fuzz
 fuzz: tools ## Run every fuzz target for FUZZTIME (30s)
 	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: schemathesis
+schemathesis: tools $(SCHEMATHESIS) ## Have schemathesis look for faults in the API (EXAMPLES=200 for each operation)
+	@scripts/deps.sh broker
+	EXAMPLES=$(EXAMPLES) go test -tags schemathesis -count=1 -timeout 120m -v -run TestSchemathesis ./internal/schematest
+
+$(SCHEMATHESIS):
+	python3 -m venv .cache/schemathesis
+	.cache/schemathesis/bin/pip install -q schemathesis==$(SCHEMATHESIS_VERSION)
+	@touch $@
 
 .PHONY: clean
 clean: ## Remove what was built

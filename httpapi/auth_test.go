@@ -145,14 +145,14 @@ func TestSession(t *testing.T) {
 func TestSigningInNeedsWhatItNeeds(t *testing.T) {
 	w := newSecured(t)
 	for body, status := range map[string]int{
-		"": 400, `{}`: 400, `null`: 400, `{"name":"management"}`: 400, `{"name":"management","password":"right","token":"x"}`: 400, `{"user":"x"}`: 400,
+		"": 400, `{}`: 400, `null`: 400, `{"name":"management"}`: 400, `{"name":"management","password":"right","token":"x"}`: 400, `{"user":"x"}`: 400, `{"token":"x"}`: 401,
 		`{"name":"management","password":"wrong"}`: 401, `{"name":"untagged","password":"right"}`: 403, `{"name":"elsewhere","password":"right"}`: 403,
 	} {
 		a := w.do(http.MethodPost, "/api/session", body)
 		require.Equal(t, status, a.StatusCode, body)
 		require.Empty(t, a.Cookies())
 	}
-	a := newWorld(t).do(http.MethodPost, "/api/session", `{}`)
+	a := newWorld(t).do(http.MethodPost, "/api/session", `{"name":"x","password":"y"}`)
 	require.Equal(t, http.StatusOK, a.StatusCode, "where nobody is asked there is nothing to do")
 	require.Empty(t, a.Cookies())
 	r := request(http.MethodGet, "/api/retries", "")
@@ -185,7 +185,7 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, ask(http.MethodDelete, func(r *http.Request) { r.SetBasicAuth("bob", "two") }).StatusCode)
 	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, bearer("three")).StatusCode)
 	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, bearer(sum("one"))).StatusCode, "the file's reader has no token")
-	w.do(http.MethodPost, "/api/session", `{"name":"ann","password":"two"}`).problem(t, http.StatusBadRequest, "bad_request")
+	w.do(http.MethodPost, "/api/session", `{"name":"ann","password":"two"}`).problem(t, http.StatusUnauthorized, "not_authorised")
 	in := w.do(http.MethodPost, "/api/session", `{"token":"two"}`)
 	require.Equal(t, http.StatusOK, in.StatusCode)
 	cookie := func(r *http.Request) { r.AddCookie(in.Cookies()[0]) }

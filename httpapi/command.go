@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -73,12 +74,11 @@ func (s *Server) ask(c echo.Context, cmd wire.Command) error {
 
 // sign adds who asks and why, and a new id: it makes repeating safe for whoever passes the command on.
 func sign(c echo.Context, cmd wire.Command) (wire.Command, error) {
-	if reason := c.Request().Header.Get(headerReason); reason != "" {
-		cmd.Reason = headerText(reason)
-	}
-	if utf8.RuneCountInString(cmd.Reason) > maxReason {
+	inHeader := headerText(c.Request().Header.Get(headerReason))
+	if max(utf8.RuneCountInString(cmd.Reason), utf8.RuneCountInString(inHeader)) > maxReason {
 		return cmd, badRequest("the reason must have at most %d characters", maxReason)
 	}
+	cmd.Reason = cmp.Or(inHeader, cmd.Reason)
 	cmd.ID, cmd.Actor = rand.Text(), whoSent(c.Request()).name
 	return cmd, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // filter says which entries a list shows. What is empty does not count.
@@ -85,7 +86,15 @@ func (f *filter) record(s *tracker.Stored, scratch *[]byte) bool {
 	if err != nil {
 		return false
 	}
-	return (f.errorClass == "" || e.ErrorClass == f.errorClass) && (f.tag == "" || slices.Contains(e.Job.Tags, f.tag))
+	return (f.errorClass == "" || f.hasError(&e)) && (f.tag == "" || slices.Contains(e.Job.Tags, f.tag))
+}
+
+// hasError tells whether an entry has the error class, or the fingerprint, that is asked for.
+func (f *filter) hasError(e *wire.Entry) bool {
+	if fingerprintForm.MatchString(f.errorClass) {
+		return fingerprint(e.Job.Class, e.ErrorClass, e.ErrorMessage) == f.errorClass
+	}
+	return e.ErrorClass == f.errorClass
 }
 
 func (f *filter) contains(raw []byte, scratch *[]byte) bool {

@@ -58,7 +58,14 @@ func (s *Server) table() []route {
 		route{put, "/api/processes/:identity/quiet", acts, s.control(wire.ControlQuiet)},
 		route{put, "/api/processes/:identity/stop", acts, s.control(wire.ControlStop)},
 
+		route{post, "/api/jobs", acts, s.enqueue},
+		route{get, "/api/jobs/:jid", reads, s.showJob},
+		route{del, "/api/jobs/:jid", acts, s.deleteJob},
+		route{get, "/api/errors", reads, s.listErrors},
+		route{get, "/api/due-times", reads, s.listDueTimes},
+
 		route{get, "/api/overview", reads, s.overview},
+		route{get, "/api/health/checks/:check", reads, s.health()},
 		route{get, "/api/whoami", reads, s.whoami},
 		route{post, "/api/session", open, s.signIn},
 		route{del, "/api/session", open, s.signOut},

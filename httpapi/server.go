@@ -37,6 +37,7 @@ type Server struct {
 	known    *known
 	attempts *attempts
 	tokens   *tokens
+	leading  memo
 	registry *prometheus.Registry
 	requests *requestMetrics
 	handler  http.Handler

@@ -60,13 +60,14 @@ func (s *Server) signIn(c echo.Context) error {
 		return err
 	}
 	v := session{Auth: mode, Name: body.Name, Password: body.Password, Ends: s.sessionEnd().Unix()}
+	byName, byToken := body.Name != "" && body.Password != "", body.Token != ""
 	switch {
+	case byName == byToken || byToken && body.Name+body.Password != "":
+		return badRequest("the body must have either name and password, or a token")
 	case mode == AuthNone:
 		return c.JSON(http.StatusOK, s.newWhoami(anyone))
-	case mode == AuthToken && (body.Token == "" || body.Name != "" || body.Password != ""):
-		return badRequest("the body must have a token, and nothing else")
-	case mode == AuthBroker && (body.Name == "" || body.Password == "" || body.Token != ""):
-		return badRequest("the body must have name and password, and nothing else")
+	case byToken != (mode == AuthToken):
+		return newProblem(http.StatusUnauthorized, "sign in %s", howTo[mode])
 	case mode == AuthToken:
 		v.TokenSum = sumOf(body.Token)
 	}

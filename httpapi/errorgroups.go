@@ -1,0 +1,145 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// errorGroup is the errors with one fingerprint.
+type errorGroup struct {
+	Fingerprint string  `json:"fingerprint"` // a value of the filter error
+	Class       string  `json:"class"`
+	ErrorClass  string  `json:"error_class"`
+	Message     string  `json:"message"` // without what changes from one time to the next
+	Count       int64   `json:"count"`
+	Retries     int64   `json:"retries"`
+	Dead        int64   `json:"dead"`
+	First       float64 `json:"first"` // the earliest time of its entries: when they died, or are due again
+	Last        float64 `json:"last"`
+	JID         string  `json:"jid"` // one of them
+}
+
+// errorGroups is all of them, the largest first.
+type errorGroups struct {
+	Items    []*errorGroup `json:"items"`
+	Searched int64         `json:"searched"`
+	Unread   int64         `json:"unsearched"` // large entries, whose record stays in the stream
+	Complete bool          `json:"complete"`   // false: there are more entries than one call looks at
+}
+
+const maxGroups = 500
+
+// listErrors groups what failed.
+func (s *Server) listErrors(c echo.Context) error {
+	p, err := parseParams(c.Request(), "set", "queue", "class", "from", "to")
+	if err != nil {
+		return err
+	}
+	f, err := p.filter()
+	if err != nil {
+		return err
+	}
+	sets := []string{wire.Retries, wire.DeadJobs}
+	switch p["set"] {
+	case "":
+	case "retries":
+		sets = sets[:1]
+	case "dead-jobs":
+		sets = sets[1:]
+	default:
+		return badRequest("parameter set is %q: it must be retries or dead-jobs", shorten(p["set"]))
+	}
+	g := &grouping{found: map[string]*errorGroup{}, answer: errorGroups{Complete: true}}
+	for _, stream := range sets {
+		if err := s.group(c.Request().Context(), g, stream, f); err != nil {
+			return err
+		}
+	}
+	return c.JSON(http.StatusOK, g.sorted())
+}
+
+type grouping struct {
+	found  map[string]*errorGroup
+	answer errorGroups
+}
+
+// group looks at the entries of a stream, as many as one call may look at.
+func (s *Server) group(ctx context.Context, g *grouping, stream string, f filter) error {
+	q := &query{stream: stream, filter: f}
+	most := s.maxSearched
+	var fault error
+	err := s.cfg.Entries.List(stream, q.start(), func(r tracker.Row) bool {
+		switch {
+		case q.past(r.At):
+			return false
+		case most == 0:
+			g.answer.Complete = false
+			return false
+		}
+		if most--; most&1023 == 0 && ctx.Err() != nil {
+			fault = ctx.Err()
+			return false
+		}
+		g.answer.Searched++
+		if f.row(&r) && f.within(r.At) {
+			fault = g.add(s.cfg.Entries, stream, &r)
+		}
+		return fault == nil
+	})
+	return cmp.Or(fault, err)
+}
+
+func (g *grouping) add(entries *tracker.Entries, stream string, r *tracker.Row) error {
+	stored, err := entries.Get(stream, r.Offset)
+	if err != nil || stored == nil {
+		return err
+	}
+	if stored.Raw == nil {
+		g.answer.Unread++
+		return nil
+	}
+	e, err := stored.Entry(nil)
+	if err != nil {
+		return nil // it was one when it was taken in
+	}
+	fp := fingerprint(stored.Class, e.ErrorClass, e.ErrorMessage)
+	one := g.found[fp]
+	if one == nil {
+		one = &errorGroup{Fingerprint: fp, Class: stored.Class, ErrorClass: e.ErrorClass, Message: normalised(e.ErrorMessage), First: wire.Seconds(r.At), JID: stored.JID}
+		g.found[fp] = one
+	}
+	one.note(stream, r.At)
+	return nil
+}
+
+func (g *errorGroup) note(stream string, at time.Time) {
+	g.Count++
+	if stream == wire.Retries {
+		g.Retries++
+	} else {
+		g.Dead++
+	}
+	g.First, g.Last = min(g.First, wire.Seconds(at)), max(g.Last, wire.Seconds(at))
+}
+
+func (g *grouping) sorted() errorGroups {
+	g.answer.Items = []*errorGroup{}
+	for _, one := range g.found {
+		g.answer.Items = append(g.answer.Items, one)
+	}
+	slices.SortFunc(g.answer.Items, func(a, b *errorGroup) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Fingerprint, b.Fingerprint))
+	})
+	if len(g.answer.Items) > maxGroups {
+		g.answer.Items, g.answer.Complete = g.answer.Items[:maxGroups], false
+	}
+	return g.answer
+}
