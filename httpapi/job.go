@@ -140,5 +140,5 @@ func (s *Server) notWaiting(jid string) error {
 
 // reachedQueue are the deeds after which a job is in its queue.
 var reachedQueue = map[string]bool{
-	wire.OpFired: true, wire.OpTriggered: true, wire.OpRetried: true, wire.OpUndone: true, wire.OpEnqueued: true, wire.OpRefired: true,
+	wire.OpFired: true, wire.OpTriggered: true, wire.OpRetried: true, wire.OpEnqueued: true, wire.OpRefired: true,
 }
