@@ -119,7 +119,7 @@ func TestSession(t *testing.T) {
 	require.False(t, c.Secure)
 	get := func(w *world, c *http.Cookie) answer {
 		r := request(http.MethodGet, "/api/whoami", "")
-		r.AddCookie(&http.Cookie{Name: "millrace_session", Value: "of another server on this host"})
+		r.AddCookie(&http.Cookie{Name: sessionName, Value: "of another server on this host"})
 		r.AddCookie(c)
 		return w.send(r)
 	}

@@ -88,7 +88,7 @@ var callers = []caller{
 	{"unknown user", basic("stranger", "right"), "", http.StatusUnauthorized, never},
 	{"another scheme", func(_ *world, r *http.Request) { r.Header.Set("Authorization", "Bearer right") }, "", http.StatusUnauthorized, never},
 	{"expired session", func(w *world, r *http.Request) { r.AddCookie(w.expired) }, "", http.StatusUnauthorized, never},
-	{"forged session", func(_ *world, r *http.Request) { r.AddCookie(&http.Cookie{Name: "millrace_session", Value: "AAAA"}) }, "", http.StatusUnauthorized, never},
+	{"forged session", func(_ *world, r *http.Request) { r.AddCookie(&http.Cookie{Name: sessionName, Value: "AAAA"}) }, "", http.StatusUnauthorized, never},
 	{"no tag", basic("untagged", "right"), "", http.StatusForbidden, never},
 	{"no virtual host", basic("elsewhere", "right"), "", http.StatusForbidden, never},
 	{"monitoring", basic("monitoring", "right"), httpapi.Monitoring, 0, never},

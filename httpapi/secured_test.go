@@ -103,3 +103,6 @@ func (w *world) as(name, method, target, body string) answer {
 	r.SetBasicAuth(name, "right")
 	return w.send(r)
 }
+
+// sessionName is what the cookie of a session is called.
+const sessionName = "millrace_session"
