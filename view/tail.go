@@ -26,9 +26,8 @@ type tail struct {
 	caught    bool
 	behind    time.Time // when the view was last known to be caught up
 	foldedAt  time.Time
-	storedAt  time.Time     // when the broker stored what was folded last, by its clock
-	skew      time.Duration // the least time from there to here that was seen: mostly how far the clocks are apart
-	skewed    bool
+	begun     time.Time
+	age       age
 	recreated bool
 	missing   bool      // the broker has no such stream
 	since     time.Time // when it was found to be recreated
@@ -55,7 +54,8 @@ const probeAfter = 2 * time.Second
 
 func (t *tail) run(ctx context.Context) error {
 	t.mu.Lock()
-	t.behind, t.position = time.Now(), none
+	t.begun = time.Now()
+	t.behind, t.position = t.begun, none
 	t.mu.Unlock()
 	retry := newBackoff()
 	for ctx.Err() == nil {
@@ -203,10 +203,8 @@ func (t *tail) folded(generation int, records []wire.Record) {
 	}
 	last := records[len(records)-1]
 	t.position = max(last.Offset, last.Through)
-	t.foldedAt, t.storedAt = time.Now(), last.Time
-	if late := t.foldedAt.Sub(last.Time); !last.Time.IsZero() && (!t.skewed || late < t.skew) {
-		t.skew, t.skewed = late, true
-	}
+	t.foldedAt = time.Now()
+	t.age.note(t.foldedAt, t.foldedAt.Sub(t.begun), last.Time)
 	t.caught = t.caught || t.position >= t.target
 	if t.caught {
 		t.behind = t.foldedAt
@@ -256,10 +254,10 @@ func (t *tail) lag(now time.Time) time.Duration {
 	if !t.caught {
 		return now.Sub(t.behind)
 	}
-	if t.storedAt.IsZero() || now.Sub(t.foldedAt) > time.Second {
+	if now.Sub(t.foldedAt) > time.Second {
 		return 0
 	}
-	return max(0, t.foldedAt.Sub(t.storedAt)-t.skew)
+	return t.age.late
 }
 
 func (t *tail) status(now time.Time) Status {

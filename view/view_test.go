@@ -361,6 +361,7 @@ func TestLag(t *testing.T) {
 		}
 		stored(time.Now().Add(-time.Minute))
 		require.Zero(t, v.LagOf(jobs), "the broker's clock is behind: that is no lag")
+		time.Sleep(10 * time.Second) // streams are in the order in which they were stored
 		stored(time.Now().Add(-time.Minute - 3*time.Second))
 		require.Equal(t, 3*time.Second, v.LagOf(jobs))
 		require.Zero(t, v.LagOf(journal))
