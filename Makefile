@@ -85,6 +85,15 @@ $(SCHEMATHESIS):
 	.cache/schemathesis/bin/pip install -q schemathesis==$(SCHEMATHESIS_VERSION)
 	@touch $@
 
+.PHONY: chaos
+chaos: deps ## Kill, freeze and cut off sidecars and brokers, and count every job (ARGS='-quick -seed=1 -only=clock')
+	go test -tags chaos -c -o bin/chaos.test ./internal/chaos
+	cd internal/chaos && exec ../../bin/chaos.test -test.run '^TestChaos$$' -test.timeout 3h $(ARGS)
+
+.PHONY: mutants
+mutants: deps ## Break the core in one place at a time: a test must notice (ARGS=-only=settling)
+	go run ./internal/mutants $(ARGS)
+
 .PHONY: clean
 clean: ## Remove what was built
 	rm -rf bin coverage

@@ -7,13 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
 	"github.com/millrace-jobs/millrace/internal/localbroker"
+	running "github.com/millrace-jobs/millrace/internal/sidecar"
 )
 
 // bench is what all figures share: a broker, the binary, the table.
@@ -46,7 +46,7 @@ func newBench(ctx context.Context, o options, stderr io.Writer) (b *bench, err e
 			err = errors.Join(err, b.close())
 		}
 	}()
-	if err := b.build(ctx); err != nil {
+	if b.binary, err = running.Build(ctx, b.dir); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
@@ -57,16 +57,6 @@ func newBench(ctx context.Context, o options, stderr io.Writer) (b *bench, err e
 	}
 	b.product, err = product(b.broker.AMQPURL())
 	return b, err
-}
-
-// build compiles the binary that is measured.
-func (b *bench) build(ctx context.Context) error {
-	b.binary = filepath.Join(b.dir, "millrace")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.binary, "github.com/millrace-jobs/millrace/cmd/millrace")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building millrace: %w: %s", err, out)
-	}
-	return nil
 }
 
 func (b *bench) close() error {

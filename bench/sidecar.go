@@ -2,15 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"net"
-	"net/http"
-	"os/exec"
-	"strings"
-	"syscall"
-	"time"
 
+	running "github.com/millrace-jobs/millrace/internal/sidecar"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -41,101 +34,28 @@ func (b *bench) serve(ctx context.Context, v *vhost) (s sidecar, err error) {
 const identity = "bench"
 
 // process is one `millrace serve`.
-type process struct {
-	cmd    *exec.Cmd
-	url    string
-	exited chan struct{} // closed when it has, and err is set
-	err    error
-}
+type process struct{ *running.Process }
 
-func (b *bench) startProcess(v *vhost) (*process, error) {
-	addr, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	p := &process{url: "http://" + addr, exited: make(chan struct{})}
-	p.cmd = exec.Command(b.binary, "serve", "--amqp-url", v.amqpURL, "--management-url", v.management, "--stream-url", v.streamURL,
-		"--http-addr", addr, "--identity", identity, "--auth", "none", "--log-level", b.logLevel())
+func (b *bench) startProcess(v *vhost) (process, error) {
+	c := running.Config{Binary: b.binary, AMQPURL: v.amqpURL, ManagementURL: v.management, StreamURL: v.streamURL, Identity: identity, LogLevel: b.logLevel()}
 	if b.verbose {
-		p.cmd.Stdout, p.cmd.Stderr = b.stderr, b.stderr
+		c.Output = b.stderr
 	}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for us: we stop it in our turn
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		p.err = p.cmd.Wait()
-		close(p.exited)
-	}()
-	return p, nil
+	p, err := running.Start(c)
+	return process{p}, err
 }
 
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
+func (p process) leads() (bool, error) {
+	_, _, err := p.Overview()
+	return err == nil && p.Leads(), err
 }
 
-// overview is what the API tells that matters here.
-type overview struct {
-	Leader struct {
-		Identity string `json:"identity"`
-	} `json:"leader"`
-	Self struct {
-		Leader bool `json:"leader"`
-	} `json:"scheduler"`
-	Sets map[string]struct {
-		Total int64 `json:"total"`
-	} `json:"sets"`
-}
-
-var client = &http.Client{Timeout: 5 * time.Second}
-
-// ask gets the overview; ok is false while there is none.
-func (p *process) ask() (o overview, ok bool, err error) {
-	select {
-	case <-p.exited:
-		return o, false, fmt.Errorf("millrace serve has ended: %w", p.err)
-	default:
-	}
-	resp, err := client.Get(p.url + "/api/overview")
-	if err != nil {
-		return o, false, nil //nolint:nilerr // it does not listen yet
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return o, false, nil
-	}
-	return o, true, json.NewDecoder(resp.Body).Decode(&o)
-}
-
-func (p *process) leads() (bool, error) {
-	o, ok, err := p.ask()
-	return ok && o.Self.Leader && strings.HasPrefix(o.Leader.Identity, identity+"/"), err
-}
-
-func (p *process) scheduled() (int64, error) {
-	o, _, err := p.ask()
+func (p process) scheduled() (int64, error) {
+	o, _, err := p.Overview()
 	return o.Sets["scheduled-jobs"].Total, err
 }
 
-// stopWithin is how long a sidecar may take to end in order.
-const stopWithin = 15 * time.Second
-
-func (p *process) stop() error {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-p.exited:
-		return p.err
-	case <-time.After(stopWithin):
-		_ = p.cmd.Process.Kill()
-		<-p.exited
-		return fmt.Errorf("millrace serve did not end within %v", stopWithin)
-	}
-}
+func (p process) stop() error { return p.Stop() }
 
 // streams that a sidecar's view is made of, beside the journal.
 var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics}

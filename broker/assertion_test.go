@@ -57,6 +57,23 @@ func TestTheWayToTheQueuesIsRepaired(t *testing.T) {
 	}
 }
 
+// The journal is bound last: whatever reaches it has a way to its queue, also where the making of the bindings ends half way.
+func TestNothingIsJournaledThatIsNotRouted(t *testing.T) {
+	v := brokertest.New(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	conn, err := Dial(ctx, Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.AssertTopology(ctx, nil)
+	require.NoError(t, err)
+	require.NoError(t, v.Channel(t).ExchangeDelete(wire.ExchangeRoute, false, false))
+	require.Error(t, conn.RebuildFire(ctx), "there is no jobs.route to bind to")
+	bound, err := boundTo(ctx, wire.ExchangeFire, v)
+	require.NoError(t, err)
+	require.Empty(t, bound)
+}
+
 // boundTo lists what an exchange is bound to.
 func boundTo(ctx context.Context, exchange string, v *brokertest.Vhost) ([]string, error) {
 	var said []struct{ Destination string }

@@ -47,13 +47,19 @@ func (p *Proxy) Freeze(t T) {
 	p.add(t, "timeout", map[string]int64{"timeout": 0})
 }
 
+// Stall holds up what is sent in both directions, and loses none of it: Heal lets it go on, however late that is for those who wait.
+func (p *Proxy) Stall(t T) {
+	t.Helper()
+	p.Slow(t, 24*time.Hour)
+}
+
 // Slow delays what is sent by this much in both directions.
 func (p *Proxy) Slow(t T, by time.Duration) {
 	t.Helper()
 	p.add(t, "latency", map[string]int64{"latency": by.Milliseconds()})
 }
 
-// Heal undoes Cut, Freeze and Slow.
+// Heal undoes Cut, Freeze, Stall and Slow.
 func (p *Proxy) Heal(t T) {
 	t.Helper()
 	p.proxy.Toxics.ResetToxics(context.Background())

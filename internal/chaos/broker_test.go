@@ -1,0 +1,123 @@
+package chaos
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// brokerKilled kills the broker again and again while entries fall due: nothing is lost, and only what was unconfirmed comes twice.
+func brokerKilled(w *world, jobs, kills int) {
+	w.run(w.slot("s", nil))
+	w.awaitLeader()
+	w.warmUp()
+	stop := w.command(10)
+	w.schedule(jobs, time.Now().Add(time.Second), time.Duration(kills+1)*2*time.Second)
+	for range kills {
+		s := w.awaitLeader()
+		was := w.counter.distinct()
+		brokertest.EventuallyWithin(w.t, time.Minute, func() bool { return w.counter.distinct() > was+50 || w.missing(w.counter) == 0 }, "jobs come again")
+		w.await(s.p, aimFiring)
+		w.v.Kill(w.t)
+		w.faults++
+		w.pause(w.upTo(time.Second))
+		w.v.Restart(w.t)
+	}
+	w.awaitLeader()
+	stop()
+	r := w.reckon()
+	all := w.epochs()
+	w.unconfirmed = 0
+	for _, e := range all[:len(all)-1] {
+		if e.unconfirmed() {
+			w.unconfirmed++
+		}
+	}
+	open, sure := w.unsure(all, r.doubledJIDs)
+	w.must(len(sure) == 0, "%d jobs came twice whose fires were confirmed: %v", len(sure), first(sure))
+	w.must(w.unconfirmed >= (kills+1)/2, "%d of %d kills fell while fires were unconfirmed, that is too few to show anything", w.unconfirmed, kills)
+	w.note = fmt.Sprintf("%d fires without a confirm, of which %d came twice", open, len(r.doubledJIDs))
+}
+
+// deletion is something on the broker that somebody deletes.
+type deletion struct {
+	what string
+	do   func(*amqp.Channel) error
+}
+
+// deletions are what may be deleted at any time. A queue is deleted only while it is empty: the jobs in it are its own.
+func deletions() (all []deletion) {
+	add := func(what string, do func(*amqp.Channel) error) { all = append(all, deletion{what, do}) }
+	queue := func(name string) {
+		add("queue "+name, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, true, false); return err })
+	}
+	exchange := func(name string) {
+		add("exchange "+name, func(ch *amqp.Channel) error { return ch.ExchangeDelete(name, false, false) })
+	}
+	unbind := func(queue, key, exchange string) {
+		add("binding of "+queue+" to "+exchange, func(ch *amqp.Channel) error { return ch.QueueUnbind(queue, key, exchange, nil) })
+	}
+	for _, q := range queues {
+		queue(wire.QueuePrefix + q)
+		unbind(wire.QueuePrefix+q, q, wire.ExchangeRoute)
+		unbind(wire.QueuePrefix+q, q, wire.ExchangeDirect)
+	}
+	for _, name := range []string{wire.Unrouted, wire.DeadLetters} {
+		queue(name)
+	}
+	for _, name := range []string{wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeRoute, wire.ExchangeFire, wire.ExchangeBury, wire.Unrouted, wire.Control} {
+		exchange(name)
+	}
+	unbind(wire.Journal, "", wire.ExchangeFire)
+	unbind(wire.Journal, "", wire.ExchangeBury)
+	unbind(wire.DeadJobs, "", wire.ExchangeBury)
+	unbind(wire.Unrouted, "", wire.Unrouted)
+	unbind(wire.DeadLetters, "", wire.ExchangeDead)
+	add("binding of "+wire.ExchangeRoute+" to "+wire.ExchangeFire, func(ch *amqp.Channel) error {
+		return ch.ExchangeUnbind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil)
+	})
+	return all
+}
+
+// deleted has things on the broker deleted while entries fall due: nothing is lost.
+func deletedThings(w *world, perSecond int, lasting time.Duration, only func(what string) bool) {
+	w.run(w.slot("s", nil))
+	w.awaitLeader()
+	w.warmUp()
+	stopCommands, stopFeed := w.command(10), w.feed(perSecond)
+	var all []deletion
+	for _, d := range deletions() {
+		if only(d.what) {
+			all = append(all, d)
+		}
+	}
+	for until := time.Now().Add(lasting); time.Now().Before(until); w.pause(w.upTo(4 * time.Second)) {
+		d := all[w.random.IntN(len(all))]
+		err := d.do(w.v.Channel(w.t))
+		w.t.Logf("deleted %s: %v", d.what, err)
+		if err == nil {
+			w.faults++
+		}
+	}
+	stopFeed()
+	stopCommands()
+	w.reckon()
+	w.note = fmt.Sprintf("%d came again", w.doubled)
+}
+
+// policies are those that Millrace set; somebody may delete them too.
+func (w *world) policies() (names []string) {
+	var found []struct {
+		Name string `json:"name"`
+	}
+	w.v.Do(w.t, http.MethodGet, "/api/policies/"+w.v.Name, nil, &found)
+	for _, p := range found {
+		names = append(names, p.Name)
+	}
+	return names
+}

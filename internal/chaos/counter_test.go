@@ -1,0 +1,147 @@
+package chaos
+
+import (
+	"bufio"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+)
+
+// counter counts jobs by jid. It is a client that is not Millrace's, in a process of its own.
+type counter struct {
+	mu     sync.Mutex
+	jobs   map[string]*arrived
+	epochs map[int64]time.Time // when the first job of an epoch came
+	total  int                 // copies
+	again  int                 // copies that the broker handed out more than once
+	starts int                 // how often it began to consume
+}
+
+// arrived is what came of one jid.
+type arrived struct {
+	first  time.Time
+	copies map[string]int // by the publish that brought it
+	n      int
+}
+
+// python is Debian's own, for which pika is installed.
+const python = "/usr/bin/python3"
+
+func count(w *world, queues ...string) *counter {
+	w.t.Helper()
+	c := &counter{jobs: map[string]*arrived{}, epochs: map[int64]time.Time{}}
+	cmd := exec.Command(python, append([]string{"testdata/count.py", w.v.AMQPURL()}, queues...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(w.t, err)
+	require.NoError(w.t, cmd.Start())
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		c.read(out)
+	}()
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-read
+		_ = cmd.Wait()
+	})
+	brokertest.Eventually(w.t, func() bool { return c.began() > 0 }, "the client consumes")
+	return c
+}
+
+func (c *counter) read(out io.Reader) {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		c.line(lines.Text())
+	}
+}
+
+func (c *counter) line(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fields := strings.Split(text, "\t")
+	if len(fields) != 6 {
+		if text == "# consuming" {
+			c.starts++
+		}
+		return
+	}
+	jid, publish, redelivered := fields[1], fields[2]+"/"+fields[3], fields[4] == "1"
+	seconds, _ := strconv.ParseFloat(fields[5], 64)
+	at := time.UnixMicro(int64(seconds * 1e6))
+	j := c.jobs[jid]
+	if j == nil {
+		j = &arrived{first: at, copies: map[string]int{}}
+		c.jobs[jid] = j
+	}
+	// The same copy comes again if it was not acknowledged when the connection died. Which publish it is from tells, or else the broker.
+	if known := j.copies[publish] > 0; known && (publish != "-/-" || redelivered) {
+		c.again++
+		return
+	}
+	j.copies[publish]++
+	j.n++
+	c.total++
+	if epoch, err := strconv.ParseInt(fields[2], 10, 64); err == nil && c.epochs[epoch].IsZero() {
+		c.epochs[epoch] = at
+	}
+}
+
+func (c *counter) began() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.starts
+}
+
+// distinct is how many jids have come.
+func (c *counter) distinct() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.jobs)
+}
+
+// of is how many copies of a job have come, and when the first did.
+func (c *counter) of(jid string) (n int, first time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if j := c.jobs[jid]; j != nil {
+		return j.n, j.first
+	}
+	return 0, time.Time{}
+}
+
+// publishes lists which publishes brought copies of a job.
+func (c *counter) publishes(jid string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if j := c.jobs[jid]; j != nil {
+		return slices.Sorted(maps.Keys(j.copies))
+	}
+	return nil
+}
+
+func (c *counter) copies() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total
+}
+
+// newest is the newest epoch of which a job has come, and when the first of it did.
+func (c *counter) newest() (epoch int64, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	epoch = -1
+	for e := range c.epochs {
+		epoch = max(epoch, e)
+	}
+	return epoch, c.epochs[epoch]
+}

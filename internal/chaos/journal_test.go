@@ -1,0 +1,118 @@
+package chaos
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// epoch is what the journal tells of one leadership.
+type epoch struct {
+	number    int64
+	identity  string
+	led       bool // it had settled everything, and fired
+	fires     map[int64]string
+	fired     int64
+	confirmed int64
+}
+
+// unconfirmed tells whether it ended while fires were, as far as the next leader could know.
+func (e *epoch) unconfirmed() bool { return e.fired > e.confirmed }
+
+// epochs reads the journal.
+func (w *world) epochs() []*epoch {
+	var all []*epoch
+	byNumber := map[int64]*epoch{}
+	confirm := func(number, through int64) {
+		if e := byNumber[number]; e != nil {
+			e.confirmed = max(e.confirmed, through)
+		}
+	}
+	for _, d := range w.v.ReadStream(w.t, wire.Journal) {
+		headers := map[string]any(d.Headers)
+		if deed, ok := wire.DeedOf(headers); ok {
+			if e := byNumber[deed.Epoch]; e != nil {
+				e.fired = max(e.fired, deed.Seq)
+				e.fires[deed.Seq] = deed.JIDTag
+			}
+			confirm(deed.Epoch, deed.Confirmed)
+			continue
+		}
+		j, err := wire.ParseJournal(d.Body)
+		require.NoError(w.t, err)
+		confirm(j.Epoch, max(j.Through, wire.Int(headers, wire.HeaderConfirmed)))
+		if j.Type == wire.TypeWitness && byNumber[j.Epoch] != nil {
+			byNumber[j.Epoch].led = true
+		}
+		if j.Type != wire.TypeOpened {
+			continue
+		}
+		if k := j.KnownConfirmed; k != nil {
+			confirm(k.Epoch, k.Through)
+		}
+		number, _ := headers["x-stream-offset"].(int64)
+		e := &epoch{number: number, identity: j.Identity, fires: map[int64]string{}}
+		all, byNumber[number] = append(all, e), e
+	}
+	return all
+}
+
+// moments tells in which moments of their leadership processes ended.
+func moments(all []*epoch, killed []string) (unconfirmed, settling int) {
+	last := map[string]*epoch{}
+	for _, e := range all {
+		name, _, _ := strings.Cut(e.identity, "/")
+		last[name] = e
+	}
+	for _, name := range killed {
+		e := last[name]
+		switch {
+		case e == nil:
+		case !e.led:
+			settling++
+			if e.unconfirmed() {
+				unconfirmed++
+			}
+		case e.unconfirmed():
+			unconfirmed++
+		}
+	}
+	return unconfirmed, settling
+}
+
+// unsure counts the fires that nobody knew to be confirmed when their epoch ended: those in the journal, and those that came although it
+// has lost them. sure are jobs that were fired again although they were.
+func (w *world) unsure(all []*epoch, doubled []string) (open int, sure []string) {
+	byNumber := map[string]*epoch{}
+	for _, e := range all {
+		byNumber[fmt.Sprint(e.number)] = e
+		for seq := range e.fires {
+			if seq > e.confirmed {
+				open++
+			}
+		}
+	}
+	for _, jid := range doubled {
+		unconfirmed := 0
+		publishes := w.counter.publishes(jid)
+		for _, publish := range publishes {
+			number, text, _ := strings.Cut(publish, "/")
+			seq, _ := strconv.ParseInt(text, 10, 64)
+			e := byNumber[number]
+			if e != nil && seq > e.confirmed {
+				unconfirmed++
+			}
+			if e != nil && e.fires[seq] == "" {
+				open++
+			}
+		}
+		if unconfirmed < len(publishes)-1 {
+			sure = append(sure, fmt.Sprint(jid, publishes))
+		}
+	}
+	return open, sure
+}

@@ -1,0 +1,28 @@
+package chaos
+
+import (
+	"testing"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+)
+
+// The scenarios that `make test` runs, small. Their seed is fixed: a failure should be the code's.
+const seed = 20261120
+
+func TestSidecarKilled(t *testing.T) {
+	w := begin(t, brokertest.New(t), seed)
+	sidecarKilled(w, 10_000, 10, true)
+	t.Logf("%d of %d kills fell while fires were unconfirmed, %d while catching up or settling", w.unconfirmed, w.faults, w.settling)
+}
+
+func TestBrokerKilled(t *testing.T) {
+	w := begin(t, brokertest.Own(t), seed)
+	brokerKilled(w, 4_000, 2)
+	t.Log(w.note)
+}
+
+func TestStandbyTakesOver(t *testing.T) {
+	w := begin(t, brokertest.New(t), seed)
+	standby(w, 3_000, 2)
+	t.Log(w.note)
+}

@@ -1,0 +1,61 @@
+package chaos
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+)
+
+// row is what one scenario came to.
+type row struct {
+	name        string
+	seed        uint64
+	jobs        int // that were published, beside those that commands were about
+	commanded   int
+	faults      int // kills, cuts, deletions
+	unconfirmed int // of the kills, how many fell while fires were unconfirmed
+	settling    int // and how many while the new leader was catching up or settling
+	lost        int
+	doubled     int
+	note        string
+	took        time.Duration
+	broken      []string // promises
+}
+
+var table results
+
+type results struct {
+	mu   sync.Mutex
+	rows []row
+}
+
+func (r *results) add(one row) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rows = append(r.rows, one)
+}
+
+// print prints all rows, and for each that broke a promise how to repeat it.
+func (r *results) print(to io.Writer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "scenario\tjobs\tcommanded\tfaults\tunconfirmed\tsettling\tlost\tdoubled\ttook\tverdict\tnote")
+	for _, one := range r.rows {
+		verdict := "kept"
+		if len(one.broken) > 0 {
+			verdict = "BROKEN"
+		}
+		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", one.name, one.jobs, one.commanded, one.faults, one.unconfirmed, one.settling,
+			one.lost, one.doubled, one.took.Round(time.Second), verdict, one.note)
+	}
+	_ = out.Flush()
+	for _, one := range r.rows {
+		if len(one.broken) > 0 {
+			fmt.Fprintf(to, "\n%s: %s\nrepeat: make chaos ARGS='-seed=%d -only=%s'\n", one.name, strings.Join(one.broken, "\n  "), one.seed, one.name)
+		}
+	}
+}

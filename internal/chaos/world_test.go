@@ -1,0 +1,219 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"path"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/sidecar"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m) }
+
+var build = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "millrace-chaos")
+	if err != nil {
+		return "", err
+	}
+	return sidecar.Build(context.Background(), dir)
+})
+
+// queues are where the jobs go.
+var queues = []string{"a", "b", "c"}
+
+// world is one scenario under way: a virtual host, sidecars, a client that counts, and an account of each job.
+type world struct {
+	t       testing.TB
+	v       *brokertest.Vhost
+	random  *rand.Rand
+	began   time.Time
+	counter *counter
+	accounts
+	row
+
+	mu      sync.Mutex
+	slots   []*slot
+	killed  []string // identities of processes that were killed
+	serial  int
+	sent    int
+	aimedAt int // kills that were aimed
+
+	otherClock bool // what is early by ours need not be by the leader's
+}
+
+// begin sets a scenario up. What its plan leaves to chance is told by the seed and its name.
+func begin(t testing.TB, v *brokertest.Vhost, seed uint64) *world {
+	t.Helper()
+	h := fnv.New64a()
+	name := path.Base(t.Name())
+	_, _ = h.Write([]byte(name))
+	w := &world{t: t, v: v, random: rand.New(rand.NewPCG(seed, h.Sum64())), began: time.Now()}
+	w.all = map[string]*account{}
+	w.row = row{name: name, seed: seed, broken: []string{"it did not end"}}
+	t.Cleanup(func() { table.add(w.row) })
+	return w
+}
+
+// warmUp has the client consume, and one job fired to each queue, so that all are bound: what goes through jobs.unrouted may come twice if
+// a leader dies then.
+func (w *world) warmUp() {
+	w.t.Helper()
+	var names []string
+	for _, q := range queues {
+		names = append(names, wire.QueuePrefix+q)
+	}
+	w.counter = count(w, names...)
+	for _, q := range queues {
+		w.publish(wire.ScheduledJobs, w.entry("warm-"+q, wire.ScheduledJobs, q, time.Now().Add(-time.Second), comes))
+	}
+	brokertest.EventuallyWithin(w.t, time.Minute, func() bool { return w.missing(w.counter) == 0 }, "the first jobs arrive")
+	brokertest.Eventually(w.t, func() bool { return w.v.QueueLength(w.t, wire.Unrouted) == 0 }, "they were acknowledged")
+}
+
+// entry is a job with a time, and opens its account.
+func (w *world) entry(jid, stream, queue string, due time.Time, f fate) amqp.Publishing {
+	due = due.Truncate(time.Microsecond)
+	w.open(jid, stream, due, f)
+	form := `{"type":"scheduled_job","jid":%q,"scheduled_at":%f,"job":{"class":"C","args":[1],"queue":%q}}`
+	if stream == wire.Retries {
+		form = `{"type":"retry","jid":%q,"retry_at":%f,"retry_count":1,"job":{"class":"C","args":[1],"queue":%q}}`
+	}
+	return amqp.Publishing{DeliveryMode: amqp.Persistent, Body: fmt.Appendf(nil, form, jid, wire.Seconds(due), queue)}
+}
+
+func (w *world) publish(stream string, messages ...amqp.Publishing) {
+	w.t.Helper()
+	w.v.Publish(w.t, "", stream, messages...)
+}
+
+// schedule publishes n jobs that fall due one after another within a span; half are scheduled, half are retries.
+func (w *world) schedule(n int, from time.Time, span time.Duration) {
+	w.t.Helper()
+	batches := map[string][]amqp.Publishing{}
+	for i := range n {
+		stream := []string{wire.ScheduledJobs, wire.Retries}[w.sent%2]
+		due := from.Add(span * time.Duration(i) / time.Duration(n))
+		batches[stream] = append(batches[stream], w.entry(fmt.Sprintf("job-%06d", w.sent), stream, queues[w.sent%len(queues)], due, comes))
+		w.sent++
+	}
+	for stream, messages := range batches {
+		w.publish(stream, messages...)
+	}
+	w.row.jobs += n
+}
+
+// feed publishes jobs at a pace until it is told to stop; each falls due within a second.
+func (w *world) feed(perSecond int) (stop func()) {
+	const pause = 200 * time.Millisecond
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(pause); ; {
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				w.schedule(perSecond*int(pause/time.Millisecond)/1000, time.Now().Add(100*time.Millisecond), time.Second)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// chance says yes in so many cases of a hundred.
+func (w *world) chance(percent int) bool { return w.random.IntN(100) < percent }
+
+// upTo is a random part of a time.
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.random.Int64N(int64(d))) }
+
+// pause waits: when the next fault comes is up to chance, and no condition tells it.
+func (w *world) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-w.t.Context().Done():
+	}
+}
+
+// quiet is how long nothing more must come before the scenario is over.
+const quiet = 2 * time.Second
+
+// patience is how long nothing may come before what is missing is lost.
+const patience = time.Minute
+
+// settle waits until every job has come that must, and nothing more does.
+func (w *world) settle() {
+	w.t.Helper()
+	copies, since := -1, time.Now()
+	for {
+		if n := w.counter.copies(); n != copies {
+			copies, since = n, time.Now()
+		}
+		still := time.Since(since)
+		if still > patience || still > quiet && w.missing(w.counter) == 0 && w.waiting() == 0 {
+			return
+		}
+		w.pause(50 * time.Millisecond)
+	}
+}
+
+// waiting is how many jobs lie in the queues.
+func (w *world) waiting() (n int) {
+	for _, q := range queues {
+		n += w.v.QueueLength(w.t, wire.QueuePrefix+q)
+	}
+	return n + w.v.QueueLength(w.t, wire.Unrouted)
+}
+
+// reckon ends a scenario: it counts, and fills in the row.
+func (w *world) reckon() reckoning {
+	w.t.Helper()
+	w.settle()
+	p := w.leader(time.Minute)
+	require.NotNil(w.t, p, "nobody leads in the end")
+	r := w.accounts.reckon(w.counter, func(jid string) []string { return w.where(p, jid) })
+	all := w.epochs()
+	w.unconfirmed, w.settling = moments(all, w.killed)
+	w.lost, w.doubled = len(r.lost), len(r.doubled)
+	w.took = time.Since(w.began)
+	w.broken = nil
+	w.must(len(r.lost) == 0, "%d jobs are lost: %v", len(r.lost), first(r.lost))
+	w.must(len(r.early) == 0 || w.otherClock, "%d jobs came early: %v", len(r.early), first(r.early))
+	w.must(len(r.wrong) == 0, "%d jobs are not where they must be: %v", len(r.wrong), first(r.wrong))
+	w.t.Logf("%d epochs, %d copies came more than once from the broker", len(all), w.counter.again)
+	return r
+}
+
+// exactlyOnce is what most scenarios promise.
+func (w *world) exactlyOnce() {
+	w.t.Helper()
+	r := w.reckon()
+	w.must(len(r.doubled) == 0, "%d jobs came more than once: %v", len(r.doubled), first(r.doubled))
+}
+
+// must notes a promise that was broken.
+func (w *world) must(holds bool, format string, args ...any) {
+	w.t.Helper()
+	if !holds {
+		text := fmt.Sprintf(format, args...)
+		w.broken = append(w.broken, text)
+		w.t.Errorf("seed %d: %s", w.seed, text)
+	}
+}
+
+func first(all []string) []string { return all[:min(len(all), 10)] }

@@ -1,0 +1,68 @@
+package main
+
+import "strings"
+
+// check is the test that must notice.
+type check struct {
+	pkg, run string
+	args     []string
+}
+
+func (c check) String() string { return c.pkg + " " + c.run + " " + strings.Join(c.args, " ") }
+
+var (
+	// property drives leaders and views through whatever may happen; more often than `make test` does, and without looking for the shortest
+	// way to what it found.
+	property = check{"./scheduler", "TestNothingIsLostOrDoubled", []string{"-rapid.checks=3000", "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
+	stories  = check{"./tracker", "TestStoriesAreTheSameInEveryOrder", nil}
+	rebuilt  = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
+)
+
+// variant is one way to break the code.
+type variant struct {
+	name, what     string
+	file, from, to string
+	test           check
+}
+
+var variants = []variant{
+	{"settling-left-out", "a new leader settles nothing", "scheduler/settle.go", "if d.Epoch == c.epoch {", "if true {", property},
+	{"settling-last-epoch-only", "a new leader settles what the last epoch left, and nothing older", "scheduler/settle.go",
+		"if d.Epoch == c.epoch {", "if d.Epoch == c.epoch || d.Epoch < c.entries.State().LastLed {", property},
+	{"watermark-off-by-one", "one more is said to be confirmed than is", "scheduler/core.go",
+		"m := it.build(c.seq+1, c.watermark)", "m := it.build(c.seq+1, c.watermark+1)", property},
+	{"known-confirmed-off-by-one", "a leader that lost its connection claims one more confirm than it had", "scheduler/window.go",
+		"Through: c.watermark}", "Through: c.watermark + 1}", property},
+	{"low-water-one-too-high", "low water is above an entry that is pending", "scheduler/carry.go", "low[stream] = cut + 1", "low[stream] = cut + 2", property},
+	{"low-water-before-read-back", "low water is moved before what was carried over is confirmed and read back", "scheduler/carry.go",
+		"if !done || len(c.carry.sent) > 0 {", "if !done {", property},
+	{"journal-bound-first", "jobs.fire is bound to the journal before it is bound to the queues", "broker/topology.go",
+		"	{wire.ExchangeFire, wire.ExchangeRoute, false},\n	{wire.ExchangeFire, wire.Journal, true},\n",
+		"	{wire.ExchangeFire, wire.Journal, true},\n	{wire.ExchangeFire, wire.ExchangeRoute, false},\n", rebuilt},
+	{"answered-before-confirm", "a delete is answered before its record is confirmed", "scheduler/command.go",
+		"return c.record(now, r, about, func(bool) { answer(wire.Reply{Status: wire.StatusDone}) })",
+		"answer(wire.Reply{Status: wire.StatusDone})\n	return c.record(now, r, about, nil)", property},
+	{"returned-not-journaled", "a fire that was refused is not journaled as returned", "scheduler/core.go",
+		"err := c.record(now, r, spot{}, func(bool) {", "err := c.append(wire.Retries, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: c.epoch})\n	_ = r\n	func(func(bool)) {}(func(bool) {", property},
+	{"witness-always-there", "the broker is believed never to restart", "scheduler/settle.go", "c.settling.intact = intact", "c.settling.intact = intact || true", property},
+	{"witness-not-repeated-by-opened", "a new leader does not repeat which witness stands", "scheduler/open.go",
+		"Queue: state.Witness,", "Queue: \"\",", property},
+	{"witness-not-repeated-by-low-water", "low water does not repeat which witness stands", "scheduler/carry.go",
+		"Queue: c.entries.State().Witness,", "Queue: \"\",", property},
+	{"busy-ignored", "an entry is acted upon while its last record is on its way", "scheduler/fire.go",
+		"if c.busy[at] == nil && !c.entries.IsHeld", "if !c.entries.IsHeld", property},
+	{"void-obeyed", "records of a leader that was followed are obeyed", "tracker/fold_journal.go", "return epoch < known", "return false", property},
+	{"foreign-unseen", "a stream that was made anew is taken for the old one", "scheduler/open.go",
+		"state.Foreign(stream, c.setup.base) && !c.opening.recreated[stream]", "false", property},
+	{"fired-early", "an entry is fired a moment before it is due", "scheduler/fire.go", "if key.At.After(now) {", "if key.At.After(now.Add(300 * time.Millisecond)) {", property},
+	{"replace-ignored", "an entry that stands for an older one does not replace it", "tracker/fold_entry.go", "if ours && replaces {", "if false && replaces {", property},
+	{"replaces-any-job", "an entry replaces whatever stands at the offset that it names", "tracker/fold_entry.go",
+		"offset >= by.Offset || old != nil && old.JID != by.JID {", "offset >= by.Offset {", property},
+	{"lane-looks-ahead", "what a command did to an entry that was looked up before is not seen", "scheduler/fire.go",
+		"if pending, err := c.entries.Pending(s); err != nil || !pending {", "if pending, err := c.entries.Pending(s); err != nil || false && !pending {", property},
+	{"barriers-not-awaited", "a new leader fires before it has read to its own barriers", "scheduler/open.go",
+		"done = done && seen && above", "done = done && above", property},
+	{"refusal-forgotten", "a doubtful fire is taken for delivered although its queue may have refused it", "scheduler/settle.go",
+		"!d.Returned && c.settling.intact && !c.setup.mayRefuse(queueOf(d))", "!d.Returned && c.settling.intact", property},
+	{"forgers-obeyed", "what any client writes into the journal is obeyed", "tracker/fold_journal.go", "if !t.trusts(r) {", "if false && !t.trusts(r) {", property},
+}

@@ -1,0 +1,76 @@
+package sidecar
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Overview is what matters to tests of /api/overview.
+type Overview struct {
+	Leader struct {
+		Identity string `json:"identity"`
+	} `json:"leader"`
+	Self struct {
+		Leader      bool   `json:"leader"`
+		Phase       string `json:"phase"`
+		Unconfirmed int    `json:"unconfirmed"`
+		Gap         string `json:"gap"`
+	} `json:"scheduler"`
+	Sets map[string]struct {
+		Total int64 `json:"total"`
+	} `json:"sets"`
+	Journal struct {
+		Void map[string]int64 `json:"void_records"`
+	} `json:"journal"`
+}
+
+// client keeps no connections: the process may be another one next time.
+var client = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// Overview asks for the overview; ok is false while there is none. An error says that the process has ended.
+func (p *Process) Overview() (o Overview, ok bool, err error) {
+	select {
+	case <-p.exited:
+		return o, false, fmt.Errorf("sidecar: millrace serve has ended: %w", p.err)
+	default:
+	}
+	status, body, err := p.Do(http.MethodGet, "/api/overview", "")
+	if err != nil || status != http.StatusOK {
+		return o, false, nil //nolint:nilerr // it does not listen yet
+	}
+	return o, true, json.Unmarshal(body, &o)
+}
+
+// Do sends a request to the REST API.
+func (p *Process) Do(method, path, body string) (status int, answer []byte, err error) {
+	req, err := http.NewRequest(method, p.URL+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, err
+}
+
+// Ready tells whether it has reached the broker and read what there is.
+func (p *Process) Ready() bool {
+	status, _, err := p.Do(http.MethodGet, "/readyz", "")
+	return err == nil && status == http.StatusOK
+}
+
+// Leads tells whether it leads, and knows of no newer leader.
+func (p *Process) Leads() bool {
+	o, ok, err := p.Overview()
+	return err == nil && ok && o.Self.Leader && strings.HasPrefix(o.Leader.Identity, p.Identity+"/")
+}
