@@ -35,6 +35,7 @@ type core struct {
 	replacing   map[spot]*replacement // by the entry that it stands for
 	releasing   *release
 	announcedAt time.Time
+	now         time.Time      // of the newest step
 	unfetched   map[spot]int   // large entries that could not be fetched, with how often in a row
 	deferred    []func() error // what a confirm led to; done at the next step
 	counters    Counters
@@ -123,6 +124,7 @@ const batch = 256
 // step does what can be done now. It tells when to call again if nothing happens before.
 func (c *core) step(now time.Time) (wake time.Time, err error) {
 	now = now.Round(0) // wall clock: timers must follow it when it is set
+	c.follow(now)
 	epoch, folded := c.entries.Progress()
 	if c.epoch >= 0 && epoch != c.epoch {
 		return now, fmt.Errorf("%w: epoch %d, this was %d", errFenced, epoch, c.epoch)

@@ -181,6 +181,9 @@ func (s sleepers) Swap(i, j int) {
 	s[i].index, s[j].index = i, j
 }
 
+// order puts the heap in order again, after waking times were changed.
+func (s *sleepers) order() { heap.Init(s) }
+
 // Push and Pop are heap.Interface.
 func (s *sleepers) Push(x any) {
 	ln := x.(*lane)

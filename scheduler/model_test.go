@@ -67,6 +67,7 @@ type modelBroker struct {
 	streams map[string]*modelStream
 	copies  []*copyOf
 	full    map[string]bool // queues that refuse what is published
+	deaf    int             // so many records that are published to streams alone are refused
 	witness string
 	conn    *modelConn // the one that holds the lock
 	unsafe  map[place]string
@@ -152,13 +153,18 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 		if end, held := b.frozen[d.Stream]; held && d.Op == wire.OpFired && end.generation == b.streams[d.Stream].generation && d.Offset < end.offset {
 			b.broken = append(b.broken, fmt.Sprintf("%s@%d was fired though it was held", d.Stream, d.Offset))
 		}
-		reply.copy = &copyOf{deed: d, queue: m.Key, at: now}
+		reply.copy = &copyOf{deed: d, queue: m.Key, at: m.Timestamp}
 		b.copies = append(b.copies, reply.copy)
 		b.onCopy(reply.copy)
 	case wire.ExchangeBury:
 		b.append(wire.DeadJobs, millrace, m)
 		b.append(wire.Journal, millrace, m)
 	default:
+		if b.deaf > 0 {
+			b.deaf--
+			reply.ack = false
+			break
+		}
 		offset := b.append(m.Key, millrace, m)
 		if replaced, ok := m.Headers[wire.HeaderReplaces].(int64); ok {
 			here := place{m.Key, b.streams[m.Key].generation, offset}

@@ -26,6 +26,7 @@ type world struct {
 	broker   *modelBroker
 	sidecars []*modelSidecar
 	now      time.Time
+	latest   time.Time // that it was before the clock was set
 	appended map[place]*appendedEntry
 	deleted  map[place]int // answered deleted; with how many copies there were by then
 	jids     int
@@ -75,12 +76,14 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			"undo":          w.undo,
 			"regret":        w.regret,
 			"time":          w.pass,
+			"clock":         w.setClock,
 			"disconnect":    w.disconnect,
 			"killSidecar":   w.killSidecar,
 			"forget":        w.forget,
 			"killBroker":    w.killBroker,
 			"killQueue":     w.killQueue,
 			"refuse":        w.refuse,
+			"refuseRecords": w.refuseRecords,
 			"recreate":      w.recreate,
 			"lateRecord":    w.lateRecord,
 			"carry":         w.carry,
@@ -278,6 +281,14 @@ func (w *world) pass(t *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 2500).Draw(t, "ms")) * time.Millisecond)
 }
 
+// setClock sets the wall clock, forward or back.
+func (w *world) setClock(t *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(t, "rarely") == 0 {
+		w.latest = later(w.latest, w.now)
+		w.now = w.now.Add(time.Duration(rapid.IntRange(-60, 60).Draw(t, "minutes")) * time.Minute)
+	}
+}
+
 func (w *world) disconnect(t *rapid.T) {
 	if s := w.leader(); s != nil {
 		w.dieInFlight(t, s)
@@ -364,6 +375,8 @@ func (w *world) killQueue(t *rapid.T) {
 }
 
 func (w *world) refuse(t *rapid.T) { w.broker.full["b"] = !w.broker.full["b"] }
+
+func (w *world) refuseRecords(t *rapid.T) { w.broker.deaf = rapid.IntRange(1, 3).Draw(t, "records") }
 
 func (w *world) recreate(t *rapid.T) {
 	if w.broker.unnoticed || rapid.IntRange(0, 3).Draw(t, "rarely") != 0 {
@@ -538,6 +551,7 @@ func (w *world) forge(t *rapid.T) {
 // quiesce heals everything and lets the system come to rest.
 func (w *world) quiesce() {
 	clear(w.broker.full)
+	w.now = later(w.now, w.latest)
 	for i := range 400 {
 		if w.leader() == nil {
 			require.NoError(w.t, w.sidecars[i%2].elect(w.refuses))
@@ -592,6 +606,11 @@ func (w *world) check() {
 	s := w.leader()
 	require.NotNil(w.t, s, "nobody leads")
 	require.Equal(w.t, phaseLeading, s.core.phase)
+	doubts, err := s.entries.Doubtful()
+	require.NoError(w.t, err)
+	for _, d := range doubts {
+		require.Equal(w.t, s.core.epoch, d.Epoch, "a leader has not settled what an earlier epoch left: %v", d.Place)
+	}
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)
 	require.LessOrEqual(w.t, s.entries.Total(wire.DeadJobs), int64(deadMax), "too many dead jobs are kept")

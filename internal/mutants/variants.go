@@ -13,8 +13,9 @@ func (c check) String() string { return c.pkg + " " + c.run + " " + strings.Join
 var (
 	// property drives leaders and views through whatever may happen; more often than `make test` does, and without looking for the shortest
 	// way to what it found.
-	property = check{"./scheduler", "TestNothingIsLostOrDoubled", []string{"-rapid.checks=3000", "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
+	property = check{"./scheduler", "TestNothingIsLostOrDoubled", []string{"-rapid.checks=2000", "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
 	stories  = check{"./tracker", "TestStoriesAreTheSameInEveryOrder", nil}
+	setClock = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
 	rebuilt  = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
 )
 
@@ -64,5 +65,6 @@ var variants = []variant{
 		"done = done && seen && above", "done = done && above", property},
 	{"refusal-forgotten", "a doubtful fire is taken for delivered although its queue may have refused it", "scheduler/settle.go",
 		"!d.Returned && c.settling.intact && !c.setup.mayRefuse(queueOf(d))", "!d.Returned && c.settling.intact", property},
+	{"held-for-an-hour", "a queue that refused a job waits for a clock that was set back", "scheduler/clock.go", "if back < setBack {", "if true {", setClock},
 	{"forgers-obeyed", "what any client writes into the journal is obeyed", "tracker/fold_journal.go", "if !t.trusts(r) {", "if false && !t.trusts(r) {", property},
 }

@@ -1,0 +1,26 @@
+package scheduler
+
+import "time"
+
+// setBack is by how much the time must go back for the clock to have been set; less is what goroutines overtake each other by.
+const setBack = time.Second
+
+// follow has everything that waits wait no longer for a clock that was set back: what was to be tried again in a second would else be in an
+// hour. What is due is due by the clock, and not touched. A clock that was set forward only ends such waits early.
+func (c *core) follow(now time.Time) {
+	back := c.now.Sub(now)
+	c.now = now
+	if back < setBack {
+		return
+	}
+	c.againAt = c.againAt.Add(-back)
+	if c.carry != nil {
+		c.carry.again = c.carry.again.Add(-back)
+	}
+	for _, ln := range c.lanes.all {
+		if ln.held != "" {
+			ln.wake = ln.wake.Add(-back)
+		}
+	}
+	c.lanes.sleep.order()
+}
