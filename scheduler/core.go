@@ -66,16 +66,17 @@ type setup struct {
 type phase int
 
 const (
-	phaseOpening  phase = iota // the opened record is on its way
-	phaseCatching              // barriers are on their way
-	phaseWitness               // it is being looked whether the broker restarted
-	phaseSettling              // doubtful entries of earlier epochs are settled
-	phaseSettled               // all are; a witness is wanted
+	phaseOpening   phase = iota // the opened record is on its way
+	phaseCatching               // barriers are on their way
+	phaseWitness                // it is being looked whether the broker restarted
+	phaseSettling               // doubtful entries of earlier epochs are settled
+	phaseSettled                // all are; a witness is wanted
+	phaseBeginning              // its record is on its way
 	phaseLeading
 )
 
 func (p phase) String() string {
-	return [...]string{"opening", "catching up", "settling", "settling", "settling", "leading"}[p]
+	return [...]string{"opening", "catching up", "settling", "settling", "settling", "settling", "leading"}[p]
 }
 
 // spot names an entry.

@@ -93,7 +93,9 @@ func (c *core) catchUp(now time.Time, state tracker.State) error {
 				return err
 			}
 		}
-		done = done && seen && above
+		// The journal must have that a stream is a new one before it has anything that is done to its entries, also where it refuses at first.
+		said := !c.opening.recreated[stream] || state.Recreated[stream] == c.epoch
+		done = done && seen && above && said
 	}
 	if !done {
 		return nil

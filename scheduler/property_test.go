@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +76,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			"change":        w.change,
 			"undo":          w.undo,
 			"regret":        w.regret,
+			"overtake":      w.overtake,
 			"time":          w.pass,
 			"clock":         w.setClock,
 			"disconnect":    w.disconnect,
@@ -91,6 +93,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			"loseJournal":   w.loseJournal,
 			"forgetJournal": w.forgetJournal,
 			"endHold":       w.endHold,
+			"begunLate":     w.beginLate,
 			"forgedRecords": w.forge,
 		})
 		w.quiesce()
@@ -241,6 +244,35 @@ func (w *world) command(t *rapid.T) {
 			p = at
 		}
 	}
+	w.commandOn(t, s, p)
+}
+
+// overtake has a command be about an entry that a lane has looked up already, and that falls due before anybody is told what came of it.
+func (w *world) overtake(t *rapid.T) {
+	s := w.leader()
+	if s == nil || s.core.phase != phaseLeading {
+		return
+	}
+	for range 3 {
+		w.round()
+	}
+	jids := w.jids
+	w.append(t)
+	w.round()
+	for _, p := range w.places() {
+		if e := w.appended[p]; s == w.leader() && !e.dead && strings.Contains(e.raw, fmt.Sprintf("[%d]", jids+1)) {
+			w.commandOn(t, s, p)
+			for s.conn != nil && len(s.conn.out) > 0 {
+				w.broker.process(s.conn, w.now)
+			}
+			require.NoError(t, s.readAll())
+			w.now = w.now.Add(6 * time.Second)
+			w.step(s)
+		}
+	}
+}
+
+func (w *world) commandOn(t *rapid.T, s *modelSidecar, p place) {
 	if p.generation != w.broker.streams[p.stream].generation {
 		return
 	}
@@ -305,8 +337,9 @@ func (w *world) killSidecar(t *rapid.T) {
 	require.NoError(t, s.restart())
 }
 
-func (w *world) forget(t *rapid.T) {
-	s := w.pick(t)
+func (w *world) forget(t *rapid.T) { w.forgetOne(t, w.pick(t)) }
+
+func (w *world) forgetOne(t *rapid.T, s *modelSidecar) {
 	if s.core != nil {
 		w.dieInFlight(t, s)
 		s.lose()
@@ -534,6 +567,20 @@ func (w *world) endHold(t *rapid.T) {
 		cmd.Command = wire.CommandDiscard
 	}
 	require.NoError(t, s.core.command(w.now, cmd, func(wire.Reply) {}))
+
+// beginLate has the next leader know the past only by what low water says of it, while fires of the one before it are in doubt.
+func (w *world) beginLate(t *rapid.T) {
+	w.carry(t)
+	for range 20 {
+		w.round()
+	}
+	w.retention(t)
+	w.append(t)
+	w.lead(t)
+	for _, s := range w.sidecars {
+		w.forgetOne(t, s)
+	}
+	w.elect(t)
 }
 
 // forge is a client that writes where only Millrace may.

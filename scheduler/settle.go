@@ -178,12 +178,14 @@ func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o orde
 }
 
 // settled is told the name of the witness that now stands; empty if the broker allows none. The epoch leads from here on, and the record
-// says so, be the witness new or not: an epoch that led left a barrier in every entry stream.
+// says so, be the witness new or not: an epoch that led left a barrier in every entry stream. Nothing is fired before that is confirmed: a
+// leader that died then would have left fires and no witness, and they would be fired again.
 func (c *core) settled(now time.Time, witness string) error {
-	if err := c.record(now, wire.JournalRecord{Type: wire.TypeWitness, Queue: witness}, spot{}, nil); err != nil {
+	r := wire.JournalRecord{Type: wire.TypeWitness, Queue: witness}
+	if err := c.record(now, r, spot{}, func(bool) { c.phase = phaseLeading }); err != nil {
 		return err
 	}
-	c.phase = phaseLeading
+	c.phase = phaseBeginning
 	if err := c.dropSuspects(); err != nil {
 		return err
 	}

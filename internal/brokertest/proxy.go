@@ -23,12 +23,37 @@ func NewProxy(t T, upstream string) *Proxy {
 	t.Helper()
 	u, err := url.Parse(upstream)
 	require.NoError(t, err)
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	p := &Proxy{url: *u, proxy: toxiproxy.NewProxy(server, "broker", "127.0.0.1:0", u.Host)}
-	require.NoError(t, p.proxy.Start())
-	t.Cleanup(p.proxy.Stop)
+	p := &Proxy{url: *u}
+	p.start(t, "127.0.0.1:0", u.Host)
+	t.Cleanup(func() { within(func() { p.proxy.Stop() }) })
 	p.url.Host = p.proxy.Listen
 	return p
+}
+
+func (p *Proxy) start(t T, listen, upstream string) {
+	t.Helper()
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	p.proxy = toxiproxy.NewProxy(server, "broker", listen, upstream)
+	var err error
+	EventuallyWithin(t, healWithin, func() bool { err = p.proxy.Start(); return err == nil }, "the proxy listens on %s", listen)
+}
+
+// healWithin bounds what toxiproxy may take to forget a fault: it waits for ever for connections that ended while their data was held up.
+const healWithin = 5 * time.Second
+
+// within tells whether something ends in time.
+func within(do func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-time.After(healWithin):
+		return false
+	}
 }
 
 // URL leads to the broker through the proxy.
@@ -59,12 +84,17 @@ func (p *Proxy) Slow(t T, by time.Duration) {
 	p.add(t, "latency", map[string]int64{"latency": by.Milliseconds()})
 }
 
-// Heal undoes Cut, Freeze, Stall and Slow.
+// Heal undoes Cut, Freeze, Stall and Slow. Where toxiproxy cannot, another proxy takes its place; the connections it had are dead.
 func (p *Proxy) Heal(t T) {
 	t.Helper()
-	p.proxy.Toxics.ResetToxics(context.Background())
-	if !p.proxy.Enabled {
-		require.NoError(t, p.proxy.Start())
+	old := p.proxy
+	if !within(func() { old.Toxics.ResetToxics(context.Background()) }) {
+		go old.Stop() // it stops to listen at once
+		p.start(t, old.Listen, old.Upstream)
+		return
+	}
+	if !old.Enabled {
+		require.NoError(t, old.Start())
 	}
 }
 

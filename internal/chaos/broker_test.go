@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -108,16 +107,4 @@ func deletedThings(w *world, perSecond int, lasting time.Duration, only func(wha
 	stopCommands()
 	w.reckon()
 	w.note = fmt.Sprintf("%d came again", w.doubled)
-}
-
-// policies are those that Millrace set; somebody may delete them too.
-func (w *world) policies() (names []string) {
-	var found []struct {
-		Name string `json:"name"`
-	}
-	w.v.Do(w.t, http.MethodGet, "/api/policies/"+w.v.Name, nil, &found)
-	for _, p := range found {
-		names = append(names, p.Name)
-	}
-	return names
 }

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -78,7 +79,10 @@ func TestChaos(t *testing.T) {
 			} else {
 				v = brokertest.New(t)
 			}
-			s.run(begin(t, v, *seedFlag))
+			fmt.Fprintf(os.Stderr, "%s %s, seed %d\n", time.Now().Format(time.TimeOnly), s.name, *seedFlag)
+			w := begin(t, v, *seedFlag)
+			s.run(w)
+			fmt.Fprintf(os.Stderr, "%s %s: %d broken %v\n", time.Now().Format(time.TimeOnly), s.name, len(w.broken), w.broken)
 		})
 	}
 }

@@ -93,7 +93,7 @@ func (c *commander) give(jid, stream, verb string) fate {
 	id := fmt.Sprintf("%s-%s-%s", jid, verb, stream)
 	rest := c.random.IntN(2) == 0
 	for deadline := time.Now().Add(patient); time.Now().Before(deadline); c.w.pause(200 * time.Millisecond) {
-		r := wire.Reply{Status: wire.StatusUnknown}
+		var r wire.Reply
 		if rest {
 			r = c.rest(jid, stream, verb)
 		} else {

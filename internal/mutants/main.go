@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -16,7 +17,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	only := flag.String("only", "", "only variants whose names contain this `text`")
+	only := flag.String("only", "", "only variants whose names contain one of these `texts`, separated by commas")
 	flag.Parse()
 	if err := run(ctx, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -37,7 +38,7 @@ type result struct {
 func run(ctx context.Context, only string) (err error) {
 	var chosen []variant
 	for _, v := range variants {
-		if strings.Contains(v.name, only) {
+		if slices.ContainsFunc(strings.Split(only, ","), func(text string) bool { return strings.Contains(v.name, text) }) {
 			chosen = append(chosen, v)
 		}
 	}
