@@ -22,7 +22,7 @@ type slot struct {
 // slot makes a place for a sidecar; change may alter how it is run.
 func (w *world) slot(name string, change func(*sidecar.Config)) *slot {
 	w.t.Helper()
-	binary, err := build()
+	binary, err := sidecar.Binary()
 	require.NoError(w.t, err)
 	addr, err := sidecar.FreeAddress()
 	require.NoError(w.t, err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"os"
 	"path"
 	"sync"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
-	"github.com/millrace-jobs/millrace/internal/sidecar"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -31,14 +29,6 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).InterruptToxic"))
 }
-
-var build = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "millrace-chaos")
-	if err != nil {
-		return "", err
-	}
-	return sidecar.Build(context.Background(), dir)
-})
 
 // queues are where the jobs go.
 var queues = []string{"a", "b", "c"}

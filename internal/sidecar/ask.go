@@ -11,6 +11,7 @@ import (
 
 // Overview is what matters to tests of /api/overview.
 type Overview struct {
+	Now    float64 `json:"now"` // its clock, in seconds since the epoch
 	Leader struct {
 		Identity string `json:"identity"`
 	} `json:"leader"`

@@ -1,0 +1,16 @@
+package sidecar
+
+import (
+	"context"
+	"os"
+	"sync"
+)
+
+// Binary builds the binary once a process, into a temporary folder that is left to the system.
+var Binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "millrace-binary-")
+	if err != nil {
+		return "", err
+	}
+	return Build(context.Background(), dir)
+})

@@ -1,0 +1,69 @@
+package sidecar
+
+import (
+	"bytes"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m) }
+
+func start(t *testing.T, change func(*Config)) *Process {
+	t.Helper()
+	built, err := Binary()
+	require.NoError(t, err)
+	v := brokertest.New(t)
+	c := Config{Binary: built, AMQPURL: v.AMQPURL(), ManagementURL: v.ManagementURL(), StreamURL: v.StreamURL(), StateDir: t.TempDir(), Identity: "s",
+		LogLevel: "error", Output: &bytes.Buffer{}}
+	change(&c)
+	p, err := Start(c)
+	require.NoError(t, err)
+	t.Cleanup(p.Kill)
+	return p
+}
+
+func TestAClockOfItsOwn(t *testing.T) {
+	p := start(t, func(c *Config) { c.OwnClock = true })
+	brokertest.Eventually(t, p.Leads, "it leads: nothing is wrong with it")
+	require.True(t, p.Ready())
+	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour, 0} {
+		require.NoError(t, p.SetClock(ahead))
+		o, ok, err := p.Overview()
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.InDelta(t, time.Now().Add(ahead).Unix(), o.Now, 30)
+	}
+	require.NoError(t, p.Stop())
+	_, _, err := p.Overview()
+	require.Error(t, err, "it has ended")
+}
+
+func TestFrozenAndKilled(t *testing.T) {
+	addr, err := FreeAddress()
+	require.NoError(t, err)
+	p := start(t, func(c *Config) { c.Addr = addr })
+	require.Equal(t, "http://"+addr, p.URL)
+	require.Error(t, p.SetClock(time.Hour), "its clock is the machine's")
+	brokertest.Eventually(t, p.Ready, "it is ready")
+	require.NoError(t, p.Freeze())
+	require.NoError(t, p.Thaw())
+	status, _, err := p.Do(http.MethodGet, "/healthz", "")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status)
+	p.Kill()
+	<-p.Exited()
+	require.False(t, p.Leads())
+	require.False(t, p.Ready())
+}
+
+func TestWhatCannotBeStarted(t *testing.T) {
+	_, err := Start(Config{Binary: "/nowhere/millrace"})
+	require.Error(t, err)
+	_, err = Start(Config{Binary: "/nowhere/millrace", OwnClock: true})
+	require.Error(t, err)
+}
