@@ -48,6 +48,9 @@ type port interface {
 	Publish(m wire.Message) (tag uint64, err error)
 }
 
+// errUnsure ends an epoch: the next finds out what the stream has.
+var errUnsure = errors.New("scheduler: a stream refused an entry that stands for another, and may have it all the same")
+
 var errFenced = errors.New("scheduler: another leader has followed")
 
 // setup is what a core is told at its start.
@@ -243,7 +246,7 @@ func (c *core) confirmed(now time.Time, tag uint64, ack bool) error {
 		return c.returned(now, it)
 	}
 	if it.once {
-		return fmt.Errorf("scheduler: %s refused an entry that stands for another: the next epoch finds out whether it has it", it.spot.stream)
+		return fmt.Errorf("%w: %s", errUnsure, it.spot.stream)
 	}
 	it.nacks++
 	if it.nacks > maxNacks {

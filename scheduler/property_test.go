@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"iter"
@@ -196,11 +197,22 @@ func (w *world) lead(t *rapid.T) {
 		case 1:
 			w.broker.process(s.conn, w.now)
 		case 2:
-			require.NoError(t, s.answer(w.now))
+			w.answer(s)
 		case 3:
 			require.NoError(t, s.read(wire.Journal, 3))
 		}
 	}
+}
+
+// answer hands the leader its next confirm, which may end its epoch.
+func (w *world) answer(s *modelSidecar) {
+	err := s.answer(w.now)
+	if errors.Is(err, errUnsure) {
+		w.dieInFlight(w.t, s)
+		s.disconnect()
+		return
+	}
+	require.NoError(w.t, err)
 }
 
 func (w *world) step(s *modelSidecar) { require.NoError(w.t, s.step(w.now)) }
@@ -222,7 +234,7 @@ func (w *world) round() {
 		w.broker.process(s.conn, w.now)
 	}
 	for s.conn != nil && len(s.conn.answers) > 0 {
-		require.NoError(w.t, s.answer(w.now))
+		w.answer(s)
 	}
 	require.NoError(w.t, s.readAll())
 }
