@@ -9,7 +9,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -259,31 +258,6 @@ func (w *world) command(t *rapid.T) {
 	w.commandOn(t, s, p)
 }
 
-// overtake has a command be about an entry that a lane has looked up already, and that falls due before anybody is told what came of it.
-func (w *world) overtake(t *rapid.T) {
-	s := w.leader()
-	if s == nil || s.core.phase != phaseLeading {
-		return
-	}
-	for range 3 {
-		w.round()
-	}
-	jids := w.jids
-	w.append(t)
-	w.round()
-	for _, p := range w.places() {
-		if e := w.appended[p]; s == w.leader() && !e.dead && strings.Contains(e.raw, fmt.Sprintf("[%d]", jids+1)) {
-			w.commandOn(t, s, p)
-			for s.conn != nil && len(s.conn.out) > 0 {
-				w.broker.process(s.conn, w.now)
-			}
-			require.NoError(t, s.readAll())
-			w.now = w.now.Add(6 * time.Second)
-			w.step(s)
-		}
-	}
-}
-
 func (w *world) commandOn(t *rapid.T, s *modelSidecar, p place) {
 	if p.generation != w.broker.streams[p.stream].generation {
 		return
@@ -323,14 +297,6 @@ func mapsKeys[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) 
 
 func (w *world) pass(t *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 2500).Draw(t, "ms")) * time.Millisecond)
-}
-
-// setClock sets the wall clock, forward or back.
-func (w *world) setClock(t *rapid.T) {
-	if rapid.IntRange(0, 3).Draw(t, "rarely") == 0 {
-		w.latest = later(w.latest, w.now)
-		w.now = w.now.Add(time.Duration(rapid.IntRange(-60, 60).Draw(t, "minutes")) * time.Minute)
-	}
 }
 
 func (w *world) disconnect(t *rapid.T) {
@@ -420,8 +386,6 @@ func (w *world) killQueue(t *rapid.T) {
 }
 
 func (w *world) refuse(t *rapid.T) { w.broker.full["b"] = !w.broker.full["b"] }
-
-func (w *world) refuseRecords(t *rapid.T) { w.broker.deaf = rapid.IntRange(1, 3).Draw(t, "records") }
 
 func (w *world) recreate(t *rapid.T) {
 	if w.broker.unnoticed || rapid.IntRange(0, 3).Draw(t, "rarely") != 0 {
@@ -579,20 +543,6 @@ func (w *world) endHold(t *rapid.T) {
 		cmd.Command = wire.CommandDiscard
 	}
 	require.NoError(t, s.core.command(w.now, cmd, func(wire.Reply) {}))
-
-// beginLate has the next leader know the past only by what low water says of it, while fires of the one before it are in doubt.
-func (w *world) beginLate(t *rapid.T) {
-	w.carry(t)
-	for range 20 {
-		w.round()
-	}
-	w.retention(t)
-	w.append(t)
-	w.lead(t)
-	for _, s := range w.sidecars {
-		w.forgetOne(t, s)
-	}
-	w.elect(t)
 }
 
 // forge is a client that writes where only Millrace may.

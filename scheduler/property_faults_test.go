@@ -1,0 +1,60 @@
+package scheduler
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// beginLate has the next leader know the past only by what low water says of it, while fires of the one before it are in doubt.
+func (w *world) beginLate(t *rapid.T) {
+	w.carry(t)
+	for range 20 {
+		w.round()
+	}
+	w.retention(t)
+	w.append(t)
+	w.lead(t)
+	for _, s := range w.sidecars {
+		w.forgetOne(t, s)
+	}
+	w.elect(t)
+}
+
+// overtake has a command be about an entry that a lane has looked up already, and that falls due before anybody is told what came of it.
+func (w *world) overtake(t *rapid.T) {
+	s := w.leader()
+	if s == nil || s.core.phase != phaseLeading {
+		return
+	}
+	for range 3 {
+		w.round()
+	}
+	jids := w.jids
+	w.append(t)
+	w.round()
+	for _, p := range w.places() {
+		if e := w.appended[p]; s == w.leader() && !e.dead && strings.Contains(e.raw, fmt.Sprintf("[%d]", jids+1)) {
+			w.commandOn(t, s, p)
+			for s.conn != nil && len(s.conn.out) > 0 {
+				w.broker.process(s.conn, w.now)
+			}
+			require.NoError(t, s.readAll())
+			w.now = w.now.Add(6 * time.Second)
+			w.step(s)
+		}
+	}
+}
+
+// setClock sets the wall clock, forward or back.
+func (w *world) setClock(t *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(t, "rarely") == 0 {
+		w.latest = later(w.latest, w.now)
+		w.now = w.now.Add(time.Duration(rapid.IntRange(-60, 60).Draw(t, "minutes")) * time.Minute)
+	}
+}
+
+func (w *world) refuseRecords(t *rapid.T) { w.broker.deaf = rapid.IntRange(1, 3).Draw(t, "records") }
