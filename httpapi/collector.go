@@ -56,6 +56,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	c.collectView(out)
 	c.collectScheduler(out, c.cfg.Leader())
 	c.collectProcesses(out)
+	c.collectMetrics(out)
 }
 
 func (c *collector) collectEntries(out sink) {

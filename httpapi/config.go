@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -30,6 +31,7 @@ type Config struct {
 	View    *view.View       // needed
 
 	Processes *processes.Processes
+	Metrics   *metrics.Metrics
 
 	Leader  func() scheduler.Status                                                     // this sidecar's part in leadership
 	Ask     func(ctx context.Context, c wire.Command) wire.Reply                        // sends a command to whoever leads

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -51,6 +52,7 @@ type world struct {
 	connected bool
 	status    scheduler.Status
 	workers   *processes.Processes
+	sums      *metrics.Metrics
 	clock     time.Time // of the trackers that look at one
 }
 
@@ -70,9 +72,12 @@ func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
 	w.workers, err = processes.Open(w.store, func() time.Time { return w.clock })
 	require.NoError(t, err)
 	w.entries.Add(w.workers)
+	w.sums, err = metrics.New(w.store, func() time.Time { return w.clock }, user)
+	require.NoError(t, err)
+	w.entries.Add(w.sums)
 	w.view = view.New(w.store, w.source, w.entries, slog.New(slog.DiscardHandler), wire.Journal, wire.EntryStreams...)
 	w.config = httpapi.Config{
-		Version: "1.2.3", VHost: "/", Entries: w.entries, View: w.view, Processes: w.workers, Grace: time.Second,
+		Version: "1.2.3", VHost: "/", Entries: w.entries, View: w.view, Processes: w.workers, Metrics: w.sums, Grace: time.Second,
 		Leader:  func() scheduler.Status { return w.status },
 		Ask:     w.ask,
 		Publish: w.take,

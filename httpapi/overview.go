@@ -27,6 +27,7 @@ type overview struct {
 	Rejected map[string]counts  `json:"rejected"`
 	Journal  journalState       `json:"journal"`
 	Workers  workerState        `json:"processes"`
+	Jobs     jobTotals          `json:"jobs"`
 }
 
 // workerState is the sum of all worker processes.
@@ -104,6 +105,9 @@ func (s *Server) overview(c echo.Context) error {
 		return err
 	}
 	o.Overdue = late.Seconds()
+	if o.Jobs, err = s.jobTotals(now); err != nil {
+		return err
+	}
 	if o.Sets, err = s.sets(); err != nil {
 		return err
 	}

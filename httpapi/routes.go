@@ -63,6 +63,10 @@ func (s *Server) table() []route {
 		route{del, "/api/jobs/:jid", acts, s.deleteJob},
 		route{get, "/api/errors", reads, s.listErrors},
 		route{get, "/api/due-times", reads, s.listDueTimes},
+		route{get, "/api/job-metrics", reads, s.jobMetrics},
+		route{get, "/api/job-metrics/:class", reads, s.jobMetrics},
+		route{get, "/api/deploys", reads, s.listDeploys},
+		route{post, "/api/deploys", acts, s.addDeploy},
 
 		route{get, "/api/overview", reads, s.overview},
 		route{get, "/api/health/checks/:check", reads, s.health()},

@@ -57,6 +57,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 			g.Go(func() error { return s.reroute(gctx, conn) })
 			g.Go(func() error { return s.bury(gctx, conn) })
 			g.Go(func() error { return s.maintain(gctx, conn) })
+			g.Go(func() error { return s.rollUp(gctx, conn) })
 		})
 		if errors.Is(err, broker.ErrLost) {
 			l.lastWords()

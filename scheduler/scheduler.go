@@ -26,6 +26,7 @@ type Config struct {
 	MaxQueues int           // how many queues Millrace makes at most; default 1,000
 	DeadMax   int           // how many dead jobs are kept at most, beside those that queues dropped; default 1,000,000
 	DeadAge   time.Duration // how long they are kept; default 180 days
+	Rollups   Rollups       // of metrics, to be published; nil: none
 	Log       *slog.Logger
 }
 

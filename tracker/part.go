@@ -31,6 +31,14 @@ func (t *Entries) partOf(stream string) Part {
 	return nil
 }
 
+// Start implements view.Starter: a part may know what need not be read.
+func (t *Entries) Start(tx *view.Tx, stream string, last int64) (from int64, known bool, err error) {
+	if s, ok := t.partOf(stream).(view.Starter); ok {
+		return s.Start(tx, stream, last)
+	}
+	return -1, true, nil
+}
+
 func (t *Entries) foldPart(tx *view.Tx, r *wire.Record, p Part) error {
 	if r.Fault != "" {
 		return t.reject(tx, r, r.Fault)

@@ -18,9 +18,14 @@ func (s *Store) Apply(fold Fold, stream string, records []wire.Record, guard fun
 				return fmt.Errorf("view: fold %s@%d: %w", records[i].Stream, records[i].Offset, err)
 			}
 		}
-		last := &records[len(records)-1]
-		if err := tx.setPosition(stream, position{max(last.Offset, last.Through), checksum(last)}); err != nil {
+		if err := fold.Commit(tx); err != nil {
 			return err
+		}
+		last := &records[len(records)-1]
+		if !tx.held[stream] {
+			if err := tx.setPosition(stream, position{max(last.Offset, last.Through), checksum(last)}); err != nil {
+				return err
+			}
 		}
 		for _, name := range tx.rewound { // after the position: a fold may rewind the stream that it reads
 			if err := tx.Delete(keyPosition(name)); err != nil {
@@ -28,6 +33,6 @@ func (s *Store) Apply(fold Fold, stream string, records []wire.Record, guard fun
 			}
 		}
 		commit(tx.rewound)
-		return fold.Commit(tx)
+		return nil
 	})
 }

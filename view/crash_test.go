@@ -172,7 +172,7 @@ func TestReaderThatAStreamWasRewoundUnder(t *testing.T) {
 	stopped := false
 	generation, at, err := of.begin(func() { stopped = true })
 	require.NoError(t, err)
-	require.True(t, of.aimed(generation, at, 2))
+	require.True(t, of.aimed(generation, at, at.offset, 2))
 	records := []wire.Record{{Stream: jobs, Offset: 2, Body: []byte("old")}}
 	require.NoError(t, v.apply(of, generation, records))
 	require.True(t, of.caughtUp())
@@ -180,7 +180,7 @@ func TestReaderThatAStreamWasRewoundUnder(t *testing.T) {
 	require.NoError(t, store.Apply(v.fold, journal, []wire.Record{{Stream: journal, Body: []byte("rewind jobs")}}, func() error { return nil }, v.rewind))
 	require.True(t, stopped)
 	require.ErrorIs(t, v.apply(of, generation, records), errRewound)
-	require.ErrorIs(t, of.aim(t.Context(), generation, at), errRewound)
+	require.ErrorIs(t, of.aim(t.Context(), generation, at, at.offset), errRewound)
 	require.ErrorIs(t, of.ended(generation, errRecreated), errRewound)
 	of.folded(generation, records)
 	require.False(t, of.recognised(generation))

@@ -46,6 +46,15 @@ func (tx *Tx) Rewind(stream string) error {
 	return tx.Delete(keyPosition(stream))
 }
 
+// HoldPosition keeps a stream's position where it is: the fold has what the batch brought in memory, and writes it with a later one. After a
+// crash it is read again, so the fold must know what it has.
+func (tx *Tx) HoldPosition(stream string) {
+	if tx.held == nil {
+		tx.held = map[string]bool{}
+	}
+	tx.held[stream] = true
+}
+
 // Position is the offset of the last record of a stream that was folded, -1 if none was.
 func (s *Store) Position(stream string) (int64, error) {
 	p, err := readPosition(s, stream)

@@ -174,6 +174,7 @@ type Reader interface {
 type Tx struct {
 	batch   *pebble.Batch
 	rewound []string
+	held    map[string]bool
 	after   []func()
 }
 

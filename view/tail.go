@@ -16,6 +16,7 @@ import (
 type tail struct {
 	view   *View
 	stream string
+	first  *tail // is read to its end before this one is begun
 
 	mu        sync.Mutex
 	gen       int                // rises with every rewind; what an older reader delivers is dropped
@@ -93,12 +94,16 @@ func (t *tail) follow(parent context.Context) error {
 	if err != nil {
 		return &fatalError{err}
 	}
-	if err := t.aim(ctx, generation, at); err != nil {
+	from, err := t.from(ctx, at)
+	if err != nil {
+		return t.ended(generation, err)
+	}
+	if err := t.aim(ctx, generation, at, from); err != nil {
 		return t.ended(generation, err)
 	}
 	r := &resume{at: at, seen: at.offset == none}
 	defer r.watch(ctx, cancel, t)()
-	err = t.view.source.Read(ctx, t.stream, at.offset, func(records []wire.Record) error {
+	err = t.view.source.Read(ctx, t.stream, from, func(records []wire.Record) error {
 		rest, err := r.check(records)
 		if err != nil {
 			return err
@@ -123,7 +128,7 @@ func (t *tail) follow(parent context.Context) error {
 }
 
 // aim notes where the stream ends now. An end below what was folded proves that the stream is another one.
-func (t *tail) aim(ctx context.Context, generation int, at position) error {
+func (t *tail) aim(ctx context.Context, generation int, at position, from int64) error {
 	last, ok, err := t.view.source.Last(ctx, t.stream)
 	if err != nil {
 		return fmt.Errorf("view: end of %s: %w", t.stream, err)
@@ -134,14 +139,14 @@ func (t *tail) aim(ctx context.Context, generation int, at position) error {
 	if last < at.offset {
 		return fmt.Errorf("%w: %s ends at %d, %d was read before", errRecreated, t.stream, last, at.offset)
 	}
-	if !t.aimed(generation, at, last) {
+	if !t.aimed(generation, at, from, last) {
 		return errRewound
 	}
 	t.view.announce()
 	return nil
 }
 
-func (t *tail) aimed(generation int, at position, last int64) bool {
+func (t *tail) aimed(generation int, at position, from, last int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gen != generation {
@@ -149,7 +154,7 @@ func (t *tail) aimed(generation int, at position, last int64) bool {
 	}
 	t.connected, t.missing, t.target, t.position = true, false, last, at.offset
 	if at.offset == none {
-		t.recreated, t.fault, t.caught = false, "", last == none
+		t.recreated, t.fault, t.caught = false, "", last == none || last < from
 	}
 	return true
 }
@@ -219,7 +224,7 @@ func (t *tail) disconnected(err error) {
 	}
 	t.connected, t.caught = false, false
 	t.missing = errors.Is(err, streams.ErrNoStream) || errors.Is(err, streams.ErrCancelled)
-	if err != nil && !errors.Is(err, errRewound) {
+	if err != nil && !errors.Is(err, errRewound) && !errors.Is(err, errNotYet) {
 		level := slog.LevelWarn
 		if t.fault != "" || errors.Is(err, streams.ErrNoStream) { // said before, or a first start: whoever leads makes the stream
 			level = slog.LevelDebug

@@ -14,13 +14,14 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 // viewed are the streams that the view is made of, beside the journal.
-var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics}
+var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.Rollups}
 
 // sidecar is the parts that outlive a connection.
 type sidecar struct {
@@ -29,6 +30,7 @@ type sidecar struct {
 	store   *view.Store
 	entries *tracker.Entries
 	workers *processes.Processes
+	metrics *metrics.Metrics
 	view    *view.View
 	source  *source
 	asker   *scheduler.Asker
@@ -47,7 +49,8 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	entries, err := tracker.NewEntries(store, append([]string{cfg.user()}, cfg.TrustedUsers...)...)
+	trusted := append([]string{cfg.user()}, cfg.TrustedUsers...)
+	entries, err := tracker.NewEntries(store, trusted...)
 	if err != nil {
 		return err
 	}
@@ -55,12 +58,18 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
+	sums, err := metrics.New(store, time.Now, trusted...)
+	if err != nil {
+		return err
+	}
 	entries.Add(workers)
+	entries.Add(sums)
 	source := &source{}
 	defer source.Close()
 
-	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, source: source}
+	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, metrics: sums, source: source}
 	s.view = view.New(store, source, entries, log, wire.Journal, viewed...)
+	s.view.After(wire.JobMetrics, wire.Rollups)
 	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
 	if s.users, err = broker.NewManagement(cfg.managementURL(), cfg.vhost(), log); err != nil {
 		return err
@@ -124,7 +133,7 @@ func (s *sidecar) schedule(ctx context.Context, mgmt *broker.Management) error {
 func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) error {
 	cfg := scheduler.Config{
 		Broker: s.brokerConfig("leads"), Identity: s.cfg.identity(), OnGap: s.cfg.OnGap, MaxQueues: s.cfg.MaxQueues,
-		DeadMax: s.cfg.DeadMax, DeadAge: s.cfg.deadAge(), Log: s.log,
+		DeadMax: s.cfg.DeadMax, DeadAge: s.cfg.deadAge(), Rollups: s.metrics, Log: s.log,
 	}
 	scheduling := scheduler.New(cfg, s.view, s.store, s.entries, *mgmt, s.source)
 	s.scheduler.Store(scheduling)
@@ -160,6 +169,7 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		View:    s.view,
 
 		Processes: s.workers,
+		Metrics:   s.metrics,
 
 		Leader:   s.leader,
 		Ask:      s.asker.Ask,

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+type metricsCmd struct {
+	clientSettings
+
+	Class string        `arg:"" optional:"" help:"Only this class."`
+	Queue string        `placeholder:"QUEUE" help:"Only this queue."`
+	From  string        `placeholder:"TIME" help:"From this time on, as --at of millrace schedule takes it; an hour ago if not given."`
+	To    string        `placeholder:"TIME" help:"Up to this time; now if not given."`
+	Step  time.Duration `placeholder:"1h" help:"Show a series with this step in place of sums by class."`
+	JSON  bool          `name:"json" help:"Print the API's answer."`
+}
+
+// jobSum is what was done, as the API gives it.
+type jobSum struct {
+	At        float64 `json:"at"`
+	Name      string  `json:"name"`
+	Success   int64   `json:"success"`
+	Failed    int64   `json:"failed"`
+	Dead      int64   `json:"dead"`
+	Discarded int64   `json:"discarded"`
+	Expired   int64   `json:"expired"`
+	Total     float64 `json:"total_ms"`
+	Run       *spread `json:"run"`
+	Wait      *spread `json:"wait"`
+}
+
+type spread struct {
+	P50 float64 `json:"p50_ms"`
+	P95 float64 `json:"p95_ms"`
+	P99 float64 `json:"p99_ms"`
+}
+
+func (s *jobSum) cells(first string) []string {
+	run, wait := spread{}, spread{}
+	if s.Run != nil {
+		run = *s.Run
+	}
+	if s.Wait != nil {
+		wait = *s.Wait
+	}
+	row := []string{first}
+	for _, n := range []int64{s.Success, s.Failed, s.Dead} {
+		row = append(row, strconv.FormatInt(n, 10))
+	}
+	for _, ms := range []float64{run.P50, run.P95, run.P99, wait.P95, s.Total} {
+		row = append(row, inMillis(ms))
+	}
+	return row
+}
+
+// inMillis is a span as people read it.
+func inMillis(ms float64) string {
+	d := time.Duration(ms * float64(time.Millisecond))
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}
+
+// Run prints what was done.
+func (c *metricsCmd) Run(ctx context.Context, out output) error {
+	query, err := c.query(time.Now())
+	if err != nil {
+		return err
+	}
+	path := "/api/job-metrics"
+	if c.Class != "" {
+		path += "/" + segment(c.Class)
+	}
+	body, err := c.client().do(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(out.Out, body)
+	}
+	var answer struct {
+		Total   jobSum   `json:"total"`
+		Series  []jobSum `json:"series"`
+		Classes []jobSum `json:"classes"`
+		Queues  []jobSum `json:"queues"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return unreadable(err)
+	}
+	rows := [][]string{}
+	title := "CLASS"
+	switch {
+	case c.Step > 0:
+		title = "TIME"
+		for i := range answer.Series {
+			rows = append(rows, answer.Series[i].cells(time.UnixMicro(int64(answer.Series[i].At*1e6)).Format(time.DateTime)))
+		}
+	case c.Class != "":
+		title = "QUEUE"
+		rows = named(answer.Queues)
+	default:
+		rows = named(answer.Classes)
+	}
+	rows = append(rows, answer.Total.cells("in all"))
+	return printTable(out.Out, []string{title, "SUCCESS", "FAILED", "DEAD", "RUN P50", "P95", "P99", "WAIT P95", "RUN IN ALL"}, rows)
+}
+
+func named(sums []jobSum) (rows [][]string) {
+	for i := range sums {
+		rows = append(rows, sums[i].cells(sums[i].Name))
+	}
+	return rows
+}
+
+func (c *metricsCmd) query(now time.Time) (url.Values, error) {
+	query := url.Values{}
+	if c.Queue != "" {
+		query.Set("queue", c.Queue)
+	}
+	if c.Step > 0 {
+		query.Set("step", strconv.FormatInt(int64(c.Step/time.Second), 10))
+	}
+	for name, text := range map[string]string{"from": c.From, "to": c.To} {
+		if text == "" {
+			continue
+		}
+		at, err := parseTime(text, now)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", name, err)
+		}
+		query.Set(name, at.UTC().Format(time.RFC3339Nano))
+	}
+	return query, nil
+}

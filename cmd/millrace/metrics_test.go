@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestWhatMetricsAsksOfTheAPI(t *testing.T) {
+	a := newAPI(t, http.StatusOK, `{"total":{"success":3,"run":{"p50_ms":1500}},"series":[{"at":1700000000,"success":1}],
+		"classes":[{"name":"Mail","success":3,"failed":1,"dead":0,"total_ms":125000,"run":{"p50_ms":12.5,"p95_ms":900,"p99_ms":1000},"wait":{"p95_ms":1}}],"queues":[{"name":"low"}]}`)
+	r := millrace(t, "metrics", "--http-addr", a.addr())
+	require.Zero(t, r.code, r.err)
+	require.Regexp(t, `CLASS +SUCCESS +FAILED +DEAD +RUN P50 +P95 +P99 +WAIT P95 +RUN IN ALL\nMail +3 +1 +0 +12.5ms +900ms +1s +1ms +2m5s\nin all +3 +0 +0 +1.5s`, r.out)
+	r = millrace(t, "metrics", "Mail/x", "--queue", "low", "--from", "2026-12-24T18:00:00Z", "--http-addr", a.addr())
+	require.Contains(t, r.out, "QUEUE")
+	r = millrace(t, "metrics", "--step", "1h", "--json", "--http-addr", a.addr())
+	require.Contains(t, r.out, `"classes": [`)
+	require.Contains(t, millrace(t, "metrics", "--step", "1h", "--http-addr", a.addr()).out, "TIME")
+	require.Equal(t, []string{"GET /api/job-metrics", "GET /api/job-metrics/Mail%2Fx?from=2026-12-24T18%3A00%3A00Z&queue=low",
+		"GET /api/job-metrics?step=3600", "GET /api/job-metrics?step=3600"}, a.asked)
+	require.Contains(t, millrace(t, "metrics", "--to", "soon", "--http-addr", a.addr()).err, `--to: "soon" is no time`)
+}
+
+// A sidecar that starts with nothing reads roll-ups and what came after them, and has the same answers.
+func TestMetricsOfARealBroker(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, beside(v))
+	s.leads(t)
+	now := time.Now()
+	publish := func(at time.Time, n int) {
+		var all []amqp.Publishing
+		for i := range n {
+			all = append(all, amqp.Publishing{Body: fmt.Appendf(nil, `{"type":"job_metric","timestamp":%f,"job_class":"C%d","queue":"q","duration_ms":%d,"status":"success"}`,
+				wire.Seconds(at), i%3, i)})
+		}
+		v.Publish(t, "", wire.JobMetrics, all...)
+	}
+	publish(now.Add(-48*time.Hour), 100)
+	publish(now.Add(-24*time.Hour), 100)
+	publish(now.Add(-time.Minute), 100)
+	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, wire.Rollups)) == 2 }, "the days before are rolled up")
+	r := millrace(t, append([]string{"metrics"}, s.flags...)...)
+	require.Regexp(t, `in all +100 `, r.out)
+
+	query := url.Values{"from": {strconv.FormatInt(now.Add(-72*time.Hour).Unix(), 10)}, "to": {strconv.FormatInt(now.Unix(), 10)}}
+	ask := func(s *running) string {
+		body, err := s.api.do(t.Context(), http.MethodGet, "/api/job-metrics", query, nil)
+		require.NoError(t, err)
+		return string(body)
+	}
+	require.Contains(t, ask(s), `"success":300`)
+	fresh := start(t, beside(v))
+	fresh.ready(t)
+	require.Equal(t, ask(s), ask(fresh))
+
+	require.NoError(t, s.end())
+	fresh.leads(t)
+	publish(now, 50)
+	query.Set("to", strconv.FormatInt(now.Add(time.Hour).Unix(), 10))
+	brokertest.Eventually(t, func() bool { return strings.Contains(ask(fresh), `"total":{"success":350,`) }, "it counts on")
+	third := start(t, beside(v))
+	third.ready(t)
+	require.Equal(t, ask(fresh), ask(third))
+	require.Len(t, v.ReadStream(t, wire.Rollups), 2, "nothing is rolled up twice")
+}

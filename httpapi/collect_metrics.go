@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace-jobs/millrace/tracker/metrics"
+)
+
+var (
+	descFinished   = desc("jobs_finished_total", "Attempts by outcome, as workers report them.", "class", "queue", "outcome")
+	descJobsFailed = desc("jobs_failed_total", "Attempts that failed, by error class.", "class", "queue", "error")
+	descRun        = desc("job_run_seconds", "How long attempts ran.", "queue")
+	descWait       = desc("job_wait_seconds", "How long jobs waited for their first attempt.", "queue")
+)
+
+// collectMetrics gives all that was ever counted, which every sidecar knows alike. Classes and queues are bounded by metrics itself, error
+// classes here.
+func (c *collector) collectMetrics(out sink) {
+	if c.cfg.Metrics == nil {
+		return
+	}
+	run, wait := map[string]metrics.Spread{}, map[string]metrics.Spread{}
+	series := 0
+	err := c.cfg.Metrics.Ever(func(class, queue string, s metrics.Sum, errors map[string]int64) {
+		for outcome, n := range map[string]int64{"success": s.Success, "failed": s.Failed, "dead": s.Dead, "discarded": s.Discarded, "expired": s.Expired} {
+			if n > 0 {
+				out.counter(descFinished, n, class, queue, outcome)
+			}
+		}
+		for name, n := range errors {
+			if series++; series <= maxErrorSeries {
+				out.counter(descJobsFailed, n, class, queue, name)
+			}
+		}
+		run[queue], wait[queue] = addSpread(run[queue], s.Run), addSpread(wait[queue], s.Wait)
+	})
+	if err != nil {
+		return // the API says why
+	}
+	for queue := range run {
+		out.histogram(descRun, run[queue], queue)
+		out.histogram(descWait, wait[queue], queue)
+	}
+}
+
+// maxErrorSeries bounds the series by error class.
+const maxErrorSeries = 2000
+
+func addSpread(a, b metrics.Spread) metrics.Spread {
+	a.Count, a.Sum = a.Count+b.Count, a.Sum+b.Sum
+	if a.Buckets == nil {
+		a.Buckets = make([]int64, len(b.Buckets))
+	}
+	for i, n := range b.Buckets {
+		a.Buckets[i] += n
+	}
+	return a
+}
+
+func (s sink) histogram(d *prometheus.Desc, v metrics.Spread, labels ...string) {
+	upTo := map[float64]uint64{}
+	var sum uint64
+	for i, b := range metrics.Bounds {
+		sum += uint64(v.Buckets[i])
+		upTo[b.Seconds()] = sum
+	}
+	s <- prometheus.MustNewConstHistogram(d, uint64(v.Count), v.Sum.Seconds(), upTo, labels...)
+}

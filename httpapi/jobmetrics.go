@@ -1,0 +1,242 @@
+package httpapi
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/tracker/metrics"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// spread is the distribution of spans of time, in milliseconds.
+type spread struct {
+	Count   int64   `json:"count"`
+	P50     float64 `json:"p50_ms"`
+	P95     float64 `json:"p95_ms"`
+	P99     float64 `json:"p99_ms"`
+	Buckets []int64 `json:"buckets"` // how many lie within each of bounds_ms, and beyond the last
+}
+
+// jobSum is what was done in some span of time.
+type jobSum struct {
+	metrics.Counts
+	Total float64 `json:"total_ms"`
+	Max   float64 `json:"max_ms"`
+	Run   *spread `json:"run"`  // null: nothing is known
+	Wait  *spread `json:"wait"` // null: nothing is known
+}
+
+type jobPoint struct {
+	At float64 `json:"at"`
+	jobSum
+}
+
+type namedSum struct {
+	Name  string `json:"name"`
+	Other bool   `json:"other,omitempty"` // all that are over the bound on names
+	jobSum
+}
+
+type jobFailure struct {
+	Class string `json:"class"`
+	Error string `json:"error"`
+	Count int64  `json:"count"`
+}
+
+// jobMetrics is the answer about a range of time.
+type jobMetrics struct {
+	From     float64          `json:"from"`
+	To       float64          `json:"to"`
+	Step     float64          `json:"step_seconds"`
+	Older    bool             `json:"older_than_kept,omitempty"`
+	Bounds   []float64        `json:"bounds_ms"`
+	Total    jobSum           `json:"total"`
+	Series   []jobPoint       `json:"series"`
+	Classes  []namedSum       `json:"classes"`
+	Queues   []namedSum       `json:"queues"`
+	Failures []jobFailure     `json:"failures"`
+	Deploys  []metrics.Deploy `json:"deploys"`
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func newSpread(s metrics.Spread) *spread {
+	if s.Count == 0 {
+		return nil
+	}
+	return &spread{s.Count, millis(s.P50), millis(s.P95), millis(s.P99), s.Buckets}
+}
+
+func newSum(s metrics.Sum) jobSum {
+	return jobSum{s.Counts, millis(s.Total), millis(s.Max), newSpread(s.Run), newSpread(s.Wait)}
+}
+
+func newNamed(all []metrics.Named) []namedSum {
+	named := make([]namedSum, len(all))
+	for i, n := range all {
+		named[i] = namedSum{n.Name, n.Other, newSum(n.Sum)}
+	}
+	return named
+}
+
+func newJobMetrics(a metrics.Answer, deploys []metrics.Deploy) jobMetrics {
+	m := jobMetrics{From: wire.Seconds(a.From), To: wire.Seconds(a.To), Step: a.Step.Seconds(), Older: a.Older, Total: newSum(a.All),
+		Series: make([]jobPoint, len(a.Points)), Classes: newNamed(a.Classes), Queues: newNamed(a.Queues), Failures: []jobFailure{}, Deploys: deploys}
+	for _, b := range metrics.Bounds {
+		m.Bounds = append(m.Bounds, millis(b))
+	}
+	for i, p := range a.Points {
+		m.Series[i] = jobPoint{wire.Seconds(p.At), newSum(p.Sum)}
+	}
+	for _, f := range a.Failures {
+		m.Failures = append(m.Failures, jobFailure(f))
+	}
+	return m
+}
+
+// defaultRange is what is shown where nobody says from when.
+const defaultRange = time.Hour
+
+// jobMetrics answers about all classes, or the one in the path.
+func (s *Server) jobMetrics(c echo.Context) error {
+	p, err := parseParams(c.Request(), "queue", "from", "to", "step")
+	if err != nil {
+		return err
+	}
+	q := metrics.Query{Queue: p["queue"]}
+	if len(c.ParamNames()) > 0 {
+		if q.Class, err = pathParam(c, "class"); err != nil {
+			return err
+		}
+	}
+	if q.From, q.To, err = p.span(s.cfg.Now()); err != nil {
+		return err
+	}
+	step, err := p.number("step", 0, minStep, maxStep)
+	if err != nil {
+		return err
+	}
+	q.Step = time.Duration(step) * time.Second
+	if s.cfg.Metrics == nil {
+		return unavailable(errUnwired, "this server has no metrics")
+	}
+	a, err := s.cfg.Metrics.Ask(q)
+	if errors.Is(err, metrics.ErrStep) || errors.Is(err, metrics.ErrRange) || errors.Is(err, metrics.ErrPoints) {
+		return badRequest("%s", err)
+	}
+	if err != nil {
+		return err
+	}
+	deploys, err := s.cfg.Metrics.Deploys(a.From, a.To)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, newJobMetrics(a, deploys))
+}
+
+// Bounds of a step, in seconds.
+const (
+	minStep = 60
+	maxStep = 366 * 86400
+)
+
+// span reads from and to.
+func (p params) span(now time.Time) (from, to time.Time, err error) {
+	if from, err = p.time("from"); err != nil {
+		return from, to, err
+	}
+	if to, err = p.time("to"); err != nil {
+		return from, to, err
+	}
+	if to.IsZero() {
+		to = now
+	}
+	if from.IsZero() {
+		from = to.Add(-defaultRange)
+	}
+	return from, to, nil
+}
+
+// listDeploys lists the deploys of a range of time, the newest first; a year, if nobody says from when.
+func (s *Server) listDeploys(c echo.Context) error {
+	p, err := parseParams(c.Request(), "from", "to")
+	if err != nil {
+		return err
+	}
+	from, to, err := p.span(s.cfg.Now().Add(time.Second))
+	if err != nil {
+		return err
+	}
+	if p["from"] == "" {
+		from = to.AddDate(-1, 0, 0)
+	}
+	if s.cfg.Metrics == nil {
+		return unavailable(errUnwired, "this server has no metrics")
+	}
+	all, err := s.cfg.Metrics.Deploys(from, to)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, all)
+}
+
+// maxLabel bounds a deploy's label, in characters.
+const maxLabel = 200
+
+// addDeploy marks a deploy in all charts.
+func (s *Server) addDeploy(c echo.Context) error {
+	if _, err := parseParams(c.Request()); err != nil {
+		return err
+	}
+	var body struct {
+		Label string   `json:"label"`
+		At    *float64 `json:"at"`
+	}
+	if err := readBody(c, &body); err != nil {
+		return err
+	}
+	if n := utf8.RuneCountInString(body.Label); n == 0 || n > maxLabel {
+		return badRequest("label must have 1 to %d characters", maxLabel)
+	}
+	now := s.cfg.Now()
+	at := *cmp.Or(body.At, ptr(wire.Seconds(now)))
+	if at < 0 || at > latest {
+		return badRequest("at must be seconds since 1970")
+	}
+	signed, err := sign(c, wire.Command{})
+	if err != nil {
+		return err
+	}
+	d := metrics.Deploy{Label: body.Label, At: at, Actor: signed.Actor}
+	m, err := wire.Rollup{Type: wire.TypeDeploy, Label: d.Label, At: d.At, Actor: d.Actor}.Message(now)
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Publish(c.Request().Context(), m); err != nil {
+		return unavailable(err, "the broker did not take it: nothing was done")
+	}
+	return c.JSON(http.StatusCreated, d)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// jobTotals are the counts in the overview.
+type jobTotals struct {
+	ProcessedToday int64 `json:"processed_today"` // since midnight UTC
+	FailedToday    int64 `json:"failed_today"`
+	Processed      int64 `json:"processed"`
+	Failed         int64 `json:"failed"`
+}
+
+func (s *Server) jobTotals(now time.Time) (t jobTotals, err error) {
+	if s.cfg.Metrics == nil {
+		return t, nil
+	}
+	today, ever, err := s.cfg.Metrics.Totals(now)
+	return jobTotals{today.Processed(), today.Failures(), ever.Processed(), ever.Failures()}, err
+}

@@ -1,0 +1,124 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func at(now time.Time) func(*httpapi.Config) {
+	return func(c *httpapi.Config) { c.Now = func() time.Time { return now } }
+}
+
+func metric(at int64, class, queue, status string, ms int, more string) string {
+	return fmt.Sprintf(`{"timestamp":%d,"job_class":%q,"queue":%q,"status":%q,"duration_ms":%d%s}`, at, class, queue, status, ms, more)
+}
+
+// sums are the answer about a range of time, as a client reads it.
+type sums struct {
+	From, To float64
+	Step     float64 `json:"step_seconds"`
+	Older    bool    `json:"older_than_kept"`
+	Total    struct {
+		Success, Failed int
+		Total           float64 `json:"total_ms"`
+		Run, Wait       *struct {
+			Count   int
+			P99     float64 `json:"p99_ms"`
+			Buckets []int
+		}
+	}
+	Series   []struct{ At, Success, Failed float64 }
+	Classes  []struct{ Name string }
+	Queues   []struct{ Name string }
+	Failures []struct {
+		Class, Error string
+		Count        int
+	}
+	Deploys []struct{ Label string }
+}
+
+func (w *world) sumsAt(target string) (s sums) {
+	w.t.Helper()
+	a := w.get(target)
+	require.Equal(w.t, http.StatusOK, a.StatusCode, a.body)
+	require.NoError(w.t, json.Unmarshal([]byte(a.body), &s))
+	return s
+}
+
+func TestJobMetrics(t *testing.T) {
+	w := newWorld(t, at(time.Unix(1_700_000_060, 0)))
+	w.add(wire.JobMetrics, metric(1_700_000_000, "A", "x", "success", 100, `,"wait_ms":5`))
+	w.add(wire.JobMetrics, "["+metric(1_700_000_010, "A", "y", "failed", 200, `,"error_class":"E"`)+","+metric(1_699_999_000, "B/C", "x", "dead", 50, "")+"]")
+	w.clock = w.clock.Add(2 * time.Second) // it is time to write
+	w.add(wire.JobMetrics, metric(1_700_000_011, "A", "x", "success", 300, ""))
+
+	s := w.sumsAt("/api/job-metrics")
+	require.EqualValues(t, 60, s.Step)
+	require.Len(t, s.Series, 61, "an hour, moved to full minutes")
+	require.Equal(t, []int{2, 1}, []int{s.Total.Success, s.Total.Failed})
+	require.InEpsilon(t, 300, s.Total.Run.P99, .5)
+	require.Len(t, s.Classes, 2)
+	require.Equal(t, "A", s.Classes[0].Name)
+	require.Equal(t, "E", s.Failures[0].Error)
+
+	one := w.sumsAt("/api/job-metrics/B%2FC?from=1699990000&step=3600")
+	require.Zero(t, one.Total.Success)
+	require.Equal(t, 1, one.Total.Run.Count)
+	require.Nil(t, one.Total.Wait)
+	require.Len(t, w.sumsAt("/api/job-metrics?queue=y").Classes, 1)
+	require.EqualValues(t, 86400, w.sumsAt("/api/job-metrics?from=1690000000").Step)
+	require.True(t, w.sumsAt("/api/job-metrics?from=2020-01-01T00:00:00Z&to=2020-01-01T01:00:00Z").Older)
+
+	for _, bad := range []string{"?step=61", "?step=x", "?from=x", "?to=x", "?from=2&to=1", "?from=1699000000&step=60", "?class=A"} {
+		w.get("/api/job-metrics"+bad).problem(t, http.StatusBadRequest, "bad_request")
+	}
+	var o struct{ Jobs json.RawMessage }
+	require.NoError(t, json.Unmarshal([]byte(w.get("/api/overview").body), &o))
+	require.JSONEq(t, `{"processed_today":4,"failed_today":2,"processed":4,"failed":2}`, string(o.Jobs))
+
+	text := w.get("/metrics").body
+	require.Contains(t, text, `millrace_jobs_finished_total{class="A",outcome="success",queue="x",vhost="/"} 2`)
+	require.Contains(t, text, `millrace_jobs_failed_total{class="A",error="E",queue="y",vhost="/"} 1`)
+	require.Contains(t, text, `millrace_job_run_seconds_bucket{queue="x",vhost="/",le="0.1"} 2`)
+	require.Contains(t, text, `millrace_job_wait_seconds_count{queue="x",vhost="/"} 1`)
+}
+
+func TestDeploys(t *testing.T) {
+	w := newWorld(t, at(time.Unix(1_700_000_000, 500_000_000)))
+	a := w.do(http.MethodPost, "/api/deploys", `{"label":"v1.2"}`)
+	require.Equal(t, http.StatusCreated, a.StatusCode, a.body)
+	require.JSONEq(t, `{"label":"v1.2","at":1700000000.5,"actor":"http"}`, a.body)
+	m := w.published[0]
+	require.Equal(t, wire.Rollups, m.Key)
+	for range 2 { // whoever was not sure sends it again
+		w.fold(wire.Record{Stream: wire.Rollups, UserID: user, Body: m.Body})
+	}
+	require.JSONEq(t, "["+a.body+"]", w.get("/api/deploys").body)
+	require.Equal(t, "[]\n", w.get("/api/deploys?to=1700000000").body)
+	require.Equal(t, "v1.2", w.sumsAt("/api/job-metrics").Deploys[0].Label)
+
+	require.Equal(t, http.StatusCreated, w.do(http.MethodPost, "/api/deploys", `{"label":"old","at":1}`).StatusCode)
+	for _, bad := range []string{"", `{"label":""}`, `{"label":"x","at":-1}`, `{"label":1}`, `{"label":"x","by":"me"}`} {
+		w.do(http.MethodPost, "/api/deploys", bad).problem(t, http.StatusBadRequest, "bad_request")
+	}
+	w.get("/api/deploys?from=x").problem(t, http.StatusBadRequest, "bad_request")
+	w.publish = errors.New("gone")
+	w.do(http.MethodPost, "/api/deploys", `{"label":"x"}`).problem(t, http.StatusServiceUnavailable, "service_unavailable")
+}
+
+func TestWithoutMetrics(t *testing.T) {
+	w := newWorld(t, func(c *httpapi.Config) { c.Metrics = nil })
+	w.get("/api/job-metrics").problem(t, http.StatusServiceUnavailable, "service_unavailable")
+	w.get("/api/deploys").problem(t, http.StatusServiceUnavailable, "service_unavailable")
+	require.Equal(t, http.StatusOK, w.get("/api/overview").StatusCode)
+	require.NotContains(t, w.get("/metrics").body, "jobs_finished")
+}

@@ -1,0 +1,52 @@
+package metrics
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Deploy is a mark in all charts.
+type Deploy struct {
+	Label string  `json:"label"`
+	At    float64 `json:"at"`
+	Actor string  `json:"actor,omitempty"`
+}
+
+// maxDeploys bounds the deploys that are read at once.
+const maxDeploys = 1000
+
+func keyDeploy(at float64, label string) []byte {
+	return append(keyStart(tableDeploy, int64(at*1e6)), label...)
+}
+
+// keepDeploy keeps a deploy. One that is told twice is one.
+func keepDeploy(tx *view.Tx, r *wire.Rollup) error {
+	raw, err := json.Marshal(Deploy{r.Label, r.At, r.Actor})
+	if err != nil {
+		return fmt.Errorf("metrics: keep deploy: %w", err)
+	}
+	return tx.Set(keyDeploy(r.At, r.Label), raw)
+}
+
+// Deploys lists the deploys from one time up to another, the newest first.
+func (m *Metrics) Deploys(from, to time.Time) ([]Deploy, error) {
+	all := []Deploy{}
+	var fault error
+	err := m.store.Scan(keyStart(tableDeploy, from.UnixMicro()), keyStart(tableDeploy, to.UnixMicro()), true, func(_, value []byte) bool {
+		var d Deploy
+		fault = json.Unmarshal(value, &d)
+		all = append(all, d)
+		return fault == nil && len(all) < maxDeploys
+	})
+	if err == nil {
+		err = fault
+	}
+	if err != nil {
+		return nil, fmt.Errorf("metrics: read deploys: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,113 @@
+package metrics
+
+import (
+	"fmt"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// foldRollup takes in a record of job_metrics_rollups.
+func (m *Metrics) foldRollup(tx *view.Tx, rec *wire.Record) (string, []byte, error) {
+	if !m.trusted[rec.UserID] {
+		return fmt.Sprintf("roll-ups are Millrace's own: it came from user %q", wire.ASCII(rec.UserID)), rec.Body, nil
+	}
+	r, err := wire.ParseRollup(rec.Body)
+	if err != nil {
+		return err.Error(), rec.Body, nil
+	}
+	if r.Format > wire.Format {
+		return "", nil, fmt.Errorf("%w: a roll-up has format %d, this build knows %d: upgrade this sidecar", view.ErrHalt, r.Format, wire.Format)
+	}
+	if r.Type == wire.TypeDeploy {
+		return "", nil, keepDeploy(tx, &r)
+	}
+	rows, err := rowsOf(&r)
+	if err != nil {
+		return err.Error(), rec.Body, nil
+	}
+	return "", nil, m.take(tx, &r, rows)
+}
+
+func rowsOf(r *wire.Rollup) (map[cell]*row, error) {
+	rows := make(map[cell]*row, len(r.Rows))
+	for i := range r.Rows {
+		w := &r.Rows[i]
+		c := cell{w.Minute, pair{w.Class, w.Queue}}
+		one, err := rowOf(w)
+		if err != nil {
+			return nil, fmt.Errorf("row %d: %w", i, err)
+		}
+		if rows[c] != nil || w.Minute%minute != 0 {
+			return nil, fmt.Errorf("row %d does not stand for a minute of its own", i)
+		}
+		rows[c] = one
+	}
+	return rows, nil
+}
+
+// take decides what a roll-up is for this view: news, known, or out of place.
+func (m *Metrics) take(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
+	switch s := &m.state; {
+	case r.Generation < s.Generation, r.Generation == s.Generation && r.To <= s.Rolled:
+		return nil
+	case r.Generation > s.Generation && s.Raw: // the stream was made anew, and this view took it for the old one, or does not know yet
+		return m.startOver(tx)
+	case r.Generation > s.Generation:
+		m.anew(r.Generation)
+		return m.learn(tx, r, rows)
+	case r.To <= s.Through:
+		return m.acknowledge(tx, r)
+	case r.From == s.Through && s.Piece.Records == 0, r.From >= s.Through && !s.Raw:
+		return m.learn(tx, r, rows)
+	}
+	m.ahead[r.To] = r.From // this view is reading these records itself
+	return nil
+}
+
+// learn counts what a roll-up says in place of its records.
+func (m *Metrics) learn(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
+	for c, one := range rows {
+		n, err := m.namesOf(tx, floor(c.minute, day))
+		if err != nil {
+			return err
+		}
+		n.learn(c.pair, one)
+		n.total = n.total.plus(one.outcome())
+		m.total = m.total.plus(one.outcome())
+	}
+	if err := m.flush(tx); err != nil { // what was added before belongs to another piece
+		return err
+	}
+	m.added = rows
+	if err := m.flush(tx); err != nil {
+		return err
+	}
+	if err := m.clearOpen(tx); err != nil {
+		return err
+	}
+	m.state.Through, m.state.Rolled = r.To, r.To
+	m.begin(r.To)
+	return m.save(tx)
+}
+
+// acknowledge forgets the piece that a roll-up published. Where there is none that fits, this view cut otherwise, and starts over.
+func (m *Metrics) acknowledge(tx *view.Tx, r *wire.Rollup) error {
+	mine, ok, err := m.piece(tx, r.From)
+	if err != nil {
+		return err
+	}
+	if !ok || mine.To != r.To || r.From != m.state.Rolled {
+		return m.startOver(tx)
+	}
+	if err := tx.Delete(keyPiece(r.From)); err != nil {
+		return err
+	}
+	m.state.Rolled = r.To
+	return m.flush(tx) // the state says up to where records are counted: they must be written with it
+}
+
+func (m *Metrics) startOver(tx *view.Tx) error {
+	m.over = true
+	return m.reset(tx)
+}

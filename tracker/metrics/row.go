@@ -1,0 +1,205 @@
+package metrics
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Outcomes, in the order in which rows count them.
+const (
+	success = iota
+	failed
+	dead
+	discarded
+	expired
+	outcomes
+)
+
+func outcomeOf(status string) int {
+	switch status {
+	case wire.MetricSuccess:
+		return success
+	case wire.MetricFailed:
+		return failed
+	case wire.MetricDead:
+		return dead
+	case wire.MetricDiscarded:
+		return discarded
+	}
+	return expired
+}
+
+// row is what one class did in one queue in some span of time.
+type row struct {
+	counts [outcomes]int64
+	total  int64 // microseconds of all that ran
+	most   int64 // of the one that ran longest
+	run    *sketch
+	wait   *sketch
+	errors map[string]int64
+}
+
+// add counts one record. Only the wait of first attempts says something about the queue.
+func (r *row) add(m *wire.Metric, errorClass string) {
+	outcome := outcomeOf(m.Status)
+	r.counts[outcome]++
+	if m.Duration >= 0 && outcome <= dead {
+		us := m.Duration.Microseconds()
+		r.total = plus(r.total, us)
+		r.most = max(r.most, us)
+		if r.run == nil {
+			r.run = newSketch()
+		}
+		r.run.add(m.Duration)
+	}
+	if m.Wait >= 0 && m.Attempt <= 1 {
+		if r.wait == nil {
+			r.wait = newSketch()
+		}
+		r.wait.add(m.Wait)
+	}
+	if errorClass != "" {
+		r.countError(errorClass, 1)
+	}
+}
+
+func (r *row) countError(class string, n int64) {
+	if r.errors == nil {
+		r.errors = map[string]int64{}
+	}
+	r.errors[class] += n
+}
+
+func (r *row) merge(o *row) {
+	for i, n := range o.counts {
+		r.counts[i] += n
+	}
+	r.total = plus(r.total, o.total)
+	r.most = max(r.most, o.most)
+	r.run, r.wait = mergeSketch(r.run, o.run), mergeSketch(r.wait, o.wait)
+	for class, n := range o.errors {
+		r.countError(class, n)
+	}
+}
+
+func (r *row) encode() []byte {
+	b := make([]byte, 0, 128)
+	for _, n := range r.counts {
+		b = binary.AppendVarint(b, n)
+	}
+	b = binary.AppendVarint(binary.AppendVarint(b, r.total), r.most)
+	b = appendBytes(appendBytes(b, r.run.encode()), r.wait.encode())
+	for class, n := range r.errors {
+		b = binary.AppendVarint(appendBytes(b, []byte(class)), n)
+	}
+	return b
+}
+
+var errDamaged = errors.New("metrics: stored sum is damaged")
+
+// decodeRow reads what encode wrote; sketches only if they are wanted.
+func decodeRow(b []byte, sketches bool) (*row, error) {
+	r := &row{}
+	d := decoder{b: b}
+	for i := range r.counts {
+		r.counts[i] = d.int()
+	}
+	r.total, r.most = d.int(), d.int()
+	run, wait := d.bytes(), d.bytes()
+	for len(d.b) > 0 && !d.bad {
+		class := string(d.bytes())
+		r.countError(class, d.int())
+	}
+	if d.bad {
+		return nil, errDamaged
+	}
+	if !sketches {
+		return r, nil
+	}
+	var err1, err2 error
+	r.run, err1 = decodeSketch(run)
+	r.wait, err2 = decodeSketch(wait)
+	return r, errors.Join(err1, err2)
+}
+
+func (r *row) rollup(minute int64, p pair) wire.RollupRow {
+	return wire.RollupRow{Minute: minute, Class: p.class, Queue: p.queue, Success: r.counts[success], Failed: r.counts[failed],
+		Dead: r.counts[dead], Discarded: r.counts[discarded], Expired: r.counts[expired], TotalUS: r.total, MaxUS: r.most,
+		Run: r.run.encode(), Wait: r.wait.encode(), Errors: r.errors}
+}
+
+func rowOf(w *wire.RollupRow) (*row, error) {
+	r := &row{counts: [outcomes]int64{w.Success, w.Failed, w.Dead, w.Discarded, w.Expired}, total: w.TotalUS, most: w.MaxUS, errors: w.Errors}
+	var err1, err2 error
+	r.run, err1 = decodeSketch(w.Run)
+	r.wait, err2 = decodeSketch(w.Wait)
+	return r, errors.Join(err1, err2)
+}
+
+func appendBytes(b, more []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(more))), more...)
+}
+
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) int() int64 {
+	n, size := binary.Varint(d.b)
+	if size <= 0 {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[size:]
+	return n
+}
+
+func (d *decoder) bytes() []byte {
+	n, size := binary.Uvarint(d.b)
+	if size <= 0 || uint64(len(d.b)-size) < n {
+		d.bad, d.b = true, nil
+		return nil
+	}
+	out := d.b[size : size+int(n)]
+	d.b = d.b[size+int(n):]
+	return out
+}
+
+// Counts are how many attempts ended how.
+type Counts struct {
+	Success   int64 `json:"success"`
+	Failed    int64 `json:"failed"`
+	Dead      int64 `json:"dead"`
+	Discarded int64 `json:"discarded"`
+	Expired   int64 `json:"expired"`
+}
+
+func (r *row) outcome() Counts {
+	return Counts{r.counts[success], r.counts[failed], r.counts[dead], r.counts[discarded], r.counts[expired]}
+}
+
+// Count is how many ended at all.
+func (c Counts) Count() int64 { return c.Success + c.Failed + c.Dead + c.Discarded + c.Expired }
+
+// Processed is how many ran, failed or not.
+func (c Counts) Processed() int64 { return c.Success + c.Failed + c.Dead }
+
+// Failures is how many ran and failed.
+func (c Counts) Failures() int64 { return c.Failed + c.Dead }
+
+func span(us int64) time.Duration {
+	return time.Duration(min(us, math.MaxInt64/1000)) * time.Microsecond
+}
+
+// plus adds what is never negative, and stops at the largest number: what says that it ran for years may do so again and again.
+func plus(a, b int64) int64 {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return math.MaxInt64
+}

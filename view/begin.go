@@ -1,0 +1,84 @@
+package view
+
+import (
+	"context"
+	"errors"
+)
+
+// Starter is a fold that knows from where a stream must be read of which it has no position: what stands before it knows otherwise.
+type Starter interface {
+	// Start gives that offset (-1: from the first), and whether it is known. last is the stream's end, -1 if it is empty. It may rewind
+	// other streams.
+	Start(tx *Tx, stream string, last int64) (from int64, known bool, err error)
+}
+
+// After has a stream read only when another one was folded to its end, or is known not to be there.
+func (v *View) After(stream, first string) {
+	for _, t := range v.streams {
+		if t.stream == stream {
+			t.first = v.tailOf(first)
+		}
+	}
+}
+
+func (v *View) tailOf(stream string) *tail {
+	for _, t := range v.streams {
+		if t.stream == stream {
+			return t
+		}
+	}
+	return nil
+}
+
+var errNotYet = errors.New("view: it is not known yet from where the stream must be read")
+
+// from is where a stream is read from.
+func (t *tail) from(ctx context.Context, at position) (int64, error) {
+	starter, knows := t.view.fold.(Starter)
+	if at.offset != none || !knows || t.first == nil {
+		return at.offset, nil
+	}
+	if err := t.awaitFirst(ctx); err != nil {
+		return none, err
+	}
+	last, ok, err := t.view.source.Last(ctx, t.stream)
+	if err != nil {
+		return none, err
+	}
+	if !ok {
+		last = none
+	}
+	from, known := int64(none), false
+	var rewound []string
+	err = t.view.store.Update(func(tx *Tx) (err error) {
+		if from, known, err = starter.Start(tx, t.stream, last); err != nil {
+			return err
+		}
+		rewound = tx.rewound
+		t.view.rewind(rewound)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return none, &fatalError{err}
+	case !known:
+		return none, errNotYet
+	}
+	return from, nil
+}
+
+// awaitFirst waits until the stream that must be read before this one was.
+func (t *tail) awaitFirst(ctx context.Context) error {
+	for t.first != nil {
+		changed := t.view.Changed()
+		if t.first.caughtUp() || t.first.isMissing() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Types of the records of job_metrics_rollups.
+const (
+	TypeRollup = "rollup" // what a range of job_metrics adds up to
+	TypeDeploy = "deploy" // a mark in all charts
+)
+
+// Rollup is one record of job_metrics_rollups. Type says which of the members matter.
+type Rollup struct {
+	Type   string `json:"type"`
+	Format int    `json:"format"`
+
+	// rollup: the records of job_metrics from one offset up to, but not, another. Generation counts how often that stream was made anew.
+	Generation int64       `json:"generation,omitempty"`
+	From       int64       `json:"from,omitempty"`
+	To         int64       `json:"to,omitempty"`
+	Rows       []RollupRow `json:"rows,omitempty"`
+
+	// deploy
+	At    float64 `json:"at,omitempty"`
+	Label string  `json:"label,omitempty"`
+	Actor string  `json:"actor,omitempty"`
+}
+
+// RollupRow is what one class did in one queue in one minute. Class and queue are empty for what is over the bound on names.
+type RollupRow struct {
+	Minute    int64            `json:"minute"` // since 1970
+	Class     string           `json:"class"`
+	Queue     string           `json:"queue"`
+	Success   int64            `json:"success,omitempty"`
+	Failed    int64            `json:"failed,omitempty"`
+	Dead      int64            `json:"dead,omitempty"`
+	Discarded int64            `json:"discarded,omitempty"`
+	Expired   int64            `json:"expired,omitempty"`
+	TotalUS   int64            `json:"total_us,omitempty"` // of all that ran
+	MaxUS     int64            `json:"max_us,omitempty"`
+	Run       []byte           `json:"run,omitempty"`  // sketch of the run times, in microseconds
+	Wait      []byte           `json:"wait,omitempty"` // sketch of the wait times, in microseconds
+	Errors    map[string]int64 `json:"errors,omitempty"`
+}
+
+// Message is the record as it is published.
+func (r Rollup) Message(now time.Time) (Message, error) {
+	r.Format = Format
+	body, err := json.Marshal(r)
+	if err != nil {
+		return Message{}, fmt.Errorf("wire: roll-up: %w", err)
+	}
+	return Message{Key: Rollups, Type: r.Type, Timestamp: now, Body: body}, nil
+}
+
+// ParseRollup reads a record of job_metrics_rollups.
+func ParseRollup(body []byte) (Rollup, error) {
+	var r Rollup
+	if err := checkRecord(body); err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r, fmt.Errorf("roll-up: %w", err)
+	}
+	switch {
+	case r.Type == TypeRollup && (r.From < 0 || r.To <= r.From):
+		return r, fmt.Errorf("roll-up covers no records: from %d to %d", r.From, r.To)
+	case r.Type == TypeDeploy && r.Label == "":
+		return r, fmt.Errorf("member \"label\" is missing")
+	case r.Type != TypeRollup && r.Type != TypeDeploy:
+		return r, fmt.Errorf("member \"type\" must be rollup or deploy")
+	}
+	return r, nil
+}
