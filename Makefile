@@ -22,7 +22,7 @@ TESTFLAGS ?=
 
 .PHONY: help
 help: ## This list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-12s %s\n' "$$name" "$$what"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-15s %s\n' "$$name" "$$what"; done
 
 .PHONY: tools
 tools: ## Check that Go, Node, Python, git and make are here
@@ -43,17 +43,27 @@ up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--
 	@exec bin/millrace up $(ARGS)
 
 .PHONY: test
-test: deps ## Run all tests, with the race detector (PKG=./broker for one package)
+test: deps $(if $(filter ./...,$(PKG)),test-javascript) ## Run all tests, with the race detector (PKG=./broker for one package)
 	go test -race -shuffle=on -timeout 15m $(TESTFLAGS) $(PKG)
+
+.PHONY: test-javascript
+test-javascript: ## Unit tests of the JavaScript client
+	@clients/javascript/conformance/build
+	cd clients/javascript && npm test --silent
 
 .PHONY: cover
 cover: deps ## Statement coverage by package; fails below 90 % in total
 	@scripts/cover.sh $(PKG)
 
 .PHONY: lint
-lint: tools $(GOLANGCI) ## go vet and golangci-lint
+lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript) ## go vet and golangci-lint, and what the clients' languages have
 	go vet $(PKG)
 	$(GOLANGCI) run $(PKG)
+
+.PHONY: lint-javascript
+lint-javascript: ## eslint and tsc on the JavaScript client
+	@clients/javascript/conformance/build
+	cd clients/javascript && npm run --silent lint
 
 $(GOLANGCI):
 	@echo "installing golangci-lint $(GOLANGCI_VERSION) into .cache/bin (once; takes some minutes)"

@@ -1,0 +1,48 @@
+// Is examined by clients/conformance, whose README says what it has to do.
+import { appendFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { Client, Incomplete } from 'millrace';
+
+const client = new Client({ url: process.env.MILLRACE_AMQP_URL });
+
+/** @param {any} given */
+const options = ({ expires_at: expires, ...others } = {}) => ({ ...others, ...(expires !== undefined && { expiresAt: new Date(expires * 1000) }) });
+
+const bulk = async ({ class: name, queue, prefix, count }) => {
+  const jids = [];
+  for (let begin = 0; begin < count; begin += 500) {
+    const jobs = Array.from({ length: Math.min(500, count - begin) }, (_, i) => ({
+      class: name, args: [`${prefix}${begin + i}`], options: queue === undefined ? {} : { queue },
+    }));
+    try {
+      jids.push(...(await client.enqueueBulk(jobs)));
+    } catch (error) {
+      if (!(error instanceof Incomplete)) throw error;
+      console.error(error);
+      jids.push(...error.results.map((r) => r.jid ?? null));
+    }
+  }
+  return jids;
+};
+
+const carryOut = async (command) => {
+  const { op, class: name, args, timeout } = command;
+  const given = { ...options(command.options), ...(timeout && { deadline: timeout }) };
+  if (op === 'bulk') return bulk(command);
+  if (op === 'enqueue_at') return [await client.enqueueAt(new Date(command.at * 1000), name, args, given)];
+  if (op === 'enqueue_in') return [await client.enqueueIn(command.in, name, args, given)];
+  return [await client.enqueue(name, args, given)];
+};
+
+let line = 0;
+for await (const text of createInterface({ input: process.stdin })) {
+  line++;
+  let result;
+  try {
+    result = { jids: await carryOut(JSON.parse(text)) };
+  } catch (error) {
+    result = { error: error.name, message: error.message };
+  }
+  appendFileSync(process.env.MILLRACE_RESULTS, `${JSON.stringify({ line, ...result })}\n`);
+}
+await client.close();

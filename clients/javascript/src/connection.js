@@ -1,0 +1,85 @@
+import { hostname as osHostname } from 'node:os';
+import amqplib from 'amqplib';
+
+const HEARTBEAT = 10; // s, of AMQP
+const DIAL_TIMEOUT = 10_000;
+const FIRST_PAUSE = 100;
+const LONGEST_PAUSE = 5_000;
+
+export const hostname = () => osHostname() || 'localhost';
+
+/** How long to wait between attempts, in ms: doubled each time, and not the same for everybody. */
+export class Pauses {
+  #next = 0;
+
+  next() {
+    this.#next = Math.min(Math.max(2 * this.#next, FIRST_PAUSE), LONGEST_PAUSE);
+    return this.#next * (0.5 + Math.random() / 2);
+  }
+
+  reset() {
+    this.#next = 0;
+  }
+}
+
+/** Waits, or until one of the promises is settled. True if the time passed. */
+export async function pause(ms, ...unless) {
+  let timer;
+  const passed = new Promise((resolve) => {
+    timer = setTimeout(() => resolve(true), ms);
+  });
+  try {
+    return (await Promise.race([passed, ...unless.map((p) => p.then(() => false))])) === true;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The broker's URL with our heartbeat, or a TypeError. */
+export function brokerUrl(url) {
+  const parsed = new URL(url);
+  if (!['amqp:', 'amqps:'].includes(parsed.protocol)) throw new TypeError(`the broker's URL begins with ${parsed.protocol}`);
+  if (!parsed.searchParams.has('heartbeat')) parsed.searchParams.set('heartbeat', String(HEARTBEAT));
+  return parsed.toString();
+}
+
+/**
+ * Connects once. The connection gets `lost`, a promise of why it ended, which is settled when it has; and `gone`, whether it has.
+ */
+export async function dial(url, name) {
+  const connection = await amqplib.connect(brokerUrl(url), {
+    noDelay: true, timeout: DIAL_TIMEOUT, clientProperties: { connection_name: name },
+  });
+  return watched(connection);
+}
+
+/** Gives a connection or channel `lost` and `gone`, and hears its errors, which would end the process if nobody did. */
+export function watched(emitter) {
+  let why = new Error('closed');
+  emitter.gone = false;
+  emitter.on('error', (error) => {
+    why = error;
+  });
+  emitter.lost = new Promise((resolve) => {
+    emitter.on('close', (error) => {
+      emitter.gone = true;
+      resolve(error instanceof Error ? error : why);
+    });
+  });
+  return emitter;
+}
+
+export const openChannel = async (connection) => watched(await connection.createChannel());
+
+/** Closes a connection or channel, whatever state it is in, and waits for that at most so long. */
+export async function close(closable, ms = 2_000) {
+  if (closable.gone) return;
+  try {
+    await pause(ms, closable.close(), closable.lost);
+  } catch {
+    // It was closed already.
+  }
+}
+
+/** Whether the broker will not have us, however often we ask. */
+export const unwelcome = (error) => /ACCESS[-_]REFUSED|NOT[-_]ALLOWED|\b403\b|\b530\b/.test(String(error?.message));

@@ -1,0 +1,136 @@
+import { createHash } from 'node:crypto';
+import { close, openChannel, pause } from '../connection.js';
+import { BEGINS, seconds } from '../format.js';
+import { Begins } from './begins.js';
+
+const AFTERMATH = 500; // ms that a broker takes at most to remove the exclusive queue of a dead process whose jobs it hands out again
+const GRACE = 10_000; // ms that a process may take to connect again before a job is buried because of its death
+const READ_BACK = 30_000; // ms that a record may take to come back from the stream
+
+export const keyOf = (job) => ({ jid: job.jid, body: createHash('sha256').update(job.text).digest('hex').slice(0, 16) });
+
+/**
+ * Reads and writes the stream of begins, by which workers find jobs that kill them; docs/clients.md, "Poison jobs". Without the stream
+ * it lets everything begin.
+ */
+export class Ledger {
+  #session;
+  #engine;
+  #begins = new Begins();
+  #gone = new Set();
+  #waiting = new Map();
+  usable = false;
+
+  constructor(session) {
+    this.#session = session;
+    this.#engine = session.engine;
+  }
+
+  get #self() {
+    return this.#engine.process;
+  }
+
+  /** Starts to read, and says that this process lives. */
+  async open() {
+    if (this.#engine.config.maxDeaths <= 0) return;
+    try {
+      await this.#read();
+      await this.#publish({ type: 'opened', identity: this.#engine.identity, queue: this.#session.control, queues: this.#engine.queues });
+      this.usable = true;
+    } catch (error) {
+      this.#engine.log('warn', 'jobs that kill their workers are not found: there is no stream for it', { stream: BEGINS, error: error.message });
+    }
+  }
+
+  /** Says that this process has nothing in hand any more. */
+  async close() {
+    if (this.usable) await this.#publish({ type: 'closed' }).catch(() => {}); // else it counts as dead: one of three
+  }
+
+  async #read() {
+    const channel = await openChannel(this.#session.connection);
+    await channel.prefetch(500);
+    const read = (message) => {
+      if (!message) return close(channel);
+      this.#apply(message.content);
+      if (!channel.gone) channel.ack(message);
+    };
+    await channel.consume(BEGINS, read, { arguments: { 'x-stream-offset': 'first' } });
+    channel.lost.then(() => {
+      this.usable = false;
+    });
+  }
+
+  #apply(body) {
+    let record;
+    try {
+      record = JSON.parse(body.toString());
+    } catch {
+      return; // somebody else's
+    }
+    this.#begins.apply(record);
+    if (record?.type !== 'begun' || record.process !== this.#self) return;
+    const key = `${record.body} ${record.jid}`;
+    for (const resolve of this.#waiting.get(key) ?? []) resolve();
+    this.#waiting.delete(key);
+  }
+
+  #publish(record) {
+    const body = Buffer.from(JSON.stringify({ type: record.type, process: this.#self, ...record, at: seconds() }));
+    return this.#session.publish(BEGINS, body);
+  }
+
+  /**
+   * Writes down that a job begins which was delivered before, and counts how often that went wrong. Undefined: it must not begin, for
+   * the worker stops or has lost the delivery.
+   */
+  async begin(task) {
+    if (!this.usable) return 0;
+    if (!(await task.pause(AFTERMATH))) return undefined;
+    const { job } = task;
+    const key = keyOf(job);
+    const gone = await this.#look(key, job.queue);
+    const blames = this.#begins.blame(key, job.queue, this.#self, job.enqueuedAt / 1000, gone);
+    const read = this.#expect(key);
+    try {
+      await this.#publish({ type: 'begun', ...key, blames });
+    } catch (error) {
+      this.#engine.log('warn', 'a job begins that was delivered before, and that cannot be written down', { jid: job.jid, error: error.message });
+      return task.isLost() ? undefined : 0;
+    }
+    if (await pause(READ_BACK, read, this.#session.lost)) return 0;
+    if (task.isLost()) return undefined;
+    const deaths = await this.#count(key, job.queue);
+    if (deaths < this.#engine.config.maxDeaths) return deaths;
+    // It is to be buried, unless a process that seems dead was only cut off.
+    if (!(await task.pause(GRACE))) return undefined;
+    this.#gone.clear();
+    return this.#count(key, job.queue);
+  }
+
+  /** Writes down that a job has ended whose begin was. */
+  ended(job) {
+    return this.#publish({ type: 'ended', ...keyOf(job) });
+  }
+
+  #expect({ jid, body }) {
+    const key = `${body} ${jid}`;
+    return new Promise((resolve) => {
+      this.#waiting.set(key, [...(this.#waiting.get(key) ?? []), resolve]);
+    });
+  }
+
+  async #count(key, queue) {
+    return this.#begins.deaths(key, this.#self, await this.#look(key, queue));
+  }
+
+  /** Finds out which of the processes that matter for a job are dead, and writes down what is new. */
+  async #look(key, queue) {
+    for (const [process, exclusive] of this.#begins.doubtful(key, queue, this.#self)) {
+      if (this.#gone.has(exclusive) || (await this.#session.exists(exclusive).catch(() => true))) continue;
+      this.#gone.add(exclusive);
+      await this.#publish({ type: 'died', process }).catch(() => {});
+    }
+    return this.#gone;
+  }
+}

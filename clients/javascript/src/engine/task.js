@@ -1,0 +1,130 @@
+import { Pauses, pause } from '../connection.js';
+import { properties } from '../format.js';
+import { expire, judge, poisoned, unknownClass } from '../outcome.js';
+import { parseJob } from '../parse.js';
+import { Lost } from '../publisher.js';
+
+/** One delivery on its way through the worker. */
+export class Task {
+  #channel;
+  #message;
+  #claimed = false; // somebody settles it
+  #suspect = false; // it was written down in the ledger
+
+  constructor(attachment, arrival) {
+    this.engine = attachment.lane.engine;
+    this.lane = attachment.lane;
+    this.session = attachment.session;
+    this.queue = arrival.queue;
+    this.settled = new Promise((resolve) => {
+      this.done = () => resolve(undefined);
+    });
+    this.#channel = attachment.channel;
+    this.#message = arrival.message;
+  }
+
+  /** The broker has given the job to somebody else. */
+  isLost() {
+    return this.#channel.gone || this.session.connection.gone;
+  }
+
+  /** Takes the delivery from its beginning to its end. */
+  begin() {
+    try {
+      this.job = parseJob(this.#message.content, this.queue, this.#message.properties);
+    } catch (error) {
+      this.engine.log('error', 'a message is no job, it is rejected', { queue: this.queue, error: error.message });
+      this.settle({ then: 'reject' });
+      return;
+    }
+    if (this.#message.fields.redelivered && this.engine.config.maxDeaths > 0) this.#investigate();
+    else this.start(0);
+  }
+
+  async #investigate() {
+    this.#suspect = true;
+    const deaths = await this.session.ledger.begin(this);
+    if (deaths === undefined) this.settle({ then: 'requeue' });
+    else this.start(deaths);
+  }
+
+  /** Waits while the delivery is held. False: it is lost, or the worker stops. */
+  pause(ms) {
+    return pause(ms, this.#channel.lost, this.session.lost, this.engine.stopped.promise);
+  }
+
+  start(deaths) {
+    const { config } = this.engine;
+    const now = Date.now();
+    if (config.maxDeaths > 0 && deaths >= config.maxDeaths) this.#end(poisoned(this.job, deaths, now), now, now);
+    else if (this.job.expiresAt && this.job.expiresAt < now) this.#end(expire(this.job, now), now, now);
+    else if (!config.classes.has(this.job.class)) this.#end(judge(this.job, unknownClass(this.job.class), { now }), now, now);
+    else {
+      this.since = now;
+      this.engine.dispatch(this);
+    }
+  }
+
+  /** The handler has ended. */
+  verdict(verdict) {
+    this.verdictGiven = true;
+    this.failed = verdict.kind !== 'success';
+    this.#end(judge(this.job, verdict, { now: verdict.end, stopping: this.engine.stopped.is }), verdict.begin, verdict.end);
+  }
+
+  #end(outcome, begin, end) {
+    if (outcome.then === 'requeue' || this.#claimed) this.settle(outcome);
+    else {
+      this.settle(outcome);
+      this.engine.metrics.add(this.job, outcome, begin, end);
+    }
+  }
+
+  /** Makes an outcome known: first its record, confirmed, and only then the acknowledgement. */
+  async settle(outcome) {
+    if (this.#claimed) return this.engine.release(this); // it was handed back
+    this.#claimed = true;
+    const known = !outcome.record || (await this.#publish(outcome));
+    if (known) {
+      this.#answer(outcome.then);
+      if (outcome.died) this.engine.died(this, outcome.died);
+    }
+    this.done();
+    this.engine.release(this);
+    if (this.#suspect && this.job) this.session.ledger.ended(this.job).catch(() => this.engine.owed.push(this.job));
+  }
+
+  /** Gets a record confirmed, however long that takes. Gives up when the delivery is lost: then the job comes again by itself. */
+  async #publish({ stream, record }) {
+    const { job } = this;
+    const message = { key: stream, body: record, properties: properties(job.jid, job.class, job.priority, job.headers.traceparent) };
+    for (const pauses = new Pauses(); ; ) {
+      try {
+        await this.session.publisher.publish(message);
+        return true;
+      } catch (error) {
+        if (error instanceof Lost || this.isLost()) return false;
+        this.engine.log('error', 'the broker does not take what became of a job; it is tried again', { jid: job.jid, stream, error: error.message });
+      }
+      await pause(pauses.next(), this.#channel.lost, this.session.lost);
+      if (this.isLost()) return false;
+    }
+  }
+
+  /** What fails here the broker learns from the lost channel. */
+  #answer(then) {
+    if (this.isLost()) return;
+    if (then === 'ack') this.#channel.ack(this.#message);
+    else if (then === 'reject') this.#channel.reject(this.#message, false);
+    else this.#channel.nack(this.#message, false, true);
+  }
+
+  /** Gives a job back that has not ended. */
+  handBack() {
+    if (this.#claimed) return;
+    this.#claimed = true;
+    this.#answer('requeue');
+    this.done();
+    this.engine.release(this);
+  }
+}

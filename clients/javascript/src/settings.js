@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs';
+import { brokerUrl } from './connection.js';
+import { queueName, queueNameFault } from './format.js';
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+
+const DEFAULTS = { concurrency: 5, tag: '', stopTimeout: 25, maxDeaths: 3, declare: true, heartbeat: 10, version: `millrace-js ${version}` };
+const NAMES = new Set([...Object.keys(DEFAULTS), 'url', 'queues', 'lanes', 'labels', 'logger']);
+
+function check(ok, what) {
+  if (!ok) throw new TypeError(`millrace: ${what}`);
+}
+
+/** Queues in an array are strict, in an object weighted. */
+function lane({ name, queues, concurrency = DEFAULTS.concurrency }) {
+  const strict = Array.isArray(queues);
+  const names = (strict ? queues : Object.keys(queues)).map(queueName);
+  const weights = strict ? undefined : Object.values(queues);
+  check(names.length > 0 && new Set(names).size === names.length, `lane ${name} needs queues, each once`);
+  for (const q of names) check(!queueNameFault(q), `lane ${name}: ${queueNameFault(q)}`);
+  check(!weights || weights.every((w) => Number.isFinite(w) && w > 0), `lane ${name}: weights are numbers above 0`);
+  check(Number.isInteger(concurrency) && concurrency > 0 && concurrency <= 32_767, `lane ${name}: concurrency is ${concurrency}`);
+  return { name, queues: names, weights, concurrency };
+}
+
+/**
+ * The configuration of a worker, complete and checked.
+ *
+ * @param {any} given
+ */
+export function settings(given) {
+  for (const name of Object.keys(given)) check(NAMES.has(name), `there is no option ${name}`);
+  /** @type {any} */
+  const set = Object.fromEntries(Object.entries(given).filter(([name, value]) => value !== undefined && name !== 'logger'));
+  const { queues, lanes = [], concurrency, ...rest } = { ...DEFAULTS, ...set };
+  brokerUrl(rest.url);
+  for (const name of ['stopTimeout', 'maxDeaths', 'heartbeat']) check(Number.isFinite(rest[name]) && rest[name] >= 0, `${name} is ${rest[name]}`);
+  check(rest.heartbeat > 0, 'heartbeat is 0');
+  const own = queues ?? (lanes.length ? undefined : ['default']);
+  return { ...rest, lanes: [...(own ? [{ name: 'default', queues: own, concurrency }] : []), ...lanes].map(lane) };
+}

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { Begins } from '../src/engine/begins.js';
+import { Metrics } from '../src/engine/metrics.js';
+import { Discard, HandBack, Invalid, Kill, RetryIn, Timeout } from '../src/errors.js';
+import { millis, properties } from '../src/format.js';
+import { Job } from '../src/job.js';
+import { backoff, expire, judge, poisoned, unknownClass } from '../src/outcome.js';
+import { Undecodable, parseJob } from '../src/parse.js';
+import { verdictOf } from '../src/verdict.js';
+import { prepare } from '../src/write.js';
+
+const vectors = (name, each) => test(name, async (t) => {
+  const cases = JSON.parse(readFileSync(new URL(`../../conformance/vectors/${name}.json`, import.meta.url), 'utf8'));
+  assert.ok(cases.length > 0);
+  for (const c of cases) await t.test(c.name, () => each(c));
+});
+
+const body = (c) => (c.body_base64 === undefined ? Buffer.from(c.body) : Buffer.from(c.body_base64, 'base64'));
+
+/** The rest of a record that holds just these bytes as its job. */
+function withoutJob(record, job) {
+  const text = record.toString();
+  const tail = `,"job":${job}}`;
+  assert.ok(text.endsWith(tail), `${text} has not the job ${job}`);
+  return JSON.parse(`${text.slice(0, -tail.length)}}`);
+}
+
+const boom = { kind: 'fail', errorClass: 'Boom', message: 'it broke' };
+
+vectors('backoff', ({ retry_count: n, min, max }) => {
+  assert.equal(backoff(n, () => 0), min);
+  assert.equal(backoff(n, () => 1 - 2 ** -53), max);
+});
+
+vectors('splice', (c) => {
+  const { record } = judge(parseJob(body(c), c.queue), boom);
+  JSON.parse(record.toString());
+  withoutJob(record, c.job);
+});
+
+vectors('undecodable', (c) => {
+  if (!c.decodable) {
+    assert.throws(() => parseJob(body(c), 'default'), Undecodable);
+    return;
+  }
+  const job = parseJob(body(c), 'default', { messageId: 'none' });
+  assert.equal(job.jid, c.jid || 'none');
+  assert.equal(job.class, c.class);
+  assert.equal(job.retry, c.retry);
+  assert.equal(job.retryCount, c.retry_count);
+});
+
+vectors('poison', (c) => {
+  const begins = new Begins();
+  for (const record of c.stream) begins.apply(record);
+  const gone = new Set(c.gone);
+  const blames = begins.blame(c.key, c.queue, c.self, c.enqueued_at, gone);
+  assert.equal(blames, c.blames);
+  begins.apply({ type: 'begun', process: c.self, ...c.key, blames, at: 1700000099 });
+  assert.equal(begins.deaths(c.key, c.self, gone), c.deaths);
+});
+
+/** An error as a handler would throw it. */
+function thrown({ error_class: name, error_message: message, backtrace = [] }) {
+  const error = Object.assign(new Error(message), { name });
+  error.stack = [`${name}: ${message}`, ...backtrace.map((line) => `    at ${line}`)].join('\n');
+  return error;
+}
+
+async function outcomeOf(job, o, now) {
+  const handled = new Job(job, new AbortController().signal);
+  const at = { now, stopping: o.stopping };
+  const fails = async (error) => {
+    const verdict = await verdictOf(error, handled);
+    verdict.backtrace = verdict.backtrace?.map((line) => line.replace(/^at /, ''));
+    return judge(job, verdict, at);
+  };
+  switch (o.kind) {
+    case 'success':
+      return judge(job, { kind: 'success' }, at);
+    case 'fail':
+      return fails(thrown(o));
+    case 'retry_in':
+      return fails(new RetryIn(o.seconds, thrown(o)));
+    case 'discard':
+      return fails(new Discard('why not'));
+    case 'kill':
+      return fails(new Kill(o.message));
+    case 'hand_back':
+      return fails(new HandBack());
+    case 'timeout':
+      handled.cancel(new Timeout(o.seconds));
+      return fails(new Error('whatever'));
+    case 'unknown_class':
+      return judge(job, unknownClass(job.class), at);
+    case 'expired':
+      assert.ok(job.expiresAt < now);
+      return expire(job, now);
+    default:
+      assert.equal(o.kind, 'poison');
+      return poisoned(job, o.deaths, now);
+  }
+}
+
+function checkRecord(c, outcome) {
+  assert.equal(outcome.stream ?? null, c.stream);
+  if (c.stream === null) {
+    assert.equal(outcome.record, undefined);
+    return;
+  }
+  const got = withoutJob(outcome.record, c.job);
+  assert.deepEqual(Object.keys(got).sort(), Object.keys(c.record).sort());
+  for (const [name, want] of Object.entries(c.record)) {
+    if (want?.min !== undefined) assert.ok(got[name] >= want.min && got[name] <= want.max, `${name}: ${got[name]}`);
+    else assert.deepEqual(got[name], want, name);
+  }
+}
+
+function checkMetric(want, job, outcome, now) {
+  const metrics = new Metrics('me');
+  if (outcome.status) metrics.add(job, outcome, now, now);
+  const [got] = metrics.waiting;
+  metrics.flush(); // and with it its timer
+  if (want === null) assert.equal(got, undefined);
+  else for (const name of [...Object.keys(want), 'error_class']) assert.deepEqual(got[name], want[name], name);
+}
+
+vectors('outcomes', async (c) => {
+  const { delivery } = c;
+  const parse = () => parseJob(body(delivery), delivery.queue, { messageId: delivery.message_id, headers: delivery.headers });
+  if (c.outcome.kind === 'undecodable') {
+    assert.throws(parse, Undecodable);
+    return;
+  }
+  const job = parse();
+  const now = millis(c.now);
+  const outcome = await outcomeOf(job, c.outcome, now);
+  checkRecord(c, outcome);
+  assert.equal(outcome.then, c.then);
+  checkMetric(c.metric, job, outcome, now);
+  if (c.stream) assert.deepEqual(properties(job.jid, job.class, 0, job.headers.traceparent).headers, c.headers);
+});
+
+vectors('publish', (c) => {
+  const { expires_at: expires, ...options } = { jid: c.jid, ...c.options };
+  if (expires !== undefined) options.expiresAt = new Date(millis(expires));
+  const job = { class: c.class, args: c.args, options, at: c.at === undefined ? undefined : new Date(millis(c.at)) };
+  if (c.error) {
+    assert.throws(() => prepare(job, millis(c.now)), Invalid);
+    return;
+  }
+  const message = prepare(job, millis(c.now));
+  assert.equal(message.exchange, c.exchange);
+  assert.equal(message.key, c.routing_key);
+  assert.deepEqual(JSON.parse(message.body.toString()), c.body);
+  const p = message.properties;
+  assert.deepEqual({
+    content_type: p.contentType, delivery_mode: p.deliveryMode, message_id: p.messageId, type: p.type ?? null, priority: p.priority,
+    mandatory: p.mandatory, headers: p.headers,
+  }, c.properties);
+});

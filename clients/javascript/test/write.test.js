@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Invalid } from '../src/errors.js';
+import { Job } from '../src/job.js';
+import { parseJob } from '../src/parse.js';
+import { prepare, toJSON } from '../src/write.js';
+
+test('what JSON says reaches it unchanged', () => {
+  const value = { a: [1, -0.5, 'é😀\u2028', null, true, { b: undefined, c: [] }], d: new Date(0) };
+  assert.equal(toJSON(value), JSON.stringify(value));
+  assert.equal(toJSON([2n ** 70n, -1n]), '[1180591620717411303424,-1]');
+});
+
+test('what JSON cannot say is refused, not changed', () => {
+  const circle = [];
+  circle.push(circle);
+  for (const bad of [NaN, -Infinity, undefined, () => {}, Symbol('x'), '\ud800', { '\udc00': 1 }, new Map(), new Set(), circle]) {
+    assert.throws(() => toJSON([bad]), Invalid);
+  }
+  assert.throws(() => toJSON(new Array(3)), Invalid, 'holes');
+});
+
+test('options that are wrong are refused', () => {
+  const bad = {
+    queue: 7, retry: 1.5, priority: '1', tags: 'x', jid: '', expiresAt: 1700000000, timeout: -1, dead: 0, backtrace: -1, fields: { jid: 1 }, quue: 'q',
+  };
+  for (const [name, value] of Object.entries(bad)) {
+    assert.throws(() => prepare({ class: 'A', options: { [name]: value } }), Invalid, name);
+  }
+  assert.throws(() => prepare({ class: 'A', at: 12 }), Invalid);
+  assert.throws(() => prepare({ class: 'A', args: ['x'.repeat(16 * 1024 * 1024)] }), Invalid);
+});
+
+test('big integers survive from producer to handler', () => {
+  const { body } = prepare({ class: 'A', args: [12345678901234567890n, 'a]b', { n: 1 }], at: undefined });
+  const job = new Job(parseJob(body, 'q'), new AbortController().signal);
+  assert.deepEqual(job.rawArgs, ['12345678901234567890', '"a]b"', '{"n":1}']);
+  assert.equal(BigInt(job.rawArgs[0]), 12345678901234567890n);
+  assert.deepEqual(job.args[2], { n: 1 });
+  assert.deepEqual(job.raw, body);
+});
+
+test('a job without args, or with other things than an array', () => {
+  const job = (text) => new Job(parseJob(Buffer.from(text), 'q'), new AbortController().signal);
+  assert.deepEqual([job('{"class":"A"}').args, job('{"class":"A"}').rawArgs], [[], []]);
+  assert.deepEqual([job('{"class":"A","args":null}').args, job('{"class":"A","args":{"a":1}}').rawArgs], [[], []]);
+  assert.deepEqual(job('{"class":"A","args":{"a":1}}').args, { a: 1 });
+});
+
+test('members that parsers differ about make a job undecodable', () => {
+  for (const text of ['{"class":"A","class":"B"}', '{"cl\\u0061ss":"A"}', '{"class":"A","queue":"\\ud800"}', '\ufeff{"class":"A"}']) {
+    assert.throws(() => parseJob(Buffer.from(text), 'q'), text);
+  }
+  assert.equal(parseJob(Buffer.from('{"class":"A","x":1,"x":2}'), 'q').class, 'A');
+});
