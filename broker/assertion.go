@@ -39,7 +39,7 @@ func (a *assertion) queue(ctx context.Context, q queue) error {
 // changes nothing, and where they differ the refusal says how.
 func (a *assertion) assert(ctx context.Context, subject string, own bool, exists, declare func(*amqp.Channel) error) (created bool, err error) {
 	err = a.patiently(ctx, exists)
-	missing := isMissing(err)
+	missing := IsMissing(err)
 	if err != nil && !missing {
 		return false, fmt.Errorf("broker: look for %s: %w", subject, err)
 	}
@@ -81,7 +81,7 @@ func (a *assertion) mustBeStream(q queue) error {
 func (a *assertion) patiently(ctx context.Context, fn func(*amqp.Channel) error) error {
 	for {
 		err := a.conn.request(ctx, fn)
-		if !hasCode(err, amqp.NotFound) || isMissing(err) {
+		if !hasCode(err, amqp.NotFound) || IsMissing(err) {
 			return err
 		}
 		select {

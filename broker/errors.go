@@ -69,7 +69,7 @@ func reason(answer *amqp.Error) string {
 	switch {
 	case answer.Code == amqp.ResourceLocked:
 		return ReasonExclusive
-	case isMissing(answer):
+	case IsMissing(answer):
 		return ReasonMissing
 	case answer.Code == amqp.NotFound:
 		return ReasonDown
@@ -85,9 +85,9 @@ func reason(answer *amqp.Error) string {
 	return ReasonRefused
 }
 
-// isMissing tells a thing that does not exist from one that the broker cannot reach just now: RabbitMQ answers 404 to both, the second
+// IsMissing tells a thing that does not exist from one that the broker cannot reach just now: RabbitMQ answers 404 to both, the second
 // with "home node … is down or inaccessible". A text that is in neither list is not taken for missing.
-func isMissing(err error) bool {
+func IsMissing(err error) bool {
 	var answer *amqp.Error
 	if !errors.As(err, &answer) || answer.Code != amqp.NotFound {
 		return false

@@ -124,6 +124,11 @@ func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, pa
 		default:
 		}
 		s.log.Warn("scheduler: "+what+" begins again", "error", err)
+		if broker.IsMissing(err) { // somebody deleted what it needs
+			if err := s.prepare(ctx, conn); err != nil {
+				s.log.Warn("scheduler: cannot assert the topology", "error", err)
+			}
+		}
 		if sleep(ctx, retry.NextBackOff()) != nil {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -50,6 +51,27 @@ func TestDueJobsArriveWhateverClientsDelete(t *testing.T) {
 		kept.gets(t, names("kept-"+c.what, 3)...)
 	}
 	require.Equal(t, int64(1), s.Status().Counters.Epochs, "none of it costs more than itself")
+}
+
+// Somebody deletes the queue in which jobs wait for theirs to be made: it is there again at once, and not only when the topology is looked
+// after, a minute later.
+func TestTheQueueOfUnroutedJobsIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	start(t, v, options{identity: "a"}).leads(t)
+	ch := v.Channel(t)
+	for i := range 2 {
+		_, err := ch.QueueDelete(wire.Unrouted, false, false, false)
+		require.NoError(t, err)
+		name := "new-" + strconv.Itoa(i)
+		brokertest.Eventually(t, func() bool {
+			var bindings []any
+			v.Do(t, "GET", "/api/bindings/"+v.Name+"/e/"+wire.Unrouted+"/q/"+wire.Unrouted, nil, &bindings)
+			return len(bindings) > 0
+		}, "it is made again, and bound")
+		schedule(t, v, time.Now(), name, names(name, 3)...)
+		work(t, v, name, nil).gets(t, names(name, 3)...)
+	}
 }
 
 // What clients publish to jobs.direct is caught too, where Millrace's policy holds, and finds its way by itself from then on.

@@ -49,52 +49,41 @@ type deletion struct {
 	do   func(*amqp.Channel) error
 }
 
-// deletions are what may be deleted at any time. A queue is deleted only while it is empty: the jobs in it are its own.
-func deletions() (all []deletion) {
-	add := func(what string, do func(*amqp.Channel) error) { all = append(all, deletion{what, do}) }
-	queue := func(name string) {
-		add("queue "+name, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, true, false); return err })
+// deletions are what may be deleted at any time, and what makes up the way of fires: between its going and its coming back what is fired is
+// in the journal alone. A queue is deleted only while it is empty: the jobs in it are its own.
+func deletions() (harmless, way []deletion) {
+	queue := func(name string) deletion {
+		return deletion{"queue " + name, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, true, false); return err }}
 	}
-	exchange := func(name string) {
-		add("exchange "+name, func(ch *amqp.Channel) error { return ch.ExchangeDelete(name, false, false) })
+	exchange := func(name string) deletion {
+		return deletion{"exchange " + name, func(ch *amqp.Channel) error { return ch.ExchangeDelete(name, false, false) }}
 	}
-	unbind := func(queue, key, exchange string) {
-		add("binding of "+queue+" to "+exchange, func(ch *amqp.Channel) error { return ch.QueueUnbind(queue, key, exchange, nil) })
+	unbind := func(queue, key, exchange string) deletion {
+		return deletion{"binding of " + queue + " to " + exchange, func(ch *amqp.Channel) error { return ch.QueueUnbind(queue, key, exchange, nil) }}
 	}
 	for _, q := range queues {
-		queue(wire.QueuePrefix + q)
-		unbind(wire.QueuePrefix+q, q, wire.ExchangeRoute)
-		unbind(wire.QueuePrefix+q, q, wire.ExchangeDirect)
+		name := wire.QueuePrefix + q
+		harmless = append(harmless, queue(name), unbind(name, q, wire.ExchangeRoute), unbind(name, q, wire.ExchangeDirect))
 	}
-	for _, name := range []string{wire.Unrouted, wire.DeadLetters} {
-		queue(name)
+	for _, name := range []string{wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeFire, wire.ExchangeBury, wire.Control} {
+		harmless = append(harmless, exchange(name))
 	}
-	for _, name := range []string{wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeRoute, wire.ExchangeFire, wire.ExchangeBury, wire.Unrouted, wire.Control} {
-		exchange(name)
-	}
-	unbind(wire.Journal, "", wire.ExchangeFire)
-	unbind(wire.Journal, "", wire.ExchangeBury)
-	unbind(wire.DeadJobs, "", wire.ExchangeBury)
-	unbind(wire.Unrouted, "", wire.Unrouted)
-	unbind(wire.DeadLetters, "", wire.ExchangeDead)
-	add("binding of "+wire.ExchangeRoute+" to "+wire.ExchangeFire, func(ch *amqp.Channel) error {
-		return ch.ExchangeUnbind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil)
-	})
-	return all
+	harmless = append(harmless, unbind(wire.Journal, "", wire.ExchangeFire), unbind(wire.Journal, "", wire.ExchangeBury),
+		queue(wire.DeadLetters), unbind(wire.DeadLetters, "", wire.ExchangeDead))
+	way = []deletion{exchange(wire.ExchangeRoute), exchange(wire.Unrouted), queue(wire.Unrouted), unbind(wire.Unrouted, "", wire.Unrouted),
+		unbind(wire.DeadJobs, "", wire.ExchangeBury),
+		{"binding of " + wire.ExchangeRoute + " to " + wire.ExchangeFire, func(ch *amqp.Channel) error {
+			return ch.ExchangeUnbind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil)
+		}}}
+	return harmless, way
 }
 
-// deleted has things on the broker deleted while entries fall due: nothing is lost.
-func deletedThings(w *world, perSecond int, lasting time.Duration, only func(what string) bool) {
+// deletedThings has things on the broker deleted while entries fall due: nothing is lost.
+func deletedThings(w *world, perSecond int, lasting time.Duration, all []deletion) {
 	w.run(w.slot("s", nil))
 	w.awaitLeader()
 	w.warmUp()
 	stopCommands, stopFeed := w.command(10), w.feed(perSecond)
-	var all []deletion
-	for _, d := range deletions() {
-		if only(d.what) {
-			all = append(all, d)
-		}
-	}
 	for until := time.Now().Add(lasting); time.Now().Before(until); w.pause(w.upTo(4 * time.Second)) {
 		d := all[w.random.IntN(len(all))]
 		err := d.do(w.v.Channel(w.t))

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestEveryVariantApplies finds out at once, and not in the next run of all of them, that the code which a variant breaks was changed.
+func TestEveryVariantApplies(t *testing.T) {
+	require.GreaterOrEqual(t, len(variants), 10)
+	names := map[string]bool{}
+	for _, v := range variants {
+		require.False(t, names[v.name], v.name)
+		names[v.name] = true
+		source, err := os.ReadFile(filepath.Join("..", "..", v.file))
+		require.NoError(t, err)
+		require.Equal(t, 1, bytes.Count(source, []byte(v.from)), "%s: write the variant anew: %s has %q not exactly once", v.name, v.file, v.from)
+		require.NotEqual(t, v.from, v.to, v.name)
+	}
+}
+
+// TestAVariantIsCaughtOrSurvives tries the program itself on a tree with one function and its test.
+func TestAVariantIsCaughtOrSurvives(t *testing.T) {
+	dir := &tree{t.TempDir()}
+	for name, text := range map[string]string{
+		"go.mod":    "module example\n\ngo 1.26\n",
+		"a.go":      "package a\n\nfunc two() int { return 2 }\n",
+		"a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif two() < 2 {\n\t\tt.Fatal()\n\t}\n}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir.dir, name), []byte(text), 0o600))
+	}
+	test := check{".", "TestTwo", nil}
+	_, err := dir.test(t.Context(), test)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		from, to, verdict string
+		caught            bool
+	}{
+		{"return 2", "return 1", "^caught", true},
+		{"return 2", "return 3", "^SURVIVED", false},
+		{"return 2", "return x", "^DOES NOT COMPILE", false},
+		{"return 4", "return 3", "^DOES NOT APPLY", false},
+	} {
+		r := dir.try(t.Context(), variant{file: "a.go", from: c.from, to: c.to, test: test})
+		require.Regexp(t, c.verdict, r.verdict)
+		require.Equal(t, c.caught, r.caught)
+	}
+	r := dir.try(t.Context(), variant{file: "b.go", test: test})
+	require.Regexp(t, "^DOES NOT APPLY", r.verdict)
+}
