@@ -32,7 +32,13 @@ func (t *trial) start(name string, cmd *exec.Cmd) *program {
 		p.err = cmd.Wait()
 		close(p.exited)
 	}()
-	t.cleanup(p.kill)
+	t.cleanup(func() {
+		if t.failed && t.log != io.Discard && !p.hasExited() {
+			p.signal(syscall.SIGQUIT) // Go and Java tell where they are
+			<-time.After(time.Second)
+		}
+		p.kill()
+	})
 	return p
 }
 

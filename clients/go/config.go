@@ -78,7 +78,8 @@ func (c WorkerConfig) lanes() []Lane {
 	return append(all, c.Lanes...)
 }
 
-func (c WorkerConfig) check() error {
+// Check says what is wrong with a configuration. Run says the same.
+func (c WorkerConfig) Check() error {
 	if err := checkURL(c.URL); err != nil {
 		return err
 	}

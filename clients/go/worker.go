@@ -112,7 +112,7 @@ func (w *Worker) Stop() {
 // Run works until Stop is called or ctx ends, which is the same. It returns an error if the configuration is wrong, or if the broker
 // turns the worker away at its first attempt; everything else is tried again.
 func (w *Worker) Run(ctx context.Context) error {
-	if err := w.cfg.check(); err != nil {
+	if err := w.cfg.Check(); err != nil {
 		return err
 	}
 	w.wrap()

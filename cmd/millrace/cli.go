@@ -23,6 +23,7 @@ type cli struct {
 	Rejected  rejectedCmd  `cmd:"" help:"List records that could not be understood."`
 	Processes processesCmd `cmd:"" help:"List worker processes, and tell them to stop."`
 	Metrics   metricsCmd   `cmd:"" help:"Show what was done, by class or queue or time."`
+	Worker    workerCmd    `cmd:"" help:"Work on jobs by running commands."`
 	Doctor    doctorCmd    `cmd:"" help:"Check the broker and say how to mend what is wrong."`
 	Settings  configCmd    `cmd:"" name:"config" help:"Print the settings in effect, with passwords masked."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`

@@ -1,0 +1,143 @@
+package execjobs
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m) }
+
+func read(t *testing.T, text string) (*Plan, error) {
+	t.Helper()
+	return Read(strings.NewReader(text))
+}
+
+func TestPlansThatAreWrong(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                                       "there are no classes",
+		"clases: {}":                             "field clases not found",
+		"classes: {A: {}}":                       "needs a command or a shell line",
+		"classes: {A: {command: [x], shell: y}}": "and not both",
+		"classes: {A: {command: [x], timeout: -1s}}":  "negative time",
+		"classes: {A: {command: [x], timeout: soon}}": "soon",
+	} {
+		_, err := read(t, text)
+		require.ErrorContains(t, err, want, text)
+	}
+	plan, err := read(t, "queues: {a: 0}\nclasses: {A: {command: [x]}}")
+	require.NoError(t, err)
+	_, err = plan.Worker("amqp://localhost", nil)
+	require.ErrorContains(t, err, "weight 0")
+}
+
+// start runs a worker of that plan until the test ends.
+func start(t *testing.T, v *brokertest.Vhost, text string) {
+	t.Helper()
+	conn, err := broker.Dial(t.Context(), broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	_, err = conn.AssertTopology(t.Context(), nil)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	plan, err := read(t, text)
+	require.NoError(t, err)
+	w, err := plan.Worker(v.AMQPURL(), slog.New(slog.NewTextHandler(t.Output(), nil)))
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+	})
+	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, wire.Heartbeats)) > 0 }, "the worker works")
+}
+
+func put(t *testing.T, v *brokertest.Vhost, queue string, jobs ...string) {
+	t.Helper()
+	for _, job := range jobs {
+		v.Publish(t, "", "queue."+queue, amqp.Publishing{Body: []byte(job), Headers: amqp.Table{"traceparent": "00-1-2-01"}})
+	}
+}
+
+// record waits for the record of a job.
+func record(t *testing.T, v *brokertest.Vhost, stream, jid string) gjson.Result {
+	t.Helper()
+	var found gjson.Result
+	brokertest.Eventually(t, func() bool {
+		for _, d := range v.ReadStream(t, stream) {
+			if gjson.GetBytes(d.Body, "jid").String() == jid {
+				found = gjson.ParseBytes(d.Body)
+			}
+		}
+		return found.Exists()
+	}, "%s has %s", stream, jid)
+	return found
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	dir := t.TempDir()
+	start(t, v, `
+queues: [default]
+lanes: {heavy: {queues: {heavy: 1}, concurrency: 1}}
+stop_timeout: 1s
+classes:
+  Keep: {command: [sh, -c, 'cat > "$MILLRACE_JID"; echo "$MILLRACE_CLASS $MILLRACE_QUEUE $MILLRACE_ATTEMPT $TRACEPARENT $EXTRA" > env'], dir: "`+dir+`", env: {EXTRA: more}}
+  Shell: {shell: 'cat > shell; echo $$ >> shell', dir: "`+dir+`"}
+  Fail: {shell: 'echo first; echo "it broke: $((1+1))" >&2; exit 3', retry_in: 90s}
+  Quiet: {command: ["false"]}
+  Missing: {command: [/no/such/command]}
+  Drop: {shell: exit 10, discard: [10], kill: [11]}
+  Give: {shell: exit 11, discard: [10], kill: [11]}
+  Slow: {shell: 'sleep 60 & wait', timeout: 100ms}
+  Long: {shell: 'yes | head -c 100000; exit 1'}
+`)
+	put(t, v, "default", `{"jid":"keep","class":"Keep","args":[1.0, "a;rm -rf /", 12345678901234567890]}`)
+	has := func(file, text string) {
+		t.Helper()
+		brokertest.Eventually(t, func() bool {
+			got, err := os.ReadFile(filepath.Join(dir, file))
+			return err == nil && strings.HasPrefix(string(got), text)
+		}, "%s says %s", file, text)
+	}
+	has("env", "Keep default 1 00-1-2-01 more\n")
+	has("keep", `[1.0, "a;rm -rf /", 12345678901234567890]`)
+	put(t, v, "heavy", `{"jid":"shell","class":"Shell"}`)
+	has("shell", "[]")
+
+	put(t, v, "default", `{"jid":"fail","class":"Fail"}`, `{"jid":"quiet","class":"Quiet"}`, `{"jid":"missing","class":"Missing"}`,
+		`{"jid":"drop","class":"Drop"}`, `{"jid":"give","class":"Give"}`, `{"jid":"slow","class":"Slow"}`, `{"jid":"long","class":"Long"}`)
+	fail := record(t, v, wire.Retries, "fail")
+	require.Equal(t, "ExecError", fail.Get("error_class").String())
+	require.Equal(t, "exit status 3\nfirst\nit broke: 2", fail.Get("error_message").String())
+	require.InDelta(t, 90, fail.Get("retry_at").Float()-fail.Get("failed_at").Float(), 0.01)
+	require.Equal(t, "exit status 1", record(t, v, wire.Retries, "quiet").Get("error_message").String())
+	require.Contains(t, record(t, v, wire.Retries, "missing").Get("error_message").String(), "no such file")
+	require.Equal(t, "Timeout", record(t, v, wire.Retries, "slow").Get("error_class").String())
+	require.Equal(t, "killed", record(t, v, wire.DeadJobs, "give").Get("reason").String())
+	require.Less(t, len(record(t, v, wire.Retries, "long").Get("error_message").String()), 9000)
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.default") == 0 }, "all are done")
+	put(t, v, "default", `{"jid":"handed back","class":"Slow","timeout":60}`)
+	brokertest.Eventually(t, func() bool {
+		for _, d := range v.ReadStream(t, wire.JobMetrics) {
+			if strings.Contains(string(d.Body), `"jid":"drop"`) {
+				return gjson.GetBytes(d.Body, `#(jid=="drop").status`).String() == "discarded"
+			}
+		}
+		return false
+	}, "dropped")
+}
