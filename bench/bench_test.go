@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
-var tiny = size{perSecond: 50, lasting: time.Second, burst: 300, entries: 1000}
+var tiny = size{perSecond: 50, lasting: time.Second, burst: 300, entries: 1000, jobs: 500}
 
 func TestEveryFigureIsMeasured(t *testing.T) {
 	if err := localbroker.Available(); err != nil {
@@ -22,6 +22,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	for _, figure := range []string{
 		"lateness at 50 due a second, p50", "lateness at 50 due a second, p99", "burst of 300 due at one instant",
 		"1000 entries into the view, native", "1000 entries into the view, amqp",
+		"500 jobs enqueued and done", "500 jobs worked off, go",
 	} {
 		require.Regexp(t, figure+` .*\d+\.\d\d`, text) // a ratio
 	}

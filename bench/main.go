@@ -30,11 +30,12 @@ type size struct {
 	lasting   time.Duration // how long
 	burst     int           // entries due at one instant
 	entries   int           // entries read into the view
+	jobs      int           // jobs that do nothing, enqueued and worked off
 }
 
 var (
-	fullSize  = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000}
-	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000}
+	fullSize  = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000, jobs: 100_000}
+	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000, jobs: 20_000}
 )
 
 func main() {
@@ -56,7 +57,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.runs, "runs", 5, "measure each figure `n` times and print the median")
 	flags.BoolVar(&o.quick, "quick", false, "measure less, once unless -runs says otherwise: to see that it works")
-	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, read")
+	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, read, jobs, workers")
 	flags.StringVar(&o.cpuProfile, "cpuprofile", "", "run the sidecar's parts in this process, and write CPU profiles to `prefix`-<figure>.pprof")
 	flags.BoolVar(&o.verbose, "v", false, "show what the sidecar logs, and each run")
 	if err := flags.Parse(args); err != nil {
@@ -109,6 +110,8 @@ var figures = []figure{
 	{"lateness", measureLateness},
 	{"burst", measureBurst},
 	{"read", measureRead},
+	{"jobs", measureJobs},
+	{"workers", measureWorkers},
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

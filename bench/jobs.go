@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	millrace "github.com/millrace-jobs/millrace/clients/go"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// targetJobs is the least part of the bare loop's throughput that producer, worker, metrics and sidecar together must reach.
+const targetJobs = 0.5
+
+// jobSlots is how many jobs run at once, and the prefetch of the bare loop.
+const jobSlots = 50
+
+// measureJobs enqueues and works off jobs that do nothing, by the Go client beside a sidecar; then publishes, consumes and acknowledges the
+// same messages with the AMQP library alone. Everything shares this machine.
+func measureJobs(ctx context.Context, b *bench, v *vhost) (err error) {
+	s, err := b.serve(ctx, v)
+	if err != nil {
+		return err
+	}
+	took, err := b.endToEnd(ctx, v)
+	if err = errors.Join(err, s.stop()); err != nil {
+		return err
+	}
+	bare, err := b.bareLoop(ctx, v)
+	if err != nil {
+		return err
+	}
+	n := float64(b.size.jobs)
+	b.table.add(fmt.Sprintf("%d jobs enqueued and done", b.size.jobs), perSecond, ratioAtLeast(targetJobs), n/took.Seconds(), n/bare.Seconds())
+	return nil
+}
+
+// bulk is how many jobs are enqueued in one call.
+const bulk = 1000
+
+func (b *bench) endToEnd(ctx context.Context, v *vhost) (time.Duration, error) {
+	client, err := millrace.NewClient(millrace.ClientConfig{URL: v.amqpURL})
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	var done atomic.Int64
+	started, finished, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	worker := millrace.NewWorker(millrace.WorkerConfig{URL: v.amqpURL, Concurrency: jobSlots, Queues: []string{"jobs"}, Log: b.log})
+	worker.On(millrace.Hooks{Startup: func() { close(started) }})
+	worker.Handle("Noop", func(context.Context, *millrace.Job) error {
+		if done.Add(1) == int64(b.size.jobs)+1 { // one to warm up
+			close(finished)
+		}
+		return nil
+	})
+	go func() { ended <- worker.Run(ctx) }()
+	<-started
+	if _, err := client.Enqueue(ctx, "Noop", nil, millrace.Options{Queue: "jobs"}); err != nil {
+		return 0, err
+	}
+	if err := wait(ctx, startWithin, "the first job is done", func() (bool, error) { return done.Load() == 1, nil }); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	for sent := 0; sent < b.size.jobs; sent += bulk {
+		jobs := make([]millrace.NewJob, min(bulk, b.size.jobs-sent))
+		for i := range jobs {
+			jobs[i] = millrace.NewJob{Class: "Noop", Args: []any{sent + i, "some text"}, Options: millrace.Options{Queue: "jobs"}}
+		}
+		if _, err := client.EnqueueBulk(ctx, jobs); err != nil {
+			return 0, err
+		}
+	}
+	select {
+	case <-finished:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	took := time.Since(begin)
+	worker.Stop()
+	return took, <-ended
+}
+
+// bareLoop is the same work without Millrace: one confirm and one acknowledgement a message.
+func (b *bench) bareLoop(ctx context.Context, v *vhost) (took time.Duration, err error) {
+	consumer, err := dial(v)
+	if err != nil {
+		return 0, err
+	}
+	defer consumer.close()
+	if err := consumer.ch.Qos(jobSlots, 0, false); err != nil {
+		return 0, err
+	}
+	messages, err := consumer.ch.Consume(wire.QueuePrefix+"jobs", "", false, false, false, false, nil)
+	if err != nil {
+		return 0, err
+	}
+	p, err := newPublisher(v)
+	if err != nil {
+		return 0, err
+	}
+	defer p.close()
+	begin, sent := time.Now(), make(chan error, 1)
+	go func() { sent <- publishJobs(p, b.size.jobs) }()
+	for range b.size.jobs {
+		select {
+		case d, open := <-messages:
+			if !open {
+				return 0, errors.New("the channel was closed")
+			}
+			if err := d.Ack(false); err != nil {
+				return 0, err
+			}
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	took = time.Since(begin)
+	return took, <-sent
+}
+
+func publishJobs(p *publisher, n int) error {
+	for i := range n {
+		body := fmt.Appendf(nil, `{"args":[%d,"some text"],"class":"Noop","enqueued_at":1700000000.123456,"jid":"%032x","queue":"jobs","retry_count":0}`, i, i)
+		m := amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: fmt.Sprintf("%032x", i), Type: "Noop", Body: body}
+		if err := p.publish(wire.ExchangeDirect, "jobs", m); err != nil {
+			return err
+		}
+	}
+	return p.drain()
+}
