@@ -129,7 +129,7 @@ func (b *bench) startProgram(path string, v *vhost, queue string) (stop func() e
 	}
 	return func() error {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		late := time.AfterFunc(stopWithin, func() { _ = cmd.Process.Kill() })
+		late := time.AfterFunc(15*time.Second, func() { _ = cmd.Process.Kill() })
 		defer late.Stop()
 		return cmd.Wait()
 	}, nil
