@@ -18,6 +18,8 @@ func connection(t *trial) {
 	t.serve()
 	t.declare("default")
 	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 2, MaxDeaths: 1}).ready("default")
+	// A broker with much to do lists a connection late: the job would have ended before.
+	t.eventually(func() bool { return len(t.workerConnections()) > 0 }, "the worker's connection is listed")
 	t.put("default", job("Sleep", 0, "cut", 3))
 	w.did("began", "cut")
 	t.closeWorkers()
@@ -31,22 +33,30 @@ func connection(t *trial) {
 	require.Empty(t, t.records(wire.Retries))
 }
 
+// workerConnections are the names of the connections of workers, as far as the broker's management lists them yet.
+func (t *trial) workerConnections() (names []string) {
+	var all []struct {
+		Name       string `json:"name"`
+		Properties struct {
+			Name string `json:"connection_name"`
+		} `json:"client_properties"`
+	}
+	t.manage(http.MethodGet, "/api/vhosts/"+t.room.vhost+"/connections", nil, &all)
+	for _, c := range all {
+		if strings.HasPrefix(c.Properties.Name, "millrace worker ") {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
 // closeWorkers closes the connections of workers on the broker's side.
 func (t *trial) closeWorkers() {
 	closed := 0
 	t.eventually(func() bool {
-		var all []struct {
-			Name       string `json:"name"`
-			Properties struct {
-				Name string `json:"connection_name"`
-			} `json:"client_properties"`
-		}
-		t.manage(http.MethodGet, "/api/vhosts/"+t.room.vhost+"/connections", nil, &all)
-		for _, c := range all {
-			if strings.HasPrefix(c.Properties.Name, "millrace worker ") {
-				if t.tryManage(http.MethodDelete, "/api/connections/"+url.PathEscape(c.Name), nil, nil) == nil {
-					closed++
-				}
+		for _, name := range t.workerConnections() {
+			if t.tryManage(http.MethodDelete, "/api/connections/"+url.PathEscape(name), nil, nil) == nil {
+				closed++
 			}
 		}
 		return closed > 0

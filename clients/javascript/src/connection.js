@@ -81,5 +81,17 @@ export async function close(closable, ms = 2_000) {
   }
 }
 
+/** Answers a delivery. Where its channel is gone, or about to be, the broker gives the job to somebody else. */
+export function answer(channel, then, message) {
+  if (channel.gone) return;
+  try {
+    if (then === 'ack') channel.ack(message);
+    else if (then === 'reject') channel.reject(message, false);
+    else channel.nack(message, false, true);
+  } catch {
+    // Its connection is closing.
+  }
+}
+
 /** Whether the broker will not have us, however often we ask. */
 export const unwelcome = (error) => /ACCESS[-_]REFUSED|NOT[-_]ALLOWED|\b403\b|\b530\b/.test(String(error?.message));

@@ -1,6 +1,6 @@
 import { Hand } from './hand.js';
 import { Task } from './task.js';
-import { close, openChannel } from '../connection.js';
+import { answer, close, openChannel } from '../connection.js';
 import { QUEUE_PREFIX } from '../format.js';
 
 const PATIENCE = 5_000; // ms that a delivery waits at hand before others may have it
@@ -79,19 +79,15 @@ export class Attachment {
     const consumer = this.#consumers[q];
     consumer.current = false;
     this.#consumers[q] = undefined;
-    for (const { message } of this.#hand.empty(q)) this.#requeue(message);
+    for (const { message } of this.#hand.empty(q)) answer(this.channel, 'requeue', message);
     await this.channel.cancel(consumer.tag);
-  }
-
-  #requeue(message) {
-    if (!this.channel.gone) this.channel.nack(message, false, true);
   }
 
   #arrived(q, consumer, message) {
     if (!message) {
       if (consumer.current) close(this.channel); // the broker ended it: the queue was deleted, perhaps
     } else if (!consumer.current || !this.#wanted(q)) {
-      this.#requeue(message); // it was on its way
+      answer(this.channel, 'requeue', message); // it was on its way
     } else {
       this.#hand.put(q, { queue: this.lane.queues[q], message, priority: message.properties.priority ?? 0, at: Date.now() });
       this.pump();

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { close, openChannel, pause } from '../connection.js';
+import { answer, close, openChannel, pause } from '../connection.js';
 import { BEGINS, seconds } from '../format.js';
 import { Begins } from './begins.js';
 
@@ -35,7 +35,8 @@ export class Ledger {
     if (this.#engine.config.maxDeaths <= 0) return;
     try {
       await this.#read();
-      await this.#publish({ type: 'opened', identity: this.#engine.identity, queue: this.#session.control, queues: this.#engine.queues });
+      const opened = this.#publish({ type: 'opened', identity: this.#engine.identity, queue: this.#session.control, queues: this.#engine.queues });
+      if (await pause(READ_BACK, opened)) throw new Error('the broker does not confirm');
       this.usable = true;
     } catch (error) {
       this.#engine.log('warn', 'jobs that kill their workers are not found: there is no stream for it', { stream: BEGINS, error: error.message });
@@ -53,7 +54,7 @@ export class Ledger {
     const read = (message) => {
       if (!message) return close(channel);
       this.#apply(message.content);
-      if (!channel.gone) channel.ack(message);
+      answer(channel, 'ack', message);
     };
     await channel.consume(BEGINS, read, { arguments: { 'x-stream-offset': 'first' } });
     channel.lost.then(() => {

@@ -1,4 +1,4 @@
-import { Pauses, pause } from '../connection.js';
+import { Pauses, answer, pause } from '../connection.js';
 import { properties } from '../format.js';
 import { expire, judge, poisoned, unknownClass } from '../outcome.js';
 import { parseJob } from '../parse.js';
@@ -86,7 +86,7 @@ export class Task {
     this.#claimed = true;
     const known = !outcome.record || (await this.#publish(outcome));
     if (known) {
-      this.#answer(outcome.then);
+      answer(this.#channel, outcome.then, this.#message);
       if (outcome.died) this.engine.died(this, outcome.died);
     }
     this.done();
@@ -111,19 +111,11 @@ export class Task {
     }
   }
 
-  /** What fails here the broker learns from the lost channel. */
-  #answer(then) {
-    if (this.isLost()) return;
-    if (then === 'ack') this.#channel.ack(this.#message);
-    else if (then === 'reject') this.#channel.reject(this.#message, false);
-    else this.#channel.nack(this.#message, false, true);
-  }
-
   /** Gives a job back that has not ended. */
   handBack() {
     if (this.#claimed) return;
     this.#claimed = true;
-    this.#answer('requeue');
+    answer(this.#channel, 'requeue', this.#message);
     this.done();
     this.engine.release(this);
   }
