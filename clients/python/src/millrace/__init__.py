@@ -1,0 +1,52 @@
+"""Background jobs through RabbitMQ or LavinMQ with a Millrace sidecar beside it.
+
+A producer is a `Client`, a `Worker` runs functions by the class of a job; ``millrace.testing`` has both without a broker.
+``docs/clients.md`` of the project has the rules that this library and those of other languages follow.
+"""
+
+from ._lane import Lane
+from ._newjob import NewJob, Options
+from .client import Client, ClientMiddleware, Enqueue
+from .errors import (
+    BulkError,
+    Closed,
+    Discard,
+    Error,
+    HandBack,
+    Invalid,
+    Kill,
+    Refused,
+    RetryIn,
+    Timeout,
+    Unconfirmed,
+    UnknownClass,
+    Unreachable,
+)
+from .job import Job
+from .worker import Middleware, Worker, __version__
+
+__all__ = [
+    "BulkError",
+    "Client",
+    "ClientMiddleware",
+    "Closed",
+    "Discard",
+    "Enqueue",
+    "Error",
+    "HandBack",
+    "Invalid",
+    "Job",
+    "Kill",
+    "Lane",
+    "Middleware",
+    "NewJob",
+    "Options",
+    "Refused",
+    "RetryIn",
+    "Timeout",
+    "Unconfirmed",
+    "UnknownClass",
+    "Unreachable",
+    "Worker",
+    "__version__",
+]  # fmt: skip

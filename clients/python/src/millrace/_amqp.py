@@ -1,0 +1,214 @@
+"""AMQP as coroutines: pika's asyncio connection, the only place that imports pika.
+
+Everything here belongs to the thread of one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pika
+import pika.exceptions
+from pika.adapters.asyncio_connection import AsyncioConnection
+
+from ._wire import Message
+
+OPEN_TIMEOUT = 15.0
+NOT_FOUND = 404
+LOCKED = 405
+
+
+class Lost(Exception):
+    """The connection or channel is gone. ``code`` is the broker's, or 0."""
+
+    def __init__(self, reason: object) -> None:
+        super().__init__(str(reason) or type(reason).__name__)
+        self.code: int = getattr(reason, "reply_code", 0)
+        self.reason = reason
+
+
+def check_url(url: str) -> None:
+    """Raise ValueError if that is no broker's URL."""
+    if not url.startswith(("amqp://", "amqps://")):
+        raise ValueError("the broker's URL must begin with amqp:// or amqps://")
+    pika.URLParameters(url)
+
+
+def unwelcome(error: BaseException) -> bool:
+    """Tell whether the broker will not have us, however often we ask."""
+    reason = error.reason if isinstance(error, Lost) else error
+    refusals = (pika.exceptions.ProbableAuthenticationError, pika.exceptions.AuthenticationError, pika.exceptions.ProbableAccessDeniedError)
+    causes = getattr(reason, "exceptions", ())  # AMQPConnectionWorkflowFailed lists those of its attempts
+    inner = [getattr(e, "exception", e) for e in causes]
+    return any(isinstance(e, refusals) or getattr(e, "reply_code", 0) in (403, 530) for e in [reason, *inner])
+
+
+class Connection:
+    """A connection that is open, until ``closed`` has a result."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self._channels: set[Channel] = set()
+        self.closed: asyncio.Future[Lost] = asyncio.get_running_loop().create_future()
+
+    @classmethod
+    async def open(cls, url: str, name: str) -> Connection:
+        """Connect once. Lost, or TimeoutError."""
+        parameters = pika.URLParameters(url)
+        parameters.heartbeat = min(parameters.heartbeat or 10, 10)
+        parameters.connection_attempts = 1
+        parameters.client_properties = {"connection_name": name}
+        loop = asyncio.get_running_loop()
+        opened: asyncio.Future[None] = loop.create_future()
+        self: Connection | None = None
+
+        def failed(_: object, error: BaseException) -> None:
+            if not opened.done():
+                opened.set_exception(Lost(error))
+
+        def closed(_: object, reason: BaseException) -> None:
+            failed(_, reason)
+            if self:
+                self._lose(reason)
+
+        raw = AsyncioConnection(parameters, lambda _: _result(opened), failed, closed, custom_ioloop=loop)
+        self = cls(raw)
+        try:
+            async with asyncio.timeout(OPEN_TIMEOUT):
+                await opened
+        except BaseException:
+            self.drop()
+            raise
+        return self
+
+    def _lose(self, reason: BaseException) -> None:
+        lost = Lost(reason)
+        for channel in list(self._channels):
+            channel._lose(lost)
+        if not self.closed.done():
+            self.closed.set_result(lost)
+
+    async def channel(self) -> Channel:
+        """Open a channel."""
+        if self.closed.done():
+            raise self.closed.result()
+        channel = Channel(self)
+        self._channels.add(channel)
+        channel.closed.add_done_callback(lambda _: self._channels.discard(channel))
+        opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        try:
+            channel.raw = self._raw.channel(on_open_callback=partial(_result, opened))
+        except pika.exceptions.AMQPError as e:
+            raise Lost(e) from e
+        channel.raw.add_on_close_callback(lambda _, reason: channel._lose(Lost(reason)))
+        await channel.wait(opened)
+        return channel
+
+    def drop(self) -> None:
+        """Begin to close, without waiting for the broker."""
+        with contextlib.suppress(pika.exceptions.AMQPError):
+            if not (self._raw.is_closed or self._raw.is_closing):
+                self._raw.close()
+
+    async def close(self, within: float) -> None:
+        """Close, and wait for the broker's answer for some seconds."""
+        self.drop()
+        await asyncio.wait([self.closed], timeout=within)
+
+
+def _result(future: asyncio.Future[Any], value: Any = None) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+class Channel:
+    """A channel that is open, until ``closed`` has a result."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.raw: Any = None
+        self.closed: asyncio.Future[Lost] = asyncio.get_running_loop().create_future()
+        self._waiting: set[asyncio.Future[Any]] = set()
+
+    def _lose(self, lost: Lost) -> None:
+        if not self.closed.done():
+            self.closed.set_result(lost)
+        for future in list(self._waiting):
+            if not future.done():
+                future.set_exception(Lost(lost.reason))
+
+    async def wait(self, future: asyncio.Future[Any]) -> Any:
+        """Wait for something that the broker says on this channel."""
+        if self.closed.done():
+            raise self.closed.result()
+        self._waiting.add(future)
+        try:
+            return await future
+        finally:
+            self._waiting.discard(future)
+
+    async def _call(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        try:
+            method(*args, callback=partial(_result, future), **options)
+        except pika.exceptions.AMQPError as e:
+            raise Lost(e) from e
+        return await self.wait(future)
+
+    async def qos(self, prefetch: int) -> None:
+        """Limit what is unacknowledged of each consumer."""
+        await self._call(self.raw.basic_qos, prefetch_count=prefetch)
+
+    async def declare(self, queue: str, **options: Any) -> str:
+        """Declare a queue and give its name."""
+        return str((await self._call(self.raw.queue_declare, queue, **options)).method.queue)
+
+    async def bind(self, queue: str, exchange: str) -> None:
+        """Bind a queue to a fanout exchange."""
+        await self._call(self.raw.queue_bind, queue, exchange, routing_key="")
+
+    async def consume(self, queue: str, on_message: Callable[..., None], **options: Any) -> str:
+        """Consume a queue and give the consumer's tag. ``on_message(channel, method, properties, body)`` must not raise."""
+        return str((await self._call(self.raw.basic_consume, queue, on_message, **options)).method.consumer_tag)
+
+    def cancel(self, tag: str) -> None:
+        """Stop consuming. What comes after that pika requeues."""
+        self._quietly(self.raw.basic_cancel, tag, callback=lambda _: None)
+
+    def ack(self, tag: int) -> None:
+        """Acknowledge. What fails the broker learns from the lost channel."""
+        self._quietly(self.raw.basic_ack, tag)
+
+    def requeue(self, tag: int) -> None:
+        """Hand back."""
+        self._quietly(self.raw.basic_nack, tag, requeue=True)
+
+    def reject(self, tag: int) -> None:
+        """Give to the dead-letter exchange."""
+        self._quietly(self.raw.basic_reject, tag, requeue=False)
+
+    def _quietly(self, method: Callable[..., Any], *args: Any, **options: Any) -> None:
+        with contextlib.suppress(pika.exceptions.AMQPError):
+            method(*args, **options)
+
+    def publish(self, message: Message, correlation_id: str | None = None) -> None:
+        """Publish without waiting for anything."""
+        if self.closed.done():
+            raise self.closed.result()
+        properties = pika.BasicProperties(
+            content_type="application/json", delivery_mode=2, message_id=message.message_id, type=message.type, priority=message.priority,
+            timestamp=int(time.time()), headers=message.headers or None, reply_to=message.reply_to, correlation_id=correlation_id,
+        )  # fmt: skip
+        try:
+            self.raw.basic_publish(message.exchange, message.key, message.body, properties, mandatory=message.mandatory)
+        except pika.exceptions.AMQPError as e:
+            raise Lost(e) from e
+
+    def close(self) -> None:
+        """Begin to close."""
+        self._quietly(self.raw.close)

@@ -1,0 +1,108 @@
+"""A job that is to be enqueued: checked, and written down."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypedDict
+
+from . import _wire
+from ._wire import Message
+from .errors import Invalid
+
+
+class Options(TypedDict, total=False):
+    """What may be said of a job beside its class and args."""
+
+    queue: str
+    retry: int | bool
+    priority: int
+    tags: Sequence[str]
+    jid: str
+    expires_at: float | datetime
+    timeout: float
+    dead: bool
+    backtrace: int | bool
+    fields: Mapping[str, Any]
+    traceparent: str
+
+
+@dataclass
+class NewJob:
+    """A job as client middleware and ``enqueue_bulk`` see it."""
+
+    class_: str
+    args: Sequence[Any] = ()
+    at: float | datetime | None = None  # None: now
+    options: Options = field(default_factory=Options)
+
+    def prepare(self, now: float) -> tuple[str, Message]:
+        """Give the jid and the message, or raise Invalid."""
+        try:
+            return self._prepare(now)
+        except (ValueError, TypeError) as e:
+            raise Invalid(f"{self.class_!a:.100}: {e}") from e
+
+    def _prepare(self, now: float) -> tuple[str, Message]:
+        o = self.options
+        jid = o.get("jid") or secrets.token_hex(16)
+        queue = o.get("queue", _wire.DEFAULT_QUEUE)
+        self._check(queue)
+        members: dict[str, Any] = {"jid": jid, "class": self.class_, "args": list(self.args), "queue": queue, "retry_count": 0}
+        members["enqueued_at" if self.at is None else "created_at"] = now
+        members.update({name: o[name] for name in ("retry", "priority", "dead", "backtrace", "timeout") if name in o})
+        if "tags" in o:
+            members["tags"] = list(o["tags"])
+        if "expires_at" in o:
+            members["expires_at"] = seconds(o["expires_at"])
+        members.update(o.get("fields") or {})
+        message = Message(_wire.DIRECT, queue, _wire.dump(members), _wire.short(jid), _wire.short(self.class_))
+        if self.at is not None:
+            head = _wire.dump({"type": "scheduled_job", "jid": jid, "scheduled_at": seconds(self.at)})
+            message.exchange, message.key, message.body = "", _wire.SCHEDULED, splice(head, message.body)
+        if len(message.body) > _wire.MAX_RECORD:
+            raise ValueError(f"it has {len(message.body)} bytes, at most {_wire.MAX_RECORD} are allowed")
+        message.priority = o.get("priority", 0)
+        message.headers = _wire.trace_headers(o.get("traceparent"))
+        return jid, message
+
+    def _check(self, queue: str) -> None:
+        o = self.options
+        unknown = o.keys() - Options.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"there is no option {', '.join(sorted(unknown))}; members of your own go into fields")
+        if not isinstance(self.class_, str) or not self.class_:
+            raise ValueError("class must be a text, and not empty")
+        if not isinstance(self.args, list | tuple):
+            raise ValueError("args must be a list")
+        _wire.check_queue(queue)
+        _check_number("priority", o.get("priority", 0), _wire.MAX_PRIORITY)
+        retry = o.get("retry", 0)
+        if not isinstance(retry, bool):
+            _check_number("retry", retry, _wire.MAX_COUNT)
+        if not o.get("timeout", 1) > 0:
+            raise ValueError("timeout must be above 0")
+        if not all(isinstance(tag, str) for tag in o.get("tags", ())) or isinstance(o.get("tags"), str):
+            raise ValueError("tags must be a list of texts")
+        reserved = _wire.JOB_MEMBERS & (o.get("fields") or {}).keys()
+        if reserved:
+            raise ValueError(f"field {min(reserved)} is named by the format: there is an option for it, or it is not yours")
+
+
+def _check_number(name: str, value: object, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise ValueError(f"{name} must be a whole number from 0 to {most}")
+
+
+def seconds(at: float | datetime) -> float:
+    """Give a time in seconds since the epoch. A datetime without a zone is taken as UTC."""
+    if isinstance(at, datetime):
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    return float(at)
+
+
+def splice(head: bytes, job: bytes) -> bytes:
+    """Put a record's head around a job, byte for byte."""
+    return b"".join((head[:-1], b',"job":', job, b"}"))

@@ -1,0 +1,82 @@
+"""A channel in confirm mode."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ._amqp import Channel, Connection, Lost
+from ._wire import Message
+from .errors import Refused
+
+WINDOW = 1000
+"""How many publishes may be unconfirmed on a channel."""
+
+
+class Publisher:
+    """Publishes, and tells when the broker has answered."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self._sent = 0
+        self._unanswered: dict[int, asyncio.Future[None]] = {}  # in the order of their tags
+        self._returned: dict[str, str] = {}
+        self._room = asyncio.Semaphore(WINDOW)
+        channel.closed.add_done_callback(self._lose)
+
+    @classmethod
+    async def open(cls, connection: Connection) -> Publisher:
+        """Open a channel of its own on a connection."""
+        channel = await connection.channel()
+        self = cls(channel)
+        channel.raw.add_on_return_callback(self._return)
+        await channel._call(channel.raw.confirm_delivery, self._answer)
+        return self
+
+    async def publish(self, message: Message) -> None:
+        """Return when the broker has the message; Refused if it will not have it, Lost if nobody knows."""
+        await self._room.acquire()
+        tag = self._sent + 1
+        try:
+            self.channel.publish(message, str(tag))
+        except BaseException:
+            self._room.release()
+            raise
+        self._sent = tag
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._unanswered[tag] = future
+        await future
+
+    def _return(self, _channel: object, method: Any, properties: Any, _body: bytes) -> None:
+        why = f"{method.reply_code} {method.reply_text}: exchange {method.exchange!r}, routing key {method.routing_key!r}"
+        self._returned[properties.correlation_id] = why  # its confirm comes next
+
+    def _answer(self, frame: Any) -> None:
+        method = frame.method
+        if method.multiple:
+            for tag in [t for t in self._unanswered if t <= method.delivery_tag]:
+                self._settle(tag, method.NAME)
+        else:
+            self._settle(method.delivery_tag, method.NAME)
+
+    def _settle(self, tag: int, name: str) -> None:
+        future = self._unanswered.pop(tag, None)
+        if future is None:
+            return
+        self._room.release()
+        why = self._returned.pop(str(tag), None)
+        if future.done():
+            return  # nobody waits any more
+        if why is not None:
+            future.set_exception(Refused(why))
+        elif name == "Basic.Ack":
+            future.set_result(None)
+        else:
+            future.set_exception(Refused("the broker answered nack"))
+
+    def _lose(self, closed: asyncio.Future[Lost]) -> None:
+        for future in self._unanswered.values():
+            self._room.release()
+            if not future.done():
+                future.set_exception(Lost(closed.result().reason))
+        self._unanswered.clear()

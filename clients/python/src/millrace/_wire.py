@@ -1,0 +1,125 @@
+"""Names and rules of the format that is on the broker: docs/wire-format.md has them all."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+DIRECT = "jobs.direct"
+CONTROL = "jobs.control"
+BEGINS = "jobs.begins"
+LEADER = "jobs.leader"
+SCHEDULED = "scheduled_jobs"
+RETRIES = "retries"
+DEAD = "dead_jobs"
+HEARTBEATS = "heartbeats"
+METRICS = "job_metrics"
+
+QUEUE_PREFIX = "queue."
+DEFAULT_QUEUE = "default"
+DEFAULT_RETRY = 25
+MAX_PRIORITY = 10
+MAX_RECORD = 16 << 20
+MAX_QUEUE_NAME = 200
+MAX_COUNT = 1 << 31
+
+JOB_MEMBERS = frozenset(
+    ("jid", "class", "args", "queue", "retry", "retry_count", "priority", "tags", "expires_at", "timeout", "dead", "backtrace")
+    + ("enqueued_at", "created_at", "failed_at", "error_class", "error_message", "millrace")
+)
+"""The members of a job that the format names."""
+
+
+@dataclass(slots=True)
+class Message:
+    """What is published, and where."""
+
+    exchange: str
+    key: str
+    body: bytes
+    message_id: str | None = None
+    type: str | None = None
+    priority: int = 0
+    headers: dict[str, Any] = field(default_factory=dict)
+    reply_to: str | None = None
+    mandatory: bool = True
+
+
+def check_queue(name: str) -> None:
+    """Raise ValueError if no queue can be called so."""
+    if not name:
+        raise ValueError("queue name is empty")
+    if len(name.encode()) > MAX_QUEUE_NAME:  # UnicodeEncodeError is a ValueError
+        raise ValueError(f"queue name is longer than {MAX_QUEUE_NAME} bytes")
+    if any(unicodedata.category(c) == "Cc" for c in name):
+        raise ValueError("queue name has a control character")
+
+
+def short(text: str) -> str | None:
+    """Give a text as a message's property, or None where it cannot be one."""
+    if not text or text == "amqp-1.0":
+        return None
+    try:
+        return text if len(text.encode()) <= 255 else None
+    except UnicodeEncodeError:
+        return None
+
+
+def trace_headers(traceparent: object) -> dict[str, Any]:
+    """Give the headers that carry a trace context on."""
+    if isinstance(traceparent, str) and re.fullmatch(r"[\x20-\x7e]{1,255}", traceparent):
+        return {"traceparent": traceparent}
+    return {}
+
+
+def clock(value: object) -> float | None:
+    """Read a time of the format, in seconds; milliseconds where seconds would be absurd."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if abs(value) > 1e11:
+        value = value / 1000 if abs(value) <= 1e15 else math.inf
+    return float(value) if abs(value) <= 1e11 else None
+
+
+def dump(value: object) -> bytes:
+    """Write JSON. ValueError: it cannot be JSON."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, RecursionError) as e:
+        raise ValueError(str(e)) from e
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def load(text: str) -> Any:
+    """Read JSON. ValueError: it is none, or nested too deep.
+
+    Integers with more digits than Python turns into an int arrive as Decimal, which is exact as well.
+    """
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError as e:
+        raise ValueError("nested too deep") from e
+    except ValueError:
+        return json.loads(text, parse_constant=_no_constant, parse_int=_integer)
+
+
+def _integer(digits: str) -> int | Decimal:
+    return int(digits) if len(digits) < 4300 else Decimal(digits)
+
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def valid(text: str) -> str:
+    """Replace what is not Unicode."""
+    return _SURROGATES.sub("\ufffd", text)

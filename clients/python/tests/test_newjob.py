@@ -1,0 +1,60 @@
+import json
+import unittest
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from millrace import Client, Invalid, NewJob, Options
+
+from . import vectors
+
+
+class Vectors(unittest.TestCase):
+    def test_publish(self) -> None:
+        for case in vectors.cases("publish"):
+            with self.subTest(case["name"]):
+                self.check(case)
+
+    def check(self, case: dict[str, Any]) -> None:
+        options = {"jid": case["jid"], **case["options"]}
+        job = NewJob(case["class"], case["args"], case.get("at"), cast(Options, options))
+        if "error" in case:
+            with self.assertRaises(Invalid):
+                job.prepare(case["now"])
+            return
+        jid, message = job.prepare(case["now"])
+        wanted = case["properties"]
+        self.assertEqual(options["jid"], jid)
+        self.assertEqual((case["exchange"], case["routing_key"]), (message.exchange, message.key))
+        self.assertEqual(case["body"], json.loads(message.body))
+        self.assertEqual(wanted.get("type"), message.type)
+        self.assertEqual(wanted.get("message_id"), message.message_id)
+        self.assertEqual(wanted["priority"], message.priority)
+        self.assertEqual(wanted["headers"], message.headers)
+        self.assertEqual(wanted["mandatory"], message.mandatory)
+
+
+class Checks(unittest.TestCase):
+    def test_invalid(self) -> None:
+        nested: list[object] = []
+        for _ in range(100_000):
+            nested = [nested]
+        for name, job in {
+            "no JSON": NewJob("A", [object()]),
+            "not finite": NewJob("A", [float("nan")]),
+            "too deep": NewJob("A", [nested]),
+            "too large": NewJob("A", ["x" * (17 << 20)]),
+            "an option that is none": NewJob("A", [], None, {"retries": 3}),  # type: ignore[typeddict-unknown-key]
+            "a text as tags": NewJob("A", [], None, {"tags": "abc"}),
+            "timeout": NewJob("A", [], None, {"timeout": -1}),
+            "a flag as priority": NewJob("A", [], None, {"priority": True}),
+        }.items():
+            with self.subTest(name), self.assertRaises(Invalid):
+                job.prepare(1.0)
+
+    def test_datetime(self) -> None:
+        _, message = NewJob("A", [], datetime(2020, 1, 1, tzinfo=UTC)).prepare(1.0)
+        self.assertEqual(1577836800.0, json.loads(message.body)["scheduled_at"])
+
+    def test_url(self) -> None:
+        with self.assertRaises(ValueError):
+            Client("http://localhost")
