@@ -1,0 +1,169 @@
+"""A lane on one channel: it consumes, and begins what arrives."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from . import _wire
+from ._amqp import LOCKED, NOT_FOUND, Channel, Connection, Lost
+from ._lane import Arrival, Hand, Pool
+from ._pauses import LONGEST, Pauses, first_of
+from ._task import Task
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+PATIENCE = 5.0
+"""How long a delivery waits at hand before others may have it."""
+
+
+class Attachment:
+    """Whatever is to be begun goes through here, so what is paused cannot begin."""
+
+    def __init__(self, session: Session, pool: Pool, channel: Channel) -> None:
+        self.session = session
+        self.pool = pool
+        self.channel = channel
+        self._worker = session.worker
+        self._hand = Hand(pool)
+        self._tags: list[str | None] = [None] * len(pool.queues)  # of consumers, by queue
+        self._resting = [False] * len(pool.queues)  # given back for others, until a slot is idle
+        self._changed = asyncio.Event()
+        self._cancelled = False
+        channel.raw.add_on_cancel_callback(self._on_cancel)
+
+    async def run(self) -> None:
+        """Consume until the channel is lost."""
+        await self.channel.qos(self.pool.prefetch)
+        changed: asyncio.Future[Any] | None = None
+        while not (self.channel.closed.done() or self._cancelled):
+            await self._adjust()
+            changed = changed or asyncio.ensure_future(self._changed.wait())
+            await first_of(changed, self.channel.closed, timeout=1)
+            if changed.done():
+                self._changed.clear()
+                changed = None
+            self._share()
+        if changed:
+            changed.cancel()
+
+    def changed(self) -> None:
+        """Something was paused or resumed, or the worker is quiet."""
+        self._withdraw()
+        self._changed.set()
+
+    def begin(self) -> None:
+        """Begin what is at hand, as long as there are slots."""
+        while self._hand.count and self.pool.busy < self.pool.concurrency and not self.channel.closed.done():
+            queue, arrival = self._hand.take()
+            self._worker.settler.begin(Task(self._worker, self, self.pool.queues[queue], arrival))
+
+    def _wanted(self, queue: int) -> bool:
+        return not (self._worker.quieted or self._resting[queue] or self.pool.queues[queue] in self._worker.paused)
+
+    def _withdraw(self) -> None:
+        for queue, tag in enumerate(self._tags):
+            if tag is not None and not self._wanted(queue):
+                self._tags[queue] = None
+                self.channel.cancel(tag)
+                for arrival in self._hand.empty(queue):
+                    self.channel.requeue(arrival.tag)
+
+    async def _adjust(self) -> None:
+        """Consume what is to be consumed, and cancel what is not."""
+        self._withdraw()
+        for queue, name in enumerate(self.pool.queues):
+            if self._tags[queue] is None and self._wanted(queue):
+                await ensure_queue(self.session, name)
+                tag = f"{self._worker.process}-{self.session.next_tag()}"
+                self._tags[queue] = tag
+                await self.channel.consume(_wire.QUEUE_PREFIX + name, partial(self._on_message, queue, tag), consumer_tag=tag)
+                self._withdraw()  # it may have changed meanwhile
+
+    def _on_message(self, queue: int, tag: str, _: object, method: Any, properties: Any, body: bytes) -> None:
+        if self._tags[queue] != tag:
+            self.channel.requeue(method.delivery_tag)  # it was on its way when its consumer was cancelled
+            return
+        priority = properties.priority or 0
+        self._hand.put(queue, Arrival(method.delivery_tag, method.redelivered, properties, body, time.monotonic(), priority))
+        self.begin()
+
+    def _on_cancel(self, _: object) -> None:
+        self._cancelled = True
+        self._changed.set()
+
+    def _share(self) -> None:
+        """Give back what waits for long because the lane is busy with other queues, and take it up again when it is idle."""
+        if len(self.pool.queues) == 1:
+            return
+        idle = self._hand.count == 0 and self.pool.busy < self.pool.concurrency
+        for queue in range(len(self.pool.queues)):
+            if idle:
+                self._resting[queue] = False
+            elif time.monotonic() - self._hand.waits_since(queue) > PATIENCE:
+                self._resting[queue] = True
+
+
+async def serve(session: Session, pool: Pool) -> None:
+    """Consume a lane's queues on this connection until it is lost, on one channel after the other."""
+    pauses = Pauses()
+    while not session.connection.closed.done():
+        started = time.monotonic()
+        why: object = "the broker cancelled a consumer"
+        try:
+            channel = await session.connection.channel()
+            pool.attachment = Attachment(session, pool, channel)
+            try:
+                await pool.attachment.run()
+            finally:
+                channel.close()
+            if channel.closed.done():
+                why = channel.closed.result()
+        except Lost as e:
+            why = e
+        pool.attachment = None
+        if session.connection.closed.done():
+            return
+        if time.monotonic() - started > LONGEST:
+            pauses = Pauses()
+        session.worker.log.warning("millrace: lane %s lost its channel, it opens another: %s", pool.name, why)
+        await pauses.wait()
+
+
+async def ensure_queue(session: Session, name: str) -> None:
+    """Wait until a queue is there, or declare it."""
+    full = _wire.QUEUE_PREFIX + name
+    while not await exists(session.connection, full):
+        if session.worker.declare:
+            await _declare(session, full)
+            if await exists(session.connection, full):
+                return
+        session.worker.log.warning("millrace: queue %s does not exist yet", name)
+        await asyncio.sleep(1)
+
+
+async def exists(connection: Connection, queue: str) -> bool:
+    """Ask on a channel of its own, which the answer may close."""
+    channel = await connection.channel()
+    try:
+        await channel.declare(queue, passive=True)
+    except Lost as e:
+        if e.code in (NOT_FOUND, LOCKED):
+            return e.code == LOCKED
+        raise
+    finally:
+        channel.close()
+    return True
+
+
+async def _declare(session: Session, queue: str) -> None:
+    channel = await session.connection.channel()
+    try:
+        await channel.declare(queue, durable=True, arguments={"x-max-priority": _wire.MAX_PRIORITY})
+    except Lost as e:
+        session.worker.log.warning("millrace: %s could not be declared: %s", queue, e)
+    finally:
+        channel.close()

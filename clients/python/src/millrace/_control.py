@@ -1,0 +1,94 @@
+"""Commands to this worker, and the question which queues are paused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from . import _wire
+from ._amqp import Lost
+from ._wire import Message
+
+if TYPE_CHECKING:
+    from ._session import Session
+    from .worker import Worker
+
+REPLY = "amq.rabbitmq.reply-to"
+ASK_TIMEOUT = 2.0
+
+
+async def listen(session: Session) -> str:
+    """Declare the exclusive queue of this process, obey what comes, and give the queue's name. It vanishes with the connection."""
+    channel = await session.connection.channel()
+    queue = await channel.declare("", exclusive=True)
+
+    def on_message(_channel: object, _method: object, _properties: object, body: bytes) -> None:
+        obey(session.worker, body)
+
+    await channel.consume(queue, on_message, auto_ack=True)
+    binding = await session.connection.channel()  # of its own: it breaks if there is no such exchange
+    try:
+        await binding.bind(queue, _wire.CONTROL)
+    except Lost as e:
+        session.worker.log.warning("millrace: commands do not reach this worker: %s", e)
+    finally:
+        binding.close()
+    return queue
+
+
+def obey(worker: Worker, body: bytes) -> None:
+    """Carry out a command, if it is one and for this worker."""
+    command = _object(body)
+    if command.get("identity") not in ("*", worker.identity):
+        return
+    op, queue = command.get("op"), command.get("queue")
+    worker.log.info("millrace: command %s, queue %s, jid %s", op, queue, command.get("jid"))
+    match op:
+        case "quiet":
+            worker._quiet()
+        case "stop":
+            worker._stop()
+        case "cancel" if isinstance(command.get("jid"), str):
+            worker.settler.cancel(command["jid"])
+        case "pause" if isinstance(queue, str):
+            worker.paused.add(queue)
+            worker.changed()
+        case "resume" if isinstance(queue, str):
+            worker.paused.discard(queue)
+            worker.changed()
+
+
+async def ask_paused(session: Session) -> None:
+    """Ask the leader which queues are paused. Without an answer none are."""
+    answered = asyncio.Event()
+    worker = session.worker
+
+    def on_reply(_channel: object, _method: object, _properties: object, body: bytes) -> None:
+        reply = _object(body)
+        if reply.get("status") == 200 and isinstance(reply.get("paused"), list):
+            worker.paused = {q for q in reply["paused"] if isinstance(q, str)}
+        answered.set()
+
+    try:
+        async with asyncio.timeout(ASK_TIMEOUT):
+            channel = await session.connection.channel()
+            try:
+                await channel.consume(REPLY, on_reply, auto_ack=True)
+                channel.raw.add_on_return_callback(lambda *_: answered.set())
+                body = _wire.dump({"id": secrets.token_hex(16), "command": "state"})
+                channel.publish(Message("", _wire.LEADER, body, reply_to=REPLY), secrets.token_hex(8))
+                await answered.wait()
+            finally:
+                channel.close()
+    except (Lost, TimeoutError):
+        pass
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

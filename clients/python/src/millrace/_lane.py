@@ -1,0 +1,141 @@
+"""A pool of threads for some queues, and what it has at hand."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from . import _wire
+
+if TYPE_CHECKING:
+    from ._consume import Attachment
+    from ._task import Task
+
+CONCURRENCY = 5
+Queues = Sequence[str] | Mapping[str, int]
+
+
+@dataclass
+class Lane:
+    """A named pool with queues and threads of its own, so that quick jobs never wait for slow ones.
+
+    ``queues`` is a list (strict: the first that has a job is served) or a map (each is served in proportion to its weight).
+    """
+
+    name: str
+    queues: Queues
+    concurrency: int = CONCURRENCY
+
+    def check(self) -> None:
+        """Raise ValueError if it makes no sense."""
+        if isinstance(self.queues, str) or not self.queues or len(set(self.queues)) != len(self.queues):
+            raise ValueError(f"lane {self.name}: queues must be a list or a map of different names, and not empty")
+        for queue in self.queues:
+            _wire.check_queue(queue)
+        if isinstance(self.queues, Mapping) and not all(weight >= 1 for weight in self.queues.values()):
+            raise ValueError(f"lane {self.name}: weights must be 1 or more")
+        if self.concurrency < 1:
+            raise ValueError(f"lane {self.name}: concurrency is {self.concurrency}")
+
+
+class Pool:
+    """A lane at work. It outlives connections: a job whose delivery is lost keeps its slot until it ends."""
+
+    def __init__(self, lane: Lane) -> None:
+        self.name = lane.name
+        self.queues = list(lane.queues)
+        self.weights = list(lane.queues.values()) if isinstance(lane.queues, Mapping) else None
+        self.concurrency = lane.concurrency
+        self.busy = 0
+        self.attachment: Attachment | None = None
+        self._work: SimpleQueue[Task | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def prefetch(self) -> int:
+        """How much the broker may send of each queue.
+
+        It is as much as can run; twice that where queues are chosen from: else the next job of the first would still be on its way when
+        a slot is free, and another's would be taken.
+        """
+        return self.concurrency if len(self.queues) == 1 else 2 * self.concurrency
+
+    def begin(self, task: Task) -> None:
+        """Give a task to a thread. The caller has seen that a slot is free."""
+        self.busy += 1
+        if len(self._threads) < min(self.busy, self.concurrency):
+            name = f"millrace {self.name} {len(self._threads) + 1}"
+            thread = threading.Thread(target=self._run, name=name, daemon=True)  # a handler that never ends must not keep the process
+            self._threads.append(thread)
+            thread.start()
+        self._work.put(task)
+
+    def _run(self) -> None:
+        take: Callable[[], Task | None] = self._work.get
+        while task := take():
+            task.work()
+
+    def release(self) -> None:
+        """Free the slot of a task that has ended and is settled."""
+        self.busy -= 1
+        if self.attachment:
+            self.attachment.begin()
+
+    def close(self) -> None:
+        """Let the threads end that are idle, and the others when they are."""
+        for _ in self._threads:
+            self._work.put(None)
+
+
+@dataclass(slots=True)
+class Arrival:
+    """A delivery at hand that has not begun."""
+
+    tag: int
+    redelivered: bool
+    properties: Any
+    body: bytes
+    at: float
+    priority: int
+
+
+class Hand:
+    """What a lane has at hand, by queue."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.count = 0
+        self._waiting: list[deque[Arrival]] = [deque() for _ in pool.queues]
+        self._weights = pool.weights
+
+    def put(self, queue: int, arrival: Arrival) -> None:
+        """Add an arrival behind those of its priority."""
+        waiting = self._waiting[queue]
+        at = len(waiting)
+        while at > 0 and waiting[at - 1].priority < arrival.priority:
+            at -= 1
+        waiting.insert(at, arrival)
+        self.count += 1
+
+    def take(self) -> tuple[int, Arrival]:
+        """Remove what is to begin next: of the first queue that has something, or of one drawn by weight."""
+        having = [q for q, waiting in enumerate(self._waiting) if waiting]
+        queue = random.choices(having, [self._weights[q] for q in having])[0] if self._weights and len(having) > 1 else having[0]
+        self.count -= 1
+        return queue, self._waiting[queue].popleft()
+
+    def empty(self, queue: int) -> list[Arrival]:
+        """Remove all of one queue."""
+        waiting = list(self._waiting[queue])
+        self._waiting[queue].clear()
+        self.count -= len(waiting)
+        return waiting
+
+    def waits_since(self, queue: int) -> float:
+        """Tell when the longest waiting of a queue arrived; now, if there is none."""
+        return min((a.at for a in self._waiting[queue]), default=time.monotonic())

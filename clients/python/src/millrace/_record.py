@@ -1,0 +1,133 @@
+"""What is written of a job that failed: a small head, and the job's own bytes."""
+
+from __future__ import annotations
+
+import json
+import json.decoder
+import os
+import re
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+from . import _wire
+from ._newjob import splice
+from .errors import Kill, RetryIn
+from .job import Job
+
+MAX_CLASS = 1024
+MAX_MESSAGE = 10_000
+_HERE = os.path.dirname(__file__)
+_decoder = json.JSONDecoder(parse_int=str)  # only where values stand matters
+_scanstring: Any = json.decoder.scanstring  # type: ignore[attr-defined]
+_space = re.compile(r"[ \t\n\r]*")
+
+
+class Unwritable(Exception):
+    """The job names a member of the format twice, or with escapes: the sidecar could not read a record with it."""
+
+
+def retry_record(job: Job, error: BaseException, failed: float, due: float) -> bytes:
+    """Write a retry."""
+    head = {"type": "retry", "jid": _wire.valid(job.jid), "retry_at": due, "retry_count": job.retry_count + 1, "failed_at": failed}
+    return splice(_wire.dump({**head, **_failure(job, error)}), comes_back_to(job.raw, job.queue))
+
+
+def dead_record(job: Job, error: BaseException, reason: str, died: float) -> bytes:
+    """Write a dead job."""
+    head = {"type": "dead_job", "jid": _wire.valid(job.jid), "died_at": died, "retry_count": job.retry_count}
+    return splice(_wire.dump({**head, **_failure(job, error), "reason": reason}), comes_back_to(job.raw, job.queue))
+
+
+def _failure(job: Job, error: BaseException) -> dict[str, str]:
+    said = {"error_class": error_class(error), "error_message": message(error)}
+    if job.backtrace:
+        lines = "\n".join(backtrace(error)[: job.backtrace])
+        if lines:
+            said["backtrace"] = _wire.valid(lines)
+    return said
+
+
+def _shown(error: BaseException) -> BaseException:
+    """Give the error that a handler wrapped to say what is to become of its job."""
+    if isinstance(error, Kill | RetryIn):
+        return error.error or error.__cause__ or error
+    return error
+
+
+def error_class(error: BaseException) -> str:
+    """Name an error for people: what it calls itself by ``error_class``, else its type."""
+    error = _shown(error)
+    kind = type(error)
+    name = getattr(error, "error_class", None)
+    if not isinstance(name, str):
+        name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    return _wire.valid(name).encode()[:MAX_CLASS].decode(errors="ignore")
+
+
+def message(error: BaseException) -> str:
+    """Give what an error says."""
+    try:
+        text = str(error if isinstance(error, RetryIn | Kill) else _shown(error))
+    except Exception as e:  # its __str__ fails
+        text = f"({type(e).__name__} while its text was asked for)"
+    return _wire.valid(text[:MAX_MESSAGE])
+
+
+def backtrace(error: BaseException) -> list[str]:
+    """Tell where an error came from, the innermost place first."""
+    own = getattr(error, "backtrace", None)
+    return own if isinstance(own, list) else list(_places(_shown(error)))
+
+
+def _places(error: BaseException) -> Iterator[str]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        if seen:
+            yield f"caused by {error_class(current)}: {message(current)}"
+        seen.add(id(current))
+        for frame in reversed(traceback.extract_tb(current.__traceback__)):
+            if not frame.filename.startswith(_HERE):
+                yield f"{frame.filename}:{frame.lineno} in {frame.name}"
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+
+
+def comes_back_to(raw: bytes, queue: str) -> bytes:
+    """Give a job with the queue that it came from filled in, if it names none; otherwise it would come back to the default queue."""
+    text = raw.decode()
+    found: tuple[int, int] | None = None
+    seen: set[str] = set()
+    for name, spelled, begin, end in _top_level(text):
+        if name in _wire.JOB_MEMBERS and (name in seen or name != spelled):
+            raise Unwritable(name)
+        seen.add(name)
+        if name == "queue":
+            found = begin, end
+    name = json.dumps(queue, ensure_ascii=False)
+    if found is None:
+        close = text.rindex("}")
+        return f'{text[:close]}{"," if seen else ""}"queue":{name}{text[close:]}'.encode()
+    begin, end = found
+    return raw if text[begin:end] != "null" else f"{text[:begin]}{name}{text[end:]}".encode()
+
+
+def _top_level(text: str) -> Iterator[tuple[str, str, int, int]]:
+    """Give the members of an object that is known to be valid: name, its spelling, where the value begins and ends."""
+    at = text.index("{") + 1
+    while True:
+        at = _skip(text, at)
+        if text[at] == "}":
+            return
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+        name, end = _scanstring(text, at + 1, False)
+        spelled = text[at + 1 : end - 1]
+        begin = _skip(text, _skip(text, end) + 1)
+        _, at = _decoder.raw_decode(text, begin)
+        yield name, spelled, begin, at
+
+
+def _skip(text: str, at: int) -> int:
+    found = _space.match(text, at)
+    return found.end() if found else at

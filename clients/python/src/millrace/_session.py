@@ -1,0 +1,107 @@
+"""A worker on one connection."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from . import _wire
+from ._amqp import Connection, Lost
+from ._consume import serve
+from ._control import ask_paused, listen
+from ._heartbeat import describe
+from ._ledger import Ledger
+from ._pauses import first_of
+from ._publisher import Publisher
+from ._settle import SETTLE_TIME
+from ._wire import Message
+from .errors import Refused
+
+if TYPE_CHECKING:
+    from .worker import Worker
+
+
+class Session:
+    """Everything that is tied to one connection."""
+
+    def __init__(self, worker: Worker, connection: Connection) -> None:
+        self.worker = worker
+        self.connection = connection
+        self.publisher: Publisher
+        self.control = ""
+        self.ledger = Ledger(self)
+        self._tags = 0
+        self._rtt_us = 0
+
+    @classmethod
+    async def open(cls, worker: Worker) -> Session:
+        """Connect, and prepare everything but the lanes."""
+        connection = await Connection.open(worker.url, f"millrace worker {worker.identity}")
+        self = cls(worker, connection)
+        try:
+            self.publisher = await Publisher.open(connection)
+            tell = await connection.channel()  # metrics: nobody waits for them
+            for channel in (tell, self.publisher.channel):
+                channel.closed.add_done_callback(lambda _: connection.drop())  # all of it needs them
+            self.control = await listen(self)
+            await self.ledger.open()
+            await ask_paused(self)
+        except BaseException:
+            connection.drop()
+            raise
+        worker.metrics.attach(tell)
+        return self
+
+    def next_tag(self) -> int:
+        """Number a consumer."""
+        self._tags += 1
+        return self._tags
+
+    async def run(self) -> Lost | None:
+        """Serve the lanes until the connection is lost, and tell why it was, or until the worker has stopped."""
+        worker = self.worker
+        parts = [asyncio.ensure_future(serve(self, pool)) for pool in worker.pools]
+        parts.append(asyncio.ensure_future(self._beats()))
+        parts.append(asyncio.ensure_future(self.ledger.catch_up()))
+        stopped = asyncio.ensure_future(worker.stopped.wait())
+        try:
+            await first_of(stopped, self.connection.closed)
+            if not self.connection.closed.done():
+                await worker.settler.wait(worker.stop_timeout, worker.hurried)
+                await worker.settler.hand_back()
+                await self._finish()
+                return None
+            return self.connection.closed.result()
+        finally:
+            for part in (stopped, *parts):
+                part.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
+            await self.connection.close(SETTLE_TIME)
+
+    async def _finish(self) -> None:
+        """Say good bye, as far as the broker still listens."""
+        await self.worker.hooks.call_and_wait("shutdown")
+        await self.ledger.close()
+        self.worker.metrics.flush()
+        await self._beat()
+
+    async def _beats(self) -> None:
+        while True:
+            await self._beat()
+            try:
+                async with asyncio.timeout(self.worker.heartbeat):
+                    await self.worker.beat_due.wait()
+            except TimeoutError:
+                pass
+            self.worker.beat_due.clear()
+
+    async def _beat(self) -> None:
+        body = _wire.dump(describe(self.worker, self._rtt_us))
+        start = time.monotonic()
+        try:
+            async with asyncio.timeout(SETTLE_TIME):
+                await self.publisher.publish(Message("", _wire.HEARTBEATS, body))
+            self._rtt_us = int((time.monotonic() - start) * 1e6)
+        except (Lost, Refused, TimeoutError):
+            self._rtt_us = 0

@@ -1,0 +1,156 @@
+"""Make outcomes known: first the record, confirmed, and only then the acknowledgement."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from . import _wire
+from ._amqp import Lost
+from ._metrics import metric
+from ._outcome import Outcome
+from ._pauses import Pauses, first_of
+from ._task import Task
+from ._wire import Message
+from .errors import Refused
+from .job import Job
+
+if TYPE_CHECKING:
+    from .worker import Worker
+
+SETTLE_TIME = 2.0
+"""How long outcomes that are on their way may take when the worker ends."""
+
+LAST_CALL = 0.5
+"""How long handlers have to end after their cancel signal was set."""
+
+
+class Settler:
+    """The jobs that run now, also those whose delivery is lost. It belongs to the event loop."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._settling: set[asyncio.Task[None]] = set()
+        self._timers: dict[Task, asyncio.TimerHandle] = {}
+        self.running: dict[Task, None] = {}
+        self.idle = asyncio.Event()
+        self.idle.set()
+
+    def begin(self, task: Task) -> None:
+        """Let a task begin."""
+        self.running[task] = None
+        self.idle.clear()
+        task.pool.begin(task)
+
+    def arm(self, task: Task, limit: float) -> None:
+        """Begin to count a timeout."""
+        if task in self.running:
+            self._timers[task] = asyncio.get_running_loop().call_later(limit, task.end, "timeout")
+
+    def end(self, task: Task, job: Job | None, outcome: Outcome, at: float) -> None:
+        """Settle a task whose handler has ended."""
+        timer = self._timers.pop(task, None) if self._timers else None
+        if timer:
+            timer.cancel()
+        if not task.claimed:
+            task.claimed = True
+            if outcome.record is not None or task.suspect:
+                settling = asyncio.get_running_loop().create_task(self._settle(task, job, outcome, at))
+                self._settling.add(settling)
+                settling.add_done_callback(self._settling.discard)
+                return
+            self._answer(task, job, outcome, at)
+        self._release(task)
+
+    def _release(self, task: Task) -> None:
+        task.settled = True
+        self.running.pop(task, None)
+        if not self.running:
+            self.idle.set()
+        task.pool.release()
+
+    async def _settle(self, task: Task, job: Job | None, outcome: Outcome, at: float) -> None:
+        try:
+            if job is None or outcome.record is None or await self._publish(task, job, outcome):
+                self._answer(task, job, outcome, at)
+            elif outcome.status:
+                self._measure(task, job, outcome, at)
+            if task.suspect and job and not outcome.requeue:
+                await (self._worker.session or task.attachment.session).ledger.ended(job)
+        finally:
+            self._release(task)
+
+    async def _publish(self, task: Task, job: Job, outcome: Outcome) -> bool:
+        """Get a record confirmed, however long that takes. False: the delivery is lost, for then the job comes again by itself."""
+        message = Message(
+            "", outcome.stream, outcome.record or b"", _wire.short(job.jid), _wire.short(job.class_), job.priority,
+            _wire.trace_headers(job.headers.get("traceparent")),
+        )  # fmt: skip
+        pauses = Pauses()
+        while not task.attachment.channel.closed.done():
+            publishing = asyncio.ensure_future(task.attachment.session.publisher.publish(message))
+            await first_of(publishing, task.attachment.channel.closed)
+            try:
+                if not publishing.done():
+                    publishing.cancel()
+                    return False
+                publishing.result()
+                return True
+            except Lost:
+                return False
+            except Refused as e:
+                self._worker.log.error(
+                    "millrace: the broker does not take what became of job %s, it is tried again: %s: %s", job.jid, outcome.stream, e
+                )
+            await pauses.wait()
+        return False
+
+    def _answer(self, task: Task, job: Job | None, outcome: Outcome, at: float) -> None:
+        channel, tag = task.attachment.channel, task.arrival.tag
+        if outcome.requeue:
+            channel.requeue(tag)
+        elif outcome.reject:
+            channel.reject(tag)
+        else:
+            channel.ack(tag)
+        if job and outcome.status:
+            self._measure(task, job, outcome, at)
+        if job and outcome.died is not None and not task.attachment.channel.closed.done():
+            self._worker.hooks.call("death", job, outcome.died)
+
+    def _measure(self, task: Task, job: Job, outcome: Outcome, at: float) -> None:
+        self._worker.metrics.add(metric(job, outcome, self._worker.identity, at, task.took(at)))
+
+    def cancel(self, jid: str) -> None:
+        """Cancel the job with this jid, if it runs here."""
+        for task in list(self.running):
+            if task.job and task.job.jid == jid:
+                task.end("cancelled")
+
+    def stopping(self) -> None:
+        """Tell all jobs that the worker stops."""
+        for task in list(self.running):
+            if task.job:
+                task.job._tell(stopping=True)
+
+    async def wait(self, timeout: float, hurry: asyncio.Event) -> None:
+        """Let the running jobs end, within a time, and then tell those that are left that they have to."""
+        waits = [asyncio.ensure_future(e.wait()) for e in (self.idle, hurry)]
+        await first_of(*waits, timeout=timeout)
+        for wait in waits:
+            wait.cancel()
+        if not self.idle.is_set():
+            for task in list(self.running):
+                task.end("stopping")
+            last = asyncio.ensure_future(self.idle.wait())
+            await first_of(last, timeout=LAST_CALL)
+            last.cancel()
+
+    async def hand_back(self) -> None:
+        """Give what still runs back to its queues, and wait for outcomes that are on their way."""
+        for task in list(self.running):
+            if not task.claimed:
+                task.claimed = True
+                task.attachment.channel.requeue(task.arrival.tag)
+        if self._settling:
+            await asyncio.wait(self._settling, timeout=SETTLE_TIME)

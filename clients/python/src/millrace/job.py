@@ -1,0 +1,157 @@
+"""A job as its handler gets it."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _wire
+
+ALL_LINES = 100
+"""How many lines of a backtrace are kept at most."""
+
+
+class Job:
+    """What a handler works on.
+
+    ``args`` are as they were enqueued; ``raw`` is the job byte for byte. ``attempt`` is 1 for the first.
+    """
+
+    __slots__ = (
+        "_end", "_enqueued_at", "_expires_at", "_stopping", "_wake", "args", "attempt", "backtrace", "bury", "class_", "headers", "jid",
+        "priority", "queue", "raw", "retry", "retry_count", "tags", "timeout",
+    )  # fmt: skip
+
+    def __init__(self, raw: bytes, queue: str, headers: Mapping[str, Any] | None = None, message_id: str = "", sent: float | None = None):
+        """Read a delivery. ValueError: no worker can decode it."""
+        members = _members(raw)
+        self.raw = raw
+        self.queue = queue
+        self.headers: Mapping[str, Any] = headers or {}
+        self.class_: str = _text(members, "class")
+        if not self.class_:
+            raise ValueError("it has no class")
+        self.jid: str = _text(members, "jid") or message_id or hashlib.sha256(raw).hexdigest()[:24]
+        if members.get("queue") is not None:
+            _wire.check_queue(_text(members, "queue"))
+        self.retry = _retry(members.get("retry"))
+        self.retry_count = _count(members, "retry_count", _wire.MAX_COUNT)
+        self.attempt = self.retry_count + 1
+        self.priority = _count(members, "priority", _wire.MAX_PRIORITY)
+        self.tags: Sequence[str] = _tags(members.get("tags"))
+        self.bury = _flag(members, "dead")
+        self._expires_at = _time(members, "expires_at")
+        self.args: Any = members.get("args")
+        self.timeout = _number(members.get("timeout"))
+        self.backtrace = _lines(members.get("backtrace"))
+        enqueued = _wire.clock(members.get("enqueued_at"))
+        self._enqueued_at = sent if enqueued is None else enqueued
+        self._stopping = False
+        self._end: str | None = None
+        self._wake: threading.Event | None = None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the worker is stopping. The handler may go on until the worker's stop timeout is over."""
+        return self._stopping
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the handler should end now: the job was cancelled, its timeout or the worker's stop timeout is over."""
+        return self._end is not None
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep, but no longer than until the job is to end. Tells whether it is: ``stopping`` or ``cancelled``."""
+        if self._wake is None:
+            self._wake = threading.Event()
+        if not (self._stopping or self._end):  # looked at after the event is there: whoever sets them sets the event after
+            self._wake.wait(seconds)
+        return self._stopping or self._end is not None
+
+    def _tell(self, *, stopping: bool = False, end: str | None = None) -> None:
+        self._stopping = self._stopping or stopping
+        self._end = self._end or end
+        if self._wake:
+            self._wake.set()
+
+    def _expired(self) -> bool:
+        return self._expires_at is not None and self._expires_at < time.time()
+
+
+def _members(raw: bytes) -> dict[str, Any]:
+    members = _wire.load(raw.decode())  # UnicodeDecodeError is a ValueError
+    if not isinstance(members, dict):
+        raise ValueError("it is no JSON object")
+    return members
+
+
+def _text(members: dict[str, Any], name: str) -> str:
+    value = members.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is no text")
+    value.encode()  # a lone surrogate is a ValueError
+    return value
+
+
+def _count(members: dict[str, Any], name: str, most: int) -> int:
+    value = members.get(name)
+    if value is None:
+        return 0
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise ValueError(f"{name} must be a whole number from 0 to {most}")
+    return value
+
+
+def _retry(value: object) -> int:
+    if value is None or value is True:
+        return _wire.DEFAULT_RETRY
+    return 0 if value is False else _count({"retry": value}, "retry", _wire.MAX_COUNT)
+
+
+def _flag(members: dict[str, Any], name: str) -> bool:
+    value = members.get(name)
+    if value is None:
+        return True
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is not true or false")
+    return value
+
+
+def _tags(value: object) -> Sequence[str]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
+        raise ValueError("tags is no array of texts")
+    return value
+
+
+def _time(members: dict[str, Any], name: str) -> float | None:
+    value = members.get(name)
+    if value is None:
+        return None
+    at = _wire.clock(value)
+    if at is None:
+        raise ValueError(f"{name} is no time")
+    return at
+
+
+def _number(value: object) -> float | None:
+    """Read seconds that make sense, in whatever form: only workers look at them."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
+        return None
+    return value
+
+
+def _lines(value: object) -> int:
+    if value is True:
+        return ALL_LINES
+    if value is False or not isinstance(value, int | float) or not value > 0:
+        return 0
+    return int(min(value, ALL_LINES))

@@ -1,0 +1,292 @@
+"""The worker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, overload
+
+from . import _amqp
+from ._amqp import Lost
+from ._begins import Key
+from ._hooks import Hook, Hooks
+from ._lane import CONCURRENCY, Lane, Pool, Queues
+from ._metrics import Metrics
+from ._outcome import RetryDelay
+from ._pauses import Pauses, first_of
+from ._session import Session
+from ._settle import Settler
+from ._wire import DEFAULT_QUEUE
+from .errors import Unreachable
+from .job import Job
+
+Call = Callable[[Job], object]
+Middleware = Callable[[Job, Callable[[], object]], object]
+
+__version__ = "0.1.0"
+
+
+@dataclass
+class Handler:
+    """A function with what was said of it."""
+
+    call: Call
+    retry_in: RetryDelay | None = None
+    timeout: float | None = None
+
+
+class Worker:
+    """Runs the jobs of its queues. Register handlers, then call `run`.
+
+    ``queues`` is a list (strict: the first that has a job is served) or a map (each is served in proportion to its weight); with
+    ``concurrency`` they are the lane ``default``, and ``lanes`` are more of them. Without queues and lanes it serves ``default``.
+    ``tag`` is part of the identity, ``labels`` are shown beside the worker, ``version`` is your program's. Running jobs may go on for
+    ``stop_timeout`` seconds after a stop. A job that has seen ``max_deaths`` workers die is poison (0: never). Without ``declare`` it
+    waits for queues instead of declaring them. ``heartbeat`` is the seconds between heartbeats.
+    """
+
+    def __init__(
+        self, url: str, *, queues: Queues | None = None, concurrency: int = CONCURRENCY, lanes: Sequence[Lane] = (), tag: str = "",
+        labels: Mapping[str, str] | None = None, stop_timeout: float = 25, max_deaths: int = 3, version: str = __version__,
+        declare: bool = True, heartbeat: float = 10, log: logging.Logger | None = None,
+    ) -> None:  # fmt: skip
+        _amqp.check_url(url)
+        if ":" in tag:
+            raise ValueError(f"the tag {tag!r} has a colon")
+        self.url = url
+        self.tag = tag
+        self.labels = labels or {}
+        self.stop_timeout = stop_timeout
+        self.max_deaths = max_deaths
+        self.version = version
+        self.declare = declare
+        self.heartbeat = heartbeat
+        self.log = log or logging.getLogger("millrace")
+        self.identity = f"{socket.gethostname()}:{os.getpid()}:{tag}"
+        self.process = secrets.token_hex(8)  # told apart from all others, also from one with the same identity
+        self.started_at = time.time()
+        self.pools = [Pool(lane) for lane in _lanes(queues, concurrency, lanes)]
+        self.handlers: dict[str, Handler] = {}
+        self.hooks = Hooks(self.log)
+        self.metrics = Metrics()
+        self.paused: set[str] = set()
+        self.quieted = False
+        self.stopping = False
+        self.unended: deque[Key] = deque(maxlen=10_000)
+        self.session: Session | None = None  # the latest
+        self.loop: asyncio.AbstractEventLoop
+        self.settler: Settler
+        self._middleware: list[Middleware] = []
+        self._posted: deque[Callable[[], None]] = deque()
+        self._woken = False
+        self._early: list[Callable[[], None]] = []  # what was asked for before there was a loop
+        self._lock = threading.RLock()  # a signal may come while it is held
+        self._running = False
+
+    @overload
+    def handle(self, class_: str, handler: Call, *, retry_in: RetryDelay | None = None, timeout: float | None = None) -> Call: ...
+    @overload
+    def handle(self, class_: str, *, retry_in: RetryDelay | None = None, timeout: float | None = None) -> Callable[[Call], Call]: ...
+    def handle(
+        self, class_: str, handler: Call | None = None, *, retry_in: RetryDelay | None = None, timeout: float | None = None
+    ) -> Call | Callable[[Call], Call]:
+        """Register the function that runs jobs of a class; without a function it is a decorator. It is called before `run`.
+
+        ``retry_in(retry_count, error, job)`` gives the seconds until the next attempt, or None for the usual backoff. ``timeout`` is how
+        many seconds a job may run that does not say itself.
+        """
+
+        def register(call: Call) -> Call:
+            self.handlers[class_] = Handler(call, retry_in, timeout)
+            return call
+
+        return register(handler) if handler else register
+
+    def use(self, middleware: Middleware) -> Middleware:
+        """Wrap all handlers: ``middleware(job, next)``. The first added is the outermost; what it raises is the job's failure."""
+        self._middleware.append(middleware)
+        return middleware
+
+    @overload
+    def on(self, event: str, hook: Hook) -> Hook: ...
+    @overload
+    def on(self, event: str) -> Callable[[Hook], Hook]: ...
+    def on(self, event: str, hook: Hook | None = None) -> Hook | Callable[[Hook], Hook]:
+        """Add a hook: ``startup``, ``quiet``, ``shutdown`` (no arguments), ``death`` (job, error). Without a function it is a decorator."""
+        if hook is None:
+            return partial(self.hooks.add, event)
+        return self.hooks.add(event, hook)
+
+    def quiet(self) -> None:
+        """Take no more jobs. What runs goes on. From any thread."""
+        self._soon(self._quiet)
+
+    def stop(self) -> None:
+        """Make `run` return once all jobs have ended, or were handed back when the stop timeout is over.
+
+        Called again, it does not wait any longer. From any thread.
+        """
+        self._soon(self._stop)
+
+    def run(self, *, signals: bool = False) -> None:
+        """Work until `stop` is called. It connects again whenever a connection is lost.
+
+        The calling thread does the input and output; handlers run in others. With ``signals`` (in the main thread only) SIGTSTP makes the
+        worker quiet, SIGTERM and SIGINT stop it, and a second one stops it at once. Raises Unreachable if the broker turns the worker
+        away at its first attempt.
+        """
+        with self._lock:
+            if self._running:
+                raise RuntimeError("a worker runs once")
+            self._running = True
+        for handler in self.handlers.values():
+            for middleware in reversed(self._middleware):
+                handler.call = _wrapped(middleware, handler.call)
+        before = self._install() if signals else {}
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._main())
+        finally:
+            for number, action in before.items():
+                signal.signal(number, action)
+            for pool in self.pools:
+                pool.close()
+
+    def _install(self) -> dict[int, Any]:
+        actions: dict[int, Callable[[], None]] = {signal.SIGTSTP: self.quiet, signal.SIGTERM: self.stop, signal.SIGINT: self.stop}
+        return {number: signal.signal(number, _calling(action)) for number, action in actions.items()}
+
+    async def _main(self) -> None:
+        self.stopped = asyncio.Event()
+        self.hurried = asyncio.Event()
+        self.beat_due = asyncio.Event()
+        self.settler = Settler(self)
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self.loop = loop
+            early, self._early = self._early, []
+        for call in early:
+            call()
+        try:
+            await self._sessions()
+        finally:
+            await self.hooks.close()
+
+    async def _sessions(self) -> None:
+        pauses, first = Pauses(), True
+        while not self.stopping:
+            why: object
+            try:
+                session = await self._until_stopped(Session.open(self))
+                if session is None:
+                    break
+                self.session = session
+                if first:
+                    self.hooks.call("startup")
+                first, pauses = False, Pauses()
+                why = await session.run()
+                if why is None:
+                    return
+            except (Lost, OSError, TimeoutError) as e:
+                if first and _amqp.unwelcome(e):
+                    raise Unreachable(f"the broker turns us away: {e}") from e
+                why = e
+            self.log.warning("millrace: no connection to the broker, trying again: %s", why)
+            await self._until_stopped(pauses.wait())
+        await self.settler.wait(self.stop_timeout, self.hurried)
+        await self.settler.hand_back()
+        await self.hooks.call_and_wait("shutdown")
+
+    async def _until_stopped(self, what: Any) -> Any:
+        """Wait for something, but no longer than until the worker is to stop: None then."""
+        doing, stopped = asyncio.ensure_future(what), asyncio.ensure_future(self.stopped.wait())
+        await first_of(doing, stopped)
+        stopped.cancel()
+        if doing.done():
+            return doing.result()
+        doing.cancel()
+        await asyncio.gather(doing, return_exceptions=True)
+        return None
+
+    def post(self, call: Callable[[], None]) -> None:
+        """Have something called in the event loop's thread, from any other. Many at once cost one wake-up."""
+        self._posted.append(call)
+        if not self._woken:
+            self._woken = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the worker has ended, and this job was handed back
+                self.loop.call_soon_threadsafe(self._drain)
+
+    def _drain(self) -> None:
+        self._woken = False  # before looking: what comes now wakes again
+        while self._posted:
+            try:
+                self._posted.popleft()()
+            except Exception:  # a fault of ours, which must not hold the others up
+                self.log.exception("millrace: what a job came to could not be settled")
+
+    def _soon(self, call: Callable[[], None]) -> None:
+        with self._lock:
+            if not hasattr(self, "loop"):
+                self._early.append(call)
+                return
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(call)
+
+    def _quiet(self) -> None:
+        if not self.quieted:
+            self.quieted = True
+            self.hooks.call("quiet")
+            self.changed()
+
+    def _stop(self) -> None:
+        if self.stopping:
+            self.hurried.set()
+            return
+        self._quiet()
+        self.stopping = True
+        self.settler.stopping()
+        self.stopped.set()
+        self.beat_due.set()
+
+    def changed(self) -> None:
+        """Tell lanes and heartbeat that something else is to be done."""
+        for pool in self.pools:
+            if pool.attachment:
+                pool.attachment.changed()
+        self.beat_due.set()
+
+    @property
+    def state(self) -> str:
+        """What heartbeats call the worker's state."""
+        return "stopping" if self.stopping else "quiet" if self.quieted else "running"
+
+
+def _lanes(queues: Queues | None, concurrency: int, lanes: Sequence[Lane]) -> list[Lane]:
+    """Give all lanes, the worker's own first."""
+    found = list(lanes)
+    if queues or not lanes:
+        found.insert(0, Lane("default", queues or [DEFAULT_QUEUE], concurrency))
+    for lane in found:
+        lane.check()
+    if len({lane.name for lane in found}) != len(found):
+        raise ValueError("two lanes have one name")
+    return found
+
+
+def _wrapped(middleware: Middleware, call: Call) -> Call:
+    return lambda job: middleware(job, lambda: call(job))
+
+
+def _calling(action: Callable[[], None]) -> Callable[[int, object], None]:
+    return lambda _number, _frame: action()

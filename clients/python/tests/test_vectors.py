@@ -1,0 +1,190 @@
+import json
+import time
+import unittest
+from collections.abc import Callable
+from typing import Any
+
+from millrace import Discard, HandBack, Kill, RetryIn, Timeout, UnknownClass
+from millrace._begins import Begins, Key
+from millrace._metrics import metric
+from millrace._outcome import SUCCEEDED, Outcome, Said, backoff, expire, judge, poisoned
+from millrace._record import retry_record
+from millrace._wire import check_queue, trace_headers
+from millrace.job import Job
+
+from . import vectors
+
+
+def without_job(record: bytes, job: str) -> dict[str, Any]:
+    """Give the rest of a record that holds just these bytes as its job."""
+    tail = b',"job":' + job.encode() + b"}"
+    assert record.endswith(tail), (record, job)
+    json.loads(record)
+    rest: dict[str, Any] = json.loads(record.removesuffix(tail) + b"}")
+    return rest
+
+
+def wanted(case: dict[str, Any], job: Job) -> Outcome:
+    kind, now = case["outcome"], case["now"]
+    stopping = kind.get("stopping", False)
+    failure = Said(kind.get("error_class", ""), kind.get("error_message", ""))
+    failure.backtrace = kind.get("backtrace", [])  # type: ignore[attr-defined]
+    match kind["kind"]:
+        case "success":
+            return SUCCEEDED
+        case "expired":
+            assert job._expires_at is not None
+            assert job._expires_at < now
+            return expire(job, now)
+        case "poison":
+            return poisoned(job, kind["deaths"], now)
+    errors: dict[str, Callable[[], BaseException]] = {
+        "fail": lambda: failure,
+        "retry_in": lambda: RetryIn(kind["seconds"], failure),
+        "discard": lambda: Discard("why not"),
+        "kill": lambda: Kill(kind["message"]),
+        "hand_back": HandBack,
+        "unknown_class": lambda: UnknownClass(job.class_),
+        "timeout": lambda: Timeout(kind["seconds"]),
+    }
+    return judge(job, errors[kind["kind"]](), now, stopping=stopping)
+
+
+class Vectors(unittest.TestCase):
+    maxDiff = 2000
+
+    def test_backoff(self) -> None:
+        for case in vectors.cases("backoff"):
+            with self.subTest(case["name"]):
+                self.assertEqual(case["min"], backoff(case["retry_count"], lambda least, _: least))
+                self.assertEqual(case["max"], backoff(case["retry_count"], lambda _, most: most))
+
+    def test_splice(self) -> None:
+        for case in vectors.cases("splice"):
+            with self.subTest(case["name"]):
+                job = Job(vectors.body(case), case["queue"])
+                without_job(retry_record(job, ValueError("x"), 1.0, 2.0), case["job"])
+
+    def test_undecodable(self) -> None:
+        for case in vectors.cases("undecodable"):
+            with self.subTest(case["name"]):
+                if not case["decodable"]:
+                    with self.assertRaises(ValueError):
+                        Job(vectors.body(case), "default")
+                    continue
+                job = Job(vectors.body(case), "default", message_id="none")
+                self.assertEqual(case["jid"] or "none", job.jid)
+                self.assertEqual((case["class"], case["retry"], case["retry_count"]), (job.class_, job.retry, job.retry_count))
+
+    def test_poison(self) -> None:
+        for case in vectors.cases("poison"):
+            with self.subTest(case["name"]):
+                begins = Begins()
+                for record in case["stream"]:
+                    begins.apply(json.dumps(record).encode())
+                key, gone = Key(case["key"]["jid"], case["key"]["body"]), set(case["gone"])
+                blames = begins.blame(key, case["queue"], case["self"], case.get("enqueued_at"), gone)
+                self.assertEqual(case["blames"], blames)
+                begins.begun(key, case["self"], blames, time.time())
+                self.assertEqual(case["deaths"], begins.deaths(key, case["self"], gone))
+
+    def test_outcomes(self) -> None:
+        for case in vectors.cases("outcomes"):
+            with self.subTest(case["name"]):
+                self.outcome(case)
+
+    def outcome(self, case: dict[str, Any]) -> None:
+        d = case["delivery"]
+        body = d["body"].encode()
+        if case["outcome"]["kind"] == "undecodable":
+            with self.assertRaises(ValueError):
+                Job(body, d["queue"])
+            return
+        job = Job(body, d["queue"], d["headers"], d["message_id"])
+        outcome = wanted(case, job)
+        self.assertEqual(case["stream"] or "", outcome.stream)
+        if outcome.record is None:
+            self.assertIsNone(case["record"])
+        else:
+            self.record(case, outcome.record)
+            self.assertEqual(case["headers"], trace_headers(job.headers.get("traceparent")))
+        self.assertEqual(case["then"], "requeue" if outcome.requeue else "reject" if outcome.reject else "ack")
+        if case["metric"] is None:
+            self.assertEqual("", outcome.status)
+        else:
+            written = metric(job, outcome, "me", case["now"], 0.0)
+            self.assertEqual(case["metric"], {name: written.get(name) for name in case["metric"]})
+            self.assertEqual("error_class" in case["metric"], "error_class" in written)
+
+    def record(self, case: dict[str, Any], record: bytes) -> None:
+        got = without_job(record, case["job"])
+        self.assertEqual(set(case["record"]), set(got))
+        for name, value in case["record"].items():
+            if isinstance(value, dict):
+                self.assertTrue(value["min"] <= got[name] <= value["max"], name)
+            else:
+                self.assertEqual(value, got[name], name)
+
+
+class Details(unittest.TestCase):
+    def test_huge_integers_are_exact(self) -> None:
+        digits = "1" * 5000
+        job = Job(f'{{"class":"A","args":[{digits}, 7]}}'.encode(), "q")
+        self.assertEqual(digits, str(job.args[0]))
+        self.assertEqual(7, job.args[1])
+
+    def test_members_twice_are_rejected_when_they_fail(self) -> None:
+        for body in (b'{"class":"A","class":"B"}', b'{"\\u0063lass":"A"}'):
+            outcome = judge(Job(body, "q"), ValueError("x"), 1.0)
+            self.assertTrue(outcome.reject)
+            self.assertEqual("dead", outcome.status)
+
+    def test_own_backoff(self) -> None:
+        job = Job(b'{"class":"A","jid":"j"}', "q")
+        for own, least, most in ((lambda *_: 2, 2, 2), (lambda *_: None, 15, 45), (lambda *_: 1 / 0, 15, 45), (lambda *_: -1, 15, 45)):
+            record = json.loads(judge(job, ValueError("x"), 1000.0, retry_in=own).record or b"")
+            self.assertTrue(least <= record["retry_at"] - 1000 <= most)
+
+    def test_backtrace_begins_where_it_broke(self) -> None:
+        def broken() -> None:
+            try:
+                raise KeyError("inner")
+            except KeyError as e:
+                raise ValueError("outer") from e
+
+        job = Job(b'{"class":"A","backtrace":true}', "q")
+        try:
+            broken()
+        except ValueError as e:
+            lines = json.loads(judge(job, e, 1.0).record or b"")["backtrace"].split("\n")
+        self.assertIn("in broken", lines[0])
+        self.assertIn("caused by KeyError: 'inner'", lines)
+
+    def test_errors_that_have_no_text(self) -> None:
+        class Mute(Exception):
+            def __str__(self) -> str:
+                raise RuntimeError
+
+        class Half(Exception):
+            error_class = "\ud800" + "x" * 2000
+
+        job = Job(b'{"class":"A"}', "q")
+        self.assertIn("RuntimeError", json.loads(judge(job, Mute(), 1.0).record or b"")["error_message"])
+        named = json.loads(judge(job, Half("\udfff"), 1.0).record or b"")
+        self.assertEqual(1024, len(named["error_class"].encode()))
+        self.assertEqual("\ufffd", named["error_message"])
+
+    def test_too_large_is_rejected(self) -> None:
+        job = Job(b'{"class":"A","args":["' + b"x" * (16 << 20) + b'"]}', "q")
+        self.assertTrue(judge(job, ValueError("x"), 1.0).reject)
+
+    def test_cancelled_and_stopping(self) -> None:
+        job = Job(b'{"class":"A"}', "q")
+        self.assertEqual("discarded", judge(job, ValueError(), 1.0, end="cancelled").status)
+        self.assertTrue(judge(job, ValueError(), 1.0, stopping=True, end="stopping").requeue)
+        self.assertEqual("failed", judge(job, ValueError(), 1.0, stopping=True).status)
+
+    def test_queue_names(self) -> None:
+        for name in ("", "é" * 101, "a\x85b", "\ud800"):
+            with self.assertRaises(ValueError):
+                check_queue(name)
