@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 VERSION ?= $(shell scripts/version.sh)
 GOLANGCI_VERSION := v2.15.0
+PYTHON := .cache/python/bin/python
 GOLANGCI := .cache/bin/golangci-lint-$(GOLANGCI_VERSION)
 
 # What `make up` and `make bench` pass on, for example ARGS=--fresh.
@@ -43,7 +44,7 @@ up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--
 	@exec bin/millrace up $(ARGS)
 
 .PHONY: test
-test: deps $(if $(filter ./...,$(PKG)),test-javascript) ## Run all tests, with the race detector (PKG=./broker for one package)
+test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python) ## Run all tests, with the race detector (PKG=./broker for one package)
 	go test -race -shuffle=on -timeout 15m $(TESTFLAGS) $(PKG)
 
 .PHONY: test-javascript
@@ -51,12 +52,18 @@ test-javascript: ## Unit tests of the JavaScript client
 	@clients/javascript/conformance/build
 	cd clients/javascript && npm test --silent
 
+.PHONY: test-python
+test-python: $(PYTHON) ## Unit tests of the Python client, with the newest pika and with Debian's
+	@scripts/deps.sh python
+	cd clients/python && PYTHONPATH=src ../../$(PYTHON) -m unittest -q
+	cd clients/python && PYTHONPATH=src /usr/bin/python3 -m unittest -q
+
 .PHONY: cover
 cover: deps ## Statement coverage by package; fails below 90 % in total
 	@scripts/cover.sh $(PKG)
 
 .PHONY: lint
-lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript) ## go vet and golangci-lint, and what the clients' languages have
+lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript lint-python) ## go vet and golangci-lint, and what the clients' languages have
 	go vet $(PKG)
 	$(GOLANGCI) run $(PKG)
 
@@ -64,6 +71,16 @@ lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript) ## go vet a
 lint-javascript: ## eslint and tsc on the JavaScript client
 	@clients/javascript/conformance/build
 	cd clients/javascript && npm run --silent lint
+
+.PHONY: lint-python
+lint-python: $(PYTHON) ## ruff and mypy on the Python client
+	cd clients/python && ../../.cache/python/bin/ruff check -q && ../../.cache/python/bin/ruff format -q --check && ../../.cache/python/bin/mypy --no-error-summary
+
+$(PYTHON): clients/python/requirements-dev.txt
+	@echo "installing from PyPI into .cache/python: $$(grep -v '^#' $< | xargs)"
+	@python3 -m venv --clear .cache/python
+	@.cache/python/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 $(GOLANGCI):
 	@echo "installing golangci-lint $(GOLANGCI_VERSION) into .cache/bin (once; takes some minutes)"

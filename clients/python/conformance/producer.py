@@ -1,0 +1,49 @@
+"""Examined by clients/conformance, whose README says what it has to do."""
+
+import json
+import os
+import sys
+from typing import Any
+
+from millrace import BulkError, Client, Error, NewJob
+
+
+def bulk(client: Client, command: dict[str, Any]) -> list[str | None]:
+    jids: list[str | None] = []
+    for begin in range(0, command["count"], 500):
+        numbers = range(begin, min(begin + 500, command["count"]))
+        jobs = [NewJob(command["class"], [f"{command['prefix']}{n}"], None, {"queue": command["queue"]}) for n in numbers]
+        try:
+            jids += client.enqueue_bulk(jobs)
+        except BulkError as e:
+            print(e, file=sys.stderr)
+            jids += e.jids
+    return jids
+
+
+def carry_out(client: Client, command: dict[str, Any]) -> list[str | None]:
+    options = {"deadline": command.get("timeout"), **command.get("options", {})}
+    match command["op"]:
+        case "bulk":
+            return bulk(client, command)
+        case "enqueue_at":
+            return [client.enqueue_at(command["at"], command["class"], command["args"], **options)]
+        case "enqueue_in":
+            return [client.enqueue_in(command["in"], command["class"], command["args"], **options)]
+        case _:
+            return [client.enqueue(command["class"], command["args"], **options)]
+
+
+def main() -> None:
+    with Client(os.environ["MILLRACE_AMQP_URL"]) as client, open(os.environ["MILLRACE_RESULTS"], "a") as results:
+        for number, line in enumerate(sys.stdin, 1):
+            result: dict[str, Any] = {"line": number}
+            try:
+                result["jids"] = carry_out(client, json.loads(line))
+            except Error as e:
+                result.update(error=type(e).__name__, message=str(e))
+            results.write(json.dumps(result) + "\n")
+            results.flush()
+
+
+main()

@@ -1,0 +1,111 @@
+"""Examined by clients/conformance, whose README says what it has to do."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from millrace import Discard, HandBack, Job, Kill, Lane, Worker
+
+settings: dict[str, Any] = json.loads(os.environ["MILLRACE_WORKER"])
+settings["lanes"] = [Lane(**lane) for lane in settings.get("lanes", [])]
+effects = os.open(os.environ["MILLRACE_EFFECTS"], os.O_APPEND | os.O_WRONLY | os.O_CREAT, 0o666)
+worker = Worker(os.environ["MILLRACE_AMQP_URL"], **settings)
+
+
+def write(what: str, text: str, jid: str, attempt: int) -> None:
+    os.write(effects, f"{what}\t{text}\t{jid}\t{attempt}\t{time.time():f}\n".encode())
+
+
+def add(what: str, job: Job, text: str | None = None) -> None:
+    write(what, str(job.args[0]) if text is None else text, job.jid, job.attempt)
+
+
+def handles(class_: str, **options: Any) -> Callable[[Callable[[Job], None]], None]:
+    """Register a handler that says first that it runs."""
+
+    def register(then: Callable[[Job], None]) -> None:
+        def handler(job: Job) -> None:
+            add("ran", job)
+            then(job)
+
+        worker.handle(class_, handler, **options)
+
+    return register
+
+
+@handles("Append")
+def append(job: Job) -> None:
+    pass
+
+
+@handles("Fail")
+def fail(job: Job) -> None:
+    raise RuntimeError(f"told to fail: {job.args[0]}")
+
+
+@handles("FailSoon", retry_in=lambda *_: 0.2)
+def fail_soon(job: Job) -> None:
+    if job.attempt <= job.args[1]:
+        fail_now = f"told to fail: {job.args[0]}"
+        raise RuntimeError(fail_now)
+
+
+@handles("Fatal")
+def fatal(job: Job) -> None:
+    raise SystemExit("told to end it all")  # no Exception: only a BaseException
+
+
+@handles("Discard")
+def discard(job: Job) -> None:
+    raise Discard("told to")
+
+
+@handles("Kill")
+def kill(job: Job) -> None:
+    raise Kill(f"told to die: {job.args[0]}")
+
+
+@worker.handle("Sleep")
+def sleep(job: Job) -> None:
+    add("began", job)
+    time.sleep(job.args[1])
+    add("ran", job)
+
+
+@worker.handle("Wait")
+def wait(job: Job) -> None:
+    add("began", job)
+    if job.wait(job.args[1]):
+        add("stopped", job)
+        raise HandBack
+    add("ran", job)
+
+
+@worker.handle("Die")
+def die(job: Job) -> None:
+    add("began", job)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@worker.handle("Args")
+def args(job: Job) -> None:
+    add("args", job, json.dumps(job.args[1:]))
+
+
+@worker.handle("Trace")
+def trace(job: Job) -> None:
+    add("trace", job, str(job.headers.get("traceparent", "none")))
+
+
+@worker.handle("Noop")
+def noop(job: Job) -> None:
+    pass
+
+
+for event in ("startup", "quiet", "shutdown"):
+    worker.on(event, lambda event=event: write(event, "-", "", 0))
+worker.on("death", lambda job, _error: add("death", job, "-"))
+worker.run(signals=True)

@@ -1,0 +1,54 @@
+"""Lanes, middleware, hooks, a handler that notices when it should end, and failures that say what is to become of the job."""
+
+import logging
+import os
+from collections.abc import Callable
+
+from millrace import Discard, HandBack, Job, Lane, RetryIn, Worker
+
+logging.basicConfig(level=logging.INFO)
+logging.getLogger("pika").setLevel(logging.CRITICAL)
+
+worker = Worker(
+    os.environ.get("MILLRACE_AMQP_URL", "amqp://localhost"),
+    queues={"critical": 3, "default": 1},
+    concurrency=10,
+    lanes=[Lane("slow", ["reports"], concurrency=2)],
+    tag="example",
+)
+
+
+@worker.use
+def log(job: Job, call_next: Callable[[], object]) -> None:
+    """Log each job."""
+    logging.info("%s begins, attempt %d", job.class_, job.attempt)
+    call_next()
+
+
+@worker.handle("Report", timeout=600)
+def report(job: Job) -> None:
+    """Work for long, in steps."""
+    for page in range(100):
+        if job.wait(1):  # in place of a second's work
+            raise HandBack
+        logging.info("page %d", page)
+
+
+@worker.handle("Charge", retry_in=lambda count, _error, _job: 60 * (count + 1))
+def charge(job: Job) -> None:
+    """Fail in several ways."""
+    customer, amount = job.args
+    if amount <= 0:
+        raise Discard("nothing to pay")
+    if customer == "busy":
+        raise RetryIn(5, "the bank is busy")
+
+
+@worker.on("death")
+def died(job: Job, error: BaseException) -> None:
+    """Tell somebody."""
+    logging.error("%s %s was given up: %s", job.class_, job.jid, error)
+
+
+if __name__ == "__main__":
+    worker.run(signals=True)
