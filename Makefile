@@ -77,6 +77,7 @@ lint-python: $(PYTHON) ## ruff and mypy on the Python client
 	cd clients/python && ../../.cache/python/bin/ruff check -q && ../../.cache/python/bin/ruff format -q --check && ../../.cache/python/bin/mypy --no-error-summary
 
 $(PYTHON): clients/python/requirements-dev.txt
+	@scripts/deps.sh python
 	@echo "installing from PyPI into .cache/python: $$(grep -v '^#' $< | xargs)"
 	@python3 -m venv --clear .cache/python
 	@.cache/python/bin/pip install --quiet --disable-pip-version-check -r $<

@@ -3,7 +3,7 @@
 #
 #   broker    RabbitMQ, run privately by `millrace up` and by the tests; never as a service
 #   compiler  a C compiler, which Go's race detector needs
-#   python    pika for Debian's own Python (/usr/bin/python3)
+#   python    pika for Debian's own Python (/usr/bin/python3), and what makes environments
 #   ruby      Ruby with bunny
 #   node      amqplib, into .cache/node
 #
@@ -24,6 +24,7 @@ compiler() {
 
 python() {
 	/usr/bin/python3 -c 'import pika' 2>/dev/null || packages+=(python3-pika)
+	python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 }
 
 ruby_bunny() {
