@@ -1,0 +1,168 @@
+package readmetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// TestTasks sends every request of the API's list of tasks, one after the other, to a sidecar that has something for each.
+func TestTasks(t *testing.T) {
+	s := serve(t)
+	admin := s.vhost.AddUser(t, "admin", brokertest.Permissions{Tags: "administrator"})
+	s.publishForTasks(t)
+	_, section, found := strings.Cut(document(t, "docs/api.md"), "\n## Tasks\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	last := map[string]string{}
+	asked := 0
+	for line := range strings.Lines(fence.FindStringSubmatch(section)[2]) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		brokertest.Eventually(t, func() bool { // lists show a moment later what was done
+			status, body := s.task(t, admin, s.fillIn(t, line, last))
+			if status >= http.StatusMultipleChoices {
+				t.Logf("%d: %s\n%s", status, line, body)
+			}
+			return status < http.StatusMultipleChoices
+		}, "%s", line)
+		asked++
+	}
+	require.Greater(t, asked, 20)
+}
+
+// task sends what a curl command would.
+func (s *sidecar) task(t *testing.T, user *brokertest.User, line string) (status int, body []byte) {
+	t.Helper()
+	r := curlRequest(t, line)
+	r.SetBasicAuth(user.Name, user.Password)
+	r.URL.Scheme, r.URL.Host, r.Host = "http", s.addr, s.addr
+	resp, err := (&http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	require.NoError(t, err, line)
+	defer resp.Body.Close()
+	body, err = io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, body
+}
+
+func (s *sidecar) publishForTasks(t *testing.T) {
+	t.Helper()
+	publish := func(stream, body string) {
+		s.vhost.Publish(t, "", stream, amqp.Publishing{Body: []byte(body)})
+	}
+	for i := range 4 {
+		jid := fmt.Sprint("task-", i)
+		job := fmt.Sprintf(`{"jid":%q,"class":"SendEmail","queue":"mails","args":["ann@example.com"]}`, jid)
+		publish(wire.ScheduledJobs, fmt.Sprintf(`{"type":"scheduled_job","jid":%q,"scheduled_at":%d,"job":%s}`, jid, 4_000_000_000+i, job))
+		publish(wire.Retries, fmt.Sprintf(`{"type":"retry","jid":"r-%s","retry_at":%d,"retry_count":1,"error_class":"Timeout","error_message":"no answer in %d ms","job":%s}`, jid, 4_000_000_000+i, i, job))
+	}
+	publish(wire.Retries, "garbage")
+	ch, err := s.vhost.Owner.Dial(t).Channel() // closed with its connection, at the test's end
+	require.NoError(t, err)
+	listens, err := ch.QueueDeclare("", false, true, true, false, nil)
+	require.NoError(t, err)
+	require.NoError(t, ch.QueueBind(listens.Name, "", wire.Control, false, nil))
+	now := float64(time.Now().UnixMilli()) / 1000
+	publish(wire.Heartbeats, fmt.Sprintf(`{"type":"heartbeat","identity":"host:1:mails","hostname":"host","pid":1,"tag":"mails","queues":["mails"],"concurrency":5,"busy":0,"beat":%f,"version":"1","state":"running"}`, now))
+	for _, path := range []string{"/api/scheduled-jobs/task-3", "/api/retries/r-task-3"} {
+		brokertest.Eventually(t, func() bool { _, err := s.get(path); return err == nil }, "%s is there", path)
+	}
+	brokertest.Eventually(t, func() bool {
+		body, err := s.get("/api/processes")
+		return err == nil && strings.Contains(body, "host:1:mails")
+	}, "the process is there")
+	brokertest.Eventually(t, func() bool {
+		body, err := s.get("/api/rejected")
+		return err == nil && strings.Contains(body, "garbage")
+	}, "the record is rejected")
+}
+
+var setInPath = regexp.MustCompile(`/api/(scheduled-jobs|retries|dead-jobs)/JID`)
+
+// fillIn puts what there is in the place of the words in capitals.
+func (s *sidecar) fillIn(t *testing.T, line string, last map[string]string) string {
+	t.Helper()
+	if set := setInPath.FindStringSubmatch(line); set != nil {
+		if !strings.Contains(line, "/undo") {
+			last[set[1]] = s.entry(t, set[1], "SendEmail")
+		}
+		line = strings.ReplaceAll(line, "/JID", "/"+last[set[1]])
+	}
+	if strings.Contains(line, "/api/jobs/JID") {
+		line = strings.ReplaceAll(line, "JID", s.entry(t, "retries", "SendEmail"))
+	}
+	if strings.Contains(line, "FINGERPRINT") {
+		body, err := s.get("/api/errors")
+		require.NoError(t, err)
+		var groups struct {
+			Items []struct{ Fingerprint string }
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &groups))
+		line = strings.ReplaceAll(line, "FINGERPRINT", groups.Items[0].Fingerprint)
+	}
+	if strings.Contains(line, "STREAM/OFFSET") {
+		body, err := s.get("/api/rejected")
+		require.NoError(t, err)
+		var rejected []struct {
+			Stream string
+			Offset int64
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &rejected))
+		line = strings.ReplaceAll(line, "STREAM/OFFSET", fmt.Sprintf("%s/%d", rejected[0].Stream, rejected[0].Offset))
+	}
+	return strings.ReplaceAll(line, "IDENTITY", "host:1:mails")
+}
+
+// word is one of a command line, quoted or not; what begins with # is said about it.
+var word = regexp.MustCompile(`'([^']*)'|(\S+)`)
+
+// curlRequest is what a curl command would send.
+func curlRequest(t *testing.T, line string) *http.Request {
+	t.Helper()
+	var words []string
+	for _, found := range word.FindAllStringSubmatch(line, -1) {
+		if found[2] == "#" {
+			break
+		}
+		words = append(words, found[1]+found[2])
+	}
+	require.Equal(t, "curl", words[0], line)
+	method, url, body, header := http.MethodGet, "", "", http.Header{}
+	for i := 1; i < len(words); i++ {
+		switch words[i] {
+		case "-u", "-o":
+			i++
+		case "-X":
+			i++
+			method = words[i]
+		case "-H":
+			i++
+			name, value, _ := strings.Cut(words[i], ": ")
+			header.Set(name, value)
+		case "-d":
+			i++
+			if body = words[i]; method == http.MethodGet {
+				method = http.MethodPost
+			}
+		default:
+			require.Empty(t, url, line)
+			url = words[i]
+		}
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+url, strings.NewReader(body))
+	require.NoError(t, err, line)
+	r.Header = header
+	return r
+}
