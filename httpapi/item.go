@@ -84,7 +84,7 @@ func (f *fetches) item(ctx context.Context, s *Server, e *tracker.Stored) []byte
 		return item(f.hide, e, e.Raw)
 	}
 	if f.until.IsZero() {
-		f.until = time.Now().Add(maxFetchTime)
+		f.until = time.Now().Add(s.maxFetchTime)
 	}
 	if f.bytes >= maxFetched || time.Now().After(f.until) {
 		return withoutRecord(e, "the record is over 64 KiB, and this list has read enough of that size: ask for the jid")

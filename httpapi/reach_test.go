@@ -11,6 +11,9 @@ func (s *Server) SetMaxSearched(n int64) { s.maxSearched = n }
 // SetMaxTally raises how long one call counts on.
 func (s *Server) SetMaxTally(d time.Duration) { s.maxTally = d }
 
+// SetMaxFetchTime raises how long a list reads large records.
+func (s *Server) SetMaxFetchTime(d time.Duration) { s.maxFetchTime = d }
+
 // WrapHandler puts something before the whole server.
 func (s *Server) WrapHandler(wrap func(http.Handler) http.Handler) { s.handler = wrap(s.handler) }
 

@@ -44,12 +44,14 @@ type Server struct {
 
 	maxSearched int64         // entries that one call looks at; tests lower it
 	maxTally    time.Duration // how long it counts on; tests raise it
-	running     sync.RWMutex  // held for reading by every request, so that Run can wait for them
+
+	maxFetchTime time.Duration // how long a list reads large records; tests raise it
+	running      sync.RWMutex  // held for reading by every request, so that Run can wait for them
 }
 
 // New makes a server; Run or Handler puts it to use.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg.withDefaults(), maxSearched: maxSearched, maxTally: maxTally}
+	s := &Server{cfg: cfg.withDefaults(), maxSearched: maxSearched, maxTally: maxTally, maxFetchTime: maxFetchTime}
 	s.hosts = expectedHosts(s.cfg.Addr, append(certificateNames(s.cfg.TLS), s.cfg.Hosts...))
 	s.seal, s.attempts, s.tokens = newSeal(s.cfg.SessionKey), newAttempts(), newTokens(s.cfg.TokensFile, s.cfg.Now)
 	s.known = newKnown(s.cfg.Identify, s.cfg.Now)

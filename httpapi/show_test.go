@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -163,6 +164,7 @@ func TestLargeRecordsAreReadFromTheirStream(t *testing.T) {
 
 func TestAListReadsOnlySoMuchFromAStream(t *testing.T) {
 	w := newWorld(t)
+	w.server.SetMaxFetchTime(time.Hour)
 	filler := strings.Repeat("x", 12<<20)
 	for i := range 5 {
 		w.add(wire.DeadJobs, fmt.Sprintf(`{"jid":"d%d","died_at":%d,"job":{"class":"C","args":[%q]}}`, i, 1_000_000_000-i, filler))
