@@ -18,11 +18,11 @@ var (
 	named = regexp.MustCompile(`^(\w+) file=(\S+)$`)
 )
 
-// readmeBlocks are the blocks of README.md that name a file.
-func readmeBlocks(t *testing.T) map[string]string {
+// readmeBlocks are the blocks of a README, each of which names a file.
+func readmeBlocks(t *testing.T, path string) map[string]string {
 	t.Helper()
 	blocks := map[string]string{}
-	for _, found := range fence.FindAllStringSubmatch(document(t, "README.md"), -1) {
+	for _, found := range fence.FindAllStringSubmatch(document(t, path), -1) {
 		info := named.FindStringSubmatch(found[1])
 		require.NotNil(t, info, "a block that no test runs: %q", found[1])
 		require.NotContains(t, blocks, info[2])

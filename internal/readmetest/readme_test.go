@@ -32,7 +32,7 @@ var languages = map[string]func(file string) (name string, args, env []string, e
 
 // TestReadme tells the README's story in every language: jobs are enqueued and scheduled, done, retried and buried, looked at and acted upon.
 func TestReadme(t *testing.T) {
-	blocks := readmeBlocks(t)
+	blocks := readmeBlocks(t, "README.md")
 	program(t) // so that it is built once, and first
 	ran := map[string]bool{"look.sh": true, "act.sh": true, "enqueue.sh": true}
 	for end := range languages {
