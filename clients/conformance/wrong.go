@@ -23,6 +23,7 @@ func (s *suite) wrong(ctx context.Context, chosen []scenario, t *table, out io.W
 				t.blind = append(t.blind, fmt.Sprintf("scenario %s passes with a worker that is wrong: %s", scenario, mistake))
 			}
 			fmt.Fprintf(out, "%-12s %-12s %6.1f s  %s\n", mistake, scenario, r.took.Seconds(), map[bool]string{true: "fails, as it must", false: "FAILED TO FAIL"}[r.failure != ""])
+			fmt.Fprintln(s.log, r.failure)
 		}
 	}
 }
