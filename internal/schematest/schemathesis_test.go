@@ -115,7 +115,35 @@ func fill(t *testing.T, v *brokertest.Vhost, url string) {
 		publish(stream, "garbage")
 		publish(stream, "\xff\xfe")
 	}
-	now := float64(time.Now().UnixMilli()) / 1000
-	publish(wire.Heartbeats, fmt.Sprintf(`{"type":"heartbeat","identity":"host:1:w","hostname":"host","pid":1,"tag":"w","queues":["q0"],"concurrency":5,"busy":1,"beat":%f,"version":"1","state":"running","work":[{"jid":"a","class":"C","queue":"q0","started_at":%f}]}`, now, now))
+	beat(t, v)
 	brokertest.Eventually(t, func() bool { return strings.Contains(get(t, v, url+"/api/overview"), `"dead-jobs":{"total":10`) }, "all are read")
+}
+
+// beat has a worker process that lives as long as the test.
+func beat(t *testing.T, v *brokertest.Vhost) {
+	t.Helper()
+	ch, err := v.Owner.Dial(t).Channel()
+	require.NoError(t, err)
+	tick := time.NewTicker(5 * time.Second)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			_ = ch.Publish("", wire.Heartbeats, false, false, amqp.Publishing{Body: []byte(heartbeat())}) // the next will do
+			select {
+			case <-tick.C:
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		tick.Stop()
+		<-done
+	})
+}
+
+func heartbeat() string {
+	now := float64(time.Now().UnixMilli()) / 1000
+	return fmt.Sprintf(`{"type":"heartbeat","identity":"host:1:w","hostname":"host","pid":1,"tag":"w","queues":["q0"],"concurrency":5,"busy":1,"beat":%f,"version":"1","state":"running","work":[{"jid":"a","class":"C","queue":"q0","started_at":%f}]}`, now, now)
 }
