@@ -307,6 +307,14 @@ func (s source) Read(ctx context.Context, stream string, from int64, deliver fun
 	return ctx.Err()
 }
 
+func (s source) Fetch(_ context.Context, stream string, offset int64) (wire.Record, error) {
+	return s[stream][offset], nil
+}
+
+func (s source) First(_ context.Context, stream string) (int64, bool, error) {
+	return 0, len(s[stream]) > 0, nil
+}
+
 func (s source) Last(_ context.Context, stream string) (int64, bool, error) {
 	return int64(len(s[stream]) - 1), len(s[stream]) > 0, nil
 }

@@ -80,7 +80,8 @@ func (c *core) raiseBarriers(now time.Time) error {
 }
 
 // catchUp waits until every barrier has been folded. One that lands below low water, or in a stream that knows no earlier leader though
-// the journal does, proves that the stream is a new one.
+// the journal does, proves that the stream is a new one; unless it has barriers of earlier leaders: then it has lost its end, and what is
+// left of it is settled as far as low water said.
 func (c *core) catchUp(now time.Time, state tracker.State) error {
 	done := true
 	for _, stream := range wire.EntryStreams {
@@ -89,7 +90,11 @@ func (c *core) catchUp(now time.Time, state tracker.State) error {
 		above := b.Offset >= state.LowWater[stream]
 		if seen && (!above || state.Foreign(stream, c.setup.base) && !c.opening.recreated[stream]) {
 			done = false
-			if err := c.isRecreated(now, stream); err != nil {
+			below := int64(0)
+			if !above && state.Shortened(stream, c.setup.base) {
+				below = b.Offset
+			}
+			if err := c.beginsAnew(now, stream, below); err != nil {
 				return err
 			}
 		}
@@ -108,7 +113,10 @@ func (c *core) catchUp(now time.Time, state tracker.State) error {
 }
 
 // isRecreated journals, once, that a stream was deleted and made anew: all that was said of it is void, and every view reads it anew.
-func (c *core) isRecreated(now time.Time, stream string) error {
+func (c *core) isRecreated(now time.Time, stream string) error { return c.beginsAnew(now, stream, 0) }
+
+// beginsAnew journals, once, that what was said of a stream is void, but for what stands below an offset: that is settled.
+func (c *core) beginsAnew(now time.Time, stream string, below int64) error {
 	if c.epoch < 0 || c.opening.recreated[stream] || !slices.Contains(wire.EntryStreams, stream) {
 		return nil
 	}
@@ -117,5 +125,5 @@ func (c *core) isRecreated(now time.Time, stream string) error {
 	}
 	c.opening.recreated[stream] = true
 	c.opening.raised[stream] = -1
-	return c.record(now, wire.JournalRecord{Type: wire.TypeRecreated, Stream: stream}, spot{}, nil)
+	return c.record(now, wire.JournalRecord{Type: wire.TypeRecreated, Stream: stream, Below: below}, spot{}, nil)
 }

@@ -84,7 +84,7 @@ func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 	if err != nil {
 		return err
 	}
-	old, err := t.mark(tx, p)
+	old, err := t.markAbout(tx, p, d.JIDTag, s)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		}
 		return t.lowWater(tx, j.LowWater)
 	case wire.TypeRecreated:
-		return t.recreate(tx, j.Stream)
+		return t.recreate(tx, j.Stream, j.Below)
 	case wire.TypeWitness:
 		t.update(func(s *State) { s.Witness = j.Queue })
 	case wire.TypeReleased:

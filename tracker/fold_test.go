@@ -492,6 +492,90 @@ func TestForeignStreams(t *testing.T) {
 	require.False(t, newOne(t).read(h, false).finish().State().Foreign(sched, 0), "that is known")
 }
 
+// shorten has a stream lose its newest records, whoever read them.
+func (h *history) shorten(stream string, from int64) {
+	for i := len(h.all) - 1; i >= 0; i-- {
+		if r := h.all[i]; r.Stream == stream && r.Offset >= from {
+			h.all, h.gens = slices.Delete(h.all, i, i+1), slices.Delete(h.gens, i, i+1)
+		}
+	}
+	h.streams[stream] = from
+}
+
+// A stream that lost its end lacks the newest leader's barrier, but has those of earlier ones.
+func TestShortenedStreamsAreNotForeign(t *testing.T) {
+	h := newHistory()
+	a := h.entry(sched, "a", 1)
+	h.open()
+	h.fire(sched, a, "a")
+	h.confirmed(1)
+	b := h.entry(sched, "b", 1)
+	h.open()
+	h.fire(sched, b, "b")
+	h.confirmed(1)
+	c := h.entry(sched, "c", 1)
+	h.shorten(sched, b+1)
+	h.open()
+	o := newOne(t).read(h, false).finish()
+	require.False(t, o.State().Foreign(sched, 0))
+	require.True(t, o.State().Shortened(sched, 0))
+	require.Empty(t, o.pending(sched), "nothing rises")
+	require.Equal(t, c, h.entry(sched, "c", 1))
+	require.Equal(t, []string{"4:c"}, newOne(t).read(h, false).finish().pending(sched))
+
+	h.shorten(sched, a+1)
+	h.open()
+	o = newOne(t).read(h, false).finish()
+	require.True(t, o.State().Foreign(sched, 0), "nothing shows that a leader knew it")
+	require.False(t, o.State().Shortened(sched, 0))
+	require.True(t, o.State().Shortened(sched, -1), "it has forgotten its beginning")
+}
+
+// What stands below low water is settled also where the stream's end is not there any more. What comes then is not.
+func TestShortenedBelowLowWater(t *testing.T) {
+	h := newHistory()
+	h.open()
+	h.entry(sched, "a", 1)
+	h.entry(sched, "b", 1)
+	h.record(wire.JournalRecord{Type: wire.TypeLowWater, LowWater: map[string]int64{sched: 100}})
+	h.entry(sched, "lost", 1)
+	require.Empty(t, newOne(t).inOrder(h).pending(sched))
+	h.record(wire.JournalRecord{Type: wire.TypeRecreated, Stream: sched, Below: 3})
+	h.entry(sched, "c", 1)
+	for _, first := range []string{sched, wire.Journal} {
+		o := newOne(t).read(h, true)
+		o.next(first, 100)
+		o.finish()
+		require.Equal(t, []string{"3:lost", "4:c"}, o.pending(sched))
+		require.EqualValues(t, 3, o.State().LowWater[sched])
+	}
+}
+
+// A view that is built anew because the journal lost its end holds everything: what was held before that end is another matter.
+func TestJournalThatLostItsEnd(t *testing.T) {
+	h := newHistory()
+	all := func(r *wire.JournalRecord) {
+		r.Held = map[string]int64{sched: wire.Everything, retry: wire.Everything, dead: wire.Everything}
+	}
+	h.open(all)
+	h.record(wire.JournalRecord{Type: wire.TypeReleased})
+	end := h.open()
+	require.Empty(t, newOne(t).inOrder(h).State().Gap(0))
+
+	o := newOne(t)
+	require.NoError(t, o.LostEnd(end))
+	o.restart()
+	r := o.read(h, true).finish()
+	require.Contains(t, o.State().Gap(0), "lost its newest records")
+	h.open()
+	r.finish()
+	require.NotEmpty(t, o.State().Gap(0), "who leads now does not know")
+	h.open(all)
+	r.finish()
+	require.Empty(t, o.State().Gap(0))
+	require.True(t, o.IsHeld(sched, 1))
+}
+
 // A barrier that comes when another leader has followed already counts for nothing, unless its leader knew of that one: then its journal
 // is another, and epochs have begun again.
 func TestLateBarriers(t *testing.T) {

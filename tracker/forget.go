@@ -114,6 +114,18 @@ func (t *Entries) Overtaken(tx *view.Tx, stream string) error {
 	return t.eachDoubt(tx, func(p place, m *mark) error { return t.doubtReturned(tx, p, m) })
 }
 
+// LostEnd notes, in a view that is built anew, what the journal cannot tell: that it had records behind an offset.
+func (t *Entries) LostEnd(end int64) error {
+	err := t.store.Update(func(tx *view.Tx) error {
+		t.update(func(s *State) { s.Lost, s.LostAt = true, max(s.LostAt, end) })
+		return t.Commit(tx)
+	})
+	if err != nil {
+		return err
+	}
+	return t.store.Flush()
+}
+
 func (t *Entries) forgetRejected(tx *view.Tx, stream string) error {
 	t.update(func(s *State) { delete(s.Rejected, stream) })
 	return forgetRejects(tx, stream)

@@ -334,6 +334,24 @@ var stories = map[string]struct {
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: hole + 1, JID: "x"})
 		h.entry(sched, "a", 1)
 	}, told{sched: []string{"5:a"}, due: []string{"a/scheduled_jobs:5"}}},
+	"an offset that was given out again": {func(h *history) { // its stream had lost its end
+		h.open()
+		next := h.streams[sched]
+		for _, what := range []string{wire.TypeDeleted, wire.TypeRefused, "fired"} {
+			if what == "fired" {
+				h.fire(sched, next, "gone")
+			} else {
+				h.record(wire.JournalRecord{Type: what, Stream: sched, Offset: next, JID: "gone", Error: "x"})
+			}
+			next++
+		}
+		h.open()
+		for i := range int64(3) {
+			h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: h.entry(sched, "a", 1), JID: "a"})
+			h.fire(sched, h.entry(sched, "b", 1), "b")
+			h.confirmed(2*i + 2)
+		}
+	}, told{}},
 	"records about another jid": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()

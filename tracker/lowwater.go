@@ -49,8 +49,8 @@ func (t *Entries) release(held map[string]int64) {
 	t.readyAll()
 }
 
-// recreate forgets a stream and everything that was said of it, and has it read anew.
-func (t *Entries) recreate(tx *view.Tx, stream string) error {
+// recreate forgets a stream and everything that was said of it, and has it read anew; but for what stands below an offset: that is settled.
+func (t *Entries) recreate(tx *view.Tx, stream string, below int64) error {
 	c := codes[stream]
 	if c == 0 {
 		return nil
@@ -67,6 +67,9 @@ func (t *Entries) recreate(tx *view.Tx, stream string) error {
 	t.waiting[c] = noOffset
 	t.update(func(s *State) {
 		delete(s.LowWater, stream)
+		if below > 0 {
+			s.LowWater[stream] = below
+		}
 		delete(s.Barriers, stream)
 		delete(s.First, stream)
 		s.Recreated[stream] = s.Epoch

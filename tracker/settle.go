@@ -90,8 +90,21 @@ func (t *Entries) about(tx *view.Tx, p place, tag string) (bool, error) {
 	if s != nil {
 		return wire.JIDTag(s.JID) == tag, nil
 	}
-	m, err := t.mark(tx, p)
+	m, err := t.markAbout(tx, p, tag, s)
 	return err == nil && (m == nil || m.tag == tag && m.state != replaced), err
+}
+
+// markAbout gives the mark at a place for a record about some jid. What was said of another entry there, before the view has read the one
+// that stands there now, is dropped: the stream lost its end in between, and the offset was given out again.
+func (t *Entries) markAbout(tx *view.Tx, p place, tag string, s *Stored) (*mark, error) {
+	m, err := t.mark(tx, p)
+	if err != nil || m == nil || m.tag == tag || m.state == replaced || s != nil {
+		return m, err
+	}
+	if gone, err := t.gone(tx, p); err != nil || gone {
+		return m, err
+	}
+	return nil, t.unmark(tx, p, m)
 }
 
 // settleUnread leaves a mark for an entry that the view has not read yet.

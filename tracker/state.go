@@ -26,6 +26,7 @@ type State struct {
 	BegunAt      float64            `json:"begun_at"`     // when the first epoch began that the journal tells of
 	Held         map[string]int64   `json:"held"`
 	Lost         bool               `json:"lost"`     // there was a journal before this one, of which this one does not tell
+	LostAt       int64              `json:"lost_at"`  // it is this journal's own end that was lost: what it said behind this offset, -1 if not
 	HeldAll      bool               `json:"held_all"` // since the journal begins, a leader has held all that was in question
 	Why          string             `json:"why"`      // what is held is held
 	Barriers     map[string]Barrier `json:"barriers"`
@@ -51,7 +52,7 @@ type Barrier struct {
 }
 
 func newState() State {
-	return State{Epoch: -1, LastLed: -1, JournalFirst: -1, LowWater: map[string]int64{}, Held: map[string]int64{}, Barriers: map[string]Barrier{},
+	return State{Epoch: -1, LastLed: -1, JournalFirst: -1, LostAt: -1, LowWater: map[string]int64{}, Held: map[string]int64{}, Barriers: map[string]Barrier{},
 		First: map[string]int64{}, Recreated: map[string]int64{}, Rejected: map[string]int64{}, Void: map[string]int64{}}
 }
 
@@ -72,6 +73,8 @@ func (s State) Gap(base int64) string {
 		return "the journal begins with an epoch that it does not have"
 	case s.JournalFirst > max(s.Needs, base):
 		return fmt.Sprintf("the journal begins at %d, it is needed from %d on", s.JournalFirst, s.Needs)
+	case s.Lost && s.LostAt >= 0:
+		return fmt.Sprintf("the journal lost its newest records, those behind %d", s.LostAt)
 	case s.Lost, s.Epoch < 0 && s.ledBefore(base):
 		return "the journal is new, but a leader was here before: it was deleted"
 	}
@@ -89,7 +92,8 @@ func (s State) ledBefore(base int64) bool {
 }
 
 // Foreign tells whether an entry stream cannot be the one that earlier leaders knew: each that did anything had left a barrier in it,
-// and the stream, read from its very beginning, does not have it. base is the offset at which streams begin on this broker.
+// and the stream, read from its very beginning, has none of them. If it has some, but not the newest, it has lost its end. base is the
+// offset at which streams begin on this broker.
 func (s State) Foreign(stream string, base int64) bool {
 	if s.First[stream] > base {
 		return false
@@ -102,7 +106,21 @@ func (s State) Foreign(stream string, base int64) bool {
 	if len(b.Earlier) == maxEarlier {
 		return false // it may be among those that are not remembered
 	}
-	return ok && b.Epoch == s.Epoch && !slices.Contains(b.Earlier, s.LastLed)
+	return ok && b.Epoch == s.Epoch && !s.known(stream)
+}
+
+// known tells whether an entry stream has a barrier that an earlier leader left in it.
+func (s State) known(stream string) bool {
+	since, recreated := s.Recreated[stream]
+	return slices.ContainsFunc(s.Barriers[stream].Earlier, func(epoch int64) bool {
+		return epoch <= s.LastLed && (!recreated || epoch >= since)
+	})
+}
+
+// Shortened tells of an entry stream that ends below low water whether it is the one that earlier leaders knew and has lost its end: it
+// has barriers of theirs, or has forgotten its beginning since.
+func (s State) Shortened(stream string, base int64) bool {
+	return s.First[stream] > base || s.known(stream)
 }
 
 // maxEarlier is how many barriers of a stream are remembered.
@@ -155,7 +173,7 @@ func (s *State) opened(offset int64, r *wire.JournalRecord) {
 	if len(r.Held) > 0 {
 		s.Why = orElse(r.Reason, s.Why)
 	}
-	all := true
+	all := offset > s.LostAt
 	for _, stream := range wire.EntryStreams {
 		all = all && r.Held[stream] == wire.Everything
 	}

@@ -21,18 +21,30 @@ func (s *Store) Apply(fold Fold, stream string, records []wire.Record, guard fun
 		if err := fold.Commit(tx); err != nil {
 			return err
 		}
-		last := &records[len(records)-1]
 		if !tx.held[stream] {
-			if err := tx.setPosition(stream, position{max(last.Offset, last.Through), checksum(last)}); err != nil {
+			if err := tx.advance(stream, records); err != nil {
 				return err
 			}
 		}
 		for _, name := range tx.rewound { // after the position: a fold may rewind the stream that it reads
-			if err := tx.Delete(keyPosition(name)); err != nil {
+			if err := tx.forgetPosition(name); err != nil {
 				return err
 			}
 		}
 		commit(tx.rewound)
 		return nil
 	})
+}
+
+// advance moves a stream's position to the end of a batch.
+func (tx *Tx) advance(stream string, records []wire.Record) error {
+	before, err := readPosition(tx, stream)
+	if err != nil {
+		return err
+	}
+	last := positionOf(&records[len(records)-1])
+	if err := tx.setLandmarks(stream, before.offset, &records[0], last); err != nil {
+		return err
+	}
+	return tx.setPosition(stream, last)
 }

@@ -6,6 +6,8 @@
 // again.
 //
 // At every connection the last record that was folded is asked for again and compared. What does not fit is never read as "nothing
-// was done": a journal that lost records makes the view gapped (Store.Gap), an entry stream that was deleted and made anew stops
-// being read until the leader has journaled that (Tx.Rewind).
+// was done": the fold is told of records that retention took (Forgetter.Overtaken) and of a journal that was made anew (Forget); an entry
+// stream that was deleted and made anew stops being read until the leader has journaled that (Tx.Rewind). Older records are compared to
+// tell such a stream from one that lost its newest records to a power failure: then the view ends, to be built anew (ErrRebuild), with
+// word of it if the journal is such a stream (LostEndError).
 package view

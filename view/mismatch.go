@@ -11,12 +11,12 @@ import (
 )
 
 // ended handles the end of a reader: above all what shows that the stream is not the one, or not all of the one, that was read before.
-func (t *tail) ended(generation int, err error) error {
+func (t *tail) ended(ctx context.Context, generation int, err error) error {
 	switch {
 	case t.generation() != generation:
 		return errRewound
 	case errors.Is(err, errRecreated):
-		return t.anew(err)
+		return t.anew(ctx, err)
 	case errors.Is(err, errTruncated):
 		return t.skip(err)
 	case errors.Is(err, streams.ErrRelabelled): // whatever was folded may have stood elsewhere
@@ -41,9 +41,14 @@ type Forgetter interface {
 	Overtaken(tx *Tx, stream string) error
 }
 
-// anew handles a stream that was deleted and made anew.
-func (t *tail) anew(reason error) error {
+// anew handles a stream that seems to have been deleted and made anew.
+func (t *tail) anew(ctx context.Context, reason error) error {
 	journal := t.stream == t.view.journal
+	if !t.isRecreated() { // else that is known
+		if known, err := t.known(ctx, reason); known || err != nil {
+			return err
+		}
+	}
 	if journal {
 		t.view.log.Error("view: the journal was deleted and made anew", "error", reason)
 	}
@@ -72,8 +77,22 @@ func (t *tail) anew(reason error) error {
 	return t.waitForRewind(reason)
 }
 
+// known tells whether a stream is the one that was read after all, and what follows from that.
+func (t *tail) known(ctx context.Context, reason error) (known bool, err error) {
+	v, _, err := t.judge(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case v == whole:
+		return true, reason // it was slow: it is read again
+	case v == short:
+		return true, t.lostEnd(ctx, reason)
+	}
+	return false, nil
+}
+
 func (t *tail) startAnew(tx *Tx) error {
-	if err := tx.Delete(keyPosition(t.stream)); err != nil {
+	if err := tx.forgetPosition(t.stream); err != nil {
 		return err
 	}
 	return t.view.fold.Commit(tx)

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"encoding/binary"
 	"hash/crc32"
 
 	"github.com/millrace-jobs/millrace/wire"
@@ -26,12 +25,11 @@ func readPosition(r Reader, stream string) (position, error) {
 	if err != nil || !ok {
 		return position{offset: none}, err
 	}
-	return position{int64(binary.BigEndian.Uint64(raw)), binary.BigEndian.Uint32(raw[8:])}, nil
+	return decodePosition(raw), nil
 }
 
 func (tx *Tx) setPosition(stream string, p position) error {
-	raw := binary.BigEndian.AppendUint64(nil, uint64(p.offset))
-	return tx.Set(keyPosition(stream), binary.BigEndian.AppendUint32(raw, p.sum))
+	return tx.Set(keyPosition(stream), p.encode())
 }
 
 // Position is the offset of the last record of a stream that was folded, -1 if none was.
@@ -43,7 +41,7 @@ func (tx *Tx) Position(stream string) (int64, error) {
 // Rewind makes the view read a stream anew, from the first record that it has.
 func (tx *Tx) Rewind(stream string) error {
 	tx.rewound = append(tx.rewound, stream)
-	return tx.Delete(keyPosition(stream))
+	return tx.forgetPosition(stream)
 }
 
 // HoldPosition keeps a stream's position where it is: the fold has what the batch brought in memory, and writes it with a later one. After a

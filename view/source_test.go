@@ -13,21 +13,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 // memory is a Source over slices. It behaves as RabbitMQ does: a reader that asks for more than there is gets nothing, without a word; one
 // that asks for what retention took gets the first there is.
 type memory struct {
-	mu      sync.Mutex
-	streams map[string]*memoryStream
-	changed chan struct{}
-	batch   int // records in a delivery; default 3
-	pass    func(records []wire.Record)
-	upTo    map[string]int64 // readers get no further
-	lastErr error
-	readErr error
-	reads   int
+	mu       sync.Mutex
+	streams  map[string]*memoryStream
+	changed  chan struct{}
+	batch    int // records in a delivery; default 3
+	pass     func(records []wire.Record)
+	upTo     map[string]int64 // readers get no further
+	lastErr  error
+	readErr  error
+	fetchErr error
+	reads    int
 }
 
 type memoryStream struct {
@@ -80,6 +82,18 @@ func (m *memory) forget(stream string, n int) {
 	m.change(func() { m.streams[stream].records = slices.Clone(m.streams[stream].records[n:]) })
 }
 
+// lose is a power failure: the last n records go, and their offsets are given out again.
+func (m *memory) lose(stream string, n int) {
+	m.change(func() {
+		old := m.streams[stream]
+		s := &memoryStream{generation: old.generation + 1, next: old.next, records: slices.Clone(old.records[:len(old.records)-n])}
+		if n > 0 {
+			s.next = old.records[len(old.records)-n].Offset
+		}
+		m.streams[stream] = s
+	})
+}
+
 // recreate deletes a stream and makes it anew.
 func (m *memory) recreate(stream, user string, bodies ...string) {
 	m.change(func() {
@@ -108,6 +122,27 @@ func (m *memory) Last(_ context.Context, stream string) (int64, bool, error) {
 	}
 	last := s.records[len(s.records)-1]
 	return max(last.Offset, last.Through), true, nil
+}
+
+func (m *memory) First(_ context.Context, stream string) (int64, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.streams[stream]
+	if m.lastErr != nil || len(s.records) == 0 {
+		return 0, false, m.lastErr
+	}
+	return s.records[0].Offset, true, nil
+}
+
+func (m *memory) Fetch(_ context.Context, stream string, offset int64) (wire.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.streams[stream].records {
+		if r.Offset <= offset && offset <= max(r.Offset, r.Through) {
+			return r, m.fetchErr
+		}
+	}
+	return wire.Record{}, errors.Join(streams.ErrNotFound, m.fetchErr)
 }
 
 var errDeleted = errors.New("stream deleted under its reader")
@@ -255,6 +290,7 @@ type following struct {
 	*View
 	store *Store
 	stop  func() error
+	ended func() error // waits until it ends by itself
 }
 
 func follow(t testing.TB, store *Store, source Source, fold Fold, streams ...string) *following {
@@ -267,6 +303,16 @@ func follow(t testing.TB, store *Store, source Source, fold Fold, streams ...str
 		cancel()
 		return <-ended
 	})
+	f.ended = func() error {
+		select {
+		case err := <-ended:
+			ended <- nil
+			return err
+		case <-time.After(2 * time.Minute):
+			require.FailNow(t, "it goes on")
+			return nil
+		}
+	}
 	t.Cleanup(func() { _ = f.stop() })
 	return f
 }

@@ -96,10 +96,10 @@ func (t *tail) follow(parent context.Context) error {
 	}
 	from, err := t.from(ctx, at)
 	if err != nil {
-		return t.ended(generation, err)
+		return t.ended(parent, generation, err)
 	}
 	if err := t.aim(ctx, generation, at, from); err != nil {
-		return t.ended(generation, err)
+		return t.ended(parent, generation, err)
 	}
 	r := &resume{at: at, seen: at.offset == none}
 	defer r.watch(ctx, cancel, t)()
@@ -124,10 +124,10 @@ func (t *tail) follow(parent context.Context) error {
 	if cause := r.cause(); cause != nil {
 		err = cause
 	}
-	return t.ended(generation, err)
+	return t.ended(parent, generation, err)
 }
 
-// aim notes where the stream ends now. An end below what was folded proves that the stream is another one.
+// aim notes where the stream ends now. An end below what was folded shows that the stream is another one, or lost its end.
 func (t *tail) aim(ctx context.Context, generation int, at position, from int64) error {
 	last, ok, err := t.view.source.Last(ctx, t.stream)
 	if err != nil {

@@ -18,6 +18,10 @@ import (
 type Source interface {
 	// Read delivers a stream's records from an offset on (-1: from the first it has), in order, until ctx ends or something fails.
 	Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error
+	// Fetch gives one record; an error that wraps streams.ErrNotFound says that none came.
+	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
+	// First is the offset of a stream's oldest record; ok is false if the stream is empty.
+	First(ctx context.Context, stream string) (offset int64, ok bool, err error)
 	// Last is the offset of a stream's newest record; ok is false if the stream is empty.
 	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
 }

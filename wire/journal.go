@@ -63,7 +63,7 @@ const (
 	TypeKilled    = "killed"    // by a person: the burial is confirmed; with the entry's bytes
 	TypeTrimmed   = "trimmed"   // dead jobs that were too many, or too old
 	TypeLowWater  = "low-water" // below these offsets everything is settled
-	TypeRecreated = "recreated" // an entry stream was deleted and made anew
+	TypeRecreated = "recreated" // an entry stream was deleted and made anew, or lost its end and what low water said
 	TypeReleased  = "released"  // held entries may fire, but for those up to Held
 	TypeState     = "state"     // pauses, operations, idempotency keys
 	TypeOperation = "operation" // a bulk operation's progress
@@ -116,6 +116,8 @@ type JournalRecord struct {
 	Body    []byte          `json:"body,omitempty"`    // rejected: what came, at most 64 KiB
 
 	Read *int64 `json:"read,omitempty"` // barrier: up to where its leader had read the stream
+
+	Below int64 `json:"below,omitempty"` // recreated: what stands below is settled all the same
 
 	Entries []Trimmed `json:"entries,omitempty"` // trimmed
 	Count   int64     `json:"count,omitempty"`   // trimmed

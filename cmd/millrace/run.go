@@ -42,7 +42,7 @@ type sidecar struct {
 
 // run is the sidecar, until ctx ends: the only place where parts are wired together. The order in which they end is that of the defers, from
 // the last to the first: the view's store goes last, and the API before all that it asks.
-func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener) (err error) {
+func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener, short *view.LostEndError) (err error) {
 	defer listener.Close()
 	store, err := view.Open(view.Config{Dir: cfg.viewDir(), Identity: cfg.brokerIdentity(), Schema: tracker.Schema, Log: log})
 	if err != nil {
@@ -64,6 +64,11 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	}
 	entries.Add(workers)
 	entries.Add(sums)
+	if short != nil {
+		if err := entries.LostEnd(short.End); err != nil {
+			return err
+		}
+	}
 	source := &source{}
 	defer source.Close()
 

@@ -27,11 +27,13 @@ func (c *serveCmd) Run(ctx context.Context, out output) error {
 
 // serve runs the sidecar, and runs it again where its view has to be built anew.
 func serve(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener) error {
+	var short *view.LostEndError // what the next view is to know of the journal
 	for {
-		err := run(ctx, cfg, log, listener)
+		err := run(ctx, cfg, log, listener, short)
 		if !errors.Is(err, view.ErrRebuild) {
 			return err
 		}
+		_ = errors.As(err, &short)
 		log.Warn("millrace: the view is built anew", "reason", err)
 		if listener, err = listen(ctx, listener.Addr().String(), cfg.exposure()); err != nil {
 			return err

@@ -33,7 +33,7 @@ func start(t *testing.T, settings sidecarSettings) *running {
 	r := &running{api: settings.client(&signInSettings{}), log: &buffer{}, flags: []string{"--http-addr", settings.HTTPAddr, "--amqp-url", settings.AMQPURL}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, settings, newLog(r.log, "debug", "text"), listener) }()
+	go func() { ended <- serve(ctx, settings, newLog(r.log, "debug", "text"), listener) }()
 	r.end = func() error {
 		cancel()
 		select {

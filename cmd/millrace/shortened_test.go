@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// shorten is what a power failure does to a stream: its newest records are gone, those before are as they were.
+func shorten(t *testing.T, v *brokertest.Vhost, stream string, n int) {
+	t.Helper()
+	kept := v.ReadStream(t, stream)
+	kept = kept[:len(kept)-n]
+	_, err := v.Channel(t).QueueDelete(stream, false, false, false)
+	require.NoError(t, err)
+	v.DeclareStream(t, stream)
+	for _, d := range kept {
+		headers := amqp.Table{}
+		for name, value := range d.Headers {
+			if name != "x-stream-offset" {
+				headers[name] = value
+			}
+		}
+		v.Publish(t, "", stream, amqp.Publishing{Headers: headers, UserId: d.UserId, Type: d.Type, MessageId: d.MessageId, Body: d.Body})
+	}
+}
+
+func schedule(t *testing.T, v *brokertest.Vhost, in time.Duration, jids ...string) {
+	t.Helper()
+	for _, jid := range jids {
+		body := fmt.Appendf(nil, `{"jid":%q,"scheduled_at":%f,"job":{"class":"C","queue":"low"}}`, jid, wire.Seconds(time.Now().Add(in)))
+		v.Publish(t, "", wire.ScheduledJobs, amqp.Publishing{Body: body})
+	}
+}
+
+// came takes what is in the queue.
+func came(t *testing.T, v *brokertest.Vhost) (jids []string) {
+	t.Helper()
+	for {
+		d, ok := v.Get(t, "queue.low")
+		if !ok {
+			return jids
+		}
+		jids = append(jids, gjson.GetBytes(d.Body, "jid").String())
+	}
+}
+
+func (r *running) overview(t *testing.T, member string) string {
+	t.Helper()
+	body, err := r.api.do(t.Context(), http.MethodGet, "/api/overview", nil, nil)
+	if err != nil {
+		return ""
+	}
+	return gjson.GetBytes(body, member).String()
+}
+
+func (r *running) untilScheduled(t *testing.T, n int) {
+	t.Helper()
+	brokertest.Eventually(t, func() bool { return r.overview(t, "sets.scheduled-jobs.total") == fmt.Sprint(n) }, "%d are scheduled", n)
+}
+
+// A power failure took the newest records of a stream. What is left is what it was: nothing of it happens again, and what comes is done.
+// Where the journal lost records too, nobody knows what was done: everything is held.
+func TestStreamsThatLostTheirEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		journal int
+		native  bool
+	}{"entries, native": {0, true}, "entries, amqp": {0, false}, "the journal too": {3, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := brokertest.New(t)
+			settings := beside(v)
+			settings.StateDir = t.TempDir()
+			if !c.native {
+				settings.StreamURL = ""
+			}
+			_, err := v.Channel(t).QueueDeclare("queue.low", true, false, false, false, amqp.Table{"x-max-priority": int32(10)})
+			require.NoError(t, err)
+			first := start(t, settings)
+			first.leads(t)
+			schedule(t, v, 0, "done-0", "done-1")
+			brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.low") == 2 }, "they come")
+			require.ElementsMatch(t, []string{"done-0", "done-1"}, came(t, v))
+			schedule(t, v, time.Hour, "kept", "lost")
+			first.untilScheduled(t, 2)
+			require.NoError(t, first.end())
+
+			shorten(t, v, wire.ScheduledJobs, 1)
+			shorten(t, v, wire.Journal, c.journal)
+			second := start(t, settings)
+			brokertest.Eventually(t, func() bool { return strings.Contains(second.log.String(), "the view is built anew") }, "it finds out")
+			second.leads(t)
+			schedule(t, v, 0, "new")
+			brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.low") > 0 }, "what comes now is fired")
+			if c.journal > 0 {
+				require.Contains(t, second.overview(t, "scheduler.gap"), "lost its newest records")
+				second.untilScheduled(t, 1+2)
+			} else {
+				require.Empty(t, second.overview(t, "scheduler.gap"))
+				second.untilScheduled(t, 1)
+			}
+			require.Equal(t, []string{"new"}, came(t, v))
+			for _, d := range v.ReadStream(t, wire.Journal) {
+				r, err := wire.ParseJournal(d.Body)
+				require.True(t, err != nil || r.Type != wire.TypeRecreated, "no stream was made anew")
+			}
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package scheduler
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// TestPowerFailures drives leaders and views through the deaths of a broker that had confirmed more than it had brought to its disk. What
+// was lost with a stream's end is lost; of what is left nothing is lost, and nothing that the journal still tells of happens again.
+func TestPowerFailures(t *testing.T) {
+	atLeast(t, "rapid.checks", "300")
+	atLeast(t, "rapid.steps", "50")
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer w.close()
+		t.Repeat(map[string]func(*rapid.T){
+			"append":       w.append,
+			"append2":      w.append,
+			"read":         w.read,
+			"elect":        w.elect,
+			"lead":         w.lead,
+			"run":          w.run,
+			"run2":         w.run,
+			"command":      w.command,
+			"time":         w.pass,
+			"disconnect":   w.disconnect,
+			"killSidecar":  w.killSidecar,
+			"forget":       w.forget,
+			"carry":        w.carry,
+			"retention":    w.retention,
+			"endHold":      w.endHold,
+			"powerFailure": w.powerFailure,
+		})
+		w.quiesce()
+		w.check()
+	})
+}
+
+func (w *world) powerFailure(t *rapid.T) {
+	w.killBroker(t)
+	short := map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(w.broker.streams)) {
+		stream := w.broker.streams[name]
+		lost := rapid.IntRange(0, 12).Draw(t, "lost of "+name)
+		if lost > 8 || lost >= len(stream.records) { // mostly it was written in time, and a stream of which nothing is left is a new one
+			continue
+		}
+		if name == wire.Journal && lost > 0 {
+			w.broker.frozen = nil // it may have lost that
+		}
+		for _, r := range stream.records[len(stream.records)-lost:] {
+			w.lose(r)
+		}
+		stream.records = slices.Clone(stream.records[:len(stream.records)-lost])
+		stream.spent = min(stream.spent, stream.end())
+		short[name] = stream.end()
+	}
+	for _, p := range w.broker.openDeeds(nil) {
+		w.broker.unsafe[p] = "the journal does not tell any more that it was confirmed"
+	}
+	w.truncated = true
+	for _, s := range w.sidecars {
+		w.discoverLosses(s, short)
+	}
+}
+
+// lose notes what nobody can know, or have, when a record is lost.
+func (w *world) lose(r wire.Record) {
+	here := place{r.Stream, w.broker.streams[r.Stream].generation, r.Offset}
+	if r.Stream != wire.Journal {
+		if o, carried := w.broker.origin[here]; carried { // the original may be below low water, or rise
+			w.broker.gone[o], w.broker.unsafe[o] = "its record was lost", "its record was lost"
+			delete(w.deleted, o)
+		}
+		delete(w.appended, here)
+		delete(w.deleted, here)
+		delete(w.broker.origin, here)
+		delete(w.broker.gone, here)
+		return
+	}
+	about := here
+	if d, ok := wire.DeedOf(r.Headers); ok {
+		about = w.broker.place(d.Stream, d.Offset)
+	} else if j, err := wire.ParseJournal(r.Body); err == nil && j.Stream != "" {
+		about = w.broker.place(j.Stream, j.Offset)
+	}
+	w.broker.unsafe[about], w.asked[about] = "the journal does not tell of it any more", true
+	delete(w.deleted, about)
+}
+
+// discoverLosses has a sidecar find out, as its view does, that it had read more than there is.
+func (w *world) discoverLosses(s *modelSidecar, short map[string]int) {
+	anew := false
+	for name, end := range short {
+		anew = anew || s.at[name] > end
+	}
+	if !anew {
+		return
+	}
+	read := s.at[wire.Journal]
+	require.NoError(w.t, s.forget())
+	if end, lost := short[wire.Journal]; lost && read > end {
+		require.NoError(w.t, s.entries.LostEnd(int64(end-1)))
+	}
+}

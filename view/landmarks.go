@@ -1,0 +1,68 @@
+package view
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Landmarks are records of a stream that were folded, older and older: they tell a stream that lost its end from one that was made anew.
+// Slot k has the end of the first batch that passed a multiple of 4^k, the newest such; slot 0 has the first record of all.
+const slots = 24
+
+func keyLandmarks(stream string) []byte { return append(append([]byte("\x00landmark/"), stream...), 0) }
+
+func keyLandmark(stream string, slot byte) []byte { return append(keyLandmarks(stream), slot) }
+
+// setLandmarks notes what a batch passed. What could not be read cannot be compared with later.
+func (tx *Tx) setLandmarks(stream string, before int64, first *wire.Record, last position) error {
+	if before == none {
+		if at := positionOf(first); at.sum != unreadable {
+			if err := tx.Set(keyLandmark(stream, 0), at.encode()); err != nil {
+				return err
+			}
+		}
+	}
+	if last.sum == unreadable {
+		return nil
+	}
+	for slot := 1; slot < slots && before>>(2*slot) != last.offset>>(2*slot); slot++ {
+		if err := tx.Set(keyLandmark(stream, byte(slot)), last.encode()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetPosition has a stream read from its beginning.
+func (tx *Tx) forgetPosition(stream string) error {
+	prefix := keyLandmarks(stream)
+	if err := tx.DeleteRange(prefix, append(prefix[:len(prefix)-1:len(prefix)-1], 1)); err != nil {
+		return err
+	}
+	return tx.Delete(keyPosition(stream))
+}
+
+// landmarks are those of a stream, the newest first, each once.
+func landmarks(r Reader, stream string) (all []position, err error) {
+	prefix := keyLandmarks(stream)
+	err = r.Scan(prefix, append(prefix, 0xff), false, func(_, value []byte) bool {
+		all = append(all, decodePosition(value))
+		return true
+	})
+	slices.SortFunc(all, func(a, b position) int { return cmp.Compare(b.offset, a.offset) })
+	return slices.Compact(all), err
+}
+
+func positionOf(r *wire.Record) position { return position{max(r.Offset, r.Through), checksum(r)} }
+
+func (p position) encode() []byte {
+	raw := binary.BigEndian.AppendUint64(nil, uint64(p.offset))
+	return binary.BigEndian.AppendUint32(raw, p.sum)
+}
+
+func decodePosition(raw []byte) position {
+	return position{int64(binary.BigEndian.Uint64(raw)), binary.BigEndian.Uint32(raw[8:])}
+}
