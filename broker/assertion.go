@@ -123,4 +123,13 @@ func (a *assertion) repaired() {
 	})
 }
 
+func (a *assertion) unrouted() {
+	a.top.FireUnrouted = true
+	a.top.Findings = append(a.top.Findings, Finding{
+		Subject: "exchange " + wire.ExchangeFire,
+		Problem: "is not bound to " + wire.ExchangeRoute + ": what is fired reaches no queue until a leader has mended that",
+		Remedy:  "what was fired since the last look is fired again; let no client configure jobs.*",
+	})
+}
+
 func (a *assertion) created(subject string) bool { return slices.Contains(a.top.Created, subject) }

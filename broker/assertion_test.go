@@ -34,8 +34,14 @@ func TestTheWayToTheQueuesIsRepaired(t *testing.T) {
 		assert := func(m *Management, repaired bool, why string) {
 			top, err := conn.AssertTopology(ctx, m)
 			require.NoError(t, err)
-			require.Equal(t, repaired, top.FireRepaired, why)
+			require.Equal(t, repaired && m == nil, top.FireRepaired, why)
+			require.Equal(t, repaired && m != nil, top.FireUnrouted, why)
 			require.Equal(t, repaired, len(top.Findings) == 1, why)
+			routed, err := conn.FireIsRouted(ctx, m)
+			require.Equal(t, err == nil && !top.FireUnrouted, routed, why)
+			if top.FireUnrouted { // whoever leads mends it
+				require.NoError(t, conn.RebuildFire(ctx))
+			}
 			require.NoError(t, pub.Send(ctx, wire.Message{Exchange: wire.ExchangeFire, Key: "nowhere"}))
 			unrouted++
 			require.Equal(t, unrouted, v.QueueLength(t, wire.Unrouted), why)

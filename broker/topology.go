@@ -15,7 +15,8 @@ import (
 type Topology struct {
 	JournalCreated bool      // the journal did not exist: this is a first start, or it was deleted
 	Created        []string  // exchanges and queues that did not exist
-	FireRepaired   bool      // jobs.fire was not bound to jobs.route: what was fired since the last assertion may be in the journal alone
+	FireRepaired   bool      // jobs.fire was not bound to jobs.route, and is again: what was fired before may be in the journal alone
+	FireUnrouted   bool      // jobs.fire is not bound to jobs.route, and stays so: RebuildFire mends it while nothing is fired
 	Findings       []Finding // what exists, but not as Millrace would have made it
 }
 
@@ -95,8 +96,9 @@ func (q queue) exists(ch *amqp.Channel) error {
 // cannot do without is not there, or is a different thing.
 //
 // Bindings are made in an order that matters: jobs.fire to jobs.route before the journal, since LavinMQ asks an alternate exchange
-// only while no queue has matched yet. Where that binding has gone missing, which mgmt, that may be nil, tells, all are made anew: fires
-// that meet the moment in between are not journaled, thus fired again, while until then they were journaled and lost.
+// only while no queue has matched yet. Where that binding has gone missing, as mgmt tells, those of jobs.fire are left as they are, for
+// who leads to mend while nothing is fired. Without mgmt, which may be nil, all are made anew: fires that meet the moment in between are not
+// journaled, thus fired again, while until then they were journaled and lost.
 func (c *Conn) AssertTopology(ctx context.Context, mgmt *Management) (Topology, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -118,13 +120,18 @@ func (c *Conn) AssertTopology(ctx context.Context, mgmt *Management) (Topology, 
 			return a.top, errors.Join(faults...)
 		}
 	}
-	if a.routeWasUnbound(ctx, mgmt) {
+	if unbound := a.routeWasUnbound(ctx, mgmt); unbound && mgmt != nil {
+		a.unrouted()
+	} else if unbound {
 		a.repaired()
 		if c.features.AlternateNeedsOrder && !step(c.RebuildFire(ctx)) {
 			return a.top, errors.Join(faults...)
 		}
 	}
 	for _, b := range bindings {
+		if a.top.FireUnrouted && b.source == wire.ExchangeFire {
+			continue
+		}
 		if !step(c.request(ctx, b.bind)) {
 			return a.top, errors.Join(faults...)
 		}
@@ -158,6 +165,14 @@ func (b binding) bind(ch *amqp.Channel) error {
 		return fmt.Errorf("broker: bind %s to %s: %w", b.destination, b.source, err)
 	}
 	return nil
+}
+
+// FireIsRouted tells whether jobs.fire is bound to jobs.route, as far as mgmt, which may be nil, can tell.
+func (c *Conn) FireIsRouted(ctx context.Context, mgmt *Management) (bool, error) {
+	if mgmt == nil {
+		return true, nil
+	}
+	return mgmt.bound(ctx, wire.ExchangeFire, wire.ExchangeRoute)
 }
 
 // RebuildFire makes the bindings of jobs.fire anew in the right order. Nothing should be fired meanwhile: for a moment fires do not

@@ -25,7 +25,8 @@ type leadership struct {
 	moved    time.Time // when something was last confirmed or folded
 	oldest   uint64    // tag of the publish that has waited longest for its confirm
 	oldestAt time.Time
-	told     time.Time // when the status was last updated
+	told     time.Time     // when the status was last updated
+	astray   chan struct{} // closed when what is fired reaches no queue
 }
 
 // errResigned says that a leader gave up because it could not do its work.
@@ -40,7 +41,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 	if journals := s.entries.State().Journals; journals != s.journals {
 		s.known, s.journals = nil, journals // it was about a journal that is gone
 	}
-	l := &leadership{s: s, conn: conn, pub: pub, replier: newReplier(s.cfg.Broker, s.log), inbox: inbox, moved: time.Now()}
+	l := &leadership{s: s, conn: conn, pub: pub, replier: newReplier(s.cfg.Broker, s.log), inbox: inbox, moved: time.Now(), astray: make(chan struct{})}
 	l.core = newCore(s.entries, pub, setup{
 		identity: s.cfg.Identity + "/" + random(), onGap: s.cfg.OnGap, base: conn.Features().StreamOffsetBase, known: s.known, suspects: s.suspects,
 		deadMax: int64(s.cfg.DeadMax), deadAge: s.cfg.DeadAge,
@@ -56,7 +57,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 			g.Go(func() error { return l.replier.run(gctx) })
 			g.Go(func() error { return s.reroute(gctx, conn) })
 			g.Go(func() error { return s.bury(gctx, conn) })
-			g.Go(func() error { return s.maintain(gctx, conn) })
+			g.Go(func() error { return s.maintain(gctx, conn, func() { close(l.astray) }) })
 			g.Go(func() error { return s.rollUp(gctx, conn) })
 		})
 		if errors.Is(err, broker.ErrLost) {
@@ -170,6 +171,8 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 	case <-ctx.Done():
 	case <-l.conn.Done():
 		return fmt.Errorf("scheduler: connection lost: %w", l.conn.Err())
+	case <-l.astray:
+		return errUnrouted
 	case <-l.pub.Done():
 		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
 	case <-l.inbox.Done():
@@ -216,6 +219,9 @@ func (l *leadership) assist(ctx context.Context) error {
 		l.s.readQueues(ctx) // it may have stood by for days, and what may have been refused is fired again
 		intact, err := l.witnessStands(ctx)
 		if err != nil {
+			return err
+		}
+		if l.core.settling.also, err = l.unrouted(ctx); err != nil {
 			return err
 		}
 		l.core.witnessed(intact)

@@ -17,7 +17,8 @@ const maintainEvery = time.Minute
 const figuresLag = 6 * time.Second
 
 // maintain asserts topology and policies again and again, on channels apart from the firing channel.
-func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn) error {
+// unrouted is called, and nothing is mended, when what is fired reaches no queue.
+func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn, unrouted func()) error {
 	for pause := figuresLag; sleep(ctx, pause) == nil; pause = maintainEvery {
 		if err := s.assertPolicies(ctx); err != nil {
 			s.log.Warn("scheduler: cannot set policies", "error", err)
@@ -25,6 +26,11 @@ func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn) error {
 		if err := s.prepare(ctx, conn); err != nil {
 			s.log.Warn("scheduler: cannot assert the topology", "error", err)
 		}
+		if s.look(ctx, conn) {
+			unrouted()
+			return nil
+		}
+		s.nothingDoubted() // it leads for a while: that has been fired again
 		if err := s.deleteUnused(ctx, conn, time.Now()); err != nil {
 			s.log.Warn("scheduler: cannot look for unused queues", "error", err)
 		}

@@ -32,6 +32,8 @@ type Config struct {
 
 // Records is where bodies are fetched that the view does not keep.
 type Records interface {
+	// Read delivers a stream's records from an offset on, until ctx ends or deliver fails.
+	Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error
 	// Fetch gets one record from its stream.
 	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
 	// First is the offset of the oldest record that a stream still has; ok is false if the stream is empty.
@@ -58,7 +60,10 @@ type Scheduler struct {
 	made   map[string]time.Time        // queues that this process made, with when they were last in use
 	queues map[string]bool             // queues by full name, with whether they may refuse a job, as far as the broker tells
 	topo   broker.Topology
-	base   int64 // the offset at which streams begin on the broker
+
+	routedTo int64 // what the journal had up to here was fired while jobs.fire was bound to jobs.route
+	doubted  bool  // what came behind may have reached no queue
+	base     int64 // the offset at which streams begin on the broker
 }
 
 // New makes a scheduler. mgmt may be nil.
@@ -72,7 +77,7 @@ func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, 
 	if cfg.DeadAge <= 0 {
 		cfg.DeadAge = defaultDeadAge
 	}
-	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, records: records, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}}
+	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, records: records, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}, routedTo: neverLooked}
 	s.status = Status{Epoch: -1, Phase: "connecting", Since: time.Now()}
 	return s
 }
@@ -156,8 +161,12 @@ func (s *Scheduler) term(ctx context.Context) error {
 	if err := s.waitForView(ctx, conn); err != nil {
 		return err
 	}
+	s.look(ctx, conn)
 	inbox, err := s.waitForLock(ctx, conn)
 	if err != nil {
+		return err
+	}
+	if err := s.mendFire(ctx, conn); err != nil {
 		return err
 	}
 	if !s.fit() { // the wait may have been long
@@ -224,7 +233,7 @@ const gapDelay = 3 * time.Second
 const orphanAfter = time.Minute
 
 func (s *Scheduler) waitForLock(ctx context.Context, conn *broker.Conn) (*broker.Consumer, error) {
-	asked := time.Now()
+	asked, looked := time.Now(), time.Now()
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
 	for {
@@ -239,6 +248,10 @@ func (s *Scheduler) waitForLock(ctx context.Context, conn *broker.Conn) (*broker
 		if time.Since(asked) > orphanAfter {
 			asked = time.Now()
 			go s.lookForLeader(looking, conn) // meanwhile the lock may become free
+		}
+		if time.Since(looked) > maintainEvery {
+			looked = time.Now()
+			go s.look(looking, conn)
 		}
 		select {
 		case <-ctx.Done():

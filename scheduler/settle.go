@@ -14,6 +14,7 @@ type settling struct {
 	begun   bool
 	intact  bool // the witness stands: the broker has not restarted since all was settled last
 	open    []tracker.Doubt
+	also    []tracker.Doubt       // fires that may have reached no queue although they were confirmed
 	retried map[wire.Through]bool // burials whose dead job was acted upon already: they arrived
 }
 
@@ -62,7 +63,7 @@ func (c *core) beginSettling() error {
 			c.settling.retried[d.Entry.Origin] = true
 		}
 	}
-	return nil
+	return c.doubtAlso(c.settling.also)
 }
 
 func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {

@@ -136,7 +136,8 @@ func (t *Entries) update(fn func(*State)) {
 // peek reads the state in the fold, which alone changes it.
 func (t *Entries) peek() *State { return &t.state }
 
-func (t *Entries) trusts(r *wire.Record) bool { return t.trusted[r.UserID] }
+// Trusts tells whether a record is of a user that is obeyed.
+func (t *Entries) Trusts(r *wire.Record) bool { return t.trusted[r.UserID] }
 
 func (t *Entries) checkWith(tx *view.Tx, r *wire.Record, check func([]byte) error) error {
 	if r.Fault != "" {

@@ -23,7 +23,7 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 		return t.foldBarrier(r)
 	}
 	_, replaces := r.Headers[wire.HeaderReplaces]
-	trusted := t.trusts(r)
+	trusted := t.Trusts(r)
 	if replaces && !trusted {
 		return t.reject(tx, r, "it replaces another entry, which only Millrace's own user may do: it came from user "+wire.ASCII(quoted(r.UserID)))
 	}
@@ -128,7 +128,7 @@ func (t *Entries) meet(tx *view.Tx, s *Stored) error {
 
 // isBarrier tells whether a record is one, so that a barrier that anybody else wrote is refused as an entry.
 func (t *Entries) isBarrier(r *wire.Record) bool {
-	return len(r.Body) < 1024 && t.trusts(r) && gjson.ValidBytes(r.Body) && gjson.GetBytes(r.Body, "type").String() == wire.TypeBarrier
+	return len(r.Body) < 1024 && t.Trusts(r) && gjson.ValidBytes(r.Body) && gjson.GetBytes(r.Body, "type").String() == wire.TypeBarrier
 }
 
 // foldBarrier notes a leader's barrier. One of an older epoch is void, unless its leader had read the newer one: then the journal was lost

@@ -16,7 +16,7 @@ func (t *Entries) foldJournal(tx *view.Tx, r *wire.Record) error {
 	if r.Fault != "" {
 		return t.reject(tx, r, r.Fault)
 	}
-	if !t.trusts(r) {
+	if !t.Trusts(r) {
 		return t.reject(tx, r, "the journal is Millrace's own: it came from user "+wire.ASCII(quoted(r.UserID)))
 	}
 	if format := wire.Int(r.Headers, wire.HeaderFormat); format > wire.Format {

@@ -1,0 +1,43 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Somebody takes jobs.fire its way to the queues: what is fired then is journaled and confirmed, and reaches none. It is fired again, and
+// what had been fired before the last look is not.
+func TestFiresThatReachNoQueue(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	w := work(t, v, "q", nil)
+	before := start(t, v, options{identity: "before"}).leads(t)
+	schedule(t, v, time.Now(), "q", names("before", 3)...)
+	w.gets(t, names("before", 3)...)
+	before.stop()
+	s := start(t, v, options{identity: "a"}).leads(t)
+	unbound := func(ch *amqp.Channel) {
+		require.NoError(t, ch.ExchangeUnbind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil))
+	}
+	unbound(v.Channel(t))
+	schedule(t, v, time.Now(), "q", names("astray", 3)...)
+	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.ScheduledJobs) == 0 }, "they are fired, as far as anybody can tell")
+	require.Zero(t, w.times("astray-0"))
+
+	w.gets(t, names("astray", 3)...)
+	brokertest.Eventually(t, func() bool { return s.Status().Counters.Epochs == 2 && s.Status().Leader }, "another epoch has begun")
+	schedule(t, v, time.Now(), "q", "after")
+	w.gets(t, append(names("before", 3), "after")...)
+	brokertest.Eventually(t, func() bool {
+		doubts, err := s.entries.Doubtful()
+		require.NoError(t, err)
+		return len(doubts) == 0
+	}, "nothing is doubtful")
+	require.Equal(t, 3, journal(t, v)[wire.OpRefired])
+}
