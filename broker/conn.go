@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -73,11 +74,11 @@ func (c *Conn) connect(ctx context.Context, cfg Config) error {
 	defer cancel()
 	properties := amqp.NewConnectionProperties()
 	properties["product"] = product // doctor tells our connections from others' by it
-	properties.SetClientConnectionName(orDefault(cfg.Name, "millrace"))
+	properties.SetClientConnectionName(cmp.Or(cfg.Name, "millrace"))
 	inTime := func() bool { return true }
 	var err error
 	c.amqp, err = amqp.DialConfig(cfg.AMQPURL, amqp.Config{
-		Heartbeat:  orDefault(cfg.Heartbeat, defaultHeartbeat),
+		Heartbeat:  cmp.Or(cfg.Heartbeat, defaultHeartbeat),
 		Properties: properties,
 		Dial: func(network, addr string) (net.Conn, error) {
 			raw, err := (&net.Dialer{}).DialContext(ctx, network, addr)
@@ -195,12 +196,4 @@ func (c *Conn) Close() error {
 	}
 	c.work.Wait()
 	return nil
-}
-
-func orDefault[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
 }

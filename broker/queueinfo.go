@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -107,7 +108,7 @@ func (o *queueObject) info(f Features) QueueInfo {
 	}
 	if q.Type == "" { // LavinMQ
 		q.Type, _ = o.Arguments["x-queue-type"].(string)
-		q.Type = orDefault(q.Type, "classic")
+		q.Type = cmp.Or(q.Type, "classic")
 	}
 	q.Overflow = o.text("overflow")
 	q.DeadLetterTo = o.text("dead-letter-exchange")

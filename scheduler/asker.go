@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -39,11 +40,11 @@ type line struct {
 
 // Run keeps the connection until ctx ends.
 func (a *Asker) Run(ctx context.Context) error {
-	retry := newBackoff()
+	retry := pause.Growing(longestPause)
 	for ctx.Err() == nil {
 		l, err := openLine(ctx, a.cfg)
 		if err != nil {
-			_ = sleep(ctx, retry.NextBackOff())
+			_ = pause.For(ctx, retry.NextBackOff())
 			continue
 		}
 		retry.Reset()

@@ -89,13 +89,6 @@ func (c *core) continueCarry(now time.Time) error {
 	return c.endCarry(now)
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // readBack frees the entries whose replacement the view has.
 func (c *core) readBack() error {
 	open := c.carry.sent[:0]

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -216,14 +217,14 @@ func (c *core) kill(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.
 	}
 	class, message := e.ErrorClass, e.ErrorMessage
 	if class == "" {
-		class, message = "killed", orDefault(cmd.Reason, "killed by "+orDefault(cmd.Actor, "an operator"))
+		class, message = "killed", cmp.Or(cmd.Reason, "killed by "+cmp.Or(cmd.Actor, "an operator"))
 	}
 	return c.bury(now, s, e, o, class, message)
 }
 
 // note journals what a command did and answers once that is confirmed.
 func (c *core) note(now time.Time, cmd wire.Command, r wire.JournalRecord, about spot, answer func(wire.Reply)) error {
-	r.Actor, r.Command, r.InOperation, r.Reason = cmd.Actor, cmd.ID, cmd.Operation, orDefault(r.Reason, cmd.Reason)
+	r.Actor, r.Command, r.InOperation, r.Reason = cmd.Actor, cmd.ID, cmd.Operation, cmp.Or(r.Reason, cmd.Reason)
 	return c.record(now, r, about, func(bool) { answer(wire.Reply{Status: wire.StatusDone}) })
 }
 
@@ -237,11 +238,4 @@ func (c *core) dismiss(now time.Time, cmd wire.Command, answer func(wire.Reply))
 		return nil
 	}
 	return c.note(now, cmd, wire.JournalRecord{Type: wire.TypeDismissed, Stream: cmd.Stream, Offset: *cmd.Offset}, spot{}, answer)
-}
-
-func orDefault(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -176,7 +176,7 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 		wake = c.carry.again
 	}
 	if now.Sub(c.announcedAt) < announceEvery && !now.Before(c.announcedAt) {
-		return later(now, minTime(wake, c.announcedAt.Add(announceEvery))), nil
+		return later(now, earlier(wake, c.announcedAt.Add(announceEvery))), nil
 	}
 	return wake, c.announce(now)
 }
@@ -184,7 +184,14 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 // announceEvery bounds how often the journal is told that the window has drained: at a few hundred jobs a second it drains after each.
 const announceEvery = 100 * time.Millisecond
 
-func minTime(a, b time.Time) time.Time {
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}

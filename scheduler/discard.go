@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/millrace-jobs/millrace/tracker"
@@ -51,7 +52,7 @@ func (c *core) continueDiscard(now time.Time) error {
 			continue
 		}
 		r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: at.stream, Offset: at.offset, JID: wire.JIDTag(s.JID),
-			Actor: d.cmd.Actor, Reason: orDefault(d.cmd.Reason, "discarded after a gap in the journal"), Entry: s.Raw}
+			Actor: d.cmd.Actor, Reason: cmp.Or(d.cmd.Reason, "discarded after a gap in the journal"), Entry: s.Raw}
 		if err := c.record(now, r, at, nil); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -19,7 +20,7 @@ const figuresLag = 6 * time.Second
 // maintain asserts topology and policies again and again, on channels apart from the firing channel.
 // unrouted is called, and nothing is mended, when what is fired reaches no queue.
 func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn, unrouted func()) error {
-	for pause := figuresLag; sleep(ctx, pause) == nil; pause = maintainEvery {
+	for next := figuresLag; pause.For(ctx, next) == nil; next = maintainEvery {
 		if err := s.assertPolicies(ctx); err != nil {
 			s.log.Warn("scheduler: cannot set policies", "error", err)
 		}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -40,7 +41,7 @@ func (c *core) open(now time.Time, state tracker.State) error {
 	c.opening.said = &wire.JournalRecord{
 		Type: wire.TypeOpened, At: wire.Seconds(now), Format: wire.Format, Identity: c.setup.identity,
 		LowWater: state.LowWater, Needs: state.Needs, Held: toHold(state, gap), KnownConfirmed: c.setup.known,
-		Queue: state.Witness, Reason: orDefault(gap, state.Why), ReadTo: read + 1,
+		Queue: state.Witness, Reason: cmp.Or(gap, state.Why), ReadTo: read + 1,
 	}
 	return c.append(wire.Journal, *c.opening.said)
 }

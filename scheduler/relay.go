@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -113,7 +114,7 @@ func (r *relay) confirmed(c broker.Confirm) error {
 
 // keep runs a part of a leadership again and again, as long as its connection lives.
 func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, part func(context.Context) error) error {
-	retry := newBackoff()
+	retry := pause.Growing(longestPause)
 	for {
 		err := part(ctx)
 		select {
@@ -129,7 +130,7 @@ func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, pa
 				s.log.Warn("scheduler: cannot assert the topology", "error", err)
 			}
 		}
-		if sleep(ctx, retry.NextBackOff()) != nil {
+		if pause.For(ctx, retry.NextBackOff()) != nil {
 			return nil
 		}
 	}

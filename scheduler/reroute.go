@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -217,7 +218,7 @@ func now() float64 { return wire.Seconds(time.Now()) }
 func every(ctx context.Context, d time.Duration) <-chan struct{} {
 	ticks := make(chan struct{})
 	go func() {
-		for sleep(ctx, d) == nil {
+		for pause.For(ctx, d) == nil {
 			select {
 			case ticks <- struct{}{}:
 			case <-ctx.Done():

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -10,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -82,9 +82,12 @@ func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, 
 	return s
 }
 
+// longestPause is how long a part waits at most before it connects again.
+const longestPause = 2 * time.Second
+
 // Run stands for election, leads and begins again, until ctx ends.
 func (s *Scheduler) Run(ctx context.Context) error {
-	retry := newBackoff()
+	retry := pause.Growing(longestPause)
 	for ctx.Err() == nil {
 		begun := time.Now()
 		err := s.term(ctx)
@@ -104,7 +107,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		if time.Since(begun) > 10*time.Second {
 			retry.Reset()
 		}
-		_ = sleep(ctx, retry.NextBackOff())
+		_ = pause.For(ctx, retry.NextBackOff())
 	}
 	return nil
 }
@@ -123,7 +126,7 @@ func (s *Scheduler) Status() Status {
 	defer s.mu.Unlock()
 	st := s.status
 	if st.Gap = state.Gap(s.base); len(state.Held) > 0 {
-		st.Gap = orDefault(state.Why, "the journal had lost records; what was due then is held")
+		st.Gap = cmp.Or(state.Why, "the journal had lost records; what was due then is held")
 	}
 	return st
 }
@@ -223,7 +226,7 @@ func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 		return nil
 	}
 	s.log.Error("scheduler: the journal has a gap: as leader this sidecar holds what is due until an operator releases or discards it", "gap", gap)
-	return sleep(ctx, gapDelay)
+	return pause.For(ctx, gapDelay)
 }
 
 // gapDelay is how long a sidecar with a gap lets others stand for election first.
@@ -314,22 +317,4 @@ func random() string {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // never fails
 	return hex.EncodeToString(b)
-}
-
-func newBackoff() *backoff.ExponentialBackOff {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval = 100 * time.Millisecond
-	b.MaxInterval = 2 * time.Second
-	return b
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

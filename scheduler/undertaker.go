@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -24,7 +25,7 @@ func (s *Scheduler) bury(ctx context.Context, conn *broker.Conn) error {
 		}
 		defer relay.close()
 		relay.nacked = func(d wire.Delivery) {
-			_ = sleep(ctx, againAfter) // it comes again at once
+			_ = pause.For(ctx, againAfter) // it comes again at once
 			_ = relay.from.Reject(d.Tag, true)
 		}
 		return relay.run(ctx, func(d wire.Delivery) error { return s.buryOne(relay, d) }, nil, nil)

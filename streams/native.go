@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -170,7 +171,7 @@ func (l *link) gone(ctx context.Context, f frame, stream string) error {
 		case err != nil:
 			return err
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := pause.For(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}

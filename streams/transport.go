@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -79,18 +81,11 @@ func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	c.Ahead = orDefault(c.Ahead, 64<<20)
-	c.Timeout = orDefault(c.Timeout, 10*time.Second)
-	c.Heartbeat = orDefault(c.Heartbeat, 10*time.Second)
-	c.Patience = orDefault(c.Patience, 2*time.Second)
+	c.Ahead = cmp.Or(c.Ahead, 64<<20)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	c.Heartbeat = cmp.Or(c.Heartbeat, 10*time.Second)
+	c.Patience = cmp.Or(c.Patience, 2*time.Second)
 	return c
-}
-
-func orDefault[T int64 | time.Duration](value, fallback T) T {
-	if value == 0 {
-		return fallback
-	}
-	return value
 }
 
 // Open connects, so that a wrong URL shows at once, and chooses the transport: native where StreamURL answers, AMQP 0-9-1 elsewhere.
@@ -126,20 +121,9 @@ func openPatiently(ctx context.Context, cfg Config) (*nativeTransport, error) {
 		if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil || time.Now().After(deadline) {
 			return native, err
 		}
-		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+		if err := pause.For(ctx, 200*time.Millisecond); err != nil {
 			return nil, err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
@@ -158,7 +159,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		return t.trimmed(tx, j)
 	case wire.TypeLowWater:
 		t.update(func(s *State) {
-			s.Needs, s.Told, s.Lost, s.LowWaterAt, s.Witness = max(s.Needs, j.Needs), true, false, j.At, orElse(j.Queue, s.Witness)
+			s.Needs, s.Told, s.Lost, s.LowWaterAt, s.Witness = max(s.Needs, j.Needs), true, false, j.At, cmp.Or(j.Queue, s.Witness)
 		})
 		t.noteLowWater()
 		if err := t.settleEarlier(tx, j.Epoch); err != nil {
@@ -202,11 +203,4 @@ func (t *Entries) open(tx *view.Tx, offset int64, j *wire.JournalRecord) error {
 		return recreated
 	})
 	return t.lowWater(tx, water)
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -129,16 +129,7 @@ type Row struct {
 // List calls fn for the pending entries of a stream by time, from behind a cursor, until fn returns false. Dead jobs are listed newest
 // first, others by when they are due.
 func (t *Entries) List(stream string, behind Cursor, fn func(Row) bool) error {
-	prefix := []byte{tableList, byte(codes[stream])}
-	lower, upper, reverse := prefix, after(prefix), stream == wire.DeadJobs
-	if behind.Set {
-		key := keyList(place{codes[stream], behind.Offset}, behind.At)
-		if reverse {
-			upper = key
-		} else {
-			lower = slices.Concat(key, []byte{0})
-		}
-	}
+	lower, upper, reverse := listBounds(stream, behind)
 	return t.store.Scan(lower, upper, reverse, func(key, value []byte) bool {
 		at, offset := listKeyParts(key)
 		d := decoder{b: value}

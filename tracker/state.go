@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -169,9 +170,9 @@ func (s *State) opened(offset int64, r *wire.JournalRecord) {
 		s.BegunAt = r.At
 	}
 	s.Needs = max(s.Needs, r.Needs)
-	s.Witness = orElse(s.Witness, r.Queue)
+	s.Witness = cmp.Or(s.Witness, r.Queue)
 	if len(r.Held) > 0 {
-		s.Why = orElse(r.Reason, s.Why)
+		s.Why = cmp.Or(r.Reason, s.Why)
 	}
 	all := offset > s.LostAt
 	for _, stream := range wire.EntryStreams {

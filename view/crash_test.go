@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -203,7 +204,7 @@ func TestRewindsUnderLoad(t *testing.T) {
 		if i%7 == 0 {
 			source.append(journal, "rewind jobs")
 		}
-		wait(ctx, time.Duration(i%5)*time.Millisecond)
+		_ = pause.For(ctx, time.Duration(i%5)*time.Millisecond)
 	}
 	v.until(t, "all is folded", func() bool {
 		return v.Followed(journal, jobs) && len(folded(t, store, jobs)) == len(source.streams[jobs].records)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -47,7 +48,7 @@ func (r *resume) watch(ctx context.Context, cancel context.CancelFunc, t *tail) 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for wait(ctx, probeAfter); ctx.Err() == nil && !r.ok(); wait(ctx, probeAfter) {
+		for pause.For(ctx, probeAfter) == nil && !r.ok() {
 			last, ok, err := t.view.source.Last(ctx, t.stream)
 			if err == nil && (!ok || last < r.at.offset) {
 				r.fail(fmt.Errorf("%w: %s ends at %d, %d was read before", errRecreated, t.stream, last, r.at.offset))

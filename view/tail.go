@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -58,7 +59,7 @@ func (t *tail) run(ctx context.Context) error {
 	t.begun = time.Now()
 	t.behind, t.position = t.begun, none
 	t.mu.Unlock()
-	retry := newBackoff()
+	retry := pause.Growing(5 * time.Second)
 	for ctx.Err() == nil {
 		begun := time.Now()
 		err := t.follow(ctx)
@@ -76,7 +77,7 @@ func (t *tail) run(ctx context.Context) error {
 		if time.Since(begun) > 10*time.Second || errors.Is(err, errRewound) {
 			retry.Reset()
 		}
-		wait(ctx, retry.NextBackOff())
+		_ = pause.For(ctx, retry.NextBackOff())
 	}
 	return nil
 }
@@ -270,13 +271,4 @@ func (t *tail) status(now time.Time) Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Status{t.stream, t.position, t.caught, lag, t.recreated, t.fault}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/streams"
 )
 
@@ -51,7 +52,7 @@ func (s *sidecar) reach(ctx context.Context) (mgmt *broker.Management, err error
 			said, saidAt = err.Error(), time.Now()
 			s.log.Warn("millrace: the broker cannot be reached; trying again until it can", "error", err)
 		}
-		wait(ctx, retry.NextBackOff())
+		_ = pause.For(ctx, retry.NextBackOff())
 	}
 }
 
@@ -75,7 +76,7 @@ func (s *sidecar) management(ctx context.Context) *broker.Management {
 			s.noteManagement(err)
 			return mgmt
 		}
-		wait(ctx, time.Second)
+		_ = pause.For(ctx, time.Second)
 		if ctx.Err() != nil {
 			s.noteManagement(err)
 			return nil
@@ -95,7 +96,7 @@ func (s *sidecar) noteManagement(err error) {
 // awaitManagement waits for a management API that did not answer at first; nil when ctx ends.
 func (s *sidecar) awaitManagement(ctx context.Context) *broker.Management {
 	for {
-		wait(ctx, managementEvery)
+		_ = pause.For(ctx, managementEvery)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -146,13 +147,4 @@ func (s *sidecarSettings) streamURL(ctx context.Context, mgmt *broker.Management
 	}
 	u := url.URL{Scheme: "rabbitmq-stream", User: url.UserPassword(userOf(amqp), passwordOf(amqp)), Host: hostPort}
 	return fmt.Sprintf("%s/%s", u.String(), url.PathEscape(vhostOf(amqp))), nil
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

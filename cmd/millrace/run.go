@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
@@ -121,7 +122,7 @@ func (s *sidecar) connected(ctx context.Context) error {
 // awaitTopology waits until the scheduler has made the streams that are to be read.
 func (s *sidecar) awaitTopology(ctx context.Context) {
 	for s.leader().Phase == phaseConnecting && ctx.Err() == nil {
-		wait(ctx, 20*time.Millisecond)
+		_ = pause.For(ctx, 20*time.Millisecond)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-jobs/millrace/cmd/millrace/demo"
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
 type upCmd struct {
@@ -151,7 +152,7 @@ func awaitReady(ctx context.Context, api *client) error {
 		if err == nil {
 			return nil
 		}
-		wait(ctx, 100*time.Millisecond)
+		_ = pause.For(ctx, 100*time.Millisecond)
 		if ctx.Err() != nil {
 			return fmt.Errorf("the sidecar is not ready: %w", err)
 		}

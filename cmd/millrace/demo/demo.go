@@ -9,6 +9,8 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
 // Demo is a producer and a worker.
@@ -46,7 +48,7 @@ func (d *Demo) again(ctx context.Context, name string, run func(context.Context,
 			break
 		}
 		d.Log.Warn("demo: connection lost, it is made again", "part", name, "error", err)
-		wait(ctx, reconnect)
+		_ = pause.For(ctx, reconnect)
 	}
 	return nil
 }
@@ -106,13 +108,4 @@ func declare(conn *amqp.Connection) error {
 		}
 	}
 	return nil
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -12,6 +12,8 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
 // work runs the worker's lanes and its heartbeat until ctx ends.
@@ -98,7 +100,7 @@ func readJob(body []byte) (map[string]any, error) {
 
 // perform is the work itself.
 func perform(ctx context.Context, job map[string]any) error {
-	wait(ctx, 5*time.Millisecond+rand.N(40*time.Millisecond))
+	_ = pause.For(ctx, 5*time.Millisecond+rand.N(40*time.Millisecond))
 	switch job["class"] {
 	case importUsers:
 		return fail{"FileNotFound", "no such file"}
