@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -32,7 +33,7 @@ func (s *Scheduler) rollUp(ctx context.Context, conn *broker.Conn) error {
 	}
 	var sent wire.Rollup
 	var sentAt time.Time
-	for sleep(ctx, rollupEvery) == nil {
+	for pause.For(ctx, rollupEvery) == nil {
 		pieces, err := s.cfg.Rollups.Pieces(rollupsAtOnce)
 		if err != nil {
 			return fmt.Errorf("scheduler: roll up metrics: %w", err)

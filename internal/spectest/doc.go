@@ -7,6 +7,6 @@
 // each with its reason; a difference that does not fit the code fails. Programs around it, such as the
 // consume loop that section 3.3 leaves to the reader, are in testdata/drivers.
 //
-// An interpreter or library that is missing skips the test, and fails it where CI is set: `make deps`
+// An interpreter or library that is missing fails the test: `make deps`
 // installs all of them.
 package spectest
