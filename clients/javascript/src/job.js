@@ -29,7 +29,7 @@ export class Job {
   /** The args as they are spelled, a JSON text for each. */
   get rawArgs() {
     const { found } = members(this.#text);
-    const args = found.find((m) => m.name === 'args');
+    const args = found.findLast((m) => m.name === 'args');
     const text = args ? this.#text.slice(args.begin, args.end) : '';
     return text.startsWith('[') ? items(text) : [];
   }

@@ -22,7 +22,7 @@ const rules = {
   dead: (v) => typeof v === 'boolean',
   tags: (v) => Array.isArray(v) && v.every((tag) => typeof tag === 'string'),
 };
-const named = new Set([...Object.keys(rules), 'args', 'enqueued_at', 'created_at', 'failed_at', 'timeout', 'error_class', 'error_message']);
+const named = new Set([...Object.keys(rules), 'enqueued_at', 'created_at', 'failed_at', 'timeout', 'error_class', 'error_message']);
 
 function retries(value) {
   if (typeof value === 'number') return value;

@@ -52,4 +52,6 @@ test('members that parsers differ about make a job undecodable', () => {
     assert.throws(() => parseJob(Buffer.from(text), 'q'), text);
   }
   assert.equal(parseJob(Buffer.from('{"class":"A","x":1,"x":2}'), 'q').class, 'A');
+  const last = new Job(parseJob(Buffer.from('{"class":"A","args":[1],"args":[2]}'), 'q'), new AbortController().signal);
+  assert.deepEqual([last.args, last.rawArgs], [[2], ['2']]);
 });
