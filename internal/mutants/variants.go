@@ -69,5 +69,5 @@ var variants = []variant{
 	{"refusal-forgotten", "a doubtful fire is taken for delivered although its queue may have refused it", "scheduler/settle.go",
 		"!d.Returned && c.settling.intact && !c.setup.mayRefuse(queueOf(d))", "!d.Returned && c.settling.intact", property},
 	{"held-for-an-hour", "a queue that refused a job waits for a clock that was set back", "scheduler/clock.go", "if back < setBack {", "if true {", setClock},
-	{"forgers-obeyed", "what any client writes into the journal is obeyed", "tracker/fold_journal.go", "if !t.trusts(r) {", "if false && !t.trusts(r) {", property},
+	{"forgers-obeyed", "what any client writes into the journal is obeyed", "tracker/fold_journal.go", "if !t.Trusts(r) {", "if false && !t.Trusts(r) {", property},
 }
