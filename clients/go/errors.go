@@ -71,6 +71,7 @@ type killError struct{ cause error }
 
 func (e killError) Error() string { return e.cause.Error() }
 func (e killError) Unwrap() error { return e.cause }
+func (killError) verdict()        {}
 
 type killed string
 
@@ -90,6 +91,7 @@ type retryInError struct {
 
 func (e retryInError) Error() string { return e.cause.Error() }
 func (e retryInError) Unwrap() error { return e.cause }
+func (retryInError) verdict()        {}
 
 // RetryIn is an error by which a handler fails and says when it is to be tried again.
 func RetryIn(after time.Duration, cause error) error { return retryInError{after, cause} }
@@ -111,12 +113,10 @@ func errorClass(err error) string {
 	return "error"
 }
 
+// isOurs tells whether an error only says what is to become of a job.
 func isOurs(err error) bool {
-	switch err.(type) {
-	case killError, retryInError:
-		return true
-	}
-	return false
+	_, ours := err.(interface{ verdict() })
+	return ours
 }
 
 // backtrace is where an error came from, if it knows: a method Backtrace() []string.

@@ -123,9 +123,7 @@ func (e effects) handle(w *millrace.Worker) {
 		return nil
 	}, millrace.HandlerOptions{RetryIn: func(int, error, *millrace.Job) time.Duration { return 200 * time.Millisecond }})
 	e.simple(w, "Fatal", func(_ *millrace.Job, text string, _ float64) error {
-		var nothing map[string]int
-		nothing[text]++ // a runtime error
-		return nil
+		return []error{nil}[len(text)+1] // a runtime error
 	})
 	e.simple(w, "Discard", func(*millrace.Job, string, float64) error { return millrace.Discard("told to") })
 	e.simple(w, "Kill", func(_ *millrace.Job, text string, _ float64) error { return millrace.Kill("told to die: " + text) })
