@@ -6,6 +6,7 @@ A producer is a `Client`, a `Worker` runs functions by the class of a job; ``mil
 
 from ._lane import Lane
 from ._newjob import NewJob, Options
+from ._version import __version__
 from .client import Client, ClientMiddleware, Enqueue
 from .errors import (
     BulkError,
@@ -23,7 +24,7 @@ from .errors import (
     Unreachable,
 )
 from .job import Job
-from .worker import Middleware, Worker, __version__
+from .worker import Middleware, Worker
 
 __all__ = [
     "BulkError",

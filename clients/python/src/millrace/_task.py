@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import CancelledError
 from functools import partial
 from typing import TYPE_CHECKING
 
-from . import _outcome
+from . import _outcome, _wire
 from ._lane import Arrival, Pool
 from ._outcome import SUCCEEDED, Outcome
 from .errors import Discard, Kill, Timeout, UnknownClass
@@ -39,16 +40,19 @@ class Task:
         """Take the delivery from its beginning to its outcome."""
         try:
             job, outcome = self._run()
-        except BaseException:  # a fault of ours, or the worker has ended
-            self.worker.log.exception("millrace: a job could not be run, it is handed back")
+        except CancelledError:  # the worker has ended
             job, outcome = None, Outcome(requeue=True)
+        except BaseException:  # a fault of ours: handed back, the job would come again at once, for ever
+            self.worker.log.exception("millrace: a job could not be run, it is rejected")
+            job, outcome = None, Outcome(reject=True)
         self.worker.post(partial(self.worker.settler.end, self, job, outcome, time.time()))
 
     def _run(self) -> tuple[Job | None, Outcome]:
         arrival = self.arrival
-        sent = getattr(arrival.properties, "timestamp", None)
+        properties = arrival.properties
+        message_id = properties.message_id if isinstance(properties.message_id, str) else ""  # pika gives bytes where it is not UTF-8
         try:
-            job = Job(arrival.body, self.queue, arrival.properties.headers, arrival.properties.message_id or "", sent)
+            job = Job(arrival.body, self.queue, properties.headers, message_id, _wire.clock(properties.timestamp))
         except ValueError as e:
             self.worker.log.error("millrace: a message in %s is no job, it is rejected: %s", self.queue, e)
             return None, Outcome(reject=True)

@@ -44,7 +44,7 @@ class Job:
         self.tags: Sequence[str] = _tags(members.get("tags"))
         self.bury = _flag(members, "dead")
         self._expires_at = _time(members, "expires_at")
-        self.args: Any = members.get("args")
+        self.args: Any = [] if members.get("args") is None else members["args"]
         self.timeout = _number(members.get("timeout"))
         self.backtrace = _lines(members.get("backtrace"))
         enqueued = _wire.clock(members.get("enqueued_at"))

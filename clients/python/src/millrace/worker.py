@@ -27,14 +27,13 @@ from ._outcome import RetryDelay
 from ._pauses import Pauses, first_of
 from ._session import Session
 from ._settle import Settler
+from ._version import __version__
 from ._wire import DEFAULT_QUEUE
 from .errors import Unreachable
 from .job import Job
 
 Call = Callable[[Job], object]
 Middleware = Callable[[Job, Callable[[], object]], object]
-
-__version__ = "0.1.0"
 
 
 @dataclass
