@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -68,6 +69,7 @@ type modelBroker struct {
 	copies  []*copyOf
 	full    map[string]bool // queues that refuse what is published
 	deaf    int             // so many records that are published to streams alone are refused
+	nacks   func(wire.Message) bool
 	witness string
 	conn    *modelConn // the one that holds the lock
 	unsafe  map[place]string
@@ -97,6 +99,8 @@ type modelConn struct {
 	next    uint64
 	out     []sent   // not processed by the broker yet
 	answers []answer // not read by the leader yet
+
+	unpublishable func(wire.Message) bool // what amqp091-go would refuse to send
 }
 
 func newModelBroker() *modelBroker {
@@ -109,6 +113,9 @@ func newModelBroker() *modelBroker {
 }
 
 func (c *modelConn) Publish(m wire.Message) (uint64, error) {
+	if c.unpublishable != nil && c.unpublishable(m) {
+		return 0, fmt.Errorf("%w: the test says so", broker.ErrUnpublishable)
+	}
 	c.next++
 	c.out = append(c.out, sent{c.next, m})
 	return c.next, nil
@@ -142,6 +149,14 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 	c.out = c.out[1:]
 	m := next.message
 	reply := answer{tag: next.tag, ack: true}
+	if b.nacks != nil && b.nacks(m) {
+		reply.ack = false
+		if m.Exchange == wire.ExchangeFire || m.Exchange == wire.ExchangeBury {
+			b.append(wire.Journal, millrace, m)
+		}
+		c.answers = append(c.answers, reply)
+		return
+	}
 	switch m.Exchange {
 	case wire.ExchangeFire:
 		b.append(wire.Journal, millrace, m)
@@ -272,8 +287,9 @@ type modelSidecar struct {
 	terms   int
 	suspect map[spot]int
 
-	journals int  // as the scheduler keeps it
-	followed bool // it has read all that there was once: before that nobody stands for election
+	journals int                                               // as the scheduler keeps it
+	fetch    func(stream string, offset int64) ([]byte, error) // of large entries; from the broker if nil
+	followed bool                                              // it has read all that there was once: before that nobody stands for election
 }
 
 func newModelSidecar(b *modelBroker, name string) (*modelSidecar, error) {
@@ -424,6 +440,9 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.core = newCore(s.entries, s.conn, setup{
 		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, known: s.known, suspects: s.suspect, mayRefuse: refuses,
 		fetch: func(stream string, offset int64) ([]byte, error) {
+			if s.fetch != nil {
+				return s.fetch(stream, offset)
+			}
 			if r := s.broker.streams[stream].get(offset); r != nil {
 				return r.Body, nil
 			}

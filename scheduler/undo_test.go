@@ -1,0 +1,94 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// removed is a leader that has deleted an entry, with how to ask for it back.
+func removed(t *testing.T, more string) (*scene, *modelSidecar, wire.Command) {
+	t.Helper()
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.scheduled("j", sc.now.Add(day), more)
+	sc.rounds(s, 2, nil)
+	cmd := wire.Command{Command: wire.CommandDelete, Stream: wire.ScheduledJobs, JID: "j"}
+	require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status)
+	cmd.Command = wire.CommandUndo
+	return sc, s, cmd
+}
+
+func TestUndoOfWhatIsNotKnown(t *testing.T) {
+	sc, s, cmd := removed(t, "")
+	wrong := int64(77)
+	cmd.Offset = &wrong
+	require.Equal(t, wire.StatusNotFound, sc.ask(s, cmd).Status)
+	cmd.Offset, cmd.JID = nil, "nobody"
+	require.Equal(t, wire.StatusNotFound, sc.ask(s, cmd).Status)
+	cmd.JID = "j"
+	s.fetch = func(string, int64) ([]byte, error) { return nil, errors.New("no connection") }
+	reply := sc.ask(s, cmd)
+	require.Equal(t, wire.StatusUnavailable, reply.Status)
+	require.Contains(t, reply.Reason, "no connection")
+	s.fetch = func(string, int64) ([]byte, error) { return nil, nil }
+	require.Equal(t, wire.StatusNotFound, sc.ask(s, cmd).Status, "the journal has forgotten it")
+	s.fetch = nil
+	require.Equal(t, wire.StatusOK, sc.ask(s, cmd).Status)
+	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
+}
+
+// What is too large for the journal's record is looked for where it stood.
+func TestUndoOfLargeEntries(t *testing.T) {
+	sc, s, cmd := removed(t, `,"args":["`+strings.Repeat("x", 70<<10)+`"]`)
+	journal := sc.broker.streams[wire.Journal]
+	for i := range journal.records {
+		if j, err := wire.ParseJournal(journal.records[i].Body); err == nil && j.Type == wire.TypeDeleted {
+			j.Entry = nil
+			journal.records[i].Body = j.Append(wire.Journal, 1, 0).Body
+		}
+	}
+	s.fetch = func(stream string, offset int64) ([]byte, error) {
+		if stream == wire.ScheduledJobs {
+			return nil, errors.New("no connection")
+		}
+		return journal.get(offset).Body, nil
+	}
+	require.Equal(t, wire.StatusUnavailable, sc.ask(s, cmd).Status)
+	s.fetch = func(stream string, offset int64) ([]byte, error) {
+		if stream == wire.ScheduledJobs {
+			return []byte(`{"jid":"another","scheduled_at":1,"job":{"class":"C"}}`), nil
+		}
+		return journal.get(offset).Body, nil
+	}
+	require.GreaterOrEqual(t, sc.ask(s, cmd).Status, 400, "another entry stands there now")
+	s.fetch = nil
+	require.Equal(t, wire.StatusOK, sc.ask(s, cmd).Status)
+	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
+}
+
+// A change that cannot be carried out is answered, and changes nothing.
+func TestChangesThatAreRefused(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.scheduled("j", sc.now.Add(day), "")
+	sc.rounds(s, 2, nil)
+	cmd := wire.Command{Command: wire.CommandChange, Stream: wire.ScheduledJobs, JID: "j", Changes: json.RawMessage(`{"colour":"red"}`)}
+	require.Equal(t, wire.StatusBad, sc.ask(s, cmd).Status)
+	cmd.Changes = json.RawMessage(`{"queue":"other"}`)
+	s.conn.unpublishable = func(m wire.Message) bool { return m.Key == wire.ScheduledJobs }
+	require.Equal(t, wire.StatusBad, sc.ask(s, cmd).Status)
+	s.conn.unpublishable = nil
+	require.Equal(t, map[string]int64{"q": 1}, s.entries.ByQueue(wire.ScheduledJobs))
+	require.Equal(t, wire.StatusOK, sc.ask(s, cmd).Status)
+	require.Equal(t, map[string]int64{"other": 1}, s.entries.ByQueue(wire.ScheduledJobs))
+
+	sc.broker.nacks = func(m wire.Message) bool { return m.Key == wire.ScheduledJobs }
+	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("nobody knows whether the stream has it") }))
+	require.ErrorContains(t, sc.ends(s), "refused an entry that stands for another")
+}
