@@ -30,7 +30,7 @@ const (
 // beginCarry starts a carry-over, if none is under way and nothing is held: a held entry is known by its offset. What is carried over is
 // held no longer.
 func (c *core) beginCarry() error {
-	if c.carry != nil || c.phase != phaseLeading || len(c.entries.State().Held) > 0 && c.releasing == nil {
+	if c.carry != nil || c.phase < phaseBeginning || len(c.entries.State().Held) > 0 && c.releasing == nil {
 		return nil
 	}
 	needs, err := c.entries.Position(wire.Journal)

@@ -325,6 +325,27 @@ func TestTracesAreCarried(t *testing.T) {
 	require.Equal(t, "00-trace", trace)
 }
 
+// What was configured for held entries is carried out by whoever leads.
+func TestOnGapWithoutAnOperator(t *testing.T) {
+	for onGap, fires := range map[string]int{"hold": 0, "fire": 3, "discard": 0} {
+		t.Run(onGap, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leader("a")
+			for i := range 3 {
+				sc.at(fmt.Sprint("due-", i), "q", sc.now.Add(2*time.Second))
+			}
+			sc.broker.streams[wire.Journal] = &modelStream{generation: 1}
+			s.disconnect()
+			sc.elect(s, never)
+			s.core.setup.onGap = onGap
+			sc.rounds(s, 60, nil)
+			require.Len(t, sc.copies(), fires)
+			require.Equal(t, onGap == "hold", len(s.entries.State().Held) > 0)
+			require.Equal(t, onGap == "hold", s.entries.Total(wire.ScheduledJobs) > 0)
+		})
+	}
+}
+
 // While something is held nothing is carried over; releasing it does both, and only one may do it at a time.
 func TestHoldIsEndedOnce(t *testing.T) {
 	for _, command := range []string{wire.CommandRelease, wire.CommandDiscard} {
