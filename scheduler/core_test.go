@@ -332,7 +332,7 @@ func TestOnGapWithoutAnOperator(t *testing.T) {
 			sc := newScene(t)
 			s := sc.leader("a")
 			for i := range 3 {
-				sc.at(fmt.Sprint("due-", i), "q", sc.now.Add(2*time.Second))
+				sc.at(fmt.Sprint("due-", i), "q", sc.now)
 			}
 			sc.broker.streams[wire.Journal] = &modelStream{generation: 1}
 			s.disconnect()
