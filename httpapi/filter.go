@@ -28,7 +28,7 @@ func (p params) filter() (f filter, err error) {
 		return f, err
 	}
 	if f.text != "" {
-		f.needles = spellings(f.text)
+		f.needles = wire.Spellings(f.text)
 	}
 	return f, nil
 }
@@ -99,6 +99,6 @@ func (f *filter) hasError(e *wire.Entry) bool {
 
 func (f *filter) contains(raw []byte, scratch *[]byte) bool {
 	raw, _ = f.hide.record(raw)
-	*scratch = lowerASCII(append((*scratch)[:0], raw...))
+	*scratch = wire.LowerASCII(append((*scratch)[:0], raw...))
 	return slices.ContainsFunc(f.needles, func(n []byte) bool { return bytes.Contains(*scratch, n) })
 }

@@ -48,6 +48,11 @@ func (s *Server) table() []route {
 		route{post, "/api/dead-jobs/:jid/retry", acts, s.command(wire.CommandRetry, wire.DeadJobs)},
 		route{post, "/api/release", administer, s.release},
 
+		route{get, "/api/operations", reads, s.listOperations},
+		route{post, "/api/operations", acts, s.operate},
+		route{get, "/api/operations/:id", reads, s.showOperation},
+		route{del, "/api/operations/:id", acts, s.cancelOperation},
+
 		route{get, "/api/rejected", reads, s.listRejected},
 		route{get, "/api/rejected/:stream/:offset", reads, s.showRejected},
 		route{del, "/api/rejected/:stream/:offset", acts, s.dismissRejected},

@@ -19,6 +19,8 @@ type carry struct {
 	again   time.Time
 	over    int64 // the newest number when nothing old was left; once that is confirmed, nothing old is in question either
 	entries int
+	still   bool  // operations rest
+	rested  int64 // the newest number when they had come to rest, -1 before
 }
 
 // What a carry-over may take of a step, and of the window.
@@ -82,9 +84,13 @@ func (c *core) continueCarry(now time.Time) error {
 	}
 	for _, d := range doubts {
 		if d.Returned { // the journal alone has this job: low water would drop it; the next leader fires it again
-			c.carry.again = now.Add(time.Second)
+			c.carry.again, c.carry.still = now.Add(time.Second), false
 			return nil
 		}
+	}
+	if carried, err := c.carryOperations(now); err != nil || !carried {
+		c.carry.again = now.Add(20 * time.Millisecond)
+		return err
 	}
 	return c.endCarry(now)
 }

@@ -37,6 +37,11 @@ func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply))
 		return c.beginDiscard(now, cmd, answer)
 	case wire.CommandDismiss:
 		return c.dismiss(now, cmd, answer)
+	case wire.CommandOperate:
+		return c.operate(now, cmd, answer)
+	case wire.CommandCancel:
+		c.cancelOperation(cmd, answer)
+		return nil
 	case wire.CommandUndo:
 		return c.undo(now, cmd, answer)
 	}

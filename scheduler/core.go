@@ -32,6 +32,7 @@ type core struct {
 	discarded   *discard
 	carry       *carry
 	trimming    trimming
+	operations  map[string]*operating // by id
 	replacing   map[spot]*replacement // by the entry that it stands for
 	releasing   *release
 	announcedAt time.Time
@@ -62,6 +63,7 @@ type setup struct {
 	suspects  map[spot]int
 	deadMax   int64                   // dead jobs that are kept at most
 	deadAge   time.Duration           // and how long
+	pace      pace                    // of operations
 	mayRefuse func(queue string) bool // whether a queue may nack, as far as the broker tells
 	fetch     func(stream string, offset int64) ([]byte, error)
 }
@@ -90,22 +92,23 @@ type spot struct {
 
 // item is one publish, from when it is sent until its record has been folded.
 type item struct {
-	seq     int64
-	size    int
-	build   func(seq, confirmed int64) wire.Message
-	plain   bool   // a record without a number: it is published until the broker takes it
-	once    bool   // if it is refused the epoch ends: only the stream tells whether it has it
-	deed    bool   // a fire or burial: if it is refused its entry comes back
-	spot    spot   // the entry it is about, if any
-	more    []spot // further entries that it is about
-	tag     string // of a deed: wire.JIDTag of the entry
-	command string // of a deed: the id of the command that asked for it
-	lane    *lane
-	key     tracker.DueKey // where the lane has it
-	acked   bool
-	folded  int64 // the number of the record after which its entry is what the view says
-	nacks   int
-	done    func(ok bool) // called once it is known whether the broker took it
+	seq       int64
+	size      int
+	build     func(seq, confirmed int64) wire.Message
+	plain     bool   // a record without a number: it is published until the broker takes it
+	once      bool   // if it is refused the epoch ends: only the stream tells whether it has it
+	deed      bool   // a fire or burial: if it is refused its entry comes back
+	spot      spot   // the entry it is about, if any
+	more      []spot // further entries that it is about
+	operation string // of a fire: the operation that it is part of
+	tag       string // of a deed: wire.JIDTag of the entry
+	command   string // of a deed: the id of the command that asked for it
+	lane      *lane
+	key       tracker.DueKey // where the lane has it
+	acked     bool
+	folded    int64 // the number of the record after which its entry is what the view says
+	nacks     int
+	done      func(ok bool) // called once it is known whether the broker took it
 }
 
 func newCore(entries *tracker.Entries, p port, s setup) *core {
@@ -115,7 +118,7 @@ func newCore(entries *tracker.Entries, p port, s setup) *core {
 	return &core{
 		entries: entries, port: p, setup: s, epoch: -1, suspects: s.suspects,
 		window: newWindow(), busy: map[spot]*item{}, unfetched: map[spot]int{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
-		replacing: map[spot]*replacement{},
+		replacing: map[spot]*replacement{}, operations: map[string]*operating{},
 	}
 }
 
@@ -167,10 +170,20 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if err := c.continueCarry(now); err != nil {
 		return now, err
 	}
+	busy, err := c.continueOperations(now)
+	if err != nil {
+		return now, err
+	}
 	c.lanes.take(c.entries.TakeReady())
 	wake, err := c.fireDue(now)
 	if err != nil {
 		return now, err
+	}
+	if len(c.operations) > 0 {
+		wake = earlier(wake, now.Add(operationEvery))
+	}
+	if busy {
+		wake = now
 	}
 	if c.carry != nil && c.carry.again.Before(wake) {
 		wake = c.carry.again
@@ -288,7 +301,7 @@ func (c *core) returned(now time.Time, it *item) error {
 		c.lanes.hold(it.lane, now, "refused: the queue is full or down")
 	}
 	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: it.seq, Reason: "nack", Stream: it.spot.stream, Offset: it.spot.offset,
-		JID: it.tag, TookBack: it.command}
+		JID: it.tag, TookBack: it.command, InOperation: it.operation}
 	err := c.record(now, r, spot{}, func(bool) {
 		it.acked = true
 		c.passed(it.seq)

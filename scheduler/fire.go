@@ -197,7 +197,7 @@ func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) er
 		return c.refuse(now, s, err.Error())
 	}
 	ln := c.lanes.of(e.Job.Queue)
-	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, lane: ln, key: o.key, done: o.done,
+	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, operation: o.operation, lane: ln, key: o.key, done: o.done,
 		build: func(seq, confirmed int64) wire.Message {
 			m := wire.Fire(&e.Job, c.deed(s, o, seq, confirmed), body, now)
 			if s.Trace != "" {

@@ -44,7 +44,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 	l := &leadership{s: s, conn: conn, pub: pub, replier: newReplier(s.cfg.Broker, s.log), inbox: inbox, moved: time.Now(), astray: make(chan struct{})}
 	l.core = newCore(s.entries, pub, setup{
 		identity: s.cfg.Identity + "/" + random(), onGap: s.cfg.OnGap, base: conn.Features().StreamOffsetBase, known: s.known, suspects: s.suspects,
-		deadMax: int64(s.cfg.DeadMax), deadAge: s.cfg.DeadAge,
+		deadMax: int64(s.cfg.DeadMax), deadAge: s.cfg.DeadAge, pace: usualPace,
 		mayRefuse: s.mayRefuse, fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
 	})
 	s.setStatus(func(st *Status) { st.Counters.Epochs++ })

@@ -438,7 +438,7 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.conn = &modelConn{broker: s.broker}
 	s.broker.conn = s.conn
 	s.core = newCore(s.entries, s.conn, setup{
-		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, known: s.known, suspects: s.suspect, mayRefuse: refuses,
+		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1}, known: s.known, suspects: s.suspect, mayRefuse: refuses,
 		fetch: func(stream string, offset int64) ([]byte, error) {
 			if s.fetch != nil {
 				return s.fetch(stream, offset)

@@ -9,14 +9,16 @@ import (
 )
 
 // Schema is the version of what Entries writes; a store with another is built anew.
-const Schema = 5
+const Schema = 6
 
 // Entries is the fold over entry streams and journal, and the way to read what it found.
 type Entries struct {
 	store   *view.Store
 	trusted map[string]bool
 	counts  *counts
-	parts   []Part
+
+	operations *operations
+	parts      []Part
 
 	// What everybody may see: as it was when the newest batch had been written. Who is told of a record here finds its effect in the store.
 	mu    sync.RWMutex
@@ -46,6 +48,9 @@ func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
 	}
 	t.shown = t.state.clone()
 	if t.counts, err = loadCounts(store); err != nil {
+		return nil, err
+	}
+	if t.operations, err = loadOperations(store); err != nil {
 		return nil, err
 	}
 	for s := range names {
@@ -83,6 +88,9 @@ func (t *Entries) Commit(tx *view.Tx) error {
 		}
 	}
 	if err := t.counts.save(tx); err != nil {
+		return err
+	}
+	if err := t.operations.save(tx); err != nil {
 		return err
 	}
 	if len(t.fresh) > 0 {

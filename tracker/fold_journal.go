@@ -50,6 +50,9 @@ func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 			s.Fired++
 		}
 	})
+	if !d.Burial() { // of a kill the record is counted that follows
+		t.part(d.Operation, 1)
+	}
 	what := wire.Happened{What: d.Op, At: wire.Seconds(r.Time), Offset: d.Offset, Actor: d.Actor}
 	if r.Time.IsZero() {
 		what.At = 0
@@ -143,7 +146,10 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 	switch j.Type {
 	case wire.TypeConfirmed:
 		return t.confirm(tx, j.Epoch, j.Through)
+	case wire.TypeOperation, wire.TypeState:
+		return t.operation(tx, j.Operation, j.Type == wire.TypeState)
 	case wire.TypeReturned:
+		t.part(j.InOperation, -1)
 		return t.takeBack(tx, j.Epoch, j)
 	case wire.TypeUnburied:
 		return t.takeBack(tx, j.FiredEpoch, j)
@@ -170,6 +176,9 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		}
 		return t.lowWater(tx, j.LowWater)
 	case wire.TypeRecreated:
+		if err := t.interruptOperations(tx, j.Stream, j.At); err != nil {
+			return err
+		}
 		return t.recreate(tx, j.Stream, j.Below)
 	case wire.TypeWitness:
 		t.update(func(s *State) { s.Witness = j.Queue })
@@ -180,7 +189,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 	case wire.TypeDismissed:
 		return t.dismiss(tx, j.Stream, j.Offset)
 	}
-	return nil // state, operation: folded by who needs them
+	return nil
 }
 
 func (t *Entries) open(tx *view.Tx, offset int64, j *wire.JournalRecord) error {

@@ -48,6 +48,9 @@ func (t *Entries) forgetJournal(tx *view.Tx) error {
 			return err
 		}
 	}
+	if err := t.forgetOperations(tx); err != nil {
+		return err
+	}
 	if err := t.ageDoubtful(tx); err != nil {
 		return err
 	}

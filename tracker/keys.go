@@ -10,21 +10,22 @@ import (
 
 // The store's tables, by the first byte of their keys.
 const (
-	tableEntry    = 'e' // stream offset            → stored entry
-	tableList     = 'l' // stream at offset         → summary; what the lists show, by time
-	tableFire     = 'f' // queue 0 at stream offset → ; what may fire, by queue and due time
-	tableJID      = 'j' // stream hash(jid) offset  →
-	tableMark     = 'w' // stream offset            → mark; what the journal says of an entry that is doubtful, parked or not read yet
-	tableDoubtful = 'd' // epoch seq                → stream offset
-	tableCount    = 'c' // stream kind name         → count
-	tableReject   = 'r' // stream 0 offset          → rejected record
-	tableHappened = 'h' // stream hash(jid)         → what became of the entry that had the jid last
-	tableHistory  = 'H' // journal offset           → key in tableHappened
-	tableCommand  = 'k' // command id               → reply
-	tableCommands = 'K' // journal offset           → key in tableCommand
-	tableDead     = 'x' // dropped at offset        → ; dead jobs, by when they died
-	tableTelling  = 'a' // stream offset            → what the journal has not told yet of a replacement; empty where only that was read
-	tableMeta     = 'm' //                          → state, as JSON
+	tableEntry     = 'e' // stream offset            → stored entry
+	tableList      = 'l' // stream at offset         → summary; what the lists show, by time
+	tableFire      = 'f' // queue 0 at stream offset → ; what may fire, by queue and due time
+	tableJID       = 'j' // stream hash(jid) offset  →
+	tableMark      = 'w' // stream offset            → mark; what the journal says of an entry that is doubtful, parked or not read yet
+	tableDoubtful  = 'd' // epoch seq                → stream offset
+	tableCount     = 'c' // stream kind name         → count
+	tableReject    = 'r' // stream 0 offset          → rejected record
+	tableHappened  = 'h' // stream hash(jid)         → what became of the entry that had the jid last
+	tableHistory   = 'H' // journal offset           → key in tableHappened
+	tableCommand   = 'k' // command id               → reply
+	tableCommands  = 'K' // journal offset           → key in tableCommand
+	tableOperation = 'o' // 0 or 1, id             → operation as JSON, or the jids that it names
+	tableDead      = 'x' // dropped at offset        → ; dead jobs, by when they died
+	tableTelling   = 'a' // stream offset            → what the journal has not told yet of a replacement; empty where only that was read
+	tableMeta      = 'm' //                          → state, as JSON
 	// 'p' is the table of package processes, 'M' begins those of package metrics.
 )
 

@@ -32,6 +32,7 @@ func (t *Entries) announce(tx *view.Tx, a wire.Announcement) error {
 // told takes in that the journal tells of a replacement. It moves no entry but the dead job that goes with what is undone.
 func (t *Entries) told(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
 	c := codes[j.Stream]
+	t.part(j.InOperation, 1)
 	h := wire.Happened{What: j.Type, At: j.At, Offset: j.Offset, Actor: j.Actor}
 	if err := t.remember(tx, r.Offset, c, j.JID, h); err != nil {
 		return err

@@ -72,6 +72,7 @@ func (t *Entries) delivered(tx *view.Tx, j *wire.JournalRecord) error {
 // settle handles the records after which an entry is no longer pending.
 func (t *Entries) settle(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
 	p := place{codes[j.Stream], j.Offset}
+	t.part(j.InOperation, 1)
 	if j.Type == wire.TypeDuplicate {
 		t.update(func(s *State) { s.Duplicates++ })
 	} else if err := t.remember(tx, r.Offset, p.stream, j.JID, wire.Happened{What: j.Type, At: j.At, Offset: j.Offset, Actor: j.Actor}); err != nil {

@@ -21,6 +21,8 @@ const (
 	CommandUndo    = "undo"
 	CommandEnqueue = "enqueue"
 	CommandState   = "state"
+	CommandOperate = "operate" // the same to many entries
+	CommandCancel  = "cancel"  // an operation ends where it is
 )
 
 // Command asks the leader to do something.
@@ -33,6 +35,8 @@ type Command struct {
 	Changes json.RawMessage `json:"changes,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
 	Actor   string          `json:"actor,omitempty"` // believed only of the sidecar's own account
+
+	Bulk *Operation `json:"operation,omitempty"` // operate, cancel
 
 	Operation string `json:"-"` // the bulk operation that it is part of; only the leader says so
 }
@@ -52,6 +56,8 @@ var commandStreams = map[string][]string{
 	CommandDiscard: nil,
 	CommandDismiss: nil,
 	CommandPing:    nil,
+	CommandOperate: nil,
+	CommandCancel:  nil,
 }
 
 // ParseCommand reads a command and checks that it can be carried out.
@@ -74,6 +80,9 @@ func (c Command) check() error {
 	if !known {
 		return fmt.Errorf("command %q is not known: use trigger, retry, kill, delete, change or undo", c.Command)
 	}
+	if c.Command == CommandOperate || c.Command == CommandCancel {
+		return c.checkBulk()
+	}
 	if streams == nil {
 		return c.checkDismiss()
 	}
@@ -90,6 +99,18 @@ func (c Command) check() error {
 	return err
 }
 
+func (c Command) checkBulk() error {
+	switch {
+	case c.Bulk == nil || c.Command == CommandCancel && c.Bulk.ID == "":
+		return fmt.Errorf("command %s needs an operation", c.Command)
+	case c.Command == CommandCancel:
+		return nil
+	case c.ID == "":
+		return fmt.Errorf("command %s needs an id, which becomes the operation's", c.Command)
+	}
+	return c.Bulk.Check()
+}
+
 func (c Command) checkDismiss() error {
 	if c.Command == CommandDismiss && (c.Stream == "" || c.Offset == nil) {
 		return fmt.Errorf("command %s needs the stream and offset of a rejected record", c.Command)
@@ -100,10 +121,12 @@ func (c Command) checkDismiss() error {
 // Reply statuses, as in REST.
 const (
 	StatusOK          = 200
+	StatusAccepted    = 202
 	StatusDone        = 204
 	StatusBad         = 400
 	StatusNotFound    = 404
 	StatusConflict    = 409
+	StatusDrifted     = 412
 	StatusUnavailable = 503
 	StatusUnknown     = 504
 )

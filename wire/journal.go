@@ -124,8 +124,7 @@ type JournalRecord struct {
 
 	InOperation string `json:"in_operation,omitempty"` // the bulk operation that this is part of
 
-	Operation json.RawMessage `json:"operation,omitempty"`
-	State     json.RawMessage `json:"state,omitempty"`
+	Operation *Operation `json:"operation,omitempty"` // operation: as it begins, goes on and ends; state: as it stands
 }
 
 // Trimmed is an entry that was given up.
@@ -146,7 +145,7 @@ func (r JournalRecord) Append(stream string, seq, confirmed int64) Message {
 	entry := r.Entry
 	r.Entry = nil
 	body, err := json.Marshal(r)
-	if err != nil { // only bytes that are no JSON: they were checked when they were read
+	if err != nil { // only a number that JSON cannot say
 		panic(fmt.Sprintf("wire: journal record %s: %v", r.Type, err))
 	}
 	if with := withEntry(body, entry); len(with) <= MaxRecord {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -32,8 +33,8 @@ func journalRecords() []JournalRecord {
 		{Type: TypeLowWater, Epoch: 1, LowWater: map[string]int64{ScheduledJobs: 1, Retries: 2}, Needs: 50},
 		{Type: TypeRecreated, Epoch: 1, Stream: DeadJobs},
 		{Type: TypeReleased, Epoch: 1},
-		{Type: TypeState, Epoch: 1, State: json.RawMessage(`{"paused":["q"]}`)},
-		{Type: TypeOperation, Epoch: 1, Operation: json.RawMessage(`{"id":"x"}`)},
+		{Type: TypeState, Epoch: 1, Operation: &Operation{ID: "x", State: "running"}},
+		{Type: TypeOperation, Epoch: 1, Operation: &Operation{ID: "x", State: "running"}},
 		{Type: TypeRejected, Epoch: 1, Queue: Unrouted, Reason: "no job", Body: []byte("\x00\xff"), Count: 2},
 		{Type: TypeDismissed, Epoch: 1, Stream: Unrouted, Offset: 44},
 		{Type: TypeBarrier, Epoch: 1},
@@ -88,7 +89,9 @@ func TestJournalKeepsToTheLimit(t *testing.T) {
 }
 
 func TestAppendOfWhatIsNoJSON(t *testing.T) {
-	require.Panics(t, func() { JournalRecord{Type: TypeState, State: json.RawMessage(`{`)}.Append(Journal, 0, 0) })
+	require.Panics(t, func() {
+		JournalRecord{Type: TypeState, At: math.NaN()}.Append(Journal, 0, 0)
+	})
 }
 
 func TestDeedsComeBack(t *testing.T) {

@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"bytes"
@@ -8,12 +8,12 @@ import (
 	"unicode/utf16"
 )
 
-// spellings lists how a text may stand in a JSON record, in lower case: plainly, with the escapes that must be, with those that Go
+// Spellings lists how a text may stand in a JSON record, in lower case: plainly, with the escapes that must be, with those that Go
 // adds for HTML, and with everything beyond ASCII escaped, as Python does.
-func spellings(text string) [][]byte {
+func Spellings(text string) [][]byte {
 	var all [][]byte
 	add := func(s []byte) {
-		s = lowerASCII(bytes.Clone(s))
+		s = LowerASCII(bytes.Clone(s))
 		if !slices.ContainsFunc(all, func(o []byte) bool { return bytes.Equal(o, s) }) {
 			all = append(all, s)
 		}
@@ -26,9 +26,6 @@ func spellings(text string) [][]byte {
 	}
 	return all
 }
-
-// quote writes a text as a JSON string.
-func quote(text string) string { return `"` + string(escape(text, false)) + `"` }
 
 // escape writes a text as JSON does, without the quotes around it.
 func escape(text string, html bool) []byte {
@@ -57,8 +54,8 @@ func escapeBeyondASCII(b []byte) []byte {
 	return out
 }
 
-// lowerASCII makes the ASCII letters of b small, in place.
-func lowerASCII(b []byte) []byte {
+// LowerASCII makes the ASCII letters of b small, in place.
+func LowerASCII(b []byte) []byte {
 	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {
 			b[i] = c + 'a' - 'A'

@@ -1,0 +1,142 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// operation is an operation as clients see it.
+type operation struct {
+	ID       string       `json:"id"`
+	Action   string       `json:"action"`
+	Set      string       `json:"set"`
+	Filter   *wire.Filter `json:"filter,omitempty"`
+	AsOf     *int64       `json:"as_of,omitempty"`
+	Expected *int64       `json:"expected_count,omitempty"`
+	At       *float64     `json:"at,omitempty"`
+	Rate     float64      `json:"rate,omitempty"`
+	Reason   string       `json:"reason,omitempty"`
+	Actor    string       `json:"actor,omitempty"`
+
+	State     string  `json:"state"`
+	StartedAt float64 `json:"started_at"`
+	EndedAt   float64 `json:"ended_at,omitempty"`
+	Total     *int64  `json:"total,omitempty"` // where it was counted
+	Done      int64   `json:"done"`
+	Failed    int64   `json:"failed"`
+	LastError string  `json:"last_error,omitempty"`
+}
+
+func newOperation(op *wire.Operation) operation {
+	o := operation{ID: op.ID, Action: op.Action, Filter: op.Filter, AsOf: op.AsOf, Expected: op.Expected, At: op.At, Rate: op.Rate,
+		Reason: op.Reason, Actor: op.Actor, State: op.State, StartedAt: op.StartedAt, EndedAt: op.EndedAt, Done: op.Done,
+		Failed: op.Failed, LastError: op.LastError}
+	for _, set := range entrySets {
+		if set.stream == op.Stream {
+			o.Set = set.path
+		}
+	}
+	if op.Filter == nil || op.Expected != nil {
+		o.Total = &op.Total
+	}
+	return o
+}
+
+// operationRequest is what a client asks for.
+type operationRequest struct {
+	Action   string       `json:"action"`
+	Set      string       `json:"set"`
+	JIDs     []string     `json:"jids"`
+	Filter   *wire.Filter `json:"filter"`
+	AsOf     *int64       `json:"as_of"`
+	Expected *int64       `json:"expected_count"`
+	At       *float64     `json:"at"`
+	Rate     *float64     `json:"rate"`
+	Reason   string       `json:"reason"`
+}
+
+// operate has the leader do something to many entries. It is answered once that has begun.
+func (s *Server) operate(c echo.Context) error {
+	if _, err := parseParams(c.Request()); err != nil {
+		return err
+	}
+	var body operationRequest
+	if err := readBody(c, &body); err != nil {
+		return err
+	}
+	op := &wire.Operation{Action: body.Action, JIDs: body.JIDs, Filter: body.Filter, AsOf: body.AsOf, Expected: body.Expected, At: body.At}
+	for _, set := range entrySets {
+		if set.path == body.Set {
+			op.Stream = set.stream
+		}
+	}
+	if op.Stream == "" {
+		return badRequest("set is %q: it must be scheduled-jobs, retries or dead-jobs", shorten(body.Set))
+	}
+	if body.Rate != nil {
+		if op.Rate = *body.Rate; op.Rate <= 0 {
+			return badRequest("rate must be a number above 0: entries a second")
+		}
+	}
+	if err := op.Check(); err != nil {
+		return badRequest("%s", err)
+	}
+	cmd, err := sign(c, wire.Command{Command: wire.CommandOperate, Bulk: op, Reason: body.Reason})
+	if err != nil {
+		return err
+	}
+	if p := s.send(c, cmd); p != nil {
+		return p
+	}
+	c.Response().Header().Set("Location", "/api/operations/"+cmd.ID)
+	return c.JSON(http.StatusAccepted, struct {
+		ID string `json:"id"`
+	}{cmd.ID})
+}
+
+func (s *Server) listOperations(c echo.Context) error {
+	if _, err := parseParams(c.Request()); err != nil {
+		return err
+	}
+	all := []operation{}
+	for _, op := range s.cfg.Entries.Operations() {
+		all = append(all, newOperation(&op))
+	}
+	return c.JSON(http.StatusOK, all)
+}
+
+func (s *Server) showOperation(c echo.Context) error {
+	id, err := pathParam(c, "id")
+	if err != nil {
+		return err
+	}
+	if _, err := parseParams(c.Request()); err != nil {
+		return err
+	}
+	op, known := s.cfg.Entries.Operation(id)
+	if !known {
+		return newProblem(http.StatusNotFound, "no operation has this id: those that run are known, and the newest 100 that have ended")
+	}
+	return c.JSON(http.StatusOK, newOperation(&op))
+}
+
+// cancelOperation ends an operation where it is.
+func (s *Server) cancelOperation(c echo.Context) error {
+	id, err := pathParam(c, "id")
+	if err != nil {
+		return err
+	}
+	if _, err := parseParams(c.Request()); err != nil {
+		return err
+	}
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	if err := readBody(c, &body); err != nil {
+		return err
+	}
+	return s.ask(c, wire.Command{Command: wire.CommandCancel, Bulk: &wire.Operation{ID: id}, Reason: body.Reason})
+}

@@ -1,0 +1,57 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestOperations(t *testing.T) {
+	w := newWorld(t)
+	w.reply = wire.Reply{Status: wire.StatusAccepted}
+	a := w.do(http.MethodPost, "/api/operations",
+		`{"action":"change","set":"retries","filter":{"queue":"q","error":"E"},"as_of":7,"expected_count":3,"at":1800000000,"rate":10,"reason":"later"}`)
+	require.Equal(t, http.StatusAccepted, a.StatusCode)
+	require.Len(t, w.commands, 1)
+	cmd := w.commands[0]
+	asOf, expected, at := int64(7), int64(3), 1.8e9
+	require.Equal(t, &wire.Operation{Action: wire.CommandChange, Stream: wire.Retries, Filter: &wire.Filter{Queue: "q", Error: "E"}, AsOf: &asOf,
+		Expected: &expected, At: &at, Rate: 10}, cmd.Bulk)
+	require.Equal(t, "later", cmd.Reason)
+	require.Equal(t, "/api/operations/"+cmd.ID, a.Header.Get("Location"))
+
+	op := *cmd.Bulk
+	op.ID, op.State, op.StartedAt, op.Total = cmd.ID, wire.OperationRunning, 5, 3
+	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
+	w.journal(wire.JournalRecord{Type: wire.TypeOperation, Operation: &op})
+	a = w.get("/api/operations/" + cmd.ID)
+	require.Equal(t, http.StatusOK, a.StatusCode)
+	require.JSONEq(t, `{"id":"`+cmd.ID+`","action":"change","set":"retries","filter":{"queue":"q","error":"E"},"as_of":7,"expected_count":3,"at":1800000000,
+		"rate":10,"state":"running","started_at":5,"total":3,"done":0,"failed":0}`, a.body)
+	require.Contains(t, w.get("/api/operations").body, cmd.ID)
+	w.reply = wire.Reply{Status: wire.StatusDone}
+	require.Equal(t, http.StatusNoContent, w.do(http.MethodDelete, "/api/operations/"+cmd.ID, "").StatusCode)
+	require.Equal(t, cmd.ID, w.commands[1].Bulk.ID)
+	w.get("/api/operations/other").problem(t, http.StatusNotFound, "not_found")
+	w.reply = wire.Reply{Status: wire.StatusDrifted, Error: "precondition_failed", Reason: "r"}
+	w.do(http.MethodPost, "/api/operations", `{"action":"delete","set":"retries","filter":{},"expected_count":1}`).
+		problem(t, http.StatusPreconditionFailed, "precondition_failed")
+}
+
+func TestBadOperationsAreNotSent(t *testing.T) {
+	w := newWorld(t)
+	for _, body := range []string{
+		``, `{}`, `{"action":"delete","set":"retries"}`, `{"action":"delete","set":"retry","filter":{}}`, `{"action":"trigger","set":"retries","filter":{}}`,
+		`{"action":"delete","set":"retries","filter":{},"jids":["a"]}`, `{"action":"delete","set":"retries","jids":[""]}`,
+		`{"action":"change","set":"retries","filter":{}}`, `{"action":"delete","set":"retries","filter":{},"at":1}`,
+		`{"action":"delete","set":"retries","filter":{"quue":"q"}}`, `{"action":"delete","set":"retries","filter":{},"rate":0}`,
+		`{"action":"delete","set":"retries","jids":["a"],"expected_count":1}`, `{"action":"explode","set":"retries","filter":{}}`,
+		`{"action":"change","set":"retries","filter":{},"at":1e300}`, `{"action":"delete","set":"retries","filter":{},"as_of":-2}`,
+	} {
+		w.do(http.MethodPost, "/api/operations", body).problem(t, http.StatusBadRequest, "bad_request")
+	}
+	require.Empty(t, w.commands)
+}

@@ -1,0 +1,382 @@
+package scheduler
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// An operation does one thing to many entries, a few at each step, so that fires and single commands go on meanwhile. It looks at its stream
+// in the order of offsets: what is carried over meanwhile comes by again, and is told by its first offset. The journal knows how far it is;
+// what was done after that is done no second time, since those entries are gone, or not the same any more.
+
+const (
+	maxOperations   = 16 // at once
+	operationFlight = maxFlight / 2
+	operationEvery  = 20 * time.Millisecond // how often it is looked whether one can go on
+)
+
+// pace is how much of an operation is done at once.
+type pace struct {
+	look    int   // entries that are looked at in a step
+	batch   int   // entries to which something is done in a step
+	records int64 // entries after which the journal is told how far it is
+}
+
+var usualPace = pace{look: 512, batch: 64, records: 1000}
+
+// operating is an operation under way.
+type operating struct {
+	wire.Operation
+	matcher *tracker.Matcher
+	changes json.RawMessage
+	next    int64          // where to go on: an offset, or which of the jids
+	flying  map[int64]bool // what was begun and is not answered, by offset or which of the jids
+	issued  int64          // in this epoch
+	told    int64          // issued, when the journal was told last
+	since   time.Time      // when it began in this epoch
+	cancel  bool
+	ending  bool
+	ended   []func(wire.Reply)
+
+	counting bool // it has not begun: what the filter matches is counted first
+	begun    func(wire.Reply)
+	command  wire.Command
+}
+
+func newOperating(op wire.Operation, now time.Time) *operating {
+	o := &operating{Operation: op, matcher: tracker.NewMatcher(op.Filter), next: op.Cursor, flying: map[int64]bool{}, since: now}
+	if op.At != nil {
+		o.changes = []byte(`{"at":` + strconv.FormatFloat(*op.At, 'f', -1, 64) + `}`)
+	}
+	return o
+}
+
+// operate begins an operation, once it is known that it is about what whoever asked had seen.
+func (c *core) operate(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	if _, known := c.entries.Operation(cmd.ID); known || c.operations[cmd.ID] != nil {
+		answer(wire.Reply{Status: wire.StatusAccepted})
+		return nil
+	}
+	if len(c.operations) >= maxOperations {
+		answer(conflict(fmt.Sprintf("%d operations are running: wait until one has ended, or cancel one", maxOperations)))
+		return nil
+	}
+	if err := cmd.Bulk.Check(); err != nil {
+		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
+		return nil
+	}
+	read, err := c.entries.Position(cmd.Bulk.Stream)
+	if err != nil {
+		return err
+	}
+	op := *cmd.Bulk
+	if op.AsOf == nil || *op.AsOf > read {
+		op.AsOf = &read
+	}
+	op.ID, op.State, op.Reason, op.Actor = cmd.ID, wire.OperationRunning, cmp.Or(cmd.Reason, op.Reason), cmd.Actor
+	op.StartedAt, op.Done, op.Failed, op.EndedAt, op.LastError, op.Total = wire.Seconds(now), 0, 0, 0, "", int64(len(op.JIDs))
+	o := newOperating(op, now)
+	o.Cursor, o.next = -1, -1
+	if len(op.JIDs) > 0 {
+		o.Cursor, o.next = 0, 0
+	}
+	o.command, o.begun, o.counting = cmd, answer, op.Expected != nil
+	c.operations[op.ID] = o
+	if o.counting {
+		return nil
+	}
+	return c.beginOperation(now, o)
+}
+
+// beginOperation journals that an operation begins, and answers once that is confirmed.
+func (c *core) beginOperation(now time.Time, o *operating) error {
+	o.counting, o.since = false, now
+	op, answer := o.Operation, o.begun
+	r := wire.JournalRecord{Type: wire.TypeOperation, Operation: &op}
+	return c.note(now, o.command, r, spot{}, func(reply wire.Reply) {
+		reply.Status = wire.StatusAccepted
+		answer(reply)
+	})
+}
+
+// resumeOperations goes on with what earlier leaders had begun.
+func (c *core) resumeOperations(now time.Time) error {
+	for _, op := range c.entries.Operations() {
+		if op.State != wire.OperationRunning {
+			continue
+		}
+		var err error
+		if op.JIDs, err = c.entries.OperationJIDs(op.ID); err != nil {
+			return err
+		}
+		c.operations[op.ID] = newOperating(op, now)
+	}
+	return nil
+}
+
+// cancelOperation ends an operation where it is; what was done stays done.
+func (c *core) cancelOperation(cmd wire.Command, answer func(wire.Reply)) {
+	o := c.operations[cmd.Bulk.ID]
+	switch op, known := c.entries.Operation(cmd.Bulk.ID); {
+	case o != nil && !o.counting:
+		o.cancel, o.ended = true, append(o.ended, answer)
+	case known:
+		answer(conflict("the operation has ended: it is " + op.State))
+	default:
+		answer(wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: "no operation has this id"})
+	}
+}
+
+// continueOperations goes on with what is running. more tells that there is something left to do at once.
+func (c *core) continueOperations(now time.Time) (more bool, err error) {
+	if c.carry != nil && c.carry.still {
+		return false, nil
+	}
+	for _, known := range c.entries.Operations() { // in an order
+		if o := c.operations[known.ID]; o != nil && !o.counting {
+			again, err := c.continueOperation(now, o)
+			if err != nil {
+				return false, err
+			}
+			more = more || again
+		}
+	}
+	for _, o := range c.operations {
+		if o.counting {
+			more = true
+			if err := c.countOn(now, o); err != nil {
+				return false, err
+			}
+		}
+	}
+	return more, nil
+}
+
+// countOn counts some more of what a filter matches, before the operation begins.
+func (c *core) countOn(now time.Time, o *operating) error {
+	found, err := c.entries.Kept(o.Stream, o.next+1, maxOffset, c.setup.pace.look)
+	if err != nil {
+		return err
+	}
+	for _, s := range found {
+		o.next = s.Offset
+		pending, err := c.chosen(o, s)
+		if err != nil {
+			return err
+		}
+		if pending {
+			o.Total++
+		}
+	}
+	if len(found) > 0 {
+		return nil
+	}
+	o.next = -1
+	if o.Drifted(o.Total) {
+		delete(c.operations, o.ID)
+		o.begun(wire.Reply{Status: wire.StatusDrifted, Error: "precondition_failed",
+			Reason: fmt.Sprintf("%d entries match now, %d were expected: look again", o.Total, *o.Expected)})
+		return nil
+	}
+	return c.beginOperation(now, o)
+}
+
+// maxOffset is beyond every stream.
+const maxOffset = 1 << 62
+
+// chosen tells whether an operation is about an entry.
+func (c *core) chosen(o *operating, s *tracker.Stored) (bool, error) {
+	if s.First > *o.AsOf || !o.matcher.Match(s) {
+		return false, nil
+	}
+	return c.entries.Pending(s)
+}
+
+func (c *core) continueOperation(now time.Time, o *operating) (more bool, err error) {
+	if o.ending {
+		return false, nil
+	}
+	over := o.cancel
+	if !over {
+		if over, more, err = c.actOn(now, o); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case over && len(o.flying) == 0:
+		return false, c.endOperation(now, o)
+	case o.issued-o.told >= c.setup.pace.records:
+		o.told = o.issued
+		return more, c.record(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, spot{}, nil)
+	}
+	return more, nil
+}
+
+// progress is how far an operation is, as the journal is told: not beyond anything that is not known to be done.
+func (o *operating) progress() *wire.Operation {
+	cursor := o.next
+	for at := range o.flying {
+		if len(o.JIDs) > 0 {
+			cursor = min(cursor, at)
+		} else {
+			cursor = min(cursor, at-1)
+		}
+	}
+	return &wire.Operation{ID: o.ID, State: o.State, Failed: o.Failed, LastError: o.LastError, Cursor: cursor, EndedAt: o.EndedAt}
+}
+
+func (c *core) endOperation(now time.Time, o *operating) error {
+	o.ending, o.State, o.EndedAt = true, wire.OperationDone, wire.Seconds(now)
+	if o.cancel {
+		o.State = wire.OperationCancelled
+	}
+	return c.record(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, spot{}, func(bool) {
+		delete(c.operations, o.ID)
+		for _, answer := range o.ended {
+			answer(wire.Reply{Status: wire.StatusDone})
+		}
+	})
+}
+
+// allowance is how many more entries an operation may act on now.
+func (o *operating) allowance(now time.Time, batch int) int {
+	if o.Rate <= 0 {
+		return batch
+	}
+	return int(max(0, min(float64(batch), now.Sub(o.since).Seconds()*o.Rate-float64(o.issued))))
+}
+
+// actOn acts on the next entries. over tells that there are none left, more that it might go on at once.
+func (c *core) actOn(now time.Time, o *operating) (over, more bool, err error) {
+	left := o.allowance(now, c.setup.pace.batch)
+	if left == 0 || len(c.flight) >= operationFlight || c.bytes >= maxFlightBytes/2 {
+		return false, false, nil
+	}
+	if len(o.JIDs) > 0 {
+		return c.actOnJIDs(now, o, left)
+	}
+	found, err := c.entries.Kept(o.Stream, o.next+1, maxOffset, c.setup.pace.look)
+	if err != nil || len(found) == 0 {
+		return len(found) == 0, false, err
+	}
+	for _, s := range found {
+		chosen, err := c.chosen(o, s)
+		if err != nil {
+			return false, false, err
+		}
+		if chosen {
+			if c.busy[spot{s.Stream, s.Offset}] != nil {
+				return false, false, nil // what is being done to it comes first
+			}
+			if left--; left < 0 {
+				return false, o.Rate <= 0, nil
+			}
+			if err := c.actOnOne(now, o, s, s.Offset); err != nil {
+				return false, false, err
+			}
+		}
+		o.next = s.Offset
+	}
+	return false, true, nil
+}
+
+func (c *core) actOnJIDs(now time.Time, o *operating, left int) (over, more bool, err error) {
+	for ; left > 0 && o.next < int64(len(o.JIDs)); left-- {
+		found, err := c.entries.Find(o.Stream, o.JIDs[o.next])
+		if err != nil {
+			return false, false, err
+		}
+		var all []*tracker.Stored
+		for _, s := range found {
+			if s.First <= *o.AsOf {
+				all = append(all, s)
+			}
+		}
+		switch len(all) {
+		case 0:
+			o.fails("an entry was not pending any more")
+		case 1:
+			if c.busy[spot{all[0].Stream, all[0].Offset}] != nil {
+				return false, false, nil
+			}
+			if err := c.actOnOne(now, o, all[0], o.next); err != nil {
+				return false, false, err
+			}
+		default:
+			o.fails(fmt.Sprintf("%d entries have the jid %s: act on each by its offset", len(all), wire.ASCII(o.JIDs[o.next])))
+		}
+		o.next++
+	}
+	return o.next >= int64(len(o.JIDs)), o.Rate <= 0, nil
+}
+
+func (o *operating) fails(reason string) {
+	o.Failed++
+	o.LastError = reason
+}
+
+// actOnOne does to one entry what the operation is for. at is what it is called until that is answered.
+func (c *core) actOnOne(now time.Time, o *operating, s *tracker.Stored, at int64) error {
+	o.issued++
+	_, e, err := c.load(spot{s.Stream, s.Offset})
+	if err != nil && !errors.Is(err, errFetch) {
+		return err
+	}
+	if e == nil {
+		o.fails("a record could not be read from its stream")
+		return nil
+	}
+	if err := c.dropRepeats(now, s, e); err != nil {
+		return err
+	}
+	o.flying[at] = true
+	cmd := wire.Command{Command: o.Action, Stream: s.Stream, JID: s.JID, Offset: &s.Offset, Changes: o.changes, Reason: o.Reason, Actor: o.Actor, Operation: o.ID}
+	return c.act(now, cmd, s, e, func(r wire.Reply) {
+		delete(o.flying, at)
+		if r.Status >= 300 {
+			o.fails(r.Reason)
+		}
+	})
+}
+
+// carryOperations has operations rest until what they did is known, and then writes them down again: low water would forget them. done tells
+// that they are in the journal, at its end.
+func (c *core) carryOperations(now time.Time) (done bool, err error) {
+	if !c.carry.still {
+		c.carry.still, c.carry.rested = true, -1
+	}
+	for _, o := range c.operations {
+		if len(o.flying) > 0 || o.ending {
+			c.carry.rested = -1
+			return false, nil
+		}
+	}
+	if c.carry.rested < 0 {
+		c.carry.rested = c.seq
+	}
+	if c.entries.State().Confirmed < c.carry.rested {
+		return false, nil
+	}
+	for _, op := range c.entries.Operations() {
+		if op.State == wire.OperationRunning {
+			if op.JIDs, err = c.entries.OperationJIDs(op.ID); err != nil {
+				return false, err
+			}
+			if o := c.operations[op.ID]; o != nil {
+				p := o.progress()
+				op.Cursor, op.Failed, op.LastError = p.Cursor, p.Failed, p.LastError
+			}
+		}
+		if err := c.record(now, wire.JournalRecord{Type: wire.TypeState, Operation: &op}, spot{}, nil); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,65 @@
+package tracker
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Matcher tells which entries a filter chooses.
+type Matcher struct {
+	wire.Filter
+	from, to time.Time
+	needles  [][]byte
+	scratch  []byte
+}
+
+// NewMatcher prepares a filter; nil chooses everything.
+func NewMatcher(f *wire.Filter) *Matcher {
+	m := &Matcher{}
+	if f == nil {
+		return m
+	}
+	m.Filter = *f
+	m.from, m.to = timeOf(f.From), timeOf(f.To)
+	if f.Text != "" {
+		m.needles = wire.Spellings(f.Text)
+	}
+	return m
+}
+
+func timeOf(seconds *float64) time.Time {
+	if seconds == nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(math.Round(*seconds * 1e6)))
+}
+
+// Match tells whether a filter chooses an entry. Records over 64 KiB match none that looks inside.
+func (m *Matcher) Match(s *Stored) bool {
+	return (m.Queue == "" || s.Queue == m.Queue) && (m.Class == "" || s.Class == m.Class) && (m.JID == "" || s.JID == m.JID) &&
+		(m.from.IsZero() || !s.At.Before(m.from)) && (m.to.IsZero() || s.At.Before(m.to)) && m.inside(s)
+}
+
+func (m *Matcher) inside(s *Stored) bool {
+	if m.Text == "" && m.Error == "" && m.Tag == "" {
+		return true
+	}
+	if s.Raw == nil {
+		return false
+	}
+	if m.Text != "" {
+		m.scratch = wire.LowerASCII(append(m.scratch[:0], s.Raw...))
+		if !slices.ContainsFunc(m.needles, func(n []byte) bool { return bytes.Contains(m.scratch, n) }) {
+			return false
+		}
+	}
+	if m.Error == "" && m.Tag == "" {
+		return true
+	}
+	e, err := s.Entry(nil)
+	return err == nil && (m.Error == "" || e.ErrorClass == m.Error) && (m.Tag == "" || slices.Contains(e.Job.Tags, m.Tag))
+}

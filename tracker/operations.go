@@ -1,0 +1,213 @@
+package tracker
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// maxEnded is how many operations are remembered that have ended.
+const maxEnded = 100
+
+// operations are kept in memory, without the jids that they name, and written with the batch that changed them. Done is counted here: it
+// is how many records of the journal say that they are part of the operation, so that it is right whoever counted, and however often the
+// leader died.
+type operations struct {
+	mu    sync.RWMutex
+	all   map[string]*wire.Operation
+	dirty map[string]bool
+}
+
+func keyOperation(id string) []byte { return append([]byte{tableOperation, 0}, id...) }
+
+func keyOperationJIDs(id string) []byte { return append([]byte{tableOperation, 1}, id...) }
+
+func loadOperations(r view.Reader) (*operations, error) {
+	ops := &operations{all: map[string]*wire.Operation{}, dirty: map[string]bool{}}
+	var fault error
+	err := r.Scan([]byte{tableOperation, 0}, []byte{tableOperation, 1}, false, func(_, value []byte) bool {
+		op := &wire.Operation{}
+		if fault = json.Unmarshal(value, op); fault != nil {
+			return false
+		}
+		ops.all[op.ID] = op
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if fault != nil {
+		return nil, fmt.Errorf("tracker: operation is damaged: %w", fault)
+	}
+	return ops, nil
+}
+
+func (o *operations) save(tx *view.Tx) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for id := range o.dirty {
+		op := o.all[id]
+		if op == nil {
+			if err := tx.Delete(keyOperation(id)); err != nil {
+				return err
+			}
+			continue
+		}
+		value, err := json.Marshal(op)
+		if err != nil {
+			return fmt.Errorf("tracker: save operation: %w", err)
+		}
+		if err := tx.Set(keyOperation(id), value); err != nil {
+			return err
+		}
+	}
+	clear(o.dirty)
+	return nil
+}
+
+// change has fn change an operation that is known.
+func (o *operations) change(id string, fn func(*wire.Operation)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if op := o.all[id]; id != "" && op != nil {
+		fn(op)
+		o.dirty[id] = true
+	}
+}
+
+// part counts a record of the journal that is part of an operation.
+func (t *Entries) part(id string, by int64) {
+	if id != "" {
+		t.operations.change(id, func(op *wire.Operation) { op.Done += by })
+	}
+}
+
+// operation takes in how an operation begins, goes on or ends, or how one stands that low water would forget.
+func (t *Entries) operation(tx *view.Tx, op *wire.Operation, carried bool) error {
+	if op == nil || op.ID == "" {
+		return nil
+	}
+	t.operations.mu.RLock()
+	known := t.operations.all[op.ID]
+	t.operations.mu.RUnlock()
+	switch {
+	case known == nil && op.Action == "", known != nil && carried:
+		return nil
+	case known == nil:
+		if err := t.beginOperation(tx, *op); err != nil {
+			return err
+		}
+	default:
+		t.operations.change(op.ID, func(k *wire.Operation) {
+			k.State, k.EndedAt, k.Failed, k.LastError, k.Cursor = op.State, op.EndedAt, op.Failed, op.LastError, op.Cursor
+		})
+	}
+	if op.State == wire.OperationRunning {
+		return nil
+	}
+	return t.endOperation(tx, op.ID)
+}
+
+func (t *Entries) beginOperation(tx *view.Tx, op wire.Operation) error {
+	if len(op.JIDs) > 0 {
+		jids, err := json.Marshal(op.JIDs)
+		if err != nil {
+			return fmt.Errorf("tracker: operation: %w", err)
+		}
+		if err := tx.Set(keyOperationJIDs(op.ID), jids); err != nil {
+			return err
+		}
+		op.JIDs = nil
+	}
+	t.operations.mu.Lock()
+	defer t.operations.mu.Unlock()
+	t.operations.all[op.ID] = &op
+	t.operations.dirty[op.ID] = true
+	return nil
+}
+
+// endOperation forgets what is needed only while an operation runs, and the operation that ended first when there are too many.
+func (t *Entries) endOperation(tx *view.Tx, id string) error {
+	if err := tx.Delete(keyOperationJIDs(id)); err != nil {
+		return err
+	}
+	t.operations.mu.Lock()
+	defer t.operations.mu.Unlock()
+	var ended []*wire.Operation
+	for _, op := range t.operations.all {
+		if op.State != wire.OperationRunning {
+			ended = append(ended, op)
+		}
+	}
+	slices.SortFunc(ended, func(a, b *wire.Operation) int {
+		return cmp.Or(cmp.Compare(a.EndedAt, b.EndedAt), cmp.Compare(a.ID, b.ID))
+	})
+	for _, op := range ended[:max(0, len(ended)-maxEnded)] {
+		delete(t.operations.all, op.ID)
+		t.operations.dirty[op.ID] = true
+	}
+	return nil
+}
+
+// interruptOperations ends the operations on a stream that was made anew.
+func (t *Entries) interruptOperations(tx *view.Tx, stream string, at float64) error {
+	for _, op := range t.Operations() {
+		if op.Stream == stream && op.State == wire.OperationRunning {
+			op.State, op.EndedAt = wire.OperationInterrupted, at
+			if err := t.operation(tx, &op, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forgetOperations forgets them all: how far they are stood in a journal that is gone, and each view knew it as far as it had read.
+func (t *Entries) forgetOperations(tx *view.Tx) error {
+	t.operations.mu.Lock()
+	defer t.operations.mu.Unlock()
+	clear(t.operations.all)
+	clear(t.operations.dirty)
+	return tx.DeleteRange([]byte{tableOperation}, after([]byte{tableOperation}))
+}
+
+// Operations lists the operations that are known, the newest first, without the jids that they name.
+func (t *Entries) Operations() []wire.Operation {
+	t.operations.mu.RLock()
+	defer t.operations.mu.RUnlock()
+	all := make([]wire.Operation, 0, len(t.operations.all))
+	for _, op := range t.operations.all {
+		all = append(all, *op)
+	}
+	slices.SortFunc(all, func(a, b wire.Operation) int {
+		return cmp.Or(cmp.Compare(b.StartedAt, a.StartedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// Operation gives one operation; ok is false where none with the id is known.
+func (t *Entries) Operation(id string) (op wire.Operation, ok bool) {
+	t.operations.mu.RLock()
+	defer t.operations.mu.RUnlock()
+	if known := t.operations.all[id]; known != nil {
+		return *known, true
+	}
+	return op, false
+}
+
+// OperationJIDs gives the jids that a running operation names.
+func (t *Entries) OperationJIDs(id string) (jids []string, err error) {
+	raw, ok, err := t.store.Get(keyOperationJIDs(id))
+	if err != nil || !ok {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, &jids); err != nil {
+		return nil, fmt.Errorf("tracker: the jids of operation %s are damaged: %w", id, err)
+	}
+	return jids, nil
+}
