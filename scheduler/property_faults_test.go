@@ -58,3 +58,28 @@ func (w *world) setClock(t *rapid.T) {
 }
 
 func (w *world) refuseRecords(t *rapid.T) { w.broker.deaf = rapid.IntRange(1, 3).Draw(t, "records") }
+
+// carryRefused has a stream refuse an entry that is carried over, and the leader die before it can repeat it: low water must not be above it.
+func (w *world) carryRefused(t *rapid.T) {
+	for range 3 {
+		w.round()
+	}
+	s := w.leader()
+	if s == nil || s.core.phase != phaseLeading {
+		return
+	}
+	w.append(t)
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.core.beginCarry())
+	w.broker.deaf = 1
+	w.step(s)
+	for s.conn != nil && len(s.conn.out) > 0 {
+		w.broker.process(s.conn, w.now)
+	}
+	require.NoError(t, s.readAll())
+	w.retention(t)
+	if s == w.leader() {
+		w.dieInFlight(t, s)
+		s.disconnect()
+	}
+}

@@ -93,6 +93,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			"recreate":      w.recreate,
 			"lateRecord":    w.lateRecord,
 			"carry":         w.carry,
+			"carryRefused":  w.carryRefused,
 			"retention":     w.retention,
 			"loseJournal":   w.loseJournal,
 			"forgetJournal": w.forgetJournal,

@@ -87,7 +87,7 @@ func deletedThings(w *world, perSecond int, lasting time.Duration, all []deletio
 	for until := time.Now().Add(lasting); time.Now().Before(until); w.pause(w.upTo(4 * time.Second)) {
 		d := all[w.random.IntN(len(all))]
 		err := d.do(w.v.Channel(w.t))
-		w.t.Logf("deleted %s: %v", d.what, err)
+		w.t.Logf("%s deleted %s: %v", time.Now().Format(time.TimeOnly), d.what, err)
 		if err == nil {
 			w.faults++
 		}

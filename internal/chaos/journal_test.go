@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,6 +17,7 @@ type epoch struct {
 	identity  string
 	led       bool // it had settled everything, and fired
 	fires     map[int64]string
+	at        map[string]time.Time // when each job was fired last
 	fired     int64
 	confirmed int64
 }
@@ -37,7 +39,7 @@ func (w *world) epochs() []*epoch {
 		if deed, ok := wire.DeedOf(headers); ok {
 			if e := byNumber[deed.Epoch]; e != nil {
 				e.fired = max(e.fired, deed.Seq)
-				e.fires[deed.Seq] = deed.JIDTag
+				e.fires[deed.Seq], e.at[deed.JIDTag] = deed.JIDTag, d.Timestamp
 			}
 			confirm(deed.Epoch, deed.Confirmed)
 			continue
@@ -55,7 +57,7 @@ func (w *world) epochs() []*epoch {
 			confirm(k.Epoch, k.Through)
 		}
 		number, _ := headers["x-stream-offset"].(int64)
-		e := &epoch{number: number, identity: j.Identity, fires: map[int64]string{}}
+		e := &epoch{number: number, identity: j.Identity, fires: map[int64]string{}, at: map[string]time.Time{}}
 		all, byNumber[number] = append(all, e), e
 	}
 	return all
@@ -115,4 +117,14 @@ func (w *world) unsure(all []*epoch, doubled []string) (open int, sure []string)
 		}
 	}
 	return open, sure
+}
+
+// history tells when a job was fired, as the journal has it.
+func history(all []*epoch, jid string) (text string) {
+	for _, e := range all {
+		if at, fired := e.at[jid]; fired {
+			text += fmt.Sprintf(" fired in epoch %d at %s", e.number, at.Format(time.TimeOnly))
+		}
+	}
+	return text
 }

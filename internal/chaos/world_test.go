@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"path"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -195,6 +196,10 @@ func (w *world) reckon() reckoning {
 	w.lost, w.doubled = len(r.lost), len(r.doubled)
 	w.took = time.Since(w.began)
 	w.broken = nil
+	for _, text := range first(r.lost) {
+		jid, _, _ := strings.Cut(text, " ")
+		w.t.Logf("lost: %s:%s", text, history(all, jid))
+	}
 	w.must(len(r.lost) == 0, "%d jobs are lost: %v", len(r.lost), first(r.lost))
 	w.must(len(r.early) == 0 || w.otherClock, "%d jobs came early: %v", len(r.early), first(r.early))
 	w.must(len(r.wrong) == 0, "%d jobs are not where they must be: %v", len(r.wrong), first(r.wrong))
@@ -219,4 +224,5 @@ func (w *world) must(holds bool, format string, args ...any) {
 	}
 }
 
-func first(all []string) []string { return all[:min(len(all), 10)] }
+// first are so many as a person reads.
+func first(all []string) []string { return all[:min(len(all), 20)] }
