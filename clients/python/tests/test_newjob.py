@@ -3,7 +3,7 @@ import unittest
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from millrace import Client, Invalid, NewJob, Options
+from millrace import BulkError, Client, Closed, Invalid, NewJob, Options, Unreachable
 
 from . import vectors
 
@@ -54,6 +54,18 @@ class Checks(unittest.TestCase):
     def test_datetime(self) -> None:
         _, message = NewJob("A", [], datetime(2020, 1, 1, tzinfo=UTC)).prepare(1.0)
         self.assertEqual(1577836800.0, json.loads(message.body)["scheduled_at"])
+
+    def test_unreachable_says_why(self) -> None:
+        with Client("amqp://guest:guest@127.0.0.1:1/", timeout=0.5) as client:
+            with self.assertRaisesRegex(Unreachable, "refused"):
+                client.enqueue("A")
+            with self.assertRaises(BulkError) as failed:
+                client.enqueue_bulk([NewJob("A"), NewJob("")])
+        self.assertEqual([None, None], failed.exception.jids)
+        self.assertIsInstance(failed.exception.errors[0], Unreachable)
+        self.assertIsInstance(failed.exception.errors[1], Invalid)
+        with self.assertRaises(Closed):
+            client.enqueue("A")
 
     def test_url(self) -> None:
         with self.assertRaises(ValueError):

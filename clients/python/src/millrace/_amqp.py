@@ -26,10 +26,17 @@ LOCKED = 405
 class Lost(Exception):
     """The connection or channel is gone. ``code`` is the broker's, or 0."""
 
-    def __init__(self, reason: object) -> None:
-        super().__init__(str(reason) or type(reason).__name__)
-        self.code: int = getattr(reason, "reply_code", 0)
-        self.reason = reason
+    def __init__(self, reason: BaseException) -> None:
+        self.reason = _innermost(reason)
+        super().__init__(str(self.reason) or repr(self.reason))
+        self.code: int = getattr(self.reason, "reply_code", 0)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Give what pika wrapped: the failure of an attempt to connect stands several errors deep."""
+    attempts = getattr(error, "exceptions", None)
+    inner = attempts[-1] if attempts else error.args[0] if error.args else None
+    return _innermost(inner) if isinstance(inner, BaseException) else error
 
 
 def check_url(url: str) -> None:
@@ -42,10 +49,9 @@ def check_url(url: str) -> None:
 def unwelcome(error: BaseException) -> bool:
     """Tell whether the broker will not have us, however often we ask."""
     reason = error.reason if isinstance(error, Lost) else error
-    refusals = (pika.exceptions.ProbableAuthenticationError, pika.exceptions.AuthenticationError, pika.exceptions.ProbableAccessDeniedError)
-    causes = getattr(reason, "exceptions", ())  # AMQPConnectionWorkflowFailed lists those of its attempts
-    inner = [getattr(e, "exception", e) for e in causes]
-    return any(isinstance(e, refusals) or getattr(e, "reply_code", 0) in (403, 530) for e in [reason, *inner])
+    exceptions = pika.exceptions
+    refusals = (exceptions.AuthenticationError, exceptions.ProbableAuthenticationError, exceptions.ProbableAccessDeniedError)
+    return isinstance(reason, refusals) or getattr(reason, "reply_code", 0) in (403, 530)
 
 
 class Connection:
