@@ -57,6 +57,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	c.collectScheduler(out, c.cfg.Leader())
 	c.collectProcesses(out)
 	c.collectMetrics(out)
+	c.collectQueues(out)
 }
 
 func (c *collector) collectEntries(out sink) {

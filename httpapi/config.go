@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/tracker/processes"
+	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -32,6 +34,10 @@ type Config struct {
 
 	Processes *processes.Processes
 	Metrics   *metrics.Metrics
+	Queues    *queues.Watch
+
+	QueueSLO func(queue string) time.Duration                                  // how long a job may wait in a queue; 0: as long as it likes
+	OnBroker func(ctx context.Context, do func(conn *broker.Conn) error) error // lends a connection to the broker
 
 	Leader  func() scheduler.Status                                                     // this sidecar's part in leadership
 	Ask     func(ctx context.Context, c wire.Command) wire.Reply                        // sends a command to whoever leads
@@ -78,6 +84,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Fetch == nil {
 		c.Fetch = func(context.Context, string, int64) (wire.Record, error) { return wire.Record{}, errUnwired }
+	}
+	if c.OnBroker == nil {
+		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { return errUnwired }
 	}
 	if c.Broker == nil {
 		c.Broker = func() (bool, string, string) { return false, "", "" }

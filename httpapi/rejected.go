@@ -37,12 +37,16 @@ func newRejected(h *hider, j *tracker.Reject, most int) rejectedRecord {
 	if whole := trimRune(body); r.Truncated && utf8.Valid(whole) {
 		body = whole
 	}
-	if utf8.Valid(body) {
-		r.Body = string(body)
-	} else {
-		r.Body, r.Encoding = base64.StdEncoding.EncodeToString(body), "base64"
-	}
+	r.Body, r.Encoding = textOrBase64(body)
 	return r
+}
+
+// textOrBase64 writes bytes so that JSON can hold them.
+func textOrBase64(b []byte) (text, encoding string) {
+	if utf8.Valid(b) {
+		return string(b), "utf-8"
+	}
+	return base64.StdEncoding.EncodeToString(b), "base64"
 }
 
 // trimRune takes off a last character that was cut in two.

@@ -21,6 +21,7 @@ type cli struct {
 	Retries   retriesCmd   `cmd:"" help:"List jobs that wait for a retry, and act on them."`
 	Dead      deadCmd      `cmd:"" help:"List dead jobs, and act on them."`
 	Rejected  rejectedCmd  `cmd:"" help:"List records that could not be understood."`
+	Queues    queuesCmd    `cmd:"" help:"List job queues, make, purge and delete them."`
 	Processes processesCmd `cmd:"" help:"List worker processes, and tell them to stop."`
 	Metrics   metricsCmd   `cmd:"" help:"Show what was done, by class or queue or time."`
 	Worker    workerCmd    `cmd:"" help:"Work on jobs by running commands."`

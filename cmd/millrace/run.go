@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/tracker/processes"
+	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -32,6 +33,7 @@ type sidecar struct {
 	entries *tracker.Entries
 	workers *processes.Processes
 	metrics *metrics.Metrics
+	queues  *queues.Watch
 	view    *view.View
 	source  *source
 	asker   *scheduler.Asker
@@ -73,7 +75,7 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	source := &source{}
 	defer source.Close()
 
-	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, metrics: sums, source: source}
+	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, metrics: sums, queues: queues.New(nil), source: source}
 	s.view = view.New(store, source, entries, log, wire.Journal, viewed...)
 	s.view.After(wire.JobMetrics, wire.Rollups)
 	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
@@ -141,6 +143,7 @@ func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) er
 		Broker: s.brokerConfig("leads"), Identity: s.cfg.identity(), OnGap: s.cfg.OnGap, MaxQueues: s.cfg.MaxQueues,
 		DeadMax: s.cfg.DeadMax, DeadAge: s.cfg.deadAge(), Rollups: s.metrics, Log: s.log,
 	}
+	s.watchQueues(*mgmt)
 	scheduling := scheduler.New(cfg, s.view, s.store, s.entries, *mgmt, s.source)
 	s.scheduler.Store(scheduling)
 	ctx, cancel := context.WithCancel(ctx)
@@ -176,6 +179,9 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 
 		Processes: s.workers,
 		Metrics:   s.metrics,
+		Queues:    s.queues,
+		QueueSLO:  s.cfg.queueSLO,
+		OnBroker:  s.onBroker,
 
 		Leader:   s.leader,
 		Ask:      s.asker.Ask,

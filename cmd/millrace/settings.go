@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"errors"
 	"fmt"
 	"net"
@@ -31,16 +33,17 @@ type sidecarSettings struct {
 	apiSettings
 	securitySettings
 
-	StreamURL    string   `name:"stream-url" env:"MILLRACE_STREAM_URL" placeholder:"URL" help:"RabbitMQ's stream listener: rabbitmq-stream://host:port. Default: the one that the management API names, if any."`
-	StateDir     string   `name:"state-dir" env:"MILLRACE_STATE_DIR" placeholder:"DIR" help:"Where to keep the view between runs. It is a cache: losing it loses nothing. Default: in memory."`
-	Identity     string   `name:"identity" env:"MILLRACE_IDENTITY" placeholder:"NAME" help:"This sidecar's name in the journal and in logs. Default: host:pid."`
-	LogLevel     string   `name:"log-level" env:"MILLRACE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
-	LogFormat    string   `name:"log-format" env:"MILLRACE_LOG_FORMAT" enum:"text,json" default:"text" help:"text or json."`
-	OnGap        string   `name:"on-gap" env:"MILLRACE_ON_GAP" enum:"hold,fire,discard" default:"hold" help:"What to do with due jobs when the journal has lost records, so that some may have run already: hold, fire or discard."`
-	TrustedUsers []string `name:"trusted-users" env:"MILLRACE_TRUSTED_USERS" placeholder:"USER" help:"Broker users beside Millrace's own whose journal records are obeyed."`
-	DeadMax      int      `name:"dead-max" env:"MILLRACE_DEAD_MAX" default:"1000000" help:"How many dead jobs are kept, the newest; a tenth as many more of those that queues dropped."`
-	DeadAge      string   `name:"dead-age" env:"MILLRACE_DEAD_AGE" default:"180d" placeholder:"DURATION" help:"How long dead jobs are kept: 12h, 30d (${default})."`
-	MaxQueues    int      `name:"max-queues" env:"MILLRACE_MAX_QUEUES" default:"1000" help:"How many job queues are made for names that producers use."`
+	StreamURL    string                   `name:"stream-url" env:"MILLRACE_STREAM_URL" placeholder:"URL" help:"RabbitMQ's stream listener: rabbitmq-stream://host:port. Default: the one that the management API names, if any."`
+	StateDir     string                   `name:"state-dir" env:"MILLRACE_STATE_DIR" placeholder:"DIR" help:"Where to keep the view between runs. It is a cache: losing it loses nothing. Default: in memory."`
+	Identity     string                   `name:"identity" env:"MILLRACE_IDENTITY" placeholder:"NAME" help:"This sidecar's name in the journal and in logs. Default: host:pid."`
+	LogLevel     string                   `name:"log-level" env:"MILLRACE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
+	LogFormat    string                   `name:"log-format" env:"MILLRACE_LOG_FORMAT" enum:"text,json" default:"text" help:"text or json."`
+	OnGap        string                   `name:"on-gap" env:"MILLRACE_ON_GAP" enum:"hold,fire,discard" default:"hold" help:"What to do with due jobs when the journal has lost records, so that some may have run already: hold, fire or discard."`
+	TrustedUsers []string                 `name:"trusted-users" env:"MILLRACE_TRUSTED_USERS" placeholder:"USER" help:"Broker users beside Millrace's own whose journal records are obeyed."`
+	DeadMax      int                      `name:"dead-max" env:"MILLRACE_DEAD_MAX" default:"1000000" help:"How many dead jobs are kept, the newest; a tenth as many more of those that queues dropped."`
+	DeadAge      string                   `name:"dead-age" env:"MILLRACE_DEAD_AGE" default:"180d" placeholder:"DURATION" help:"How long dead jobs are kept: 12h, 30d (${default})."`
+	QueueSLO     map[string]time.Duration `name:"queue-slo" env:"MILLRACE_QUEUE_SLO" mapsep:"," placeholder:"QUEUE=DURATION,…" help:"How long a job may wait in a queue before that is pointed out: critical=5s,*=10m."`
+	MaxQueues    int                      `name:"max-queues" env:"MILLRACE_MAX_QUEUES" default:"1000" help:"How many job queues are made for names that producers use."`
 }
 
 // apiSettings say where the REST API is.

@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 )
@@ -250,4 +251,16 @@ func (m *Metrics) Ever(fn func(class, queue string, s Sum, errors map[string]int
 		fn(orOther(p.class), orOther(p.queue), r.sum(), r.errors)
 	}
 	return nil
+}
+
+// Queues names the queues that something was done in on the day of a time, but other.
+func (m *Metrics) Queues(at time.Time) []string {
+	start := floor(at.Unix(), day)
+	found := map[string]bool{}
+	err := m.scan(m.store, tableDay, start, start+1, false, func(_ int64, p pair, _ *row) { found[p.queue] = true })
+	if err != nil {
+		return nil // they are only more names
+	}
+	delete(found, "")
+	return slices.Sorted(maps.Keys(found))
 }

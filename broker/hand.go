@@ -1,0 +1,52 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Purge drops what waits in a queue, by its full name, and tells how many messages that were.
+func (c *Conn) Purge(ctx context.Context, name string) (dropped int, err error) {
+	return onQueue(ctx, c, name, func(ch *amqp.Channel) (int, error) { return ch.QueuePurge(name, false) })
+}
+
+// Peek takes up to n messages off the head of a queue, by its full name, and puts them back. They are marked as redelivered from then on, and a
+// queue with a delivery limit counts it.
+func (c *Conn) Peek(ctx context.Context, name string, n int) ([]wire.Delivery, error) {
+	return onQueue(ctx, c, name, func(ch *amqp.Channel) (found []wire.Delivery, err error) {
+		for len(found) < n {
+			d, ok, err := ch.Get(name, false)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				break
+			}
+			found = append(found, delivery(d))
+		}
+		if len(found) == 0 {
+			return nil, nil
+		}
+		return found, ch.Nack(found[len(found)-1].Tag, true, true)
+	})
+}
+
+// onQueue does something to one queue, on a channel of its own.
+func onQueue[T any](ctx context.Context, c *Conn, name string, do func(*amqp.Channel) (T, error)) (T, error) {
+	found, err := call(ctx, c, func() (found T, err error) {
+		ch, err := c.amqp.Channel()
+		if err != nil {
+			return found, err
+		}
+		defer ch.Close()
+		return do(ch)
+	}, nil)
+	if err = queueError(name, err); err != nil && reasonOf(err) == "" {
+		err = fmt.Errorf("broker: queue %q: %w", name, err)
+	}
+	return found, err
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+type queuesCmd struct {
+	List   listQueuesCmd  `cmd:"" default:"withargs" help:"List them."`
+	Show   showQueueCmd   `cmd:"" help:"Show one."`
+	Make   makeQueueCmd   `cmd:"" help:"Make one, ready for jobs."`
+	Delete deleteQueueCmd `cmd:"" help:"Delete one, with all jobs in it."`
+	Purge  purgeQueueCmd  `cmd:"" help:"Drop all jobs that wait in one."`
+	Peek   peekQueueCmd   `cmd:"" help:"Look at the jobs at the head of one: they are taken and put back, which marks them as redelivered."`
+}
+
+const queuesPath = "/api/job-queues"
+
+// queueRow is a job queue, as the API gives it.
+type queueRow struct {
+	Name        string   `json:"name"`
+	State       string   `json:"state"`
+	Ready       int64    `json:"ready"`
+	Unacked     *int64   `json:"unacked"`
+	Consumers   int64    `json:"consumers"`
+	PublishRate *float64 `json:"publish_rate"`
+	AckRate     *float64 `json:"ack_rate"`
+	Oldest      *struct {
+		Seconds  float64 `json:"seconds"`
+		Accuracy string  `json:"accuracy"`
+	} `json:"oldest"`
+}
+
+func (q *queueRow) cells() []string {
+	oldest := "-"
+	if q.Oldest != nil {
+		oldest = time.Duration(q.Oldest.Seconds * float64(time.Second)).Round(time.Second).String()
+		if q.Oldest.Accuracy != "exact" {
+			oldest = "over " + oldest
+		}
+	}
+	unacked := "-"
+	if q.Unacked != nil {
+		unacked = strconv.FormatInt(*q.Unacked, 10)
+	}
+	return []string{q.Name, q.State, strconv.FormatInt(q.Ready, 10), unacked, oldest, strconv.FormatInt(q.Consumers, 10), rate(q.PublishRate), rate(q.AckRate)}
+}
+
+func rate(r *float64) string {
+	if r == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f/s", *r)
+}
+
+type listQueuesCmd struct {
+	clientSettings
+
+	State string `placeholder:"STATE" help:"Only those that are idle, running, no_consumers, down."`
+	Limit int    `default:"100" help:"How many at most, up to 500."`
+	Page  int64  `default:"1" help:"Which page of them."`
+	JSON  bool   `name:"json" help:"Print the API's answer."`
+}
+
+// Run lists job queues.
+func (c *listQueuesCmd) Run(ctx context.Context, out output) error {
+	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
+	if c.State != "" {
+		query.Set("state", c.State)
+	}
+	body, err := c.client().do(ctx, http.MethodGet, queuesPath, query, nil)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(out.Out, body)
+	}
+	return printPage(out.Out, body, c.Page, []string{"QUEUE", "STATE", "READY", "UNACKED", "OLDEST", "CONSUMERS", "IN", "OUT"}, (*queueRow).cells)
+}
+
+// oneQueueCmd is about one queue.
+type oneQueueCmd struct {
+	clientSettings
+
+	Queue string `arg:"" help:"Its name, without queue."`
+}
+
+func (c *oneQueueCmd) path() string { return queuesPath + "/" + segment(c.Queue) }
+
+func (c *oneQueueCmd) do(ctx context.Context, out output, method, path, done string) error {
+	if _, err := c.client().do(ctx, method, path, nil, nil); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out.Out, "%s: %s\n", c.Queue, done)
+	return err
+}
+
+func (c *oneQueueCmd) print(ctx context.Context, out output, path string, query url.Values) error {
+	body, err := c.client().do(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return err
+	}
+	return printJSON(out.Out, body)
+}
+
+type (
+	showQueueCmd   struct{ oneQueueCmd }
+	makeQueueCmd   struct{ oneQueueCmd }
+	deleteQueueCmd struct{ oneQueueCmd }
+	purgeQueueCmd  struct{ oneQueueCmd }
+	peekQueueCmd   struct {
+		oneQueueCmd
+
+		Count int `default:"20" help:"How many at most, up to 100."`
+	}
+)
+
+// Run prints one queue.
+func (c *showQueueCmd) Run(ctx context.Context, out output) error {
+	return c.print(ctx, out, c.path(), nil)
+}
+
+// Run makes a queue.
+func (c *makeQueueCmd) Run(ctx context.Context, out output) error {
+	return c.do(ctx, out, http.MethodPut, c.path(), "it is there")
+}
+
+// Run deletes a queue.
+func (c *deleteQueueCmd) Run(ctx context.Context, out output) error {
+	return c.do(ctx, out, http.MethodDelete, c.path(), "deleted")
+}
+
+// Run purges a queue.
+func (c *purgeQueueCmd) Run(ctx context.Context, out output) error {
+	return c.do(ctx, out, http.MethodDelete, c.path()+"/jobs", "purged")
+}
+
+// Run prints the jobs at the head of a queue.
+func (c *peekQueueCmd) Run(ctx context.Context, out output) error {
+	return c.print(ctx, out, c.path()+"/jobs", url.Values{"count": {strconv.Itoa(c.Count)}})
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestQueuesOfARealBroker(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]func(*brokertest.Vhost) sidecarSettings{
+		"with the management API": beside,
+		"without": func(v *brokertest.Vhost) sidecarSettings {
+			s := beside(v)
+			s.ManagementURL = "http://127.0.0.1:1"
+			s.Auth = "none"
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := brokertest.New(t)
+			s := start(t, settings(v))
+			s.leads(t)
+			says := func(args ...string) string {
+				r := millrace(t, append(append([]string{"queues"}, args...), s.flags...)...)
+				return r.out + r.err
+			}
+			require.Equal(t, "default: it is there\n", says("make", "default"))
+			v.Publish(t, wire.ExchangeDirect, "default", amqp.Publishing{Body: []byte(`{"class":"C","jid":"a"}`)}, amqp.Publishing{Body: []byte(`{"class":"C","jid":"b"}`)})
+			brokertest.Eventually(t, func() bool { return strings.Contains(says(), "no_consumers  2 ") }, "two jobs wait")
+			require.Contains(t, says("show", "default"), `"ready": 2`)
+			require.Contains(t, says("peek", "default", "--count", "1"), `"body": "{\"class\":\"C\",\"jid\":\"a\"}"`)
+			require.Equal(t, "default: purged\n", says("purge", "default"))
+			brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.default") == 0 }, "it is empty")
+			require.Equal(t, "default: deleted\n", says("delete", "default"))
+			require.Contains(t, says("purge", "default"), `there is no queue "default"`)
+			require.Contains(t, says("delete", "default"), `there is no queue "default"`)
+		})
+	}
+}

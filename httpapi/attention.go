@@ -1,0 +1,58 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/tracker/attention"
+	"github.com/millrace-jobs/millrace/tracker/metrics"
+)
+
+// attentionAnswer is what an operator should look at.
+type attentionAnswer struct {
+	Now   float64          `json:"now"`
+	Items []attention.Item `json:"items"`
+}
+
+// attention lists what needs a look, the gravest first. What cannot be found out now is left out.
+func (s *Server) attention(c echo.Context) error {
+	if _, err := parseParams(c.Request()); err != nil {
+		return err
+	}
+	now := s.cfg.Now()
+	f := attention.Facts{Processes: s.processes(), Lag: s.cfg.View.Lag(), SLO: s.cfg.QueueSLO}
+	if s.cfg.Queues != nil {
+		if snap, err := s.cfg.Queues.Look(c.Request().Context()); err == nil {
+			f.Queues, f.Alarms = snap.Queues, snap.Alarms
+		}
+	}
+	var err error
+	if f.Overdue, err = s.cfg.Entries.Overdue(now); err != nil {
+		return err
+	}
+	if err := s.failures(&f, now); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, attentionAnswer{Now: float64(now.UnixMicro()) / 1e6, Items: attention.Look(f)})
+}
+
+// failures compares the last minutes with the day before.
+func (s *Server) failures(f *attention.Facts, now time.Time) error {
+	if s.cfg.Metrics == nil {
+		return nil
+	}
+	short, err := s.cfg.Metrics.Ask(metrics.Query{From: now.Add(-15 * time.Minute), To: now})
+	if err != nil {
+		return err
+	}
+	long, err := s.cfg.Metrics.Ask(metrics.Query{From: now.Add(-24 * time.Hour), To: now, Step: time.Hour})
+	if err != nil {
+		return err
+	}
+	f.Died = short.All.Dead
+	f.Failed = float64(short.All.Failures()) / short.To.Sub(short.From).Seconds()
+	f.FailedBefore = float64(long.All.Failures()-short.All.Failures()) / (long.To.Sub(long.From) - short.To.Sub(short.From)).Seconds()
+	return nil
+}

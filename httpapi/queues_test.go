@@ -1,0 +1,114 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/tracker/queues"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// watching has the server look at queues that a test says.
+func watching(rates bool, infos ...broker.QueueInfo) func(*httpapi.Config) {
+	return func(c *httpapi.Config) {
+		c.Queues = queues.New(nil)
+		c.Queues.From(func(context.Context) ([]broker.QueueInfo, []string, error) {
+			return infos, []string{"memory alarm on n"}, nil
+		}, rates)
+		c.QueueSLO = func(string) time.Duration { return time.Minute }
+	}
+}
+
+func TestQueues(t *testing.T) {
+	w := newWorld(t, watching(true,
+		broker.QueueInfo{Name: "queue.a/b", State: "running", Ready: 5, Unacked: 1, Consumers: 2, PublishRate: 1.5, MessageBytes: 9, DeadLetterTo: wire.ExchangeDead,
+			HeadTimestamp: time.Now().Add(-time.Hour)},
+		broker.QueueInfo{Name: "queue.b", Ready: 7}, broker.QueueInfo{Name: "queue.c", State: "down"}, broker.QueueInfo{Name: "queue.d"}))
+	w.status.Held = []scheduler.HeldQueue{{Queue: "b", Reason: "full", Since: time.Unix(1, 0), Until: time.Unix(2, 0)}}
+	w.add(wire.Retries, retry("r", 2e9, "a/b", "C", "E"))
+	w.add(wire.Heartbeats, beat("h:1:x", `,"queues":["a/b"],"concurrency":4`))
+
+	var q struct {
+		Name, State    string
+		Ready, Retries int
+		Unacked        *int
+		Oldest         *struct{ Accuracy string }
+		Slots          int
+		RejectsLost    *bool `json:"rejects_lost"`
+		Held           *struct{ Reason string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(w.get("/api/job-queues/a%2Fb").body), &q))
+	require.Equal(t, []any{"a/b", "running", 5, 1, 1, "exact", 4, false}, []any{q.Name, q.State, q.Ready, q.Retries, *q.Unacked, q.Oldest.Accuracy, q.Slots, *q.RejectsLost})
+	require.NoError(t, json.Unmarshal([]byte(w.get("/api/job-queues/b").body), &q))
+	require.Equal(t, []any{"no_consumers", "full", true, "at_least"}, []any{q.State, q.Held.Reason, *q.RejectsLost, q.Oldest.Accuracy})
+	require.Contains(t, w.get("/api/job-queues/d").body, `"state":"idle"`)
+	p := w.page("/api/job-queues?page=1&state=down")
+	require.EqualValues(t, []int64{4, 1}, []int64{p.Total, *p.Filtered})
+	require.Contains(t, w.get("/api/job-queues").body, `"name":"a/b"`)
+	w.get("/api/job-queues/x").problem(t, http.StatusNotFound, "not_found")
+	w.get("/api/job-queues?x=1").problem(t, http.StatusBadRequest, "bad_request")
+	w.get("/api/job-queues/a%00").problem(t, http.StatusBadRequest, "bad_request")
+	text := w.get("/metrics").body
+	require.Contains(t, text, `millrace_queue_jobs{queue="a/b",state="unacked",vhost="/"} 1`)
+	require.Contains(t, text, `millrace_queue_workers{queue="b",vhost="/"} 0`)
+	require.Contains(t, text, `millrace_queue_slo_seconds{queue="b",vhost="/"} 60`)
+
+	var attention struct {
+		Items []struct{ Kind, Subject string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(w.get("/api/attention").body), &attention))
+	require.Equal(t, "broker_alarm", attention.Items[0].Kind)
+	require.Contains(t, attention.Items, struct{ Kind, Subject string }{"oldest_too_old", "a/b"})
+	require.Contains(t, attention.Items, struct{ Kind, Subject string }{"no_consumer", "b"})
+	w.get("/api/attention?x=1").problem(t, http.StatusBadRequest, "bad_request")
+}
+
+func TestQueuesWithoutTheManagementAPI(t *testing.T) {
+	w := newWorld(t, watching(false, broker.QueueInfo{Name: "queue.a", Ready: 5}))
+	require.Contains(t, w.get("/api/job-queues").body, `"unacked":null`)
+	unwired := newWorld(t)
+	unwired.get("/api/job-queues").problem(t, http.StatusServiceUnavailable, "service_unavailable")
+	require.Equal(t, http.StatusOK, unwired.get("/api/attention").StatusCode)
+	gone := newWorld(t, func(c *httpapi.Config) { c.Queues = queues.New(nil) })
+	gone.get("/api/job-queues/a").problem(t, http.StatusServiceUnavailable, "service_unavailable")
+	require.Equal(t, http.StatusOK, gone.get("/metrics").StatusCode)
+}
+
+func TestWhatIsDoneToQueues(t *testing.T) {
+	var answer error
+	var acts int
+	w := newWorld(t, watching(true), func(c *httpapi.Config) {
+		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { acts++; return answer }
+	})
+	routes := []struct{ method, path string }{{http.MethodPut, "/api/job-queues/a"}, {http.MethodDelete, "/api/job-queues/a"}, {http.MethodDelete, "/api/job-queues/a/jobs"}}
+	for _, r := range routes {
+		answer = nil
+		require.Equal(t, http.StatusNoContent, w.do(r.method, r.path, "").StatusCode)
+		answer = &broker.QueueError{Queue: "a", Reason: broker.ReasonMissing}
+		w.do(r.method, r.path, "").problem(t, http.StatusNotFound, "not_found")
+		answer = &broker.QueueError{Queue: "a", Reason: broker.ReasonExclusive}
+		w.do(r.method, r.path, "").problem(t, http.StatusConflict, "conflict")
+		answer = errors.New("gone")
+		w.do(r.method, r.path, "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
+		w.do(r.method, r.path, `{"x":1}`).problem(t, http.StatusBadRequest, "bad_request")
+		w.do(r.method, r.path+"?x=1", "").problem(t, http.StatusBadRequest, "bad_request")
+	}
+	require.Equal(t, 12, acts)
+	answer = nil
+	require.Equal(t, "[]\n", w.get("/api/job-queues/a/jobs?count=3").body)
+	for _, bad := range []string{"?count=0", "?count=101", "?x=1"} {
+		w.get("/api/job-queues/a/jobs"+bad).problem(t, http.StatusBadRequest, "bad_request")
+	}
+	answer = errors.New("gone")
+	w.get("/api/job-queues/a/jobs").problem(t, http.StatusServiceUnavailable, "service_unavailable")
+	newWorld(t).do(http.MethodPut, "/api/job-queues/a", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
+}

@@ -1,0 +1,141 @@
+package attention
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/tracker/processes"
+	"github.com/millrace-jobs/millrace/tracker/queues"
+)
+
+// Kinds of what needs attention; their order is that of the list.
+const (
+	Alarm       = "broker_alarm"
+	Lag         = "view_lag"
+	Overdue     = "schedule_overdue"
+	NoConsumer  = "no_consumer"
+	TooOld      = "oldest_too_old"
+	Lost        = "process_lost"
+	RetryStorm  = "retry_storm"
+	DeadGrowth  = "dead_growth"
+	Growing     = "queue_growing"
+	VersionSkew = "version_skew"
+)
+
+// Limits beyond which something is worth a look.
+const (
+	maxLag     = 5 * time.Second
+	maxOverdue = time.Minute
+	stormRate  = 1.0 // failures a second, and
+	stormTimes = 3.0 // so many times what the day before had
+	growsFor   = 5 * time.Minute
+)
+
+// Facts are what is known.
+type Facts struct {
+	Queues    []queues.Queue
+	Alarms    []string
+	Processes []processes.Process
+	Lag       time.Duration // of the view
+	Overdue   time.Duration // of the oldest entry that should have fired
+	SLO       func(queue string) time.Duration
+
+	Failed       float64 // failures a second in the last minutes
+	FailedBefore float64 // and on average in the day before
+	Died         int64   // jobs that died in the last quarter of an hour
+}
+
+// Item is one thing to look at.
+type Item struct {
+	Kind     string  `json:"kind"`
+	Severity string  `json:"severity"`          // critical or warning
+	Subject  string  `json:"subject,omitempty"` // a queue, process, tag or the broker's words
+	Text     string  `json:"text"`
+	Value    float64 `json:"value"` // what the kind is about: messages, seconds, jobs a second
+}
+
+const (
+	critical = "critical"
+	warning  = "warning"
+)
+
+// Look lists what needs attention, the gravest first.
+func Look(f Facts) []Item {
+	items := []Item{}
+	add := func(kind, severity, subject string, value float64, format string, args ...any) {
+		items = append(items, Item{kind, severity, subject, fmt.Sprintf(format, args...), value})
+	}
+	for _, a := range f.Alarms {
+		add(Alarm, critical, a, 1, "the broker takes no messages: %s", a)
+	}
+	if f.Lag > maxLag {
+		add(Lag, warning, "", f.Lag.Seconds(), "what is shown is %s behind", round(f.Lag))
+	}
+	if f.Overdue > maxOverdue {
+		add(Overdue, critical, "", f.Overdue.Seconds(), "the oldest due job waits for %s to be fired", round(f.Overdue))
+	}
+	for i := range f.Queues {
+		f.queue(&f.Queues[i], add)
+	}
+	f.workers(add)
+	if f.Failed >= stormRate && f.Failed > stormTimes*f.FailedBefore {
+		add(RetryStorm, warning, "", f.Failed, "%.1f attempts fail a second; the day before it were %.1f", f.Failed, f.FailedBefore)
+	}
+	if f.Died > 0 {
+		add(DeadGrowth, warning, "", float64(f.Died), "%d jobs died in the last 15 minutes", f.Died)
+	}
+	slices.SortStableFunc(items, func(a, b Item) int {
+		return cmp.Or(cmp.Compare(grave(a), grave(b)), cmp.Compare(order(a), order(b)), strings.Compare(a.Subject, b.Subject))
+	})
+	return items
+}
+
+type adder func(kind, severity, subject string, value float64, format string, args ...any)
+
+func (f *Facts) queue(q *queues.Queue, add adder) {
+	if q.Ready > 0 && q.Consumers == 0 {
+		add(NoConsumer, critical, q.Name, float64(q.Ready), "%d jobs wait and nobody consumes the queue", q.Ready)
+	}
+	if f.SLO != nil {
+		if slo := f.SLO(q.Name); slo > 0 && q.Oldest > slo {
+			add(TooOld, critical, q.Name, q.Oldest.Seconds(), "the oldest job waits for %s%s; %s is the limit", atLeast(q), round(q.Oldest), slo)
+		}
+	}
+	if q.Growth > 0 && q.Growth*growsFor.Seconds() > max(100, float64(q.Ready)/10) {
+		add(Growing, warning, q.Name, q.Growth, "it grows by %.1f jobs a second, %d wait", q.Growth, q.Ready)
+	}
+}
+
+func atLeast(q *queues.Queue) string {
+	if q.Exact {
+		return ""
+	}
+	return "at least "
+}
+
+func (f *Facts) workers(add adder) {
+	for i := range f.Processes {
+		if p := &f.Processes[i]; p.State == processes.Lost {
+			add(Lost, warning, p.Identity, p.Silent.Seconds(), "the process was not heard for %s; it ran %d jobs", round(p.Silent), p.Busy)
+		}
+	}
+	for tag, versions := range processes.Skews(f.Processes) {
+		add(VersionSkew, warning, tag, float64(len(versions)), "several versions run: %s", strings.Join(versions, ", "))
+	}
+}
+
+func round(d time.Duration) time.Duration { return d.Round(time.Second) }
+
+func grave(i Item) int {
+	if i.Severity == critical {
+		return 0
+	}
+	return 1
+}
+
+var kinds = []string{Alarm, Lag, Overdue, NoConsumer, TooOld, Lost, RetryStorm, DeadGrowth, Growing, VersionSkew}
+
+func order(i Item) int { return slices.Index(kinds, i.Kind) }

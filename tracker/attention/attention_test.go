@@ -1,0 +1,75 @@
+package attention_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/tracker/attention"
+	"github.com/millrace-jobs/millrace/tracker/processes"
+	"github.com/millrace-jobs/millrace/tracker/queues"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func queue(name string, ready, consumers int64) queues.Queue {
+	return queues.Queue{Name: name, QueueInfo: broker.QueueInfo{Ready: ready, Consumers: consumers}}
+}
+
+func process(identity, state, version string) processes.Process {
+	return processes.Process{Heartbeat: wire.Heartbeat{Identity: identity, Tag: "t", Version: version, Busy: 2}, State: state, Silent: 90 * time.Second}
+}
+
+// kinds are what is found, with its subject.
+func kinds(f attention.Facts) []string {
+	found := []string{}
+	for _, i := range attention.Look(f) {
+		found = append(found, i.Severity+" "+i.Kind+" "+i.Subject)
+	}
+	return found
+}
+
+func TestNothing(t *testing.T) {
+	require.Empty(t, attention.Look(attention.Facts{}))
+	require.NotNil(t, attention.Look(attention.Facts{}))
+	require.Empty(t, kinds(attention.Facts{
+		Queues:    []queues.Queue{queue("a", 0, 0), queue("b", 1000, 1)},
+		Processes: []processes.Process{process("p", processes.Live, "1"), process("q", processes.Quiet, "1")},
+		Lag:       5 * time.Second, Overdue: time.Minute, Failed: .9, FailedBefore: 0, SLO: func(string) time.Duration { return 0 },
+	}))
+	require.Empty(t, kinds(attention.Facts{Failed: 10, FailedBefore: 4}), "as ever")
+}
+
+func TestEachKind(t *testing.T) {
+	old := queue("old", 5, 1)
+	old.Oldest = 11 * time.Second
+	growing := queue("growing", 900, 1)
+	growing.Growth = 1
+	for name, c := range map[string]struct {
+		f    attention.Facts
+		want string
+		text string
+	}{
+		"alarm":  {attention.Facts{Alarms: []string{"memory alarm on n"}}, "critical broker_alarm memory alarm on n", "the broker takes no messages: memory alarm on n"},
+		"lag":    {attention.Facts{Lag: 6 * time.Second}, "warning view_lag ", "what is shown is 6s behind"},
+		"due":    {attention.Facts{Overdue: 61 * time.Second}, "critical schedule_overdue ", "the oldest due job waits for 1m1s to be fired"},
+		"nobody": {attention.Facts{Queues: []queues.Queue{queue("a", 3, 0)}}, "critical no_consumer a", "3 jobs wait and nobody consumes the queue"},
+		"old": {attention.Facts{Queues: []queues.Queue{old}, SLO: func(string) time.Duration { return 10 * time.Second }}, "critical oldest_too_old old",
+			"the oldest job waits for at least 11s; 10s is the limit"},
+		"grows": {attention.Facts{Queues: []queues.Queue{growing}}, "warning queue_growing growing", "it grows by 1.0 jobs a second, 900 wait"},
+		"lost":  {attention.Facts{Processes: []processes.Process{process("p", processes.Lost, "")}}, "warning process_lost p", "the process was not heard for 1m30s; it ran 2 jobs"},
+		"skew": {attention.Facts{Processes: []processes.Process{process("p", processes.Live, "1"), process("q", processes.Live, "2")}}, "warning version_skew t",
+			"several versions run: 1, 2"},
+		"storm": {attention.Facts{Failed: 10, FailedBefore: 3}, "warning retry_storm ", "10.0 attempts fail a second; the day before it were 3.0"},
+		"dead":  {attention.Facts{Died: 4}, "warning dead_growth ", "4 jobs died in the last 15 minutes"},
+	} {
+		require.Equal(t, []string{c.want}, kinds(c.f), name)
+		require.Equal(t, c.text, attention.Look(c.f)[0].Text, name)
+	}
+}
+
+func TestTheGravestFirst(t *testing.T) {
+	require.Equal(t, []string{"critical broker_alarm x", "critical no_consumer a", "critical no_consumer b", "warning view_lag ", "warning dead_growth "},
+		kinds(attention.Facts{Died: 1, Lag: time.Minute, Alarms: []string{"x"}, Queues: []queues.Queue{queue("b", 1, 0), queue("a", 1, 0)}}))
+}

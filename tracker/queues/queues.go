@@ -1,0 +1,161 @@
+package queues
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+const (
+	freshFor = 2 * time.Second  // how long a snapshot serves
+	blindFor = 30 * time.Second // beyond, what was seen before says nothing about the time between
+	patience = 5 * time.Second  // for the broker's answer
+	trendFor = 10 * time.Minute // how far back growth is looked at
+	trendGap = 10 * time.Second // between two points of it
+)
+
+// Source is where a snapshot comes from: the management API, or passive declares.
+type Source func(ctx context.Context) (queues []broker.QueueInfo, alarms []string, err error)
+
+// Queue is a job queue. Name has no prefix.
+type Queue struct {
+	Name string
+	broker.QueueInfo
+	Oldest time.Duration // how long the oldest job waits; 0 if none does, or that is not known
+	Exact  bool          // Oldest is exact, else at least
+	Growth float64       // messages a second over the last minutes
+}
+
+// Snapshot is all queues at a moment.
+type Snapshot struct {
+	At     time.Time
+	Queues []Queue // by name
+	Alarms []string
+	Rates  bool // rates, unacknowledged messages and sizes are known
+}
+
+// Watch makes snapshots.
+type Watch struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	source Source
+	rates  bool
+	last   Snapshot
+	err    error
+	tried  time.Time
+	seen   map[string]*trail
+}
+
+// trail is what was seen of a queue.
+type trail struct {
+	stuck  time.Time // since then it was neither empty nor served
+	points []point
+}
+
+type point struct {
+	at    time.Time
+	ready int64
+}
+
+// New makes a watch; From gives it something to look at. now is time.Now if it is nil.
+func New(now func() time.Time) *Watch {
+	if now == nil {
+		now = time.Now
+	}
+	return &Watch{now: now, seen: map[string]*trail{}}
+}
+
+// From says where snapshots come from, and whether they have more than depth and consumers.
+func (w *Watch) From(source Source, rates bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.source, w.rates, w.tried = source, rates, time.Time{}
+}
+
+// Look gives a snapshot that is at most two seconds old. Where the broker does not answer, it is the error.
+func (w *Watch) Look(ctx context.Context) (Snapshot, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock() // whoever comes while one asks waits for the same answer
+	if w.source == nil {
+		return Snapshot{}, errUnreached
+	}
+	now := w.now()
+	if now.Sub(w.tried) < freshFor {
+		return w.last, w.err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	found, alarms, err := w.source(ctx)
+	w.tried = now
+	if w.err = err; err != nil {
+		return w.last, err
+	}
+	w.last = w.snapshot(now, found)
+	w.last.Alarms = alarms
+	return w.last, nil
+}
+
+// Forget has the next look ask the broker: something was changed.
+func (w *Watch) Forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tried = time.Time{}
+}
+
+func (w *Watch) snapshot(now time.Time, found []broker.QueueInfo) Snapshot {
+	s := Snapshot{At: now, Queues: []Queue{}, Rates: w.rates}
+	seen := map[string]*trail{}
+	blind := now.Sub(w.last.At) > blindFor
+	for _, info := range found {
+		name, ours := strings.CutPrefix(info.Name, wire.QueuePrefix)
+		if !ours || info.Type == "stream" {
+			continue
+		}
+		t := w.seen[name]
+		if t == nil || blind {
+			t = &trail{stuck: now}
+		}
+		seen[name] = t
+		q := Queue{Name: name, QueueInfo: info}
+		q.Oldest, q.Exact = t.oldest(now, &info)
+		q.Growth = t.growth(now, info.Ready)
+		s.Queues = append(s.Queues, q)
+	}
+	w.seen = seen
+	slices.SortFunc(s.Queues, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}
+
+func (t *trail) oldest(now time.Time, q *broker.QueueInfo) (time.Duration, bool) {
+	served := len(t.points) > 0 && q.Ready < t.points[len(t.points)-1].ready
+	if q.Ready == 0 || q.DeliverRate > 0 || served {
+		t.stuck = now
+	}
+	if q.Ready == 0 {
+		return 0, true
+	}
+	if !q.HeadTimestamp.IsZero() && !q.HeadTimestamp.After(now) {
+		return now.Sub(q.HeadTimestamp), true
+	}
+	return now.Sub(t.stuck), false
+}
+
+func (t *trail) growth(now time.Time, ready int64) float64 {
+	if n := len(t.points); n == 0 || now.Sub(t.points[n-1].at) >= trendGap {
+		t.points = append(t.points, point{now, ready})
+	}
+	for len(t.points) > 1 && now.Sub(t.points[0].at) > trendFor {
+		t.points = t.points[1:]
+	}
+	first := t.points[0]
+	if since := now.Sub(first.at); since >= time.Minute {
+		return float64(ready-first.ready) / since.Seconds()
+	}
+	return 0
+}

@@ -1,0 +1,160 @@
+package queues_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/tracker/queues"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m, goleak.IgnoreCurrent()) }
+
+// world is a broker whose queues are what a test says.
+type world struct {
+	t     *testing.T
+	now   time.Time
+	infos []broker.QueueInfo
+	err   error
+	asked int
+	watch *queues.Watch
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, now: time.Unix(1_800_000_000, 0)}
+	w.watch = queues.New(func() time.Time { return w.now })
+	w.watch.From(func(context.Context) ([]broker.QueueInfo, []string, error) {
+		w.asked++
+		return w.infos, []string{"memory alarm"}, w.err
+	}, true)
+	return w
+}
+
+// look is what is seen of the only queue, after some time.
+func (w *world) look(after time.Duration, info broker.QueueInfo) queues.Queue {
+	w.t.Helper()
+	w.now = w.now.Add(after)
+	info.Name = "queue.a"
+	w.infos = []broker.QueueInfo{info}
+	s, err := w.watch.Look(w.t.Context())
+	require.NoError(w.t, err)
+	require.Len(w.t, s.Queues, 1)
+	return s.Queues[0]
+}
+
+func TestOneSnapshotForAll(t *testing.T) {
+	w := newWorld(t)
+	w.infos = []broker.QueueInfo{{Name: "queue.b"}, {Name: "queue.a"}, {Name: "mine"}, {Name: "queue.s", Type: "stream"}}
+	var viewers sync.WaitGroup
+	for range 100 {
+		viewers.Go(func() {
+			s, err := w.watch.Look(context.Background())
+			require.NoError(t, err)
+			require.Equal(t, []string{"a", "b"}, []string{s.Queues[0].Name, s.Queues[1].Name})
+			require.Equal(t, []string{"memory alarm"}, s.Alarms)
+			require.True(t, s.Rates)
+		})
+	}
+	viewers.Wait()
+	require.Equal(t, 1, w.asked)
+	w.now = w.now.Add(2 * time.Second)
+	_, err := w.watch.Look(t.Context())
+	require.NoError(t, err)
+	w.watch.Forget()
+	_, err = w.watch.Look(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 3, w.asked)
+	w.err = errors.New("gone")
+	w.now = w.now.Add(2 * time.Second)
+	for range 2 {
+		_, err = w.watch.Look(t.Context())
+		require.ErrorIs(t, err, w.err)
+	}
+	require.Equal(t, 4, w.asked, "a broker that does not answer is not asked by everybody")
+	_, err = queues.New(nil).Look(t.Context())
+	require.Error(t, err)
+}
+
+func TestTheOldestJob(t *testing.T) {
+	w := newWorld(t)
+	age := func(after time.Duration, info broker.QueueInfo, want time.Duration, exact bool) {
+		t.Helper()
+		q := w.look(after, info)
+		require.Equal(t, want, q.Oldest)
+		require.Equal(t, exact, q.Exact)
+	}
+	age(0, broker.QueueInfo{}, 0, true)
+	age(10*time.Second, broker.QueueInfo{Ready: 3}, 10*time.Second, false) // it was empty then
+	age(20*time.Second, broker.QueueInfo{Ready: 3}, 30*time.Second, false)
+	age(5*time.Second, broker.QueueInfo{Ready: 2}, 0, false) // a job was taken
+	age(5*time.Second, broker.QueueInfo{Ready: 2, DeliverRate: 1}, 0, false)
+	age(5*time.Second, broker.QueueInfo{Ready: 9}, 5*time.Second, false)
+	age(time.Minute, broker.QueueInfo{Ready: 9}, 0, false) // nobody looked: it may have been empty
+	age(5*time.Second, broker.QueueInfo{Ready: 9, HeadTimestamp: w.now.Add(-time.Hour)}, time.Hour+5*time.Second, true)
+	age(5*time.Second, broker.QueueInfo{Ready: 9, HeadTimestamp: w.now.Add(time.Hour)}, 10*time.Second, false) // a clock that is ahead
+}
+
+func TestGrowth(t *testing.T) {
+	w := newWorld(t)
+	var last queues.Queue
+	for i := range 120 {
+		last = w.look(10*time.Second, broker.QueueInfo{Ready: int64(i) * 50})
+	}
+	require.InDelta(t, 5, last.Growth, .01)
+	require.Zero(t, w.look(time.Hour, broker.QueueInfo{Ready: 1}).Growth)
+}
+
+func TestARealBroker(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	cfg := broker.Config{AMQPURL: v.AMQPURL(), Name: t.Name()}
+	conn, err := broker.Dial(t.Context(), cfg)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.AssertTopology(t.Context(), nil)
+	require.NoError(t, err)
+	require.NoError(t, conn.EnsureQueue(t.Context(), "a"))
+	p, err := conn.Publisher(t.Context())
+	require.NoError(t, err)
+	for range 3 {
+		require.NoError(t, p.Send(t.Context(), wire.Message{Key: "queue.a", Body: []byte("x")}))
+	}
+	mgmt, err := broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, nil)
+	require.NoError(t, err)
+	defer mgmt.Close()
+	for _, source := range []queues.Source{queues.Managed(mgmt), queues.Declared(cfg, func() []string { return []string{"a", "missing"} })} {
+		brokertest.Eventually(t, func() bool {
+			w := queues.New(nil)
+			w.From(source, true)
+			s, err := w.Look(t.Context())
+			require.NoError(t, err)
+			require.Len(t, s.Queues, 1)
+			return s.Queues[0].Name == "a" && s.Queues[0].Ready == 3
+		}, "three jobs wait")
+	}
+
+	found, err := conn.Peek(t.Context(), "queue.a", 2)
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+	require.Equal(t, "x", string(found[0].Body))
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a") == 3 }, "they are put back")
+	dropped, err := conn.Purge(t.Context(), "queue.a")
+	require.NoError(t, err)
+	require.Equal(t, 3, dropped)
+	found, err = conn.Peek(t.Context(), "queue.a", 2)
+	require.NoError(t, err)
+	require.Empty(t, found)
+	_, err = conn.Purge(t.Context(), "queue.missing")
+	var refusal *broker.QueueError
+	require.ErrorAs(t, err, &refusal)
+	_, _, err = queues.Declared(broker.Config{AMQPURL: "amqp://127.0.0.1:1/"}, nil)(t.Context())
+	require.Error(t, err)
+}
