@@ -49,7 +49,7 @@ func TestJavaScriptHandlerBlocks(t *testing.T) {
 	build := exec.Command(filepath.Join(root, "clients", "javascript", "conformance", "build"))
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	out, err = s.command(t, "node", filepath.Join(root, "clients", "javascript", "test", "broker", "blocks.mjs")).CombinedOutput()
+	out, err = s.command(t, "node", filepath.Join(root, "clients", "javascript", "test", "programs", "blocks.mjs")).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "ran once")
 }

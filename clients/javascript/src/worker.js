@@ -89,7 +89,8 @@ export class Worker {
   async #work() {
     this.#thread = new Thread(new URL('./engine/thread.js', import.meta.url), {
       workerData: { ...this.#config, classes: [...this.#handlers.keys()] },
-      execArgv: process.execArgv.filter((arg) => !/^--(input-type|eval|print|test|watch|inspect)|^-[ep]$/.test(arg)),
+      // Node's own flags are inherited, and would be refused if they were given; that of `node -e` cannot go with a file.
+      ...(process.execArgv.some((arg) => arg.startsWith('--input-type')) && { execArgv: [] }),
     });
     try {
       await new Promise((resolve, reject) => {

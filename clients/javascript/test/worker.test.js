@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { Discard, HandBack, Kill, RetryIn, Worker } from 'millrace';
 import { Hand } from '../src/engine/hand.js';
@@ -112,4 +113,16 @@ test('a worker that was stopped before it ran ends, and one whose broker is away
   await away.run();
   assert.deepEqual(seen, ['quiet', 'shutdown']);
   await assert.rejects(away.run(), /runs once/);
+});
+
+test('a worker runs whatever flags Node was started with', () => {
+  const program = `import { Worker } from 'millrace';
+    const worker = new Worker({ url: '${url}', logger: { info() {}, error() {}, warn: () => worker.stop() } });
+    await worker.run();
+    console.log('stopped');`;
+  const cwd = new URL('..', import.meta.url);
+  const { stdout, stderr } = spawnSync(process.execPath, ['--max-old-space-size=300', '--input-type=module', '-e', program], { cwd, encoding: 'utf8' });
+  assert.equal(stdout, 'stopped\n', stderr);
+  const file = spawnSync(process.execPath, ['--max-old-space-size=300', '--stack-size=900', 'test/programs/stops.mjs'], { cwd, encoding: 'utf8' });
+  assert.equal(file.stdout, 'stopped\n', file.stderr);
 });

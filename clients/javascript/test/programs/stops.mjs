@@ -1,0 +1,7 @@
+// A worker whose broker is away, and that stops when it notices. Started by worker.test.js.
+import { Worker } from 'millrace';
+
+const logger = { info() {}, error() {}, warn: () => worker.stop() };
+const worker = new Worker({ url: 'amqp://guest:guest@127.0.0.1:1/', logger });
+await worker.run();
+console.log('stopped');
