@@ -10,12 +10,28 @@ RETRY = {"type": "retry", "jid": "mended", "retry_at": 4e9, "retry_count": 1, "j
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    if case.meta is None or case.meta.generation.mode != GenerationMode.POSITIVE:
+    if case.meta is None:
+        return
+    if case.meta.generation.mode != GenerationMode.POSITIVE:
+        stay(case)
         return
     together(case)
     existing(case)
     if isinstance(case.body, dict) and isinstance(case.body.get("queue"), str):
         case.body["queue"] = "q0"  # a name's limit is in bytes, and random ones would each make a queue
+
+
+def stay(case):
+    """A parameter without any value is left out of the URL, and what was meant to be wrong is right then: it stays, empty."""
+    for name, value in list((case.query or {}).items()):
+        if nothing(value):
+            case.query[name] = ""
+
+
+def nothing(value):
+    if isinstance(value, (list, tuple)):
+        return all(nothing(v) for v in value)
+    return value is None or value == {}
 
 
 def together(case):
