@@ -83,3 +83,27 @@ func (w *world) carryRefused(t *rapid.T) {
 		s.disconnect()
 	}
 }
+
+// takeoverRefused has the broker die, and the journal refuse the first record of the next leader's own: that one dies before it can repeat it.
+func (w *world) takeoverRefused(t *rapid.T) {
+	w.killBroker(t)
+	w.append(t)
+	s := w.pick(t)
+	if w.leader() != nil || len(s.recreated()) > 0 {
+		return
+	}
+	require.NoError(t, s.elect(w.refuses))
+	for range 12 {
+		if s != w.leader() {
+			return
+		}
+		if s.core.phase == phaseWitness || s.core.phase == phaseSettling {
+			w.broker.deaf = 1
+		}
+		w.round()
+	}
+	if s == w.leader() {
+		w.dieInFlight(t, s)
+		s.disconnect()
+	}
+}
