@@ -43,7 +43,7 @@ func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply))
 		c.cancelOperation(cmd, answer)
 		return nil
 	case wire.CommandUndo:
-		return c.undo(now, cmd, answer)
+		return c.whenFolded(c.seq, func() error { return c.undo(now, cmd, answer) })
 	}
 	s, e, reply, err := c.find(now, cmd)
 	if err != nil {

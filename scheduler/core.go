@@ -313,6 +313,15 @@ func (c *core) returned(now time.Time, it *item) error {
 	return err
 }
 
+// whenFolded has something done once the view has folded all that was sent up to a number: what was answered just now may not be known yet.
+func (c *core) whenFolded(seq int64, fn func() error) error {
+	if _, folded := c.entries.Progress(); folded >= seq {
+		return fn()
+	}
+	c.later(func() error { return c.whenFolded(seq, fn) })
+	return nil
+}
+
 // later has something done at the next step.
 func (c *core) later(fn func() error) { c.deferred = append(c.deferred, fn) }
 

@@ -43,6 +43,24 @@ func TestUndoOfWhatIsNotKnown(t *testing.T) {
 	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
 }
 
+// What was answered a moment ago may be undone at once, whether the view has read it or not.
+func TestUndoInTheSameBreath(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.scheduled("j", sc.now.Add(day), "")
+	sc.rounds(s, 2, nil)
+	var undone wire.Reply
+	undo := wire.Command{Command: wire.CommandUndo, Stream: wire.ScheduledJobs, JID: "j"}
+	remove := wire.Command{Command: wire.CommandDelete, Stream: wire.ScheduledJobs, JID: "j"}
+	require.NoError(t, s.core.command(sc.now, remove, func(r wire.Reply) {
+		require.Equal(t, wire.StatusDone, r.Status)
+		require.NoError(t, s.core.command(sc.now, undo, func(r wire.Reply) { undone = r }))
+	}))
+	sc.rounds(s, 8, nil)
+	require.Equal(t, wire.StatusOK, undone.Status, undone.Reason)
+	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
+}
+
 // What is too large for the journal's record is looked for where it stood.
 func TestUndoOfLargeEntries(t *testing.T) {
 	sc, s, cmd := removed(t, `,"args":["`+strings.Repeat("x", 70<<10)+`"]`)

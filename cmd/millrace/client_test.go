@@ -119,7 +119,7 @@ func TestAnswersThatCannotBeRead(t *testing.T) {
 func TestNoSidecar(t *testing.T) {
 	r := millrace(t, "scheduled", "--http-addr", "127.0.0.1:1")
 	require.Equal(t, exitFailed, r.code)
-	require.Equal(t, "millrace: no sidecar answers at 127.0.0.1:1: start one (millrace serve, or millrace up), or say where it is with --http-addr\n", r.err)
+	require.Equal(t, "millrace: no sidecar answers at http://127.0.0.1:1: start one (millrace serve, or millrace up), or say where it is with --http-addr or --api-url\n", r.err)
 
 	r = millrace(t, "scheduled", "--http-addr", "::x::")
 	require.Equal(t, exitFailed, r.code)
