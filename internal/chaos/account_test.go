@@ -22,6 +22,7 @@ func (f fate) String() string { return [...]string{"comes", "stays", "deleted", 
 // account is a job, and what must become of it.
 type account struct {
 	stream string
+	queue  string
 	due    time.Time
 	fate   fate
 	told   []string // what the leader answered
@@ -34,10 +35,10 @@ type accounts struct {
 	all map[string]*account
 }
 
-func (a *accounts) open(jid, stream string, due time.Time, f fate) {
+func (a *accounts) open(jid, stream, queue string, due time.Time, f fate) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.all[jid] = &account{stream: stream, due: due, fate: f}
+	a.all[jid] = &account{stream: stream, queue: queue, due: due, fate: f}
 }
 
 func (a *accounts) set(jid string, f fate, told string) {

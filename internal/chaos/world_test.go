@@ -51,7 +51,9 @@ type world struct {
 	sent    int
 	aimedAt int // kills that were aimed
 
-	otherClock bool // what is early by ours need not be by the leader's
+	gone       int                    // jobs that went with their queue
+	deletedAt  map[string][]time.Time // job queues, by name: what was on its way to one went with it
+	otherClock bool                   // what is early by ours need not be by the leader's
 }
 
 // begin sets a scenario up. What its plan leaves to chance is told by the seed and its name.
@@ -88,7 +90,7 @@ func (w *world) warmUp() {
 // entry is a job with a time, and opens its account.
 func (w *world) entry(jid, stream, queue string, due time.Time, f fate) amqp.Publishing {
 	due = due.Truncate(time.Microsecond)
-	w.open(jid, stream, due, f)
+	w.open(jid, stream, queue, due, f)
 	form := `{"type":"scheduled_job","jid":%q,"scheduled_at":%f,"job":{"class":"C","args":[1],"queue":%q}}`
 	if stream == wire.Retries {
 		form = `{"type":"retry","jid":%q,"retry_at":%f,"retry_count":1,"job":{"class":"C","args":[1],"queue":%q}}`
@@ -193,9 +195,10 @@ func (w *world) reckon() reckoning {
 	r := w.accounts.reckon(w.counter, func(jid string) []string { return w.where(p, jid) })
 	all := w.epochs()
 	w.unconfirmed, w.settling = moments(all, w.killed)
-	w.lost, w.doubled = len(r.lost), len(r.doubled)
 	w.took = time.Since(w.began)
 	w.broken = nil
+	w.excuse(&r, all)
+	w.lost, w.doubled = len(r.lost), len(r.doubled)
 	for _, text := range first(r.lost) {
 		jid, _, _ := strings.Cut(text, " ")
 		w.t.Logf("lost: %s:%s", text, history(all, jid))
