@@ -78,6 +78,9 @@ func (w *world) lose(r wire.Record) {
 			w.broker.gone[o], w.broker.unsafe[o] = "its record was lost", "its record was lost"
 			delete(w.deleted, o)
 		}
+		if d, buried := wire.DeedOf(r.Headers); buried {
+			w.broker.gone[w.broker.place(d.Stream, d.Offset)] = "the dead job that it became was lost"
+		}
 		delete(w.appended, here)
 		delete(w.deleted, here)
 		delete(w.broker.origin, here)

@@ -37,6 +37,7 @@ type world struct {
 	journalLost bool
 	truncated   bool           // something was lost of the past: a view made anew does not know all of it
 	asked       map[place]bool // what somebody may have deleted or killed
+	undos       map[place]int  // how often somebody asked for it back
 	late        bool           // the journal has a late record of a leader that was followed
 }
 
@@ -109,7 +110,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, broker: newModelBroker(), now: time.Unix(1_800_000_000, 0), appended: map[place]*appendedEntry{}, deleted: map[place]int{},
-		asked: map[place]bool{}, operations: map[string]bool{}}
+		asked: map[place]bool{}, undos: map[place]int{}, operations: map[string]bool{}}
 	w.broker.onCopy = w.fired
 	for i := range 2 {
 		s, err := newModelSidecar(w.broker, fmt.Sprintf("s%d", i))
@@ -290,8 +291,9 @@ func (w *world) send(t *rapid.T, s *modelSidecar, what string, p place, offset i
 		return // not for this stream
 	}
 	w.asked[p] = w.asked[p] || what == wire.CommandDelete || what == wire.CommandKill
+	undos := w.undos[p]
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
-		if r.Status == wire.StatusDone && what == wire.CommandDelete {
+		if r.Status == wire.StatusDone && what == wire.CommandDelete && w.undos[p] == undos {
 			if _, before := w.deleted[p]; !before {
 				w.deleted[p] = w.copiesOf(p)
 			}

@@ -42,6 +42,10 @@ func (c *core) undo(now time.Time, cmd wire.Command, answer func(wire.Reply)) er
 
 // undoRecord takes back what a record of the journal says was done. It is the last that happened to the entry.
 func (c *core) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, answer func(wire.Reply)) error {
+	if c.entries.IsHeld(j.Stream, j.Offset) {
+		answer(conflict("what stood there is held since the journal lost records: it may have fired already; release what is held first"))
+		return nil
+	}
 	e, reply := c.entryOf(j)
 	if reply != nil {
 		answer(*reply)

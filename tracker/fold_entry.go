@@ -141,6 +141,9 @@ func (t *Entries) foldBarrier(r *wire.Record) error {
 			s.Void[r.Stream]++
 			return
 		}
+		if !seen {
+			s.FirstBarrier[r.Stream] = r.Offset
+		}
 		s.Barriers[r.Stream] = before.follow(epoch, r.Offset, seen)
 	})
 	return nil

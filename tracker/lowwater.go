@@ -72,6 +72,7 @@ func (t *Entries) recreate(tx *view.Tx, stream string, below int64) error {
 		}
 		delete(s.Barriers, stream)
 		delete(s.First, stream)
+		delete(s.FirstBarrier, stream)
 		s.Recreated[stream] = s.Epoch
 		if s.Held[stream] != wire.Everything { // a journal that is gone may have told what was done in this one too
 			delete(s.Held, stream)

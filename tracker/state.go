@@ -31,7 +31,8 @@ type State struct {
 	HeldAll      bool               `json:"held_all"` // since the journal begins, a leader has held all that was in question
 	Why          string             `json:"why"`      // what is held is held
 	Barriers     map[string]Barrier `json:"barriers"`
-	First        map[string]int64   `json:"first"`     // the first offset of each entry stream that was folded, behind what retention took
+	First        map[string]int64   `json:"first"` // the first offset of each entry stream that was folded, behind what retention took
+	FirstBarrier map[string]int64   `json:"first_barrier"`
 	LastLed      int64              `json:"last_led"`  // the newest epoch but this one in which anything was done, -1 if none
 	Led          bool               `json:"led"`       // in this epoch anything was done
 	Recreated    map[string]int64   `json:"recreated"` // by entry stream, the epoch that found it to be made anew
@@ -54,13 +55,14 @@ type Barrier struct {
 
 func newState() State {
 	return State{Epoch: -1, LastLed: -1, JournalFirst: -1, LostAt: -1, LowWater: map[string]int64{}, Held: map[string]int64{}, Barriers: map[string]Barrier{},
-		First: map[string]int64{}, Recreated: map[string]int64{}, Rejected: map[string]int64{}, Void: map[string]int64{}}
+		First: map[string]int64{}, FirstBarrier: map[string]int64{}, Recreated: map[string]int64{}, Rejected: map[string]int64{}, Void: map[string]int64{}}
 }
 
 func (s State) clone() State {
 	s.LowWater, s.Held = maps.Clone(s.LowWater), maps.Clone(s.Held)
 	s.Barriers, s.Rejected = maps.Clone(s.Barriers), maps.Clone(s.Rejected)
 	s.Void, s.First, s.Recreated = maps.Clone(s.Void), maps.Clone(s.First), maps.Clone(s.Recreated)
+	s.FirstBarrier = maps.Clone(s.FirstBarrier)
 	return s
 }
 
@@ -98,6 +100,10 @@ func (s State) ledBefore(base int64) bool {
 func (s State) Foreign(stream string, base int64) bool {
 	if s.First[stream] > base {
 		return false
+	}
+	low, moved := s.LowWater[stream]
+	if first, seen := s.FirstBarrier[stream]; moved && seen && first >= low {
+		return true // whoever moved low water had left a barrier below it
 	}
 	since, recreated := s.Recreated[stream]
 	if s.LastLed < 0 || recreated && since > s.LastLed {
