@@ -440,7 +440,7 @@ func (w *world) lateRecord(t *rapid.T) {
 
 // lateBarrier is a barrier of a leader that had been followed, behind that of the one that followed.
 func (w *world) lateBarrier(stream string, epoch int64) {
-	for at, r := range slices.Backward(w.broker.streams[stream].records) {
+	for at, r := range w.broker.streams[stream].records { // its leader had read none of those
 		if j, err := wire.ParseJournal(r.Body); err == nil && r.UserID == millrace && j.Type == wire.TypeBarrier && j.Epoch > epoch {
 			read := int64(w.broker.streams[stream].base+at) - 1
 			w.broker.append(stream, millrace, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: epoch, Read: &read}.Append(stream, 0, 0))
