@@ -7,6 +7,7 @@ SHELL := /bin/bash
 VERSION ?= $(shell scripts/version.sh)
 GOLANGCI_VERSION := v2.15.0
 PYTHON := .cache/python/bin/python
+PYTHON_READY := .cache/python/installed
 GOLANGCI := .cache/bin/golangci-lint-$(GOLANGCI_VERSION)
 
 # What `make up` and `make bench` pass on, for example ARGS=--fresh.
@@ -53,7 +54,7 @@ test-javascript: ## Unit tests of the JavaScript client
 	cd clients/javascript && npm test --silent
 
 .PHONY: test-python
-test-python: $(PYTHON) ## Unit tests of the Python client, with the newest pika and with Debian's
+test-python: $(PYTHON_READY) ## Unit tests of the Python client, with the newest pika and with Debian's
 	@scripts/deps.sh python
 	cd clients/python && PYTHONPATH=src ../../$(PYTHON) -m unittest -q
 	cd clients/python && PYTHONPATH=src /usr/bin/python3 -m unittest -q
@@ -73,10 +74,10 @@ lint-javascript: ## eslint and tsc on the JavaScript client
 	cd clients/javascript && npm run --silent lint
 
 .PHONY: lint-python
-lint-python: $(PYTHON) ## ruff and mypy on the Python client
+lint-python: $(PYTHON_READY) ## ruff and mypy on the Python client
 	cd clients/python && ../../.cache/python/bin/ruff check -q && ../../.cache/python/bin/ruff format -q --check && ../../.cache/python/bin/mypy --no-error-summary
 
-$(PYTHON): clients/python/requirements-dev.txt
+$(PYTHON_READY): clients/python/requirements-dev.txt
 	@scripts/deps.sh python
 	@echo "installing from PyPI into .cache/python: $$(grep -v '^#' $< | xargs)"
 	@python3 -m venv --clear .cache/python
