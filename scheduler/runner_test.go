@@ -2,9 +2,11 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -212,4 +214,53 @@ func TestDeadLettersThatCameBefore(t *testing.T) {
 	known, err = s.isKnownDead(d, jid)
 	require.NoError(t, err)
 	require.True(t, known)
+}
+
+// pieces are metrics to roll up that nobody reads back.
+type pieces struct {
+	asked atomic.Int32
+	fails atomic.Bool
+}
+
+func (p *pieces) Pieces(int) ([]wire.Rollup, error) {
+	p.asked.Add(1)
+	if p.fails.Load() {
+		return nil, errors.New("the view is damaged")
+	}
+	return []wire.Rollup{{Type: "rollup", To: 5}}, nil
+}
+
+// A roll-up is published once, as long as it may still be read back.
+func TestRollUpsArePublishedOnce(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	require.NoError(t, s.rollUp(t.Context(), conn), "without metrics there is nothing to do")
+	require.NoError(t, s.prepare(t.Context(), conn))
+	metrics := &pieces{}
+	s.cfg.Rollups = metrics
+	done := make(chan error)
+	go func() { done <- s.rollUp(t.Context(), conn) }()
+	brokertest.Eventually(t, func() bool { return metrics.asked.Load() >= 3 }, "it looks again and again")
+	require.Len(t, v.ReadStream(t, wire.Rollups), 1)
+	metrics.fails.Store(true)
+	require.ErrorContains(t, <-done, "the view is damaged")
+
+	require.NoError(t, conn.Close())
+	require.NoError(t, s.rollUp(t.Context(), conn), "whoever leads with the connection ends")
+}
+
+// However many queues are refused, so many are shown and kept in mind.
+func TestRefusedQueuesAreBounded(t *testing.T) {
+	r := &rerouter{s: &Scheduler{}, refused: map[string]*refusal{}}
+	for i := range 2 * maxShown {
+		until := time.Now().Add(time.Hour)
+		if i%4 == 0 {
+			until = time.Now().Add(-time.Hour)
+		}
+		r.refused[fmt.Sprint(i)] = &refusal{reason: "limit", until: until}
+	}
+	r.report()
+	require.Len(t, r.s.status.Unroutable, maxShown)
+	require.Len(t, r.refused, 2*maxShown*3/4)
 }

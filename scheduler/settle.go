@@ -90,7 +90,7 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 	case c.suspects[at] >= maxKills && d.Entry != nil:
 		return c.refuse(now, d.Entry, c.kills(at))
 	case c.suspects[at] >= maxKills:
-		return c.showOnly(now, d, r)
+		return c.showOnly(now, d, r, c.kills(at))
 	}
 	return c.refire(now, d, burial)
 }
@@ -98,10 +98,10 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 func spotOf(d *tracker.Doubt) spot { return spot{d.Place.Stream, d.Place.Offset} }
 
 // showOnly gives up a job that the broker cannot take and that only the journal has: its stream has forgotten it.
-func (c *core) showOnly(now time.Time, d *tracker.Doubt, settled wire.JournalRecord) error {
+func (c *core) showOnly(now time.Time, d *tracker.Doubt, settled wire.JournalRecord, reason string) error {
 	const kept = 64 << 10
 	c.counters.Refused++
-	r := wire.JournalRecord{Type: wire.TypeRejected, Queue: wire.Journal, Reason: c.kills(spotOf(d)), Count: int64(len(d.Body)),
+	r := wire.JournalRecord{Type: wire.TypeRejected, Queue: wire.Journal, Reason: reason, Count: int64(len(d.Body)),
 		Body: d.Body[:min(len(d.Body), kept)]}
 	if err := c.record(now, r, spot{}, nil); err != nil {
 		return err
@@ -139,8 +139,10 @@ func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 	o := order{op: wire.OpRefired}
 	if d.Entry != nil {
 		s, e, err := c.load(spot{d.Place.Stream, d.Place.Offset})
-		if errors.Is(err, errFetch) {
-			return nil // it stays doubtful, for the next epoch
+		if errors.Is(err, errFetch) { // left in doubt it would pass for delivered as soon as a new witness stands
+			r := wire.JournalRecord{Type: wire.TypeUnburied, Stream: d.Place.Stream, Offset: d.Place.Offset, JID: d.JID,
+				FiredEpoch: d.Epoch, Seq: d.Seq, TookBack: d.Command}
+			return c.record(now, r, spotOf(d), nil)
 		}
 		if err != nil || s == nil {
 			return err
@@ -173,7 +175,8 @@ func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o orde
 		return wire.Fire(job, deed, d.Body, now)
 	}})
 	if errors.Is(err, broker.ErrUnpublishable) {
-		return nil
+		r := wire.JournalRecord{Stream: d.Place.Stream, Offset: d.Place.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
+		return c.showOnly(now, d, r, err.Error())
 	}
 	return err
 }

@@ -3,8 +3,10 @@ package scheduler
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -109,4 +111,51 @@ func TestChangesThatAreRefused(t *testing.T) {
 	sc.broker.nacks = func(m wire.Message) bool { return m.Key == wire.ScheduledJobs }
 	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("nobody knows whether the stream has it") }))
 	require.ErrorContains(t, sc.ends(s), "refused an entry that stands for another")
+}
+
+// What cannot be put back where it was is refused: its stream is another one, it is not what it was changed to any more, or two dead jobs
+// may be the one that is meant.
+func TestUndoThatCannotBe(t *testing.T) {
+	t.Run("made anew", func(t *testing.T) {
+		sc, s, cmd := removed(t, "")
+		sc.at("another", "q", sc.now.Add(day))
+		sc.rounds(s, 2, nil)
+		old := sc.broker.streams[wire.ScheduledJobs]
+		sc.broker.streams[wire.ScheduledJobs] = &modelStream{generation: old.generation + 1}
+		s.lose()
+		for range 4 {
+			sc.at("new", "q", sc.now.Add(day))
+		}
+		sc.elect(s, never)
+		sc.rounds(s, 15, nil)
+		require.GreaterOrEqual(t, sc.ask(s, cmd).Status, 400)
+		require.Zero(t, len(sc.copies()))
+	})
+	t.Run("changed, and fired", func(t *testing.T) {
+		sc := newScene(t)
+		s := sc.leader("a")
+		sc.scheduled("j", sc.now.Add(day), "")
+		sc.rounds(s, 2, nil)
+		at := sc.now.Add(time.Second).Unix()
+		cmd := wire.Command{Command: wire.CommandChange, Stream: wire.ScheduledJobs, JID: "j", Changes: json.RawMessage(fmt.Sprintf(`{"at":%d}`, at))}
+		require.Equal(t, wire.StatusOK, sc.ask(s, cmd).Status)
+		sc.rounds(s, 10, nil)
+		require.Equal(t, 1, sc.copies()["j"])
+		cmd.Command = wire.CommandUndo
+		require.Equal(t, wire.StatusConflict, sc.ask(s, cmd).Status)
+		require.Equal(t, 1, sc.copies()["j"])
+	})
+	t.Run("killed, and two are dead", func(t *testing.T) {
+		sc := newScene(t)
+		s := sc.leader("a")
+		sc.scheduled("j", sc.now.Add(day), "")
+		sc.rounds(s, 2, nil)
+		cmd := wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "j"}
+		require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status)
+		sc.broker.append(wire.DeadJobs, "client", wire.Message{Body: []byte(sc.deadJobs()[0])})
+		sc.rounds(s, 2, nil)
+		cmd.Command = wire.CommandUndo
+		require.Equal(t, wire.StatusConflict, sc.ask(s, cmd).Status)
+		require.EqualValues(t, 2, s.entries.Total(wire.DeadJobs))
+	})
 }

@@ -53,7 +53,7 @@ const (
 	TypeConfirmed = "confirmed" // every fire and burial of this epoch up to Through is confirmed
 	TypeReturned  = "returned"  // a fire or burial of this epoch did not reach its queue
 	TypeDelivered = "delivered" // settled: a doubtful fire or burial of an earlier epoch did reach its target
-	TypeUnburied  = "unburied"  // settled: a doubtful burial of an earlier epoch did not
+	TypeUnburied  = "unburied"  // settled: a doubtful burial of an earlier epoch did not, or a fire is to be fired again later
 	TypeRefused   = "refused"   // the broker cannot take this entry: parked
 	TypeDuplicate = "duplicate" // the same publish as a pending entry
 	TypeExpired   = "expired"   // past its expires_at and not to be buried

@@ -1,0 +1,185 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// inFlight is a leader that dies with one fire or burial in the journal alone, on a broker that restarts.
+func (sc *scene) inFlight(s *modelSidecar) {
+	sc.t.Helper()
+	require.Len(sc.t, s.conn.out, 1)
+	sc.broker.append(wire.Journal, millrace, s.conn.out[0].message)
+	sc.broker.witness = ""
+	s.lose()
+}
+
+// What is too large to be kept is fetched before it is fired again. While that fails nobody waits for it, and it is not taken for delivered
+// because a new witness stands: it is pending again.
+func TestDoubtfulLargeEntries(t *testing.T) {
+	for name, there := range map[string]bool{"its record is there": true, "its record is gone": false} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leader("a")
+			sc.scheduled("large", sc.now, `,"args":["`+strings.Repeat("x", 70<<10)+`"]`)
+			require.NoError(t, s.readAll())
+			require.NoError(t, s.step(sc.now))
+			sc.inFlight(s)
+
+			s.fetch = func(string, int64) ([]byte, error) { return nil, errors.New("no connection") }
+			sc.elect(s, never)
+			sc.rounds(s, 12, nil)
+			require.Equal(t, phaseLeading, s.core.phase, "nobody waits for it")
+			doubts, err := s.entries.Doubtful()
+			require.NoError(t, err)
+			require.Empty(t, doubts)
+			require.Empty(t, sc.copies())
+			require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
+
+			s.fetch = nil
+			if !there {
+				s.fetch = func(string, int64) ([]byte, error) { return nil, nil }
+			}
+			sc.rounds(s, 100, nil)
+			found, err := s.entries.Find(wire.ScheduledJobs, "large")
+			require.NoError(t, err)
+			if there {
+				require.Equal(t, map[string]int{"large": 1}, sc.copies())
+				return
+			}
+			require.Len(t, found, 1)
+			require.Contains(t, found[0].Parked, "cannot be read any more")
+		})
+	}
+}
+
+// A fire or burial of an entry that its stream has forgotten is done again with the bytes that the journal has.
+func TestDoubtsWithoutTheirEntries(t *testing.T) {
+	for _, command := range []string{wire.CommandTrigger, wire.CommandKill} {
+		t.Run(command, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leader("a")
+			sc.at("gone", "q", sc.now.Add(day))
+			sc.rounds(s, 2, nil)
+			require.NoError(t, s.core.command(sc.now, wire.Command{Command: command, Stream: wire.ScheduledJobs, JID: "gone"}, func(wire.Reply) {}))
+			sc.inFlight(s)
+			entries := sc.broker.streams[wire.ScheduledJobs]
+			entries.records[len(entries.records)-1].Body = []byte("garbage: what stood there cannot be read any more")
+
+			fresh := sc.sidecar("fresh")
+			sc.elect(fresh, never)
+			sc.rounds(fresh, 15, nil)
+			require.Equal(t, phaseLeading, fresh.core.phase)
+			doubts, err := fresh.entries.Doubtful()
+			require.NoError(t, err)
+			require.Empty(t, doubts)
+			if command == wire.CommandTrigger {
+				require.Equal(t, map[string]int{"gone": 1}, sc.copies())
+				return
+			}
+			require.Empty(t, sc.copies())
+			require.Len(t, sc.deadJobs(), 1)
+			require.Contains(t, sc.deadJobs()[0], `"gone"`)
+		})
+	}
+}
+
+// A job that only the journal has, and that cannot be sent, is shown.
+func TestDoubtsThatCannotBeSent(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.at("gone", "q", sc.now.Add(day))
+	sc.rounds(s, 2, nil)
+	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "gone"}, func(wire.Reply) {}))
+	sc.inFlight(s)
+	entries := sc.broker.streams[wire.ScheduledJobs]
+	entries.records[len(entries.records)-1].Body = []byte("garbage")
+	fresh := sc.sidecar("fresh")
+	sc.elect(fresh, never)
+	fresh.conn.unpublishable = func(m wire.Message) bool { return m.Exchange != "" }
+	sc.rounds(fresh, 15, nil)
+	require.Equal(t, phaseLeading, fresh.core.phase)
+	doubts, err := fresh.entries.Doubtful()
+	require.NoError(t, err)
+	require.Empty(t, doubts)
+	require.Equal(t, 1, sc.journaled()[wire.TypeRejected])
+}
+
+// A burial whose dead job was acted upon already has arrived, though the dead job is not there any more.
+func TestBurialThatWasRetried(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.at("killed", "q", sc.now.Add(day))
+	sc.rounds(s, 2, nil)
+	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "killed"}, func(wire.Reply) {}))
+	sc.broker.process(s.conn, sc.now) // the broker has it, and its leader never learns
+	require.NoError(t, s.readAll())
+	s.conn.answers = nil
+	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandRetry, Stream: wire.DeadJobs, JID: "killed"}, func(wire.Reply) {}))
+	sc.broker.process(s.conn, sc.now)
+	s.lose()
+	require.NoError(t, s.restart())
+	sc.elect(s, never)
+	sc.rounds(s, 15, nil)
+	require.Equal(t, map[string]int{"killed": 1}, sc.copies())
+	require.Zero(t, s.entries.Total(wire.ScheduledJobs))
+	require.Zero(t, s.entries.Total(wire.DeadJobs))
+}
+
+// A carry-over leaves half of the window to fires and commands.
+func TestCarryOverLeavesRoom(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	for i := range 700 {
+		sc.at(fmt.Sprint("later-", i), "q", sc.now.Add(day))
+	}
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.core.beginCarry())
+	for range 20 {
+		sc.now = sc.now.Add(time.Second)
+		require.NoError(t, s.step(sc.now))
+	}
+	require.Len(t, s.core.flight, carryFlight)
+	require.True(t, s.core.room())
+	sc.rounds(s, 40, nil)
+	require.Nil(t, s.core.carry)
+	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
+	require.EqualValues(t, 700, s.entries.Total(wire.ScheduledJobs))
+}
+
+// Each queue that refuses is shown, in the order of their names; the others go on.
+func TestRefusingQueuesAreShownInOrder(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.broker.full["c"], sc.broker.full["a"], sc.broker.full["b"] = true, true, true
+	for _, queue := range []string{"c", "a", "b", "fine"} {
+		sc.due("to-"+queue, queue)
+	}
+	sc.rounds(s, 3, nil)
+	require.Equal(t, map[string]int{"to-fine": 1}, sc.copies())
+	var names []string
+	for _, held := range s.core.lanes.heldQueues() {
+		names = append(names, held.Queue)
+	}
+	require.Equal(t, []string{"a", "b", "c"}, names)
+	clear(sc.broker.full)
+	sc.rounds(s, 100, nil)
+	require.Len(t, sc.copies(), 4)
+	require.Empty(t, s.core.lanes.heldQueues())
+}
+
+// Where nothing is held there is nothing to wait for.
+func TestReleaseOfNothing(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	require.Equal(t, wire.StatusDone, sc.ask(s, wire.Command{Command: wire.CommandRelease}).Status)
+	require.Equal(t, 1, sc.journaled()[wire.TypeReleased])
+	require.Zero(t, sc.journaled()[wire.TypeLowWater])
+}
