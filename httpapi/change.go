@@ -40,13 +40,11 @@ func (s *Server) undo(stream string) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		var body struct {
-			Reason string `json:"reason"`
-		}
-		if err := readBody(c, &body); err != nil {
+		reason, err := readReason(c)
+		if err != nil {
 			return err
 		}
-		return s.askForEntry(c, wire.Command{Command: wire.CommandUndo, Stream: stream, JID: jid, Offset: offset, Reason: body.Reason})
+		return s.askForEntry(c, wire.Command{Command: wire.CommandUndo, Stream: stream, JID: jid, Offset: offset, Reason: reason})
 	}
 }
 

@@ -31,14 +31,21 @@ func (s *Server) command(verb, stream string) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		var body struct {
-			Reason string `json:"reason"`
-		}
-		if err := readBody(c, &body); err != nil {
+		reason, err := readReason(c)
+		if err != nil {
 			return err
 		}
-		return s.ask(c, wire.Command{Command: verb, Stream: stream, JID: jid, Offset: offset, Reason: body.Reason})
+		return s.ask(c, wire.Command{Command: verb, Stream: stream, JID: jid, Offset: offset, Reason: reason})
 	}
+}
+
+// readReason gives why something is asked for, where the body says nothing else.
+func readReason(c echo.Context) (string, error) {
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	err := readBody(c, &body)
+	return body.Reason, err
 }
 
 // release lets the entries fire that are held since the journal lost records, or deletes those of them that are due.

@@ -83,10 +83,8 @@ func (s *Server) deleteJob(c echo.Context) error {
 	if _, err := parseParams(c.Request()); err != nil {
 		return err
 	}
-	var body struct {
-		Reason string `json:"reason"`
-	}
-	if err := readBody(c, &body); err != nil {
+	reason, err := readReason(c)
+	if err != nil {
 		return err
 	}
 	found, err := s.waiting(jid)
@@ -97,7 +95,7 @@ func (s *Server) deleteJob(c echo.Context) error {
 	case 0:
 		return s.notWaiting(jid)
 	case 1:
-		return s.ask(c, wire.Command{Command: wire.CommandDelete, Stream: found[0].Stream, JID: jid, Offset: &found[0].Offset, Reason: body.Reason})
+		return s.ask(c, wire.Command{Command: wire.CommandDelete, Stream: found[0].Stream, JID: jid, Offset: &found[0].Offset, Reason: reason})
 	}
 	return newProblem(http.StatusConflict, "%d entries have this jid: delete one of them in its set, with ?offset=", len(found))
 }

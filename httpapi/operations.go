@@ -132,11 +132,9 @@ func (s *Server) cancelOperation(c echo.Context) error {
 	if _, err := parseParams(c.Request()); err != nil {
 		return err
 	}
-	var body struct {
-		Reason string `json:"reason"`
-	}
-	if err := readBody(c, &body); err != nil {
+	reason, err := readReason(c)
+	if err != nil {
 		return err
 	}
-	return s.ask(c, wire.Command{Command: wire.CommandCancel, Bulk: &wire.Operation{ID: id}, Reason: body.Reason})
+	return s.ask(c, wire.Command{Command: wire.CommandCancel, Bulk: &wire.Operation{ID: id}, Reason: reason})
 }

@@ -140,13 +140,11 @@ func (s *Server) control(op string) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		var body struct {
-			Reason string `json:"reason"`
-		}
-		if err := readBody(c, &body); err != nil {
+		reason, err := readReason(c)
+		if err != nil {
 			return err
 		}
-		signed, err := sign(c, wire.Command{Reason: body.Reason})
+		signed, err := sign(c, wire.Command{Reason: reason})
 		if err != nil {
 			return err
 		}

@@ -17,13 +17,11 @@ func (s *Server) dismissRejected(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	var body struct {
-		Reason string `json:"reason"`
-	}
-	if err := readBody(c, &body); err != nil {
+	reason, err := readReason(c)
+	if err != nil {
 		return err
 	}
-	return s.ask(c, wire.Command{Command: wire.CommandDismiss, Stream: j.Stream, Offset: &j.Offset, Reason: body.Reason})
+	return s.ask(c, wire.Command{Command: wire.CommandDismiss, Stream: j.Stream, Offset: &j.Offset, Reason: reason})
 }
 
 // resubmitRejected publishes a mended record to where the rejected one stood, then takes that off the list. In between, a crash
