@@ -152,29 +152,7 @@ func (t *Entries) ageDoubtful(tx *view.Tx) error {
 }
 
 func (t *Entries) eachDoubt(tx *view.Tx, fn func(p place, m *mark) error) error {
-	return t.doubtsBefore(tx, after([]byte{tableDoubtful}), fn)
-}
-
-// doubtsBefore calls fn for the doubtful fires and burials whose keys are below one.
-func (t *Entries) doubtsBefore(tx *view.Tx, key []byte, fn func(p place, m *mark) error) error {
-	var places []place
-	err := tx.Scan([]byte{tableDoubtful}, key, false, func(_, value []byte) bool {
-		places = append(places, placeOf(value))
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	for _, p := range places {
-		m, err := t.mark(tx, p)
-		if err != nil || m == nil {
-			return err
-		}
-		if err := fn(p, m); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.doubts(tx, []byte{tableDoubtful}, after([]byte{tableDoubtful}), fn)
 }
 
 // withoutJournal is the state of a view that has read nothing of the journal. What is held stays held, and the witness is as good

@@ -15,8 +15,24 @@ func (t *Entries) confirm(tx *view.Tx, epoch, through int64) error {
 		from = current.Confirmed + 1 // what was settled is deleted, but the store walks over it for long
 		t.update(func(s *State) { s.Confirmed = through })
 	}
+	return t.settleDoubts(tx, keyDoubtful(epoch, from), keyDoubtful(epoch, through+1))
+}
+
+// settleDoubts settles the doubtful fires and burials from one key up to another, but for those that are known to have come back: they
+// wait for their entries.
+func (t *Entries) settleDoubts(tx *view.Tx, from, to []byte) error {
+	return t.doubts(tx, from, to, func(p place, m *mark) error {
+		if m.returned {
+			return nil
+		}
+		return t.settleDoubtful(tx, p, m)
+	})
+}
+
+// doubts calls fn for the doubtful fires and burials from one key up to another.
+func (t *Entries) doubts(tx *view.Tx, from, to []byte, fn func(p place, m *mark) error) error {
 	var places []place
-	err := tx.Scan(keyDoubtful(epoch, from), keyDoubtful(epoch, through+1), false, func(_, value []byte) bool {
+	err := tx.Scan(from, to, false, func(_, value []byte) bool {
 		places = append(places, placeOf(value))
 		return true
 	})
@@ -25,13 +41,10 @@ func (t *Entries) confirm(tx *view.Tx, epoch, through int64) error {
 	}
 	for _, p := range places {
 		m, err := t.mark(tx, p)
+		if err == nil && m != nil {
+			err = fn(p, m)
+		}
 		if err != nil {
-			return err
-		}
-		if m != nil && m.returned {
-			continue
-		}
-		if err := t.settleDoubtful(tx, p, m); err != nil {
 			return err
 		}
 	}
