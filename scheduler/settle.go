@@ -79,26 +79,35 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 	if err != nil {
 		return err
 	}
-	r := wire.JournalRecord{Stream: at.stream, Offset: at.offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
 	switch {
 	case arrived:
-		r.Type = wire.TypeDelivered
-		return c.record(now, r, at, nil)
+		return c.record(now, settlement(wire.TypeDelivered, d), at, nil)
 	case burial && d.Entry != nil:
-		r.Type, r.TookBack = wire.TypeUnburied, d.Command
-		return c.record(now, r, at, nil)
+		return c.takeBack(now, d)
 	case c.suspects[at] >= maxKills && d.Entry != nil:
 		return c.refuse(now, d.Entry, c.kills(at))
 	case c.suspects[at] >= maxKills:
-		return c.showOnly(now, d, r, c.kills(at))
+		return c.showOnly(now, d, c.kills(at))
 	}
 	return c.refire(now, d, burial)
+}
+
+// settlement is the record that says what became of a doubtful fire or burial.
+func settlement(what string, d *tracker.Doubt) wire.JournalRecord {
+	return wire.JournalRecord{Type: what, Stream: d.Place.Stream, Offset: d.Place.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
+}
+
+// takeBack has the entry of a doubtful fire or burial pending again.
+func (c *core) takeBack(now time.Time, d *tracker.Doubt) error {
+	r := settlement(wire.TypeUnburied, d)
+	r.TookBack = d.Command
+	return c.record(now, r, spotOf(d), nil)
 }
 
 func spotOf(d *tracker.Doubt) spot { return spot{d.Place.Stream, d.Place.Offset} }
 
 // showOnly gives up a job that the broker cannot take and that only the journal has: its stream has forgotten it.
-func (c *core) showOnly(now time.Time, d *tracker.Doubt, settled wire.JournalRecord, reason string) error {
+func (c *core) showOnly(now time.Time, d *tracker.Doubt, reason string) error {
 	const kept = 64 << 10
 	c.counters.Refused++
 	r := wire.JournalRecord{Type: wire.TypeRejected, Queue: wire.Journal, Reason: reason, Count: int64(len(d.Body)),
@@ -106,8 +115,7 @@ func (c *core) showOnly(now time.Time, d *tracker.Doubt, settled wire.JournalRec
 	if err := c.record(now, r, spot{}, nil); err != nil {
 		return err
 	}
-	settled.Type = wire.TypeDelivered
-	return c.record(now, settled, spotOf(d), nil)
+	return c.record(now, settlement(wire.TypeDelivered, d), spotOf(d), nil)
 }
 
 // isBuried tells whether a doubtful burial arrived: its stream has been folded to its end.
@@ -140,9 +148,7 @@ func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 	if d.Entry != nil {
 		s, e, err := c.load(spot{d.Place.Stream, d.Place.Offset})
 		if errors.Is(err, errFetch) { // left in doubt it would pass for delivered as soon as a new witness stands
-			r := wire.JournalRecord{Type: wire.TypeUnburied, Stream: d.Place.Stream, Offset: d.Place.Offset, JID: d.JID,
-				FiredEpoch: d.Epoch, Seq: d.Seq, TookBack: d.Command}
-			return c.record(now, r, spotOf(d), nil)
+			return c.takeBack(now, d)
 		}
 		if err != nil || s == nil {
 			return err
@@ -175,8 +181,7 @@ func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o orde
 		return wire.Fire(job, deed, d.Body, now)
 	}})
 	if errors.Is(err, broker.ErrUnpublishable) {
-		r := wire.JournalRecord{Stream: d.Place.Stream, Offset: d.Place.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
-		return c.showOnly(now, d, r, err.Error())
+		return c.showOnly(now, d, err.Error())
 	}
 	return err
 }
