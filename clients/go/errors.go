@@ -3,6 +3,7 @@ package millrace
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -37,7 +38,7 @@ var (
 type timeoutError struct{ after time.Duration }
 
 func (e timeoutError) Error() string {
-	return fmt.Sprintf("ran longer than %s s", strings.TrimSuffix(fmt.Sprintf("%.3g", e.after.Seconds()), ".0"))
+	return "ran longer than " + strconv.FormatFloat(e.after.Seconds(), 'f', -1, 64) + " s"
 }
 func (timeoutError) ErrorClass() string { return "Timeout" }
 

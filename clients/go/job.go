@@ -128,7 +128,7 @@ func seconds(v gjson.Result) time.Duration {
 	if v.Type != gjson.Number || !(v.Num > 0 && v.Num < math.MaxInt64/1e9) {
 		return 0
 	}
-	return time.Duration(v.Num * float64(time.Second))
+	return time.Duration(math.Round(v.Num * float64(time.Second)))
 }
 
 // clock reads a time of the format; milliseconds where seconds would be absurd.

@@ -1,0 +1,50 @@
+package millrace
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// What ended long ago is forgotten, or a worker that runs for years would remember every process there ever was. Who lives, and what
+// happened lately, is not.
+func TestBeginsAreForgotten(t *testing.T) {
+	b := newBegins()
+	tell := func(at time.Time, r begin) {
+		r.At = wire.Seconds(at)
+		text, err := json.Marshal(r)
+		require.NoError(t, err)
+		_, is := b.apply(text)
+		require.True(t, is)
+	}
+	now := time.Now()
+	old := now.Add(-memory - time.Hour)
+	for _, at := range []time.Time{old, now} {
+		when := map[bool]string{true: "old", false: "new"}[at.Equal(old)]
+		for _, process := range []string{"lives", "closed", "died"} {
+			tell(at, begin{Type: typeOpened, Process: when + " " + process, Queues: []string{"q"}})
+		}
+		tell(at, begin{Type: typeClosed, Process: when + " closed"})
+		tell(at, begin{Type: typeDied, Process: when + " died"})
+		tell(at, begin{Type: typeBegun, Process: when + " died", JID: when})
+	}
+	tell(now, begin{Type: typeClosed, Process: "nobody knows"})
+	_, is := b.apply([]byte("garbage"))
+	require.False(t, is)
+	for b.records < 1000 {
+		tell(now, begin{Type: typeEnded, Process: "new lives", JID: fmt.Sprint(b.records)})
+	}
+	var left []string
+	for id := range b.processes {
+		left = append(left, id)
+	}
+	require.ElementsMatch(t, []string{"old lives", "new lives", "new closed", "new died"}, left)
+	require.Len(t, b.suspects, 1)
+	require.Equal(t, 1, b.deaths(key{jid: "new"}, "me", nil))
+	require.Zero(t, b.deaths(key{jid: "old"}, "me", nil))
+}
