@@ -18,7 +18,7 @@ import (
 func TestTheWayToTheQueuesIsRepaired(t *testing.T) {
 	for _, ordered := range []bool{false, true} { // RabbitMQ, and as if it were LavinMQ
 		v := brokertest.New(t)
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		conn, err := Dial(ctx, Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestTheWayToTheQueuesIsRepaired(t *testing.T) {
 // The journal is bound last: whatever reaches it has a way to its queue, also where the making of the bindings ends half way.
 func TestNothingIsJournaledThatIsNotRouted(t *testing.T) {
 	v := brokertest.New(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	conn, err := Dial(ctx, Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func boundTo(ctx context.Context, exchange string, v *brokertest.Vhost) ([]strin
 // A stream whose node is not up yet is waited for. It must never be taken for missing: an empty journal would be made in its place.
 func TestAStreamThatIsNotUpYetIsWaitedFor(t *testing.T) {
 	v := brokertest.New(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	conn, err := Dial(ctx, Config{AMQPURL: v.AMQPURL()})
 	require.NoError(t, err)

@@ -53,7 +53,7 @@ func TestDeadLettersArriveWithPlainHeaders(t *testing.T) {
 		case <-time.After(200 * time.Millisecond):
 			return false
 		}
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	deaths, isList := got.Headers["x-death"].([]any)
 	require.True(t, isList)
 	death, isMap := deaths[0].(map[string]any)
@@ -85,11 +85,11 @@ func TestPrefetchAndGivingBack(t *testing.T) {
 		require.NoError(t, err)
 		return messages
 	}
-	require.Eventually(t, func() bool { return ready() == 7 }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return ready() == 7 }, time.Minute, 5*time.Millisecond)
 	next(t, c)
 	second := next(t, c)
 	require.NoError(t, c.Ack(second.Tag, true))
-	require.Eventually(t, func() bool { return ready() == 5 }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return ready() == 5 }, time.Minute, 5*time.Millisecond)
 	require.NoError(t, c.Reject(next(t, c).Tag, true))
 	require.NoError(t, c.Close())
 	require.NoError(t, c.Close())
@@ -97,7 +97,7 @@ func TestPrefetchAndGivingBack(t *testing.T) {
 	require.False(t, open)
 	require.False(t, c.Cancelled())
 	require.ErrorIs(t, c.Err(), broker.ErrClosed)
-	require.Eventually(t, func() bool { return ready() == 8 }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return ready() == 8 }, time.Minute, 5*time.Millisecond)
 	require.ErrorIs(t, c.Ack(1, false), broker.ErrLost)
 	require.ErrorIs(t, c.Reject(1, false), broker.ErrLost)
 }

@@ -67,7 +67,7 @@ func client(t *testing.T, url string) *amqp.Channel {
 
 // soon is a context that ends before the test's patience does.
 func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -37,7 +37,7 @@ func queueWith(t *testing.T, m *broker.Management, name string, is func(broker.Q
 			}
 		}
 		return false
-	}, 15*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 	return found
 }
 

@@ -24,7 +24,7 @@ func publisher(t *testing.T, c *broker.Conn) *broker.Publisher {
 // collect reads n confirms.
 func collect(t *testing.T, p *broker.Publisher, n int) map[uint64]bool {
 	t.Helper()
-	got, late := map[uint64]bool{}, time.After(20*time.Second)
+	got, late := map[uint64]bool{}, time.After(time.Minute)
 	for len(got) < n {
 		select {
 		case c := <-p.Confirms():
@@ -90,7 +90,7 @@ func TestARefusedFireIsNacked(t *testing.T) {
 	p := publisher(t, conn)
 	require.Eventually(t, func() bool {
 		return p.Send(soon(t), wire.Message{Exchange: wire.ExchangeFire, Key: "full", Body: []byte("{}")}) != nil
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	require.ErrorIs(t, p.Send(soon(t), wire.Message{Exchange: wire.ExchangeFire, Key: "full"}), broker.ErrNacked)
 	tag, err := p.Publish(wire.Message{Exchange: wire.ExchangeFire, Key: "full"})
 	require.NoError(t, err)

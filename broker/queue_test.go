@@ -40,7 +40,7 @@ func TestEnsureQueueRefusals(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err = conn.EnsureQueue(soon(t), "one-too-many")
 		return err != nil
-	}, 5*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	requireReason(t, err, broker.ReasonLimit)
 	require.NoError(t, conn.Err(), "no refusal costs the connection")
 }

@@ -61,7 +61,7 @@ func (w *world) serve() (url string, stop func() error) {
 		select {
 		case err := <-done:
 			return err
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			return errors.New("the server does not end")
 		}
 	}
@@ -140,7 +140,7 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 			_ = conn.Close()
 		}
 		return err != nil
-	}, 5*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	close(release)
 	require.Equal(t, http.StatusNoContent, <-status)
 	require.NoError(t, <-stopped)

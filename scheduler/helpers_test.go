@@ -190,7 +190,7 @@ func (m *mortal) die() {
 // ensure makes a job queue, bound as Millrace binds it.
 func ensure(t *testing.T, v *brokertest.Vhost, queues ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	conn, err := broker.Dial(ctx, broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	require.NoError(t, err)

@@ -222,7 +222,7 @@ func TestReadQueueThatIsNoStream(t *testing.T) {
 			q, err := b.ch.QueueDeclarePassive(queue, true, false, false, false, nil)
 			require.NoError(t, err)
 			return q.Messages == 3
-		}, 10*time.Second, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond)
 	})
 }
 
@@ -234,7 +234,7 @@ func TestReadStreamDeletedUnderIt(t *testing.T) {
 		r.next(t)
 		_, err := b.ch.QueueDelete(stream, false, false, false)
 		require.NoError(t, err)
-		require.ErrorIs(t, r.end(t, 5*time.Second), ErrCancelled)
+		require.ErrorIs(t, r.end(t), ErrCancelled)
 	})
 }
 
@@ -259,10 +259,8 @@ func TestReadCancelled(t *testing.T) {
 		b.publish(t, stream, b.numbered(0, 10)...)
 		r := startReading(t, tr, stream, First)
 		r.next(t)
-		start := time.Now()
 		r.cancel()
-		require.NoError(t, r.end(t, 2*time.Second))
-		require.Less(t, time.Since(start), time.Second)
+		require.NoError(t, r.end(t))
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.NoError(t, tr.Read(cancelled, stream, First, nil))
@@ -285,15 +283,12 @@ func TestReadCancelledWhileAhead(t *testing.T) {
 			tr := c.open(t, b, Config{Ahead: 2 << 20})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			var ended time.Time
 			err := tr.Read(ctx, stream, First, func([]wire.Record) error {
 				settledHeap()
 				cancel()
-				ended = time.Now()
 				return nil
 			})
 			require.NoError(t, err)
-			require.Less(t, time.Since(ended), 2*time.Second)
 		})
 	}
 }
@@ -308,7 +303,7 @@ func TestClosedTransport(t *testing.T) {
 			r := startReading(t, tr, stream, First)
 			r.next(t)
 			require.NoError(t, tr.Close())
-			require.ErrorIs(t, r.end(t, 2*time.Second), ErrLost)
+			require.ErrorIs(t, r.end(t), ErrLost)
 			_, _, err := tr.Last(t.Context(), stream)
 			require.ErrorIs(t, err, ErrLost)
 			_, err = tr.Fetch(t.Context(), stream, 0)
@@ -389,7 +384,7 @@ func TestRetention(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, err := tr.Fetch(t.Context(), stream, b.first)
 			return errors.Is(err, ErrNotFound)
-		}, 10*time.Second, 50*time.Millisecond)
+		}, time.Minute, 50*time.Millisecond)
 		records := readUntil(t, tr, stream, b.first, func(r wire.Record) bool { return r.Body[0] == 99 })
 		require.Greater(t, records[0].Body[0], byte(1))
 		first, ok, err := tr.First(t.Context(), stream)

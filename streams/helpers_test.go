@@ -54,7 +54,7 @@ func storeOffset(t testing.TB, b *testBroker, stream string) {
 	require.Eventually(t, func() bool {
 		_, err := p.link.ask(newRequest(cmdQueryOffset).str("me").str(stream))
 		return err == nil
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // takesLargeFrames tells whether the broker takes a publish of over a megabyte, which is the best way to a large chunk.

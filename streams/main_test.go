@@ -203,12 +203,12 @@ func (r *reading) next(t testing.TB) wire.Record {
 	return wire.Record{}
 }
 
-func (r *reading) end(t testing.TB, within time.Duration) error {
+func (r *reading) end(t testing.TB) error {
 	t.Helper()
 	select {
 	case err := <-r.result:
 		return err
-	case <-time.After(within):
+	case <-time.After(time.Minute):
 		require.FailNow(t, "the read goes on")
 		return nil
 	}

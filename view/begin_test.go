@@ -70,11 +70,11 @@ func TestAStreamThatIsReadAfterAnother(t *testing.T) {
 	m.upTo = map[string]int64{"early": 1}
 	s := &starter{from: 2, hold: true} // at first it does not know
 	v, stop, ended := followed(store, m, s)
-	require.Eventually(t, func() bool { return len(s.seen()) == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.seen()) == 2 }, time.Minute, time.Millisecond)
 	require.Equal(t, []string{"early a", "early b"}, s.seen(), "late waits")
 	m.change(func() { m.upTo = nil })
 	<-v.Ready()
-	require.Eventually(t, func() bool { return len(s.seen()) == 5 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.seen()) == 5 }, time.Minute, time.Millisecond)
 	require.Equal(t, []string{"early a", "early b", "early c", "early d", "late 2"}, s.seen())
 	stop()
 	require.NoError(t, <-ended)

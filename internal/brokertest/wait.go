@@ -8,7 +8,7 @@ import (
 )
 
 // patience is for a slow machine: a test that passes does not use it up.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Eventually waits until the condition holds, at most 20 seconds. The message says what was expected.
 func Eventually(t T, holds func() bool, message string, args ...any) {

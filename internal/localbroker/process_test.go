@@ -109,7 +109,7 @@ func running(pid int) bool {
 
 func requireGone(t *testing.T, pid int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return !running(pid) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !running(pid) }, time.Minute, 10*time.Millisecond)
 }
 
 // listeners are the TCP addresses on which a process listens.
