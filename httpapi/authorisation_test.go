@@ -55,6 +55,7 @@ var authorisation = map[string]row{
 	"DELETE /api/job-queues/:queue":               {least: httpapi.Management, target: "/api/job-queues/q"},
 	"GET /api/job-queues/:queue/jobs":             {least: httpapi.Management, target: "/api/job-queues/q/jobs"},
 	"DELETE /api/job-queues/:queue/jobs":          {least: httpapi.Management, target: "/api/job-queues/q/jobs"},
+	"GET /api/events":                             {least: httpapi.Monitoring, target: "/api/events?for=0"},
 	"GET /api/attention":                          {least: httpapi.Monitoring},
 	"GET /api/job-metrics":                        {least: httpapi.Monitoring},
 	"GET /api/job-metrics/:class":                 {least: httpapi.Monitoring, target: "/api/job-metrics/Mail"},

@@ -1,15 +1,21 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/tracker/feed"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -74,4 +80,37 @@ func BenchmarkAmongAMillion(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 		})
 	}
+}
+
+// BenchmarkIdleViewers tells how much of a core 500 viewers of events take while nothing happens.
+func BenchmarkIdleViewers(b *testing.B) {
+	happens := feed.New()
+	w := newWorld(b, func(c *httpapi.Config) { c.Feed = happens })
+	w.entries.Tell(happens)
+	w.fill(10_000)
+	stop := w.catchUp()
+	server := httptest.NewServer(w.server.Handler())
+	ctx, cancel := context.WithCancel(context.Background())
+	var viewers sync.WaitGroup
+	for range 500 {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/events", nil)
+		require.NoError(b, err)
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(b, err)
+		viewers.Go(func() { _, _ = io.Copy(io.Discard, response.Body); _ = response.Body.Close() })
+	}
+	<-time.After(2 * time.Second) // they have what there is
+	var before, after syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &before))
+	began := time.Now()
+	b.ResetTimer()
+	<-time.After(16 * time.Second) // a sign of life to each is among it
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &after))
+	spent := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+	b.ReportMetric(100*spent.Seconds()/time.Since(began).Seconds(), "%core")
+	b.ReportMetric(0, "ns/op")
+	cancel()
+	viewers.Wait()
+	server.Close()
+	stop()
 }

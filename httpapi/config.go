@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/feed"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/tracker/queues"
@@ -35,6 +36,7 @@ type Config struct {
 	Processes *processes.Processes
 	Metrics   *metrics.Metrics
 	Queues    *queues.Watch
+	Feed      *feed.Feed // what happens to jobs, for those who watch
 
 	QueueSLO func(queue string) time.Duration                                  // how long a job may wait in a queue; 0: as long as it likes
 	OnBroker func(ctx context.Context, do func(conn *broker.Conn) error) error // lends a connection to the broker

@@ -11,14 +11,13 @@ const maxBody = 16 << 20
 
 // guard refuses what must not reach a handler, on every path and whoever asks.
 func (s *Server) guard(next http.Handler) http.Handler {
-	origin := http.NewCrossOriginProtection()
-	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, newProblem(http.StatusForbidden, "a browser sent this for another site, which may not act here"))
 	}))
 	for _, o := range s.cfg.CORSOrigins {
-		_ = origin.AddTrustedOrigin(o) // CheckOrigins has read them
+		_ = s.origins.AddTrustedOrigin(o) // CheckOrigins has read them
 	}
-	return s.harden(s.checkHost(s.cors(origin.Handler(checkBody(next)))))
+	return s.harden(s.checkHost(s.cors(s.origins.Handler(checkBody(next)))))
 }
 
 // harden sets the headers that keep browsers from making more of an answer than data.

@@ -78,6 +78,7 @@ func (t *tee) WriteHeader(code int) {
 	if t.code == 0 && code >= 200 {
 		t.code = code
 	}
+	t.whole = t.whole && code != http.StatusSwitchingProtocols
 	t.ResponseWriter.WriteHeader(code)
 }
 

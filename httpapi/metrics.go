@@ -31,15 +31,24 @@ func newRequestMetrics() *requestMetrics {
 	}
 }
 
-func (m *requestMetrics) note(route, method string, status int, took time.Duration) {
+func (m *requestMetrics) count(route, method string, status int) {
+	route, method = oneOfFew(route, method)
+	m.total.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
+}
+
+func (m *requestMetrics) time(route, method string, took time.Duration) {
+	m.took.WithLabelValues(oneOfFew(route, method)).Observe(took.Seconds())
+}
+
+// oneOfFew keeps labels from being as many as clients like.
+func oneOfFew(route, method string) (string, string) {
 	if route == "" {
 		route = "other"
 	}
 	if !knownMethods[method] {
 		method = "other"
 	}
-	m.total.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
-	m.took.WithLabelValues(route, method).Observe(took.Seconds())
+	return route, method
 }
 
 var knownMethods = map[string]bool{
@@ -53,8 +62,22 @@ func (s *Server) newRegistry() (*prometheus.Registry, *requestMetrics) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(s.cfg.Version))
 	requests := newRequestMetrics()
 	ours := prometheus.WrapRegistererWith(prometheus.Labels{"vhost": s.cfg.VHost}, registry)
-	ours.MustRegister(requests.total, requests.took, &collector{cfg: &s.cfg})
+	ours.MustRegister(requests.total, requests.took, &collector{cfg: &s.cfg}, s.eventClients(), s.eventDrops())
 	return registry, requests
+}
+
+func (s *Server) eventClients() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "millrace_sse_clients", Help: "Viewers of events."}, func() float64 {
+		viewers, _ := s.hub.counts()
+		return float64(viewers)
+	})
+}
+
+func (s *Server) eventDrops() prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "millrace_sse_dropped_total", Help: "Viewers of events that did not read, and were cut off."}, func() float64 {
+		_, dropped := s.hub.counts()
+		return float64(dropped)
+	})
 }
 
 func buildInfo(version string) prometheus.Collector {

@@ -28,6 +28,8 @@ type requestInfo struct {
 	status  int
 	problem *problem
 	command []any // what it asked for, for the log
+
+	streamed bool // it lasts for as long as somebody watches
 }
 
 type infoKey struct{}
@@ -108,7 +110,10 @@ func (s *Server) note(info *requestInfo, r *http.Request, took time.Duration) {
 	if status == 0 {
 		status = http.StatusOK
 	}
-	s.requests.note(info.route, r.Method, status, took)
+	s.requests.count(info.route, r.Method, status)
+	if !info.streamed {
+		s.requests.time(info.route, r.Method, took)
+	}
 	level := slog.LevelDebug
 	switch {
 	case status >= 500 && status != http.StatusServiceUnavailable:

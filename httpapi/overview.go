@@ -90,9 +90,16 @@ func (s *Server) overview(c echo.Context) error {
 	if _, err := parseParams(c.Request()); err != nil {
 		return err
 	}
-	now := s.cfg.Now()
+	o, err := s.overviewAt(s.cfg.Now())
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, o)
+}
+
+func (s *Server) overviewAt(now time.Time) (o overview, err error) {
 	state := s.cfg.Entries.State()
-	o := overview{
+	o = overview{
 		Product: "Millrace", Version: s.cfg.Version, VHost: s.cfg.VHost, Now: wire.Seconds(now), Self: s.cfg.Leader(),
 		Leader:  leaderState{state.Identity, state.Epoch, state.OpenedAt},
 		Views:   newViewState(s.cfg.View.Status()),
@@ -102,19 +109,17 @@ func (s *Server) overview(c echo.Context) error {
 	o.Broker.Connected, o.Broker.Product, o.Broker.Version = s.cfg.Broker()
 	late, err := s.cfg.Entries.Overdue(now)
 	if err != nil {
-		return err
+		return o, err
 	}
 	o.Overdue = late.Seconds()
 	if o.Jobs, err = s.jobTotals(now); err != nil {
-		return err
+		return o, err
 	}
 	if o.Sets, err = s.sets(); err != nil {
-		return err
+		return o, err
 	}
-	if o.Rejected, err = s.rejectedCounts(state.Rejected); err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, o)
+	o.Rejected, err = s.rejectedCounts(state.Rejected)
+	return o, err
 }
 
 func (s *Server) workers() workerState {
@@ -125,13 +130,18 @@ func (s *Server) workers() workerState {
 func (s *Server) sets() (map[string]setSize, error) {
 	sets := map[string]setSize{}
 	for _, set := range entrySets {
-		asOf, err := s.cfg.Entries.Position(set.stream)
+		size, err := s.setSize(set.stream)
 		if err != nil {
 			return nil, err
 		}
-		sets[set.path] = setSize{s.cfg.Entries.Total(set.stream), asOf}
+		sets[set.path] = size
 	}
 	return sets, nil
+}
+
+func (s *Server) setSize(stream string) (setSize, error) {
+	asOf, err := s.cfg.Entries.Position(stream)
+	return setSize{s.cfg.Entries.Total(stream), asOf}, err
 }
 
 func (s *Server) rejectedCounts(ever map[string]int64) (map[string]counts, error) {

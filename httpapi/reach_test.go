@@ -14,6 +14,22 @@ func (s *Server) SetMaxTally(d time.Duration) { s.maxTally = d }
 // SetMaxFetchTime raises how long a list reads large records.
 func (s *Server) SetMaxFetchTime(d time.Duration) { s.maxFetchTime = d }
 
+// ReadWithin lowers how long a viewer of events may take nothing.
+func (s *Server) ReadWithin(d time.Duration) { s.times.taken = d }
+
+// AskWhoEvery has it asked more often whether a viewer of events may still look.
+func (s *Server) AskWhoEvery(d time.Duration) { s.times.ping, s.times.askWho = d, d }
+
+// Wake has what viewers watch computed now.
+func (s *Server) Wake() {
+	for _, kick := range s.hub.kick {
+		select {
+		case kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // WrapHandler puts something before the whole server.
 func (s *Server) WrapHandler(wrap func(http.Handler) http.Handler) { s.handler = wrap(s.handler) }
 

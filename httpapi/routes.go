@@ -81,6 +81,7 @@ func (s *Server) table() []route {
 		route{post, "/api/deploys", acts, s.addDeploy},
 
 		route{get, "/api/overview", reads, s.overview},
+		route{get, "/api/events", reads, s.events},
 		route{get, "/api/health/checks/:check", reads, s.health()},
 		route{get, "/api/whoami", reads, s.whoami},
 		route{post, "/api/session", open, s.signIn},

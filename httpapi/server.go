@@ -41,6 +41,10 @@ type Server struct {
 	registry *prometheus.Registry
 	requests *requestMetrics
 	handler  http.Handler
+	origins  *http.CrossOriginProtection
+	hub      *hub
+	times    eventTimes
+	stopping chan struct{} // closed when Run is to end
 
 	maxSearched int64         // entries that one call looks at; tests lower it
 	maxTally    time.Duration // how long it counts on; tests raise it
@@ -51,7 +55,8 @@ type Server struct {
 
 // New makes a server; Run or Handler puts it to use.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg.withDefaults(), maxSearched: maxSearched, maxTally: maxTally, maxFetchTime: maxFetchTime}
+	s := &Server{cfg: cfg.withDefaults(), maxSearched: maxSearched, maxTally: maxTally, maxFetchTime: maxFetchTime, stopping: make(chan struct{}), times: usualTimes}
+	s.hub, s.origins = newHub(s), http.NewCrossOriginProtection()
 	s.hosts = expectedHosts(s.cfg.Addr, append(certificateNames(s.cfg.TLS), s.cfg.Hosts...))
 	s.seal, s.attempts, s.tokens = newSeal(s.cfg.SessionKey), newAttempts(), newTokens(s.cfg.TokensFile, s.cfg.Now)
 	s.known = newKnown(s.cfg.Identify, s.cfg.Now)
@@ -91,6 +96,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("httpapi: serve: %w", err)
 	case <-ctx.Done():
 	}
+	close(s.stopping)
 	s.shutdown(ctx, server, cancel)
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("httpapi: serve: %w", err)

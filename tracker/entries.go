@@ -19,6 +19,7 @@ type Entries struct {
 
 	operations *operations
 	parts      []Part
+	observer   Observer
 
 	// What everybody may see: as it was when the newest batch had been written. Who is told of a record here finds its effect in the store.
 	mu    sync.RWMutex
@@ -64,6 +65,16 @@ func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
 // Fold takes in one record of any stream that Millrace reads.
 func (t *Entries) Fold(tx *view.Tx, r *wire.Record) error {
 	t.noteWritten(r)
+	if err := t.foldStream(tx, r); err != nil {
+		return err
+	}
+	if t.observer != nil && (r.Stream != wire.Journal || t.Trusts(r)) {
+		t.observer.Observe(tx, r)
+	}
+	return nil
+}
+
+func (t *Entries) foldStream(tx *view.Tx, r *wire.Record) error {
 	if p := t.partOf(r.Stream); p != nil {
 		return t.foldPart(tx, r, p)
 	}

@@ -22,6 +22,14 @@ type Part interface {
 // Add has a part take the records of its streams. Without one, heartbeats and metrics are checked, and what they say is not kept.
 func (t *Entries) Add(p Part) { t.parts = append(t.parts, p) }
 
+// Observer is told of what was folded. It must not write.
+type Observer interface {
+	Observe(tx *view.Tx, r *wire.Record)
+}
+
+// Tell has an observer told of each record, but of those of the journal that are not Millrace's.
+func (t *Entries) Tell(o Observer) { t.observer = o }
+
 func (t *Entries) partOf(stream string) Part {
 	for _, p := range t.parts {
 		if slices.Contains(p.Streams(), stream) {

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/feed"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/tracker/queues"
@@ -35,6 +36,7 @@ type sidecar struct {
 	metrics *metrics.Metrics
 	queues  *queues.Watch
 	view    *view.View
+	feed    *feed.Feed
 	source  *source
 	asker   *scheduler.Asker
 	users   *broker.Management // asks the management API who users are
@@ -72,10 +74,12 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 			return err
 		}
 	}
+	happens := feed.New()
+	entries.Tell(happens)
 	source := &source{}
 	defer source.Close()
 
-	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, metrics: sums, queues: queues.New(nil), source: source}
+	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, metrics: sums, queues: queues.New(nil), feed: happens, source: source}
 	s.view = view.New(store, source, entries, log, wire.Journal, viewed...)
 	s.view.After(wire.JobMetrics, wire.Rollups)
 	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
@@ -180,6 +184,7 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		Processes: s.workers,
 		Metrics:   s.metrics,
 		Queues:    s.queues,
+		Feed:      s.feed,
 		QueueSLO:  s.cfg.queueSLO,
 		OnBroker:  s.onBroker,
 

@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// asksForSocket tells whether a request asks for a WebSocket.
+func asksForSocket(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
+// checkSocket refuses what cannot be a WebSocket, and pages of other sites: browsers let them ask for one, with the user's cookies.
+func (s *Server) checkSocket(r *http.Request) error {
+	if !strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade") || r.Header.Get("Sec-WebSocket-Version") != "13" ||
+		r.Header.Get("Sec-WebSocket-Key") == "" || r.ProtoMajor != 1 || r.Method != http.MethodGet {
+		return badRequest("this is no request for a WebSocket of version 13")
+	}
+	acts := r.Clone(r.Context())
+	acts.Method = http.MethodPost // looking is no danger elsewhere: what another site's page asks for it cannot read
+	if err := s.origins.Check(acts); err != nil {
+		return newProblem(http.StatusForbidden, "a browser sent this for another site, which may not look here")
+	}
+	return nil
+}
+
+// socket sends events as WebSocket messages.
+type socket struct {
+	conn   *websocket.Conn
+	within time.Duration
+}
+
+// openSocket makes a WebSocket of the connection. The context that it gives ends when the viewer goes.
+func (v *viewer) openSocket(ctx context.Context, w http.ResponseWriter) (context.Context, error) {
+	control := http.NewResponseController(w)
+	_, _ = control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})
+	conn, err := websocket.Accept(w, v.r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})
+	if err != nil {
+		return nil, err
+	}
+	v.sink = socket{conn, v.s.times.taken}
+	return conn.CloseRead(ctx), nil // answers pings; whatever else a viewer says ends the connection
+}
+
+// socketMessage is an event as a WebSocket message.
+type socketMessage struct {
+	ID    string          `json:"id,omitempty"`
+	Event string          `json:"event"`
+	Data  json.RawMessage `json:"data"`
+}
+
+func (s socket) send(ctx context.Context, id, event string, data []byte) error {
+	text, err := json.Marshal(socketMessage{id, event, data})
+	if err != nil {
+		return err
+	}
+	return s.limited(ctx, func(ctx context.Context) error { return s.conn.Write(ctx, websocket.MessageText, text) })
+}
+
+func (s socket) ping(ctx context.Context) error { return s.limited(ctx, s.conn.Ping) }
+
+func (s socket) limited(ctx context.Context, do func(ctx context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, s.within)
+	defer cancel()
+	err := do(limited)
+	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		return errUnread
+	}
+	return err
+}
+
+func (s socket) end(ctx context.Context, reason string) {
+	_ = s.send(ctx, "", eventEnd, reasonJSON(reason))
+	_ = s.conn.Close(websocket.StatusGoingAway, reason)
+}

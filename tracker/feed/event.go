@@ -1,0 +1,79 @@
+package feed
+
+import (
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// What is said of an entry that came.
+var came = map[string]string{wire.ScheduledJobs: "scheduled", wire.Retries: "retry", wire.DeadJobs: "dead"}
+
+// told are the journal's records that say what became of a job.
+var told = map[string]bool{
+	wire.TypeReturned: true, wire.TypeRefused: true, wire.TypeDuplicate: true, wire.TypeExpired: true, wire.TypeDeleted: true,
+	wire.TypeChanged: true, wire.TypeUndone: true, wire.TypeKilled: true,
+}
+
+// eventsOf appends what a record tells of jobs. What cannot be read tells nothing: the fold lists it as rejected.
+func eventsOf(into []Event, r *wire.Record) []Event {
+	switch r.Stream {
+	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs:
+		return entryEvent(into, r)
+	case wire.JobMetrics:
+		return metricEvents(into, r)
+	case wire.Journal:
+		return journalEvent(into, r)
+	}
+	return into
+}
+
+// entryEvent tells of an entry that came, but not of one that only stands for another.
+func entryEvent(into []Event, r *wire.Record) []Event {
+	if _, replaces := r.Headers[wire.HeaderReplaces]; replaces {
+		return into
+	}
+	e, err := wire.ParseEntry(r.Stream, r.Offset, r.Body)
+	if err != nil { // a barrier, or rejected
+		return into
+	}
+	return append(into, Event{At: at(r), What: came[r.Stream], JID: e.JID, Class: e.Job.Class, Queue: e.Job.Queue, ErrorClass: e.ErrorClass})
+}
+
+func metricEvents(into []Event, r *wire.Record) []Event {
+	all, _, err := wire.ParseMetrics(nil, r.Body)
+	if err != nil {
+		return into
+	}
+	for i := range all {
+		m := &all[i]
+		e := Event{At: wire.Seconds(m.At), What: m.Status, JID: m.JID, Class: m.Class, Queue: m.Queue, ErrorClass: m.ErrorClass, Worker: m.Worker}
+		if m.Duration > 0 {
+			e.DurationMS = float64(m.Duration) / float64(time.Millisecond)
+		}
+		into = append(into, e)
+	}
+	return into
+}
+
+func journalEvent(into []Event, r *wire.Record) []Event {
+	if d, ok := wire.DeedOf(r.Headers); ok {
+		e := Event{At: at(r), What: d.Op, JID: d.JIDTag, Actor: d.Actor}
+		if job, err := wire.ParseJob(r.Body); err == nil && !d.Burial() {
+			e.JID, e.Class, e.Queue = job.JID, job.Class, job.Queue
+		}
+		return append(into, e)
+	}
+	j, err := wire.ParseJournal(r.Body)
+	if err != nil || !told[j.Type] {
+		return into
+	}
+	return append(into, Event{At: j.At, What: j.Type, JID: j.JID, Actor: j.Actor})
+}
+
+func at(r *wire.Record) float64 {
+	if r.Time.IsZero() {
+		return wire.Seconds(time.Now())
+	}
+	return wire.Seconds(r.Time)
+}

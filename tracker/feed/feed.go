@@ -1,0 +1,99 @@
+package feed
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// kept is how many events are kept.
+const kept = 5000
+
+// Event is something that happened to a job.
+type Event struct {
+	At         float64 `json:"at"`
+	What       string  `json:"what"` // scheduled, retry or dead (an entry came); an op of the journal; what a worker says became of an attempt
+	JID        string  `json:"jid"`
+	Class      string  `json:"class,omitempty"`
+	Queue      string  `json:"queue,omitempty"`
+	ErrorClass string  `json:"error_class,omitempty"`
+	DurationMS float64 `json:"duration_ms,omitempty"`
+	Worker     string  `json:"worker,omitempty"`
+	Actor      string  `json:"actor,omitempty"`
+}
+
+// Feed keeps the newest events.
+type Feed struct {
+	until atomic.Int64 // nanoseconds since 1970: so long somebody watches
+
+	tx      *view.Tx // the fold's own: the batch that it is at
+	pending []Event  // what that tells, until it is written
+
+	mu   sync.Mutex
+	ring []Event // event n stands at n % kept
+	next int64
+}
+
+// New makes a feed that keeps nothing yet.
+func New() *Feed { return &Feed{} }
+
+// Keep has events kept for a while.
+func (f *Feed) Keep(until time.Time) { f.until.Store(until.UnixNano()) }
+
+// Next is the number of the next event.
+func (f *Feed) Next() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.next
+}
+
+// Since gives the newest events from a number on, at most so many, the oldest first. missed is how many came before them and after from.
+func (f *Feed) Since(from int64, most int) (events []Event, next, missed int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if from > f.next { // of another run
+		from = f.next
+	}
+	first := max(from, f.next-int64(len(f.ring)), f.next-int64(most))
+	for n := first; n < f.next; n++ {
+		events = append(events, f.ring[n%kept])
+	}
+	return events, f.next, first - from
+}
+
+// stale is how old a record may be and still happen now: a view that is built anew reads what happened long ago.
+const stale = time.Minute
+
+// Observe is told of each record that was folded.
+func (f *Feed) Observe(tx *view.Tx, r *wire.Record) {
+	until := f.until.Load()
+	if until == 0 || r.Fault != "" {
+		return
+	}
+	now := time.Now()
+	if now.UnixNano() > until || !r.Time.IsZero() && now.Sub(r.Time) > stale {
+		return
+	}
+	if f.tx != tx { // what an earlier batch told that was never written is forgotten
+		f.tx, f.pending = tx, f.pending[:0]
+		tx.AfterCommit(f.show)
+	}
+	f.pending = eventsOf(f.pending, r)
+}
+
+func (f *Feed) show() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.pending {
+		if len(f.ring) < kept {
+			f.ring = append(f.ring, e)
+		} else {
+			f.ring[f.next%kept] = e
+		}
+		f.next++
+	}
+	f.tx, f.pending = nil, f.pending[:0]
+}
