@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -182,4 +183,120 @@ func TestReleaseOfNothing(t *testing.T) {
 	require.Equal(t, wire.StatusDone, sc.ask(s, wire.Command{Command: wire.CommandRelease}).Status)
 	require.Equal(t, 1, sc.journaled()[wire.TypeReleased])
 	require.Zero(t, sc.journaled()[wire.TypeLowWater])
+}
+
+// The record of a doubtful fire that cannot be read any more, though its stream answers, is parked by the leader that settles it.
+func TestDoubtfulEntriesThatAreGarbage(t *testing.T) {
+	for name, record := range map[string][]byte{"gone": nil, "garbage": []byte("garbage")} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leader("a")
+			sc.scheduled("large", sc.now, `,"args":["`+strings.Repeat("x", 70<<10)+`"]`)
+			require.NoError(t, s.readAll())
+			require.NoError(t, s.step(sc.now))
+			sc.inFlight(s)
+			s.fetch = func(string, int64) ([]byte, error) { return record, nil }
+			sc.elect(s, never)
+			sc.rounds(s, 12, nil)
+			require.Equal(t, phaseLeading, s.core.phase)
+			require.Empty(t, sc.copies())
+			found, err := s.entries.Find(wire.ScheduledJobs, "large")
+			require.NoError(t, err)
+			require.Len(t, found, 1)
+			require.Contains(t, found[0].Parked, "cannot be read any more")
+			doubts, err := s.entries.Doubtful()
+			require.NoError(t, err)
+			require.Empty(t, doubts)
+		})
+	}
+}
+
+// A fire of which only the journal has the job, and whose queue refuses it again and again, is not forgotten: low water waits until a leader
+// gets rid of it.
+func TestLowWaterWaitsForWhatTheJournalAloneHas(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.at("gone", "q", sc.now.Add(day))
+	sc.rounds(s, 2, nil)
+	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "gone"}, func(wire.Reply) {}))
+	sc.inFlight(s)
+	entries := sc.broker.streams[wire.ScheduledJobs]
+	entries.records[len(entries.records)-1].Body = []byte("garbage")
+	sc.broker.full["q"] = true
+
+	fresh := sc.sidecar("fresh")
+	sc.elect(fresh, never)
+	sc.rounds(fresh, 10, nil)
+	require.Equal(t, phaseLeading, fresh.core.phase)
+	require.NoError(t, fresh.core.beginCarry())
+	sc.rounds(fresh, 20, nil)
+	require.Zero(t, sc.journaled()[wire.TypeLowWater])
+	doubts, err := fresh.entries.Doubtful()
+	require.NoError(t, err)
+	require.Len(t, doubts, 1)
+
+	clear(sc.broker.full)
+	fresh.lose()
+	sc.elect(fresh, never)
+	sc.rounds(fresh, 10, nil)
+	require.Equal(t, map[string]int{"gone": 1}, sc.copies())
+	require.NoError(t, fresh.core.beginCarry())
+	sc.rounds(fresh, 20, nil)
+	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
+}
+
+// What is known to have reached no queue, although it was confirmed, is fired again, unless it came back: that is pending and fires by
+// itself.
+func TestFiresThatReachedNoQueueAreSettled(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("astray", "q")
+	sc.due("back", "full")
+	sc.broker.full["full"] = true
+	sc.rounds(s, 3, nil)
+	sc.due("doubtful", "q")
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	sc.broker.append(wire.Journal, millrace, s.conn.out[0].message)
+	s.lose()
+	require.Equal(t, map[string]int{"astray": 1}, sc.copies())
+
+	var also []tracker.Doubt
+	for _, r := range sc.broker.streams[wire.Journal].records {
+		if d, fired := wire.DeedOf(r.Headers); fired {
+			also = append(also, doubtOf(&r, d))
+		}
+	}
+	require.GreaterOrEqual(t, len(also), 3)
+	clear(sc.broker.full)
+	sc.elect(s, never)
+	s.core.settling.also = also
+	sc.rounds(s, 30, nil)
+	require.Equal(t, phaseLeading, s.core.phase)
+	require.Equal(t, map[string]int{"astray": 2, "back": 1, "doubtful": 1}, sc.copies())
+	require.Equal(t, 2, sc.journaled()[wire.OpRefired], "what came back is fired as what is due")
+	doubts, err := s.entries.Doubtful()
+	require.NoError(t, err)
+	require.Empty(t, doubts)
+}
+
+// What the journal says was fired, and is no job, is fired by nobody again and holds up nobody.
+func TestDoubtsThatAreNoJobs(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 1 << 20, JIDTag: "none", Epoch: s.core.epoch, Seq: 1000}
+	sc.broker.append(wire.Journal, millrace, wire.Fire(&wire.Job{Queue: "q"}, deed, []byte("garbage"), sc.now))
+	sc.broker.witness = ""
+	s.lose()
+	sc.due("j", "q")
+	for range 2 { // once where the broker restarted, once where it did not
+		sc.elect(s, never)
+		sc.rounds(s, 10, nil)
+		require.Equal(t, phaseLeading, s.core.phase)
+		s.lose()
+	}
+	require.Equal(t, map[string]int{"j": 1}, sc.copies())
+	doubts, err := s.entries.Doubtful()
+	require.NoError(t, err)
+	require.Empty(t, doubts)
 }

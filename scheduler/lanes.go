@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace-jobs/millrace/tracker"
@@ -162,12 +163,7 @@ func (l *lanes) heldQueues() []HeldQueue {
 			all = append(all, HeldQueue{ln.queue, ln.held, ln.since, ln.wake})
 		}
 	}
-	slices.SortFunc(all, func(a, b HeldQueue) int {
-		if a.Queue < b.Queue {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b HeldQueue) int { return strings.Compare(a.Queue, b.Queue) })
 	return all
 }
 

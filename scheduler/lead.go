@@ -177,10 +177,8 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
 	case <-l.inbox.Done():
 		return fmt.Errorf("scheduler: the lock is lost: %w", l.inbox.Err())
-	case c, open := <-l.pub.Confirms():
-		if open {
-			return l.confirmed(c)
-		}
+	case c := <-l.pub.Confirms():
+		return l.confirmed(c)
 	case d, open := <-commands:
 		if open {
 			return l.command(d)
@@ -320,10 +318,7 @@ func (l *leadership) retire() error {
 	defer deadline.Stop()
 	for len(l.core.flight) > 0 {
 		select {
-		case c, open := <-l.pub.Confirms():
-			if !open {
-				return l.pub.Err()
-			}
+		case c := <-l.pub.Confirms():
 			if err := l.confirmed(c); err != nil {
 				return err
 			}
@@ -332,8 +327,8 @@ func (l *leadership) retire() error {
 					return err
 				}
 			}
-		case <-l.conn.Done():
-			return l.conn.Err()
+		case <-l.pub.Done(): // and all that it knew has been read
+			return l.pub.Err()
 		case <-deadline.C:
 			return nil
 		}

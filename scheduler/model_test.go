@@ -101,6 +101,7 @@ type modelConn struct {
 	answers []answer // not read by the leader yet
 
 	unpublishable func(wire.Message) bool // what amqp091-go would refuse to send
+	dies          func() bool             // asked before each publish whether the connection has died
 }
 
 func newModelBroker() *modelBroker {
@@ -113,6 +114,9 @@ func newModelBroker() *modelBroker {
 }
 
 func (c *modelConn) Publish(m wire.Message) (uint64, error) {
+	if c.dies != nil && c.dies() {
+		return 0, fmt.Errorf("%w: the test says so", broker.ErrLost)
+	}
 	if c.unpublishable != nil && c.unpublishable(m) {
 		return 0, fmt.Errorf("%w: the test says so", broker.ErrUnpublishable)
 	}

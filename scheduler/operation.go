@@ -290,6 +290,9 @@ func (c *core) actOn(now time.Time, o *operating) (over, more bool, err error) {
 func (c *core) actOnJIDs(now time.Time, o *operating, left int) (over, more bool, err error) {
 	for ; left > 0 && o.next < int64(len(o.JIDs)); left-- {
 		found, err := c.entries.Find(o.Stream, o.JIDs[o.next])
+		if err == nil && len(found) > 1 {
+			found, err = c.withoutRepeats(now, found)
+		}
 		if err != nil {
 			return false, false, err
 		}

@@ -1,7 +1,9 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +53,7 @@ func TestOperationsThatAreRefused(t *testing.T) {
 	for i := range 300 {
 		sc.at(fmt.Sprint("j-", i), "q", sc.now.Add(day))
 	}
+	sc.at("not named", "q", sc.now.Add(day))
 	sc.rounds(s, 2, nil)
 	slow := wire.Operation{Action: wire.CommandDelete, Stream: wire.ScheduledJobs, Filter: &wire.Filter{}, Rate: 0.001}
 	for i := range maxOperations {
@@ -75,4 +78,173 @@ func TestUndoOfWhatHappenedSince(t *testing.T) {
 	reply := sc.ask(s, cmd)
 	require.Equal(t, wire.StatusConflict, reply.Status)
 	require.Contains(t, reply.Reason, "not there any more")
+}
+
+// ended waits for an operation's end.
+func (sc *scene) ended(s *modelSidecar, id string) wire.Operation {
+	sc.t.Helper()
+	sc.rounds(s, 40, nil)
+	op, known := s.entries.Operation(id)
+	require.True(sc.t, known)
+	require.Equal(sc.t, wire.OperationDone, op.State)
+	return op
+}
+
+// Asked for twice in the same breath, before anybody has read of the first, it runs once.
+func TestOperationsThatAreRepeated(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.at("j", "q", sc.now.Add(day))
+	sc.rounds(s, 2, nil)
+	cmd := wire.Command{ID: "op", Command: wire.CommandOperate, Bulk: &wire.Operation{Action: wire.CommandTrigger, Stream: wire.ScheduledJobs, JIDs: []string{"j"}}}
+	var answers []int
+	answer := func(r wire.Reply) { answers = append(answers, r.Status) }
+	require.NoError(t, s.core.command(sc.now, cmd, answer))
+	sc.broker.process(s.conn, sc.now)
+	require.NoError(t, s.answer(sc.now))
+	require.NoError(t, s.core.command(sc.now, cmd, answer))
+	require.Equal(t, []int{wire.StatusAccepted, wire.StatusAccepted}, answers)
+	require.EqualValues(t, 1, sc.ended(s, "op").Done)
+	require.Equal(t, 1, sc.journaled()[wire.OpTriggered])
+}
+
+// What a person is doing to an entry comes first; what is left to do then is done.
+func TestOperationsWaitForCommands(t *testing.T) {
+	for name, op := range map[string]wire.Operation{
+		"by filter": {Filter: &wire.Filter{}}, "by jid": {JIDs: []string{"first", "second"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leader("a")
+			sc.at("first", "q", sc.now.Add(day))
+			sc.at("second", "q", sc.now.Add(day))
+			sc.rounds(s, 2, nil)
+			op.Action, op.Stream = wire.CommandDelete, wire.ScheduledJobs
+			require.NoError(t, s.core.command(sc.now, wire.Command{ID: "op", Command: wire.CommandOperate, Bulk: &op}, func(wire.Reply) {}))
+			sc.broker.process(s.conn, sc.now)
+			require.NoError(t, s.answer(sc.now))
+			require.NoError(t, s.readAll())
+			var reply wire.Reply
+			trigger := wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "first"}
+			require.NoError(t, s.core.command(sc.now, trigger, func(r wire.Reply) { reply = r }))
+			for range 3 {
+				require.NoError(t, s.step(sc.now))
+			}
+			require.Len(t, s.conn.out, 1, "nothing else is done before it is known what became of it")
+			got := sc.ended(s, "op")
+			require.Equal(t, wire.StatusDone, reply.Status)
+			require.Equal(t, map[string]int{"first": 1}, sc.copies())
+			require.EqualValues(t, 1, got.Done)
+			require.EqualValues(t, len(op.JIDs)/2, got.Failed, "one that was named and is gone is missed")
+			require.Zero(t, s.entries.Total(wire.ScheduledJobs))
+		})
+	}
+}
+
+// An entry whose record cannot be had fails, and no other does.
+func TestOperationsOnWhatCannotBeRead(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.at("small", "q", sc.now.Add(day))
+	large := sc.scheduled("large", sc.now.Add(day), `,"args":["`+strings.Repeat("x", 70<<10)+`"]`)
+	sc.scheduled("larger", sc.now.Add(day), `,"args":["`+strings.Repeat("x", 80<<10)+`"]`)
+	s.fetch = func(stream string, offset int64) ([]byte, error) {
+		if offset == large {
+			return nil, errors.New("no connection")
+		}
+		return sc.broker.streams[stream].get(offset).Body, nil
+	}
+	sc.rounds(s, 2, nil)
+	op := wire.Operation{Action: wire.CommandTrigger, Stream: wire.ScheduledJobs, Filter: &wire.Filter{Queue: "q"}}
+	require.Equal(t, wire.StatusAccepted, sc.operate(s, "op", op).Status)
+	got := sc.ended(s, "op")
+	require.Equal(t, []int64{2, 1}, []int64{got.Done, got.Failed})
+	require.Contains(t, got.LastError, "could not be read")
+	require.Equal(t, map[string]int{"small": 1, "larger": 1}, sc.copies())
+	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
+}
+
+// The same publish repeated is one entry also where an operation names it.
+func TestOperationsOnRepeats(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	for range 3 {
+		sc.at("j", "q", sc.now.Add(day))
+	}
+	sc.rounds(s, 2, nil)
+	op := wire.Operation{Action: wire.CommandTrigger, Stream: wire.ScheduledJobs, JIDs: []string{"j"}}
+	require.Equal(t, wire.StatusAccepted, sc.operate(s, "op", op).Status)
+	got := sc.ended(s, "op")
+	require.Equal(t, []int64{1, 0}, []int64{got.Done, got.Failed})
+	require.Equal(t, map[string]int{"j": 1}, sc.copies())
+	require.Equal(t, 2, sc.journaled()[wire.TypeDuplicate])
+	require.Zero(t, s.entries.Total(wire.ScheduledJobs))
+}
+
+// spend is retention: it takes of each stream what low water has passed.
+func (sc *scene) spend() {
+	for _, stream := range sc.broker.streams {
+		if n := min(stream.spent, stream.end()-1) - stream.base; n > 0 {
+			stream.base, stream.records = stream.base+n, stream.records[n:]
+		}
+	}
+}
+
+// An operation that is under way for longer than the journal is kept is written down again, with what it has yet to do: a leader that
+// knows nothing else goes on where it was.
+func TestOperationOutlivesTheJournal(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	jids := []string{"j-0", "j-1", "j-2", "j-3"}
+	for _, jid := range jids {
+		sc.at(jid, "q", sc.now.Add(day))
+	}
+	sc.at("not named", "q", sc.now.Add(day))
+	sc.rounds(s, 2, nil)
+	slow := wire.Operation{Action: wire.CommandTrigger, Stream: wire.ScheduledJobs, JIDs: jids, Rate: 0.1}
+	require.Equal(t, wire.StatusAccepted, sc.operate(s, "slow", slow).Status)
+	sc.rounds(s, 60, nil)
+	require.Len(t, sc.copies(), 1, "as slow as was asked for")
+	require.NoError(t, s.core.beginCarry())
+	sc.rounds(s, 15, nil)
+	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
+	s.lose()
+	sc.spend()
+	require.Zero(t, sc.journaled()[wire.TypeOperation], "the journal has forgotten how it began")
+
+	fresh := sc.sidecar("fresh")
+	sc.elect(fresh, never)
+	sc.rounds(fresh, 300, nil)
+	op := sc.ended(fresh, "slow")
+	require.Equal(t, []int64{4, 4, 0}, []int64{op.Total, op.Done, op.Failed})
+	copies := sc.copies()
+	for _, jid := range jids {
+		require.Equal(t, 1, copies[jid], jid)
+	}
+	require.Len(t, copies, len(jids))
+	require.EqualValues(t, 1, fresh.entries.Total(wire.ScheduledJobs))
+}
+
+// Low water does not pass an operation of which it is not known that it has ended.
+func TestLowWaterWaitsForOperations(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.at("j", "q", sc.now.Add(day))
+	sc.rounds(s, 2, nil)
+	ends := func(m wire.Message) bool {
+		j, err := wire.ParseJournal(m.Body)
+		return err == nil && j.Type == wire.TypeOperation && j.Operation.State == wire.OperationDone
+	}
+	sc.broker.nacks = ends
+	op := wire.Operation{Action: wire.CommandDelete, Stream: wire.ScheduledJobs, JIDs: []string{"j"}}
+	require.Equal(t, wire.StatusAccepted, sc.operate(s, "op", op).Status)
+	require.NoError(t, s.core.beginCarry())
+	for i := range 20 { // all else is confirmed, as each fire says
+		sc.due(fmt.Sprint("due-", i), "q")
+		sc.rounds(s, 1, nil)
+	}
+	require.Zero(t, sc.journaled()[wire.TypeLowWater])
+	sc.broker.nacks = nil
+	require.EqualValues(t, 1, sc.ended(s, "op").Done)
+	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 }

@@ -73,12 +73,8 @@ func (r *rerouter) take(ctx context.Context, d wire.Delivery) error {
 		r.refuse(d, err.Error())
 		return nil
 	}
-	err := r.relay.pass(d, reroute(d))
-	if errors.Is(err, broker.ErrUnpublishable) {
-		return r.relay.pass(d, r.s.rejection(wire.Unrouted, err.Error(), d.Body))
-	}
 	r.s.setStatus(func(st *Status) { st.Counters.Rerouted++ })
-	return err
+	return r.relay.pass(d, reroute(d))
 }
 
 // reroute is a job on its way to a queue that did not exist when it was published.

@@ -49,16 +49,12 @@ func (c *core) settle(now time.Time) error {
 }
 
 func (c *core) beginSettling() error {
-	all, err := c.entries.Doubtful()
+	all, err := c.entries.Doubtful() // all of earlier epochs: in this one nothing has been fired yet
 	if err != nil {
 		return err
 	}
-	c.settling.begun, c.settling.retried = true, map[wire.Through]bool{}
+	c.settling.begun, c.settling.open, c.settling.retried = true, all, map[wire.Through]bool{}
 	for _, d := range all {
-		if d.Epoch == c.epoch {
-			continue
-		}
-		c.settling.open = append(c.settling.open, d)
 		if d.Entry != nil && d.Place.Stream == wire.DeadJobs {
 			c.settling.retried[d.Entry.Origin] = true
 		}

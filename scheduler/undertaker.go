@@ -49,12 +49,8 @@ func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
 			return relay.from.Ack(d.Tag, false)
 		}
 	}
-	err = relay.pass(d, wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Headers: dropped(d), Body: record})
-	if errors.Is(err, broker.ErrUnpublishable) {
-		return relay.pass(d, s.rejection(wire.DeadLetters, err.Error(), d.Body))
-	}
 	s.setStatus(func(st *Status) { st.Counters.DeadLettered++ })
-	return err
+	return relay.pass(d, wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Headers: dropped(d), Body: record})
 }
 
 // dropped marks what a queue dropped by itself, because it was full or the message too old: there may be any number of those, and they

@@ -1,0 +1,179 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A leader that reads in the journal that another has followed ends, and does nothing more: not even what is due.
+func TestFencedLeaderDoesNothing(t *testing.T) {
+	sc := newScene(t)
+	old := sc.leader("old")
+	stale := old.conn
+	sc.broker.conn = nil // the broker has taken the lock away; the old leader has not noticed
+	next := sc.leader("next")
+	sc.due("j", "q")
+	require.NoError(t, old.readAll())
+	_, err := old.core.step(sc.now)
+	require.ErrorIs(t, err, errFenced)
+	require.Empty(t, stale.out)
+	sc.rounds(next, 3, nil)
+	require.Equal(t, map[string]int{"j": 1}, sc.copies())
+}
+
+// A confirm of something that was never published says nothing.
+func TestConfirmsOfNothing(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("j", "q")
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	before := s.core.watermark
+	for _, ack := range []bool{true, false} {
+		require.NoError(t, s.core.confirmed(sc.now, 1<<40, ack))
+	}
+	require.Equal(t, before, s.core.watermark)
+	require.Len(t, s.core.flight, 1)
+	require.Len(t, s.conn.out, 1, "nothing is said to have come back")
+}
+
+// A sidecar that stands for election before it has read all writes its first record again: views that begin there would know less than
+// the journal did.
+func TestOpenedIsWrittenAgain(t *testing.T) {
+	sc := newScene(t)
+	late := sc.sidecar("late")
+	require.NoError(t, late.readAll())
+	first := sc.leader("first")
+	sc.at("j", "q", sc.now.Add(day))
+	sc.rounds(first, 2, nil)
+	require.NoError(t, first.core.beginCarry())
+	sc.rounds(first, 12, nil)
+	require.NotEmpty(t, first.entries.State().LowWater)
+	first.lose()
+	late.stand(never)
+	sc.rounds(late, 12, nil)
+	require.Equal(t, phaseLeading, late.core.phase)
+	require.Equal(t, 3, sc.journaled()[wire.TypeOpened], "the first leader's, and two of the late one")
+
+	fresh := sc.sidecar("fresh")
+	for i, r := range sc.broker.streams[wire.Journal].records {
+		if j, err := wire.ParseJournal(r.Body); err == nil && j.Type == wire.TypeOpened {
+			fresh.at[wire.Journal] = i // the newest: a rebuild begins there
+		}
+	}
+	require.NoError(t, fresh.readAll())
+	require.Equal(t, late.entries.State().LowWater, fresh.entries.State().LowWater)
+	require.EqualValues(t, 1, fresh.entries.Total(wire.ScheduledJobs))
+}
+
+// Who was in flight when a connection died is tried alone from then on. Once its entry is gone nobody is suspected any more.
+func TestSuspectsThatAreGone(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	at := sc.at("j", "q", sc.now.Add(day))
+	kept := sc.at("kept", "q", sc.now.Add(day))
+	sc.rounds(s, 2, nil)
+	require.Equal(t, wire.StatusDone, sc.ask(s, wire.Command{Command: wire.CommandDelete, Stream: wire.ScheduledJobs, JID: "j"}).Status)
+	s.lose()
+	s.suspect = map[spot]int{{wire.ScheduledJobs, at}: 1, {wire.ScheduledJobs, kept}: 1}
+	sc.elect(s, never)
+	sc.rounds(s, 8, nil)
+	require.Equal(t, map[spot]int{{wire.ScheduledJobs, kept}: 1}, s.core.suspects)
+	sc.now = sc.now.Add(2 * day)
+	sc.rounds(s, 3, nil)
+	require.Empty(t, s.core.suspects, "it has been fired, and nobody died")
+	require.Equal(t, map[string]int{"kept": 1}, sc.copies())
+}
+
+// A queue that refused one job and took another is held all the same, until its time has come.
+func TestQueueThatTakesAndRefuses(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.broker.nacks = func(m wire.Message) bool { return m.MessageID == "refused" && m.Exchange == wire.ExchangeFire }
+	sc.due("refused", "q")
+	sc.due("taken", "q")
+	sc.rounds(s, 2, nil)
+	require.Equal(t, map[string]int{"taken": 1}, sc.copies())
+	held := s.core.lanes.heldQueues()
+	require.Len(t, held, 1)
+	require.Equal(t, sc.now, held[0].Since)
+	sc.broker.nacks = nil
+	sc.rounds(s, 10, nil)
+	require.Empty(t, s.core.lanes.heldQueues())
+	require.Equal(t, map[string]int{"refused": 1, "taken": 1}, sc.copies())
+}
+
+// A command about an entry that is due and was looked up already is quicker than its turn: it fires once.
+func TestCommandOvertakesALane(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	for i := range 300 {
+		sc.due(fmt.Sprint("j-", i), fmt.Sprint("q-", i%3))
+	}
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now)) // one batch, and some of each queue are left
+	require.Len(t, s.core.flight, batch)
+	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "j-299"}, func(wire.Reply) {}))
+	for len(s.conn.out) > 0 {
+		sc.broker.process(s.conn, sc.now)
+	}
+	for len(s.conn.answers) > 0 {
+		require.NoError(t, s.answer(sc.now))
+	}
+	require.NoError(t, s.readAll())
+	sc.rounds(s, 5, nil)
+	copies := sc.copies()
+	require.Len(t, copies, 300)
+	require.Equal(t, 1, copies["j-299"])
+}
+
+// Two entries with one jid and one time that are not the same publish are two jobs.
+func TestTwinsThatDiffer(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.scheduled("twin", sc.now, `,"args":[1]`)
+	sc.scheduled("twin", sc.now, `,"args":[2]`)
+	sc.scheduled("twin", sc.now, `,"args":[2]`)
+	sc.rounds(s, 4, nil)
+	require.Equal(t, map[string]int{"twin": 2}, sc.copies())
+	require.Equal(t, 1, sc.journaled()[wire.TypeDuplicate])
+}
+
+// An entry is named by the offset at which it was seen, whatever stands for it by now.
+func TestCommandsByAnOldOffset(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	seen := sc.at("j", "q", sc.now.Add(day))
+	sc.rounds(s, 2, nil)
+	cmd := wire.Command{Command: wire.CommandChange, Stream: wire.ScheduledJobs, JID: "j", Changes: json.RawMessage(`{"queue":"other"}`)}
+	require.Equal(t, wire.StatusOK, sc.ask(s, cmd).Status)
+	cmd.Changes = json.RawMessage(`{"priority":3}`)
+	require.Equal(t, wire.StatusOK, sc.ask(s, cmd).Status)
+	cmd = wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "j", Offset: &seen}
+	require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status)
+	require.Equal(t, map[string]int{"j": 1}, sc.copies())
+	require.Equal(t, "other", sc.broker.copies[0].queue)
+}
+
+// A job that fits as it is, and does not as a dead job with its reason, stays where it is, and says why.
+func TestKillOfWhatIsTooLarge(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.scheduled("large", sc.now.Add(day), `,"args":["`+strings.Repeat("x", wire.MaxRecord-200)+`"]`)
+	sc.rounds(s, 2, nil)
+	cmd := wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "large", Reason: strings.Repeat("r", 300)}
+	require.Equal(t, wire.StatusUnavailable, sc.ask(s, cmd).Status)
+	found, err := s.entries.Find(wire.ScheduledJobs, "large")
+	require.NoError(t, err)
+	require.Contains(t, found[0].Parked, "as a dead job it has")
+	require.Empty(t, sc.deadJobs())
+	cmd.Command = wire.CommandTrigger
+	require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status)
+	require.Equal(t, map[string]int{"large": 1}, sc.copies())
+}

@@ -1,0 +1,209 @@
+package scheduler
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// working has one part of a leadership work until the test ends.
+func working(t *testing.T, part func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- part(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
+func (s *Scheduler) refusal(queue string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.status.Unroutable {
+		if h.Queue == queue {
+			return h.Reason
+		}
+	}
+	return ""
+}
+
+// Jobs for a queue that cannot be made leave room for others, however many there are, and none of them is lost.
+func TestManyJobsForAQueueThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	require.NoError(t, s.prepare(t.Context(), conn))
+	owner := v.Dial(t)
+	ch, err := owner.Channel()
+	require.NoError(t, err)
+	_, err = ch.QueueDeclare("queue.theirs", false, false, true, false, nil)
+	require.NoError(t, err)
+	many := make([]amqp.Publishing, relayWindow+20)
+	for i := range many {
+		many[i] = amqp.Publishing{Body: fmt.Appendf(nil, `{"class":"C","jid":"theirs-%d"}`, i), DeliveryMode: amqp.Persistent}
+	}
+	v.Publish(t, wire.Unrouted, "theirs", many...)
+	v.Publish(t, wire.Unrouted, "fine", amqp.Publishing{Body: []byte(`{"class":"C","jid":"fine"}`)})
+	working(t, func(ctx context.Context) error { return s.reroute(ctx, conn) })
+	brokertest.Eventually(t, func() bool { return s.refusal("theirs") != "" }, "theirs are held")
+	brokertest.Eventually(t, func() bool {
+		there, err := conn.QueueExists(t.Context(), "queue.fine")
+		require.NoError(t, err)
+		return there && v.QueueLength(t, "queue.fine") == 1
+	}, "the other one comes through, behind more than are taken at once")
+	require.NoError(t, owner.Close())
+	brokertest.Eventually(t, func() bool {
+		there, err := conn.QueueExists(t.Context(), "queue.theirs")
+		return err == nil && there && v.QueueLength(t, "queue.theirs") == len(many)
+	}, "all of them are there")
+	seen := map[string]bool{}
+	for range many {
+		d, ok := v.Get(t, "queue.theirs")
+		require.True(t, ok)
+		seen[gjson.GetBytes(d.Body, "jid").String()] = true
+	}
+	require.Len(t, seen, len(many))
+	brokertest.Eventually(t, func() bool { return s.refusal("theirs") == "" }, "nothing is held")
+}
+
+// A queue that is full refuses what is rerouted, too: it waits, and comes when there is room.
+func TestReroutedToAFullQueue(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	require.NoError(t, s.prepare(t.Context(), conn))
+	_, err := v.Channel(t).QueueDeclare("queue.full", true, false, false, false, amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
+	require.NoError(t, err)
+	v.Publish(t, "", "queue.full", amqp.Publishing{Body: []byte(`{"class":"C","jid":"first"}`)})
+	v.Publish(t, wire.Unrouted, "full", amqp.Publishing{Body: []byte(`{"class":"C","jid":"second"}`)})
+	working(t, func(ctx context.Context) error { return s.reroute(ctx, conn) })
+	brokertest.Eventually(t, func() bool { return s.refusal("full") != "" }, "it is held")
+	require.Contains(t, s.refusal("full"), "full")
+	for _, jid := range []string{"first", "second"} {
+		var d amqp.Delivery
+		brokertest.Eventually(t, func() (ok bool) {
+			d, ok = v.Get(t, "queue.full")
+			return ok
+		}, "%s comes", jid)
+		require.Equal(t, jid, gjson.GetBytes(d.Body, "jid").String())
+	}
+	brokertest.Eventually(t, func() bool { return s.refusal("full") == "" && v.QueueLength(t, wire.Unrouted) == 0 }, "nothing waits")
+}
+
+// No more queues are made than were allowed; those that are there take jobs all the same.
+func TestNoMoreQueuesThanAllowed(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	require.NoError(t, s.prepare(t.Context(), conn))
+	s.cfg.MaxQueues = 2
+	working(t, func(ctx context.Context) error { return s.reroute(ctx, conn) })
+	for i := range 3 {
+		v.Publish(t, wire.Unrouted, fmt.Sprint("q-", i), amqp.Publishing{Body: []byte(`{"class":"C"}`)})
+	}
+	brokertest.Eventually(t, func() bool { return s.refusal("q-2") != "" }, "the third is not made")
+	require.Contains(t, s.refusal("q-2"), "max-queues is 2")
+	there, err := conn.QueueExists(t.Context(), "queue.q-2")
+	require.NoError(t, err)
+	require.False(t, there)
+	v.Publish(t, wire.Unrouted, "q-0", amqp.Publishing{Body: []byte(`{"class":"C"}`)})
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.q-0") == 2 }, "those that are there take jobs")
+}
+
+// What goes with a rerouted job is what its body and its sender's trace say.
+func TestReroutedJobsKeepTheirTrace(t *testing.T) {
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	d := wire.Delivery{Key: "q", Priority: 2, Body: []byte(`{"class":"C","jid":"j","priority":7}`), Headers: map[string]any{
+		wire.HeaderTraceparent: trace, "theirs": "x", wire.HeaderOp: wire.OpFired}}
+	m := reroute(d)
+	require.Equal(t, map[string]any{wire.HeaderTraceparent: trace}, m.Headers)
+	require.Equal(t, []any{"q", "j", "C", uint8(7)}, []any{m.Key, m.MessageID, m.Type, m.Priority})
+	d.Body, d.Headers = []byte("no job"), nil
+	m = reroute(d)
+	require.Empty(t, m.Headers)
+	require.Equal(t, []any{"q", "", uint8(2)}, []any{m.Key, m.MessageID, m.Priority})
+}
+
+// A body that killed the channel each time that it was published is published no more: it is listed, with the reason, and its place in
+// the queue is free.
+func TestBodiesThatKillAreListed(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	require.NoError(t, s.prepare(t.Context(), conn))
+	body := []byte(`{"class":"C","jid":"bad"}`)
+	for queue, take := range map[string]func(context.Context, *relay, wire.Delivery) error{
+		wire.Unrouted: func(ctx context.Context, r *relay, d wire.Delivery) error {
+			return (&rerouter{s: s, conn: conn, relay: r, refused: map[string]*refusal{}, ensured: map[string]time.Time{}}).take(ctx, d)
+		},
+		wire.DeadLetters: func(_ context.Context, r *relay, d wire.Delivery) error { return s.buryOne(r, d) },
+	} {
+		bad := badBodies{sha256.Sum256(body): maxKills}
+		relay, err := openRelay(t.Context(), conn, queue, bad)
+		require.NoError(t, err)
+		v.Publish(t, "", queue, amqp.Publishing{Body: body})
+		d := <-relay.from.Deliveries()
+		d.Key = "q"
+		require.NoError(t, take(t.Context(), relay, d))
+		require.NoError(t, relay.confirmed(broker.Confirm{Tag: 1 << 40}), "a confirm of nothing")
+		require.Len(t, relay.flight, 1)
+		require.NoError(t, relay.confirmed(<-relay.to.Confirms()))
+		require.Empty(t, relay.flight)
+		require.Empty(t, bad, "it is known that the broker lives on")
+		relay.close()
+		require.Zero(t, v.QueueLength(t, queue), "it was acknowledged")
+	}
+	listed := map[string]int{}
+	for _, r := range v.ReadStream(t, wire.Journal) {
+		j, err := wire.ParseJournal(r.Body)
+		require.NoError(t, err)
+		require.Equal(t, wire.TypeRejected, j.Type)
+		require.Equal(t, []string{errRefusedTwice.Error(), string(body)}, []string{j.Reason, string(j.Body)})
+		listed[j.Queue]++
+	}
+	require.Equal(t, map[string]int{wire.Unrouted: 1, wire.DeadLetters: 1}, listed)
+	require.Empty(t, v.ReadStream(t, wire.DeadJobs))
+}
+
+// A leader that dies between burying a dead letter and acknowledging it leaves it to the next, which knows it: it is buried once.
+func TestDeadLettersAreBuriedOnce(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	require.NoError(t, s.prepare(t.Context(), conn))
+	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: []byte(`{"class":"C","jid":"j"}`)})
+	first, err := openRelay(t.Context(), conn, wire.DeadLetters, badBodies{})
+	require.NoError(t, err)
+	require.NoError(t, s.buryOne(first, <-first.from.Deliveries()))
+	require.True(t, (<-first.to.Confirms()).Ack)
+	first.close()
+	dead := v.ReadStream(t, wire.DeadJobs)
+	require.Len(t, dead, 1)
+	var records []wire.Record
+	for _, d := range dead {
+		records = append(records, wire.Record{Stream: wire.DeadJobs, Offset: brokertest.Offset(d), UserID: d.UserId, Body: d.Body})
+	}
+	require.NoError(t, s.store.Apply(s.entries, wire.DeadJobs, records, func() error { return nil }, func([]string) {}))
+
+	next, err := openRelay(t.Context(), conn, wire.DeadLetters, badBodies{})
+	require.NoError(t, err)
+	defer next.close()
+	d := <-next.from.Deliveries()
+	require.True(t, d.Redelivered)
+	require.NoError(t, s.buryOne(next, d))
+	require.Empty(t, next.flight, "it is known")
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, wire.DeadLetters) == 0 }, "and acknowledged")
+	require.Len(t, v.ReadStream(t, wire.DeadJobs), 1)
+}

@@ -1,0 +1,154 @@
+package scheduler
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// unread gives a scheduler a view that has read nothing yet.
+func (s *Scheduler) unread() {
+	s.view = view.New(s.store, nil, s.entries, s.log, wire.Journal, wire.EntryStreams...)
+}
+
+// A sidecar whose view has not caught up does not stand for election; it waits no longer than it is wanted, and its connection lives.
+func TestWaitingForTheView(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	s.unread()
+	require.False(t, s.fit())
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.waitForView(ended, conn), context.Canceled)
+	done := make(chan error)
+	go func() { done <- s.waitForView(t.Context(), conn) }()
+	require.NoError(t, conn.Close())
+	require.ErrorIs(t, <-done, conn.Err())
+	require.Error(t, conn.Err())
+}
+
+// A look that fails says nothing of how jobs.fire is bound: nothing is taken for delivered by it, and nothing for lost.
+func TestLooksThatFail(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	s.unread()
+	require.NoError(t, s.prepare(t.Context(), conn))
+	s.routedTo = 7
+	require.NoError(t, conn.Close())
+	require.False(t, s.look(t.Context(), conn))
+	require.EqualValues(t, 7, s.routedTo)
+	require.NoError(t, s.mendFire(t.Context(), conn))
+	require.False(t, s.doubted)
+}
+
+// Nobody knows since when fires have reached no queue: none is fired again, since all of them might have arrived.
+func TestFiresThatReachedNoQueueSinceNobodyKnows(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, _ := runner(t, v)
+	l := &leadership{s: s}
+	s.doubted = true
+	require.EqualValues(t, neverLooked, s.routedTo)
+	also, err := l.unrouted(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, also)
+}
+
+func TestAskingWithoutABroker(t *testing.T) {
+	cfg := broker.Config{AMQPURL: "amqp://guest:guest@127.0.0.1:1/", Log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	reply := askOnce(ctx, cfg, wire.Command{Command: wire.CommandPing})
+	require.Equal(t, wire.StatusUnavailable, reply.Status)
+	require.NotEmpty(t, reply.Reason)
+}
+
+// What is no command is not sent.
+func TestCommandsThatAreNoJSON(t *testing.T) {
+	l := &line{waiting: map[string]chan wire.Reply{}}
+	reply := l.ask(t.Context(), wire.Command{Command: wire.CommandChange, Changes: []byte("{")})
+	require.Equal(t, wire.StatusBad, reply.Status)
+	require.Empty(t, l.waiting, "nobody waits for an answer")
+}
+
+// A roll-up that cannot be published is tried again, and ends no epoch.
+func TestRollUpsThatCannotBePublished(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	metrics := &pieces{}
+	s.cfg.Rollups = metrics
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.rollUp(ctx, conn) }()
+	brokertest.Eventually(t, func() bool { return metrics.asked.Load() >= 2 }, "there is no stream for it yet")
+	require.NoError(t, s.prepare(t.Context(), conn))
+	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, wire.Rollups)) == 1 }, "it is published")
+	cancel()
+	require.NoError(t, <-done)
+}
+
+// A leader that gets nothing done gives up: another may be better off.
+func TestLeadersThatGetNothingDone(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	s.view = view.New(s.store, nil, s.entries, s.log, "none")
+	sc := newScene(t)
+	model := sc.leader("a")
+	sc.at("j", "q", sc.now)
+	require.NoError(t, model.readAll())
+	l := &leadership{s: s, conn: conn, core: model.core, moved: time.Now()}
+	require.NoError(t, l.checkStuck())
+	require.NoError(t, model.step(sc.now))
+	require.Len(t, model.core.flight, 1)
+	require.NoError(t, l.checkStuck(), "it was published just now")
+	l.oldestAt = l.oldestAt.Add(-2 * maxStuck)
+	err := l.checkStuck()
+	require.ErrorIs(t, err, errResigned)
+	require.ErrorContains(t, err, "neither confirmed nor refused")
+
+	l.oldestAt, l.moved = time.Now(), time.Now().Add(-2*maxStuck)
+	err = l.checkStuck()
+	require.ErrorIs(t, err, errResigned)
+	require.ErrorContains(t, err, "nothing was confirmed or read")
+	sc.rounds(model, 3, nil)
+	require.NoError(t, l.checkStuck(), "nothing waits")
+
+	s.unread()
+	err = l.checkStuck()
+	require.ErrorIs(t, err, errResigned)
+	require.ErrorContains(t, err, "behind")
+}
+
+// A leader that is asked to stop waits for its confirms, as long as there is anybody who could send them.
+func TestRetiringWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	_, conn := runner(t, v)
+	pub, err := conn.Publisher(t.Context())
+	require.NoError(t, err)
+	sc := newScene(t)
+	model := sc.leader("a")
+	sc.due("j", "q")
+	require.NoError(t, model.readAll())
+	require.NoError(t, model.step(sc.now))
+	require.NotEmpty(t, model.core.flight)
+	l := &leadership{conn: conn, pub: pub, core: model.core}
+	require.NoError(t, pub.Close())
+	<-pub.Done()
+	err = l.retire()
+	require.Error(t, err)
+	require.Equal(t, pub.Err(), err)
+	require.NotEmpty(t, model.core.flight, "it is in doubt, and the next leader finds it so")
+}
