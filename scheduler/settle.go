@@ -53,8 +53,9 @@ func (c *core) beginSettling() error {
 	if err != nil {
 		return err
 	}
-	c.settling.begun, c.settling.open, c.settling.retried = true, all, map[wire.Through]bool{}
+	c.settling.begun, c.settling.retried = true, map[wire.Through]bool{}
 	for _, d := range all {
+		c.settling.open = append(c.settling.open, d)
 		if d.Entry != nil && d.Place.Stream == wire.DeadJobs {
 			c.settling.retried[d.Entry.Origin] = true
 		}

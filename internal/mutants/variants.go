@@ -26,9 +26,11 @@ type variant struct {
 }
 
 var variants = []variant{
-	{"settling-left-out", "a new leader settles nothing", "scheduler/settle.go", "if d.Epoch == c.epoch {", "if true {", property},
+	{"settling-left-out", "a new leader settles nothing", "scheduler/settle.go",
+		"		c.settling.open = append(c.settling.open, d)\n", "", property},
 	{"settling-last-epoch-only", "a new leader settles what the last epoch left, and nothing older", "scheduler/settle.go",
-		"if d.Epoch == c.epoch {", "if d.Epoch == c.epoch || d.Epoch < c.entries.State().LastLed {", property},
+		"		c.settling.open = append(c.settling.open, d)\n",
+		"		if d.Epoch >= c.entries.State().LastLed {\n\t\t\tc.settling.open = append(c.settling.open, d)\n\t\t}\n", property},
 	{"watermark-off-by-one", "one more is said to be confirmed than is", "scheduler/core.go",
 		"m := it.build(c.seq+1, c.watermark)", "m := it.build(c.seq+1, c.watermark+1)", property},
 	{"known-confirmed-off-by-one", "a leader that lost its connection claims one more confirm than it had", "scheduler/window.go",
