@@ -45,7 +45,7 @@ up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--
 	@exec bin/millrace up $(ARGS)
 
 .PHONY: test
-test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python) ## Run all tests, with the race detector (PKG=./broker for one package)
+test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby) ## Run all tests, with the race detector (PKG=./broker for one package)
 	go test -race -shuffle=on -timeout 15m $(TESTFLAGS) $(PKG)
 
 .PHONY: test-javascript
@@ -59,12 +59,17 @@ test-python: $(PYTHON_READY) ## Unit tests of the Python client, with the newest
 	cd clients/python && PYTHONPATH=src ../../$(PYTHON) -m unittest -q
 	cd clients/python && PYTHONPATH=src /usr/bin/python3 -m unittest -q
 
+.PHONY: test-ruby
+test-ruby: ## Unit tests of the Ruby client, with Debian's bunny
+	@scripts/deps.sh ruby
+	cd clients/ruby && ruby -w -Ilib -Itest -e 'Dir["./test/test_*.rb"].each { |file| require file }' -- --no-plugins
+
 .PHONY: cover
 cover: deps ## Statement coverage by package; fails below 90 % in total
 	@scripts/cover.sh $(PKG)
 
 .PHONY: lint
-lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript lint-python) ## go vet and golangci-lint, and what the clients' languages have
+lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript lint-python lint-ruby) ## go vet and golangci-lint, and what the clients' languages have
 	go vet $(PKG)
 	$(GOLANGCI) run $(PKG)
 
@@ -76,6 +81,11 @@ lint-javascript: ## eslint and tsc on the JavaScript client
 .PHONY: lint-python
 lint-python: $(PYTHON_READY) ## ruff and mypy on the Python client
 	cd clients/python && ../../.cache/python/bin/ruff check -q && ../../.cache/python/bin/ruff format -q --check && ../../.cache/python/bin/mypy --no-error-summary
+
+.PHONY: lint-ruby
+lint-ruby: ## rubocop on the Ruby client, and yard on its comments
+	@scripts/deps.sh ruby-tools
+	cd clients/ruby && rubocop --format quiet && yard stats --no-cache --no-save --fail-on-warning --list-undoc --compact
 
 $(PYTHON_READY): clients/python/requirements-dev.txt
 	@scripts/deps.sh python
@@ -92,12 +102,12 @@ $(GOLANGCI):
 
 .PHONY: bench
 bench: tools ## Lateness, bursts and reading beside the broker's own figures (ARGS=-quick)
-	@scripts/deps.sh broker
+	@scripts/deps.sh broker ruby
 	go run ./bench $(ARGS)
 
 .PHONY: conformance
 conformance: tools ## Examine the client libraries (ARGS='-lang ruby -run poison -v')
-	@scripts/deps.sh broker
+	@scripts/deps.sh broker ruby
 	go run ./clients/conformance $(ARGS)
 
 .PHONY: fuzz

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs what is missing of the parts named: broker compiler python ruby node.
+# Installs what is missing of the parts named: broker compiler python ruby ruby-tools node.
 #
 #   broker    RabbitMQ, run privately by `millrace up` and by the tests; never as a service
 #   compiler  a C compiler, which Go's race detector needs
 #   python    pika for Debian's own Python (/usr/bin/python3), and what makes environments
 #   ruby      Ruby with bunny
+#   ruby-tools  rubocop and yard, which check the Ruby client
 #   node      amqplib, into .cache/node
 #
 # Says first what it is going to install. Where nothing is missing it says and does nothing.
@@ -29,6 +30,11 @@ python() {
 
 ruby_bunny() {
 	ruby -e 'require "bunny"' 2>/dev/null || packages+=(ruby ruby-bunny)
+}
+
+ruby_tools() {
+	command -v rubocop >/dev/null || packages+=(rubocop)
+	command -v yard >/dev/null || packages+=(yard)
 }
 
 install_packages() {
@@ -66,6 +72,7 @@ for part in "$@"; do
 	case $part in
 	broker | compiler | python) "$part" ;;
 	ruby) ruby_bunny ;;
+	ruby-tools) ruby_tools ;;
 	node) with_node=yes ;;
 	*) echo "$0: unknown part $part" >&2 && exit 2 ;;
 	esac

@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+# Examined by clients/conformance, whose README says what it has to do.
+
+require 'json'
+require 'millrace'
+
+def bulk(client, command)
+  (0...command['count']).each_slice(500).flat_map do |numbers|
+    jobs = numbers.map { |n| Millrace::NewJob.new(command['class'], ["#{command['prefix']}#{n}"], queue: command['queue']) }
+    client.enqueue_bulk(jobs)
+  rescue Millrace::BulkError => e
+    warn e.message
+    e.jids
+  end
+end
+
+def carry_out(client, command)
+  options = (command['options'] || {}).transform_keys(&:to_sym).merge(deadline: command['timeout'])
+  case command['op']
+  when 'bulk' then bulk(client, command)
+  when 'enqueue_at' then [client.enqueue_at(command['at'], command['class'], command['args'], **options)]
+  when 'enqueue_in' then [client.enqueue_in(command['in'], command['class'], command['args'], **options)]
+  else [client.enqueue(command['class'], command['args'], **options)]
+  end
+end
+
+results = File.open(ENV.fetch('MILLRACE_RESULTS'), 'a')
+results.sync = true
+Millrace::Client.open(ENV.fetch('MILLRACE_AMQP_URL')) do |client|
+  $stdin.each_line.with_index(1) do |line, number|
+    result = begin
+      { jids: carry_out(client, JSON.parse(line)) }
+    rescue Millrace::Error => e
+      { error: e.class.name.split('::').last, message: e.message }
+    end
+    results.write("#{JSON.generate({ line: number, **result })}\n")
+  end
+end

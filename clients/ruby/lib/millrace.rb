@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require 'logger'
+
+require_relative 'millrace/version'
+require_relative 'millrace/errors'
+require_relative 'millrace/wire'
+require_relative 'millrace/parse'
+require_relative 'millrace/bell'
+require_relative 'millrace/pauses'
+require_relative 'millrace/connection'
+require_relative 'millrace/channel'
+require_relative 'millrace/publisher'
+require_relative 'millrace/new_job'
+require_relative 'millrace/line'
+require_relative 'millrace/client'
+require_relative 'millrace/job'
+require_relative 'millrace/record'
+require_relative 'millrace/outcome'
+require_relative 'millrace/metrics'
+require_relative 'millrace/lane'
+require_relative 'millrace/hand'
+require_relative 'millrace/begins'
+require_relative 'millrace/ledger'
+require_relative 'millrace/control'
+require_relative 'millrace/heartbeat'
+require_relative 'millrace/hooks'
+require_relative 'millrace/timers'
+require_relative 'millrace/settler'
+require_relative 'millrace/task'
+require_relative 'millrace/attachment'
+require_relative 'millrace/pool'
+require_relative 'millrace/session'
+require_relative 'millrace/signals'
+require_relative 'millrace/worker'
+require_relative 'millrace/handler'
+
+# Background jobs through RabbitMQ or LavinMQ with a Millrace sidecar beside it.
+#
+# A producer is a {Client}, a {Worker} runs jobs by their class; a class whose `perform` runs jobs includes {Handler}. `millrace/testing`
+# has producers without a broker. `docs/clients.md` of the project has the rules that this library and those of other languages follow.
+module Millrace
+  @mutex = Mutex.new
+
+  class << self
+    # @return [Logger] where workers tell what happens; on standard error, from INFO on
+    attr_accessor :logger
+
+    # Sets the client that {enqueue} and {Handler} use; for tests one of {Testing}.
+    attr_writer :client
+
+    # The client that {enqueue} and {Handler} use. It is made of the environment variable MILLRACE_AMQP_URL, if nobody has set one.
+    # @return [Client]
+    def client
+      @mutex.synchronize { @client ||= Client.new(ENV.fetch('MILLRACE_AMQP_URL', 'amqp://localhost')) }
+    end
+
+    # @see Client#enqueue
+    def enqueue(...)
+      client.enqueue(...)
+    end
+
+    # @see Client#enqueue_at
+    def enqueue_at(...)
+      client.enqueue_at(...)
+    end
+
+    # @see Client#enqueue_in
+    def enqueue_in(...)
+      client.enqueue_in(...)
+    end
+
+    # @see Client#enqueue_bulk
+    def enqueue_bulk(...)
+      client.enqueue_bulk(...)
+    end
+  end
+
+  self.logger = Logger.new($stderr, level: Logger::INFO, progname: 'millrace')
+end

@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+require 'optparse'
+require 'millrace'
+
+module Millrace
+  # The command `millrace-worker`: runs the jobs of the classes that a program has.
+  # @private
+  class Command
+    BANNER = <<~TEXT
+      Usage: millrace-worker [options] file …
+
+      Loads the files, each of which has classes that include Millrace::Handler, and runs their jobs until SIGTERM or SIGINT.
+    TEXT
+
+    # Runs it, and gives its exit code.
+    def self.run(args)
+      new.run(args)
+    rescue OptionParser::ParseError, ArgumentError, Unreachable => e
+      warn "millrace-worker: #{e.message}"
+      1
+    end
+
+    def initialize
+      @url = ENV.fetch('MILLRACE_AMQP_URL', 'amqp://localhost')
+      @queues = {}
+      @options = {}
+    end
+
+    def run(args)
+      files = parser.parse(args)
+      return 0 if @said
+
+      files.each { |file| require File.expand_path(file) }
+      Worker.new(@url, **@options, **queues).run(signals: true)
+      0
+    end
+
+    private
+
+    # Weights are given with all queues or with none.
+    def queues
+      return {} if @queues.empty?
+
+      { queues: @queues.values.any? ? @queues.transform_values { |weight| weight || 1 } : @queues.keys }
+    end
+
+    def parser
+      OptionParser.new(BANNER) do |o|
+        o.on('-q', '--queue NAME[,WEIGHT]', 'a queue; the first given is served first, or each by its weight') { |text| queue(text) }
+        o.on('-c', '--concurrency N', Integer, "how many jobs run at once (#{Lane::CONCURRENCY})") { |n| @options[:concurrency] = n }
+        o.on('-t', '--stop-timeout SECONDS', Float, 'how long jobs may go on after a stop (25)') { |s| @options[:stop_timeout] = s }
+        o.on('-u', '--url URL', 'the broker (MILLRACE_AMQP_URL, or amqp://localhost)') { |url| @url = url }
+        o.on('--tag TAG', 'part of the identity') { |tag| @options[:tag] = tag }
+        o.on('--app-version VERSION', "your program's, shown with the worker") { |version| @options[:version] = version }
+        o.on('-v', '--version', 'of the library') { say(VERSION) }
+        o.on('-h', '--help') { say(o) }
+      end
+    end
+
+    def say(text)
+      @said = true
+      puts text
+    end
+
+    def queue(text)
+      name, comma, weight = text.rpartition(',')
+      comma.empty? ? @queues[text] = nil : @queues[name] = Integer(weight)
+    end
+  end
+end

@@ -1,0 +1,209 @@
+# frozen_string_literal: true
+
+require 'bunny'
+require 'logger'
+
+module Millrace
+  # A connection to the broker, until it is lost. Bunny is only spoken to here and in {Channel}; it neither recovers connections nor runs
+  # anybody's code in its reader thread, but what hands deliveries and answers over.
+  #
+  # Whatever waits for an answer of the broker goes through {#call}: one at a time, for bunny's reader thread blocks when a channel is
+  # opened while another is closed; and it ends when the connection does, which bunny would not notice.
+  # @private
+  class Connection
+    OPEN_TIMEOUT = 10
+    HEARTBEAT = 10
+    NOT_FOUND = 404
+    LOCKED = 405
+
+    # The connection or channel is gone. `code` is the broker's, or nil.
+    class Lost < StandardError
+      attr_reader :code, :reason
+
+      def initialize(reason)
+        @reason = reason.is_a?(Exception) ? innermost(reason) : reason
+        @code = code_of(@reason)
+        super(@reason.is_a?(Exception) ? "#{@reason.message[0, 300]} (#{@reason.class})" : @reason.to_s)
+      end
+
+      # Tells whether the broker will not have us, however often we ask.
+      def unwelcome?
+        @reason.is_a?(Bunny::PossibleAuthenticationFailureError) || [403, 530].include?(@code)
+      end
+
+      private
+
+      # What bunny wrapped: the failure of an attempt to connect stands several errors deep.
+      def innermost(error)
+        error = error.cause while error.cause && !error.cause.equal?(error) && !error.is_a?(Bunny::ChannelLevelException)
+        error
+      end
+
+      def code_of(error)
+        frame = %i[channel_close connection_close].find { |name| error.respond_to?(name) }
+        frame && error.public_send(frame)&.reply_code
+      end
+    end
+
+    def self.check_url(url)
+      raise ArgumentError, "the broker's URL must begin with amqp:// or amqps://" unless url.to_s.start_with?('amqp://', 'amqps://')
+
+      Bunny::Session.parse_uri(url)
+    rescue URI::InvalidURIError => e
+      raise ArgumentError, e.message
+    end
+
+    # Connects once, or raises Lost.
+    def self.open(url, name)
+      new.tap { |connection| connection.open(settings(url), name) }
+    end
+
+    def self.settings(url)
+      settings = Bunny::Session.parse_uri(url).compact
+      wanted = settings[:heartbeat].to_i
+      settings.merge(heartbeat: wanted.between?(1, HEARTBEAT) ? wanted : HEARTBEAT)
+    end
+
+    attr_reader :lost
+
+    def initialize
+      @mutex = Mutex.new
+      @calls = Monitor.new
+      @callers = []
+      @listeners = []
+    end
+
+    def open(settings, name)
+      @session = Bunny::Session.new(
+        settings.merge(automatically_recover: false, recover_from_connection_close: false, session_error_handler: Listener.new(self),
+                       connection_timeout: OPEN_TIMEOUT, read_timeout: OPEN_TIMEOUT, write_timeout: 2 * OPEN_TIMEOUT,
+                       continuation_timeout: OPEN_TIMEOUT * 1000, connection_name: name, log_file: File::NULL, logger: Logger.new(nil))
+      )
+      @session.start
+      raise @lost if @lost
+    rescue StandardError => e
+      lose(e)
+      drop
+      raise @lost
+    end
+
+    # Calls the block once when the connection is lost; at once if it is.
+    def on_lost(&block)
+      gone = @mutex.synchronize do
+        @listeners << block unless @lost
+        @lost
+      end
+      block.call if gone
+    end
+
+    # Notes that the connection is gone, and ends whatever waits for it.
+    def lose(reason)
+      listeners = @mutex.synchronize do
+        return if @lost
+
+        @lost = reason.is_a?(Lost) ? reason : Lost.new(reason)
+        @callers.each { |thread| thread.raise(@lost) unless thread == Thread.current }
+        @listeners
+      end
+      listeners.each(&:call)
+    end
+
+    # Has the block wait for the broker. Whatever goes wrong in it is raised as Lost.
+    def call(&block)
+      @calls.synchronize do
+        Thread.handle_interrupt(Lost => :never) { interruptible(block) }
+      end
+    end
+
+    # Opens a channel.
+    def channel
+      Channel.new(self, call { Bunny::Channel.new(@session, nil, Channel::AtOnce.new).open })
+    end
+
+    # Tells whether a queue is there. Asked on a channel of its own, which the answer may close.
+    def queue?(name)
+      asking = channel
+      asking.declare(name, passive: true)
+      true
+    rescue Lost => e
+      raise unless [NOT_FOUND, LOCKED].include?(e.code)
+
+      e.code == LOCKED
+    ensure
+      asking&.close
+    end
+
+    # Closes the socket. The broker has what was not acknowledged.
+    def drop
+      @session&.transport&.close
+    rescue StandardError
+      nil
+    end
+
+    # Closes in order, within some seconds.
+    def close(within)
+      return drop if @lost
+
+      closing = Thread.new { @session.close }
+      closing.report_on_exception = false
+      closing.join(within)
+    rescue StandardError
+      nil
+    ensure
+      closing&.kill
+      lose('closed')
+      drop
+    end
+
+    # Waits until bunny has forgotten a channel that the broker closed: its number is free before it has.
+    def forget(channel)
+      deadline = Wire.ticks + 1
+      sleep 0.001 while @session.find_channel(channel.number).equal?(channel) && Wire.ticks < deadline
+    end
+
+    # Told by bunny of what ends a connection, in place of the thread that made it.
+    class Listener
+      def initialize(connection)
+        @connection = connection
+      end
+
+      # @private
+      def raise(*reason)
+        @connection.lose(reason.first)
+        @connection.drop
+      end
+    end
+
+    # Without the broker's password.
+    def inspect
+      "#<#{self.class}>"
+    end
+
+    private
+
+    def interruptible(block)
+      @mutex.synchronize do
+        raise @lost if @lost
+
+        @callers << Thread.current
+      end
+      Thread.handle_interrupt(Lost => :immediate, &block)
+    rescue Lost
+      raise
+    rescue StandardError => e
+      raise @lost || gone(e)
+    ensure
+      @mutex.synchronize { @callers.delete(Thread.current) }
+    end
+
+    # An error that is not the broker's answer leaves nobody knowing where things stand.
+    def gone(error)
+      found = Lost.new(error)
+      return found if found.code
+
+      lose(found)
+      drop
+      found
+    end
+  end
+end

@@ -1,0 +1,83 @@
+# frozen_string_literal: true
+
+require 'securerandom'
+
+module Millrace
+  # Commands to this worker, and the question which queues are paused.
+  # @private
+  module Control
+    REPLY = 'amq.rabbitmq.reply-to'
+    ASK_TIMEOUT = 2
+
+    module_function
+
+    # Declares the exclusive queue of this process, obeys what comes, and gives the queue's name. It vanishes with the connection.
+    def listen(session)
+      channel = session.connection.channel
+      queue = channel.declare('', exclusive: true)
+      channel.consume(queue, session.next_tag, ->(_, _, body) { obey(session.worker, body) }, no_ack: true)
+      bind(session, queue)
+      queue
+    end
+
+    # On a channel of its own: it breaks if there is no such exchange.
+    def bind(session, queue)
+      binding = session.connection.channel
+      binding.bind(queue, Wire::CONTROL)
+    rescue Connection::Lost => e
+      raise if session.connection.lost
+
+      session.worker.log.warn("commands do not reach this worker: #{e.message}")
+    ensure
+      binding&.close
+    end
+
+    # Carries out a command, if it is one and for this worker. Called where nothing may wait.
+    def obey(worker, body)
+      command = object(body)
+      return unless ['*', worker.identity].include?(command['identity'])
+
+      worker.log.info("command #{command.values_at('op', 'queue', 'jid').compact.join(' ')}")
+      case command['op']
+      when 'quiet' then worker.quiet
+      when 'stop' then worker.stop
+      when 'cancel' then worker.settler.cancel(command['jid'])
+      when 'pause' then worker.pause(command['queue'])
+      when 'resume' then worker.resume(command['queue'])
+      end
+    end
+
+    # Asks the leader which queues are paused. Without an answer none are.
+    def ask_paused(session)
+      channel = session.connection.channel
+      answer = nil
+      on_reply = lambda do |_, _, body|
+        answer = object(body)
+        session.worker.bell.ring
+      end
+      channel.on_return('') { |*| on_reply.call(nil, nil, '{}') }
+      channel.consume(REPLY, session.next_tag, on_reply, no_ack: true)
+      channel.publish(question)
+      session.worker.bell.wait(ASK_TIMEOUT) { answer || session.connection.lost || session.worker.stopping? }
+      answer && answer['status'] == 200 ? Array(answer['paused']).grep(String) : []
+    rescue Connection::Lost
+      raise if session.connection.lost
+
+      []
+    ensure
+      channel&.close
+    end
+
+    def question
+      body = Wire.dump({ 'id' => SecureRandom.hex(16), 'command' => 'state' })
+      Wire::Message.new(exchange: '', key: Wire::LEADER, body: body, reply_to: REPLY, correlation_id: SecureRandom.hex(8))
+    end
+
+    def object(body)
+      value = Parse.json(body.b)
+      value.is_a?(Hash) ? value : {}
+    rescue ArgumentError
+      {}
+    end
+  end
+end

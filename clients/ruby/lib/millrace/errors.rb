@@ -1,0 +1,115 @@
+# frozen_string_literal: true
+
+module Millrace
+  # What every error of a client is.
+  class Error < StandardError; end
+
+  # The job breaks a rule. Nothing was sent.
+  class Invalid < Error; end
+
+  # The broker said no: the queue is full or down, or there is none and no sidecar to make it.
+  class Refused < Error; end
+
+  # There was no connection until the deadline. Nothing was sent.
+  class Unreachable < Error; end
+
+  # It was sent, and the deadline passed without an answer. It may have arrived.
+  class Unconfirmed < Error; end
+
+  # The client was closed.
+  class Closed < Error; end
+
+  # Some jobs of many were not enqueued.
+  class BulkError < Error
+    # @return [Array<String, nil>] a jid, or nil, for each job
+    attr_reader :jids
+    # @return [Hash{Integer => Error}] the error of each job that failed, by its index
+    attr_reader :errors
+
+    def initialize(jids, errors)
+      index, error = errors.min_by(&:first)
+      super("#{errors.size} of #{jids.size} jobs were not enqueued, the first is job #{index}: #{error.message}")
+      @jids = jids
+      @errors = errors
+    end
+  end
+
+  # What a handler raises to say what is to become of its job.
+  class Verdict < StandardError
+    # @return [Exception, nil] the error that it was made of, or that was being rescued when it was raised
+    attr_reader :error
+
+    def initialize(reason)
+      super(reason.is_a?(Exception) ? reason.message : reason.to_s)
+      @error = reason if reason.is_a?(Exception)
+    end
+  end
+
+  # Raised by a handler that drops its job: no retry, no dead job.
+  class Discard < Verdict
+    def initialize(reason = 'discarded')
+      super
+    end
+  end
+
+  # Raised by a handler that gives its job up at once: it becomes a dead job, which shows the reason. Made of another error, or raised
+  # while one is rescued, it shows the class of that.
+  class Kill < Verdict
+    def initialize(reason = 'killed')
+      super
+    end
+
+    # What it is called where it wraps no other error.
+    def error_class
+      'Killed'
+    end
+  end
+
+  # Raised by a handler that fails and says after how many seconds it is to be tried again.
+  class RetryIn < Verdict
+    # @return [Numeric] seconds
+    attr_reader :seconds
+
+    def initialize(seconds, error = 'tried again later')
+      super(error)
+      @seconds = seconds
+    end
+  end
+
+  # Raised by a handler that gives up because the worker is stopping: the job goes back to its queue as it came. From a worker that is
+  # not stopping it is a failure.
+  class HandBack < StandardError
+    def initialize(text = 'handed back by a worker that is not stopping')
+      super
+    end
+
+    # What it is called in the record of a failure.
+    def error_class
+      'HandBack'
+    end
+  end
+
+  # The failure of a job that ran longer than it may.
+  class Timeout < StandardError
+    def initialize(seconds)
+      super("ran longer than #{(seconds % 1).zero? ? seconds.to_i : seconds} s")
+    end
+
+    # What it is called in the record of the failure.
+    def error_class
+      'Timeout'
+    end
+  end
+
+  # The failure of a job that no handler is for.
+  class UnknownClass < StandardError
+    def initialize(name)
+      super("no handler for class #{name}")
+    end
+
+    # What it is called in the record of the failure.
+    def error_class
+      'UnknownClass'
+    end
+  end
+end

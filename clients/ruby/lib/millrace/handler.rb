@@ -1,0 +1,148 @@
+# frozen_string_literal: true
+
+module Millrace
+  # Included in a class, makes it one whose `perform` runs jobs. A worker in whose process the class is loaded runs its jobs.
+  #
+  # @example
+  #   class Greet
+  #     include Millrace::Handler
+  #     millrace_options queue: 'mail', retry: 5, timeout: 30
+  #     millrace_retry_in { |count, error, job| 10 * (count + 1) }
+  #
+  #     def perform(name)
+  #       puts "Hello #{name}, attempt #{job.attempt}"
+  #     end
+  #   end
+  #
+  #   Greet.perform_async('Ann')
+  #   Greet.perform_in(60, 'Bob')
+  #   Greet.set(queue: 'critical', priority: 9).perform_async('Cleo')
+  module Handler
+    @classes = []
+
+    # @return [Job] what is worked on: its id, its attempt, whether it is to end
+    attr_accessor :job
+
+    # @private
+    def self.included(base)
+      base.extend(ClassMethods)
+      @classes << base
+    end
+
+    # The classes that were loaded, by the class of the jobs that they run.
+    # @private
+    def self.all
+      @classes.select { |handler| handler.millrace_class || handler.name }.to_h { |handler| [name_of(handler), handler] }
+    end
+
+    # The class of the jobs that a class runs.
+    # @private
+    def self.name_of(handler)
+      (handler.millrace_class if handler.respond_to?(:millrace_class)) || handler.name
+    end
+
+    # What is said of the jobs of a class.
+    # @private
+    def self.options_of(handler)
+      handler.respond_to?(:millrace_options) ? handler.millrace_options.dup : {}
+    end
+
+    # How a worker runs the jobs of a class.
+    # @private
+    def self.entry(handler)
+      run = lambda do |job|
+        one = handler.new
+        one.job = job
+        one.perform(*job.args)
+      end
+      place = handler.instance_method(:perform).source_location
+      Worker::Entry.new(run, handler.millrace_retry_in, handler.millrace_options[:timeout], place)
+    end
+
+    # What a class gets that includes {Handler}.
+    module ClassMethods
+      # Says what goes for all jobs of this class that are enqueued by it: some of {NewJob::OPTIONS}. A `timeout` goes for those that
+      # others enqueue as well, where they have none.
+      # @return [Hash{Symbol => Object}] what was said
+      def millrace_options(**options)
+        @millrace_options ||= superclass.respond_to?(:millrace_options) ? superclass.millrace_options.dup : {}
+        @millrace_options.merge!(options)
+      end
+
+      # Says what the jobs of this class are called, if not like itself.
+      # @return [String, nil]
+      def millrace_class(name = nil)
+        @millrace_class = name || @millrace_class
+      end
+
+      # Says after how many seconds a job that failed is tried again: the block gives a number, or nil for the usual backoff.
+      # @yieldparam count [Integer] how often it had failed before
+      # @yieldparam error [Exception]
+      # @yieldparam job [Job]
+      # @return [Proc, nil]
+      def millrace_retry_in(&block)
+        @millrace_retry_in = block || @millrace_retry_in
+      end
+
+      # Enqueues a job with {Millrace.client}.
+      # @return [String, nil] the jid
+      # @raise (see Client#enqueue)
+      def perform_async(*args)
+        set.perform_async(*args)
+      end
+
+      # Enqueues a job that is due in some seconds.
+      # @return (see #perform_async)
+      # @raise (see Client#enqueue)
+      def perform_in(seconds, *args)
+        set.perform_in(seconds, *args)
+      end
+
+      # Enqueues a job that is due at a time.
+      # @return (see #perform_async)
+      # @raise (see Client#enqueue)
+      def perform_at(time, *args)
+        set.perform_at(time, *args)
+      end
+
+      # Enqueues a job for each array of args.
+      # @param all [Array<Array>]
+      # @return [Array<String, nil>] the jids
+      # @raise (see Client#enqueue_bulk)
+      def perform_bulk(all)
+        Millrace.client.enqueue_bulk(all.map { |args| NewJob.new(self, args) })
+      end
+
+      # Says what goes for one job.
+      # @param options some of {NewJob::OPTIONS}, and `deadline`
+      # @return [Setter]
+      def set(**options)
+        Setter.new(self, options)
+      end
+    end
+
+    # A class with options for the job that is to be enqueued.
+    class Setter
+      # @private
+      def initialize(handler, options)
+        @handler = handler
+        @options = options
+      end
+
+      # (see ClassMethods#perform_async)
+      def perform_async(*args)
+        Millrace.client.enqueue(@handler, args, **@options)
+      end
+
+      # (see ClassMethods#perform_in)
+      def perform_in(seconds, *args)
+        Millrace.client.enqueue_in(seconds, @handler, args, **@options)
+      end
+
+      # (see ClassMethods#perform_at)
+      def perform_at(time, *args)
+        Millrace.client.enqueue_at(time, @handler, args, **@options)
+      end
+    end
+  end
+end

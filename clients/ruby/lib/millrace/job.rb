@@ -1,0 +1,167 @@
+# frozen_string_literal: true
+
+require 'digest'
+require_relative 'parse'
+
+module Millrace
+  # What a handler works on.
+  class Job
+    # How many lines of a backtrace are kept at most.
+    ALL_LINES = 100
+    private_constant :ALL_LINES
+
+    # @return [String] its id
+    attr_reader :jid
+    # @return [String] its class
+    attr_reader :job_class
+    # @return [Array] the arguments, as JSON has them: integers are exact, whatever their size
+    attr_reader :args
+    # @return [Integer] 1 for the first
+    attr_reader :attempt
+    # @return [Integer] how often it has failed
+    attr_reader :retry_count
+    # @return [String] the queue that it came from
+    attr_reader :queue
+    # @return [Integer] 0 to 10
+    attr_reader :priority
+    # @return [Array<String>]
+    attr_reader :tags
+    # @return [Hash{String => Object}] the message's headers; `traceparent` is one
+    attr_reader :headers
+    # @return [String] the job, byte for byte
+    attr_reader :raw
+    # @return [Hash{String => Object}] all its members, those that the format does not name too
+    attr_reader :members
+
+    # @private
+    attr_reader :retries, :bury, :timeout, :backtrace, :enqueued_at, :ending
+
+    # Reads a delivery, or raises ArgumentError: no worker can decode it.
+    # @private
+    def initialize(raw, queue, headers: nil, message_id: nil, sent: nil)
+      @raw = raw.b
+      @members = Parse.job(@raw)
+      @queue = queue
+      @headers = headers || {}
+      read_identity(message_id)
+      read_policy
+      @enqueued_at = Wire.clock(@members['enqueued_at']) || sent
+      @args = @members['args'].nil? ? [] : @members['args']
+      @stopping = false
+    end
+
+    # @return [Boolean] whether the worker is stopping. The handler may go on until the worker's stop timeout is over
+    def stopping?
+      @stopping
+    end
+
+    # @return [Boolean] whether the handler should end now: the job was cancelled, its timeout or the worker's stop timeout is over
+    def cancelled?
+      !@ending.nil?
+    end
+
+    # Sleeps, but no longer than until the job is to end.
+    # @param seconds [Numeric]
+    # @return [Boolean] whether it is: {#stopping?} or {#cancelled?}
+    def wait(seconds)
+      bell = (@bell ||= Bell.new) # looked at after it is there: who sets the flags rings after
+      bell.wait(seconds) { @stopping || @ending }
+      @stopping || !@ending.nil?
+    end
+
+    # @private
+    def tell(stopping: false, ending: nil)
+      @stopping ||= stopping
+      @ending ||= ending
+      @bell&.ring
+    end
+
+    # @private
+    def expired?(now)
+      !@expires_at.nil? && @expires_at < now
+    end
+
+    private
+
+    def read_identity(message_id)
+      @job_class = text('class')
+      raise ArgumentError, 'it has no class' if @job_class.empty?
+
+      Wire.check_queue(text('queue')) unless @members['queue'].nil?
+      @jid = [text('jid'), message_id.to_s].find { |id| !id.empty? } || Digest::SHA256.hexdigest(@raw)[0, 24]
+      @jid = Wire.valid(@jid)
+    end
+
+    def read_policy
+      @retries = retries_of(@members['retry'])
+      @retry_count = count('retry_count', Wire::MAX_COUNT)
+      @attempt = @retry_count + 1
+      @priority = count('priority', Wire::MAX_PRIORITY)
+      @tags = tags_of(@members['tags'])
+      @bury = flag('dead')
+      @expires_at = time('expires_at')
+      @timeout = seconds(@members['timeout'])
+      @backtrace = lines(@members['backtrace'])
+    end
+
+    def text(name)
+      value = @members[name]
+      return '' if value.nil?
+      raise ArgumentError, "#{name} is no text" unless value.is_a?(String)
+
+      value
+    end
+
+    def count(name, most)
+      value = @members[name]
+      return 0 if value.nil?
+
+      value = value.to_i if value.is_a?(Float) && value.finite? && (value % 1).zero?
+      return value if value.is_a?(Integer) && value.between?(0, most)
+
+      raise ArgumentError, "#{name} must be a whole number from 0 to #{most}"
+    end
+
+    def retries_of(value)
+      case value
+      when nil, true then Wire::DEFAULT_RETRY
+      when false then 0
+      else count('retry', Wire::MAX_COUNT)
+      end
+    end
+
+    def flag(name)
+      value = @members[name]
+      return true if value.nil?
+      raise ArgumentError, "#{name} is not true or false" unless [true, false].include?(value)
+
+      value
+    end
+
+    def tags_of(value)
+      return [] if value.nil?
+      raise ArgumentError, 'tags is no array of texts' unless value.is_a?(Array) && value.all?(String)
+
+      value
+    end
+
+    def time(name)
+      value = @members[name]
+      return if value.nil?
+
+      Wire.clock(value) || raise(ArgumentError, "#{name} is no time")
+    end
+
+    # Seconds that make sense, in whatever form: only workers look at them.
+    def seconds(value)
+      value if value.is_a?(Numeric) && value.positive? && value < 1e9
+    end
+
+    def lines(value)
+      return ALL_LINES if value == true
+      return 0 unless value.is_a?(Numeric) && value.positive?
+
+      [value, ALL_LINES].min.to_i
+    end
+  end
+end

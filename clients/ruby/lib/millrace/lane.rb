@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+module Millrace
+  # A named pool with queues and threads of its own, so that quick jobs never wait for slow ones.
+  class Lane
+    # How many jobs run at once where nothing is said.
+    CONCURRENCY = 5
+
+    # @return [String]
+    attr_reader :name
+    # @return [Array<String>]
+    attr_reader :queues
+    # @return [Array<Integer>, nil] of the queues, where they have weights
+    attr_reader :weights
+    # @return [Integer]
+    attr_reader :concurrency
+
+    # @param name [String]
+    # @param queues [Array<String>, Hash{String => Integer}] strict: the first that has a job is served; or with weights
+    # @param concurrency [Integer] how many jobs run at once
+    def initialize(name, queues, concurrency: CONCURRENCY)
+      @name = name.to_s
+      @weights = queues.values if queues.is_a?(Hash)
+      @queues = queues.is_a?(Hash) ? queues.keys : queues
+      @concurrency = concurrency
+      check
+      @queues = @queues.map(&:to_s)
+    end
+
+    # How much the broker may send of each queue: as much as can run; twice that where queues are chosen from, else the next job of the
+    # first would still be on its way when a slot is free, and another's would be taken.
+    # @private
+    def prefetch
+      @queues.size == 1 ? @concurrency : 2 * @concurrency
+    end
+
+    private
+
+    def check
+      check_queues
+      raise ArgumentError, "lane #{name}: weights must be 1 or more" unless (@weights || []).all? { |w| w.is_a?(Integer) && w >= 1 }
+      raise ArgumentError, "lane #{name}: concurrency is #{@concurrency}" unless @concurrency.is_a?(Integer) && @concurrency >= 1
+    end
+
+    def check_queues
+      unless @queues.is_a?(Array) && !@queues.empty? && @queues.uniq.size == @queues.size
+        raise ArgumentError, "lane #{name}: queues must be an array, or a hash, of different names, and not empty"
+      end
+
+      @queues.each { |queue| Wire.check_queue(queue.to_s) }
+    end
+  end
+end

@@ -1,0 +1,162 @@
+# frozen_string_literal: true
+
+require 'set'
+
+module Millrace
+  # Reads and writes the stream of begins, by which workers find jobs that kill them. Without the stream it lets everything begin.
+  # @private
+  class Ledger
+    # How long a broker takes, at most, to remove the exclusive queue of a dead process whose jobs it hands out again.
+    AFTERMATH = 0.5
+    # How long a process may take to connect again before a job is buried because of its death.
+    GRACE = 10
+    # How long a record may take to come back from the stream.
+    READ_BACK = 30
+    SHORT = 2
+    FAILURES = [Connection::Lost, Refused, ::Timeout::Error].freeze
+
+    def initialize(session)
+      @session = session
+      @worker = session.worker
+      @mutex = Mutex.new
+      @begins = Begins.new
+      @gone = Set.new # exclusive queues that are known to be
+      @read = {} # how often a begin of this process was read back, by key
+    end
+
+    # Whether there is a stream that can be read and written.
+    def usable?
+      !@channel.nil? && !@channel.closed?
+    end
+
+    # Begins to read, and says that this process lives.
+    def open
+      return unless @worker.max_deaths.positive?
+
+      channel = read
+      queues = @worker.pools.flat_map { |pool| pool.lane.queues }
+      write('opened', READ_BACK, identity: @worker.identity, queue: @session.control, queues: queues)
+      @channel = channel
+    rescue *FAILURES => e
+      raise if @session.connection.lost
+
+      @worker.log.warn("jobs that kill their workers are not found, there is no stream for it: #{e.message}")
+    end
+
+    # Says that this process has nothing in hand any more; else it counts as dead, which costs the jobs at hand one of three.
+    def close
+      try('closed') if usable?
+    end
+
+    # Writes down that a job has ended whose begin was; on the next connection, if this one is lost.
+    def ended(job)
+      key = Begins.key_of(job)
+      usable? ? try('ended', jid: key.jid, body: key.body) : @worker.unended << key
+    end
+
+    # Writes what the last connection could not.
+    def catch_up
+      while usable? && !@worker.unended.empty?
+        key = @worker.unended.pop
+        try('ended', jid: key.jid, body: key.body)
+      end
+    end
+
+    # Writes down that a job begins which was delivered before, and counts how often that went wrong. Nil: it must not begin, for the
+    # worker stops or has lost the delivery. Called in a thread of a lane.
+    def begin(task, job)
+      return 0 unless usable?
+      return unless pause(task, AFTERMATH)
+
+      key = Begins.key_of(job)
+      note(task, job, key) or return (0 unless task.attachment.lost?)
+      deaths = count(key, job.queue)
+      return deaths if deaths < @worker.max_deaths
+      # It is to be buried, unless a process that seems dead was only cut off.
+      return unless pause(task, GRACE)
+
+      @mutex.synchronize { @gone.clear }
+      count(key, job.queue)
+    end
+
+    private
+
+    def read
+      channel = @session.connection.channel
+      channel.qos(500)
+      on_record = lambda do |info, _, body|
+        channel.ack(info.delivery_tag)
+        fold(body.b)
+      end
+      channel.consume(Wire::BEGINS, @session.next_tag, on_record, arguments: { 'x-stream-offset' => 'first' })
+      channel
+    end
+
+    # Called where nothing may wait.
+    def fold(body)
+      own = @mutex.synchronize do
+        record = @begins.apply(body)
+        next false unless record && record['type'] == 'begun' && record['process'] == @worker.process
+
+        key = @begins.key(record)
+        @read[key] += 1 if @read.key?(key)
+      end
+      @worker.bell.ring if own
+    end
+
+    # Writes the begin down, and waits until it is read back: what stood before it is now known.
+    def note(task, job, key)
+      gone = look(key, job.queue)
+      blames = @mutex.synchronize do
+        @read[key] = 0
+        @begins.blame(key, job.queue, @worker.process, job.enqueued_at, gone)
+      end
+      write('begun', READ_BACK, jid: key.jid, body: key.body, blames: blames) { task.attachment.lost? }
+      @worker.bell.wait(READ_BACK) { @read[key].to_i.positive? || task.attachment.lost? } && !task.attachment.lost?
+    rescue *FAILURES => e
+      @worker.log.warn("job #{job.jid} begins that was delivered before, that could not be written down: #{e.message}")
+      false
+    ensure
+      @mutex.synchronize { @read.delete(key) }
+    end
+
+    def count(key, queue)
+      gone = begin
+        look(key, queue)
+      rescue *FAILURES
+        @mutex.synchronize { @gone.dup }
+      end
+      @mutex.synchronize { @begins.deaths(key, @worker.process, gone) }
+    end
+
+    # Finds out which of the processes that matter for a job are dead, and writes down what is new.
+    def look(key, queue)
+      doubtful = @mutex.synchronize { @begins.doubtful(key, queue, @worker.process).reject { |_, control| @gone.include?(control) } }
+      doubtful.each do |process, control|
+        next if @session.connection.queue?(control)
+
+        @mutex.synchronize { @gone << control }
+        try('died', process: process)
+      end
+      @mutex.synchronize { @gone.dup }
+    end
+
+    # Tells whether the job may begin still after some seconds.
+    def pause(task, seconds)
+      !@worker.bell.wait(seconds) { @worker.stopping? || task.attachment.lost? }
+    end
+
+    def write(type, seconds, process: @worker.process, **members, &given_up)
+      record = { type: type, process: process, **members, at: Wire.now }
+      message = Wire::Message.new(exchange: '', key: Wire::BEGINS, body: Wire.dump(record))
+      @session.publisher.publish_and_wait(message, seconds: seconds, &given_up)
+    end
+
+    # Writes what may be lost.
+    def try(type, **members)
+      write(type, SHORT, **members)
+    rescue *FAILURES => e
+      @worker.log.warn("could not write that a job or process has #{type}: #{e.message}")
+    end
+  end
+end

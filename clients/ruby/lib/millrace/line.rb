@@ -1,0 +1,187 @@
+# frozen_string_literal: true
+
+require 'socket'
+
+module Millrace
+  # The thread that owns a producer's connection. It publishes in the order in which it is asked, again what a lost connection left
+  # unanswered, and nothing whose deadline has passed.
+  # @private
+  class Line
+    # A publish on its way.
+    class Entry
+      attr_reader :message, :until
+      attr_accessor :number, :sent, :why
+
+      def initialize(message, seconds)
+        @message = message
+        @until = Wire.ticks + seconds
+        @answer = Publisher::Answer.new
+      end
+
+      def over?
+        @over || Wire.ticks >= @until
+      end
+
+      # Gives what became of it to whom waits.
+      def end(error = nil)
+        @over = true
+        @answer.give(error)
+      end
+
+      # Returns when it is confirmed, and raises what became of it otherwise.
+      def wait
+        answered = @answer.wait([@until - Wire.ticks, 0].max)
+        @over = true
+        raise @answer.error if @answer.error
+        raise failure unless answered
+      end
+
+      # What to say of it when it is given up.
+      def failure(reason = why)
+        reason = ": #{reason.respond_to?(:message) ? reason.message : reason || 'the deadline passed'}"
+        sent ? Unconfirmed.new("not confirmed#{reason}") : Unreachable.new("broker not reached#{reason}")
+      end
+    end
+
+    attr_reader :pid
+
+    def initialize(url)
+      @pid = ::Process.pid
+      @url = url
+      @mutex = Mutex.new
+      @more = ConditionVariable.new
+      @pending = []
+      @count = 0
+      @pauses = Pauses.new
+      @welcome = false
+      @closed = false
+      @thread = Thread.new { run }
+      @thread.name = 'millrace producer'
+    end
+
+    # Publishes within some seconds, and gives what to wait for.
+    def publish(message, seconds)
+      Entry.new(message, seconds).tap do |entry|
+        @mutex.synchronize do
+          raise Closed, 'the client was closed' if @closed
+
+          entry.number = @count += 1
+          entry.why = @why
+          @pending << entry
+          @more.signal
+        end
+      end
+    end
+
+    def close
+      left = @mutex.synchronize do
+        @closed = true
+        @more.signal
+        @pending.slice!(0..)
+      end
+      left.each { |entry| entry.end(Closed.new('the client was closed')) }
+      @thread.kill unless @thread.join(0.2) # it may be in the middle of an attempt to connect
+      @publisher&.channel&.connection&.close(2)
+    end
+
+    # Without the broker's password.
+    def inspect
+      "#<#{self.class}>"
+    end
+
+    private
+
+    def run
+      while (entry = take)
+        send_out(entry)
+      end
+    end
+
+    # The next entry; nil when it is closed. Looks now and then whether the channel is still there.
+    def take
+      loop do
+        @mutex.synchronize do
+          return if @closed
+          return @pending.shift unless @pending.empty?
+
+          @more.wait(@mutex, @publisher ? Publisher::LOOK : nil)
+        end
+        @publisher&.look
+      end
+    end
+
+    def send_out(entry)
+      return if entry.over?
+
+      publisher = connected(entry) or return
+      until publisher.room?(Publisher::LOOK)
+        publisher.look
+        return if entry.over?
+      end
+      entry.sent = true
+      publisher.publish(entry.message) { |error| answered(entry, publisher, error) }
+    rescue Connection::Lost => e
+      again(entry, publisher, e)
+    end
+
+    # Called where nothing may wait.
+    def answered(entry, publisher, error)
+      return entry.end(error) unless error.is_a?(Connection::Lost)
+
+      again(entry, publisher, error)
+    end
+
+    def again(entry, publisher, error)
+      entry.why = error
+      @mutex.synchronize do
+        @publisher = nil if @publisher.equal?(publisher)
+        return entry.end(entry.failure) if @closed
+
+        at = @pending.index { |other| other.number > entry.number } || @pending.size
+        @pending.insert(at, entry)
+        @more.signal
+      end
+      publisher&.channel&.connection&.drop
+    end
+
+    # The publisher that is open, or nil: there was none until the entry's deadline.
+    def connected(entry)
+      until @publisher
+        return if entry.over? || @closed
+
+        connect or pause(entry)
+      end
+      @publisher
+    end
+
+    def connect
+      connection = Connection.open(@url, "millrace producer #{Socket.gethostname}:#{@pid}")
+      publisher = Publisher.new(connection, Wire::DIRECT)
+      @mutex.synchronize { @publisher = publisher }
+      @pauses = Pauses.new
+      @welcome = true
+    rescue Connection::Lost => e
+      connection&.drop
+      failed(e)
+      false
+    end
+
+    # Those who wait learn what the last attempt came to; where the broker does not want us at all, at once.
+    def failed(error)
+      @mutex.synchronize do
+        @why = error
+        @pending.each { |entry| entry.why = error }
+        return unless error.unwelcome? && !@welcome
+
+        @pending.slice!(0..)
+      end&.each { |entry| entry.end(entry.failure) }
+    end
+
+    def pause(entry)
+      entry.why = @why
+      return entry.end(entry.failure) if @why.unwelcome? && !@welcome
+
+      sleep [@pauses.next, [entry.until - Wire.ticks, 0].max].min
+    end
+  end
+end

@@ -1,0 +1,157 @@
+# frozen_string_literal: true
+
+require 'securerandom'
+
+module Millrace
+  # A job that is to be enqueued, as client middleware and {Client#enqueue_bulk} see it.
+  class NewJob
+    # What may be said of a job beside its class and args.
+    OPTIONS = %i[queue retry priority tags jid expires_at timeout dead backtrace fields traceparent].freeze
+    # Members that are written as they are given.
+    PLAIN = %i[retry priority dead backtrace timeout].freeze
+    private_constant :PLAIN
+
+    # @return [String] what a worker is to run
+    attr_accessor :job_class
+    # @return [Array] the arguments: what JSON has, and nothing else
+    attr_accessor :args
+    # @return [Time, Numeric, nil] when it is due; nil: now
+    attr_accessor :at
+    # @return [Hash{Symbol => Object}] some of {OPTIONS}
+    attr_accessor :options
+
+    # @param job_class [String, Class] its class
+    # @param args [Array] its arguments
+    # @param at [Time, Numeric, nil] when it is due; nil: now
+    # @param options some of {OPTIONS}
+    def initialize(job_class, args = [], at: nil, **options)
+      @job_class = job_class
+      @args = args
+      @at = at
+      @options = options
+      return unless job_class.is_a?(Module)
+
+      @job_class = Handler.name_of(job_class)
+      @options = Handler.options_of(job_class).merge(options)
+    end
+
+    # The jid and the message, or Invalid.
+    # @private
+    def prepare(now)
+      check
+      jid = options[:jid] || SecureRandom.hex(16)
+      [jid, message(jid, Wire.dump(members(jid, now)))]
+    rescue ArgumentError, TypeError => e
+      raise Invalid, "#{job_class.inspect[0, 100]}: #{e.message}"
+    end
+
+    private
+
+    def queue
+      options.fetch(:queue, Wire::DEFAULT_QUEUE)
+    end
+
+    def members(jid, now)
+      found = { 'jid' => jid, 'class' => job_class, 'args' => args, 'queue' => queue, 'retry_count' => 0,
+                (at ? 'created_at' : 'enqueued_at') => now }
+      PLAIN.each { |name| found[name.to_s] = options[name] if options.key?(name) }
+      found['tags'] = options[:tags] if options.key?(:tags)
+      found['expires_at'] = seconds(options[:expires_at]) if options.key?(:expires_at)
+      found.merge!(options[:fields].transform_keys(&:to_s)) if options[:fields]
+      found
+    end
+
+    def message(jid, job)
+      exchange = Wire::DIRECT
+      key = queue
+      body = job
+      if at
+        exchange = ''
+        key = Wire::SCHEDULED
+        body = Wire.splice(Wire.dump({ 'type' => 'scheduled_job', 'jid' => jid, 'scheduled_at' => seconds(at) }), job)
+      end
+      raise ArgumentError, "it has #{body.bytesize} bytes, at most #{Wire::MAX_RECORD} are allowed" if body.bytesize > Wire::MAX_RECORD
+
+      Wire::Message.new(exchange: exchange, key: key, body: body, message_id: Wire.short(jid), type: Wire.short(job_class),
+                        priority: options.fetch(:priority, 0), headers: Wire.trace_headers(options[:traceparent]))
+    end
+
+    def seconds(time)
+      value = time.is_a?(Time) ? time.to_f : time
+      raise ArgumentError, "#{time.inspect} is no time" unless value.is_a?(Numeric) && value.to_f.finite?
+
+      value
+    end
+
+    def check
+      unknown = options.keys - OPTIONS
+      raise ArgumentError, "there is no option #{unknown.join(', ')}; members of your own go into fields" unless unknown.empty?
+      raise ArgumentError, 'class must be a text, and not empty' unless job_class.is_a?(String) && !job_class.empty?
+      raise ArgumentError, 'args must be an array' unless args.is_a?(Array)
+
+      Wire.check_queue(queue)
+      check_options
+      [job_class, args, options[:fields], options[:jid]].each { |value| Plain.check(value) }
+    end
+
+    def check_options
+      number(:priority, Wire::MAX_PRIORITY)
+      number(:retry, Wire::MAX_COUNT) unless [true, false].include?(options[:retry])
+      raise ArgumentError, 'jid must be a text' unless options[:jid].nil? || options[:jid].is_a?(String)
+      raise ArgumentError, 'timeout must be above 0' unless options.fetch(:timeout, 1).then { |t| t.is_a?(Numeric) && t.positive? }
+
+      check_dead
+      check_tags
+      check_fields
+    end
+
+    def check_fields
+      named = (options[:fields] || {}).keys.map(&:to_s) & Wire::JOB_MEMBERS
+      raise ArgumentError, "field #{named.first} is named by the format: there is an option for it, or it is not yours" if named.any?
+    end
+
+    def check_dead
+      raise ArgumentError, 'dead must be true or false' unless [true, false].include?(options.fetch(:dead, true))
+    end
+
+    def check_tags
+      tags = options.fetch(:tags, [])
+      raise ArgumentError, 'tags must be an array of texts' unless tags.is_a?(Array) && tags.all?(String)
+    end
+
+    def number(name, most)
+      value = options.fetch(name, 0)
+      return if value.is_a?(Integer) && value.between?(0, most)
+
+      raise ArgumentError, "#{name} must be a whole number from 0 to #{most}"
+    end
+  end
+
+  # Looks whether a value is what JSON has: anything else Ruby would write in some way, and handlers would get something else.
+  # @private
+  module Plain
+    module_function
+
+    def check(value, depth = 0)
+      case value
+      when nil, true, false, Integer, Float then nil
+      when String then raise ArgumentError, 'there is text that is not Unicode' unless Wire.unicode?(value)
+      when Array, Hash then check_inside(value, depth + 1)
+      else raise ArgumentError, "JSON has no #{value.class}#{': a text does for it' if value.is_a?(Symbol)}"
+      end
+    end
+
+    def check_inside(value, depth)
+      raise ArgumentError, "it is nested deeper than #{Wire::MAX_NESTING}" if depth > Wire::MAX_NESTING - 2
+      return value.each { |v| check(v, depth) } if value.is_a?(Array)
+
+      value.each do |name, v|
+        raise ArgumentError, 'members have names that are texts' unless name.is_a?(String) || name.is_a?(Symbol)
+
+        check(name.to_s)
+        check(v, depth)
+      end
+    end
+  end
+  private_constant :Plain
+end

@@ -1,0 +1,19 @@
+# frozen_string_literal: true
+
+module Millrace
+  # How long to wait between attempts: doubled each time, and not the same for everybody.
+  # @private
+  class Pauses
+    LONGEST = 5.0
+
+    def initialize
+      @next = 0.05
+    end
+
+    # The next pause, in seconds.
+    def next
+      @next = [2 * @next, LONGEST].min
+      @next * rand(0.5..1.0)
+    end
+  end
+end

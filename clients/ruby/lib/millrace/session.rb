@@ -1,0 +1,176 @@
+# frozen_string_literal: true
+
+module Millrace
+  # A worker on one connection, and everything that is tied to it.
+  # @private
+  class Session
+    # How often it is looked whether a channel was closed, of which bunny tells nobody.
+    LOOK = 0.5
+
+    attr_reader :worker, :connection, :publisher, :ledger, :control
+
+    # Connects, and prepares everything but the lanes. Raises Connection::Lost.
+    def self.open(worker)
+      new(worker, Connection.open(worker.url, "millrace worker #{worker.identity}"))
+    end
+
+    def initialize(worker, connection)
+      @worker = worker
+      @connection = connection
+      @tags = 0
+      @mutex = Mutex.new
+      connection.on_lost { worker.bell.ring }
+      prepare
+    rescue StandardError
+      connection.drop
+      raise
+    end
+
+    # Tells whether nothing is to be done over it any more.
+    def over?
+      @over || !@connection.lost.nil?
+    end
+
+    def next_tag
+      "#{@worker.process}-#{@mutex.synchronize { @tags += 1 }}"
+    end
+
+    # Serves the lanes until the connection is lost, and tells why it was; nil: the worker has stopped.
+    def run
+      parts = start
+      until over? || @worker.stopping?
+        @worker.bell.wait(LOOK) { over? || @worker.stopping? }
+        look
+      end
+      stop_in_order unless over?
+      @in_order ? nil : @connection.lost
+    ensure
+      @over = true
+      @worker.bell.ring
+      @connection.close(Settler::SETTLE_TIME)
+      parts&.each { |part| part.join(1) || part.kill }
+    end
+
+    # Waits until a queue is there, or declares it. False: it is not wanted any more.
+    def ensure_queue(name)
+      full = Wire::QUEUE_PREFIX + name
+      until @connection.queue?(full)
+        if @worker.declare
+          declare(full)
+          return true if @connection.queue?(full)
+        end
+        @worker.log.warn("queue #{name} does not exist yet")
+        @worker.bell.wait(1) { over? || @worker.quiet? }
+        return false if over? || @worker.quiet?
+      end
+      true
+    end
+
+    # Its parts have the broker's password.
+    def inspect
+      "#<#{self.class} of #{@worker.identity}>"
+    end
+
+    private
+
+    def prepare
+      @publisher = Publisher.new(@connection)
+      @tell = @connection.channel # metrics: nobody waits for them
+      @control = Control.listen(self)
+      @ledger = Ledger.new(self)
+      @ledger.open
+      @worker.paused = Control.ask_paused(self)
+      @worker.metrics.attach(lambda { |body|
+        @tell.publish(Wire::Message.new(exchange: '', key: Wire::METRICS, body: body, mandatory: false))
+      })
+    end
+
+    def declare(queue)
+      channel = @connection.channel
+      channel.declare(queue, durable: true, arguments: { 'x-max-priority' => Wire::MAX_PRIORITY })
+    rescue Connection::Lost => e
+      raise if @connection.lost
+
+      @worker.log.warn("#{queue} could not be declared: #{e.message}")
+    ensure
+      channel&.close
+    end
+
+    def start
+      parts = @worker.pools.map { |pool| part("lane #{pool.lane.name}") { serve(pool) } }
+      parts << part('heartbeats') { beats } << part('ends') { @ledger.catch_up }
+    end
+
+    def part(name)
+      thread = Thread.new do
+        yield
+      rescue StandardError => e
+        next if over?
+
+        @worker.log.error("#{name} failed: #{Record.message(e)}\n#{e.backtrace.join("\n")}")
+        @connection.lose(e)
+      end
+      thread.name = "millrace #{name}"
+      thread
+    end
+
+    # All of it needs these channels.
+    def look
+      return unless @publisher.channel.closed? || @tell.closed?
+
+      @connection.lose('the broker closed a channel')
+      @connection.drop
+    end
+
+    # Consumes a lane's queues, on one channel after the other.
+    def serve(pool)
+      pauses = Pauses.new
+      until over?
+        began = Wire.ticks
+        why = attach(pool)
+        return if over?
+
+        pauses = Pauses.new if Wire.ticks - began > Pauses::LONGEST
+        @worker.log.warn("lane #{pool.lane.name} lost its channel, it opens another: #{why}")
+        @worker.bell.wait(pauses.next) { over? }
+      end
+    end
+
+    def attach(pool)
+      attachment = Attachment.new(self, pool)
+      attachment.run
+      'the broker cancelled a consumer, or closed the channel'
+    rescue Connection::Lost => e
+      e.message
+    ensure
+      attachment&.channel&.close unless over?
+    end
+
+    def stop_in_order
+      @worker.settler.wait(@worker.stop_timeout)
+      @worker.settler.hand_back
+      @in_order = true
+      @worker.hooks.call_and_wait(:shutdown)
+      @ledger.close
+      @worker.metrics.flush
+      beat
+    end
+
+    def beats
+      until over?
+        beat
+        @worker.bell.wait(@worker.heartbeat) { @worker.beat_due? || over? }
+        @worker.beat_due = false
+      end
+    end
+
+    def beat
+      body = Wire.dump(Heartbeat.describe(@worker, @rtt_us))
+      start = Wire.ticks
+      @publisher.publish_and_wait(Wire::Message.new(exchange: '', key: Wire::HEARTBEATS, body: body), seconds: 2)
+      @rtt_us = ((Wire.ticks - start) * 1e6).to_i
+    rescue Connection::Lost, Refused, ::Timeout::Error
+      @rtt_us = nil
+    end
+  end
+end

@@ -1,0 +1,121 @@
+# frozen_string_literal: true
+
+module Millrace
+  # Makes outcomes known: first the record, confirmed, and only then the acknowledgement. It knows the jobs that run now, also those whose
+  # delivery is lost.
+  # @private
+  class Settler
+    # How long outcomes that are on their way may take when the worker ends.
+    SETTLE_TIME = 2
+    # How long handlers have to end after their cancel signal was set.
+    LAST_CALL = 0.5
+
+    def initialize(worker)
+      @worker = worker
+      @mutex = Mutex.new
+      @running = {}.compare_by_identity
+    end
+
+    def running
+      @mutex.synchronize { @running.keys }
+    end
+
+    def begin(task)
+      @mutex.synchronize { @running[task] = true }
+    end
+
+    # Settles a task whose handler has ended, in its thread.
+    def finish(task, job, outcome, ended)
+      settle(task, job, outcome, ended) if claim(task, settling: true)
+    ensure
+      @mutex.synchronize { @running.delete(task) }
+      @worker.bell.ring if @worker.stopping?
+    end
+
+    # Cancels the job with this jid, if it runs here.
+    def cancel(jid)
+      running.each { |task| task.end(:cancelled) if task.job&.jid == jid }
+    end
+
+    # Tells all jobs that the worker stops.
+    def stopping
+      running.each { |task| task.job&.tell(stopping: true) }
+    end
+
+    # Lets the running jobs end, within some seconds, and then tells those that are left that they have to.
+    def wait(seconds)
+      return if @worker.bell.wait(seconds) { running.empty? || @worker.hurried? } && running.empty?
+
+      running.each { |task| task.end(:stopping) }
+      @worker.bell.wait(LAST_CALL) { running.empty? }
+    end
+
+    # Gives what still runs back to its queues, and waits for outcomes that are on their way.
+    def hand_back
+      running.each { |task| task.attachment.channel.requeue(task.arrival.tag) if claim(task) }
+      @worker.bell.wait(SETTLE_TIME) { running.none?(&:settling) }
+    end
+
+    private
+
+    def claim(task, settling: false)
+      @mutex.synchronize do
+        next false if task.claimed
+
+        task.settling = settling
+        task.claimed = true
+      end
+    end
+
+    def settle(task, job, outcome, ended)
+      if outcome.record.nil? || publish(task, job, outcome)
+        answer(task, job, outcome, ended)
+      else
+        measure(task, job, outcome, ended)
+      end
+      return unless task.suspect && job && outcome.answer != :requeue
+
+      (@worker.session || task.attachment.session).ledger.ended(job)
+    end
+
+    # Gets a record confirmed, however long that takes. False: the delivery is lost, for then the job comes again by itself.
+    def publish(task, job, outcome)
+      message = Wire::Message.new(exchange: '', key: outcome.stream, body: outcome.record, message_id: Wire.short(job.jid),
+                                  type: Wire.short(job.job_class), priority: job.priority,
+                                  headers: Wire.trace_headers(job.headers['traceparent']))
+      pauses = Pauses.new
+      until gone?(task)
+        refused = try(task, message) or return true
+        @worker.log.error("the broker does not take what became of job #{job.jid}, it is tried again: #{refused.message}")
+        @worker.bell.wait(pauses.next) { gone?(task) }
+      end
+      false
+    rescue Connection::Lost, ::Timeout::Error
+      false
+    end
+
+    def try(task, message)
+      task.attachment.session.publisher.publish_and_wait(message) { gone?(task) }
+      nil
+    rescue Refused => e
+      e
+    end
+
+    def gone?(task)
+      task.attachment.channel.closed? || task.attachment.session.over?
+    end
+
+    def answer(task, job, outcome, ended)
+      channel = task.attachment.channel
+      channel.public_send(outcome.answer, task.arrival.tag)
+      measure(task, job, outcome, ended) if job
+      @worker.hooks.call(:death, job, outcome.died) if outcome.died && !channel.closed?
+    end
+
+    def measure(task, job, outcome, ended)
+      return unless outcome.status
+
+      @worker.metrics.add(Metrics.record(job, outcome, @worker.identity, ended, task.took(ended)))
+    end
+  end
+end

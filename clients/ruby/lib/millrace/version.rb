@@ -1,0 +1,6 @@
+# frozen_string_literal: true
+
+module Millrace
+  # The version of this library.
+  VERSION = '0.1.0'
+end

@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+require 'json'
+
+module Millrace
+  # Names and rules of the format that is on the broker: docs/wire-format.md has them all.
+  # @private
+  module Wire
+    DIRECT = 'jobs.direct'
+    CONTROL = 'jobs.control'
+    BEGINS = 'jobs.begins'
+    LEADER = 'jobs.leader'
+    SCHEDULED = 'scheduled_jobs'
+    RETRIES = 'retries'
+    DEAD = 'dead_jobs'
+    HEARTBEATS = 'heartbeats'
+    METRICS = 'job_metrics'
+
+    QUEUE_PREFIX = 'queue.'
+    DEFAULT_QUEUE = 'default'
+    DEFAULT_RETRY = 25
+    MAX_PRIORITY = 10
+    MAX_RECORD = 16 << 20
+    MAX_QUEUE_NAME = 200
+    MAX_COUNT = 1 << 31
+    # What a thread of Ruby, with its stack of a megabyte, reads and writes without overflowing it.
+    MAX_NESTING = 1_000
+
+    # The members of a job that the format names.
+    JOB_MEMBERS = %w[
+      jid class args queue retry retry_count priority tags expires_at timeout dead backtrace
+      enqueued_at created_at failed_at error_class error_message millrace
+    ].freeze
+
+    # What is published, and where.
+    Message = Struct.new(:exchange, :key, :body, :message_id, :type, :priority, :headers, :reply_to, :correlation_id, :mandatory,
+                         keyword_init: true) do
+      def initialize(mandatory: true, priority: 0, headers: {}, **rest)
+        super
+      end
+    end
+
+    module_function
+
+    # Raises ArgumentError if no queue can be called so.
+    def check_queue(name)
+      raise ArgumentError, 'queue must be a text, and not empty' unless name.is_a?(String) && !name.empty?
+      raise ArgumentError, 'queue name is not Unicode' unless unicode?(name)
+      raise ArgumentError, "queue name is longer than #{MAX_QUEUE_NAME} bytes" if name.bytesize > MAX_QUEUE_NAME
+      raise ArgumentError, 'queue name has a control character' if name.encode(Encoding::UTF_8).match?(/[[:cntrl:]]/)
+    end
+
+    # Tells whether a text can be written as UTF-8.
+    def unicode?(text)
+      text.encoding == Encoding::UTF_8 ? text.valid_encoding? : !!text.encode(Encoding::UTF_8)
+    rescue EncodingError
+      false
+    end
+
+    # A text as a message's property, or nil where it cannot be one.
+    def short(text)
+      text if !text.empty? && text != 'amqp-1.0' && text.bytesize <= 255 && unicode?(text)
+    end
+
+    # The headers that carry a trace context on.
+    def trace_headers(traceparent)
+      traceparent.is_a?(String) && traceparent.b.match?(/\A[\x20-\x7e]{1,255}\z/n) ? { 'traceparent' => traceparent } : {}
+    end
+
+    # A time of the format in seconds, or nil; taken as milliseconds where seconds would be absurd.
+    def clock(value)
+      return unless value.is_a?(Numeric)
+
+      value /= 1000.0 if value.abs > 1e11
+      value.to_f if value.abs <= 1e11
+    end
+
+    # Writes JSON, or raises ArgumentError: it cannot be JSON.
+    def dump(value)
+      JSON.generate(value, max_nesting: MAX_NESTING)
+    rescue JSON::GeneratorError, JSON::NestingError, EncodingError => e
+      raise ArgumentError, e.message
+    end
+
+    # A text of any encoding as one in UTF-8: what is not Unicode is replaced.
+    def valid(text)
+      return text if text.encoding == Encoding::UTF_8 && text.valid_encoding?
+
+      text = text.dup.force_encoding(Encoding::UTF_8) if text.encoding == Encoding::BINARY
+      text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace, replace: "\u{fffd}").scrub("\u{fffd}")
+    end
+
+    # Puts a record's head around a job, byte for byte.
+    def splice(head, job)
+      head.b.chop << ',"job":' << job.b << '}'
+    end
+
+    # The time in seconds since the epoch.
+    def now
+      Process.clock_gettime(Process::CLOCK_REALTIME)
+    end
+
+    # A clock that nobody sets.
+    def ticks
+      Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+  end
+end

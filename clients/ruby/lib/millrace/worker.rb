@@ -1,0 +1,305 @@
+# frozen_string_literal: true
+
+require 'securerandom'
+require 'set'
+require 'socket'
+
+module Millrace
+  # Runs the jobs of its queues: those of all classes that include {Handler}, and of those that {#handle} names.
+  #
+  # @example
+  #   worker = Millrace::Worker.new('amqp://localhost', queues: { 'critical' => 3, 'default' => 1 }, concurrency: 10)
+  #   worker.handle('Greet') { |job| puts "Hello #{job.args.first}" }
+  #   worker.run(signals: true)
+  class Worker
+    # What runs the jobs of a class: `run.call(job)`.
+    # @private
+    Entry = Struct.new(:call, :retry_in, :timeout, :place) do
+      def run(job)
+        call.call(job)
+      end
+    end
+
+    # @return [String] what it is called in heartbeats: `host:pid:tag`
+    attr_reader :identity
+    # @private
+    attr_reader :url, :tag, :labels, :stop_timeout, :max_deaths, :version, :declare, :heartbeat, :log, :process, :started_at, :pools, :bell,
+                :hooks, :metrics, :settler, :timers, :unended, :session, :paused
+    # @private
+    attr_writer :beat_due
+
+    # @param url [String] `amqp://user:password@host:port/vhost`, or `amqps://`
+    # @param queues [Array<String>, Hash{String => Integer}] strict: the first that has a job is served; or with weights. With
+    #   `concurrency` they are the lane `default`; without queues and lanes it is the queue `default`
+    # @param concurrency [Integer] how many jobs run at once
+    # @param lanes [Array<Lane>] more of them
+    # @param tag [String] part of the identity
+    # @param labels [Hash{String => String}] shown beside the worker
+    # @param stop_timeout [Numeric] how many seconds running jobs may go on after a stop
+    # @param max_deaths [Integer] a job that has seen so many workers die is poison; 0: never
+    # @param version [String] your program's
+    # @param declare [Boolean] whether it declares queues that do not exist, or waits for them
+    # @param heartbeat [Numeric] seconds between heartbeats
+    # @param logger [Logger]
+    def initialize(url, queues: nil, concurrency: Lane::CONCURRENCY, lanes: [], tag: '', labels: {}, stop_timeout: 25, max_deaths: 3,
+                   version: VERSION, declare: true, heartbeat: 10, logger: Millrace.logger)
+      Connection.check_url(url)
+      raise ArgumentError, "the tag #{tag.inspect} has a colon" if tag.include?(':')
+
+      @url = url
+      @tag = tag
+      @labels = labels
+      @stop_timeout = stop_timeout
+      @max_deaths = max_deaths
+      @version = version
+      @declare = declare
+      @heartbeat = heartbeat
+      @log = logger
+      @pools = all_lanes(queues, concurrency, lanes).map { |lane| Pool.new(self, lane) }
+      prepare
+    end
+
+    # Registers what runs the jobs of a class.
+    # @param job_class [String]
+    # @param handler [#call, nil] or a block
+    # @param retry_in [#call, nil] `(retry_count, error, job)`: the seconds until the next attempt, or nil for the usual backoff
+    # @param timeout [Numeric, nil] how many seconds a job may run that does not say itself
+    # @yieldparam job [Job]
+    # @return [self]
+    def handle(job_class, handler = nil, retry_in: nil, timeout: nil, &block)
+      call = handler || block
+      raise ArgumentError, "what runs #{job_class} has no method call" unless call.respond_to?(:call)
+
+      place = call.respond_to?(:source_location) ? call : call.method(:call)
+      @handlers[job_class.to_s] = Entry.new(call, retry_in, timeout, place.source_location)
+      self
+    end
+
+    # Wraps all handlers. The first added is the outermost; what it raises is the job's failure.
+    # @yieldparam job [Job]
+    # @yieldparam next_one [Proc] runs the job
+    # @return [self]
+    def use(middleware = nil, &block)
+      @middleware << (middleware || block)
+      self
+    end
+
+    # Adds a hook: `:startup`, `:quiet`, `:shutdown` (no arguments), `:death` (job, error).
+    # @return [self]
+    def on(event, hook = nil, &block)
+      @hooks.add(event.to_sym, hook || block)
+      self
+    end
+
+    # Works until {#stop} is called. It connects again whenever a connection is lost.
+    # @param signals [Boolean] SIGTSTP makes the worker quiet, SIGTERM and SIGINT stop it, and a second one stops it at once
+    # @raise [Unreachable] if the broker turns the worker away at its first attempt
+    def run(signals: false)
+      raise 'a worker runs once' if @ran
+
+      @ran = true
+      @identity = identify
+      traps = Signals.new(self) if signals
+      work
+    ensure
+      traps&.restore
+    end
+
+    # Takes no more jobs. What runs goes on. From any thread, but not from a trap.
+    def quiet
+      return if @quiet
+
+      @quiet = true
+      @hooks.call(:quiet)
+      changed
+    end
+
+    # Makes {#run} return once all jobs have ended, or were handed back when the stop timeout is over. Called again, it does not wait any
+    # longer. From any thread, but not from a trap.
+    def stop
+      return hurry if @stopping
+
+      quiet
+      @stopping = true
+      @settler.stopping
+      @beat_due = true
+      @bell.ring
+    end
+
+    # Without the URL, which has the broker's password.
+    def inspect
+      "#<#{self.class} #{@identity}>"
+    end
+
+    # @private
+    def quiet?
+      @quiet
+    end
+
+    # @private
+    def stopping?
+      @stopping
+    end
+
+    # @private
+    def hurried?
+      @hurried
+    end
+
+    # @private
+    def beat_due?
+      @beat_due
+    end
+
+    # What heartbeats call its state.
+    # @private
+    def state
+      return 'stopping' if @stopping
+
+      @quiet ? 'quiet' : 'running'
+    end
+
+    # @private
+    def paused=(queues)
+      @paused = queues.to_set
+    end
+
+    # @private
+    def pause(queue)
+      self.paused = @paused | [queue]
+      changed
+    end
+
+    # @private
+    def resume(queue)
+      self.paused = @paused - [queue]
+      changed
+    end
+
+    # What runs the jobs of a class, with middleware around it; nil: nothing.
+    # @private
+    def handler(job_class)
+      @wrapped[job_class] ||= wrap(entry(job_class))
+    end
+
+    # @private
+    def entry(job_class)
+      @handlers[job_class] || ((found = Handler.all[job_class]) && Handler.entry(found))
+    end
+
+    # @private
+    def call_through(job, &last)
+      @middleware.reverse.inject(last) { |inner, outer| -> { outer.call(job, inner) } }.call
+    end
+
+    private
+
+    def prepare
+      @process = SecureRandom.hex(8) # told apart from all others, also from one with the same identity
+      @identity = identify
+      @started_at = Wire.now
+      @bell = Bell.new
+      @hooks = Hooks.new(@log)
+      @metrics = Metrics.new
+      @settler = Settler.new(self)
+      @timers = Timers.new
+      @unended = Thread::Queue.new
+      @paused = Set.new
+      @handlers = {}
+      @wrapped = {}
+      @middleware = []
+      @quiet = @stopping = @hurried = @beat_due = @ran = false
+    end
+
+    def identify
+      "#{Socket.gethostname}:#{::Process.pid}:#{@tag}"
+    end
+
+    # All lanes, the worker's own first.
+    def all_lanes(queues, concurrency, lanes)
+      all = lanes.dup
+      all.unshift(Lane.new('default', queues || [Wire::DEFAULT_QUEUE], concurrency: concurrency)) if queues || lanes.empty?
+      raise ArgumentError, 'two lanes have one name' unless all.map(&:name).uniq.size == all.size
+
+      all
+    end
+
+    def wrap(entry)
+      return entry if entry.nil? || @middleware.empty?
+
+      Entry.new(->(job) { call_through(job) { entry.run(job) } }, entry.retry_in, entry.timeout, entry.place)
+    end
+
+    def hurry
+      @hurried = true
+      @bell.ring
+    end
+
+    # Tells lanes and heartbeat that something else is to be done.
+    def changed
+      @pools.each { |pool| pool.attachment&.changed }
+      @beat_due = true
+      @bell.ring
+    end
+
+    def work
+      @hooks.start
+      flushing = Thread.new { @metrics.run }
+      sessions
+    ensure
+      @pools.each(&:close)
+      @timers.close
+      @metrics.close
+      flushing&.join
+      @hooks.close
+    end
+
+    def sessions
+      pauses = Pauses.new
+      until @stopping
+        why = connected { pauses = Pauses.new } or return
+        break if @stopping
+
+        @log.warn("no connection to the broker, trying again: #{why.message}")
+        @bell.wait(pauses.next) { @stopping }
+      end
+      @settler.wait(@stop_timeout)
+      @settler.hand_back
+      @hooks.call_and_wait(:shutdown)
+    end
+
+    # Works on one connection, and tells why it was lost; nil: the worker has stopped in order.
+    def connected
+      session = connect
+      return Connection::Lost.new('stopped') unless session
+
+      yield
+      @hooks.call(:startup) unless @session
+      @session = session
+      session.run
+    rescue Connection::Lost => e
+      raise Unreachable, "the broker turns us away: #{e.message}" if @session.nil? && e.unwelcome?
+
+      e
+    end
+
+    # Connects in another thread, for that may take longer than there is time when the worker is stopped: nil then.
+    def connect
+      session = error = nil
+      Thread.new do
+        session = Session.open(self)
+        session.connection.drop if @stopping
+      rescue Connection::Lost => e
+        error = e
+      rescue StandardError => e
+        error = Connection::Lost.new(e)
+      ensure
+        @bell.ring
+      end
+      @bell.wait { session || error || @stopping }
+      raise error if error
+
+      session unless @stopping
+    end
+  end
+end

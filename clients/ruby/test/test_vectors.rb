@@ -1,0 +1,135 @@
+# frozen_string_literal: true
+
+require_relative 'helper'
+
+# All vectors of clients/conformance.
+class TestVectors < Minitest::Test
+  include Helper
+
+  def self.each_case(file, &block)
+    Vectors.cases(file).each do |vector|
+      define_method("test_#{file}_#{vector['name'].gsub(/\W+/, '_')}") { instance_exec(vector, &block) }
+    end
+  end
+
+  each_case('backoff') do |c|
+    assert_equal c['min'], Outcome::Judge.backoff(c['retry_count'], &:min)
+    assert_equal c['max'], Outcome::Judge.backoff(c['retry_count'], &:max)
+  end
+
+  each_case('splice') do |c|
+    outcome = failed(job(Vectors.body(c), c['queue']), RuntimeError.new('x'))
+    without_job(outcome.record, c['job'])
+  end
+
+  each_case('undecodable') do |c|
+    unless c['decodable']
+      assert_raises(ArgumentError) { job(Vectors.body(c)) }
+      next
+    end
+    found = job(Vectors.body(c), message_id: 'none')
+    assert_equal c['jid'].empty? ? 'none' : c['jid'], found.jid
+    assert_equal c.values_at('class', 'retry', 'retry_count'), [found.job_class, found.retries, found.retry_count]
+  end
+
+  each_case('publish') do |c|
+    options = { jid: c['jid'] }.merge(c['options'].transform_keys(&:to_sym))
+    new_job = NewJob.new(c['class'], c['args'], at: c['at'], **options)
+    if c['error']
+      assert_raises(Invalid) { new_job.prepare(c['now']) }
+      next
+    end
+    jid, message = new_job.prepare(c['now'])
+    wanted = c['properties']
+    assert_equal options[:jid], jid
+    assert_equal c.values_at('exchange', 'routing_key'), [message.exchange, message.key]
+    assert_equal c['body'], JSON.parse(message.body)
+    assert_equal wanted.values_at('type', 'message_id', 'priority', 'headers', 'mandatory'),
+                 [message.type, message.message_id, message.priority, message.headers, message.mandatory]
+  end
+
+  each_case('poison') do |c|
+    begins = Begins.new
+    c['stream'].each { |record| begins.apply(JSON.generate(record).b) }
+    key = Begins::Key.new(c['key']['jid'], c['key']['body'])
+    blames = begins.blame(key, c['queue'], c['self'], c['enqueued_at'], c['gone'])
+    assert_equal c['blames'], blames
+    begins.begun(key, c['self'], blames, Time.now.to_f)
+    assert_equal c['deaths'], begins.deaths(key, c['self'], c['gone'])
+  end
+
+  each_case('outcomes') do |c|
+    d = c['delivery']
+    if c['outcome']['kind'] == 'undecodable'
+      assert_raises(ArgumentError) { job(d['body'], d['queue']) }
+      next
+    end
+    found = job(d['body'], d['queue'], headers: d['headers'], message_id: d['message_id'])
+    check_outcome(c, found, outcome_of(c, found))
+  end
+
+  private
+
+  def check_outcome(vector, job, outcome)
+    same vector['stream'], outcome.stream
+    check_record(vector, outcome.record) if outcome.record
+    same vector['record'].nil?, outcome.record.nil?
+    assert_equal vector['headers'], Wire.trace_headers(job.headers['traceparent']) if outcome.record
+    assert_equal vector['then'].to_sym, outcome.answer
+    vector['metric'] ? check_metric(vector, job, outcome) : assert_nil(outcome.status)
+  end
+
+  def check_metric(vector, job, outcome)
+    written = Metrics.record(job, outcome, 'me', vector['now'], 0.0)
+    assert_equal vector['metric'], written.slice(*vector['metric'].keys)
+    assert_equal vector['metric'].key?('error_class'), written.key?('error_class')
+  end
+
+  def same(wanted, got)
+    wanted.nil? ? assert_nil(got) : assert_equal(wanted, got)
+  end
+
+  # The rest of a record that holds just these bytes as its job.
+  def without_job(record, job)
+    tail = ",\"job\":#{job}}".b
+    assert record.end_with?(tail), record
+    JSON.parse("#{record.delete_suffix(tail)}}")
+  end
+
+  def check_record(vector, record)
+    got = without_job(record, vector['job'])
+    assert_equal vector['record'].keys.sort, got.keys.sort
+    vector['record'].each do |name, value|
+      value.is_a?(Hash) ? assert_includes(value['min']..value['max'], got[name], name) : assert_equal(value, got[name], name)
+    end
+  end
+
+  def outcome_of(vector, job)
+    kind = vector['outcome']
+    now = vector['now']
+    case kind['kind']
+    when 'success' then Outcome::SUCCEEDED
+    when 'expired'
+      assert job.expired?(now)
+      Outcome::Judge.expired(job, now)
+    when 'poison' then Outcome::Judge.poisoned(job, kind['deaths'], now)
+    else failed(job, error_of(kind, job), now, stopping: kind.fetch('stopping', false))
+    end
+  end
+
+  def error_of(kind, job)
+    case kind['kind']
+    when 'fail' then said(kind)
+    when 'retry_in' then RetryIn.new(kind['seconds'], said(kind))
+    when 'discard' then Discard.new('why not')
+    when 'kill' then Kill.new(kind['message'])
+    when 'hand_back' then HandBack.new
+    when 'unknown_class' then UnknownClass.new(job.job_class)
+    when 'timeout' then Timeout.new(kind['seconds'])
+    end
+  end
+
+  def said(kind)
+    Outcome::Said.new(kind['error_class'], kind['error_message']).tap { |error| error.set_backtrace(kind['backtrace']) }
+  end
+end
