@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -140,27 +139,32 @@ type effect struct {
 	at              float64
 }
 
+// effects are what handlers appended so far. A last line without its end is still being written: a write over the end of a page can be
+// seen in two parts.
 func (w *worker) effects() (all []effect) {
-	file, err := os.Open(w.file)
+	text, err := os.ReadFile(w.file)
 	require.NoError(w.t, err)
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		f := strings.Split(lines.Text(), "\t")
-		if len(f) != 5 {
-			w.t.fatalf("an effect has %d fields, not 5: %.200q", len(f), lines.Text())
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasSuffix(line, "\n") {
+			break
 		}
-		e := effect{what: f[0], text: f[1], jid: f[2]}
-		_, err1 := fmt.Sscan(f[3], &e.attempt)
-		_, err2 := fmt.Sscan(f[4], &e.at)
-		if err1 != nil || err2 != nil {
-			w.t.fatalf("an effect's attempt or time is no number: %.200q", lines.Text())
-		}
-		all = append(all, e)
+		all = append(all, w.t.effect(strings.TrimSuffix(line, "\n")))
 	}
-	require.NoError(w.t, lines.Err())
 	return all
+}
+
+func (t *trial) effect(line string) effect {
+	f := strings.Split(line, "\t")
+	if len(f) != 5 {
+		t.fatalf("an effect has %d fields, not 5: %.200q", len(f), line)
+	}
+	e := effect{what: f[0], text: f[1], jid: f[2]}
+	_, err1 := fmt.Sscan(f[3], &e.attempt)
+	_, err2 := fmt.Sscan(f[4], &e.at)
+	if err1 != nil || err2 != nil {
+		t.fatalf("an effect's attempt or time is no number: %.200q", line)
+	}
+	return e
 }
 
 // count is how often something was done.
