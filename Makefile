@@ -32,7 +32,7 @@ tools: ## Check that Go, Node, Python, git and make are here
 
 .PHONY: deps
 deps: tools ## Install what else the tests need (says first what that is)
-	@scripts/deps.sh broker compiler python ruby node
+	@scripts/deps.sh broker compiler python ruby node java
 
 .PHONY: build
 build: tools ## Build bin/millrace
@@ -45,7 +45,7 @@ up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--
 	@exec bin/millrace up $(ARGS)
 
 .PHONY: test
-test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby) ## Run all tests, with the race detector (PKG=./broker for one package)
+test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby test-java) ## Run all tests, with the race detector (PKG=./broker for one package)
 	go test -race -shuffle=on -timeout 15m $(TESTFLAGS) $(PKG)
 
 .PHONY: test-javascript
@@ -64,12 +64,17 @@ test-ruby: ## Unit tests of the Ruby client, with Debian's bunny
 	@scripts/deps.sh ruby
 	cd clients/ruby && ruby -w -Ilib -Itest -e 'Dir["./test/test_*.rb"].each { |file| require file }' -- --no-plugins
 
+.PHONY: test-java
+test-java: ## Unit tests of the Java client
+	@scripts/deps.sh java
+	cd clients/java && ../../scripts/mvn.sh test
+
 .PHONY: cover
 cover: deps ## Statement coverage by package; fails below 90 % in total
 	@scripts/cover.sh $(PKG)
 
 .PHONY: lint
-lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript lint-python lint-ruby) ## go vet and golangci-lint, and what the clients' languages have
+lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript lint-python lint-ruby lint-java) ## go vet and golangci-lint, and what the clients' languages have
 	go vet $(PKG)
 	$(GOLANGCI) run $(PKG)
 
@@ -86,6 +91,11 @@ lint-python: $(PYTHON_READY) ## ruff and mypy on the Python client
 lint-ruby: ## rubocop on the Ruby client, and yard on its comments
 	@scripts/deps.sh ruby-tools
 	cd clients/ruby && rubocop --format quiet && yard stats --no-cache --no-save --fail-on-warning --list-undoc --compact
+
+.PHONY: lint-java
+lint-java: ## javac -Xlint and -Xdoclint on the Java client
+	@scripts/deps.sh java
+	clients/java/lint
 
 $(PYTHON_READY): clients/python/requirements-dev.txt
 	@scripts/deps.sh python

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing of the parts named: broker compiler python ruby ruby-tools node.
+# Installs what is missing of the parts named: broker compiler python ruby ruby-tools node java.
 #
 #   broker    RabbitMQ, run privately by `millrace up` and by the tests; never as a service
 #   compiler  a C compiler, which Go's race detector needs
@@ -7,6 +7,7 @@
 #   ruby      Ruby with bunny
 #   ruby-tools  rubocop and yard, which check the Ruby client
 #   node      amqplib, into .cache/node
+#   java      a JDK and Maven; what Maven needs, it fetches into .cache/maven (scripts/mvn.sh)
 #
 # Says first what it is going to install. Where nothing is missing it says and does nothing.
 set -euo pipefail
@@ -35,6 +36,11 @@ ruby_bunny() {
 ruby_tools() {
 	command -v rubocop >/dev/null || packages+=(rubocop)
 	command -v yard >/dev/null || packages+=(yard)
+}
+
+java() {
+	command -v javac >/dev/null || packages+=(default-jdk-headless)
+	command -v mvn >/dev/null || packages+=(maven)
 }
 
 install_packages() {
@@ -70,7 +76,7 @@ node_modules() {
 with_node=
 for part in "$@"; do
 	case $part in
-	broker | compiler | python) "$part" ;;
+	broker | compiler | python | java) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
 	node) with_node=yes ;;

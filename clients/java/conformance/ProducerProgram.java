@@ -1,0 +1,115 @@
+import io.github.millracejobs.BulkException;
+import io.github.millracejobs.Client;
+import io.github.millracejobs.MillraceException;
+import io.github.millracejobs.NewJob;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Examined by clients/conformance, whose README says what it has to do. */
+final class ProducerProgram {
+    private static final Duration USUAL = Duration.ofSeconds(30);
+
+    private ProducerProgram() {}
+
+    public static void main(String[] args) throws IOException {
+        Path results = Path.of(System.getenv("MILLRACE_RESULTS"));
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        try (Client client = Client.of(System.getenv("MILLRACE_AMQP_URL"))) {
+            int number = 1;
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                Map<String, Object> result = new LinkedHashMap<>();
+                result.put("line", number++);
+                try {
+                    result.put("jids", carryOut(client, Settings.read(line)));
+                } catch (MillraceException e) {
+                    result.put("error", e.getClass().getSimpleName().replace("Exception", ""));
+                    result.put("message", e.getMessage());
+                }
+                Files.writeString(results, Settings.write(result) + "\n", StandardOpenOption.APPEND);
+            }
+        }
+    }
+
+    private static List<String> carryOut(Client client, Map<String, Object> command) {
+        if (command.get("op").equals("bulk")) {
+            return bulk(client, command);
+        }
+        NewJob job = NewJob.withArgs((String) command.get("class"), (List<?>) command.get("args"));
+        if (command.get("options") instanceof Map<?, ?> options) {
+            options.forEach((name, value) -> option(job, (String) name, value));
+        }
+        if (command.get("at") instanceof Number at) {
+            job.at(time(at));
+        } else if (command.get("in") instanceof Number in) {
+            job.in(duration(in));
+        }
+        Duration within = command.get("timeout") instanceof Number seconds ? duration(seconds) : USUAL;
+        return List.of(client.enqueue(job, within));
+    }
+
+    private static void option(NewJob job, String name, Object value) {
+        switch (name) {
+            case "queue" -> job.queue((String) value);
+            case "retry" -> {
+                if (value instanceof Boolean again) {
+                    job.retry(again);
+                } else {
+                    job.retry(((Number) value).longValue());
+                }
+            }
+            case "priority" -> job.priority(((Number) value).intValue());
+            case "tags" -> job.tags(((List<?>) value).toArray(String[]::new));
+            case "jid" -> job.jid((String) value);
+            case "expires_at" -> job.expiresAt(time((Number) value));
+            case "timeout" -> job.timeout(duration((Number) value));
+            case "dead" -> job.dead((Boolean) value);
+            case "backtrace" -> {
+                if (value instanceof Boolean keep) {
+                    job.backtrace(keep);
+                } else {
+                    job.backtrace(((Number) value).intValue());
+                }
+            }
+            case "fields" -> ((Map<?, ?>) value).forEach((field, content) -> job.field((String) field, content));
+            case "traceparent" -> job.traceparent((String) value);
+            default -> throw new IllegalArgumentException("no option is called " + name);
+        }
+    }
+
+    private static Instant time(Number seconds) {
+        return Instant.ofEpochSecond(0, Math.round(seconds.doubleValue() * 1e6) * 1000);
+    }
+
+    private static Duration duration(Number seconds) {
+        return Duration.ofMillis(Math.round(seconds.doubleValue() * 1000));
+    }
+
+    private static List<String> bulk(Client client, Map<String, Object> command) {
+        int count = ((Number) command.get("count")).intValue();
+        List<String> jids = new ArrayList<>();
+        for (int begin = 0; begin < count; begin += 500) {
+            List<NewJob> jobs = new ArrayList<>();
+            for (int i = begin; i < Math.min(begin + 500, count); i++) {
+                jobs.add(NewJob.of((String) command.get("class"), command.get("prefix") + Integer.toString(i)).queue((String) command.get("queue")));
+            }
+            try {
+                jids.addAll(client.enqueueBulk(jobs));
+            } catch (BulkException e) {
+                System.err.println(e.getMessage());
+                jids.addAll(e.jids());
+            }
+        }
+        return jids;
+    }
+}

@@ -1,0 +1,54 @@
+import io.github.millracejobs.Discard;
+import io.github.millracejobs.HandBack;
+import io.github.millracejobs.HandlerOptions;
+import io.github.millracejobs.Job;
+import io.github.millracejobs.Lane;
+import io.github.millracejobs.RetryIn;
+import io.github.millracejobs.Worker;
+import java.time.Duration;
+import java.util.Map;
+
+/** Lanes, middleware, hooks, a handler that notices when it should end, and failures that say what is to become of the job. */
+public final class Lanes {
+    private Lanes() {}
+
+    /** Works until it is told to stop. */
+    public static void main(String[] args) {
+        Worker.builder(System.getenv().getOrDefault("MILLRACE_AMQP_URL", "amqp://localhost"))
+                .queues(Map.of("critical", 3, "default", 1))
+                .concurrency(10)
+                .lane(Lane.strict("slow", "reports").concurrency(2))
+                .tag("example")
+                .build()
+                .use((job, next) -> {
+                    System.out.printf("%s begins, attempt %d%n", job.className(), job.attempt());
+                    next.run(job);
+                })
+                .handle("Report", Lanes::report, new HandlerOptions().timeout(Duration.ofMinutes(10)))
+                .handle("Charge", Lanes::charge, new HandlerOptions().retryIn((count, error, job) -> Duration.ofMinutes(count + 1)))
+                .onDeath((job, error) -> System.out.printf("%s was given up: %s%n", job.jid(), error))
+                .runWithSignals();
+    }
+
+    /** Works for long, in steps. */
+    private static void report(Job job) throws InterruptedException {
+        for (int page = 0; page < 100; page++) {
+            if (job.await(Duration.ofSeconds(1))) { // in place of a second's work
+                throw new HandBack();
+            }
+            System.out.printf("page %d%n", page);
+        }
+    }
+
+    /** Fails in several ways. */
+    private static void charge(Job job) {
+        String customer = job.arg(0);
+        Number amount = job.arg(1);
+        if (amount.doubleValue() <= 0) {
+            throw new Discard("nothing to pay");
+        }
+        if (customer.equals("busy")) {
+            throw new RetryIn(Duration.ofSeconds(5), "the bank is busy");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+package io.github.millracejobs;
+
+import com.rabbitmq.client.AMQP;
+import com.rabbitmq.client.AlreadyClosedException;
+import com.rabbitmq.client.Channel;
+import com.rabbitmq.client.DefaultConsumer;
+import com.rabbitmq.client.Envelope;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+
+/** A lane on one channel. Whatever is to be begun goes through here, so what is paused cannot begin. Its lock is that of the pool. */
+final class Attachment {
+    final Session session;
+    final Pool pool;
+    /** Done when the channel is gone: the broker has given its jobs to somebody else. */
+    final CompletableFuture<Lost> lost;
+
+    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(5); // how long a delivery waits at hand before others may have it
+    private static final Duration TICK = Duration.ofSeconds(1);
+
+    private final Worker worker;
+    private final Channel channel;
+    private final Hand hand;
+    private final Consuming[] consumers; // by queue, null while it is not consumed
+    private final boolean[] resting; // by queue: given back for others, until a thread is idle
+    private CompletableFuture<Void> change = new CompletableFuture<>();
+    private final CompletableFuture<Void> cancelled = new CompletableFuture<>();
+
+    Attachment(Session session, Pool pool) throws Lost {
+        this.session = session;
+        this.pool = pool;
+        this.worker = session.worker;
+        this.channel = session.link.channel();
+        this.lost = Link.lost(channel);
+        this.hand = new Hand(pool.lane);
+        this.consumers = new Consuming[pool.lane.queues.size()];
+        this.resting = new boolean[pool.lane.queues.size()];
+    }
+
+    /** Consumes until the channel is lost, and tells why it was. */
+    String run() throws Lost {
+        Link.call(() -> {
+            channel.basicQos(pool.prefetch());
+            return null;
+        });
+        while (!lost.isDone() && !cancelled.isDone()) {
+            CompletableFuture<Void> next;
+            synchronized (pool) {
+                next = change;
+            }
+            adjust();
+            Waits.firstOf(TICK, next, lost, cancelled);
+            synchronized (pool) {
+                if (change.isDone()) {
+                    change = new CompletableFuture<>();
+                }
+                share();
+                begin();
+            }
+        }
+        return lost.isDone() ? lost.join().getMessage() : "the broker cancelled a consumer";
+    }
+
+    void close() {
+        Link.drop(channel);
+    }
+
+    /** Something was paused or resumed, or the worker is quiet. The caller holds the lock. */
+    void changed() {
+        change.complete(null);
+    }
+
+    /** Begins what is at hand, as long as there are threads. The caller holds the lock. */
+    void begin() {
+        while (pool.isIdle() && !lost.isDone()) {
+            int queue = hand.next(this::isWanted);
+            if (queue < 0) {
+                return;
+            }
+            Task task = new Task(worker, this, pool.lane.queues.get(queue), hand.take(queue));
+            worker.running.add(task);
+            pool.begin(task);
+        }
+    }
+
+    private boolean isWanted(int queue) {
+        return !worker.isQuiet() && !resting[queue] && !worker.isPaused(pool.lane.queues.get(queue));
+    }
+
+    /** Consumes what is to be consumed, and cancels what is not. In the lane's own thread, for it waits for the broker's answers. */
+    private void adjust() throws Lost {
+        for (int queue = 0; queue < consumers.length; queue++) {
+            boolean wanted;
+            Consuming consumer;
+            synchronized (pool) {
+                wanted = isWanted(queue);
+                consumer = consumers[queue];
+            }
+            if (wanted && consumer == null) {
+                consume(queue);
+            } else if (!wanted && consumer != null) {
+                cancel(queue, consumer);
+            }
+        }
+    }
+
+    private void consume(int queue) throws Lost {
+        String name = pool.lane.queues.get(queue);
+        if (!session.ensureQueue(name)) {
+            return; // at the next tick again
+        }
+        Consuming consumer = new Consuming(queue);
+        synchronized (pool) {
+            consumers[queue] = consumer;
+        }
+        Link.call(() -> channel.basicConsume(Wire.QUEUE_PREFIX + name, false, worker.process + "-" + session.nextTag(), consumer));
+    }
+
+    private void cancel(int queue, Consuming consumer) throws Lost {
+        Link.call(() -> {
+            channel.basicCancel(consumer.getConsumerTag());
+            return null;
+        });
+        List<Arrival> back;
+        synchronized (pool) {
+            consumers[queue] = null;
+            back = hand.empty(queue);
+        }
+        back.forEach(arrival -> answer(Outcome.Then.REQUEUE, arrival.tag()));
+    }
+
+    /** Gives back what waits for long because the lane is busy with other queues, and takes it up again when it is idle. */
+    private void share() {
+        boolean idle = hand.isEmpty() && pool.isIdle();
+        for (int queue = 0; consumers.length > 1 && queue < consumers.length; queue++) {
+            if (idle && resting[queue] || !resting[queue] && hand.waited(queue, System.nanoTime()) > PATIENCE) {
+                resting[queue] = !idle;
+                change.complete(null);
+            }
+        }
+    }
+
+    /** Answers a delivery. What fails here the broker learns from the lost channel. */
+    void answer(Outcome.Then then, long tag) {
+        try {
+            switch (then) {
+                case ACK -> channel.basicAck(tag, false);
+                case REQUEUE -> channel.basicNack(tag, false, true);
+                default -> channel.basicReject(tag, false);
+            }
+        } catch (IOException | AlreadyClosedException e) {
+            // its job comes again by itself
+        }
+    }
+
+    /** One consumer of one queue. It is called where deliveries come from, and must not wait. */
+    private final class Consuming extends DefaultConsumer {
+        private final int queue;
+
+        Consuming(int queue) {
+            super(channel);
+            this.queue = queue;
+        }
+
+        @Override
+        public void handleDelivery(String tag, Envelope envelope, AMQP.BasicProperties properties, byte[] body) {
+            Arrival arrival = new Arrival(envelope.getDeliveryTag(), envelope.isRedeliver(), properties, body, System.nanoTime());
+            synchronized (pool) {
+                if (consumers[queue] == this) {
+                    hand.put(queue, arrival);
+                    begin();
+                    return;
+                }
+            }
+            answer(Outcome.Then.REQUEUE, arrival.tag()); // it was on its way when its consumer was cancelled
+        }
+
+        @Override
+        public void handleCancel(String tag) {
+            cancelled.complete(null);
+        }
+    }
+}

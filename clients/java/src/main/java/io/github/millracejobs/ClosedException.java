@@ -1,0 +1,10 @@
+package io.github.millracejobs;
+
+/** The client was closed. */
+public final class ClosedException extends MillraceException {
+    private static final long serialVersionUID = 1;
+
+    ClosedException(String message, Throwable cause) {
+        super(message, cause);
+    }
+}

@@ -1,0 +1,160 @@
+package io.github.millracejobs;
+
+import com.rabbitmq.client.ConnectionFactory;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** A producer's connection: made when it is needed, and again when it was lost. */
+final class Line {
+    private static final Duration CLOSING = Duration.ofSeconds(2);
+
+    private final ConnectionFactory factory;
+    private final ExecutorService deliveries = Executors.newSingleThreadExecutor(Waits.daemons("millrace producer callbacks"));
+    private final CompletableFuture<Void> closed = new CompletableFuture<>();
+    private Link link; // these four: under the lock of this
+    private Publisher publisher;
+    private CompletableFuture<Publisher> connecting; // while somebody tries
+    private long wantedUntil;
+    private volatile boolean welcome; // once it was, what sounds like a refusal is a broker that is starting
+    private volatile Lost why; // the last attempt failed
+
+    Line(String url) {
+        factory = Link.factory(url);
+    }
+
+    /**
+     * Gives the publisher that is open, or waits for one.
+     *
+     * @throws Lost the broker does not want us
+     * @throws TimeoutException the deadline passed
+     */
+    Publisher publisher(long deadline) throws Lost, TimeoutException, InterruptedException {
+        CompletableFuture<Publisher> coming;
+        synchronized (this) {
+            checkOpen();
+            if (publisher != null && !publisher.lost.isDone()) {
+                return publisher;
+            }
+            wantedUntil = connecting == null || deadline > wantedUntil ? deadline : wantedUntil;
+            if (connecting == null) {
+                CompletableFuture<Publisher> attempt = new CompletableFuture<>();
+                connecting = attempt;
+                Waits.start("millrace producer connects", () -> connect(attempt));
+            }
+            coming = connecting;
+        }
+        try {
+            return coming.get(Math.max(deadline - System.nanoTime(), 0), TimeUnit.NANOSECONDS);
+        } catch (ExecutionException e) {
+            checkOpen();
+            throw new Lost(e.getCause());
+        } catch (TimeoutException e) {
+            Lost last = why;
+            throw last == null ? e : (TimeoutException) new TimeoutException(last.getMessage()).initCause(last);
+        }
+    }
+
+    private void connect(CompletableFuture<Publisher> attempt) {
+        Waits.Pauses pauses = new Waits.Pauses();
+        while (!closed.isDone()) {
+            try {
+                Link opened = Link.open(factory, "millrace producer " + Host.NAME + ":" + Host.PID, deliveries);
+                connected(attempt, opened);
+                return;
+            } catch (Lost e) {
+                why = e;
+                if (e.isUnwelcome() && !welcome || !isWanted(e, attempt)) {
+                    giveUp(e, attempt);
+                    return;
+                }
+            }
+            Waits.firstOf(pauses.next(), closed);
+        }
+        giveUp(new Lost(new TimeoutException("the client was closed")), attempt);
+    }
+
+    private void connected(CompletableFuture<Publisher> attempt, Link opened) throws Lost {
+        Publisher ready;
+        try {
+            ready = new Publisher(opened);
+        } catch (Lost e) {
+            opened.close(CLOSING);
+            throw e;
+        }
+        welcome = true;
+        ready.lost.thenAccept(gone -> opened.lost.complete(gone));
+        synchronized (this) {
+            if (!closed.isDone()) {
+                drop();
+                link = opened;
+                publisher = ready;
+                connecting = null;
+                attempt.complete(ready);
+                return;
+            }
+        }
+        opened.close(CLOSING);
+        giveUp(new Lost(new TimeoutException("the client was closed")), attempt);
+    }
+
+    /** Whether somebody still waits for a connection. If not, the attempt ends here. */
+    private synchronized boolean isWanted(Lost last, CompletableFuture<Publisher> attempt) {
+        if (wantedUntil - System.nanoTime() > 0) {
+            return true;
+        }
+        giveUp(last, attempt);
+        return false;
+    }
+
+    private synchronized void giveUp(Lost last, CompletableFuture<Publisher> attempt) {
+        if (connecting == attempt) {
+            connecting = null;
+        }
+        attempt.completeExceptionally(last);
+    }
+
+    /** Forgets a publisher whose channel is gone, and its connection. */
+    synchronized void forget(Publisher gone) {
+        if (publisher == gone) {
+            drop();
+        }
+    }
+
+    private void drop() {
+        Link old = link;
+        link = null;
+        publisher = null;
+        if (old != null) {
+            Waits.start("millrace producer closes", () -> old.close(CLOSING));
+        }
+    }
+
+    private void checkOpen() {
+        if (closed.isDone()) {
+            throw new ClosedException("the client was closed", null);
+        }
+    }
+
+    void close() {
+        Link old;
+        synchronized (this) {
+            closed.complete(null);
+            old = link;
+            link = null;
+            publisher = null;
+        }
+        if (old != null) {
+            old.close(CLOSING);
+        }
+        deliveries.shutdown();
+    }
+
+    boolean isClosed() {
+        return closed.isDone();
+    }
+}

@@ -1,0 +1,227 @@
+package io.github.millracejobs;
+
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** What the format names in a job, read and checked; and where its bytes have to be mended. */
+final class Members {
+    private static final int ALL_LINES = 100;
+    private static final double LONGEST_TIMEOUT = 1e9;
+
+    private final String text;
+    private final Map<String, Object> values = new HashMap<>();
+    private boolean empty = true;
+    private boolean hasQueue;
+    private int nullQueue = -1; // where the value begins that the queue's name is to replace
+    private int argsBegin = -1;
+    private int argsEnd;
+
+    private String className;
+    private String jid;
+    private long retry;
+    private long retryCount;
+    private int priority;
+    private List<String> tags;
+    private Double expiresAt;
+
+    private Members(String text) {
+        this.text = text;
+    }
+
+    static Members read(byte[] raw) throws Unreadable {
+        try {
+            Members members = new Members(Json.text(raw));
+            members.scan();
+            members.check();
+            return members;
+        } catch (IOException e) {
+            throw new Unreadable("it is no JSON: " + e.getMessage(), e);
+        } catch (IllegalArgumentException e) {
+            throw new Unreadable(e.getMessage(), e);
+        }
+    }
+
+    private void scan() throws IOException, Unreadable {
+        try (JsonParser in = Json.parser(text)) {
+            if (in.nextToken() != JsonToken.START_OBJECT) {
+                throw new Unreadable("it is no JSON object");
+            }
+            boolean escapes = text.indexOf('\\') >= 0;
+            while (in.nextToken() == JsonToken.FIELD_NAME) {
+                empty = false;
+                String name = in.currentName();
+                if (!Wire.JOB_MEMBERS.contains(name)) {
+                    in.nextToken();
+                    in.skipChildren();
+                    continue;
+                }
+                if (escapes && !text.startsWith(name + "\"", offset(in) + 1)) {
+                    throw new Unreadable(name + " is written with escapes");
+                }
+                in.nextToken();
+                member(name, in);
+            }
+            Json.end(in);
+        }
+    }
+
+    private void member(String name, JsonParser in) throws IOException, Unreadable {
+        if (values.containsKey(name)) {
+            throw new Unreadable(name + " stands there twice");
+        }
+        int begin = name.equals("queue") || name.equals("args") ? offset(in) : -1;
+        Object value = Json.value(in);
+        values.put(name, value);
+        if (name.equals("queue")) {
+            hasQueue = true;
+            nullQueue = value == null ? begin : -1;
+        } else if (name.equals("args") && value != null) {
+            argsBegin = begin;
+            argsEnd = (int) in.currentLocation().getCharOffset();
+        }
+    }
+
+    private static int offset(JsonParser in) {
+        return (int) in.currentTokenLocation().getCharOffset();
+    }
+
+    private void check() throws Unreadable {
+        className = text("class");
+        if (className.isEmpty()) {
+            throw new Unreadable("it has no class");
+        }
+        jid = text("jid");
+        if (values.get("queue") != null) {
+            Wire.checkQueue(text("queue"));
+        }
+        Object again = values.get("retry");
+        retry = again == null || Boolean.TRUE.equals(again) ? Wire.DEFAULT_RETRY : Boolean.FALSE.equals(again) ? 0 : count("retry", Wire.MAX_COUNT);
+        retryCount = count("retry_count", Wire.MAX_COUNT);
+        priority = (int) count("priority", Wire.MAX_PRIORITY);
+        tags = readTags();
+        if (values.get("dead") != null && !(values.get("dead") instanceof Boolean)) {
+            throw new Unreadable("dead is not true or false");
+        }
+        expiresAt = Wire.clock(values.get("expires_at"));
+        if (values.get("expires_at") != null && expiresAt == null) {
+            throw new Unreadable("expires_at is no time");
+        }
+    }
+
+    private String text(String name) throws Unreadable {
+        Object value = values.get(name);
+        if (value == null) {
+            return "";
+        }
+        if (!(value instanceof String found)) {
+            throw new Unreadable(name + " is no text");
+        }
+        Wire.checkUnicode(name, found);
+        return found;
+    }
+
+    private long count(String name, long most) throws Unreadable {
+        Object value = values.get(name);
+        if (value == null) {
+            return 0;
+        }
+        double number = value instanceof Number n ? n.doubleValue() : -1;
+        if (!(number >= 0 && number <= most && number == Math.rint(number))) {
+            throw new Unreadable(name + " must be a whole number from 0 to " + most);
+        }
+        return (long) number;
+    }
+
+    private List<String> readTags() throws Unreadable {
+        Object value = values.get("tags");
+        if (value == null) {
+            return List.of();
+        }
+        if (!(value instanceof List<?> list) || !list.stream().allMatch(String.class::isInstance)) {
+            throw new Unreadable("tags is no array of texts");
+        }
+        return list.stream().map(String.class::cast).toList();
+    }
+
+    String className() {
+        return className;
+    }
+
+    String jid() {
+        return jid;
+    }
+
+    long retry() {
+        return retry;
+    }
+
+    long retryCount() {
+        return retryCount;
+    }
+
+    int priority() {
+        return priority;
+    }
+
+    List<String> tags() {
+        return tags;
+    }
+
+    Double expiresAt() {
+        return expiresAt;
+    }
+
+    Object args() {
+        Object args = values.get("args");
+        return args == null ? List.of() : args;
+    }
+
+    String argsJson() {
+        return argsBegin < 0 ? "[]" : text.substring(argsBegin, argsEnd);
+    }
+
+    /** Whether it becomes a dead job when it is given up. */
+    boolean bury() {
+        return !Boolean.FALSE.equals(values.get("dead"));
+    }
+
+    Double enqueuedAt() {
+        return Wire.clock(values.get("enqueued_at"));
+    }
+
+    /** How many seconds it may run, or null. Only workers look at it: what makes no sense counts as nothing. */
+    Double timeout() {
+        double seconds = values.get("timeout") instanceof Number n ? n.doubleValue() : 0;
+        return seconds > 0 && seconds < LONGEST_TIMEOUT ? Double.valueOf(seconds) : null;
+    }
+
+    /** How many lines of a backtrace are to be kept. */
+    int backtrace() {
+        Object value = values.get("backtrace");
+        if (Boolean.TRUE.equals(value)) {
+            return ALL_LINES;
+        }
+        return value instanceof Number n ? (int) Math.max(0, Math.min(n.doubleValue(), ALL_LINES)) : 0;
+    }
+
+    /** Gives the job's bytes with the queue that it came from filled in, if it names none; otherwise it would come back to the default queue. */
+    byte[] comesBackTo(String queue, byte[] raw) {
+        if (hasQueue && nullQueue < 0) {
+            return raw;
+        }
+        String name = new String(Json.write(queue), StandardCharsets.UTF_8);
+        String mended;
+        if (hasQueue) {
+            mended = text.substring(0, nullQueue) + name + text.substring(nullQueue + "null".length());
+        } else {
+            int close = text.lastIndexOf('}');
+            mended = text.substring(0, close) + (empty ? "" : ",") + "\"queue\":" + name + text.substring(close);
+        }
+        return mended.getBytes(StandardCharsets.UTF_8);
+    }
+}

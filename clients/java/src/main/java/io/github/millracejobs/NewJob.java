@@ -1,0 +1,250 @@
+package io.github.millracejobs;
+
+import java.io.ByteArrayOutputStream;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** A job that is to be enqueued. Its options are set one by one: {@code NewJob.of("Mail", "ann@example.com").queue("critical").priority(9)}. */
+public final class NewJob {
+    private String className;
+    private List<?> args;
+    private Double at;
+    private String queue = Wire.DEFAULT_QUEUE;
+    private String jid;
+    private int priority;
+    private String traceparent;
+    private final Map<String, Object> options = new LinkedHashMap<>();
+    private final Map<String, Object> fields = new LinkedHashMap<>();
+
+    private NewJob(String className, List<?> args) {
+        this.className = className;
+        this.args = args;
+    }
+
+    /** {@return a job of a class} Arguments are what JSON has: texts, numbers, booleans, null, lists, arrays and maps of them. */
+    public static NewJob of(String className, Object... args) {
+        return new NewJob(className, Arrays.asList(args));
+    }
+
+    /** {@return a job of a class, with its arguments in a list} */
+    public static NewJob withArgs(String className, List<?> args) {
+        return new NewJob(className, args);
+    }
+
+    /** {@return its class} */
+    public String className() {
+        return className;
+    }
+
+    /** {@return its arguments} */
+    public List<?> args() {
+        return args;
+    }
+
+    /** Sets other arguments, for middleware. */
+    public NewJob args(List<?> others) {
+        this.args = others;
+        return this;
+    }
+
+    /** {@return its queue} */
+    public String queue() {
+        return queue;
+    }
+
+    /** Sets the queue; {@code default} if nothing is said. */
+    public NewJob queue(String name) {
+        this.queue = name;
+        return this;
+    }
+
+    /** {@return when it is due, or null for at once} */
+    public Instant at() {
+        return at == null ? null : Instant.ofEpochSecond(0, Math.round(at * 1e6) * 1000);
+    }
+
+    /** Schedules it. A time in the past is due at once. */
+    public NewJob at(Instant time) {
+        this.at = seconds(time);
+        return this;
+    }
+
+    /** Schedules it, in some time from now. */
+    public NewJob in(Duration delay) {
+        return at(Instant.now().plus(delay));
+    }
+
+    /** Sets how often at most it is tried again; 25 if nothing is said. */
+    public NewJob retry(long times) {
+        options.put("retry", times);
+        return this;
+    }
+
+    /** Sets whether it is tried again at all. */
+    public NewJob retry(boolean again) {
+        options.put("retry", again);
+        return this;
+    }
+
+    /** Sets the priority, 0 to 10; the highest first. */
+    public NewJob priority(int value) {
+        this.priority = value;
+        options.put("priority", value);
+        return this;
+    }
+
+    /** Sets tags, by which it can be found. */
+    public NewJob tags(String... tags) {
+        options.put("tags", List.of(tags));
+        return this;
+    }
+
+    /** {@return its id, or null if it is to be random} */
+    public String jid() {
+        return jid;
+    }
+
+    /** Sets its id; a random one if nothing is said. */
+    public NewJob jid(String id) {
+        this.jid = id;
+        return this;
+    }
+
+    /** Sets when it need not run any more: then it is given up. */
+    public NewJob expiresAt(Instant time) {
+        options.put("expires_at", Json.time(seconds(time)));
+        return this;
+    }
+
+    /** Sets how long it may run. */
+    public NewJob timeout(Duration limit) {
+        options.put("timeout", limit.toMillis() / 1000.0);
+        return this;
+    }
+
+    /** Sets whether it becomes a dead job when it is given up; else it is dropped. */
+    public NewJob dead(boolean bury) {
+        options.put("dead", bury);
+        return this;
+    }
+
+    /** Sets how many lines of a backtrace are kept when it fails; none if nothing is said. */
+    public NewJob backtrace(int lines) {
+        options.put("backtrace", lines);
+        return this;
+    }
+
+    /** Sets whether a backtrace is kept when it fails. */
+    public NewJob backtrace(boolean keep) {
+        options.put("backtrace", keep);
+        return this;
+    }
+
+    /** Adds a member of your own to the job. */
+    public NewJob field(String name, Object value) {
+        fields.put(name, value);
+        return this;
+    }
+
+    /** Sets the trace context that goes with it. */
+    public NewJob traceparent(String context) {
+        this.traceparent = context;
+        return this;
+    }
+
+    /** Checks it and writes it down. InvalidException: it breaks a rule. */
+    Publishing prepare(double now) {
+        try {
+            return write(now);
+        } catch (IllegalArgumentException e) {
+            throw new InvalidException(className + ": " + e.getMessage(), e);
+        }
+    }
+
+    private Publishing write(double now) {
+        check();
+        String id = jid == null || jid.isEmpty() ? Keys.random(16) : jid;
+        Map<String, Object> members = new LinkedHashMap<>();
+        members.put("jid", id);
+        members.put("class", className);
+        members.put("args", args);
+        members.put("queue", queue);
+        members.put("retry_count", 0);
+        members.put(at == null ? "enqueued_at" : "created_at", Json.time(now));
+        members.putAll(options);
+        members.putAll(fields);
+        byte[] job = Json.write(members);
+        byte[] body = at == null ? job : scheduled(id, job);
+        if (body.length > Wire.MAX_RECORD) {
+            throw new IllegalArgumentException("it has " + body.length + " bytes, at most " + Wire.MAX_RECORD + " are allowed");
+        }
+        Message message = new Message(at == null ? Wire.DIRECT : "", at == null ? queue : Wire.SCHEDULED, body, Wire.property(id),
+                Wire.property(className), priority, Wire.traceHeaders(traceparent));
+        return new Publishing(id, queue, job, at, message);
+    }
+
+    private byte[] scheduled(String id, byte[] job) {
+        Map<String, Object> head = new LinkedHashMap<>();
+        head.put("type", "scheduled_job");
+        head.put("jid", id);
+        head.put("scheduled_at", Json.time(at));
+        return splice(Json.write(head), job);
+    }
+
+    private void check() {
+        if (className == null || className.isEmpty()) {
+            throw new IllegalArgumentException("class is empty");
+        }
+        if (args == null) {
+            throw new IllegalArgumentException("args is null");
+        }
+        Wire.checkQueue(queue);
+        if (priority < 0 || priority > Wire.MAX_PRIORITY) {
+            throw new IllegalArgumentException("priority must be from 0 to " + Wire.MAX_PRIORITY);
+        }
+        if (options.get("retry") instanceof Long times && (times < 0 || times > Wire.MAX_COUNT)) {
+            throw new IllegalArgumentException("retry must be from 0 to " + Wire.MAX_COUNT);
+        }
+        if (options.get("timeout") instanceof Double seconds && seconds <= 0) {
+            throw new IllegalArgumentException("timeout must be above 0");
+        }
+        for (String name : fields.keySet()) {
+            if (Wire.JOB_MEMBERS.contains(name)) {
+                throw new IllegalArgumentException("field " + name + " is named by the format: there is an option for it, or it is not yours");
+            }
+        }
+    }
+
+    private static double seconds(Instant time) {
+        return time.getEpochSecond() + time.getNano() / 1e9;
+    }
+
+    /** Puts a record's head around a job, byte for byte. */
+    static byte[] splice(byte[] head, byte[] job) {
+        byte[] member = {',', '"', 'j', 'o', 'b', '"', ':'};
+        ByteArrayOutputStream out = new ByteArrayOutputStream(head.length + member.length + job.length);
+        out.write(head, 0, head.length - 1);
+        out.writeBytes(member);
+        out.writeBytes(job);
+        out.write('}');
+        return out.toByteArray();
+    }
+
+    /** A copy, so that middleware changes what is published and not what its caller holds. */
+    NewJob copy() {
+        NewJob copy = new NewJob(className, args == null ? null : new ArrayList<>(args));
+        copy.at = at;
+        copy.queue = queue;
+        copy.jid = jid;
+        copy.priority = priority;
+        copy.traceparent = traceparent;
+        copy.options.putAll(options);
+        copy.fields.putAll(fields);
+        return copy;
+    }
+}

@@ -1,0 +1,189 @@
+package io.github.millracejobs;
+
+import com.rabbitmq.client.AMQP;
+import com.rabbitmq.client.AlreadyClosedException;
+import com.rabbitmq.client.Channel;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Date;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentNavigableMap;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * A channel in confirm mode, and the thread that alone publishes on this connection: a broker that does not read holds up that thread, and
+ * nobody who has a deadline.
+ */
+final class Publisher {
+    /** Done when the channel is gone. */
+    final CompletableFuture<Lost> lost;
+
+    private static final int WINDOW = 1000;
+
+    private final Channel channel;
+    private final ExecutorService thread;
+    private final Semaphore room = new Semaphore(WINDOW); // how many publishes may be unconfirmed
+    private final ConcurrentNavigableMap<Long, Answer> unanswered = new ConcurrentSkipListMap<>();
+    private final Map<String, String> returned = new ConcurrentHashMap<>();
+
+    /** The broker's answer to a publish. */
+    final class Answer {
+        private final CompletableFuture<Void> done = new CompletableFuture<>();
+        private volatile boolean sent;
+
+        boolean isDone() {
+            return done.isDone();
+        }
+
+        CompletableFuture<Void> done() {
+            return done;
+        }
+
+        /** Whether it may have reached the broker. */
+        boolean isSent() {
+            return sent;
+        }
+
+        /**
+         * Waits for it, at most until a deadline.
+         *
+         * @throws RefusedException the broker will not have the message
+         * @throws Lost the channel is gone, and nobody knows
+         * @throws TimeoutException it has not come yet
+         */
+        void get(long deadline) throws Lost, TimeoutException, InterruptedException {
+            try {
+                done.get(Math.max(deadline - System.nanoTime(), 0), TimeUnit.NANOSECONDS);
+            } catch (ExecutionException e) {
+                if (e.getCause() instanceof RefusedException refused) {
+                    throw new RefusedException(refused.getMessage(), refused);
+                }
+                throw new Lost(e.getCause());
+            } catch (TimeoutException e) {
+                done.completeExceptionally(e); // if it has not been sent yet, it will not be
+                throw e;
+            }
+        }
+
+        private void settle(Throwable error) {
+            room.release();
+            if (error == null) {
+                done.complete(null);
+            } else {
+                done.completeExceptionally(error);
+            }
+        }
+    }
+
+    Publisher(Link link) throws Lost {
+        channel = link.channel();
+        lost = Link.lost(channel);
+        channel.addReturnListener(r -> returned.put(r.getProperties().getCorrelationId(), r.getReplyCode() + " " + r.getReplyText()
+                + ": exchange " + r.getExchange() + ", routing key " + r.getRoutingKey())); // its confirm comes next
+        channel.addConfirmListener((tag, multiple) -> answer(tag, multiple, true), (tag, multiple) -> answer(tag, multiple, false));
+        Link.call(channel::confirmSelect);
+        thread = Executors.newSingleThreadExecutor(Waits.daemons("millrace publisher"));
+        lost.thenAccept(this::end);
+    }
+
+    /** Publishes and waits for the answer; RefusedException, Lost or TimeoutException as {@link Answer#get}. */
+    void publish(Message message, Duration within) throws Lost, TimeoutException, InterruptedException {
+        long deadline = System.nanoTime() + within.toNanos();
+        send(message, deadline).get(deadline);
+    }
+
+    /** Publishes, without waiting for the answer; for room in the window it waits. */
+    Answer send(Message message, long deadline) throws Lost, TimeoutException, InterruptedException {
+        if (!room.tryAcquire(deadline - System.nanoTime(), TimeUnit.NANOSECONDS)) {
+            throw new TimeoutException("too much is unconfirmed");
+        }
+        Answer answer = new Answer();
+        try {
+            thread.execute(() -> transmit(message, answer));
+        } catch (RejectedExecutionException e) {
+            room.release();
+            throw lost.getNow(new Lost(e));
+        }
+        return answer;
+    }
+
+    /** Runs something in the thread that publishes. */
+    void execute(Runnable work) {
+        try {
+            thread.execute(work);
+        } catch (RejectedExecutionException e) {
+            // the channel is gone, and with it whoever would have seen to it
+        }
+    }
+
+    private void transmit(Message message, Answer answer) {
+        answer.sent = true; // first: who gives up at this moment must not believe that nothing was sent
+        if (answer.done.isDone()) {
+            room.release();
+            return;
+        }
+        long tag = channel.getNextPublishSeqNo();
+        unanswered.put(tag, answer);
+        try {
+            basicPublish(channel, message, true, Long.toString(tag), null);
+        } catch (IOException | AlreadyClosedException e) {
+            if (unanswered.remove(tag) != null) {
+                answer.settle(new Lost(e));
+            }
+        } catch (RuntimeException e) { // the library did not write it, but has counted it: no confirm would be the right one any more
+            Link.drop(channel);
+            throw e;
+        }
+    }
+
+    static void basicPublish(Channel channel, Message message, boolean mandatory, String correlationId, String replyTo) throws IOException {
+        AMQP.BasicProperties properties = properties(message).correlationId(correlationId).replyTo(replyTo).build();
+        channel.basicPublish(message.exchange(), message.key(), mandatory, properties, message.body());
+    }
+
+    static AMQP.BasicProperties.Builder properties(Message message) {
+        return new AMQP.BasicProperties.Builder().contentType("application/json").deliveryMode(2).messageId(message.messageId())
+                .type(message.type()).priority(message.priority()).timestamp(new Date()).headers(message.headers());
+    }
+
+    private void answer(long tag, boolean multiple, boolean ack) {
+        if (!multiple) {
+            settle(tag, unanswered.remove(tag), ack);
+            return;
+        }
+        for (Iterator<Map.Entry<Long, Answer>> all = unanswered.headMap(tag, true).entrySet().iterator(); all.hasNext(); ) {
+            Map.Entry<Long, Answer> one = all.next();
+            all.remove();
+            settle(one.getKey(), one.getValue(), ack);
+        }
+    }
+
+    private void settle(long tag, Answer answer, boolean ack) {
+        String why = returned.isEmpty() ? null : returned.remove(Long.toString(tag));
+        if (answer == null) {
+            return;
+        }
+        why = why != null || ack ? why : "the broker answered nack";
+        answer.settle(why == null ? null : new RefusedException(why, null));
+    }
+
+    private void end(Lost why) {
+        thread.shutdown(); // what waits in it fails by itself
+        while (!unanswered.isEmpty()) {
+            Map.Entry<Long, Answer> one = unanswered.pollFirstEntry();
+            if (one != null) {
+                one.getValue().settle(why);
+            }
+        }
+    }
+}

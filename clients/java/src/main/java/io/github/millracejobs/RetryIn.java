@@ -1,0 +1,27 @@
+package io.github.millracejobs;
+
+import java.time.Duration;
+
+/** Thrown by a handler that fails and says after how long it is to be tried again. The record shows the class of the cause if there is one. */
+public class RetryIn extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    private final Duration delay;
+
+    /** Fails for a reason. */
+    public RetryIn(Duration delay, String reason) {
+        super(reason);
+        this.delay = delay;
+    }
+
+    /** Fails because of an error. */
+    public RetryIn(Duration delay, Throwable cause) {
+        super(cause.getMessage(), cause);
+        this.delay = delay;
+    }
+
+    /** {@return after how long the job is due again} */
+    public Duration delay() {
+        return delay;
+    }
+}

@@ -1,0 +1,82 @@
+package io.github.millracejobs;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+
+/** The jobs that run now, also those whose delivery is lost. */
+final class Running {
+    private static final Duration LAST_CALL = Duration.ofMillis(500); // how long handlers have to end after their cancel signal was set
+    private static final Duration SETTLING = Duration.ofSeconds(2); // how long outcomes that are on their way may take at the end
+
+    private final Set<Task> tasks = new HashSet<>();
+    private CompletableFuture<Void> idle; // while somebody waits for it
+
+    synchronized void add(Task task) {
+        tasks.add(task);
+    }
+
+    synchronized void remove(Task task) {
+        tasks.remove(task);
+        if (idle != null && tasks.isEmpty()) {
+            idle.complete(null);
+        }
+    }
+
+    synchronized List<Task> all() {
+        return new ArrayList<>(tasks);
+    }
+
+    private synchronized CompletableFuture<Void> idle() {
+        if (tasks.isEmpty()) {
+            return CompletableFuture.completedFuture(null);
+        }
+        idle = new CompletableFuture<>();
+        return idle;
+    }
+
+    void cancel(String jid) {
+        for (Task task : all()) {
+            Job job = task.job();
+            if (job != null && job.jid().equals(jid)) {
+                job.tellEnd(Job.End.CANCELLED);
+            }
+        }
+    }
+
+    void stopping() {
+        for (Task task : all()) {
+            if (task.job() != null) {
+                task.job().tellStopping();
+            }
+        }
+    }
+
+    /** Lets the jobs end, within a time, and then tells those that are left that they have to. */
+    void await(Duration time, CompletableFuture<Void> hurry) {
+        CompletableFuture<Void> none = idle();
+        Waits.firstOf(time, none, hurry);
+        if (none.isDone()) {
+            return;
+        }
+        for (Task task : all()) {
+            if (task.job() != null) {
+                task.job().tellEnd(Job.End.STOPPING);
+            }
+        }
+        Waits.firstOf(LAST_CALL, none);
+    }
+
+    /** Gives what still runs back to its queues, and waits for outcomes that are on their way. */
+    void handBack() {
+        List<CompletableFuture<Void>> settling = new ArrayList<>();
+        for (Task task : all()) {
+            task.handBack();
+            settling.add(task.settled);
+        }
+        Waits.firstOf(SETTLING, CompletableFuture.allOf(settling.toArray(CompletableFuture[]::new)));
+    }
+}

@@ -1,0 +1,188 @@
+package io.github.millracejobs;
+
+import com.rabbitmq.client.Channel;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** A worker on one connection: everything that is tied to it. */
+final class Session {
+    /** How long what may be lost is waited for. */
+    static final Duration SHORT = Duration.ofSeconds(2);
+
+    final Worker worker;
+    final Link link;
+    final Publisher publisher;
+    final Channel tell; // metrics: nobody waits for them
+    final Ledger ledger;
+    /** The exclusive queue for commands; it vanishes with the connection. */
+    final String control;
+    /** Done when the connection is gone, or a channel that all of it needs. */
+    final CompletableFuture<Lost> lost;
+
+    private static final Duration HOUR = Duration.ofHours(1);
+
+    private final AtomicLong tags = new AtomicLong();
+    private final CompletableFuture<Void> ended = new CompletableFuture<>();
+    private volatile long rttMicros;
+
+    private Session(Worker worker, Link link) throws Lost {
+        this.worker = worker;
+        this.link = link;
+        this.lost = link.lost;
+        publisher = new Publisher(link);
+        publisher.lost.thenAccept(lost::complete);
+        tell = link.channel();
+        Link.lost(tell).thenAccept(lost::complete);
+        control = Control.listen(this);
+        ledger = new Ledger(this);
+        ledger.open();
+        Control.askPaused(this);
+    }
+
+    /** Connects, and prepares everything but the lanes. */
+    static Session open(Worker worker) throws Lost {
+        Link link = Link.open(worker.factory, "millrace worker " + worker.identity, worker.deliveries);
+        try {
+            return new Session(worker, link);
+        } catch (Lost | RuntimeException e) {
+            link.close(SHORT);
+            throw e;
+        }
+    }
+
+    long nextTag() {
+        return tags.incrementAndGet();
+    }
+
+    /** Serves the lanes until the connection is lost, and tells why it was; or until the worker has stopped: null. */
+    Lost run() {
+        List<Thread> parts = new ArrayList<>();
+        for (Pool pool : worker.pools) {
+            parts.add(Waits.start("millrace lane " + pool.lane.name, () -> serve(pool)));
+        }
+        parts.add(Waits.start("millrace heartbeats", this::beats));
+        worker.metrics.attach(this);
+        worker.catchUp(this);
+        worker.awaitStopOr(lost);
+        if (lost.isDone()) {
+            end(parts);
+            return lost.join();
+        }
+        worker.running.await(worker.stopTimeout, worker.hurried);
+        worker.running.handBack();
+        finish();
+        end(parts);
+        return null;
+    }
+
+    /** Says good bye, as far as the broker still listens. */
+    private void finish() {
+        worker.hooks.callAndWait(Hooks.Event.SHUTDOWN);
+        ledger.close();
+        worker.metrics.flushAndWait(this, SHORT);
+        beat();
+    }
+
+    private void end(List<Thread> parts) {
+        ended.complete(null);
+        worker.metrics.detach(this);
+        link.close(SHORT);
+        lost.complete(new Lost(new TimeoutException("the connection did not close in time")));
+        for (Thread part : parts) {
+            try {
+                part.join(SHORT.toMillis());
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    private boolean isOver() {
+        return lost.isDone() || ended.isDone();
+    }
+
+    /** Consumes a lane's queues until the connection is lost, on one channel after the other. */
+    private void serve(Pool pool) {
+        Waits.Pauses pauses = new Waits.Pauses();
+        while (!isOver()) {
+            long started = System.nanoTime();
+            String why = attach(pool);
+            if (isOver()) {
+                return;
+            }
+            if (System.nanoTime() - started > Waits.LONGEST_PAUSE.toNanos()) {
+                pauses = new Waits.Pauses();
+            }
+            worker.log.warn("millrace: lane {} lost its channel, it opens another: {}", pool.lane.name, why);
+            Waits.firstOf(pauses.next(), lost, ended);
+        }
+    }
+
+    private String attach(Pool pool) {
+        Attachment attachment = null;
+        try {
+            attachment = new Attachment(this, pool);
+            pool.attach(attachment);
+            return attachment.run();
+        } catch (Lost e) {
+            return e.getMessage();
+        } catch (RuntimeException e) { // a fault of ours must not end a lane
+            worker.log.error("millrace: a lane failed", e);
+            return e.toString();
+        } finally {
+            pool.attach(null);
+            if (attachment != null) {
+                attachment.close();
+            }
+        }
+    }
+
+    /** Tells whether a queue is there, or declares it. */
+    boolean ensureQueue(String name) throws Lost {
+        String full = Wire.QUEUE_PREFIX + name;
+        if (link.exists(full)) {
+            return true;
+        }
+        if (worker.declare) {
+            try {
+                link.declare(full);
+            } catch (Lost e) {
+                worker.log.warn("millrace: {} could not be declared: {}", full, e.getMessage());
+            }
+            if (link.exists(full)) {
+                return true;
+            }
+        }
+        worker.log.warn("millrace: queue {} does not exist yet", name);
+        return false;
+    }
+
+    private void beats() {
+        while (!isOver()) {
+            CompletableFuture<Void> due = worker.nextBeat();
+            beat();
+            Waits.firstOf(worker.heartbeat, due, lost, ended);
+        }
+    }
+
+    private void beat() {
+        long start = System.nanoTime();
+        try {
+            publisher.publish(Message.record(Wire.HEARTBEATS, Json.write(Heartbeat.of(worker, rttMicros))), SHORT);
+            rttMicros = (System.nanoTime() - start) / 1000;
+        } catch (Lost | RefusedException | TimeoutException e) {
+            rttMicros = 0;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Waits long for an event, for an hour: nothing here waits without an end. */
+    static boolean await(CompletableFuture<?>... events) {
+        return Waits.firstOf(HOUR, events);
+    }
+}

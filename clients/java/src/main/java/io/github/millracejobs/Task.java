@@ -1,0 +1,219 @@
+package io.github.millracejobs;
+
+import com.rabbitmq.client.LongString;
+import java.time.Duration;
+import java.util.Date;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/** One delivery on its way through the worker, in a thread of its lane. */
+final class Task implements Runnable {
+    /** Done when its outcome is known to the broker, or never will be. */
+    final CompletableFuture<Void> settled = new CompletableFuture<>();
+
+    private static final Duration ATTEMPT = Duration.ofSeconds(30);
+    private static final long PATIENCE = TimeUnit.HOURS.toNanos(1);
+
+    private final Worker worker;
+    private final Attachment attachment;
+    private final String queue;
+    private final Arrival arrival;
+    private final AtomicBoolean claimed = new AtomicBoolean(); // somebody settles it
+    private boolean suspect; // it was delivered before: its end is to be written down
+    private double begun = Wire.now();
+    private long begunNanos = System.nanoTime();
+    private long endNanos;
+    private volatile Job job; // once its handler runs
+    private volatile double since; // when its handler began
+
+    Task(Worker worker, Attachment attachment, String queue, Arrival arrival) {
+        this.worker = worker;
+        this.attachment = attachment;
+        this.queue = queue;
+        this.arrival = arrival;
+    }
+
+    Attachment attachment() {
+        return attachment;
+    }
+
+    String queue() {
+        return queue;
+    }
+
+    Job job() {
+        return job;
+    }
+
+    double since() {
+        return since;
+    }
+
+    @Override
+    public void run() {
+        try {
+            work();
+        } catch (Throwable e) { // a fault of ours: handed back, the job would come again at once, for ever
+            worker.log.error("millrace: a job could not be run, it is rejected", e);
+            if (claimed.compareAndSet(false, true)) {
+                attachment.answer(Outcome.Then.REJECT, arrival.tag());
+            }
+        } finally {
+            settled.complete(null);
+            worker.running.remove(this);
+            attachment.pool.release();
+        }
+    }
+
+    private void work() {
+        Job read;
+        try {
+            read = Job.read(arrival.body(), queue, headers(), arrival.properties().getMessageId(), sent());
+        } catch (Unreadable e) {
+            worker.log.error("millrace: a message in {} is no job, it is rejected: {}", queue, e.getMessage());
+            settle(null, Outcome.REJECTED);
+            return;
+        }
+        Outcome outcome = outcome(read);
+        endNanos = System.nanoTime();
+        settle(read, outcome);
+        if (suspect && outcome.then() != Outcome.Then.REQUEUE) {
+            worker.ended(this, BeginKey.of(read));
+        }
+    }
+
+    private Outcome outcome(Job read) {
+        int deaths = 0;
+        if (arrival.redelivered() && worker.maxDeaths > 0) {
+            suspect = true;
+            deaths = attachment.session.ledger.begin(this, read);
+            if (deaths < 0) {
+                return Outcome.HANDED_BACK;
+            }
+        }
+        begun = Wire.now();
+        begunNanos = System.nanoTime();
+        if (worker.maxDeaths > 0 && deaths >= worker.maxDeaths) {
+            return Verdict.poison(read, deaths, begun);
+        }
+        if (read.isExpired(begun)) {
+            return Verdict.expire(read, begun);
+        }
+        Registered handler = worker.handlers.get(read.className());
+        if (handler == null) {
+            return Verdict.judge(read, Said.unknownClass(read.className()), begun, false, null, null);
+        }
+        return call(read, handler);
+    }
+
+    private Outcome call(Job read, Registered handler) {
+        Double limit = read.members.timeout() != null ? read.members.timeout() : handler.options().timeout();
+        since = begun;
+        job = read; // now it can be seen: whoever stops sets the flag first, and then tells
+        if (worker.isStopping()) {
+            read.tellStopping();
+        }
+        Future<?> clock = limit == null ? null
+                : worker.clock.schedule(() -> read.tellEnd(Job.End.TIMEOUT), Math.round(limit * 1000), TimeUnit.MILLISECONDS);
+        Throwable error = null;
+        try {
+            handler.run().run(read);
+        } catch (Throwable e) { // also a StackOverflowError or OutOfMemoryError: one job does not end the process
+            error = e;
+        } finally {
+            if (clock != null) {
+                clock.cancel(false);
+            }
+            Thread.interrupted(); // what the handler did to its thread is over
+        }
+        if (error == null) {
+            return Outcome.SUCCEEDED;
+        }
+        Job.End end = read.end();
+        if (end == Job.End.TIMEOUT && !(error instanceof Discard) && !(error instanceof Kill)) {
+            error = Said.timeout(limit, error);
+        }
+        return Verdict.judge(read, error, Wire.now(), worker.isStopping(), end, handler.options().backoff());
+    }
+
+    /** Makes an outcome known: first its record, confirmed, and only then the answer. */
+    private void settle(Job read, Outcome outcome) {
+        if (!claimed.compareAndSet(false, true)) {
+            return; // it was handed back
+        }
+        if (outcome.record() != null && !publish(read, outcome)) {
+            measure(read, outcome);
+            return;
+        }
+        attachment.answer(outcome.then(), arrival.tag());
+        measure(read, outcome);
+        if (outcome.died() != null && !attachment.lost.isDone()) {
+            worker.hooks.died(read, outcome.died());
+        }
+    }
+
+    /** Gets a record confirmed, however long that takes. False: the delivery is lost, for then the job comes again by itself. */
+    private boolean publish(Job read, Outcome outcome) {
+        Message message = new Message("", outcome.stream(), outcome.record(), Wire.property(read.jid()), Wire.property(read.className()),
+                read.priority(), Wire.traceHeaders(read.traceparent()));
+        Waits.Pauses pauses = new Waits.Pauses();
+        while (!attachment.lost.isDone()) {
+            try {
+                Publisher.Answer answer = attachment.session.publisher.send(message, System.nanoTime() + PATIENCE);
+                while (!answer.isDone() && !attachment.lost.isDone()) {
+                    Waits.firstOf(ATTEMPT, answer.done(), attachment.lost);
+                    Thread.interrupted(); // somebody's mistake: the pool is not ended so
+                }
+                if (!answer.isDone()) {
+                    return false;
+                }
+                answer.get(System.nanoTime());
+                return true;
+            } catch (Lost e) {
+                return false;
+            } catch (RefusedException | TimeoutException e) {
+                worker.log.error("millrace: the broker does not take what became of job {}, it is tried again: {}: {}", read.jid(),
+                        outcome.stream(), e.getMessage());
+            } catch (InterruptedException e) {
+                continue; // that, too, is a mistake
+            }
+            Waits.firstOf(pauses.next(), attachment.lost);
+        }
+        return false;
+    }
+
+    private void measure(Job read, Outcome outcome) {
+        if (read != null && outcome.status() != null) {
+            worker.metrics.add(new Metric(read, outcome, Wire.now(), begun, Math.max(endNanos - begunNanos, 0) / 1_000_000));
+        }
+    }
+
+    /** Gives a job back that has not ended. */
+    void handBack() {
+        if (claimed.compareAndSet(false, true)) {
+            attachment.answer(Outcome.Then.REQUEUE, arrival.tag());
+            settled.complete(null);
+        }
+    }
+
+    private Double sent() {
+        Date timestamp = arrival.properties().getTimestamp();
+        return timestamp == null ? null : Wire.clock(timestamp.getTime() / 1000.0);
+    }
+
+    /** The message's headers, with texts as Strings. */
+    private Map<String, Object> headers() {
+        Map<String, Object> raw = arrival.properties().getHeaders();
+        if (raw == null || raw.isEmpty()) {
+            return Map.of();
+        }
+        Map<String, Object> headers = new HashMap<>();
+        raw.forEach((name, value) -> headers.put(name, value instanceof LongString text ? text.toString() : value));
+        return headers;
+    }
+}

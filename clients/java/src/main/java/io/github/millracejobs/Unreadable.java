@@ -1,0 +1,14 @@
+package io.github.millracejobs;
+
+/** A delivery that is no job, or a job that the sidecar could not read either. */
+final class Unreadable extends Exception {
+    private static final long serialVersionUID = 1;
+
+    Unreadable(String message) {
+        super(message);
+    }
+
+    Unreadable(String message, Throwable cause) {
+        super(message, cause);
+    }
+}

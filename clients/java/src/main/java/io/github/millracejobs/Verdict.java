@@ -1,0 +1,112 @@
+package io.github.millracejobs;
+
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.LongUnaryOperator;
+
+/** Says what becomes of a job that did not end well. Times are seconds since the epoch. */
+final class Verdict {
+    private static final double LONGEST_OWN = 1e10;
+    private static final long CENTURY = 100L * 365 * 24 * 3600;
+
+    private Verdict() {}
+
+    /** A handler failed; {@code end} is why its cancel signal was set, if it was. */
+    static Outcome judge(Job job, Throwable error, double now, boolean stopping, Job.End end, Backoff own) {
+        if (error instanceof Discard) {
+            return Outcome.answer(Outcome.Then.ACK, Outcome.DISCARDED, null, null);
+        }
+        if (error instanceof Kill) {
+            return bury(job, error, "killed", now);
+        }
+        if (stopping && (error instanceof HandBack || end == Job.End.STOPPING)) {
+            return Outcome.HANDED_BACK;
+        }
+        if (end == Job.End.CANCELLED) {
+            return Outcome.answer(Outcome.Then.ACK, Outcome.DISCARDED, null, null);
+        }
+        if (job.retryCount() >= job.members.retry()) {
+            return job.members.bury() ? bury(job, error, "exhausted", now)
+                    : Outcome.answer(Outcome.Then.ACK, Outcome.DISCARDED, Failure.errorClass(error), error);
+        }
+        double delay = error instanceof RetryIn later ? seconds(later.delay()) : delay(job, error, own);
+        return Outcome.written(Wire.RETRIES, retryRecord(job, error, now, now + delay), Outcome.FAILED, error, null);
+    }
+
+    static Outcome expire(Job job, double now) {
+        if (!job.members.bury()) {
+            return Outcome.answer(Outcome.Then.ACK, Outcome.EXPIRED, "expired", null);
+        }
+        Said expired = Said.expired();
+        return Outcome.written(Wire.DEAD, deadRecord(job, expired, "expired", now), Outcome.EXPIRED, expired, null);
+    }
+
+    static Outcome poison(Job job, int deaths, double now) {
+        return bury(job, Said.poison(deaths), "poison", now);
+    }
+
+    private static Outcome bury(Job job, Throwable error, String reason, double now) {
+        return Outcome.written(Wire.DEAD, deadRecord(job, error, reason, now), Outcome.DEAD, error, error);
+    }
+
+    /** The handler's own backoff where it makes sense, else the usual one. */
+    private static double delay(Job job, Throwable error, Backoff own) {
+        if (own != null) {
+            try {
+                Duration after = own.after(job.retryCount(), error, job);
+                double seconds = after == null ? 0 : seconds(after);
+                if (seconds > 0 && seconds < LONGEST_OWN) {
+                    return seconds;
+                }
+            } catch (Throwable e) {
+                // then it is the usual one
+            }
+        }
+        return backoff(job.retryCount(), most -> ThreadLocalRandom.current().nextLong(most + 1));
+    }
+
+    private static double seconds(Duration time) {
+        return time.getSeconds() + time.getNano() / 1e9;
+    }
+
+    /** The usual backoff in seconds; {@code draw} gives a random number from 0 to what it is given. */
+    static long backoff(long retryCount, LongUnaryOperator draw) {
+        double power = Math.pow(retryCount, 4);
+        return power > CENTURY ? CENTURY : Math.min((long) power + 15 + draw.applyAsLong(30 * (retryCount + 1)), CENTURY);
+    }
+
+    private static byte[] retryRecord(Job job, Throwable error, double failed, double due) {
+        Map<String, Object> head = new LinkedHashMap<>();
+        head.put("type", "retry");
+        head.put("jid", Wire.valid(job.jid()));
+        head.put("retry_at", Json.time(due));
+        head.put("retry_count", job.retryCount() + 1);
+        head.put("failed_at", Json.time(failed));
+        return around(job, error, head, null);
+    }
+
+    private static byte[] deadRecord(Job job, Throwable error, String reason, double died) {
+        Map<String, Object> head = new LinkedHashMap<>();
+        head.put("type", "dead_job");
+        head.put("jid", Wire.valid(job.jid()));
+        head.put("died_at", Json.time(died));
+        head.put("retry_count", job.retryCount());
+        return around(job, error, head, reason);
+    }
+
+    private static byte[] around(Job job, Throwable error, Map<String, Object> head, String reason) {
+        head.put("error_class", Failure.errorClass(error));
+        head.put("error_message", Failure.message(error));
+        int lines = job.members.backtrace();
+        String backtrace = lines > 0 ? Failure.backtrace(error, lines) : "";
+        if (!backtrace.isEmpty()) {
+            head.put("backtrace", backtrace);
+        }
+        if (reason != null) {
+            head.put("reason", reason);
+        }
+        return NewJob.splice(Json.write(head), job.members.comesBackTo(job.queue(), job.bytes()));
+    }
+}

@@ -1,0 +1,454 @@
+package io.github.millracejobs;
+
+import com.rabbitmq.client.ConnectionFactory;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BiConsumer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Runs the jobs of its queues. Register handlers, then call {@link #run}. */
+public final class Worker implements AutoCloseable {
+    final Logger log = LoggerFactory.getLogger("millrace");
+    final ConnectionFactory factory;
+    final String tag;
+    final Map<String, String> labels;
+    final Duration stopTimeout;
+    final int maxDeaths;
+    final String version;
+    final boolean declare;
+    final Duration heartbeat;
+    final String identity;
+    /** Told apart from all others, also from one with the same identity. */
+    final String process = Keys.random(8);
+    final double startedAt = Wire.now();
+    final List<Pool> pools = new ArrayList<>();
+    final Map<String, Registered> handlers = new HashMap<>();
+    final Hooks hooks = new Hooks(log);
+    final Running running = new Running();
+    final Metrics metrics;
+    final CompletableFuture<Void> stopped = new CompletableFuture<>();
+    final CompletableFuture<Void> hurried = new CompletableFuture<>();
+    /** Timeouts of jobs, and metrics that are due. */
+    final ScheduledThreadPoolExecutor clock = new ScheduledThreadPoolExecutor(1, Waits.daemons("millrace clock"));
+    /** Where the AMQP library calls back. Nothing waits there. */
+    final ExecutorService deliveries = Executors.newSingleThreadExecutor(Waits.daemons("millrace deliveries"));
+
+    private final List<Middleware> middleware = new ArrayList<>();
+    private final Queue<BeginKey> unended = new ConcurrentLinkedQueue<>();
+    private final AtomicBoolean begun = new AtomicBoolean();
+    private final AtomicBoolean quieted = new AtomicBoolean();
+    private final CompletableFuture<Void> ended = new CompletableFuture<>();
+    private volatile Set<String> paused = Set.of();
+    private volatile CompletableFuture<Void> beatDue = new CompletableFuture<>();
+    private volatile Session session; // the latest
+    private boolean interrupted;
+
+    private Worker(Builder builder) {
+        factory = Link.factory(builder.url);
+        tag = builder.tag;
+        labels = Map.copyOf(builder.labels);
+        stopTimeout = builder.stopTimeout;
+        maxDeaths = builder.maxDeaths;
+        version = builder.version;
+        declare = builder.declare;
+        heartbeat = builder.heartbeat;
+        identity = Host.NAME + ":" + Host.PID + ":" + tag;
+        builder.lanes().forEach(lane -> pools.add(new Pool(lane)));
+        metrics = new Metrics(identity, clock);
+        clock.setRemoveOnCancelPolicy(true);
+    }
+
+    /** {@return what makes a worker on a broker: {@code amqp://user:password@host:port/vhost}, or {@code amqps://}} */
+    public static Builder builder(String url) {
+        return new Builder(url);
+    }
+
+    /** How a worker is to be. Without queues and lanes it serves the queue {@code default}. */
+    public static final class Builder {
+        private final String url;
+        private final List<Lane> lanes = new ArrayList<>();
+        private final Map<String, String> labels = new LinkedHashMap<>();
+        private Lane own;
+        private int concurrency = Lane.CONCURRENCY;
+        private String tag = "";
+        private Duration stopTimeout = Duration.ofSeconds(25);
+        private int maxDeaths = 3;
+        private String version = Version.OF_LIBRARY;
+        private boolean declare = true;
+        private Duration heartbeat = Duration.ofSeconds(10);
+
+        private Builder(String url) {
+            this.url = url;
+        }
+
+        /** Sets queues, strict: a job of a later one begins only when there is none of an earlier one. */
+        public Builder queues(String... names) {
+            own = Lane.strict("default", names);
+            return this;
+        }
+
+        /** Sets queues with weights: each is served in proportion to its weight. */
+        public Builder queues(Map<String, Integer> weights) {
+            own = Lane.weighted("default", weights);
+            return this;
+        }
+
+        /** Sets how many of their jobs run at once; 5 if nothing is said. */
+        public Builder concurrency(int threads) {
+            this.concurrency = threads;
+            return this;
+        }
+
+        /** Adds a lane: threads with queues of their own. */
+        public Builder lane(Lane lane) {
+            lanes.add(lane);
+            return this;
+        }
+
+        /** Sets what tells this worker's kind from others. It is part of the identity. */
+        public Builder tag(String name) {
+            this.tag = name;
+            return this;
+        }
+
+        /** Adds a label, which is shown beside the worker. */
+        public Builder label(String name, String value) {
+            labels.put(name, value);
+            return this;
+        }
+
+        /** Sets how long jobs may go on after a stop; 25 seconds if nothing is said. */
+        public Builder stopTimeout(Duration time) {
+            this.stopTimeout = time;
+            return this;
+        }
+
+        /** Sets how many workers may die of a job until it is poison; 3 if nothing is said, 0: any number. */
+        public Builder maxDeaths(int workers) {
+            this.maxDeaths = workers;
+            return this;
+        }
+
+        /** Sets your program's version, which is shown beside the worker. */
+        public Builder version(String text) {
+            this.version = text;
+            return this;
+        }
+
+        /** Sets whether it declares queues that are not there; else it waits for them. */
+        public Builder declare(boolean missing) {
+            this.declare = missing;
+            return this;
+        }
+
+        /** Sets the time between heartbeats; 10 seconds if nothing is said. */
+        public Builder heartbeat(Duration time) {
+            this.heartbeat = time;
+            return this;
+        }
+
+        /** {@return the worker} It does not connect yet. IllegalArgumentException: something makes no sense. */
+        public Worker build() {
+            if (tag.contains(":")) {
+                throw new IllegalArgumentException("the tag " + tag + " has a colon");
+            }
+            return new Worker(this);
+        }
+
+        /** All lanes, the worker's own first. */
+        private List<Lane> lanes() {
+            List<Lane> all = new ArrayList<>(lanes);
+            if (own != null || lanes.isEmpty()) {
+                all.add(0, (own == null ? Lane.strict("default", Wire.DEFAULT_QUEUE) : own).concurrency(concurrency));
+            }
+            Set<String> names = new HashSet<>();
+            for (Lane lane : all) {
+                lane.check();
+                if (!names.add(lane.name)) {
+                    throw new IllegalArgumentException("two lanes are called " + lane.name);
+                }
+            }
+            return all;
+        }
+    }
+
+    /** Registers what runs jobs of a class, before {@link #run}. */
+    public Worker handle(String className, Handler handler) {
+        return handle(className, handler, new HandlerOptions());
+    }
+
+    /** Registers what runs jobs of a class, with options. */
+    public Worker handle(String className, Handler handler, HandlerOptions options) {
+        handlers.put(className, new Registered(handler, options));
+        return this;
+    }
+
+    /** Wraps all handlers. The first added is the outermost; what it throws is the job's failure. */
+    public Worker use(Middleware wrapper) {
+        middleware.add(wrapper);
+        return this;
+    }
+
+    /** Adds a hook that is told when the worker consumes for the first time. A hook that fails is logged. */
+    public Worker onStartup(Runnable hook) {
+        hooks.add(Hooks.Event.STARTUP, hook);
+        return this;
+    }
+
+    /** Adds a hook that is told when the worker takes no more jobs. */
+    public Worker onQuiet(Runnable hook) {
+        hooks.add(Hooks.Event.QUIET, hook);
+        return this;
+    }
+
+    /** Adds a hook that is told when every job has ended or was handed back. */
+    public Worker onShutdown(Runnable hook) {
+        hooks.add(Hooks.Event.SHUTDOWN, hook);
+        return this;
+    }
+
+    /** Adds a hook that is told when a job was given up, and why. */
+    public Worker onDeath(BiConsumer<Job, Throwable> hook) {
+        hooks.addDeath(hook);
+        return this;
+    }
+
+    /** {@return how the worker is called in heartbeats: host, process id and tag} */
+    public String identity() {
+        return identity;
+    }
+
+    /** Runs a job at once, with middleware, in this thread and without a broker, for tests. It throws what the handler does. */
+    public void perform(Job job) throws Exception {
+        Registered handler = handlers.get(job.className());
+        if (handler == null) {
+            throw Said.unknownClass(job.className());
+        }
+        Middleware.wrap(middleware, handler.run()).run(job);
+    }
+
+    /** Takes no more jobs. What runs goes on. */
+    public void quiet() {
+        if (quieted.compareAndSet(false, true)) {
+            hooks.call(Hooks.Event.QUIET);
+            changed();
+        }
+    }
+
+    /**
+     * Makes {@link #run} return once all jobs have ended, or were handed back when the stop timeout is over. Called again, it does not wait any
+     * longer.
+     */
+    public void stop() {
+        if (stopped.isDone()) {
+            hurried.complete(null);
+            return;
+        }
+        quiet();
+        stopped.complete(null);
+        running.stopping();
+        changed();
+    }
+
+    /** Stops the worker, and waits until {@link #run} has come to its end in whichever thread it was called. */
+    @Override
+    public void close() {
+        if (begun.compareAndSet(false, true)) {
+            end();
+            return;
+        }
+        stop();
+        Session.await(ended);
+    }
+
+    /**
+     * Works until {@link #stop} is called, or this thread is interrupted, which is the same. It connects again whenever a connection is lost.
+     * UnreachableException: the broker turned the worker away at its first attempt.
+     */
+    public void run() {
+        if (!begun.compareAndSet(false, true)) {
+            throw new IllegalStateException("a worker runs once");
+        }
+        handlers.replaceAll((name, handler) -> new Registered(Middleware.wrap(middleware, handler.run()), handler.options()));
+        try {
+            sessions();
+        } finally {
+            end();
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    /**
+     * The same, with the signals that job workers know: SIGTSTP makes it quiet, SIGTERM and SIGINT stop it, a second one at once. Then the
+     * signals are given back.
+     */
+    public void runWithSignals() {
+        try (Signals signals = new Signals()) {
+            signals.on("TSTP", this::quiet);
+            signals.on("TERM", this::stop);
+            signals.on("INT", this::stop);
+            run();
+        }
+    }
+
+    private void end() {
+        hooks.close();
+        pools.forEach(Pool::close);
+        clock.shutdownNow();
+        deliveries.shutdown();
+        ended.complete(null);
+    }
+
+    private void sessions() {
+        Waits.Pauses pauses = new Waits.Pauses();
+        for (boolean first = true; !isStopping(); ) {
+            Lost why;
+            try {
+                Session opened = open();
+                if (opened == null) {
+                    break;
+                }
+                session = opened;
+                if (first) {
+                    hooks.call(Hooks.Event.STARTUP);
+                }
+                first = false;
+                pauses = new Waits.Pauses();
+                why = opened.run();
+                if (why == null) {
+                    return;
+                }
+            } catch (Lost e) {
+                if (first && e.isUnwelcome()) {
+                    throw new UnreachableException("the broker turns us away: " + e.getMessage(), e);
+                }
+                why = e;
+            }
+            log.warn("millrace: no connection to the broker, trying again: {}", why.getMessage());
+            awaitStop(pauses.next());
+        }
+        running.await(stopTimeout, hurried);
+        running.handBack();
+        hooks.callAndWait(Hooks.Event.SHUTDOWN);
+    }
+
+    /** Connects; null: the worker is to stop, and does not wait for that. */
+    private Session open() throws Lost {
+        CompletableFuture<Session> opening = new CompletableFuture<>();
+        Waits.start("millrace connects", () -> {
+            try {
+                opening.complete(Session.open(this));
+            } catch (Throwable e) {
+                opening.completeExceptionally(e);
+            }
+        });
+        awaitStopOr(opening);
+        if (!opening.isDone()) {
+            opening.thenAccept(late -> late.link.close(Session.SHORT));
+            return null;
+        }
+        try {
+            return opening.get();
+        } catch (ExecutionException | InterruptedException e) {
+            throw e.getCause() instanceof Lost lost ? lost : new Lost(e.getCause() == null ? e : e.getCause());
+        }
+    }
+
+    /** Waits until the worker is to stop or something has happened. An interrupt stops it. */
+    void awaitStopOr(CompletableFuture<?> event) {
+        while (!stopped.isDone() && !event.isDone()) {
+            Session.await(stopped, event);
+            heedInterrupt();
+        }
+    }
+
+    private void awaitStop(Duration most) {
+        Waits.firstOf(most, stopped);
+        heedInterrupt();
+    }
+
+    private void heedInterrupt() {
+        if (Thread.interrupted()) {
+            interrupted = true;
+            stop();
+        }
+    }
+
+    boolean isQuiet() {
+        return quieted.get();
+    }
+
+    boolean isStopping() {
+        return stopped.isDone();
+    }
+
+    boolean isPaused(String queue) {
+        return paused.contains(queue);
+    }
+
+    /** What heartbeats call the worker's state. */
+    String state() {
+        return isStopping() ? "stopping" : isQuiet() ? "quiet" : "running";
+    }
+
+    void paused(Set<String> names) {
+        paused = names;
+        changed();
+    }
+
+    synchronized void pause(String queue, boolean on) {
+        Set<String> names = new HashSet<>(paused);
+        if (on ? names.add(queue) : names.remove(queue)) {
+            paused(names);
+        }
+    }
+
+    /** Tells lanes and heartbeat that something else is to be done. */
+    private void changed() {
+        pools.forEach(Pool::changed);
+        beatDue.complete(null);
+    }
+
+    /** Done when the next heartbeat is due before its time. */
+    CompletableFuture<Void> nextBeat() {
+        if (beatDue.isDone()) {
+            beatDue = new CompletableFuture<>();
+        }
+        return beatDue;
+    }
+
+    /** Writes down that a job has ended whose begin was; on the next connection, if this one is lost. */
+    void ended(Task task, BeginKey key) {
+        Session latest = session;
+        if (!(latest == null ? task.attachment().session : latest).ledger.ended(key)) {
+            unended.add(key);
+        }
+    }
+
+    /** Writes what the last connection could not. */
+    void catchUp(Session on) {
+        for (BeginKey key = unended.poll(); key != null; key = unended.poll()) {
+            if (!on.ledger.ended(key)) {
+                unended.add(key);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+package io.github.millracejobs.testing;
+
+import io.github.millracejobs.Job;
+import java.time.Instant;
+
+/**
+ * A job that was enqueued.
+ *
+ * @param job as its handler will get it
+ * @param at when it is due, or null for at once
+ */
+public record Enqueued(Job job, Instant at) {}

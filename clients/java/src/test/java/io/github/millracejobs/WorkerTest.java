@@ -1,0 +1,191 @@
+package io.github.millracejobs;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.rabbitmq.client.AMQP;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+class WorkerTest {
+    private static final String URL = "amqp://guest:guest@127.0.0.1:1/";
+
+    @Test
+    void whatMakesNoSense() {
+        for (Worker.Builder bad : List.of(Worker.builder(URL).queues(), Worker.builder(URL).queues("a", "a"), Worker.builder(URL).queues(Map.of("a", 0)),
+                Worker.builder(URL).queues("a\n"), Worker.builder(URL).queues("é".repeat(101)), Worker.builder(URL).queues("\ud800"),
+                Worker.builder(URL).concurrency(0), Worker.builder(URL).lane(Lane.strict("a", "x")).lane(Lane.strict("a", "y")),
+                Worker.builder(URL).tag("a:b"), Worker.builder("redis://x"))) {
+            assertThrows(IllegalArgumentException.class, bad::build);
+        }
+        assertThrows(IllegalArgumentException.class, () -> Client.of("http://x"));
+    }
+
+    @Test
+    void lanes() {
+        assertEquals(List.of("default"), Worker.builder(URL).build().pools.get(0).lane.queues);
+        Worker worker = Worker.builder(URL).queues(Map.of("a", 3, "b", 1)).concurrency(2).lane(Lane.strict("quick", "c").concurrency(4)).build();
+        assertEquals(List.of(4, 4), worker.pools.stream().map(Pool::prefetch).toList(), "twice the threads where queues are chosen from");
+    }
+
+    private static Hand hand(Lane lane) {
+        Hand hand = new Hand(lane);
+        int[][] arrivals = {{1, 0}, {0, 0}, {1, 5}, {1, 5}, {0, 9}};
+        for (int tag = 0; tag < arrivals.length; tag++) {
+            AMQP.BasicProperties properties = new AMQP.BasicProperties.Builder().priority(arrivals[tag][1]).build();
+            hand.put(arrivals[tag][0], new Arrival(tag, false, properties, new byte[0], 0));
+        }
+        return hand;
+    }
+
+    @Test
+    void strictQueues() {
+        Hand hand = hand(Lane.strict("x", "first", "second"));
+        List<Long> order = new ArrayList<>();
+        for (int queue = hand.next(q -> true); queue >= 0; queue = hand.next(q -> true)) {
+            order.add(hand.take(queue).tag());
+        }
+        assertEquals(List.of(4L, 1L, 2L, 3L, 0L), order);
+        assertTrue(hand.isEmpty());
+    }
+
+    @Test
+    void whatMayNotBeginStaysAtHand() {
+        Hand hand = hand(Lane.strict("x", "first", "second"));
+        assertEquals(1, hand.next(q -> q != 0));
+        assertEquals(-1, hand.next(q -> false));
+        assertEquals(List.of(2L, 3L, 0L), hand.empty(1).stream().map(Arrival::tag).toList());
+        assertEquals(7, hand.waited(0, 7));
+        assertEquals(0, hand.waited(1, 7));
+    }
+
+    @Test
+    void weightedQueues() {
+        Map<String, Integer> weights = new LinkedHashMap<>();
+        weights.put("often", 9);
+        weights.put("rarely", 1);
+        Hand hand = hand(Lane.weighted("x", weights));
+        int often = 0;
+        for (int i = 0; i < 2000; i++) {
+            often += hand.next(q -> true) == 0 ? 1 : 0;
+        }
+        assertTrue(1600 < often && often < 1980, "often " + often);
+        assertEquals(1, hand.next(q -> q == 1));
+    }
+
+    @Test
+    @Timeout(60)
+    void stoppedWithoutABrokerItEnds() throws InterruptedException {
+        List<String> said = new CopyOnWriteArrayList<>();
+        Worker worker = Worker.builder(URL).build().onQuiet(() -> said.add("quiet")).onShutdown(() -> said.add("shutdown"));
+        Thread thread = new Thread(worker::run);
+        thread.start();
+        worker.stop();
+        thread.join();
+        assertEquals(List.of("quiet", "shutdown"), said);
+        assertThrows(IllegalStateException.class, worker::run);
+        worker.close();
+    }
+
+    @Test
+    @Timeout(60)
+    void anInterruptStopsIt() throws InterruptedException {
+        Worker worker = Worker.builder(URL).build();
+        boolean[] interrupted = new boolean[1];
+        Thread thread = new Thread(() -> {
+            worker.run();
+            interrupted[0] = Thread.currentThread().isInterrupted();
+        });
+        thread.start();
+        thread.interrupt();
+        thread.join();
+        assertTrue(interrupted[0]);
+    }
+
+    @Test
+    void commands() {
+        Worker worker = Worker.builder(URL).tag("t").build();
+        for (String body : List.of("no JSON", "[]", "{\"op\":\"pause\",\"identity\":\"else\",\"queue\":\"q\"}", "{\"op\":\"nonsense\",\"identity\":\"*\"}",
+                "{\"op\":7,\"identity\":\"*\"}", "[".repeat(100_000))) {
+            Control.obey(worker, body.getBytes(StandardCharsets.UTF_8));
+        }
+        assertFalse(worker.isPaused("q"));
+        Control.obey(worker, ("{\"op\":\"pause\",\"identity\":\"" + worker.identity() + "\",\"queue\":\"q\"}").getBytes(StandardCharsets.UTF_8));
+        assertTrue(worker.isPaused("q"));
+        Control.obey(worker, "{\"op\":\"resume\",\"identity\":\"*\",\"queue\":\"q\"}".getBytes(StandardCharsets.UTF_8));
+        assertFalse(worker.isPaused("q"));
+    }
+
+    @Test
+    void heartbeat() {
+        Worker worker = Worker.builder(URL).queues(Map.of("a", 3)).lane(Lane.strict("b", "b", "a").concurrency(2)).label("zone", "x").build();
+        Map<String, Object> beat = Json.object(Json.write(Heartbeat.of(worker, 7)));
+        assertEquals(7L, beat.get("concurrency"));
+        assertEquals(List.of("a", "b"), beat.get("queues"));
+        assertEquals(Map.of("a", 3L), beat.get("weights"));
+        assertEquals("running", beat.get("state"));
+        assertEquals(7L, beat.get("rtt_us"));
+        assertTrue((Long) beat.get("rss_kb") > 1000);
+        worker.quiet();
+        assertEquals("quiet", worker.state());
+        worker.stop();
+        assertEquals("stopping", worker.state());
+    }
+
+    @Test
+    void theDeadAreForgotten() {
+        Begins begins = new Begins();
+        BeginKey key = new BeginKey("j", "b");
+        for (String record : List.of("{\"type\":\"opened\",\"process\":\"a\",\"queue\":\"x\",\"queues\":[\"q\"],\"at\":1.0}",
+                "{\"type\":\"died\",\"process\":\"a\",\"at\":2.0}",
+                "{\"type\":\"begun\",\"process\":\"a\",\"jid\":\"j\",\"body\":\"b\",\"blames\":\"\",\"at\":2.0}")) {
+            begins.apply(record.getBytes(StandardCharsets.UTF_8));
+        }
+        assertEquals(1, begins.deaths(key, "me", Set.of()));
+        for (int i = 0; i < 1000; i++) {
+            begins.apply("{\"type\":\"else\",\"process\":\"b\",\"at\":300000}".getBytes(StandardCharsets.UTF_8));
+        }
+        assertEquals(0, begins.deaths(key, "me", Set.of()));
+        assertNull(begins.apply("[]".getBytes(StandardCharsets.UTF_8)));
+    }
+
+    @Test
+    void metricsThatDoNotFitAreCounted() throws Unreadable {
+        Worker worker = Worker.builder(URL).build();
+        Job job = Job.read("{\"class\":\"A\"}".getBytes(StandardCharsets.UTF_8), "q", Map.of(), "", null);
+        for (int i = 0; i < 10_003; i++) {
+            worker.metrics.add(new Metric(job, Outcome.SUCCEEDED, 2, 1, 1));
+        }
+        assertEquals(3, worker.metrics.dropped());
+        worker.close();
+    }
+
+    @Test
+    @Timeout(60)
+    void aPublishFailsByItsDeadline() {
+        try (Client client = Client.of(URL)) {
+            assertThrows(UnreachableException.class, () -> client.enqueue(NewJob.of("A"), Duration.ofMillis(300)));
+            BulkException bulk = assertThrows(BulkException.class,
+                    () -> client.enqueueBulk(List.of(NewJob.of("A"), NewJob.of("")), Duration.ofMillis(300)));
+            assertEquals(List.of(UnreachableException.class, InvalidException.class), bulk.errors().values().stream().map(Object::getClass).toList());
+        }
+    }
+
+    @Test
+    void aClosedClientSaysSo() {
+        Client client = Client.of(URL);
+        client.close();
+        assertThrows(ClosedException.class, () -> client.enqueue("A"));
+    }
+}
