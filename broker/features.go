@@ -22,6 +22,7 @@ type Features struct {
 	ConsumerTimeoutPolicy  bool  // a policy may say consumer-timeout
 	AlternateNeedsOrder    bool  // an alternate exchange works only if bound before any other destination that matches
 	RejectPublishDLXDrops  bool  // overflow reject-publish-dlx drops the head instead of refusing
+	PausesQueues           bool  // a queue can be paused for all consumers
 	DeadLettersToStream    bool  // dead-lettering into a stream works
 	NativeStreamProtocol   bool  // may have a stream listener
 	ReadersDieOnBadRecords bool  // some records end every AMQP 0-9-1 reader's connection
@@ -36,6 +37,7 @@ func featuresOf(product, version string) Features {
 		f.StreamDepth = true
 		f.AlternateNeedsOrder = true
 		f.RejectPublishDLXDrops = true
+		f.PausesQueues = true
 		f.DeadLettersToStream = true
 		return f
 	}

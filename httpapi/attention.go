@@ -22,7 +22,7 @@ func (s *Server) attention(c echo.Context) error {
 		return err
 	}
 	now := s.cfg.Now()
-	f := attention.Facts{Processes: s.processes(), Lag: s.cfg.View.Lag(), SLO: s.cfg.QueueSLO}
+	f := attention.Facts{Processes: s.processes(), Lag: s.cfg.View.Lag(), SLO: s.cfg.QueueSLO, Paused: s.cfg.Entries.Paused()}
 	if s.cfg.Queues != nil {
 		if snap, err := s.cfg.Queues.Look(c.Request().Context()); err == nil {
 			f.Queues, f.Alarms = snap.Queues, snap.Alarms

@@ -10,6 +10,7 @@ var (
 	descQueueJobs    = desc("queue_jobs", "Jobs in a queue.", "queue", "state")
 	descQueueOldest  = desc("queue_oldest_job_age_seconds", "How long the oldest job of a queue waits, at least.", "queue")
 	descQueueWorkers = desc("queue_workers", "Consumers of a queue.", "queue")
+	descQueuePaused  = desc("queue_paused", "1 if nobody is to take jobs of a queue.", "queue")
 	descQueueSlots   = desc("queue_slots", "Jobs of a queue that live processes can run at once.", "queue")
 	descQueueBusy    = desc("queue_busy_slots", "Jobs of a queue that processes say they run.", "queue")
 	descQueueSLO     = desc("queue_slo_seconds", "How long a job may wait in a queue.", "queue")
@@ -30,6 +31,7 @@ func (c *collector) collectQueues(out sink) {
 	if c.cfg.Processes != nil {
 		serving = processes.Serving(c.cfg.Processes.List())
 	}
+	paused := c.cfg.Entries.Paused()
 	for i := range snap.Queues[:min(len(snap.Queues), maxQueueSeries)] {
 		q := &snap.Queues[i]
 		out.gauge(descQueueJobs, float64(q.Ready), q.Name, "ready")
@@ -38,6 +40,8 @@ func (c *collector) collectQueues(out sink) {
 		}
 		out.gauge(descQueueOldest, q.Oldest.Seconds(), q.Name)
 		out.gauge(descQueueWorkers, float64(q.Consumers), q.Name)
+		_, isPaused := paused[q.Name]
+		out.gauge(descQueuePaused, truth(isPaused), q.Name)
 		out.gauge(descQueueSlots, float64(serving[q.Name].Slots), q.Name)
 		out.gauge(descQueueBusy, float64(serving[q.Name].Busy), q.Name)
 		if c.cfg.QueueSLO == nil {

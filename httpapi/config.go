@@ -41,6 +41,8 @@ type Config struct {
 	QueueSLO func(queue string) time.Duration                                  // how long a job may wait in a queue; 0: as long as it likes
 	OnBroker func(ctx context.Context, do func(conn *broker.Conn) error) error // lends a connection to the broker
 
+	PauseQueue func(ctx context.Context, queue string, paused bool) error // has the broker itself pause a queue, where it can; default: it cannot
+
 	Leader  func() scheduler.Status                                                     // this sidecar's part in leadership
 	Ask     func(ctx context.Context, c wire.Command) wire.Reply                        // sends a command to whoever leads
 	Publish func(ctx context.Context, m wire.Message) error                             // returns once the broker has confirmed
@@ -89,6 +91,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.OnBroker == nil {
 		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { return errUnwired }
+	}
+	if c.PauseQueue == nil {
+		c.PauseQueue = func(context.Context, string, bool) error { return nil }
 	}
 	if c.Broker == nil {
 		c.Broker = func() (bool, string, string) { return false, "", "" }

@@ -18,25 +18,26 @@ import (
 
 // jobQueue is a job queue as clients see it. What only the management API tells is null without it.
 type jobQueue struct {
-	Name        string     `json:"name"`
-	State       string     `json:"state"`
-	Ready       int64      `json:"ready"`
-	Unacked     *int64     `json:"unacked"`
-	Consumers   int64      `json:"consumers"`
-	PublishRate *float64   `json:"publish_rate"`
-	DeliverRate *float64   `json:"deliver_rate"`
-	AckRate     *float64   `json:"ack_rate"`
-	GrowthRate  float64    `json:"growth_rate"`
-	Bytes       *int64     `json:"bytes"`
-	Oldest      *queueAge  `json:"oldest"` // null: nothing waits
-	Scheduled   int64      `json:"scheduled"`
-	Retries     int64      `json:"retries"`
-	Dead        int64      `json:"dead"`
-	Processes   int        `json:"processes"`
-	Slots       int64      `json:"slots"`
-	Busy        int64      `json:"busy"`
-	RejectsLost *bool      `json:"rejects_lost"`
-	Held        *queueHold `json:"held,omitempty"`
+	Name        string      `json:"name"`
+	State       string      `json:"state"`
+	Ready       int64       `json:"ready"`
+	Unacked     *int64      `json:"unacked"`
+	Consumers   int64       `json:"consumers"`
+	PublishRate *float64    `json:"publish_rate"`
+	DeliverRate *float64    `json:"deliver_rate"`
+	AckRate     *float64    `json:"ack_rate"`
+	GrowthRate  float64     `json:"growth_rate"`
+	Bytes       *int64      `json:"bytes"`
+	Oldest      *queueAge   `json:"oldest"` // null: nothing waits
+	Scheduled   int64       `json:"scheduled"`
+	Retries     int64       `json:"retries"`
+	Dead        int64       `json:"dead"`
+	Processes   int         `json:"processes"`
+	Slots       int64       `json:"slots"`
+	Busy        int64       `json:"busy"`
+	RejectsLost *bool       `json:"rejects_lost"`
+	Held        *queueHold  `json:"held,omitempty"`
+	Paused      *wire.Pause `json:"paused,omitempty"`
 }
 
 type queueAge struct {
@@ -56,6 +57,7 @@ const (
 	queueRunning     = "running"
 	queueIdle        = "idle"
 	queueNoConsumers = "no_consumers"
+	queuePaused      = "paused"
 )
 
 // look gives the shared snapshot.
@@ -80,10 +82,14 @@ func (s *Server) jobQueues(ctx context.Context) ([]jobQueue, error) {
 	for _, h := range s.cfg.Leader().Held {
 		held[h.Queue] = &queueHold{h.Reason, wire.Seconds(h.Since), wire.Seconds(h.Until)}
 	}
+	paused := s.cfg.Entries.Paused()
 	all := make([]jobQueue, len(snap.Queues))
 	for i := range snap.Queues {
 		all[i] = s.jobQueue(&snap.Queues[i], snap.Rates, serving)
 		all[i].Held = held[all[i].Name]
+		if p, is := paused[all[i].Name]; is {
+			all[i].State, all[i].Paused = queuePaused, &p
+		}
 	}
 	return all, nil
 }
@@ -203,7 +209,7 @@ func (s *Server) withBroker(c echo.Context, name string, do func(ctx context.Con
 	var refusal *broker.QueueError
 	switch {
 	case errors.As(err, &refusal) && refusal.Reason == broker.ReasonMissing:
-		return noQueue(name)
+		return noQueue(wire.QueueName(refusal.Queue))
 	case errors.As(err, &refusal):
 		return newProblem(http.StatusConflict, "the broker refuses it: %s", refusal.Reason)
 	case err != nil:

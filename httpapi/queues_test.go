@@ -112,3 +112,52 @@ func TestWhatIsDoneToQueues(t *testing.T) {
 	w.get("/api/job-queues/a/jobs").problem(t, http.StatusServiceUnavailable, "service_unavailable")
 	newWorld(t).do(http.MethodPut, "/api/job-queues/a", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
 }
+
+func TestPause(t *testing.T) {
+	var fault error
+	told := map[string]bool{}
+	w := newWorld(t, watching(true, broker.QueueInfo{Name: "queue.a", Ready: 7}), func(c *httpapi.Config) {
+		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { return fault }
+		c.PauseQueue = func(_ context.Context, queue string, paused bool) error {
+			told[queue] = paused
+			return fault
+		}
+	})
+	require.Equal(t, http.StatusNoContent, w.do(http.MethodPut, "/api/job-queues/a/pause", `{"reason":"it is down"}`).StatusCode)
+	require.Equal(t, []string{wire.CommandPause, "a", "it is down"}, []string{w.commands[0].Command, w.commands[0].Queue, w.commands[0].Reason})
+	require.Equal(t, map[string]bool{"a": true}, told)
+	require.Equal(t, http.StatusNoContent, w.do(http.MethodPut, "/api/job-queues/a/resume", "").StatusCode)
+	require.Equal(t, map[string]bool{"a": false}, told)
+
+	paused := map[string]wire.Pause{"a": {At: 7, Actor: "ann", Reason: "it is down"}}
+	w.journal(wire.JournalRecord{Type: wire.TypeState, Paused: &paused, Queue: "a"})
+	body := w.get("/api/job-queues/a").body
+	require.Contains(t, body, `"state":"paused"`)
+	require.Contains(t, body, `"paused":{"at":7,"actor":"ann","reason":"it is down"}`)
+	require.Contains(t, w.get("/metrics").body, `millrace_queue_paused{queue="a",vhost="/"} 1`)
+	attention := w.get("/api/attention").body
+	require.Contains(t, attention, `7 jobs wait and the queue is paused by ann: it is down`)
+	require.NotContains(t, attention, "no_consumer")
+
+	fault = errors.New("gone")
+	w.do(http.MethodPut, "/api/job-queues/a/pause", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
+	w.do(http.MethodPut, "/api/job-queues/a/resume", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
+	fault = nil
+	w.reply = wire.Reply{Status: wire.StatusConflict, Error: "conflict", Reason: "no"}
+	w.do(http.MethodPut, "/api/job-queues/a/pause", "").problem(t, http.StatusConflict, "conflict")
+	w.do(http.MethodPut, "/api/job-queues/a/pause", `{"x":1}`).problem(t, http.StatusBadRequest, "bad_request")
+	w.do(http.MethodPut, "/api/job-queues/a%00/pause", "").problem(t, http.StatusBadRequest, "bad_request")
+}
+
+func TestMovesThatCannotBe(t *testing.T) {
+	answer := error(nil)
+	w := newWorld(t, func(c *httpapi.Config) {
+		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { return answer }
+	})
+	for _, bad := range []string{"", `{}`, `{"to":"a"}`, `{"to":"b\u0000"}`, `{"to":"b","x":1}`} {
+		w.do(http.MethodPost, "/api/job-queues/a/move", bad).problem(t, http.StatusBadRequest, "bad_request")
+	}
+	require.JSONEq(t, `{"moved":0,"complete":false}`, w.do(http.MethodPost, "/api/job-queues/a/move", `{"to":"b"}`).body)
+	answer = &broker.QueueError{Queue: "a", Reason: broker.ReasonMissing}
+	w.do(http.MethodPost, "/api/job-queues/a/move", `{"to":"b"}`).problem(t, http.StatusNotFound, "not_found")
+}

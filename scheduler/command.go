@@ -35,6 +35,11 @@ func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply))
 		return c.beginRelease(now, cmd, answer)
 	case wire.CommandDiscard:
 		return c.beginDiscard(now, cmd, answer)
+	case wire.CommandState:
+		answer(c.state())
+		return nil
+	case wire.CommandPause, wire.CommandResume:
+		return c.pause(now, cmd, answer)
 	case wire.CommandDismiss:
 		return c.dismiss(now, cmd, answer)
 	case wire.CommandOperate:

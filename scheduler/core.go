@@ -34,6 +34,7 @@ type core struct {
 	trimming    trimming
 	operations  map[string]*operating // by id
 	replacing   map[spot]*replacement // by the entry that it stands for
+	pausing     bool                  // a record about paused queues is on its way
 	releasing   *release
 	announcedAt time.Time
 	now         time.Time      // of the newest step

@@ -74,6 +74,7 @@ type modelBroker struct {
 	conn    *modelConn // the one that holds the lock
 	unsafe  map[place]string
 	gone    map[place]string // entries that may be lost, with why
+	told    [][]byte         // what workers were told
 	onCopy  func(*copyOf)    // called for each job that reaches a queue
 
 	trimmed    map[string]bool // jids of dead jobs that were given up
@@ -178,6 +179,8 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 	case wire.ExchangeBury:
 		b.append(wire.DeadJobs, millrace, m)
 		b.append(wire.Journal, millrace, m)
+	case wire.Control:
+		b.told = append(b.told, m.Body)
 	default:
 		if b.deaf > 0 {
 			b.deaf--

@@ -31,6 +31,7 @@ type world struct {
 	appended   map[place]*appendedEntry
 	operations map[string]bool // that were accepted
 	deleted    map[place]int   // answered deleted; with how many copies there were by then
+	pauses     map[string]*pauseAsked
 	jids       int
 	commands   int
 
@@ -82,6 +83,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			"overtake":        w.overtake,
 			"operate":         w.operate,
 			"cancel":          w.cancelOne,
+			"pause":           w.pause,
 			"time":            w.pass,
 			"clock":           w.setClock,
 			"disconnect":      w.disconnect,
@@ -110,7 +112,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, broker: newModelBroker(), now: time.Unix(1_800_000_000, 0), appended: map[place]*appendedEntry{}, deleted: map[place]int{},
-		asked: map[place]bool{}, undos: map[place]int{}, operations: map[string]bool{}}
+		asked: map[place]bool{}, undos: map[place]int{}, operations: map[string]bool{}, pauses: map[string]*pauseAsked{}}
 	w.broker.onCopy = w.fired
 	for i := range 2 {
 		s, err := newModelSidecar(w.broker, fmt.Sprintf("s%d", i))
@@ -631,6 +633,7 @@ func (w *world) check() {
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)
 	w.checkOperations(s)
+	w.checkPauses(s)
 	require.LessOrEqual(w.t, s.entries.Total(wire.DeadJobs), int64(deadMax), "too many dead jobs are kept")
 	untold, err := s.entries.Announced()
 	require.NoError(w.t, err)
@@ -735,9 +738,9 @@ func (w *world) checkViews() {
 	require.NoError(w.t, fresh.readAll())
 	state := fresh.entries.State()
 	require.Empty(w.t, state.Gap(0), "a view made anew believes that the journal has a gap")
-	tables := "elfjwdcaxo"
+	tables := "elfjwdcaxos"
 	if w.journalLost { // what a person had asked for stood there, and each view knows it as far as it had read
-		tables = "elfjwdcx"
+		tables = "elfjwdcxs"
 	}
 	want := dump(w.t, fresh.store, w.truncated, tables)
 	for _, s := range w.sidecars {

@@ -201,6 +201,9 @@ func (c *core) settled(now time.Time, witness string) error {
 	if err := c.resumeOperations(now); err != nil {
 		return err
 	}
+	if err := c.tellPaused(now); err != nil {
+		return err
+	}
 	c.entries.TakeReady()
 	for _, queue := range c.entries.Queues() {
 		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})

@@ -9,7 +9,7 @@ import (
 )
 
 // Schema is the version of what Entries writes; a store with another is built anew.
-const Schema = 7
+const Schema = 8
 
 // Entries is the fold over entry streams and journal, and the way to read what it found.
 type Entries struct {
@@ -18,6 +18,7 @@ type Entries struct {
 	counts  *counts
 
 	operations *operations
+	pauses     *pauses
 	parts      []Part
 	observer   Observer
 
@@ -52,6 +53,9 @@ func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
 		return nil, err
 	}
 	if t.operations, err = loadOperations(store); err != nil {
+		return nil, err
+	}
+	if t.pauses, err = loadPauses(store); err != nil {
 		return nil, err
 	}
 	for s := range names {

@@ -146,8 +146,13 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 	switch j.Type {
 	case wire.TypeConfirmed:
 		return t.confirm(tx, j.Epoch, j.Through)
-	case wire.TypeOperation, wire.TypeState:
-		return t.operation(tx, j.Operation, j.Type == wire.TypeState)
+	case wire.TypeOperation:
+		return t.operation(tx, j.Operation, false)
+	case wire.TypeState:
+		if err := t.pause(tx, j.Paused); err != nil {
+			return err
+		}
+		return t.operation(tx, j.Operation, true)
 	case wire.TypeReturned:
 		t.part(j.InOperation, -1)
 		return t.takeBack(tx, j.Epoch, j)

@@ -25,6 +25,7 @@ const (
 	tableOperation = 'o' // 0 or 1, id             → operation as JSON, or the jids that it names
 	tableDead      = 'x' // dropped at offset        → ; dead jobs, by when they died
 	tableTelling   = 'a' // stream offset            → what the journal has not told yet of a replacement; empty where only that was read
+	tablePaused    = 's' //                          → the paused queues, as JSON
 	tableMeta      = 'm' //                          → state, as JSON
 	// 'p' is the table of package processes, 'M' begins those of package metrics.
 )

@@ -23,6 +23,8 @@ const (
 	CommandState   = "state"
 	CommandOperate = "operate" // the same to many entries
 	CommandCancel  = "cancel"  // an operation ends where it is
+	CommandPause   = "pause"   // nobody takes jobs of a queue
+	CommandResume  = "resume"  // workers take them again
 )
 
 // Command asks the leader to do something.
@@ -35,6 +37,8 @@ type Command struct {
 	Changes json.RawMessage `json:"changes,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
 	Actor   string          `json:"actor,omitempty"` // believed only of the sidecar's own account
+
+	Queue string `json:"queue,omitempty"` // pause, resume
 
 	Bulk *Operation `json:"operation,omitempty"` // operate, cancel
 
@@ -58,6 +62,9 @@ var commandStreams = map[string][]string{
 	CommandPing:    nil,
 	CommandOperate: nil,
 	CommandCancel:  nil,
+	CommandPause:   nil,
+	CommandResume:  nil,
+	CommandState:   nil,
 }
 
 // ParseCommand reads a command and checks that it can be carried out.
@@ -82,6 +89,9 @@ func (c Command) check() error {
 	}
 	if c.Command == CommandOperate || c.Command == CommandCancel {
 		return c.checkBulk()
+	}
+	if c.aboutQueue() {
+		return c.checkQueue()
 	}
 	if streams == nil {
 		return c.checkDismiss()
@@ -139,6 +149,7 @@ type Reply struct {
 	Happened *Happened `json:"happened,omitempty"`
 	Offsets  []int64   `json:"offsets,omitempty"` // of all entries with the jid, where it is not unique
 	Entry    *int64    `json:"entry,omitempty"`   // where the entry stands now that was changed or brought back
+	Paused   []string  `json:"paused,omitzero"`   // state: the paused queues
 }
 
 // Happened is what became of an entry that is no longer there.

@@ -124,6 +124,8 @@ type JournalRecord struct {
 
 	InOperation string `json:"in_operation,omitempty"` // the bulk operation that this is part of
 
+	Paused *map[string]Pause `json:"paused,omitempty"` // state: all queues that are paused from here on
+
 	Operation *Operation `json:"operation,omitempty"` // operation: as it begins, goes on and ends; state: as it stands
 }
 

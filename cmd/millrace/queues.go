@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,6 +16,9 @@ type queuesCmd struct {
 	Show   showQueueCmd   `cmd:"" help:"Show one."`
 	Make   makeQueueCmd   `cmd:"" help:"Make one, ready for jobs."`
 	Delete deleteQueueCmd `cmd:"" help:"Delete one, with all jobs in it."`
+	Pause  pauseQueueCmd  `cmd:"" help:"Have nobody take jobs of one."`
+	Resume resumeQueueCmd `cmd:"" help:"Have workers take its jobs again."`
+	Move   moveQueueCmd   `cmd:"" help:"Move all jobs that wait in one to another."`
 	Purge  purgeQueueCmd  `cmd:"" help:"Drop all jobs that wait in one."`
 	Peek   peekQueueCmd   `cmd:"" help:"Look at the jobs at the head of one: they are taken and put back, which marks them as redelivered."`
 }
@@ -112,7 +117,18 @@ type (
 	makeQueueCmd   struct{ oneQueueCmd }
 	deleteQueueCmd struct{ oneQueueCmd }
 	purgeQueueCmd  struct{ oneQueueCmd }
-	peekQueueCmd   struct {
+	pauseQueueCmd  struct {
+		oneQueueCmd
+
+		Reason string `help:"Why; the journal keeps it."`
+	}
+	resumeQueueCmd struct{ pauseQueueCmd }
+	moveQueueCmd   struct {
+		oneQueueCmd
+
+		To string `arg:"" help:"Where to."`
+	}
+	peekQueueCmd struct {
 		oneQueueCmd
 
 		Count int `default:"20" help:"How many at most, up to 100."`
@@ -132,6 +148,57 @@ func (c *makeQueueCmd) Run(ctx context.Context, out output) error {
 // Run deletes a queue.
 func (c *deleteQueueCmd) Run(ctx context.Context, out output) error {
 	return c.do(ctx, out, http.MethodDelete, c.path(), "deleted")
+}
+
+// Run pauses a queue.
+func (c *pauseQueueCmd) Run(ctx context.Context, out output) error {
+	return c.tell(ctx, out, "/pause", "paused")
+}
+
+// Run has a queue go on.
+func (c *resumeQueueCmd) Run(ctx context.Context, out output) error {
+	return c.tell(ctx, out, "/resume", "goes on")
+}
+
+func (c *pauseQueueCmd) tell(ctx context.Context, out output, verb, done string) error {
+	if _, err := c.client().do(ctx, http.MethodPut, c.path()+verb, nil, fields{"reason": c.Reason}.json()); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out.Out, "%s: %s\n", c.Queue, done)
+	return err
+}
+
+// Run moves the jobs of a queue, in as many steps as that takes.
+func (c *moveQueueCmd) Run(ctx context.Context, out output) error {
+	for moved := 0; ; {
+		body, err := c.client().do(ctx, http.MethodPost, c.path()+"/move", nil, fields{"to": c.To}.json())
+		if err != nil {
+			return err
+		}
+		var did struct {
+			Moved    int
+			Complete bool
+		}
+		if err := json.Unmarshal(body, &did); err != nil {
+			return err
+		}
+		if moved += did.Moved; did.Complete || did.Moved == 0 {
+			_, err := fmt.Fprintf(out.Out, "%s: %d jobs moved to %s\n", c.Queue, moved, c.To)
+			return err
+		}
+	}
+}
+
+// fields are what a request's body says, without what is empty.
+type fields map[string]any
+
+func (f fields) json() []byte {
+	maps.DeleteFunc(f, func(_ string, v any) bool { return v == "" })
+	body, err := json.Marshal(f)
+	if err != nil { // texts and numbers
+		panic(err)
+	}
+	return body
 }
 
 // Run purges a queue.

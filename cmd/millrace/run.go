@@ -39,8 +39,9 @@ type sidecar struct {
 	feed    *feed.Feed
 	source  *source
 	asker   *scheduler.Asker
-	users   *broker.Management // asks the management API who users are
-	has     atomic.Int32       // an httpapi.HasUsers: whether there is one
+	mgmt    atomic.Pointer[broker.Management] // nil where there is none
+	users   *broker.Management                // asks the management API who users are
+	has     atomic.Int32                      // an httpapi.HasUsers: whether there is one
 
 	scheduler atomic.Pointer[scheduler.Scheduler] // nil until the broker was reached
 }
@@ -187,6 +188,8 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		Feed:      s.feed,
 		QueueSLO:  s.cfg.queueSLO,
 		OnBroker:  s.onBroker,
+
+		PauseQueue: s.pauseQueue,
 
 		Leader:   s.leader,
 		Ask:      s.asker.Ask,

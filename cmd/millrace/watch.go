@@ -14,6 +14,7 @@ import (
 
 // watchQueues says where queues are looked at: mgmt is nil where there is no management API.
 func (s *sidecar) watchQueues(mgmt *broker.Management) {
+	s.mgmt.Store(mgmt)
 	if mgmt != nil {
 		s.queues.From(queues.Managed(mgmt), true)
 		return
@@ -36,6 +37,15 @@ func (s *sidecar) queueNames() []string {
 		names[name] = true
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+// pauseQueue has the broker pause a queue, where it can.
+func (s *sidecar) pauseQueue(ctx context.Context, queue string, paused bool) error {
+	mgmt := s.mgmt.Load()
+	if mgmt == nil {
+		return nil
+	}
+	return mgmt.PauseQueue(ctx, wire.QueuePrefix+queue, paused)
 }
 
 // onBroker lends a connection to the broker.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/tracker/queues"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // Kinds of what needs attention; their order is that of the list.
@@ -22,6 +23,7 @@ const (
 	RetryStorm  = "retry_storm"
 	DeadGrowth  = "dead_growth"
 	Growing     = "queue_growing"
+	Paused      = "queue_paused"
 	VersionSkew = "version_skew"
 )
 
@@ -42,6 +44,7 @@ type Facts struct {
 	Lag       time.Duration // of the view
 	Overdue   time.Duration // of the oldest entry that should have fired
 	SLO       func(queue string) time.Duration
+	Paused    map[string]wire.Pause
 
 	Failed       float64 // failures a second in the last minutes
 	FailedBefore float64 // and on average in the day before
@@ -96,6 +99,12 @@ func Look(f Facts) []Item {
 type adder func(kind, severity, subject string, value float64, format string, args ...any)
 
 func (f *Facts) queue(q *queues.Queue, add adder) {
+	if p, is := f.Paused[q.Name]; is { // its jobs are meant to wait; that it is not forgotten
+		if q.Ready > 0 {
+			add(Paused, warning, q.Name, float64(q.Ready), "%d jobs wait and the queue is paused%s", q.Ready, by(p))
+		}
+		return
+	}
 	if q.Ready > 0 && q.Consumers == 0 {
 		add(NoConsumer, critical, q.Name, float64(q.Ready), "%d jobs wait and nobody consumes the queue", q.Ready)
 	}
@@ -107,6 +116,17 @@ func (f *Facts) queue(q *queues.Queue, add adder) {
 	if q.Growth > 0 && q.Growth*growsFor.Seconds() > max(100, float64(q.Ready)/10) {
 		add(Growing, warning, q.Name, q.Growth, "it grows by %.1f jobs a second, %d wait", q.Growth, q.Ready)
 	}
+}
+
+func by(p wire.Pause) string {
+	text := ""
+	if p.Actor != "" {
+		text = " by " + p.Actor
+	}
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
 }
 
 func atLeast(q *queues.Queue) string {
@@ -136,6 +156,6 @@ func grave(i Item) int {
 	return 1
 }
 
-var kinds = []string{Alarm, Lag, Overdue, NoConsumer, TooOld, Lost, RetryStorm, DeadGrowth, Growing, VersionSkew}
+var kinds = []string{Alarm, Lag, Overdue, NoConsumer, TooOld, Lost, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew}
 
 func order(i Item) int { return slices.Index(kinds, i.Kind) }

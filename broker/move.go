@@ -1,0 +1,84 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// moveAtOnce is how many messages are in hand at once while a queue is moved.
+const moveAtOnce = 128
+
+// errNotTaken says that the broker refused a message that was to be moved.
+var errNotTaken = errors.New("broker: where it was to be moved to it was refused")
+
+// Move takes up to so many messages from the head of a queue, by its full name, and publishes in their order what become makes of each. What
+// the broker does not confirm, and what a lost connection leaves undone, is the queue's again; the latter may then be in both places.
+func (c *Conn) Move(ctx context.Context, name string, most int, become func(wire.Delivery) wire.Message) (moved int, err error) {
+	pub, err := c.Publisher(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = pub.Close() }()
+	for moved < most && ctx.Err() == nil {
+		n, err := onQueue(ctx, c, name, func(ch *amqp.Channel) (int, error) {
+			taken, err := take(ch, name, min(most-moved, moveAtOnce))
+			if err != nil {
+				return 0, err
+			}
+			return passOn(ctx, ch, pub, taken, become)
+		})
+		if moved += n; err != nil || n == 0 {
+			return moved, err
+		}
+	}
+	return moved, nil
+}
+
+// take gets up to n messages; they are the queue's again when the channel ends.
+func take(ch *amqp.Channel, name string, n int) (taken []wire.Delivery, err error) {
+	for len(taken) < n {
+		d, ok, err := ch.Get(name, false)
+		if err != nil || !ok {
+			return taken, err
+		}
+		taken = append(taken, delivery(d))
+	}
+	return taken, nil
+}
+
+// passOn publishes what was taken, and acknowledges what the broker has confirmed.
+func passOn(ctx context.Context, ch *amqp.Channel, pub *Publisher, taken []wire.Delivery, become func(wire.Delivery) wire.Message) (moved int, err error) {
+	open := map[uint64]wire.Delivery{}
+	for _, d := range taken {
+		tag, err := pub.Publish(become(d))
+		if err != nil {
+			return moved, err
+		}
+		open[tag] = d
+	}
+	for len(open) > 0 {
+		select {
+		case confirm := <-pub.Confirms():
+			d := open[confirm.Tag]
+			delete(open, confirm.Tag)
+			if !confirm.Ack {
+				err = errNotTaken // the others go on
+				continue
+			}
+			if err := ch.Ack(d.Tag, false); err != nil {
+				return moved, err
+			}
+			moved++
+		case <-pub.Done():
+			return moved, fmt.Errorf("broker: move: %w", pub.Err())
+		case <-ctx.Done():
+			return moved, ctx.Err()
+		}
+	}
+	return moved, err
+}

@@ -1,0 +1,90 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func (sc *scene) pause(s *modelSidecar, verb, queue string) wire.Reply {
+	return sc.ask(s, wire.Command{ID: random(), Command: verb, Queue: queue, Actor: "ann", Reason: "r"})
+}
+
+// said is what workers were told, since it was asked last.
+func (sc *scene) said() (all []string) {
+	for _, raw := range sc.broker.told {
+		var c wire.Controls
+		require.NoError(sc.t, json.Unmarshal(raw, &c))
+		require.Equal(sc.t, "*", c.Identity)
+		require.NotEmpty(sc.t, c.ID)
+		all = append(all, c.Op+" "+c.Queue)
+	}
+	sc.broker.told = nil
+	return all
+}
+
+func TestPausedQueuesStayPaused(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	require.Equal(t, []string{}, sc.ask(s, wire.Command{Command: wire.CommandState}).Paused)
+	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandPause, "x").Status)
+	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandPause, "y").Status)
+	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandPause, "x").Status, "it is")
+	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandResume, "z").Status, "it is not paused")
+	require.Equal(t, []string{"pause x", "pause y", "pause x", "resume z"}, sc.said())
+	require.Equal(t, 2, sc.journaled()[wire.TypeState])
+	reply := sc.ask(s, wire.Command{Command: wire.CommandState})
+	require.Equal(t, []any{wire.StatusOK, []string{"x", "y"}}, []any{reply.Status, reply.Paused})
+	x := s.entries.Paused()["x"]
+	require.Positive(t, x.At)
+	require.Equal(t, []string{"ann", "r"}, []string{x.Actor, x.Reason})
+
+	// The next leader knows, and so does one that has read nothing but what low water leaves.
+	s.disconnect()
+	s = sc.leader("b")
+	require.Equal(t, []string{"pause x", "pause y"}, sc.said(), "whoever asked meanwhile has no answer")
+	require.NoError(t, s.core.beginCarry())
+	sc.rounds(s, 20, nil)
+	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandResume, "y").Status)
+	require.NoError(t, s.core.beginCarry())
+	sc.rounds(s, 20, nil)
+	journal := sc.broker.streams[wire.Journal]
+	require.Positive(t, journal.spent)
+	journal.records, journal.base = journal.records[journal.spent:], journal.spent
+	s.disconnect()
+	s = sc.leader("c")
+	require.Equal(t, []string{"x"}, sc.ask(s, wire.Command{Command: wire.CommandState}).Paused)
+}
+
+// Commands about queues that come at once are carried out one after the other.
+func TestPausesAtOnce(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	var answered []int
+	for i, verb := range []string{wire.CommandPause, wire.CommandResume, wire.CommandPause} {
+		cmd := wire.Command{Command: verb, Queue: fmt.Sprint("q", i%2)}
+		require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { answered = append(answered, i) }))
+	}
+	sc.rounds(s, 12, nil)
+	require.Equal(t, []int{0, 1, 2}, answered)
+	require.Equal(t, []string{"q0"}, sc.ask(s, wire.Command{Command: wire.CommandState}).Paused)
+	require.Equal(t, []string{"pause q0", "resume q1", "pause q0"}, sc.said())
+}
+
+func TestNotTooManyArePaused(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	all := map[string]wire.Pause{}
+	for i := range maxPaused {
+		all[fmt.Sprint(i)] = wire.Pause{}
+	}
+	require.NoError(t, s.core.record(sc.now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, spot{}, nil))
+	sc.rounds(s, 4, nil)
+	require.Equal(t, wire.StatusConflict, sc.pause(s, wire.CommandPause, "x").Status)
+	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandResume, "7").Status)
+	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandPause, "x").Status)
+}

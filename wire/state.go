@@ -1,0 +1,26 @@
+package wire
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Pause is why nobody is to take jobs of a queue.
+type Pause struct {
+	At     float64 `json:"at"`
+	Actor  string  `json:"actor,omitempty"`
+	Reason string  `json:"reason,omitempty"`
+}
+
+// checkQueue checks a command about a queue.
+func (c Command) checkQueue() error {
+	if err := CheckQueueName(c.Queue); err != nil {
+		return fmt.Errorf("command %s needs a queue: %w", c.Command, err)
+	}
+	return nil
+}
+
+// aboutQueue tells whether a command is about a queue.
+func (c Command) aboutQueue() bool {
+	return slices.Contains([]string{CommandPause, CommandResume}, c.Command)
+}
