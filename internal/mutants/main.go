@@ -19,7 +19,7 @@ func main() {
 	defer stop()
 	only := flag.String("only", "", "only variants whose names contain one of these `texts`, separated by commas")
 	flag.Parse()
-	if err := run(ctx, *only); err != nil {
+	if err := run(ctx, variants, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
@@ -35,9 +35,10 @@ type result struct {
 	took    time.Duration
 }
 
-func run(ctx context.Context, only string) (err error) {
+// run tries the variants that were chosen on the tree in which it runs.
+func run(ctx context.Context, all []variant, only string) (err error) {
 	var chosen []variant
-	for _, v := range variants {
+	for _, v := range all {
 		if slices.ContainsFunc(strings.Split(only, ","), func(text string) bool { return strings.Contains(v.name, text) }) {
 			chosen = append(chosen, v)
 		}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -23,16 +25,23 @@ func TestEveryVariantApplies(t *testing.T) {
 	}
 }
 
-// TestAVariantIsCaughtOrSurvives tries the program itself on a tree with one function and its test.
-func TestAVariantIsCaughtOrSurvives(t *testing.T) {
-	dir := &tree{t.TempDir()}
+// example is a tree with one function and its test.
+func example(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod":    "module example\n\ngo 1.26\n",
 		"a.go":      "package a\n\nfunc two() int { return 2 }\n",
 		"a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif two() < 2 {\n\t\tt.Fatal()\n\t}\n}\n",
 	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir.dir, name), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
+	return dir
+}
+
+// TestAVariantIsCaughtOrSurvives tries the program itself on a tree with one function and its test.
+func TestAVariantIsCaughtOrSurvives(t *testing.T) {
+	dir := &tree{example(t)}
 	test := check{".", "TestTwo", nil}
 	_, err := dir.test(t.Context(), test)
 	require.NoError(t, err)
@@ -51,4 +60,35 @@ func TestAVariantIsCaughtOrSurvives(t *testing.T) {
 	}
 	r := dir.try(t.Context(), variant{file: "b.go", test: test})
 	require.Regexp(t, "^DOES NOT APPLY", r.verdict)
+}
+
+// TestTheWholeRun tries variants on a repository: it succeeds where all are caught, and the repository is as it was.
+func TestTheWholeRun(t *testing.T) {
+	dir := example(t)
+	t.Chdir(dir)
+	test := check{".", "TestTwo", nil}
+	caught := variant{"caught", "what is tested", "a.go", "return 2", "return 1", test}
+	survives := variant{"survives", "what is not", "a.go", "return 2", "return 3", test}
+	all := []variant{caught, survives}
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	require.ErrorContains(t, run(t.Context(), all, ""), "finding the tree")
+	require.NoError(t, exec.Command("git", "init", "-q").Run())
+	require.NoError(t, exec.Command("git", "add", "a.go", "a_test.go").Run())
+	require.NoError(t, run(t.Context(), all, "caught,none of this name"))
+	require.ErrorIs(t, run(t.Context(), all, ""), errSurvived)
+
+	code, err := os.ReadFile("a.go")
+	require.NoError(t, err)
+	require.Contains(t, string(code), "return 2")
+	require.NoError(t, os.WriteFile("a.go", bytes.Replace(code, []byte("2"), []byte("1"), 1), 0o600))
+	require.ErrorContains(t, run(t.Context(), all, "caught"), "fails on the code as it is", "what fails anyway catches nothing")
+	require.NoError(t, os.Remove("a.go"))
+	require.ErrorContains(t, run(t.Context(), all, "caught"), "fails on the code as it is", "a file that was deleted is not copied")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, run(ended, all, ""))
+	left, err := os.ReadDir(temp)
+	require.NoError(t, err)
+	require.Empty(t, left, "the copies are gone")
 }

@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"testing"
 	"time"
@@ -66,4 +67,22 @@ func TestWhatCannotBeStarted(t *testing.T) {
 	require.Error(t, err)
 	_, err = Start(Config{Binary: "/nowhere/millrace", OwnClock: true})
 	require.Error(t, err)
+}
+
+func TestWhatCannotBeBuilt(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Build(ended, t.TempDir())
+	require.ErrorContains(t, err, "building millrace")
+}
+
+func TestRequestsThatCannotBeMade(t *testing.T) {
+	p := &Process{URL: "http://127.0.0.1:1", exited: make(chan struct{})}
+	_, _, err := p.Do("no method", "/", "")
+	require.Error(t, err)
+	_, _, err = p.Do(http.MethodPost, "/", "{}")
+	require.Error(t, err, "nobody listens")
+	_, ok, err := p.Overview()
+	require.NoError(t, err, "it may come")
+	require.False(t, ok)
 }
