@@ -1,0 +1,140 @@
+package tracker
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func (h *history) operation(op wire.Operation) {
+	h.record(wire.JournalRecord{Type: wire.TypeOperation, Operation: &op})
+}
+
+// An operation is as far as the journal says: what it is about, what was done as part of it, and where it is. Another process knows the same.
+func TestOperationsAreFolded(t *testing.T) {
+	h := newHistory()
+	a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)
+	h.open()
+	h.operation(wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, JIDs: []string{"a", "b", "c"}, State: wire.OperationRunning, StartedAt: 5, Total: 3})
+	h.operation(wire.Operation{ID: "older", Action: wire.CommandKill, Stream: sched, Filter: &wire.Filter{Queue: "q"}, State: wire.OperationRunning, StartedAt: 4})
+	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "a", InOperation: "op"})
+	h.deed(wire.OpTriggered, sched, b, "b", func(d *wire.Deed) { d.Operation = "op" })
+	h.operation(wire.Operation{ID: "op", State: wire.OperationRunning, Failed: 1, LastError: "gone", Cursor: 2})
+	h.operation(wire.Operation{ID: "never began", State: wire.OperationRunning, Cursor: 7})
+	h.operation(wire.Operation{})
+
+	o := newOne(t).inOrder(h)
+	for range 2 {
+		op, known := o.Operation("op")
+		require.True(t, known)
+		require.Equal(t, wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, State: wire.OperationRunning, StartedAt: 5,
+			Total: 3, Done: 2, Failed: 1, LastError: "gone", Cursor: 2}, op)
+		jids, err := o.OperationJIDs("op")
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b", "c"}, jids)
+		var ids []string
+		for _, op := range o.Operations() {
+			ids = append(ids, op.ID)
+		}
+		require.Equal(t, []string{"op", "older"}, ids, "the newest first")
+		_, known = o.Operation("never began")
+		require.False(t, known)
+		o.restart()
+	}
+	h.operation(wire.Operation{ID: "op", State: wire.OperationDone, EndedAt: 9, Cursor: 3})
+	o = newOne(t).inOrder(h)
+	op, _ := o.Operation("op")
+	require.Equal(t, []any{wire.OperationDone, 9.0}, []any{op.State, op.EndedAt})
+	jids, err := o.OperationJIDs("op")
+	require.NoError(t, err)
+	require.Empty(t, jids, "nobody needs them any more")
+}
+
+// What is written down again, because low water would forget it, says all to who knows nothing, and nothing to who knows more.
+func TestOperationsThatAreWrittenAgain(t *testing.T) {
+	h := newHistory()
+	h.open()
+	state := wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, JIDs: []string{"a"}, State: wire.OperationRunning, Done: 4, Cursor: 4}
+	h.record(wire.JournalRecord{Type: wire.TypeState, Operation: &state})
+	h.operation(wire.Operation{ID: "op", State: wire.OperationRunning, Cursor: 6})
+	h.record(wire.JournalRecord{Type: wire.TypeState, Operation: &state})
+	o := newOne(t).inOrder(h)
+	op, known := o.Operation("op")
+	require.True(t, known)
+	require.Equal(t, []int64{4, 6}, []int64{op.Done, op.Cursor})
+	jids, err := o.OperationJIDs("op")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a"}, jids)
+}
+
+// So many are remembered that have ended, the newest; of those that run each.
+func TestOperationsThatHaveEnded(t *testing.T) {
+	h := newHistory()
+	h.open()
+	running := wire.Operation{ID: "runs", Action: wire.CommandDelete, Stream: sched, Filter: &wire.Filter{}, State: wire.OperationRunning}
+	h.operation(running)
+	for i := range maxEnded + 5 {
+		op := running
+		op.ID, op.StartedAt = fmt.Sprintf("op-%03d", i), float64(i+1)
+		h.operation(op)
+		h.operation(wire.Operation{ID: op.ID, State: wire.OperationDone, EndedAt: float64(i + 1)})
+	}
+	o := newOne(t).inOrder(h)
+	for range 2 {
+		require.Len(t, o.Operations(), maxEnded+1)
+		_, known := o.Operation("op-004")
+		require.False(t, known)
+		_, known = o.Operation("op-005")
+		require.True(t, known)
+		_, known = o.Operation("runs")
+		require.True(t, known)
+		o.restart()
+	}
+}
+
+// An operation on a stream that was made anew is interrupted: its entries are others. One on another stream goes on. A journal that is gone
+// takes them all with it.
+func TestOperationsOnStreamsThatAreGone(t *testing.T) {
+	h := newHistory()
+	h.open()
+	for _, stream := range []string{sched, retry} {
+		h.operation(wire.Operation{ID: stream, Action: wire.CommandDelete, Stream: stream, JIDs: []string{"a"}, State: wire.OperationRunning})
+	}
+	h.record(wire.JournalRecord{Type: wire.TypeRecreated, Stream: sched, At: 8})
+	o := newOne(t).inOrder(h)
+	op, _ := o.Operation(sched)
+	require.Equal(t, []any{wire.OperationInterrupted, 8.0}, []any{op.State, op.EndedAt})
+	op, _ = o.Operation(retry)
+	require.Equal(t, wire.OperationRunning, op.State)
+
+	require.NoError(t, o.store.Update(func(tx *view.Tx) error {
+		if _, err := o.Forget(tx, wire.Journal); err != nil {
+			return err
+		}
+		return o.Commit(tx)
+	}))
+	for range 2 {
+		require.Empty(t, o.Operations())
+		jids, err := o.OperationJIDs(retry)
+		require.NoError(t, err)
+		require.Empty(t, jids)
+		o.restart()
+	}
+}
+
+// A damaged operation is not read as if there were none.
+func TestDamagedOperations(t *testing.T) {
+	h := newHistory()
+	h.open()
+	h.operation(wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, JIDs: []string{"a"}, State: wire.OperationRunning})
+	o := newOne(t).inOrder(h)
+	require.Equal(t, 2, o.scribble(tableOperation))
+	_, err := o.OperationJIDs("op")
+	require.ErrorContains(t, err, "damaged")
+	_, err = NewEntries(o.store, millrace)
+	require.ErrorContains(t, err, "damaged")
+}

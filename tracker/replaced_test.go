@@ -1,0 +1,74 @@
+package tracker
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A replacement is to be told of until the journal has told, in whichever order the two are read, and by another process too.
+func TestAnnouncements(t *testing.T) {
+	h := newHistory()
+	a := h.entry(sched, "a", 1)
+	h.open()
+	change := h.change(sched, a, "a", 9)
+	o := newOne(t).inOrder(h)
+	all, err := o.Announced()
+	require.NoError(t, err)
+	require.Equal(t, []wire.Announcement{change}, all)
+	by, replaced, err := o.Successor(sched, a)
+	require.NoError(t, err)
+	require.True(t, replaced)
+	require.Equal(t, change.Offset, by)
+	_, replaced, err = o.Successor(sched, change.Offset)
+	require.NoError(t, err)
+	require.False(t, replaced)
+
+	o.scribble(tableTelling)
+	_, err = o.Announced()
+	require.ErrorContains(t, err, "damaged")
+
+	h.tell(change)
+	for name, o := range map[string]*one{"in order": newOne(t).inOrder(h), "the journal first": newOne(t)} {
+		if name != "in order" {
+			r := o.read(h, true)
+			for r.next(wire.Journal, 1) {
+				all, err := o.Announced()
+				require.NoError(t, err)
+				require.Empty(t, all, "what was told and not read is nobody's to tell")
+			}
+			r.finish()
+		}
+		all, err := o.Announced()
+		require.NoError(t, err)
+		require.Empty(t, all, name)
+		require.Zero(t, o.table(tableTelling), name)
+		require.Equal(t, []string{"2:a"}, o.pending(sched), name)
+	}
+}
+
+// Undoing a kill takes the dead job with it.
+func TestUndoneKills(t *testing.T) {
+	h := newHistory()
+	a := h.entry(sched, "a", 1)
+	at := h.entry(dead, "a", 1)
+	h.open()
+	h.record(wire.JournalRecord{Type: wire.TypeKilled, Stream: sched, Offset: a, JID: "a"})
+	require.Empty(t, newOne(t).inOrder(h).pending(sched))
+	undo := wire.Announcement{What: wire.TypeUndone, Stream: sched, Replaces: a, JIDTag: "a", Undoes: 3, Dead: &at}
+	undo.Offset = h.append(sched, millrace, undo.Headers(h.epoch), body(sched, "a", 1))
+	o := newOne(t).inOrder(h)
+	all, err := o.Announced()
+	require.NoError(t, err)
+	require.Equal(t, []wire.Announcement{undo}, all)
+	require.EqualValues(t, 1, o.Total(dead))
+	h.tell(undo)
+	o = newOne(t).inOrder(h)
+	require.Equal(t, []string{"2:a"}, o.pending(sched))
+	require.Zero(t, o.Total(dead))
+	happened, err := o.Happened(sched, "a")
+	require.NoError(t, err)
+	require.Equal(t, wire.TypeUndone, happened.What)
+}
