@@ -14,15 +14,22 @@ import (
 	"time"
 )
 
-func main() {
+func main() { os.Exit(command(os.Args[1:], variants)) }
+
+// command is the program; it gives its exit code.
+func command(args []string, all []variant) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	only := flag.String("only", "", "only variants whose names contain one of these `texts`, separated by commas")
-	flag.Parse()
-	if err := run(ctx, variants, *only); err != nil {
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(1)
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	only := flags.String("only", "", "only variants whose names contain one of these `texts`, separated by commas")
+	if err := flags.Parse(args); err != nil {
+		return 2
 	}
+	if err := run(ctx, all, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		return 1
+	}
+	return 0
 }
 
 var errSurvived = errors.New("not every variant was caught")
