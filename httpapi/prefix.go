@@ -37,6 +37,8 @@ func (s *Server) prefixed(next http.Handler) http.Handler {
 			*sent = *r
 			sent.URL = &u
 			next.ServeHTTP(w, sent)
+		case r.URL.Path == prefix && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			http.Redirect(w, r, prefix+"/", http.StatusPermanentRedirect)
 		case probes[r.URL.Path]:
 			next.ServeHTTP(w, r)
 		default:

@@ -61,7 +61,7 @@ func New(cfg Config) *Server {
 	s.seal, s.attempts, s.tokens = newSeal(s.cfg.SessionKey), newAttempts(), newTokens(s.cfg.TokensFile, s.cfg.Now)
 	s.known = newKnown(s.cfg.Identify, s.cfg.Now)
 	s.registry, s.requests = s.newRegistry()
-	s.handler = s.observe(s.guard(s.prefixed(routeEscaped(s.routes()))))
+	s.handler = s.observe(s.guard(s.prefixed(routeEscaped(s.withUI(s.routes())))))
 	return s
 }
 

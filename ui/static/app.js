@@ -1,0 +1,65 @@
+// @ts-check
+// Begins: asks who is signed in, then shows the page that the URL names. Pages are loaded when they are first seen.
+import { html, render, useEffect, useState } from './core/h.js';
+import { signedOut } from './core/api.js';
+import { watchOverview } from './core/overview.js';
+import { watchEvents } from './core/live.js';
+import { link, navigate, route } from './core/router.js';
+import { loadSession, whoami } from './core/session.js';
+import { Shell } from './parts/shell.js';
+import { Empty, Failure } from './parts/states.js';
+
+/** @type {Record<string, [string, string, () => Promise<any>, (() => Promise<any>)?]>} */
+const pages = {
+  'job-queues': ['Dashboard', 'Queue', () => import('./pages/dashboard.js'), () => import('./pages/queue.js')],
+  'scheduled-jobs': ['Scheduled jobs', '', () => import('./pages/scheduled.js')],
+  retries: ['Retries', '', () => import('./pages/retries.js')],
+  'dead-jobs': ['Dead jobs', '', () => import('./pages/dead.js')],
+  jobs: ['Job', 'Job', () => import('./pages/job.js'), () => import('./pages/job.js')],
+  'job-metrics': ['Metrics', 'Metrics', () => import('./pages/metrics.js'), () => import('./pages/class.js')],
+  'worker-processes': ['Worker processes', 'Worker process', () => import('./pages/processes.js'), () => import('./pages/process.js')],
+  live: ['Live', '', () => import('./pages/live.js')],
+  operations: ['Operations', '', () => import('./pages/operations.js')],
+  rejected: ['Rejected records', '', () => import('./pages/rejected.js')],
+  health: ['Health', '', () => import('./pages/health.js')],
+  'api-docs': ['HTTP API', '', () => import('./pages/api-docs.js')],
+};
+
+function App() {
+  const [failed, setFailed] = useState(/** @type {any} */ (null));
+  useEffect(() => { loadSession().catch(setFailed); }, []);
+  const [page] = route.value.parts;
+  useEffect(() => {
+    if (signedOut.value && page !== 'sign-in') navigate(link('sign-in', [], { to: location.pathname.slice(link('').length) + location.search }), { replace: true });
+  }, [signedOut.value, page]);
+  if (page === 'sign-in') return html`<${Lazy} key="sign-in" load=${() => import('./pages/sign-in.js')} />`;
+  if (!whoami.value) return failed && html`<main id="main"><div class="page"><${Failure} error=${failed} refresh=${() => loadSession().then(() => setFailed(null), setFailed)} /></div></main>`;
+  return html`<${Shell}><${Page} /><//>`;
+}
+
+function Page() {
+  const [name, part] = route.value.parts;
+  const known = pages[name];
+  const of = part !== undefined && known?.[3];
+  useEffect(() => {
+    document.title = (known ? (of ? `${part} · ${known[1]}` : known[0]) : 'Not found') + ' · Millrace';
+  }, [name, part]);
+  if (!known) return html`<${Empty} icon="search" title="There is no such page"><a class="btn" href=${link('job-queues')}>To the dashboard</a><//>`;
+  return html`<${Lazy} key=${name + (of ? '/' + part : '')} load=${of ? known[3] : known[2]} part=${part} />`;
+}
+
+/** @param {{load: () => Promise<any>, part?: string}} p */
+function Lazy({ load, part }) {
+  const [it, set] = useState(/** @type {any} */ (null));
+  useEffect(() => {
+    let ended = false;
+    load().then((m) => { if (!ended) set({ page: m.default }); }, (error) => { if (!ended) set({ error: { status: 0, code: 'unreachable', reason: 'this page could not be loaded: ' + error.message } }); });
+    return () => { ended = true; };
+  }, []);
+  if (it?.error) return html`<${Failure} error=${it.error} refresh=${() => location.reload()} />`;
+  return it && html`<${it.page} part=${part} />`;
+}
+
+watchOverview();
+watchEvents();
+render(html`<${App} />`, document.getElementById('app'));

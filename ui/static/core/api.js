@@ -1,0 +1,113 @@
+// @ts-check
+// Requests to the API. Answers are kept as text beside what they say: records are shown as they were sent, never parsed and written again.
+import { signal } from './h.js';
+import { encodePart, prefix, queryText } from './router.js';
+
+/** @typedef {{status: number, data: any, text: string, headers: Headers}} Answer */
+
+/** An answer that is an error, or that there was none. */
+export class ApiError extends Error {
+  /** @param {number} status 0: the sidecar was not reached @param {any} body */
+  constructor(status, body) {
+    super(body?.reason || 'the sidecar does not answer');
+    this.status = status;
+    this.code = body?.error || 'unreachable';
+    this.reason = this.message;
+    this.requestID = body?.request_id || '';
+    this.body = body || {};
+  }
+}
+
+/** Whether the sidecar is reached, and when it is tried again. */
+export const connection = signal({ up: true, retryAt: 0, since: 0 });
+/** Counts up whenever the connection is back: everything is read anew. */
+export const generation = signal(0);
+/** Nobody is signed in. */
+export const signedOut = signal(false);
+/** Another version of the sidecar answers than the one that this page is of. */
+export const newVersion = signal('');
+let version = '';
+
+/** The path of an API route. @param {string} path such as "retries" @param {string|string[]} [part] @param {any} [query] */
+export function apiPath(path, part, query) {
+  let at = prefix + '/api/' + path;
+  for (const p of [].concat(part ?? [])) at += '/' + encodePart(p);
+  const text = queryText(query);
+  return text ? at + '?' + text : at;
+}
+
+/** @param {string} url @param {{method?: string, body?: any, signal?: AbortSignal, reason?: string, quiet?: boolean, headers?: Record<string, string>}} [how]
+ * @returns {Promise<Answer>} */
+export async function ask(url, how = {}) {
+  /** @type {Record<string, string>} */
+  const headers = { Accept: 'application/json', ...how.headers };
+  if (how.body !== undefined) headers['Content-Type'] = 'application/json';
+  if (how.reason) headers['X-Reason'] = encodeReason(how.reason);
+  let response, text;
+  try {
+    response = await fetch(url, {
+      method: how.method || 'GET', headers, signal: how.signal, credentials: 'same-origin',
+      body: how.body === undefined ? undefined : typeof how.body === 'string' ? how.body : JSON.stringify(how.body),
+    });
+    text = await response.text();
+  } catch (e) {
+    if (how.signal?.aborted) throw e;
+    lost();
+    throw new ApiError(0, null);
+  }
+  found(response);
+  const data = parse(text);
+  if (response.status === 401 && !how.quiet) signedOut.value = true;
+  if (!response.ok) throw new ApiError(response.status, data ?? { error: 'http_' + response.status, reason: 'the answer was ' + response.status });
+  return { status: response.status, data, text, headers: response.headers };
+}
+
+/** Headers are ASCII. @param {string} reason */
+const encodeReason = (reason) => reason.replace(/[^\x20-\x7e]/g, '?').slice(0, 4000);
+
+/** @param {string} text */
+function parse(text) {
+  try {
+    return text ? JSON.parse(text) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @param {Response} response */
+function found(response) {
+  const v = response.headers.get('Millrace-Version') || '';
+  if (version && v && v !== version) newVersion.value = v;
+  version ||= v;
+  if (!connection.value.up && response.status !== 502 && response.status !== 504) {
+    connection.value = { up: true, retryAt: 0, since: 0 };
+    generation.value++;
+  }
+}
+
+let wait = 1000;
+
+/** The sidecar is out of reach: tries again after pauses that grow. */
+function lost() {
+  if (!connection.value.up && connection.value.retryAt > Date.now()) return;
+  wait = connection.value.up ? 1000 : Math.min(wait * 2, 30_000);
+  connection.value = { up: false, retryAt: Date.now() + wait, since: connection.value.since || Date.now() };
+  setTimeout(retry, wait);
+}
+
+/** Tries to reach the sidecar now. */
+export async function retry() {
+  if (connection.value.up) return;
+  connection.value = { ...connection.value, retryAt: 0 };
+  await ask(prefix + '/api/whoami', { quiet: true }).catch(() => {});
+}
+
+/** What the command line would say to ask the same. @param {string} url @param {{method?: string, body?: any}} [how] */
+export function curlOf(url, how = {}) {
+  const quote = (/** @type {string} */ s) => "'" + s.replaceAll("'", "'\\''") + "'";
+  let text = 'curl -u USER';
+  if (how.method) text += ' -X ' + how.method;
+  text += ' ' + quote(new URL(url, location.origin).href);
+  if (how.body !== undefined) text += " -H 'Content-Type: application/json' -d " + quote(JSON.stringify(how.body));
+  return text;
+}

@@ -1,0 +1,43 @@
+// @ts-check
+// The overview, which the frame of every page shows parts of. It is asked for once, whoever looks.
+import { computed, effect, signal } from './h.js';
+import { apiPath, ask, connection, generation, signedOut } from './api.js';
+import { setServerTime } from './clock.js';
+import { onTopic } from './live.js';
+import { paused } from './resource.js';
+
+/** @type {import('../../vendor/signals.js').Signal<any>} */
+export const overview = signal(null);
+/** How far the view is behind, in seconds. */
+export const lag = computed(() => overview.value?.views?.lag_seconds ?? 0);
+/** The view has not read all there was yet. */
+export const replaying = computed(() => overview.value?.views?.caught_up === false);
+
+let timer = 0;
+async function load() {
+  clearTimeout(timer);
+  if (!signedOut.value && !document.hidden && connection.value.up && !paused.value) {
+    try {
+      const { data } = await ask(apiPath('overview'));
+      overview.value = data;
+      setServerTime(data.now);
+    } catch { /* whoever asks for more shows it */ }
+  }
+  clearTimeout(timer);
+  timer = setTimeout(load, 5000);
+}
+
+/** Begins to ask. */
+export function watchOverview() {
+  let first = true;
+  effect(() => {
+    generation.value; // eslint-disable-line no-unused-expressions
+    if (!signedOut.value || first) load();
+    first = false;
+  });
+  onTopic('overview', load);
+  document.addEventListener('visibilitychange', () => { if (!document.hidden) load(); });
+}
+
+/** Asks now. */
+export const refreshOverview = load;

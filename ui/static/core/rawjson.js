@@ -1,0 +1,120 @@
+// @ts-check
+// Reads JSON without changing a byte of it: what stands where. JSON.parse rounds large numbers and reorders members; a record is shown as
+// it was written.
+
+/** @typedef {{kind: 'object'|'array'|'string'|'number'|'word', from: number, to: number, keys?: string[], items?: Node[]}} Node */
+
+/** Reads a whole text, or gives null if it is not JSON. @param {string} text @returns {Node|null} */
+export function read(text) {
+  try {
+    const r = new Reader(text);
+    const node = r.value(0);
+    r.space();
+    return r.at === text.length ? node : null;
+  } catch {
+    return null;
+  }
+}
+
+class Reader {
+  /** @param {string} text */
+  constructor(text) {
+    this.text = text;
+    this.at = 0;
+  }
+
+  space() {
+    while (this.at < this.text.length && ' \n\r\t'.includes(this.text[this.at])) this.at++;
+  }
+
+  /** @param {number} depth @returns {Node} */
+  value(depth) {
+    if (depth > 2000) throw new Error('too deep');
+    this.space();
+    const c = this.text[this.at];
+    if (c === '{') return this.many(depth, '}');
+    if (c === '[') return this.many(depth, ']');
+    const from = this.at;
+    if (c === '"') {
+      this.string();
+      return { kind: 'string', from, to: this.at };
+    }
+    const word = /[-+.\w]+/y;
+    word.lastIndex = this.at;
+    const found = word.exec(this.text);
+    if (!found) throw new Error('unexpected');
+    this.at = word.lastIndex;
+    return { kind: /^[-\d]/.test(found[0]) ? 'number' : 'word', from, to: this.at };
+  }
+
+  string() {
+    for (this.at++; this.at < this.text.length; this.at++) {
+      const c = this.text.charCodeAt(this.at);
+      if (c === 92) this.at++;
+      else if (c === 34) {
+        this.at++;
+        return;
+      }
+    }
+    throw new Error('unended');
+  }
+
+  /** @param {number} depth @param {string} end @returns {Node} */
+  many(depth, end) {
+    /** @type {Node} */
+    const node = { kind: end === '}' ? 'object' : 'array', from: this.at, to: 0, items: [] };
+    if (end === '}') node.keys = [];
+    this.at++;
+    for (;;) {
+      this.space();
+      if (this.text[this.at] === end && !node.items.length) break;
+      if (node.keys) {
+        const from = this.at;
+        if (this.text[from] !== '"') throw new Error('no key');
+        this.string();
+        node.keys.push(this.text.slice(from, this.at));
+        this.space();
+        if (this.text[this.at++] !== ':') throw new Error('no colon');
+      }
+      node.items.push(this.value(depth + 1));
+      this.space();
+      if (this.text[this.at] === end) break;
+      if (this.text[this.at++] !== ',') throw new Error('no comma');
+    }
+    node.to = ++this.at;
+    return node;
+  }
+}
+
+/** The member of an object, by its name. @param {Node|null|undefined} node @param {...string} path @returns {Node|null} */
+export function member(node, ...path) {
+  for (const name of path) {
+    const i = node?.keys ? node.keys.lastIndexOf(JSON.stringify(name)) : -1;
+    if (i < 0) return null;
+    node = node.items[i];
+  }
+  return node || null;
+}
+
+/** The text of a member of a record. @param {string} text @param {...string} path */
+export function memberText(text, ...path) {
+  const node = member(read(text), ...path);
+  return node ? text.slice(node.from, node.to) : '';
+}
+
+/** The texts of the items of a list's answer. @param {string} text @param {string} [of] the member that has them; none: the answer is an array */
+export function itemTexts(text, of) {
+  const all = of ? member(read(text), of) : read(text);
+  return (all?.items || []).map((n) => text.slice(n.from, n.to));
+}
+
+/** A record without the member that the API put into it. @param {string} text */
+export function ownText(text) {
+  const node = read(text);
+  const i = node?.keys ? node.keys.lastIndexOf('"millrace"') : -1;
+  if (i < 0) return text;
+  const own = node.items[i];
+  const before = text.slice(0, own.from).replace(/,?\s*"millrace"\s*:\s*$/, '');
+  const after = text.slice(own.to);
+  return before + (before.trim() === '{' ? after.replace(/^\s*,/, '') : after);
+}

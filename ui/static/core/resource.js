@@ -1,0 +1,59 @@
+// @ts-check
+// What a page shows of the API: asked when it is first needed, and again while somebody looks. What was there stays while it is asked anew.
+import { signal, useEffect, useRef, useState } from './h.js';
+import { ask, connection, generation, signedOut } from './api.js';
+import { onTopic } from './live.js';
+
+/** Live updates are held back. */
+export const paused = signal(false);
+
+/** @typedef {{data: any, text: string, error: any, loading: boolean, at: number, url: string, refresh: () => void}} Resource */
+
+/** @param {string|null} url null: nothing is asked @param {{every?: number, topic?: string, keep?: boolean}} [how] every: milliseconds; 0: once.
+ * @returns {Resource} */
+export function useResource(url, how = {}) {
+  const every = how.every ?? 5000;
+  const [state, set] = useState({ data: null, text: '', error: null, loading: !!url, at: 0, url: '' });
+  const again = useRef(() => {});
+  const born = generation.value;
+  const out = signedOut.value;
+  useEffect(() => {
+    if (!url || out) return undefined;
+    let timer = 0;
+    let stop = new AbortController();
+    let ended = false;
+    const load = async () => {
+      clearTimeout(timer);
+      stop.abort();
+      stop = new AbortController();
+      const mine = stop;
+      set((s) => (s.loading ? s : { ...s, loading: true }));
+      try {
+        const a = await ask(url, { signal: mine.signal });
+        if (!ended && mine === stop) set({ data: a.data, text: a.text, error: null, loading: false, at: Date.now(), url });
+      } catch (error) {
+        if (ended || mine !== stop || mine.signal.aborted) return;
+        set((s) => ({ ...s, error, loading: false, data: how.keep === false || s.url !== url && error.status ? null : s.data }));
+      }
+      plan();
+    };
+    const plan = () => {
+      clearTimeout(timer);
+      if (!ended && every) timer = setTimeout(tick, every);
+    };
+    const tick = () => (paused.value || document.hidden || !connection.value.up ? plan() : load());
+    const shown = () => { if (!document.hidden && every && !paused.value) load(); };
+    again.current = load;
+    load();
+    document.addEventListener('visibilitychange', shown);
+    const off = how.topic ? onTopic(how.topic, () => { if (!paused.value && !document.hidden) load(); }) : () => {};
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+      stop.abort();
+      off();
+      document.removeEventListener('visibilitychange', shown);
+    };
+  }, [url, every, born, out, how.topic]);
+  return { ...state, refresh: () => again.current() };
+}

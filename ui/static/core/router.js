@@ -1,0 +1,80 @@
+// @ts-check
+// The URL is the state: the path says which page, the query what it shows, in the words of the API.
+import { signal } from './h.js';
+
+/** The prefix of all paths, without a slash at its end. */
+export const prefix = new URL(document.baseURI).pathname.replace(/\/$/, '');
+
+/** @typedef {{path: string, parts: string[], query: URLSearchParams}} Route */
+
+/** @returns {Route} */
+function read() {
+  const path = location.pathname.startsWith(prefix + '/') ? location.pathname.slice(prefix.length) : '/';
+  const parts = path.split('/').slice(1).map(unescapePart);
+  return { path, parts, query: new URLSearchParams(location.search) };
+}
+
+/** @param {string} part */
+function unescapePart(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+export const route = signal(read());
+
+/** The path of a page or of the API, with its prefix. Parts are escaped.
+ * @param {string} page @param {string|string[]} [part] @param {Record<string, any>} [query] */
+export function link(page, part, query) {
+  let at = prefix + '/' + page;
+  for (const p of [].concat(part ?? [])) at += '/' + encodePart(p);
+  const text = queryText(query);
+  return text ? at + '?' + text : at;
+}
+
+/** Browsers fold segments that are dots alone, however they are escaped: nothing can be done about those. @param {any} part */
+export const encodePart = (part) => encodeURIComponent(String(part));
+
+/** @param {Record<string, any>|URLSearchParams} [query] */
+export function queryText(query) {
+  if (!query) return '';
+  const all = query instanceof URLSearchParams ? [...query] : Object.entries(query);
+  return new URLSearchParams(all.filter(([, v]) => v !== undefined && v !== null && v !== '').map(([k, v]) => [k, String(v)])).toString();
+}
+
+/** @param {string} to @param {{replace?: boolean}} [how] */
+export function navigate(to, how = {}) {
+  const before = location.pathname;
+  history[how.replace ? 'replaceState' : 'pushState'](null, '', to);
+  route.value = read();
+  if (location.pathname !== before) {
+    scrollTo(0, 0);
+    requestAnimationFrame(() => document.getElementById('main')?.focus({ preventScroll: true }));
+  }
+}
+
+/** Changes parts of the query; what is empty is taken out. @param {Record<string, any>} changes @param {{replace?: boolean}} [how] */
+export function setQuery(changes, how) {
+  const query = new URLSearchParams(location.search);
+  for (const [k, v] of Object.entries(changes)) {
+    if (v === undefined || v === null || v === '' || v === false) query.delete(k);
+    else query.set(k, String(v));
+  }
+  const text = query.toString();
+  navigate(location.pathname + (text ? '?' + text : ''), how);
+}
+
+addEventListener('popstate', () => { route.value = read(); });
+
+// Links are links: they can be opened in another tab. A plain click stays on the page.
+document.addEventListener('click', (e) => {
+  const a = /** @type {HTMLAnchorElement|null} */ (/** @type {Element} */ (e.target).closest?.('a[href]'));
+  if (!a || e.defaultPrevented || e.button || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+  if (a.target || a.hasAttribute('download') || a.origin !== location.origin) return;
+  if (!a.pathname.startsWith(prefix + '/') || a.pathname.startsWith(prefix + '/api/') || a.pathname === prefix + '/metrics') return;
+  if (a.getAttribute('href').startsWith('#')) return;
+  e.preventDefault();
+  navigate(a.pathname + a.search + a.hash);
+});

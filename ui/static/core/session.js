@@ -1,0 +1,38 @@
+// @ts-check
+// Who looks, and what they may.
+import { computed, signal } from './h.js';
+import { apiPath, ask, signedOut } from './api.js';
+
+/** What /api/whoami said. @type {import('../../vendor/signals.js').Signal<any>} */
+export const whoami = signal(null);
+export const mayAct = computed(() => !!whoami.value?.may_act);
+export const mayAdminister = computed(() => !!whoami.value?.may_administer);
+
+/** Why something cannot be done, or nothing. */
+export const whyNot = computed(() => {
+  const w = whoami.value;
+  if (!w || w.may_act) return '';
+  return w.read_only ? 'This sidecar is read-only.' : 'You may look, but not act: that needs the tag management, policymaker or administrator.';
+});
+
+/** Asks who is signed in. */
+export async function loadSession() {
+  try {
+    whoami.value = (await ask(apiPath('whoami'))).data;
+    signedOut.value = false;
+  } catch (e) {
+    if (e.status !== 401) throw e;
+  }
+}
+
+/** @param {any} body name and password, or a token */
+export async function signIn(body) {
+  whoami.value = (await ask(apiPath('session'), { method: 'POST', body, quiet: true })).data;
+  signedOut.value = false;
+}
+
+export async function signOut() {
+  await ask(apiPath('session'), { method: 'DELETE' }).catch(() => {});
+  whoami.value = null;
+  signedOut.value = true;
+}

@@ -1,0 +1,67 @@
+// @ts-check
+import { html, useState } from '../core/h.js';
+import { apiPath } from '../core/api.js';
+import { useResource } from '../core/resource.js';
+import { link, prefix } from '../core/router.js';
+import { CopyCurl, Failure, Segments, Title } from '../parts/states.js';
+
+/** Follows a reference within the document. @param {any} doc @param {any} it @returns {any} */
+function at(doc, it) {
+  for (let n = 0; it?.$ref && n < 20; n++) it = it.$ref.slice(2).split('/').reduce((/** @type {any} */ d, /** @type {string} */ k) => d?.[k.replaceAll('~1', '/').replaceAll('~0', '~')], doc);
+  return it;
+}
+
+export default function ApiDocs() {
+  const r = useResource(link('api-docs/openapi.json'), { every: 0 });
+  const [text, setText] = useState('');
+  const doc = r.data;
+  const all = Object.entries(doc?.paths || {}).flatMap(([path, ops]) => ['get', 'post', 'put', 'patch', 'delete'].filter((m) => /** @type {any} */ (ops)[m]).map((method) => ({ path, method, op: /** @type {any} */ (ops)[method], shared: /** @type {any} */ (ops).parameters || [] })));
+  const found = all.filter((o) => !text || (o.method + ' ' + o.path + ' ' + (o.op.summary || '')).toLowerCase().includes(text.toLowerCase()));
+  const tags = (doc?.tags || []).filter((/** @type {any} */ t) => found.some((o) => o.op.tags?.includes(t.name)));
+  return html`<${Title} title="HTTP API" badge=${doc ? all.length : null}><a class="btn small" href=${apiPath('openapi.yaml')} target="_blank">openapi.yaml</a><//>
+    <${Failure} error=${r.error} refresh=${r.refresh} />
+    ${doc && html`<div class="grid"><section class="card" aria-label="About"><p>${doc.info.description}</p><p class="dim" style=${{ margin: '.5rem 0 1rem' }}>Base: <code>${location.origin + prefix}</code></p><input class="in" type="search" data-filter placeholder="Filter by path or purpose" aria-label="Filter routes" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} /></section>
+      ${tags.map((/** @type {any} */ t) => html`<section key=${t.name} class="card flush ops" aria-label=${t.name}><div class="head"><h2 style=${{ textTransform: 'capitalize' }}>${t.name}</h2><span class="dim small">${t.description}</span></div>${found.filter((o) => o.op.tags?.includes(t.name)).map((o) => html`<${Operation} key=${o.method + o.path} doc=${doc} o=${o} />`)}</section>`)}</div>`}`;
+}
+
+/** @param {{doc: any, o: any}} p */
+function Operation({ doc, o }) {
+  const [open, setOpen] = useState(false);
+  return html`<details onToggle=${(/** @type {any} */ e) => setOpen(e.target.open)}><summary><span class=${'method ' + o.method}>${o.method.toUpperCase()}</span><code class="strong anywhere">${o.path}</code><span class="dim">${o.op.summary}</span></summary>${open && html`<${Body} doc=${doc} o=${o} />`}</details>`;
+}
+
+/** @param {{doc: any, o: any}} p */
+function Body({ doc, o }) {
+  const params = [...o.shared, ...(o.op.parameters || [])].map((p) => at(doc, p)).filter(Boolean);
+  const body = at(doc, o.op.requestBody)?.content?.['application/json']?.schema;
+  const answers = Object.entries(o.op.responses || {});
+  const [code, setCode] = useState(answers[0]?.[0] || '');
+  const answer = at(doc, o.op.responses?.[code]);
+  const media = Object.entries(answer?.content || {})[0];
+  return html`<div class="body">${o.op.description && html`<p>${o.op.description}</p>`}
+    ${params.length > 0 && html`<div><h3 class="small strong">Parameters</h3><dl class="facts" style=${{ marginTop: '.375rem' }}>${params.map((p) => html`<dt><code>${p.name}</code> <span class="small">${p.in}${p.required ? ', needed' : ''}</span></dt><dd>${p.description || ''} <span class="dim small">${typeText(doc, p.schema, 0)}</span></dd>`)}</dl></div>`}
+    ${body && html`<div><h3 class="small strong">Body</h3><pre class="code" tabindex="0">${typeText(doc, body, 0)}</pre></div>`}
+    <div><div class="row wrap"><h3 class="small strong">Answers</h3><${Segments} label="Status" value=${code} onChange=${setCode} options=${answers.map(([c]) => [c, c])} /><${CopyCurl} url=${prefix + o.path} method=${o.method === 'get' ? undefined : o.method.toUpperCase()} /></div>
+      <p class="dim" style=${{ margin: '.375rem 0' }}>${answer?.description}</p>${media && html`<pre class="code" tabindex="0">${typeText(doc, /** @type {any} */ (media[1]).schema, 0)}</pre>`}</div></div>`;
+}
+
+/** A schema in short: what a value looks like. @param {any} doc @param {any} schema @param {number} depth @returns {string} */
+function typeText(doc, schema, depth) {
+  const s = at(doc, schema);
+  if (!s) return 'anything';
+  if (depth > 5) return '…';
+  if (s.oneOf || s.anyOf) return (s.oneOf || s.anyOf).map((/** @type {any} */ x) => typeText(doc, x, depth)).join(' | ');
+  if (s.allOf) return s.allOf.map((/** @type {any} */ x) => typeText(doc, x, depth)).join(' & ');
+  if (s.enum) return s.enum.map((/** @type {any} */ v) => JSON.stringify(v)).join(' | ');
+  if (s.type === 'array') return '[' + typeText(doc, s.items, depth) + ', …]';
+  if (s.type === 'object' || s.properties) {
+    const pad = '  '.repeat(depth + 1);
+    const all = Object.entries(s.properties || {});
+    if (!all.length) return s.additionalProperties && s.additionalProperties !== true ? `{…: ${typeText(doc, s.additionalProperties, depth + 1)}}` : '{…}';
+    return '{\n' + all.map(([k, v]) => `${pad}${k}${s.required?.includes(k) ? '' : '?'}: ${typeText(doc, v, depth + 1)}${note(doc, v)}`).join('\n') + '\n' + '  '.repeat(depth) + '}';
+  }
+  return (s.type || 'anything') + (s.nullable ? ' | null' : '');
+}
+
+/** @param {any} doc @param {any} v */
+const note = (doc, v) => { const d = v?.description || at(doc, v)?.description; return d ? '   // ' + d : ''; };

@@ -1,0 +1,36 @@
+// @ts-check
+import { html } from '../core/h.js';
+import { apiPath } from '../core/api.js';
+import { brief, count, millis, percent } from '../core/format.js';
+import { useResource } from '../core/resource.js';
+import { link } from '../core/router.js';
+import { failShare, HeatMap, Percentiles, ran, RangeChooser, Throughput, useMetrics } from '../parts/charts.js';
+import { Card, CopyCurl, Empty, Failure, Title } from '../parts/states.js';
+import { Table } from '../parts/table.js';
+import { Failures } from './metrics.js';
+
+/** @param {{part: string}} p */
+export default function Class({ part: name }) {
+  const m = useMetrics({ cls: name });
+  const { from, to, step } = m.range;
+  const before = useResource(apiPath('job-metrics', name, { from: Math.floor(from - (to - from)), to: Math.floor(from), step }), { every: 0 });
+  const t = m.data?.total;
+  const b = before.data?.total;
+  /** @type {[string, any, any, any][]} */
+  const cells = t ? [['Jobs', brief(ran(t)), change(ran(t), b && ran(b)), null], ['Failed', percent(failShare(t)), b && failShare(b) !== null ? percent(failShare(b)) + ' before' : '', null], ['p50', millis(t.run?.p50_ms), change(t.run?.p50_ms, b?.run?.p50_ms), null],
+    ['p95', millis(t.run?.p95_ms), change(t.run?.p95_ms, b?.run?.p95_ms), null], ['p99', millis(t.run?.p99_ms), change(t.run?.p99_ms, b?.run?.p99_ms), null], ['Wait p95', millis(t.wait?.p95_ms), change(t.wait?.p95_ms, b?.wait?.p95_ms), null]] : [];
+  const queues = m.data?.queues || [];
+  const columns = [{ id: 'name', label: 'Queue', always: true, head: true, cell: (/** @type {any} */ q) => html`<a href=${link('job-queues', q.name)}>${q.name}</a>` }, { id: 'n', label: 'Jobs', right: true, cell: (/** @type {any} */ q) => count(ran(q)) }, { id: 'f', label: 'Failed', right: true, cell: (/** @type {any} */ q) => percent(failShare(q)) }, { id: 'p', label: 'p95', right: true, cell: (/** @type {any} */ q) => millis(q.run?.p95_ms) }, { id: 'm', label: 'Longest', right: true, cell: (/** @type {any} */ q) => millis(q.max_ms) }];
+  return html`<${Title} crumbs=${[['Metrics', link('job-metrics')]]} title=${name}><a class="btn small" href=${link('retries', [], { class: name })}>Retries</a><a class="btn small" href=${link('dead-jobs', [], { class: name })}>Dead</a><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
+    <div class="grid"><${Failure} error=${m.error} at=${m.data ? m.at : 0} refresh=${m.refresh} />
+      <section class="card flush" aria-label="In this time"><dl class="counters n6" style=${{ margin: 0, minHeight: '5.5rem' }}>${cells.map(([k, v, note]) => html`<div key=${k}><dt>${k}</dt><dd>${v}</dd><small>${note || '\u00a0'}</small></div>`)}</dl></section>
+      <${Percentiles} m=${m} of="run" height=${220} /><${Throughput} m=${m} class="c6" /><${HeatMap} m=${m} of="run" height=${200} class="c6" />
+      <div class="c6"><${Failures} m=${m} cls=${name} /></div><${Card} flush title="Queues" class="c6"><${Table} id="class-queues" caption="Queues" columns=${columns} rows=${queues} loading=${m.loading && !m.data} rowKey=${(/** @type {any} */ q) => q.name} still=${false} empty=${html`<${Empty} title="It has not run in this time" />`} /><//></div>`;
+}
+
+/** Beside the time before, which is as long. @param {number|undefined} a @param {number|undefined} b */
+function change(a, b) {
+  if (!a || !b) return '';
+  const d = a / b - 1;
+  return Math.abs(d) < 0.02 ? 'as before' : html`<span class=${d > 0.25 ? 'warn strong' : ''}>${d > 0 ? '+' : '−'}${percent(Math.abs(d))} on before</span>`;
+}

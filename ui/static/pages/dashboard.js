@@ -1,0 +1,80 @@
+// @ts-check
+import { html } from '../core/h.js';
+import { apiPath } from '../core/api.js';
+import { brief, count, percent, plural, rate, seconds } from '../core/format.js';
+import { overview } from '../core/overview.js';
+import { useResource } from '../core/resource.js';
+import { link } from '../core/router.js';
+import { Attention } from '../parts/attention.js';
+import { Percentiles, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
+import { DueTimes } from '../parts/due.js';
+import { opText, Progress } from '../parts/ops.js';
+import { Queues } from '../parts/queues.js';
+import { Card, Failure, State, Title } from '../parts/states.js';
+import { Time } from '../parts/time.js';
+
+export default function Dashboard() {
+  const m = useMetrics();
+  const queues = useResource(apiPath('job-queues'), { topic: 'queues', every: 5000 });
+  const oldest = (queues.data || []).reduce((/** @type {number} */ n, /** @type {any} */ q) => Math.max(n, q.oldest?.seconds || 0), 0);
+  return html`<${Title} title="Dashboard"><${RangeChooser} /><//>
+    <div class="grid">
+      <${Counters} queues=${queues.data} />
+      <${Failure} error=${m.error} at=${m.data ? m.at : 0} refresh=${m.refresh} />
+      <${Throughput} m=${m} class="c8" height=${230} tools=${html`<span class="dim small">in steps of ${stepText(m.data?.step_seconds)}</span>`} />
+      <${Attention} class="c4" />
+      <${Percentiles} m=${m} of="wait" oldest=${oldest} class="c6" height=${180} />
+      <div class="c6"><${DueTimes} set="scheduled-jobs" height=${180} /></div>
+      <${Queues} list=${queues} metrics=${m} />
+      <${TopErrors} class="c6" /><${Recent} class="c6" />
+    </div>`;
+}
+
+/** @param {{queues: any[]|null}} p */
+function Counters({ queues }) {
+  const o = overview.value;
+  const recent = useResource(apiPath('job-metrics'), { every: 10_000 });
+  const s = recent.data?.series || [];
+  const of = (/** @type {any[]} */ points, /** @type {(p: any) => number} */ f) => (points.length ? points.reduce((n, p) => n + f(p), 0) / (points.length * 60) : null);
+  const failures = (/** @type {any} */ p) => p.failed + p.dead;
+  const [last, first] = [s.slice(-3, -1), s.slice(0, 2)];
+  const ready = queues?.reduce((n, q) => n + q.ready, 0);
+  const p = o?.processes;
+  const cells = [
+    ['Processed', rate(of(last, (x) => x.success)), delta(of(last, (x) => x.success), of(first, (x) => x.success)), link('job-metrics')],
+    ['Failed', rate(of(last, failures)), delta(of(last, failures), of(first, failures)), link('job-metrics')],
+    ['Ready', brief(ready), queues ? 'in ' + plural(queues.length, 'queue') : '', '#queues'],
+    ['Scheduled', brief(o?.sets['scheduled-jobs'].total), o?.scheduled_overdue_seconds > 1 ? seconds(o.scheduled_overdue_seconds) + ' late' : 'on time', link('scheduled-jobs')],
+    ['Retries', brief(o?.sets.retries.total), '', link('retries')],
+    ['Dead', brief(o?.sets['dead-jobs'].total), recent.data ? `+${count(recent.data.total.dead)} in 1 h` : '', link('dead-jobs')],
+    ['Busy', p ? percent(p.concurrency ? p.busy / p.concurrency : 0) : '–', p ? `${count(p.busy)} of ${count(p.concurrency)} slots` : '', link('worker-processes')],
+    ['Workers', brief(p?.running), p?.states?.lost ? plural(p.states.lost, 'lost', 'lost') : '', link('worker-processes')],
+  ];
+  return html`<section class="card flush" aria-label="Now"><dl class="counters n8" style=${{ margin: 0 }}>${cells.map(([name, value, note, to]) => html`<div key=${name}><dt>${name}</dt><dd><a href=${to}>${value}</a></dd><small>${note || '\u00a0'}</small></div>`)}</dl></section>`;
+}
+
+/** @param {number|null} now @param {number|null} before */
+function delta(now, before) {
+  if (now === null || !before) return 'an hour ago –';
+  const d = now / before - 1;
+  return Math.abs(d) < 0.02 ? 'as an hour ago' : `${d > 0 ? '+' : '−'}${percent(Math.abs(d))} in 1 h`;
+}
+
+/** @param {{class: string}} p */
+function TopErrors({ class: extra }) {
+  const errors = useResource(apiPath('errors'), { every: 15_000 });
+  const top = (errors.data?.items || []).slice(0, 8);
+  return html`<${Card} title="What fails most" class=${extra} tools=${html`<a class="btn small" href=${link('retries', [], { view: 'storm' })}>All</a>`}>
+    <${Failure} error=${errors.error} refresh=${errors.refresh} />
+    ${top.length ? html`<ul class="att">${top.map((/** @type {any} */ g) => html`<li key=${g.fingerprint}><span class="num strong" style=${{ minWidth: '3rem' }}>${brief(g.count)}</span><div class="grow"><a class="bad" href=${link(g.retries ? 'retries' : 'dead-jobs', [], { error: g.fingerprint })}>${g.error_class || 'Error'}</a> <span class="dim">in ${g.class}</span>
+      <div class="cut dim small" title=${g.message}>${g.message}</div></div><span class="small dim nowrap">${g.dead ? plural(g.dead, 'dead', 'dead') : ''}</span></li>`)}</ul>` : errors.data && html`<p class="dim">Nothing fails.</p>`}<//>`;
+}
+
+/** @param {{class: string}} p */
+function Recent({ class: extra }) {
+  const ops = useResource(apiPath('operations'), { topic: 'operations', every: 10_000 });
+  const top = (ops.data || []).slice(0, 6);
+  return html`<${Card} title="Operations" class=${extra} tools=${html`<a class="btn small" href=${link('operations')}>All</a>`}>
+    <${Failure} error=${ops.error} refresh=${ops.refresh} />
+    ${top.length ? html`<ul class="att">${top.map((/** @type {any} */ op) => html`<li key=${op.id}><div class="grow"><span class="strong">${opText(op)}</span> <span class="dim small">${op.actor ? 'by ' + op.actor : ''}</span>${op.state === 'running' && html`<${Progress} op=${op} />`}</div><${State} state=${op.state} /><span class="small dim"><${Time} at=${op.started_at} /></span></li>`)}</ul>` : ops.data && html`<p class="dim">Nobody has done anything to many jobs at once.</p>`}<//>`;
+}

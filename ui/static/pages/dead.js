@@ -1,0 +1,38 @@
+// @ts-check
+import { html } from '../core/h.js';
+import { apiPath } from '../core/api.js';
+import { serverNow } from '../core/clock.js';
+import { brief, count } from '../core/format.js';
+import { overview } from '../core/overview.js';
+import { useResource } from '../core/resource.js';
+import { route, setQuery } from '../core/router.js';
+import { Chart } from '../parts/chart.js';
+import { column, Entries } from '../parts/entries.js';
+import { Card, Empty, Segments, Title } from '../parts/states.js';
+import { Storm } from '../parts/storm.js';
+import { Time } from '../parts/time.js';
+
+const columns = [
+  { id: 'at', label: 'Died', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
+  column.class, column.queue, column.error,
+  { id: 'tries', label: 'Attempts', right: true, cell: (/** @type {any} */ r) => r.millrace.attempt ?? 0 },
+  { id: 'reason', label: 'Reason', cell: (/** @type {any} */ r) => html`<span class="tag">${r.reason || 'exhausted'}</span>` },
+  { ...column.args, off: true }, column.jid,
+];
+
+function Growth() {
+  const day = Math.floor(serverNow() / 3600) * 3600;
+  const m = useResource(apiPath('job-metrics', [], { from: day - 7 * 86_400, to: day + 3600, step: 3600 }), { every: 60_000 });
+  const points = m.data?.series || [];
+  return html`<${Card} title="Deaths an hour, last 7 days"><${Chart} title="Deaths an hour" height=${120} format=${brief} stacked x=${points.map((/** @type {any} */ p) => p.at)}
+    series=${[{ label: 'died', colour: '#d12771', kind: 'bars', values: points.map((/** @type {any} */ p) => p.dead) }]} /><//>`;
+}
+
+export default function Dead() {
+  const storm = route.value.query.get('view') === 'storm';
+  const total = overview.value?.sets['dead-jobs']?.total;
+  return html`<${Title} title="Dead jobs" badge=${total === undefined ? null : count(total)}>
+      <${Segments} label="View" value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', 'List'], ['storm', 'By error']]} /><//>
+    <div class="stack"><${Growth} />
+    ${storm ? html`<${Storm} set="dead-jobs" />` : html`<${Entries} set="dead-jobs" topic="dead" columns=${columns} empty=${html`<${Empty} icon="check" title="Nothing is dead"><p>A job that has failed for the last time is kept here, until somebody retries or deletes it.</p><//>`} />`}</div>`;
+}

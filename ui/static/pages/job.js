@@ -1,0 +1,76 @@
+// @ts-check
+import { html, useMemo } from '../core/h.js';
+import { apiPath } from '../core/api.js';
+import { seconds } from '../core/format.js';
+import { itemTexts, memberText, ownText } from '../core/rawjson.js';
+import { useResource } from '../core/resource.js';
+import { link } from '../core/router.js';
+import { mayAct } from '../core/session.js';
+import { actions, actionsOf, actOn, undoOne } from '../parts/actions.js';
+import { Icon } from '../parts/icon.js';
+import { Payload } from '../parts/payload.js';
+import { Card, copy, CopyCurl, Empty, Failure, State, Title } from '../parts/states.js';
+import { Trace } from '../parts/trace.js';
+import { Time } from '../parts/time.js';
+
+const where = { 'scheduled-jobs': 'scheduled', retries: 'waits for its next attempt', 'dead-jobs': 'dead' };
+const events = { fired: ['info', 'Sent to its queue, as it was due'], triggered: ['info', 'Sent to its queue by hand'], retried: ['info', 'Sent to its queue for another attempt'], killed: ['bad', 'Moved to the dead jobs'], deleted: ['bad', 'Deleted'], changed: ['warn', 'Changed'], undone: ['ok', 'Taken back'],
+  expired: ['warn', 'Expired before it was due'], trimmed: ['warn', 'Dropped: the dead set was full or it was too old'], duplicate: ['', 'The same publish came again'], enqueued: ['info', 'Enqueued'], refired: ['warn', 'Sent again, as it was in doubt'], succeeded: ['ok', 'Succeeded'], success: ['ok', 'Succeeded'], started: ['info', 'Started'], failed: ['bad', 'Failed'], dead: ['bad', 'Died'], buried: ['bad', 'Died'], scheduled: ['info', 'Scheduled'], retry: ['warn', 'To be retried'], discarded: ['warn', 'Discarded'] };
+
+/** @param {{part: string}} p */
+export default function Job({ part: jid }) {
+  const url = apiPath('jobs', jid);
+  const job = useResource(url, { topic: 'jobs', every: 4000 });
+  const d = job.data;
+  const entries = useMemo(() => itemTexts(job.text, 'entries').map((raw, i) => ({ ...d.entries[i], raw })), [job.text]);
+  const first = entries[0];
+  const cls = first?.millrace.class || d?.class;
+  return html`<${Title} crumbs=${[['Jobs', link('job-queues')]]} title=${html`${cls || 'Job'} <code class="dim">${jid}</code>`}>
+      <button class="icon" aria-label="Copy the id" title="Copy the id" onClick=${() => copy(jid)}><${Icon} name="copy" /></button><${CopyCurl} url=${url} /><//>
+    ${job.error?.status === 404 && !d ? html`<section class="card"><${Empty} icon="search" title="Nothing is known of this job"><p>${job.error.reason}</p>
+        <div class="row wrap"><a class="btn" href=${link('scheduled-jobs', [], { text: jid })}>Find in scheduled</a><a class="btn" href=${link('retries', [], { text: jid })}>Find in retries</a><a class="btn" href=${link('dead-jobs', [], { text: jid })}>Find in dead</a></div><//></section>`
+      : html`<${Failure} error=${job.error} at=${d ? job.at : 0} refresh=${job.refresh} />`}
+    ${d && html`<div class="grid"><div class="c8 stack" style=${{ gap: '1rem' }}>${entries.map((e) => html`<${Entry} key=${e.millrace.offset} row=${e} done=${job.refresh} />`)}
+        ${!entries.length && html`<section class="card"><${Empty} icon="check" title="It waits nowhere now"><p>It was handed to its queue, has run, or is gone: see what became of it.</p><//></section>`}
+        ${(d.runs || []).length > 0 && html`<${Runs} runs=${d.runs} />`}</div>
+      <div class="c4"><${Story} d=${d} entries=${entries} done=${job.refresh} /></div></div>`}`;
+}
+
+/** @param {{row: any, done: () => void}} p */
+function Entry({ row, done }) {
+  const m = row.millrace;
+  const set = m.set;
+  const inner = row.job ? ['job'] : [];
+  const own = ownText(row.raw);
+  const lines = typeof row.backtrace === 'string' ? row.backtrace.split('\n') : row.backtrace || [];
+  const job = row.job || row;
+  return html`<${Card} title=${{ 'scheduled-jobs': 'Scheduled', retries: 'Retry', 'dead-jobs': 'Dead' }[set]} tools=${mayAct.value && actionsOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : a === 'change' ? '' : ' primary')} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} small />${actions[a].label}</button>`)}>
+      ${m.refused && html`<div class="banner bad"><${Icon} name="alert" /><span>The broker could not take it and it is not tried again by itself: ${m.refused}</span></div>`}
+      ${m.omitted && html`<div class="banner"><${Icon} name="warn" /><span>The record could not be read: ${m.omitted}</span></div>`}
+      <dl class="facts"><dt>State</dt><dd>${where[set]}</dd><dt>${set === 'dead-jobs' ? 'Died' : 'Due'}</dt><dd><${Time} at=${m.at} /></dd>
+        <dt>Queue</dt><dd><a href=${link('job-queues', m.queue || 'default')}>${m.queue}</a></dd><dt>Class</dt><dd><a href=${link('job-metrics', m.class || '-')}>${m.class}</a></dd>
+        <dt>Attempts that failed</dt><dd>${m.attempt ?? 0}</dd>${job.priority !== undefined && html`<dt>Priority</dt><dd>${job.priority}</dd>`}
+        ${job.tags?.length > 0 && html`<dt>Tags</dt><dd>${job.tags.map((/** @type {string} */ t) => html`<a class="tag" href=${link(set, [], { tag: t })}>${t}</a> `)}</dd>`}
+        ${row.reason && html`<dt>Reason</dt><dd>${row.reason}</dd>`}${row.worker && html`<dt>Worker</dt><dd><a href=${link('worker-processes', row.worker)}>${row.worker}</a></dd>`}
+        ${(job.enqueued_at || job.created_at) && html`<dt>Enqueued</dt><dd><${Time} at=${job.enqueued_at || job.created_at} /></dd>`}<dt>Offset</dt><dd class="num">${m.offset}${m.first_offset !== m.offset ? ` (first ${m.first_offset})` : ''}</dd></dl><//>
+    ${(row.error_class || row.error_message) && html`<${Card} title="Error" tools=${html`<a class="btn small" href=${link(set, [], { error: row.error_class })}>The same error</a>`}><${Trace} error=${{ class: row.error_class, message: row.error_message, backtrace: lines }} /><//>`}
+    ${!m.omitted && html`<${Card} title="Arguments"><${Payload} text=${memberText(row.raw, ...inner, 'args') || 'null'} label="the arguments" name=${m.class + '-args'} /><//>
+      <${Card} title="Record"><${Payload} text=${own} label="the record" name=${row.jid || 'record'} /><//>`}`;
+}
+
+/** @param {{d: any, entries: any[], done: () => void}} p */
+function Story({ d, entries, done }) {
+  const all = [...d.events].sort((a, b) => a.at - b.at);
+  const undoable = (/** @type {any} */ e) => mayAct.value && ['deleted', 'killed', 'changed'].includes(e.what) && e === all.filter((x) => x.set === e.set).at(-1);
+  return html`<${Card} title="What became of it"><ol class="line">
+    ${d.older_than_kept && html`<li class="dim">What was before is not kept</li>`}
+    ${all.map((/** @type {any} */ e, /** @type {number} */ i) => { const [look, text] = events[e.what] || ['', e.what]; const before = all[i - 1]; return html`<li key=${i} class=${look}><div class="strong">${text}</div><div class="dim small"><${Time} at=${e.at} />${e.set ? ' · ' + e.set.replace('-', ' ') : ''}${e.worker ? ' · ' + e.worker : ''}${e.actor ? ' · by ' + e.actor : ''}${e.run_ms !== undefined && e.run_ms !== null ? ' · ran ' + seconds(e.run_ms / 1000) : ''}</div>
+      ${e.error_class && html`<div class="bad small">${e.error_class}${e.error_message ? ': ' + e.error_message : ''}</div>`}${before && e.at - before.at > 1 && html`<div class="dim small">${seconds(e.at - before.at)} after that before</div>`}
+      ${undoable(e) && html`<button class="btn small" onClick=${() => undoOne(e.set, d.jid, e.offset, done)}><${Icon} name="undo" small />Undo</button>`}</li>`; })}
+    ${entries.map((e) => html`<li key=${'n' + e.millrace.offset} class=${e.millrace.set === 'dead-jobs' ? 'bad' : 'warn'}><div class="strong">${e.millrace.set === 'dead-jobs' ? 'Is dead' : e.millrace.set === 'retries' ? 'Waits for attempt ' + ((e.millrace.attempt ?? 0) + 1) : 'Waits until it is due'}</div><div class="dim small"><${Time} at=${e.millrace.at} /></div></li>`)}</ol><//>`;
+}
+
+/** Attempts, where the sidecar tells of them. @param {{runs: any[]}} p */
+function Runs({ runs }) {
+  return html`<${Card} title="Attempts"><ol class="line">${runs.map((r) => html`<li class=${r.status === 'success' ? 'ok' : 'bad'}><div class="row"><${State} state=${r.status} /><span class="dim small"><${Time} at=${r.at || r.finished_at} /></span></div></li>`)}</ol><//>`;
+}

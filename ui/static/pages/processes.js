@@ -1,0 +1,77 @@
+// @ts-check
+import { html, useState } from '../core/h.js';
+import { apiPath, ask } from '../core/api.js';
+import { bytes, count, percent, plural } from '../core/format.js';
+import { useResource } from '../core/resource.js';
+import { link, navigate, route, setQuery } from '../core/router.js';
+import { mayAct, whyNot } from '../core/session.js';
+import { confirm } from '../parts/dialog.js';
+import { Icon } from '../parts/icon.js';
+import { CopyCurl, Empty, Failure, State, Title, Util } from '../parts/states.js';
+import { ColumnChooser, sorted, Table } from '../parts/table.js';
+import { failed, toast } from '../parts/toast.js';
+import { Since, Time } from '../parts/time.js';
+
+/** Tells processes something. @param {'quiet'|'stop'} what @param {string[]} identities @param {number} busy @param {() => void} done */
+export async function tellProcesses(what, identities, busy, done) {
+  const n = identities.length;
+  if (what === 'stop' || n > 1) {
+    const yes = await confirm({ title: `${what === 'stop' ? 'Stop' : 'Quiet'} ${plural(n, 'process', 'processes')}?`, danger: what === 'stop', verb: `${what === 'stop' ? 'Stop' : 'Quiet'} ${plural(n, 'process', 'processes')}`, typed: n > 5 && what === 'stop' ? String(n) : undefined,
+      facts: [['Processes', identities.slice(0, 5).join(', ') + (n > 5 ? ` and ${n - 5} more` : '')], ['Running jobs', count(busy)]], body: html`<p>${what === 'stop' ? 'They take no more jobs and end when those they run have.' : 'They take no more jobs, and finish those they run.'} Nothing here starts them again.</p>` });
+    if (!yes) return;
+  }
+  let told = 0;
+  for (const id of identities) {
+    try {
+      await ask(apiPath('processes', [id, what]), { method: 'PUT' });
+      told++;
+    } catch (e) {
+      failed(e);
+      break;
+    }
+  }
+  if (told) toast(`${plural(told, 'process', 'processes')} told to ${what === 'stop' ? 'stop' : 'be quiet'}: the next heartbeat shows it`);
+  setTimeout(done, 1500);
+}
+
+const silence = (/** @type {any} */ p) => (p.state === 'lost' || p.silent_seconds > 60 ? 'bad' : p.silent_seconds > 25 ? 'warn' : 'ok');
+
+const columns = [
+  { id: 'id', label: 'Process', always: true, head: true, class: 'lim', sort: (/** @type {any} */ p) => p.identity, cell: (/** @type {any} */ p) => html`<a class="cut" title=${p.identity} href=${link('worker-processes', p.identity)}>${p.hostname}:${p.pid}</a>` },
+  { id: 'state', label: 'State', sort: (/** @type {any} */ p) => p.state, cell: (/** @type {any} */ p) => html`<${State} state=${p.state} />` },
+  { id: 'tag', label: 'Tag, version', sort: (/** @type {any} */ p) => p.tag + p.version, cell: (/** @type {any} */ p) => html`${p.tag && html`<span class="tag">${p.tag}</span> `}<span class="dim">${p.version}</span>` },
+  { id: 'heard', label: 'Last heard', sort: (/** @type {any} */ p) => -p.heard_at, cell: (/** @type {any} */ p) => html`<span class=${silence(p)}><${Time} at=${p.heard_at} /></span>` },
+  { id: 'busy', label: 'Busy', sort: (/** @type {any} */ p) => (p.concurrency ? p.busy / p.concurrency : 0), cell: (/** @type {any} */ p) => html`<${Util} part=${p.concurrency ? p.busy / p.concurrency : 0} label=${'Slots of ' + p.identity + ' in use'} text=${`${p.busy}/${p.concurrency}`} />` },
+  { id: 'queues', label: 'Queues', class: 'lim', cell: (/** @type {any} */ p) => html`<span class="cut" title=${p.queues.join(', ')}>${p.queues.map((/** @type {string} */ q) => q + (p.weights?.[q] > 1 ? '×' + p.weights[q] : '')).join(', ')}</span>` },
+  { id: 'oldest', label: 'Longest job', right: true, sort: (/** @type {any} */ p) => -(longest(p)?.started_at || Infinity), cell: (/** @type {any} */ p) => (longest(p) ? html`<a href=${link('jobs', longest(p).jid)} title=${longest(p).class}><${Since} since=${longest(p).started_at} /></a>` : html`<span class="dim">–</span>`) },
+  { id: 'rss', label: 'Memory', right: true, sort: (/** @type {any} */ p) => p.rss_kb, cell: (/** @type {any} */ p) => bytes(p.rss_kb * 1024) },
+  { id: 'rtt', label: 'Round trip', right: true, off: true, sort: (/** @type {any} */ p) => p.rtt_us, cell: (/** @type {any} */ p) => (p.rtt_us ? (p.rtt_us / 1000).toFixed(1) + ' ms' : '–') },
+  { id: 'up', label: 'Started', sort: (/** @type {any} */ p) => p.started_at, cell: (/** @type {any} */ p) => html`<${Time} at=${p.started_at} />` },
+];
+const longest = (/** @type {any} */ p) => (p.work || []).filter((/** @type {any} */ w) => w.started_at).sort((/** @type {any} */ a, /** @type {any} */ b) => a.started_at - b.started_at)[0];
+
+export default function Processes() {
+  const query = route.value.query;
+  const url = apiPath('processes');
+  const list = useResource(url, { topic: 'processes' });
+  const [chosen, setChosen] = useState(/** @type {Map<string, any>} */ (new Map()));
+  const [sort, reverse, text] = [query.get('sort') || 'id', query.get('sort_reverse') === 'true', (query.get('text') || '').toLowerCase()];
+  const all = list.data || [];
+  const rows = sorted(all.filter((/** @type {any} */ p) => !text || (p.identity + ' ' + p.tag + ' ' + p.version + ' ' + p.state + ' ' + p.queues.join(' ')).toLowerCase().includes(text)), columns, sort, reverse);
+  const up = all.filter((/** @type {any} */ p) => p.state !== 'lost');
+  const sum = (/** @type {string} */ k) => up.reduce((/** @type {number} */ n, /** @type {any} */ p) => n + p[k], 0);
+  const versions = [...new Set(up.map((/** @type {any} */ p) => p.tag + ' ' + p.version))];
+  const skewed = up.some((/** @type {any} */ a) => up.some((/** @type {any} */ b) => a.tag === b.tag && a.version !== b.version));
+  const act = (/** @type {'quiet'|'stop'} */ what, /** @type {any[]} */ of) => tellProcesses(what, of.map((p) => p.identity), of.reduce((n, p) => n + p.busy, 0), () => { setChosen(new Map()); list.refresh(); });
+  return html`<${Title} title="Worker processes" badge=${list.data ? count(all.length) : null}><${CopyCurl} url=${url} /><//>
+    ${skewed && html`<div class="banner"><${Icon} name="warn" /><span>Processes of one tag run several versions: ${versions.join(', ')}.</span></div>`}
+    <div class="grid"><section class="card flush" aria-label="In all"><dl class="counters n4" style=${{ margin: 0 }}>${[['Processes', count(up.length), all.length - up.length ? plural(all.length - up.length, 'lost', 'lost') : ''], ['Slots', count(sum('concurrency')), ''], ['Busy', count(sum('busy')), percent(sum('concurrency') ? sum('busy') / sum('concurrency') : null)], ['Memory', bytes(sum('rss_kb') * 1024), '']].map(([k, v, n]) => html`<div><dt>${k}</dt><dd>${v}</dd><small>${n || '\u00a0'}</small></div>`)}</dl></section>
+    <section class="card flush" aria-label="Processes"><div class="toolbar"><input class="in small grow" style=${{ maxWidth: '26rem' }} type="search" data-filter placeholder="Filter by host, tag, version, queue, state" aria-label="Filter processes" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} /><span class="grow"></span><${ColumnChooser} id="processes" columns=${columns} /></div>
+      ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label="Selection"><span class="strong">${plural(chosen.size, 'process', 'processes')} selected</span><button class="linkish" onClick=${() => setChosen(new Map())}>Clear</button><div class="tools"><button class="btn small" onClick=${() => act('quiet', [...chosen.values()])}><${Icon} name="quiet" small />Quiet</button><button class="btn small hurt" onClick=${() => act('stop', [...chosen.values()])}><${Icon} name="stop" small />Stop</button></div></div>`}
+      <${Failure} error=${list.error} at=${list.data ? list.at : 0} refresh=${list.refresh} />
+      ${!(list.error && !list.data) && html`<${Table} id="processes" caption="Worker processes" columns=${columns} rows=${rows} loading=${list.loading && !list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ p) => p.identity} label=${(/** @type {any} */ p) => 'process ' + p.identity} sort=${sort} reverse=${reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '' })}
+        selection=${mayAct.value ? { chosen, set: setChosen } : undefined} open=${(/** @type {any} */ p) => navigate(link('worker-processes', p.identity))}
+        acts=${mayAct.value ? (/** @type {any} */ p) => p.state !== 'lost' && html`<button class="icon" title="Quiet" aria-label=${'Quiet ' + p.identity} disabled=${p.state !== 'live' || !!whyNot.value} onClick=${() => act('quiet', [p])}><${Icon} name="quiet" /></button><button class="icon hurt" title="Stop" aria-label=${'Stop ' + p.identity} disabled=${p.state === 'stopping'} onClick=${() => act('stop', [p])}><${Icon} name="stop" /></button>` : undefined}
+        empty=${text ? html`<${Empty} icon="search" title=${`0 of ${all.length} match`}><button class="btn" onClick=${() => setQuery({ text: '' })}>Clear filter</button><//>` : html`<${Empty} icon="worker" title="No worker has been heard"><p>Worker processes tell of themselves in the stream heartbeats. Start one, for example</p><pre class="code">millrace worker --exec jobs.yaml</pre><//>`} />`}
+    </section></div>`;
+}

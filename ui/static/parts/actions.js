@@ -1,0 +1,172 @@
+// @ts-check
+// What can be done to entries. How much is asked before grows with how many they are; what can be taken back says so.
+import { html } from '../core/h.js';
+import { apiPath, ask } from '../core/api.js';
+import { serverNow } from '../core/clock.js';
+import { absolute, count, local, plural } from '../core/format.js';
+import { memberText } from '../core/rawjson.js';
+import { whyNot } from '../core/session.js';
+import { confirm } from './dialog.js';
+import { operate, setNames } from './ops.js';
+import { failed, toast } from './toast.js';
+
+/** @typedef {{set: string, rows?: any[], filter?: Record<string, any>, count: number, asOf?: number, expected?: number}} Target what an action is about: rows, or all that a filter matches */
+
+/** @type {Record<string, {label: string, icon: string, did: string, hurt?: boolean, key?: string}>} */
+export const actions = {
+  trigger: { label: 'Run now', icon: 'play', did: 'sent to its queue', key: 'r' },
+  retry: { label: 'Retry now', icon: 'retry', did: 'sent to its queue', key: 'r' },
+  change: { label: 'Change', icon: 'edit', did: 'changed' },
+  kill: { label: 'Kill', icon: 'skull', did: 'moved to the dead jobs', hurt: true },
+  delete: { label: 'Delete', icon: 'trash', did: 'deleted', hurt: true, key: '#' },
+};
+/** What can be done in which set. */
+export const actionsOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'change', 'delete'] };
+/** And to many at once. */
+export const bulkOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'delete'] };
+
+export const jidOf = (/** @type {any} */ row) => row.jid || row.job?.jid || '';
+const nameOf = (/** @type {any} */ row) => `${row.millrace?.class || 'job'} ${jidOf(row).slice(0, 8)}`;
+
+/** @param {string} set @param {string} action @param {any} row @param {() => void} done */
+export async function actOn(set, action, row, done) {
+  if (whyNot.value) return toast(whyNot.value, { bad: true });
+  if (action === 'change') return change(set, row, done);
+  let reason = '';
+  if (action === 'delete') {
+    const yes = await confirm({ title: 'Delete this job?', facts: facts({ set, rows: [row], count: 1 }), verb: 'Delete 1 job', danger: true, reason: true });
+    if (!yes) return undefined;
+    reason = yes.reason;
+  }
+  const offset = row.millrace?.offset;
+  try {
+    const query = offset === undefined ? undefined : { offset };
+    if (action === 'delete') await ask(apiPath(set, jidOf(row), query), { method: 'DELETE', reason });
+    else await ask(apiPath(set, [jidOf(row), action], query), { method: 'POST', reason });
+    const undo = action === 'delete' || action === 'kill' ? () => undoOne(set, jidOf(row), offset, done) : undefined;
+    toast(`${nameOf(row)}: ${actions[action].did}`, { undo });
+  } catch (e) {
+    failed(e);
+  }
+  return soon(done);
+}
+
+/** @param {string} set @param {string} jid @param {number} offset @param {() => void} done */
+export async function undoOne(set, jid, offset, done) {
+  try {
+    await ask(apiPath(set, [jid, 'undo'], { offset }), { method: 'POST' });
+    toast('Taken back: it is as it was');
+  } catch (e) {
+    failed(e);
+  }
+  soon(done);
+}
+
+/** The list shows what was done when the record of it has come round. @param {() => void} done */
+function soon(done) {
+  setTimeout(done, 150);
+  setTimeout(done, 1200);
+}
+
+/** @param {Target} t @returns {[string, any][]} */
+export function facts(t) {
+  const rows = t.rows || [];
+  const names = (/** @type {string} */ k) => {
+    const all = [...new Set(rows.map((r) => r.millrace?.[k]).filter(Boolean))];
+    return all.slice(0, 4).join(', ') + (all.length > 4 ? ` and ${all.length - 4} more` : '');
+  };
+  const at = rows.map((r) => r.millrace?.at).filter(Boolean).sort((a, b) => a - b);
+  const span = at.length ? absolute(at[0]) + (at.length > 1 ? ' to ' + absolute(at.at(-1)) : '') : '';
+  const filter = t.filter && Object.entries(t.filter).map(([k, v]) => `${k}: ${k === 'from' || k === 'to' ? absolute(Number(v)) : v}`).join(', ');
+  return [['What', plural(t.count, setNames[t.set].replace(/s$/, '').replace(/ie$/, 'y'), setNames[t.set])], ['Filter', t.filter && (filter || 'none: all of them')], ['Queues', names('queue')], ['Classes', names('class')],
+    [t.set === 'dead-jobs' ? 'Died' : 'Due', span]];
+}
+
+/** @param {string} action @param {Target} t @param {() => void} done */
+export async function actOnMany(action, t, done) {
+  if (whyNot.value) return toast(whyNot.value, { bad: true });
+  const verb = { trigger: 'Run', retry: 'Retry', kill: 'Kill', delete: 'Delete', change: 'Reschedule' }[action];
+  const hurt = !!actions[action].hurt;
+  const what = setNames[t.set];
+  const spread = action === 'retry' || action === 'trigger';
+  const yes = await confirm({
+    title: `${verb} ${count(t.count)} ${what}?`, facts: facts(t), verb: `${verb} ${count(t.count)} ${what}`, danger: hurt, reason: true,
+    typed: t.count > 100 && hurt ? String(t.count) : undefined,
+    body: t.filter && html`<p class="dim small">This touches what matched when you looked${t.asOf !== undefined ? ` (up to offset ${count(t.asOf)})` : ''}: jobs that came later are left alone, and nothing is done if the number has changed by over 1 %.</p>`,
+    value: action === 'change' ? { at: local(serverNow() + 3600) } : spread ? { over: '' } : undefined,
+    check: (v) => (action === 'change' && Number.isNaN(Date.parse(v.at)) ? 'When should they be due?' : v?.over && !(Number(v.over) > 0) ? 'Minutes must be a number above 0' : ''),
+    fields: action === 'change' ? dueField : spread ? spreadField : undefined,
+  });
+  if (!yes) return undefined;
+  const minutes = Number(yes.value?.over) || 0;
+  /** @type {any} */
+  const body = { action, set: t.set, reason: yes.reason || undefined };
+  if (t.filter) Object.assign(body, { filter: numbers(t.filter), as_of: t.asOf, expected_count: t.expected });
+  else body.jids = [...new Set(t.rows.map(jidOf))];
+  if (minutes) body.rate = Math.max(0.01, t.count / (minutes * 60));
+  if (action === 'change') body.at = Date.parse(yes.value.at) / 1000;
+  const id = await operate(body);
+  if (id) soon(done);
+  return id;
+}
+
+/** @param {Record<string, any>} filter */
+function numbers(filter) {
+  const f = { ...filter };
+  for (const k of ['from', 'to']) if (f[k]) f[k] = Number(f[k]);
+  return f;
+}
+
+/** @param {(v: any) => void} set @param {any} value */
+function dueField(set, value) {
+  const plus = (/** @type {number} */ s) => set({ ...value, at: local(serverNow() + s) });
+  return html`<label class="field"><span>Due at</span><input class="in" type="datetime-local" value=${value.at} onInput=${(/** @type {any} */ e) => set({ ...value, at: e.target.value })} /></label>
+    <div class="row wrap">${[['In 10 min', 600], ['In 1 h', 3600], ['In 1 d', 86_400], ['In 7 d', 604_800]].map(([text, s]) => html`<button type="button" class="btn small" onClick=${() => plus(/** @type {number} */ (s))}>${text}</button>`)}</div>`;
+}
+
+/** @param {(v: any) => void} set @param {any} value */
+function spreadField(set, value) {
+  return html`<label class="field"><span>Spread over minutes <span class="dim">(empty: as fast as the broker takes them)</span></span>
+    <input class="in" inputmode="decimal" placeholder="for example 10" value=${value.over} onInput=${(/** @type {any} */ e) => set({ over: e.target.value })} /></label>`;
+}
+
+/** Changes time, queue, priority or arguments of one entry; the arguments are sent as they stand in the field. @param {string} set @param {any} row @param {() => void} done */
+export async function change(set, row, done) {
+  const at = row.millrace.at;
+  const args = memberText(row.raw, ...(row.job ? ['job', 'args'] : ['args']));
+  const first = { at: local(at), queue: row.millrace.queue, priority: row.job?.priority ?? '', args };
+  const timed = set !== 'dead-jobs';
+  const yes = await confirm({
+    title: `Change ${nameOf(row)}`, verb: 'Change', reason: true, wide: true, value: first,
+    check: (v) => (timed && Number.isNaN(Date.parse(v.at)) ? 'When should it be due?' : !v.queue.trim() ? 'Which queue?' : !validArgs(v.args) ? 'The arguments must be a JSON array or object' : ''),
+    fields: (put, v) => html`
+      ${timed && dueField(put, v)}
+      <div class="row" style=${{ alignItems: 'end' }}><label class="field grow"><span>Queue</span><input class="in" value=${v.queue} onInput=${(/** @type {any} */ e) => put({ ...v, queue: e.target.value })} /></label>
+        <label class="field"><span>Priority</span><input class="in" type="number" min="0" max="10" value=${v.priority} onInput=${(/** @type {any} */ e) => put({ ...v, priority: e.target.value })} /></label></div>
+      <label class="field"><span>Arguments</span><textarea class="in" rows="7" spellcheck=${false} value=${v.args} onInput=${(/** @type {any} */ e) => put({ ...v, args: e.target.value })}></textarea></label>`,
+  });
+  if (!yes) return;
+  const v = yes.value;
+  const parts = [];
+  if (timed && v.at !== first.at) parts.push(`"at":${Date.parse(v.at) / 1000}`);
+  if (v.queue !== first.queue) parts.push(`"queue":${JSON.stringify(v.queue.trim())}`);
+  if (String(v.priority) !== String(first.priority) && v.priority !== '') parts.push(`"priority":${Number(v.priority)}`);
+  if (v.args !== first.args) parts.push(`"args":${v.args}`);
+  if (!parts.length) return;
+  try {
+    const { data } = await ask(apiPath(set, jidOf(row), { offset: row.millrace.offset }), { method: 'PATCH', body: '{' + parts.join(',') + '}', reason: yes.reason });
+    toast(nameOf(row) + ': changed', { undo: () => undoOne(set, jidOf(row), data?.millrace?.offset, done) });
+  } catch (e) {
+    failed(e);
+  }
+  soon(done);
+}
+
+/** @param {string} text */
+function validArgs(text) {
+  try {
+    return typeof JSON.parse(text) === 'object' && JSON.parse(text) !== null;
+  } catch {
+    return false;
+  }
+}

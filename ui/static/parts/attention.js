@@ -1,0 +1,30 @@
+// @ts-check
+// What needs a look, the gravest first, and where to go.
+import { html, signal } from '../core/h.js';
+import { apiPath } from '../core/api.js';
+import { clock } from '../core/format.js';
+import { useResource } from '../core/resource.js';
+import { link } from '../core/router.js';
+import { Icon } from './icon.js';
+import { Card, Failure } from './states.js';
+
+const to = {
+  no_consumer: (/** @type {any} */ i) => [link('job-queues', i.subject), i.subject], oldest_too_old: (/** @type {any} */ i) => [link('job-queues', i.subject), i.subject], queue_growing: (/** @type {any} */ i) => [link('job-queues', i.subject), i.subject],
+  process_lost: (/** @type {any} */ i) => [link('worker-processes', i.subject), i.subject], retry_storm: () => [link('retries', [], { view: 'storm' }), 'Retries by error'], dead_growth: () => [link('dead-jobs', [], { view: 'storm' }), 'Dead jobs by error'],
+  schedule_overdue: () => [link('scheduled-jobs'), 'Scheduled jobs'], view_lag: () => [link('health'), 'Health'], broker_alarm: () => [link('health'), 'Health'], version_skew: (/** @type {any} */ i) => [link('worker-processes'), i.subject || 'Processes'],
+};
+/** Since when nothing has needed a look, as far as this page knows. */
+const clear = signal(0);
+
+/** @param {{class?: string, only?: (i: any) => boolean}} p */
+export function Attention({ class: extra }) {
+  const a = useResource(apiPath('attention'), { topic: 'overview', every: 10_000 });
+  const items = a.data?.items || [];
+  if (a.data && items.length) clear.value = 0;
+  else if (a.data && !clear.value) clear.value = a.data.now;
+  return html`<${Card} title="Needs a look" class=${extra} tools=${items.length > 0 && html`<span class=${'pill ' + (items.some((/** @type {any} */ i) => i.severity === 'critical') ? 'bad' : 'warn')}>${items.length}</span>`}>
+    <${Failure} error=${a.error} refresh=${a.refresh} />
+    ${items.length ? html`<ul class="att">${items.slice(0, 8).map((/** @type {any} */ i) => { const [at, text] = to[i.kind]?.(i) || [null, i.subject]; return html`<li key=${i.kind + i.subject}><${Icon} name=${i.severity === 'critical' ? 'alert' : 'warn'} class=${i.severity === 'critical' ? 'bad' : 'warn'} label=${i.severity} />
+      <div class="grow anywhere">${at ? html`<a href=${at}>${text}</a>` : html`<span class="strong">${text}</span>`}<div class="dim small">${i.text}</div></div></li>`; })}</ul>${items.length > 8 && html`<p class="dim small">and ${items.length - 8} more</p>`}`
+    : a.data && html`<div class="empty" style=${{ padding: '1.5rem 0' }}><${Icon} name="check" class="ok" /><h3>All clear</h3><p>Nothing needed a look since ${clock(clear.value)}.</p></div>`}<//>`;
+}

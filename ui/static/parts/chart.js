@@ -1,0 +1,182 @@
+// @ts-check
+// The one chart: lines and stacked bars over time, or a heat map. Its figures can be had as a table, and it says in words what it shows.
+import { html, useEffect, useRef, useState } from '../core/h.js';
+import { colours } from '../core/prefs.js';
+import { clock, absolute } from '../core/format.js';
+import { Table } from './table.js';
+import { heat } from './heat.js';
+
+/** @typedef {{label: string, colour: string, values: (number|null)[], kind?: 'line'|'bars'|'dash', axis?: string}} Series */
+/** @typedef {{at: number, label: string}} Mark */
+
+export const palette = ['#54be7e', '#4589ff', '#d12771', '#d2a106', '#08bdba', '#8a3ffc', '#ba4e00', '#33b1ff', '#007d79', '#d4bbff'];
+
+/** A colour token as the theme has it now: light-dark() is resolved by an element that uses it. @param {string} name */
+function token(name) {
+  const probe = document.createElement('i');
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const c = getComputedStyle(probe).color;
+  probe.remove();
+  return c;
+}
+
+/** @param {{title: string, x: number[], series: Series[], format: (n: number|null) => string, height?: number, marks?: Mark[], log?: boolean, sync?: string, stacked?: boolean,
+ *   onZoom?: (from: number, to: number) => void, buckets?: {bounds: number[], rows: (number[]|null)[]}, summary?: string, now?: number, from?: number, to?: number}} p */
+export function Chart(p) {
+  const box = useRef(null);
+  const plot = useRef(null);
+  const [asTable, setAsTable] = useState(false);
+  const [cursor, setCursor] = useState(/** @type {number|null} */ (null));
+  const latest = useRef(p);
+  latest.current = p;
+  const height = p.height || 200;
+  const empty = !p.x.length || (p.buckets ? !p.buckets.rows.some(Boolean) : !p.series.some((s) => s.values.some((v) => v !== null && v !== undefined)));
+  const shape = [colours.value, asTable, empty, p.log, p.stacked, height, p.series.map((s) => s.label + s.colour + (s.kind || '')).join('|')].join();
+  useEffect(() => {
+    if (asTable || empty || !box.current) return undefined;
+    const u = new /** @type {any} */ (window).uPlot(options(latest, height, box.current.clientWidth, setCursor), stack(latest.current), box.current);
+    plot.current = u;
+    const observer = new ResizeObserver(() => { const w = box.current?.clientWidth; if (w && w !== u.width) u.setSize({ width: w, height }); });
+    observer.observe(box.current);
+    return () => {
+      observer.disconnect();
+      u.destroy();
+      plot.current = null;
+    };
+  }, [shape]);
+  useEffect(() => { plot.current?.setData(stack(p)); });
+  const i = cursor === null ? null : cursor;
+  return html`<figure class="chart" style=${{ '--h': height + 'px' }}>
+    <figcaption class="sr">${p.title}. ${p.summary || summary(p)}</figcaption>
+    ${asTable ? html`<${Figures} p=${p} />` : empty ? html`<div class="nodata">Nothing in this time</div>` : html`<div class="plot" ref=${box} aria-hidden="true"></div>`}
+    <div class="legend">${!p.buckets && p.series.map((s) => html`<span key=${s.label}><i class=${'sw ' + (s.kind === 'dash' ? 'dash' : '')} style=${{ background: s.kind === 'dash' ? 'none' : s.colour, borderColor: s.colour }}></i>${s.label}
+      ${i !== null && html` <b>${p.format(s.values[i] ?? null)}</b>`}</span>`)}
+      ${i !== null && p.x[i] && html`<span class="num">${absolute(p.x[i]).slice(5, 16)}</span>`}
+      ${!empty && html`<button class="linkish small" style=${{ marginLeft: 'auto' }} aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}>${asTable ? 'Chart' : 'Table'}<span class="sr"> of ${p.title}</span></button>`}</div>
+  </figure>`;
+}
+
+/** @param {any} p */
+function summary(p) {
+  if (p.buckets) return '';
+  return p.series.map((/** @type {Series} */ s) => {
+    const v = s.values.filter((n) => n !== null && n !== undefined);
+    return v.length ? `${s.label}: last ${p.format(v.at(-1))}, highest ${p.format(v.reduce((a, b) => Math.max(a, b), -Infinity))}` : s.label + ': nothing';
+  }).join('; ') + '.';
+}
+
+/** @param {{p: any}} q */
+function Figures({ p }) {
+  const rows = p.x.map((/** @type {number} */ at, /** @type {number} */ i) => ({ at, i }));
+  const more = p.buckets ? [{ id: 'n', label: 'Jobs', right: true, cell: (/** @type {any} */ r) => (p.buckets.rows[r.i] || []).reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0) }]
+    : p.series.map((/** @type {Series} */ s) => ({ id: s.label, label: s.label, right: true, cell: (/** @type {any} */ r) => p.format(s.values[r.i] ?? null) }));
+  return html`<div style=${{ maxHeight: (p.height || 200) + 40 + 'px', overflow: 'auto' }} tabindex="0" role="region" aria-label=${p.title + ' as a table'}><${Table} id="figures" caption=${p.title} rowKey=${(/** @type {any} */ r) => String(r.at)} rows=${rows} still=${false}
+    columns=${[{ id: 'at', label: 'Time', always: true, head: true, cell: (/** @type {any} */ r) => absolute(r.at) }, ...more]} /></div>`;
+}
+
+/** Stacked series are drawn as sums, the highest first. @param {any} p */
+function stack(p) {
+  if (p.buckets) return [p.x, p.x.map(() => null)];
+  if (!p.stacked) return [p.x, ...p.series.map((/** @type {Series} */ s) => s.values)];
+  /** @type {number[]} */
+  let sum = p.x.map(() => 0);
+  const all = p.series.map((/** @type {Series} */ s) => {
+    if (s.kind !== 'bars') return s.values;
+    sum = sum.map((n, i) => n + (s.values[i] || 0));
+    return sum;
+  });
+  return [p.x, ...all];
+}
+
+/** @param {any} latest @param {number} height @param {number} width @param {(i: number|null) => void} setCursor */
+function options(latest, height, width, setCursor) {
+  const p = latest.current;
+  const uPlot = /** @type {any} */ (window).uPlot;
+  const [dim, line] = [token('--dim'), token('--line')];
+  const font = '11px Inter, sans-serif';
+  const axis = { stroke: dim, font, grid: { stroke: line, width: 1, dash: [3, 3] }, ticks: { show: false } };
+  const bars = uPlot.paths.bars({ size: [0.8, 24], align: 1 });
+  const order = p.series.map((/** @type {Series} */ s) => ({
+    label: s.label, stroke: s.colour, width: s.kind === 'bars' ? 0 : 1.8, dash: s.kind === 'dash' ? [5, 4] : undefined, fill: s.kind === 'bars' ? s.colour : undefined,
+    paths: s.kind !== 'bars' ? undefined : p.stacked ? () => null : bars, points: { show: false }, spanGaps: false,
+  }));
+  return {
+    width: width || 400, height, padding: [8, 4, 0, 0], legend: { show: false },
+    scales: { x: { time: true, range: () => xRange(latest.current) }, y: p.buckets ? { range: [0, p.buckets.bounds.length + 1] } : p.log ? { distr: 3, range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => logRange(a, b) } : { range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => [0, top(b)] } },
+    axes: [{ ...axis, size: 26, gap: 4, space: 70, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((t) => dayOrClock(t, all)) },
+      { ...axis, size: 56, gap: 4, space: 34, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((n) => (n === null ? null : p.buckets ? boundText(p, n) : p.format(n))), splits: p.buckets ? () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1) : p.log ? () => logTicks(latest.current) : undefined, filter: undefined }],
+    series: [{}, ...(p.buckets ? [{ paths: () => null, points: { show: false } }] : order)],
+    cursor: { y: false, points: { show: false }, drag: { x: !!p.onZoom, y: false, setScale: false }, sync: p.sync ? { key: p.sync, setSeries: false } : undefined },
+    hooks: {
+      setCursor: [(/** @type {any} */ u) => setCursor(u.cursor.idx ?? null)],
+      setSelect: [(/** @type {any} */ u) => { if (u.select.width > 4) latest.current.onZoom?.(u.posToVal(u.select.left, 'x'), u.posToVal(u.select.left + u.select.width, 'x')); u.setSelect({ left: 0, width: 0 }, false); }],
+      drawAxes: [(/** @type {any} */ u) => { if (latest.current.buckets) heat(u, latest.current); else if (latest.current.stacked) bottomUp(u, latest.current); }],
+      draw: [(/** @type {any} */ u) => marks(u, latest.current, dim)],
+    },
+  };
+}
+
+/** Stacked bars: sums, the largest first, so that none hides a smaller one. @param {any} u @param {any} p */
+function bottomUp(u, p) {
+  const n = p.series.filter((/** @type {Series} */ s) => s.kind === 'bars').length;
+  const ctx = u.ctx;
+  const half = u.data[0].length > 1 ? Math.abs(u.valToPos(u.data[0][1], 'x', true) - u.valToPos(u.data[0][0], 'x', true)) : 20;
+  const w = Math.max(1, Math.min(half * 0.8, 24 * devicePixelRatio));
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+  ctx.clip();
+  for (let s = n; s >= 1; s--) {
+    ctx.fillStyle = p.series[s - 1].colour;
+    for (let i = 0; i < u.data[0].length; i++) {
+      const v = u.data[s][i];
+      if (!v || (s > 1 && v === u.data[s - 1][i])) continue;
+      const x = u.valToPos(u.data[0][i], 'x', true);
+      const y = u.valToPos(v, 'y', true);
+      ctx.fillRect(x, y, w, u.bbox.top + u.bbox.height - y);
+    }
+  }
+  ctx.restore();
+}
+
+/** @param {any} p */
+const xRange = (p) => [p.from ?? p.x[0], p.to ?? (p.x.at(-1) + (p.x.length > 1 ? p.x[1] - p.x[0] : 60))];
+const top = (/** @type {number} */ n) => (n > 0 ? n * 1.1 : 1);
+/** @param {number} a @param {number} b */
+const logRange = (a, b) => [10 ** Math.floor(Math.log10(Math.max(a || 1, 0.1))), 10 ** Math.ceil(Math.log10(Math.max(b || 10, 1) * 1.05))];
+/** @param {any} p */
+function logTicks(p) {
+  const v = p.series.flatMap((/** @type {Series} */ s) => s.values).filter((/** @type {any} */ n) => n > 0);
+  const [a, b] = logRange(v.reduce((/** @type {number} */ x, /** @type {number} */ y) => Math.min(x, y), Infinity), v.reduce((/** @type {number} */ x, /** @type {number} */ y) => Math.max(x, y), 0));
+  const all = [];
+  for (let t = a; t <= b * 1.001; t *= 10) all.push(t);
+  return all;
+}
+/** @param {number} t @param {number[]} all */
+const dayOrClock = (t, all) => (all.length > 1 && all[1] - all[0] >= 86400 ? absolute(t).slice(5, 10) : new Date(t * 1000).getHours() + new Date(t * 1000).getMinutes() === 0 ? absolute(t).slice(5, 10) : clock(t, all.length > 1 && all[1] - all[0] < 60));
+/** @param {any} p @param {number} n */
+const boundText = (p, n) => p.format(p.buckets.bounds[Math.min(Math.round(n) - 1, p.buckets.bounds.length - 1)]);
+
+/** Deploys, as lines. @param {any} u @param {any} p @param {string} colour */
+function marks(u, p, colour) {
+  const ctx = u.ctx;
+  ctx.save();
+  ctx.font = `${11 * devicePixelRatio}px Inter, sans-serif`;
+  for (const m of [...(p.marks || []), ...(p.now ? [{ at: p.now, label: 'now' }] : [])]) {
+    const x = u.valToPos(m.at, 'x', true);
+    if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
+    ctx.strokeStyle = ctx.fillStyle = colour;
+    ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
+    ctx.beginPath();
+    ctx.moveTo(x, u.bbox.top);
+    ctx.lineTo(x, u.bbox.top + u.bbox.height);
+    ctx.stroke();
+    ctx.textAlign = x > u.bbox.left + u.bbox.width * 0.8 ? 'right' : 'left';
+    ctx.fillText(' ' + m.label + ' ', x, u.bbox.top + 10 * devicePixelRatio);
+  }
+  ctx.restore();
+}
+
+/** The range chooser of all charts of a page. */
+export const ranges = { '15m': 900, '1h': 3600, '6h': 21_600, '24h': 86_400, '7d': 604_800, '30d': 2_592_000 };

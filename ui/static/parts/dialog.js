@@ -1,0 +1,59 @@
+// @ts-check
+// The one dialog. How much it asks for grows with what is at stake.
+import { html, signal, useEffect, useRef, useState } from '../core/h.js';
+import { cx } from '../core/h.js';
+
+/** @typedef {{title: string, body?: any, facts?: [string, any][], verb: string, danger?: boolean, typed?: string, reason?: boolean,
+ *   fields?: (set: (v: any) => void, value: any) => any, value?: any, check?: (v: any) => string, wide?: boolean}} Question */
+
+/** @type {import('../../vendor/signals.js').Signal<(Question & {done: (v: any) => void})|null>} */
+const asked = signal(null);
+
+/** Asks, and gives null if the answer is no. @param {Question} question @returns {Promise<null|{reason: string, value: any}>} */
+export function confirm(question) {
+  return new Promise((done) => { asked.value = { ...question, done }; });
+}
+
+export function Dialogs() {
+  const q = asked.value;
+  return q && html`<${Ask} key=${q.title} q=${q} />`;
+}
+
+/** @param {{q: any}} p */
+function Ask({ q }) {
+  const box = useRef(null);
+  const cancel = useRef(null);
+  const [typed, setTyped] = useState('');
+  const [reason, setReason] = useState('');
+  const [value, setValue] = useState(q.value);
+  const wrong = q.check?.(value) || '';
+  const may = (!q.typed || typed.trim() === q.typed) && !wrong;
+  useEffect(() => {
+    const before = /** @type {HTMLElement} */ (document.activeElement);
+    box.current.showModal();
+    (q.fields ? box.current.querySelector('input,textarea,select') || cancel.current : cancel.current).focus();
+    return () => before?.focus?.();
+  }, []);
+  const end = (/** @type {any} */ v) => {
+    asked.value = null;
+    q.done(v);
+  };
+  return html`<dialog ref=${box} class=${cx(q.wide && 'wide')} aria-labelledby="ask-title" onCancel=${(/** @type {Event} */ e) => { e.preventDefault(); end(null); }}
+    onClick=${(/** @type {Event} */ e) => e.target === box.current && end(null)}>
+    <form method="dialog" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); if (may) end({ reason, value }); }}>
+      <h2 id="ask-title">${q.title}</h2>
+      ${q.body && html`<div class="stack">${q.body}</div>`}
+      ${q.facts && html`<dl class="facts">${q.facts.filter((/** @type {any} */ f) => f[1]).map((/** @type {any} */ [k, v]) => html`<dt>${k}</dt><dd>${v}</dd>`)}</dl>`}
+      ${q.fields?.(setValue, value)}
+      ${wrong && html`<p class="bad" role="alert">${wrong}</p>`}
+      ${q.reason && html`<label class="field"><span>Reason <span class="dim">(optional, kept in the journal)</span></span>
+        <input class="in" value=${reason} maxlength="500" onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></label>`}
+      ${q.typed && html`<label class="field"><span>Type <code>${q.typed}</code> to go on</span>
+        <input class="in" autocomplete="off" value=${typed} onInput=${(/** @type {any} */ e) => setTyped(e.target.value)} /></label>`}
+      <div class="ends">
+        <button type="button" class="btn" ref=${cancel} onClick=${() => end(null)}>Cancel</button>
+        <button class=${'btn ' + (q.danger ? 'danger' : 'primary')} disabled=${!may}>${q.verb}</button>
+      </div>
+    </form>
+  </dialog>`;
+}

@@ -1,0 +1,35 @@
+// @ts-check
+// When entries are due: a histogram whose bars filter the list below.
+import { html, useState } from '../core/h.js';
+import { apiPath } from '../core/api.js';
+import { now, serverNow } from '../core/clock.js';
+import { brief, count } from '../core/format.js';
+import { useResource } from '../core/resource.js';
+import { setQuery } from '../core/router.js';
+import { Chart } from './chart.js';
+import { Card, Segments } from './states.js';
+
+const spans = { '1h': [3600, 60], '24h': [86_400, 900], '7d': [604_800, 7200], '30d': [2_592_000, 43_200] };
+
+/** @param {{set: string, height?: number}} p */
+export function DueTimes({ set, height = 120 }) {
+  const [span, setSpan] = useState(set === 'retries' ? '1h' : '24h');
+  const [length, step] = spans[span];
+  const [from] = useState(() => ({ at: 0 }));
+  // The range moves on by steps, so that the same question is asked for a while.
+  const start = Math.floor(serverNow() / step) * step;
+  from.at = start;
+  const due = useResource(apiPath('due-times', [], { set, from: start, to: start + length, step }), { every: 10_000, topic: set === 'retries' ? 'retries' : 'scheduled' });
+  const d = due.data;
+  const counts = d?.counts || [];
+  const overdue = d ? d.before : 0;
+  const colour = set === 'retries' ? '#d2a106' : '#54be7e';
+  return html`<${Card} title=${set === 'retries' ? 'Due for a retry' : 'Due'} tools=${html`${overdue > 0 && html`<button class="btn small hurt" onClick=${() => setQuery({ to: Math.floor(now.peek()), from: '', page: '' })}>${count(overdue)} overdue</button>`}
+      ${d?.after > 0 && html`<span class="dim small">${count(d.after)} later</span>`}
+      <${Segments} label="Range" value=${span} onChange=${setSpan} options=${Object.keys(spans).map((s) => [s, s])} />`}>
+    <${Chart} title=${set === 'retries' ? 'Retries by when they are due' : 'Scheduled jobs by when they are due'} height=${height} format=${brief} stacked from=${start} to=${start + length} now=${now.peek()}
+      x=${counts.map((/** @type {number} */ _, /** @type {number} */ i) => d.from + i * d.step)} series=${[{ label: 'due', colour, kind: 'bars', values: counts }]}
+      summary=${`${count(counts.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0))} are due within ${span}, ${count(overdue)} are overdue.`}
+      onZoom=${(/** @type {number} */ a, /** @type {number} */ b) => setQuery({ from: Math.floor(a), to: Math.ceil(b), page: '' })} />
+  <//>`;
+}

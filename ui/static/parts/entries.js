@@ -1,0 +1,111 @@
+// @ts-check
+// A list of entries: scheduled jobs, retries or dead jobs. The three pages differ in columns and in what stands above.
+import { html, useEffect, useMemo, useState } from '../core/h.js';
+import { apiPath } from '../core/api.js';
+import { brief, count, plural } from '../core/format.js';
+import { replaying } from '../core/overview.js';
+import { itemTexts, memberText } from '../core/rawjson.js';
+import { useResource } from '../core/resource.js';
+import { link, navigate, route, setQuery } from '../core/router.js';
+import { mayAct, whyNot } from '../core/session.js';
+import { actions, actionsOf, actOn, actOnMany, bulkOf, jidOf } from './actions.js';
+import { FilterBox } from './filter.js';
+import { Icon } from './icon.js';
+import { setNames } from './ops.js';
+import { Pager } from './pager.js';
+import { short } from './payload.js';
+import { CopyCurl, Empty, Failure } from './states.js';
+import { ColumnChooser, Table } from './table.js';
+import { say } from './toast.js';
+
+export const filterNames = ['queue', 'class', 'error', 'tag', 'jid', 'text', 'from', 'to'];
+
+/** What a URL filters by. @param {URLSearchParams} query @param {string[]} [names] @returns {Record<string, string>} */
+export const filterOf = (query, names = filterNames) => Object.fromEntries(names.filter((n) => query.get(n)).map((n) => [n, query.get(n)]));
+
+/** @type {Record<string, any>} Columns that more than one set has. */
+export const column = {
+  class: { id: 'class', label: 'Class', always: true, class: 'lim', cell: (/** @type {any} */ r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>` },
+  queue: { id: 'queue', label: 'Queue', class: 'lim', cell: (/** @type {any} */ r) => html`<a class="cut" href=${link('job-queues', r.millrace.queue || 'default')}>${r.millrace.queue}</a>` },
+  args: { id: 'args', label: 'Arguments', class: 'fill', cell: (/** @type {any} */ r) => html`<code class="cut" title=${short(argsOf(r))}>${r.millrace.omitted ? 'not read: ' + r.millrace.omitted : short(argsOf(r))}</code>` },
+  jid: { id: 'jid', label: 'Id', cell: (/** @type {any} */ r) => html`<a class="mono dim" href=${link('jobs', jidOf(r))} title=${jidOf(r)}>${jidOf(r).slice(0, 8)}</a>` },
+  error: { id: 'error', label: 'Error', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${`${r.error_class || ''}: ${r.error_message || ''}`}><a class="bad strong" href=${'?error=' + encodeURIComponent(r.error_class || '')} onClick=${(/** @type {Event} */ e) => { e.preventDefault(); setQuery({ error: r.error_class, page: '' }); }}>${r.error_class || 'Error'}</a> <span class="dim">${r.error_message}</span></span>` },
+};
+
+/** @param {any} r */
+const argsOf = (r) => (r.args === undefined ? (r.args = memberText(r.raw, ...(r.job ? ['job', 'args'] : ['args']))) : r.args);
+
+/** @param {{set: string, topic: string, columns: any[], empty: any, above?: (list: any) => any, controls?: any, fixed?: Record<string, string>}} p */
+export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
+  const query = route.value.query;
+  const names = filterNames.filter((n) => !(n in fixed));
+  const filter = { ...filterOf(query, names), ...fixed };
+  const page = Number(query.get('page')) || 1;
+  const size = Number(query.get('page_size')) || 50;
+  const asked = { ...filter, page, page_size: size, next: query.get('next') || undefined };
+  const url = apiPath(set, [], asked);
+  const list = useResource(url, { topic, every: 5000 });
+  const rows = useMemo(() => (list.data?.items ? itemTexts(list.text, 'items').map((raw, i) => ({ ...list.data.items[i], raw, args: undefined })) : []), [list.text]);
+  const [chosen, setChosen] = useState(/** @type {Map<string, any>} */ (new Map()));
+  const [matching, setMatching] = useState(/** @type {any} */ (null));
+  const filterText = JSON.stringify(filter);
+  useEffect(() => { setChosen(new Map()); setMatching(null); }, [filterText, set]);
+  const filtered = Object.keys(filter).length > 0;
+  const done = () => list.refresh();
+  const d = list.data;
+  const known = d && (d.filtered_count ?? (filtered && !d.next && page === 1 ? d.filtered_count_at_least : undefined) ?? (filtered && d.searched >= d.total_count ? d.filtered_count_at_least : undefined));
+  const choose = (/** @type {Map<string, any>} */ m) => {
+    setMatching(null);
+    setChosen(m);
+    if (m.size) say(plural(m.size, 'job') + ' selected');
+  };
+  const run = async (/** @type {string} */ action) => {
+    const target = matching ? { set, filter, count: matching.count, asOf: matching.asOf, expected: matching.exact ? matching.count : undefined } : { set, rows: [...chosen.values()], count: chosen.size };
+    if (!matching && chosen.size === 1 && action !== 'change') {
+      await actOn(set, action, [...chosen.values()][0], done);
+      choose(new Map());
+    } else if (await actOnMany(action, target, done)) choose(new Map());
+  };
+  const suggest = useSuggestions(set);
+  const key = (/** @type {string} */ k, /** @type {any} */ row) => {
+    const a = actionsOf[set].find((x) => actions[x].key === k);
+    if (a) actOn(set, a, row, done);
+    return !!a;
+  };
+  return html`<section class="card flush" aria-label=${setNames[set]}>
+    <div class="toolbar">${controls}
+      <${FilterBox} label=${'Filter ' + setNames[set]} names=${names} query=${query} suggest=${suggest} onChange=${(/** @type {any} */ c) => setQuery({ ...c, page: '', next: '' })} />
+      <${ColumnChooser} id=${set} columns=${columns} /><${CopyCurl} url=${url} />
+      <a class="icon" title="Download all that matches as NDJSON" aria-label="Download as NDJSON" download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a></div>
+    ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label="Selection"><span class="strong">${matching ? `All ${count(matching.count)} matching are selected` : plural(chosen.size, 'job') + ' selected'}</span>
+      ${!matching && d && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of })}>Select all ${known === undefined ? 'at least ' + count(d.filtered_count_at_least) : count(known)} matching</button>`}
+      <button class="linkish" onClick=${() => choose(new Map())}>Clear</button>
+      <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!mayAct.value || (matching && replaying.value)} title=${whyNot.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? 'Reschedule' : actions[a].label}</button>`)}</div></div>`}
+    <${Failure} error=${list.error} at=${d ? list.at : 0} refresh=${list.refresh} />
+    ${!(list.error && !d) && html`<${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
+      selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
+      acts=${mayAct.value ? (/** @type {any} */ r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
+      empty=${filtered ? html`<${Empty} icon="search" title=${`0 of ${count(d?.total_count)} match`}>
+          ${d?.searched < d?.total_count && html`<p>Searched ${count(d.searched)} so far.</p>`}
+          <div class="row">${d?.next && html`<button class="btn" onClick=${() => setQuery({ next: d.next, page: 1 })}>Search on</button>`}<button class="btn" onClick=${() => setQuery(Object.fromEntries([...names, 'page', 'next'].map((n) => [n, ''])))}>Clear filters</button></div><//>` : empty} />`}
+    ${d && html`<${Pager} page=${page} size=${size} items=${rows.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${d.page_count} more=${!!d.next} what=${filtered ? 'that match, of ' + brief(d.total_count) : setNames[set]}
+      onPage=${(/** @type {number} */ n) => setQuery({ page: n === 1 ? '' : n, next: '' })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '', next: '' })} />`}
+  </section>`;
+}
+
+/** @param {{set: string, row: any, done: () => void}} p */
+export function Acts({ set, row, done }) {
+  return actionsOf[set].map((/** @type {string} */ a) => html`<button key=${a} class=${'icon' + (actions[a].hurt ? ' hurt' : '')} title=${actions[a].label} aria-label=${`${actions[a].label}: ${row.millrace.class || ''} ${jidOf(row)}`} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} /></button>`);
+}
+
+/** Names to choose from, asked for when a list is first seen. @param {string} set */
+function useSuggestions(set) {
+  const queues = useResource(apiPath('job-queues'), { every: 0 });
+  const errors = useResource(set === 'scheduled-jobs' ? null : apiPath('errors', [], { set }), { every: 0 });
+  const metrics = useResource(apiPath('job-metrics'), { every: 0 });
+  return {
+    queue: () => (queues.data || []).map((/** @type {any} */ q) => q.name),
+    class: () => (metrics.data?.classes || []).filter((/** @type {any} */ c) => !c.other).map((/** @type {any} */ c) => c.name),
+    error: () => [...new Map((errors.data?.items || []).map((/** @type {any} */ e) => [e.error_class, [e.error_class, plural(e.count, 'job')]])).values()],
+  };
+}

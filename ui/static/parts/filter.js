@@ -1,0 +1,113 @@
+// @ts-check
+// What a list is filtered by: words as chips, in the URL under the names that the API has for them. What cannot be understood is shown, never
+// dropped.
+import { html, useEffect, useMemo, useRef, useState } from '../core/h.js';
+import { serverNow } from '../core/clock.js';
+import { absolute } from '../core/format.js';
+import { Icon } from './icon.js';
+
+/** @typedef {{name: string, value: string}} Term */
+
+/** Reads one word as somebody typed it. @param {string} word @param {string[]} names @returns {{params?: Record<string, string>, wrong?: string}} */
+export function parseTerm(word, names) {
+  const m = /^([a-z_]+):(.*)$/s.exec(word);
+  if (!m) return { params: { text: word } };
+  const [, name, rest] = m;
+  const value = rest.replace(/^"(.*)"$/s, '$1');
+  if (name === 'due' || name === 'died') return span(value);
+  if (!names.includes(name)) return { wrong: `there is no filter “${name}”: use ${names.join(', ')} or due` };
+  if (!value) return { wrong: `what should ${name} be?` };
+  if (name === 'from' || name === 'to') {
+    const at = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Date.parse(value) / 1000;
+    return Number.isNaN(at) ? { wrong: `“${value}” is no time: use 2026-12-24T18:00 or seconds` } : { params: { [name]: String(at) } };
+  }
+  return { params: { [name]: value } };
+}
+
+const units = { s: 1, m: 60, h: 3600, d: 86400 };
+/** "<1h": within; ">1h": later than. @param {string} value */
+function span(value) {
+  const m = /^([<>])(\d+)([smhd])$/.exec(value);
+  if (!m) return { wrong: `“${value}” is no span: use <1h, >2d or <-1h` };
+  const at = String(Math.round(serverNow() + Number(m[2]) * units[m[3]]));
+  return { params: m[1] === '<' ? { to: at } : { from: at } };
+}
+
+/** @param {Term} t */
+const shown = (t) => (t.name === 'from' || t.name === 'to' ? absolute(Number(t.value)) : t.value);
+
+/** @param {{names: string[], query: URLSearchParams, onChange: (changes: Record<string, string>) => void, suggest?: Record<string, () => (string|[string, string])[]>, label: string}} p */
+export function FilterBox({ names, query, onChange, suggest = {}, label }) {
+  const [text, setText] = useState('');
+  const [wrong, setWrong] = useState(/** @type {{word: string, why: string}[]} */ ([]));
+  const [at, setAt] = useState(0);
+  const [open, setOpen] = useState(false);
+  const input = useRef(null);
+  const terms = names.filter((n) => query.get(n)).map((name) => ({ name, value: query.get(name) }));
+  const list = useMemo(() => (open ? completions(text, names, suggest) : []), [text, open, query.toString()]);
+  useEffect(() => setAt(-1), [text]);
+  const commit = (/** @type {string} */ word) => {
+    word = word.trim();
+    if (!word) return;
+    const { params, wrong: why } = parseTerm(word, names);
+    if (why) setWrong([...wrong, { word, why }]);
+    else onChange(params);
+    setText('');
+  };
+  const take = (/** @type {any} */ c) => {
+    if (c.more) {
+      setText(c.word);
+      input.current.focus();
+    } else commit(c.word);
+  };
+  const key = (/** @type {KeyboardEvent} */ e) => {
+    if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {
+      setOpen(true);
+      setAt(Math.max(-1, Math.min(list.length - 1, at + (e.key === 'ArrowDown' ? 1 : -1))));
+      e.preventDefault();
+    } else if (e.key === 'Enter') {
+      if (list[at]) take(list[at]);
+      else commit(text);
+      e.preventDefault();
+    } else if (e.key === 'Tab' && list[Math.max(at, 0)] && text) {
+      take(list[Math.max(at, 0)]);
+      e.preventDefault();
+    } else if (e.key === 'Escape') {
+      if (open && list.length) setOpen(false);
+      else input.current.blur();
+    } else if (e.key === 'Backspace' && !text) {
+      if (wrong.length) setWrong(wrong.slice(0, -1));
+      else if (terms.length) onChange({ [terms.at(-1).name]: '' });
+    }
+  };
+  const shownList = open && list.length > 0;
+  return html`<div class="chips" role="search" onClick=${(/** @type {any} */ e) => e.target === e.currentTarget && input.current.focus()}>
+    <${Icon} name="search" small class="dim" />
+    ${terms.map((t) => html`<span class="chip" key=${t.name}><b>${t.name}:</b><span class="cut">${shown(t)}</span>
+      <button aria-label=${'Remove filter ' + t.name} onClick=${() => onChange({ [t.name]: '' })}><${Icon} name="x" small /></button></span>`)}
+    ${wrong.map((w, i) => html`<span class="chip bad" key=${'w' + i} title=${w.why}><${Icon} name="alert" small /><span class="cut">${w.word}</span><span class="sr">: ${w.why}</span>
+      <button aria-label=${'Remove ' + w.word} onClick=${() => setWrong(wrong.filter((x) => x !== w))}><${Icon} name="x" small /></button></span>`)}
+    <input ref=${input} data-filter role="combobox" aria-label=${label} aria-expanded=${String(shownList)} aria-controls="filter-list" aria-autocomplete="list"
+      aria-activedescendant=${shownList && at >= 0 ? 'filter-' + at : undefined} autocomplete="off" spellcheck=${false}
+      placeholder=${terms.length ? '' : 'Filter: text, queue:, class:, error: …'} value=${text}
+      onInput=${(/** @type {any} */ e) => { setText(e.target.value); setOpen(true); }} onFocus=${() => setOpen(true)} onBlur=${() => setTimeout(() => setOpen(false), 150)} onKeyDown=${key} />
+    ${wrong.length > 0 && html`<span class="bad small" role="alert">${wrong.at(-1).why}</span>`}
+    ${shownList && html`<ul class="sugg" id="filter-list" role="listbox" aria-label="Suggestions">${list.map((c, i) => html`
+      <li id=${'filter-' + i} role="option" aria-selected=${String(i === at)} onMouseDown=${(/** @type {any} */ e) => { e.preventDefault(); take(c); }}>
+        <span class="cut">${c.word}</span><span class="dim nowrap">${c.hint}</span></li>`)}</ul>`}
+  </div>`;
+}
+
+const hints = { queue: 'name of a queue', class: 'class of the job', error: 'error class or fingerprint', tag: 'a tag', jid: 'id of the job', text: 'anywhere in the record', from: 'not before a time', to: 'before a time' };
+
+/** @param {string} text @param {string[]} names @param {Record<string, () => (string|[string, string])[]>} suggest */
+function completions(text, names, suggest) {
+  const m = /^([a-z]+):(.*)$/.exec(text);
+  if (m && suggest[m[1]]) {
+    const part = m[2].toLowerCase();
+    return suggest[m[1]]().map((v) => (Array.isArray(v) ? v : [v, ''])).filter(([v]) => v.toLowerCase().includes(part)).slice(0, 12).map(([v, hint]) => ({ word: `${m[1]}:${v}`, hint, more: false }));
+  }
+  if (m) return [];
+  return [...names.filter((n) => n !== 'text' && n.startsWith(text)).map((n) => ({ word: n + ':', hint: hints[n] || '', more: true })),
+    ...('due'.startsWith(text) && names.includes('from') ? [{ word: 'due:<1h', hint: 'within an hour', more: false }] : [])];
+}

@@ -1,0 +1,113 @@
+// @ts-check
+// Operations that this page began: how far they are, until they have ended.
+import { html, signal } from '../core/h.js';
+import { apiPath, ask } from '../core/api.js';
+import { count, seconds } from '../core/format.js';
+import { link } from '../core/router.js';
+import { refreshOverview } from '../core/overview.js';
+import { tell } from '../core/live.js';
+import { failed, say, toast } from './toast.js';
+import { Icon } from './icon.js';
+
+/** @type {import('../../vendor/signals.js').Signal<any[]>} */
+export const followed = signal([]);
+
+export const verbs = { trigger: 'Run', retry: 'Retry', kill: 'Kill', delete: 'Delete', change: 'Reschedule', undo: 'Undo' };
+export const setNames = { 'scheduled-jobs': 'scheduled jobs', retries: 'retries', 'dead-jobs': 'dead jobs' };
+
+/** What an operation does, in words. @param {any} op */
+export const opText = (op) => (verbs[op.action] || op.action) + (op.total === undefined ? ' ' : ' ' + count(op.total) + ' ') + (setNames[op.set] || op.set || 'entries');
+
+/** @param {any} body @returns {Promise<string|null>} its id */
+export async function operate(body) {
+  try {
+    const { data } = await ask(apiPath('operations'), { method: 'POST', body });
+    follow(data.id, { ...body, id: data.id, state: 'running', done: 0, failed: 0, total: body.expected_count ?? body.jids?.length, started_at: Date.now() / 1000 });
+    return data.id;
+  } catch (e) {
+    failed(e);
+    return null;
+  }
+}
+
+/** @param {string} id @param {any} first */
+export function follow(id, first) {
+  followed.value = [...followed.value, first];
+  const look = async () => {
+    try {
+      const { data } = await ask(apiPath('operations', id));
+      if (!followed.value.some((o) => o.id === id)) return;
+      followed.value = followed.value.map((o) => (o.id === id ? data : o));
+      if (data.state !== 'running') return ended(data);
+    } catch (e) {
+      if (e.status === 404) return later(2000); // not read back yet
+    }
+    later(500);
+  };
+  let tries = 0;
+  const later = (/** @type {number} */ ms) => { if (++tries < 7200) setTimeout(look, ms); };
+  later(250);
+}
+
+/** @param {any} op */
+function ended(op) {
+  say(opText(op) + ': ' + op.state);
+  for (const topic of ['scheduled', 'retries', 'dead', 'operations']) tell(topic, op);
+  refreshOverview();
+  setTimeout(() => dismiss(op.id), op.failed ? 30_000 : 12_000);
+}
+
+/** @param {string} id */
+const dismiss = (id) => { followed.value = followed.value.filter((o) => o.id !== id); };
+
+/** @param {string} id */
+export async function cancelOperation(id) {
+  try {
+    await ask(apiPath('operations', id), { method: 'DELETE' });
+    toast('The operation ends where it is');
+  } catch (e) {
+    failed(e);
+  }
+}
+
+/** Whether an operation can be taken back. @param {any} op */
+export const undoable = (op) => ['delete', 'kill', 'change'].includes(op.action) && op.state !== 'running' && op.done > 0 && !op.undone && !op.undoes;
+
+/** @param {any} op */
+export async function undoOperation(op) {
+  try {
+    const { data } = await ask(apiPath('operations', [op.id, 'undo']), { method: 'POST' });
+    dismiss(op.id);
+    const id = data?.id;
+    if (id) follow(id, { id, action: 'undo', set: op.set, state: 'running', done: 0, failed: 0, total: op.done, started_at: Date.now() / 1000 });
+    else toast('Undone');
+  } catch (e) {
+    failed(e.status === 404 || e.status === 405 ? new Error('this sidecar cannot undo operations: undo the jobs one by one') : e);
+  }
+}
+
+/** How far one is. @param {{op: any}} p */
+export function Progress({ op }) {
+  const part = op.total ? (op.done + op.failed) / op.total : op.state === 'running' ? 0 : 1;
+  const spent = (op.ended_at || Date.now() / 1000) - op.started_at;
+  const pace = spent > 0.5 ? (op.done + op.failed) / spent : 0;
+  const left = op.state === 'running' && pace > 0 && op.total ? (op.total - op.done - op.failed) / pace : null;
+  return html`<div class="stack"><div class=${'bar' + (op.failed ? ' warn' : '')} role="progressbar" aria-label="Progress" aria-valuemin="0" aria-valuemax="100"
+      aria-valuenow=${Math.round(Math.min(1, part) * 100)}><i style=${{ width: Math.min(1, part) * 100 + '%' }}></i></div>
+    <div class="row small dim num wrap"><span>${count(op.done)}${op.total !== undefined ? ' of ' + count(op.total) : ''} done</span>
+      ${op.failed > 0 && html`<span class="bad">${count(op.failed)} failed</span>`}
+      ${left !== null && left > 1 && html`<span>${count(Math.round(pace))}/s · ${seconds(left)} left</span>`}</div></div>`;
+}
+
+export function OpToasts() {
+  return followed.value.map((op) => html`<div key=${op.id} class=${'toast op' + (op.failed && op.state !== 'running' ? ' bad' : '')} role="group" aria-label=${opText(op)}>
+    <div class="row"><span class="strong grow">${opText(op)}</span>
+      ${op.state === 'running' ? html`<button class="btn small" onClick=${() => cancelOperation(op.id)}>Stop</button>`
+        : html`<span class=${'small ' + (op.state === 'done' ? 'ok' : 'warn')}>${op.state}</span>
+          ${undoable(op) && html`<button class="btn small" onClick=${() => undoOperation(op)}><${Icon} name="undo" small />Undo</button>`}`}
+      <button class="icon" aria-label="Dismiss" onClick=${() => dismiss(op.id)}><${Icon} name="x" small /></button></div>
+    <${Progress} op=${op} />
+    ${op.last_error && html`<p class="small bad anywhere">${op.last_error}</p>`}
+    <a class="small dim" href=${link('operations')}>All operations</a>
+  </div>`);
+}

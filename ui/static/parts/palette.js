@@ -1,0 +1,136 @@
+// @ts-check
+// Everything by name: pages, queues, classes, processes, a job's id, what can be done. And the keys.
+import { html, signal, useEffect, useMemo, useRef, useState } from '../core/h.js';
+import { apiPath, ask } from '../core/api.js';
+import { density, shortcuts, theme } from '../core/prefs.js';
+import { paused } from '../core/resource.js';
+import { link, navigate } from '../core/router.js';
+import { Icon } from './icon.js';
+
+const shown = signal('');
+export const openPalette = () => { shown.value = 'palette'; };
+export const openKeys = () => { shown.value = 'keys'; };
+
+/** @typedef {{icon: string, text: string, hint: string, run: () => void}} Entry */
+
+/** @type {[string, string, string, string][]} page, icon, name, key after g */
+const pages = [['job-queues', 'dashboard', 'Dashboard', 'd'], ['scheduled-jobs', 'clock', 'Scheduled jobs', 's'], ['retries', 'retry', 'Retries', 'r'], ['dead-jobs', 'dead', 'Dead jobs', 'x'],
+  ['job-metrics', 'chart', 'Metrics', 'm'], ['live', 'live', 'Live', 'l'], ['worker-processes', 'worker', 'Worker processes', 'w'], ['operations', 'ops', 'Operations', 'o'], ['rejected', 'rejected', 'Rejected records', 'j'],
+  ['health', 'health', 'Health', 'h'], ['api-docs', 'api', 'HTTP API', 'a']];
+
+/** @returns {Entry[]} */
+const fixed = () => [
+  ...pages.map(([page, icon, text, key]) => ({ icon, text, hint: 'g ' + key, run: () => navigate(link(page)) })),
+  { icon: 'storm', text: 'Retries by error', hint: 'storm view', run: () => navigate(link('retries', [], { view: 'storm' })) },
+  ...['light', 'dark', 'system'].map((t) => ({ icon: t === 'light' ? 'sun' : t === 'dark' ? 'moon' : 'monitor', text: 'Theme: ' + t, hint: '', run: () => { theme.value = t; } })),
+  { icon: 'rows', text: 'Rows: ' + (density.value === 'compact' ? 'comfortable' : 'compact'), hint: '', run: () => { density.value = density.value === 'compact' ? 'comfortable' : 'compact'; } },
+  { icon: paused.value ? 'play' : 'pause', text: paused.value ? 'Resume updates' : 'Pause updates', hint: 'p', run: () => { paused.value = !paused.value; } },
+  { icon: 'keys', text: 'Keyboard', hint: '?', run: openKeys },
+];
+
+export function Palette() {
+  useEffect(() => {
+    document.addEventListener('keydown', key);
+    return () => document.removeEventListener('keydown', key);
+  }, []);
+  return shown.value === 'palette' ? html`<${Box} />` : shown.value === 'keys' ? html`<${Keys} />` : null;
+}
+
+let afterG = 0;
+/** @param {KeyboardEvent} e */
+function key(e) {
+  if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
+    e.preventDefault();
+    if (!document.querySelector('dialog[open]')) openPalette();
+    return;
+  }
+  const on = /** @type {HTMLElement} */ (e.target);
+  if (shortcuts.value === 'off' || e.ctrlKey || e.metaKey || e.altKey || on.closest?.('input:not([type=checkbox]),textarea,select,dialog')) return;
+  if (e.timeStamp - afterG < 1200) {
+    afterG = 0;
+    const to = pages.find((p) => p[3] === e.key || (p[0] === 'job-queues' && e.key === 'q'));
+    if (to) {
+      e.preventDefault();
+      navigate(link(to[0]));
+    }
+    return;
+  }
+  if (e.key === 'g') afterG = e.timeStamp;
+  else if (e.key === '/') {
+    const box = /** @type {HTMLElement} */ (document.querySelector('[data-filter]'));
+    e.preventDefault();
+    if (box) box.focus();
+    else openPalette();
+  } else if (e.key === '?') openKeys();
+  else if (e.key === 'p') paused.value = !paused.value;
+  else if (e.key === 't') theme.value = dark() ? 'light' : 'dark';
+  else if (e.key === '[') /** @type {any} */ (document.querySelector('[aria-label="Previous page"]'))?.click();
+  else if (e.key === ']') /** @type {any} */ (document.querySelector('[aria-label="Next page"]'))?.click();
+}
+const dark = () => getComputedStyle(document.documentElement).colorScheme === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
+
+/** What can be found by name is asked for when the palette opens. @returns {Entry[]} */
+function useNames() {
+  const [names, set] = useState(/** @type {Entry[]} */ ([]));
+  useEffect(() => {
+    let ended = false;
+    const to = (/** @type {string} */ icon, /** @type {string} */ page, /** @type {string} */ name, /** @type {string} */ hint) => ({ icon, text: name, hint, run: () => navigate(link(page, name)) });
+    const asks = [['job-queues', (/** @type {any} */ d) => d.map((/** @type {any} */ q) => to('queue', 'job-queues', q.name, 'queue'))],
+      ['job-metrics', (/** @type {any} */ d) => d.classes.filter((/** @type {any} */ c) => !c.other).map((/** @type {any} */ c) => to('chart', 'job-metrics', c.name, 'class'))],
+      ['processes', (/** @type {any} */ d) => d.map((/** @type {any} */ p) => to('worker', 'worker-processes', p.identity, p.state))]];
+    for (const [path, read] of asks) ask(apiPath(/** @type {string} */ (path))).then(({ data }) => { if (!ended) set((all) => [...all, .../** @type {any} */ (read)(data)]); }, () => {});
+    return () => { ended = true; };
+  }, []);
+  return names;
+}
+
+function Box() {
+  const [text, setText] = useState('');
+  const [at, setAt] = useState(0);
+  const box = useRef(null);
+  const names = useNames();
+  const close = () => { shown.value = ''; };
+  useEffect(() => { box.current.showModal(); }, []);
+  const found = useMemo(() => match([...fixed(), ...names], text), [text, names]);
+  useEffect(() => setAt(0), [text]);
+  const run = (/** @type {Entry|undefined} */ e) => {
+    close();
+    e?.run();
+  };
+  const key = (/** @type {KeyboardEvent} */ e) => {
+    if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {
+      e.preventDefault();
+      setAt((at + (e.key === 'ArrowDown' ? 1 : found.length - 1)) % Math.max(1, found.length));
+    } else if (e.key === 'Enter') {
+      e.preventDefault();
+      run(found[at]);
+    }
+  };
+  useEffect(() => { document.getElementById('pal-' + at)?.scrollIntoView({ block: 'nearest' }); }, [at]);
+  return html`<dialog ref=${box} class="pal" aria-label="Search and commands" onCancel=${close} onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}>
+    <input role="combobox" aria-label="Search and commands" aria-expanded="true" aria-controls="pal-list" aria-activedescendant=${'pal-' + at} placeholder="A page, a queue, a class, a process, a job's id …" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} onKeyDown=${key} autofocus />
+    <ul id="pal-list" role="listbox" aria-label="Found">${found.map((e, i) => html`<li id=${'pal-' + i} role="option" aria-selected=${String(i === at)} onClick=${() => run(e)} onPointerMove=${() => setAt(i)}><${Icon} name=${e.icon} /><span class="cut">${e.text}</span><span class="dim small nowrap">${e.hint}</span></li>`)}</ul>
+  </dialog>`;
+}
+
+/** @param {Entry[]} all @param {string} text */
+function match(all, text) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = all.filter((e) => words.every((w) => (e.text + ' ' + e.hint).toLowerCase().includes(w))).slice(0, 40);
+  const t = text.trim();
+  if (t && !/\s/.test(t)) found.push({ icon: 'search', text: t, hint: 'open the job with this id', run: () => navigate(link('jobs', t)) });
+  if (t) for (const [page, name] of [['scheduled-jobs', 'scheduled'], ['retries', 'retries'], ['dead-jobs', 'dead']]) found.push({ icon: 'search', text: t, hint: 'find in ' + name, run: () => navigate(link(page, [], { text: t })) });
+  return found;
+}
+
+function Keys() {
+  const box = useRef(null);
+  const close = () => { shown.value = ''; };
+  useEffect(() => { box.current.showModal(); }, []);
+  /** @type {[string, string][]} */
+  const rows = [['Search and commands', 'Ctrl K'], ['Filter', '/'], ['Next, previous row', 'j k'], ['Select row', 'x'], ['Open row', 'Enter'], ['Retry or run row', 'r'], ['Delete row', '#'], ['Previous, next page', '[ ]'], ['Pause updates', 'p'], ['Light or dark', 't'], ['These keys', '?'], ...pages.map(([, , n, k]) => /** @type {[string, string]} */ ([n, 'g ' + k]))];
+  return html`<dialog ref=${box} class="wide" aria-label="Keyboard" onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}><div class="inside"><h2>Keyboard</h2>
+    <div class="keys">${rows.map(([what, k]) => html`<div><span>${what}</span><span class="row">${k.split(' ').map((c) => html`<kbd>${c}</kbd>`)}</span></div>`)}</div>
+    <label class="check"><input type="checkbox" checked=${shortcuts.value === 'on'} onChange=${(/** @type {any} */ e) => { shortcuts.value = e.target.checked ? 'on' : 'off'; }} />Keys without Ctrl are on</label>
+    <div class="ends"><button class="btn primary" onClick=${close}>Close</button></div></div></dialog>`;
+}

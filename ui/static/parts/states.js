@@ -1,0 +1,100 @@
+// @ts-check
+// What stands where data would: nothing yet, nothing at all, nothing that matches, or what went wrong.
+import { html } from '../core/h.js';
+import { clock } from '../core/format.js';
+import { curlOf } from '../core/api.js';
+import { Icon } from './icon.js';
+import { toast } from './toast.js';
+
+/** @param {{icon?: string, title: string, children?: any}} p */
+export function Empty({ icon = 'check', title, children }) {
+  return html`<div class="empty"><${Icon} name=${icon} /><h3>${title}</h3>${children}</div>`;
+}
+
+/** @param {{error: any, at?: number, refresh?: () => void}} p at: when what is still shown was read */
+export function Failure({ error, at, refresh }) {
+  if (!error) return null;
+  const forbidden = error.status === 403;
+  const missing = error.status === 404 || error.status === 501;
+  return html`<div class="errcard" role="alert">
+    <div class="row"><${Icon} name=${forbidden ? 'eye' : 'alert'} class="bad" />
+      <span class="strong">${forbidden ? 'Not for you' : error.status === 0 ? 'The sidecar is out of reach' : missing ? 'Not there' : 'That did not work'}</span>
+      <span class="dim small">${error.status ? error.status + ' ' : ''}${error.code}</span>
+      ${refresh && html`<button class="btn small" onClick=${refresh}>Try again</button>`}</div>
+    <p class="anywhere">${error.reason}</p>
+    <p class="dim small">${error.requestID && html`Request <code>${error.requestID}</code>. `}${at ? 'What is shown is as of ' + clock(at / 1000, true) + '.' : ''}</p>
+  </div>`;
+}
+
+/** Copies, also where the page is not secure. @param {string} text @param {string} [what] */
+export async function copy(text, what = 'Copied') {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = document.createElement('textarea');
+    area.value = text;
+    area.setAttribute('readonly', '');
+    (document.querySelector('dialog[open]') || document.body).append(area);
+    area.select();
+    document.execCommand('copy');
+    area.remove();
+  }
+  toast(what);
+}
+
+/** @param {{url: string, method?: string, body?: any, small?: boolean}} p */
+export function CopyCurl({ url, method, body }) {
+  return html`<button class="icon" title="Copy as curl" aria-label="Copy as curl" onClick=${() => copy(curlOf(url, { method, body }), 'Copied as curl')}>
+    <${Icon} name="api" /></button>`;
+}
+
+/** @param {{title: string, tools?: any, children?: any, class?: string, flush?: boolean}} p */
+export function Card({ title, tools, children, class: extra, flush }) {
+  return html`<section class=${'card ' + (flush ? 'flush ' : '') + (extra || '')} aria-label=${title}>
+    <div class="head"><h2>${title}</h2>${tools && html`<div class="tools">${tools}</div>`}</div>${children}</section>`;
+}
+
+/** @param {{crumbs?: [string, string][], title: any, badge?: any, children?: any, after?: any}} p */
+export function Title({ crumbs = [], title, badge, children, after }) {
+  return html`<div class="title"><h1>${crumbs.map(([text, to]) => html`<a href=${to}>${text}</a><span class="sep">›</span>`)}<span class="cut">${title}</span></h1>
+    ${badge !== undefined && badge !== null && html`<span class="badge">${badge}</span>`}${after}<div class="tools">${children}</div></div>`;
+}
+
+/** @param {{value: string, options: [string, string][], onChange: (v: string) => void, label: string}} p */
+export function Segments({ value, options, onChange, label }) {
+  return html`<div class="seg" role="group" aria-label=${label}>${options.map(([v, text]) => html`
+    <button type="button" aria-pressed=${String(v === value)} onClick=${() => onChange(v)}>${text}</button>`)}</div>`;
+}
+
+/** @param {{value: string, options: [string, any][], onChange: (v: string) => void, label: string}} p */
+export function Tabs({ value, options, onChange, label }) {
+  const move = (/** @type {KeyboardEvent} */ e) => {
+    const d = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0;
+    if (!d) return;
+    const i = options.findIndex(([v]) => v === value);
+    onChange(options[(i + d + options.length) % options.length][0]);
+    const all = /** @type {HTMLElement} */ (e.currentTarget);
+    requestAnimationFrame(() => /** @type {HTMLElement} */ (all.querySelector('[aria-selected=true]'))?.focus());
+  };
+  return html`<div class="tabs" role="tablist" aria-label=${label} onKeyDown=${move}>${options.map(([v, text]) => html`
+    <button role="tab" aria-selected=${String(v === value)} tabindex=${v === value ? 0 : -1} onClick=${() => onChange(v)}>${text}</button>`)}</div>`;
+}
+
+const looks = {
+  ok: ['check', 'ok'], running: ['check', 'ok'], live: ['check', 'ok'], idle: ['dash', 'dim'], done: ['check', 'ok'], quiet: ['quiet', 'warn'], stopping: ['stop', 'warn'],
+  lost: ['alert', 'bad'], no_consumers: ['alert', 'bad'], down: ['alert', 'bad'], stopped: ['alert', 'bad'], flow: ['warn', 'warn'], paused: ['pause', 'warn'],
+  cancelled: ['x', 'dim'], interrupted: ['warn', 'warn'], failed: ['alert', 'bad'], held: ['pause', 'warn'], critical: ['alert', 'bad'], warning: ['warn', 'warn'],
+  success: ['check', 'ok'], dead: ['dead', 'bad'], discarded: ['trash', 'dim'], expired: ['clock', 'warn'], undone: ['undo', 'info'], undoing: ['undo', 'info'],
+};
+/** An icon, a word and a colour. @param {{state: string, text?: string}} p */
+export function State({ state, text }) {
+  const [icon, colour] = looks[state] || ['dot', 'dim'];
+  return html`<span class=${'state ' + colour}><${Icon} name=${icon} small />${text || state.replaceAll('_', ' ')}</span>`;
+}
+
+/** How much of something is taken. @param {{part: number, text?: string, label?: string}} p */
+export function Util({ part, text, label }) {
+  const p = Math.max(0, Math.min(1, part || 0));
+  return html`<div class="util"><div class=${'bar' + (p > 0.95 ? ' warn' : '')} role="meter" aria-label=${label || 'in use'} aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(p * 100)}>
+    <i style=${{ width: p * 100 + '%' }}></i></div><span class="num nowrap">${text}</span></div>`;
+}

@@ -1,0 +1,55 @@
+// @ts-check
+// What fails, by error: one row is one decision.
+import { html, useState } from '../core/h.js';
+import { apiPath, ask } from '../core/api.js';
+import { count, percent } from '../core/format.js';
+import { useResource } from '../core/resource.js';
+import { link, navigate, route, setQuery } from '../core/router.js';
+import { mayAct } from '../core/session.js';
+import { actions, actOnMany, bulkOf } from './actions.js';
+import { FilterBox } from './filter.js';
+import { Icon } from './icon.js';
+import { CopyCurl, Empty, Failure } from './states.js';
+import { sorted, Table } from './table.js';
+import { Time } from './time.js';
+import { failed } from './toast.js';
+
+const names = ['queue', 'class', 'from', 'to'];
+
+/** @param {{set: string}} p */
+export function Storm({ set }) {
+  const query = route.value.query;
+  const filter = Object.fromEntries(names.filter((n) => query.get(n)).map((n) => [n, query.get(n)]));
+  const url = apiPath('errors', [], { set, ...filter });
+  const groups = useResource(url, { topic: set === 'retries' ? 'retries' : 'dead', every: 10_000 });
+  const items = groups.data?.items || [];
+  const total = items.reduce((/** @type {number} */ n, /** @type {any} */ g) => n + g.count, 0);
+  const [sort, setSort] = useState({ id: 'count', reverse: true });
+  const act = async (/** @type {string} */ action, /** @type {any} */ g) => {
+    try {
+      // What is there now, so that nothing that comes later is touched; how many is what was seen.
+      const f = { ...filter, error: g.fingerprint };
+      const { data } = await ask(apiPath(set, [], { ...f, page: 1, page_size: 1 }));
+      await actOnMany(action, { set, filter: f, count: g.count, asOf: data.as_of, expected: g.count }, groups.refresh);
+    } catch (e) {
+      failed(e);
+    }
+  };
+  const columns = [
+    { id: 'error', label: 'Error', always: true, head: true, class: 'fill', sort: (/** @type {any} */ g) => g.error_class, cell: (/** @type {any} */ g) => html`<a class="bad strong" href=${link(set, [], { error: g.fingerprint })}>${g.error_class || 'Error'}</a><span class="dim cut" title=${g.message} style=${{ fontWeight: 400 }}>${g.message}</span>` },
+    { id: 'class', label: 'Class', class: 'lim', sort: (/** @type {any} */ g) => g.class, cell: (/** @type {any} */ g) => html`<a class="cut" href=${link('job-metrics', g.class)}>${g.class}</a>` },
+    { id: 'count', label: 'Jobs', right: true, sort: (/** @type {any} */ g) => g.count, cell: (/** @type {any} */ g) => html`<span class="strong">${count(g.count)}</span>` },
+    { id: 'share', label: 'Share', cell: (/** @type {any} */ g) => html`<div class="util"><div class="bar bad" aria-hidden="true"><i style=${{ width: (g.count / total) * 100 + '%' }}></i></div><span class="num nowrap">${percent(g.count / total)}</span></div>` },
+    { id: 'first', label: set === 'retries' ? 'Next due' : 'First died', sort: (/** @type {any} */ g) => g.first, cell: (/** @type {any} */ g) => html`<${Time} at=${g.first} />` },
+    { id: 'last', label: set === 'retries' ? 'Last due' : 'Last died', sort: (/** @type {any} */ g) => g.last, cell: (/** @type {any} */ g) => html`<${Time} at=${g.last} />` },
+  ];
+  return html`<section class="card flush" aria-label="By error"><div class="toolbar">
+      <${FilterBox} label="Filter errors" names=${names} query=${query} onChange=${setQuery} /><${CopyCurl} url=${url} /></div>
+    <${Failure} error=${groups.error} at=${groups.data ? groups.at : 0} refresh=${groups.refresh} />
+    ${groups.data?.complete === false && html`<p class="toolbar dim small">Counted among the first ${count(groups.data.searched)}: there are more.</p>`}
+    ${!(groups.error && !groups.data) && html`<${Table} id=${'storm-' + set} caption="Errors" columns=${columns} rows=${sorted(items, columns, sort.id, sort.reverse)} loading=${groups.loading || !groups.data} rowKey=${(/** @type {any} */ g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
+      onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })} open=${(/** @type {any} */ g) => navigate(link(set, [], { error: g.fingerprint }))}
+      acts=${mayAct.value ? (/** @type {any} */ g) => bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'icon' + (actions[a].hurt ? ' hurt' : '')} title=${a === 'change' ? 'Put off' : actions[a].label} aria-label=${`${a === 'change' ? 'Put off' : actions[a].label} all ${g.count} with ${g.error_class} of ${g.class}`} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`) : undefined}
+      empty=${html`<${Empty} title="No errors"><p>Nothing here has failed.</p><//>`} />`}
+  </section>`;
+}

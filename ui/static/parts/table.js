@@ -1,0 +1,156 @@
+// @ts-check
+// The one table. Rows keep their place while somebody points at them or has chosen some: no click means another row than it was aimed at.
+import { cx, html, useEffect, useMemo, useRef, useState } from '../core/h.js';
+import { hiddenColumns, shortcuts } from '../core/prefs.js';
+import { Icon } from './icon.js';
+
+/** @typedef {{id: string, label: string, cell: (row: any) => any, sort?: (row: any) => any, right?: boolean, class?: string, always?: boolean, off?: boolean, head?: boolean}} Column */
+/** @typedef {{chosen: Map<string, any>, set: (m: Map<string, any>) => void}} Selection */
+
+/** @param {string} table @param {Column[]} columns */
+export function shownColumns(table, columns) {
+  const kept = JSON.parse(hiddenColumns.value || '{}')[table];
+  return columns.filter((c) => c.always || !(kept ? kept.includes(c.id) : c.off));
+}
+
+/** @param {any[]} rows @param {Column[]} columns @param {string} sort @param {boolean} reverse */
+export function sorted(rows, columns, sort, reverse) {
+  const by = columns.find((c) => c.id === sort)?.sort;
+  if (!by) return rows;
+  const all = rows.map((r) => [by(r), r]);
+  all.sort(([a], [b]) => (a === b ? 0 : a === null || a === undefined ? 1 : b === null || b === undefined ? -1 : (a < b ? -1 : 1) * (reverse ? -1 : 1)));
+  return all.map(([, r]) => r);
+}
+
+/** Rows as they stood when somebody began to look closely. @param {any[]} rows @param {(r: any) => string} key @param {boolean} still */
+export function useStill(rows, key, still) {
+  const kept = useRef(/** @type {any[]} */ ([]));
+  if (!still || !kept.current.length) kept.current = rows;
+  const fresh = new Map(rows.map((r) => [key(r), r]));
+  const before = new Set(kept.current.map(key));
+  const shown = still ? kept.current.map((r) => fresh.get(key(r)) || r) : rows;
+  return {
+    rows: shown,
+    gone: new Set(still ? kept.current.map(key).filter((k) => !fresh.has(k)) : []),
+    more: still ? rows.filter((r) => !before.has(key(r))).length : 0,
+    show: () => { kept.current = rows; },
+  };
+}
+
+/** @param {{id: string, caption: string, columns: Column[], rows: any[], rowKey: (r: any) => string, loading?: boolean, sort?: string, reverse?: boolean,
+ *   onSort?: (id: string, reverse: boolean) => void, selection?: Selection, label?: (r: any) => string, acts?: (r: any) => any, empty?: any, foot?: any,
+ *   open?: (r: any) => void, keys?: (key: string, row: any) => boolean|void, still?: boolean, dim?: boolean}} p */
+export function Table(p) {
+  const columns = shownColumns(p.id, p.columns);
+  const [over, setOver] = useState(false);
+  const [at, setAt] = useState('');
+  const body = useRef(null);
+  const chosen = p.selection?.chosen;
+  const still = useStill(p.rows || [], p.rowKey, p.still !== false && !!(over || chosen?.size));
+  const rows = still.rows;
+  const skeleton = useSkeleton(!!p.loading && !rows.length);
+  const last = useRef('');
+  const pick = (/** @type {any} */ row, /** @type {boolean} */ on, /** @type {boolean} */ range) => {
+    const next = new Map(chosen);
+    const ids = rows.map(p.rowKey);
+    const [a, b] = [ids.indexOf(last.current), ids.indexOf(p.rowKey(row))];
+    const these = range && a >= 0 ? rows.slice(Math.min(a, b), Math.max(a, b) + 1) : [row];
+    for (const r of these) {
+      if (on) next.set(p.rowKey(r), r);
+      else next.delete(p.rowKey(r));
+    }
+    last.current = p.rowKey(row);
+    p.selection.set(next);
+  };
+  const all = rows.length > 0 && rows.every((r) => chosen?.has(p.rowKey(r)));
+  const some = rows.some((r) => chosen?.has(p.rowKey(r)));
+  useRowKeys(p, rows, at, setAt, pick, body);
+  return html`<div class="scroll" tabindex="-1">
+    ${still.more > 0 && html`<button class="btn small newpill" onClick=${() => { still.show(); p.selection?.set(new Map(chosen)); setOver(false); }}>
+      <${Icon} name="up" small />${still.more} new – show</button>`}
+    <table class=${cx('t', p.dim && 'stale')}>
+      <caption>${p.caption}</caption>
+      <thead><tr>
+        ${p.selection && html`<th scope="col" class="pick"><input type="checkbox" aria-label="Select all on this page" checked=${all}
+          ref=${(/** @type {any} */ el) => { if (el) el.indeterminate = some && !all; }}
+          onChange=${(/** @type {any} */ e) => { const next = new Map(chosen); for (const r of rows) { if (e.target.checked) next.set(p.rowKey(r), r); else next.delete(p.rowKey(r)); } p.selection.set(next); }} /></th>`}
+        ${columns.map((c) => html`<th key=${c.id} scope="col" class=${cx(c.right && 'r')} aria-sort=${c.sort && p.onSort ? (p.sort === c.id ? (p.reverse ? 'descending' : 'ascending') : 'none') : undefined}>
+          ${c.sort && p.onSort ? html`<button onClick=${() => p.onSort(c.id, p.sort === c.id ? !p.reverse : !!c.right)}>${c.label}
+            <${Icon} small name=${p.sort !== c.id ? 'sort' : p.reverse ? 'down' : 'up'} /></button>` : c.label}</th>`)}
+        ${p.acts && html`<th scope="col" class="acts"><span class="sr">Actions</span></th>`}
+      </tr></thead>
+      <tbody ref=${body} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
+        ${skeleton && [0, 1, 2, 3, 4, 5].map((i) => html`<tr class="sk" key=${i} aria-hidden="true">${p.selection && html`<td class="pick"></td>`}${columns.map((c, j) => html`<td><span style=${{ width: 40 + ((i * 7 + j * 23) % 50) + '%' }}></span></td>`)}${p.acts && html`<td></td>`}</tr>`)}
+        ${rows.map((r) => { const k = p.rowKey(r); return html`<${Row} key=${k} k=${k} row=${r} columns=${columns} p=${p} on=${!!chosen?.has(k)} at=${k === at} gone=${still.gone.has(k)} pick=${pick} />`; })}
+      </tbody>
+      ${p.foot && rows.length > 0 && html`<tfoot>${p.foot}</tfoot>`}
+    </table>
+    ${!p.loading && !rows.length && p.empty}
+  </div>`;
+}
+
+/** @param {any} p */
+function Row({ k, row, columns, p, on, at, gone, pick }) {
+  return html`<tr class=${cx(on && 'on', at && 'at', gone && 'gone')} data-key=${k} aria-selected=${p.selection ? String(on) : undefined}>
+    ${p.selection && html`<td class="pick"><input type="checkbox" aria-label=${'Select ' + (p.label ? p.label(row) : k)} checked=${on}
+      onClick=${(/** @type {any} */ e) => pick(row, e.target.checked, e.shiftKey)} /></td>`}
+    ${columns.map((/** @type {Column} */ c) => (c.head ? html`<th scope="row" class=${cx(c.right && 'r', c.class)}>${c.cell(row)}</th>` : html`<td class=${cx(c.right && 'r', c.class)}>${c.cell(row)}</td>`))}
+    ${p.acts && html`<td class="acts">${!gone && p.acts(row)}</td>`}
+  </tr>`;
+}
+
+/** Nothing flashes: what comes at once needs no placeholder. @param {boolean} wanted */
+function useSkeleton(wanted) {
+  const [shown, set] = useState(false);
+  useEffect(() => {
+    if (!wanted) {
+      set(false);
+      return undefined;
+    }
+    const t = setTimeout(() => set(true), 150);
+    return () => clearTimeout(t);
+  }, [wanted]);
+  return wanted && shown;
+}
+
+/** j and k go from row to row, x chooses, Enter opens. @param {any} p @param {any[]} rows @param {string} at @param {(k: string) => void} setAt @param {any} pick @param {any} body */
+function useRowKeys(p, rows, at, setAt, pick, body) {
+  const now = useRef(null);
+  now.current = { p, rows, at };
+  useEffect(() => {
+    const key = (/** @type {KeyboardEvent} */ e) => {
+      const { p, rows, at } = now.current;
+      const on = /** @type {HTMLElement} */ (e.target);
+      if (shortcuts.value === 'off' || e.ctrlKey || e.metaKey || e.altKey || on.closest?.('input:not([type=checkbox]),textarea,select,dialog')) return;
+      if (!body.current?.isConnected || (!p.open && !p.selection)) return;
+      const i = rows.findIndex((/** @type {any} */ r) => p.rowKey(r) === at);
+      const to = e.key === 'j' ? i + 1 : e.key === 'k' ? Math.max(0, i - 1) : -1;
+      if (to >= 0 && to < rows.length) {
+        setAt(p.rowKey(rows[to]));
+        body.current.children[to]?.scrollIntoView({ block: 'nearest' });
+        return;
+      }
+      const row = rows[i];
+      if (!row) return;
+      if (e.key === 'x' && p.selection) pick(row, !p.selection.chosen.has(at), false);
+      else if (e.key === 'Enter' && p.open && !on.closest('a,button')) p.open(row);
+      else if (p.keys?.(e.key, row)) e.preventDefault();
+    };
+    document.addEventListener('keydown', key);
+    return () => document.removeEventListener('keydown', key);
+  }, []);
+}
+
+/** Which columns are shown. @param {{id: string, columns: Column[]}} p */
+export function ColumnChooser({ id, columns }) {
+  const [open, setOpen] = useState(false);
+  const shown = useMemo(() => new Set(shownColumns(id, columns).map((c) => c.id)), [hiddenColumns.value, id]);
+  const flip = (/** @type {string} */ c) => {
+    const off = columns.filter((x) => (x.id === c ? shown.has(x.id) : !shown.has(x.id))).map((x) => x.id);
+    hiddenColumns.value = JSON.stringify({ ...JSON.parse(hiddenColumns.value || '{}'), [id]: off });
+  };
+  return html`<span class="holds" onFocusOut=${(/** @type {any} */ e) => { if (!e.currentTarget.contains(e.relatedTarget)) setOpen(false); }} onKeyDown=${(/** @type {any} */ e) => e.key === 'Escape' && setOpen(false)}>
+    <button class="icon" aria-label="Columns" title="Columns" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}><${Icon} name="columns" /></button>
+    ${open && html`<div class="menu" role="group" aria-label="Columns shown">${columns.filter((c) => !c.always).map((c) => html`<label class="item"><input type="checkbox" checked=${shown.has(c.id)} onChange=${() => flip(c.id)} />${c.label}</label>`)}</div>`}
+  </span>`;
+}

@@ -1,0 +1,29 @@
+// @ts-check
+// A point in time. Relative ones tick in their text alone; nothing is drawn anew.
+import { html, useComputed, useSignal } from '../core/h.js';
+import { now } from '../core/clock.js';
+import { absolute, exact, relative, seconds } from '../core/format.js';
+import { times } from '../core/prefs.js';
+
+/** @param {{at: number|null|undefined, late?: boolean}} p seconds since 1970 */
+export function Time({ at }) {
+  const when = useSignal(at);
+  if (when.peek() !== at) when.value = at;
+  const text = useComputed(() => (!when.value ? '–' : times.value === 'relative' ? relative(when.value, now.value) : absolute(when.value, times.value === 'utc')));
+  if (!at) return html`<span class="dim">–</span>`;
+  return html`<time class="nowrap" datetime=${iso(at)} title=${exact(at) + ' · ' + absolute(at, true)}>${text}</time>`;
+}
+
+/** @param {number} at */
+function iso(at) {
+  const d = new Date(at * 1000);
+  return Number.isNaN(d.getTime()) ? undefined : d.toISOString();
+}
+
+/** How long something lasts that goes on. @param {{since: number|null|undefined}} p */
+export function Since({ since }) {
+  const from = useSignal(since);
+  if (from.peek() !== since) from.value = since;
+  const text = useComputed(() => (from.value ? seconds(Math.max(0, Math.floor(now.value - from.value))) : '–'));
+  return html`<span class="nowrap num" title=${since ? 'since ' + exact(since) : undefined}>${text}</span>`;
+}

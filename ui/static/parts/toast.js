@@ -1,0 +1,43 @@
+// @ts-check
+// What was done, in the corner, for a while; with a way back where there is one.
+import { html, signal } from '../core/h.js';
+import { Icon } from './icon.js';
+import { OpToasts } from './ops.js';
+
+/** @typedef {{id: number, text: string, bad?: boolean, undo?: () => any, to?: string, toText?: string}} Toast */
+
+/** @type {import('../../vendor/signals.js').Signal<Toast[]>} */
+const toasts = signal([]);
+let last = 0;
+
+/** For whoever cannot see: said by one polite region. */
+const said = signal('');
+/** @param {string} text */
+export const say = (text) => { said.value = text; };
+
+/** @param {string} text @param {{bad?: boolean, undo?: () => any, to?: string, toText?: string}} [more] */
+export function toast(text, more = {}) {
+  const id = ++last;
+  toasts.value = [...toasts.value.slice(-3), { id, text, ...more }];
+  say(text);
+  setTimeout(() => drop(id), more.undo || more.bad ? 10_000 : 5000);
+}
+
+/** @param {number} id */
+const drop = (id) => { toasts.value = toasts.value.filter((t) => t.id !== id); };
+
+/** What went wrong, in the words of the API. @param {any} error */
+export const failed = (error) => toast(error?.reason || String(error?.message || error), { bad: true });
+
+export function Toasts() {
+  return html`<div class="toasts" role="region" aria-label="Notifications">
+    <${OpToasts} />
+    ${toasts.value.map((t) => html`<div key=${t.id} class=${'toast' + (t.bad ? ' bad' : '')} role=${t.bad ? 'alert' : undefined}>
+      <${Icon} name=${t.bad ? 'alert' : 'check'} class=${t.bad ? 'bad' : 'ok'} />
+      <span class="grow anywhere">${t.text}</span>
+      ${t.undo && html`<button class="btn small" onClick=${() => { drop(t.id); t.undo(); }}><${Icon} name="undo" small />Undo</button>`}
+      ${t.to && html`<a class="btn small" href=${t.to}>${t.toText}</a>`}
+      <button class="icon" aria-label="Dismiss" onClick=${() => drop(t.id)}><${Icon} name="x" small /></button>
+    </div>`)}
+  </div><div class="sr" aria-live="polite">${said.value}</div>`;
+}

@@ -1,0 +1,150 @@
+package ui
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+//go:embed static vendor/*.js vendor/*.css vendor/*.woff2
+var embedded embed.FS
+
+// Policy is the Content-Security-Policy of the page.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
+	"base-uri 'self'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// pages are the paths that the page answers to. What lies below the ones with a wildcard is one escaped segment.
+var pages = regexp.MustCompile(`^/(?:job-queues(?:/[^/]+)?|scheduled-jobs|retries|dead-jobs|jobs/[^/]+|job-metrics(?:/[^/]+)?|` +
+	`worker-processes(?:/[^/]+)?|live|operations|rejected|health|api-docs|sign-in)$`)
+
+// file is what is answered for one path.
+type file struct {
+	body, zipped []byte
+	kind, tag    string
+}
+
+func newFile(name string, body []byte) file {
+	sum := sha256.Sum256(body)
+	f := file{body: body, kind: mime.TypeByExtension(path.Ext(name)), tag: hex.EncodeToString(sum[:10])}
+	switch path.Ext(name) {
+	case ".woff2":
+		f.kind = "font/woff2"
+		return f // compressed as it is
+	case ".js":
+		f.kind = "text/javascript; charset=utf-8"
+	}
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	_, _ = w.Write(body)
+	_ = w.Close()
+	f.zipped = b.Bytes()
+	return f
+}
+
+// files are all assets by their path, and a hash of them all.
+var files = sync.OnceValues(func() (map[string]file, string) {
+	all, sum := map[string]file{}, sha256.New()
+	err := fs.WalkDir(embedded, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := embedded.ReadFile(name)
+		all[name] = newFile(name, body)
+		sum.Write([]byte(name + "\x00" + all[name].tag))
+		return err
+	})
+	if err != nil { // what is embedded can be read
+		panic(err)
+	}
+	return all, hex.EncodeToString(sum.Sum(nil)[:8])
+})
+
+// Handler serves the UI, and leaves to next what is not of it. The prefix is off the paths already; links carry it.
+func Handler(prefix string, next http.Handler) http.Handler {
+	all, hash := files()
+	assets := "/assets/" + hash + "/"
+	page := newFile("index.html", fill(all["static/index.html"].body, prefix, hash))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at := r.URL.EscapedPath()
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			next.ServeHTTP(w, r)
+			return
+		}
+		name, isAsset := strings.CutPrefix(at, assets)
+		asset, known := all[name]
+		switch {
+		case at == "/":
+			w.Header().Set("Cache-Control", "no-cache")
+			http.Redirect(w, r, prefix+"/job-queues", http.StatusFound)
+		case pages.MatchString(at):
+			w.Header().Set("Content-Security-Policy", Policy)
+			w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
+			page.serve(w, r, "no-cache")
+		case isAsset && known:
+			asset.serve(w, r, "public, max-age=31536000, immutable")
+		case at == "/favicon.ico":
+			all["static/icon.svg"].serve(w, r, "no-cache")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// fill puts into the page what depends on where it is served: the one thing that is not as it stands in the tree.
+func fill(page []byte, prefix, hash string) []byte {
+	page = bytes.ReplaceAll(page, []byte("{prefix}"), []byte(html.EscapeString(prefix)))
+	return bytes.ReplaceAll(page, []byte("{hash}"), []byte(hash))
+}
+
+func (f file) serve(w http.ResponseWriter, r *http.Request, cache string) {
+	h := w.Header()
+	body, tag := f.body, `"`+f.tag+`"`
+	if f.zipped != nil {
+		h.Set("Vary", "Accept-Encoding")
+		if acceptsGzip(r) {
+			body, tag = f.zipped, `"`+f.tag+`-gzip"`
+			h.Set("Content-Encoding", "gzip")
+		}
+	}
+	h.Set("Cache-Control", cache)
+	h.Set("Content-Type", f.kind)
+	h.Set("ETag", tag)
+	if matches(r.Header.Get("If-None-Match"), tag) {
+		h.Del("Content-Encoding")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body)
+	}
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for _, coding := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
+		name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")
+		if name == "gzip" && strings.Trim(strings.TrimPrefix(weight, "q="), "0.") != "" || name == "gzip" && weight == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// matches tells whether a list of tags has this one. A proxy may have made it weak.
+func matches(list, tag string) bool {
+	for _, t := range strings.Split(list, ",") {
+		if strings.TrimPrefix(strings.TrimSpace(t), "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
