@@ -74,7 +74,7 @@ cover: deps ## Statement coverage by package; fails below 90 % in total
 	@scripts/cover.sh $(PKG)
 
 .PHONY: lint
-lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript lint-python lint-ruby lint-java) ## go vet and golangci-lint, and what the clients' languages have
+lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript lint-python lint-ruby lint-java lint-ui) ## go vet and golangci-lint, and what the clients' languages have
 	go vet $(PKG)
 	$(GOLANGCI) run $(PKG)
 
@@ -96,6 +96,33 @@ lint-ruby: ## rubocop on the Ruby client, and yard on its comments
 lint-java: ## javac -Xlint and -Xdoclint on the Java client
 	@scripts/deps.sh java
 	clients/java/lint
+
+UI_READY := ui/node_modules/.millrace-lock.json
+
+$(UI_READY): ui/package-lock.json
+	@echo "installing from the npm registry into ui/node_modules what the UI's checks and tests need"
+	@cd ui && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cp $< $@
+
+.PHONY: lint-ui
+lint-ui: $(UI_READY) ## eslint and tsc on the web UI
+	cd ui && npm run --silent lint
+
+.PHONY: test-ui
+test-ui: tools $(UI_READY) ## Tests of the web UI in Chromium, against the binary and a private broker
+	@scripts/deps.sh broker browser
+	@CGO_ENABLED=0 go build -o bin/millrace ./cmd/millrace
+	cd ui && npm run --silent test
+
+.PHONY: screenshots
+screenshots: tools $(UI_READY) ## Write docs/screenshots
+	@scripts/deps.sh broker browser
+	@CGO_ENABLED=0 go build -o bin/millrace ./cmd/millrace
+	node ui/test/screenshots.js
+
+.PHONY: vendor-ui
+vendor-ui: ## Fetch what the web UI has from the npm registry anew
+	ui/vendor.sh
 
 $(PYTHON_READY): clients/python/requirements-dev.txt
 	@scripts/deps.sh python

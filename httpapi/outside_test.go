@@ -69,9 +69,12 @@ func TestPrefix(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.get("/healthz").StatusCode)
 	require.Equal(t, http.StatusOK, w.get("/mill/race/healthz").StatusCode)
 	require.Equal(t, http.StatusUnauthorized, w.get("/metrics").StatusCode)
-	for _, path := range []string{"/api/retries", "/mill/raceapi/retries", "/mill/race", "/mill%2Frace/api/retries", "/other/healthz"} {
+	for _, path := range []string{"/api/retries", "/mill/raceapi/retries", "/mill%2Frace/api/retries", "/other/healthz"} {
 		w.as("monitoring", http.MethodGet, path, "").problem(t, http.StatusNotFound, "not_found")
 	}
+	require.Equal(t, "/mill/race/", w.get("/mill/race").Header.Get("Location"))
+	require.Equal(t, "/mill/race/job-queues", w.get("/mill/race/").Header.Get("Location"))
+	require.Contains(t, w.get("/mill/race/retries").body, `<base href="/mill/race/">`)
 	require.Contains(t, w.get("/mill/race/api/openapi.yaml").body, "servers: [{url: /mill/race/}]")
 	a := w.do(http.MethodPost, "/mill/race/api/session", `{"name":"monitoring","password":"right"}`)
 	require.Equal(t, "/mill/race/", a.Cookies()[0].Path)

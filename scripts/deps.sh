@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing of the parts named: broker compiler python ruby ruby-tools node java.
+# Installs what is missing of the parts named: broker compiler python ruby ruby-tools node java browser.
 #
 #   broker    RabbitMQ, run privately by `millrace up` and by the tests; never as a service
 #   compiler  a C compiler, which Go's race detector needs
@@ -8,6 +8,7 @@
 #   ruby-tools  rubocop and yard, which check the Ruby client
 #   node      amqplib, into .cache/node
 #   java      a JDK and Maven; what Maven needs, it fetches into .cache/maven (scripts/mvn.sh)
+#   browser   Chromium, for the tests of the web UI
 #
 # Says first what it is going to install. Where nothing is missing it says and does nothing.
 set -euo pipefail
@@ -27,6 +28,10 @@ compiler() {
 python() {
 	/usr/bin/python3 -c 'import pika' 2>/dev/null || packages+=(python3-pika)
 	python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
+}
+
+browser() {
+	command -v "${CHROMIUM:-chromium}" >/dev/null || packages+=(chromium)
 }
 
 ruby_bunny() {
@@ -76,7 +81,7 @@ node_modules() {
 with_node=
 for part in "$@"; do
 	case $part in
-	broker | compiler | python | java) "$part" ;;
+	broker | compiler | python | java | browser) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
 	node) with_node=yes ;;

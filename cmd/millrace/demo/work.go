@@ -86,7 +86,7 @@ func (d *Demo) handle(ctx context.Context, p publisher, delivery amqp.Delivery) 
 	if err := delivery.Ack(false); err != nil {
 		return err
 	}
-	return p.toStream(ctx, jobMetrics, metric(job, status, time.Since(begun)))
+	return p.toStream(ctx, jobMetrics, metric(job, status, begun, failure))
 }
 
 // readJob keeps numbers as they are written: the job may come back, and its arguments are not ours to round.
@@ -158,17 +158,29 @@ func number(job map[string]any, name string, otherwise int64) int64 {
 	return otherwise
 }
 
-func metric(job map[string]any, status string, took time.Duration) map[string]any {
-	return map[string]any{
+// metric tells of an attempt. How long it had waited is told of first attempts only: retries wait by design.
+func metric(job map[string]any, status string, begun time.Time, failure error) map[string]any {
+	attempt := number(job, "retry_count", 0) + 1
+	m := map[string]any{
 		"type":            "job_metric",
 		"timestamp":       seconds(time.Now()),
 		"job_class":       job["class"],
 		"queue":           job["queue"],
-		"duration_ms":     took.Milliseconds(),
+		"duration_ms":     time.Since(begun).Milliseconds(),
 		"status":          status,
 		"worker_identity": identity(),
 		"jid":             job["jid"],
+		"attempt":         attempt,
 	}
+	if failure != nil {
+		m["error_class"] = errorClass(failure)
+	}
+	if queued, is := job["enqueued_at"].(json.Number); is && attempt == 1 && job["class"] != sendReminder {
+		if at, err := queued.Float64(); err == nil {
+			m["wait_ms"] = max(0, 1000*(seconds(begun)-at))
+		}
+	}
+	return m
 }
 
 func identity() string { return fmt.Sprintf("%s:%d:demo", hostname(), os.Getpid()) }

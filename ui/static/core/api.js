@@ -95,10 +95,10 @@ function lost() {
   setTimeout(retry, wait);
 }
 
-/** Tries to reach the sidecar now. */
-export async function retry() {
-  if (connection.value.up) return;
-  connection.value = { ...connection.value, retryAt: 0 };
+/** Tries to reach the sidecar now. @param {boolean} [doubt] also if it seems to be there */
+export async function retry(doubt) {
+  if (connection.value.up && !doubt) return;
+  if (!connection.value.up) connection.value = { ...connection.value, retryAt: 0 };
   await ask(prefix + '/api/whoami', { quiet: true }).catch(() => {});
 }
 

@@ -1,25 +1,94 @@
 // @ts-check
-// Events of the sidecar, where it sends them: one stream for the whole page. Without it pages ask every few seconds.
-import { signal } from './h.js';
+// Events of the sidecar: one WebSocket for the page, since browsers allow six server-sent streams to one host and people open more tabs than
+// that. Where it cannot be had, pages ask every few seconds.
+import { effect, signal } from './h.js';
+import { apiPath, connection, retry, signedOut } from './api.js';
+import { whoami } from './session.js';
+import { paused } from './paused.js';
 
 /** How updates come: 'poll' or 'events'. */
 export const source = signal('poll');
 
+const always = ['overview', 'queues', 'processes', 'scheduled', 'retries', 'dead', 'operations'];
 /** @type {Map<string, Set<(e: any) => void>>} */
 const listeners = new Map();
+const wanted = signal('');
 
 /** Calls what is given whenever something of a topic has changed. @param {string} topic @param {(e: any) => void} call @returns {() => void} ends it */
 export function onTopic(topic, call) {
   const all = listeners.get(topic) || new Set();
   listeners.set(topic, all);
   all.add(call);
-  return () => { all.delete(call); };
+  wanted.value = topics();
+  return () => {
+    all.delete(call);
+    wanted.value = topics();
+  };
 }
+
+/** Single runs are many: they are asked for only while somebody looks at them. */
+const topics = () => [...always, ...(listeners.get('jobs')?.size ? ['jobs'] : [])].join(',');
 
 /** @param {string} topic @param {any} event */
 export function tell(topic, event) {
   for (const call of [...(listeners.get(topic) || [])]) call(event);
 }
 
-/** Listens to the sidecar's events, if it has them. */
-export function watchEvents() {}
+/** @type {WebSocket|null} */
+let socket = null;
+let last = '';
+let tries = 0;
+let timer = 0;
+
+function close() {
+  clearTimeout(timer);
+  const s = socket;
+  socket = null;
+  s?.close();
+  source.value = 'poll';
+}
+
+function connect() {
+  close();
+  if (!whoami.value || signedOut.value || document.hidden || paused.value || !connection.value.up) return;
+  const at = new URL(apiPath('events', [], { topics: wanted.value || topics(), last_event_id: last }), location.origin);
+  at.protocol = at.protocol.replace('http', 'ws');
+  const s = new WebSocket(at);
+  socket = s;
+  s.onmessage = (m) => {
+    if (s === socket) heard(JSON.parse(m.data));
+  };
+  s.onclose = () => {
+    if (s !== socket) return;
+    socket = null;
+    const was = source.value;
+    source.value = 'poll';
+    if (was === 'events') retry(true);
+    if (tries < 8) timer = setTimeout(connect, 1000 * 2 ** Math.min(tries++, 5));
+  };
+}
+
+/** @param {{id?: string, event?: string, data: any}} m */
+function heard(m) {
+  tries = 0;
+  source.value = 'events';
+  if (m.id) last = m.id;
+  const data = typeof m.data === 'string' ? JSON.parse(m.data) : m.data;
+  if (m.event !== 'update' || !data) return;
+  for (const topic of Object.keys(data)) if (topic !== 'now') tell(topic, data[topic]);
+}
+
+/** Listens to the sidecar's events while somebody is signed in and looks. */
+export function watchEvents() {
+  effect(() => {
+    wanted.value;
+    whoami.value;
+    signedOut.value;
+    paused.value;
+    connection.value.up;
+    tries = 0;
+    last = '';
+    queueMicrotask(connect);
+  });
+  document.addEventListener('visibilitychange', () => (document.hidden ? close() : connect()));
+}

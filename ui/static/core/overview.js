@@ -3,8 +3,9 @@
 import { computed, effect, signal } from './h.js';
 import { apiPath, ask, connection, generation, signedOut } from './api.js';
 import { setServerTime } from './clock.js';
-import { onTopic } from './live.js';
-import { paused } from './resource.js';
+import { onTopic, source } from './live.js';
+import { paused } from './paused.js';
+import { whoami } from './session.js';
 
 /** @type {import('../../vendor/signals.js').Signal<any>} */
 export const overview = signal(null);
@@ -16,22 +17,27 @@ export const replaying = computed(() => overview.value?.views?.caught_up === fal
 let timer = 0;
 async function load() {
   clearTimeout(timer);
-  if (!signedOut.value && !document.hidden && connection.value.up && !paused.value) {
+  if (whoami.value && !signedOut.value && !document.hidden && connection.value.up && !paused.value) {
     try {
-      const { data } = await ask(apiPath('overview'));
-      overview.value = data;
-      setServerTime(data.now);
+      take((await ask(apiPath('overview'))).data);
     } catch { /* whoever asks for more shows it */ }
   }
   clearTimeout(timer);
-  timer = setTimeout(load, 5000);
+  timer = setTimeout(load, source.peek() === 'events' ? 30_000 : 5000);
+}
+
+/** @param {any} data */
+function take(data) {
+  if (!data) return;
+  overview.value = data;
+  setServerTime(data.now);
 }
 
 /** Begins to ask. */
 export function watchOverview() {
   let first = true;
   effect(() => {
-    generation.value; // eslint-disable-line no-unused-expressions
+    generation.value;  
     if (!signedOut.value || first) load();
     first = false;
   });

@@ -43,6 +43,6 @@ const system = matchMedia('(prefers-color-scheme: dark)');
 export const colours = signal(0);
 system.addEventListener('change', () => { colours.value++; });
 effect(() => {
-  theme.value; // eslint-disable-line no-unused-expressions
+  theme.value;  
   queueMicrotask(() => { colours.value++; });
 });

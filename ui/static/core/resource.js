@@ -1,11 +1,14 @@
 // @ts-check
 // What a page shows of the API: asked when it is first needed, and again while somebody looks. What was there stays while it is asked anew.
-import { signal, useEffect, useRef, useState } from './h.js';
+import { useEffect, useRef, useState } from './h.js';
 import { ask, connection, generation, signedOut } from './api.js';
-import { onTopic } from './live.js';
+import { onTopic, source } from './live.js';
+import { paused } from './paused.js';
 
-/** Live updates are held back. */
-export const paused = signal(false);
+/** Changes that follow each other closely are asked for together: milliseconds. */
+const gather = 1500;
+/** With events, asking by the clock is for what they may have missed. */
+const rarely = 30_000;
 
 /** @typedef {{data: any, text: string, error: any, loading: boolean, at: number, url: string, refresh: () => void}} Resource */
 
@@ -39,14 +42,20 @@ export function useResource(url, how = {}) {
     };
     const plan = () => {
       clearTimeout(timer);
-      if (!ended && every) timer = setTimeout(tick, every);
+      if (!ended && every) timer = setTimeout(tick, how.topic && source.peek() === 'events' ? Math.max(every, rarely) : every);
     };
     const tick = () => (paused.value || document.hidden || !connection.value.up ? plan() : load());
     const shown = () => { if (!document.hidden && every && !paused.value) load(); };
     again.current = load;
     load();
     document.addEventListener('visibilitychange', shown);
-    const off = how.topic ? onTopic(how.topic, () => { if (!paused.value && !document.hidden) load(); }) : () => {};
+    let began = Date.now();
+    const changed = () => {
+      if (paused.peek() || document.hidden) return;
+      clearTimeout(timer);
+      timer = setTimeout(() => { began = Date.now(); tick(); }, Math.max(0, began + gather - Date.now()));
+    };
+    const off = how.topic ? onTopic(how.topic, changed) : () => {};
     return () => {
       ended = true;
       clearTimeout(timer);

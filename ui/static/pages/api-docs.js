@@ -20,14 +20,17 @@ export default function ApiDocs() {
   const tags = (doc?.tags || []).filter((/** @type {any} */ t) => found.some((o) => o.op.tags?.includes(t.name)));
   return html`<${Title} title="HTTP API" badge=${doc ? all.length : null}><a class="btn small" href=${apiPath('openapi.yaml')} target="_blank">openapi.yaml</a><//>
     <${Failure} error=${r.error} refresh=${r.refresh} />
-    ${doc && html`<div class="grid"><section class="card" aria-label="About"><p>${doc.info.description}</p><p class="dim" style=${{ margin: '.5rem 0 1rem' }}>Base: <code>${location.origin + prefix}</code></p><input class="in" type="search" data-filter placeholder="Filter by path or purpose" aria-label="Filter routes" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} /></section>
+    ${doc && html`<div class="grid"><section class="card" aria-label="About"><p>${code(doc.info.description)}</p><p class="dim" style=${{ margin: '.5rem 0 1rem' }}>Base: <code>${location.origin + prefix}</code></p><input class="in" type="search" data-filter placeholder="Filter by path or purpose" aria-label="Filter routes" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} /></section>
       ${tags.map((/** @type {any} */ t) => html`<section key=${t.name} class="card flush ops" aria-label=${t.name}><div class="head"><h2 style=${{ textTransform: 'capitalize' }}>${t.name}</h2><span class="dim small">${t.description}</span></div>${found.filter((o) => o.op.tags?.includes(t.name)).map((o) => html`<${Operation} key=${o.method + o.path} doc=${doc} o=${o} />`)}</section>`)}</div>`}`;
 }
+
+/** Words between backticks are code. @param {string} [text] */
+const code = (text) => (text || '').split('`').map((part, i) => (i % 2 ? html`<code>${part}</code>` : part));
 
 /** @param {{doc: any, o: any}} p */
 function Operation({ doc, o }) {
   const [open, setOpen] = useState(false);
-  return html`<details onToggle=${(/** @type {any} */ e) => setOpen(e.target.open)}><summary><span class=${'method ' + o.method}>${o.method.toUpperCase()}</span><code class="strong anywhere">${o.path}</code><span class="dim">${o.op.summary}</span></summary>${open && html`<${Body} doc=${doc} o=${o} />`}</details>`;
+  return html`<details onToggle=${(/** @type {any} */ e) => setOpen(e.target.open)}><summary><span class=${'method ' + o.method}>${o.method.toUpperCase()}</span><code class="strong anywhere">${o.path}</code><span class="dim">${code(o.op.summary)}</span></summary>${open && html`<${Body} doc=${doc} o=${o} />`}</details>`;
 }
 
 /** @param {{doc: any, o: any}} p */

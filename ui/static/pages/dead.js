@@ -33,6 +33,6 @@ export default function Dead() {
   const total = overview.value?.sets['dead-jobs']?.total;
   return html`<${Title} title="Dead jobs" badge=${total === undefined ? null : count(total)}>
       <${Segments} label="View" value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', 'List'], ['storm', 'By error']]} /><//>
-    <div class="stack"><${Growth} />
+    <div class="stack" style=${{ gap: '1rem' }}><${Growth} />
     ${storm ? html`<${Storm} set="dead-jobs" />` : html`<${Entries} set="dead-jobs" topic="dead" columns=${columns} empty=${html`<${Empty} icon="check" title="Nothing is dead"><p>A job that has failed for the last time is kept here, until somebody retries or deletes it.</p><//>`} />`}</div>`;
 }

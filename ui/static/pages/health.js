@@ -6,7 +6,7 @@ import { count, plural, seconds } from '../core/format.js';
 import { overview, refreshOverview } from '../core/overview.js';
 import { mayAdminister } from '../core/session.js';
 import { confirm } from '../parts/dialog.js';
-import { Card, CopyCurl, Empty, Failure, State, Title } from '../parts/states.js';
+import { Card, CopyCurl, Empty, State, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
 import { failed, toast } from '../parts/toast.js';
@@ -46,7 +46,7 @@ export default function Health() {
   const o = overview.value;
   const s = o?.scheduler;
   const held = Object.entries(o?.journal?.held || {});
-  const columns = [{ id: 'stream', label: 'Stream', always: true, head: true, cell: (/** @type {any} */ r) => r.stream }, { id: 'position', label: 'Read to offset', right: true, cell: (/** @type {any} */ r) => count(r.position) }, { id: 'lag', label: 'Behind', right: true, cell: (/** @type {any} */ r) => seconds(r.lag_seconds) },
+  const columns = [{ id: 'stream', label: 'Stream', always: true, head: true, cell: (/** @type {any} */ r) => r.stream }, { id: 'position', label: 'Read to offset', right: true, cell: (/** @type {any} */ r) => (r.position < 0 ? html`<span class="dim">nothing yet</span>` : count(r.position)) }, { id: 'lag', label: 'Behind', right: true, cell: (/** @type {any} */ r) => seconds(r.lag_seconds) },
     { id: 'state', label: 'State', cell: (/** @type {any} */ r) => html`<${State} state=${r.fault ? 'failed' : r.caught_up ? 'ok' : 'warning'} text=${r.fault || (r.recreated ? 'made anew' : r.caught_up ? 'caught up' : 'catching up')} />` }];
   return html`<${Title} title="Health"><${CopyCurl} url=${apiPath('overview')} /><//>
     <div class="grid"><${Card} title="Checks" class="c6"><ul class="att">${checks.map(([name, text]) => { const c = state[name]; return html`<li key=${name}><div class="grow"><div>${text}</div>${c && !c.ok && html`<div class="bad small anywhere">${c.reason}</div>`}</div>${c ? html`<${State} state=${c.ok ? 'ok' : 'failed'} />` : html`<span class="dim">…</span>`}</li>`; })}</ul><//>
@@ -58,6 +58,5 @@ export default function Health() {
       ${(s?.held?.length > 0 || s?.unroutable?.length > 0) && html`<${Card} title="Queues that take nothing"><ul class="att">${[...(s.held || []), ...(s.unroutable || [])].map((h) => html`<li><div class="grow"><span class="strong">${h.queue}</span><div class="dim small">${h.reason}</div></div><${State} state="held" /></li>`)}</ul><//>`}
       <${Card} flush title="Streams"><${Table} id="streams" caption="Streams" columns=${columns} rows=${o?.views?.streams || []} loading=${!o} rowKey=${(/** @type {any} */ r) => r.stream} still=${false} empty=${html`<${Empty} title="No streams" />`} /><//>
       <${Card} title="Done since this process started" class="c6">${s && html`<dl class="facts">${Object.entries(s.counters).map(([k, v]) => html`<dt>${k.replaceAll('_', ' ')}</dt><dd class="num">${count(/** @type {number} */ (v))}</dd>`)}</dl>`}<//>
-      <${Card} title="Versions" class="c6">${o && html`<dl class="facts"><dt>Millrace</dt><dd>${o.product_version}</dd><dt>Jobs done today</dt><dd>${count(o.jobs.processed_today)}</dd><dt>Failed today</dt><dd>${count(o.jobs.failed_today)}</dd><dt>Done in all</dt><dd>${count(o.jobs.processed)}</dd><dt>Rejected records</dt><dd>${plural(Object.values(o.rejected).reduce((n, /** @type {any} */ r) => n + r.ever, 0), 'record')} ever</dd></dl>`}<//></div>
-    <${Failure} error=${null} />`;
+      <${Card} title="Versions" class="c6">${o && html`<dl class="facts"><dt>Millrace</dt><dd>${o.product_version}</dd><dt>Jobs done today</dt><dd>${count(o.jobs.processed_today)}</dd><dt>Failed today</dt><dd>${count(o.jobs.failed_today)}</dd><dt>Done in all</dt><dd>${count(o.jobs.processed)}</dd><dt>Rejected records</dt><dd>${plural(Object.values(o.rejected).reduce((n, /** @type {any} */ r) => n + r.ever, 0), 'record')} ever</dd></dl>`}<//></div>`;
 }

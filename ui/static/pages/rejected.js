@@ -14,7 +14,7 @@ import { failed, toast } from '../parts/toast.js';
 
 /** @param {any} r @param {() => void} done */
 async function mend(r, done) {
-  let whole = r;
+  let whole;
   try {
     whole = (await ask(apiPath('rejected', [r.stream, r.offset]))).data;
   } catch (e) {

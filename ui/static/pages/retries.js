@@ -32,6 +32,6 @@ export default function Retries() {
   const total = overview.value?.sets.retries?.total;
   return html`<${Title} title="Retries" badge=${total === undefined ? null : count(total)}>
       <${Segments} label="View" value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', 'List'], ['storm', 'By error']]} /><//>
-    <${DueTimes} set="retries" />
-    ${storm ? html`<${Storm} set="retries" />` : html`<${Entries} set="retries" topic="retries" columns=${columns} empty=${html`<${Empty} icon="check" title="Nothing waits for a retry"><p>A job that fails comes here, and is tried again when its time has come.</p><//>`} />`}`;
+    <div class="stack" style=${{ gap: '1rem' }}><${DueTimes} set="retries" />
+    ${storm ? html`<${Storm} set="retries" />` : html`<${Entries} set="retries" topic="retries" columns=${columns} empty=${html`<${Empty} icon="check" title="Nothing waits for a retry"><p>A job that fails comes here, and is tried again when its time has come.</p><//>`} />`}</div>`;
 }

@@ -31,9 +31,9 @@ const columns = [
 export default function Scheduled() {
   const total = overview.value?.sets['scheduled-jobs']?.total;
   return html`<${Title} title="Scheduled jobs" badge=${total === undefined ? null : count(total)} />
-    <${DueTimes} set="scheduled-jobs" />
+    <div class="stack" style=${{ gap: '1rem' }}><${DueTimes} set="scheduled-jobs" />
     <${Entries} set="scheduled-jobs" topic="scheduled" columns=${columns} empty=${html`<${Empty} icon="clock" title="Nothing is scheduled"><p>A job with a time waits here until it is due. For example:</p>
       <pre class="code">curl -u USER ${location + apiPath('jobs')} \\
   -H 'Content-Type: application/json' \\
-  -d '{"class": "SendEmail", "args": ["ann@example.com"], "at": ${Math.round(serverNow()) + 3600}}'</pre><//>`} />`;
+  -d '{"class": "SendEmail", "args": ["ann@example.com"], "at": ${Math.round(serverNow()) + 3600}}'</pre><//>`} /></div>`;
 }

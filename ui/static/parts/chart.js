@@ -50,7 +50,7 @@ export function Chart(p) {
   return html`<figure class="chart" style=${{ '--h': height + 'px' }}>
     <figcaption class="sr">${p.title}. ${p.summary || summary(p)}</figcaption>
     ${asTable ? html`<${Figures} p=${p} />` : empty ? html`<div class="nodata">Nothing in this time</div>` : html`<div class="plot" ref=${box} aria-hidden="true"></div>`}
-    <div class="legend">${!p.buckets && p.series.map((s) => html`<span key=${s.label}><i class=${'sw ' + (s.kind === 'dash' ? 'dash' : '')} style=${{ background: s.kind === 'dash' ? 'none' : s.colour, borderColor: s.colour }}></i>${s.label}
+    <div class="legend">${!empty && !p.buckets && p.series.map((s) => html`<span key=${s.label}><i class=${'sw ' + (s.kind === 'dash' ? 'dash' : '')} style=${{ background: s.kind === 'dash' ? 'none' : s.colour, borderColor: s.colour }}></i>${s.label}
       ${i !== null && html` <b>${p.format(s.values[i] ?? null)}</b>`}</span>`)}
       ${i !== null && p.x[i] && html`<span class="num">${absolute(p.x[i]).slice(5, 16)}</span>`}
       ${!empty && html`<button class="linkish small" style=${{ marginLeft: 'auto' }} aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}>${asTable ? 'Chart' : 'Table'}<span class="sr"> of ${p.title}</span></button>`}</div>

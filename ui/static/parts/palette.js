@@ -3,7 +3,7 @@
 import { html, signal, useEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { density, shortcuts, theme } from '../core/prefs.js';
-import { paused } from '../core/resource.js';
+import { paused } from '../core/paused.js';
 import { link, navigate } from '../core/router.js';
 import { Icon } from './icon.js';
 

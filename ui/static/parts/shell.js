@@ -6,7 +6,7 @@ import { now, serverNow, skew } from '../core/clock.js';
 import { brief, count, seconds } from '../core/format.js';
 import { lag, overview, replaying } from '../core/overview.js';
 import { density, nav, theme, times } from '../core/prefs.js';
-import { paused } from '../core/resource.js';
+import { paused } from '../core/paused.js';
 import { link, prefix, route } from '../core/router.js';
 import { signOut, whoami } from '../core/session.js';
 import { Dialogs } from './dialog.js';
@@ -103,7 +103,7 @@ function Banners() {
   const o = overview.value;
   return html`
     ${!c.up && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>The sidecar is out of reach. What is shown may be old. ${c.retryAt ? html`Trying again in ${left} s.` : 'Trying …'}</span>
-      <div class="tools"><button class="btn small" onClick=${retry}>Try now</button></div></div>`}
+      <div class="tools"><button class="btn small" onClick=${() => retry()}>Try now</button></div></div>`}
     ${newVersion.value && html`<div class="banner info" role="status"><${Icon} name="info" /><span>The sidecar is now version ${newVersion.value}; this page is older.</span><div class="tools"><button class="btn small" onClick=${() => location.reload()}>Reload</button></div></div>`}
     ${o && replaying.value && html`<div class="banner info" role="status"><${Icon} name="info" /><span>The view is being read from the streams: what is shown is not complete yet, and actions on many jobs are off.</span></div>`}
     ${o?.broker && !o.broker.connected && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>The sidecar has lost its connection to the broker.</span></div>`}

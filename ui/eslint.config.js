@@ -1,0 +1,20 @@
+import js from '@eslint/js';
+import globals from 'globals';
+
+export default [
+  { ignores: ['node_modules/', 'vendor/'] },
+  js.configs.recommended,
+  {
+    languageOptions: { ecmaVersion: 2024, sourceType: 'module', globals: { ...globals.browser } },
+    linterOptions: { reportUnusedDisableDirectives: 'error' },
+    rules: {
+      eqeqeq: ['error', 'always', { null: 'ignore' }],
+      'max-lines': ['error', { max: 300, skipComments: true }],
+      'no-var': 'error',
+      'prefer-const': 'error',
+      'no-empty': ['error', { allowEmptyCatch: true }],
+    },
+  },
+  { files: ['test/**', '*.config.js'], languageOptions: { globals: { ...globals.node, ...globals.browser } } },
+  { files: ['static/theme.js'], rules: { 'no-var': 'off', 'no-unused-vars': 'off' } },
+];

@@ -1,0 +1,33 @@
+// A browser for the tests: Debian's Chromium, driven by playwright-core.
+import { existsSync } from 'node:fs';
+import { chromium } from 'playwright-core';
+
+const path = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+
+export function launch() {
+  if (!path) throw new Error('no Chromium: apt-get install chromium, or set CHROMIUM');
+  return chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'] });
+}
+
+/** A page that notes what should not be: errors on its console, and what its policy refused. */
+export async function open(browser, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce', ...options });
+  const page = await context.newPage();
+  const faults = [];
+  await page.addInitScript(() => {
+    window.refusals = [];
+    addEventListener('securitypolicyviolation', (e) => window.refusals.push(`${e.violatedDirective}: ${e.blockedURI} ${e.sample}`));
+  });
+  page.on('console', (m) => { if (m.type() === 'error') faults.push('console: ' + m.text() + ' ' + m.location().url); });
+  page.on('pageerror', (e) => faults.push('error: ' + (e.stack || e.message)));
+  page.setDefaultTimeout(30_000);
+  return { context, page, faults };
+}
+
+export async function signIn(page, base, name = 'guest', password = 'guest') {
+  await page.goto(base + '/');
+  await page.getByLabel('Name').fill(name);
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'Dashboard', level: 1 }).waitFor();
+}

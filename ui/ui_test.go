@@ -1,0 +1,199 @@
+package ui
+
+import (
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// elsewhere answers what is not the UI's.
+var elsewhere = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+
+func get(t *testing.T, prefix, target string, headers ...string) *http.Response {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, target, nil)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	Handler(prefix, elsewhere).ServeHTTP(w, r)
+	return w.Result()
+}
+
+func text(t *testing.T, r *http.Response) string {
+	t.Helper()
+	body := io.Reader(r.Body)
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(body)
+		require.NoError(t, err)
+		body = z
+	}
+	all, err := io.ReadAll(body)
+	require.NoError(t, err)
+	return string(all)
+}
+
+func TestPagesAreServed(t *testing.T) {
+	for _, at := range []string{"/job-queues", "/job-queues/a%2Fb", "/scheduled-jobs", "/retries?queue=low", "/dead-jobs", "/jobs/x", "/job-metrics/A%20b",
+		"/worker-processes/h:1:t", "/live", "/operations", "/rejected", "/health", "/api-docs", "/sign-in"} {
+		r := get(t, "", at)
+		require.Equal(t, http.StatusOK, r.StatusCode, at)
+		require.Equal(t, "text/html; charset=utf-8", r.Header.Get("Content-Type"))
+		require.Equal(t, Policy, r.Header.Get("Content-Security-Policy"))
+		require.Contains(t, text(t, r), `<base href="/">`)
+	}
+}
+
+func TestRootLeadsToTheDashboard(t *testing.T) {
+	r := get(t, "/millrace", "/")
+	require.Equal(t, http.StatusFound, r.StatusCode)
+	require.Equal(t, "/millrace/job-queues", r.Header.Get("Location"))
+}
+
+func TestOtherPathsAreLeftToOthers(t *testing.T) {
+	for _, at := range []string{"/api/overview", "/metrics", "/healthz", "/job-queues/", "/job-queues/a/b", "/jobs", "/assets/x/static/app.js", "/nothing", "/retries/x"} {
+		require.Equal(t, http.StatusTeapot, get(t, "", at).StatusCode, at)
+	}
+	w := httptest.NewRecorder()
+	Handler("", elsewhere).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/retries", nil))
+	require.Equal(t, http.StatusTeapot, w.Code)
+}
+
+// references are the files that a page or module names.
+var references = regexp.MustCompile(`(?:href|src)="(assets/[^"]+)"|(?:from|import)\s*\(?\s*['"](\.[^'"]+)['"]|url\("(\.[^"]+)"\)`)
+
+// TestEveryReferenceIsServed walks from the page to everything that is loaded, with a prefix.
+func TestEveryReferenceIsServed(t *testing.T) {
+	all, hash := files()
+	root := "/assets/" + hash + "/"
+	seen := map[string]bool{}
+	var walk func(at string)
+	walk = func(at string) {
+		if seen[at] {
+			return
+		}
+		seen[at] = true
+		r := get(t, "/p", at)
+		require.Equal(t, http.StatusOK, r.StatusCode, at)
+		body := text(t, r)
+		if at != "/retries" {
+			require.Equal(t, "public, max-age=31536000, immutable", r.Header.Get("Cache-Control"))
+		} else {
+			require.Equal(t, "no-cache", r.Header.Get("Cache-Control"))
+		}
+		for _, m := range references.FindAllStringSubmatch(body, -1) {
+			switch {
+			case m[1] != "":
+				walk("/" + m[1])
+			case strings.HasPrefix(at, root):
+				walk(path.Join(path.Dir(at), m[2]+m[3]))
+			}
+		}
+	}
+	walk("/retries")
+	for name := range all {
+		if name != "static/index.html" {
+			require.True(t, seen[root+name], "%s is not used", name)
+		}
+	}
+	require.Contains(t, text(t, get(t, "/p", "/retries")), `<base href="/p/">`)
+}
+
+func TestUnchangedFilesAreNotSentAgain(t *testing.T) {
+	_, hash := files()
+	app := "/assets/" + hash + "/static/app.js"
+	for _, coding := range []string{"identity", "gzip", "br, gzip;q=0.5"} {
+		r := get(t, "", app, "Accept-Encoding", coding)
+		require.Equal(t, strings.Contains(coding, "gzip"), r.Header.Get("Content-Encoding") == "gzip", coding)
+		require.Equal(t, "Accept-Encoding", r.Header.Get("Vary"))
+		tag := r.Header.Get("ETag")
+		for _, known := range []string{tag, `"x", W/` + tag} {
+			r = get(t, "", app, "Accept-Encoding", coding, "If-None-Match", known)
+			require.Equal(t, http.StatusNotModified, r.StatusCode)
+			require.Empty(t, text(t, r))
+		}
+		require.Equal(t, http.StatusOK, get(t, "", app, "Accept-Encoding", coding, "If-None-Match", `"x"`).StatusCode)
+	}
+	require.Empty(t, get(t, "", app, "Accept-Encoding", "gzip;q=0").Header.Get("Content-Encoding"))
+	w := httptest.NewRecorder()
+	Handler("", elsewhere).ServeHTTP(w, httptest.NewRequest(http.MethodHead, app, nil))
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Zero(t, w.Body.Len())
+	require.Equal(t, "image/svg+xml", get(t, "", "/favicon.ico").Header.Get("Content-Type"))
+}
+
+// TestFirstLoadIsSmall adds up what the dashboard needs, as it goes over the wire, without the font.
+func TestFirstLoadIsSmall(t *testing.T) {
+	const most = 100_000
+	all, _ := files()
+	bytes, seen := 0, map[string]bool{}
+	var walk func(name string)
+	walk = func(name string) {
+		if seen[name] || path.Ext(name) == ".woff2" {
+			return
+		}
+		seen[name] = true
+		bytes += len(all[name].zipped)
+		for _, m := range references.FindAllStringSubmatch(string(all[name].body), -1) {
+			switch {
+			case m[1] != "":
+				walk(strings.TrimPrefix(m[1], "assets/{hash}/"))
+			case m[3] == "" && !strings.HasPrefix(m[0], "import("): // what a page alone needs is loaded with it
+				walk(path.Join(path.Dir(name), m[2]))
+			}
+		}
+	}
+	walk("static/index.html")
+	walk("static/pages/dashboard.js")
+	t.Logf("%d files, %d bytes", len(seen), bytes)
+	require.Less(t, bytes, most)
+}
+
+func TestVendoredFilesAreAsTheyWereFetched(t *testing.T) {
+	page, err := os.ReadFile("vendor/VENDOR.md")
+	require.NoError(t, err)
+	listed := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| (\\S+) \\|.*`([0-9a-f]{64})` \\|$").FindAllStringSubmatch(string(page), -1) {
+		listed[m[1]] = m[2]
+	}
+	require.NoError(t, fs.WalkDir(os.DirFS("vendor"), ".", func(name string, d fs.DirEntry, err error) error {
+		if d.IsDir() || name == "VENDOR.md" || strings.HasPrefix(name, "LICENSE-") || strings.HasSuffix(name, ".d.ts") {
+			return err
+		}
+		body, err := os.ReadFile(path.Join("vendor", name))
+		sum := sha256.Sum256(body)
+		require.Equal(t, listed[name], hex.EncodeToString(sum[:]), name)
+		delete(listed, name)
+		return err
+	}))
+	require.Empty(t, listed, "these are missing")
+}
+
+// TestNothingIsLoadedFromElsewhere looks for addresses in what is not a comment.
+func TestNothingIsLoadedFromElsewhere(t *testing.T) {
+	all, _ := files()
+	address := regexp.MustCompile(`(?i)(?:from|import|src=|href=|url\(|fetch\()\s*\(?\s*["']?(?:https?:)?//`)
+	inline := regexp.MustCompile(`(?i)<script>|<style|\son[a-z]+=["']|\sstyle="|innerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function`)
+	for name, f := range all {
+		if ext := path.Ext(name); ext == ".js" || ext == ".css" || ext == ".html" {
+			require.NotRegexp(t, address, string(f.body), name)
+			if strings.HasPrefix(name, "static/") {
+				require.NotRegexp(t, inline, string(f.body), name)
+			}
+		}
+	}
+}
