@@ -76,7 +76,7 @@ func (c *core) replace(a wire.Announcement, old *tracker.Stored, record []byte, 
 
 // tellReplaced journals the replacements that the broker has confirmed and the view has read back.
 func (c *core) tellReplaced(now time.Time) error {
-	if len(c.replacing) == 0 {
+	if len(c.replacing)+len(c.enqueuing) == 0 {
 		return nil
 	}
 	announced, err := c.entries.Announced()
@@ -84,6 +84,15 @@ func (c *core) tellReplaced(now time.Time) error {
 		return err
 	}
 	for _, a := range announced {
+		if a.What == wire.OpEnqueued {
+			if under := c.enqueuing[a.Key]; under != nil && under.sent.acked && !under.told {
+				under.told = true
+				if err := c.tellEnqueued(now, a); err != nil {
+					return err
+				}
+			}
+			continue
+		}
 		at := spot{a.Stream, a.Replaces}
 		r := c.replacing[at]
 		if r == nil || !r.sent.acked {
@@ -128,6 +137,12 @@ func (c *core) tellOfOthers(now time.Time) error {
 	}
 	fetches := true
 	for _, a := range announced {
+		if a.What == wire.OpEnqueued {
+			if err := c.tellEnqueued(now, a); err != nil {
+				return err
+			}
+			continue
+		}
 		r := &replacement{reason: "journaled by the leader that followed"}
 		if a.What == wire.TypeChanged && fetches {
 			r.entry, fetches = c.entryAt(a.Stream, a.Replaces, a.JIDTag)

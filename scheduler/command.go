@@ -38,6 +38,8 @@ func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply))
 	case wire.CommandState:
 		answer(c.state())
 		return nil
+	case wire.CommandEnqueue:
+		return c.whenFolded(c.opened, func() error { return c.enqueue(c.now, cmd, answer) })
 	case wire.CommandPause, wire.CommandResume:
 		return c.pause(now, cmd, answer)
 	case wire.CommandDismiss:

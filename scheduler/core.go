@@ -34,6 +34,8 @@ type core struct {
 	trimming    trimming
 	operations  map[string]*operating // by id
 	replacing   map[spot]*replacement // by the entry that it stands for
+	enqueuing   map[string]*enqueuing // by key
+	opened      int64                 // the number of the last record that was sent before commands were taken
 	pausing     bool                  // a record about paused queues is on its way
 	releasing   *release
 	announcedAt time.Time
@@ -119,7 +121,7 @@ func newCore(entries *tracker.Entries, p port, s setup) *core {
 	return &core{
 		entries: entries, port: p, setup: s, epoch: -1, suspects: s.suspects,
 		window: newWindow(), busy: map[spot]*item{}, unfetched: map[spot]int{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
-		replacing: map[spot]*replacement{}, operations: map[string]*operating{},
+		replacing: map[spot]*replacement{}, operations: map[string]*operating{}, enqueuing: map[string]*enqueuing{},
 	}
 }
 

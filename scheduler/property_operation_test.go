@@ -3,6 +3,7 @@ package scheduler
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -47,6 +48,7 @@ func (w *world) operate(t *rapid.T) {
 		return // not for this stream
 	}
 	w.allowChanges(cmd.Bulk)
+	w.allowDeletes(cmd.Bulk)
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
 		if r.Status == wire.StatusAccepted {
 			w.operations[cmd.ID] = true
@@ -62,6 +64,22 @@ func (w *world) allowChanges(op *wire.Operation) {
 	for p, e := range w.appended {
 		if p.stream == op.Stream && !e.dead {
 			e.ask(time.UnixMicro(int64(*op.At * 1e6)))
+		}
+	}
+}
+
+// allowDeletes notes what an operation may delete or kill: once the journal is lost, nobody can tell any more that it did.
+func (w *world) allowDeletes(op *wire.Operation) {
+	if op.Action != wire.CommandDelete && op.Action != wire.CommandKill {
+		return
+	}
+	for p, e := range w.appended {
+		chosen := slices.Contains(op.JIDs, e.jid)
+		if op.Filter != nil { // by its queue too, but that may have been changed
+			chosen = true
+		}
+		if p.stream == op.Stream && chosen {
+			w.asked[p] = true
 		}
 	}
 }

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -56,5 +57,73 @@ func (w *world) checkPauses(s *modelSidecar) {
 		if _, is := paused[queue]; p.answered == p.asked {
 			require.Equal(w.t, p.paused, is, "what was answered last of queue %s does not stand", queue)
 		}
+	}
+}
+
+// keyAsked is what was asked for under a key.
+type keyAsked struct {
+	one string // the jid that was answered
+	at  place  // its entry
+}
+
+// enqueue asks for a job under a key: one of few, so that it is asked for again, by other leaders too, and with other jobs.
+func (w *world) enqueue(t *rapid.T) {
+	s := w.leader()
+	if s == nil || s.core.phase != phaseLeading {
+		return
+	}
+	key := fmt.Sprintf("k%d", rapid.IntRange(0, 5).Draw(t, "key"))
+	k := w.keys[key]
+	if k == nil {
+		k = &keyAsked{}
+		w.keys[key] = k
+	}
+	body := fmt.Sprintf(`{"class":"C","args":[%q,%d],"queue":%q}`, key, rapid.IntRange(0, 1).Draw(t, "args"), rapid.SampledFrom([]string{"a", "b"}).Draw(t, "queue"))
+	w.commands++
+	cmd := wire.Command{ID: fmt.Sprintf("c%d", w.commands), Command: wire.CommandEnqueue, Key: key, Job: []byte(body)}
+	asked := w.now
+	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
+		switch {
+		case r.Status == wire.StatusConflict:
+			return
+		case r.Status != wire.StatusOK:
+			require.Failf(w.t, "a job was not enqueued", "%+v", r)
+		case k.one != "" && !w.forgets():
+			require.Equal(w.t, k.one, r.JID, "the same key %s gave another job", key)
+		}
+		k.one = r.JID
+		if r.Entry != nil {
+			w.enqueuedAt(k, r, body, asked)
+		}
+	}))
+}
+
+// forgets tells whether the journal, or the stream that has the entry, may have been made anew: then a key is not known any more.
+func (w *world) forgets() bool {
+	return w.journalLost || w.truncated || w.broker.streams[wire.ScheduledJobs].generation > 0
+}
+
+// enqueuedAt notes the entry of a job that was answered: from here on it must not be lost.
+func (w *world) enqueuedAt(k *keyAsked, r wire.Reply, body string, asked time.Time) {
+	p := w.broker.place(wire.ScheduledJobs, *r.Entry)
+	if w.appended[p] == nil {
+		w.appended[p] = &appendedEntry{jid: r.JID, raw: body, dues: map[int]time.Time{0: asked}}
+	}
+	k.at = p
+}
+
+// checkKeys makes sure that every key that was answered has one job, which came once.
+func (w *world) checkKeys(s *modelSidecar) {
+	if w.forgets() {
+		return
+	}
+	for key, k := range w.keys {
+		if k.one == "" {
+			continue
+		}
+		known, err := s.entries.Enqueued(key, w.now)
+		require.NoError(w.t, err)
+		require.NotNil(w.t, known, "key %s was answered, and nobody knows it", key)
+		require.Equal(w.t, k.one, known.JID)
 	}
 }

@@ -32,6 +32,7 @@ type world struct {
 	operations map[string]bool // that were accepted
 	deleted    map[place]int   // answered deleted; with how many copies there were by then
 	pauses     map[string]*pauseAsked
+	keys       map[string]*keyAsked
 	jids       int
 	commands   int
 
@@ -84,6 +85,8 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			"operate":         w.operate,
 			"cancel":          w.cancelOne,
 			"pause":           w.pause,
+			"enqueue":         w.enqueue,
+			"enqueue2":        w.enqueue,
 			"time":            w.pass,
 			"clock":           w.setClock,
 			"disconnect":      w.disconnect,
@@ -112,7 +115,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, broker: newModelBroker(), now: time.Unix(1_800_000_000, 0), appended: map[place]*appendedEntry{}, deleted: map[place]int{},
-		asked: map[place]bool{}, undos: map[place]int{}, operations: map[string]bool{}, pauses: map[string]*pauseAsked{}}
+		asked: map[place]bool{}, undos: map[place]int{}, operations: map[string]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
 	w.broker.onCopy = w.fired
 	for i := range 2 {
 		s, err := newModelSidecar(w.broker, fmt.Sprintf("s%d", i))
@@ -634,6 +637,7 @@ func (w *world) check() {
 	w.checkKilledOrFired(s)
 	w.checkOperations(s)
 	w.checkPauses(s)
+	w.checkKeys(s)
 	require.LessOrEqual(w.t, s.entries.Total(wire.DeadJobs), int64(deadMax), "too many dead jobs are kept")
 	untold, err := s.entries.Announced()
 	require.NoError(w.t, err)
@@ -738,7 +742,7 @@ func (w *world) checkViews() {
 	require.NoError(w.t, fresh.readAll())
 	state := fresh.entries.State()
 	require.Empty(w.t, state.Gap(0), "a view made anew believes that the journal has a gap")
-	tables := "elfjwdcaxos"
+	tables := "elfjwdcaxosi"
 	if w.journalLost { // what a person had asked for stood there, and each view knows it as far as it had read
 		tables = "elfjwdcxs"
 	}

@@ -198,6 +198,7 @@ func (c *core) settled(now time.Time, witness string) error {
 	if err := c.tellOfOthers(now); err != nil {
 		return err
 	}
+	c.opened = c.seq // what earlier leaders had not told is told up to here
 	if err := c.resumeOperations(now); err != nil {
 		return err
 	}

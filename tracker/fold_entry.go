@@ -28,7 +28,8 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 		return t.reject(tx, r, "it replaces another entry, which only Millrace's own user may do: it came from user "+wire.ASCII(quoted(r.UserID)))
 	}
 	d, isDeed := wire.DeedOf(r.Headers)
-	ours := trusted && (replaces || isDeed && d.Burial())
+	enqueues := r.Headers[wire.HeaderAnnounces] == wire.OpEnqueued && !replaces
+	ours := trusted && (replaces || enqueues || isDeed && d.Burial())
 	if barrier, seen := t.peek().Barriers[r.Stream]; ours && seen && wire.Int(r.Headers, wire.HeaderEpoch) != barrier.Epoch {
 		t.update(func(s *State) { s.Void[r.Stream]++ })
 		return nil
@@ -56,6 +57,12 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 			if err := t.announce(tx, a); err != nil {
 				return err
 			}
+		}
+	}
+	if a, ok := wire.AnnouncementOf(r, wire.JIDTag(e.JID)); ok && ours && enqueues {
+		a.JID = e.JID
+		if err := t.announce(tx, a); err != nil {
+			return err
 		}
 	}
 	if ours && isDeed {

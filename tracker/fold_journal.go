@@ -152,6 +152,11 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		if err := t.pause(tx, j.Paused); err != nil {
 			return err
 		}
+		for i := range j.Keys {
+			if err := t.enqueued(tx, &j.Keys[i]); err != nil {
+				return err
+			}
+		}
 		return t.operation(tx, j.Operation, true)
 	case wire.TypeReturned:
 		t.part(j.InOperation, -1)
@@ -164,6 +169,11 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		return t.park(tx, j)
 	case wire.TypeDuplicate, wire.TypeExpired, wire.TypeDeleted, wire.TypeKilled:
 		return t.settle(tx, r, j)
+	case wire.OpEnqueued:
+		if err := t.enqueued(tx, j.Enqueued); err != nil {
+			return err
+		}
+		return t.toldAt(tx, j)
 	case wire.TypeChanged, wire.TypeUndone:
 		return t.told(tx, r, j)
 	case wire.TypeTrimmed:

@@ -38,7 +38,7 @@ func (t *Entries) forgetJournal(tx *view.Tx) error {
 			return err
 		}
 	}
-	for _, table := range []byte{tableHappened, tableHistory, tableCommand, tableCommands} {
+	for _, table := range []byte{tableHappened, tableHistory, tableCommand, tableCommands, tableEnqueued} {
 		if err := tx.DeleteRange([]byte{table}, after([]byte{table})); err != nil {
 			return err
 		}

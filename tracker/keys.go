@@ -26,6 +26,7 @@ const (
 	tableDead      = 'x' // dropped at offset        → ; dead jobs, by when they died
 	tableTelling   = 'a' // stream offset            → what the journal has not told yet of a replacement; empty where only that was read
 	tablePaused    = 's' //                          → the paused queues, as JSON
+	tableEnqueued  = 'i' // 0 hash(key), or 1 at hash(key) → what was enqueued under a key
 	tableMeta      = 'm' //                          → state, as JSON
 	// 'p' is the table of package processes, 'M' begins those of package metrics.
 )

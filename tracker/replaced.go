@@ -42,6 +42,12 @@ func (t *Entries) told(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error
 			return err
 		}
 	}
+	return t.toldAt(tx, j)
+}
+
+// toldAt notes that the journal has told of what stands at a place.
+func (t *Entries) toldAt(tx *view.Tx, j *wire.JournalRecord) error {
+	c := codes[j.Stream]
 	if c == 0 || j.By == nil || *j.By < t.peek().LowWater[j.Stream] {
 		return nil
 	}

@@ -184,11 +184,19 @@ type Announcement struct {
 	Operation string `json:"operation,omitempty"` // the bulk operation that it is part of
 	Undoes    int64  `json:"undoes,omitempty"`    // undone: the journal record that is taken back
 	Dead      *int64 `json:"dead,omitempty"`      // undone, of a kill: the dead job that goes
+	Key       string `json:"key,omitempty"`       // enqueued: under which key; nothing is replaced
+	Sum       string `json:"sum,omitempty"`       // enqueued
+	JID       string `json:"full_jid,omitempty"`  // enqueued: as it is, not as a header can hold it
 }
 
 // Headers is the announcement as the headers of the replacement.
 func (a Announcement) Headers(epoch int64) map[string]any {
-	h := map[string]any{HeaderReplaces: a.Replaces, HeaderEpoch: epoch, HeaderAnnounces: a.What}
+	h := map[string]any{HeaderEpoch: epoch, HeaderAnnounces: a.What}
+	if a.What == OpEnqueued {
+		h[HeaderKey], h[HeaderSum] = a.Key, a.Sum
+	} else {
+		h[HeaderReplaces] = a.Replaces
+	}
 	for name, text := range map[string]string{HeaderCommand: a.Command, HeaderActor: a.Actor, HeaderOperation: a.Operation} {
 		if text != "" {
 			h[name] = ASCII(text)
@@ -206,11 +214,13 @@ func (a Announcement) Headers(epoch int64) map[string]any {
 // AnnouncementOf reads the headers of a replacement; ok is false where nothing is to be told.
 func AnnouncementOf(r *Record, jidTag string) (a Announcement, ok bool) {
 	a.What, _ = r.Headers[HeaderAnnounces].(string)
-	if !slices.Contains([]string{TypeChanged, TypeUndone}, a.What) {
+	if !slices.Contains([]string{TypeChanged, TypeUndone, OpEnqueued}, a.What) {
 		return a, false
 	}
 	a.Stream, a.Offset, a.JIDTag = r.Stream, r.Offset, jidTag
 	a.Replaces, a.Undoes = Int(r.Headers, HeaderReplaces), Int(r.Headers, HeaderUndoes)
+	a.Key, _ = r.Headers[HeaderKey].(string)
+	a.Sum, _ = r.Headers[HeaderSum].(string)
 	a.Command, _ = r.Headers[HeaderCommand].(string)
 	a.Actor, _ = r.Headers[HeaderActor].(string)
 	a.Operation, _ = r.Headers[HeaderOperation].(string)

@@ -40,6 +40,10 @@ type Command struct {
 
 	Queue string `json:"queue,omitempty"` // pause, resume
 
+	Key string          `json:"key,omitempty"` // enqueue: the same key means the same job
+	Job json.RawMessage `json:"job,omitempty"` // enqueue
+	At  *float64        `json:"at,omitempty"`  // enqueue: when it is due; now if not given
+
 	Bulk *Operation `json:"operation,omitempty"` // operate, cancel
 
 	Operation string `json:"-"` // the bulk operation that it is part of; only the leader says so
@@ -65,6 +69,7 @@ var commandStreams = map[string][]string{
 	CommandPause:   nil,
 	CommandResume:  nil,
 	CommandState:   nil,
+	CommandEnqueue: nil,
 }
 
 // ParseCommand reads a command and checks that it can be carried out.
@@ -89,6 +94,9 @@ func (c Command) check() error {
 	}
 	if c.Command == CommandOperate || c.Command == CommandCancel {
 		return c.checkBulk()
+	}
+	if c.Command == CommandEnqueue {
+		return c.checkEnqueue()
 	}
 	if c.aboutQueue() {
 		return c.checkQueue()
@@ -149,6 +157,7 @@ type Reply struct {
 	Happened *Happened `json:"happened,omitempty"`
 	Offsets  []int64   `json:"offsets,omitempty"` // of all entries with the jid, where it is not unique
 	Entry    *int64    `json:"entry,omitempty"`   // where the entry stands now that was changed or brought back
+	JID      string    `json:"jid,omitempty"`     // enqueue: of the job
 	Paused   []string  `json:"paused,omitzero"`   // state: the paused queues
 }
 

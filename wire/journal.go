@@ -126,6 +126,9 @@ type JournalRecord struct {
 
 	Paused *map[string]Pause `json:"paused,omitempty"` // state: all queues that are paused from here on
 
+	Enqueued *Enqueued  `json:"enqueued,omitempty"` // enqueued
+	Keys     []Enqueued `json:"keys,omitempty"`     // state: keys that low water would forget
+
 	Operation *Operation `json:"operation,omitempty"` // operation: as it begins, goes on and ends; state: as it stands
 }
 

@@ -1,0 +1,132 @@
+package scheduler
+
+import (
+	"errors"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A job that is enqueued under a key is an entry of scheduled_jobs, due at once if no time is given: so all that holds for entries holds for it.
+// The entry itself says under which key; once it has been read back the journal is told, and the answer is given when that is confirmed. If
+// the leader dies in between, the next one tells, before it takes commands.
+
+// maxEnqueuing is how many may be on their way at once.
+const maxEnqueuing = 1024
+
+// enqueuing is a job on its way under a key.
+type enqueuing struct {
+	sent    *item
+	told    bool
+	sum     string
+	jid     string
+	answers []func(wire.Reply)
+}
+
+// enqueue has a job done once, however often it is asked for under the same key.
+func (c *core) enqueue(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	if c.carry != nil && c.carry.still { // keys are being written down
+		c.later(func() error { return c.enqueue(c.now, cmd, answer) })
+		return nil
+	}
+	if under := c.enqueuing[cmd.Key]; under != nil {
+		if under.sum != cmd.Sum() {
+			answer(otherJob)
+			return nil
+		}
+		under.answers = append(under.answers, answer)
+		return nil
+	}
+	known, err := c.entries.Enqueued(cmd.Key, now)
+	switch {
+	case err != nil:
+		return err
+	case known != nil && known.Sum != cmd.Sum():
+		answer(otherJob)
+		return nil
+	case known != nil:
+		answer(wire.Reply{Status: wire.StatusOK, JID: known.JID})
+		return nil
+	case len(c.enqueuing) >= maxEnqueuing:
+		answer(wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "too many jobs are being enqueued: nothing was done, try again"})
+		return nil
+	}
+	return c.enqueueNew(now, cmd, answer)
+}
+
+var otherJob = conflict("another job was enqueued under this key within the last day")
+
+func (c *core) enqueueNew(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	record, e, err := cmd.Entry(now, random())
+	if err != nil {
+		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
+		return nil
+	}
+	a := wire.Announcement{What: wire.OpEnqueued, Stream: wire.ScheduledJobs, Key: cmd.Key, Sum: cmd.Sum(), Actor: cmd.Actor}
+	headers := a.Headers(c.epoch)
+	under := &enqueuing{sum: a.Sum, jid: e.JID, answers: []func(wire.Reply){answer}}
+	under.sent = &item{plain: true, once: true, size: len(record), build: func(int64, int64) wire.Message {
+		return wire.Carry(wire.ScheduledJobs, e.JID, record, headers)
+	}}
+	err = c.send(under.sent)
+	if errors.Is(err, broker.ErrUnpublishable) {
+		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.enqueuing[cmd.Key] = under
+	return nil
+}
+
+// tellEnqueued journals a job that was enqueued, and answers once that has been folded: only then is its key known.
+func (c *core) tellEnqueued(now time.Time, a wire.Announcement) error {
+	by := a.Offset
+	e := wire.Enqueued{Key: a.Key, Sum: a.Sum, JID: a.JID, At: wire.Seconds(now)}
+	r := wire.JournalRecord{Type: wire.OpEnqueued, Stream: a.Stream, Offset: a.Offset, By: &by, JID: a.JIDTag, Actor: a.Actor, Enqueued: &e}
+	return c.record(now, r, spot{}, func(bool) {
+		seq := c.seq
+		c.later(func() error {
+			return c.whenFolded(seq, func() error {
+				under := c.enqueuing[a.Key]
+				if under == nil {
+					return nil
+				}
+				delete(c.enqueuing, a.Key)
+				for _, answer := range under.answers {
+					answer(wire.Reply{Status: wire.StatusOK, JID: a.JID, Entry: &by})
+				}
+				return nil
+			})
+		})
+	})
+}
+
+// keysAtOnce is how many keys one record writes down.
+const keysAtOnce = 500
+
+// carryKeys writes down again the keys that low water would forget.
+func (c *core) carryKeys(now time.Time) error {
+	var some []wire.Enqueued
+	var batches [][]wire.Enqueued
+	err := c.entries.EachEnqueued(func(e wire.Enqueued) bool {
+		if some = append(some, e); len(some) == keysAtOnce {
+			batches, some = append(batches, some), nil
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if len(some) > 0 {
+		batches = append(batches, some)
+	}
+	for _, keys := range batches {
+		if err := c.record(now, wire.JournalRecord{Type: wire.TypeState, Keys: keys}, spot{}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Keys of enqueued jobs. What is kept depends on the set of records alone, not on their order: of one key the newest, and none that is a day
+// older than the newest of all. So a view that begins behind low water, and reads them there again, knows the same.
+
+func keyEnqueued(key string) []byte { return appendHash([]byte{tableEnqueued, 0}, key) }
+
+func keyEnqueuedAge(e *wire.Enqueued) []byte {
+	return appendHash(binary.BigEndian.AppendUint64([]byte{tableEnqueued, 1}, micros(e.At)), e.Key)
+}
+
+func micros(at float64) uint64 { return uint64(max(0, at) * 1e6) }
+
+func enqueuedOf(raw []byte) (*wire.Enqueued, error) {
+	e := &wire.Enqueued{}
+	if err := json.Unmarshal(raw, e); err != nil {
+		return nil, fmt.Errorf("tracker: a key of an enqueued job is damaged: %w", err)
+	}
+	return e, nil
+}
+
+// enqueued takes in that a job was enqueued under a key.
+func (t *Entries) enqueued(tx *view.Tx, e *wire.Enqueued) error {
+	if e == nil || e.Key == "" {
+		return nil
+	}
+	raw, ok, err := tx.Get(keyEnqueued(e.Key))
+	if err != nil {
+		return err
+	}
+	if ok {
+		old, err := enqueuedOf(raw)
+		if err != nil || old.At >= e.At {
+			return err
+		}
+		if err := tx.Delete(keyEnqueuedAge(old)); err != nil {
+			return err
+		}
+	}
+	value, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("tracker: enqueued: %w", err)
+	}
+	if err := tx.Set(keyEnqueued(e.Key), value); err != nil {
+		return err
+	}
+	if err := tx.Set(keyEnqueuedAge(e), value); err != nil {
+		return err
+	}
+	return t.forgetEnqueued(tx)
+}
+
+// forgetEnqueued forgets the keys that are a day older than the newest.
+func (t *Entries) forgetEnqueued(tx *view.Tx) error {
+	newest := uint64(0)
+	err := tx.Scan([]byte{tableEnqueued, 1}, []byte{tableEnqueued, 2}, true, func(k, _ []byte) bool {
+		newest = binary.BigEndian.Uint64(k[2:])
+		return false
+	})
+	day := uint64(wire.EnqueuedFor.Microseconds())
+	if err != nil || newest < day {
+		return err
+	}
+	var old []*wire.Enqueued
+	var fault error
+	below := binary.BigEndian.AppendUint64([]byte{tableEnqueued, 1}, newest-day)
+	err = tx.Scan([]byte{tableEnqueued, 1}, below, false, func(_, value []byte) bool {
+		var e *wire.Enqueued
+		if e, fault = enqueuedOf(value); fault == nil {
+			old = append(old, e)
+		}
+		return fault == nil
+	})
+	if err == nil {
+		err = fault
+	}
+	for _, e := range old {
+		if err == nil {
+			err = tx.Delete(keyEnqueuedAge(e))
+		}
+		if err == nil {
+			err = tx.Delete(keyEnqueued(e.Key))
+		}
+	}
+	return err
+}
+
+// Enqueued gives what was enqueued under a key, nil if nothing was in the day before a time.
+func (t *Entries) Enqueued(key string, now time.Time) (*wire.Enqueued, error) {
+	raw, ok, err := t.store.Get(keyEnqueued(key))
+	if err != nil || !ok {
+		return nil, err
+	}
+	e, err := enqueuedOf(raw)
+	if err != nil || e.At < wire.Seconds(now.Add(-wire.EnqueuedFor)) {
+		return nil, err
+	}
+	return e, nil
+}
+
+// EachEnqueued gives all keys that are known, the oldest first.
+func (t *Entries) EachEnqueued(fn func(wire.Enqueued) bool) error {
+	var fault error
+	err := t.store.Scan([]byte{tableEnqueued, 1}, []byte{tableEnqueued, 2}, false, func(_, value []byte) bool {
+		e, err := enqueuedOf(value)
+		if fault = err; err != nil {
+			return false
+		}
+		return fn(*e)
+	})
+	if err != nil {
+		return err
+	}
+	return fault
+}

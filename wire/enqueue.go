@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Enqueued is what is remembered of a job that was enqueued under a key: the same key means the same job.
+type Enqueued struct {
+	Key string  `json:"key"`
+	Sum string  `json:"sum"` // of what was asked for
+	JID string  `json:"jid"`
+	At  float64 `json:"at"` // when that was
+}
+
+// EnqueuedFor is how long a key is remembered.
+const EnqueuedFor = 24 * time.Hour
+
+// Headers of an entry that was enqueued under a key.
+const (
+	HeaderKey = "millrace-key"
+	HeaderSum = "millrace-sum"
+)
+
+// checkEnqueue checks the command enqueue.
+func (c Command) checkEnqueue() error {
+	if c.Key == "" || c.Key != ASCII(c.Key) {
+		return fmt.Errorf("command %s needs a key of 1 to %d characters of printable ASCII", CommandEnqueue, maxShort)
+	}
+	_, _, err := c.Entry(time.Unix(0, 0), "jid")
+	return err
+}
+
+// Sum names what the command enqueue asks for.
+func (c Command) Sum() string {
+	at := "now"
+	if c.At != nil {
+		at = fmt.Sprint(*c.At)
+	}
+	sum := sha256.Sum256(append([]byte(at+"\n"), c.Job...))
+	return hex.EncodeToString(sum[:16])
+}
+
+var errNoJob = errors.New("command enqueue needs a job: an object with a class")
+
+// Entry is the job of the command enqueue as a record of scheduled_jobs: due at its time, else now. jid is given to a job that has none.
+func (c Command) Entry(now time.Time, jid string) (record []byte, e Entry, err error) {
+	if len(c.Job) == 0 || c.Job[0] != '{' {
+		return nil, e, errNoJob
+	}
+	job, err := withJID(c.Job, jid)
+	if err != nil {
+		return nil, e, fmt.Errorf("command enqueue: %w", err)
+	}
+	parsed, err := ParseJob(job)
+	if err != nil {
+		return nil, e, fmt.Errorf("command enqueue: %w", err)
+	}
+	at := Seconds(now)
+	if c.At != nil {
+		at = *c.At
+	}
+	due, err := json.Marshal(at)
+	if err != nil {
+		return nil, e, fmt.Errorf("command enqueue: %w", err)
+	}
+	record = fmt.Appendf(nil, `{"type":"scheduled_job","jid":%s,"scheduled_at":%s,"job":%s}`, quote(parsed.JID), due, job)
+	e, err = ParseEntry(ScheduledJobs, 0, record)
+	if err != nil {
+		return nil, e, fmt.Errorf("command enqueue: %w", err)
+	}
+	return record, e, nil
+}
