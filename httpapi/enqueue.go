@@ -41,9 +41,6 @@ func (s *Server) enqueue(c echo.Context) error {
 	if _, err := parseParams(c.Request()); err != nil {
 		return err
 	}
-	if c.Request().Header.Get(headerOnce) != "" {
-		return badRequest("the header %s is not known here yet: a job would come twice all the same", headerOnce)
-	}
 	raw, err := io.ReadAll(c.Request().Body)
 	if err != nil {
 		return err
@@ -55,9 +52,12 @@ func (s *Server) enqueue(c echo.Context) error {
 	defer cancel()
 	switch raw[0] {
 	case '[':
+		if c.Request().Header.Get(headerOnce) != "" {
+			return badRequest("the header %s is for a single job: in an array each has a member %s", headerOnce, memberOnce)
+		}
 		return s.enqueueAll(ctx, c, raw)
 	case '{':
-		jid, err := s.enqueueOne(ctx, raw)
+		jid, err := s.enqueueKeyed(ctx, raw, c.Request().Header.Get(headerOnce), whoSent(c.Request()).name)
 		if err != nil {
 			return err
 		}
@@ -76,12 +76,16 @@ func (s *Server) enqueueAll(ctx context.Context, c echo.Context, raw []byte) err
 	if len(jobs) > maxEnqueued {
 		return badRequest("%d jobs are too many: at most %d go into one request", len(jobs), maxEnqueued)
 	}
-	outcomes := make([]enqueued, len(jobs))
+	outcomes, actor := make([]enqueued, len(jobs)), whoSent(c.Request()).name
 	var g errgroup.Group
 	g.SetLimit(enqueueAtOnce)
 	for i, job := range jobs {
 		g.Go(func() error {
-			jid, err := s.enqueueOne(ctx, job)
+			raw, key, err := keyIn(job)
+			jid := ""
+			if err == nil {
+				jid, err = s.enqueueKeyed(ctx, raw, key, actor)
+			}
 			if outcomes[i].JID = jid; err != nil {
 				p := problemOf(err)
 				outcomes[i] = enqueued{Error: p.Code, Reason: p.Reason}

@@ -78,10 +78,6 @@ func TestWhatIsNoJobIsNotEnqueued(t *testing.T) {
 		w.as("management", http.MethodPost, "/api/jobs", body).problem(t, http.StatusBadRequest, "bad_request")
 	}
 	w.as("management", http.MethodPost, "/api/jobs", "").problem(t, http.StatusBadRequest, "bad_request")
-	r := request(http.MethodPost, "/api/jobs", `{"class":"C"}`)
-	r.SetBasicAuth("management", "right")
-	r.Header.Set("Idempotency-Key", "k")
-	w.send(r).problem(t, http.StatusBadRequest, "bad_request")
 	require.Empty(t, w.published)
 }
 
