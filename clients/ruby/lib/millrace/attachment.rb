@@ -53,7 +53,7 @@ module Millrace
 
     # Takes out what is not to be consumed, and gives the tags of its consumers.
     def withdraw
-      tags, arrivals = @pool.synchronize do
+      tags, arrivals = @pool.mutex.synchronize do
         unwanted = @tags.each_index.reject { |queue| wanted?(queue) }
         [unwanted.map { |queue| @tags[queue].tap { @tags[queue] = nil } }, unwanted.flat_map { |queue| @hand.empty(queue) }]
       end
@@ -74,15 +74,15 @@ module Millrace
 
     def consume(queue, name)
       tag = @session.next_tag
-      @pool.synchronize { @tags[queue] = tag }
-      on_message = ->(info, properties, body) { arrive(queue, tag, info, properties, body) }
+      @pool.mutex.synchronize { @tags[queue] = tag }
+      on_message = ->(number, redelivered, properties, body) { arrive(queue, tag, number, redelivered, properties, body) }
       @channel.consume(Wire::QUEUE_PREFIX + name, tag, on_message, on_cancel: -> { cancelled })
     end
 
     # Called by bunny's reader, which must not wait.
-    def arrive(queue, tag, info, properties, body)
-      arrival = Hand::Arrival.new(info.delivery_tag, info.redelivered, properties, body, Wire.ticks, properties.priority || 0)
-      taken = @pool.synchronize do
+    def arrive(queue, tag, *delivery)
+      arrival = Hand::Arrival.new(*delivery)
+      taken = @pool.mutex.synchronize do
         next false unless @tags[queue] == tag
 
         @hand.put(queue, arrival)
@@ -101,7 +101,7 @@ module Millrace
     def share
       return if @queues.size == 1
 
-      @pool.synchronize do
+      @pool.mutex.synchronize do
         idle = @hand.count.zero? && @pool.busy < @pool.lane.concurrency
         @queues.each_index do |queue|
           since = @hand.waits_since(queue)

@@ -23,7 +23,32 @@ module Millrace
       alias kill shutdown
     end
 
+    # Bunny's channel, which hands deliveries over as they are: what it would make of each costs as much as all the rest of bunny.
+    class Raw < Bunny::Channel
+      # Bunny 3 takes the pool by its name.
+      def initialize(session)
+        Bunny::VERSION.to_i >= 3 ? super(session, nil, { work_pool: AtOnce.new }) : super(session, nil, AtOnce.new)
+        @takers = {}
+      end
+
+      # @private
+      def take(tag, taker)
+        @takers[tag] = taker
+      end
+
+      # @private
+      def handle_frameset(deliver, properties, content)
+        taker = @takers[deliver.consumer_tag] or return super
+        taker.call(deliver.delivery_tag, deliver.redelivered, properties, content)
+      end
+    end
+
     attr_reader :connection
+
+    # Opens one. Only in {Connection#call}.
+    def self.open(connection, session)
+      new(connection, Raw.new(session).open)
+    end
 
     def initialize(connection, raw)
       @connection = connection
@@ -51,10 +76,11 @@ module Millrace
       call { @raw.queue_bind(queue, exchange, routing_key: '') }
     end
 
-    # Consumes a queue. `on_message.call(delivery_info, properties, body)` runs where it must not wait for anything.
+    # Consumes a queue. `on_message.call(delivery_tag, redelivered, properties, body)` runs where it must not wait for anything.
     def consume(queue, tag, on_message, no_ack: false, arguments: {}, on_cancel: nil)
       consumer = Bunny::Consumer.new(@raw, queue.b, tag, no_ack, false, arguments)
-      consumer.on_delivery { |info, properties, body| on_message.call(info, properties, body) }
+      consumer.on_delivery { |info, properties, body| on_message.call(info.delivery_tag, info.redelivered, properties.to_hash, body) }
+      @raw.take(tag, on_message)
       consumer.on_cancellation { on_cancel&.call }
       call { @raw.basic_consume_with(consumer) }
     end

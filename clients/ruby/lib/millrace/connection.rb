@@ -117,7 +117,7 @@ module Millrace
 
     # Opens a channel.
     def channel
-      Channel.new(self, call { Bunny::Channel.new(@session, nil, Channel::AtOnce.new).open })
+      call { Channel.open(self, @session) }
     end
 
     # Tells whether a queue is there. Asked on a channel of its own, which the answer may close.

@@ -15,7 +15,7 @@ module Millrace
     def listen(session)
       channel = session.connection.channel
       queue = channel.declare('', exclusive: true)
-      channel.consume(queue, session.next_tag, ->(_, _, body) { obey(session.worker, body) }, no_ack: true)
+      channel.consume(queue, session.next_tag, ->(_, _, _, body) { obey(session.worker, body) }, no_ack: true)
       bind(session, queue)
       queue
     end
@@ -51,11 +51,11 @@ module Millrace
     def ask_paused(session)
       channel = session.connection.channel
       answer = nil
-      on_reply = lambda do |_, _, body|
+      on_reply = lambda do |_, _, _, body|
         answer = object(body)
         session.worker.bell.ring
       end
-      channel.on_return('') { |*| on_reply.call(nil, nil, '{}') }
+      channel.on_return('') { |*| on_reply.call(0, false, {}, '{}') }
       channel.consume(REPLY, session.next_tag, on_reply, no_ack: true)
       channel.publish(question)
       session.worker.bell.wait(ASK_TIMEOUT) { answer || session.connection.lost || session.worker.stopping? }

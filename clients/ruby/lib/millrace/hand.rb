@@ -5,7 +5,18 @@ module Millrace
   # @private
   class Hand
     # A delivery that has not begun.
-    Arrival = Struct.new(:tag, :redelivered, :properties, :body, :at, :priority)
+    class Arrival
+      attr_reader :tag, :redelivered, :properties, :body, :at, :priority
+
+      def initialize(tag, redelivered, properties, body)
+        @tag = tag
+        @redelivered = redelivered
+        @properties = properties
+        @body = body
+        @priority = properties[:priority] || 0
+        @at = Wire.ticks
+      end
+    end
 
     attr_reader :count
 

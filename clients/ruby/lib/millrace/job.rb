@@ -39,7 +39,7 @@ module Millrace
     # Reads a delivery, or raises ArgumentError: no worker can decode it.
     # @private
     def initialize(raw, queue, headers: nil, message_id: nil, sent: nil)
-      @raw = raw.b
+      @raw = raw.frozen? ? raw.dup : raw # what bunny gives is ours
       @members = Parse.job(@raw)
       @queue = queue
       @headers = headers || {}
@@ -87,9 +87,11 @@ module Millrace
       @job_class = text('class')
       raise ArgumentError, 'it has no class' if @job_class.empty?
 
-      Wire.check_queue(text('queue')) unless @members['queue'].nil?
-      @jid = [text('jid'), message_id.to_s].find { |id| !id.empty? } || Digest::SHA256.hexdigest(@raw)[0, 24]
-      @jid = Wire.valid(@jid)
+      name = text('queue')
+      Wire.check_queue(name) unless name == @queue || @members['queue'].nil?
+      @jid = text('jid')
+      @jid = message_id.to_s if @jid.empty?
+      @jid = Digest::SHA256.hexdigest(@raw)[0, 24] if @jid.empty?
     end
 
     def read_policy

@@ -84,8 +84,8 @@ module Millrace
     def read
       channel = @session.connection.channel
       channel.qos(500)
-      on_record = lambda do |info, _, body|
-        channel.ack(info.delivery_tag)
+      on_record = lambda do |number, _, _, body|
+        channel.ack(number)
         fold(body.b)
       end
       channel.consume(Wire::BEGINS, @session.next_tag, on_record, arguments: { 'x-stream-offset' => 'first' })

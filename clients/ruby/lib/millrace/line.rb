@@ -24,8 +24,8 @@ module Millrace
 
       # Gives what became of it to whom waits.
       def end(error = nil)
+        @answer.give(error) unless @over
         @over = true
-        @answer.give(error)
       end
 
       # Returns when it is confirmed, and raises what became of it otherwise.
@@ -79,9 +79,9 @@ module Millrace
         @more.signal
         @pending.slice!(0..)
       end
-      left.each { |entry| entry.end(Closed.new('the client was closed')) }
       @thread.kill unless @thread.join(0.2) # it may be in the middle of an attempt to connect
       @publisher&.channel&.connection&.close(2)
+      [*left, *@current].each { |entry| give_up(entry) }
     end
 
     # Without the broker's password.
@@ -92,9 +92,7 @@ module Millrace
     private
 
     def run
-      while (entry = take)
-        send_out(entry)
-      end
+      send_out(@current) while (@current = take)
     end
 
     # The next entry; nil when it is closed. Looks now and then whether the channel is still there.
@@ -113,15 +111,19 @@ module Millrace
     def send_out(entry)
       return if entry.over?
 
-      publisher = connected(entry) or return
+      publisher = connected(entry) or return give_up(entry)
       until publisher.room?(Publisher::LOOK)
         publisher.look
-        return if entry.over?
+        return give_up(entry) if entry.over? || @closed
       end
       entry.sent = true
       publisher.publish(entry.message) { |error| answered(entry, publisher, error) }
     rescue Connection::Lost => e
       again(entry, publisher, e)
+    end
+
+    def give_up(entry)
+      entry.end(entry.sent || !@closed ? entry.failure : Closed.new('the client was closed'))
     end
 
     # Called where nothing may wait.

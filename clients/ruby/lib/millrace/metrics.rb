@@ -9,16 +9,29 @@ module Millrace
     AFTER = 1.0
     LONGEST_WAIT = 10**12 # ms; more is somebody's clock
 
-    # Writes down an attempt that ended just now and took some seconds.
+    # Writes down, as JSON, an attempt that ended just now and took some seconds.
     def self.record(job, outcome, identity, ended, took)
-      record = { 'type' => 'job_metric', 'timestamp' => ended, 'job_class' => job.job_class, 'queue' => job.queue,
-                 'duration_ms' => (took * 1000).to_i, 'status' => outcome.status, 'worker_identity' => identity, 'jid' => job.jid }
+      record = +%({"type":"job_metric","timestamp":#{ended},"job_class":#{common(job.job_class)},"queue":#{common(job.queue)},)
+      record << %("duration_ms":#{(took * 1000).to_i},"status":"#{outcome.status}","worker_identity":#{common(identity)},)
+      record << %("jid":#{text(job.jid)},)
       wait = waited(job, ended - took)
-      record['wait_ms'] = wait if wait
-      record['attempt'] = job.attempt
-      record['error_class'] = outcome.error_class if outcome.error_class
-      record
+      record << %("wait_ms":#{wait},) if wait
+      record << %("attempt":#{job.attempt})
+      record << %(,"error_class":#{text(outcome.error_class)}) if outcome.error_class
+      record << '}'
     end
+
+    # A text as JSON: most need no escapes, and this is done for each job.
+    def self.text(text)
+      text.match?(/\A[\w.:-]*\z/) ? %("#{text}") : Wire.dump(text)
+    end
+
+    # The same for texts of which there are few.
+    def self.common(text)
+      @common = {} if @common.size > 1000
+      @common[text] ||= text(text)
+    end
+    @common = {}
 
     def self.waited(job, began)
       return if job.retry_count.positive? || job.enqueued_at.nil?
@@ -73,7 +86,7 @@ module Millrace
         until (batch = @mutex.synchronize { @records.first(AT_ONCE) }).empty?
           return false unless @send
 
-          @send.call(Wire.dump(batch))
+          @send.call("[#{batch.join(',')}]")
           @mutex.synchronize { @records.shift(batch.size) }
         end
       end

@@ -9,13 +9,17 @@ module Millrace
   module Parse
     NAMES = Wire::JOB_MEMBERS.to_h { |name| [name, %("#{name}").b.freeze] }.freeze
 
+    OPTIONS = { max_nesting: Wire::MAX_NESTING }.freeze
+
     module_function
 
-    # The members of a job, or ArgumentError: no worker can decode it.
+    # The members of a job, or ArgumentError: no worker can decode it. The bytes are looked at as what they are when it is done.
     def job(raw)
-      raise ArgumentError, 'it is not UTF-8' unless raw.dup.force_encoding(Encoding::UTF_8).valid_encoding?
+      raw.force_encoding(Encoding::UTF_8)
+      raise ArgumentError, 'it is not UTF-8' unless raw.valid_encoding?
 
-      members = json(raw)
+      members = plain?(raw) ? read(raw) : json(raw.b)
+      raw.force_encoding(Encoding::BINARY)
       raise ArgumentError, 'it is no JSON object' unless members.is_a?(Hash)
 
       check_names(raw, members)
@@ -24,18 +28,26 @@ module Millrace
 
     # Reads JSON, and nothing but JSON. A lone surrogate, which Ruby cannot have in a text, is read as U+FFFD.
     def json(raw)
-      text = Scan.without_lone_surrogates(raw)
-      value = JSON.parse((text || raw).dup.force_encoding(Encoding::UTF_8), max_nesting: Wire::MAX_NESTING, create_additions: false)
+      value = read((Scan.without_lone_surrogates(raw) || raw.dup).force_encoding(Encoding::UTF_8))
       raise ArgumentError, 'it is not JSON' unless Scan.strict?(raw)
 
       value
+    end
+
+    # Tells whether a text has nothing that Ruby reads otherwise than JSON has it.
+    def plain?(text)
+      !text.include?('\\') && !text.include?('/')
+    end
+
+    def read(text)
+      JSON.parse(text, OPTIONS)
     rescue JSON::ParserError # a JSON::NestingError is one
       raise ArgumentError, 'it is not JSON, or nested too deep'
     end
 
     # Raises ArgumentError where a member of the format stands twice, has escapes in its name, or text that is not Unicode.
     def check_names(raw, members)
-      return unless raw.include?('\\') || twice?(raw, members)
+      return unless doubtful?(raw, members)
 
       seen = {}
       Scan.members(raw).each do |member|
@@ -49,11 +61,16 @@ module Millrace
       end
     end
 
-    def twice?(raw, members)
-      members.each_key.any? do |name|
+    # Most jobs have as many colons as members, and no escapes. Of the others, most have no name of the format twice anywhere.
+    def doubtful?(raw, members)
+      return true if raw.include?('\\')
+      return false if raw.count(':') == members.size
+
+      members.each_key do |name|
         quoted = NAMES[name]
-        quoted && raw.index(quoted, raw.index(quoted) + 1)
+        return true if quoted && raw.index(quoted, raw.index(quoted) + 1)
       end
+      false
     end
 
     def lone?(value)

@@ -4,7 +4,7 @@ module Millrace
   # A lane at work: its threads. It outlives connections: a job whose delivery is lost keeps its slot until it ends.
   # @private
   class Pool
-    attr_reader :lane, :busy
+    attr_reader :lane, :busy, :mutex
 
     def initialize(worker, lane)
       @worker = worker
@@ -14,7 +14,7 @@ module Millrace
       @busy = 0
       @idle = 0
       @threads = 0
-      @closed = false
+      @closed = @waking = false
     end
 
     # The lane's deliveries come from this attachment from now on.
@@ -24,14 +24,9 @@ module Millrace
       @mutex.synchronize { @attachment = attachment }
     end
 
-    def synchronize(&block)
-      @mutex.synchronize(&block)
-    end
-
-    # Says, in {#synchronize}, that there is one more at hand.
+    # Says, while {#mutex} is held, that there is one more at hand.
     def arrived
-      @more.signal
-      spawn if @attachment.hand.count > @idle && @threads < lane.concurrency
+      wake
     end
 
     # Lets the threads end that are idle, and the others when they are. They do not keep the process.
@@ -52,7 +47,9 @@ module Millrace
     end
 
     def work
-      while (task = take)
+      fresh = true
+      while (task = take(fresh))
+        fresh = false
         begin
           task.work
         ensure
@@ -67,23 +64,36 @@ module Millrace
     def ended
       @mutex.synchronize do
         @threads -= 1
-        spawn if !@closed && @attachment&.hand&.count&.positive?
+        wake if ready?
       end
     end
 
-    def take
+    def take(fresh)
       @mutex.synchronize do
+        @waking = false if fresh
         until @closed
           return begin_one if ready?
 
-          @idle += 1
-          begin
-            @more.wait(@mutex)
-          ensure
-            @idle -= 1
-          end
+          rest
         end
       end
+    end
+
+    def rest
+      @idle += 1
+      @more.wait(@mutex)
+    ensure
+      @idle -= 1
+      @waking = false
+    end
+
+    # Wakes or starts one thread, and that one the next, if there is something for it: where jobs are quick, those that are awake do them
+    # all, and nothing is spent on waking others for nothing.
+    def wake
+      return if @waking || (@idle.zero? && @threads >= lane.concurrency)
+
+      @waking = true
+      @idle.zero? ? spawn : @more.signal
     end
 
     def ready?
@@ -93,6 +103,7 @@ module Millrace
     def begin_one
       queue, arrival = @attachment.hand.take
       @busy += 1
+      wake if @attachment.hand.count.positive?
       Task.new(@worker, @attachment, lane.queues[queue], arrival)
     end
   end

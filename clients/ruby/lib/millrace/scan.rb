@@ -28,7 +28,7 @@ module Millrace
 
     # Replaces lone surrogates, which Ruby does not read. Nil: there are none.
     def without_lone_surrogates(raw)
-      return unless raw.match?(/\\u[dD][89a-fA-F]/n)
+      return unless raw.include?('\\') && raw.match?(/\\u[dD][89a-fA-F]/n)
 
       found = false
       text = raw.gsub(LONE) do

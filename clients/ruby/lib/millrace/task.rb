@@ -60,16 +60,19 @@ module Millrace
 
     def decode
       properties = arrival.properties
-      Job.new(arrival.body, queue, headers: headers(properties), message_id: properties.message_id && Wire.valid(properties.message_id),
-                                   sent: properties.timestamp && Wire.clock(properties.timestamp.to_f))
+      id = properties[:message_id]
+      Job.new(arrival.body, queue, headers: headers(properties[:headers]), message_id: id && Wire.valid(id),
+                                   sent: properties[:timestamp] && Wire.clock(properties[:timestamp].to_f))
     rescue ArgumentError => e
       @worker.log.error("a message in #{queue} is no job, it is rejected: #{e.message}")
       nil
     end
 
     # The headers as text, where they are text.
-    def headers(properties)
-      (properties.headers || {}).to_h { |name, value| [text(name), value.is_a?(String) ? text(value) : value] }
+    def headers(found)
+      return {} if found.nil? || found.empty?
+
+      found.to_h { |name, value| [text(name), value.is_a?(String) ? text(value) : value] }
     end
 
     def text(bytes)

@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+require_relative 'helper'
+
+# What vectors do not say of jobs that come.
+class TestJob < Minitest::Test
+  include Helper
+
+  def test_integers_are_exact
+    digits = '1' * 5000
+    assert_equal [digits.to_i, 7], job(%({"class":"A","args":[#{digits}, 7]})).args
+  end
+
+  def test_a_lone_surrogate_is_read_and_the_bytes_stay
+    body = '{"class":"A","args":["\ud800x\udc00", "\ud83d\ude00", "\\\\ud800"]}'
+    found = job(body)
+    assert_equal ["\u{fffd}x\u{fffd}", '😀', '\ud800'], found.args
+    assert_equal body.b, found.raw
+  end
+
+  def test_what_ruby_reads_and_json_does_not_have
+    ['{"class":"A" /* x */}', '{"class":"A","args":["\q"]}', '{"class":"A","args":[NaN]}', "{\"class\":\"A\"}\0"].each do |body|
+      assert_raises(ArgumentError, body) { job(body) }
+    end
+    assert_equal ['http://a/b', "\n"], job('{"class":"A","args":["http://a/b","\n"]}').args
+  end
+
+  def test_members_twice_or_with_escapes_are_undecodable
+    ['{"class":"A","class":"B"}', '{"\u0063lass":"A"}', '{"class":"A","jid":"\ud800"}', '{"class":"\ud800"}',
+     '{"class":"A","args":[{"queue":"x"}],"queue":"a","queue":"b"}'].each do |body|
+      assert_raises(ArgumentError, body) { job(body) }
+    end
+    assert_equal [{ 'class' => 1 }, 'class:'], job('{"args":[{"class":1},"class:"],"class":"A","x":1,"x":2}').args
+  end
+
+  def test_depth
+    nested = ->(levels) { %({"class":"A","args":#{'[' * levels}#{']' * levels}}) }
+    Thread.new { assert_equal 1, job(nested.call(900)).args.size }.join # with the stack that handlers have
+    assert_raises(ArgumentError) { job(nested.call(1001)) }
+  end
+
+  def test_members_that_are_missing
+    found = job('{"class":"A"}', headers: { 'traceparent' => 't' }, sent: 5.0)
+    assert_equal Digest::SHA256.hexdigest('{"class":"A"}')[0, 24], found.jid
+    assert_equal [[], 'q', 1, 0, 0, [], 't', 5.0],
+                 [found.args, found.queue, found.attempt, found.retry_count, found.priority, found.tags, found.headers['traceparent'],
+                  found.enqueued_at]
+    refute_predicate found, :stopping?
+    refute_predicate found, :cancelled?
+  end
+
+  def test_it_waits_until_it_is_to_end
+    found = job
+    refute found.wait(0.001)
+    thread = Thread.new { found.wait(60) }
+    Thread.pass until thread.stop?
+    found.tell(stopping: true)
+    assert thread.value
+    assert_equal [true, false], [found.stopping?, found.cancelled?]
+    found.tell(ending: :cancelled)
+    assert_predicate found, :cancelled?
+  end
+end

@@ -1,0 +1,38 @@
+# frozen_string_literal: true
+
+require_relative 'helper'
+
+# What vectors do not say of jobs that go.
+class TestNewJob < Minitest::Test
+  include Helper
+
+  def refused(*args, **options)
+    assert_raises(Invalid, options.inspect) { NewJob.new(*args, **options).prepare(1.0) }.message
+  end
+
+  def test_what_is_no_json
+    deep = []
+    2000.times { deep = [deep] }
+    round = []
+    round << round
+    [[:symbol], [Object.new], [Float::NAN], [Float::INFINITY], [Time.now], ["\xff"], ['é'.b], [{ 1 => 2 }], [deep], [round],
+     [{ "\xff" => 1 }], ['x' * (17 << 20)]].each { |args| refused('A', args) }
+    assert_match(/a text does for it/, refused('A', [:symbol]))
+  end
+
+  def test_options_that_are_wrong
+    { retries: 3, tags: 'abc', timeout: -1, priority: true, dead: 1, jid: 5, expires_at: 'x', fields: { queue: 1 }, retry: 1.5 }
+      .each { |name, value| refused('A', [], name => value) }
+    refused('A', [], at: 'tomorrow')
+    refused(5)
+    refused('A', nil)
+    refused('A', [], queue: "\xff")
+  end
+
+  def test_times_and_fields
+    _, message = NewJob.new('A', [{ symbol: 1 }], at: Time.at(1_577_836_800), fields: { customer: 7 }, expires_at: Time.at(2)).prepare(1.0)
+    record = JSON.parse(message.body)
+    assert_in_delta 1_577_836_800.0, record['scheduled_at']
+    assert_equal [7, 2.0, [{ 'symbol' => 1 }]], record['job'].values_at('customer', 'expires_at', 'args')
+  end
+end

@@ -1,0 +1,111 @@
+# frozen_string_literal: true
+
+require_relative 'helper'
+
+# Parts of a worker by themselves.
+class TestParts < Minitest::Test
+  include Helper
+
+  def hand(queues)
+    Hand.new(Lane.new('x', queues)).tap do |hand|
+      [[1, 0], [0, 0], [1, 5], [1, 5], [0, 9]].each_with_index do |(queue, priority), tag|
+        hand.put(queue, Hand::Arrival.new(tag, false, { priority: priority }, ''))
+      end
+    end
+  end
+
+  def test_strict_queues
+    found = hand(%w[first second])
+    assert_equal([4, 1, 2, 3, 0], Array.new(5) { found.take.last.tag })
+    assert_equal 0, found.count
+    assert_nil found.waits_since(0)
+  end
+
+  def test_weighted_queues
+    firsts = (0...2000).count { hand({ 'often' => 9, 'rarely' => 1 }).take.first.zero? }
+    assert_includes 1600..1980, firsts
+  end
+
+  def test_giving_back_a_queue
+    found = hand(%w[first second])
+    assert_equal [2, 3, 0], found.empty(1).map(&:tag)
+    assert_equal 2, found.count
+  end
+
+  def test_metrics_wait_for_a_connection_and_are_dropped_and_counted
+    metrics = Metrics.new
+    10_003.times { |i| metrics.add(i.to_s) }
+    assert_equal 3, metrics.dropped
+    sent = []
+    metrics.attach(->(body) { sent.size < 2 ? sent << JSON.parse(body) : raise(Connection::Lost, 'gone') })
+    assert_equal [500, 500], sent.map(&:size)
+    metrics.attach(->(body) { sent << JSON.parse(body) })
+    assert_equal (0...10_000).to_a, sent.flatten
+    assert metrics.flush
+  end
+
+  def test_metrics_are_sent_by_themselves
+    metrics = Metrics.new
+    sent = Thread::Queue.new
+    metrics.attach(->(body) { sent << body })
+    thread = Thread.new { metrics.run }
+    metrics.add('1')
+    assert_equal '[1]', sent.pop
+    metrics.close
+    thread.join
+  end
+
+  def test_a_metric_is_json
+    found = job('{"class":"a\"b","jid":"é","enqueued_at":1}', 'q/ü')
+    metric = JSON.parse(Metrics.record(found, Outcome.new(status: 'failed', error_class: "x\n"), 'h:1:', 4.5, 0.5))
+    assert_equal ['a"b', 'é', 'q/ü', "x\n", 500, 3000, 1, 4.5],
+                 metric.values_at('job_class', 'jid', 'queue', 'error_class', 'duration_ms', 'wait_ms', 'attempt', 'timestamp')
+    refute JSON.parse(Metrics.record(job('{"class":"A","enqueued_at":-1e10}'), Outcome::SUCCEEDED, 'me', 1e10, 0)).key?('wait_ms')
+  end
+
+  def test_a_late_job_is_told
+    timers = Timers.new
+    task = Struct.new(:why) { define_method(:end) { |why| self.why = why } }.new
+    Thread.new { timers.limit(task, 0.01) { Thread.pass until task.why } }.join
+    assert_equal :timeout, task.why
+    timers.close
+  end
+
+  def test_the_dead_are_forgotten
+    begins = Begins.new
+    [{ type: 'opened', process: 'a', queue: 'x', queues: ['q'], at: 1.0 }, { type: 'died', process: 'a', at: 2.0 },
+     { type: 'begun', process: 'a', jid: 'j', body: 'b', blames: '', at: 2.0 }].each { |record| begins.apply(JSON.generate(record)) }
+    key = Begins::Key.new('j', 'b')
+    assert_equal 1, begins.deaths(key, 'me', [])
+    1000.times { begins.apply(JSON.generate({ type: 'else', process: 'b', at: Begins::MEMORY + 3.0 })) }
+    assert_equal [0, ''], [begins.deaths(key, 'me', []), begins.blame(key, 'q', 'me', nil, ['x'])]
+    assert_nil begins.apply('[' * 100_000)
+    assert_nil begins.apply('{"process":5}')
+  end
+
+  def test_a_bell_wakes_who_waits
+    bell = Bell.new
+    rung = false
+    waiting = Thread.new { bell.wait(60) { rung } }
+    Thread.pass until waiting.stop?
+    rung = true
+    bell.ring
+    assert waiting.value
+    refute(bell.wait(0.001) { false })
+  end
+
+  def test_what_is_lost_says_why
+    error = begin
+      begin
+        raise Errno::ECONNREFUSED
+      rescue SystemCallError
+        raise Bunny::TCPConnectionFailedForAllHosts
+      end
+    rescue Bunny::TCPConnectionFailedForAllHosts => e
+      e
+    end
+    lost = Connection::Lost.new(error)
+    assert_equal ['Connection refused (Errno::ECONNREFUSED)', nil, false], [lost.message, lost.code, lost.unwelcome?]
+    assert_predicate Connection::Lost.new(Bunny::AuthenticationFailureError.new('u', '/', 1)), :unwelcome?
+  end
+end

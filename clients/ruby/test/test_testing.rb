@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+require_relative 'helper'
+
+# Handler classes and the clients without a broker.
+class TestTesting < Minitest::Test
+  include Helper
+
+  # Notes what it gets.
+  class Note
+    include Millrace::Handler
+    millrace_options queue: 'notes', retry: 5, timeout: 30
+    millrace_retry_in { |count, _error, _job| count }
+    SEEN = [] # rubocop:disable Style/MutableConstant
+
+    def perform(*args)
+      SEEN << [job.job_class, job.queue, *args]
+    end
+  end
+
+  # Inherits what its parent says.
+  class Renamed < Note
+    include Millrace::Handler
+    millrace_class 'note.renamed'
+    millrace_options queue: 'others'
+  end
+
+  def setup
+    Note::SEEN.clear
+    @worker = Worker.new(NOWHERE)
+    @worker.handle('Block') { |job| Note::SEEN << job.args }
+  end
+
+  def teardown
+    Millrace.client = nil
+  end
+
+  def test_inline
+    client = Testing::Inline.new(@worker)
+    assert_equal 32, client.enqueue('Block', [{ a: 1 }]).size
+    assert_equal [[{ 'a' => 1 }]], Note::SEEN, 'args went through JSON'
+    assert_raises(UnknownClass) { client.enqueue('Nobody') }
+    assert_raises(Invalid) { client.enqueue('Block', [Object.new]) }
+    client.close
+  end
+
+  def test_fake
+    client = Testing::Fake.new(@worker)
+    client.enqueue('Block', ['now'])
+    client.enqueue_at(12.5, 'Block', ['later'], fields: { 'x' => { 'job' => 1 } })
+    client.enqueue_bulk([NewJob.new('Block', ['many'])])
+    assert_equal [nil, 12.5, nil], client.jobs.map(&:at)
+    assert_equal ['Block', ['now']], [client.jobs.first.job_class, client.jobs.first.args]
+    assert_equal 3, client.drain
+    assert_equal [['now'], ['later'], ['many']], Note::SEEN
+    client.enqueue('Block')
+    client.clear
+    assert_equal 0, client.drain
+  end
+
+  def test_handler_classes
+    client = Millrace.client = Testing::Fake.new
+    Note.perform_async('a', 1)
+    Note.set(queue: 'x', priority: 2).perform_in(60, 'b')
+    Note.perform_at(Time.at(5), 'c')
+    Renamed.perform_bulk([['d'], ['e']])
+    Millrace.enqueue(Note, ['f'])
+    Millrace.enqueue_in(5, 'note.renamed', ['g'])
+    name = 'TestTesting::Note'
+    assert_equal [name, name, name, 'note.renamed', 'note.renamed', name, 'note.renamed'], client.jobs.map(&:job_class)
+    assert_equal [5, 30], client.jobs[3].job.members.values_at('retry', 'timeout')
+    client.drain
+    assert_equal [[name, 'notes', 'a', 1], [name, 'x', 'b'], [name, 'notes', 'c'], ['note.renamed', 'others', 'd'],
+                  ['note.renamed', 'others', 'e'], [name, 'notes', 'f'], ['note.renamed', 'default', 'g']], Note::SEEN
+  end
+
+  def test_a_worker_finds_handler_classes
+    entry = @worker.handler('TestTesting::Note')
+    assert_equal [7, 30], [entry.retry_in.call(7, nil, nil), entry.timeout]
+    assert_nil @worker.handler('TestTesting')
+  end
+
+  def test_client_middleware
+    client = Testing::Fake.new
+    client.use do |job, next_one|
+      job.options[:queue] = 'changed'
+      job.args.size < 2 ? next_one.call : nil
+    end
+    client.use { |job, next_one| next_one.call(job) }
+    assert_nil client.enqueue('Block', [1, 2])
+    refute_nil client.enqueue('Block', [1])
+    assert_equal(['changed'], client.jobs.map { |enqueued| enqueued.job.queue })
+  end
+
+  def test_worker_middleware
+    seen = []
+    @worker.use do |job, next_one|
+      seen << job.job_class
+      next_one.call
+    end
+    @worker.use(lambda do |_job, next_one|
+      seen << 'inner'
+      next_one.call
+    end)
+    Testing::Inline.new(@worker).enqueue('Block', [1])
+    assert_equal [%w[Block inner], [[1]]], [seen, Note::SEEN]
+  end
+end

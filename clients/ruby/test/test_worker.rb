@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+require_relative 'helper'
+
+# A worker whose broker is not there; the rest is in the conformance suite.
+class TestWorker < Minitest::Test
+  include Helper
+
+  def test_settings_that_are_wrong
+    [{ queues: 'default' }, { queues: [] }, { queues: %w[a a] }, { queues: { 'a' => 0 } }, { queues: ["a\n"] }, { concurrency: 0 },
+     { lanes: [Lane.new('a', ['x']), Lane.new('a', ['y'])] }, { tag: 'a:b' }].each do |options|
+      assert_raises(ArgumentError, options.inspect) { Worker.new(NOWHERE, **options) }
+    end
+    assert_raises(ArgumentError) { Worker.new('redis://x') }
+    assert_raises(ArgumentError) { Worker.new(NOWHERE).on(:nonsense) { nil } }
+    assert_raises(ArgumentError) { Worker.new(NOWHERE).handle('A', 5) }
+  end
+
+  def test_lanes
+    assert_equal([['default']], Worker.new(NOWHERE).pools.map { |pool| pool.lane.queues })
+    worker = Worker.new(NOWHERE, queues: { 'a' => 3, 'b' => 1 }, concurrency: 2, lanes: [Lane.new('quick', ['c'], concurrency: 4)])
+    assert_equal [4, 4], worker.pools.map { |pool| pool.lane.prefetch }, 'twice the threads where queues are chosen from'
+  end
+
+  def test_it_ends_when_stopped_without_a_broker
+    said = []
+    worker = Worker.new(NOWHERE)
+    %i[startup quiet shutdown].each { |event| worker.on(event) { said << event } }
+    worker.on(:quiet) { raise 'a hook that fails' }
+    thread = Thread.new { worker.run }
+    worker.stop
+    assert thread.join(30)
+    assert_equal %i[quiet shutdown], said
+    assert_raises(RuntimeError) { worker.run }
+    refute_match(/guest/, worker.inspect)
+  end
+
+  def test_signals
+    worker = Worker.new(NOWHERE)
+    quiet = Thread::Queue.new
+    worker.on(:quiet) { quiet << true }
+    before = Signal.trap('TERM') { nil }
+    thread = Thread.new { worker.run(signals: true) }
+    Thread.pass until Signal.trap('TSTP', 'IGNORE').is_a?(Proc) # it has taken them
+    Process.kill('TERM', Process.pid)
+    assert thread.join(30)
+    assert quiet.pop
+  ensure
+    Signal.trap('TERM', before || 'DEFAULT')
+    Signal.trap('TSTP', 'DEFAULT')
+  end
+
+  def test_commands
+    worker = Worker.new(NOWHERE)
+    ['no JSON', '[]', '{"op":"pause","identity":"else","queue":"q"}', '{"op":"nonsense","identity":"*"}', '{"op":"cancel","identity":"*"}']
+      .each { |body| Control.obey(worker, body.dup) }
+    assert_empty worker.paused
+    Control.obey(worker, %({"op":"pause","identity":"#{worker.identity}","queue":"q"}))
+    assert_equal ['q'], worker.paused.to_a
+    Control.obey(worker, '{"op":"resume","identity":"*","queue":"q"}')
+    assert_empty worker.paused
+    Control.obey(worker, '{"op":"quiet","identity":"*"}')
+    assert_equal 'quiet', worker.state
+    Control.obey(worker, '{"op":"stop","identity":"*"}')
+    assert_equal 'stopping', worker.state
+  end
+
+  def test_heartbeat
+    worker = Worker.new(NOWHERE, queues: { 'a' => 3 }, lanes: [Lane.new('b', %w[b a], concurrency: 2)], labels: { 'zone' => 'x' })
+    beat = JSON.parse(Wire.dump(Heartbeat.describe(worker, 7)))
+    assert_equal [7, 0, %w[a b], { 'a' => 3 }, 'running', 7, { 'zone' => 'x' }],
+                 beat.values_at('concurrency', 'busy', 'queues', 'weights', 'state', 'rtt_us', 'labels')
+    assert_operator beat['rss_kb'], :>, 1000
+    refute Heartbeat.describe(worker, nil).key?('rtt_us')
+  end
+end
