@@ -6,6 +6,7 @@ import io.github.millracejobs.Job;
 import io.github.millracejobs.Kill;
 import io.github.millracejobs.Lane;
 import io.github.millracejobs.Worker;
+import io.github.millracejobs.WorkerBuilder;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -36,7 +37,7 @@ final class WorkerProgram {
     }
 
     private static Worker configured(Map<String, Object> settings) {
-        Worker.Builder builder = Worker.builder(System.getenv("MILLRACE_AMQP_URL"));
+        WorkerBuilder builder = Worker.builder(System.getenv("MILLRACE_AMQP_URL"));
         if (settings.get("queues") instanceof List<?> names) {
             builder.queues(names.toArray(String[]::new));
         } else if (settings.get("queues") instanceof Map<?, ?> weights) {

@@ -112,16 +112,16 @@ final class Attachment {
         if (!session.ensureQueue(name)) {
             return; // at the next tick again
         }
-        Consuming consumer = new Consuming(queue);
+        Consuming consumer = new Consuming(queue, worker.process + "-" + session.nextTag());
         synchronized (pool) {
             consumers[queue] = consumer;
         }
-        Link.call(() -> channel.basicConsume(Wire.QUEUE_PREFIX + name, false, worker.process + "-" + session.nextTag(), consumer));
+        Link.call(() -> channel.basicConsume(Wire.QUEUE_PREFIX + name, false, consumer.tag, consumer));
     }
 
     private void cancel(int queue, Consuming consumer) throws Lost {
         Link.call(() -> {
-            channel.basicCancel(consumer.getConsumerTag());
+            channel.basicCancel(consumer.tag);
             return null;
         });
         List<Arrival> back;
@@ -159,14 +159,16 @@ final class Attachment {
     /** One consumer of one queue. It is called where deliveries come from, and must not wait. */
     private final class Consuming extends DefaultConsumer {
         private final int queue;
+        private final String tag;
 
-        Consuming(int queue) {
+        Consuming(int queue, String tag) {
             super(channel);
             this.queue = queue;
+            this.tag = tag;
         }
 
         @Override
-        public void handleDelivery(String tag, Envelope envelope, AMQP.BasicProperties properties, byte[] body) {
+        public void handleDelivery(String of, Envelope envelope, AMQP.BasicProperties properties, byte[] body) {
             Arrival arrival = new Arrival(envelope.getDeliveryTag(), envelope.isRedeliver(), properties, body, System.nanoTime());
             synchronized (pool) {
                 if (consumers[queue] == this) {
@@ -179,7 +181,7 @@ final class Attachment {
         }
 
         @Override
-        public void handleCancel(String tag) {
+        public void handleCancel(String of) {
             cancelled.complete(null);
         }
     }

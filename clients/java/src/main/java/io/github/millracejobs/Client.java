@@ -6,7 +6,6 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.TreeMap;
-import java.util.concurrent.TimeoutException;
 
 /**
  * Enqueues jobs. Many threads may use it at once. It connects when it has to, and again when a connection is lost; what was not confirmed is
@@ -139,7 +138,8 @@ public final class Client implements Enqueuer, AutoCloseable {
 
     /** Says what a publish has come to whose time is over. */
     static MillraceException late(boolean sent, Throwable why) {
-        String text = why.getMessage() == null || why instanceof TimeoutException && why.getCause() == null ? "the deadline passed" : why.getMessage();
+        boolean told = why.getMessage() != null && (why instanceof Lost || why.getCause() instanceof Lost);
+        String text = told ? why.getMessage() : "the deadline passed";
         return sent ? new UnconfirmedException("not confirmed: " + text, why) : new UnreachableException("broker not reached: " + text, why);
     }
 }

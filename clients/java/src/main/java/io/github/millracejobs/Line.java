@@ -5,7 +5,6 @@ import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
@@ -14,7 +13,7 @@ final class Line {
     private static final Duration CLOSING = Duration.ofSeconds(2);
 
     private final ConnectionFactory factory;
-    private final ExecutorService deliveries = Executors.newSingleThreadExecutor(Waits.daemons("millrace producer callbacks"));
+    private final ExecutorService deliveries = Waits.callbacks("millrace producer callbacks", () -> { }); // confirms come another way
     private final CompletableFuture<Void> closed = new CompletableFuture<>();
     private Link link; // these four: under the lock of this
     private Publisher publisher;
@@ -72,6 +71,9 @@ final class Line {
                     giveUp(e, attempt);
                     return;
                 }
+            } catch (RuntimeException e) { // a fault of ours, which must not leave them waiting
+                giveUp(new Lost(e), attempt);
+                return;
             }
             Waits.firstOf(pauses.next(), closed);
         }
@@ -151,7 +153,6 @@ final class Line {
         if (old != null) {
             old.close(CLOSING);
         }
-        deliveries.shutdown();
     }
 
     boolean isClosed() {

@@ -49,11 +49,15 @@ final class Link {
         } catch (URISyntaxException | GeneralSecurityException e) {
             throw new IllegalArgumentException("no broker's URL: " + e.getMessage(), e);
         }
+        if (factory.getVirtualHost().isEmpty()) { // of a URL that ends with a slash; the other libraries take it so
+            factory.setVirtualHost(ConnectionFactory.DEFAULT_VHOST);
+        }
         int heartbeat = factory.getRequestedHeartbeat();
         factory.setRequestedHeartbeat(heartbeat > 0 ? Math.min(heartbeat, HEARTBEAT) : HEARTBEAT);
         factory.setConnectionTimeout(CONNECT_TIMEOUT);
         factory.setHandshakeTimeout(CONNECT_TIMEOUT);
         factory.setChannelRpcTimeout(ANSWER_TIMEOUT);
+        factory.setThreadFactory(Waits.daemons("millrace connection"));
         // A delivery must not be answered on another connection than its own: what was built on a lost one is built anew.
         factory.setAutomaticRecoveryEnabled(false);
         factory.setTopologyRecoveryEnabled(false);
@@ -124,8 +128,13 @@ final class Link {
         }
     }
 
-    /** Closes, and waits for the broker's answer for some time. */
+    /** Closes, and waits for that for some time: to a broker that does not read, not even that can be said. */
     void close(Duration within) {
-        connection.abort((int) within.toMillis());
+        CompletableFuture<Void> closed = new CompletableFuture<>();
+        Waits.start("millrace closes", () -> {
+            connection.abort((int) within.toMillis());
+            closed.complete(null);
+        });
+        Waits.firstOf(within.plusMillis(500), closed);
     }
 }

@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -28,7 +29,7 @@ public final class NewJob {
 
     /** {@return a job of a class} Arguments are what JSON has: texts, numbers, booleans, null, lists, arrays and maps of them. */
     public static NewJob of(String className, Object... args) {
-        return new NewJob(className, Arrays.asList(args));
+        return new NewJob(className, args == null ? Collections.singletonList(null) : Arrays.asList(args));
     }
 
     /** {@return a job of a class, with its arguments in a list} */

@@ -140,7 +140,7 @@ final class Publisher {
             if (unanswered.remove(tag) != null) {
                 answer.settle(new Lost(e));
             }
-        } catch (RuntimeException e) { // the library did not write it, but has counted it: no confirm would be the right one any more
+        } catch (RuntimeException | Error e) { // it may not be written, but is counted: no confirm would be the right one any more
             Link.drop(channel);
             throw e;
         }

@@ -66,7 +66,7 @@ final class Session {
         }
         parts.add(Waits.start("millrace heartbeats", this::beats));
         worker.metrics.attach(this);
-        worker.catchUp(this);
+        parts.add(Waits.start("millrace ends", () -> worker.catchUp(this)));
         worker.awaitStopOr(lost);
         if (lost.isDone()) {
             end(parts);
@@ -130,7 +130,7 @@ final class Session {
             return attachment.run();
         } catch (Lost e) {
             return e.getMessage();
-        } catch (RuntimeException e) { // a fault of ours must not end a lane
+        } catch (RuntimeException | Error e) { // a fault of ours, or no memory, must not end a lane
             worker.log.error("millrace: a lane failed", e);
             return e.toString();
         } finally {
@@ -164,7 +164,11 @@ final class Session {
     private void beats() {
         while (!isOver()) {
             CompletableFuture<Void> due = worker.nextBeat();
-            beat();
+            try {
+                beat();
+            } catch (RuntimeException | Error e) { // the next one may have memory again
+                worker.log.error("millrace: no heartbeat", e);
+            }
             Waits.firstOf(worker.heartbeat, due, lost, ended);
         }
     }

@@ -81,8 +81,7 @@ final class Task implements Runnable {
         }
         Outcome outcome = outcome(read);
         endNanos = System.nanoTime();
-        settle(read, outcome);
-        if (suspect && outcome.then() != Outcome.Then.REQUEUE) {
+        if (settle(read, outcome) && suspect && outcome.then() != Outcome.Then.REQUEUE) {
             worker.ended(this, BeginKey.of(read));
         }
     }
@@ -141,20 +140,19 @@ final class Task implements Runnable {
         return Verdict.judge(read, error, Wire.now(), worker.isStopping(), end, handler.options().backoff());
     }
 
-    /** Makes an outcome known: first its record, confirmed, and only then the answer. */
-    private void settle(Job read, Outcome outcome) {
+    /** Makes an outcome known: first its record, confirmed, and only then the answer. False: the job was handed back before. */
+    private boolean settle(Job read, Outcome outcome) {
         if (!claimed.compareAndSet(false, true)) {
-            return; // it was handed back
+            return false;
         }
-        if (outcome.record() != null && !publish(read, outcome)) {
-            measure(read, outcome);
-            return;
+        if (outcome.record() == null || publish(read, outcome)) {
+            attachment.answer(outcome.then(), arrival.tag());
+            if (outcome.died() != null && !attachment.lost.isDone()) {
+                worker.hooks.died(read, outcome.died());
+            }
         }
-        attachment.answer(outcome.then(), arrival.tag());
         measure(read, outcome);
-        if (outcome.died() != null && !attachment.lost.isDone()) {
-            worker.hooks.died(read, outcome.died());
-        }
+        return true;
     }
 
     /** Gets a record confirmed, however long that takes. False: the delivery is lost, for then the job comes again by itself. */

@@ -1,10 +1,14 @@
 package io.github.millracejobs;
 
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -18,7 +22,10 @@ final class Waits {
 
     /** Waits for one of some events, and tells whether there was one. An interrupt is remembered, and ends the waiting. */
     static boolean firstOf(Duration most, CompletableFuture<?>... events) {
-        CompletableFuture<?> any = events.length == 1 ? events[0] : CompletableFuture.anyOf(events);
+        CompletableFuture<?>[] all = Arrays.copyOf(events, events.length + 1);
+        CompletableFuture<Void> over = new CompletableFuture<>();
+        all[events.length] = over;
+        CompletableFuture<?> any = CompletableFuture.anyOf(all);
         try {
             any.get(most.toNanos(), TimeUnit.NANOSECONDS);
         } catch (TimeoutException e) {
@@ -28,6 +35,8 @@ final class Waits {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return any.isDone();
+        } finally {
+            over.complete(null); // has the events forget that somebody waited: some of them live as long as the worker
         }
         return true;
     }
@@ -51,6 +60,23 @@ final class Waits {
             thread.setDaemon(true);
             return thread;
         };
+    }
+
+    /**
+     * One thread, that ends when it has had nothing to do for a while: nobody has to say when the last call has come. A call that failed for
+     * want of memory, say, may have lost a delivery: {@code fault} is told.
+     */
+    static ExecutorService callbacks(String name, Runnable fault) {
+        ThreadPoolExecutor one = new ThreadPoolExecutor(1, 1, 5, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), daemons(name)) {
+            @Override
+            protected void afterExecute(Runnable call, Throwable error) {
+                if (error != null) {
+                    fault.run();
+                }
+            }
+        };
+        one.allowCoreThreadTimeOut(true);
+        return one;
     }
 
     static Thread start(String name, Runnable work) {

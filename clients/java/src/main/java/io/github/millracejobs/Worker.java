@@ -5,16 +5,14 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiConsumer;
@@ -46,10 +44,10 @@ public final class Worker implements AutoCloseable {
     /** Timeouts of jobs, and metrics that are due. */
     final ScheduledThreadPoolExecutor clock = new ScheduledThreadPoolExecutor(1, Waits.daemons("millrace clock"));
     /** Where the AMQP library calls back. Nothing waits there. */
-    final ExecutorService deliveries = Executors.newSingleThreadExecutor(Waits.daemons("millrace deliveries"));
+    final ExecutorService deliveries = Waits.callbacks("millrace deliveries", this::reconnect);
 
     private final List<Middleware> middleware = new ArrayList<>();
-    private final Queue<BeginKey> unended = new ConcurrentLinkedQueue<>();
+    private final Queue<BeginKey> unended = new LinkedBlockingQueue<>(10_000);
     private final AtomicBoolean begun = new AtomicBoolean();
     private final AtomicBoolean quieted = new AtomicBoolean();
     private final CompletableFuture<Void> ended = new CompletableFuture<>();
@@ -58,7 +56,7 @@ public final class Worker implements AutoCloseable {
     private volatile Session session; // the latest
     private boolean interrupted;
 
-    private Worker(Builder builder) {
+    Worker(WorkerBuilder builder) {
         factory = Link.factory(builder.url);
         tag = builder.tag;
         labels = Map.copyOf(builder.labels);
@@ -74,117 +72,8 @@ public final class Worker implements AutoCloseable {
     }
 
     /** {@return what makes a worker on a broker: {@code amqp://user:password@host:port/vhost}, or {@code amqps://}} */
-    public static Builder builder(String url) {
-        return new Builder(url);
-    }
-
-    /** How a worker is to be. Without queues and lanes it serves the queue {@code default}. */
-    public static final class Builder {
-        private final String url;
-        private final List<Lane> lanes = new ArrayList<>();
-        private final Map<String, String> labels = new LinkedHashMap<>();
-        private Lane own;
-        private int concurrency = Lane.CONCURRENCY;
-        private String tag = "";
-        private Duration stopTimeout = Duration.ofSeconds(25);
-        private int maxDeaths = 3;
-        private String version = Version.OF_LIBRARY;
-        private boolean declare = true;
-        private Duration heartbeat = Duration.ofSeconds(10);
-
-        private Builder(String url) {
-            this.url = url;
-        }
-
-        /** Sets queues, strict: a job of a later one begins only when there is none of an earlier one. */
-        public Builder queues(String... names) {
-            own = Lane.strict("default", names);
-            return this;
-        }
-
-        /** Sets queues with weights: each is served in proportion to its weight. */
-        public Builder queues(Map<String, Integer> weights) {
-            own = Lane.weighted("default", weights);
-            return this;
-        }
-
-        /** Sets how many of their jobs run at once; 5 if nothing is said. */
-        public Builder concurrency(int threads) {
-            this.concurrency = threads;
-            return this;
-        }
-
-        /** Adds a lane: threads with queues of their own. */
-        public Builder lane(Lane lane) {
-            lanes.add(lane);
-            return this;
-        }
-
-        /** Sets what tells this worker's kind from others. It is part of the identity. */
-        public Builder tag(String name) {
-            this.tag = name;
-            return this;
-        }
-
-        /** Adds a label, which is shown beside the worker. */
-        public Builder label(String name, String value) {
-            labels.put(name, value);
-            return this;
-        }
-
-        /** Sets how long jobs may go on after a stop; 25 seconds if nothing is said. */
-        public Builder stopTimeout(Duration time) {
-            this.stopTimeout = time;
-            return this;
-        }
-
-        /** Sets how many workers may die of a job until it is poison; 3 if nothing is said, 0: any number. */
-        public Builder maxDeaths(int workers) {
-            this.maxDeaths = workers;
-            return this;
-        }
-
-        /** Sets your program's version, which is shown beside the worker. */
-        public Builder version(String text) {
-            this.version = text;
-            return this;
-        }
-
-        /** Sets whether it declares queues that are not there; else it waits for them. */
-        public Builder declare(boolean missing) {
-            this.declare = missing;
-            return this;
-        }
-
-        /** Sets the time between heartbeats; 10 seconds if nothing is said. */
-        public Builder heartbeat(Duration time) {
-            this.heartbeat = time;
-            return this;
-        }
-
-        /** {@return the worker} It does not connect yet. IllegalArgumentException: something makes no sense. */
-        public Worker build() {
-            if (tag.contains(":")) {
-                throw new IllegalArgumentException("the tag " + tag + " has a colon");
-            }
-            return new Worker(this);
-        }
-
-        /** All lanes, the worker's own first. */
-        private List<Lane> lanes() {
-            List<Lane> all = new ArrayList<>(lanes);
-            if (own != null || lanes.isEmpty()) {
-                all.add(0, (own == null ? Lane.strict("default", Wire.DEFAULT_QUEUE) : own).concurrency(concurrency));
-            }
-            Set<String> names = new HashSet<>();
-            for (Lane lane : all) {
-                lane.check();
-                if (!names.add(lane.name)) {
-                    throw new IllegalArgumentException("two lanes are called " + lane.name);
-                }
-            }
-            return all;
-        }
+    public static WorkerBuilder builder(String url) {
+        return new WorkerBuilder(url);
     }
 
     /** Registers what runs jobs of a class, before {@link #run}. */
@@ -194,6 +83,9 @@ public final class Worker implements AutoCloseable {
 
     /** Registers what runs jobs of a class, with options. */
     public Worker handle(String className, Handler handler, HandlerOptions options) {
+        if (begun.get()) {
+            throw new IllegalStateException("the worker runs already");
+        }
         handlers.put(className, new Registered(handler, options));
         return this;
     }
@@ -260,6 +152,7 @@ public final class Worker implements AutoCloseable {
             return;
         }
         quiet();
+        changed(); // now no lane is about to begin anything
         stopped.complete(null);
         running.stopping();
         changed();
@@ -312,7 +205,6 @@ public final class Worker implements AutoCloseable {
         hooks.close();
         pools.forEach(Pool::close);
         clock.shutdownNow();
-        deliveries.shutdown();
         ended.complete(null);
     }
 
@@ -391,6 +283,14 @@ public final class Worker implements AutoCloseable {
         }
     }
 
+    /** Gives the connection up, with whatever was lost on it. */
+    private void reconnect() {
+        Session latest = session;
+        if (latest != null) {
+            Waits.start("millrace reconnects", () -> latest.link.close(Session.SHORT));
+        }
+    }
+
     boolean isQuiet() {
         return quieted.get();
     }
@@ -438,7 +338,7 @@ public final class Worker implements AutoCloseable {
     void ended(Task task, BeginKey key) {
         Session latest = session;
         if (!(latest == null ? task.attachment().session : latest).ledger.ended(key)) {
-            unended.add(key);
+            unended.offer(key);
         }
     }
 
@@ -446,7 +346,7 @@ public final class Worker implements AutoCloseable {
     void catchUp(Session on) {
         for (BeginKey key = unended.poll(); key != null; key = unended.poll()) {
             if (!on.ledger.ended(key)) {
-                unended.add(key);
+                unended.offer(key);
                 return;
             }
         }

@@ -23,7 +23,7 @@ class WorkerTest {
 
     @Test
     void whatMakesNoSense() {
-        for (Worker.Builder bad : List.of(Worker.builder(URL).queues(), Worker.builder(URL).queues("a", "a"), Worker.builder(URL).queues(Map.of("a", 0)),
+        for (WorkerBuilder bad : List.of(Worker.builder(URL).queues(), Worker.builder(URL).queues("a", "a"), Worker.builder(URL).queues(Map.of("a", 0)),
                 Worker.builder(URL).queues("a\n"), Worker.builder(URL).queues("é".repeat(101)), Worker.builder(URL).queues("\ud800"),
                 Worker.builder(URL).concurrency(0), Worker.builder(URL).lane(Lane.strict("a", "x")).lane(Lane.strict("a", "y")),
                 Worker.builder(URL).tag("a:b"), Worker.builder("redis://x"))) {

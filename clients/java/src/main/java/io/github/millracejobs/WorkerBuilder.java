@@ -1,0 +1,119 @@
+package io.github.millracejobs;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/** How a worker is to be. Without queues and lanes it serves the queue {@code default}. */
+public final class WorkerBuilder {
+    final String url;
+    final Map<String, String> labels = new LinkedHashMap<>();
+    String tag = "";
+    Duration stopTimeout = Duration.ofSeconds(25);
+    int maxDeaths = 3;
+    String version = Version.OF_LIBRARY;
+    boolean declare = true;
+    Duration heartbeat = Duration.ofSeconds(10);
+
+    private final List<Lane> lanes = new ArrayList<>();
+    private Lane own;
+    private int concurrency = Lane.CONCURRENCY;
+
+    WorkerBuilder(String url) {
+        this.url = url;
+    }
+
+    /** Sets queues, strict: a job of a later one begins only when there is none of an earlier one. */
+    public WorkerBuilder queues(String... names) {
+        own = Lane.strict("default", names);
+        return this;
+    }
+
+    /** Sets queues with weights: each is served in proportion to its weight. */
+    public WorkerBuilder queues(Map<String, Integer> weights) {
+        own = Lane.weighted("default", weights);
+        return this;
+    }
+
+    /** Sets how many of their jobs run at once; 5 if nothing is said. */
+    public WorkerBuilder concurrency(int threads) {
+        this.concurrency = threads;
+        return this;
+    }
+
+    /** Adds a lane: threads with queues of their own. */
+    public WorkerBuilder lane(Lane lane) {
+        lanes.add(lane);
+        return this;
+    }
+
+    /** Sets what tells this worker's kind from others. It is part of the identity. */
+    public WorkerBuilder tag(String name) {
+        this.tag = name;
+        return this;
+    }
+
+    /** Adds a label, which is shown beside the worker. */
+    public WorkerBuilder label(String name, String value) {
+        labels.put(name, value);
+        return this;
+    }
+
+    /** Sets how long jobs may go on after a stop; 25 seconds if nothing is said. */
+    public WorkerBuilder stopTimeout(Duration time) {
+        this.stopTimeout = time;
+        return this;
+    }
+
+    /** Sets how many workers may die of a job until it is poison; 3 if nothing is said, 0: any number. */
+    public WorkerBuilder maxDeaths(int workers) {
+        this.maxDeaths = workers;
+        return this;
+    }
+
+    /** Sets your program's version, which is shown beside the worker. */
+    public WorkerBuilder version(String text) {
+        this.version = text;
+        return this;
+    }
+
+    /** Sets whether it declares queues that are not there; else it waits for them. */
+    public WorkerBuilder declare(boolean missing) {
+        this.declare = missing;
+        return this;
+    }
+
+    /** Sets the time between heartbeats; 10 seconds if nothing is said. */
+    public WorkerBuilder heartbeat(Duration time) {
+        this.heartbeat = time;
+        return this;
+    }
+
+    /** {@return the worker} It does not connect yet. IllegalArgumentException: something makes no sense. */
+    public Worker build() {
+        if (tag.contains(":")) {
+            throw new IllegalArgumentException("the tag " + tag + " has a colon");
+        }
+        return new Worker(this);
+    }
+
+    /** All lanes, the worker's own first. */
+    List<Lane> lanes() {
+        List<Lane> all = new ArrayList<>(lanes);
+        if (own != null || lanes.isEmpty()) {
+            all.add(0, (own == null ? Lane.strict("default", Wire.DEFAULT_QUEUE) : own).concurrency(concurrency));
+        }
+        Set<String> names = new HashSet<>();
+        for (Lane lane : all) {
+            lane.check();
+            if (!names.add(lane.name)) {
+                throw new IllegalArgumentException("two lanes are called " + lane.name);
+            }
+        }
+        return all;
+    }
+}
