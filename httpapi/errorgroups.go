@@ -110,10 +110,10 @@ func (g *grouping) add(entries *tracker.Entries, stream string, r *tracker.Row) 
 	if err != nil {
 		return nil // it was one when it was taken in
 	}
-	fp := fingerprint(stored.Class, e.ErrorClass, e.ErrorMessage)
+	fp := wire.Fingerprint(stored.Class, e.ErrorClass, e.ErrorMessage)
 	one := g.found[fp]
 	if one == nil {
-		one = &errorGroup{Fingerprint: fp, Class: stored.Class, ErrorClass: e.ErrorClass, Message: normalised(e.ErrorMessage), First: wire.Seconds(r.At), JID: stored.JID}
+		one = &errorGroup{Fingerprint: fp, Class: stored.Class, ErrorClass: e.ErrorClass, Message: wire.Normalised(e.ErrorMessage), First: wire.Seconds(r.At), JID: stored.JID}
 		g.found[fp] = one
 	}
 	one.note(stream, r.At)

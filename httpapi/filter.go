@@ -91,8 +91,8 @@ func (f *filter) record(s *tracker.Stored, scratch *[]byte) bool {
 
 // hasError tells whether an entry has the error class, or the fingerprint, that is asked for.
 func (f *filter) hasError(e *wire.Entry) bool {
-	if fingerprintForm.MatchString(f.errorClass) {
-		return fingerprint(e.Job.Class, e.ErrorClass, e.ErrorMessage) == f.errorClass
+	if wire.IsFingerprint(f.errorClass) {
+		return wire.Fingerprint(e.Job.Class, e.ErrorClass, e.ErrorMessage) == f.errorClass
 	}
 	return e.ErrorClass == f.errorClass
 }

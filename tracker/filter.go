@@ -61,5 +61,13 @@ func (m *Matcher) inside(s *Stored) bool {
 		return true
 	}
 	e, err := s.Entry(nil)
-	return err == nil && (m.Error == "" || e.ErrorClass == m.Error) && (m.Tag == "" || slices.Contains(e.Job.Tags, m.Tag))
+	return err == nil && m.failed(&e) && (m.Tag == "" || slices.Contains(e.Job.Tags, m.Tag))
+}
+
+// failed tells whether an entry has the error class, or the fingerprint, that is asked for.
+func (m *Matcher) failed(e *wire.Entry) bool {
+	if wire.IsFingerprint(m.Error) {
+		return wire.Fingerprint(e.Job.Class, e.ErrorClass, e.ErrorMessage) == m.Error
+	}
+	return m.Error == "" || e.ErrorClass == m.Error
 }

@@ -31,6 +31,8 @@ func TestMatcher(t *testing.T) {
 		{wire.Filter{To: at(100.5)}, false, false},
 		{wire.Filter{Error: "Timeout"}, true, true},
 		{wire.Filter{Error: "Other"}, false, true},
+		{wire.Filter{Error: wire.Fingerprint("Mail", "Timeout", "Zu SPÄT")}, true, true},
+		{wire.Filter{Error: wire.Fingerprint("Mail", "Timeout", "Zu früh")}, false, true},
 		{wire.Filter{Tag: "y"}, true, true},
 		{wire.Filter{Tag: "z"}, false, true},
 		{wire.Filter{Text: "zu sp"}, true, true},

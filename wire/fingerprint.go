@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"crypto/sha256"
@@ -10,13 +10,16 @@ import (
 // fingerprintForm is what a filter by error must look like to mean a group of errors, not an error class.
 var fingerprintForm = regexp.MustCompile(`^fp-[0-9a-f]{16}$`)
 
+// IsFingerprint tells whether a filter by error means a group of errors.
+func IsFingerprint(text string) bool { return fingerprintForm.MatchString(text) }
+
 // maxMessage is how much of a message tells errors apart, in bytes.
 const maxMessage = 500
 
-// fingerprint names a group of errors: those of one class of jobs, with one error class, whose messages differ in nothing but what
+// Fingerprint names a group of errors: those of one class of jobs, with one error class, whose messages differ in nothing but what
 // changes from one time to the next.
-func fingerprint(class, errorClass, message string) string {
-	sum := sha256.Sum256([]byte(class + "\x00" + errorClass + "\x00" + normalised(message)))
+func Fingerprint(class, errorClass, message string) string {
+	sum := sha256.Sum256([]byte(class + "\x00" + errorClass + "\x00" + Normalised(message)))
 	return "fp-" + hex.EncodeToString(sum[:8])
 }
 
@@ -34,8 +37,8 @@ var volatile = []struct {
 	{regexp.MustCompile(`\s+`), " "},
 }
 
-// normalised is the first line of a message without what changes from one time to the next.
-func normalised(message string) string {
+// Normalised is the first line of a message without what changes from one time to the next.
+func Normalised(message string) string {
 	message, _, _ = strings.Cut(strings.TrimSpace(message), "\n")
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "")
