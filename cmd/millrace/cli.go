@@ -13,21 +13,22 @@ import (
 type cli struct {
 	Config kong.ConfigFlag `help:"Read settings from this YAML file. A flag's name is its key; flags and environment variables win over the file." env:"MILLRACE_CONFIG" placeholder:"FILE"`
 
-	Serve     serveCmd     `cmd:"" help:"Run the sidecar beside a broker."`
-	Up        upCmd        `cmd:"" help:"Try it all out: a private local broker, the sidecar, a demo worker and traffic."`
-	Enqueue   enqueueCmd   `cmd:"" help:"Enqueue a job."`
-	Schedule  scheduleCmd  `cmd:"" help:"Schedule a job for later."`
-	Scheduled scheduledCmd `cmd:"" help:"List scheduled jobs, and act on them."`
-	Retries   retriesCmd   `cmd:"" help:"List jobs that wait for a retry, and act on them."`
-	Dead      deadCmd      `cmd:"" help:"List dead jobs, and act on them."`
-	Rejected  rejectedCmd  `cmd:"" help:"List records that could not be understood."`
-	Queues    queuesCmd    `cmd:"" help:"List job queues, make, purge and delete them."`
-	Processes processesCmd `cmd:"" help:"List worker processes, and tell them to stop."`
-	Metrics   metricsCmd   `cmd:"" help:"Show what was done, by class or queue or time."`
-	Worker    workerCmd    `cmd:"" help:"Work on jobs by running commands."`
-	Doctor    doctorCmd    `cmd:"" help:"Check the broker and say how to mend what is wrong."`
-	Settings  configCmd    `cmd:"" name:"config" help:"Print the settings in effect, with passwords masked."`
-	Version   versionCmd   `cmd:"" help:"Print the version."`
+	Serve      serveCmd      `cmd:"" help:"Run the sidecar beside a broker."`
+	Up         upCmd         `cmd:"" help:"Try it all out: a private local broker, the sidecar, a demo worker and traffic."`
+	Enqueue    enqueueCmd    `cmd:"" help:"Enqueue a job."`
+	Schedule   scheduleCmd   `cmd:"" help:"Schedule a job for later."`
+	Scheduled  scheduledCmd  `cmd:"" help:"List scheduled jobs, and act on them."`
+	Retries    retriesCmd    `cmd:"" help:"List jobs that wait for a retry, and act on them."`
+	Dead       deadCmd       `cmd:"" help:"List dead jobs, and act on them."`
+	Rejected   rejectedCmd   `cmd:"" help:"List records that could not be understood."`
+	Operations operationsCmd `cmd:"" help:"Do the same to many jobs, and see how far that is."`
+	Queues     queuesCmd     `cmd:"" help:"List job queues, make, pause, move, purge and delete them."`
+	Processes  processesCmd  `cmd:"" help:"List worker processes, and tell them to stop."`
+	Metrics    metricsCmd    `cmd:"" help:"Show what was done, by class or queue or time."`
+	Worker     workerCmd     `cmd:"" help:"Work on jobs by running commands."`
+	Doctor     doctorCmd     `cmd:"" help:"Check the broker and say how to mend what is wrong."`
+	Settings   configCmd     `cmd:"" name:"config" help:"Print the settings in effect, with passwords masked."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // output is where a command writes; Out is its result, Err what is said about it.

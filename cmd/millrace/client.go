@@ -20,6 +20,13 @@ type client struct {
 	authorization string
 	fault         error // why it cannot be used
 	http          http.Client
+	header        http.Header // of every request
+}
+
+// with has a client send headers.
+func (c *client) with(header http.Header) *client {
+	c.header = header
+	return c
 }
 
 const clientTimeout = 30 * time.Second
@@ -84,6 +91,9 @@ func (c *client) request(ctx context.Context, method, path string, query url.Val
 	}
 	if c.authorization != "" {
 		req.Header.Set("Authorization", c.authorization)
+	}
+	for name, values := range c.header {
+		req.Header[name] = values
 	}
 	if send != nil {
 		req.Header.Set("Content-Type", "application/json")

@@ -46,6 +46,13 @@ func TestWhatCommandsAskOfTheAPI(t *testing.T) {
 		"dead delete a --offset 0":               "DELETE /api/dead-jobs/a?offset=0",
 		"processes quiet h:1:a/b":                "PUT /api/processes/h:1:a%2Fb/quiet",
 		"processes stop * --reason deploy":       `PUT /api/processes/%2A/stop application/json {"reason":"deploy"}`,
+		"scheduled change a --at 2000000000":     `PATCH /api/scheduled-jobs/a application/json {"at":2000000000}`,
+		"dead change a --queue low --priority 0": `PATCH /api/dead-jobs/a application/json {"priority":0,"queue":"low"}`,
+		"retries change a --args [1,\"x\"]":      `PATCH /api/retries/a application/json {"args":[1,"x"]}`,
+		"dead undo a --offset 3":                 "POST /api/dead-jobs/a/undo?offset=3",
+		"operations cancel x/y --reason why":     `DELETE /api/operations/x%2Fy application/json {"reason":"why"}`,
+		"queues pause a/b":                       `PUT /api/job-queues/a%2Fb/pause application/json {}`,
+		"queues resume a --reason up":            `PUT /api/job-queues/a/resume application/json {"reason":"up"}`,
 		"rejected delete retries 7 --reason why": `DELETE /api/rejected/retries/7 application/json {"reason":"why"}`,
 	} {
 		t.Run(line, func(t *testing.T) {

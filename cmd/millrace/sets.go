@@ -31,6 +31,8 @@ type scheduledCmd struct {
 	Trigger triggerCmd `cmd:"" help:"Run one now."`
 	Kill    killCmd    `cmd:"" help:"Make one a dead job."`
 	Delete  deleteCmd  `cmd:"" help:"Forget one."`
+	Change  changeCmd  `cmd:"" help:"Change the time, queue, priority or arguments of one."`
+	Undo    undoCmd    `cmd:"" help:"Take back what was done to one last: delete, kill or change."`
 }
 
 type retriesCmd struct {
@@ -39,6 +41,8 @@ type retriesCmd struct {
 	Retry  retryCmd  `cmd:"" help:"Run one now."`
 	Kill   killCmd   `cmd:"" help:"Make one a dead job."`
 	Delete deleteCmd `cmd:"" help:"Forget one."`
+	Change changeCmd `cmd:"" help:"Change one: its time, queue, priority or arguments."`
+	Undo   undoCmd   `cmd:"" help:"Take back what was done to one last."`
 }
 
 type deadCmd struct {
@@ -46,6 +50,8 @@ type deadCmd struct {
 	Show   showCmd   `cmd:"" help:"Show one, as it was published."`
 	Retry  retryCmd  `cmd:"" help:"Put one back into its queue."`
 	Delete deleteCmd `cmd:"" help:"Forget one."`
+	Change changeCmd `cmd:"" help:"Change one: its time, queue, priority or arguments."`
+	Undo   undoCmd   `cmd:"" help:"Take back what was done to one last."`
 }
 
 // The parent command tells its subcommands which set they are about.

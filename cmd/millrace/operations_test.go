@@ -1,0 +1,67 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOperationsBeginOnWhatWasSeen(t *testing.T) {
+	begin := func(t *testing.T, answer, line string) (*api, result) {
+		a := newAPI(t, http.StatusOK, answer)
+		return a, millrace(t, append(strings.Fields("operations begin "+line), "--http-addr", a.addr())...)
+	}
+	exact := `{"total_count":70,"filtered_count":60,"as_of":9,"next":null,"id":"op1"}`
+	a, r := begin(t, exact, "retry dead-jobs --queue low")
+	require.Equal(t, "60 of dead jobs are chosen: add --yes to retry them\n", r.out)
+	require.Equal(t, []string{"GET /api/dead-jobs?page=1&page_size=1&queue=low"}, a.asked, "nothing is done")
+
+	a, r = begin(t, exact, "retry dead-jobs --queue low --over 10m --reason up --yes")
+	require.Equal(t, "operation op1: 60 of dead jobs; millrace operations show op1 tells how far it is\n", r.out)
+	require.Equal(t, `POST /api/operations application/json {"action":"retry","as_of":9,"expected_count":60,"filter":{"queue":"low"},"rate":0.1,"reason":"up","set":"dead-jobs"}`, a.asked[1])
+
+	a, _ = begin(t, exact, "change scheduled-jobs --at 2000000000 --from 1000000000 --rate 5 --yes")
+	require.Equal(t, `POST /api/operations application/json {"action":"change","as_of":9,"at":2000000000,"expected_count":60,"filter":{"from":1000000000},"rate":5,"set":"scheduled-jobs"}`, a.asked[1])
+
+	// A count that is not exact is none to be held to.
+	some := `{"total_count":70,"filtered_count_at_least":5,"as_of":9,"next":"x","id":"op1"}`
+	a, r = begin(t, some, "delete retries --error Timeout --yes")
+	require.Contains(t, r.out, "at least 5 of retries")
+	require.Equal(t, `POST /api/operations application/json {"action":"delete","as_of":9,"filter":{"error":"Timeout"},"set":"retries"}`, a.asked[1])
+	_, r = begin(t, some, "delete retries --error Timeout --over 10m --yes")
+	require.Contains(t, r.err, "give --rate")
+
+	for line, why := range map[string]string{
+		"retry retries --from soon":               "--from",
+		"retry retries --over 1x --yes":           "--over",
+		"retry retries --over 10m --rate 1 --yes": "give one of them",
+		"change retries --at soon --yes":          "--at",
+		"dance retries":                           "must be one of",
+	} {
+		_, r := begin(t, exact, line)
+		require.NotZero(t, r.code, line)
+		require.Contains(t, r.err, why, line)
+	}
+}
+
+func TestOperationsAreListed(t *testing.T) {
+	a := newAPI(t, http.StatusOK, `[{"id":"op1","action":"retry","set":"dead-jobs","state":"running","started_at":1,"done":3,"failed":1,"total":9,"actor":"ann","reason":"it is up"}]`)
+	r := millrace(t, "operations", "--http-addr", a.addr())
+	require.Contains(t, r.out, "op1")
+	require.Contains(t, r.out, "3/9")
+	require.Contains(t, millrace(t, "operations", "--json", "--http-addr", a.addr()).out, `"id": "op1"`)
+	require.Contains(t, millrace(t, "operations", "show", "op1", "--http-addr", a.addr()).out, `"state": "running"`)
+	require.Contains(t, millrace(t, "operations", "--http-addr", newAPI(t, http.StatusOK, "x").addr()).err, "cannot be read")
+}
+
+func TestChangesThatCannotBe(t *testing.T) {
+	a := newAPI(t, http.StatusOK, "")
+	for line, why := range map[string]string{"scheduled change a": "nothing is to be changed", "scheduled change a --at soon": "--at", "scheduled change a --args [": "--args"} {
+		r := millrace(t, append(strings.Fields(line), "--http-addr", a.addr())...)
+		require.NotZero(t, r.code, line)
+		require.Contains(t, r.err, why, line)
+	}
+	require.Empty(t, a.asked)
+}
