@@ -94,6 +94,13 @@ class TestParts < Minitest::Test
     refute(bell.wait(0.001) { false })
   end
 
+  def test_certificates_are_looked_at
+    settings = ->(url) { Connection.settings(url).values_at(:verify_peer, :verify, :heartbeat) }
+    assert_equal [true, false, 10], settings.call('amqps://h')
+    assert_equal [true, false, 5], settings.call('amqps://h?heartbeat=5')
+    assert_equal [nil, false, 10], settings.call('amqps://h?verify=false&heartbeat=60')
+  end
+
   def test_what_is_lost_says_why
     error = begin
       begin

@@ -20,7 +20,6 @@ class TestTesting < Minitest::Test
 
   # Inherits what its parent says.
   class Renamed < Note
-    include Millrace::Handler
     millrace_class 'note.renamed'
     millrace_options queue: 'others'
   end
@@ -77,7 +76,13 @@ class TestTesting < Minitest::Test
   def test_a_worker_finds_handler_classes
     entry = @worker.handler('TestTesting::Note')
     assert_equal [7, 30], [entry.retry_in.call(7, nil, nil), entry.timeout]
+    assert_equal 7, @worker.handler('note.renamed').retry_in.call(7, nil, nil)
     assert_nil @worker.handler('TestTesting')
+  end
+
+  def test_args_that_are_no_array
+    @worker.handler('TestTesting::Note').run(job('{"class":"A","args":{"a":1}}'))
+    assert_equal [['A', 'q', { 'a' => 1 }]], Note::SEEN
   end
 
   def test_client_middleware

@@ -151,10 +151,18 @@ module Millrace
     end
 
     def lost
-      @connection.lost || Connection::Lost.new('the channel is closed')
+      @connection.lost || Connection::Lost.new(why)
     end
 
     private
+
+    # Why it is closed, which bunny says to whoever uses it.
+    def why
+      @raw.basic_qos(0) unless @raw.open?
+      'the channel is closed'
+    rescue Bunny::ChannelAlreadyClosed => e
+      e
+    end
 
     def properties(message)
       {

@@ -61,6 +61,8 @@ module Millrace
     def self.settings(url)
       settings = Bunny::Session.parse_uri(url).compact
       wanted = settings[:heartbeat].to_i
+      # Bunny looks at no certificate if the URL does not ask for that.
+      settings[:verify_peer] = true unless url.match?(/[?&]verify=/)
       settings.merge(heartbeat: wanted.between?(1, HEARTBEAT) ? wanted : HEARTBEAT)
     end
 

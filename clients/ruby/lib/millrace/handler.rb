@@ -26,7 +26,12 @@ module Millrace
     # @private
     def self.included(base)
       base.extend(ClassMethods)
-      @classes << base
+      add(base)
+    end
+
+    # @private
+    def self.add(handler)
+      @classes |= [handler]
     end
 
     # The classes that were loaded, by the class of the jobs that they run.
@@ -53,7 +58,7 @@ module Millrace
       run = lambda do |job|
         one = handler.new
         one.job = job
-        one.perform(*job.args)
+        job.args.is_a?(Array) ? one.perform(*job.args) : one.perform(job.args)
       end
       place = handler.instance_method(:perform).source_location
       Worker::Entry.new(run, handler.millrace_retry_in, handler.millrace_options[:timeout], place)
@@ -61,6 +66,12 @@ module Millrace
 
     # What a class gets that includes {Handler}.
     module ClassMethods
+      # @private
+      def inherited(handler)
+        super
+        Handler.add(handler)
+      end
+
       # Says what goes for all jobs of this class that are enqueued by it: some of {NewJob::OPTIONS}. A `timeout` goes for those that
       # others enqueue as well, where they have none.
       # @return [Hash{Symbol => Object}] what was said
@@ -81,7 +92,8 @@ module Millrace
       # @yieldparam job [Job]
       # @return [Proc, nil]
       def millrace_retry_in(&block)
-        @millrace_retry_in = block || @millrace_retry_in
+        @millrace_retry_in = block if block
+        @millrace_retry_in || (superclass.millrace_retry_in if superclass.respond_to?(:millrace_retry_in))
       end
 
       # Enqueues a job with {Millrace.client}.

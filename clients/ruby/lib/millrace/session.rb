@@ -47,7 +47,7 @@ module Millrace
     ensure
       @over = true
       @worker.bell.ring
-      @connection.close(Settler::SETTLE_TIME)
+      @connection.close(5)
       parts&.each { |part| part.join(1) || part.kill }
     end
 
