@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +16,33 @@ import (
 type assertion struct {
 	conn *Conn
 	top  Topology
+}
+
+// all asserts exchanges, then queues, then bindings. It goes on after an error where that makes sense, so that one says all that is wrong.
+func (a *assertion) all(ctx context.Context, exchanges []exchange, queues []queue, bindings []binding) error {
+	var faults []error
+	step := func(err error) bool {
+		if err != nil {
+			faults = append(faults, err)
+		}
+		return ctx.Err() == nil && !errors.Is(err, ErrLost)
+	}
+	for _, e := range exchanges {
+		if !step(a.exchange(ctx, e)) {
+			return errors.Join(faults...)
+		}
+	}
+	for _, q := range queues {
+		if !step(a.queue(ctx, q)) {
+			return errors.Join(faults...)
+		}
+	}
+	for _, b := range bindings {
+		if !step(a.conn.request(ctx, b.bind)) {
+			break
+		}
+	}
+	return errors.Join(faults...)
 }
 
 func (a *assertion) exchange(ctx context.Context, e exchange) error {
@@ -93,43 +119,3 @@ func (a *assertion) patiently(ctx context.Context, fn func(*amqp.Channel) error)
 		}
 	}
 }
-
-// routeWasUnbound finds out whether jobs.fire was there without its way to the queues. Without the management API only a jobs.route that
-// was missing itself tells.
-func (a *assertion) routeWasUnbound(ctx context.Context, mgmt *Management) bool {
-	if a.created("exchange " + wire.ExchangeFire) {
-		return false
-	}
-	if a.created("exchange " + wire.ExchangeRoute) {
-		return true
-	}
-	if mgmt == nil {
-		return false
-	}
-	bound, err := mgmt.bound(ctx, wire.ExchangeFire, wire.ExchangeRoute)
-	if err != nil {
-		a.conn.log.Warn("broker: cannot see what jobs.fire is bound to", "error", err)
-		return false
-	}
-	return !bound
-}
-
-func (a *assertion) repaired() {
-	a.top.FireRepaired = true
-	a.top.Findings = append(a.top.Findings, Finding{
-		Subject: "exchange " + wire.ExchangeFire,
-		Problem: "was not bound to " + wire.ExchangeRoute + ", and is again: jobs fired since the last check may be in the journal alone",
-		Remedy:  "enqueue again what the journal says was fired in that time and has not run; let no client configure jobs.*",
-	})
-}
-
-func (a *assertion) unrouted() {
-	a.top.FireUnrouted = true
-	a.top.Findings = append(a.top.Findings, Finding{
-		Subject: "exchange " + wire.ExchangeFire,
-		Problem: "is not bound to " + wire.ExchangeRoute + ": what is fired reaches no queue until a leader has mended that",
-		Remedy:  "what was fired since the last look is fired again; let no client configure jobs.*",
-	})
-}
-
-func (a *assertion) created(subject string) bool { return slices.Contains(a.top.Created, subject) }

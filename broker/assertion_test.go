@@ -13,54 +13,85 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// jobs.fire without jobs.route journals what it does not deliver. On a broker that asks an alternate exchange only while nothing else
-// has matched, jobs.route must not come back behind the journal.
-func TestTheWayToTheQueuesIsRepaired(t *testing.T) {
-	for _, ordered := range []bool{false, true} { // RabbitMQ, and as if it were LavinMQ
-		v := brokertest.New(t)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		conn, err := Dial(ctx, Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
+// The way from jobs.fire to the queues is made whatever is missing of it, in the order that a broker wants which asks an alternate exchange
+// only while nothing else has matched.
+func TestTheWayToTheQueuesIsMade(t *testing.T) {
+	v := brokertest.New(t)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := Dial(ctx, Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.AssertTopology(ctx)
+	require.NoError(t, err)
+	ch := v.Channel(t)
+	_, err = conn.FollowProbes(ctx, wire.ProbePrefix+"early")
+	require.True(t, IsAstray(err), "there is no jobs.route yet: %v", err)
+	require.True(t, IsAstray(conn.BindJournal(ctx)))
+
+	follow := func() *Consumer {
+		arriving, err := conn.FollowProbes(ctx, wire.ProbePrefix+"a")
 		require.NoError(t, err)
-		defer conn.Close()
-		m, err := OpenManagement(ctx, v.ManagementURL(), v.Name, nil)
-		require.NoError(t, err)
-		defer m.Close()
-		conn.features.AlternateNeedsOrder = ordered
-		pub, err := conn.Publisher(ctx)
-		require.NoError(t, err)
-		defer pub.Close()
-		unrouted := 0
-		assert := func(m *Management, repaired bool, why string) {
-			top, err := conn.AssertTopology(ctx, m)
-			require.NoError(t, err)
-			require.Equal(t, repaired && m == nil, top.FireRepaired, why)
-			require.Equal(t, repaired && m != nil, top.FireUnrouted, why)
-			require.Equal(t, repaired, len(top.Findings) == 1, why)
-			routed, err := conn.FireIsRouted(ctx, m)
-			require.Equal(t, err == nil && !top.FireUnrouted, routed, why)
-			if top.FireUnrouted { // whoever leads mends it
-				require.NoError(t, conn.RebuildFire(ctx))
-			}
-			require.NoError(t, pub.Send(ctx, wire.Message{Exchange: wire.ExchangeFire, Key: "nowhere"}))
-			unrouted++
-			require.Equal(t, unrouted, v.QueueLength(t, wire.Unrouted), why)
-			bound, err := boundTo(ctx, wire.ExchangeFire, v)
-			require.NoError(t, err)
-			require.ElementsMatch(t, []string{wire.ExchangeRoute, wire.Journal}, bound, why)
-		}
-		assert(m, false, "a new jobs.fire is bound in order")
-		assert(m, false, "nothing is amiss")
-		ch := v.Channel(t)
-		require.NoError(t, ch.ExchangeDelete(wire.ExchangeRoute, false, false))
-		assert(nil, true, "jobs.route was made again")
-		require.NoError(t, ch.ExchangeUnbind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil))
-		assert(m, true, "the binding was gone")
-		require.NoError(t, ch.ExchangeDelete(wire.ExchangeFire, false, false))
-		assert(m, false, "a new jobs.fire is bound in order")
-		m.password = "wrong"
-		assert(m, false, "the management API is a help, not a need")
+		return arriving
 	}
+	require.NoError(t, conn.MakeWay(ctx))
+	arriving := follow()
+	for _, c := range []struct {
+		gone   string
+		remove func() error
+		stands bool // what is fired still arrives
+	}{
+		{"nothing", func() error { return nil }, true},
+		{"jobs.fire", func() error { return ch.ExchangeDelete(wire.ExchangeFire, false, false) }, false},
+		{"jobs.route", func() error { return ch.ExchangeDelete(wire.ExchangeRoute, false, false) }, false},
+		{"the binding of jobs.route", func() error { return ch.ExchangeUnbind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil) }, false},
+		{"the binding of the journal", func() error { return ch.QueueUnbind(wire.Journal, "", wire.ExchangeFire, nil) }, true},
+		{"the exchange jobs.unrouted", func() error { return ch.ExchangeDelete(wire.Unrouted, false, false) }, false},
+		{"the binding of jobs.unrouted", func() error { return ch.QueueUnbind(wire.Unrouted, "", wire.Unrouted, nil) }, false},
+		{"the queue jobs.unrouted", func() error { _, err := ch.QueueDelete(wire.Unrouted, false, false, false); return err }, false},
+		{"jobs.bury", func() error { return ch.ExchangeDelete(wire.ExchangeBury, false, false) }, true},
+	} {
+		require.NoError(t, c.remove(), c.gone)
+		require.Equal(t, c.stands, probe(ctx, t, conn, arriving), "without %s", c.gone)
+		require.NoError(t, conn.MakeWay(ctx), c.gone)
+		require.NoError(t, arriving.Close())
+		arriving = follow()
+		require.True(t, probe(ctx, t, conn, arriving), "%s is there again", c.gone)
+		for exchange, want := range map[string][]string{
+			wire.ExchangeFire: {wire.ExchangeRoute, wire.Journal}, wire.ExchangeBury: {wire.DeadJobs, wire.Journal}, wire.Unrouted: {wire.Unrouted},
+		} {
+			bound, err := boundTo(ctx, exchange, v)
+			require.NoError(t, err)
+			require.ElementsMatch(t, want, bound, "%s after %s", exchange, c.gone)
+		}
+	}
+	require.NoError(t, arriving.Close())
+}
+
+// probe tells whether a probe arrives, and a job whose queue does not exist is kept.
+func probe(ctx context.Context, t *testing.T, conn *Conn, arriving *Consumer) bool {
+	t.Helper()
+	pub, err := conn.Publisher(ctx)
+	require.NoError(t, err)
+	defer pub.Close()
+	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: 1, Number: 2, Confirmed: 3, Routed: 4}.To(wire.ProbePrefix+"a")); err != nil {
+		require.True(t, IsAstray(err), "%v", err)
+		return false
+	}
+	select {
+	case d := <-arriving.Deliveries():
+		p, ok := wire.ProbeOf(d.Headers)
+		require.True(t, ok)
+		require.Equal(t, wire.Probe{Epoch: 1, Number: 2, Confirmed: 3, Routed: 4}, p)
+		require.NoError(t, arriving.Ack(d.Tag, false))
+	case <-time.After(2 * time.Second):
+		return false
+	}
+	if err := pub.SendMandatory(ctx, wire.UnroutedProbe()); err != nil {
+		require.True(t, IsAstray(err), "%v", err)
+		return false
+	}
+	return true
 }
 
 // The journal is bound last: whatever reaches it has a way to its queue, also where the making of the bindings ends half way.
@@ -71,10 +102,11 @@ func TestNothingIsJournaledThatIsNotRouted(t *testing.T) {
 	conn, err := Dial(ctx, Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = conn.AssertTopology(ctx, nil)
+	_, err = conn.AssertTopology(ctx)
 	require.NoError(t, err)
+	require.NoError(t, conn.MakeWay(ctx))
 	require.NoError(t, v.Channel(t).ExchangeDelete(wire.ExchangeRoute, false, false))
-	require.Error(t, conn.RebuildFire(ctx), "there is no jobs.route to bind to")
+	require.Error(t, conn.rebuildFire(ctx), "there is no jobs.route to bind to")
 	bound, err := boundTo(ctx, wire.ExchangeFire, v)
 	require.NoError(t, err)
 	require.Empty(t, bound)

@@ -38,8 +38,9 @@ func build(t *testing.T, url string) built {
 	t.Helper()
 	var b built
 	b.conn = dial(t, url)
-	_, err := b.conn.AssertTopology(soon(t), nil)
+	_, err := b.conn.AssertTopology(soon(t))
 	require.NoError(t, err)
+	require.NoError(t, b.conn.MakeWay(soon(t)))
 	require.NoError(t, b.conn.EnsureQueue(soon(t), "a"))
 	b.pub = publisher(t, b.conn)
 	b.inbox, err = b.conn.Lock(soon(t))
@@ -66,7 +67,7 @@ func (b built) requireAllEnds(t *testing.T, reason error) {
 	require.ErrorIs(t, err, reason)
 	_, err = b.conn.Lock(soon(t))
 	require.ErrorIs(t, err, reason)
-	_, err = b.conn.AssertTopology(soon(t), nil)
+	_, err = b.conn.AssertTopology(soon(t))
 	require.ErrorIs(t, err, reason)
 	require.ErrorIs(t, b.conn.EnsureQueue(soon(t), "b"), reason)
 	require.NoError(t, b.conn.Close())
@@ -153,8 +154,8 @@ func TestCallsEndWithTheirContextOnAFrozenConnection(t *testing.T) {
 		"Publisher":      func() error { _, err := b.conn.Publisher(ctx); return err },
 		"Consume":        func() error { _, err := b.conn.Consume(ctx, "queue.a", 1, false); return err },
 		"Lock":           func() error { _, err := b.conn.Lock(ctx); return err },
-		"AssertTopology": func() error { _, err := b.conn.AssertTopology(ctx, nil); return err },
-		"RebuildFire":    func() error { return b.conn.RebuildFire(ctx) },
+		"AssertTopology": func() error { _, err := b.conn.AssertTopology(ctx); return err },
+		"MakeWay":        func() error { return b.conn.MakeWay(ctx) },
 		"EnsureQueue":    func() error { return b.conn.EnsureQueue(ctx, "x") },
 		"QueueExists":    func() error { _, err := b.conn.QueueExists(ctx, "x"); return err },
 		"QueueDepth":     func() error { _, _, err := b.conn.QueueDepth(ctx, "x"); return err },
@@ -203,7 +204,7 @@ func TestAKilledBrokerEndsAllAndLeavesNoLock(t *testing.T) {
 	b.requireAllEnds(t, broker.ErrLost)
 	v.Restart(t)
 	again := dial(t, v.AMQPURL())
-	top, err := again.AssertTopology(soon(t), nil)
+	top, err := again.AssertTopology(soon(t))
 	require.NoError(t, err)
 	require.Equal(t, broker.Topology{}, top, "a restart is not a lost journal")
 	exists, err := again.QueueExists(soon(t), wire.WitnessPrefix+"x")

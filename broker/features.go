@@ -20,7 +20,6 @@ type Features struct {
 	StreamOffsetsDrift     bool  // a reader that retention overtook is given wrong offsets
 	StreamDepth            bool  // a passive declare of a stream tells how many records it has
 	ConsumerTimeoutPolicy  bool  // a policy may say consumer-timeout
-	AlternateNeedsOrder    bool  // an alternate exchange works only if bound before any other destination that matches
 	RejectPublishDLXDrops  bool  // overflow reject-publish-dlx drops the head instead of refusing
 	PausesQueues           bool  // a queue can be paused for all consumers
 	DeadLettersToStream    bool  // dead-lettering into a stream works
@@ -35,7 +34,6 @@ func featuresOf(product, version string) Features {
 		f.StreamOffsetBase = 1
 		f.StreamOffsetsDrift = true
 		f.StreamDepth = true
-		f.AlternateNeedsOrder = true
 		f.RejectPublishDLXDrops = true
 		f.PausesQueues = true
 		f.DeadLettersToStream = true

@@ -83,8 +83,9 @@ func TestConfirmsOfManyPublishesWithASlowReader(t *testing.T) {
 func TestARefusedFireIsNacked(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t), nil)
+	_, err := conn.AssertTopology(soon(t))
 	require.NoError(t, err)
+	require.NoError(t, conn.MakeWay(soon(t)))
 	require.NoError(t, conn.EnsureQueue(soon(t), "full"))
 	put(t, v, "/api/policies/"+v.Name+"/limit", `{"pattern":"^queue\\.full$","definition":{"max-length":2,"overflow":"reject-publish"}}`)
 	p := publisher(t, conn)

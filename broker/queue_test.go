@@ -24,8 +24,9 @@ func requireReason(t *testing.T, err error, reason string) {
 func TestEnsureQueueRefusals(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t), nil)
+	_, err := conn.AssertTopology(soon(t))
 	require.NoError(t, err)
+	require.NoError(t, conn.MakeWay(soon(t)))
 	for _, bad := range []string{"", "q\xff", "a\nb", strings.Repeat("x", 201)} {
 		requireReason(t, conn.EnsureQueue(soon(t), bad), broker.ReasonName)
 	}
@@ -48,8 +49,9 @@ func TestEnsureQueueRefusals(t *testing.T) {
 func TestEnsureQueueUsesWhatAClientDeclared(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t), nil)
+	_, err := conn.AssertTopology(soon(t))
 	require.NoError(t, err)
+	require.NoError(t, conn.MakeWay(soon(t)))
 	ch := client(t, v.AMQPURL())
 	_, err = ch.QueueDeclare("queue.plain", true, false, false, false, nil)
 	require.NoError(t, err)
@@ -69,8 +71,9 @@ func TestEnsureQueueUsesWhatAClientDeclared(t *testing.T) {
 func TestEnsureQueueMakesJobsDirectAgain(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t), nil)
+	_, err := conn.AssertTopology(soon(t))
 	require.NoError(t, err)
+	require.NoError(t, conn.MakeWay(soon(t)))
 	require.NoError(t, client(t, v.AMQPURL()).ExchangeDelete("jobs.direct", false, false))
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	require.NoError(t, publisher(t, conn).SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeDirect, Key: "a"}))
@@ -80,8 +83,9 @@ func TestEnsureQueueMakesJobsDirectAgain(t *testing.T) {
 func TestFiresForMissingQueuesAreKept(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t), nil)
+	_, err := conn.AssertTopology(soon(t))
 	require.NoError(t, err)
+	require.NoError(t, conn.MakeWay(soon(t)))
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	p := publisher(t, conn)
 	fire := func(key string, n int) {
@@ -106,7 +110,7 @@ func TestFiresForMissingQueuesAreKept(t *testing.T) {
 	require.NoError(t, ch.ExchangeDeclare("jobs.direct", "direct", true, false, false, false, nil))
 	fire("a", 5)
 	require.Equal(t, 9, depth(wire.Unrouted))
-	require.NoError(t, conn.RebuildFire(soon(t)))
+	require.NoError(t, conn.MakeWay(soon(t)))
 	fire("a", 1)
 	require.Equal(t, 10, depth(wire.Unrouted))
 }
@@ -137,8 +141,9 @@ func TestWitness(t *testing.T) {
 func TestDeleteQueueKeepsWhatIsInUse(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t), nil)
+	_, err := conn.AssertTopology(soon(t))
 	require.NoError(t, err)
+	require.NoError(t, conn.MakeWay(soon(t)))
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	require.NoError(t, publisher(t, conn).Send(soon(t), wire.Message{Exchange: wire.ExchangeRoute, Key: "a"}))
 	requireReason(t, conn.DeleteQueue(soon(t), "queue.a", true, true), broker.ReasonNotEmpty)

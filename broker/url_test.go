@@ -41,7 +41,6 @@ func TestFeatures(t *testing.T) {
 		f := featuresOf(c.product, c.version)
 		require.Equal(t, c.timeout, f.ConsumerTimeoutPolicy, c)
 		require.Equal(t, c.streams, f.DeadLettersToStream, c)
-		require.Equal(t, c.product == LavinMQ, f.AlternateNeedsOrder, c)
 		require.Equal(t, c.product != LavinMQ, f.NativeStreamProtocol, c)
 	}
 }

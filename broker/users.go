@@ -89,20 +89,3 @@ func Unauthorized(err error) bool {
 	status := statusOf(err)
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
-
-// bound tells whether an exchange is bound to another.
-func (m *Management) bound(ctx context.Context, source, destination string) (bool, error) {
-	var said []struct {
-		Destination string `json:"destination"`
-		Type        string `json:"destination_type"`
-	}
-	if err := m.get(ctx, "/api/exchanges/"+segment(m.vhost)+"/"+segment(source)+"/bindings/source", &said); err != nil {
-		return false, err
-	}
-	for _, b := range said {
-		if b.Destination == destination && b.Type == "exchange" {
-			return true, nil
-		}
-	}
-	return false, nil
-}

@@ -211,7 +211,9 @@ func (c *core) endCarry(now time.Time) error {
 	for stream, cut := range c.carry.cut {
 		low[stream] = cut + 1
 	}
-	r := wire.JournalRecord{Type: wire.TypeLowWater, LowWater: low, Needs: c.carry.needs, Queue: c.entries.State().Witness, Count: int64(c.carry.entries)}
+	state := c.entries.State()
+	r := wire.JournalRecord{Type: wire.TypeLowWater, LowWater: low, Needs: min(c.carry.needs, state.RoutedTo+1), // what went astray stands behind that
+		RoutedTo: &state.RoutedTo, Queue: state.Witness, Count: int64(c.carry.entries)}
 	c.carry = nil
 	if err := c.record(now, r, spot{}, nil); err != nil {
 		return err

@@ -9,7 +9,7 @@ const setBack = time.Second
 // hour. What is due is due by the clock, and not touched. A clock that was set forward only ends such waits early.
 func (c *core) follow(now time.Time) {
 	back := c.now.Sub(now)
-	c.now = now
+	c.now, c.passing = now, min(max(0, -back), maxSleep)
 	if back < setBack {
 		return
 	}

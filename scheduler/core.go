@@ -28,6 +28,7 @@ type core struct {
 	againAt     time.Time
 	opening     opening
 	settling    settling
+	way         way
 	commands    map[string][]func(wire.Reply) // commands under way, by id
 	discarded   *discard
 	carry       *carry
@@ -40,6 +41,7 @@ type core struct {
 	releasing   *release
 	announcedAt time.Time
 	now         time.Time      // of the newest step
+	passing     time.Duration  // how much time passed before it, of what the core could have slept
 	unfetched   map[spot]int   // large entries that could not be fetched, with how often in a row
 	deferred    []func() error // what a confirm led to; done at the next step
 	counters    Counters
@@ -69,6 +71,9 @@ type setup struct {
 	pace      pace                    // of operations
 	mayRefuse func(queue string) bool // whether a queue may nack, as far as the broker tells
 	fetch     func(stream string, offset int64) ([]byte, error)
+	journal   func(from, below int64, each func(*wire.Record) error) error // reads the journal again
+	patience  time.Duration                                                // with a probe
+	probed    string                                                       // the queue to which probes are sent
 }
 
 type phase int
@@ -76,6 +81,7 @@ type phase int
 const (
 	phaseOpening   phase = iota // the opened record is on its way
 	phaseCatching               // barriers are on their way
+	phaseWay                    // it is being looked whether what is fired reaches its queue
 	phaseWitness                // it is being looked whether the broker restarted
 	phaseSettling               // doubtful entries of earlier epochs are settled
 	phaseSettled                // all are; a witness is wanted
@@ -84,7 +90,7 @@ const (
 )
 
 func (p phase) String() string {
-	return [...]string{"opening", "catching up", "settling", "settling", "settling", "settling", "leading"}[p]
+	return [...]string{"opening", "catching up", "looking", "settling", "settling", "settling", "settling", "leading"}[p]
 }
 
 // spot names an entry.
@@ -191,6 +197,9 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if c.carry != nil && c.carry.again.Before(wake) {
 		wake = c.carry.again
 	}
+	if wake, err = c.watchWay(now, wake); err != nil {
+		return now, err
+	}
 	if now.Sub(c.announcedAt) < announceEvery && !now.Before(c.announcedAt) {
 		return later(now, earlier(wake, c.announcedAt.Add(announceEvery))), nil
 	}
@@ -226,6 +235,9 @@ func (c *core) send(it *item) error {
 	}
 	c.seq++
 	it.seq, it.folded, it.size = c.seq, c.seq, len(m.Body)
+	if it.deed {
+		c.way.sent(c.seq, m)
+	}
 	c.add(tag, it)
 	if it.spot.stream != "" {
 		c.busy[it.spot] = it
@@ -300,6 +312,7 @@ func (c *core) accepted(it *item) {
 // returned journals that a fire or burial was refused: its entry is pending again, its queue is held, all others go on.
 func (c *core) returned(now time.Time, it *item) error {
 	c.counters.Returned++
+	c.way.cameBack(it.seq)
 	if it.lane != nil {
 		c.lanes.hold(it.lane, now, "refused: the queue is full or down")
 	}
@@ -385,11 +398,11 @@ func (c *core) releaseOne(it *item, folded int64) bool {
 
 // announce journals, once the window has drained, up to where everything is confirmed.
 func (c *core) announce(now time.Time) error {
-	if len(c.flight) > 0 || c.watermark <= c.announced || len(c.again) > 0 {
+	if len(c.flight) > 0 || c.watermark <= c.announced && !c.way.unsaid() || len(c.again) > 0 {
 		return nil
 	}
 	through := c.watermark
 	c.announced, c.announcedAt = through, now
-	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: c.epoch, Through: through}
+	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: c.epoch, Through: through, RoutedTo: c.way.say()}
 	return c.append(wire.Journal, r)
 }

@@ -317,7 +317,7 @@ func TestTracesAreCarried(t *testing.T) {
 	sc.now = sc.now.Add(2 * time.Minute)
 	var trace any
 	sc.rounds(s, 1, func(m wire.Message) bool {
-		if m.Exchange == wire.ExchangeFire {
+		if _, fired := wire.DeedOf(m.Headers); fired {
 			trace = m.Headers[wire.HeaderTraceparent]
 		}
 		return false

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -104,7 +103,10 @@ func TestDoubtsThatCannotBeSent(t *testing.T) {
 	entries.records[len(entries.records)-1].Body = []byte("garbage")
 	fresh := sc.sidecar("fresh")
 	sc.elect(fresh, never)
-	fresh.conn.unpublishable = func(m wire.Message) bool { return m.Exchange != "" }
+	fresh.conn.unpublishable = func(m wire.Message) (deed bool) {
+		_, deed = wire.DeedOf(m.Headers)
+		return deed
+	}
 	sc.rounds(fresh, 15, nil)
 	require.Equal(t, phaseLeading, fresh.core.phase)
 	doubts, err := fresh.entries.Doubtful()
@@ -243,41 +245,6 @@ func TestLowWaterWaitsForWhatTheJournalAloneHas(t *testing.T) {
 	require.NoError(t, fresh.core.beginCarry())
 	sc.rounds(fresh, 20, nil)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
-}
-
-// What is known to have reached no queue, although it was confirmed, is fired again, unless it came back: that is pending and fires by
-// itself.
-func TestFiresThatReachedNoQueueAreSettled(t *testing.T) {
-	sc := newScene(t)
-	s := sc.leader("a")
-	sc.due("astray", "q")
-	sc.due("back", "full")
-	sc.broker.full["full"] = true
-	sc.rounds(s, 3, nil)
-	sc.due("doubtful", "q")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
-	sc.broker.append(wire.Journal, millrace, s.conn.out[0].message)
-	s.lose()
-	require.Equal(t, map[string]int{"astray": 1}, sc.copies())
-
-	var also []tracker.Doubt
-	for _, r := range sc.broker.streams[wire.Journal].records {
-		if d, fired := wire.DeedOf(r.Headers); fired {
-			also = append(also, doubtOf(&r, d))
-		}
-	}
-	require.GreaterOrEqual(t, len(also), 3)
-	clear(sc.broker.full)
-	sc.elect(s, never)
-	s.core.settling.also = also
-	sc.rounds(s, 30, nil)
-	require.Equal(t, phaseLeading, s.core.phase)
-	require.Equal(t, map[string]int{"astray": 2, "back": 1, "doubtful": 1}, sc.copies())
-	require.Equal(t, 2, sc.journaled()[wire.OpRefired], "what came back is fired as what is due")
-	doubts, err := s.entries.Doubtful()
-	require.NoError(t, err)
-	require.Empty(t, doubts)
 }
 
 // What the journal says was fired, and is no job, is fired by nobody again and holds up nobody.

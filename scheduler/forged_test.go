@@ -130,6 +130,9 @@ func TestRepliesGoNowhereButToAnswerQueues(t *testing.T) {
 	require.Equal(t, wire.StatusNotFound, reply.Status, "commands are answered in turn: the others were before")
 	for _, target := range []string{wire.Journal, wire.ScheduledJobs} {
 		for _, d := range v.ReadStream(t, target) {
+			if _, probe := wire.ProbeOf(d.Headers); probe && d.UserId == v.Owner.Name {
+				continue
+			}
 			r, err := wire.ParseJournal(d.Body)
 			require.NoError(t, err)
 			require.Contains(t, []string{wire.TypeOpened, wire.TypeWitness, wire.TypeConfirmed, wire.TypeBarrier}, r.Type)

@@ -25,8 +25,8 @@ type leadership struct {
 	moved    time.Time // when something was last confirmed or folded
 	oldest   uint64    // tag of the publish that has waited longest for its confirm
 	oldestAt time.Time
-	told     time.Time     // when the status was last updated
-	astray   chan struct{} // closed when what is fired reaches no queue
+	told     time.Time // when the status was last updated
+	lookout  *lookout
 }
 
 // errResigned says that a leader gave up because it could not do its work.
@@ -41,10 +41,14 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 	if journals := s.entries.State().Journals; journals != s.journals {
 		s.known, s.journals = nil, journals // it was about a journal that is gone
 	}
-	l := &leadership{s: s, conn: conn, pub: pub, replier: newReplier(s.cfg.Broker, s.log), inbox: inbox, moved: time.Now(), astray: make(chan struct{})}
+	l := &leadership{s: s, conn: conn, pub: pub, replier: newReplier(s.cfg.Broker, s.log), inbox: inbox, moved: time.Now(), lookout: newLookout()}
 	l.core = newCore(s.entries, pub, setup{
 		identity: s.cfg.Identity + "/" + random(), onGap: s.cfg.OnGap, base: conn.Features().StreamOffsetBase, known: s.known, suspects: s.suspects,
 		deadMax: int64(s.cfg.DeadMax), deadAge: s.cfg.DeadAge, pace: usualPace,
+		patience: wayPatience, probed: l.lookout.queue,
+		journal: func(from, below int64, each func(*wire.Record) error) error {
+			return l.readJournal(ctx, from, below, each)
+		},
 		mayRefuse: s.mayRefuse, fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
 	})
 	s.setStatus(func(st *Status) { st.Counters.Epochs++ })
@@ -55,9 +59,10 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 		defer cancel()
 		err := l.loop(ctx, func() {
 			g.Go(func() error { return l.replier.run(gctx) })
-			g.Go(func() error { return s.reroute(gctx, conn) })
+			g.Go(func() error { return l.watchProbes(gctx) })
+			g.Go(func() error { return s.reroute(gctx, conn, l.lookout.alarm) })
 			g.Go(func() error { return s.bury(gctx, conn) })
-			g.Go(func() error { return s.maintain(gctx, conn, func() { close(l.astray) }) })
+			g.Go(func() error { return s.maintain(gctx, conn) })
 			g.Go(func() error { return s.rollUp(gctx, conn) })
 		})
 		if errors.Is(err, broker.ErrLost) {
@@ -66,11 +71,14 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 		return err
 	})
 	err = g.Wait()
-	s.remember(l.core, broker.Provoked(err) || broker.Provoked(pub.Err()) || broker.Provoked(conn.Err()))
+	s.remember(l.core, provoked(err) || provoked(pub.Err()) || provoked(conn.Err()))
 	s.setStatus(func(st *Status) { st.Leader, st.Epoch, st.Held, st.Unconfirmed = false, -1, nil, 0 })
 	s.log.Info("scheduler: no longer the leader", "epoch", l.core.epoch, "reason", err)
 	return err
 }
+
+// provoked tells whether a message may be why the broker ended a channel or connection. That an exchange is missing is no message's fault.
+func provoked(err error) bool { return broker.Provoked(err) && !broker.IsMissing(err) }
 
 // lastWordsWithin bounds how long it may take until it is known why a channel or connection ended.
 const lastWordsWithin = time.Second
@@ -155,6 +163,7 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 // step has the core do what can be done now. While the broker takes no publishes that is nothing.
 func (l *leadership) step() (wake time.Time, err error) {
 	if l.blocked() {
+		l.core.way.since = 0 // nobody can tell why a probe does not arrive
 		return time.Now().Add(maxSleep), nil
 	}
 	return l.core.step(time.Now())
@@ -171,8 +180,10 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 	case <-ctx.Done():
 	case <-l.conn.Done():
 		return fmt.Errorf("scheduler: connection lost: %w", l.conn.Err())
-	case <-l.astray:
-		return errUnrouted
+	case <-l.lookout.astray:
+		return errAstray
+	case number := <-l.lookout.proven:
+		l.core.proven(number)
 	case <-l.pub.Done():
 		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
 	case <-l.inbox.Done():
@@ -213,13 +224,12 @@ func (l *leadership) confirmed(c broker.Confirm) error {
 // assist does what the core needs done on the broker between its phases.
 func (l *leadership) assist(ctx context.Context) error {
 	switch l.core.phase {
+	case phaseWay:
+		return l.checkWay(ctx)
 	case phaseWitness:
 		l.s.readQueues(ctx) // it may have stood by for days, and what may have been refused is fired again
 		intact, err := l.witnessStands(ctx)
 		if err != nil {
-			return err
-		}
-		if l.core.settling.also, err = l.unrouted(ctx); err != nil {
 			return err
 		}
 		l.core.witnessed(intact)

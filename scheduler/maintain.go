@@ -18,8 +18,7 @@ const maintainEvery = time.Minute
 const figuresLag = 6 * time.Second
 
 // maintain asserts topology and policies again and again, on channels apart from the firing channel.
-// unrouted is called, and nothing is mended, when what is fired reaches no queue.
-func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn, unrouted func()) error {
+func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn) error {
 	for next := figuresLag; pause.For(ctx, next) == nil; next = maintainEvery {
 		if err := s.assertPolicies(ctx); err != nil {
 			s.log.Warn("scheduler: cannot set policies", "error", err)
@@ -27,11 +26,7 @@ func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn, unrouted fu
 		if err := s.prepare(ctx, conn); err != nil {
 			s.log.Warn("scheduler: cannot assert the topology", "error", err)
 		}
-		if s.look(ctx, conn) {
-			unrouted()
-			return nil
-		}
-		s.nothingDoubted() // it leads for a while: that has been fired again
+		s.assertDirect(ctx, conn)
 		if err := s.deleteUnused(ctx, conn, time.Now()); err != nil {
 			s.log.Warn("scheduler: cannot look for unused queues", "error", err)
 		}
@@ -42,6 +37,15 @@ func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn, unrouted fu
 		}
 	}
 	return nil
+}
+
+// assertDirect makes jobs.direct where a client deleted it.
+func (s *Scheduler) assertDirect(ctx context.Context, conn *broker.Conn) {
+	found, err := conn.AssertDirect(ctx)
+	if err != nil {
+		s.log.Warn("scheduler: cannot make jobs.direct", "error", err)
+	}
+	s.tell(found)
 }
 
 func (s *Scheduler) assertPolicies(ctx context.Context) error {

@@ -84,6 +84,13 @@ type modelBroker struct {
 	frozen map[string]place // by stream, the end of what a leader held because of a gap
 	broken []string         // what was fired though it was held
 
+	cut      bool           // jobs.fire does not lead to the queues
+	repeated map[place]bool // entries that stand for what went astray
+
+	everCut bool // one of them was, once
+
+	cutBury bool // jobs.bury does not lead to the dead jobs
+
 	unnoticed bool // a stream was made anew, or the journal lost, and no leader has seen it yet
 }
 
@@ -100,6 +107,7 @@ type modelConn struct {
 	next    uint64
 	out     []sent   // not processed by the broker yet
 	answers []answer // not read by the leader yet
+	arrived []int64  // probes, not seen by the leader yet
 
 	unpublishable func(wire.Message) bool // what amqp091-go would refuse to send
 	dies          func() bool             // asked before each publish whether the connection has died
@@ -107,7 +115,7 @@ type modelConn struct {
 
 func newModelBroker() *modelBroker {
 	b := &modelBroker{streams: map[string]*modelStream{}, full: map[string]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
-		origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, onCopy: func(*copyOf) {}}
+		origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, onCopy: func(*copyOf) {}}
 	for _, name := range append([]string{wire.Journal}, wire.EntryStreams...) {
 		b.streams[name] = &modelStream{}
 	}
@@ -165,6 +173,13 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 	switch m.Exchange {
 	case wire.ExchangeFire:
 		b.append(wire.Journal, millrace, m)
+		if b.cut {
+			break
+		}
+		if p, ok := wire.ProbeOf(m.Headers); ok {
+			c.arrived = append(c.arrived, p.Number)
+			break
+		}
 		if b.full[m.Key] {
 			reply.ack = false
 			break
@@ -177,7 +192,9 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 		b.copies = append(b.copies, reply.copy)
 		b.onCopy(reply.copy)
 	case wire.ExchangeBury:
-		b.append(wire.DeadJobs, millrace, m)
+		if !b.cutBury {
+			b.append(wire.DeadJobs, millrace, m)
+		}
 		b.append(wire.Journal, millrace, m)
 	case wire.Control:
 		b.told = append(b.told, m.Body)
@@ -191,6 +208,11 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 		if replaced, ok := m.Headers[wire.HeaderReplaces].(int64); ok {
 			here := place{m.Key, b.streams[m.Key].generation, offset}
 			b.origin[here] = b.place(m.Key, replaced)
+		}
+		if from, ok := m.Headers[wire.HeaderStream].(string); ok { // it repeats what went astray
+			was := b.place(from, wire.Int(m.Headers, wire.HeaderOffset))
+			here := place{m.Key, b.streams[m.Key].generation, offset}
+			b.origin[here], b.repeated[was], b.repeated[here] = was, true, true
 		}
 		if j, err := wire.ParseJournal(m.Body); err == nil {
 			b.note(&j)
@@ -243,6 +265,10 @@ func (b *modelBroker) openDeeds(c *modelConn) []place {
 	var fires []fire
 	for _, r := range b.streams[wire.Journal].records {
 		if r.UserID != millrace {
+			continue
+		}
+		if p, ok := wire.ProbeOf(r.Headers); ok {
+			last[p.Epoch] = max(last[p.Epoch], p.Confirmed)
 			continue
 		}
 		if d, ok := wire.DeedOf(r.Headers); ok {
@@ -446,6 +472,7 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.broker.conn = s.conn
 	s.core = newCore(s.entries, s.conn, setup{
 		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1}, known: s.known, suspects: s.suspect, mayRefuse: refuses,
+		patience: 3 * time.Second, journal: s.broker.journal,
 		fetch: func(stream string, offset int64) ([]byte, error) {
 			if s.fetch != nil {
 				return s.fetch(stream, offset)
@@ -482,7 +509,13 @@ func (s *modelSidecar) step(now time.Time) error {
 	if _, err := s.core.step(now); err != nil {
 		return err
 	}
+	for _, number := range s.conn.arrived {
+		s.core.proven(number)
+	}
+	s.conn.arrived = nil
 	switch s.core.phase {
+	case phaseWay:
+		return s.checkWay(now)
 	case phaseWitness:
 		s.broker.unnoticed = false
 		w := s.entries.State().Witness

@@ -41,7 +41,7 @@ func (c *core) open(now time.Time, state tracker.State) error {
 	c.opening.said = &wire.JournalRecord{
 		Type: wire.TypeOpened, At: wire.Seconds(now), Format: wire.Format, Identity: c.setup.identity,
 		LowWater: state.LowWater, Needs: state.Needs, Held: toHold(state, gap), KnownConfirmed: c.setup.known,
-		Queue: state.Witness, Reason: cmp.Or(gap, state.Why), ReadTo: read + 1,
+		Queue: state.Witness, Reason: cmp.Or(gap, state.Why), ReadTo: read + 1, RoutedTo: &state.RoutedTo,
 	}
 	return c.append(wire.Journal, *c.opening.said)
 }
@@ -109,7 +109,7 @@ func (c *core) catchUp(now time.Time, state tracker.State) error {
 	if known, err := c.narrowHold(now, state); err != nil || !known {
 		return err
 	}
-	c.phase = phaseWitness
+	c.phase = phaseWay
 	return nil
 }
 

@@ -58,6 +58,9 @@ func (w *world) powerFailure(t *rapid.T) {
 			w.lose(r)
 		}
 		stream.records = slices.Clone(stream.records[:len(stream.records)-lost])
+		if stream.spent > stream.end() {
+			w.holes = append(w.holes, hole{name, int64(stream.end()), int64(stream.spent)})
+		}
 		stream.spent = min(stream.spent, stream.end())
 		short[name] = stream.end()
 	}
@@ -90,6 +93,9 @@ func (w *world) lose(r wire.Record) {
 	about := here
 	if d, ok := wire.DeedOf(r.Headers); ok {
 		about = w.broker.place(d.Stream, d.Offset)
+		if w.broker.everCut {
+			w.broker.gone[about] = "it went astray, and the journal does not tell of it any more"
+		}
 	} else if j, err := wire.ParseJournal(r.Body); err == nil && j.Stream != "" {
 		about = w.broker.place(j.Stream, j.Offset)
 	}
@@ -111,4 +117,30 @@ func (w *world) discoverLosses(s *modelSidecar, short map[string]int) {
 	if end, lost := short[wire.Journal]; lost && read > end {
 		require.NoError(w.t, s.entries.LostEnd(int64(end-1)))
 	}
+}
+
+// hole is where a stream lost its end below low water.
+type hole struct {
+	stream   string
+	end, low int64
+}
+
+// filled tells whether an entry stands where a stream had lost its end, and clients had filled that up to low water before a leader came:
+// then nobody can tell that it is not what stood there before. A stated exception.
+func (w *world) filled(p place) bool {
+	for _, h := range w.holes {
+		if h.stream != p.stream || p.offset < h.end || p.offset >= h.low {
+			continue
+		}
+		between := false
+		for at := h.end; at < h.low; at++ {
+			if r := w.broker.streams[p.stream].get(at); r != nil && r.UserID == millrace {
+				between = true
+			}
+		}
+		if !between {
+			return true
+		}
+	}
+	return false
 }

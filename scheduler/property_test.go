@@ -40,7 +40,8 @@ type world struct {
 	truncated   bool           // something was lost of the past: a view made anew does not know all of it
 	asked       map[place]bool // what somebody may have deleted or killed
 	undos       map[place]int  // how often somebody asked for it back
-	late        bool           // the journal has a late record of a leader that was followed
+	holes       []hole
+	late        bool // the journal has a late record of a leader that was followed
 }
 
 type appendedEntry struct {
@@ -105,6 +106,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			"loseJournal":     w.loseJournal,
 			"forgetJournal":   w.forgetJournal,
 			"endHold":         w.endHold,
+			"cutWay":          w.cutWay,
 			"begunLate":       w.beginLate,
 			"forgedRecords":   w.forge,
 		})
@@ -226,8 +228,6 @@ func (w *world) answer(s *modelSidecar) {
 	require.NoError(w.t, err)
 }
 
-func (w *world) step(s *modelSidecar) { require.NoError(w.t, s.step(w.now)) }
-
 // run lets the leader work undisturbed for a while.
 func (w *world) run(t *rapid.T) {
 	for range rapid.IntRange(1, 20).Draw(t, "rounds") {
@@ -296,6 +296,9 @@ func (w *world) send(t *rapid.T, s *modelSidecar, what string, p place, offset i
 		return // not for this stream
 	}
 	w.asked[p] = w.asked[p] || what == wire.CommandDelete || what == wire.CommandKill
+	if s.entries.IsHeld(p.stream, offset) {
+		w.broker.unsafe[p] = "somebody asked for it while it was held"
+	}
 	undos := w.undos[p]
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
 		if r.Status == wire.StatusDone && what == wire.CommandDelete && w.undos[p] == undos {
@@ -410,6 +413,7 @@ func (w *world) recreate(t *rapid.T) {
 		w.dieInFlight(t, s)
 		s.disconnect()
 	}
+	w.broker.loseRepeated(stream)
 	w.broker.streams[stream] = &modelStream{generation: old.generation + 1}
 	w.broker.unnoticed = true
 }
@@ -513,6 +517,7 @@ func (w *world) stopLeader(t *rapid.T) {
 	for _, p := range open {
 		w.broker.unsafe[p] = "the journal was lost with the fire unconfirmed"
 	}
+	w.broker.forgetStrays()
 	w.truncated, w.broker.unnoticed, w.journalLost = true, true, true
 }
 
@@ -537,12 +542,10 @@ func (w *world) endHold(t *rapid.T) {
 	}
 	discard := rapid.Bool().Draw(t, "discard")
 	for p, e := range w.appended {
-		if p.generation != w.broker.streams[p.stream].generation {
+		if p.generation != w.broker.streams[p.stream].generation && !w.broker.repeated[p] {
 			continue
 		}
-		found, err := s.entries.Find(p.stream, e.jid)
-		require.NoError(t, err)
-		for _, f := range found {
+		for _, f := range w.found(s, p.stream, e.jid) {
 			if s.entries.IsHeld(f.Stream, f.Offset) {
 				w.broker.unsafe[p] = "it was released"
 				w.asked[p] = w.asked[p] || discard
@@ -589,7 +592,7 @@ func (w *world) quiesce() {
 		if i >= 150 && i%50 == 0 && s != nil { // after that a view made anew lacks nothing that the journal has forgotten
 			require.NoError(w.t, s.core.beginCarry())
 		}
-		if i > 150 && s != nil && s.core.phase == phaseLeading && len(s.core.flight)+len(s.core.busy)+len(s.core.again) == 0 && s.core.carry == nil {
+		if i > 150 && s != nil && s.core.phase == phaseLeading && len(s.core.flight)+len(s.core.busy)+len(s.core.again) == 0 && s.core.carry == nil && s.core.allProven() {
 			if doubts, err := s.entries.Doubtful(); err == nil && len(doubts) == 0 {
 				break
 			}
@@ -702,7 +705,7 @@ func (w *world) sharedDoubt(jid string) bool {
 
 // accounted tells whether an entry that was not fired is where it should be.
 func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
-	if _, deleted := w.deleted[p]; deleted {
+	if _, deleted := w.deleted[p]; deleted || w.filled(p) {
 		return true
 	}
 	pending, err := s.entries.Find(p.stream, e.jid)

@@ -45,6 +45,7 @@ func TestManyJobsForAQueueThatCannotBeMade(t *testing.T) {
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	require.NoError(t, s.prepare(t.Context(), conn))
+	require.NoError(t, conn.MakeWay(t.Context()))
 	owner := v.Dial(t)
 	ch, err := owner.Channel()
 	require.NoError(t, err)
@@ -56,7 +57,7 @@ func TestManyJobsForAQueueThatCannotBeMade(t *testing.T) {
 	}
 	v.Publish(t, wire.Unrouted, "theirs", many...)
 	v.Publish(t, wire.Unrouted, "fine", amqp.Publishing{Body: []byte(`{"class":"C","jid":"fine"}`)})
-	working(t, func(ctx context.Context) error { return s.reroute(ctx, conn) })
+	working(t, func(ctx context.Context) error { return s.reroute(ctx, conn, func() {}) })
 	brokertest.Eventually(t, func() bool { return s.refusal("theirs") != "" }, "theirs are held")
 	brokertest.Eventually(t, func() bool {
 		there, err := conn.QueueExists(t.Context(), "queue.fine")
@@ -84,11 +85,12 @@ func TestReroutedToAFullQueue(t *testing.T) {
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	require.NoError(t, s.prepare(t.Context(), conn))
+	require.NoError(t, conn.MakeWay(t.Context()))
 	_, err := v.Channel(t).QueueDeclare("queue.full", true, false, false, false, amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
 	require.NoError(t, err)
 	v.Publish(t, "", "queue.full", amqp.Publishing{Body: []byte(`{"class":"C","jid":"first"}`)})
 	v.Publish(t, wire.Unrouted, "full", amqp.Publishing{Body: []byte(`{"class":"C","jid":"second"}`)})
-	working(t, func(ctx context.Context) error { return s.reroute(ctx, conn) })
+	working(t, func(ctx context.Context) error { return s.reroute(ctx, conn, func() {}) })
 	brokertest.Eventually(t, func() bool { return s.refusal("full") != "" }, "it is held")
 	require.Contains(t, s.refusal("full"), "full")
 	for _, jid := range []string{"first", "second"} {
@@ -108,8 +110,9 @@ func TestNoMoreQueuesThanAllowed(t *testing.T) {
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	require.NoError(t, s.prepare(t.Context(), conn))
+	require.NoError(t, conn.MakeWay(t.Context()))
 	s.cfg.MaxQueues = 2
-	working(t, func(ctx context.Context) error { return s.reroute(ctx, conn) })
+	working(t, func(ctx context.Context) error { return s.reroute(ctx, conn, func() {}) })
 	for i := range 3 {
 		v.Publish(t, wire.Unrouted, fmt.Sprint("q-", i), amqp.Publishing{Body: []byte(`{"class":"C"}`)})
 	}
@@ -143,6 +146,7 @@ func TestBodiesThatKillAreListed(t *testing.T) {
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	require.NoError(t, s.prepare(t.Context(), conn))
+	require.NoError(t, conn.MakeWay(t.Context()))
 	body := []byte(`{"class":"C","jid":"bad"}`)
 	for queue, take := range map[string]func(context.Context, *relay, wire.Delivery) error{
 		wire.Unrouted: func(ctx context.Context, r *relay, d wire.Delivery) error {
@@ -183,6 +187,7 @@ func TestDeadLettersAreBuriedOnce(t *testing.T) {
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	require.NoError(t, s.prepare(t.Context(), conn))
+	require.NoError(t, conn.MakeWay(t.Context()))
 	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: []byte(`{"class":"C","jid":"j"}`)})
 	first, err := openRelay(t.Context(), conn, wire.DeadLetters, badBodies{})
 	require.NoError(t, err)

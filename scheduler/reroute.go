@@ -38,9 +38,14 @@ const (
 )
 
 // reroute runs a rerouter as long as the connection lives.
-func (s *Scheduler) reroute(ctx context.Context, conn *broker.Conn) error {
+func (s *Scheduler) reroute(ctx context.Context, conn *broker.Conn, astray func()) error {
 	bad := badBodies{}
-	return s.keep(ctx, conn, "rerouting", func(ctx context.Context) error {
+	return s.keep(ctx, conn, "rerouting", func(ctx context.Context) (err error) {
+		defer func() {
+			if broker.IsMissing(err) { // jobs.unrouted or jobs.route is
+				astray()
+			}
+		}()
 		relay, err := openRelay(ctx, conn, wire.Unrouted, bad)
 		if err != nil {
 			return err
@@ -54,6 +59,9 @@ func (s *Scheduler) reroute(ctx context.Context, conn *broker.Conn) error {
 
 // take sends one job to its queue.
 func (r *rerouter) take(ctx context.Context, d wire.Delivery) error {
+	if _, probe := wire.ProbeOf(d.Headers); probe && d.UserID == r.conn.User() {
+		return r.relay.from.Ack(d.Tag, false)
+	}
 	name := d.Key
 	if err := wire.CheckQueueName(name); err != nil {
 		return r.relay.pass(d, r.s.rejection(wire.Unrouted, err.Error(), d.Body))

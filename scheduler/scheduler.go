@@ -60,10 +60,7 @@ type Scheduler struct {
 	made   map[string]time.Time        // queues that this process made, with when they were last in use
 	queues map[string]bool             // queues by full name, with whether they may refuse a job, as far as the broker tells
 	topo   broker.Topology
-
-	routedTo int64 // what the journal had up to here was fired while jobs.fire was bound to jobs.route
-	doubted  bool  // what came behind may have reached no queue
-	base     int64 // the offset at which streams begin on the broker
+	base   int64 // the offset at which streams begin on the broker
 }
 
 // New makes a scheduler. mgmt may be nil.
@@ -77,7 +74,7 @@ func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, 
 	if cfg.DeadAge <= 0 {
 		cfg.DeadAge = defaultDeadAge
 	}
-	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, records: records, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}, routedTo: neverLooked}
+	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, records: records, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}}
 	s.status = Status{Epoch: -1, Phase: "connecting", Since: time.Now()}
 	return s
 }
@@ -164,12 +161,8 @@ func (s *Scheduler) term(ctx context.Context) error {
 	if err := s.waitForView(ctx, conn); err != nil {
 		return err
 	}
-	s.look(ctx, conn)
 	inbox, err := s.waitForLock(ctx, conn)
 	if err != nil {
-		return err
-	}
-	if err := s.mendFire(ctx, conn); err != nil {
 		return err
 	}
 	if !s.fit() { // the wait may have been long
@@ -182,18 +175,22 @@ var errUnfit = errors.New("scheduler: elected, but the view is behind: another m
 
 // prepare asserts what Millrace needs on the broker.
 func (s *Scheduler) prepare(ctx context.Context, conn *broker.Conn) error {
-	topo, err := conn.AssertTopology(ctx, s.mgmt)
+	topo, err := conn.AssertTopology(ctx)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	s.topo, s.base = topo, conn.Features().StreamOffsetBase
 	s.mu.Unlock()
+	s.tell(topo)
+	s.readQueues(ctx)
+	return nil
+}
+
+func (s *Scheduler) tell(topo broker.Topology) {
 	for _, f := range topo.Findings {
 		s.log.Warn("scheduler: "+f.Problem, "subject", f.Subject, "remedy", f.Remedy)
 	}
-	s.readQueues(ctx)
-	return nil
 }
 
 // maxStandingLag is how far a view may be behind for its sidecar to stand for election.
@@ -236,7 +233,7 @@ const gapDelay = 3 * time.Second
 const orphanAfter = time.Minute
 
 func (s *Scheduler) waitForLock(ctx context.Context, conn *broker.Conn) (*broker.Consumer, error) {
-	asked, looked := time.Now(), time.Now()
+	asked := time.Now()
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
 	for {
@@ -251,10 +248,6 @@ func (s *Scheduler) waitForLock(ctx context.Context, conn *broker.Conn) (*broker
 		if time.Since(asked) > orphanAfter {
 			asked = time.Now()
 			go s.lookForLeader(looking, conn) // meanwhile the lock may become free
-		}
-		if time.Since(looked) > maintainEvery {
-			looked = time.Now()
-			go s.look(looking, conn)
 		}
 		select {
 		case <-ctx.Done():

@@ -14,8 +14,11 @@ type settling struct {
 	begun   bool
 	intact  bool // the witness stands: the broker has not restarted since all was settled last
 	open    []tracker.Doubt
-	also    []tracker.Doubt       // fires that may have reached no queue although they were confirmed
+	astray  []stray               // what may not have arrived although it was confirmed
 	retried map[wire.Through]bool // burials whose dead job was acted upon already: they arrived
+
+	entering int       // of what went astray, what is on its way
+	astrayAt time.Time // when that was noticed
 }
 
 // witnessed tells whether the witness of earlier epochs still stands.
@@ -42,10 +45,14 @@ func (c *core) settle(now time.Time) error {
 			return err
 		}
 	}
-	if len(c.settling.open) == 0 {
+	if len(c.settling.open) > 0 {
+		return nil
+	}
+	done, err := c.enterAstray()
+	if done {
 		c.phase = phaseSettled
 	}
-	return nil
+	return err
 }
 
 func (c *core) beginSettling() error {
@@ -60,7 +67,7 @@ func (c *core) beginSettling() error {
 			c.settling.retried[d.Entry.Origin] = true
 		}
 	}
-	return c.doubtAlso(c.settling.also)
+	return c.findAstray()
 }
 
 func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
@@ -117,15 +124,19 @@ func (c *core) showOnly(now time.Time, d *tracker.Doubt, reason string) error {
 
 // isBuried tells whether a doubtful burial arrived: its stream has been folded to its end.
 func (c *core) isBuried(d *tracker.Doubt) (bool, error) {
-	origin := wire.Through{Epoch: d.Epoch, Through: d.Seq}
-	if c.settling.retried[origin] {
-		return true, nil
-	}
 	jid := ""
 	if d.Entry != nil {
 		jid = d.Entry.JID
 	} else if e, err := wire.ParseEntry(wire.DeadJobs, 0, d.Body); err == nil {
 		jid = e.JID
+	}
+	return c.isAmongDead(wire.Through{Epoch: d.Epoch, Through: d.Seq}, jid)
+}
+
+// isAmongDead tells whether the dead jobs have one that a burial made.
+func (c *core) isAmongDead(origin wire.Through, jid string) (bool, error) {
+	if c.settling.retried[origin] {
+		return true, nil
 	}
 	dead, err := c.entries.Find(wire.DeadJobs, jid)
 	if err != nil {

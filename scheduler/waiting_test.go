@@ -36,34 +36,6 @@ func TestWaitingForTheView(t *testing.T) {
 	require.Error(t, conn.Err())
 }
 
-// A look that fails says nothing of how jobs.fire is bound: nothing is taken for delivered by it, and nothing for lost.
-func TestLooksThatFail(t *testing.T) {
-	t.Parallel()
-	v := brokertest.New(t)
-	s, conn := runner(t, v)
-	s.unread()
-	require.NoError(t, s.prepare(t.Context(), conn))
-	s.routedTo = 7
-	require.NoError(t, conn.Close())
-	require.False(t, s.look(t.Context(), conn))
-	require.EqualValues(t, 7, s.routedTo)
-	require.NoError(t, s.mendFire(t.Context(), conn))
-	require.False(t, s.doubted)
-}
-
-// Nobody knows since when fires have reached no queue: none is fired again, since all of them might have arrived.
-func TestFiresThatReachedNoQueueSinceNobodyKnows(t *testing.T) {
-	t.Parallel()
-	v := brokertest.New(t)
-	s, _ := runner(t, v)
-	l := &leadership{s: s}
-	s.doubted = true
-	require.EqualValues(t, neverLooked, s.routedTo)
-	also, err := l.unrouted(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, also)
-}
-
 func TestAskingWithoutABroker(t *testing.T) {
 	cfg := broker.Config{AMQPURL: "amqp://guest:guest@127.0.0.1:1/", Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -142,6 +142,20 @@ func (t *Entries) Progress() (epoch, folded int64) {
 	return t.shown.Epoch, t.shown.FoldedSeq
 }
 
+// Probed is what the view has seen of the newest probe, and of this epoch's burials.
+type Probed struct {
+	Number int64 // 0: no probe
+	Offset int64 // in the journal
+	Buried int64 // the highest number of a burial that the dead jobs have
+}
+
+// Probed is what the view has seen of them.
+func (t *Entries) Probed() Probed {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return Probed{t.shown.Probe, t.shown.ProbeAt, t.shown.Barriers[wire.DeadJobs].Buried}
+}
+
 // IsHeld tells whether an entry must not fire until an operator released what is held.
 func (t *Entries) IsHeld(stream string, offset int64) bool {
 	t.mu.RLock()

@@ -34,6 +34,9 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 		t.update(func(s *State) { s.Void[r.Stream]++ })
 		return nil
 	}
+	if ours && isDeed {
+		t.buried(d)
+	}
 	e, err := wire.ParseEntry(r.Stream, r.Offset, r.Body)
 	if err != nil {
 		return t.reject(tx, r, err.Error())

@@ -23,6 +23,9 @@ func (t *Entries) foldJournal(tx *view.Tx, r *wire.Record) error {
 	if format := wire.Int(r.Headers, wire.HeaderFormat); format > wire.Format {
 		return fmt.Errorf("%w: the journal has format %d, this build knows %d: upgrade this sidecar", view.ErrHalt, format, wire.Format)
 	}
+	if p, ok := wire.ProbeOf(r.Headers); ok {
+		return t.foldProbe(tx, r, p)
+	}
 	if d, ok := wire.DeedOf(r.Headers); ok {
 		return t.foldDeed(tx, r, d)
 	}
@@ -145,6 +148,7 @@ func (t *Entries) foldRecord(tx *view.Tx, r *wire.Record, j *wire.JournalRecord)
 func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
 	switch j.Type {
 	case wire.TypeConfirmed:
+		t.update(func(s *State) { s.routed(j.RoutedTo) })
 		return t.confirm(tx, j.Epoch, j.Through)
 	case wire.TypeOperation:
 		return t.operation(tx, j.Operation, false)
@@ -181,6 +185,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 	case wire.TypeLowWater:
 		t.update(func(s *State) {
 			s.Needs, s.Told, s.Lost, s.LowWaterAt, s.Witness = max(s.Needs, j.Needs), true, false, j.At, cmp.Or(j.Queue, s.Witness)
+			s.routed(j.RoutedTo)
 		})
 		t.noteLowWater()
 		if err := t.settleEarlier(tx, j.Epoch); err != nil {
@@ -196,7 +201,12 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		}
 		return t.recreate(tx, j.Stream, j.Below)
 	case wire.TypeWitness:
-		t.update(func(s *State) { s.Witness = j.Queue })
+		t.update(func(s *State) {
+			s.Witness = j.Queue
+			s.nothingAstray()
+		})
+	case wire.TypeAstray:
+		t.update(func(s *State) { s.foundAstray(r.Offset, j.At) })
 	case wire.TypeReleased:
 		t.release(j.Held)
 	case wire.TypeRejected:

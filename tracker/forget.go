@@ -165,6 +165,7 @@ func (s State) withoutJournal() State {
 	next.Barriers, next.FirstBarrier = maps.Clone(s.Barriers), s.FirstBarrier
 	for stream, b := range next.Barriers {
 		b.Epoch -= age
+		b.Before.Epoch -= age
 		b.Earlier = slices.Clone(b.Earlier)
 		for i := range b.Earlier {
 			b.Earlier[i] -= age

@@ -19,6 +19,11 @@ type State struct {
 	FoldedSeq    int64              `json:"folded_seq"` // the highest number of this epoch's records that were folded
 	Confirmed    int64              `json:"confirmed"`  // this epoch's watermark
 	Witness      string             `json:"witness"`
+	Probe        int64              `json:"probe"`       // the number of this epoch's newest probe, 0 if none
+	ProbeAt      int64              `json:"probe_at"`    // where the journal has it
+	RoutedTo     int64              `json:"routed_to"`   // up to here, what the journal says was fired reached its queue, -1 if that is not known of anything
+	AstrayTime   float64            `json:"astray_time"` // when that was said last
+	AstrayAt     int64              `json:"astray_at"`   // what was fired between RoutedTo and here may not have, -1 if all is well
 	Needs        int64              `json:"needs"`
 	Told         bool               `json:"told"`          // the journal, as far as it was folded, says what it needs
 	JournalFirst int64              `json:"journal_first"` // the first offset of the journal that was folded, -1 if none
@@ -48,13 +53,16 @@ type State struct {
 
 // Barrier is the newest one of an entry stream.
 type Barrier struct {
-	Epoch   int64   `json:"epoch"`
-	Offset  int64   `json:"offset"`
-	Earlier []int64 `json:"earlier"` // the epochs of those before it, the newest 64
+	Epoch  int64 `json:"epoch"`
+	Offset int64 `json:"offset"`
+	Buried int64 `json:"buried"` // the highest number of this epoch's burials that the stream has
+
+	Before  wire.Through `json:"before"`  // the same, of the newest epoch before it that buried anything
+	Earlier []int64      `json:"earlier"` // the epochs of those before it, the newest 64
 }
 
 func newState() State {
-	return State{Epoch: -1, LastLed: -1, JournalFirst: -1, LostAt: -1, LowWater: map[string]int64{}, Held: map[string]int64{}, Barriers: map[string]Barrier{},
+	return State{Epoch: -1, LastLed: -1, JournalFirst: -1, LostAt: -1, RoutedTo: -1, AstrayAt: -1, LowWater: map[string]int64{}, Held: map[string]int64{}, Barriers: map[string]Barrier{},
 		First: map[string]int64{}, FirstBarrier: map[string]int64{}, Recreated: map[string]int64{}, Rejected: map[string]int64{}, Void: map[string]int64{}}
 }
 
@@ -137,6 +145,9 @@ const maxEarlier = 64
 func (b Barrier) follow(epoch, offset int64, seen bool) Barrier {
 	next := Barrier{Epoch: epoch, Offset: offset}
 	if seen {
+		if next.Before = b.Before; b.Buried > 0 {
+			next.Before = wire.Through{Epoch: b.Epoch, Through: b.Buried}
+		}
 		next.Earlier = append(slices.Clone(b.Earlier), b.Epoch)
 		next.Earlier = next.Earlier[max(0, len(next.Earlier)-maxEarlier):]
 	}
@@ -171,7 +182,9 @@ func (s *State) opened(offset int64, r *wire.JournalRecord) {
 	if s.Led {
 		s.LastLed, s.Led = s.Epoch, false
 	}
-	s.Epoch, s.Identity, s.OpenedAt, s.FoldedSeq, s.Confirmed = offset, r.Identity, r.At, 0, 0
+	s.Epoch, s.Identity, s.OpenedAt, s.FoldedSeq, s.Confirmed, s.Probe = offset, r.Identity, r.At, 0, 0, 0
+	s.routed(r.RoutedTo)
+	s.RoutedTo = min(s.RoutedTo, offset) // its leader may have known a journal that went on behind this
 	if s.BegunAt == 0 {
 		s.BegunAt = r.At
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,6 +55,12 @@ func DeadJob(d DeadEnvelope, job []byte) []byte {
 		quote(shorten(d.ErrorClass, maxErrorClass)), quote(shorten(d.ErrorMessage, maxErrorMessage)))
 	out := make([]byte, 0, len(head)+len(job)+1)
 	return append(append(append(out, head...), job...), '}')
+}
+
+// ScheduledJob writes a record of scheduled_jobs around a job's own bytes.
+func ScheduledJob(jid string, at time.Time, job []byte) []byte {
+	head := fmt.Sprintf(`{"type":"scheduled_job","jid":%s,"scheduled_at":%s,"job":`, quote(jid), strconv.FormatFloat(Seconds(at), 'f', -1, 64))
+	return slices.Concat([]byte(head), job, []byte{'}'})
 }
 
 // What a dead job says of its error at most, in bytes: writing it down can take six times as many.

@@ -32,6 +32,7 @@ const (
 	HeaderDead        = "millrace-dead"      // of such a replacement: the dead job that goes, by its offset
 	HeaderDropped     = "millrace-dropped"   // of a dead job that a queue dropped: the broker's reason
 	HeaderOperation   = "millrace-operation" // the bulk operation that this is part of
+	HeaderRouted      = "millrace-routed"    // of a probe: up to this offset of the journal, all that was fired reached its queue
 	HeaderTraceparent = "traceparent"
 )
 
@@ -44,6 +45,8 @@ const (
 	OpRefired   = "refired"   // fired again, because the first fire may not have reached its queue
 	OpBuried    = "buried"    // a person killed it
 	OpExpired   = "expired"   // past its expires_at when due
+
+	OpProbe = "probe" // neither: a message that takes the way of a fire, to see whether it leads anywhere
 )
 
 // Types of the journal's JSON records.
@@ -64,6 +67,7 @@ const (
 	TypeTrimmed   = "trimmed"   // dead jobs that were too many, or too old
 	TypeLowWater  = "low-water" // below these offsets everything is settled
 	TypeRecreated = "recreated" // an entry stream was deleted and made anew, or lost its end and what low water said
+	TypeAstray    = "astray"    // what was fired may have reached no queue, although it was confirmed: the way there was broken
 	TypeReleased  = "released"  // held entries may fire, but for those up to Held
 	TypeState     = "state"     // pauses, operations, idempotency keys
 	TypeOperation = "operation" // a bulk operation's progress
@@ -92,6 +96,8 @@ type JournalRecord struct {
 
 	Queue   string `json:"queue,omitempty"`   // witness, rejected; opened and low-water: the witness that stands
 	Through int64  `json:"through,omitempty"` // confirmed
+
+	RoutedTo *int64 `json:"routed_to,omitempty"` // opened, low-water, confirmed: up to this offset of the journal, all that was fired reached its queue
 
 	// The fire or burial that is returned, delivered or unburied. FiredEpoch is left out where it is this epoch.
 	Seq        int64 `json:"seq,omitempty"`
@@ -219,8 +225,8 @@ func (d Deed) Headers() map[string]any {
 // DeedOf reads the headers of a fire or burial; ok is false for a record that is none.
 func DeedOf(headers map[string]any) (d Deed, ok bool) {
 	d.Op, ok = headers[HeaderOp].(string)
-	if !ok {
-		return d, false
+	if !ok || d.Op == OpProbe {
+		return Deed{}, false
 	}
 	d.Stream, _ = headers[HeaderStream].(string)
 	d.JIDTag, _ = headers[HeaderJID].(string)

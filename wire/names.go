@@ -34,6 +34,7 @@ const (
 	DeadLetters    = "jobs.deadletters" // what the broker dead-lettered
 	Control        = "jobs.control"     // commands to workers
 	LeaderInbox    = "jobs.leader"      // exclusive: the leader's lock and inbox
+	ProbePrefix    = "jobs.probe."      // + random: where the leader's probes arrive, exclusive
 	WitnessPrefix  = "jobs.boot."       // + random: a queue that a broker restart would have removed
 	QueuePrefix    = "queue."           // + name: one job queue
 )

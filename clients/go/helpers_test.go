@@ -30,8 +30,9 @@ func topology(t *testing.T, v *brokertest.Vhost, queues ...string) {
 	conn, err := broker.Dial(t.Context(), broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = conn.AssertTopology(t.Context(), nil)
+	_, err = conn.AssertTopology(t.Context())
 	require.NoError(t, err)
+	require.NoError(t, conn.MakeWay(t.Context()))
 	ch := v.Channel(t)
 	for _, q := range append(queues, wire.DefaultQueue) {
 		_, err := ch.QueueDeclare("queue."+q, true, false, false, false, amqp.Table{"x-max-priority": 10})

@@ -51,9 +51,8 @@ type deletion struct {
 	do   func(*amqp.Channel) error
 }
 
-// deletions are what may be deleted at any time, and what makes up the way of fires: between its going and its coming back what is fired is
-// in the journal alone. A queue is deleted only while it is empty: the jobs in it are its own.
-func deletions() (harmless, way []deletion) {
+// deletions are what may be deleted at any time. A queue is deleted only while it is empty: the jobs in it are its own.
+func deletions() (all []deletion) {
 	queue := func(name string) deletion {
 		return deletion{"queue " + name, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, true, false); return err }}
 	}
@@ -65,28 +64,28 @@ func deletions() (harmless, way []deletion) {
 	}
 	for _, q := range queues {
 		name := wire.QueuePrefix + q
-		harmless = append(harmless, queue(name), unbind(name, q, wire.ExchangeRoute), unbind(name, q, wire.ExchangeDirect))
+		all = append(all, queue(name), unbind(name, q, wire.ExchangeRoute), unbind(name, q, wire.ExchangeDirect))
 	}
-	for _, name := range []string{wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeFire, wire.ExchangeBury, wire.Control} {
-		harmless = append(harmless, exchange(name))
+	for _, name := range []string{wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeFire, wire.ExchangeBury, wire.ExchangeRoute, wire.Unrouted, wire.Control} {
+		all = append(all, exchange(name))
 	}
-	harmless = append(harmless, unbind(wire.Journal, "", wire.ExchangeFire), unbind(wire.Journal, "", wire.ExchangeBury),
+	all = append(all, unbind(wire.Journal, "", wire.ExchangeFire), unbind(wire.Journal, "", wire.ExchangeBury),
 		queue(wire.DeadLetters), unbind(wire.DeadLetters, "", wire.ExchangeDead))
-	way = []deletion{exchange(wire.ExchangeRoute), exchange(wire.Unrouted), queue(wire.Unrouted), unbind(wire.Unrouted, "", wire.Unrouted),
+	return append(all, queue(wire.Unrouted), unbind(wire.Unrouted, "", wire.Unrouted),
 		unbind(wire.DeadJobs, "", wire.ExchangeBury),
-		{"binding of " + wire.ExchangeRoute + " to " + wire.ExchangeFire, func(ch *amqp.Channel) error {
+		deletion{"binding of " + wire.ExchangeRoute + " to " + wire.ExchangeFire, func(ch *amqp.Channel) error {
 			return ch.ExchangeUnbind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil)
-		}}}
-	return harmless, way
+		}})
 }
 
 // deletedThings has things on the broker deleted while entries fall due: nothing is lost.
-func deletedThings(w *world, perSecond int, lasting time.Duration, all []deletion) {
+func deletedThings(w *world, perSecond int, lasting time.Duration) {
 	w.run(w.slot("s", nil))
 	w.awaitLeader()
 	w.warmUp()
 	stopCommands, stopFeed := w.command(10), w.feed(perSecond)
 	w.deletedAt = map[string][]time.Time{}
+	all := deletions()
 	for until := time.Now().Add(lasting); time.Now().Before(until); w.pause(w.upTo(4 * time.Second)) {
 		d := all[w.random.IntN(len(all))]
 		err := d.do(w.v.Channel(w.t))

@@ -11,9 +11,10 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
 func TestMain(m *testing.M) {
@@ -68,13 +69,16 @@ func requireReadable(t *testing.T, b *Broker, stream string) {
 	conn, err := amqp.Dial(b.AMQPURL())
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
+	for until := time.Now().Add(time.Minute); ; {
 		ch, err := conn.Channel()
-		require.NoError(c, err)
-		require.NoError(c, ch.Qos(1, 0, false))
-		_, err = ch.Consume(stream, "", false, false, false, false, nil)
-		require.NoError(c, err)
-	}, time.Minute, 100*time.Millisecond, "%s was forgotten", stream)
+		require.NoError(t, err)
+		require.NoError(t, ch.Qos(1, 0, false))
+		if _, err = ch.Consume(stream, "", false, false, false, false, nil); err == nil {
+			return
+		}
+		require.True(t, time.Now().Before(until), "%s was forgotten: %v", stream, err)
+		require.NoError(t, pause.For(t.Context(), 100*time.Millisecond))
+	}
 }
 
 func requireGet(t *testing.T, b *Broker, queue, body string) {

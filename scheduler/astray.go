@@ -1,0 +1,135 @@
+package scheduler
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// astray is what may have gone astray, by the journal's order.
+type astray struct {
+	state tracker.State
+	deeds []stray
+	at    map[spot]int
+}
+
+// stray is a fire or burial that may not have arrived although it was confirmed: a view may have forgotten its entry.
+type stray struct {
+	at   spot
+	deed wire.Deed
+	body []byte
+}
+
+// findAstray lists what may have gone astray. What is doubtful anyway is doubted all the more.
+func (c *core) findAstray() error {
+	a := astray{state: c.entries.State(), at: map[spot]int{}}
+	err := c.setup.journal(a.state.RoutedTo+1, c.epoch, func(r *wire.Record) error {
+		if c.entries.Trusts(r) {
+			a.read(r)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	doubtful := map[spot]int{}
+	for i, d := range c.settling.open {
+		doubtful[spotOf(&d)] = i
+	}
+	for _, i := range slices.Sorted(maps.Values(a.at)) {
+		s := a.deeds[i]
+		if i, is := doubtful[s.at]; is {
+			c.settling.open[i].Returned = true
+			continue
+		}
+		pending, err := c.entries.Get(s.at.stream, s.at.offset)
+		if err != nil {
+			return err
+		}
+		if pending == nil { // what came back fires by itself
+			c.settling.astray = append(c.settling.astray, s)
+		}
+	}
+	c.settling.astrayAt = time.UnixMicro(int64(a.state.AstrayTime * 1e6))
+	return nil
+}
+
+// read takes in one record of the journal.
+func (a *astray) read(r *wire.Record) {
+	d, fired := wire.DeedOf(r.Headers)
+	if fired {
+		a.add(r, d)
+		return
+	}
+	if j, err := wire.ParseJournal(r.Body); err == nil && (j.Type == wire.TypeReturned || j.Type == wire.TypeUnburied) {
+		delete(a.at, spot{j.Stream, j.Offset}) // it is pending again, or something else was done to it since
+	}
+}
+
+func (a *astray) add(r *wire.Record, d wire.Deed) {
+	at := spot{d.Stream, d.Offset}
+	if d.Stream == "" {
+		at.offset = r.Offset
+	}
+	delete(a.at, at)
+	if d.Burial() {
+		if buried := a.state.Barriers[wire.DeadJobs].Before; d.Epoch == buried.Epoch && d.Seq <= buried.Through {
+			return // it arrived
+		}
+	} else if r.Offset > a.state.AstrayAt {
+		return // the way stood
+	}
+	a.at[at] = len(a.deeds)
+	a.deeds = append(a.deeds, stray{at, d, r.Body})
+}
+
+// repeat enters again what may have gone astray: a job as due, in a new entry, a dead job among the dead. Two leaders who do that write the
+// same, which is noticed as long as the first has not fired.
+func (c *core) repeat(s *stray) error {
+	if s.deed.Burial() {
+		return c.repeatBurial(s)
+	}
+	job, err := wire.ParseJob(s.body)
+	if err != nil {
+		return nil //nolint:nilerr // it was read when it was fired; a body that cannot be read now was no job then either
+	}
+	jid := cmp.Or(job.JID, s.deed.JIDTag)
+	return c.enter(wire.ScheduledJobs, jid, wire.ScheduledJob(jid, c.settling.astrayAt, s.body), s)
+}
+
+func (c *core) repeatBurial(s *stray) error {
+	e, err := wire.ParseEntry(wire.DeadJobs, 0, s.body)
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	arrived, err := c.isAmongDead(wire.Through{Epoch: s.deed.Epoch, Through: s.deed.Seq}, e.JID)
+	if err != nil || arrived {
+		return err
+	}
+	return c.enter(wire.DeadJobs, e.JID, s.body, s)
+}
+
+// enter appends an entry that repeats what was done to another.
+func (c *core) enter(stream, jid string, record []byte, s *stray) error {
+	headers := map[string]any{wire.HeaderStream: s.at.stream, wire.HeaderOffset: s.at.offset}
+	c.settling.entering++
+	return c.send(&item{plain: true, done: func(bool) { c.settling.entering-- }, build: func(int64, int64) wire.Message {
+		return wire.Carry(stream, jid, record, headers)
+	}})
+}
+
+// enterAstray enters what may have gone astray, as far as there is room, and tells whether all of it is confirmed.
+func (c *core) enterAstray() (done bool, err error) {
+	for len(c.settling.astray) > 0 && c.room() {
+		s := c.settling.astray[0]
+		c.settling.astray = c.settling.astray[1:]
+		if err := c.repeat(&s); err != nil {
+			return false, err
+		}
+	}
+	return len(c.settling.astray) == 0 && c.settling.entering == 0, nil
+}

@@ -1,0 +1,196 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// errBlocked ends an epoch before it has begun: the broker takes nothing.
+var errBlocked = errors.New("scheduler: the broker takes no publishes now")
+
+// lookout is what a leader does on the broker to see whether what it fires reaches its queue: see way.
+type lookout struct {
+	queue    string           // where probes arrive
+	arriving *broker.Consumer // nil until the way has stood once
+	proven   chan int64       // numbers of probes that did
+	astray   chan struct{}    // closed when the way is broken
+	why      error            // of the first look
+	once     sync.Once
+}
+
+func newLookout() *lookout {
+	return &lookout{queue: wire.ProbePrefix + random(), proven: make(chan int64), astray: make(chan struct{})}
+}
+
+// alarm ends the epoch.
+func (o *lookout) alarm() { o.once.Do(func() { close(o.astray) }) }
+
+// lookWithin bounds how long the first probe of an epoch may take, arriveWithin how long it may take once the journal has it.
+const (
+	lookWithin   = 20 * time.Second
+	arriveWithin = 5 * time.Second
+)
+
+// look sends a probe and tells whether it arrives.
+func (l *leadership) look(ctx context.Context) (stands bool, err error) {
+	within, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	err = l.sendFirst(within)
+	if err == nil {
+		return true, l.conn.BindJournal(ctx)
+	}
+	if !errors.Is(err, errAstray) && !broker.IsAstray(err) {
+		return false, err
+	}
+	l.lookout.why = err
+	return false, nil
+}
+
+// sendFirst sends a probe on a channel of its own: where jobs.fire is missing, that ends.
+func (l *leadership) sendFirst(ctx context.Context) error {
+	if l.lookout.arriving == nil {
+		arriving, err := l.conn.FollowProbes(ctx, l.lookout.queue)
+		if err != nil {
+			return err
+		}
+		l.lookout.arriving = arriving
+	}
+	pub, err := l.conn.Publisher(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = pub.Close() }()
+	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: l.core.epoch, Routed: -1}.To(l.lookout.queue)); err != nil {
+		return err
+	}
+	late := time.NewTimer(arriveWithin)
+	defer late.Stop()
+	select {
+	case d, open := <-l.lookout.arriving.Deliveries():
+		if !open {
+			return l.lookout.arriving.Err()
+		}
+		if err := l.lookout.arriving.Ack(d.Tag, false); err != nil {
+			return err
+		}
+	case <-late.C:
+		if l.blocked() {
+			return errBlocked
+		}
+		return errAstray
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return pub.SendMandatory(ctx, wire.UnroutedProbe())
+}
+
+// checkWay sees to it that the way stands before anything is fired. It is mended only when the journal has it that it was broken: who dies
+// here leaves that to the next leader.
+func (l *leadership) checkWay(ctx context.Context) error {
+	switch {
+	case l.core.mayMend():
+		return l.mendWay(ctx)
+	case l.core.way.told:
+		return nil // until the view has read that
+	}
+	stands, err := l.look(ctx)
+	switch {
+	case err != nil:
+		return err
+	case stands:
+		l.core.stands()
+		return nil
+	case l.core.nothingFired():
+		return l.mendWay(ctx)
+	}
+	l.s.log.Error("scheduler: an exchange of Millrace's, or a binding, is missing: what was fired since the last probe arrived is fired again", "error", l.lookout.why)
+	return l.core.foundAstray(time.Now())
+}
+
+func (l *leadership) mendWay(ctx context.Context) error {
+	if err := l.conn.MakeWay(ctx); err != nil {
+		return err
+	}
+	l.s.assertDirect(ctx, l.conn)
+	stands, err := l.look(ctx)
+	if err == nil && !stands {
+		err = errAstray
+	}
+	if err == nil {
+		l.core.stands()
+	}
+	return err
+}
+
+// watchProbes tells the loop of probes that arrive, each when it is known besides that jobs whose queue does not exist are kept.
+func (l *leadership) watchProbes(ctx context.Context) error {
+	pub, err := l.conn.Publisher(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // the loop that fires ends the epoch
+	}
+	defer func() { _ = pub.Close() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case d, open := <-l.lookout.arriving.Deliveries():
+			if !open {
+				l.lookout.alarm() // the queue of probes is gone
+				return nil
+			}
+			if err := l.arrived(ctx, pub, d); err != nil {
+				l.s.log.Warn("scheduler: a probe went astray", "error", err)
+				l.lookout.alarm()
+				return nil
+			}
+		}
+	}
+}
+
+func (l *leadership) arrived(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
+	if err := l.lookout.arriving.Ack(d.Tag, false); err != nil {
+		return err
+	}
+	if err := pub.SendMandatory(ctx, wire.UnroutedProbe()); err != nil {
+		return err
+	}
+	p, _ := wire.ProbeOf(d.Headers)
+	select {
+	case l.lookout.proven <- p.Number:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// readJournal reads a part of the journal again.
+func (l *leadership) readJournal(ctx context.Context, from, below int64, each func(*wire.Record) error) error {
+	err := l.s.records.Read(ctx, wire.Journal, max(from, 0), func(records []wire.Record) error {
+		for i := range records {
+			if records[i].Offset >= below {
+				return errRead
+			}
+			if records[i].Offset < from {
+				continue
+			}
+			if err := each(&records[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errRead) {
+		return nil
+	}
+	if err == nil { // ctx ended before all was read
+		err = ctx.Err()
+	}
+	return fmt.Errorf("scheduler: reading what was fired: %w", err)
+}
+
+var errRead = errors.New("all is read")

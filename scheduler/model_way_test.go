@@ -1,0 +1,73 @@
+package scheduler
+
+import (
+	"fmt"
+
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// checkWay is what leadership does before it fires.
+func (s *modelSidecar) checkWay(now time.Time) error {
+	b := s.broker
+	switch {
+	case !b.cut:
+	case s.core.mayMend():
+		b.mend(s.entries.State().RoutedTo)
+	default:
+		return s.core.foundAstray(now)
+	}
+	b.cutBury = false // a leader binds that again whatever it finds
+	s.core.stands()
+	return nil
+}
+
+// mend notes what is fired again because nobody can tell whether it arrived.
+func (b *modelBroker) mend(routed int64) {
+	b.cut = false
+	for _, r := range b.streams[wire.Journal].records {
+		if d, ok := wire.DeedOf(r.Headers); ok && r.Offset > routed {
+			b.unsafe[b.place(d.Stream, d.Offset)] = fmt.Sprintf("fired at %d, and the way was broken behind %d", r.Offset, routed)
+			b.unsafeTags[d.JIDTag] = true
+		}
+	}
+}
+
+// journal reads a part of the journal again.
+func (b *modelBroker) journal(from, below int64, each func(*wire.Record) error) error {
+	journal := b.streams[wire.Journal]
+	for at := max(from, int64(journal.base)); at < min(below, int64(journal.end())); at++ {
+		if err := each(journal.get(at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetStrays notes what nobody can know when the journal is lost that told of it: that it was fired, and may not have arrived.
+func (b *modelBroker) forgetStrays() {
+	if !b.everCut {
+		return
+	}
+	routed := int64(-1)
+	for _, r := range b.streams[wire.Journal].records {
+		if j, err := wire.ParseJournal(r.Body); err == nil && j.RoutedTo != nil {
+			routed = max(routed, *j.RoutedTo)
+		}
+	}
+	for _, r := range b.streams[wire.Journal].records {
+		if d, ok := wire.DeedOf(r.Headers); ok && r.Offset > routed {
+			b.gone[b.place(d.Stream, d.Offset)] = "it went astray, and the journal was lost"
+		}
+	}
+}
+
+// loseRepeated notes what is deleted with a stream although it stood in another first.
+func (b *modelBroker) loseRepeated(stream string) {
+	for here := range b.repeated {
+		if here.stream == stream && here.generation == b.streams[stream].generation {
+			b.gone[b.first(here)] = "it was entered again, in a stream that was deleted"
+		}
+	}
+}

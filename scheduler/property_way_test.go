@@ -1,0 +1,49 @@
+package scheduler
+
+import (
+	"errors"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// cutWay has somebody delete an exchange on the way from jobs.fire to the queues, or a binding of jobs.bury.
+func (w *world) cutWay(t *rapid.T) {
+	switch rapid.IntRange(0, 5).Draw(t, "which way") {
+	case 0, 1:
+		w.broker.cut, w.broker.everCut = true, true
+	case 2:
+		w.broker.cutBury, w.broker.everCut = true, true
+	}
+}
+
+// step moves the leader on. It may find that what it fires does not arrive.
+func (w *world) step(s *modelSidecar) {
+	err := s.step(w.now)
+	if errors.Is(err, errAstray) {
+		w.dieInFlight(w.t, s)
+		s.disconnect()
+		return
+	}
+	require.NoError(w.t, err)
+}
+
+// allProven tells whether a leader knows of all that it fired that it arrived.
+func (c *core) allProven() bool {
+	return !c.way.out && c.way.fired.jobs == 0 && len(c.way.burials) == 0
+}
+
+// found lists the pending entries of a stream with a jid, and those that stand for one of them that went astray.
+func (w *world) found(s *modelSidecar, stream, jid string) []*tracker.Stored {
+	found, err := s.entries.Find(stream, jid)
+	require.NoError(w.t, err)
+	if stream == wire.ScheduledJobs {
+		return found
+	}
+	again, err := s.entries.Find(wire.ScheduledJobs, jid)
+	require.NoError(w.t, err)
+	return append(found, again...)
+}

@@ -1,0 +1,157 @@
+package scheduler
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A confirm says that the broker took a fire to wherever jobs.fire leads; and somebody may have unbound or deleted what leads from there to
+// the queues. So the leader sends probes the same way, and journals up to where everything fired before them went well. Only who holds the
+// lock mends the way, before it fires anything and after it has journaled that it was broken: so a probe that arrives says that the way
+// stood since the one before it, and what was fired between the last that arrived and the mending is fired again.
+
+// way is how far what is fired is known to reach its queue, and what is buried the dead jobs.
+type way struct {
+	probe   int64         // the number of the newest probe
+	out     bool          // it is on its way
+	back    bool          // it has arrived; its record may not be folded yet
+	since   time.Duration // it was sent
+	behind  int64         // the newest burial that was sent before it
+	fired   cargo         // what was sent since
+	before  cargo         // what was sent before it, since the one before
+	burials []int64       // the numbers of burials that have not been seen among the dead jobs
+	told    bool          // the journal is told that the way was broken
+	routed  int64         // up to here, in the journal, all went well
+	said    int64         // what of that the journal was told
+}
+
+// cargo is what was fired and buried.
+type cargo struct {
+	jobs  int
+	bytes int
+}
+
+const (
+	probeEach   = 512                    // fires
+	probeEvery  = 500 * time.Millisecond // where there are fewer
+	probeAlways = time.Minute            // where there are none
+	wayPatience = 5 * time.Second        // how long a probe may take
+
+	maxUnproven      = 16384 // fires behind the last probe that arrived
+	maxUnprovenBytes = 128 << 20
+)
+
+// errAstray ends an epoch: what is fired may reach no queue. Who leads next looks again, and mends it.
+var errAstray = errors.New("scheduler: what is fired does not reach its queue: somebody deleted an exchange of Millrace's, or a binding")
+
+func (w *way) sent(seq int64, m wire.Message) {
+	w.fired.jobs++
+	w.fired.bytes += len(m.Body)
+	if m.Exchange == wire.ExchangeBury {
+		w.burials = append(w.burials, seq)
+	}
+}
+
+// cameBack notes that a fire or burial did not arrive, as the journal knows.
+func (w *way) cameBack(seq int64) {
+	w.burials = slices.DeleteFunc(w.burials, func(n int64) bool { return n == seq })
+}
+
+func (w *way) room() bool {
+	return w.fired.jobs+w.before.jobs < maxUnproven && w.fired.bytes+w.before.bytes < maxUnprovenBytes
+}
+
+// room tells whether anything may be published now.
+func (c *core) room() bool { return c.window.room() && c.way.room() }
+
+// watchWay looks whether the newest probe has arrived, and sends the next when it is time.
+func (c *core) watchWay(now, wake time.Time) (time.Time, error) {
+	w := &c.way
+	w.since += c.passing
+	if w.out {
+		if arrived := c.probeArrived(); !arrived && w.since > c.setup.patience {
+			return now, errAstray
+		}
+	}
+	if !w.out && w.isTime() {
+		return wake, c.sendProbe()
+	}
+	if !w.out && w.fired.jobs > 0 {
+		wake = earlier(wake, now.Add(max(0, probeEvery-w.since)))
+	}
+	return wake, nil
+}
+
+func (w *way) isTime() bool {
+	return w.fired.jobs >= probeEach || w.since >= probeAlways || w.since >= probeEvery && w.fired.jobs > 0
+}
+
+func (c *core) sendProbe() error {
+	w := &c.way
+	w.probe, w.out, w.back, w.since, w.said = w.probe+1, true, false, 0, w.routed
+	w.before, w.fired, w.behind = w.fired, cargo{}, c.seq
+	return c.send(&item{plain: true, build: func(_, confirmed int64) wire.Message {
+		return wire.Probe{Epoch: c.epoch, Number: w.probe, Confirmed: confirmed, Routed: w.routed}.To(c.setup.probed)
+	}})
+}
+
+// probeArrived tells whether all that was sent before the newest probe arrived.
+func (c *core) probeArrived() bool {
+	w := &c.way
+	p := c.entries.Probed()
+	seen := 0
+	for seen < len(w.burials) && w.burials[seen] <= p.Buried {
+		seen++
+	}
+	w.burials = w.burials[seen:]
+	if !w.back || p.Number != w.probe || len(w.burials) > 0 && w.burials[0] <= w.behind {
+		return false
+	}
+	w.out, w.before, w.routed = false, cargo{}, p.Offset
+	return true
+}
+
+// proven is told that a probe came out at the end of the way.
+func (c *core) proven(number int64) {
+	if number == c.way.probe {
+		c.way.back = true
+	}
+}
+
+// unsaid tells whether the journal does not know yet how far all went well.
+func (w *way) unsaid() bool { return w.routed > w.said }
+
+// say is what the journal is told of that.
+func (w *way) say() *int64 {
+	w.said = w.routed
+	routed := w.routed
+	return &routed
+}
+
+// foundAstray journals that the way was broken, once. It is to be mended when the view has read that.
+func (c *core) foundAstray(now time.Time) error {
+	if c.way.told {
+		return nil
+	}
+	c.way.told = true
+	return c.record(now, wire.JournalRecord{Type: wire.TypeAstray}, spot{}, nil)
+}
+
+// mayMend tells whether the journal has it that the way was broken.
+func (c *core) mayMend() bool { return c.way.told && c.entries.State().AstrayAt > c.epoch }
+
+// nothingFired tells whether there was no leader before this one: then the way was never made.
+func (c *core) nothingFired() bool {
+	s := c.entries.State()
+	return s.Fired == 0 && s.Buried == 0 && !s.Lost && s.RoutedTo < 0
+}
+
+// stands is told that the way leads from jobs.fire to the queues. The first probe follows as soon as what earlier leaders left is settled.
+func (c *core) stands() {
+	c.way.since = probeAlways
+	c.way.routed, c.way.said = c.entries.State().RoutedTo, c.entries.State().RoutedTo
+	c.phase = phaseWitness
+}

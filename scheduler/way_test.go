@@ -1,0 +1,162 @@
+package scheduler
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// untilAstray lets a leader work until it finds that what it fires does not arrive.
+func (sc *scene) untilAstray(s *modelSidecar) {
+	for range 100 {
+		sc.now = sc.now.Add(probeEvery)
+		err := s.step(sc.now)
+		if errors.Is(err, errAstray) {
+			s.disconnect()
+			return
+		}
+		require.NoError(sc.t, err)
+		sc.exchange(s)
+	}
+	require.FailNow(sc.t, "it has not noticed")
+}
+
+// exchange lets the broker take in what was sent, and the leader read what comes of it.
+func (sc *scene) exchange(s *modelSidecar) {
+	for len(s.conn.out) > 0 {
+		sc.broker.process(s.conn, sc.now)
+	}
+	for len(s.conn.answers) > 0 {
+		require.NoError(sc.t, s.answer(sc.now))
+	}
+	require.NoError(sc.t, s.readAll())
+}
+
+// prove lets a leader work until it knows that all that it fired arrived.
+func (sc *scene) prove(s *modelSidecar) {
+	sc.rounds(s, 12, nil)
+	for range 20 {
+		sc.rounds(s, 1, nil)
+		if s.core.phase == phaseLeading && s.core.allProven() && !s.core.way.unsaid() {
+			return
+		}
+	}
+	require.FailNow(sc.t, "nothing is proven")
+}
+
+// What was fired after the way was broken is fired again, what a probe had followed before is not, and what came back fires by itself.
+func TestWhatWentAstrayIsEnteredAgain(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("before", "q")
+	sc.prove(s)
+	sc.broker.full["full"] = true
+	sc.due("back", "full")
+	sc.rounds(s, 1, nil)
+	sc.broker.cut = true
+	sc.due("astray", "q")
+	sc.untilAstray(s)
+	require.Equal(t, map[string]int{"before": 1}, sc.copies())
+
+	clear(sc.broker.full)
+	sc.elect(s, never)
+	sc.prove(s)
+	require.Equal(t, map[string]int{"before": 1, "back": 1, "astray": 1}, sc.copies())
+	require.Equal(t, 1, sc.journaled()[wire.TypeAstray])
+	require.EqualValues(t, -1, s.entries.State().AstrayAt)
+
+	s.lose()
+	sc.elect(s, never)
+	sc.prove(s)
+	require.Equal(t, map[string]int{"before": 1, "back": 1, "astray": 1}, sc.copies(), "it is over")
+}
+
+// A job whose fire was in doubt when the way broke is in doubt all the more: the witness stands, and it is fired again.
+func TestDoubtsThatWentAstray(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.prove(s)
+	sc.broker.cut = true
+	sc.due("doubtful", "q")
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	for len(s.conn.out) > 0 {
+		sc.broker.process(s.conn, sc.now)
+	}
+	s.lose() // before it has read a confirm
+
+	sc.elect(s, never)
+	sc.prove(s)
+	require.Equal(t, map[string]int{"doubtful": 1}, sc.copies())
+}
+
+// Who mends the way and dies before all is entered again leaves that to the next: what was entered twice is fired once.
+func TestALeaderDiesBetweenMendingAndFiring(t *testing.T) {
+	for rounds := range 12 {
+		sc := newScene(t)
+		s := sc.leader("a")
+		sc.prove(s)
+		sc.broker.cut = true
+		sc.due("x", "q")
+		sc.due("y", "q")
+		sc.untilAstray(s)
+		sc.elect(s, never)
+		sc.rounds(s, rounds, nil)
+		early := sc.copies()
+		s.lose()
+		sc.elect(s, never)
+		sc.prove(s)
+		for _, jid := range []string{"x", "y"} {
+			require.Equal(t, 1, sc.copies()[jid], "after %d rounds, with %v before", rounds, early)
+		}
+	}
+}
+
+// A dead job that never reached dead_jobs, though the journal has its burial, is buried again.
+func TestBurialsThatWentAstray(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	at := sc.at("killed", "q", sc.now.Add(1000*probeEvery))
+	also := sc.at("arrived", "q", sc.now.Add(1000*probeEvery))
+	sc.prove(s)
+	kill := func(jid string, offset int64) {
+		require.NoError(t, s.readAll())
+		cmd := wire.Command{ID: jid, Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: jid, Offset: &offset}
+		require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {}))
+	}
+	kill("arrived", also)
+	sc.exchange(s)
+	sc.broker.cutBury = true
+	kill("killed", at)
+	sc.untilAstray(s)
+	require.EqualValues(t, 1, s.entries.Total(wire.DeadJobs))
+
+	sc.elect(s, never)
+	sc.prove(s)
+	require.EqualValues(t, 2, s.entries.Total(wire.DeadJobs))
+	for _, jid := range []string{"killed", "arrived"} {
+		dead, err := s.entries.Find(wire.DeadJobs, jid)
+		require.NoError(t, err)
+		require.Len(t, dead, 1, jid)
+	}
+}
+
+// No more is fired than can be fired again, until a probe has arrived.
+func TestWhatIsUnprovenIsBounded(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.prove(s)
+	for range maxUnproven {
+		s.core.way.sent(1, wire.Message{})
+	}
+	require.False(t, s.core.room())
+	sc.due("late", "q")
+	sc.prove(s)
+	require.Equal(t, map[string]int{"late": 1}, sc.copies())
+
+	s.core.way.sent(1, wire.Message{Body: make([]byte, maxUnprovenBytes)})
+	require.False(t, s.core.room())
+}
