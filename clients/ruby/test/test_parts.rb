@@ -94,6 +94,22 @@ class TestParts < Minitest::Test
     refute(bell.wait(0.001) { false })
   end
 
+  def test_headers_that_cannot_be_read
+    header = ->(table) { AMQ::Protocol::HeaderFrame.new([60, 0, 5, 0x2000, table.bytesize].pack('nnQ>nN') + table, 1) }
+    reader = Class.new do
+      attr_accessor :frame
+
+      def read_next_frame(*) = frame
+    end.new.extend(BunnySession::Lenient)
+    { "\x01aS\0\0\0\x01x" => { headers: { 'a' => 'x' } }, "\x01au\0\x01" => {} }.each do |table, properties|
+      reader.frame = header.call(table.b)
+      frame = reader.read_next_frame
+      assert_equal [5, properties], [frame.body_size, frame.decode_payload]
+    end
+    reader.frame = AMQ::Protocol::BodyFrame.new('x', 1)
+    assert_equal 'x', reader.read_next_frame.decode_payload
+  end
+
   def test_certificates_are_looked_at
     settings = ->(url) { Connection.settings(url).values_at(:verify_peer, :verify, :heartbeat) }
     assert_equal [true, false, 10], settings.call('amqps://h')

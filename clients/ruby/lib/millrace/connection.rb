@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require 'bunny'
 require 'logger'
+require_relative 'bunny_session'
 
 module Millrace
   # A connection to the broker, until it is lost. Bunny is only spoken to here and in {Channel}; it neither recovers connections nor runs
@@ -76,7 +76,7 @@ module Millrace
     end
 
     def open(settings, name)
-      @session = Bunny::Session.new(
+      @session = BunnySession.new(
         settings.merge(automatically_recover: false, recover_from_connection_close: false, session_error_handler: Listener.new(self),
                        connection_timeout: OPEN_TIMEOUT, read_timeout: OPEN_TIMEOUT, write_timeout: 2 * OPEN_TIMEOUT,
                        continuation_timeout: OPEN_TIMEOUT * 1000, connection_name: name, log_file: File::NULL, logger: Logger.new(nil))
