@@ -20,7 +20,7 @@ export async function open(browser, options = {}) {
   });
   page.on('console', (m) => { if (m.type() === 'error') faults.push('console: ' + m.text() + ' ' + m.location().url); });
   page.on('pageerror', (e) => faults.push('error: ' + (e.stack || e.message)));
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(20_000);
   return { context, page, faults };
 }
 

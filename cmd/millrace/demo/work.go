@@ -75,7 +75,9 @@ func (d *Demo) handle(ctx context.Context, p publisher, delivery amqp.Delivery) 
 	case ctx.Err() != nil:
 		return ctx.Err() // not acknowledged: another worker gets it
 	case failure != nil:
-		status = "failed"
+		if status = "failed"; exhausted(job) {
+			status = "dead"
+		}
 		d.counts.failed.Add(1)
 		if err := p.fail(ctx, job, failure); err != nil {
 			return err
@@ -127,13 +129,18 @@ func (p publisher) fail(ctx context.Context, job map[string]any, failure error) 
 		"job":           job,
 	}
 	now := time.Now()
-	if attempt >= number(job, "retry", 25) {
+	if exhausted(job) {
 		record["type"], record["died_at"], record["retry_count"] = "dead_job", seconds(now), attempt
 		return p.toStream(ctx, deadJobs, record)
 	}
 	record["type"], record["failed_at"], record["retry_count"] = "retry", seconds(now), attempt+1
 	record["retry_at"] = seconds(now.Add(backoff(attempt)))
 	return p.toStream(ctx, retries, record)
+}
+
+// exhausted tells whether a job that fails now has failed for the last time.
+func exhausted(job map[string]any) bool {
+	return number(job, "retry_count", 0) >= number(job, "retry", 25)
 }
 
 // backoff is short, for there is somebody watching. Real workers wait attempt⁴ + 15 + a random part, in seconds.

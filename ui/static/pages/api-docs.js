@@ -42,9 +42,9 @@ function Body({ doc, o }) {
   const answer = at(doc, o.op.responses?.[code]);
   const media = Object.entries(answer?.content || {})[0];
   return html`<div class="body">${o.op.description && html`<p>${o.op.description}</p>`}
-    ${params.length > 0 && html`<div><h3 class="small strong">Parameters</h3><dl class="facts" style=${{ marginTop: '.375rem' }}>${params.map((p) => html`<dt><code>${p.name}</code> <span class="small">${p.in}${p.required ? ', needed' : ''}</span></dt><dd>${p.description || ''} <span class="dim small">${typeText(doc, p.schema, 0)}</span></dd>`)}</dl></div>`}
-    ${body && html`<div><h3 class="small strong">Body</h3><pre class="code" tabindex="0">${typeText(doc, body, 0)}</pre></div>`}
-    <div><div class="row wrap"><h3 class="small strong">Answers</h3><${Segments} label="Status" value=${code} onChange=${setCode} options=${answers.map(([c]) => [c, c])} /><${CopyCurl} url=${prefix + o.path} method=${o.method === 'get' ? undefined : o.method.toUpperCase()} /></div>
+    ${params.length > 0 && html`<div><p class="small strong">Parameters</p><dl class="facts" style=${{ marginTop: '.375rem' }}>${params.map((p) => html`<dt><code>${p.name}</code> <span class="small">${p.in}${p.required ? ', needed' : ''}</span></dt><dd>${p.description || ''} <span class="dim small">${typeText(doc, p.schema, 0)}</span></dd>`)}</dl></div>`}
+    ${body && html`<div><p class="small strong">Body</p><pre class="code" tabindex="0">${typeText(doc, body, 0)}</pre></div>`}
+    <div><div class="row wrap"><p class="small strong">Answers</p><${Segments} label="Status" value=${code} onChange=${setCode} options=${answers.map(([c]) => [c, c])} /><${CopyCurl} url=${prefix + o.path} method=${o.method === 'get' ? undefined : o.method.toUpperCase()} /></div>
       <p class="dim" style=${{ margin: '.375rem 0' }}>${answer?.description}</p>${media && html`<pre class="code" tabindex="0">${typeText(doc, /** @type {any} */ (media[1]).schema, 0)}</pre>`}</div></div>`;
 }
 

@@ -50,13 +50,14 @@ function Counters({ queues }) {
     ['Busy', p ? percent(p.concurrency ? p.busy / p.concurrency : 0) : '–', p ? `${count(p.busy)} of ${count(p.concurrency)} slots` : '', link('worker-processes')],
     ['Workers', brief(p?.running), p?.states?.lost ? plural(p.states.lost, 'lost', 'lost') : '', link('worker-processes')],
   ];
-  return html`<section class="card flush" aria-label="Now"><dl class="counters n8" style=${{ margin: 0 }}>${cells.map(([name, value, note, to]) => html`<div key=${name}><dt>${name}</dt><dd><a href=${to}>${value}</a></dd><small>${note || '\u00a0'}</small></div>`)}</dl></section>`;
+  return html`<section class="card flush" aria-label="Now"><dl class="counters n8" style=${{ margin: 0 }}>${cells.map(([name, value, note, to]) => html`<div key=${name}><dt>${name}</dt><dd><a href=${to}>${value}</a></dd><dd class="note">${note || '\u00a0'}</dd></div>`)}</dl></section>`;
 }
 
 /** @param {number|null} now @param {number|null} before */
 function delta(now, before) {
   if (now === null || !before) return 'an hour ago –';
   const d = now / before - 1;
+  if (d > 2) return `${brief(Math.round(now / before))}× an hour ago`;
   return Math.abs(d) < 0.02 ? 'as an hour ago' : `${d > 0 ? '+' : '−'}${percent(Math.abs(d))} in 1 h`;
 }
 

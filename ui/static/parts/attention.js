@@ -26,5 +26,5 @@ export function Attention({ class: extra }) {
     <${Failure} error=${a.error} refresh=${a.refresh} />
     ${items.length ? html`<ul class="att">${items.slice(0, 8).map((/** @type {any} */ i) => { const [at, text] = to[i.kind]?.(i) || [null, i.subject]; return html`<li key=${i.kind + i.subject}><${Icon} name=${i.severity === 'critical' ? 'alert' : 'warn'} class=${i.severity === 'critical' ? 'bad' : 'warn'} label=${i.severity} />
       <div class="grow anywhere">${at ? html`<a href=${at}>${text}</a>` : html`<span class="strong">${text}</span>`}<div class="dim small">${i.text}</div></div></li>`; })}</ul>${items.length > 8 && html`<p class="dim small">and ${items.length - 8} more</p>`}`
-    : a.data && html`<div class="empty" style=${{ padding: '1.5rem 0' }}><${Icon} name="check" class="ok" /><h3>All clear</h3><p>Nothing needed a look since ${clock(clear.value)}.</p></div>`}<//>`;
+    : a.data && html`<div class="empty" style=${{ padding: '1.5rem 0' }}><${Icon} name="check" class="ok" /><p class="lead">All clear</p><p>Nothing needed a look since ${clock(clear.value)}.</p></div>`}<//>`;
 }

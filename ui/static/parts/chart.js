@@ -144,7 +144,7 @@ function bottomUp(u, p) {
 const xRange = (p) => [p.from ?? p.x[0], p.to ?? (p.x.at(-1) + (p.x.length > 1 ? p.x[1] - p.x[0] : 60))];
 const top = (/** @type {number} */ n) => (n > 0 ? n * 1.1 : 1);
 /** @param {number} a @param {number} b */
-const logRange = (a, b) => [10 ** Math.floor(Math.log10(Math.max(a || 1, 0.1))), 10 ** Math.ceil(Math.log10(Math.max(b || 10, 1) * 1.05))];
+const logRange = (a, b) => [10 ** Math.floor(Math.log10(Math.max(a || 1, 1))), 10 ** Math.ceil(Math.log10(Math.max(b || 10, 1) * 1.05))];
 /** @param {any} p */
 function logTicks(p) {
   const v = p.series.flatMap((/** @type {Series} */ s) => s.values).filter((/** @type {any} */ n) => n > 0);

@@ -53,6 +53,7 @@ export function FilterBox({ names, query, onChange, suggest = {}, label }) {
     if (why) setWrong([...wrong, { word, why }]);
     else onChange(params);
     setText('');
+    setOpen(false);
   };
   const take = (/** @type {any} */ c) => {
     if (c.more) {

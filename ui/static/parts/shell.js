@@ -39,7 +39,7 @@ function Header() {
     ${o && html`<span class="pill v">${o.product_version}</span>`}
     ${(o?.environment || whoami.value?.environment) && html`<span class="pill env">${o?.environment || whoami.value.environment}</span>`}
     <${Lag} />
-    <button class="search" onClick=${openPalette} aria-label="Search and commands"><${Icon} name="search" small /><span>Search</span><kbd>${/Mac/.test(navigator.platform) ? '⌘' : 'Ctrl'} K</kbd></button>
+    <button class="search" onClick=${openPalette}><${Icon} name="search" small /><span>Search</span><kbd>${/Mac/.test(navigator.platform) ? '⌘' : 'Ctrl'} K</kbd></button>
     <button class=${'live' + (paused.value ? ' off' : '')} aria-pressed=${String(!paused.value)} title=${paused.value ? 'Updates are held back' : 'Updates as they come'} onClick=${() => { paused.value = !paused.value; }}>
       <i></i><span>${paused.value ? 'Paused' : 'Live'}</span><span class="sr">updates</span></button>
     <${User} />
@@ -90,10 +90,10 @@ function User() {
 function Nav() {
   const o = overview.value;
   const here = route.value.parts[0];
-  return html`<nav class="side" aria-label="Pages">${groups.map(([title, pages]) => html`<h2 key=${title}><span>${title}</span></h2>
+  return html`<nav class="side" aria-label="Main">${groups.map(([title, pages]) => html`<p class="g" key=${title} aria-hidden="true"><span>${title}</span></p>
     ${pages.map(([page, icon, text, n, look]) => { const value = o && n?.(o); return html`<a key=${page} href=${link(page)} title=${text} aria-current=${here === page ? 'page' : undefined}>
       <${Icon} name=${icon} /><span class="t">${text}</span>${value !== undefined && value !== null && html`<span class=${'n ' + (look || '')}>${brief(value)}</span>`}</a>`; })}`)}
-    <button class="fold" aria-label=${nav.value === 'narrow' ? 'Widen the navigation' : 'Narrow the navigation'} onClick=${() => { nav.value = nav.value === 'narrow' ? 'wide' : 'narrow'; }}><${Icon} name="fold" /><span class="t">Collapse</span></button>
+    <button class="fold" title=${nav.value === 'narrow' ? 'Widen' : 'Collapse'} aria-pressed=${String(nav.value === 'narrow')} onClick=${() => { nav.value = nav.value === 'narrow' ? 'wide' : 'narrow'; }}><${Icon} name="fold" /><span class="t">Collapse</span></button>
   </nav>`;
 }
 

@@ -8,7 +8,7 @@ import { toast } from './toast.js';
 
 /** @param {{icon?: string, title: string, children?: any}} p */
 export function Empty({ icon = 'check', title, children }) {
-  return html`<div class="empty"><${Icon} name=${icon} /><h3>${title}</h3>${children}</div>`;
+  return html`<div class="empty"><${Icon} name=${icon} /><p class="lead">${title}</p>${children}</div>`;
 }
 
 /** @param {{error: any, at?: number, refresh?: () => void}} p at: when what is still shown was read */

@@ -116,10 +116,10 @@ function useSkeleton(wanted) {
 /** j and k go from row to row, x chooses, Enter opens. @param {any} p @param {any[]} rows @param {string} at @param {(k: string) => void} setAt @param {any} pick @param {any} body */
 function useRowKeys(p, rows, at, setAt, pick, body) {
   const now = useRef(null);
-  now.current = { p, rows, at };
+  now.current = { p, rows, at, pick };
   useEffect(() => {
     const key = (/** @type {KeyboardEvent} */ e) => {
-      const { p, rows, at } = now.current;
+      const { p, rows, at, pick } = now.current;
       const on = /** @type {HTMLElement} */ (e.target);
       if (shortcuts.value === 'off' || e.ctrlKey || e.metaKey || e.altKey || on.closest?.('input:not([type=checkbox]),textarea,select,dialog')) return;
       if (!body.current?.isConnected || (!p.open && !p.selection)) return;

@@ -1,0 +1,52 @@
+// Who may come in, and what they see.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { open, signIn } from './browser.js';
+
+export function people(world) {
+  test('a wrong password is told of, a right one leads to where one wanted to go', async () => {
+    const { page, context } = await open(world.browser);
+    await page.goto(world.base + '/retries?queue=inventory');
+    await page.getByLabel('Name').fill('guest');
+    await page.getByLabel('Password').fill('wrong');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('alert').waitFor();
+    await page.getByLabel('Password').fill('guest');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Retries', level: 1 }).waitFor();
+    assert.match(page.url(), /\/retries\?queue=inventory$/);
+    await page.getByRole('button', { name: 'Menu of guest' }).click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Password').waitFor();
+    await context.close();
+  });
+
+  test('who may only look sees no way to act', async () => {
+    const { page, context, faults } = await open(world.browser);
+    await signIn(page, world.base, 'watcher', 'watches');
+    await page.getByRole('link', { name: 'Dead' }).click();
+    await page.getByRole('table', { name: 'dead jobs' }).getByRole('row').nth(3).waitFor();
+    assert.equal(await page.getByRole('button', { name: /Retry now|Delete|Kill/ }).count(), 0);
+    assert.equal(await page.getByRole('checkbox').count(), 0);
+    await page.getByRole('link', { name: 'Processes' }).click();
+    await page.getByRole('table', { name: 'Worker processes' }).getByRole('row').nth(1).waitFor();
+    assert.equal(await page.getByRole('button', { name: /^(Quiet|Stop)/ }).count(), 0);
+    assert.deepEqual(faults.filter((f) => !f.includes('401')), []);
+    await context.close();
+  });
+
+  test('the page comes back when the sidecar does', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await page.getByRole('link', { name: 'Scheduled' }).click();
+    const rows = page.getByRole('table', { name: 'scheduled jobs' }).getByRole('row');
+    await rows.nth(3).waitFor();
+    await context.setOffline(true);
+    await page.getByText('The sidecar is out of reach').first().waitFor();
+    assert.ok(await rows.count() > 3, 'what was there stays');
+    await context.setOffline(false);
+    await page.getByRole('button', { name: 'Try now' }).click().catch(() => {});
+    await page.getByText('The sidecar is out of reach').first().waitFor({ state: 'detached' });
+    await context.close();
+  });
+}

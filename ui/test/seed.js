@@ -1,0 +1,92 @@
+// What the tests and the pictures look at: a day of a small shop's background jobs, some of which went wrong.
+import { http, until } from './sidecar.js';
+
+const now = () => Date.now() / 1000;
+let n = 0;
+const jid = () => (++n).toString(16).padStart(4, '0') + 'c0ffee' + (n * 2654435761 % 2 ** 32).toString(16).padStart(8, '0') + '5eed';
+
+/** The same numbers each time. */
+function dice(seed) {
+  return () => {
+    seed = (seed * 1103515245 + 12345) % 2147483648;
+    return seed / 2147483648;
+  };
+}
+
+const backtrace = ['/app/lib/inventory/client.rb:48:in `get\'', '/app/lib/inventory/sync.rb:21:in `call\'', '/usr/lib/ruby/gems/3.1.0/gems/net-protocol-0.1.2/lib/net/protocol.rb:219:in `rbuf_fill\'',
+  '/usr/lib/ruby/gems/3.1.0/gems/net-http-0.3.2/lib/net/http.rb:2330:in `transport_request\'', '/app/jobs/sync_inventory.rb:9:in `perform\''];
+
+export const classes = { sync: 'SyncInventory', report: 'DailyReport', invoice: 'SendInvoice', archive: 'ArchiveOrders' };
+
+/** @param {{base: string, management: string}} to */
+export async function seed({ base, management }) {
+  // A number that JSON.parse would round stands in the text alone.
+  const exact = (text) => text.replaceAll('"INVOICE"', '9007199254740993');
+  const publish = (queue, record) => http(`${management}/api/exchanges/%2F/amq.default/publish`, 'POST', { properties: { delivery_mode: 2 }, routing_key: queue, payload: typeof record === 'string' ? record : exact(JSON.stringify(record)), payload_encoding: 'string' });
+  const random = dice(7);
+  const job = (cls, queue, args, more = {}) => ({ jid: jid(), class: cls, queue, args, retry: 10, enqueued_at: now() - 3600 * random(), ...more });
+
+  await metrics(publish, random);
+  await http(`${base}/api/deploys`, 'POST', { label: 'v2.4', at: now() - 5400 });
+
+  const later = [];
+  for (let i = 0; i < 140; i++) later.push({ class: i % 3 ? 'SendReminder' : classes.report, queue: i % 3 ? 'mails' : 'reports', args: [i, `customer-${i * 37 % 900}`], at: now() + 1800 + 86_400 * 6 * random() ** 2 });
+  later.push({ class: 'MonthlyClosing', queue: 'reports', jid: 'closing-december', args: [{ month: '2026-12', accounts: [4711, 12], dry_run: false }], at: now() + 86_400, tags: ['finance'] });
+  await http(`${base}/api/jobs`, 'POST', later);
+  await http(`${base}/api/jobs`, 'POST', Array.from({ length: 14 }, (_, i) => ({ class: classes.archive, queue: 'archive', args: [2020 + i % 5, i] })));
+
+  for (let i = 0; i < 130; i++) {
+    const sync = i < 112;
+    const j = sync ? job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 1000 + i]) : job('ChargeCard', 'critical', [i, 'EUR 19.90']);
+    const count = 1 + Math.floor(random() * 6);
+    await publish('retries', { type: 'retry', jid: j.jid, retry_at: now() + 900 + 5400 * random(), retry_count: count, failed_at: now() - 600 * random(), error_class: sync ? 'Timeout' : 'CardDeclined', error_message: sync ? `no answer from 10.0.3.${i % 20} within ${3000 + i} ms` : 'the bank refused: insufficient funds', backtrace: sync ? backtrace.join('\n') : undefined, job: { ...j, retry_count: count } });
+  }
+  for (let i = 0; i < 46; i++) {
+    const kind = i % 4;
+    const died = now() - 3600 * 40 * random() ** 2;
+    const enqueued = { enqueued_at: died - 3600 * 9 * random() - 60 };
+    const j = kind === 3 ? job('ImportUsers', 'low', [`users-${i}.csv`], enqueued) : job(classes.invoice, 'mails', [{ invoice: i ? 80_000 + i : 'INVOICE', to: `ann+${i}@example.com` }], enqueued);
+    await publish('dead_jobs', { type: 'dead_job', jid: i ? j.jid : 'dead-invoice-1', died_at: died, retry_count: 10, error_class: kind === 3 ? 'FileNotFound' : 'SMTPAuthenticationError', error_message: kind === 3 ? `no such file: users-${i}.csv` : '535 5.7.8 Authentication credentials invalid', backtrace: backtrace.slice(0, 3), job: { ...j, jid: i ? j.jid : 'dead-invoice-1', retry_count: 10 } });
+  }
+  await publish('scheduled_jobs', '{"type":"scheduled_job","jid":"broken","scheduled_at":"tomorrow","job":{"class":"SendReminder"}}');
+  await publish('retries', 'not even JSON');
+  await until('the seed is read', async () => {
+    const o = await http(`${base}/api/overview`);
+    return o.sets['dead-jobs'].total >= 46 && o.sets.retries.total >= 130 && o.sets['scheduled-jobs'].total >= 141 && o.views.caught_up;
+  });
+  return { publish };
+}
+
+/** A day of metrics; since the deploy one class is slower. */
+async function metrics(publish, random) {
+  const kinds = [[classes.sync, 'inventory', 900, 0.12, 'Timeout'], [classes.invoice, 'mails', 220, 0.02, 'SMTPAuthenticationError'], [classes.report, 'reports', 9000, 0.01, 'OutOfMemory'], ['ResizeImage', 'low', 60, 0.05, 'Timeout'], ['ChargeCard', 'critical', 140, 0.01, 'CardDeclined']];
+  let batch = [];
+  for (let t = now() - 86_400; t < now(); t += 240) {
+    const busy = 0.4 + Math.sin(((t % 86_400) / 86_400) * Math.PI) ** 2;
+    for (const [cls, queue, usual, fails, error] of kinds) {
+      for (let i = 0; i < Math.ceil(3 * busy * (0.5 + random())); i++) {
+        const failed = random() < fails;
+        const slower = cls === classes.invoice && t > now() - 5400 ? 3.5 : 1;
+        batch.push({ type: 'job_metric', timestamp: t + 240 * random(), job_class: cls, queue, duration_ms: Math.round(usual * slower * (0.4 + random() ** 3 * 4)), status: failed ? (random() < 0.1 ? 'dead' : 'failed') : 'success', worker_identity: 'web-1:4711:shop', wait_ms: Math.round(20 + 400 * busy * random() ** 4 * 8), attempt: 1, ...(failed ? { error_class: error } : {}) });
+      }
+    }
+    if (batch.length > 400) {
+      await publish('job_metrics', batch);
+      batch = [];
+    }
+  }
+  await publish('job_metrics', batch);
+}
+
+/** Heartbeats of three processes, again every few seconds; one is stuck. */
+export function beat(publish) {
+  const started = now() - 7000;
+  const stuck = now() - 2460;
+  const one = () => Promise.all([['worker-1', 4711, 'v2.4', 10, 4], ['worker-2', 822, 'v2.4', 10, 7], ['worker-3', 96, 'v2.3', 20, 3]].map(([hostname, pid, version, concurrency, busy], i) => publish('heartbeats', {
+    type: 'heartbeat', identity: `${hostname}:${pid}:shop`, hostname, pid, tag: 'shop', concurrency, busy, beat: now(), started_at: started - i * 900, rss_kb: 180_000 + i * 40_000, queues: ['critical', 'mails', 'inventory', 'reports'], version, rtt_us: 700 + i * 200,
+    weights: { critical: 5, mails: 2, inventory: 1, reports: 1 }, labels: { region: i ? 'eu-west' : 'eu-north' },
+    work: Array.from({ length: Math.min(busy, 4) }, (_, k) => (i === 1 && k === 0 ? { jid: 'report-that-hangs', class: classes.report, queue: 'reports', started_at: stuck } : { jid: jid(), class: [classes.sync, classes.invoice, 'ChargeCard'][k % 3], queue: ['inventory', 'mails', 'critical'][k % 3], started_at: now() - 0.7 * (k + 1) })),
+  })));
+  const timer = setInterval(() => { one().catch(() => {}); }, 8000);
+  return { first: one(), stop: () => clearInterval(timer) };
+}
