@@ -27,7 +27,8 @@ func welcome(s sidecarSettings, node *localbroker.Broker, dir string) string {
 	b.WriteString("\nMillrace is up.\n\n")
 	row("AMQP", node.AMQPURL(), "publish and consume with any AMQP client")
 	row("Broker", management.String(), fmt.Sprintf("the broker's own pages: user %s, password %s", user, password))
-	row("REST API", "http://"+s.HTTPAddr+"/api/overview", fmt.Sprintf("sign in as one of the broker's users: %s, password %s", user, password))
+	row("Web UI", "http://"+s.HTTPAddr+"/", fmt.Sprintf("sign in as one of the broker's users: %s, password %s", user, password))
+	row("REST API", "http://"+s.HTTPAddr+"/api/overview", "for the same users")
 	row("Data", dir, os.Args[0]+" up --fresh empties it")
 	b.WriteString("\nA demo worker consumes queue.critical, queue.default and queue.low. In another terminal, try:\n\n")
 	for _, try := range tries(s) {

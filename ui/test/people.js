@@ -42,6 +42,7 @@ export function people(world) {
     const rows = page.getByRole('table', { name: 'scheduled jobs' }).getByRole('row');
     await rows.nth(3).waitFor();
     await context.setOffline(true);
+    await page.getByRole('button', { name: 'Next page' }).click();
     await page.getByText('The sidecar is out of reach').first().waitFor();
     assert.ok(await rows.count() > 3, 'what was there stays');
     await context.setOffline(false);

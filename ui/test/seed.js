@@ -35,19 +35,21 @@ export async function seed({ base, management }) {
   await http(`${base}/api/jobs`, 'POST', later);
   await http(`${base}/api/jobs`, 'POST', Array.from({ length: 14 }, (_, i) => ({ class: classes.archive, queue: 'archive', args: [2020 + i % 5, i] })));
 
+  const all = [];
   for (let i = 0; i < 130; i++) {
     const sync = i < 112;
     const j = sync ? job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 1000 + i]) : job('ChargeCard', 'critical', [i, 'EUR 19.90']);
     const count = 1 + Math.floor(random() * 6);
-    await publish('retries', { type: 'retry', jid: j.jid, retry_at: now() + 900 + 5400 * random(), retry_count: count, failed_at: now() - 600 * random(), error_class: sync ? 'Timeout' : 'CardDeclined', error_message: sync ? `no answer from 10.0.3.${i % 20} within ${3000 + i} ms` : 'the bank refused: insufficient funds', backtrace: sync ? backtrace.join('\n') : undefined, job: { ...j, retry_count: count } });
+    all.push(() => publish('retries', { type: 'retry', jid: j.jid, retry_at: now() + 900 + 5400 * random(), retry_count: count, failed_at: now() - 600 * random(), error_class: sync ? 'Timeout' : 'CardDeclined', error_message: sync ? `no answer from 10.0.3.${i % 20} within ${3000 + i} ms` : 'the bank refused: insufficient funds', backtrace: sync ? backtrace.join('\n') : undefined, job: { ...j, retry_count: count } }));
   }
   for (let i = 0; i < 46; i++) {
     const kind = i % 4;
     const died = now() - 3600 * 40 * random() ** 2;
     const enqueued = { enqueued_at: died - 3600 * 9 * random() - 60 };
     const j = kind === 3 ? job('ImportUsers', 'low', [`users-${i}.csv`], enqueued) : job(classes.invoice, 'mails', [{ invoice: i ? 80_000 + i : 'INVOICE', to: `ann+${i}@example.com` }], enqueued);
-    await publish('dead_jobs', { type: 'dead_job', jid: i ? j.jid : 'dead-invoice-1', died_at: died, retry_count: 10, error_class: kind === 3 ? 'FileNotFound' : 'SMTPAuthenticationError', error_message: kind === 3 ? `no such file: users-${i}.csv` : '535 5.7.8 Authentication credentials invalid', backtrace: backtrace.slice(0, 3), job: { ...j, jid: i ? j.jid : 'dead-invoice-1', retry_count: 10 } });
+    all.push(() => publish('dead_jobs', { type: 'dead_job', jid: i ? j.jid : 'dead-invoice-1', died_at: died, retry_count: 10, error_class: kind === 3 ? 'FileNotFound' : 'SMTPAuthenticationError', error_message: kind === 3 ? `no such file: users-${i}.csv` : '535 5.7.8 Authentication credentials invalid', backtrace: backtrace.slice(0, 3), job: { ...j, jid: i ? j.jid : 'dead-invoice-1', retry_count: 10 } }));
   }
+  while (all.length) await Promise.all(all.splice(0, 12).map((send) => send()));
   await publish('scheduled_jobs', '{"type":"scheduled_job","jid":"broken","scheduled_at":"tomorrow","job":{"class":"SendReminder"}}');
   await publish('retries', 'not even JSON');
   await until('the seed is read', async () => {

@@ -154,8 +154,8 @@ export async function change(set, row, done) {
   if (v.args !== first.args) parts.push(`"args":${v.args}`);
   if (!parts.length) return;
   try {
-    const { data } = await ask(apiPath(set, jidOf(row), { offset: row.millrace.offset }), { method: 'PATCH', body: '{' + parts.join(',') + '}', reason: yes.reason });
-    toast(nameOf(row) + ': changed', { undo: () => undoOne(set, jidOf(row), data?.millrace?.offset, done) });
+    await ask(apiPath(set, jidOf(row), { offset: row.millrace.offset }), { method: 'PATCH', body: '{' + parts.join(',') + '}', reason: yes.reason });
+    toast(nameOf(row) + ': changed', { undo: () => undoOne(set, jidOf(row), row.millrace.offset, done) });
   } catch (e) {
     failed(e);
   }

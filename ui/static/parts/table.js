@@ -27,6 +27,8 @@ export function useStill(rows, key, still) {
   const kept = useRef(/** @type {any[]} */ ([]));
   if (!still || !kept.current.length) kept.current = rows;
   const fresh = new Map(rows.map((r) => [key(r), r]));
+  // Where nothing is left of what was there, no click can go wrong.
+  if (still && !kept.current.some((r) => fresh.has(key(r)))) kept.current = rows;
   const before = new Set(kept.current.map(key));
   const shown = still ? kept.current.map((r) => fresh.get(key(r)) || r) : rows;
   return {
