@@ -1,6 +1,7 @@
 package readmetest
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,7 +53,11 @@ func (s *sidecar) task(t *testing.T, user *brokertest.User, line string) (status
 	resp, err := (&http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
 	require.NoError(t, err, line)
 	defer resp.Body.Close()
-	body, err = io.ReadAll(resp.Body)
+	if strings.Contains(line, " -N ") { // it goes on for ever
+		body, err = bufio.NewReader(resp.Body).ReadBytes('\n')
+	} else {
+		body, err = io.ReadAll(resp.Body)
+	}
 	require.NoError(t, err)
 	return resp.StatusCode, body
 }
@@ -142,6 +147,7 @@ func curlRequest(t *testing.T, line string) *http.Request {
 	method, url, body, header := http.MethodGet, "", "", http.Header{}
 	for i := 1; i < len(words); i++ {
 		switch words[i] {
+		case "-N":
 		case "-u", "-o":
 			i++
 		case "-X":
