@@ -58,6 +58,9 @@ export function jobs(world) {
     await field.fill('[{"invoice": 9007199254740995, "to": "bob@example.com"}]');
     await page.getByRole('dialog').getByRole('button', { name: 'Change' }).click();
     await page.getByRole('region', { name: 'the arguments' }).getByText('9007199254740995').waitFor();
+    await page.getByRole('button', { name: 'Run a copy' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Run a copy' }).click();
+    await page.getByText('A copy was enqueued').first().waitFor();
     await page.getByRole('button', { name: 'Retry now' }).click();
     await page.getByText('It waits nowhere now').waitFor();
   });

@@ -109,12 +109,15 @@ export function itemTexts(text, of) {
 }
 
 /** A record without the member that the API put into it. @param {string} text */
-export function ownText(text) {
+export const ownText = (text) => without(text, 'millrace');
+
+/** An object without one of its members, everything else as it stands. @param {string} text @param {string} name */
+export function without(text, name) {
   const node = read(text);
-  const i = node?.keys ? node.keys.lastIndexOf('"millrace"') : -1;
+  const i = node?.keys ? node.keys.lastIndexOf(JSON.stringify(name)) : -1;
   if (i < 0) return text;
   const own = node.items[i];
-  const before = text.slice(0, own.from).replace(/,?\s*"millrace"\s*:\s*$/, '');
+  const before = text.slice(0, text.lastIndexOf(node.keys[i], own.from - 1)).replace(/,?\s*$/, '');
   const after = text.slice(own.to);
   return before + (before.trim() === '{' ? after.replace(/^\s*,/, '') : after);
 }

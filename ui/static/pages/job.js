@@ -6,7 +6,7 @@ import { itemTexts, memberText, ownText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
 import { link } from '../core/router.js';
 import { mayAct } from '../core/session.js';
-import { actions, actionsOf, actOn, undoOne } from '../parts/actions.js';
+import { actions, actionsOf, actOn, copyOf, undoOne } from '../parts/actions.js';
 import { Icon } from '../parts/icon.js';
 import { Payload } from '../parts/payload.js';
 import { Card, copy, CopyCurl, Empty, Failure, State, Title } from '../parts/states.js';
@@ -44,7 +44,8 @@ function Entry({ row, done }) {
   const own = ownText(row.raw);
   const lines = typeof row.backtrace === 'string' ? row.backtrace.split('\n') : row.backtrace || [];
   const job = row.job || row;
-  return html`<${Card} title=${{ 'scheduled-jobs': 'Scheduled', retries: 'Retry', 'dead-jobs': 'Dead' }[set]} tools=${mayAct.value && actionsOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : a === 'change' ? '' : ' primary')} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} small />${actions[a].label}</button>`)}>
+  return html`<${Card} title=${{ 'scheduled-jobs': 'Scheduled', retries: 'Retry', 'dead-jobs': 'Dead' }[set]} tools=${mayAct.value && html`${actionsOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : a === 'change' ? '' : ' primary')} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} small />${actions[a].label}</button>`)}
+        <button class="btn small" onClick=${() => copyOf(row)}><${Icon} name="copy" small />Run a copy</button>`}>
       ${m.refused && html`<div class="banner bad"><${Icon} name="alert" /><span>The broker could not take it and it is not tried again by itself: ${m.refused}</span></div>`}
       ${m.omitted && html`<div class="banner"><${Icon} name="warn" /><span>The record could not be read: ${m.omitted}</span></div>`}
       <dl class="facts"><dt>State</dt><dd>${where[set]}</dd><dt>${set === 'dead-jobs' ? 'Died' : 'Due'}</dt><dd><${Time} at=${m.at} /></dd>

@@ -4,7 +4,8 @@ import { html } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { serverNow } from '../core/clock.js';
 import { absolute, count, local, plural } from '../core/format.js';
-import { memberText } from '../core/rawjson.js';
+import { memberText, ownText, without } from '../core/rawjson.js';
+import { link } from '../core/router.js';
 import { whyNot } from '../core/session.js';
 import { confirm } from './dialog.js';
 import { operate, setNames } from './ops.js';
@@ -160,6 +161,19 @@ export async function change(set, row, done) {
     failed(e);
   }
   soon(done);
+}
+
+/** Enqueues a copy of a job, with an id of its own and all its attempts; the rest of it byte for byte. @param {any} row */
+export async function copyOf(row) {
+  if (!await confirm({ title: `Run a copy of ${nameOf(row)}?`, verb: 'Run a copy', facts: [['Class', row.millrace.class], ['Queue', row.millrace.queue]], body: html`<p class="dim">It goes to its queue at once, with a new id. This one stays where it is.</p>` })) return;
+  let job = row.job ? memberText(row.raw, 'job') : ownText(row.raw);
+  for (const name of ['jid', 'at', 'enqueued_at', 'retry_count', 'error_class', 'error_message', 'failed_at']) job = without(job, name);
+  try {
+    const { data } = await ask(apiPath('jobs'), { method: 'POST', body: job });
+    toast('A copy was enqueued', { to: link('jobs', data.jid), toText: 'Show' });
+  } catch (e) {
+    failed(e);
+  }
 }
 
 /** @param {string} text */
