@@ -32,8 +32,8 @@ async function shoot(browser, base, theme, width, first) {
   for (const [name, path] of Object.entries(pages)) {
     await page.goto(base + path);
     await page.getByRole('heading', { level: 1 }).waitFor();
-    await page.waitForLoadState('networkidle').catch(() => {});
-    await page.waitForTimeout(name === 'live' ? 4000 : 900);
+    await page.waitForFunction(() => !document.querySelector('tr.sk') && document.querySelector('main tbody tr, main .facts, main .ops, main .feed a'));
+    await page.waitForTimeout(name === 'live' ? 3000 : 1200);
     await save(name);
   }
   await context.close();

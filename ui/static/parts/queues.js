@@ -30,8 +30,10 @@ export function Queues({ list, metrics }) {
   const stat = (/** @type {any} */ q) => by.get(q.name);
   const all = list.data || [];
   const found = text ? all.filter((/** @type {any} */ q) => q.name.toLowerCase().includes(text)) : all;
-  const columns = columnsOf(stat);
+  const near = new Set();
+  const columns = columnsOf(stat, near);
   const rows = sort ? sorted(found, columns, sort, reverse) : [...found].sort((a, b) => gravity(a) - gravity(b) || (a.name < b.name ? -1 : 1));
+  rows.slice(0, lines).forEach((/** @type {any} */ q) => near.add(q.name));
   const sum = (/** @type {string} */ k) => found.reduce((/** @type {number} */ n, /** @type {any} */ q) => n + (q[k] || 0), 0);
   return html`<section class="card flush" id="queues" aria-label="Queues"><div class="toolbar"><h2 class="strong">Queues</h2><span class="badge">${count(all.length)}</span><span class="grow"></span>
       <input class="in small" type="search" data-filter placeholder="Filter by name" aria-label="Filter queues by name" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} />
@@ -44,8 +46,11 @@ export function Queues({ list, metrics }) {
   </section>`;
 }
 
-/** @param {(q: any) => any} stat */
-function columnsOf(stat) {
+/** How many queues have a line of their own: each is a question to the sidecar. */
+const lines = 24;
+
+/** @param {(q: any) => any} stat @param {Set<string>} near */
+function columnsOf(stat, near) {
   const run = (/** @type {any} */ q) => stat(q)?.run?.p95_ms ?? null;
   const wait = (/** @type {any} */ q) => stat(q)?.wait?.p95_ms ?? null;
   return [
@@ -62,7 +67,7 @@ function columnsOf(stat) {
     { id: 'slots', label: 'In use', sort: (/** @type {any} */ q) => (q.slots ? q.busy / q.slots : null), cell: (/** @type {any} */ q) => (q.slots ? html`<${Util} part=${q.busy / q.slots} label=${'Slots of ' + q.name + ' in use'} text=${`${q.busy}/${q.slots}`} />` : html`<span class="dim">no workers</span>`) },
     { id: 'drain', label: 'Empty in', right: true, off: true, sort: drain, cell: (/** @type {any} */ q) => { const d = drain(q); return d === null ? '–' : d === Infinity ? (q.growth_rate > 0.05 ? html`<span class="warn">growing</span>` : '–') : seconds(d); } },
     { id: 'bytes', label: 'Size', right: true, off: true, sort: (/** @type {any} */ q) => q.bytes, cell: (/** @type {any} */ q) => bytes(q.bytes) },
-    { id: 'trend', label: 'Last 30 min', cell: (/** @type {any} */ q) => html`<${Trend} name=${q.name} />` },
+    { id: 'trend', label: 'Last 30 min', cell: (/** @type {any} */ q) => (near.has(q.name) ? html`<${Trend} name=${q.name} />` : html`<span class="dim">–</span>`) },
   ];
 }
 
