@@ -29,7 +29,9 @@ async function shoot(browser, base, theme, width, first) {
   await save('sign-in');
   await signIn(page, base);
   if (first) await act(page);
+  const only = process.env.ONLY?.split(',');
   for (const [name, path] of Object.entries(pages)) {
+    if (only && !only.includes(name)) continue;
     await page.goto(base + path);
     await page.getByRole('heading', { level: 1 }).waitFor();
     await page.waitForFunction(() => !document.querySelector('tr.sk') && document.querySelector('main tbody tr, main .facts, main .ops, main .feed a'));

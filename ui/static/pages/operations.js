@@ -2,6 +2,7 @@
 import { html, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { absolute, count } from '../core/format.js';
+import { contractKnown, has } from '../core/features.js';
 import { useResource } from '../core/resource.js';
 import { link, route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
@@ -46,11 +47,14 @@ function Audit() {
   const [actor, setActor] = useState(query.get('actor') || '');
   const page = Number(query.get('page')) || 1;
   const size = Number(query.get('page_size')) || 50;
-  const j = useResource(apiPath('journal', [], { actor: query.get('actor'), op: query.get('op'), jid: query.get('jid'), page, page_size: size }), { topic: 'operations', every: 10_000 });
+  const there = has('/api/journal', 'get');
+  const paging = has('/api/journal', 'get', 'page') ? { page, page_size: size } : {};
+  const j = useResource(there ? apiPath('journal', [], { actor: query.get('actor'), op: query.get('op'), jid: query.get('jid'), ...paging }) : null, { topic: 'operations', every: 10_000 });
   const items = Array.isArray(j.data) ? j.data : j.data?.items || [];
   const columns = [{ id: 'at', label: 'When', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} />` }, { id: 'actor', label: 'Who', cell: (/** @type {any} */ r) => r.actor || html`<span class="dim">Millrace</span>` }, { id: 'op', label: 'What', cell: (/** @type {any} */ r) => html`<span class="tag">${r.op || r.what || r.type}</span>` },
     { id: 'jid', label: 'Job', cell: (/** @type {any} */ r) => (r.jid ? html`<a class="mono" href=${link('jobs', r.jid)}>${r.jid}</a>` : '–') }, { id: 'set', label: 'Set', cell: (/** @type {any} */ r) => r.set || r.stream || '–' }, { id: 'reason', label: 'Reason', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${r.reason}>${r.reason || ''}</span>` }];
-  if (j.error?.status === 404 && !j.data) return html`<section class="card"><${Empty} icon="ops" title="This sidecar does not tell"><p>It has no route /api/journal yet. What was done to one job is on that job's page.</p><//></section>`;
+  if (!contractKnown()) return null;
+  if (!there) return html`<section class="card"><${Empty} icon="ops" title="This sidecar does not tell"><p>It has no route /api/journal yet. What was done to one job is on that job's page.</p><//></section>`;
   return html`<section class="card flush" aria-label="Journal"><form class="toolbar" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); setQuery({ actor, page: '' }); }}><input class="in small" aria-label="Who" placeholder="Who" value=${actor} onInput=${(/** @type {any} */ e) => setActor(e.target.value)} /><button class="btn small">Filter</button>${query.get('actor') && html`<button type="button" class="btn small plain" onClick=${() => { setActor(''); setQuery({ actor: '', page: '' }); }}>Clear</button>`}</form>
     <${Failure} error=${j.error} at=${j.data ? j.at : 0} refresh=${j.refresh} />
     <${Table} id="audit" caption="What was done" columns=${columns} rows=${items} loading=${j.loading && !j.data} rowKey=${(/** @type {any} */ r) => String(r.offset ?? r.seq ?? r.at + (r.jid || ''))} empty=${html`<${Empty} icon="ops" title="Nothing that matches was done" />`} />

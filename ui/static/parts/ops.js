@@ -2,6 +2,7 @@
 // Operations that this page began: how far they are, until they have ended.
 import { html, signal } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
+import { has } from '../core/features.js';
 import { count, seconds } from '../core/format.js';
 import { link } from '../core/router.js';
 import { refreshOverview } from '../core/overview.js';
@@ -71,7 +72,7 @@ export async function cancelOperation(id) {
 }
 
 /** Whether an operation can be taken back. @param {any} op */
-export const undoable = (op) => ['delete', 'kill', 'change'].includes(op.action) && op.state !== 'running' && op.done > 0 && !op.undone && !op.undoes;
+export const undoable = (op) => has('/api/operations/{id}/undo', 'post') && ['delete', 'kill', 'change'].includes(op.action) && op.state !== 'running' && op.done > 0 && !op.undone && !op.undoes;
 
 /** @param {any} op */
 export async function undoOperation(op) {

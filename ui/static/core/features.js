@@ -1,0 +1,21 @@
+// @ts-check
+// What this sidecar's API has, by its own contract: a page may be newer than the sidecar that it asks.
+import { signal } from './h.js';
+import { ask } from './api.js';
+import { link } from './router.js';
+
+/** @type {import('../../vendor/signals.js').Signal<any>} paths of the contract; null until it has been read */
+const paths = signal(null);
+let asked = false;
+
+/** Whether there is a route, and a parameter of it. It is not known at once. @param {string} path @param {string} method @param {string} [parameter] */
+export function has(path, method, parameter) {
+  if (!asked) {
+    asked = true;
+    ask(link('api-docs/openapi.json')).then(({ data }) => { paths.value = data.paths; }, () => { asked = false; });
+  }
+  const route = paths.value?.[path];
+  return !!route?.[method] && (!parameter || [...(route.parameters || []), ...(route[method].parameters || [])].some((p) => p.name === parameter || p.$ref?.endsWith('/' + parameter)));
+}
+
+export const contractKnown = () => paths.value !== null;
