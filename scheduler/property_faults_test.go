@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // beginLate has the next leader know the past only by what low water says of it, while fires of the one before it are in doubt.
@@ -105,5 +107,36 @@ func (w *world) takeoverRefused(t *rapid.T) {
 	if s == w.leader() {
 		w.dieInFlight(t, s)
 		s.disconnect()
+	}
+}
+
+// recreatedRefused has a stream made anew, a leader find that by its barriers alone, and the journal refuse for long that it was: until it
+// has that, nothing is done to what is in it.
+func (w *world) recreatedRefused(t *rapid.T) {
+	w.recreate(t)
+	s := w.pick(t)
+	if w.leader() != nil || !w.broker.unnoticed {
+		return
+	}
+	w.append(t)
+	w.forgetOne(t, s)
+	require.NoError(t, s.elect(w.refuses))
+	refusals := rapid.IntRange(1, 8).Draw(t, "refusals")
+	for range 12 {
+		if s != w.leader() {
+			return
+		}
+		w.step(s)
+		for s.conn != nil && len(s.conn.out) > 0 {
+			if j, err := wire.ParseJournal(s.conn.out[0].message.Body); err == nil && j.Type == wire.TypeRecreated && refusals > 0 {
+				w.broker.deaf, refusals = 1, refusals-1
+			}
+			w.broker.process(s.conn, w.now)
+		}
+		for s.conn != nil && len(s.conn.answers) > 0 {
+			w.answer(s)
+		}
+		require.NoError(t, s.readAll())
+		w.now = w.now.Add(againAfter)
 	}
 }

@@ -160,3 +160,21 @@ func TestWhatIsUnprovenIsBounded(t *testing.T) {
 	s.core.way.sent(1, wire.Message{Body: make([]byte, maxUnprovenBytes)})
 	require.False(t, s.core.room())
 }
+
+// Carrying over leaves in the journal what was fired and is not proven to have arrived.
+func TestLowWaterKeepsWhatMayHaveGoneAstray(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.prove(s)
+	sc.broker.cut = true
+	sc.due("astray", "q")
+	sc.rounds(s, 3, nil)
+	require.NoError(t, s.core.beginCarry())
+	sc.rounds(s, 11, nil)
+	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
+	for _, r := range sc.broker.streams[wire.Journal].records {
+		if d, fired := wire.DeedOf(r.Headers); fired && d.JIDTag == "astray" {
+			require.LessOrEqual(t, s.entries.State().Needs, r.Offset)
+		}
+	}
+}

@@ -615,3 +615,17 @@ func TestNear(t *testing.T) {
 	require.NotEmpty(t, near(100, 1))
 	require.NotEmpty(t, near(-1, 1))
 }
+
+// An entry that stands for an older one stands for the same job: where the stream was made anew in between, another has the offset.
+func TestAReplacementOfAnotherJobReplacesNothing(t *testing.T) {
+	h := newHistory()
+	h.open()
+	at := h.entry(sched, "a", 1)
+	h.replace(sched, at, "b", 2)
+	o := newOne(t).inOrder(h)
+	for _, jid := range []string{"a", "b"} {
+		found, err := o.Find(sched, jid)
+		require.NoError(t, err)
+		require.Len(t, found, 1, jid)
+	}
+}

@@ -14,6 +14,9 @@ var (
 	// property drives leaders and views through whatever may happen; more often than `make test` does, and without looking for the shortest
 	// way to what it found.
 	property = check{"./scheduler", "TestNothingIsLostOrDoubled", []string{"-rapid.checks=2000", "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
+	another  = check{"./tracker", "TestAReplacementOfAnotherJobReplacesNothing", nil}
+	kept     = check{"./scheduler", "TestLowWaterKeepsWhatMayHaveGoneAstray", nil}
+	buried   = check{"./scheduler", "TestBurialsThatWentAstray", nil}
 	setClock = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
 	rebuilt  = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
 )
@@ -63,7 +66,7 @@ var variants = []variant{
 	{"fired-early", "an entry is fired a moment before it is due", "scheduler/fire.go", "if key.At.After(now) {", "if key.At.After(now.Add(300 * time.Millisecond)) {", property},
 	{"replace-ignored", "an entry that stands for an older one does not replace it", "tracker/fold_entry.go", "if ours && replaces {", "if false && replaces {", property},
 	{"replaces-any-job", "an entry replaces whatever stands at the offset that it names", "tracker/fold_entry.go",
-		"offset >= by.Offset || old != nil && old.JID != by.JID {", "offset >= by.Offset || old != nil && false {", property},
+		"offset >= by.Offset || old != nil && old.JID != by.JID {", "offset >= by.Offset || old != nil && false {", another},
 	{"lane-looks-ahead", "what a command did to an entry that was looked up before is not seen", "scheduler/fire.go",
 		"if pending, err := c.entries.Pending(s); err != nil || !pending {", "if pending, err := c.entries.Pending(s); err != nil || false && !pending {", property},
 	{"barriers-not-awaited", "a new leader fires before it has read to its own barriers", "scheduler/open.go",
@@ -79,8 +82,8 @@ var variants = []variant{
 		"return c.way.told && c.entries.State().AstrayAt > c.epoch", "return true", property},
 	{"proven-too-early", "a probe that was sent is taken for one that arrived", "scheduler/way.go", "if !w.back || p.Number", "if p.Number", property},
 	{"needs-too-high", "carrying over lets the journal forget what may have gone astray", "scheduler/carry.go",
-		"min(c.carry.needs, state.RoutedTo+1)", "c.carry.needs", property},
+		"min(c.carry.needs, state.RoutedTo+1)", "c.carry.needs", kept},
 	{"burials-unseen", "a burial that never reached the dead jobs is taken for one that did", "scheduler/way.go",
-		"|| len(w.burials) > 0 && w.burials[0] <= w.behind {", "{", property},
+		"|| len(w.burials) > 0 && w.burials[0] <= w.behind {", "{", buried},
 	{"forgers-obeyed", "what any client writes into the journal is obeyed", "tracker/fold_journal.go", "if !t.Trusts(r) {", "if false && !t.Trusts(r) {", property},
 }
