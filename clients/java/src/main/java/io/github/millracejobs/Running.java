@@ -70,13 +70,14 @@ final class Running {
         Waits.firstOf(LAST_CALL, none);
     }
 
-    /** Gives what still runs back to its queues, and waits for outcomes that are on their way. */
+    /**
+     * Gives what still runs back to its queues, and waits for outcomes that are on their way. In a thread of its own, for a broker that does
+     * not read would hold it up.
+     */
     void handBack() {
-        List<CompletableFuture<Void>> settling = new ArrayList<>();
-        for (Task task : all()) {
-            task.handBack();
-            settling.add(task.settled);
-        }
-        Waits.firstOf(SETTLING, CompletableFuture.allOf(settling.toArray(CompletableFuture[]::new)));
+        List<Task> left = all();
+        CompletableFuture<?>[] settling = left.stream().map(task -> task.settled).toArray(CompletableFuture[]::new);
+        Waits.start("millrace hands back", () -> left.forEach(Task::handBack));
+        Waits.firstOf(SETTLING, CompletableFuture.allOf(settling));
     }
 }
