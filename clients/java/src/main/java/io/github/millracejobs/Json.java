@@ -12,7 +12,6 @@ import java.io.StringWriter;
 import java.lang.reflect.Array;
 import java.math.BigDecimal;
 import java.math.BigInteger;
-import java.math.RoundingMode;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
@@ -241,6 +240,6 @@ final class Json {
 
     /** A time as people read it, to the microsecond. */
     static BigDecimal time(double seconds) {
-        return BigDecimal.valueOf(seconds).setScale(6, RoundingMode.HALF_EVEN);
+        return Math.abs(seconds) < 1e12 ? BigDecimal.valueOf(Math.round(seconds * 1e6), 6) : BigDecimal.valueOf(seconds);
     }
 }

@@ -1,19 +1,16 @@
 package io.github.millracejobs;
 
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-
 /** A lane at work. It outlives connections: a job whose delivery is lost keeps its thread until it ends. */
 final class Pool {
     final Lane lane;
 
-    private final ExecutorService threads;
+    private final Crew threads;
     private int busy; // these two: under the lock of this, which is also that of the attachment
     private Attachment attachment;
 
     Pool(Lane lane) {
         this.lane = lane;
-        threads = Executors.newFixedThreadPool(lane.concurrency, Waits.daemons("millrace " + lane.name)); // a handler that never ends must not keep the process
+        threads = new Crew(lane.concurrency, Waits.daemons("millrace " + lane.name)); // a handler that never ends must not keep the process
     }
 
     /**
@@ -59,6 +56,6 @@ final class Pool {
 
     /** Lets the threads end that are idle, and the others when they are. */
     void close() {
-        threads.shutdown();
+        threads.close();
     }
 }
