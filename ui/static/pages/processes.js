@@ -46,7 +46,7 @@ const columns = [
   { id: 'oldest', label: 'Longest job', right: true, sort: (/** @type {any} */ p) => -(longest(p)?.started_at || Infinity), cell: (/** @type {any} */ p) => (longest(p) ? html`<a href=${link('jobs', longest(p).jid)} title=${longest(p).class}><${Since} since=${longest(p).started_at} /></a>` : html`<span class="dim">–</span>`) },
   { id: 'rss', label: 'Memory', right: true, sort: (/** @type {any} */ p) => p.rss_kb, cell: (/** @type {any} */ p) => bytes(p.rss_kb * 1024) },
   { id: 'rtt', label: 'Round trip', right: true, off: true, sort: (/** @type {any} */ p) => p.rtt_us, cell: (/** @type {any} */ p) => (p.rtt_us ? (p.rtt_us / 1000).toFixed(1) + ' ms' : '–') },
-  { id: 'up', label: 'Started', sort: (/** @type {any} */ p) => p.started_at, cell: (/** @type {any} */ p) => html`<${Time} at=${p.started_at} />` },
+  { id: 'up', label: 'Started', off: true, sort: (/** @type {any} */ p) => p.started_at, cell: (/** @type {any} */ p) => html`<${Time} at=${p.started_at} />` },
 ];
 const longest = (/** @type {any} */ p) => (p.work || []).filter((/** @type {any} */ w) => w.started_at).sort((/** @type {any} */ a, /** @type {any} */ b) => a.started_at - b.started_at)[0];
 
@@ -60,11 +60,11 @@ export default function Processes() {
   const rows = sorted(all.filter((/** @type {any} */ p) => !text || (p.identity + ' ' + p.tag + ' ' + p.version + ' ' + p.state + ' ' + p.queues.join(' ')).toLowerCase().includes(text)), columns, sort, reverse);
   const up = all.filter((/** @type {any} */ p) => p.state !== 'lost');
   const sum = (/** @type {string} */ k) => up.reduce((/** @type {number} */ n, /** @type {any} */ p) => n + p[k], 0);
-  const versions = [...new Set(up.map((/** @type {any} */ p) => p.tag + ' ' + p.version))];
-  const skewed = up.some((/** @type {any} */ a) => up.some((/** @type {any} */ b) => a.tag === b.tag && a.version !== b.version));
+  const skewed = up.filter((/** @type {any} */ a) => up.some((/** @type {any} */ b) => a.tag === b.tag && a.version !== b.version));
+  const versions = [...new Set(skewed.map((/** @type {any} */ p) => p.tag + ' ' + p.version))];
   const act = (/** @type {'quiet'|'stop'} */ what, /** @type {any[]} */ of) => tellProcesses(what, of.map((p) => p.identity), of.reduce((n, p) => n + p.busy, 0), () => { setChosen(new Map()); list.refresh(); });
   return html`<${Title} title="Worker processes" badge=${list.data ? count(all.length) : null}><${CopyCurl} url=${url} /><//>
-    ${skewed && html`<div class="banner"><${Icon} name="warn" /><span>Processes of one tag run several versions: ${versions.join(', ')}.</span></div>`}
+    ${skewed.length > 0 && html`<div class="banner"><${Icon} name="warn" /><span>Processes of one tag run several versions: ${versions.join(', ')}.</span></div>`}
     <div class="grid"><section class="card flush" aria-label="In all"><dl class="counters n4" style=${{ margin: 0 }}>${[['Processes', count(up.length), all.length - up.length ? plural(all.length - up.length, 'lost', 'lost') : ''], ['Slots', count(sum('concurrency')), ''], ['Busy', count(sum('busy')), percent(sum('concurrency') ? sum('busy') / sum('concurrency') : null)], ['Memory', bytes(sum('rss_kb') * 1024), '']].map(([k, v, n]) => html`<div><dt>${k}</dt><dd>${v}</dd><dd class="note">${n || '\u00a0'}</dd></div>`)}</dl></section>
     <section class="card flush" aria-label="Processes"><div class="toolbar"><input class="in small grow" style=${{ maxWidth: '26rem' }} type="search" data-filter placeholder="Filter by host, tag, version, queue, state" aria-label="Filter processes" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} /><span class="grow"></span><${ColumnChooser} id="processes" columns=${columns} /></div>
       ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label="Selection"><span class="strong">${plural(chosen.size, 'process', 'processes')} selected</span><button class="linkish" onClick=${() => setChosen(new Map())}>Clear</button><div class="tools"><button class="btn small" onClick=${() => act('quiet', [...chosen.values()])}><${Icon} name="quiet" small />Quiet</button><button class="btn small hurt" onClick=${() => act('stop', [...chosen.values()])}><${Icon} name="stop" small />Stop</button></div></div>`}
