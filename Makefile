@@ -166,6 +166,12 @@ chaos: deps ## Kill, freeze and cut off sidecars and brokers, and count every jo
 	go test -tags chaos -c -o bin/chaos.test ./internal/chaos
 	cd internal/chaos && exec ../../bin/chaos.test -test.run '^TestChaos$$' -test.timeout 3h $(ARGS)
 
+.PHONY: test-alerts
+test-alerts: ## Test the Prometheus alerts with promtool
+	@scripts/deps.sh promtool
+	promtool check rules deploy/prometheus/alerts.yaml
+	cd deploy/prometheus && promtool test rules alerts_test.yaml
+
 .PHONY: mutants
 mutants: deps ## Break the core in one place at a time: a test must notice (ARGS=-only=settling)
 	go run ./internal/mutants $(ARGS)

@@ -95,6 +95,15 @@ func buildInfo(version string) prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
-func (s *Server) metrics() echo.HandlerFunc {
-	return echo.WrapHandler(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+func (s *Server) metrics() echo.HandlerFunc { return echo.WrapHandler(s.exposition()) }
+
+func (s *Server) exposition() http.Handler {
+	return promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+}
+
+// Metrics answers /metrics alone, to whoever asks: for a port of its own.
+func (s *Server) Metrics() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.exposition())
+	return mux
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing of the parts named: broker compiler python ruby ruby-tools node java browser.
+# Installs what is missing of the parts named: broker compiler python ruby ruby-tools node java browser promtool.
 #
 #   broker    RabbitMQ, run privately by `millrace up` and by the tests; never as a service
 #   compiler  a C compiler, which Go's race detector needs
@@ -8,6 +8,7 @@
 #   ruby-tools  rubocop and yard, which check the Ruby client
 #   node      amqplib, into .cache/node
 #   java      a JDK and Maven; what Maven needs, it fetches into .cache/maven (scripts/mvn.sh)
+#   promtool  Prometheus, whose promtool tests the alerts; never as a service
 #   browser   Chromium, for the tests of the web UI
 #
 # Says first what it is going to install. Where nothing is missing it says and does nothing.
@@ -48,6 +49,10 @@ java() {
 	command -v mvn >/dev/null || packages+=(maven)
 }
 
+promtool() {
+	[[ -x /usr/bin/promtool ]] || packages+=(prometheus)
+}
+
 install_packages() {
 	((${#packages[@]})) || return 0
 	if ! command -v apt-get >/dev/null; then
@@ -81,7 +86,7 @@ node_modules() {
 with_node=
 for part in "$@"; do
 	case $part in
-	broker | compiler | python | java | browser) "$part" ;;
+	broker | compiler | python | java | browser | promtool) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
 	node) with_node=yes ;;

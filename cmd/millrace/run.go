@@ -93,10 +93,20 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 		return err
 	}
 
+	ports, err := cfg.open(ctx, api.Metrics())
+	if err != nil {
+		return err
+	}
+	defer closePorts(ports)
+
 	parts, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, parts := errgroup.WithContext(parts)
 	g.Go(func() error { return s.connected(parts) })
+	for _, port := range ports {
+		log.Info("millrace: also serving", "what", port.what, "address", port.listener.Addr().String())
+		g.Go(func() error { return port.run(parts) })
+	}
 	g.Go(func() error {
 		defer stop() // what the API asks goes on until the last request has its answer
 		serving, end := context.WithCancel(ctx)

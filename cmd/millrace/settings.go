@@ -32,6 +32,7 @@ type sidecarSettings struct {
 	brokerSettings
 	apiSettings
 	securitySettings
+	sideSettings
 
 	StreamURL    string                   `name:"stream-url" env:"MILLRACE_STREAM_URL" placeholder:"URL" help:"RabbitMQ's stream listener: rabbitmq-stream://host:port. Default: the one that the management API names, if any."`
 	StateDir     string                   `name:"state-dir" env:"MILLRACE_STATE_DIR" placeholder:"DIR" help:"Where to keep the view between runs. It is a cache: losing it loses nothing. Default: in memory."`

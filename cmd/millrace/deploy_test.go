@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// What the files in deploy/ and docker-compose.yml say of flags, variables and metrics must be so.
+
+func deployed(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(path)))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// known are the flags and variables that `millrace serve` has.
+func known(t *testing.T) (flags, variables []string) {
+	t.Helper()
+	var root cli
+	parser, err := newParser(&root, io.Discard, io.Discard)
+	require.NoError(t, err)
+	all := parser.Model.Flags
+	for _, node := range parser.Model.Children {
+		if node.Name == "serve" {
+			all = append(all, node.Flags...)
+		}
+	}
+	for _, f := range all {
+		flags, variables = append(flags, "--"+f.Name), append(variables, f.Envs...)
+	}
+	return flags, variables
+}
+
+// withoutComments leaves what is obeyed.
+func withoutComments(text string) string {
+	return regexp.MustCompile(`(?m)(^|\s)#.*$`).ReplaceAllString(text, "")
+}
+
+// ours are the lines that millrace itself is told: others have flags of their own.
+func ours(path, text string) string {
+	switch path {
+	case "deploy/Dockerfile":
+		return text[strings.Index(text, "ENTRYPOINT"):]
+	case "docker-compose.yml":
+		return text[strings.Index(text, "  millrace:"):]
+	}
+	return text
+}
+
+func TestDeployedFlagsExist(t *testing.T) {
+	flags, variables := known(t)
+	for path, least := range map[string]int{"deploy/Dockerfile": 1, "docker-compose.yml": 4, "deploy/millrace.service": 3} {
+		text := withoutComments(deployed(t, path))
+		said := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(ours(path, text), -1)
+		require.GreaterOrEqual(t, len(said), least, path)
+		for _, flag := range said {
+			require.Contains(t, flags, flag, path)
+		}
+		for _, name := range regexp.MustCompile(`MILLRACE_[A-Z_]+`).FindAllString(text, -1) {
+			if name != "MILLRACE_PASSWORD" { // docker-compose.yml's own
+				require.Contains(t, variables, name, path)
+			}
+		}
+	}
+}
+
+func TestContainer(t *testing.T) {
+	text := withoutComments(deployed(t, "deploy/Dockerfile"))
+	final := text[strings.LastIndex(text, "FROM "):]
+	require.True(t, strings.HasPrefix(final, "FROM scratch\n"), "there is a shell in it")
+	require.Contains(t, text, "CGO_ENABLED=0", "it is not static")
+	require.Regexp(t, `(?m)^USER [1-9]`, final, "it runs as root")
+
+	var compose struct {
+		Services map[string]struct {
+			Command []string
+			Ports   []string
+		}
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(deployed(t, "docker-compose.yml")), &compose))
+	for name, service := range compose.Services {
+		for _, port := range service.Ports {
+			require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s: anybody can connect to %s", name, port)
+		}
+	}
+	var root cli
+	parser, err := newParser(&root, io.Discard, io.Discard)
+	require.NoError(t, err)
+	_, err = parser.Parse(compose.Services["millrace"].Command)
+	require.NoError(t, err, "millrace does not take the command of docker-compose.yml")
+	require.Equal(t, "broker", root.Serve.Auth)
+}
+
+func TestUnit(t *testing.T) {
+	text := deployed(t, "deploy/millrace.service")
+	for _, section := range []string{"[Unit]", "[Service]", "[Install]"} {
+		require.Contains(t, text, section+"\n")
+	}
+	for _, line := range strings.Split(withoutComments(text), "\n") {
+		require.Regexp(t, `^$|^\[\w+\]$|^[A-Z]\w+=`, line)
+	}
+	require.Contains(t, text, "DynamicUser=yes")
+}
+
+var metricName = regexp.MustCompile(`millrace_[a-z_]+[a-z]`)
+
+// metricNames are those that docs/operating.md lists.
+func metricNames(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, line := range strings.Split(deployed(t, "docs/operating.md"), "\n") {
+		if name, isRow := strings.CutPrefix(line, "| `millrace_"); isRow {
+			name, _, _ = strings.Cut(name, "`")
+			names = append(names, "millrace_"+name)
+		}
+	}
+	require.Greater(t, len(names), 40)
+	return names
+}
+
+func requireMetrics(t *testing.T, path, text string, least int) {
+	t.Helper()
+	names := metricNames(t)
+	said := metricName.FindAllString(text, -1)
+	require.GreaterOrEqual(t, len(said), least, path)
+	for _, name := range said {
+		base := name
+		for _, part := range []string{"_bucket", "_sum", "_count"} {
+			base = strings.TrimSuffix(base, part)
+		}
+		require.True(t, slices.Contains(names, name) || slices.Contains(names, base), "%s: there is no metric %s", path, name)
+	}
+}
+
+func TestAlerts(t *testing.T) {
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr         string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(deployed(t, "deploy/prometheus/alerts.yaml")), &rules))
+	tests, operating := deployed(t, "deploy/prometheus/alerts_test.yaml"), deployed(t, "docs/operating.md")
+	require.NotEmpty(t, rules.Groups[0].Rules)
+	for _, r := range rules.Groups[0].Rules {
+		requireMetrics(t, r.Alert, r.Expr, 1)
+		require.Contains(t, tests, "name: "+r.Alert+" fires", "no test has it fire")
+		require.Contains(t, []string{"critical", "warning"}, r.Labels["severity"], r.Alert)
+		_, anchor, found := strings.Cut(r.Annotations["runbook_url"], "docs/operating.md#")
+		require.True(t, found, r.Alert)
+		heading := regexp.MustCompile(`(?mi)^##+ ` + strings.ReplaceAll(anchor, "-", " ") + `$`)
+		require.Regexp(t, heading, operating, r.Alert)
+	}
+}
+
+func TestDashboard(t *testing.T) {
+	text := deployed(t, "deploy/grafana/millrace.json")
+	var board struct {
+		Panels []struct {
+			ID      int
+			Type    string
+			Targets []struct{ Expr string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &board))
+	ids := map[int]bool{}
+	for _, p := range board.Panels {
+		require.False(t, ids[p.ID], "two panels have the id %d", p.ID)
+		ids[p.ID] = true
+		require.Equal(t, p.Type == "row", len(p.Targets) == 0)
+		for _, target := range p.Targets {
+			requireMetrics(t, "the dashboard", target.Expr, 1)
+		}
+	}
+	requireMetrics(t, "the dashboard", text, 40)
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+)
+
+// Ports beside the API's, each with one purpose and nobody to sign in.
+
+// sideSettings say where they are.
+type sideSettings struct {
+	MetricsAddr string `name:"metrics-addr" env:"MILLRACE_METRICS_ADDR" placeholder:"HOST:PORT" help:"Where /metrics is too, for whoever can connect: no sign-in, no TLS. Default: nowhere."`
+	PprofAddr   string `name:"pprof-addr" env:"MILLRACE_PPROF_ADDR" placeholder:"HOST:PORT" help:"Where Go's profiles are, at /debug/pprof/: on this machine alone. Default: nowhere."`
+}
+
+var errNotLoopback = errors.New("profiles tell secrets: only an address of this machine will do, such as 127.0.0.1:6060")
+
+// sidePort is a listener and what it answers.
+type sidePort struct {
+	what     string
+	listener net.Listener
+	handler  http.Handler
+}
+
+// open listens where it is asked to. What was opened must be closed.
+func (s *sideSettings) open(ctx context.Context, metrics http.Handler) (ports []sidePort, err error) {
+	defer func() {
+		if err != nil {
+			closePorts(ports)
+			ports = nil
+		}
+	}()
+	var lc net.ListenConfig
+	if s.MetricsAddr != "" {
+		l, err := lc.Listen(ctx, "tcp", s.MetricsAddr)
+		if err != nil {
+			return ports, fmt.Errorf("--metrics-addr: %w", err)
+		}
+		ports = append(ports, sidePort{"metrics", l, metrics})
+	}
+	if s.PprofAddr != "" {
+		l, err := lc.Listen(ctx, "tcp", s.PprofAddr)
+		if err != nil {
+			return ports, fmt.Errorf("--pprof-addr: %w", err)
+		}
+		ports = append(ports, sidePort{"profiles", l, profiles()})
+		if addr, ok := l.Addr().(*net.TCPAddr); !ok || !addr.IP.IsLoopback() {
+			return ports, fmt.Errorf("--pprof-addr: %w", errNotLoopback)
+		}
+	}
+	return ports, nil
+}
+
+func closePorts(ports []sidePort) {
+	for _, p := range ports {
+		_ = p.listener.Close()
+	}
+}
+
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+const (
+	sideHeaderTimeout = 10 * time.Second
+	sideGrace         = time.Second
+)
+
+// run answers until ctx ends.
+func (p sidePort) run(ctx context.Context) error {
+	server := &http.Server{Handler: p.handler, ReadHeaderTimeout: sideHeaderTimeout}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), sideGrace)
+		defer cancel()
+		if server.Shutdown(grace) != nil {
+			_ = server.Close()
+		}
+	})
+	err := server.Serve(p.listener)
+	if !stop() {
+		<-stopped
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve %s: %w", p.what, err)
+}
