@@ -50,9 +50,11 @@ func withoutComments(text string) string {
 func ours(path, text string) string {
 	switch path {
 	case "deploy/Dockerfile":
-		return text[strings.Index(text, "ENTRYPOINT"):]
+		_, after, _ := strings.Cut(text, "ENTRYPOINT")
+		return after
 	case "docker-compose.yml":
-		return text[strings.Index(text, "  millrace:"):]
+		_, after, _ := strings.Cut(text, "  millrace:")
+		return after
 	}
 	return text
 }
