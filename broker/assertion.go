@@ -56,7 +56,7 @@ func (a *assertion) queue(ctx context.Context, q queue) error {
 		a.top.JournalCreated = true
 	}
 	if q.stream && err == nil {
-		err = a.mustBeStream(q)
+		err = a.mustBeStream(ctx, q)
 	}
 	return err
 }
@@ -94,13 +94,40 @@ func (a *assertion) differs(subject string, err error) {
 }
 
 // mustBeStream refuses a queue of another kind in a stream's place: nothing could be read from it twice.
-func (a *assertion) mustBeStream(q queue) error {
+func (a *assertion) mustBeStream(ctx context.Context, q queue) error {
 	for _, f := range a.top.Findings {
-		if f.Subject == "queue "+q.name && strings.Contains(f.Problem, "x-queue-type") {
+		if f.Subject != "queue "+q.name {
+			continue
+		}
+		is := !strings.Contains(f.Problem, "x-queue-type")
+		if !a.conn.features.RefusalsNameArguments {
+			var err error
+			if is, err = a.isStream(ctx, q.name); err != nil {
+				return fmt.Errorf("broker: look whether queue %s is a stream: %w", q.name, err)
+			}
+		}
+		if !is {
 			return fmt.Errorf("broker: queue %s is not a stream: %s", q.name, f.Problem)
 		}
 	}
 	return nil
+}
+
+// isStream finds out what a queue is where a refused declaration does not tell: by consuming with a priority that neither kind takes. A
+// stream refuses to know priorities, a queue refuses this one, so nothing is ever delivered.
+func (a *assertion) isStream(ctx context.Context, name string) (bool, error) {
+	err := a.patiently(ctx, func(ch *amqp.Channel) error {
+		if err := ch.Qos(1, 0, false); err != nil {
+			return err
+		}
+		_, err := ch.Consume(name, "", false, false, false, false, amqp.Table{"x-priority": "none"})
+		return err
+	})
+	var answer *amqp.Error
+	if !hasCode(err, amqp.PreconditionFailed) || !errors.As(err, &answer) {
+		return false, err
+	}
+	return strings.Contains(strings.ToLower(answer.Reason), "stream"), nil
 }
 
 // patiently waits out that a thing is there but its node, or its stream, is not up yet.

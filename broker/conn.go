@@ -64,7 +64,7 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	c.socket.limitSilence(c.amqp.Config.Heartbeat)
 	name, _ := c.amqp.Properties["product"].(string)
 	version, _ := c.amqp.Properties["version"].(string)
-	c.features = featuresOf(name, version)
+	c.features = FeaturesOf(name, version)
 	go c.watch(c.amqp.NotifyClose(make(chan *amqp.Error, 1)), c.amqp.NotifyBlocked(make(chan amqp.Blocking, 16)))
 	return c, nil
 }

@@ -77,6 +77,8 @@ func reason(answer *amqp.Error) string {
 		return ReasonLimit // RabbitMQ answers 406, LavinMQ 403
 	case answer.Code == amqp.AccessRefused:
 		return ReasonAccess
+	case strings.Contains(text, "name isn't valid"):
+		return ReasonName // LavinMQ: it is not ASCII
 	case strings.Contains(text, "in use"):
 		return ReasonInUse
 	case strings.Contains(text, "not empty"):

@@ -30,6 +30,7 @@ func TestReasonsOfRefusals(t *testing.T) {
 		{406, "PRECONDITION_FAILED - queue 'q' in vhost '/' in use", ReasonInUse},
 		{406, "PRECONDITION_FAILED - queue 'q' in vhost '/' not empty", ReasonNotEmpty},
 		{406, "PRECONDITION_FAILED - Queue 'q' is not empty", ReasonNotEmpty}, // LavinMQ
+		{406, "PRECONDITION_FAILED - Queue name isn't valid", ReasonName},     // LavinMQ
 		{406, "PRECONDITION_FAILED - invalid arg 'x-max-priority' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue", ReasonRefused},
 	} {
 		answer := &amqp.Error{Code: c.code, Reason: c.text, Server: true}

@@ -15,6 +15,7 @@ const (
 type Features struct {
 	Product string
 	Version string
+	Ctl     string // the program that administers it from a shell
 
 	StreamOffsetBase       int64 // offset of the first record of a new stream
 	StreamOffsetsDrift     bool  // a reader that retention overtook is given wrong offsets
@@ -25,24 +26,42 @@ type Features struct {
 	DeadLettersToStream    bool  // dead-lettering into a stream works
 	NativeStreamProtocol   bool  // may have a stream listener
 	ReadersDieOnBadRecords bool  // some records end every AMQP 0-9-1 reader's connection
+	RefusalsNameArguments  bool  // who declares a thing otherwise than it is learns which argument differs
+	ASCIINamesOnly         bool  // names of queues and exchanges are printable ASCII
+	StreamSegmentPolicy    bool  // a policy says how large the segments of a stream are
+	HeadTimestamps         bool  // the management API tells of how old the oldest message in a queue is
+	QueueMemory            bool  // the management API tells how much memory a queue takes
+	BodyBytes              bool  // the management API tells the size of a queue's bodies, and not of all that it keeps
+	LargeStreamFrames      bool  // a native publish may be of over a megabyte
+	HoldsSmallFramesBack   bool  // leaves Nagle's algorithm on unless told otherwise
 }
 
-// featuresOf is the capability table. An unknown product is taken for a recent RabbitMQ.
-func featuresOf(product, version string) Features {
+// FeaturesOf is the capability table. An unknown product is taken for a recent RabbitMQ.
+func FeaturesOf(product, version string) Features {
 	f := Features{Product: product, Version: version}
 	if product == LavinMQ {
+		f.Ctl = "lavinmqctl"
 		f.StreamOffsetBase = 1
 		f.StreamOffsetsDrift = true
 		f.StreamDepth = true
 		f.RejectPublishDLXDrops = true
 		f.PausesQueues = true
 		f.DeadLettersToStream = true
+		f.ASCIINamesOnly = true
+		f.HoldsSmallFramesBack = true
 		return f
 	}
+	f.Ctl = "rabbitmqctl"
 	f.NativeStreamProtocol = true
+	f.RefusalsNameArguments = true
+	f.StreamSegmentPolicy = true
+	f.HeadTimestamps = true
+	f.BodyBytes = true
+	f.QueueMemory = true
 	f.ReadersDieOnBadRecords = true
 	f.ConsumerTimeoutPolicy = atLeast(version, 3, 12)
 	f.DeadLettersToStream = atLeast(version, 4, 0)
+	f.LargeStreamFrames = !atLeast(version, 4, 0)
 	return f
 }
 

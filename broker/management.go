@@ -55,7 +55,7 @@ func OpenManagement(ctx context.Context, rawURL, vhost string, log *slog.Logger)
 		m.Close()
 		return nil, err
 	}
-	m.features = featuresOf(overview.Product, overview.Version)
+	m.features = FeaturesOf(overview.Product, overview.Version)
 	return m, nil
 }
 

@@ -221,16 +221,12 @@ func PolicyCommands(f Features, vhost string) []string {
 }
 
 func command(f Features, vhost string, p policy) string {
-	program := "rabbitmqctl"
-	if f.Product == LavinMQ {
-		program = "lavinmqctl"
-	}
 	definition, err := json.Marshal(p.Definition)
 	if err != nil {
 		definition = []byte(err.Error())
 	}
 	return fmt.Sprintf("%s set_policy --vhost %s --priority=%d --apply-to %s %s %s %s",
-		program, quote(vhost), p.Priority, p.ApplyTo, quote(p.Name), quote(p.Pattern), quote(string(definition)))
+		f.Ctl, quote(vhost), p.Priority, p.ApplyTo, quote(p.Name), quote(p.Pattern), quote(string(definition)))
 }
 
 // quote makes a word that a POSIX shell leaves as it is.

@@ -58,7 +58,14 @@ func TestEnsureQueueUsesWhatAClientDeclared(t *testing.T) {
 	_, err = ch.QueueDeclare("queue.quorum", true, false, false, false, amqp.Table{"x-queue-type": "quorum"})
 	require.NoError(t, err)
 	p := publisher(t, conn)
-	for _, name := range []string{"plain", "quorum", "é b/%2F"} {
+	names := []string{"plain", "quorum", "e b/%2F"}
+	if conn.Features().ASCIINamesOnly {
+		requireReason(t, conn.EnsureQueue(soon(t), "é"), broker.ReasonName)
+		require.NoError(t, conn.Err())
+	} else {
+		names = append(names, "é")
+	}
+	for _, name := range names {
 		require.NoError(t, conn.EnsureQueue(soon(t), name))
 		require.NoError(t, p.Send(soon(t), wire.Message{Exchange: wire.ExchangeFire, Key: name}))
 		require.NoError(t, p.SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeDirect, Key: name}))

@@ -38,7 +38,7 @@ func TestFeatures(t *testing.T) {
 		{"", "", false, false},
 		{LavinMQ, "2.9.1", false, true},
 	} {
-		f := featuresOf(c.product, c.version)
+		f := FeaturesOf(c.product, c.version)
 		require.Equal(t, c.timeout, f.ConsumerTimeoutPolicy, c)
 		require.Equal(t, c.streams, f.DeadLettersToStream, c)
 		require.Equal(t, c.product != LavinMQ, f.NativeStreamProtocol, c)

@@ -21,6 +21,9 @@ type amqpReader struct {
 	step     *step
 	stepped  bool          // next is right behind something unreadable
 	idleness time.Duration // how long it last waited behind what was stepped over
+
+	check *relabelCheck // nil: this broker's offsets can be relied on
+	last  wire.Record   // what came last, for check
 }
 
 var (
@@ -44,7 +47,18 @@ func (r *amqpReader) session(ctx context.Context) (err error) {
 		if err := r.subscription(ctx, c, pace); !errors.Is(err, errRepace) {
 			return err
 		}
+		// The next subscription's offsets are right again, whatever this one's were.
+		if err := r.checkLast(ctx); err != nil {
+			return err
+		}
 	}
+}
+
+func (r *amqpReader) checkLast(ctx context.Context) error {
+	if r.check == nil || r.last.Stream == "" || r.last.Fault != "" {
+		return nil
+	}
+	return r.check.check(ctx, r.last)
 }
 
 // idleTimer fires while nothing comes from behind a record that was stepped over: for all we know it is not there at all, and the next
@@ -70,7 +84,11 @@ func (r *amqpReader) receive(offset int64, d amqp.Delivery) {
 	}
 	r.step.read(offset)
 	r.next = offset + 1
-	r.out.put(amqpRecord(r.stream, offset, d))
+	record := amqpRecord(r.stream, offset, d)
+	if r.check != nil {
+		r.last = record
+	}
+	r.out.put(record)
 }
 
 func unreadable(stream string, first, through int64) wire.Record {

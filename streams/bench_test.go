@@ -23,7 +23,7 @@ func BenchmarkRead(b *testing.B) {
 		messages[i] = amqp.Publishing{Body: make([]byte, 300), Headers: amqp.Table{"millrace-op": "fired", "millrace-seq": int64(i)}}
 	}
 	broker.publish(b, name, messages...)
-	for _, c := range transportCases {
+	for _, c := range broker.transports() {
 		b.Run("transport="+c.name, func(b *testing.B) {
 			tr := c.open(b, broker, Config{})
 			perSecond(b, func() { readAll(b, tr, name) })

@@ -32,7 +32,7 @@ func proxied(t *testing.T) (direct, through *testBroker, proxies []*brokertest.P
 
 func TestConnectionCut(t *testing.T) {
 	b, through, proxies := proxied(t)
-	for _, c := range transportCases {
+	for _, c := range b.transports() {
 		t.Run(c.name, func(t *testing.T) {
 			stream := b.stream(t)
 			b.publish(t, stream, b.numbered(0, 10)...)
@@ -63,7 +63,7 @@ func TestConnectionCut(t *testing.T) {
 // A network that loses every packet tells nobody. Heartbeats, timeouts and contexts must end every wait.
 func TestConnectionFrozen(t *testing.T) {
 	b, through, proxies := proxied(t)
-	for _, c := range transportCases {
+	for _, c := range b.transports() {
 		t.Run(c.name, func(t *testing.T) {
 			stream := b.stream(t)
 			b.publish(t, stream, b.numbered(0, 10)...)
@@ -99,7 +99,7 @@ func TestConnectionFrozen(t *testing.T) {
 // Neither an idle stream nor a deliver that takes longer than several heartbeats is a lost connection.
 func TestPatience(t *testing.T) {
 	b := newTestBroker(t)
-	for _, c := range transportCases {
+	for _, c := range b.transports() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b := on(t, b.Vhost)
@@ -140,7 +140,7 @@ func TestBrokerKilled(t *testing.T) {
 	b.publish(t, stream, b.numbered(0, 10)...)
 	var transports []Transport
 	var readings []*reading
-	for _, c := range transportCases {
+	for _, c := range b.transports() {
 		tr := c.open(t, b, Config{})
 		r := startReading(t, tr, stream, First)
 		for range 10 {
@@ -168,8 +168,8 @@ func TestBrokerKilled(t *testing.T) {
 
 // A stream's own process may die while its queue, its node and the connection live on. A reader must not wait for it for ever.
 func TestStreamProcessKilled(t *testing.T) {
-	b := newTestBroker(t)
-	for _, c := range transportCases {
+	b := on(t, brokertest.Erlang(t))
+	for _, c := range b.transports() {
 		t.Run(c.name, func(t *testing.T) {
 			stream := b.stream(t)
 			b.publish(t, stream, b.numbered(0, 10)...)
@@ -227,7 +227,9 @@ func TestOpenFallsBack(t *testing.T) {
 // Right after its start a broker speaks AMQP, and streams a moment later.
 func TestOpenWaitsForTheStreamListener(t *testing.T) {
 	b := newTestBroker(t)
-	b.needsNative(t)
+	if !b.hasNative(t) {
+		return
+	}
 	proxy := brokertest.NewProxy(t, b.streamURL)
 	proxy.Cut(t)
 	time.AfterFunc(300*time.Millisecond, func() { proxy.Heal(t) })
@@ -266,7 +268,7 @@ func TestNotPermitted(t *testing.T) {
 	b.publish(t, stream, b.numbered(0, 1)...)
 	other := b.AddUser(t, "other", brokertest.Permissions{Read: "^$"})
 	limited := &testBroker{Vhost: b.Vhost, ch: b.ch, amqpURL: other.AMQPURL(), streamURL: other.StreamURL()}
-	for _, c := range transportCases {
+	for _, c := range b.transports() {
 		t.Run(c.name, func(t *testing.T) {
 			tr := c.open(t, limited, Config{})
 			require.ErrorIs(t, tr.Read(t.Context(), stream, First, nil), ErrRefused)
@@ -283,6 +285,9 @@ func TestNotPermitted(t *testing.T) {
 func TestUserIDOfNativePublisher(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
+	if !b.hasNative(t) {
+		return
+	}
 	forged := append([]byte{0, 0x53, sectionProperties, 0xc0, 8, 2, 0x40, 0xa0, 4, 'r', 'o', 'o', 't'}, dataMessage("x")...)
 	newNativePublisher(t, b, stream).publish(single(forged))
 	onlyDefault := b.AddUser(t, "client", brokertest.Permissions{Configure: "^$", Write: `^amq\.default$`, Read: "^$"})
@@ -343,7 +348,7 @@ func TestTLS(t *testing.T) {
 	if b.streamURL != "" {
 		through.streamURL = behindTLS(t, certificate, b.streamURL, "rabbitmq-stream+tls")
 	}
-	for _, c := range transportCases {
+	for _, c := range b.transports() {
 		t.Run(c.name, func(t *testing.T) {
 			tr := c.open(t, through, Config{TLS: &tls.Config{RootCAs: roots}})
 			require.Equal(t, c.name, tr.Name())

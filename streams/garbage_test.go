@@ -81,6 +81,9 @@ func isLast(r wire.Record) bool { return string(r.Body) == "last" }
 
 func TestNativeReadsAroundGarbage(t *testing.T) {
 	b := newTestBroker(t)
+	if !b.hasNative(t) {
+		return
+	}
 	var accepted [][]byte
 	var want expected
 	t.Run("apart", func(t *testing.T) {
@@ -121,6 +124,9 @@ func readGarbage(t *testing.T, b *testBroker, stream string, want expected) {
 // A small entry may unpack to more than there is memory, or to values so deeply nested that there is not enough stack.
 func TestNativeReadsAroundBombs(t *testing.T) {
 	b := newTestBroker(t)
+	if !b.hasNative(t) {
+		return
+	}
 	stream := b.stream(t)
 	newNativePublisher(t, b, stream).publish(
 		rawSubBatch(1, 2, 10, compress(1, make([]byte, maxUnpacked+1))),
@@ -133,6 +139,9 @@ func TestNativeReadsAroundBombs(t *testing.T) {
 // Over AMQP 0-9-1 the broker gives up the connection at such records. The reader gets past every one of them.
 func TestAMQPStepsOverGarbage(t *testing.T) {
 	b := newTestBroker(t)
+	if !b.hasNative(t) {
+		return
+	}
 	stream := b.stream(t)
 	p := newNativePublisher(t, b, stream)
 	want := expected{"first", "", "between", "", "", "", "", "last"}
@@ -161,6 +170,9 @@ func TestAMQPStepsOverGarbage(t *testing.T) {
 // What stands behind the garbage must be delivered when it is written, however long that takes.
 func TestAMQPStepsOverGarbageAtTheEnd(t *testing.T) {
 	b := newTestBroker(t)
+	if !b.hasNative(t) {
+		return
+	}
 	stream := b.stream(t)
 	p := newNativePublisher(t, b, stream)
 	p.publish(single(dataMessage("first")))
@@ -210,6 +222,9 @@ func TestAMQPStepsBack(t *testing.T) {
 // A chunk larger than what is read at once, with large and small records.
 func TestNativeReadsLargeChunk(t *testing.T) {
 	b := newTestBroker(t)
+	if !b.hasNative(t) {
+		return
+	}
 	stream := b.stream(t)
 	p := newNativePublisher(t, b, stream)
 	var entries [][]byte
@@ -217,7 +232,7 @@ func TestNativeReadsLargeChunk(t *testing.T) {
 		entries = append(entries, single(dataMessage(strings.Repeat(string(rune('a'+i)), 400_000))), single(dataMessage("small")))
 	}
 	entries = append(entries, single([]byte("garbage")), subBatch(0, bodies("x", 3)...), subBatch(4, bodies("y", 3)...), single(dataMessage("last")))
-	if b.takesLargeFrames(t) {
+	if b.features.LargeStreamFrames {
 		p.publish(entries...)
 	} else {
 		for _, e := range entries {

@@ -12,6 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -23,6 +24,7 @@ type testBroker struct {
 	*brokertest.Vhost
 	amqpURL, streamURL string
 	ch                 *amqp.Channel
+	features           broker.Features
 	first              int64 // offset of a stream's first record
 }
 
@@ -31,17 +33,30 @@ func newTestBroker(t testing.TB) *testBroker { return on(t, brokertest.New(t)) }
 func on(t testing.TB, v *brokertest.Vhost) *testBroker {
 	b := &testBroker{Vhost: v, amqpURL: v.AMQPURL(), streamURL: v.StreamURL(), ch: v.Channel(t)}
 	require.NoError(t, b.ch.Confirm(false))
-	if b.isLavinMQ(t) {
-		b.first = 1
-	}
+	b.features = v.Features(t)
+	b.first = b.features.StreamOffsetBase
 	return b
 }
 
-// needsNative skips what a broker without the stream protocol, such as LavinMQ, cannot do.
-func (b *testBroker) needsNative(t testing.TB) {
+// hasNative tells whether the broker speaks the stream protocol. Where it does not, nobody gets anywhere with it.
+func (b *testBroker) hasNative(t testing.TB) bool {
+	t.Helper()
+	require.Equal(t, b.features.NativeStreamProtocol, b.streamURL != "", "a RabbitMQ for these tests has the plugin rabbitmq_stream")
 	if b.streamURL == "" {
-		t.Skip("this broker does not speak the stream protocol")
+		to, err := parseStreamURL(strings.Replace(b.amqpURL, "amqp", "rabbitmq-stream", 1))
+		require.NoError(t, err)
+		_, err = dial(t.Context(), Config{}.withDefaults(), to, "asks")
+		require.ErrorIs(t, err, ErrLost)
 	}
+	return b.streamURL != ""
+}
+
+// transports are those that the broker has.
+func (b *testBroker) transports() []transportCase {
+	if b.streamURL == "" {
+		return transportCases[1:]
+	}
+	return transportCases
 }
 
 // stream declares a stream of its own for the test.
@@ -82,7 +97,6 @@ type transportCase struct {
 
 var transportCases = []transportCase{
 	{"native", func(t testing.TB, b *testBroker, cfg Config) Transport {
-		b.needsNative(t)
 		cfg.StreamURL = b.streamURL
 		return openTransport(t, b, cfg)
 	}},
@@ -103,7 +117,7 @@ func openTransport(t testing.TB, b *testBroker, cfg Config) Transport {
 // onBoth runs a test over both transports.
 func onBoth(t *testing.T, test func(t *testing.T, b *testBroker, tr Transport)) {
 	b := newTestBroker(t)
-	for _, c := range transportCases {
+	for _, c := range b.transports() {
 		t.Run(c.name, func(t *testing.T) {
 			tr := c.open(t, b, Config{})
 			require.Equal(t, c.name, tr.Name())

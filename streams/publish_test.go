@@ -30,7 +30,6 @@ const (
 )
 
 func newNativePublisher(t testing.TB, b *testBroker, stream string) *nativePublisher {
-	b.needsNative(t)
 	to, err := parseStreamURL(b.streamURL)
 	require.NoError(t, err)
 	l, err := dial(context.Background(), Config{}.withDefaults(), to, "publishes")

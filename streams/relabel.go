@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -13,27 +14,42 @@ import (
 // be trusted, from the beginning on.
 var ErrRelabelled = errors.New("records came with wrong offsets")
 
-// relabelCheck looks, once a reader has caught up, whether the record that it was given as some offset is the one that stands there.
+const (
+	// relabelBytes and relabelAge are how much is delivered, and how much time passes, before a reader that has caught up is looked at
+	// again. Retention overtakes a reader that is some segments behind, of 8 MiB each: it has stood still, or has as much before it.
+	relabelBytes = 4 << 20
+	relabelAge   = 10 * time.Second
+)
+
+// relabelCheck looks whether the record that a reader was given as some offset is the one that stands there: once it has caught up, and
+// now and then from there on. Wrong offsets stay wrong for as long as a subscription lasts, so that a look at its last record is enough.
 type relabelCheck struct {
 	stream string
 	end    int64 // of the stream when the reader began
 	fetch  func(ctx context.Context, stream string, offset int64) (wire.Record, error)
-	done   bool
+	bytes  int64 // delivered since the last look
+	looked time.Time
 }
 
-// over passes records on to deliver, and checks the first that stands at or behind the end.
+// over passes records on to deliver, and looks at the last of them when it is time to.
 func (c *relabelCheck) over(ctx context.Context, deliver func([]wire.Record) error) func([]wire.Record) error {
 	return func(records []wire.Record) error {
-		last := records[len(records)-1]
-		if c.done || last.Offset < c.end || last.Fault != "" {
-			return deliver(records)
+		for i := range records {
+			c.bytes += weight(&records[i])
 		}
-		c.done = true
-		if err := c.check(ctx, last); err != nil {
-			return err
+		last := records[len(records)-1]
+		if last.Offset >= c.end && last.Fault == "" && c.isTime() {
+			if err := c.check(ctx, last); err != nil {
+				return err
+			}
+			c.bytes, c.looked = 0, time.Now()
 		}
 		return deliver(records)
 	}
+}
+
+func (c *relabelCheck) isTime() bool {
+	return c.bytes >= relabelBytes || time.Since(c.looked) >= relabelAge // at first, it was never looked
 }
 
 func (c *relabelCheck) check(ctx context.Context, given wire.Record) error {

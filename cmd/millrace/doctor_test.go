@@ -197,5 +197,5 @@ func TestMissingPermissions(t *testing.T) {
 		require.False(t, mayLock(broker.Permission{Configure: r.configure}), r.name)
 	}
 	require.True(t, mayLock(broker.Permission{Configure: ".*"}))
-	require.Contains(t, sidecarRole.grant(broker.Features{Product: broker.LavinMQ}, "/", "it's"), `lavinmqctl set_permissions --vhost '/' 'it'\''s'`)
+	require.Contains(t, sidecarRole.grant(broker.FeaturesOf(broker.LavinMQ, "2.9.1"), "/", "it's"), `lavinmqctl set_permissions --vhost '/' 'it'\''s'`)
 }

@@ -67,11 +67,7 @@ func mayLock(p broker.Permission) bool {
 
 // grant is the command that gives a user what a role needs.
 func (r role) grant(features broker.Features, vhost, user string) string {
-	program := "rabbitmqctl"
-	if features.Product == broker.LavinMQ {
-		program = "lavinmqctl"
-	}
-	return fmt.Sprintf("%s set_permissions --vhost %s %s %s %s %s", program, quote(vhost), quote(user), quote(r.configure), quote(r.write), quote(r.read))
+	return fmt.Sprintf("%s set_permissions --vhost %s %s %s %s %s", features.Ctl, quote(vhost), quote(user), quote(r.configure), quote(r.write), quote(r.read))
 }
 
 // quote makes a word that a POSIX shell leaves as it is.

@@ -9,7 +9,8 @@
 //     for example amqp://guest:guest@localhost:5672/ and http://guest:guest@localhost:15672. Nothing
 //     on that broker is touched but vhosts and users whose names begin with "test-".
 //  2. MILLRACE_TEST_IMAGE: a container from that image.
-//  3. A private node from the installed RabbitMQ package (internal/localbroker).
+//  3. A private node (internal/localbroker) of the RabbitMQ whose programs are in MILLRACE_TEST_RABBITMQ,
+//     or of the installed package.
 //  4. A container from rabbitmq:3.13-management.
 //
 // The broker is started when the first test of a process asks for it and lives until the process
@@ -22,7 +23,7 @@
 // # What a test gets
 //
 // New gives a test a vhost and a user of its own, which vanish when the test ends, so tests can run
-// beside each other. Own gives it a whole node of its own, which it may kill; it is skipped where the
+// beside each other. What brokers do differently is told by Vhost.Features. Own gives it a whole node of its own, which it may kill; it is skipped where the
 // RabbitMQ package is not installed. NewProxy puts a network in between that can be cut, frozen and
 // slowed down.
 package brokertest

@@ -55,6 +55,16 @@ func Own(t testing.TB) *Vhost {
 	return newVhost(t, s, true)
 }
 
+// Erlang makes a vhost on a RabbitMQ node that this process started, and may ask and stop with Eval and Node: the shared one, or one of
+// its own where the shared broker is another.
+func Erlang(t testing.TB) *Vhost {
+	t.Helper()
+	if v := New(t); v.CanKill() {
+		return v
+	}
+	return Own(t)
+}
+
 func newVhost(t testing.TB, s *server, own bool) *Vhost {
 	t.Helper()
 	v := &Vhost{Name: "test-" + shorten(t.Name()) + "-" + random(), server: s, own: own}

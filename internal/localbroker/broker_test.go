@@ -248,6 +248,14 @@ func testProbe(t *testing.T, b *Broker) {
 
 func TestAvailable(t *testing.T) {
 	require.NoError(t, Available())
+	dir := t.TempDir()
+	t.Setenv(envDir, dir)
+	require.ErrorContains(t, Available(), "there is no "+dir+"/rabbitmq-server")
+	for _, name := range []string{"rabbitmq-server", "rabbitmqctl", "epmd"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o700))
+	}
+	require.NoError(t, Available())
+	t.Setenv(envDir, "")
 	old := scriptDirs
 	t.Cleanup(func() { scriptDirs = old })
 	scriptDirs = nil

@@ -2,6 +2,7 @@ package localbroker
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 // scriptDirs are where RabbitMQ's own scripts lie: Debian's package, then the generic archive. The
 // scripts in /usr/sbin are wrappers that refuse ordinary users.
 var scriptDirs = []string{"/usr/lib/rabbitmq/bin", "/opt/rabbitmq/sbin"}
+
+// envDir names a folder with another RabbitMQ's rabbitmq-server, rabbitmqctl and epmd.
+const envDir = "MILLRACE_TEST_RABBITMQ"
 
 var errNotInstalled = errors.New("localbroker: RabbitMQ is not installed on this machine: " +
 	"run `make deps`, or install the package rabbitmq-server (`apt-get install rabbitmq-server`)")
@@ -24,6 +28,9 @@ func Available() error {
 }
 
 func findTools() (tools, error) {
+	if dir := os.Getenv(envDir); dir != "" {
+		return toolsIn(dir)
+	}
 	epmd, err := exec.LookPath("epmd")
 	if err != nil {
 		return tools{}, errNotInstalled
@@ -35,6 +42,16 @@ func findTools() (tools, error) {
 		}
 	}
 	return tools{}, errNotInstalled
+}
+
+func toolsIn(dir string) (tools, error) {
+	t := tools{server: filepath.Join(dir, "rabbitmq-server"), ctl: filepath.Join(dir, "rabbitmqctl"), epmd: filepath.Join(dir, "epmd")}
+	for _, program := range []string{t.server, t.ctl, t.epmd} {
+		if !isFile(program) {
+			return tools{}, fmt.Errorf("localbroker: %s=%s: there is no %s", envDir, dir, program)
+		}
+	}
+	return t, nil
 }
 
 func isFile(path string) bool {

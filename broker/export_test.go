@@ -1,0 +1,21 @@
+package broker
+
+import (
+	"context"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// What follows is for tests that need internals and a broker: package brokertest knows this one, so that they cannot be in it.
+
+type Assertion struct{ assertion }
+
+func NewAssertion(c *Conn) *Assertion { return &Assertion{assertion{conn: c}} }
+
+func (a *Assertion) Assert(ctx context.Context, subject string, own bool, exists, declare func(*amqp.Channel) error) (bool, error) {
+	return a.assert(ctx, subject, own, exists, declare)
+}
+
+func (a *Assertion) Created() []string { return a.top.Created }
+
+func (c *Conn) RebuildFire(ctx context.Context) error { return c.rebuildFire(ctx) }

@@ -1,0 +1,24 @@
+package brokertest
+
+import (
+	"net/http"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+)
+
+// Features is what this broker can do. A test of what it cannot asserts what it does instead.
+func (v *Vhost) Features(t T) broker.Features {
+	t.Helper()
+	var said struct {
+		RabbitMQ string `json:"rabbitmq_version"`
+		LavinMQ  string `json:"lavinmq_version"`
+	}
+	v.Do(t, http.MethodGet, "/api/overview", nil, &said)
+	if said.LavinMQ != "" {
+		return broker.FeaturesOf(broker.LavinMQ, said.LavinMQ)
+	}
+	require.NotEmpty(t, said.RabbitMQ, "which broker is this?")
+	return broker.FeaturesOf(broker.RabbitMQ, said.RabbitMQ)
+}

@@ -1,0 +1,111 @@
+package streams
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+const overtakenBody = 100_000
+
+// keptShort declares a stream that forgets almost all that is written to it, and tells how many records are more than it ever holds.
+// LavinMQ forgets segments of 8 MiB, whatever the arguments say.
+func (b *testBroker) keptShort(t testing.TB) (stream string, many int) {
+	t.Helper()
+	limit := int64(2 << 20)
+	if !b.features.StreamSegmentPolicy {
+		limit = 10 << 20
+	}
+	stream = "overtaken"
+	_, err := b.ch.QueueDelete(stream, false, false, false)
+	require.NoError(t, err)
+	_, err = b.ch.QueueDeclare(stream, true, false, false, false, amqp.Table{
+		"x-queue-type": "stream", "x-max-length-bytes": limit, "x-stream-max-segment-size-bytes": int64(500_000)})
+	require.NoError(t, err)
+	return stream, 5 * int(limit) / overtakenBody
+}
+
+// write publishes numbered records.
+func (b *testBroker) write(t testing.TB, stream string, from, n int) {
+	t.Helper()
+	for i := from; i < from+n; i++ {
+		body := make([]byte, overtakenBody)
+		binary.BigEndian.PutUint64(body, uint64(i))
+		b.publish(t, stream, amqp.Publishing{Body: body})
+	}
+}
+
+func numberIn(r wire.Record) int { return int(binary.BigEndian.Uint64(r.Body)) }
+
+// A reader stands still for as long as retention needs to overtake it. What it is given from then on is what stands at the offsets that
+// it is told, or it learns that they were wrong; never does it go on with wrong ones.
+func TestAnOvertakenReaderHasTheRightOffsets(t *testing.T) {
+	b := newTestBroker(t)
+	for _, c := range b.transports() {
+		for name, had := range map[string]int{"at the end": 1, "on its way": 10} {
+			t.Run(c.name+" "+name, func(t *testing.T) { b.overtake(t, c, had) })
+		}
+	}
+}
+
+// overtake reads a stream that had some records, and has very many as soon as the first of them was delivered.
+func (b *testBroker) overtake(t *testing.T, c transportCase, had int) {
+	stream, many := b.keptShort(t)
+	b.write(t, stream, 0, had)
+	tr := c.open(t, b, Config{Ahead: 4 * overtakenBody})
+	isLast := func(r wire.Record) bool { return numberIn(r) == had+many-1 }
+	given := map[int64]int{}
+	written := false
+	err := tr.Read(t.Context(), stream, First, func(batch []wire.Record) error {
+		if !written {
+			written = true
+			b.write(t, stream, had, many)
+		}
+		for _, r := range batch {
+			given[r.Offset] = numberIn(r)
+			if isLast(r) {
+				return errEnough
+			}
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, ErrRelabelled):
+		require.True(t, b.features.StreamOffsetsDrift)
+		clear(given)
+		for _, r := range readUntil(t, tr, stream, First, isLast) {
+			given[r.Offset] = numberIn(r)
+		}
+	case !errors.Is(err, ErrLost): // a broker may also drop such a reader
+		require.ErrorIs(t, err, errEnough)
+	}
+	b.requireStands(t, tr, stream, given)
+}
+
+// requireStands fetches all that still stands in a stream of what a reader was given.
+func (b *testBroker) requireStands(t testing.TB, tr Transport, stream string, given map[int64]int) {
+	t.Helper()
+	first, ok, err := tr.First(t.Context(), stream)
+	require.NoError(t, err)
+	require.True(t, ok)
+	for offset, number := range given {
+		if offset < first {
+			require.LessOrEqual(t, number, int(offset-b.first), "offsets have holes, and no offset has two records")
+			continue
+		}
+		r, err := tr.Fetch(t.Context(), stream, offset)
+		if errors.Is(err, ErrNotFound) { // retention has gone on meanwhile
+			first, _, err = tr.First(t.Context(), stream)
+			require.NoError(t, err)
+			require.Less(t, offset, first)
+			continue
+		}
+		require.NoError(t, err, "offset %d", offset)
+		require.Equal(t, numberIn(r), number, "offset %d", offset)
+	}
+}
