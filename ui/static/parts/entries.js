@@ -1,6 +1,6 @@
 // @ts-check
 // A list of entries: scheduled jobs, retries or dead jobs. The three pages differ in columns and in what stands above.
-import { html, useEffect, useMemo, useState } from '../core/h.js';
+import { html, useLayoutEffect, useMemo, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { brief, count, plural } from '../core/format.js';
 import { replaying } from '../core/overview.js';
@@ -49,7 +49,8 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
   const [chosen, setChosen] = useState(/** @type {Map<string, any>} */ (new Map()));
   const [matching, setMatching] = useState(/** @type {any} */ (null));
   const filterText = JSON.stringify(filter);
-  useEffect(() => { setChosen(new Map()); setMatching(null); }, [filterText, set]);
+  // At once, not after the next frame: what is chosen by then must stay chosen.
+  useLayoutEffect(() => { setChosen(new Map()); setMatching(null); }, [filterText, set]);
   const filtered = Object.keys(filter).length > 0;
   const done = () => list.refresh();
   const d = list.data;

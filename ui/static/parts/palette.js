@@ -1,6 +1,6 @@
 // @ts-check
 // Everything by name: pages, queues, classes, processes, a job's id, what can be done. And the keys.
-import { html, signal, useEffect, useMemo, useRef, useState } from '../core/h.js';
+import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { density, shortcuts, theme } from '../core/prefs.js';
 import { paused } from '../core/paused.js';
@@ -29,7 +29,7 @@ const fixed = () => [
 ];
 
 export function Palette() {
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.addEventListener('keydown', key);
     return () => document.removeEventListener('keydown', key);
   }, []);

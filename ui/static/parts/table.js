@@ -1,6 +1,6 @@
 // @ts-check
 // The one table. Rows keep their place while somebody points at them or has chosen some: no click means another row than it was aimed at.
-import { cx, html, useEffect, useMemo, useRef, useState } from '../core/h.js';
+import { cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { hiddenColumns, shortcuts } from '../core/prefs.js';
 import { Icon } from './icon.js';
 
@@ -52,8 +52,11 @@ export function Table(p) {
   const rows = still.rows;
   const skeleton = useSkeleton(!!p.loading && !rows.length);
   const last = useRef('');
+  // Keys may come faster than drawing: what was chosen last counts, drawn or not.
+  const picked = useRef(chosen);
+  picked.current = chosen;
   const pick = (/** @type {any} */ row, /** @type {boolean} */ on, /** @type {boolean} */ range) => {
-    const next = new Map(chosen);
+    const next = new Map(picked.current);
     const ids = rows.map(p.rowKey);
     const [a, b] = [ids.indexOf(last.current), ids.indexOf(p.rowKey(row))];
     const these = range && a >= 0 ? rows.slice(Math.min(a, b), Math.max(a, b) + 1) : [row];
@@ -62,11 +65,12 @@ export function Table(p) {
       else next.delete(p.rowKey(r));
     }
     last.current = p.rowKey(row);
+    picked.current = next;
     p.selection.set(next);
   };
   const all = rows.length > 0 && rows.every((r) => chosen?.has(p.rowKey(r)));
   const some = rows.some((r) => chosen?.has(p.rowKey(r)));
-  useRowKeys(p, rows, at, setAt, pick, body);
+  useRowKeys(p, rows, at, setAt, pick, body, picked);
   return html`<div class="scroll" tabindex="-1">
     ${still.more > 0 && html`<button class="btn small newpill" onClick=${() => { still.show(); p.selection?.set(new Map(chosen)); setOver(false); }}>
       <${Icon} name="up" small />${still.more} new – show</button>`}
@@ -115,11 +119,11 @@ function useSkeleton(wanted) {
   return wanted && shown;
 }
 
-/** j and k go from row to row, x chooses, Enter opens. @param {any} p @param {any[]} rows @param {string} at @param {(k: string) => void} setAt @param {any} pick @param {any} body */
-function useRowKeys(p, rows, at, setAt, pick, body) {
+/** j and k go from row to row, x chooses, Enter opens. @param {any} p @param {any[]} rows @param {string} at @param {(k: string) => void} setAt @param {any} pick @param {any} body @param {any} picked */
+function useRowKeys(p, rows, at, setAt, pick, body, picked) {
   const now = useRef(null);
   now.current = { p, rows, at, pick };
-  useEffect(() => {
+  useLayoutEffect(() => {
     const key = (/** @type {KeyboardEvent} */ e) => {
       const { p, rows, at, pick } = now.current;
       const on = /** @type {HTMLElement} */ (e.target);
@@ -128,13 +132,14 @@ function useRowKeys(p, rows, at, setAt, pick, body) {
       const i = rows.findIndex((/** @type {any} */ r) => p.rowKey(r) === at);
       const to = e.key === 'j' ? i + 1 : e.key === 'k' ? Math.max(0, i - 1) : -1;
       if (to >= 0 && to < rows.length) {
-        setAt(p.rowKey(rows[to]));
+        now.current.at = p.rowKey(rows[to]);
+        setAt(now.current.at);
         body.current.children[to]?.scrollIntoView({ block: 'nearest' });
         return;
       }
       const row = rows[i];
       if (!row) return;
-      if (e.key === 'x' && p.selection) pick(row, !p.selection.chosen.has(at), false);
+      if (e.key === 'x' && p.selection) pick(row, !picked.current.has(at), false);
       else if (e.key === 'Enter' && p.open && !on.closest('a,button')) p.open(row);
       else if (p.keys?.(e.key, row)) e.preventDefault();
     };
