@@ -36,7 +36,7 @@ export function Palette() {
   return shown.value === 'palette' ? html`<${Box} />` : shown.value === 'keys' ? html`<${Keys} />` : null;
 }
 
-let afterG = 0;
+let afterG = -Infinity;
 /** @param {KeyboardEvent} e */
 function key(e) {
   if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
@@ -47,7 +47,7 @@ function key(e) {
   const on = /** @type {HTMLElement} */ (e.target);
   if (shortcuts.value === 'off' || e.ctrlKey || e.metaKey || e.altKey || on.closest?.('input:not([type=checkbox]),textarea,select,dialog')) return;
   if (e.timeStamp - afterG < 1200) {
-    afterG = 0;
+    afterG = -Infinity;
     const to = pages.find((p) => p[3] === e.key || (p[0] === 'job-queues' && e.key === 'q'));
     if (to) {
       e.preventDefault();
