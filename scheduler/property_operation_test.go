@@ -49,6 +49,7 @@ func (w *world) operate(t *rapid.T) {
 	}
 	w.allowChanges(cmd.Bulk)
 	w.allowDeletes(cmd.Bulk)
+	w.allowHeld(s, op.Stream)
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
 		if r.Status == wire.StatusAccepted {
 			w.operations[cmd.ID] = true
@@ -106,5 +107,19 @@ func (w *world) checkOperations(s *modelSidecar) {
 		op, known := s.entries.Operation(id)
 		require.True(w.t, known, "operation %s was accepted, and nobody knows it", id)
 		require.NotEqual(w.t, wire.OperationRunning, op.State, "operation %s does not end: %+v", id, op)
+	}
+}
+
+// allowHeld notes that what is held may have been done before: who asks for it all the same has decided that.
+func (w *world) allowHeld(s *modelSidecar, stream string) {
+	for p, e := range w.appended {
+		if p.stream != stream {
+			continue
+		}
+		for _, f := range w.found(s, stream, e.jid) {
+			if s.entries.IsHeld(f.Stream, f.Offset) {
+				w.broker.unsafe[p] = "an operation was asked for while it was held"
+			}
+		}
 	}
 }
