@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
-var tiny = size{perSecond: 50, lasting: time.Second, burst: 300, entries: 1000, jobs: 500}
+var tiny = size{perSecond: 50, lasting: time.Second, burst: 300, entries: 1000, jobs: 500, languages: []string{"go"}}
 
 func TestEveryFigureIsMeasured(t *testing.T) {
 	if err := localbroker.Available(); err != nil {

@@ -31,11 +31,12 @@ type size struct {
 	burst     int           // entries due at one instant
 	entries   int           // entries read into the view
 	jobs      int           // jobs that do nothing, enqueued and worked off
+	languages []string      // whose workers do that
 }
 
 var (
-	fullSize  = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000, jobs: 100_000}
-	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000, jobs: 20_000}
+	fullSize  = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000, jobs: 100_000, languages: languages}
+	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000, jobs: 20_000, languages: languages}
 )
 
 func main() {

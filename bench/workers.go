@@ -30,7 +30,7 @@ func measureWorkers(ctx context.Context, b *bench, v *vhost) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	for _, lang := range languages {
+	for _, lang := range b.size.languages {
 		dir, found := programs(lang)
 		if !found {
 			continue

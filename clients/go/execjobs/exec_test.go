@@ -51,6 +51,8 @@ func start(t *testing.T, v *brokertest.Vhost, text string) {
 	_, err = conn.AssertTopology(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, conn.MakeWay(t.Context()))
+	_, err = conn.AssertDirect(t.Context())
+	require.NoError(t, err)
 	require.NoError(t, conn.Close())
 	plan, err := read(t, text)
 	require.NoError(t, err)
