@@ -61,7 +61,7 @@ func TestRefusedFiresStayPending(t *testing.T) {
 		return !held && s.entries.Total(wire.ScheduledJobs) == 0
 	}, "nothing is held any more")
 	found := journal(t, v)
-	require.GreaterOrEqual(t, found[wire.TypeReturned], 3)
+	require.GreaterOrEqual(t, found[wire.TypeReturned], 2) // once at first, if its nack came before the others were fired, and once when it was tried again
 	require.Equal(t, int64(1), s.Status().Counters.Epochs)
 }
 
