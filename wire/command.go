@@ -25,6 +25,7 @@ const (
 	CommandCancel  = "cancel"  // an operation ends where it is
 	CommandPause   = "pause"   // nobody takes jobs of a queue
 	CommandResume  = "resume"  // workers take them again
+	CommandNote    = "note"    // a sidecar is about to do something past the leader
 )
 
 // Command asks the leader to do something.
@@ -45,6 +46,8 @@ type Command struct {
 	At  *float64        `json:"at,omitempty"`  // enqueue: when it is due; now if not given
 
 	Bulk *Operation `json:"operation,omitempty"` // operate, cancel
+
+	Noted *Noted `json:"noted,omitempty"` // note
 
 	Operation string `json:"-"` // the bulk operation that it is part of; only the leader says so
 }
@@ -68,6 +71,7 @@ var commandStreams = map[string][]string{
 	CommandCancel:  nil,
 	CommandPause:   nil,
 	CommandResume:  nil,
+	CommandNote:    nil,
 	CommandState:   nil,
 	CommandEnqueue: nil,
 }
@@ -97,6 +101,9 @@ func (c Command) check() error {
 	}
 	if c.Command == CommandEnqueue {
 		return c.checkEnqueue()
+	}
+	if c.Command == CommandNote {
+		return c.Noted.check()
 	}
 	if c.aboutQueue() {
 		return c.checkQueue()
@@ -155,10 +162,11 @@ type Reply struct {
 	Error    string    `json:"error,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 	Happened *Happened `json:"happened,omitempty"`
-	Offsets  []int64   `json:"offsets,omitempty"` // of all entries with the jid, where it is not unique
-	Entry    *int64    `json:"entry,omitempty"`   // where the entry stands now that was changed or brought back
-	JID      string    `json:"jid,omitempty"`     // enqueue: of the job
-	Paused   []string  `json:"paused,omitzero"`   // state: the paused queues
+	Offsets  []int64   `json:"offsets,omitempty"`  // of all entries with the jid, where it is not unique
+	Entry    *int64    `json:"entry,omitempty"`    // where the entry stands now that was changed or brought back
+	JID      string    `json:"jid,omitempty"`      // enqueue: of the job
+	Paused   []string  `json:"paused,omitzero"`    // state: the paused queues
+	Repeated bool      `json:"repeated,omitempty"` // the same command was carried out before
 }
 
 // Happened is what became of an entry that is no longer there.

@@ -58,8 +58,8 @@ func DeadJob(d DeadEnvelope, job []byte) []byte {
 }
 
 // ScheduledJob writes a record of scheduled_jobs around a job's own bytes.
-func ScheduledJob(jid string, at time.Time, job []byte) []byte {
-	head := fmt.Sprintf(`{"type":"scheduled_job","jid":%s,"scheduled_at":%s,"job":`, quote(jid), strconv.FormatFloat(Seconds(at), 'f', -1, 64))
+func ScheduledJob(jid string, at float64, job []byte) []byte {
+	head := fmt.Sprintf(`{"type":"scheduled_job","jid":%s,"scheduled_at":%s,"job":`, quote(jid), strconv.FormatFloat(at, 'f', -1, 64))
 	return slices.Concat([]byte(head), job, []byte{'}'})
 }
 

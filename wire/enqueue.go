@@ -3,7 +3,6 @@ package wire
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -64,11 +63,7 @@ func (c Command) Entry(now time.Time, jid string) (record []byte, e Entry, err e
 	if c.At != nil {
 		at = *c.At
 	}
-	due, err := json.Marshal(at)
-	if err != nil {
-		return nil, e, fmt.Errorf("command enqueue: %w", err)
-	}
-	record = fmt.Appendf(nil, `{"type":"scheduled_job","jid":%s,"scheduled_at":%s,"job":%s}`, quote(parsed.JID), due, job)
+	record = ScheduledJob(parsed.JID, at, job)
 	e, err = ParseEntry(ScheduledJobs, 0, record)
 	if err != nil {
 		return nil, e, fmt.Errorf("command enqueue: %w", err)

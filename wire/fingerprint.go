@@ -23,19 +23,44 @@ func Fingerprint(class, errorClass, message string) string {
 	return "fp-" + hex.EncodeToString(sum[:8])
 }
 
-// What changes from one time to the next, and what stands in its place. The order counts.
+// What changes from one time to the next, and what stands in its place. The order counts. Most messages have few of these, and regular
+// expressions are slow: each has a cheap test that whatever it matches passes.
 var volatile = []struct {
 	what *regexp.Regexp
 	sign string
+	may  func(message string) bool
 }{
-	{regexp.MustCompile(`(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<id>"},
-	{regexp.MustCompile(`[\w.+-]+@[\w-]+\.[\w.-]+`), "<email>"},
-	{regexp.MustCompile(`0[xX][0-9a-fA-F]+`), "<n>"},
-	{regexp.MustCompile(`(?i)\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{6,}\b`), "<id>"},
-	{regexp.MustCompile(`"[^"]*"|'[^']*'|` + "`[^`]*`"), "<text>"},
-	{regexp.MustCompile(`[0-9]+(?:[.,:][0-9]+)*`), "<n>"},
-	{regexp.MustCompile(`\s+`), " "},
+	{regexp.MustCompile(`(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<id>", func(m string) bool { return strings.Count(m, "-") >= 4 }},
+	{regexp.MustCompile(`[\w.+-]+@[\w-]+\.[\w.-]+`), "<email>", has("@")},
+	{regexp.MustCompile(`0[xX][0-9a-fA-F]+`), "<n>", has("xX")},
+	{regexp.MustCompile(`(?i)\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{6,}\b`), "<id>", hasHex},
+	{regexp.MustCompile(`"[^"]*"|'[^']*'|` + "`[^`]*`"), "<text>", has("\"'`")},
+	{regexp.MustCompile(`[0-9]+(?:[.,:][0-9]+)*`), "<n>", has("0123456789")},
+	{regexp.MustCompile(`\s+`), " ", spaced},
 }
+
+func has(any string) func(string) bool {
+	return func(m string) bool { return strings.ContainsAny(m, any) }
+}
+
+// hasHex tells whether eight hexadecimal digits stand together.
+func hasHex(m string) bool {
+	run := 0
+	for i := range len(m) {
+		c := m[i]
+		if '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' {
+			if run++; run == 8 {
+				return true
+			}
+			continue
+		}
+		run = 0
+	}
+	return false
+}
+
+// spaced tells whether there is other white space than single blanks.
+func spaced(m string) bool { return strings.Contains(m, "  ") || strings.ContainsAny(m, "\t\n\f\r") }
 
 // Normalised is the first line of a message without what changes from one time to the next.
 func Normalised(message string) string {
@@ -44,7 +69,9 @@ func Normalised(message string) string {
 		message = strings.ToValidUTF8(message[:maxMessage], "")
 	}
 	for _, v := range volatile {
-		message = v.what.ReplaceAllString(message, v.sign)
+		if v.may(message) {
+			message = v.what.ReplaceAllString(message, v.sign)
+		}
 	}
 	return message
 }

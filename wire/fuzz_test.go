@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -194,6 +196,118 @@ func FuzzParseCommand(f *testing.F) {
 		}
 		require.Empty(t, cmp.Diff(c, again))
 		require.Contains(t, commandStreams, c.Command)
+	})
+}
+
+func FuzzParseChanges(f *testing.F) {
+	for _, raw := range []string{`{"at":2e9}`, `{"at":"2033-05-18T03:33:20Z","queue":"low"}`, `{"priority":10,"args":[1e400,{"a":null}]}`, `{"queue":null}`, `{"at":1,"at":2}`, `{"args" : "x" }`} {
+		for i := range uint8(len(EntryStreams)) {
+			f.Add(i, []byte(raw))
+		}
+	}
+	records := map[string]string{
+		ScheduledJobs: `{"jid":"j","scheduled_at":1, "job":{"class":"A","args":[1],"x":1e400}}`,
+		Retries:       `{"retry_at":1,"retry_count":2,"job":{"jid":"j","class":"A","queue":"q","priority":3}}`,
+		DeadJobs:      `{"died_at":1,"job":{"class":"A"}}`,
+	}
+	f.Fuzz(func(t *testing.T, stream uint8, raw []byte) {
+		name := EntryStreams[int(stream)%len(EntryStreams)]
+		c, err := ParseChanges(name, raw)
+		if err != nil {
+			require.Less(t, len(err.Error()), 400, "a reason is for people")
+			return
+		}
+		e, err := ParseEntry(name, 7, []byte(records[name]))
+		require.NoError(t, err)
+		changed, err := e.Change(c)
+		if err != nil { // nested too deep for an entry
+			require.ErrorContains(t, err, "changed like that it could not be read")
+			return
+		}
+		again, err := ParseEntry(name, 8, changed)
+		require.NoError(t, err, "%s", changed)
+		if c.At != nil {
+			require.WithinDuration(t, *c.At, again.At, time.Millisecond) // of years far away
+		}
+		if c.Queue != nil {
+			require.Equal(t, *c.Queue, again.Job.Queue)
+		}
+		if c.Priority != nil {
+			require.EqualValues(t, *c.Priority, again.Job.Priority)
+		}
+		if c.Args != nil {
+			require.Contains(t, string(again.Job.Raw), `"args":`+string(c.Args))
+		}
+	})
+}
+
+func FuzzLeasedJob(f *testing.F) {
+	seed(f, "jobs", func(v *vector) { f.Add(v.bytes(), "id", uint8(3)) })
+	f.Fuzz(func(t *testing.T, body []byte, id string, priority uint8) {
+		d := Delivery{Body: body, MessageID: id, Priority: priority}
+		before := bytes.Clone(body)
+		moved := MovedJob(d, "other", time.Unix(1, 0))
+		job, err := LeasedJob(&d, "q")
+		require.Equal(t, before, body)
+		_, fault := ParseJob(body)
+		require.True(t, fault == nil || string(moved.Body) == string(body), "what is no job is passed on as it is")
+		if err != nil {
+			return
+		}
+		require.NotEmpty(t, job.JID)
+		there, err := ParseJob(moved.Body)
+		require.NoError(t, err)
+		require.Equal(t, "other", there.Queue)
+		m, err := LeaseMessage(NewLeaseID(Lease{At: time.Unix(1, 0)}), time.Unix(2, 0), &job, "")
+		if err != nil { // too large, or nested too deep, for an entry
+			return
+		}
+		e, err := ParseEntry(ScheduledJobs, 1, m.Body)
+		require.NoError(t, err)
+		require.Equal(t, string(bytes.Trim(job.Raw, " \t\r\n")), string(e.Job.Raw))
+		_, ok := ParseLeaseID(e.JID)
+		require.True(t, ok)
+	})
+}
+
+func FuzzParseLeaseID(f *testing.F) {
+	for _, id := range []string{"lease-0-1-ABCDEFGHIJKLMNOPQRSTUVWXYZ", "lease-65535-zzzzzzzz-ABCDEFGHIJKLMNOP", "lease---", "lease-0-1-é", "lease-+1-1-ABCDEFGHIJKLMNOP"} {
+		f.Add(id)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		l, ok := ParseLeaseID(id)
+		if !ok {
+			return
+		}
+		require.Equal(t, id, JIDTag(id), "the journal names it as it is")
+		again, ok := ParseLeaseID(NewLeaseID(l))
+		require.True(t, ok)
+		require.Equal(t, l, again)
+	})
+}
+
+func FuzzFingerprint(f *testing.F) {
+	f.Add("C", "Timeout", "no answer from 10.0.0.1 in 3000 ms")
+	f.Add("C", "E", `key "a" of 0x7f3a, id 7b1c0d9e-5a81-4b1f-9d1e-0c7c1f9f4a11, 'it''s' `)
+	f.Add("\xff", "", "\"\"\"")
+	f.Fuzz(func(t *testing.T, class, errorClass, message string) {
+		require.True(t, IsFingerprint(Fingerprint(class, errorClass, message)))
+		require.True(t, utf8.ValidString(Normalised(strings.ToValidUTF8(message, "?"))))
+	})
+}
+
+func FuzzParseRollup(f *testing.F) {
+	f.Add([]byte(`{"type":"rollup","format":1,"from":1,"to":9,"rows":[{"minute":5,"class":"C","queue":"q","success":1,"run":"AAA="}]}`))
+	f.Add([]byte(`{"type":"deploy","format":1,"at":1.5,"label":"v1","actor":"ann"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := ParseRollup(body)
+		if err != nil {
+			return
+		}
+		m, err := r.Message(time.Unix(1, 0))
+		require.NoError(t, err)
+		_, err = ParseRollup(m.Body)
+		require.NoError(t, err)
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 // Format is the version of the journal that this build writes and the newest that it understands.
@@ -73,6 +75,7 @@ const (
 	TypeOperation = "operation" // a bulk operation's progress
 	TypeRejected  = "rejected"  // what a classic queue held that is no job
 	TypeDismissed = "dismissed" // a rejected record was taken off the list
+	TypeNoted     = "noted"     // a person does something past the leader: to a queue, or to workers
 	TypeBarrier   = "barrier"   // in entry streams: a leader's epoch begins here
 )
 
@@ -136,6 +139,8 @@ type JournalRecord struct {
 	Keys     []Enqueued `json:"keys,omitempty"`     // state: keys that low water would forget
 
 	Operation *Operation `json:"operation,omitempty"` // operation: as it begins, goes on and ends; state: as it stands
+
+	Noted *Noted `json:"noted,omitempty"` // noted
 }
 
 // Trimmed is an entry that was given up.
@@ -189,6 +194,9 @@ func ParseJournal(body []byte) (JournalRecord, error) {
 	}
 	return r, nil
 }
+
+// JournalType is the type of a JSON record of the journal, read without the rest of it.
+func JournalType(body []byte) string { return gjson.GetBytes(body, "type").String() }
 
 // Deed is what the headers of a fire or burial say of it.
 type Deed struct {

@@ -37,6 +37,7 @@ func journalRecords() []JournalRecord {
 		{Type: TypeOperation, Epoch: 1, Operation: &Operation{ID: "x", State: "running"}},
 		{Type: TypeRejected, Epoch: 1, Queue: Unrouted, Reason: "no job", Body: []byte("\x00\xff"), Count: 2},
 		{Type: TypeDismissed, Epoch: 1, Stream: Unrouted, Offset: 44},
+		{Type: TypeNoted, Epoch: 1, Noted: &Noted{Op: NotedMoved, Queue: "a", To: "b", Count: 3}, Actor: "a", Reason: "r"},
 		{Type: TypeBarrier, Epoch: 1},
 	}
 }
