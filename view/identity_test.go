@@ -158,6 +158,9 @@ func TestStreamsThatLostTheirEndsAreToldFromThoseMadeAnew(t *testing.T) {
 			require.Equal(rt, short, verdict)
 		case "forgotten and lost":
 			source.forget(jobs, h.some("forgotten", 0, len(old.records)-1))
+			if source.streams[jobs].records[0].Offset == firstOffset {
+				return // a stream of LavinMQ begins there
+			}
 			if n := source.count(jobs); n > 1 {
 				source.lose(jobs, h.some("lost", 1, n-1))
 				verdict, _ := h.judged()

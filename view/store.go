@@ -28,6 +28,8 @@ type Store struct {
 	db    *pebble.DB
 	cache *pebble.Cache
 	write sync.Mutex // one transaction at a time
+
+	temporary string // a folder that goes when the store is closed
 }
 
 var keyIdentity = []byte("\x00identity")
@@ -122,6 +124,9 @@ func (s *Store) Close() error {
 	defer s.write.Unlock()
 	err := errors.Join(s.db.Flush(), s.db.Close())
 	s.cache.Unref()
+	if s.temporary != "" {
+		err = errors.Join(err, os.RemoveAll(s.temporary))
+	}
 	if err != nil {
 		return fmt.Errorf("view: close store: %w", err)
 	}
@@ -164,7 +169,23 @@ func (s *Store) Scan(lower, upper []byte, reverse bool, fn func(key, value []byt
 	return scan(s.db, lower, upper, reverse, fn)
 }
 
-// Reader reads a store, or a transaction and the store below it.
+// View has fn read the store as it stands at one moment, whatever is folded meanwhile.
+func (s *Store) View(fn func(Reader) error) error {
+	at := s.db.NewSnapshot()
+	defer closeQuietly(at)
+	return fn(snapshot{at})
+}
+
+// snapshot is a store at one moment.
+type snapshot struct{ db *pebble.Snapshot }
+
+func (s snapshot) Get(key []byte) ([]byte, bool, error) { return get(s.db, key) }
+
+func (s snapshot) Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error {
+	return scan(s.db, lower, upper, reverse, fn)
+}
+
+// Reader reads a store, what it was at one moment, or a transaction and the store below it.
 type Reader interface {
 	Get(key []byte) ([]byte, bool, error)
 	Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error

@@ -61,6 +61,23 @@ func TestStoreReadsWhatWasWritten(t *testing.T) {
 	require.Empty(t, keys(t, s, "x", "z", true, 0))
 }
 
+// What is read in several steps is read as it stood at one moment.
+func TestViewOfOneMoment(t *testing.T) {
+	s := memoryStore(t)
+	put(t, s, "a", "1", "b", "1")
+	require.NoError(t, s.View(func(r Reader) error {
+		put(t, s, "a", "2", "c", "2")
+		require.NoError(t, s.Update(func(tx *Tx) error { return tx.Delete([]byte("b")) }))
+		require.Equal(t, []string{"a=1", "b=1"}, keys(t, r, "a", "d", false, -1))
+		value, ok := has(t, r, "b")
+		require.True(t, ok)
+		require.Equal(t, "1", value)
+		return nil
+	}))
+	require.Equal(t, []string{"a=2", "c=2"}, keys(t, s, "a", "d", false, -1))
+	require.EqualError(t, s.View(func(Reader) error { return errors.New("no") }), "no")
+}
+
 func TestTransactionsAreWholeOrNothing(t *testing.T) {
 	s := memoryStore(t)
 	put(t, s, "a", "1", "b", "2", "c", "3")

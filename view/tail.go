@@ -266,6 +266,16 @@ func (t *tail) lag(now time.Time) time.Duration {
 	return t.age.late
 }
 
+// stuck is the time since anything was folded, while there is more.
+func (t *tail) stuck(now time.Time) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.caught {
+		return 0
+	}
+	return min(now.Sub(t.behind), now.Sub(t.foldedAt))
+}
+
 func (t *tail) status(now time.Time) Status {
 	lag := t.lag(now)
 	t.mu.Lock()

@@ -94,11 +94,23 @@ func (v *View) announce() {
 
 // Lag is how far the view is behind the streams, at least.
 func (v *View) Lag() time.Duration {
+	return v.longest((*tail).lag, func(*tail) bool { return true })
+}
+
+// longest is the most that any of the streams that count says of itself.
+func (v *View) longest(says func(*tail, time.Time) time.Duration, counts func(*tail) bool) time.Duration {
 	var most time.Duration
 	for _, t := range v.streams {
-		most = max(most, t.lag(time.Now()))
+		if counts(t) {
+			most = max(most, says(t, time.Now()))
+		}
 	}
 	return most
+}
+
+// goingOn chooses some of the streams, as long as they were not made anew.
+func goingOn(streams []string) func(*tail) bool {
+	return func(t *tail) bool { return slices.Contains(streams, t.stream) && !t.isRecreated() }
 }
 
 // Status is the state of every stream.
@@ -145,13 +157,12 @@ func (v *View) Followed(streams ...string) bool {
 
 // LagOf is Lag for some of the streams.
 func (v *View) LagOf(streams ...string) time.Duration {
-	var most time.Duration
-	for _, t := range v.streams {
-		if slices.Contains(streams, t.stream) && !t.isRecreated() {
-			most = max(most, t.lag(time.Now()))
-		}
-	}
-	return most
+	return v.longest((*tail).lag, goingOn(streams))
+}
+
+// StuckOf is for how long nothing of some stream was folded although there is more, the longest of some streams.
+func (v *View) StuckOf(streams ...string) time.Duration {
+	return v.longest((*tail).stuck, goingOn(streams))
 }
 
 // apply folds a batch that a reader of some generation delivered.
