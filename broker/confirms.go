@@ -24,6 +24,7 @@ type confirms struct {
 	mu      sync.Mutex
 	queue   []Confirm
 	waiting int // published and not settled
+	halted  bool
 	ended   bool
 }
 
@@ -68,11 +69,18 @@ func outcome(ch *amqp.Channel, answer *amqp.DeferredConfirmation) (known, ack bo
 func (c *confirms) settle(confirm *Confirm) {
 	c.mu.Lock()
 	c.waiting--
-	if confirm != nil {
+	if confirm != nil && !c.halted {
 		c.queue = append(c.queue, *confirm)
 	}
 	c.mu.Unlock()
 	c.poke()
+}
+
+// halt has no confirm reported that comes from now on.
+func (c *confirms) halt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.halted = true
 }
 
 // end says that nothing will be expected any more. What is still waited for is settled by the library as the channel ends.

@@ -37,10 +37,9 @@ type built struct {
 func build(t *testing.T, url string) built {
 	t.Helper()
 	var b built
+	var err error
 	b.conn = dial(t, url)
-	_, err := b.conn.AssertTopology(soon(t))
-	require.NoError(t, err)
-	require.NoError(t, b.conn.MakeWay(soon(t)))
+	makeAll(t, b.conn)
 	require.NoError(t, b.conn.EnsureQueue(soon(t), "a"))
 	b.pub = publisher(t, b.conn)
 	b.inbox, err = b.conn.Lock(soon(t))
@@ -198,8 +197,7 @@ func TestAKilledBrokerEndsAllAndLeavesNoLock(t *testing.T) {
 	v := brokertest.Own(t)
 	b := build(t, v.AMQPURL())
 	require.NoError(t, b.conn.DeclareWitness(soon(t), wire.WitnessPrefix+"x"))
-	// RabbitMQ 3.10 that is killed within moments of its very first stream forgets how to start that stream.
-	v.Eval(t, "[dets:sync(T) || T <- dets:all()].")
+	v.Sync(t)
 	v.Kill(t)
 	b.requireAllEnds(t, broker.ErrLost)
 	v.Restart(t)
@@ -217,7 +215,7 @@ func TestAKilledBrokerEndsAllAndLeavesNoLock(t *testing.T) {
 // An alarm makes the broker stop reading. That is not the end of the connection, however long it lasts and however much is unsent.
 func TestABlockedConnectionLivesOn(t *testing.T) {
 	t.Parallel()
-	v := brokertest.Own(t)
+	v := brokertest.OwnErlang(t)
 	b := build(t, v.AMQPURL())
 	_, _, blocked := b.conn.Blocked()
 	require.False(t, blocked)

@@ -36,9 +36,7 @@ func consumer(t *testing.T, c *broker.Conn, queue string, prefetch int) *broker.
 func TestDeadLettersArriveWithPlainHeaders(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t))
-	require.NoError(t, err)
-	require.NoError(t, conn.MakeWay(soon(t)))
+	makeAll(t, conn)
 	put(t, v, "/api/policies/"+v.Name+"/dlx", `{"pattern":"^queue\\.","definition":{"dead-letter-exchange":"jobs.dead"}}`)
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	p := publisher(t, conn)

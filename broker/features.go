@@ -17,6 +17,8 @@ type Features struct {
 	Version string
 	Ctl     string // the program that administers it from a shell
 
+	DefaultExchange string // what permissions call the exchange that has no name
+
 	StreamOffsetBase       int64 // offset of the first record of a new stream
 	StreamOffsetsDrift     bool  // a reader that retention overtook is given wrong offsets
 	StreamDepth            bool  // a passive declare of a stream tells how many records it has
@@ -24,23 +26,29 @@ type Features struct {
 	RejectPublishDLXDrops  bool  // overflow reject-publish-dlx drops the head instead of refusing
 	PausesQueues           bool  // a queue can be paused for all consumers
 	DeadLettersToStream    bool  // dead-lettering into a stream works
+	Plugins                bool  // management API and native stream protocol are plugins, to be enabled
+	TaglessAreUnknown      bool  // the management API says the same of a user without tags and of a wrong password
 	NativeStreamProtocol   bool  // may have a stream listener
 	ReadersDieOnBadRecords bool  // some records end every AMQP 0-9-1 reader's connection
 	RefusalsNameArguments  bool  // who declares a thing otherwise than it is learns which argument differs
+	RefusalsOverflow       bool  // a refusal that repeats a long name, not all of it ASCII, ends the connection
 	ASCIINamesOnly         bool  // names of queues and exchanges are printable ASCII
 	StreamSegmentPolicy    bool  // a policy says how large the segments of a stream are
 	HeadTimestamps         bool  // the management API tells of how old the oldest message in a queue is
 	QueueMemory            bool  // the management API tells how much memory a queue takes
 	BodyBytes              bool  // the management API tells the size of a queue's bodies, and not of all that it keeps
 	LargeStreamFrames      bool  // a native publish may be of over a megabyte
+	MessageLimit           int64 // how long a message's body may be, unless told otherwise
+	ClosesOnOddProperties  bool  // closes the connection over a message for a stream whose type says "amqp-1.0", or whose reply-to is no UTF-8
 	HoldsSmallFramesBack   bool  // leaves Nagle's algorithm on unless told otherwise
 }
 
 // FeaturesOf is the capability table. An unknown product is taken for a recent RabbitMQ.
 func FeaturesOf(product, version string) Features {
-	f := Features{Product: product, Version: version}
+	f := Features{Product: product, Version: version, MessageLimit: 128 << 20}
 	if product == LavinMQ {
 		f.Ctl = "lavinmqctl"
+		f.TaglessAreUnknown = true
 		f.StreamOffsetBase = 1
 		f.StreamOffsetsDrift = true
 		f.StreamDepth = true
@@ -52,6 +60,8 @@ func FeaturesOf(product, version string) Features {
 		return f
 	}
 	f.Ctl = "rabbitmqctl"
+	f.DefaultExchange = "amq.default"
+	f.Plugins = true
 	f.NativeStreamProtocol = true
 	f.RefusalsNameArguments = true
 	f.StreamSegmentPolicy = true
@@ -62,6 +72,11 @@ func FeaturesOf(product, version string) Features {
 	f.ConsumerTimeoutPolicy = atLeast(version, 3, 12)
 	f.DeadLettersToStream = atLeast(version, 4, 0)
 	f.LargeStreamFrames = !atLeast(version, 4, 0)
+	f.ClosesOnOddProperties = atLeast(version, 4, 0)
+	f.RefusalsOverflow = atLeast(version, 4, 0)
+	if atLeast(version, 4, 0) {
+		f.MessageLimit = 16 << 20
+	}
 	return f
 }
 

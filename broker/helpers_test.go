@@ -89,3 +89,11 @@ func forward(t *testing.T, w http.ResponseWriter, r *http.Request, backend *url.
 	}
 	return resp.StatusCode
 }
+
+// makeAll makes everything that Millrace needs on the broker but jobs.direct.
+func makeAll(t *testing.T, conn *broker.Conn) {
+	t.Helper()
+	_, err := conn.AssertTopology(soon(t))
+	require.NoError(t, err)
+	require.NoError(t, conn.MakeWay(soon(t)))
+}

@@ -21,9 +21,10 @@ type Publisher struct {
 	done     chan struct{} // closed when, besides, all known confirms have been read
 	discard  sync.Once
 
-	mu     sync.Mutex
-	err    error
-	closed bool
+	mu      sync.Mutex
+	err     error
+	nowhere error // what Publish sent found nothing bound
+	closed  bool
 }
 
 // Publisher opens a channel in confirm mode.
@@ -33,8 +34,10 @@ func (c *Conn) Publisher(ctx context.Context) (*Publisher, error) {
 		return nil, fmt.Errorf("broker: open a publisher: %w", err)
 	}
 	p := &Publisher{conn: c, ch: ch, confirms: newConfirms(), ended: make(chan struct{}), done: make(chan struct{})}
-	p.returns.asked = make(chan chan struct{})
-	go p.watch(ch.NotifyReturn(make(chan amqp.Return)), ch.NotifyClose(make(chan *amqp.Error, 1)))
+	// The library tells the second of a return when the first has been told, and of the confirm that follows it after both: whoever waits for
+	// the second knows that the first was dealt with before anybody hears of the confirm.
+	returned, dealt := ch.NotifyReturn(make(chan amqp.Return)), ch.NotifyReturn(make(chan amqp.Return))
+	go p.watch(returned, dealt, ch.NotifyClose(make(chan *amqp.Error, 1)))
 	go func() {
 		p.confirms.run(c.closed)
 		<-p.ended
@@ -44,7 +47,7 @@ func (c *Conn) Publisher(ctx context.Context) (*Publisher, error) {
 }
 
 // watch reads the library's notifications until the channel is gone.
-func (p *Publisher) watch(returned <-chan amqp.Return, closes <-chan *amqp.Error) {
+func (p *Publisher) watch(returned, dealt <-chan amqp.Return, closes <-chan *amqp.Error) {
 	for {
 		select {
 		case r, open := <-returned:
@@ -52,9 +55,15 @@ func (p *Publisher) watch(returned <-chan amqp.Return, closes <-chan *amqp.Error
 				returned = nil
 				continue
 			}
-			p.returns.mark(r)
-		case answer := <-p.returns.asked:
-			close(answer)
+			if !p.returns.mark(r) && takesWay(r.Exchange) {
+				p.takenNowhere(r)
+			}
+			select {
+			case <-dealt:
+			case cause := <-closes: // the library does not tell those who let it wait
+				p.end(cause)
+				return
+			}
 		case cause := <-closes:
 			p.end(cause)
 			return
@@ -65,20 +74,40 @@ func (p *Publisher) watch(returned <-chan amqp.Return, closes <-chan *amqp.Error
 func (p *Publisher) end(cause *amqp.Error) {
 	connClosed := p.conn.isClosing()
 	p.mu.Lock()
-	p.err = endOf("publisher", p.closed || connClosed, cause)
+	if p.err = endOf("publisher", p.closed || connClosed, cause); p.nowhere != nil && !p.closed {
+		p.err = p.nowhere
+	}
 	p.mu.Unlock()
 	p.confirms.end()
 	close(p.ended)
 }
 
+// takesWay tells of an exchange at which something must be bound: see MakeWay.
+func takesWay(exchange string) bool {
+	return exchange == wire.ExchangeFire || exchange == wire.ExchangeBury
+}
+
+// takenNowhere ends the channel because a fire or burial found neither a queue nor the journal. The broker confirms it all the same, and it
+// must be known to nobody as done: no confirm is handed out any more.
+func (p *Publisher) takenNowhere(r amqp.Return) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.nowhere != nil {
+		return
+	}
+	p.nowhere = fmt.Errorf("broker: publish to %q by %q: %w", r.Exchange, r.RoutingKey, ErrReturned)
+	p.confirms.halt()
+	go func() { _ = p.ch.Close() }() // which waits for what we read here
+}
+
 // Publish sends a message and gives the tag that its Confirm will carry. It waits for the network if the broker does not read, never
-// for the confirm. After ErrUnpublishable nothing was sent and the publisher is as good as before; after any other error the
-// message may have been sent, and the publisher is done for.
+// for the confirm. After ErrUnpublishable nothing was sent and the publisher is as good as before; after any other error the message may have
+// been sent, and the publisher is done for; as it is, with ErrReturned, when nothing at all takes a fire or burial.
 func (p *Publisher) Publish(m wire.Message) (tag uint64, err error) {
 	if !p.confirms.expect() {
 		return 0, p.Err()
 	}
-	answer, err := p.publish(m, false)
+	answer, err := p.publish(m, takesWay(m.Exchange))
 	p.confirms.wait(p.ch, answer)
 	if err != nil {
 		return 0, err

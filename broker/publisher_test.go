@@ -83,9 +83,7 @@ func TestConfirmsOfManyPublishesWithASlowReader(t *testing.T) {
 func TestARefusedFireIsNacked(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t))
-	require.NoError(t, err)
-	require.NoError(t, conn.MakeWay(soon(t)))
+	makeAll(t, conn)
 	require.NoError(t, conn.EnsureQueue(soon(t), "full"))
 	put(t, v, "/api/policies/"+v.Name+"/limit", `{"pattern":"^queue\\.full$","definition":{"max-length":2,"overflow":"reject-publish"}}`)
 	p := publisher(t, conn)
@@ -98,6 +96,35 @@ func TestARefusedFireIsNacked(t *testing.T) {
 	require.Equal(t, map[uint64]bool{tag: false}, collect(t, p, 1))
 	require.NoError(t, conn.EnsureQueue(soon(t), "free"))
 	require.NoError(t, p.Send(soon(t), wire.Message{Exchange: wire.ExchangeFire, Key: "free"}))
+}
+
+// The broker confirms what nothing took. Nobody must take that for done.
+func TestAFireThatNothingTakesIsNotConfirmed(t *testing.T) {
+	for _, exchange := range []string{wire.ExchangeFire, wire.ExchangeBury} {
+		t.Run(exchange, func(t *testing.T) {
+			v := brokertest.New(t)
+			conn := dial(t, v.AMQPURL())
+			makeAll(t, conn)
+			p := publisher(t, conn)
+			tag, err := p.Publish(wire.Message{Exchange: exchange, Key: "q", Body: []byte("{}")})
+			require.NoError(t, err)
+			require.Equal(t, map[uint64]bool{tag: true}, collect(t, p, 1))
+
+			ch := client(t, v.AMQPURL())
+			require.NoError(t, ch.ExchangeUnbind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil))
+			require.NoError(t, ch.QueueUnbind(wire.DeadJobs, "", wire.ExchangeBury, nil))
+			require.NoError(t, ch.QueueUnbind(wire.Journal, "", exchange, nil))
+			for range 100 {
+				if _, err := p.Publish(wire.Message{Exchange: exchange, Key: "q", Body: []byte("{}")}); err != nil {
+					break // it has ended
+				}
+			}
+			require.Empty(t, rest(t, p))
+			require.ErrorIs(t, p.Err(), broker.ErrReturned)
+			_, err = p.Publish(wire.Message{Exchange: exchange, Key: "q"})
+			require.ErrorIs(t, err, broker.ErrReturned)
+		})
+	}
 }
 
 func TestWhatIsPublished(t *testing.T) {

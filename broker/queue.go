@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -59,8 +61,28 @@ func reasonOf(err error) string {
 	return ""
 }
 
+// longestRefusal is what RabbitMQ says about a queue, beside the names of queue and virtual host; only of one that is another connection's
+// alone it says more.
+const longestRefusal = "PRECONDITION_FAILED - inequivalent arg 'x-max-priority' for queue '' in vhost '': received the value '10' of type " +
+	"'signedint' but current is none"
+
+// checkRefusable refuses a name about which the broker may have to say more than fits into an answer. RabbitMQ 4 cuts that to 255
+// characters where 255 bytes fit, fails to send it, and closes the connection; and any client can have Millrace ask about any name.
+func (c *Conn) checkRefusable(queue string) error {
+	room := shortString - len(longestRefusal) - len(c.VHost())
+	ascii := strings.IndexFunc(queue+c.VHost(), func(r rune) bool { return r > unicode.MaxASCII }) < 0
+	if !c.Features().RefusalsOverflow || len(queue) <= room || ascii {
+		return nil
+	}
+	return &QueueError{Queue: queue, Reason: ReasonName,
+		Err: fmt.Errorf("the name has %d bytes, and not all are ASCII: this broker refuses at most %d such bytes without closing the connection", len(queue), room)}
+}
+
 // queueRequest is a request about one queue, on a channel of its own.
 func (c *Conn) queueRequest(ctx context.Context, queue string, fn func(*amqp.Channel) error) error {
+	if err := c.checkRefusable(queue); err != nil {
+		return err
+	}
 	err := queueError(queue, c.request(ctx, fn))
 	if err != nil && reasonOf(err) == "" {
 		return fmt.Errorf("broker: queue %q: %w", queue, err)
@@ -82,6 +104,9 @@ func (c *Conn) QueueExists(ctx context.Context, fullName string) (bool, error) {
 
 // QueueDepth is how many messages wait in a queue, without those that are being worked on, and how many consumers it has.
 func (c *Conn) QueueDepth(ctx context.Context, fullName string) (messages, consumers int, err error) {
+	if err := c.checkRefusable(fullName); err != nil {
+		return 0, 0, err
+	}
 	queue, err := call(ctx, c, func() (amqp.Queue, error) {
 		ch, err := c.amqp.Channel()
 		if err != nil {

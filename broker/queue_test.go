@@ -24,13 +24,11 @@ func requireReason(t *testing.T, err error, reason string) {
 func TestEnsureQueueRefusals(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t))
-	require.NoError(t, err)
-	require.NoError(t, conn.MakeWay(soon(t)))
+	makeAll(t, conn)
 	for _, bad := range []string{"", "q\xff", "a\nb", strings.Repeat("x", 201)} {
 		requireReason(t, conn.EnsureQueue(soon(t), bad), broker.ReasonName)
 	}
-	_, err = client(t, v.AMQPURL()).QueueDeclare("queue.mine", false, false, true, false, nil)
+	_, err := client(t, v.AMQPURL()).QueueDeclare("queue.mine", false, false, true, false, nil)
 	require.NoError(t, err)
 	requireReason(t, conn.EnsureQueue(soon(t), "mine"), broker.ReasonExclusive)
 	exists, err := conn.QueueExists(soon(t), "queue.mine")
@@ -49,11 +47,9 @@ func TestEnsureQueueRefusals(t *testing.T) {
 func TestEnsureQueueUsesWhatAClientDeclared(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t))
-	require.NoError(t, err)
-	require.NoError(t, conn.MakeWay(soon(t)))
+	makeAll(t, conn)
 	ch := client(t, v.AMQPURL())
-	_, err = ch.QueueDeclare("queue.plain", true, false, false, false, nil)
+	_, err := ch.QueueDeclare("queue.plain", true, false, false, false, nil)
 	require.NoError(t, err)
 	_, err = ch.QueueDeclare("queue.quorum", true, false, false, false, amqp.Table{"x-queue-type": "quorum"})
 	require.NoError(t, err)
@@ -75,12 +71,31 @@ func TestEnsureQueueUsesWhatAClientDeclared(t *testing.T) {
 	}
 }
 
+// Whatever a queue is called, and whatever is wrong with it, nobody but its own jobs suffers. What RabbitMQ 4 says of a queue may be too
+// long for it to say.
+func TestNoNameEndsTheConnection(t *testing.T) {
+	v := brokertest.New(t)
+	conn := dial(t, v.AMQPURL())
+	makeAll(t, conn)
+	owner := v.Channel(t)
+	for _, name := range []string{strings.Repeat("q", wire.MaxQueueName), strings.Repeat("é", wire.MaxQueueName/2), strings.Repeat("é", 60)} {
+		_, err := conn.QueueExists(soon(t), "queue."+name)
+		if err != nil {
+			requireReason(t, err, broker.ReasonName)
+		}
+		if !conn.Features().ASCIINamesOnly || name[0] == 'q' {
+			_, err = owner.QueueDeclare("queue."+name, false, false, true, false, nil)
+			require.NoError(t, err)
+		}
+		require.Error(t, conn.EnsureQueue(soon(t), name), "it is another's alone, or has a name that cannot be")
+		require.NoError(t, conn.Err())
+	}
+}
+
 func TestEnsureQueueMakesJobsDirectAgain(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t))
-	require.NoError(t, err)
-	require.NoError(t, conn.MakeWay(soon(t)))
+	makeAll(t, conn)
 	require.NoError(t, client(t, v.AMQPURL()).ExchangeDelete("jobs.direct", false, false))
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	require.NoError(t, publisher(t, conn).SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeDirect, Key: "a"}))
@@ -90,9 +105,7 @@ func TestEnsureQueueMakesJobsDirectAgain(t *testing.T) {
 func TestFiresForMissingQueuesAreKept(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t))
-	require.NoError(t, err)
-	require.NoError(t, conn.MakeWay(soon(t)))
+	makeAll(t, conn)
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	p := publisher(t, conn)
 	fire := func(key string, n int) {
@@ -111,7 +124,7 @@ func TestFiresForMissingQueuesAreKept(t *testing.T) {
 	require.Equal(t, 4, depth(wire.Unrouted))
 
 	ch := client(t, v.AMQPURL())
-	_, err = ch.QueueDelete("queue.a", false, false, false)
+	_, err := ch.QueueDelete("queue.a", false, false, false)
 	require.NoError(t, err)
 	require.NoError(t, ch.ExchangeDelete("jobs.direct", false, false))
 	require.NoError(t, ch.ExchangeDeclare("jobs.direct", "direct", true, false, false, false, nil))
@@ -148,9 +161,7 @@ func TestWitness(t *testing.T) {
 func TestDeleteQueueKeepsWhatIsInUse(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(soon(t))
-	require.NoError(t, err)
-	require.NoError(t, conn.MakeWay(soon(t)))
+	makeAll(t, conn)
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	require.NoError(t, publisher(t, conn).Send(soon(t), wire.Message{Exchange: wire.ExchangeRoute, Key: "a"}))
 	requireReason(t, conn.DeleteQueue(soon(t), "queue.a", true, true), broker.ReasonNotEmpty)

@@ -32,6 +32,9 @@ type QueueInfo struct {
 	PublishRate     float64   // messages a second
 	DeliverRate     float64   // messages a second, acknowledged or not
 	AckRate         float64   // messages a second
+	Published       int64     // messages, since the broker began to count
+	Delivered       int64     // the same
+	Acked           int64     // the same
 	HeadTimestamp   time.Time // of the oldest message, if it carries one and the broker tells
 	IdleSince       time.Time // zero if the broker does not tell
 	refusesByPolicy bool
@@ -77,9 +80,12 @@ type queueObject struct {
 	HeadTimestamp  number  `json:"head_message_timestamp"`
 	IdleSince      string  `json:"idle_since"`
 	Stats          struct {
-		Publish rate `json:"publish_details"`
-		Deliver rate `json:"deliver_get_details"`
-		Ack     rate `json:"ack_details"`
+		Published number `json:"publish"`
+		Delivered number `json:"deliver_get"`
+		Acked     number `json:"ack"`
+		Publish   rate   `json:"publish_details"`
+		Deliver   rate   `json:"deliver_get_details"`
+		Ack       rate   `json:"ack_details"`
 	} `json:"message_stats"`
 }
 
@@ -105,6 +111,7 @@ func (o *queueObject) info(f Features) QueueInfo {
 		Arguments: o.Arguments, Policy: deref(o.Policy), OperatorPolicy: deref(o.OperatorPolicy), Definition: o.Definition,
 		MemoryBytes: int64(o.Memory), MessageBytes: int64(max(o.MessageBytes, o.TotalBytes)),
 		PublishRate: o.Stats.Publish.Rate, DeliverRate: o.Stats.Deliver.Rate, AckRate: o.Stats.Ack.Rate,
+		Published: int64(o.Stats.Published), Delivered: int64(o.Stats.Delivered), Acked: int64(o.Stats.Acked),
 	}
 	if q.Type == "" { // LavinMQ
 		q.Type, _ = o.Arguments["x-queue-type"].(string)

@@ -28,7 +28,7 @@ func (p *Publisher) SendMandatory(ctx context.Context, m wire.Message) error {
 		if err := p.send(m, true); err != nil {
 			return struct{}{}, err
 		}
-		if p.cameBack(sent) {
+		if p.returns.has(sent) {
 			return struct{}{}, fmt.Errorf("broker: publish to %q by %q: %w", m.Exchange, m.Key, ErrReturned)
 		}
 		return struct{}{}, nil
@@ -71,8 +71,6 @@ func (p *Publisher) Reply(ctx context.Context, d wire.Delivery, body []byte) err
 // returns finds out which mandatory messages came back. The broker sends the message itself back, before its confirm and without its
 // tag, so messages are recognised by what they hold.
 type returns struct {
-	asked chan chan struct{} // to the goroutine that reads returns
-
 	mu   sync.Mutex
 	sent []*mandatory
 }
@@ -96,27 +94,23 @@ func (r *returns) forget(sent *mandatory) {
 	r.sent = slices.DeleteFunc(r.sent, func(other *mandatory) bool { return other == sent })
 }
 
-func (r *returns) mark(back amqp.Return) {
+// mark notes that a message came back, and tells whether anybody waits to hear of that.
+func (r *returns) mark(back amqp.Return) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, sent := range r.sent {
 		m := sent.message
 		if !sent.returned && m.Exchange == back.Exchange && m.Key == back.RoutingKey && m.CorrelationID == back.CorrelationId && bytes.Equal(m.Body, back.Body) {
 			sent.returned = true
-			return
+			return true
 		}
 	}
+	return false
 }
 
-// cameBack tells whether a confirmed message was returned. The library handed the return over before the confirm, to a goroutine that
-// has dealt with it when it answers us.
-func (p *Publisher) cameBack(sent *mandatory) bool {
-	answer := make(chan struct{})
-	select {
-	case p.returns.asked <- answer:
-	case <-p.ended:
-	}
-	p.returns.mu.Lock()
-	defer p.returns.mu.Unlock()
+// has tells whether a confirmed message was returned: what comes back is dealt with before anybody hears of its confirm.
+func (r *returns) has(sent *mandatory) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return sent.returned
 }

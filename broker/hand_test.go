@@ -1,0 +1,191 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// filled is a broker with these messages in a queue.
+func filled(t *testing.T, queue string, bodies ...string) (*brokertest.Vhost, *broker.Conn) {
+	t.Helper()
+	v := brokertest.New(t)
+	_, err := v.Channel(t).QueueDeclare(queue, true, false, false, false, nil)
+	require.NoError(t, err)
+	for _, body := range bodies {
+		v.Publish(t, "", queue, amqp.Publishing{Body: []byte(body)})
+	}
+	return v, dial(t, v.AMQPURL())
+}
+
+func texts(deliveries []wire.Delivery) (found []string) {
+	for _, d := range deliveries {
+		found = append(found, string(d.Body))
+	}
+	return found
+}
+
+func TestPeekPutsBack(t *testing.T) {
+	v, conn := filled(t, "queue.a", "1", "2", "3")
+	for range 2 {
+		found, err := conn.Peek(soon(t), "queue.a", 2)
+		require.NoError(t, err)
+		require.Equal(t, []string{"1", "2"}, texts(found))
+	}
+	found, err := conn.Peek(soon(t), "queue.a", 9)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", "2", "3"}, texts(found))
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a") == 3 }, "all are in the queue again")
+}
+
+func TestPurge(t *testing.T) {
+	v, conn := filled(t, "queue.a", "1", "2", "3")
+	dropped, err := conn.Purge(soon(t), "queue.a")
+	require.NoError(t, err)
+	require.Equal(t, 3, dropped)
+	require.Zero(t, v.QueueLength(t, "queue.a"))
+	found, err := conn.Peek(soon(t), "queue.a", 9)
+	require.NoError(t, err)
+	require.Empty(t, found)
+}
+
+func TestAQueueThatIsNotThere(t *testing.T) {
+	_, conn := filled(t, "queue.a")
+	_, err := conn.Purge(soon(t), "queue.b")
+	requireReason(t, err, broker.ReasonMissing)
+	_, err = conn.Peek(soon(t), "queue.b", 1)
+	requireReason(t, err, broker.ReasonMissing)
+	_, err = conn.Move(soon(t), "queue.b", 1, nil)
+	requireReason(t, err, broker.ReasonMissing)
+	require.NoError(t, conn.Err(), "that costs a channel, not the connection")
+}
+
+// into makes a message for another queue of what was taken.
+func into(queue string) func(wire.Delivery) wire.Message {
+	return func(d wire.Delivery) wire.Message { return wire.Message{Key: queue, Body: d.Body} }
+}
+
+func TestMoveKeepsTheOrder(t *testing.T) {
+	v, conn := filled(t, "queue.a", "1", "2", "3")
+	_, err := v.Channel(t).QueueDeclare("queue.b", true, false, false, false, nil)
+	require.NoError(t, err)
+	moved, err := conn.Move(soon(t), "queue.a", 2, into("queue.b"))
+	require.NoError(t, err)
+	require.Equal(t, 2, moved)
+	moved, err = conn.Move(soon(t), "queue.a", 9, into("queue.b"))
+	require.NoError(t, err)
+	require.Equal(t, 1, moved, "until there is nothing more")
+	require.Zero(t, v.QueueLength(t, "queue.a"))
+	found, err := conn.Peek(soon(t), "queue.b", 9)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", "2", "3"}, texts(found))
+}
+
+func TestWhatIsNotTakenIsNotMoved(t *testing.T) {
+	v, conn := filled(t, "queue.a", "1", "2", "3")
+	_, err := v.Channel(t).QueueDeclare("queue.b", true, false, false, false, amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
+	require.NoError(t, err)
+	moved, err := conn.Move(soon(t), "queue.a", 9, into("queue.b"))
+	require.ErrorContains(t, err, "refused")
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a")+moved == 3 }, "what was not moved is where it was")
+}
+
+func TestMoveEndsWithItsContext(t *testing.T) {
+	v, conn := filled(t, "queue.a", "1", "2")
+	ctx, cancel := context.WithCancel(soon(t))
+	moved, err := conn.Move(ctx, "queue.a", 2, func(d wire.Delivery) wire.Message {
+		cancel()
+		return into("queue.a")(d)
+	})
+	if err != nil {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a") >= 2 }, "%d were moved, and none is lost", moved)
+}
+
+// A pause that the broker itself knows is asked of it where it can; nowhere else is anything asked.
+func TestPauseQueue(t *testing.T) {
+	var asked []string
+	product := `{"lavinmq_version":"2.9.1"}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/overview" {
+			_, _ = w.Write([]byte(product))
+			return
+		}
+		asked = append(asked, r.Method+" "+r.URL.EscapedPath())
+	}))
+	defer server.Close()
+	lavin := open(t, server.URL, "v")
+	require.NoError(t, lavin.PauseQueue(soon(t), "queue.a/b", true))
+	require.NoError(t, lavin.PauseQueue(soon(t), "queue.a/b", false))
+	product = `{"rabbitmq_version":"4.3.0"}`
+	require.NoError(t, open(t, server.URL, "v").PauseQueue(soon(t), "queue.a", true))
+	require.Equal(t, []string{"PUT /api/queues/v/queue.a%2Fb/pause", "PUT /api/queues/v/queue.a%2Fb/resume"}, asked)
+}
+
+func TestAlarmsAreTold(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := `{"rabbitmq_version":"4.3.0"}`
+		if r.URL.Path == "/api/nodes" {
+			answer = `[{"name":"a","running":true,"mem_alarm":true,"partitions":["b"]},{"name":"b","running":true,"disk_free_alarm":true}]`
+		}
+		_, _ = w.Write([]byte(answer))
+	}))
+	defer server.Close()
+	alarms, err := open(t, server.URL, "v").Alarms(soon(t))
+	require.NoError(t, err)
+	require.Equal(t, []string{"memory alarm on a", "a is partitioned from b", "disk alarm on b"}, alarms)
+}
+
+func TestProvoked(t *testing.T) {
+	for err, want := range map[error]bool{
+		&amqp.Error{Code: amqp.PreconditionFailed, Server: true}: true,
+		&amqp.Error{Code: amqp.ConnectionForced, Server: true}:   false, // it shuts down
+		&amqp.Error{Code: amqp.ChannelError}:                     false, // the client's own
+		errors.New("something else"):                             false,
+	} {
+		require.Equal(t, want, broker.Provoked(err), err)
+	}
+}
+
+func TestAConnectionKnowsItsUserAndVHost(t *testing.T) {
+	v := brokertest.New(t)
+	conn := dial(t, v.AMQPURL())
+	require.Equal(t, []string{v.Owner.Name, v.Name}, []string{conn.User(), conn.VHost()})
+}
+
+// What some queue has taken is handed over; what none takes stays where it was.
+func TestHandOver(t *testing.T) {
+	v, conn := filled(t, "queue.a", "1", "2", "3", "4")
+	_, err := v.Channel(t).QueueDeclare("queue.b", true, false, false, false, nil)
+	require.NoError(t, err)
+	to := func(queue func(text string) string) func(wire.Delivery) (wire.Message, *string) {
+		return func(d wire.Delivery) (wire.Message, *string) {
+			text := string(d.Body)
+			m := wire.Message{Key: queue(text), Body: d.Body}
+			if text == "2" {
+				return m, nil
+			}
+			return m, &text
+		}
+	}
+	handed, err := broker.HandOver(soon(t), conn, "queue.a", 3, to(func(string) string { return "queue.b" }))
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", "3"}, handed)
+	require.Equal(t, 3, v.QueueLength(t, "queue.b"))
+	handed, err = broker.HandOver(soon(t), conn, "queue.a", 9, to(func(string) string { return "queue.nowhere" }))
+	require.ErrorIs(t, err, broker.ErrReturned)
+	require.Empty(t, handed)
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a") == 1 }, "it is where it was")
+	_, err = broker.HandOver(soon(t), conn, "queue.nowhere", 9, to(func(string) string { return "queue.b" }))
+	requireReason(t, err, broker.ReasonMissing)
+}
