@@ -20,6 +20,9 @@ const (
 	// lateWait is for what the broker has sent and the client library has not handed over yet.
 	lateWait = 20 * time.Millisecond
 
+	// lookTries is how often a question is asked whose connection dies.
+	lookTries = 5
+
 	// lastPrefetch is for Last, which may have a segment before it. Fetch takes one chunk at a time, since what comes after the record
 	// that it wants may be unreadable.
 	lastPrefetch  = 200
@@ -102,13 +105,19 @@ func (t *amqpTransport) Fetch(ctx context.Context, stream string, offset int64) 
 	return record, err
 }
 
-// look consumes from where on until see has seen enough or nothing more comes. If the kept connection turns out to be dead, it tries
-// once more; if the broker closes that one too because of what it should deliver, so be it.
+// look consumes from where on until see has seen enough or nothing more comes. If the connection turns out to be dead it tries again, and
+// believes the second time that the broker closes it because of what it should deliver. That may be heard in the place of the answer to
+// the subscription, and is then not told from other losses.
 func (t *amqpTransport) look(ctx context.Context, stream string, where any, prefetch int, see func(*amqp.Delivery, int64) bool) error {
 	return within(ctx, t.cfg.Timeout, func(ctx context.Context) error {
-		err := t.lookOnce(ctx, stream, where, prefetch, see)
-		if ctx.Err() == nil && errors.Is(err, ErrLost) {
-			err = t.lookOnce(ctx, stream, where, prefetch, see)
+		var err error
+		for try, poison := 0, 0; try < lookTries && poison < 2; try++ {
+			if err = t.lookOnce(ctx, stream, where, prefetch, see); ctx.Err() != nil || !errors.Is(err, ErrLost) {
+				break
+			}
+			if isPoison(err) {
+				poison++
+			}
 		}
 		return err
 	})

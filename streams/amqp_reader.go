@@ -27,7 +27,7 @@ type amqpReader struct {
 }
 
 var (
-	errRepace = errors.New("subscribe again with another prefetch")
+	errRepace = errors.New("subscribe again")
 	errProbe  = errors.New("see whether what was stepped over is readable now")
 )
 

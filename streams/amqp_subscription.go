@@ -20,11 +20,12 @@ type subscription struct {
 	careful bool // the broker is about to fail
 	acks    acker
 	idle    *time.Timer
+	heard   int64 // next, when it was last looked whether the broker has fallen silent
 }
 
 // subscription subscribes, and reads until that ends.
 func (r *amqpReader) subscription(ctx context.Context, c *amqpConn, pace *pace) error {
-	s := subscription{amqpReader: r, pace: pace, careful: r.step.near(r.next)}
+	s := subscription{amqpReader: r, pace: pace, careful: r.step.near(r.next), heard: r.next}
 	prefetch := pace.prefetch
 	if s.careful {
 		prefetch = 1 // so that all that is readable has come before the broker looks at what is not
@@ -47,6 +48,8 @@ func (r *amqpReader) subscription(ctx context.Context, c *amqpConn, pace *pace) 
 func (s *subscription) run(ctx context.Context) error {
 	tick := time.NewTicker(ackInterval)
 	defer tick.Stop()
+	quiet := time.NewTicker(s.cfg.Quiet)
+	defer quiet.Stop()
 	for {
 		var err error
 		select {
@@ -56,6 +59,8 @@ func (s *subscription) run(ctx context.Context) error {
 			return errProbe
 		case <-tick.C:
 			err = s.acks.flush()
+		case <-quiet.C:
+			err = s.listen()
 		case d, ok := <-s.ch.deliveries:
 			if !ok {
 				return s.ch.ended()
@@ -66,6 +71,16 @@ func (s *subscription) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// listen subscribes anew where nothing has come for a while. RabbitMQ may forget a reader that retention overtakes: one that looks for the
+// next segment in the moment in which that was deleted and the stream's new beginning is not known yet is told of no record any more.
+func (s *subscription) listen() error {
+	if s.next == s.heard && !s.stepped && s.out.hasRoom() {
+		return errRepace
+	}
+	s.heard = s.next
+	return nil
 }
 
 func (s *subscription) take(d amqp.Delivery) error {

@@ -234,7 +234,10 @@ func TestReadStreamDeletedUnderIt(t *testing.T) {
 		r.next(t)
 		_, err := b.ch.QueueDelete(stream, false, false, false)
 		require.NoError(t, err)
-		require.ErrorIs(t, r.end(t), ErrCancelled)
+		if err = r.end(t); b.features.StreamOffsetsDrift && errors.Is(err, ErrNoStream) {
+			return // it was about to look at its offsets
+		}
+		require.ErrorIs(t, err, ErrCancelled)
 	})
 }
 

@@ -155,16 +155,16 @@ func (l *link) send(r *request) error {
 	return nil
 }
 
-// beat sends heartbeats until ctx ends.
-func (l *link) beat(ctx context.Context) {
-	ticker := time.NewTicker(max(l.heartbeat/2, time.Second/2))
+// every sends what needs no answer, again and again, until ctx ends.
+func (l *link) every(ctx context.Context, interval time.Duration, what func() *request) {
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if l.send(newRequest(cmdHeartbeat)) != nil {
+			if l.send(what()) != nil {
 				return // whoever reads will see it too
 			}
 		}

@@ -62,11 +62,12 @@ func (t *nativeTransport) pump(ctx context.Context, stream string, from int64, o
 			l.close()
 		}
 	}()
-	beating.Go(func() { l.beat(ctx) })
+	beating.Go(func() { l.every(ctx, max(l.heartbeat/2, time.Second/2), heartbeat) })
 
 	if _, err := l.ask(subscribe(stream, from, 1)); err != nil {
 		return fmt.Errorf("%w: %s", err, stream)
 	}
+	beating.Go(func() { l.every(ctx, t.cfg.Quiet, wake) })
 	t.cfg.Log.Debug("streams: reading", "stream", stream, "offset", from)
 	f := follower{link: l, stream: stream, from: from, out: out, asked: 1}
 	return f.follow(ctx)
@@ -157,6 +158,11 @@ func (l *follower) askForMore() error {
 	l.asked += more
 	return l.send(newRequest(cmdCredit).u8(subscriptionID).u16(uint16(more)))
 }
+
+// wake allows the broker no more chunks, and has it look for some. It may have forgotten to, see subscription.listen.
+func wake() *request { return newRequest(cmdCredit).u8(subscriptionID).u16(0) }
+
+func heartbeat() *request { return newRequest(cmdHeartbeat) }
 
 // gone says what happened to a stream that is no longer available: it was deleted, or its process or node went away. The broker may
 // say so a moment before the stream is deleted.

@@ -1,9 +1,11 @@
 package streams
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
@@ -21,10 +23,8 @@ func (b *testBroker) keptShort(t testing.TB) (stream string, many int) {
 	if !b.features.StreamSegmentPolicy {
 		limit = 10 << 20
 	}
-	stream = "overtaken"
-	_, err := b.ch.QueueDelete(stream, false, false, false)
-	require.NoError(t, err)
-	_, err = b.ch.QueueDeclare(stream, true, false, false, false, amqp.Table{
+	stream = "overtaken-" + rand.Text() // not its predecessor's name: see docs/brokers.md
+	_, err := b.ch.QueueDeclare(stream, true, false, false, false, amqp.Table{
 		"x-queue-type": "stream", "x-max-length-bytes": limit, "x-stream-max-segment-size-bytes": int64(500_000)})
 	require.NoError(t, err)
 	return stream, 5 * int(limit) / overtakenBody
@@ -57,7 +57,7 @@ func TestAnOvertakenReaderHasTheRightOffsets(t *testing.T) {
 func (b *testBroker) overtake(t *testing.T, c transportCase, had int) {
 	stream, many := b.keptShort(t)
 	b.write(t, stream, 0, had)
-	tr := c.open(t, b, Config{Ahead: 4 * overtakenBody})
+	tr := c.open(t, b, Config{Ahead: 4 * overtakenBody, Quiet: time.Second})
 	isLast := func(r wire.Record) bool { return numberIn(r) == had+many-1 }
 	given := map[int64]int{}
 	written := false

@@ -71,6 +71,7 @@ type Config struct {
 	Ahead     int64         // bytes read ahead of deliver, by each Read, give or take a few records; 0 = 64 MiB
 	Timeout   time.Duration // for connecting, and for each question to the broker; 0 = 10 s
 	Heartbeat time.Duration // a connection silent for three of these is lost; 0 = 10 s
+	Quiet     time.Duration // after so long without a record a reader makes sure that the broker has not forgotten it; 0 = 20 s
 	Patience  time.Duration // how long Open waits for the native protocol before it falls back; 0 = 2 s
 }
 
@@ -84,6 +85,7 @@ func (c Config) withDefaults() Config {
 	c.Ahead = cmp.Or(c.Ahead, 64<<20)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 10*time.Second)
+	c.Quiet = cmp.Or(c.Quiet, 20*time.Second)
 	c.Patience = cmp.Or(c.Patience, 2*time.Second)
 	return c
 }
