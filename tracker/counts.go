@@ -40,7 +40,7 @@ func loadCounts(r view.Reader) (*counts, error) {
 
 // entry counts one pending entry more (by 1) or less (by -1).
 func (c *counts) entry(s *Stored, by int64) {
-	stream := codes[s.Stream]
+	stream := s.listed().stream
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.add(countKey{stream, countTotal, ""}, by)

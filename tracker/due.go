@@ -49,6 +49,9 @@ func (t *Entries) Queues() []string {
 			all[q] = true
 		}
 	}
+	for q := range t.counts.all(leases, countQueue) {
+		all[q] = true
+	}
 	list := make([]string, 0, len(all))
 	for q := range all {
 		list = append(list, q)

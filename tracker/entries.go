@@ -9,7 +9,7 @@ import (
 )
 
 // Schema is the version of what Entries writes; a store with another is built anew.
-const Schema = 9
+const Schema = 13
 
 // Entries is the fold over entry streams and journal, and the way to read what it found.
 type Entries struct {
@@ -20,6 +20,7 @@ type Entries struct {
 	operations *operations
 	pauses     *pauses
 	parts      []Part
+	maxActs    uint64 // of each list; tests lower it
 	observer   Observer
 
 	// What everybody may see: as it was when the newest batch had been written. Who is told of a record here finds its effect in the store.
@@ -38,7 +39,7 @@ type Entries struct {
 
 // NewEntries opens the fold's state. Only records of the trusted users are obeyed.
 func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
-	t := &Entries{store: store, trusted: map[string]bool{}, waiting: map[code]int64{}, written: map[string]int64{}, fresh: map[string]DueKey{}, ready: map[string]DueKey{}}
+	t := &Entries{store: store, maxActs: maxActs, trusted: map[string]bool{}, waiting: map[code]int64{}, written: map[string]int64{}, fresh: map[string]DueKey{}, ready: map[string]DueKey{}}
 	for _, u := range trusted {
 		if u != "" {
 			t.trusted[u] = true

@@ -48,6 +48,9 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 	s.Trace = wire.Traceparent(r.Headers[wire.HeaderTraceparent])
 	_, drop := r.Headers[wire.HeaderDropped]
 	s.Dropped = drop && trusted && r.Stream == wire.DeadJobs
+	if _, lease := r.Headers[wire.HeaderLease]; lease && trusted && r.Stream == wire.ScheduledJobs {
+		s.Leased = e.Job.JID
+	}
 	if ours && replaces {
 		if first, carried := r.Headers[wire.HeaderFirst].(int64); carried {
 			s.First = first
@@ -165,11 +168,16 @@ func (t *Entries) addPending(tx *view.Tx, s *Stored) error {
 	if err := tx.Set(keyEntry(p), s.encode()); err != nil {
 		return err
 	}
-	if err := tx.Set(keyList(p, s.At), summary(s)); err != nil {
+	if err := tx.Set(keyList(s.listed(), s.At), summary(s)); err != nil {
 		return err
 	}
 	if err := tx.Set(keyJID(p, s.JID), nil); err != nil {
 		return err
+	}
+	if s.Leased != "" {
+		if err := tx.Set(keyJID(s.listed(), s.Leased), nil); err != nil {
+			return err
+		}
 	}
 	t.counts.entry(s, 1)
 	if s.Stream == wire.DeadJobs {
@@ -185,11 +193,16 @@ func (t *Entries) addPending(tx *view.Tx, s *Stored) error {
 // removePending takes an entry out of the lists; it stays stored.
 func (t *Entries) removePending(tx *view.Tx, s *Stored) error {
 	p := s.place()
-	if err := tx.Delete(keyList(p, s.At)); err != nil {
+	if err := tx.Delete(keyList(s.listed(), s.At)); err != nil {
 		return err
 	}
 	if err := tx.Delete(keyJID(p, s.JID)); err != nil {
 		return err
+	}
+	if s.Leased != "" {
+		if err := tx.Delete(keyJID(s.listed(), s.Leased)); err != nil {
+			return err
+		}
 	}
 	t.counts.entry(s, -1)
 	if s.Stream == wire.DeadJobs {

@@ -66,6 +66,9 @@ func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 	if err := t.answer(tx, r.Offset, d.Command); err != nil {
 		return err
 	}
+	if err := t.actOfDeed(tx, &d, &what, r.Offset); err != nil {
+		return err
+	}
 	return t.doubt(tx, r, d)
 }
 
@@ -95,7 +98,7 @@ func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 	if err != nil {
 		return err
 	}
-	m := &mark{state: doubtful, tag: d.JIDTag, epoch: d.Epoch, seq: d.Seq, op: d.Op, command: d.Command}
+	m := &mark{state: doubtful, tag: d.JIDTag, epoch: d.Epoch, seq: d.Seq, op: d.Op, command: d.Command, actor: d.Actor, bulk: d.Operation}
 	switch {
 	case s != nil && wire.JIDTag(s.JID) != d.JIDTag, old != nil && (old.tag != d.JIDTag || old.state == settled || old.state == replaced):
 		return nil // said of another entry, in a stream that is gone; or it came back, and another entry stands for this one now
@@ -142,7 +145,10 @@ func (t *Entries) foldRecord(tx *view.Tx, r *wire.Record, j *wire.JournalRecord)
 	if err := t.answer(tx, r.Offset, j.Command); err != nil {
 		return err
 	}
-	return t.foldType(tx, r, j)
+	if err := t.foldType(tx, r, j); err != nil {
+		return err
+	}
+	return t.actOf(tx, j, r.Offset)
 }
 
 func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
@@ -151,7 +157,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		t.update(func(s *State) { s.routed(j.RoutedTo) })
 		return t.confirm(tx, j.Epoch, j.Through)
 	case wire.TypeOperation:
-		return t.operation(tx, j.Operation, false)
+		return t.operation(tx, j.Operation, r.Offset, false)
 	case wire.TypeState:
 		if err := t.pause(tx, j.Paused); err != nil {
 			return err
@@ -161,7 +167,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 				return err
 			}
 		}
-		return t.operation(tx, j.Operation, true)
+		return t.operation(tx, j.Operation, r.Offset, true)
 	case wire.TypeReturned:
 		t.part(j.InOperation, -1)
 		return t.takeBack(tx, j.Epoch, j)
@@ -196,7 +202,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		}
 		return t.lowWater(tx, j.LowWater)
 	case wire.TypeRecreated:
-		if err := t.interruptOperations(tx, j.Stream, j.At); err != nil {
+		if err := t.interruptOperations(tx, j.Stream, r.Offset, j.At); err != nil {
 			return err
 		}
 		return t.recreate(tx, j.Stream, j.Below)

@@ -55,6 +55,51 @@ func TestFireWithoutAnEntry(t *testing.T) {
 	require.Empty(t, o.doubtful())
 }
 
+// The leader asks what is doubtful while its readers settle it.
+func TestDoubtsSettledMeanwhile(t *testing.T) {
+	o, h := newOne(t), newHistory()
+	h.open()
+	for i := range 300 {
+		jid := fmt.Sprint("j", i)
+		h.confirmed(h.fire(sched, h.entry(sched, jid, 1), jid))
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, r := range slices.Concat(h.of(sched, 0), h.of(wire.Journal, 0)) {
+			o.fold(r)
+		}
+	}()
+	for folding := true; folding; {
+		_, err := o.Doubtful()
+		require.NoError(t, err)
+		select {
+		case <-done:
+			folding = false
+		default:
+		}
+	}
+	require.Empty(t, o.doubtful())
+}
+
+// A leader that dies leaves the telling of a change to the next. What has been done since to the entry that stands for it is what happened last.
+func TestChangeToldLate(t *testing.T) {
+	h := newHistory()
+	a := h.entry(sched, "a", 1)
+	h.open()
+	c := h.change(sched, a, "a", 9)
+	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: c.Offset, JID: "a"})
+	h.tell(c)
+	o := newOne(t)
+	o.inOrder(h)
+	what, err := o.Happened(sched, "a")
+	require.NoError(t, err)
+	require.Equal(t, wire.TypeDeleted, what.What)
+	all, err := o.Announced()
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
+
 // What is enqueued through the leader has no entry at all.
 func TestFireOfNoEntry(t *testing.T) {
 	h := newHistory()

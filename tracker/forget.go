@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,7 +49,7 @@ func (t *Entries) forgetJournal(tx *view.Tx) error {
 			return err
 		}
 	}
-	if err := t.forgetOperations(tx); err != nil {
+	if err := errors.Join(t.forgetOperations(tx), forgetActs(tx)); err != nil {
 		return err
 	}
 	if err := t.ageDoubtful(tx); err != nil {

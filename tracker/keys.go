@@ -27,6 +27,7 @@ const (
 	tableTelling   = 'a' // stream offset            → what the journal has not told yet of a replacement; empty where only that was read
 	tablePaused    = 's' //                          → the paused queues, as JSON
 	tableEnqueued  = 'i' // 0 hash(key), or 1 at hash(key) → what was enqueued under a key
+	tableAct       = 'y' // list offset                → what was done, by the offset of the journal's record
 	tableMeta      = 'm' //                          → state, as JSON
 	// 'p' is the table of package processes, 'M' begins those of package metrics.
 )

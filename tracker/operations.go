@@ -87,8 +87,8 @@ func (t *Entries) part(id string, by int64) {
 	}
 }
 
-// operation takes in how an operation begins, goes on or ends, or how one stands that low water would forget.
-func (t *Entries) operation(tx *view.Tx, op *wire.Operation, carried bool) error {
+// operation takes in how an operation begins, goes on or ends, or how one stands that low water would forget. at is where the journal says so.
+func (t *Entries) operation(tx *view.Tx, op *wire.Operation, at int64, carried bool) error {
 	if op == nil || op.ID == "" {
 		return nil
 	}
@@ -99,12 +99,19 @@ func (t *Entries) operation(tx *view.Tx, op *wire.Operation, carried bool) error
 	case known == nil && op.Action == "", known != nil && carried:
 		return nil
 	case known == nil:
-		if err := t.beginOperation(tx, *op); err != nil {
+		begun := *op
+		if !carried {
+			begun.FirstRecord = at
+		}
+		if err := t.beginOperation(tx, begun); err != nil {
 			return err
 		}
 	default:
 		t.operations.change(op.ID, func(k *wire.Operation) {
-			k.State, k.EndedAt, k.Failed, k.LastError, k.Cursor = op.State, op.EndedAt, op.Failed, op.LastError, op.Cursor
+			k.State, k.EndedAt, k.Failed, k.LastError, k.Cursor, k.Skips = op.State, op.EndedAt, op.Failed, op.LastError, op.Cursor, op.Skips
+			if op.State != wire.OperationRunning {
+				k.LastRecord = at
+			}
 		})
 	}
 	if op.State == wire.OperationRunning {
@@ -155,11 +162,11 @@ func (t *Entries) endOperation(tx *view.Tx, id string) error {
 }
 
 // interruptOperations ends the operations on a stream that was made anew.
-func (t *Entries) interruptOperations(tx *view.Tx, stream string, at float64) error {
+func (t *Entries) interruptOperations(tx *view.Tx, stream string, journal int64, at float64) error {
 	for _, op := range t.Operations() {
 		if op.Stream == stream && op.State == wire.OperationRunning {
 			op.State, op.EndedAt = wire.OperationInterrupted, at
-			if err := t.operation(tx, &op, false); err != nil {
+			if err := t.operation(tx, &op, journal, false); err != nil {
 				return err
 			}
 		}
@@ -180,9 +187,12 @@ func (t *Entries) forgetOperations(tx *view.Tx) error {
 func (t *Entries) Operations() []wire.Operation {
 	t.operations.mu.RLock()
 	defer t.operations.mu.RUnlock()
+	undoneBy := t.operations.undone()
 	all := make([]wire.Operation, 0, len(t.operations.all))
-	for _, op := range t.operations.all {
-		all = append(all, *op)
+	for _, known := range t.operations.all {
+		op := *known
+		op.UndoneBy = undoneBy[op.ID]
+		all = append(all, op)
 	}
 	slices.SortFunc(all, func(a, b wire.Operation) int {
 		return cmp.Or(cmp.Compare(b.StartedAt, a.StartedAt), cmp.Compare(a.ID, b.ID))
@@ -195,9 +205,22 @@ func (t *Entries) Operation(id string) (op wire.Operation, ok bool) {
 	t.operations.mu.RLock()
 	defer t.operations.mu.RUnlock()
 	if known := t.operations.all[id]; known != nil {
-		return *known, true
+		op = *known
+		op.UndoneBy = t.operations.undone()[id]
+		return op, true
 	}
 	return op, false
+}
+
+// undone tells by which operation each was undone that was. It is known as long as the other, since it ended later.
+func (o *operations) undone() map[string]string {
+	by := map[string]string{}
+	for _, op := range o.all {
+		if newest := o.all[by[op.Undoes]]; op.Undoes != "" && (newest == nil || newest.FirstRecord < op.FirstRecord) {
+			by[op.Undoes] = op.ID
+		}
+	}
+	return by
 }
 
 // OperationJIDs gives the jids that a running operation names.

@@ -32,7 +32,7 @@ func TestOperationsAreFolded(t *testing.T) {
 		op, known := o.Operation("op")
 		require.True(t, known)
 		require.Equal(t, wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, State: wire.OperationRunning, StartedAt: 5,
-			Total: 3, Done: 2, Failed: 1, LastError: "gone", Cursor: 2}, op)
+			Total: 3, Done: 2, Failed: 1, LastError: "gone", Cursor: 2, FirstRecord: 1}, op)
 		jids, err := o.OperationJIDs("op")
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "b", "c"}, jids)
@@ -48,7 +48,7 @@ func TestOperationsAreFolded(t *testing.T) {
 	h.operation(wire.Operation{ID: "op", State: wire.OperationDone, EndedAt: 9, Cursor: 3})
 	o = newOne(t).inOrder(h)
 	op, _ := o.Operation("op")
-	require.Equal(t, []any{wire.OperationDone, 9.0}, []any{op.State, op.EndedAt})
+	require.Equal(t, []any{wire.OperationDone, 9.0, int64(8)}, []any{op.State, op.EndedAt, op.LastRecord})
 	jids, err := o.OperationJIDs("op")
 	require.NoError(t, err)
 	require.Empty(t, jids, "nobody needs them any more")
@@ -69,6 +69,28 @@ func TestOperationsThatAreWrittenAgain(t *testing.T) {
 	jids, err := o.OperationJIDs("op")
 	require.NoError(t, err)
 	require.Equal(t, []string{"a"}, jids)
+}
+
+// By which operation another was undone last is known of both.
+func TestOperationsThatAreUndone(t *testing.T) {
+	h := newHistory()
+	h.open()
+	h.operation(wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, Filter: &wire.Filter{}, State: wire.OperationRunning})
+	h.operation(wire.Operation{ID: "op", State: wire.OperationDone})
+	for _, id := range []string{"first", "second"} {
+		h.operation(wire.Operation{ID: id, Action: wire.CommandUndo, Stream: sched, Undoes: "op", State: wire.OperationRunning})
+		h.operation(wire.Operation{ID: id, State: wire.OperationCancelled, Skips: []wire.Skip{{Reason: "r", Count: 2}}})
+	}
+	o := newOne(t).inOrder(h)
+	for range 2 {
+		op, _ := o.Operation("op")
+		require.Equal(t, "second", op.UndoneBy)
+		for _, op := range o.Operations() {
+			require.Equal(t, op.ID == "op", op.UndoneBy != "")
+			require.Equal(t, op.ID != "op", op.Skipped() == 2)
+		}
+		o.restart()
+	}
 }
 
 // So many are remembered that have ended, the newest; of those that run each.

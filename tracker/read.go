@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -43,7 +44,7 @@ func (t *Entries) Get(stream string, offset int64) (*Stored, error) {
 
 // Pending tells whether an entry is pending.
 func (t *Entries) Pending(s *Stored) (bool, error) {
-	_, ok, err := t.store.Get(keyList(s.place(), s.At))
+	_, ok, err := t.store.Get(keyList(s.listed(), s.At))
 	return ok, err
 }
 
@@ -144,6 +145,8 @@ type Doubt struct {
 	Op      string
 	JID     string  // as in headers: wire.JIDTag
 	Command string  // the id of the command that asked for it
+	Actor   string  // who did
+	Bulk    string  // the operation that it is part of
 	Entry   *Stored // nil if only the journal has the job
 	Body    []byte  // the job as it was fired, where Entry is nil
 
@@ -157,10 +160,18 @@ type Doubt struct {
 }
 
 // Doubtful lists what is doubtful, in the order in which it was fired.
-func (t *Entries) Doubtful() ([]Doubt, error) {
+func (t *Entries) Doubtful() (all []Doubt, err error) {
+	err = t.store.View(func(r view.Reader) error { // what is settled meanwhile has no mark any more
+		all, err = t.doubtful(r)
+		return err
+	})
+	return all, err
+}
+
+func (t *Entries) doubtful(r view.Reader) ([]Doubt, error) {
 	var all []Doubt
 	var places []place
-	err := t.store.Scan([]byte{tableDoubtful}, after([]byte{tableDoubtful}), false, func(key, value []byte) bool {
+	err := r.Scan([]byte{tableDoubtful}, after([]byte{tableDoubtful}), false, func(key, value []byte) bool {
 		all = append(all, Doubt{Epoch: intOf(key[1:]), Seq: intOf(key[1+intLen:])})
 		places = append(places, placeOf(value))
 		return true
@@ -169,15 +180,15 @@ func (t *Entries) Doubtful() ([]Doubt, error) {
 		return nil, err
 	}
 	for i, p := range places {
-		if err := t.fillDoubt(&all[i], p); err != nil {
+		if err := t.fillDoubt(r, &all[i], p); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-func (t *Entries) fillDoubt(d *Doubt, p place) error {
-	m, err := t.mark(t.store, p)
+func (t *Entries) fillDoubt(r view.Reader, d *Doubt, p place) error {
+	m, err := t.mark(r, p)
 	if err != nil {
 		return err
 	}
@@ -185,14 +196,18 @@ func (t *Entries) fillDoubt(d *Doubt, p place) error {
 		return fmt.Errorf("tracker: doubtful %s@%d has no mark", p.name(), p.offset)
 	}
 	d.Place.Stream, d.Place.Offset, d.Op, d.JID, d.Body, d.Command = p.name(), p.offset, m.op, m.tag, m.body, m.command
-	d.Returned = m.returned
-	d.Entry, err = t.entry(t.store, p)
+	d.Actor, d.Bulk, d.Returned = m.actor, m.bulk, m.returned
+	d.Entry, err = t.entry(r, p)
 	return err
 }
 
 // Happened tells what became of the entry that had a jid last; nil if that is not known, or no longer.
 func (t *Entries) Happened(stream, jid string) (*wire.Happened, error) {
-	raw, ok, err := t.store.Get(keyHappened(codes[stream], wire.JIDTag(jid)))
+	return happened(t.store, codes[stream], wire.JIDTag(jid))
+}
+
+func happened(r view.Reader, stream code, tag string) (*wire.Happened, error) {
+	raw, ok, err := r.Get(keyHappened(stream, tag))
 	if err != nil || !ok {
 		return nil, err
 	}

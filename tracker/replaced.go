@@ -33,9 +33,13 @@ func (t *Entries) announce(tx *view.Tx, a wire.Announcement) error {
 func (t *Entries) told(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
 	c := codes[j.Stream]
 	t.part(j.InOperation, 1)
-	h := wire.Happened{What: j.Type, At: j.At, Offset: j.Offset, Actor: j.Actor}
-	if err := t.remember(tx, r.Offset, c, j.JID, h); err != nil {
+	if ended, err := t.endedSince(tx, j); err != nil {
 		return err
+	} else if !ended {
+		h := wire.Happened{What: j.Type, At: j.At, Offset: j.Offset, Actor: j.Actor}
+		if err := t.remember(tx, r.Offset, c, j.JID, h); err != nil {
+			return err
+		}
 	}
 	if j.Dead != nil {
 		if err := t.settleAt(tx, place{codes[wire.DeadJobs], *j.Dead}, j.JID); err != nil {
@@ -43,6 +47,16 @@ func (t *Entries) told(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error
 		}
 	}
 	return t.toldAt(tx, j)
+}
+
+// endedSince tells whether something has happened to the entry that stands for a replaced one, before the journal tells of that: the leader that
+// replaced it died, and the one that follows tells.
+func (t *Entries) endedSince(tx *view.Tx, j *wire.JournalRecord) (bool, error) {
+	if j.By == nil {
+		return false, nil
+	}
+	last, err := happened(tx, codes[j.Stream], j.JID)
+	return last != nil && last.Offset == *j.By, err
 }
 
 // toldAt notes that the journal has told of what stands at a place.

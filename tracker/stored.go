@@ -22,6 +22,7 @@ type Stored struct {
 	Parked  string       // not empty: the broker cannot take it; the reason
 	Dropped bool         // a dead job that a queue dropped
 	Trace   string       // the traceparent that came with it
+	Leased  string       // of a lease: the jid of the job, whose entry's own jid is the lease's id
 	Raw     []byte       // the record; nil if it is large and stays in the stream
 }
 
@@ -52,7 +53,7 @@ func (s *Stored) encode() []byte {
 	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), s.Origin.Epoch, s.Origin.Through, flag(s.Dropped)} {
 		b = binary.AppendVarint(b, n)
 	}
-	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace} {
+	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Leased} {
 		b = appendText(b, t)
 	}
 	return append(b, s.Raw...)
@@ -71,7 +72,7 @@ func decodeStored(p place, b []byte) (*Stored, error) {
 	s.First, s.At = d.int(), time.UnixMicro(d.int()).UTC()
 	s.Attempt, s.Origin.Epoch, s.Origin.Through = int(d.int()), d.int(), d.int()
 	s.Dropped = d.int() != 0
-	s.JID, s.Queue, s.Class, s.Parked, s.Trace = d.text(), d.text(), d.text(), d.text(), d.text()
+	s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Leased = d.text(), d.text(), d.text(), d.text(), d.text(), d.text()
 	if d.bad {
 		return nil, fmt.Errorf("tracker: stored entry %s@%d is damaged", s.Stream, s.Offset)
 	}
@@ -91,6 +92,8 @@ type mark struct {
 	op      string
 	reason  string // parked
 	command string // doubtful: the id of the command that asked for it
+	actor   string // doubtful: who did
+	bulk    string // doubtful: the operation that it is part of
 	body    []byte // doubtful and without an entry: the job as it was fired
 
 	returned bool // doubtful and without an entry: it is known that the fire did not arrive
@@ -114,7 +117,7 @@ func (m *mark) encode() []byte {
 		b[0] |= isReturned
 	}
 	b = binary.AppendVarint(binary.AppendVarint(b, m.epoch), m.seq)
-	for _, t := range []string{m.tag, m.op, m.reason, m.command} {
+	for _, t := range []string{m.tag, m.op, m.reason, m.command, m.actor, m.bulk} {
 		b = appendText(b, t)
 	}
 	return append(b, m.body...)
@@ -127,7 +130,7 @@ func decodeMark(b []byte) (*mark, error) {
 	m := &mark{state: markState(b[0] &^ isReturned), returned: b[0]&isReturned != 0}
 	d := decoder{b: b[1:]}
 	m.epoch, m.seq = d.int(), d.int()
-	m.tag, m.op, m.reason, m.command = d.text(), d.text(), d.text(), d.text()
+	m.tag, m.op, m.reason, m.command, m.actor, m.bulk = d.text(), d.text(), d.text(), d.text(), d.text(), d.text()
 	if d.bad {
 		return nil, fmt.Errorf("tracker: mark is damaged")
 	}

@@ -17,6 +17,7 @@ const (
 	Alarm       = "broker_alarm"
 	Lag         = "view_lag"
 	Overdue     = "schedule_overdue"
+	Down        = "queue_down"
 	NoConsumer  = "no_consumer"
 	TooOld      = "oldest_too_old"
 	Lost        = "process_lost"
@@ -98,7 +99,13 @@ func Look(f Facts) []Item {
 
 type adder func(kind, severity, subject string, value float64, format string, args ...any)
 
+// down are the states of a queue that the broker cannot serve. What is published to one may be dropped and confirmed all the same.
+var down = []string{"down", "crashed", "stopped", "terminated", "minority", "closed"}
+
 func (f *Facts) queue(q *queues.Queue, add adder) {
+	if slices.Contains(down, q.State) {
+		add(Down, critical, q.Name, float64(q.Ready), "the broker says that it is %s: see the broker's log", q.State)
+	}
 	if p, is := f.Paused[q.Name]; is { // its jobs are meant to wait; that it is not forgotten
 		if q.Ready > 0 {
 			add(Paused, warning, q.Name, float64(q.Ready), "%d jobs wait and the queue is paused%s", q.Ready, by(p))
@@ -156,6 +163,6 @@ func grave(i Item) int {
 	return 1
 }
 
-var kinds = []string{Alarm, Lag, Overdue, NoConsumer, TooOld, Lost, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew}
+var kinds = []string{Alarm, Lag, Overdue, Down, NoConsumer, TooOld, Lost, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew}
 
 func order(i Item) int { return slices.Index(kinds, i.Kind) }

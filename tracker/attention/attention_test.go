@@ -44,19 +44,28 @@ func TestNothing(t *testing.T) {
 func TestEachKind(t *testing.T) {
 	old := queue("old", 5, 1)
 	old.Oldest = 11 * time.Second
+	exact := old
+	exact.Exact = true
 	growing := queue("growing", 900, 1)
 	growing.Growth = 1
+	closed := queue("q", 0, 1)
+	closed.State = "closed"
 	for name, c := range map[string]struct {
 		f    attention.Facts
 		want string
 		text string
 	}{
-		"alarm":  {attention.Facts{Alarms: []string{"memory alarm on n"}}, "critical broker_alarm memory alarm on n", "the broker takes no messages: memory alarm on n"},
-		"lag":    {attention.Facts{Lag: 6 * time.Second}, "warning view_lag ", "what is shown is 6s behind"},
-		"due":    {attention.Facts{Overdue: 61 * time.Second}, "critical schedule_overdue ", "the oldest due job waits for 1m1s to be fired"},
+		"alarm": {attention.Facts{Alarms: []string{"memory alarm on n"}}, "critical broker_alarm memory alarm on n", "the broker takes no messages: memory alarm on n"},
+		"lag":   {attention.Facts{Lag: 6 * time.Second}, "warning view_lag ", "what is shown is 6s behind"},
+		"due":   {attention.Facts{Overdue: 61 * time.Second}, "critical schedule_overdue ", "the oldest due job waits for 1m1s to be fired"},
+		"down":  {attention.Facts{Queues: []queues.Queue{closed}}, "critical queue_down q", "the broker says that it is closed: see the broker's log"},
+		"paused": {attention.Facts{Queues: []queues.Queue{queue("a", 3, 0)}, Paused: map[string]wire.Pause{"a": {Actor: "ann", Reason: "a release"}}},
+			"warning queue_paused a", "3 jobs wait and the queue is paused by ann: a release"},
 		"nobody": {attention.Facts{Queues: []queues.Queue{queue("a", 3, 0)}}, "critical no_consumer a", "3 jobs wait and nobody consumes the queue"},
 		"old": {attention.Facts{Queues: []queues.Queue{old}, SLO: func(string) time.Duration { return 10 * time.Second }}, "critical oldest_too_old old",
 			"the oldest job waits for at least 11s; 10s is the limit"},
+		"exact": {attention.Facts{Queues: []queues.Queue{exact}, SLO: func(string) time.Duration { return 10 * time.Second }}, "critical oldest_too_old old",
+			"the oldest job waits for 11s; 10s is the limit"},
 		"grows": {attention.Facts{Queues: []queues.Queue{growing}}, "warning queue_growing growing", "it grows by 1.0 jobs a second, 900 wait"},
 		"lost":  {attention.Facts{Processes: []processes.Process{process("p", processes.Lost, "")}}, "warning process_lost p", "the process was not heard for 1m30s; it ran 2 jobs"},
 		"skew": {attention.Facts{Processes: []processes.Process{process("p", processes.Live, "1"), process("q", processes.Live, "2")}}, "warning version_skew t",
@@ -67,6 +76,13 @@ func TestEachKind(t *testing.T) {
 		require.Equal(t, []string{c.want}, kinds(c.f), name)
 		require.Equal(t, c.text, attention.Look(c.f)[0].Text, name)
 	}
+}
+
+// A paused queue in which nothing waits needs nobody, and nor does one that somebody paused without a word.
+func TestPausedQueuesThatAreEmpty(t *testing.T) {
+	paused := map[string]wire.Pause{"a": {}}
+	require.Empty(t, kinds(attention.Facts{Queues: []queues.Queue{queue("a", 0, 0)}, Paused: paused}))
+	require.Equal(t, "1 jobs wait and the queue is paused", attention.Look(attention.Facts{Queues: []queues.Queue{queue("a", 1, 0)}, Paused: paused})[0].Text)
 }
 
 func TestTheGravestFirst(t *testing.T) {

@@ -37,7 +37,11 @@ func entryEvent(into []Event, r *wire.Record) []Event {
 	if err != nil { // a barrier, or rejected
 		return into
 	}
-	return append(into, Event{At: at(r), What: came[r.Stream], JID: e.JID, Class: e.Job.Class, Queue: e.Job.Queue, ErrorClass: e.ErrorClass})
+	what, jid := came[r.Stream], e.JID
+	if _, lease := r.Headers[wire.HeaderLease]; lease {
+		what, jid = "leased", e.Job.JID
+	}
+	return append(into, Event{At: at(r), What: what, JID: jid, Class: e.Job.Class, Queue: e.Job.Queue, ErrorClass: e.ErrorClass})
 }
 
 func metricEvents(into []Event, r *wire.Record) []Event {
@@ -65,7 +69,7 @@ func journalEvent(into []Event, r *wire.Record) []Event {
 		return append(into, e)
 	}
 	j, err := wire.ParseJournal(r.Body)
-	if err != nil || !told[j.Type] {
+	if err != nil || !told[j.Type] || wire.SettlesLease(j.Command) {
 		return into
 	}
 	return append(into, Event{At: j.At, What: j.Type, JID: j.JID, Actor: j.Actor})

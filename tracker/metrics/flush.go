@@ -42,6 +42,9 @@ func (m *Metrics) flush(tx *view.Tx) error {
 	if len(m.days) >= maxDays {
 		clear(m.days)
 	}
+	if err := m.flushRuns(tx); err != nil {
+		return err
+	}
 	if err := m.prune(tx); err != nil {
 		return err
 	}
@@ -52,7 +55,7 @@ func (m *Metrics) flush(tx *view.Tx) error {
 func (m *Metrics) written() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.flushing = nil
+	m.flushing, m.writing, m.runsShown = nil, nil, m.runs
 }
 
 // spread adds what happened in a minute to minute, hour, day and all there ever was, as far as those are kept.

@@ -30,6 +30,13 @@ type Metrics struct {
 	shown    State             // as it was written last
 	over     bool              // all is read anew: what else this batch has is not for the new beginning
 
+	bounds    RunBounds
+	runs      runsState  // of the batch
+	runsShown runsState  // as it was written last
+	full      []runBlock // not written yet
+	writing   []runBlock // being written
+	block     runBlock   // that is being filled
+
 	records []wire.Metric // room for one message
 	flushed time.Time
 	pruned  time.Time
@@ -50,7 +57,7 @@ func New(store *view.Store, now func() time.Time, trusted ...string) (*Metrics, 
 	if now == nil {
 		now = time.Now
 	}
-	m := &Metrics{store: store, now: now, trusted: map[string]bool{}}
+	m := &Metrics{store: store, now: now, trusted: map[string]bool{}, bounds: RunBounds{}.withDefaults()}
 	for _, u := range trusted {
 		m.trusted[u] = u != ""
 	}
@@ -68,6 +75,9 @@ func New(store *view.Store, now func() time.Time, trusted ...string) (*Metrics, 
 	if err := m.loadPiece(); err != nil {
 		return nil, err
 	}
+	if err := m.loadRuns(); err != nil {
+		return nil, err
+	}
 	return m, m.loadEver()
 }
 
@@ -78,6 +88,7 @@ func (m *Metrics) clear() {
 	m.days, m.ever, m.total = map[int64]*names{}, map[pair]bool{}, Counts{}
 	m.cells, m.cached, m.ahead = map[cell]struct{}{}, map[string]*row{}, map[int64]int64{}
 	m.flushed = time.Time{}
+	m.runs, m.runsShown, m.full, m.writing, m.block = runsState{}, runsState{}, nil, nil, runBlock{}
 }
 
 func (m *Metrics) loadEver() error {
@@ -136,6 +147,7 @@ func (m *Metrics) foldMessage(tx *view.Tx, r *wire.Record) (string, []byte, erro
 			return "", nil, err
 		}
 	}
+	m.keepRuns(r.Offset, good)
 	m.advance(r.Offset)
 	return reason, refused, nil
 }

@@ -67,6 +67,7 @@ func (m *Metrics) take(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 
 // learn counts what a roll-up says in place of its records.
 func (m *Metrics) learn(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
+	m.skipRuns(rows)
 	for c, one := range rows {
 		n, err := m.namesOf(tx, floor(c.minute, day))
 		if err != nil {

@@ -56,6 +56,7 @@ type Watch struct {
 type trail struct {
 	stuck  time.Time // since then it was neither empty nor served
 	points []point
+	counts []counts
 }
 
 type point struct {
@@ -123,6 +124,7 @@ func (w *Watch) snapshot(now time.Time, found []broker.QueueInfo) Snapshot {
 		}
 		seen[name] = t
 		q := Queue{Name: name, QueueInfo: info}
+		t.rates(now, &q.QueueInfo)
 		q.Oldest, q.Exact = t.oldest(now, &info)
 		q.Growth = t.growth(now, info.Ready)
 		s.Queues = append(s.Queues, q)
@@ -134,7 +136,7 @@ func (w *Watch) snapshot(now time.Time, found []broker.QueueInfo) Snapshot {
 
 func (t *trail) oldest(now time.Time, q *broker.QueueInfo) (time.Duration, bool) {
 	served := len(t.points) > 0 && q.Ready < t.points[len(t.points)-1].ready
-	if q.Ready == 0 || q.DeliverRate > 0 || served {
+	if q.Ready == 0 || t.delivered(q) || served {
 		t.stuck = now
 	}
 	if q.Ready == 0 {

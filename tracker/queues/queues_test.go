@@ -112,6 +112,43 @@ func TestGrowth(t *testing.T) {
 	require.Zero(t, w.look(time.Hour, broker.QueueInfo{Ready: 1}).Growth)
 }
 
+func TestRatesAreMadeOfCounters(t *testing.T) {
+	w := newWorld(t)
+	at := func(after time.Duration, n int64) queues.Queue {
+		t.Helper()
+		return w.look(after, broker.QueueInfo{Published: 3 * n, Delivered: 2 * n, Acked: n, PublishRate: 77})
+	}
+	require.InDelta(t, 77, at(0, 100).PublishRate, 0, "nothing to compare with: what the broker says")
+	require.InDelta(t, 77, at(2*time.Second, 100).PublishRate, 0)
+	for i := range int64(30) {
+		at(2*time.Second, 100+10*i)
+	}
+	q := at(2*time.Second, 400)
+	require.InDeltaSlice(t, []float64{15, 10, 5}, []float64{q.PublishRate, q.DeliverRate, q.AckRate}, .01)
+	for range 15 {
+		q = at(2*time.Second, 400)
+	}
+	require.Zero(t, q.PublishRate, "it is quiet now")
+	require.InDelta(t, 77, at(2*time.Second, 5).PublishRate, 0, "the broker counts anew")
+	require.InDelta(t, 77, at(time.Hour, 500).PublishRate, 0, "nobody looked")
+	w = newWorld(t)
+	for range 10 {
+		require.InDelta(t, 77, at(2*time.Second, 0).PublishRate, 0, "a broker that does not count")
+	}
+}
+
+func TestServedOrNot(t *testing.T) {
+	w := newWorld(t)
+	look := func(after time.Duration, delivered int64) time.Duration {
+		t.Helper()
+		return w.look(after, broker.QueueInfo{Ready: 9, Delivered: delivered}).Oldest
+	}
+	look(0, 5)
+	require.Equal(t, 5*time.Second, look(5*time.Second, 5))
+	require.Zero(t, look(5*time.Second, 6), "jobs were taken, and others came")
+	require.Equal(t, 5*time.Second, look(5*time.Second, 6))
+}
+
 func TestARealBroker(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -1,0 +1,158 @@
+package metrics
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Run is an attempt that a worker reported.
+type Run struct {
+	Offset   int64 // of the message in job_metrics, with the generation of the stream in front
+	Index    int   // of the record in that message
+	At       time.Time
+	JID      string
+	Class    string
+	Queue    string
+	Status   string
+	Duration time.Duration // negative: it is not known
+	Wait     time.Duration // negative: it is not known
+	Attempt  int64
+	Worker   string
+	Error    string
+}
+
+// RunQuery says which runs are asked for. What is empty does not count.
+type RunQuery struct {
+	Queue, Class, JID, Error string
+	Status                   []string // any of them
+	From, To                 time.Time
+	Behind                   *RunPlace // only runs that were reported before this one
+	Limit                    int       // runs at most
+	Most                     int       // runs to look at
+}
+
+// RunPlace names a run, the same on every sidecar.
+type RunPlace struct {
+	Offset int64
+	Index  int
+}
+
+// RunsFound is what was found, those reported last first.
+type RunsFound struct {
+	Runs     []Run
+	Searched int
+	Next     *RunPlace // go on behind it; nil: there is no more
+	Older    bool      // there may have been older ones that match, which are not kept
+}
+
+func (q *RunQuery) match(r *Run) bool {
+	if q.Behind != nil && (r.Offset > q.Behind.Offset || r.Offset == q.Behind.Offset && r.Index >= q.Behind.Index) {
+		return false
+	}
+	if q.Queue != "" && r.Queue != q.Queue || q.Class != "" && r.Class != q.Class || q.JID != "" && r.JID != q.JID || q.Error != "" && r.Error != q.Error {
+		return false
+	}
+	if !q.From.IsZero() && r.At.Before(q.From) || !q.To.IsZero() && !r.At.Before(q.To) {
+		return false
+	}
+	return len(q.Status) == 0 || slices.Contains(q.Status, r.Status)
+}
+
+// mayHave tells whether a block can have what is asked for.
+func (q *RunQuery) mayHave(l *blockLine, jid [bloomMarks]uint32) bool {
+	return (q.Behind == nil || l.from <= q.Behind.Offset) && (q.JID == "" || l.mayHave(jid)) &&
+		(q.From.IsZero() || l.max >= q.From.UnixMicro()) && (q.To.IsZero() || l.min < q.To.UnixMicro())
+}
+
+// Runs gives what workers reported, the newest report first.
+func (m *Metrics) Runs(q RunQuery) (f RunsFound, err error) {
+	m.mu.Lock()
+	state, memory := m.runsShown, append(append(slices.Clone(m.writing), m.full...), m.block)
+	m.mu.Unlock()
+	jid := spots(q.JID)
+	for i := len(memory) - 1; i >= 0; i-- { // what is in memory is whole, also what the store has of it
+		if b := &memory[i]; b.line.count > 0 && q.mayHave(&b.line, jid) {
+			if more, err := f.search(&q, b.raw); err != nil || !more {
+				return f, err
+			}
+		}
+	}
+	var fault error
+	err = m.store.Scan(keyRunBlock(tableLines, state.First), keyRunBlock(tableLines, state.Next), true, func(key, value []byte) bool {
+		var l blockLine
+		if l, fault = decodeLine(value); fault != nil {
+			return false
+		}
+		if !q.mayHave(&l, jid) {
+			return true
+		}
+		raw, ok, err := m.store.Get(keyRunBlock(tableRuns, startOf(key)))
+		if err != nil || !ok { // forgotten in between
+			fault = err
+			return false
+		}
+		more, err := f.search(&q, raw)
+		fault = err
+		return more && err == nil
+	})
+	if err == nil {
+		err = fault
+	}
+	f.Older = f.Next == nil && (q.From.IsZero() && state.Since > 0 || !q.From.IsZero() && q.From.Unix() <= state.Since)
+	return f, err
+}
+
+// search looks through a block, and tells whether to go on.
+func (f *RunsFound) search(q *RunQuery, raw []byte) (more bool, err error) {
+	runs, err := decodeRuns(raw)
+	if err != nil {
+		return false, err
+	}
+	for i := len(runs) - 1; i >= 0; i-- {
+		r := &runs[i]
+		f.Searched++
+		if !q.match(r) {
+			continue
+		}
+		if len(f.Runs) == q.Limit {
+			last := &f.Runs[q.Limit-1]
+			f.Next = &RunPlace{last.Offset, last.Index}
+			return false, nil
+		}
+		f.Runs = append(f.Runs, *r)
+	}
+	if f.Searched >= q.Most && len(runs) > 0 {
+		f.Next = &RunPlace{runs[0].Offset, runs[0].Index}
+		return false, nil
+	}
+	return true, nil
+}
+
+func decodeRuns(raw []byte) (all []Run, err error) {
+	all = make([]Run, 0, blockRuns)
+	d := decoder{b: raw}
+	for len(d.b) > 0 && !d.bad {
+		r := Run{Offset: d.int(), Index: int(d.int()), At: time.UnixMicro(d.int()).UTC(), Duration: time.Duration(d.int()), Wait: time.Duration(d.int()), Attempt: d.int()}
+		if len(d.b) == 0 {
+			return nil, errDamagedRuns
+		}
+		r.Status, d.b = statusOf(d.b[0]), d.b[1:]
+		r.JID, r.Class, r.Queue, r.Worker, r.Error = string(d.bytes()), string(d.bytes()), string(d.bytes()), string(d.bytes()), string(d.bytes())
+		all = append(all, r)
+	}
+	if d.bad {
+		return nil, errDamagedRuns
+	}
+	return all, nil
+}
+
+func statusOf(outcome byte) string {
+	for _, s := range []string{wire.MetricSuccess, wire.MetricFailed, wire.MetricDead, wire.MetricDiscarded, wire.MetricExpired} {
+		if byte(outcomeOf(s)) == outcome {
+			return s
+		}
+	}
+	return ""
+}
