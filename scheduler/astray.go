@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
@@ -54,18 +53,17 @@ func (c *core) findAstray() error {
 			c.settling.astray = append(c.settling.astray, s)
 		}
 	}
-	c.settling.astrayAt = time.UnixMicro(int64(a.state.AstrayTime * 1e6))
+	c.settling.astrayAt = a.state.AstrayTime
 	return nil
 }
 
 // read takes in one record of the journal.
 func (a *astray) read(r *wire.Record) {
-	d, fired := wire.DeedOf(r.Headers)
-	if fired {
+	if d, fired := wire.DeedOf(r.Headers); fired {
 		a.add(r, d)
 		return
 	}
-	if j, err := wire.ParseJournal(r.Body); err == nil && (j.Type == wire.TypeReturned || j.Type == wire.TypeUnburied) {
+	if j, err := wire.ParseJournal(r.Body); err == nil && (j.Type == wire.TypeReturned || j.Type == wire.TypeUnburied || j.Type == wire.TypeUndone) {
 		delete(a.at, spot{j.Stream, j.Offset}) // it is pending again, or something else was done to it since
 	}
 }
@@ -77,8 +75,9 @@ func (a *astray) add(r *wire.Record, d wire.Deed) {
 	}
 	delete(a.at, at)
 	if d.Burial() {
-		if buried := a.state.Barriers[wire.DeadJobs].Before; d.Epoch == buried.Epoch && d.Seq <= buried.Through {
-			return // it arrived
+		buried := a.state.Barriers[wire.DeadJobs].Before
+		if d.Epoch < buried.Epoch || d.Epoch == buried.Epoch && d.Seq <= buried.Through {
+			return // it arrived; who buried since had seen to what is older, and it may have been acted upon
 		}
 	} else if r.Offset > a.state.AstrayAt {
 		return // the way stood

@@ -182,6 +182,9 @@ func (c *core) carryOne(now time.Time, s *tracker.Stored) error {
 	if s.Dropped {
 		headers[wire.HeaderDropped] = "carried over"
 	}
+	if s.Leased != "" {
+		headers[wire.HeaderLease] = int64(1)
+	}
 	if s.Parked != "" {
 		headers[wire.HeaderParked] = wire.ASCII(s.Parked)
 	}

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"testing"
@@ -29,6 +30,9 @@ func TestEntryOutlivesRetention(t *testing.T) {
 
 	brokertest.Eventually(t, func() bool { return s.entries.State().LowWater[wire.ScheduledJobs] > original }, "it is carried over")
 	filler := make([]byte, 4000)
+	if !v.Features(t).StreamSegmentPolicy {
+		filler = make([]byte, 1_000_000) // ten of them are a segment
+	}
 	brokertest.EventuallyWithin(t, time.Minute, func() bool {
 		for range 10 { // a stream forgets whole segments, and only when it begins another
 			v.Publish(t, "", wire.ScheduledJobs, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: filler})
@@ -45,6 +49,8 @@ func TestEntryOutlivesRetention(t *testing.T) {
 	require.Equal(t, original, found[0].First)
 	require.Equal(t, due.UTC(), found[0].At)
 	require.Empty(t, fresh.Status().Gap)
-	require.Equal(t, wire.StatusDone, fresh.ask(t, wire.Command{ID: "now", Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "far"}).Status)
+	brokertest.Eventually(t, func() bool { // it may be on its way to another offset again
+		return fresh.ask(t, wire.Command{ID: rand.Text(), Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "far"}).Status == wire.StatusDone
+	}, "it can be triggered")
 	brokertest.Eventually(t, func() bool { return fresh.Status().Counters.Fired == 1 }, "it can be fired: %s", fmt.Sprint(fresh.Status()))
 }

@@ -55,6 +55,9 @@ func (c *core) replace(a wire.Announcement, old *tracker.Stored, record []byte, 
 	if old.Dropped {
 		headers[wire.HeaderDropped] = a.What
 	}
+	if old.Leased != "" {
+		headers[wire.HeaderLease] = int64(1)
+	}
 	at := spot{a.Stream, a.Replaces}
 	r.sent = &item{plain: true, once: true, size: len(record), spot: at,
 		build: func(int64, int64) wire.Message { return wire.Carry(a.Stream, old.JID, record, headers) }}
@@ -74,11 +77,19 @@ func (c *core) replace(a wire.Announcement, old *tracker.Stored, record []byte, 
 	return nil
 }
 
+// Where many are under way, it is looked every so often which of them were read back, and not at each step.
+const (
+	fewTold   = 32
+	tellEvery = 10 * time.Millisecond
+)
+
 // tellReplaced journals the replacements that the broker has confirmed and the view has read back.
 func (c *core) tellReplaced(now time.Time) error {
-	if len(c.replacing)+len(c.enqueuing) == 0 {
+	under := len(c.replacing) + len(c.enqueuing)
+	if under == 0 || under > fewTold && now.Sub(c.toldAt) < tellEvery && !now.Before(c.toldAt) {
 		return nil
 	}
+	c.toldAt = now
 	announced, err := c.entries.Announced()
 	if err != nil {
 		return err

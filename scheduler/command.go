@@ -21,7 +21,7 @@ func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply))
 			return nil
 		}
 		if done, err := c.entries.CarriedOut(cmd.ID); err != nil || done {
-			answer(wire.Reply{Status: wire.StatusDone})
+			answer(wire.Reply{Status: wire.StatusDone, Repeated: true})
 			return err
 		}
 		c.commands[cmd.ID] = []func(wire.Reply){answer}
@@ -44,6 +44,8 @@ func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply))
 		return c.pause(now, cmd, answer)
 	case wire.CommandDismiss:
 		return c.dismiss(now, cmd, answer)
+	case wire.CommandNote:
+		return c.note(now, cmd, wire.JournalRecord{Type: wire.TypeNoted, Noted: cmd.Noted}, spot{}, answer)
 	case wire.CommandOperate:
 		return c.operate(now, cmd, answer)
 	case wire.CommandCancel:
@@ -70,6 +72,7 @@ func (c *core) answerAll(id string) func(wire.Reply) {
 		delete(c.commands, id)
 		for _, answer := range waiting {
 			answer(r)
+			r.Repeated = true
 		}
 	}
 }
@@ -223,15 +226,21 @@ func (c *core) kill(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.
 			answer(outcome(false, wire.DeadJobs))
 			return
 		}
-		r := wire.JournalRecord{Type: wire.TypeKilled, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Entry: json.RawMessage(e.Raw),
-			DiedAt: wire.Seconds(now)}
-		c.later(func() error { return c.note(now, cmd, r, spot{s.Stream, s.Offset}, answer) })
+		at := spot{s.Stream, s.Offset}
+		r := killed(at, wire.JIDTag(s.JID), e)
+		r.DiedAt = wire.Seconds(now)
+		c.later(func() error { return c.note(now, cmd, r, at, answer) })
 	}
 	class, message := e.ErrorClass, e.ErrorMessage
 	if class == "" {
 		class, message = "killed", cmp.Or(cmd.Reason, "killed by "+cmp.Or(cmd.Actor, "an operator"))
 	}
 	return c.bury(now, s, e, o, class, message)
+}
+
+// killed is the record that tells of a kill.
+func killed(at spot, tag string, e *wire.Entry) wire.JournalRecord {
+	return wire.JournalRecord{Type: wire.TypeKilled, Stream: at.stream, Offset: at.offset, JID: tag, Entry: json.RawMessage(e.Raw)}
 }
 
 // note journals what a command did and answers once that is confirmed.

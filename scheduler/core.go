@@ -40,6 +40,7 @@ type core struct {
 	pausing     bool                  // a record about paused queues is on its way
 	releasing   *release
 	announcedAt time.Time
+	toldAt      time.Time      // when it was last looked which replacements were read back
 	now         time.Time      // of the newest step
 	passing     time.Duration  // how much time passed before it, of what the core could have slept
 	unfetched   map[spot]int   // large entries that could not be fetched, with how often in a row
@@ -72,6 +73,7 @@ type setup struct {
 	mayRefuse func(queue string) bool // whether a queue may nack, as far as the broker tells
 	fetch     func(stream string, offset int64) ([]byte, error)
 	journal   func(from, below int64, each func(*wire.Record) error) error // reads the journal again
+	readLater func(from int64, each func(*wire.Record) error) *reading     // the same in the background, until each gives errRead
 	patience  time.Duration                                                // with a probe
 	probed    string                                                       // the queue to which probes are sent
 }
@@ -193,6 +195,9 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	}
 	if busy {
 		wake = now
+	}
+	if len(c.replacing)+len(c.enqueuing) > fewTold {
+		wake = earlier(wake, now.Add(tellEvery))
 	}
 	if c.carry != nil && c.carry.again.Before(wake) {
 		wake = c.carry.again
@@ -327,29 +332,6 @@ func (c *core) returned(now time.Time, it *item) error {
 		it.done(false)
 	}
 	return err
-}
-
-// whenFolded has something done once the view has folded all that was sent up to a number: what was answered just now may not be known yet.
-func (c *core) whenFolded(seq int64, fn func() error) error {
-	if _, folded := c.entries.Progress(); folded >= seq {
-		return fn()
-	}
-	c.later(func() error { return c.whenFolded(seq, fn) })
-	return nil
-}
-
-// later has something done at the next step.
-func (c *core) later(fn func() error) { c.deferred = append(c.deferred, fn) }
-
-func (c *core) doDeferred() error {
-	todo := c.deferred
-	c.deferred = nil
-	for _, fn := range todo {
-		if err := fn(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // publishAgain repeats journal records that the broker refused.

@@ -101,7 +101,7 @@ func TestRejectedRecordsAreDismissed(t *testing.T) {
 	s := sc.leader("a")
 	cmd := wire.Command{ID: "c", Command: wire.CommandDismiss, Stream: wire.Retries, Offset: &at}
 	require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status)
-	require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status, "asked again under the same id")
+	require.Equal(t, wire.Reply{Status: wire.StatusDone, Repeated: true}, sc.ask(s, cmd), "asked again under the same id")
 	require.Equal(t, 1, sc.journaled()[wire.TypeDismissed])
 	cmd.ID = "d"
 	require.Equal(t, wire.StatusNotFound, sc.ask(s, cmd).Status)
@@ -301,6 +301,10 @@ func TestDoubtfulBurials(t *testing.T) {
 			require.Equal(t, arrives, len(found) == 0)
 			require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status, "the same request, repeated")
 			require.Len(t, sc.deadJobs(), 1)
+			require.Equal(t, 1, sc.journaled()[wire.TypeKilled], "that it was killed is told, by the next leader if need be")
+			require.Equal(t, wire.StatusOK, sc.ask(s, wire.Command{Command: wire.CommandUndo, Stream: wire.ScheduledJobs, JID: "killed"}).Status)
+			require.Zero(t, s.entries.Total(wire.DeadJobs))
+			require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
 		})
 	}
 }

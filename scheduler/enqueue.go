@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -86,21 +87,16 @@ func (c *core) tellEnqueued(now time.Time, a wire.Announcement) error {
 	by := a.Offset
 	e := wire.Enqueued{Key: a.Key, Sum: a.Sum, JID: a.JID, At: wire.Seconds(now)}
 	r := wire.JournalRecord{Type: wire.OpEnqueued, Stream: a.Stream, Offset: a.Offset, By: &by, JID: a.JIDTag, Actor: a.Actor, Enqueued: &e}
-	return c.record(now, r, spot{}, func(bool) {
-		seq := c.seq
-		c.later(func() error {
-			return c.whenFolded(seq, func() error {
-				under := c.enqueuing[a.Key]
-				if under == nil {
-					return nil
-				}
-				delete(c.enqueuing, a.Key)
-				for _, answer := range under.answers {
-					answer(wire.Reply{Status: wire.StatusOK, JID: a.JID, Entry: &by})
-				}
-				return nil
-			})
-		})
+	return c.recordFolded(now, r, func() error {
+		under := c.enqueuing[a.Key]
+		if under == nil {
+			return nil
+		}
+		delete(c.enqueuing, a.Key)
+		for _, answer := range under.answers {
+			answer(wire.Reply{Status: wire.StatusOK, JID: a.JID, Entry: &by})
+		}
+		return nil
 	})
 }
 
@@ -109,21 +105,15 @@ const keysAtOnce = 500
 
 // carryKeys writes down again the keys that low water would forget.
 func (c *core) carryKeys(now time.Time) error {
-	var some []wire.Enqueued
-	var batches [][]wire.Enqueued
+	var all []wire.Enqueued
 	err := c.entries.EachEnqueued(func(e wire.Enqueued) bool {
-		if some = append(some, e); len(some) == keysAtOnce {
-			batches, some = append(batches, some), nil
-		}
+		all = append(all, e)
 		return true
 	})
 	if err != nil {
 		return err
 	}
-	if len(some) > 0 {
-		batches = append(batches, some)
-	}
-	for _, keys := range batches {
+	for keys := range slices.Chunk(all, keysAtOnce) {
 		if err := c.record(now, wire.JournalRecord{Type: wire.TypeState, Keys: keys}, spot{}, nil); err != nil {
 			return err
 		}

@@ -139,3 +139,25 @@ func TestRepliesGoNowhereButToAnswerQueues(t *testing.T) {
 		}
 	}
 }
+
+// Only a sidecar may have the journal say what was done past the leader: anybody else could say what was not.
+func TestOnlySidecarsNote(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	f := newForger(t, v)
+	f.publish(wire.LeaderInbox, amqp.Publishing{Body: []byte(`{"command":"note","noted":{"op":"purged","queue":"q"},"actor":"ann"}`)})
+	reply := s.ask(t, wire.Command{ID: "n", Command: wire.CommandNote, Noted: &wire.Noted{Op: wire.NotedStopped, Identity: "*"}, Actor: "bob", Reason: "deploy"})
+	require.Equal(t, wire.StatusDone, reply.Status)
+	var noted []wire.JournalRecord
+	for _, d := range v.ReadStream(t, wire.Journal) {
+		if r, err := wire.ParseJournal(d.Body); err == nil && r.Type == wire.TypeNoted {
+			noted = append(noted, r)
+		}
+	}
+	require.Len(t, noted, 1)
+	require.Equal(t, []string{"stopped", "*", "bob", "deploy", "n"}, []string{noted[0].Noted.Op, noted[0].Noted.Identity, noted[0].Actor, noted[0].Reason, noted[0].Command})
+	brokertest.Eventually(t, func() bool {
+		return s.ask(t, wire.Command{ID: "n", Command: wire.CommandNote, Noted: noted[0].Noted}).Repeated
+	}, "what has been noted is not noted again")
+}

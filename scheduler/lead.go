@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
-	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -27,6 +26,8 @@ type leadership struct {
 	oldestAt time.Time
 	told     time.Time // when the status was last updated
 	lookout  *lookout
+
+	readLater func(from int64, each func(*wire.Record) error) *reading
 }
 
 // errResigned says that a leader gave up because it could not do its work.
@@ -49,12 +50,14 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 		journal: func(from, below int64, each func(*wire.Record) error) error {
 			return l.readJournal(ctx, from, below, each)
 		},
+		readLater: func(from int64, each func(*wire.Record) error) *reading { return l.readLater(from, each) },
 		mayRefuse: s.mayRefuse, fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
 	})
 	s.setStatus(func(st *Status) { st.Counters.Epochs++ })
 	s.log.Info("scheduler: elected", "identity", s.cfg.Identity)
 	ended, cancel := context.WithCancel(ctx)
 	g, gctx := errgroup.WithContext(ended)
+	l.readLater = l.background(gctx, g)
 	g.Go(func() error {
 		defer cancel()
 		err := l.loop(ctx, func() {
@@ -142,18 +145,12 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 			wake = time.Now()
 		}
 		l.report()
-		var commands <-chan wire.Delivery
-		if l.core.phase == phaseLeading {
-			if l.core.room() && !l.blocked() {
-				commands = l.inbox.Deliveries()
-			}
-			if !led {
-				led = true
-				leading()
-			}
+		if l.core.phase == phaseLeading && !led {
+			led = true
+			leading()
 		}
 		timer.Reset(max(0, time.Until(wake)))
-		if err := l.await(ctx, changed, commands, timer); err != nil {
+		if err := l.await(ctx, changed, l.commands(), timer); err != nil {
 			return err
 		}
 	}
@@ -167,6 +164,14 @@ func (l *leadership) step() (wake time.Time, err error) {
 		return time.Now().Add(maxSleep), nil
 	}
 	return l.core.step(time.Now())
+}
+
+// commands is where commands come from, once they can be carried out: a delete must not overtake what the last leader did.
+func (l *leadership) commands() <-chan wire.Delivery {
+	if l.core.phase != phaseLeading || !l.core.room() || l.blocked() {
+		return nil
+	}
+	return l.inbox.Deliveries()
 }
 
 func (l *leadership) blocked() bool {
@@ -313,8 +318,9 @@ func (l *leadership) checkStuck() error {
 	if waiting && time.Since(l.moved) > maxStuck {
 		return fmt.Errorf("%w: nothing was confirmed or read for %s while %s", errResigned, maxStuck, l.core.phase)
 	}
-	if lag := l.s.view.LagOf(append([]string{wire.Journal}, wire.EntryStreams...)...); lag > maxStuck {
-		return fmt.Errorf("%w: the view is %s behind", errResigned, lag.Round(time.Second))
+	// A view that is far behind but reads on is no reason: another's would be no better, and what is due waits while they change.
+	if stuck := l.s.view.StuckOf(ledBy...); stuck > maxStuck {
+		return fmt.Errorf("%w: the view is behind, and has read nothing for %s", errResigned, stuck.Round(time.Second))
 	}
 	return nil
 }
@@ -350,6 +356,9 @@ func (l *leadership) retire() error {
 func (l *leadership) command(d wire.Delivery) error {
 	answer := func(r wire.Reply) { l.replier.send(d, r) }
 	cmd, err := wire.ParseCommand(d.Body)
+	if err == nil && cmd.Command == wire.CommandNote && !l.core.entries.Trusts(&wire.Record{UserID: d.UserID}) {
+		err = fmt.Errorf("command %s is for sidecars only", cmd.Command) // anybody else would have the journal say what was not done
+	}
 	if err != nil {
 		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
 	} else {
@@ -371,23 +380,6 @@ func (l *leadership) actor(d wire.Delivery, cmd wire.Command) string {
 		return cmd.Actor
 	}
 	return d.UserID
-}
-
-// fetchWithin bounds how long one large body may take to come.
-const fetchWithin = 10 * time.Second
-
-// body fetches a record's body; nil if retention took it.
-func (l *leadership) body(ctx context.Context, stream string, offset int64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
-	defer cancel()
-	r, err := l.s.records.Fetch(ctx, stream, offset)
-	if errors.Is(err, streams.ErrNotFound) {
-		// A broker that is slow is not believed: the entry is lost only if its stream begins behind it.
-		if first, ok, err := l.s.records.First(ctx, stream); err == nil && ok && first > offset {
-			return nil, nil
-		}
-	}
-	return r.Body, err
 }
 
 // reportEvery bounds how often the status is updated.

@@ -20,7 +20,6 @@ type lookout struct {
 	arriving *broker.Consumer // nil until the way has stood once
 	proven   chan int64       // numbers of probes that did
 	astray   chan struct{}    // closed when the way is broken
-	why      error            // of the first look
 	once     sync.Once
 }
 
@@ -37,19 +36,17 @@ const (
 	arriveWithin = 5 * time.Second
 )
 
-// look sends a probe and tells whether it arrives.
-func (l *leadership) look(ctx context.Context) (stands bool, err error) {
+// look sends a probe and tells why the way is broken, nil if the probe arrives.
+func (l *leadership) look(ctx context.Context) (broken, err error) {
 	within, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	err = l.sendFirst(within)
-	if err == nil {
-		return true, l.conn.BindJournal(ctx)
+	if err = l.sendFirst(within); err == nil {
+		err = l.conn.BindJournal(ctx) // of what it needs no probe sees jobs.bury
 	}
-	if !errors.Is(err, errAstray) && !broker.IsAstray(err) {
-		return false, err
+	if errors.Is(err, errAstray) || broker.IsAstray(err) {
+		return err, nil
 	}
-	l.lookout.why = err
-	return false, nil
+	return nil, err
 }
 
 // sendFirst sends a probe on a channel of its own: where jobs.fire is missing, that ends.
@@ -76,9 +73,7 @@ func (l *leadership) sendFirst(ctx context.Context) error {
 		if !open {
 			return l.lookout.arriving.Err()
 		}
-		if err := l.lookout.arriving.Ack(d.Tag, false); err != nil {
-			return err
-		}
+		return l.lookout.follow(ctx, pub, d)
 	case <-late.C:
 		if l.blocked() {
 			return errBlocked
@@ -86,6 +81,13 @@ func (l *leadership) sendFirst(ctx context.Context) error {
 		return errAstray
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// follow has a probe that arrived followed by one to a queue that does not exist.
+func (o *lookout) follow(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
+	if err := o.arriving.Ack(d.Tag, false); err != nil {
+		return err
 	}
 	return pub.SendMandatory(ctx, wire.UnroutedProbe())
 }
@@ -99,17 +101,17 @@ func (l *leadership) checkWay(ctx context.Context) error {
 	case l.core.way.told:
 		return nil // until the view has read that
 	}
-	stands, err := l.look(ctx)
+	broken, err := l.look(ctx)
 	switch {
 	case err != nil:
 		return err
-	case stands:
+	case broken == nil:
 		l.core.stands()
 		return nil
 	case l.core.nothingFired():
 		return l.mendWay(ctx)
 	}
-	l.s.log.Error("scheduler: an exchange of Millrace's, or a binding, is missing: what was fired since the last probe arrived is fired again", "error", l.lookout.why)
+	l.s.log.Error("scheduler: an exchange of Millrace's, or a binding, is missing: what was fired since the last probe arrived is fired again", "error", broken)
 	return l.core.foundAstray(time.Now())
 }
 
@@ -118,14 +120,15 @@ func (l *leadership) mendWay(ctx context.Context) error {
 		return err
 	}
 	l.s.assertDirect(ctx, l.conn)
-	stands, err := l.look(ctx)
-	if err == nil && !stands {
-		err = errAstray
+	broken, err := l.look(ctx)
+	switch {
+	case err != nil:
+		return err
+	case broken != nil:
+		return fmt.Errorf("%w: %w", errAstray, broken)
 	}
-	if err == nil {
-		l.core.stands()
-	}
-	return err
+	l.core.stands()
+	return nil
 }
 
 // watchProbes tells the loop of probes that arrive, each when it is known besides that jobs whose queue does not exist are kept.
@@ -154,10 +157,7 @@ func (l *leadership) watchProbes(ctx context.Context) error {
 }
 
 func (l *leadership) arrived(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
-	if err := l.lookout.arriving.Ack(d.Tag, false); err != nil {
-		return err
-	}
-	if err := pub.SendMandatory(ctx, wire.UnroutedProbe()); err != nil {
+	if err := l.lookout.follow(ctx, pub, d); err != nil {
 		return err
 	}
 	p, _ := wire.ProbeOf(d.Headers)

@@ -116,7 +116,7 @@ type modelConn struct {
 func newModelBroker() *modelBroker {
 	b := &modelBroker{streams: map[string]*modelStream{}, full: map[string]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
 		origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, onCopy: func(*copyOf) {}}
-	for _, name := range append([]string{wire.Journal}, wire.EntryStreams...) {
+	for _, name := range ledBy {
 		b.streams[name] = &modelStream{}
 	}
 	return b
@@ -320,6 +320,7 @@ type modelSidecar struct {
 	terms   int
 	suspect map[spot]int
 
+	later    []func()                                          // what is read in the background, at the next step
 	journals int                                               // as the scheduler keeps it
 	fetch    func(stream string, offset int64) ([]byte, error) // of large entries; from the broker if nil
 	followed bool                                              // it has read all that there was once: before that nobody stands for election
@@ -471,8 +472,8 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.conn = &modelConn{broker: s.broker}
 	s.broker.conn = s.conn
 	s.core = newCore(s.entries, s.conn, setup{
-		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1}, known: s.known, suspects: s.suspect, mayRefuse: refuses,
-		patience: 3 * time.Second, journal: s.broker.journal,
+		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1, read: 2}, known: s.known, suspects: s.suspect, mayRefuse: refuses,
+		patience: 3 * time.Second, journal: s.broker.journal, readLater: s.readLater,
 		fetch: func(stream string, offset int64) ([]byte, error) {
 			if s.fetch != nil {
 				return s.fetch(stream, offset)
@@ -506,6 +507,7 @@ func (s *modelSidecar) step(now time.Time) error {
 			return err
 		}
 	}
+	s.readNow()
 	if _, err := s.core.step(now); err != nil {
 		return err
 	}
@@ -559,5 +561,5 @@ func (s *modelSidecar) lose() {
 	if s.conn != nil && s.broker.conn == s.conn {
 		s.broker.conn = nil
 	}
-	s.core, s.conn = nil, nil
+	s.core, s.conn, s.later = nil, nil, nil
 }

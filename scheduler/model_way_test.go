@@ -1,8 +1,9 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
-
+	"math"
 	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
@@ -43,6 +44,30 @@ func (b *modelBroker) journal(from, below int64, each func(*wire.Record) error) 
 		}
 	}
 	return nil
+}
+
+// readLater has a part of the journal read a step later.
+func (s *modelSidecar) readLater(from int64, each func(*wire.Record) error) *reading {
+	r := newReading()
+	s.later = append(s.later, func() {
+		err := s.broker.journal(from, math.MaxInt64, each)
+		if err == nil {
+			err = errors.New("the journal ends here")
+		}
+		if errors.Is(err, errRead) {
+			err = nil
+		}
+		r.end(err)
+	})
+	return r
+}
+
+func (s *modelSidecar) readNow() {
+	todo := s.later
+	s.later = nil
+	for _, read := range todo {
+		read()
+	}
 }
 
 // forgetStrays notes what nobody can know when the journal is lost that told of it: that it was fired, and may not have arrived.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,9 +28,10 @@ type pace struct {
 	look    int   // entries that are looked at in a step
 	batch   int   // entries to which something is done in a step
 	records int64 // entries after which the journal is told how far it is
+	read    int   // records of the journal that are read at once
 }
 
-var usualPace = pace{look: 512, batch: 64, records: 1000}
+var usualPace = pace{look: 512, batch: 64, records: 1000, read: 4096}
 
 // operating is an operation under way.
 type operating struct {
@@ -39,7 +41,7 @@ type operating struct {
 	next    int64          // where to go on: an offset, or which of the jids
 	flying  map[int64]bool // what was begun and is not answered, by offset or which of the jids
 	issued  int64          // in this epoch
-	told    int64          // issued, when the journal was told last
+	told    int64          // how many were dealt with when the journal was told last
 	since   time.Time      // when it began in this epoch
 	cancel  bool
 	ending  bool
@@ -48,6 +50,8 @@ type operating struct {
 	counting bool // it has not begun: what the filter matches is counted first
 	begun    func(wire.Reply)
 	command  wire.Command
+
+	undo *undoing // of an undo
 }
 
 func newOperating(op wire.Operation, now time.Time) *operating {
@@ -71,6 +75,9 @@ func (c *core) operate(now time.Time, cmd wire.Command, answer func(wire.Reply))
 	if err := cmd.Bulk.Check(); err != nil {
 		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
 		return nil
+	}
+	if cmd.Bulk.Action == wire.CommandUndo {
+		return c.undoOperation(now, cmd, answer)
 	}
 	read, err := c.entries.Position(cmd.Bulk.Stream)
 	if err != nil {
@@ -117,6 +124,7 @@ func (c *core) resumeOperations(now time.Time) error {
 			return err
 		}
 		c.operations[op.ID] = newOperating(op, now)
+		c.beginUndoing(c.operations[op.ID])
 	}
 	return nil
 }
@@ -209,18 +217,29 @@ func (c *core) continueOperation(now time.Time, o *operating) (more bool, err er
 			return false, err
 		}
 	}
+	dealt := o.issued + o.undo.skipped()
 	switch {
 	case over && len(o.flying) == 0:
+		if !o.cancel && !c.countForgotten(o) {
+			return false, nil
+		}
 		return false, c.endOperation(now, o)
-	case o.issued-o.told >= c.setup.pace.records:
-		o.told = o.issued
+	case dealt-o.told >= c.setup.pace.records:
+		o.told = dealt
 		return more, c.record(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, spot{}, nil)
 	}
 	return more, nil
 }
 
-// progress is how far an operation is, as the journal is told: not beyond anything that is not known to be done.
+// progress is how far an operation is, as the journal is told.
 func (o *operating) progress() *wire.Operation {
+	cursor := o.done()
+	o.countSkips(cursor)
+	return &wire.Operation{ID: o.ID, State: o.State, Failed: o.Failed, LastError: o.LastError, Cursor: cursor, EndedAt: o.EndedAt, Skips: slices.Clone(o.Skips)}
+}
+
+// done is the cursor: not beyond anything that is not known to be done.
+func (o *operating) done() int64 {
 	cursor := o.next
 	for at := range o.flying {
 		if len(o.JIDs) > 0 {
@@ -229,7 +248,7 @@ func (o *operating) progress() *wire.Operation {
 			cursor = min(cursor, at-1)
 		}
 	}
-	return &wire.Operation{ID: o.ID, State: o.State, Failed: o.Failed, LastError: o.LastError, Cursor: cursor, EndedAt: o.EndedAt}
+	return cursor
 }
 
 func (c *core) endOperation(now time.Time, o *operating) error {
@@ -258,6 +277,9 @@ func (c *core) actOn(now time.Time, o *operating) (over, more bool, err error) {
 	left := o.allowance(now, c.setup.pace.batch)
 	if left == 0 || len(c.flight) >= operationFlight || c.bytes >= maxFlightBytes/2 {
 		return false, false, nil
+	}
+	if o.undo != nil {
+		return c.undoOn(now, o, left)
 	}
 	if len(o.JIDs) > 0 {
 		return c.actOnJIDs(now, o, left)
@@ -347,42 +369,4 @@ func (c *core) actOnOne(now time.Time, o *operating, s *tracker.Stored, at int64
 			o.fails(r.Reason)
 		}
 	})
-}
-
-// carryOperations has operations rest until what they did is known, and then writes them down again: low water would forget them. done tells
-// that they are in the journal, at its end.
-func (c *core) carryOperations(now time.Time) (done bool, err error) {
-	if c.pausing { // first, what is on its way
-		return false, nil
-	}
-	if !c.carry.still {
-		c.carry.still, c.carry.rested = true, -1
-	}
-	for _, o := range c.operations {
-		if len(o.flying) > 0 || o.ending {
-			c.carry.rested = -1
-			return false, nil
-		}
-	}
-	if c.carry.rested < 0 {
-		c.carry.rested = c.seq
-	}
-	if c.entries.State().Confirmed < c.carry.rested {
-		return false, nil
-	}
-	for _, op := range c.entries.Operations() {
-		if op.State == wire.OperationRunning {
-			if op.JIDs, err = c.entries.OperationJIDs(op.ID); err != nil {
-				return false, err
-			}
-			if o := c.operations[op.ID]; o != nil {
-				p := o.progress()
-				op.Cursor, op.Failed, op.LastError = p.Cursor, p.Failed, p.LastError
-			}
-		}
-		if err := c.record(now, wire.JournalRecord{Type: wire.TypeState, Operation: &op}, spot{}, nil); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
 }

@@ -37,14 +37,9 @@ func (c *core) pause(now time.Time, cmd wire.Command, answer func(wire.Reply)) e
 	}
 	c.pausing = true
 	r := wire.JournalRecord{Type: wire.TypeState, Queue: cmd.Queue, Paused: &all, Actor: cmd.Actor, Reason: cmd.Reason}
-	return c.record(now, r, spot{}, func(bool) {
-		seq := c.seq
-		c.later(func() error {
-			return c.whenFolded(seq, func() error {
-				c.pausing = false
-				return c.tellWorkers(now, cmd, answer)
-			})
-		})
+	return c.recordFolded(now, r, func() error {
+		c.pausing = false
+		return c.tellWorkers(now, cmd, answer)
 	})
 }
 

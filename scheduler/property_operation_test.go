@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,26 @@ import (
 
 	"github.com/millrace-jobs/millrace/wire"
 )
+
+// TestOperationsAreUndoneOnce drives leaders through whatever may happen while operations are undone, but for the loss of streams: that takes
+// the operations with it.
+func TestOperationsAreUndoneOnce(t *testing.T) {
+	atLeast(t, "rapid.checks", "100")
+	atLeast(t, "rapid.steps", "40")
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer w.close()
+		all := w.actions()
+		few := map[string]func(*rapid.T){"undoOperation2": w.undoOperation, "regretAll": w.regretAll, "regretAll2": w.regretAll, "regretAll3": w.regretAll}
+		for _, name := range []string{"append", "append2", "read", "elect", "lead", "lead2", "run", "command", "change", "undo", "regret", "operate", "cancel", "undoOperation",
+			"time", "disconnect", "killSidecar", "forget", "refuseRecords", "killBroker", "carry", "retention"} {
+			few[name] = all[name]
+		}
+		t.Repeat(few)
+		w.quiesce()
+		w.check()
+	})
+}
 
 // operate begins an operation on what a filter, or some jids, choose.
 func (w *world) operate(t *rapid.T) {
@@ -107,6 +128,7 @@ func (w *world) checkOperations(s *modelSidecar) {
 		op, known := s.entries.Operation(id)
 		require.True(w.t, known, "operation %s was accepted, and nobody knows it", id)
 		require.NotEqual(w.t, wire.OperationRunning, op.State, "operation %s does not end: %+v", id, op)
+		w.checkUndone(&op)
 	}
 }
 
@@ -121,5 +143,82 @@ func (w *world) allowHeld(s *modelSidecar, stream string) {
 				w.broker.unsafe[p] = "an operation was asked for while it was held"
 			}
 		}
+	}
+}
+
+// undoOperation takes back what an operation did, whatever became of it since.
+func (w *world) undoOperation(t *rapid.T) {
+	s := w.leader()
+	if s == nil || s.core.phase != phaseLeading {
+		return
+	}
+	var all []wire.Operation
+	for _, op := range s.entries.Operations() {
+		if op.State != wire.OperationRunning && op.Done > 0 && slices.Contains([]string{wire.CommandDelete, wire.CommandKill, wire.CommandChange}, op.Action) {
+			all = append(all, op)
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	op := rapid.SampledFrom(all).Draw(t, "operation")
+	undo := &wire.Operation{Action: wire.CommandUndo, Undoes: op.ID}
+	if rapid.Bool().Draw(t, "slowly") {
+		undo.Rate = 1
+	}
+	w.commands++
+	cmd := wire.Command{ID: fmt.Sprintf("c%d", w.commands), Command: wire.CommandOperate, Bulk: undo}
+	w.allowUndone(&op)
+	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
+		if r.Status == wire.StatusAccepted {
+			w.operations[cmd.ID] = true
+		}
+	}))
+}
+
+// regretAll has something done to all that there is, and taken back; meanwhile some of it by hand.
+func (w *world) regretAll(t *rapid.T) {
+	if w.leader() == nil {
+		w.elect(t)
+		for range 8 {
+			w.round()
+		}
+	}
+	w.append(t)
+	require.NoError(t, w.pick(t).readAll())
+	for range 3 {
+		w.operate(t)
+	}
+	for range rapid.IntRange(4, 30).Draw(t, "rounds") {
+		w.round()
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "by hand") {
+		w.undo(t)
+		for range 4 {
+			w.round()
+		}
+	}
+	w.undoOperation(t)
+}
+
+// allowUndone notes when what an operation did something to may fire once that is undone.
+func (w *world) allowUndone(op *wire.Operation) {
+	for _, r := range w.broker.streams[wire.Journal].records {
+		j, err := wire.ParseJournal(r.Body)
+		if err != nil || j.InOperation != op.ID || len(j.Entry) == 0 {
+			continue
+		}
+		was, err := wire.ParseEntry(j.Stream, j.Offset, j.Entry)
+		require.NoError(w.t, err)
+		if e := w.appended[w.broker.place(j.Stream, j.Offset)]; e != nil {
+			e.ask(was.At)
+		}
+	}
+}
+
+// checkUndone makes sure that every entry of an operation that was undone is accounted for.
+func (w *world) checkUndone(op *wire.Operation) {
+	if op.Action == wire.CommandUndo && op.State == wire.OperationDone {
+		require.Equal(w.t, op.Total, op.Done+op.Skipped()+op.Failed, "an undo does not account for all: %+v", op)
 	}
 }

@@ -28,6 +28,16 @@ func working(t *testing.T, part func(context.Context) error) {
 	})
 }
 
+// prepared is a scheduler beside a broker that has all it needs.
+func prepared(t *testing.T) (*Scheduler, *broker.Conn, *brokertest.Vhost) {
+	t.Helper()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	require.NoError(t, s.prepare(t.Context(), conn))
+	require.NoError(t, conn.MakeWay(t.Context()))
+	return s, conn, v
+}
+
 func (s *Scheduler) refusal(queue string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,10 +52,7 @@ func (s *Scheduler) refusal(queue string) string {
 // Jobs for a queue that cannot be made leave room for others, however many there are, and none of them is lost.
 func TestManyJobsForAQueueThatCannotBeMade(t *testing.T) {
 	t.Parallel()
-	v := brokertest.New(t)
-	s, conn := runner(t, v)
-	require.NoError(t, s.prepare(t.Context(), conn))
-	require.NoError(t, conn.MakeWay(t.Context()))
+	s, conn, v := prepared(t)
 	owner := v.Dial(t)
 	ch, err := owner.Channel()
 	require.NoError(t, err)
@@ -82,10 +89,7 @@ func TestManyJobsForAQueueThatCannotBeMade(t *testing.T) {
 // A queue that is full refuses what is rerouted, too: it waits, and comes when there is room.
 func TestReroutedToAFullQueue(t *testing.T) {
 	t.Parallel()
-	v := brokertest.New(t)
-	s, conn := runner(t, v)
-	require.NoError(t, s.prepare(t.Context(), conn))
-	require.NoError(t, conn.MakeWay(t.Context()))
+	s, conn, v := prepared(t)
 	_, err := v.Channel(t).QueueDeclare("queue.full", true, false, false, false, amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
 	require.NoError(t, err)
 	v.Publish(t, "", "queue.full", amqp.Publishing{Body: []byte(`{"class":"C","jid":"first"}`)})
@@ -107,10 +111,7 @@ func TestReroutedToAFullQueue(t *testing.T) {
 // No more queues are made than were allowed; those that are there take jobs all the same.
 func TestNoMoreQueuesThanAllowed(t *testing.T) {
 	t.Parallel()
-	v := brokertest.New(t)
-	s, conn := runner(t, v)
-	require.NoError(t, s.prepare(t.Context(), conn))
-	require.NoError(t, conn.MakeWay(t.Context()))
+	s, conn, v := prepared(t)
 	s.cfg.MaxQueues = 2
 	working(t, func(ctx context.Context) error { return s.reroute(ctx, conn, func() {}) })
 	for i := range 3 {
@@ -143,10 +144,7 @@ func TestReroutedJobsKeepTheirTrace(t *testing.T) {
 // the queue is free.
 func TestBodiesThatKillAreListed(t *testing.T) {
 	t.Parallel()
-	v := brokertest.New(t)
-	s, conn := runner(t, v)
-	require.NoError(t, s.prepare(t.Context(), conn))
-	require.NoError(t, conn.MakeWay(t.Context()))
+	s, conn, v := prepared(t)
 	body := []byte(`{"class":"C","jid":"bad"}`)
 	for queue, take := range map[string]func(context.Context, *relay, wire.Delivery) error{
 		wire.Unrouted: func(ctx context.Context, r *relay, d wire.Delivery) error {
@@ -184,10 +182,7 @@ func TestBodiesThatKillAreListed(t *testing.T) {
 // A leader that dies between burying a dead letter and acknowledging it leaves it to the next, which knows it: it is buried once.
 func TestDeadLettersAreBuriedOnce(t *testing.T) {
 	t.Parallel()
-	v := brokertest.New(t)
-	s, conn := runner(t, v)
-	require.NoError(t, s.prepare(t.Context(), conn))
-	require.NoError(t, conn.MakeWay(t.Context()))
+	s, conn, v := prepared(t)
 	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: []byte(`{"class":"C","jid":"j"}`)})
 	first, err := openRelay(t.Context(), conn, wire.DeadLetters, badBodies{})
 	require.NoError(t, err)

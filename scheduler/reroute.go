@@ -75,7 +75,8 @@ func (r *rerouter) take(ctx context.Context, d wire.Delivery) error {
 	}
 	if err := r.ensure(ctx, name); err != nil {
 		var refusal *broker.QueueError
-		if !errors.As(err, &refusal) && !errors.Is(err, errTooMany) {
+		if !errors.As(err, &refusal) && !errors.Is(err, errTooMany) && !errors.Is(err, errFatalName) {
+			r.s.noteFatal(name, errors.Join(err, r.conn.Err())) // the epoch may have ended before the question
 			return err
 		}
 		r.refuse(d, err.Error())
@@ -97,11 +98,32 @@ func reroute(d wire.Delivery) wire.Message {
 	return m
 }
 
+// errFatalName is about a queue that nobody asks about any more: RabbitMQ 4 cannot say that one is another connection's alone if its name
+// is not ASCII, and closes the connection instead.
+var errFatalName = errors.New("scheduler: bad name: the broker closed the connection each time that it was asked about this queue")
+
+func (s *Scheduler) noteFatal(name string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if broker.Provoked(err) && len(s.fatal) < maxBad {
+		s.fatal[name]++
+	}
+}
+
+func (s *Scheduler) isFatal(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fatal[name] >= maxKills
+}
+
 var errTooMany = errors.New("scheduler: no more queues are made")
 
 func (r *rerouter) ensure(ctx context.Context, name string) error {
 	if time.Since(r.ensured[name]) < ensuredFor {
 		return nil
+	}
+	if r.s.isFatal(name) {
+		return errFatalName
 	}
 	if n := r.s.queueCount(name); n >= r.s.cfg.MaxQueues {
 		return fmt.Errorf("%w: there are %d, max-queues is %d", errTooMany, n, r.s.cfg.MaxQueues)

@@ -2,8 +2,6 @@ package scheduler
 
 import (
 	"time"
-
-	"github.com/millrace-jobs/millrace/wire"
 )
 
 const (
@@ -24,7 +22,7 @@ func (s *Scheduler) carryDue(now time.Time) bool {
 	if kept == nil {
 		every = carryUnknown
 	}
-	for _, stream := range append([]string{wire.Journal}, wire.EntryStreams...) {
+	for _, stream := range ledBy {
 		r := kept[stream]
 		if r.Age > 0 {
 			every = min(every, r.Age/2)

@@ -53,11 +53,13 @@ type Scheduler struct {
 	known    *wire.Through // what the last epoch of this process knows to be confirmed
 	journals int           // as it counted them; see tracker.State
 	suspects map[spot]int  // see core
+	reluctance
 
 	mu     sync.Mutex
 	status Status
 	kept   map[string]broker.Retention // of streams, by name; nil if the broker does not tell
 	made   map[string]time.Time        // queues that this process made, with when they were last in use
+	fatal  map[string]int              // names of queues, with how often the broker closed the connection when it was asked about them
 	queues map[string]bool             // queues by full name, with whether they may refuse a job, as far as the broker tells
 	topo   broker.Topology
 	base   int64 // the offset at which streams begin on the broker
@@ -69,12 +71,12 @@ func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, 
 		cfg.MaxQueues = 1000
 	}
 	if cfg.DeadMax <= 0 {
-		cfg.DeadMax = defaultDeadMax
+		cfg.DeadMax = DefaultDeadMax
 	}
 	if cfg.DeadAge <= 0 {
-		cfg.DeadAge = defaultDeadAge
+		cfg.DeadAge = DefaultDeadAge
 	}
-	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, records: records, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}}
+	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, records: records, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}, fatal: map[string]int{}}
 	s.status = Status{Epoch: -1, Phase: "connecting", Since: time.Now()}
 	return s
 }
@@ -165,7 +167,7 @@ func (s *Scheduler) term(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !s.fit() { // the wait may have been long
+	if !s.fit(time.Now()) { // the wait may have been long
 		return errUnfit
 	}
 	return s.lead(ctx, conn, inbox)
@@ -193,20 +195,42 @@ func (s *Scheduler) tell(topo broker.Topology) {
 	}
 }
 
-// maxStandingLag is how far a view may be behind for its sidecar to stand for election.
-const maxStandingLag = 5 * time.Second
+const (
+	// maxStandingLag is how far a view may be behind for its sidecar to stand for election, as long as another one may be better off.
+	maxStandingLag = 5 * time.Second
 
-// fit tells whether the view knows what can be known without a leader.
-func (s *Scheduler) fit() bool {
-	streams := append([]string{wire.Journal}, wire.EntryStreams...)
-	return s.view.Followed(streams...) && s.view.LagOf(streams...) < maxStandingLag
+	// maxReluctance is how long it gives way to others. Where more is published than anybody reads, all are behind, and one must lead.
+	maxReluctance = 30 * time.Second
+)
+
+// ledBy are the streams that a leader must know.
+var ledBy = append([]string{wire.Journal}, wire.EntryStreams...)
+
+// fit tells whether the view knows what can be known without a leader, and lately.
+func (s *Scheduler) fit(now time.Time) bool {
+	return s.view.Followed(ledBy...) && s.ends(now, s.view.LagOf(ledBy...))
+}
+
+// reluctance is since when a sidecar does not stand for election only because its view is behind.
+type reluctance struct{ since time.Time }
+
+// ends tells whether it stands, with a view that is so far behind.
+func (r *reluctance) ends(now time.Time, lag time.Duration) bool {
+	switch {
+	case lag < maxStandingLag:
+		r.since = time.Time{}
+		return true
+	case r.since.IsZero():
+		r.since = now
+	}
+	return now.Sub(r.since) >= maxReluctance
 }
 
 // waitForView waits until this sidecar is fit to lead. One whose journal has a gap lets others go first.
 func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 	for {
 		changed := s.view.Changed()
-		if s.fit() {
+		if s.fit(time.Now()) {
 			break
 		}
 		select {

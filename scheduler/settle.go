@@ -17,8 +17,8 @@ type settling struct {
 	astray  []stray               // what may not have arrived although it was confirmed
 	retried map[wire.Through]bool // burials whose dead job was acted upon already: they arrived
 
-	entering int       // of what went astray, what is on its way
-	astrayAt time.Time // when that was noticed
+	entering int     // of what went astray, what is on its way
+	astrayAt float64 // when that was noticed
 }
 
 // witnessed tells whether the witness of earlier epochs still stands.
@@ -84,6 +84,8 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 		return err
 	}
 	switch {
+	case arrived && d.Op == wire.OpBuried && d.Entry != nil:
+		return c.tellKilled(now, d)
 	case arrived:
 		return c.record(now, settlement(wire.TypeDelivered, d), at, nil)
 	case burial && d.Entry != nil:
@@ -99,6 +101,28 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 // settlement is the record that says what became of a doubtful fire or burial.
 func settlement(what string, d *tracker.Doubt) wire.JournalRecord {
 	return wire.JournalRecord{Type: what, Stream: d.Place.Stream, Offset: d.Place.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
+}
+
+// tellKilled journals that an entry was killed, in place of a leader that died between the burial and that: without it the entry is no part of
+// its operation, and nobody can take it back.
+func (c *core) tellKilled(now time.Time, d *tracker.Doubt) error {
+	r := settlement(wire.TypeDelivered, d)
+	_, e, err := c.load(spotOf(d))
+	if err != nil && !errors.Is(err, errFetch) {
+		return err
+	}
+	if e != nil {
+		r = killed(spotOf(d), d.JID, e)
+		r.Actor, r.Command, r.InOperation = d.Actor, d.Command, d.Bulk
+		dead, err := c.amongDead(wire.Through{Epoch: d.Epoch, Through: d.Seq}, e.JID)
+		if err != nil {
+			return err
+		}
+		if dead != nil { // or somebody has done something to it already
+			r.DiedAt = wire.Seconds(dead.At)
+		}
+	}
+	return c.record(now, r, spotOf(d), nil)
 }
 
 // takeBack has the entry of a doubtful fire or burial pending again.
@@ -138,16 +162,22 @@ func (c *core) isAmongDead(origin wire.Through, jid string) (bool, error) {
 	if c.settling.retried[origin] {
 		return true, nil
 	}
+	dead, err := c.amongDead(origin, jid)
+	return dead != nil, err
+}
+
+// amongDead finds the dead job that a burial made.
+func (c *core) amongDead(origin wire.Through, jid string) (*tracker.Stored, error) {
 	dead, err := c.entries.Find(wire.DeadJobs, jid)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	for _, s := range dead {
 		if s.Origin == origin {
-			return true, nil
+			return s, nil
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
 // refire fires or buries again what may not have arrived.

@@ -8,8 +8,8 @@ import (
 
 // What is kept of dead jobs, unless Config says otherwise.
 const (
-	defaultDeadMax = 1_000_000
-	defaultDeadAge = 180 * 24 * time.Hour
+	DefaultDeadMax = 1_000_000
+	DefaultDeadAge = 180 * 24 * time.Hour
 )
 
 const (

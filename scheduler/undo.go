@@ -37,6 +37,10 @@ func (c *core) undo(now time.Time, cmd wire.Command, answer func(wire.Reply)) er
 			Reason: "the journal has forgotten the record that says how the entry was"})
 		return nil //nolint:nilerr // a record that is not there any more is answered
 	}
+	if by := c.undoes(j.InOperation); by != nil {
+		answer(conflict("operation " + by.ID + " takes back all that was done with it: cancel that, or wait"))
+		return nil
+	}
 	return c.undoRecord(cmd, &j, h.Record, answer)
 }
 

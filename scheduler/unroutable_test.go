@@ -1,7 +1,9 @@
 package scheduler_test
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -55,6 +58,30 @@ func TestDueJobsArriveWhateverClientsDelete(t *testing.T) {
 
 // Somebody deletes the queue in which jobs wait for theirs to be made: it is there again at once, and not only when the topology is looked
 // after, a minute later.
+// A client has a queue of its own with a name that RabbitMQ 4 cannot repeat, and publishes for it. Millrace must not be kept from leading
+// by asking what has become of that queue.
+func TestAQueueThatMustNotBeAskedAbout(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	w := work(t, v, "q", nil)
+	name := strings.Repeat("é", 10)
+	if v.Features(t).ASCIINamesOnly {
+		name = strings.Repeat("e", 10)
+	}
+	_, err := v.Channel(t).QueueDeclare(wire.QueuePrefix+name, false, false, true, false, nil)
+	require.NoError(t, err)
+	v.Publish(t, wire.ExchangeDirect, name, amqp.Publishing{Body: []byte(job("Mail", name))})
+	v.Publish(t, wire.ExchangeDirect, strings.Repeat("é", 100), amqp.Publishing{Body: []byte(job("Mail", "x"))})
+	brokertest.Eventually(t, func() bool {
+		return slices.ContainsFunc(s.Status().Unroutable, func(h scheduler.HeldQueue) bool { return h.Queue == name })
+	}, "its job is held")
+	schedule(t, v, time.Now(), "q", "j")
+	w.gets(t, "j")
+	s.leads(t)
+	require.LessOrEqual(t, s.Status().Counters.Epochs, int64(1+2))
+}
+
 func TestTheQueueOfUnroutedJobsIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -96,4 +123,17 @@ func TestJobsForADeletedQueueAreCaught(t *testing.T) {
 	enqueue("j")
 	w.gets(t, "j")
 	require.Equal(t, caught, s.Status().Counters.Rerouted, "the queue is bound again")
+}
+
+// Somebody deletes jobs.bury, which no fire needs: who leads next makes it again, and does not take it for a reason not to lead.
+func TestTheWayOfBurialsIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	w := work(t, v, "q", nil)
+	start(t, v, options{identity: "a"}).leads(t).stop()
+	require.NoError(t, v.Channel(t).ExchangeDelete(wire.ExchangeBury, false, false))
+	start(t, v, options{identity: "b"}).leads(t)
+	schedule(t, v, time.Now(), "q", "j")
+	w.gets(t, "j")
+	require.NoError(t, v.Channel(t).ExchangeDeclarePassive(wire.ExchangeBury, amqp.ExchangeFanout, true, false, false, false, nil))
 }

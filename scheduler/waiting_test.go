@@ -25,7 +25,7 @@ func TestWaitingForTheView(t *testing.T) {
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	s.unread()
-	require.False(t, s.fit())
+	require.False(t, s.fit(time.Now()))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, s.waitForView(ended, conn), context.Canceled)
@@ -34,6 +34,19 @@ func TestWaitingForTheView(t *testing.T) {
 	require.NoError(t, conn.Close())
 	require.ErrorIs(t, <-done, conn.Err())
 	require.Error(t, conn.Err())
+}
+
+// Who is behind gives way to others, but not for ever: all may be.
+func TestReluctanceEnds(t *testing.T) {
+	var r reluctance
+	begun := time.Now()
+	require.True(t, r.ends(begun, maxStandingLag-1))
+	require.False(t, r.ends(begun, maxStandingLag))
+	require.False(t, r.ends(begun.Add(maxReluctance-1), time.Hour))
+	require.True(t, r.ends(begun.Add(maxReluctance), time.Hour))
+	require.True(t, r.ends(begun.Add(maxReluctance+1), time.Hour), "until it has caught up")
+	require.True(t, r.ends(begun.Add(2*maxReluctance), 0))
+	require.False(t, r.ends(begun.Add(3*maxReluctance), time.Hour))
 }
 
 func TestAskingWithoutABroker(t *testing.T) {
@@ -101,6 +114,27 @@ func TestLeadersThatGetNothingDone(t *testing.T) {
 	err = l.checkStuck()
 	require.ErrorIs(t, err, errResigned)
 	require.ErrorContains(t, err, "behind")
+}
+
+// Commands wait until the leader has settled what the last one left, and while there is no room for what they publish.
+func TestCommandsWait(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	_, conn := runner(t, v)
+	_, err := v.Channel(t).QueueDeclare("inbox", false, true, false, false, nil)
+	require.NoError(t, err)
+	inbox, err := conn.Consume(t.Context(), "inbox", 1, false)
+	require.NoError(t, err)
+	sc := newScene(t)
+	l := &leadership{conn: conn, core: sc.leader("a").core, inbox: inbox}
+	require.NotNil(t, l.commands())
+	for phase := range phaseLeading {
+		l.core.phase = phase
+		require.Nil(t, l.commands(), phase)
+	}
+	l.core.phase = phaseLeading
+	l.core.bytes = maxFlightBytes
+	require.Nil(t, l.commands())
 }
 
 // A leader that is asked to stop waits for its confirms, as long as there is anybody who could send them.

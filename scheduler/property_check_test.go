@@ -1,0 +1,207 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// quiesce heals everything and lets the system come to rest.
+func (w *world) quiesce() {
+	clear(w.broker.full)
+	w.now = later(w.now, w.latest)
+	for i := range 400 {
+		if w.leader() == nil {
+			require.NoError(w.t, w.sidecars[i%2].elect(w.refuses))
+		}
+		w.now = w.now.Add(500 * time.Millisecond)
+		w.round()
+		w.endHold(w.t)
+		s := w.leader()
+		if i == 100 && s != nil && s.core.phase != phaseLeading { // as leadership.checkStuck does: it had been behind a journal that was lost
+			s.disconnect()
+			continue
+		}
+		if i >= 150 && i%50 == 0 && s != nil { // after that a view made anew lacks nothing that the journal has forgotten
+			require.NoError(w.t, s.core.beginCarry())
+		}
+		if i > 150 && s != nil && s.core.phase == phaseLeading && len(s.core.flight)+len(s.core.busy)+len(s.core.again) == 0 && s.core.carry == nil && s.core.allProven() {
+			if doubts, err := s.entries.Doubtful(); err == nil && len(doubts) == 0 {
+				break
+			}
+		}
+	}
+	for _, s := range w.sidecars {
+		require.NoError(w.t, s.readAll())
+		if len(s.recreated()) > 0 { // no leader could notice, and none has to: the view is built anew
+			require.NoError(w.t, s.forget())
+			require.NoError(w.t, s.readAll())
+		}
+	}
+}
+
+func (w *world) copiesOf(p place) (n int) {
+	for _, c := range w.broker.copies {
+		if w.placeOf(c) == p && !c.gone {
+			n++
+		}
+	}
+	return n
+}
+
+// placeOf is the entry that a copy was fired from: its stream may have been made anew since.
+func (w *world) placeOf(c *copyOf) place {
+	for g := w.broker.streams[c.deed.Stream].generation; g >= 0; g-- {
+		p := w.broker.first(place{c.deed.Stream, g, c.deed.Offset})
+		if e := w.appended[p]; e != nil && wire.JIDTag(e.jid) == c.deed.JIDTag {
+			return p
+		}
+	}
+	return place{c.deed.Stream, -1, c.deed.Offset}
+}
+
+func (w *world) check() {
+	s := w.leader()
+	require.NotNil(w.t, s, "nobody leads")
+	require.Equal(w.t, phaseLeading, s.core.phase)
+	doubts, err := s.entries.Doubtful()
+	require.NoError(w.t, err)
+	for _, d := range doubts {
+		require.Equal(w.t, s.core.epoch, d.Epoch, "a leader has not settled what an earlier epoch left: %v", d.Place)
+	}
+	w.checkCopies(s)
+	w.checkKilledOrFired(s)
+	w.checkOperations(s)
+	w.checkPauses(s)
+	w.checkKeys(s)
+	require.LessOrEqual(w.t, s.entries.Total(wire.DeadJobs), int64(deadMax), "too many dead jobs are kept")
+	untold, err := s.entries.Announced()
+	require.NoError(w.t, err)
+	require.Empty(w.t, untold, "the journal does not tell of every change")
+	w.checkViews()
+}
+
+// checkCopies counts what became of each job.
+func (w *world) checkCopies(s *modelSidecar) {
+	require.Empty(w.t, w.broker.broken)
+	byJID := map[string]int{}
+	for p, e := range w.appended {
+		n := w.copiesOf(p)
+		byJID[e.jid] += n
+		if before, deleted := w.deleted[p]; deleted {
+			require.Equal(w.t, before, n, "%v was fired after it was answered deleted", p)
+		}
+	}
+	for p, e := range w.appended {
+		if p.generation != w.broker.streams[p.stream].generation {
+			continue
+		}
+		n := byJID[e.jid]
+		_, doubled := w.broker.unsafe[p]
+		if n > 1 && !doubled && !w.sharedDoubt(e.jid) {
+			require.LessOrEqual(w.t, n, w.publishes(e.jid), "%v (%s) was fired %d times", p, e.jid, n)
+		}
+		if n == 0 && !w.mayBeGone(e.jid) {
+			require.True(w.t, w.accounted(s, p, e), "%v (%s) is lost", p, e.jid)
+		}
+	}
+}
+
+// mayBeGone tells whether an entry with a jid may be lost; others with the jid may have been taken for repetitions of it.
+func (w *world) mayBeGone(jid string) bool {
+	for p, e := range w.appended {
+		if e.jid == jid && w.broker.gone[p] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// publishes is how often a jid may come: a repeat that came after the first had fired is a job of its own.
+func (w *world) publishes(jid string) (n int) {
+	for _, e := range w.appended {
+		if e.jid == jid {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) sharedDoubt(jid string) bool {
+	for p, e := range w.appended {
+		if _, doubled := w.broker.unsafe[p]; e.jid == jid && doubled {
+			return true
+		}
+	}
+	return false
+}
+
+// accounted tells whether an entry that was not fired is where it should be.
+func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
+	if _, deleted := w.deleted[p]; deleted || w.filled(p) {
+		return true
+	}
+	pending, err := s.entries.Find(p.stream, e.jid)
+	require.NoError(w.t, err)
+	if e.dead && (len(pending) > 0 || w.broker.trimmed[wire.JIDTag(e.jid)]) {
+		return true // a dead job waits for a person, unless there are too many
+	}
+	happened, err := s.entries.Happened(p.stream, e.jid)
+	require.NoError(w.t, err)
+	if happened == nil {
+		return w.truncated && w.asked[p]
+	}
+	switch happened.What {
+	case wire.TypeDeleted: // asked for, and unanswered, or one of many
+		return true
+	case wire.TypeChanged, wire.TypeUndone, wire.TypeKilled, wire.OpBuried:
+		if e.dead {
+			return false
+		}
+		if happened.What == wire.TypeChanged || happened.What == wire.TypeUndone {
+			return len(pending) > 0 // not due yet
+		}
+		dead, err := s.entries.Find(wire.DeadJobs, e.jid)
+		require.NoError(w.t, err)
+		gone, err := s.entries.Happened(wire.DeadJobs, e.jid)
+		require.NoError(w.t, err)
+		return len(dead) > 0 || gone != nil || w.broker.trimmed[wire.JIDTag(e.jid)] || w.broker.streams[wire.DeadJobs].generation > 0
+	}
+	return false
+}
+
+// checkViews compares the views with each other, and with one that is made anew.
+func (w *world) checkViews() {
+	fresh, err := newModelSidecar(w.broker, "fresh")
+	require.NoError(w.t, err)
+	defer func() { _ = fresh.store.Close() }()
+	require.NoError(w.t, fresh.readAll())
+	state := fresh.entries.State()
+	require.Empty(w.t, state.Gap(0), "a view made anew believes that the journal has a gap")
+	tables := "elfjwdcaxosi"
+	if w.journalLost { // what a person had asked for stood there, and each view knows it as far as it had read
+		tables = "elfjwdcxs"
+	}
+	want := dump(w.t, fresh.store, w.truncated, tables)
+	for _, s := range w.sidecars {
+		require.Equal(w.t, want, dump(w.t, s.store, w.truncated, tables), "the view of %s differs from one made anew", s.name)
+	}
+}
+
+// dump is all that a fold wrote; only about entries, if the past is not fully known any more.
+func dump(t *rapid.T, store *view.Store, entriesOnly bool, tables string) map[string]string {
+	all := map[string]string{}
+	require.NoError(t, store.Scan([]byte{1}, []byte{255}, false, func(k, v []byte) bool {
+		if !entriesOnly || slices.Contains([]byte(tables), k[0]) {
+			all[fmt.Sprintf("%q", k)] = fmt.Sprintf("%q", v)
+		}
+		return true
+	}))
+	return all
+}

@@ -1,0 +1,235 @@
+package scheduler
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func (w *world) disconnect(t *rapid.T) {
+	if s := w.leader(); s != nil {
+		w.dieInFlight(t, s)
+		s.disconnect()
+	}
+}
+
+func (w *world) killSidecar(t *rapid.T) {
+	s := w.pick(t)
+	if s.core != nil {
+		w.dieInFlight(t, s)
+		s.lose()
+	}
+	require.NoError(t, s.restart())
+}
+
+func (w *world) forget(t *rapid.T) { w.forgetOne(t, w.pick(t)) }
+
+func (w *world) forgetOne(t *rapid.T, s *modelSidecar) {
+	if s.core != nil {
+		w.dieInFlight(t, s)
+		s.lose()
+	}
+	require.NoError(t, s.forget())
+}
+
+// dieInFlight has the broker take in some of what a dying connection had sent, and notes what its leader can never know.
+func (w *world) dieInFlight(t *rapid.T, s *modelSidecar) {
+	for range rapid.IntRange(0, len(s.conn.out)).Draw(t, "still processed") {
+		w.broker.process(s.conn, w.now)
+	}
+	w.broker.confirm(s.conn)
+	for _, c := range w.broker.copies {
+		if w.refuses(c.queue) && !c.gone { // it may have been refused: fired again, rather than lost
+			w.broker.unsafe[w.broker.place(c.deed.Stream, c.deed.Offset)] = "its queue may refuse, and the leader died"
+			w.broker.unsafeTags[c.deed.JIDTag] = true
+		}
+	}
+}
+
+// killBroker loses what was not confirmed, and every connection.
+func (w *world) killBroker(t *rapid.T) {
+	var c *modelConn
+	s := w.leader()
+	if s != nil {
+		c = s.conn
+	}
+	for _, p := range w.broker.openDeeds(c) {
+		w.broker.unsafe[p] = "the broker died with the fire unconfirmed"
+	}
+	if s != nil {
+		for range rapid.IntRange(0, len(s.conn.out)).Draw(t, "still processed") {
+			w.broker.process(s.conn, w.now)
+		}
+		s.disconnect()
+	}
+	for _, c := range w.broker.copies {
+		if !c.confirmed && rapid.Bool().Draw(t, "lost") {
+			c.gone = true
+		}
+		c.confirmed = true
+	}
+	w.broker.witness = ""
+}
+
+// killQueue is the death of one queue's process: what it had not confirmed is gone, and refused.
+func (w *world) killQueue(t *rapid.T) {
+	s := w.leader()
+	if s == nil {
+		return
+	}
+	queue := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "queue")
+	for i := range s.conn.answers {
+		a := &s.conn.answers[i]
+		if a.copy != nil && a.copy.queue == queue && !a.copy.confirmed {
+			a.copy.gone, a.ack = true, false
+			a.copy.confirmed = true
+			if !w.refuses(queue) {
+				w.broker.unsafeTags[a.copy.deed.JIDTag] = true
+				// If the leader dies before it reads this, nobody can know: the one stated exception.
+				w.broker.gone[w.broker.place(a.copy.deed.Stream, a.copy.deed.Offset)] = "its queue died alone, and the leader too"
+			}
+		}
+	}
+}
+
+func (w *world) refuse(t *rapid.T) { w.broker.full["b"] = !w.broker.full["b"] }
+
+func (w *world) recreate(t *rapid.T) {
+	if w.broker.unnoticed || rapid.IntRange(0, 3).Draw(t, "rarely") != 0 {
+		return
+	}
+	stream := rapid.SampledFrom(wire.EntryStreams).Draw(t, "stream")
+	old := w.broker.streams[stream]
+	if s := w.leader(); s != nil { // the leader's readers are cancelled
+		w.dieInFlight(t, s)
+		s.disconnect()
+	}
+	w.broker.loseRepeated(stream)
+	w.broker.streams[stream] = &modelStream{generation: old.generation + 1}
+	w.broker.unnoticed = true
+}
+
+// lateRecord is the last word of a leader that has been followed: it must not count.
+func (w *world) lateRecord(t *rapid.T) {
+	journal := w.broker.streams[wire.Journal]
+	var epochs []int64
+	for _, r := range journal.records {
+		if j, err := wire.ParseJournal(r.Body); err == nil && j.Type == wire.TypeOpened {
+			epochs = append(epochs, r.Offset)
+		}
+	}
+	if len(epochs) < 2 || len(w.appended) == 0 {
+		return
+	}
+	old := rapid.SampledFrom(epochs[:len(epochs)-1]).Draw(t, "epoch")
+	if stream := rapid.SampledFrom(ledBy).Draw(t, "stream"); stream != wire.Journal {
+		w.lateBarrier(stream, old)
+		return
+	}
+	for _, p := range w.places() {
+		e := w.appended[p]
+		if p.generation != w.broker.streams[p.stream].generation {
+			continue
+		}
+		r := wire.JournalRecord{Type: wire.TypeDeleted, Epoch: old, Stream: p.stream, Offset: p.offset, JID: wire.JIDTag(e.jid)}
+		w.broker.append(wire.Journal, millrace, r.Append(wire.Journal, 1_000_000, 1_000_000))
+		w.late = true
+		break
+	}
+}
+
+// lateBarrier is a barrier of a leader that had been followed, behind that of the one that followed.
+func (w *world) lateBarrier(stream string, epoch int64) {
+	for at, r := range w.broker.streams[stream].records { // its leader had read none of those
+		if j, err := wire.ParseJournal(r.Body); err == nil && r.UserID == millrace && j.Type == wire.TypeBarrier && j.Epoch > epoch {
+			read := int64(w.broker.streams[stream].base+at) - 1
+			w.broker.append(stream, millrace, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: epoch, Read: &read}.Append(stream, 0, 0))
+			return
+		}
+	}
+}
+
+// retention takes what low water allows it to take, and may overtake readers.
+func (w *world) retention(t *rapid.T) {
+	overtakes := rapid.Bool().Draw(t, "overtakes")
+	for _, name := range slices.Sorted(maps.Keys(w.broker.streams)) {
+		stream := w.broker.streams[name]
+		below := min(stream.spent, stream.end())
+		for _, s := range w.sidecars {
+			if s.gen[name] != stream.generation {
+				below = 0
+			}
+			if !overtakes {
+				below = min(below, max(s.at[name]-1, 0))
+			}
+		}
+		if below > stream.base {
+			stream.records = stream.records[below-stream.base:]
+			stream.base = below
+			w.truncated = true
+		}
+	}
+}
+
+// loseJournal deletes the journal; whoever leads stops. Where an entry stream was made anew too before any leader has seen the one or the
+// other, what stands in the new stream may be taken for settled: a stated exception.
+func (w *world) loseJournal(t *rapid.T) {
+	if w.broker.unnoticed || rapid.IntRange(0, 3).Draw(t, "rarely") != 0 {
+		return
+	}
+	w.stopLeader(t)
+	old := w.broker.streams[wire.Journal]
+	w.broker.streams[wire.Journal] = &modelStream{generation: old.generation + 1}
+	w.late, w.broker.frozen = false, nil
+}
+
+// stopLeader ends the leader's connection where something goes that it was reading, and notes whose fires nobody can tell of any more.
+func (w *world) stopLeader(t *rapid.T) {
+	s := w.leader()
+	if s != nil {
+		w.dieInFlight(t, s)
+		s.disconnect()
+	}
+	open := w.broker.openDeeds(nil)
+	for _, s := range w.sidecars { // who had not read yet that they were confirmed never will
+		doubts, err := s.entries.Doubtful()
+		require.NoError(t, err)
+		for _, d := range doubts {
+			open = append(open, w.broker.first(place{d.Place.Stream, s.gen[d.Place.Stream], d.Place.Offset}))
+		}
+	}
+	for _, p := range open {
+		w.broker.unsafe[p] = "the journal was lost with the fire unconfirmed"
+	}
+	w.broker.forgetStrays()
+	w.truncated, w.broker.unnoticed, w.journalLost = true, true, true
+}
+
+// forgetJournal has the journal forget what is still needed, as an operator's limit may. Where it forgets by whom a leader was followed,
+// nobody can tell that leader's last words from its others.
+func (w *world) forgetJournal(t *rapid.T) {
+	if w.late || w.broker.unnoticed || rapid.IntRange(0, 3).Draw(t, "rarely") != 0 {
+		return
+	}
+	w.stopLeader(t)
+	stream := w.broker.streams[wire.Journal]
+	if n := rapid.IntRange(0, len(stream.records)).Draw(t, "records"); n > 0 && n < len(stream.records) {
+		stream.records, stream.base = stream.records[n:], stream.base+n
+	}
+}
+
+// forge is a client that writes where only Millrace may.
+func (w *world) forge(t *rapid.T) {
+	epoch, _ := w.sidecars[0].entries.Progress()
+	r := wire.JournalRecord{Type: wire.TypeLowWater, Epoch: epoch, LowWater: map[string]int64{wire.ScheduledJobs: 1 << 40, wire.Retries: 1 << 40}}
+	w.broker.append(wire.Journal, "client", r.Append(wire.Journal, 7, 1<<40))
+	b := wire.JournalRecord{Type: wire.TypeBarrier, Epoch: 1 << 40}
+	w.broker.append(wire.ScheduledJobs, "client", b.Append(wire.ScheduledJobs, 0, 0))
+	m := wire.Message{Headers: map[string]any{wire.HeaderReplaces: int64(0), wire.HeaderFirst: int64(0), wire.HeaderEpoch: epoch},
+		Body: []byte(`{"jid":"forged","retry_at":1,"job":{"class":"C"}}`)}
+	w.broker.append(wire.Retries, "client", m)
+}

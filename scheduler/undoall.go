@@ -1,0 +1,320 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// An undo of an operation is an operation itself. What it has to take back stands in the journal, between the records that say where the other
+// began and ended; it is read in the background, some at a time, so that neither its size nor the view's memory of the past bounds what can be
+// undone: only what the journal keeps does. Its cursor is an offset of the journal. Before anything is taken back the journal is looked through
+// once for what was taken back already: what came back once, and may have fired since, must not come back again, and a leader that
+// follows must know what the one before it did behind the cursor.
+
+// undoing is what an undo has at hand of the journal.
+type undoing struct {
+	since  int64          // the newest number when it began in this epoch
+	before []*replacement // what was under way then: the journal is read when it tells of that
+
+	reading *reading
+	again   time.Time // not before
+	survey  *survey
+	known   bool // the survey
+	chunk   *chunk
+	deeds   []deed // of the chunks that were read, what is left to do
+	skips   []skip // which the journal is told when it is told that all before them is done
+	passed  int64  // how many were skipped in this epoch
+	over    int64  // the newest number when nothing was left to do, 0 before
+}
+
+// skip is an entry that is left as it is.
+type skip struct {
+	at     int64 // where the journal says what was done to it
+	reason string
+}
+
+const (
+	readAgain = time.Second // after the journal could not be read
+	maxSkips  = 4096        // that the journal is not told of
+)
+
+func (u *undoing) skipped() int64 {
+	if u == nil {
+		return 0
+	}
+	return u.passed
+}
+
+// undoOperation begins to undo an operation.
+func (c *core) undoOperation(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	undone, known := c.entries.Operation(cmd.Bulk.Undoes)
+	if reply := c.isUndoable(&undone, known, cmd.Bulk.Undoes); reply != nil {
+		answer(*reply)
+		return nil
+	}
+	op := wire.Operation{ID: cmd.ID, Action: wire.CommandUndo, Stream: undone.Stream, Undoes: undone.ID, From: undone.FirstRecord, Through: undone.LastRecord,
+		Rate: cmd.Bulk.Rate, Reason: cmp.Or(cmd.Reason, cmd.Bulk.Reason), Actor: cmd.Actor, State: wire.OperationRunning, StartedAt: wire.Seconds(now),
+		Total: undone.Done, Cursor: undone.FirstRecord}
+	if cancelled, known := c.entries.Operation(undone.UndoneBy); known {
+		op.Cursor, op.Total = cancelled.Cursor, max(0, cancelled.Total-cancelled.Done-cancelled.Failed-cancelled.Skipped())
+	}
+	o := newOperating(op, now)
+	c.beginUndoing(o)
+	o.command, o.begun = cmd, answer
+	c.operations[op.ID] = o
+	return c.beginOperation(now, o)
+}
+
+// isUndoable gives the reply that says why an operation cannot be undone.
+func (c *core) isUndoable(op *wire.Operation, known bool, id string) *wire.Reply {
+	by := c.undoes(id)
+	reply := wire.Reply{}
+	switch {
+	case c.operations[id] != nil || op.State == wire.OperationRunning:
+		reply = conflict("it is running: cancel it first, then what it did can be undone")
+	case !known:
+		reply = wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: "no operation has this id: those that run are known, and the newest 100 that have ended"}
+	case op.Action == wire.CommandUndo:
+		reply = conflict("an undo cannot be undone: do again what it took back")
+	case op.Action != wire.CommandDelete && op.Action != wire.CommandKill && op.Action != wire.CommandChange:
+		reply = conflict("what has fired cannot be undone: its action was " + op.Action)
+	case op.State == wire.OperationInterrupted:
+		reply = conflict("its stream was made anew since: what it did is gone with the old one")
+	case by != nil:
+		reply = conflict("operation " + by.ID + " is undoing it")
+	case op.UndoneBy != "" && !c.wasCancelled(op.UndoneBy):
+		reply = conflict("operation " + op.UndoneBy + " has undone it already")
+	case op.FirstRecord == 0 || op.LastRecord == 0:
+		reply = conflict("nobody knows any more where the journal tells of it")
+	default:
+		return nil
+	}
+	return &reply
+}
+
+func (c *core) wasCancelled(id string) bool {
+	op, known := c.entries.Operation(id)
+	return known && op.State == wire.OperationCancelled
+}
+
+// undoes gives the operation that is undoing another just now; nil if none is.
+func (c *core) undoes(id string) *operating {
+	for _, o := range c.operations {
+		if o.undo != nil && o.Undoes == id {
+			return o
+		}
+	}
+	return nil
+}
+
+// beginUndoing has an undo begin, or go on in a new epoch. From here on nobody else takes back what it is about.
+func (c *core) beginUndoing(o *operating) {
+	if o.Action != wire.CommandUndo {
+		return
+	}
+	o.undo = &undoing{since: c.seq}
+	for _, r := range c.replacing {
+		o.undo.before = append(o.undo.before, r)
+	}
+}
+
+// undoOn takes back what comes next. over tells that nothing is left, more that it might go on at once.
+func (c *core) undoOn(now time.Time, o *operating, left int) (over, more bool, err error) {
+	u := o.undo
+	if known, err := c.surveyed(now, o); err != nil || !known {
+		return false, false, err
+	}
+	c.readOn(now, o)
+	for looked := 0; len(u.deeds) > 0; looked++ {
+		if left == 0 || looked >= c.setup.pace.look {
+			return false, o.Rate <= 0 || left > 0, nil
+		}
+		if len(o.flying) >= operationFlight || len(u.skips) >= maxSkips && !o.countSkips(o.done()) {
+			return false, false, nil
+		}
+		issued := o.issued
+		wait, err := c.undoDeed(o, u.deeds[0])
+		if err != nil || wait {
+			return false, false, err
+		}
+		o.next, u.deeds = u.deeds[0].at, u.deeds[1:]
+		left -= int(o.issued - issued)
+	}
+	if u.reading == nil && u.chunk != nil && u.chunk.end { // while it is read, the chunk is the reader's
+		o.next = o.Through
+		return true, false, nil
+	}
+	return false, false, nil
+}
+
+// surveyed tells whether it is known what was taken back already.
+func (c *core) surveyed(now time.Time, o *operating) (bool, error) {
+	u := o.undo
+	switch {
+	case u.known:
+		return true, nil
+	case u.reading == nil && u.mayRead(now) && c.toldOf(u):
+		to, err := c.entries.Position(wire.Journal)
+		if err != nil {
+			return false, err
+		}
+		u.survey = &survey{sieve: sieve{c.entries.Trusts, -1}, id: o.ID, stream: o.Stream, cursor: o.next, to: to, back: offsets{}, mine: offsets{}, begun: -1}
+		u.reading = c.setup.readLater(o.From, u.survey.take)
+	case u.reading != nil && u.reading.ended():
+		u.known = u.read(now)
+	}
+	return u.known, nil
+}
+
+// read tells whether what was being read could be.
+func (u *undoing) read(now time.Time) bool {
+	err := u.reading.err
+	if u.reading = nil; err != nil {
+		u.again = now.Add(readAgain)
+	}
+	return err == nil
+}
+
+// mayRead tells whether it is time to read; a clock that was set back keeps nobody waiting.
+func (u *undoing) mayRead(now time.Time) bool {
+	return !now.Before(u.again) || u.again.Sub(now) > readAgain
+}
+
+// toldOf tells whether the view knows of all that was under way when an undo began: entries that were on their way back, and dead jobs that
+// go when a kill is taken back.
+func (c *core) toldOf(u *undoing) bool {
+	u.before = slices.DeleteFunc(u.before, func(r *replacement) bool {
+		if at := r.sent.spot; c.replacing[at] == r {
+			return false
+		}
+		u.since = c.seq
+		return true
+	})
+	_, folded := c.entries.Progress()
+	buried := len(c.way.burials) == 0 || c.way.burials[0] > u.since || c.unseenBurial() > u.since
+	return len(u.before) == 0 && folded >= u.since && buried
+}
+
+// unseenBurial is the number of the first burial that the view has not seen among the dead jobs.
+func (c *core) unseenBurial() int64 {
+	seen := c.entries.Probed().Buried
+	for _, n := range c.way.burials {
+		if n > seen {
+			return n
+		}
+	}
+	return maxOffset
+}
+
+// readOn sees to it that there is something at hand.
+func (c *core) readOn(now time.Time, o *operating) {
+	u := o.undo
+	if u.reading != nil && u.reading.ended() {
+		u.read(now)
+		u.deeds = append(u.deeds, u.chunk.deeds...) // they are right, be there more or not
+		u.chunk.deeds = nil
+	}
+	if u.reading != nil || len(u.deeds) > c.setup.pace.read/4 || u.chunk != nil && u.chunk.end || !u.mayRead(now) {
+		return
+	}
+	next := &chunk{sieve: sieve{c.entries.Trusts, u.survey.begun}, id: o.Undoes, next: o.next, through: o.Through, most: c.setup.pace.read}
+	if u.chunk != nil {
+		next.sieve, next.next = u.chunk.sieve, u.chunk.next
+	}
+	u.chunk = next
+	u.reading = c.setup.readLater(next.next+1, next.take)
+}
+
+// undoDeed takes back one thing that an operation did. wait tells that something else is being done to the entry.
+func (c *core) undoDeed(o *operating, d deed) (wait bool, err error) {
+	u, j := o.undo, &d.record
+	switch {
+	case u.survey.mine.has(d.at):
+		return false, nil
+	case d.at < u.survey.anew:
+		o.skips(d.at, "its stream was made anew since")
+		return false, nil
+	case j.Type != wire.TypeChanged && u.survey.back.has(j.Offset):
+		o.skips(d.at, "it was undone already")
+		return false, nil
+	}
+	o.flying[d.at] = true
+	o.issued++
+	cmd := wire.Command{Command: wire.CommandUndo, Stream: j.Stream, Reason: o.Reason, Actor: o.Actor, Operation: o.ID}
+	err = c.undoRecord(cmd, j, d.at, func(r wire.Reply) {
+		delete(o.flying, d.at)
+		switch {
+		case r.Status < 300:
+		case r.Reason == busyNow.Reason:
+			wait = true
+			o.issued--
+		case r.Status == wire.StatusConflict || r.Status == wire.StatusNotFound:
+			o.issued--
+			o.skips(d.at, r.Reason)
+		default:
+			o.fails(r.Reason)
+		}
+	})
+	if !wait && err == nil && j.Type != wire.TypeChanged {
+		u.survey.back.add(j.Offset)
+	}
+	return wait, err
+}
+
+// skips notes that an entry is left as it is.
+func (o *operating) skips(at int64, reason string) {
+	o.undo.skips = append(o.undo.skips, skip{at, reason})
+	o.undo.passed++
+}
+
+// maxReasons is how many reasons are told apart.
+const maxReasons = 10
+
+// countSkips counts what was skipped up to a cursor, and tells whether that was anything.
+func (o *operating) countSkips(cursor int64) (any bool) {
+	if o.undo == nil {
+		return false
+	}
+	n := 0
+	for n < len(o.undo.skips) && o.undo.skips[n].at <= cursor {
+		o.skipped(o.undo.skips[n].reason, 1)
+		n++
+	}
+	o.undo.skips = slices.Delete(o.undo.skips, 0, n)
+	return n > 0
+}
+
+func (o *operating) skipped(reason string, n int64) {
+	i := slices.IndexFunc(o.Skips, func(s wire.Skip) bool { return s.Reason == reason })
+	if i < 0 && len(o.Skips) >= maxReasons {
+		i = len(o.Skips) - 1
+		o.Skips[i].Reason = "of other reasons"
+	}
+	if i < 0 {
+		i = len(o.Skips)
+		o.Skips = append(o.Skips, wire.Skip{Reason: reason})
+	}
+	o.Skips[i].Count += n
+}
+
+// countForgotten counts what the journal does not tell of any more, once everything else is known to be done; false before.
+func (c *core) countForgotten(o *operating) bool {
+	if o.undo == nil {
+		return true
+	}
+	if o.undo.over == 0 {
+		o.undo.over = c.seq
+	}
+	if _, folded := c.entries.Progress(); folded < o.undo.over {
+		return false
+	}
+	op, _ := c.entries.Operation(o.ID)
+	o.countSkips(o.next)
+	if n := o.Total - op.Done - o.Failed - o.Skipped(); n > 0 {
+		o.skipped("the journal has forgotten the record that says how the entry was", n)
+	}
+	return true
+}

@@ -1,0 +1,138 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// reading is a part of the journal that is read in the background. What it finds may be looked at once it has ended.
+type reading struct {
+	done chan struct{}
+	err  error // once done: why not all could be read
+}
+
+func newReading() *reading { return &reading{done: make(chan struct{})} }
+
+func (r *reading) end(err error) {
+	r.err = err
+	close(r.done)
+}
+
+func (r *reading) ended() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// sieve takes of the journal's records those that are in force, as views do.
+type sieve struct {
+	trusts func(*wire.Record) bool
+	epoch  int64
+}
+
+// record reads a JSON record of one of some types; ok is false for all others, and for those of a leader that had been followed.
+func (s *sieve) record(r *wire.Record, types ...string) (j wire.JournalRecord, ok bool) {
+	if r.Fault != "" || !s.trusts(r) {
+		return j, false
+	}
+	epoch := wire.Int(r.Headers, wire.HeaderEpoch)
+	if _, deed := wire.DeedOf(r.Headers); deed {
+		s.epoch = max(s.epoch, epoch)
+		return j, false
+	}
+	what := wire.JournalType(r.Body)
+	if what == wire.TypeOpened {
+		s.epoch = r.Offset
+		return j, false
+	}
+	void := epoch < s.epoch
+	s.epoch = max(s.epoch, epoch)
+	if void || !slices.Contains(types, what) {
+		return j, false
+	}
+	j, err := wire.ParseJournal(r.Body)
+	return j, err == nil && j.Type == what
+}
+
+// survey looks through the journal, from where an operation begins, for what was taken back since: by a person, who does that one by one, or
+// by an earlier leader that undid the operation, behind where it said that it was.
+type survey struct {
+	sieve
+	id     string // of the undo
+	stream string
+	cursor int64 // of the undo
+	to     int64 // the last record that is looked at
+
+	back  offsets // entries that were brought back: where they had stood
+	mine  offsets // records of the journal that the undo took back
+	anew  int64   // where the journal says last that the stream was made anew, 0 if nowhere
+	begun int64   // the epoch at the cursor
+}
+
+func (s *survey) take(r *wire.Record) error {
+	j, ok := s.record(r, wire.TypeUndone, wire.TypeRecreated)
+	if r.Offset <= s.cursor {
+		s.begun = s.epoch
+	}
+	switch {
+	case !ok || j.Stream != s.stream:
+	case j.Type == wire.TypeRecreated:
+		s.anew, s.back, s.mine = r.Offset, offsets{}, offsets{}
+	default:
+		s.back.add(j.Offset)
+		if j.InOperation == s.id {
+			s.mine.add(j.Undoes)
+		}
+	}
+	if r.Offset >= s.to {
+		return errRead
+	}
+	return nil
+}
+
+// deed is a record of the journal of what an operation did to one entry.
+type deed struct {
+	at     int64
+	record wire.JournalRecord
+}
+
+// chunk reads the next records of what an operation did, not more than fit into memory.
+type chunk struct {
+	sieve
+	id      string // of the operation that is undone
+	next    int64  // up to here they were read
+	through int64
+	most    int
+
+	deeds []deed
+	bytes int
+	end   bool
+}
+
+// maxChunk is how many bytes of records are read at once.
+const maxChunk = 4 << 20
+
+func (k *chunk) take(r *wire.Record) error {
+	if r.Offset > k.through {
+		k.end = true
+		return errRead
+	}
+	if r.Offset <= k.next {
+		return nil
+	}
+	j, ok := k.record(r, wire.TypeDeleted, wire.TypeKilled, wire.TypeChanged)
+	k.next = r.Offset
+	if ok && j.InOperation == k.id {
+		k.deeds = append(k.deeds, deed{r.Offset, j})
+		k.bytes += len(r.Body)
+	}
+	k.end = k.next >= k.through
+	if k.end || len(k.deeds) >= k.most || k.bytes >= maxChunk {
+		return errRead
+	}
+	return nil
+}
