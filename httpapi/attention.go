@@ -1,7 +1,7 @@
 package httpapi
 
 import (
-	"net/http"
+	"context"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -21,21 +21,26 @@ func (s *Server) attention(c echo.Context) error {
 	if _, err := parseParams(c.Request()); err != nil {
 		return err
 	}
+	return s.share(c, s.facts)
+}
+
+// facts gathers what may need a look.
+func (s *Server) facts(ctx context.Context) (any, error) {
 	now := s.cfg.Now()
 	f := attention.Facts{Processes: s.processes(), Lag: s.cfg.View.Lag(), SLO: s.cfg.QueueSLO, Paused: s.cfg.Entries.Paused()}
 	if s.cfg.Queues != nil {
-		if snap, err := s.cfg.Queues.Look(c.Request().Context()); err == nil {
+		if snap, err := s.cfg.Queues.Look(ctx); err == nil {
 			f.Queues, f.Alarms = snap.Queues, snap.Alarms
 		}
 	}
 	var err error
 	if f.Overdue, err = s.cfg.Entries.Overdue(now); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.failures(&f, now); err != nil {
-		return err
+		return nil, err
 	}
-	return c.JSON(http.StatusOK, attentionAnswer{Now: float64(now.UnixMicro()) / 1e6, Items: attention.Look(f)})
+	return attentionAnswer{Now: float64(now.UnixMicro()) / 1e6, Items: attention.Look(f)}, nil
 }
 
 // failures compares the last minutes with the day before.

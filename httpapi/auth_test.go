@@ -21,7 +21,12 @@ func TestWhoAmI(t *testing.T) {
 	w := newSecured(t)
 	a := w.as("both", http.MethodGet, "/api/whoami", "")
 	require.JSONEq(t, `{"name":"both","role":"policymaker","auth":"broker","via":"basic","vhost":"/","may_act":true,"may_administer":false,"read_only":false,"hides_args":false,"session_ends":null}`, a.body)
-	require.Equal(t, "administrator", gjson.Get(newWorld(t).get("/api/whoami").body, "role").String(), "nobody is asked")
+	named := newWorld(t, func(c *httpapi.Config) { c.Environment, c.DeadMax, c.DeadAge = "staging", 1000, time.Hour })
+	require.Equal(t, "administrator", gjson.Get(named.get("/api/whoami").body, "role").String(), "nobody is asked")
+	require.Equal(t, "staging", gjson.Get(named.get("/api/whoami").body, "environment").String())
+	sets := gjson.Get(named.get("/api/overview").body, "sets")
+	require.JSONEq(t, `{"total":0,"as_of":-1,"max":1000,"max_age_seconds":3600}`, sets.Get("dead-jobs").Raw)
+	require.JSONEq(t, `{"total":0,"as_of":-1}`, sets.Get("retries").Raw)
 }
 
 func TestTheBrokerIsAskedNowAndThen(t *testing.T) {

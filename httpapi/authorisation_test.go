@@ -43,8 +43,10 @@ var authorisation = map[string]row{
 	"GET /api/operations":                         {least: httpapi.Monitoring},
 	"POST /api/operations":                        {least: httpapi.Management, body: `{"action":"delete","set":"retries","jids":["a"]}`},
 	"GET /api/operations/:id":                     {least: httpapi.Monitoring, target: "/api/operations/a"},
+	"POST /api/operations/:id/undo":               {least: httpapi.Management, target: "/api/operations/a/undo"},
 	"DELETE /api/operations/:id":                  {least: httpapi.Management, target: "/api/operations/a"},
 	"POST /api/release":                           {least: httpapi.Administrator},
+	"GET /api/journal":                            {least: httpapi.Monitoring},
 	"GET /api/rejected":                           {least: httpapi.Monitoring},
 	"GET /api/rejected/:stream/:offset":           {least: httpapi.Monitoring, target: "/api/rejected/retries/1"},
 	"DELETE /api/rejected/:stream/:offset":        {least: httpapi.Management, target: "/api/rejected/retries/1"},
@@ -59,6 +61,10 @@ var authorisation = map[string]row{
 	"PUT /api/job-queues/:queue/pause":            {least: httpapi.Management, target: "/api/job-queues/q/pause"},
 	"PUT /api/job-queues/:queue/resume":           {least: httpapi.Management, target: "/api/job-queues/q/resume"},
 	"POST /api/job-queues/:queue/move":            {least: httpapi.Management, target: "/api/job-queues/q/move", body: `{"to":"r"}`},
+	"POST /api/job-queues/:queue/lease":           {least: httpapi.Management, target: "/api/job-queues/q/lease", body: `{"max":1}`},
+	"POST /api/leases/:id/ack":                    {least: httpapi.Management, target: "/api/leases/" + someLease + "/ack"},
+	"POST /api/leases/:id/fail":                   {least: httpapi.Management, target: "/api/leases/" + someLease + "/fail", body: `{"error_class":"E"}`},
+	"POST /api/leases/:id/extend":                 {least: httpapi.Management, target: "/api/leases/" + someLease + "/extend", body: `{"lease_ms":1000}`},
 	"GET /api/attention":                          {least: httpapi.Monitoring},
 	"GET /api/job-metrics":                        {least: httpapi.Monitoring},
 	"GET /api/job-metrics/:class":                 {least: httpapi.Monitoring, target: "/api/job-metrics/Mail"},
@@ -69,6 +75,7 @@ var authorisation = map[string]row{
 	"PUT /api/processes/:identity/quiet":          {least: httpapi.Management, target: "/api/processes/host:1:/quiet"},
 	"PUT /api/processes/:identity/stop":           {least: httpapi.Management, target: "/api/processes/host:1:/stop"},
 	"POST /api/jobs":                              {least: httpapi.Management, body: `{"class":"C","args":[]}`},
+	"GET /api/jobs":                               {least: httpapi.Monitoring},
 	"GET /api/jobs/:jid":                          {least: httpapi.Monitoring, target: "/api/jobs/a"},
 	"DELETE /api/jobs/:jid":                       {least: httpapi.Management, target: "/api/jobs/a"},
 	"GET /api/errors":                             {least: httpapi.Monitoring},
@@ -83,6 +90,9 @@ var authorisation = map[string]row{
 	"GET /readyz":                                 {},
 	"GET /metrics":                                {least: httpapi.Monitoring},
 }
+
+// someLease is the id of a lease that began long ago.
+const someLease = "lease-0-1-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 var strength = map[httpapi.Role]int{"": 0, httpapi.Monitoring: 1, httpapi.Management: 2, httpapi.Policymaker: 2, httpapi.Administrator: 3}
 

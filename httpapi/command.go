@@ -81,13 +81,21 @@ func (s *Server) ask(c echo.Context, cmd wire.Command) error {
 
 // sign adds who asks and why, and a new id: it makes repeating safe for whoever passes the command on.
 func sign(c echo.Context, cmd wire.Command) (wire.Command, error) {
-	inHeader := headerText(c.Request().Header.Get(headerReason))
-	if max(utf8.RuneCountInString(cmd.Reason), utf8.RuneCountInString(inHeader)) > maxReason {
-		return cmd, badRequest("the reason must have at most %d characters", maxReason)
+	var err error
+	if cmd.Reason, err = reasonGiven(c, cmd.Reason); err != nil {
+		return cmd, err
 	}
-	cmd.Reason = cmp.Or(inHeader, cmd.Reason)
 	cmd.ID, cmd.Actor = rand.Text(), whoSent(c.Request()).name
 	return cmd, nil
+}
+
+// reasonGiven is why something is asked for: what the header says, else the body. It is checked also where nothing comes to be done.
+func reasonGiven(c echo.Context, inBody string) (string, error) {
+	inHeader := headerText(c.Request().Header.Get(headerReason))
+	if max(utf8.RuneCountInString(inBody), utf8.RuneCountInString(inHeader)) > maxReason {
+		return "", badRequest("the reason must have at most %d characters", maxReason)
+	}
+	return cmp.Or(inHeader, inBody), nil
 }
 
 // headerText reads a header's value: UTF-8, or what headers were before that, ISO 8859-1.

@@ -30,6 +30,10 @@ type Config struct {
 	Version string   // of this build
 	VHost   string   // the virtual host that this sidecar serves
 
+	Environment string        // what its users call the place, such as "staging"; default: nothing is said
+	DeadMax     int           // how many dead jobs are kept; 0: it is not said
+	DeadAge     time.Duration // how long dead jobs are kept; 0: it is not said
+
 	Entries *tracker.Entries // needed
 	View    *view.View       // needed
 
@@ -40,6 +44,8 @@ type Config struct {
 
 	QueueSLO func(queue string) time.Duration                                  // how long a job may wait in a queue; 0: as long as it likes
 	OnBroker func(ctx context.Context, do func(conn *broker.Conn) error) error // lends a connection to the broker
+
+	OnQueues func(ctx context.Context, do func(conn *broker.Conn) error) error // the same for what is done often, such as leases; default: OnBroker
 
 	PauseQueue func(ctx context.Context, queue string, paused bool) error // has the broker itself pause a queue, where it can; default: it cannot
 
@@ -91,6 +97,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.OnBroker == nil {
 		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { return errUnwired }
+	}
+	if c.OnQueues == nil {
+		c.OnQueues = c.OnBroker
 	}
 	if c.PauseQueue == nil {
 		c.PauseQueue = func(context.Context, string, bool) error { return nil }

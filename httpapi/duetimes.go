@@ -1,7 +1,7 @@
 package httpapi
 
 import (
-	"net/http"
+	"context"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -41,8 +41,16 @@ func (s *Server) listDueTimes(c echo.Context) error {
 	if d.Set == "retries" {
 		stream = wire.Retries
 	}
+	return s.share(c, func(context.Context) (any, error) {
+		err := s.countDue(&d, stream, from, to)
+		return d, err
+	})
+}
+
+// countDue counts into the steps.
+func (s *Server) countDue(d *dueTimes, stream string, from, to time.Time) error {
 	looked, counted := int64(0), int64(0)
-	err = s.cfg.Entries.List(stream, tracker.Cursor{}, func(r tracker.Row) bool {
+	err := s.cfg.Entries.List(stream, tracker.Cursor{}, func(r tracker.Row) bool {
 		switch {
 		case !r.At.Before(to):
 			return false
@@ -59,11 +67,8 @@ func (s *Server) listDueTimes(c echo.Context) error {
 		}
 		return true
 	})
-	if err != nil {
-		return err
-	}
 	d.After = max(0, s.cfg.Entries.Total(stream)-d.Before-counted)
-	return c.JSON(http.StatusOK, d)
+	return err
 }
 
 func (s *Server) dueTimesOf(p params) (d dueTimes, from, to time.Time, err error) {

@@ -50,6 +50,9 @@ func (s *Server) enqueue(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
 	defer cancel()
+	if given := c.Request().Header.Values(headerOnce); len(given) > 0 && given[0] == "" { // somebody wanted to be sure, and would not be
+		return badRequest("the header %s is empty: leave it out", headerOnce)
+	}
 	switch raw[0] {
 	case '[':
 		if c.Request().Header.Get(headerOnce) != "" {
@@ -158,7 +161,7 @@ func (s *Server) jobMessage(raw []byte) (m jobMessage, err error) {
 		return m, nil
 	}
 	m.Exchange, m.Key, m.Priority = "", wire.ScheduledJobs, 0
-	m.Body = fmt.Appendf(nil, `{"type":"scheduled_job","jid":%s,"scheduled_at":%s,"job":%s}`, quote(job.JID), seconds(at), body)
+	m.Body = wire.ScheduledJob(job.JID, at, body)
 	if _, err := wire.ParseEntry(wire.ScheduledJobs, 0, m.Body); err != nil {
 		return m, badRequest("this is no job: %s", err)
 	}

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
@@ -57,17 +56,21 @@ func (s *Server) listErrors(c echo.Context) error {
 	default:
 		return badRequest("parameter set is %q: it must be retries or dead-jobs", shorten(p["set"]))
 	}
-	g := &grouping{found: map[string]*errorGroup{}, answer: errorGroups{Complete: true}}
-	for _, stream := range sets {
-		if err := s.group(c.Request().Context(), g, stream, f); err != nil {
-			return err
+	return s.share(c, func(ctx context.Context) (any, error) {
+		g := &grouping{found: map[string]*errorGroup{}, known: s.fingerprints, until: time.Now().Add(s.maxTally), answer: errorGroups{Complete: true}}
+		for _, stream := range sets {
+			if err := s.group(ctx, g, stream, f); err != nil {
+				return nil, err
+			}
 		}
-	}
-	return c.JSON(http.StatusOK, g.sorted())
+		return g.sorted(), nil
+	})
 }
 
 type grouping struct {
 	found  map[string]*errorGroup
+	known  *fingerprints
+	until  time.Time // by then no more entries are read that are not known yet
 	answer errorGroups
 }
 
@@ -88,6 +91,10 @@ func (s *Server) group(ctx context.Context, g *grouping, stream string, f filter
 			fault = ctx.Err()
 			return false
 		}
+		if most&63 == 0 && time.Now().After(g.until) && !g.known.has(stream, &r) {
+			g.answer.Complete = false
+			return false
+		}
 		g.answer.Searched++
 		if f.row(&r) && f.within(r.At) {
 			fault = g.add(s.cfg.Entries, stream, &r)
@@ -98,23 +105,17 @@ func (s *Server) group(ctx context.Context, g *grouping, stream string, f filter
 }
 
 func (g *grouping) add(entries *tracker.Entries, stream string, r *tracker.Row) error {
-	stored, err := entries.Get(stream, r.Offset)
-	if err != nil || stored == nil {
+	what, read, err := g.known.of(entries, stream, r)
+	if err != nil || what == nil {
+		if err == nil && !read {
+			g.answer.Unread++
+		}
 		return err
 	}
-	if stored.Raw == nil {
-		g.answer.Unread++
-		return nil
-	}
-	e, err := stored.Entry(nil)
-	if err != nil {
-		return nil // it was one when it was taken in
-	}
-	fp := wire.Fingerprint(stored.Class, e.ErrorClass, e.ErrorMessage)
-	one := g.found[fp]
+	one := g.found[what.fingerprint]
 	if one == nil {
-		one = &errorGroup{Fingerprint: fp, Class: stored.Class, ErrorClass: e.ErrorClass, Message: wire.Normalised(e.ErrorMessage), First: wire.Seconds(r.At), JID: stored.JID}
-		g.found[fp] = one
+		one = &errorGroup{Fingerprint: what.fingerprint, Class: what.class, ErrorClass: what.errorClass, Message: what.message, First: wire.Seconds(r.At), JID: r.JID}
+		g.found[what.fingerprint] = one
 	}
 	one.note(stream, r.At)
 	return nil

@@ -1,42 +1,64 @@
 package httpapi_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+// queries and bodies are what FuzzRequests begins with, at every route that may read them.
+var (
+	queries = []string{
+		"", "page=1&page_size=2", "from=1e400", "next=1,2", "next=7", "format=csv", "text=%ff", "offset=-1", "set=retries&step=1", "page=1;", "limit=500&error=fp-0123456789abcdef",
+		"to=0001-01-01T00:00:00Z", "from=0&to=253402300799&step=60", "actor=ann&op=deleted", "status=dead&failed=true", "topics=jobs,overview&for=0", "count=100",
+	}
+	bodies = []string{
+		"", `{"reason":"r"}`, `{"class":"C","args":[{"password":1}],"at":"2033-05-18T03:33:20Z"}`, `[{"class":"C","idempotency_key":"k"},null,1]`, `{"name":"x","password":"y"}`, `{"token":"\ud800"}`,
+		`{"discard":true}`, retry("a", 2_000_000_000, "q", "C", "E"), `{"a":`, "\xff", strings.Repeat("[", 20_000), `{"class":"C","jid":null}`, `{}x`, `{"CLASS":"C"}`, `{"to":"r","reason":"r"}`,
+		`{"max":2,"wait_ms":0,"lease_ms":1000}`, `{"error_class":"E","error_message":"m","backtrace":"b","retry_in":1.5,"kill":false}`, `{"label":"v1","at":1700000000}`, `{"priority":1,"args":[1e400]}`,
+		`{"action":"kill","set":"retries","filter":{"class":"C","from":1},"as_of":3,"expected_count":4,"rate":0.5}`, `{"action":"change","set":"retries","jids":["a"],"at":2e9}`,
+	}
+)
+
 // FuzzRequests sends anything to every route: there must be no panic and no error 500, and every answer must be one that the contract
-// describes. Each query and each body that is read at all is read on the way.
+// describes. Each query, each body and each header that is read at all is read on the way.
 func FuzzRequests(f *testing.F) {
-	for i := range 40 {
-		f.Add(uint8(i), "a", "", "", "application/json")
-		f.Add(uint8(i), "1", "page=1&page_size=2", `{"reason":"r"}`, "application/json; charset=utf-8")
-	}
-	for _, query := range []string{"from=1e400", "next=1,2", "format=csv", "text=%ff", "offset=-1", "set=retries&step=1", "page=1;", "limit=500&error=fp-0123456789abcdef", "to=0001-01-01T00:00:00Z"} {
-		for i := range uint8(8) {
-			f.Add(i*4, "%2F", query, "", "")
-		}
-	}
-	for _, body := range []string{
-		`{"class":"C","args":[{"password":1}],"at":"2033-05-18T03:33:20Z"}`, `[{"class":"C"},null,1]`, `{"name":"x","password":"y"}`, `{"token":"\ud800"}`, `{"discard":true}`,
-		retry("a", 2_000_000_000, "q", "C", "E"), `{"a":`, "\xff", strings.Repeat("[", 20_000), `{"class":"C","jid":null}`, `{}x`, `{"CLASS":"C"}`,
-	} {
-		for i := range uint8(8) {
-			f.Add(i*4+1, "é", "", body, "application/json")
-		}
-	}
 	w := fuzzed(f)
 	routes := w.server.Routes()
 	doc := document(f)
-	f.Fuzz(func(t *testing.T, which uint8, parameter, query, body, media string) {
+	require.Less(f, len(routes), 256, "a byte says which one")
+	for i := range uint8(len(routes)) {
+		known := "a"
+		switch {
+		case strings.Contains(routes[i], "/leases/"):
+			known = someLease
+		case strings.Contains(routes[i], "/operations/"):
+			known = "op"
+		case strings.Contains(routes[i], "/processes/"):
+			known = "h:1:x"
+		}
+		f.Add(i, "%2F", "", "", "", "")
+		if strings.HasPrefix(routes[i], http.MethodGet) {
+			for _, query := range queries {
+				f.Add(i, known, query, "", "", "1-1")
+			}
+			continue
+		}
+		for _, body := range bodies {
+			f.Add(i, known, "", body, "application/json; charset=utf-8", "why")
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, parameter, query, body, media, header string) {
 		method, path, _ := strings.Cut(routes[int(which)%len(routes)], " ")
 		path = braces.ReplaceAllStringFunc(path, func(string) string { return url.PathEscape(parameter) })
 		target := &url.URL{Scheme: "http", Host: "localhost", RawQuery: query}
@@ -45,9 +67,20 @@ func FuzzRequests(f *testing.F) {
 			return
 		}
 		target.RawPath = path
-		r := httptest.NewRequest(method, "/", strings.NewReader(body))
+		lasts := time.Second // only those who watch, or wait, need it
+		if path == "/api/events" {
+			lasts = 10 * time.Millisecond
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), lasts)
+		defer cancel()
+		r := httptest.NewRequestWithContext(ctx, method, "/", strings.NewReader(body))
 		r.URL, r.Host = target, "localhost"
 		r.Header.Set("Content-Type", media)
+		for _, name := range []string{"X-Reason", "Idempotency-Key", "Last-Event-ID", "X-Request-Id", "Range", "If-None-Match"} {
+			if header != "" && !strings.ContainsFunc(header, func(r rune) bool { return r < ' ' || r == 0x7f }) { // others do not come this far
+				r.Header.Set(name, header)
+			}
+		}
 		answer := &tee{ResponseWriter: httptest.NewRecorder(), whole: true}
 		w.server.Handler().ServeHTTP(answer, r)
 		require.NotEqual(t, http.StatusInternalServerError, answer.status(), "%s", answer.body.String())
@@ -60,7 +93,9 @@ func FuzzRequests(f *testing.F) {
 
 // fuzzed is a world with something in every list, before a server that is not wrapped: the target compares by itself.
 func fuzzed(f *testing.F) *world {
-	w := newWorld(f)
+	w := newWorld(f, watching(true, broker.QueueInfo{Name: "queue.a", Ready: 5}), func(c *httpapi.Config) {
+		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { return nil }
+	})
 	pattern, err := httpapi.ParseHideArgs(httpapi.DefaultHideArgs)
 	require.NoError(f, err)
 	w.unchecked(func(c *httpapi.Config) { c.HideArgs, c.Log = pattern, nil })
@@ -70,5 +105,17 @@ func fuzzed(f *testing.F) *world {
 		w.add(wire.DeadJobs, dead(jid, float64(1_000_000_000+i)))
 		w.add(wire.Retries, "garbage")
 	}
+	w.reply.JID = "a" // of a job that is enqueued under a key
+	job, err := wire.ParseJob([]byte(`{"jid":"a","class":"C","queue":"q","args":[]}`))
+	require.NoError(f, err)
+	lease, err := wire.LeaseMessage(someLease, time.Unix(4_000_000_000, 0), &job, "")
+	require.NoError(f, err)
+	w.fold(wire.Record{Stream: wire.ScheduledJobs, UserID: user, Headers: lease.Headers, Body: lease.Body})
+	w.add(wire.Heartbeats, beat("h:1:x", ""))
+	w.add(wire.JobMetrics, `{"type":"job_metric","timestamp":1700000000,"job_class":"C","queue":"q","duration_ms":5,"status":"success","jid":"a"}`)
+	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
+	w.journal(wire.JournalRecord{Type: wire.TypeDeleted, At: 5, Stream: wire.Retries, Offset: 90, JID: "b", Actor: "ann", Reason: "old"})
+	w.journal(wire.JournalRecord{Type: wire.TypeOperation, At: 8, Operation: &wire.Operation{ID: "op", Action: wire.CommandKill, Stream: wire.Retries,
+		Filter: &wire.Filter{}, State: wire.OperationDone, Actor: "ann"}})
 	return w
 }

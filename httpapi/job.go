@@ -17,7 +17,18 @@ type timeline struct {
 	JID       string            `json:"jid"`
 	Entries   []json.RawMessage `json:"entries"` // pending now
 	Events    []jobEvent        `json:"events"`  // the last that became of the entries with this jid in each set, the newest first
+	Leases    []heldLease       `json:"leases,omitempty"`
+	Runs      []run             `json:"runs,omitempty"` // what workers reported of it, the newest first
 	OlderThan bool              `json:"older_than_kept"`
+}
+
+// heldLease is a lease of a job, as its timeline shows it.
+type heldLease struct {
+	ID      string  `json:"id"`
+	Until   float64 `json:"until"`
+	Queue   string  `json:"queue"`
+	Class   string  `json:"class"`
+	Attempt int     `json:"attempt"`
 }
 
 type jobEvent struct {
@@ -55,8 +66,18 @@ func (s *Server) showJob(c echo.Context) error {
 			t.Events = append(t.Events, jobEvent{h.At, h.What, set.path, h.Offset, h.Actor})
 		}
 	}
+	held, err := s.cfg.Entries.Leases(jid)
+	if err != nil {
+		return err
+	}
+	for _, e := range held {
+		t.Leases = append(t.Leases, heldLease{e.JID, wire.Seconds(e.At), e.Queue, e.Class, e.Attempt + 1})
+	}
+	if t.Runs, err = s.runsOf(jid); err != nil {
+		return err
+	}
 	slices.SortStableFunc(t.Events, func(a, b jobEvent) int { return cmp.Compare(b.At, a.At) })
-	if len(t.Entries)+len(t.Events) == 0 {
+	if len(t.Entries)+len(t.Events)+len(t.Leases)+len(t.Runs) == 0 {
 		return newProblem(http.StatusNotFound, "nothing is known of a job with this jid: it may wait in its queue, have run, or be older than what is kept")
 	}
 	return writeJSON(c, http.StatusOK, t)
@@ -114,6 +135,13 @@ func (s *Server) waiting(jid string) (all []*tracker.Stored, err error) {
 
 // notWaiting says why a job cannot be deleted: it went to its queue, or was never seen.
 func (s *Server) notWaiting(jid string) error {
+	held, err := s.cfg.Entries.Leases(jid)
+	if err != nil {
+		return err
+	}
+	if len(held) > 0 {
+		return newProblem(http.StatusConflict, "the job is leased: somebody works on it")
+	}
 	var last *wire.Happened
 	for _, set := range entrySets {
 		h, err := s.cfg.Entries.Happened(set.stream, jid)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -125,18 +126,22 @@ func (s *Server) jobMetrics(c echo.Context) error {
 	if s.cfg.Metrics == nil {
 		return unavailable(errUnwired, "this server has no metrics")
 	}
+	return s.share(c, func(context.Context) (any, error) { return s.askMetrics(q) })
+}
+
+func (s *Server) askMetrics(q metrics.Query) (any, error) {
 	a, err := s.cfg.Metrics.Ask(q)
 	if errors.Is(err, metrics.ErrStep) || errors.Is(err, metrics.ErrRange) || errors.Is(err, metrics.ErrPoints) {
-		return badRequest("%s", err)
+		return nil, badRequest("%s", err)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	deploys, err := s.cfg.Metrics.Deploys(a.From, a.To)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.JSON(http.StatusOK, newJobMetrics(a, deploys))
+	return newJobMetrics(a, deploys), nil
 }
 
 // Bounds of a step, in seconds.

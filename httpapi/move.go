@@ -40,6 +40,9 @@ func (s *Server) moveQueue(c echo.Context) error {
 	if body.To == name {
 		return badRequest("member to is the queue itself")
 	}
+	if _, err := reasonGiven(c, body.Reason); err != nil {
+		return err
+	}
 	began := time.Now()
 	var did movedJobs
 	err = s.withBroker(c, name, func(ctx context.Context, conn *broker.Conn, name string) error {
@@ -51,6 +54,13 @@ func (s *Server) moveQueue(c echo.Context) error {
 			return err
 		}
 		if _, _, err := conn.QueueDepth(ctx, wire.QueuePrefix+body.To); err != nil {
+			return err
+		}
+		if waiting == 0 {
+			did.Complete = true
+			return nil
+		}
+		if err := s.noted(c, wire.Noted{Op: wire.NotedMoved, Queue: name, To: body.To, Count: int64(waiting)}, body.Reason); err != nil {
 			return err
 		}
 		did.Moved, err = conn.Move(ctx, wire.QueuePrefix+name, waiting, func(d wire.Delivery) wire.Message {

@@ -20,6 +20,8 @@ type operation struct {
 	Rate     float64      `json:"rate,omitempty"`
 	Reason   string       `json:"reason,omitempty"`
 	Actor    string       `json:"actor,omitempty"`
+	Undoes   string       `json:"undoes,omitempty"`
+	UndoneBy string       `json:"undone_by,omitempty"`
 
 	State     string  `json:"state"`
 	StartedAt float64 `json:"started_at"`
@@ -28,19 +30,22 @@ type operation struct {
 	Done      int64   `json:"done"`
 	Failed    int64   `json:"failed"`
 	LastError string  `json:"last_error,omitempty"`
+
+	Skipped *int64      `json:"skipped,omitempty"` // of an undo
+	Skips   []wire.Skip `json:"skips,omitempty"`
 }
 
 func newOperation(op *wire.Operation) operation {
 	o := operation{ID: op.ID, Action: op.Action, Filter: op.Filter, AsOf: op.AsOf, Expected: op.Expected, At: op.At, Rate: op.Rate,
 		Reason: op.Reason, Actor: op.Actor, State: op.State, StartedAt: op.StartedAt, EndedAt: op.EndedAt, Done: op.Done,
-		Failed: op.Failed, LastError: op.LastError}
-	for _, set := range entrySets {
-		if set.stream == op.Stream {
-			o.Set = set.path
-		}
-	}
+		Failed: op.Failed, LastError: op.LastError, Undoes: op.Undoes, UndoneBy: op.UndoneBy, Skips: op.Skips}
+	o.Set = setOf(op.Stream)
 	if op.Filter == nil || op.Expected != nil {
 		o.Total = &op.Total
+	}
+	if op.Action == wire.CommandUndo {
+		skipped := op.Skipped()
+		o.Skipped = &skipped
 	}
 	return o
 }
@@ -76,15 +81,30 @@ func (s *Server) operate(c echo.Context) error {
 	if op.Stream == "" {
 		return badRequest("set is %q: it must be scheduled-jobs, retries or dead-jobs", shorten(body.Set))
 	}
-	if body.Rate != nil {
-		if op.Rate = *body.Rate; op.Rate <= 0 {
+	if op.Action == wire.CommandUndo {
+		return badRequest("undo is asked for at /api/operations/:id/undo")
+	}
+	return s.begin(c, op, body.Rate, body.Reason)
+}
+
+// begunOperation answers that one has begun.
+type begunOperation struct {
+	ID     string `json:"id"`
+	Action string `json:"action"`
+	Undoes string `json:"undoes,omitempty"`
+}
+
+// begin has the leader begin an operation.
+func (s *Server) begin(c echo.Context, op *wire.Operation, rate *float64, reason string) error {
+	if rate != nil {
+		if op.Rate = *rate; op.Rate <= 0 {
 			return badRequest("rate must be a number above 0: entries a second")
 		}
 	}
 	if err := op.Check(); err != nil {
 		return badRequest("%s", err)
 	}
-	cmd, err := sign(c, wire.Command{Command: wire.CommandOperate, Bulk: op, Reason: body.Reason})
+	cmd, err := sign(c, wire.Command{Command: wire.CommandOperate, Bulk: op, Reason: reason})
 	if err != nil {
 		return err
 	}
@@ -92,9 +112,26 @@ func (s *Server) operate(c echo.Context) error {
 		return p
 	}
 	c.Response().Header().Set("Location", "/api/operations/"+cmd.ID)
-	return c.JSON(http.StatusAccepted, struct {
-		ID string `json:"id"`
-	}{cmd.ID})
+	return c.JSON(http.StatusAccepted, begunOperation{cmd.ID, op.Action, op.Undoes})
+}
+
+// undoOperation begins to take back what an operation did: an operation of its own.
+func (s *Server) undoOperation(c echo.Context) error {
+	id, err := pathParam(c, "id")
+	if err != nil {
+		return err
+	}
+	if _, err := parseParams(c.Request()); err != nil {
+		return err
+	}
+	var body struct {
+		Rate   *float64 `json:"rate"`
+		Reason string   `json:"reason"`
+	}
+	if err := readBody(c, &body); err != nil {
+		return err
+	}
+	return s.begin(c, &wire.Operation{Action: wire.CommandUndo, Undoes: id}, body.Rate, body.Reason)
 }
 
 func (s *Server) listOperations(c echo.Context) error {

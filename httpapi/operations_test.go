@@ -41,6 +41,37 @@ func TestOperations(t *testing.T) {
 		problem(t, http.StatusPreconditionFailed, "precondition_failed")
 }
 
+func TestUndoOfOperations(t *testing.T) {
+	w := newWorld(t)
+	w.reply = wire.Reply{Status: wire.StatusAccepted}
+	a := w.do(http.MethodPost, "/api/operations/op/undo", `{"reason":"oh no","rate":50}`)
+	require.Equal(t, http.StatusAccepted, a.StatusCode)
+	cmd := w.commands[0]
+	require.Equal(t, []any{wire.CommandOperate, "oh no"}, []any{cmd.Command, cmd.Reason})
+	require.Equal(t, &wire.Operation{Action: wire.CommandUndo, Undoes: "op", Rate: 50}, cmd.Bulk)
+	require.JSONEq(t, `{"id":"`+cmd.ID+`","action":"undo","undoes":"op"}`, a.body)
+	require.Equal(t, "/api/operations/"+cmd.ID, a.Header.Get("Location"))
+	require.Equal(t, http.StatusAccepted, w.do(http.MethodPost, "/api/operations/op/undo", "").StatusCode)
+	for _, body := range []string{`{"rate":0}`, `{"filter":{}}`} {
+		w.do(http.MethodPost, "/api/operations/op/undo", body).problem(t, http.StatusBadRequest, "bad_request")
+	}
+	w.do(http.MethodPost, "/api/operations", `{"action":"undo","set":"retries","filter":{}}`).problem(t, http.StatusBadRequest, "bad_request")
+	require.Len(t, w.commands, 2)
+
+	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
+	for _, op := range []wire.Operation{
+		{ID: "op", Action: wire.CommandDelete, Stream: wire.Retries, Filter: &wire.Filter{}, State: wire.OperationRunning, StartedAt: 1},
+		{ID: "op", State: wire.OperationDone, EndedAt: 2},
+		{ID: "undo", Action: wire.CommandUndo, Stream: wire.Retries, Undoes: "op", From: 1, Through: 2, Total: 9, State: wire.OperationRunning, StartedAt: 3},
+		{ID: "undo", State: wire.OperationDone, EndedAt: 4, Skips: []wire.Skip{{Reason: "it was undone already", Count: 9}}},
+	} {
+		w.journal(wire.JournalRecord{Type: wire.TypeOperation, Operation: &op})
+	}
+	require.Contains(t, w.get("/api/operations/op").body, `"undone_by":"undo"`)
+	require.JSONEq(t, `{"id":"undo","action":"undo","set":"retries","undoes":"op","state":"done","started_at":3,"ended_at":4,"total":9,"done":0,"failed":0,"skipped":9,
+		"skips":[{"reason":"it was undone already","count":9}]}`, w.get("/api/operations/undo").body)
+}
+
 func TestBadOperationsAreNotSent(t *testing.T) {
 	w := newWorld(t)
 	for _, body := range []string{

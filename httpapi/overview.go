@@ -53,8 +53,10 @@ type leaderState struct {
 }
 
 type setSize struct {
-	Total int64 `json:"total"`
-	AsOf  int64 `json:"as_of"`
+	Total  int64   `json:"total"`
+	AsOf   int64   `json:"as_of"`
+	Max    int     `json:"max,omitempty"`             // how many are kept
+	MaxAge float64 `json:"max_age_seconds,omitempty"` // how long they are kept
 }
 
 type viewState struct {
@@ -141,7 +143,11 @@ func (s *Server) sets() (map[string]setSize, error) {
 
 func (s *Server) setSize(stream string) (setSize, error) {
 	asOf, err := s.cfg.Entries.Position(stream)
-	return setSize{s.cfg.Entries.Total(stream), asOf}, err
+	size := setSize{Total: s.cfg.Entries.Total(stream), AsOf: asOf}
+	if stream == wire.DeadJobs {
+		size.Max, size.MaxAge = s.cfg.DeadMax, s.cfg.DeadAge.Seconds()
+	}
+	return size, err
 }
 
 func (s *Server) rejectedCounts(ever map[string]int64) (map[string]counts, error) {

@@ -130,6 +130,9 @@ func noProcess(identity string) error {
 // everyProcess stands for an identity where all are meant.
 const everyProcess = "*"
 
+// controlNoted is what the journal calls what processes are told.
+var controlNoted = map[string]string{wire.ControlQuiet: wire.NotedQuieted, wire.ControlStop: wire.NotedStopped}
+
 // control tells a process, or all, to take no more jobs, or to stop.
 func (s *Server) control(op string) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -155,6 +158,9 @@ func (s *Server) control(op string) echo.HandlerFunc {
 			if _, ok := s.cfg.Processes.Get(identity); !ok {
 				return noProcess(identity)
 			}
+		}
+		if err := s.noted(c, wire.Noted{Op: controlNoted[op], Identity: identity}, signed.Reason); err != nil {
+			return err
 		}
 		said := wire.Controls{ID: rand.Text(), Op: op, Identity: identity, At: wire.Seconds(s.cfg.Now()), Actor: signed.Actor, Reason: signed.Reason}
 		if err := s.cfg.Publish(c.Request().Context(), said.Message(s.cfg.Now())); err != nil {

@@ -76,6 +76,9 @@ func TestControlOfProcesses(t *testing.T) {
 	m := w.published[0]
 	require.Equal(t, wire.Control, m.Exchange)
 	require.JSONEq(t, fmt.Sprintf(`{"id":%q,"op":"stop","identity":"h:1:x","at":1700000100,"actor":"http","reason":"deploy"}`, answer.ID), string(m.Body))
+	noted := w.commands[0]
+	require.Equal(t, wire.Command{ID: noted.ID, Command: wire.CommandNote, Noted: &wire.Noted{Op: wire.NotedStopped, Identity: "h:1:x"}, Actor: "http", Reason: "deploy"}, noted)
+	require.NotEmpty(t, noted.ID)
 
 	require.Equal(t, http.StatusAccepted, w.do(http.MethodPut, "/api/processes/*/quiet", "").StatusCode)
 	w.do(http.MethodPut, "/api/processes/h:2:x/stop", "").problem(t, http.StatusNotFound, "not_found")
@@ -84,6 +87,24 @@ func TestControlOfProcesses(t *testing.T) {
 	w.do(http.MethodPut, "/api/processes/h:1:x/stop", "").problem(t, http.StatusConflict, "conflict")
 	w.publish = errors.New("lost")
 	w.do(http.MethodPut, "/api/processes/h:1:x/stop", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
+}
+
+// What the journal does not have is not done.
+func TestWorkersAreToldWhatIsJournaled(t *testing.T) {
+	w := newWorld(t)
+	w.add(wire.Heartbeats, beat("h:1:x", ""))
+	for _, c := range []struct {
+		reply wire.Reply
+		code  string
+	}{
+		{wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "nobody leads"}, "no_leader"},
+		{wire.Reply{Status: wire.StatusUnknown, Error: "outcome_unknown", Reason: "no answer"}, "service_unavailable"},
+		{wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: `command "note" is not known`}, "service_unavailable"},
+	} {
+		w.reply = c.reply
+		w.do(http.MethodPut, "/api/processes/h:1:x/stop", "").problem(t, http.StatusServiceUnavailable, c.code)
+	}
+	require.Empty(t, w.published)
 }
 
 func TestWithoutProcesses(t *testing.T) {

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -32,6 +31,7 @@ type jobQueue struct {
 	Scheduled   int64       `json:"scheduled"`
 	Retries     int64       `json:"retries"`
 	Dead        int64       `json:"dead"`
+	Leased      int64       `json:"leased"`
 	Processes   int         `json:"processes"`
 	Slots       int64       `json:"slots"`
 	Busy        int64       `json:"busy"`
@@ -100,6 +100,7 @@ func (s *Server) jobQueue(q *queues.Queue, rates bool, serving map[string]proces
 		Name: q.Name, State: queueState(q), Ready: q.Ready, Consumers: q.Consumers, GrowthRate: q.Growth,
 		Scheduled: s.cfg.Entries.InQueue(wire.ScheduledJobs, q.Name), Retries: s.cfg.Entries.InQueue(wire.Retries, q.Name),
 		Dead: s.cfg.Entries.InQueue(wire.DeadJobs, q.Name), Processes: slots.Processes, Slots: slots.Slots, Busy: slots.Busy,
+		Leased: s.cfg.Entries.LeasedOf(q.Name),
 	}
 	if q.Ready > 0 {
 		shown.Oldest = &queueAge{q.Oldest.Seconds(), "at_least"}
@@ -185,17 +186,27 @@ func queueOf(c echo.Context, known ...string) (string, error) {
 // queueBudget bounds what is done to a queue.
 const queueBudget = 15 * time.Second
 
-// onQueue does something to a queue and answers 204.
-func (s *Server) onQueue(do func(ctx context.Context, conn *broker.Conn, name string) error) echo.HandlerFunc {
+// onQueue does something to a queue, which is noted as op, and answers 204.
+func (s *Server) onQueue(op string, do func(ctx context.Context, conn *broker.Conn, name string) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		name, err := queueOf(c)
 		if err != nil {
 			return err
 		}
-		if err := readBody(c, &struct{}{}); err != nil {
+		reason, err := readReason(c)
+		if err != nil {
 			return err
 		}
-		if err := s.withBroker(c, name, do); err != nil {
+		if _, err := reasonGiven(c, reason); err != nil {
+			return err
+		}
+		err = s.withBroker(c, name, func(ctx context.Context, conn *broker.Conn, name string) error {
+			if err := s.noteOnQueue(ctx, c, conn, wire.Noted{Op: op, Queue: name}, reason); err != nil {
+				return err
+			}
+			return do(ctx, conn, name)
+		})
+		if err != nil {
 			return err
 		}
 		return c.NoContent(http.StatusNoContent)
@@ -206,14 +217,8 @@ func (s *Server) withBroker(c echo.Context, name string, do func(ctx context.Con
 	ctx, cancel := context.WithTimeout(c.Request().Context(), queueBudget)
 	defer cancel()
 	err := s.cfg.OnBroker(ctx, func(conn *broker.Conn) error { return do(ctx, conn, name) })
-	var refusal *broker.QueueError
-	switch {
-	case errors.As(err, &refusal) && refusal.Reason == broker.ReasonMissing:
-		return noQueue(wire.QueueName(refusal.Queue))
-	case errors.As(err, &refusal):
-		return newProblem(http.StatusConflict, "the broker refuses it: %s", refusal.Reason)
-	case err != nil:
-		return unavailable(err, "the broker does not do it now")
+	if err := brokerProblem(err); err != nil {
+		return err
 	}
 	if s.cfg.Queues != nil {
 		s.cfg.Queues.Forget()
@@ -226,9 +231,6 @@ func makeQueue(ctx context.Context, conn *broker.Conn, name string) error {
 }
 
 func deleteQueue(ctx context.Context, conn *broker.Conn, name string) error {
-	if _, _, err := conn.QueueDepth(ctx, wire.QueuePrefix+name); err != nil {
-		return err
-	}
 	return conn.DeleteQueue(ctx, wire.QueuePrefix+name, false, false)
 }
 

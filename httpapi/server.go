@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -37,14 +38,18 @@ type Server struct {
 	known    *known
 	attempts *attempts
 	tokens   *tokens
-	leading  memo
-	registry *prometheus.Registry
-	requests *requestMetrics
-	handler  http.Handler
-	origins  *http.CrossOriginProtection
-	hub      *hub
-	times    eventTimes
-	stopping chan struct{} // closed when Run is to end
+	shared   shared
+	failing  singleflight.Group // leases whose failure is being written down
+
+	fingerprints *fingerprints
+	leading      memo
+	registry     *prometheus.Registry
+	requests     *requestMetrics
+	handler      http.Handler
+	origins      *http.CrossOriginProtection
+	hub          *hub
+	times        eventTimes
+	stopping     chan struct{} // closed when Run is to end
 
 	maxSearched int64         // entries that one call looks at; tests lower it
 	maxTally    time.Duration // how long it counts on; tests raise it
@@ -59,9 +64,9 @@ func New(cfg Config) *Server {
 	s.hub, s.origins = newHub(s), http.NewCrossOriginProtection()
 	s.hosts = expectedHosts(s.cfg.Addr, append(certificateNames(s.cfg.TLS), s.cfg.Hosts...))
 	s.seal, s.attempts, s.tokens = newSeal(s.cfg.SessionKey), newAttempts(), newTokens(s.cfg.TokensFile, s.cfg.Now)
-	s.known = newKnown(s.cfg.Identify, s.cfg.Now)
+	s.known, s.fingerprints = newKnown(s.cfg.Identify, s.cfg.Now), newFingerprints()
 	s.registry, s.requests = s.newRegistry()
-	s.handler = s.observe(s.guard(s.prefixed(routeEscaped(s.withUI(s.routes())))))
+	s.handler = s.observe(s.guard(s.prefixed(routeEscaped(compressed(s.withUI(s.routes()))))))
 	return s
 }
 

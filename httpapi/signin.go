@@ -18,6 +18,7 @@ type whoami struct {
 	ReadOnly      bool   `json:"read_only"`    // the sidecar is, for everybody
 	HidesArgs     bool   `json:"hides_args"`   // some arguments are not shown to this role
 	SessionEnds   *int64 `json:"session_ends"` // seconds since 1970; null without a session
+	Environment   string `json:"environment,omitempty"`
 }
 
 func (s *Server) newWhoami(w who) whoami {
@@ -28,6 +29,7 @@ func (s *Server) newWhoami(w who) whoami {
 	answer := whoami{
 		Name: w.name, Role: w.role, Auth: mode, Via: w.via, VHost: s.cfg.VHost, ReadOnly: s.cfg.ReadOnly, HidesArgs: s.hiderFor(w) != nil,
 		MayAct: !s.cfg.ReadOnly && w.role.access() >= acts, MayAdminister: !s.cfg.ReadOnly && w.role.access() >= administer,
+		Environment: s.cfg.Environment,
 	}
 	if w.ends > 0 {
 		answer.SessionEnds = &w.ends

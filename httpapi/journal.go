@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// act is what the journal says was done, as clients see it.
+type act struct {
+	Record    int64   `json:"record"` // the journal's, by its offset
+	At        float64 `json:"at"`
+	Op        string  `json:"op"`
+	Set       string  `json:"set,omitempty"`
+	Stream    string  `json:"stream,omitempty"` // where it is about no set
+	Offset    *int64  `json:"offset,omitempty"`
+	JID       string  `json:"jid,omitempty"`
+	Queue     string  `json:"queue,omitempty"`
+	To        string  `json:"to,omitempty"`
+	Identity  string  `json:"identity,omitempty"`
+	Actor     string  `json:"actor,omitempty"`
+	Reason    string  `json:"reason,omitempty"`
+	Operation string  `json:"operation,omitempty"`
+	Action    string  `json:"action,omitempty"`
+	State     string  `json:"state,omitempty"`
+	Count     int64   `json:"count,omitempty"`
+}
+
+func newAct(a *tracker.Act) act {
+	shown := act{Record: a.Record, At: a.At, Op: a.Op, JID: a.JID, Queue: a.Queue, To: a.To, Identity: a.Identity, Actor: a.Actor, Reason: a.Reason,
+		Operation: a.Operation, Action: a.Action, State: a.State, Count: a.Count}
+	if shown.Set = setOf(a.Stream); shown.Set == "" {
+		shown.Stream = a.Stream
+	}
+	if a.JID != "" || a.Op == wire.TypeDismissed {
+		shown.Offset = &a.Offset
+	}
+	return shown
+}
+
+// setOf names the set of a stream; empty for other streams.
+func setOf(stream string) string {
+	for _, set := range entrySets {
+		if set.stream == stream {
+			return set.path
+		}
+	}
+	return ""
+}
+
+// past is a list of what was, the newest first, as far back as it is kept.
+type past[T any] struct {
+	Items    []T     `json:"items"`
+	Searched int     `json:"searched"`
+	Next     *string `json:"next"` // null: there is no more
+	Older    bool    `json:"older_than_kept"`
+}
+
+// showJournal tells what was done, by whom and why.
+func (s *Server) showJournal(c echo.Context) error {
+	p, err := parseParams(c.Request(), "from", "to", "actor", "jid", "op", "limit", "next")
+	if err != nil {
+		return err
+	}
+	q := tracker.ActQuery{Actor: p["actor"], JID: p["jid"], Op: p["op"], Most: int(s.maxSearched)}
+	if q.From, err = p.seconds("from"); err != nil {
+		return err
+	}
+	if q.To, err = p.seconds("to"); err != nil {
+		return err
+	}
+	limit, err := p.number("limit", defaultSize, 1, maxSize)
+	if err != nil {
+		return err
+	}
+	if q.Below, err = p.number("next", 0, 1, 1<<62); err != nil {
+		return badRequest("parameter next is %q: it must be what an answer gave as next", shorten(p["next"]))
+	}
+	q.Limit = int(limit)
+	found, err := s.cfg.Entries.Acts(q)
+	if err != nil {
+		return err
+	}
+	shown := past[act]{Items: make([]act, len(found.Acts)), Searched: found.Searched, Older: found.Older}
+	for i := range found.Acts {
+		shown.Items[i] = newAct(&found.Acts[i])
+	}
+	if found.Next > 0 {
+		next := strconv.FormatInt(found.Next, 10)
+		shown.Next = &next
+	}
+	return c.JSON(http.StatusOK, shown)
+}
+
+// seconds reads a time as seconds since 1970, 0 if it is not given.
+func (p params) seconds(name string) (float64, error) {
+	t, err := p.time(name)
+	if err != nil || t.IsZero() {
+		return 0, err
+	}
+	return wire.Seconds(t), nil
+}

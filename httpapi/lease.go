@@ -1,0 +1,233 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Bounds of a lease.
+const (
+	mostLeased    = 100
+	longestWait   = 20 * time.Second
+	shortestLease = time.Second
+	longestLease  = 24 * time.Hour
+	usualLease    = time.Minute
+	lookAgain     = 200 * time.Millisecond // while somebody waits for a job
+	takeBudget    = 10 * time.Second
+)
+
+// lease is a job that somebody took, as clients see it.
+type lease struct {
+	ID      string          `json:"id"`
+	Until   float64         `json:"until"`
+	JID     string          `json:"jid"`
+	Class   string          `json:"class"`
+	Queue   string          `json:"queue"`
+	Attempt int             `json:"attempt"` // from 1
+	RanOut  int             `json:"ran_out"` // how many leases of it did before
+	Job     json.RawMessage `json:"job"`
+}
+
+// leaseTerms are how many jobs are asked for, and for how long.
+type leaseTerms struct {
+	max   int
+	wait  time.Duration
+	lasts time.Duration
+}
+
+func readTerms(c echo.Context) (t leaseTerms, err error) {
+	var body struct {
+		Max   *int64 `json:"max"`
+		Wait  *int64 `json:"wait_ms"`
+		Lasts *int64 `json:"lease_ms"`
+	}
+	if err := readBody(c, &body); err != nil {
+		return t, err
+	}
+	n, err := within("max", body.Max, 1, 1, mostLeased)
+	if err != nil {
+		return t, err
+	}
+	t.max = int(n)
+	if n, err = within("wait_ms", body.Wait, 0, 0, longestWait.Milliseconds()); err != nil {
+		return t, err
+	}
+	t.wait = time.Duration(n) * time.Millisecond
+	t.lasts, err = lastsOf(body.Lasts)
+	return t, err
+}
+
+func lastsOf(ms *int64) (time.Duration, error) {
+	n, err := within("lease_ms", ms, usualLease.Milliseconds(), shortestLease.Milliseconds(), longestLease.Milliseconds())
+	return time.Duration(n) * time.Millisecond, err
+}
+
+func within(name string, given *int64, otherwise, least, most int64) (int64, error) {
+	if given == nil {
+		return otherwise, nil
+	}
+	if *given < least || *given > most {
+		return 0, badRequest("member %s is %d: it must be from %d to %d", name, *given, least, most)
+	}
+	return *given, nil
+}
+
+// leaseJobs takes jobs from a queue. Each is written down as an entry that is due when its lease ends, and only then taken off the queue: a
+// crash in between leaves both, so a job may come twice, and is never lost.
+func (s *Server) leaseJobs(c echo.Context) error {
+	name, err := queueOf(c)
+	if err != nil {
+		return err
+	}
+	terms, err := readTerms(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if s.leading.remember(s.checkLeader)(ctx) != "" { // nobody could settle a lease, or bring a job back
+		return problemIn(noLeader)
+	}
+	taken, err := s.takeJobs(ctx, name, terms)
+	if err != nil {
+		return err
+	}
+	s.readLeases(ctx, taken)
+	return writeJSON(c, http.StatusOK, taken)
+}
+
+// takeJobs takes jobs as they come, until there are some or the time is over.
+func (s *Server) takeJobs(ctx context.Context, name string, terms leaseTerms) (taken []lease, err error) {
+	taken = []lease{}
+	ctx, cancel := context.WithTimeout(ctx, terms.wait+takeBudget)
+	defer cancel()
+	until := time.Now().Add(terms.wait)
+	err = s.cfg.OnQueues(ctx, func(conn *broker.Conn) error {
+		for {
+			now, err := s.takeNow(ctx, conn, name, terms)
+			if taken = append(taken, now...); err != nil || len(taken) > 0 {
+				return err
+			}
+			pause := min(lookAgain, time.Until(until))
+			if pause <= 0 {
+				return nil
+			}
+			select {
+			case <-time.After(pause):
+			case <-s.stopping:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
+	if len(taken) > 0 { // what was taken is told, whatever became of the others
+		return taken, nil
+	}
+	return taken, brokerProblem(err)
+}
+
+// takeNow takes what is there. Of a queue that is paused nobody gets anything.
+func (s *Server) takeNow(ctx context.Context, conn *broker.Conn, name string, terms leaseTerms) ([]lease, error) {
+	full := wire.QueuePrefix + name
+	waiting, _, err := conn.QueueDepth(ctx, full)
+	if _, paused := s.cfg.Entries.Paused()[name]; err != nil || paused || waiting == 0 {
+		return nil, err
+	}
+	// What is in hand is finished, even if whoever asked has gone.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBudget)
+	defer cancel()
+	return broker.HandOver(ctx, conn, full, terms.max, func(d wire.Delivery) (wire.Message, *lease) {
+		return s.leaseOut(&d, name, terms.lasts)
+	})
+}
+
+// leaseOut is what becomes of a job that is taken: a lease, or what a worker would do with a job that it does not run.
+func (s *Server) leaseOut(d *wire.Delivery, queue string, lasts time.Duration) (wire.Message, *lease) {
+	now := s.cfg.Now()
+	job, err := wire.LeasedJob(d, queue)
+	if err != nil {
+		return noJob(d, queue), nil
+	}
+	trace := wire.Traceparent(d.Headers[wire.HeaderTraceparent])
+	if !job.ExpiresAt.IsZero() && job.ExpiresAt.Before(now) { // due at once: the leader does with it what is to be done with expired ones
+		return entryMessage(wire.ScheduledJobs, &job, trace, wire.ScheduledJob(job.JID, wire.Seconds(now), job.Raw)), nil
+	}
+	ranOut := 0
+	if s.cfg.Entries.Trusts(&wire.Record{UserID: d.UserID}) {
+		ranOut = wire.RanOut(d)
+	}
+	if ranOut >= wire.MaxRunOut {
+		f := wire.Failure{JID: job.JID, RetryCount: job.RetryCount, ErrorClass: wire.ReasonPoison, ErrorMessage: fmt.Sprintf("its lease ran out %d times", ranOut)}
+		return entryMessage(wire.DeadJobs, &job, trace, f.Dead(queue, job.Raw, wire.ReasonPoison, now)), nil
+	}
+	until := now.Add(lasts)
+	id := wire.NewLeaseID(wire.Lease{RanOut: ranOut, At: now})
+	m, err := wire.LeaseMessage(id, until, &job, trace)
+	if err != nil {
+		return noJob(d, queue), nil
+	}
+	m.Timestamp = now
+	return m, &lease{ID: id, Until: wire.Seconds(until), JID: job.JID, Class: job.Class, Queue: queue, Attempt: job.RetryCount + 1, RanOut: ranOut, Job: job.Raw}
+}
+
+func entryMessage(stream string, job *wire.Job, trace string, record []byte) wire.Message {
+	m := wire.Message{Key: stream, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Body: record}
+	if trace != "" {
+		m.Headers = map[string]any{wire.HeaderTraceparent: trace}
+	}
+	return m
+}
+
+// noJob sends what no worker can decode, or what would be too large to be written down, where the broker sends what a worker rejects.
+func noJob(d *wire.Delivery, queue string) wire.Message {
+	return wire.Message{Exchange: wire.ExchangeDead, Key: queue, MessageID: wire.Property(d.MessageID), Timestamp: d.Timestamp, Body: d.Body}
+}
+
+// readLeases waits until this sidecar has read the leases, so that settling one finds it here.
+func (s *Server) readLeases(ctx context.Context, taken []lease) {
+	limit := time.NewTimer(readBackWithin)
+	defer limit.Stop()
+	for {
+		changed := s.cfg.View.Changed()
+		if !slices.ContainsFunc(taken, func(l lease) bool {
+			found, err := s.cfg.Entries.Find(wire.ScheduledJobs, l.ID)
+			return err == nil && len(found) == 0
+		}) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-limit.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// brokerProblem is what a client is told of an error that came of doing something to a queue.
+func brokerProblem(err error) error {
+	var refusal *broker.QueueError
+	var said *problem
+	switch {
+	case errors.As(err, &said):
+		return said
+	case errors.As(err, &refusal) && refusal.Reason == broker.ReasonMissing:
+		return noQueue(wire.QueueName(refusal.Queue))
+	case errors.As(err, &refusal):
+		return newProblem(http.StatusConflict, "the broker refuses it: %s", refusal.Reason)
+	case err != nil:
+		return unavailable(err, "the broker does not do it now")
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/tracker/metrics"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// run is an attempt that a worker reported, as clients see it.
+type run struct {
+	At       float64  `json:"at"`
+	JID      string   `json:"jid"`
+	Class    string   `json:"class"`
+	Queue    string   `json:"queue"`
+	Status   string   `json:"status"`
+	Duration *float64 `json:"duration_ms"` // null: the worker did not say
+	Wait     *float64 `json:"wait_ms"`
+	Attempt  int64    `json:"attempt"` // 0: the worker did not say
+	Worker   string   `json:"worker,omitempty"`
+	Error    string   `json:"error_class,omitempty"`
+}
+
+func newRun(r *metrics.Run) run {
+	return run{At: wire.Seconds(r.At), JID: r.JID, Class: r.Class, Queue: r.Queue, Status: r.Status, Duration: millisIf(r.Duration), Wait: millisIf(r.Wait),
+		Attempt: r.Attempt, Worker: r.Worker, Error: r.Error}
+}
+
+func millisIf(d time.Duration) *float64 {
+	if d < 0 {
+		return nil
+	}
+	ms := float64(d) / float64(time.Millisecond)
+	return &ms
+}
+
+// statuses are what a run may have come to.
+var statuses = []string{wire.MetricSuccess, wire.MetricFailed, wire.MetricDead, wire.MetricDiscarded, wire.MetricExpired}
+
+// listRuns lists what workers reported, the newest report first.
+func (s *Server) listRuns(c echo.Context) error {
+	q, err := parseRuns(c.Request())
+	if err != nil {
+		return err
+	}
+	q.Most = int(s.maxSearched)
+	found, err := s.runs(q)
+	if err != nil {
+		return err
+	}
+	shown := past[run]{Items: make([]run, len(found.Runs)), Searched: found.Searched, Older: found.Older}
+	for i := range found.Runs {
+		shown.Items[i] = newRun(&found.Runs[i])
+	}
+	if found.Next != nil {
+		next := fmt.Sprintf("%d,%d", found.Next.Offset, found.Next.Index)
+		shown.Next = &next
+	}
+	return c.JSON(http.StatusOK, shown)
+}
+
+func (s *Server) runs(q metrics.RunQuery) (metrics.RunsFound, error) {
+	if s.cfg.Metrics == nil {
+		return metrics.RunsFound{}, unavailable(errUnwired, "this server does not know what ran")
+	}
+	return s.cfg.Metrics.Runs(q)
+}
+
+func parseRuns(r *http.Request) (q metrics.RunQuery, err error) {
+	p, err := parseParams(r, "queue", "class", "jid", "error", "status", "failed", "from", "to", "limit", "next")
+	if err != nil {
+		return q, err
+	}
+	q = metrics.RunQuery{Queue: p["queue"], Class: p["class"], JID: p["jid"], Error: p["error"]}
+	if q.From, err = p.time("from"); err != nil {
+		return q, err
+	}
+	if q.To, err = p.time("to"); err != nil {
+		return q, err
+	}
+	limit, err := p.number("limit", defaultSize, 1, maxSize)
+	if err != nil {
+		return q, err
+	}
+	q.Limit = int(limit)
+	if q.Status, err = p.statuses(); err != nil {
+		return q, err
+	}
+	q.Behind, err = p.behindRun()
+	return q, err
+}
+
+// statuses reads what runs are to have come to: one status, or whether they failed.
+func (p params) statuses() ([]string, error) {
+	status, failed := p["status"], p["failed"]
+	switch {
+	case status != "" && failed != "":
+		return nil, badRequest("parameter failed does not go with status")
+	case status != "" && !slices.Contains(statuses, status):
+		return nil, badRequest("parameter status is %q: it must be %s", shorten(status), strings.Join(statuses, ", "))
+	case status != "":
+		return []string{status}, nil
+	case failed == "true":
+		return []string{wire.MetricFailed, wire.MetricDead}, nil
+	case failed == "false":
+		return []string{wire.MetricSuccess, wire.MetricDiscarded, wire.MetricExpired}, nil
+	case failed != "":
+		return nil, badRequest("parameter failed is %q: it must be true or false", shorten(failed))
+	}
+	return nil, nil
+}
+
+// behindRun reads a cursor: where the last run stood that was seen.
+func (p params) behindRun() (*metrics.RunPlace, error) {
+	text, given := p["next"]
+	if !given {
+		return nil, nil
+	}
+	offset, index, found := strings.Cut(text, ",")
+	o, err1 := strconv.ParseUint(offset, 10, 62)
+	i, err2 := strconv.ParseUint(index, 10, 16)
+	if !found || err1 != nil || err2 != nil {
+		return nil, badRequest("parameter next is %q: it must be what an answer gave as next", shorten(text))
+	}
+	return &metrics.RunPlace{Offset: int64(o), Index: int(i)}, nil
+}
+
+// maxShownRuns is how many runs a job's timeline shows.
+const maxShownRuns = 100
+
+// runsOf gives the newest runs of a job.
+func (s *Server) runsOf(jid string) (runs []run, err error) {
+	if s.cfg.Metrics == nil {
+		return nil, nil
+	}
+	found, err := s.runs(metrics.RunQuery{JID: jid, Limit: maxShownRuns, Most: int(s.maxSearched)})
+	for i := range found.Runs {
+		runs = append(runs, newRun(&found.Runs[i]))
+	}
+	return runs, err
+}

@@ -1,0 +1,45 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDearAnswersAreMadeOnceForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s shared
+		made := 0
+		ask := func(key string, takes time.Duration) any {
+			answer, err := s.get(t.Context(), key, func(context.Context) (any, error) {
+				made++
+				time.Sleep(takes)
+				return made, nil
+			})
+			require.NoError(t, err)
+			return answer
+		}
+		var viewers sync.WaitGroup
+		for range 10 {
+			viewers.Go(func() { require.Equal(t, 1, ask("dear", time.Second)) })
+		}
+		viewers.Wait()
+		require.Equal(t, 1, ask("dear", time.Second), "for a while")
+		require.Equal(t, 2, ask("other", time.Second))
+		time.Sleep(worth * time.Second)
+		require.Equal(t, 3, ask("dear", time.Second))
+		require.Equal(t, 4, ask("cheap", time.Millisecond))
+		require.Equal(t, 5, ask("cheap", time.Millisecond))
+		_, err := s.get(t.Context(), "x", func(context.Context) (any, error) { return nil, errors.New("no") })
+		require.Error(t, err)
+		for i := range 3 * maxShared {
+			ask(string(rune('a'+i)), 20*time.Millisecond)
+			require.LessOrEqual(t, len(s.made), maxShared)
+		}
+	})
+}
