@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +24,12 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("status %d: %s", e.Code, e.Text) }
+
+// isMissing tells whether the administrator asked for what is not there. LavinMQ then refuses a vhost.
+func isMissing(err error) bool {
+	var status *StatusError
+	return errors.As(err, &status) && (status.Code == http.StatusNotFound || status.Code == http.StatusForbidden)
+}
 
 // Do sends a request to the management API as the administrator and reads a JSON answer into out,
 // unless that is nil. The path begins with /api/.

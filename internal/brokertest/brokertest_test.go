@@ -53,9 +53,8 @@ func TestEverythingVanishes(t *testing.T) {
 		v.DeclareStream(t, "s")
 	}))
 	for _, path := range []string{"/api/vhosts/" + v.Name, "/api/users/" + u.Name, "/api/users/" + v.Owner.Name} {
-		var status *StatusError
-		require.ErrorAs(t, v.Try(t.Context(), http.MethodGet, path, nil, nil), &status)
-		require.Equal(t, http.StatusNotFound, status.Code)
+		err := v.Try(t.Context(), http.MethodGet, path, nil, nil)
+		require.True(t, isMissing(err), "%v", err)
 	}
 }
 
@@ -112,6 +111,7 @@ func TestKillAndRestart(t *testing.T) {
 	v.DeclareStream(t, "s")
 	v.Publish(t, "", "q", message("kept"))
 	v.Publish(t, "", "s", message("kept too"))
+	v.Sync(t)
 	conn := v.Dial(t)
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 	v.Kill(t)
@@ -121,8 +121,13 @@ func TestKillAndRestart(t *testing.T) {
 	v.Restart(t)
 	require.Equal(t, 1, v.QueueLength(t, "q"))
 	require.Len(t, v.ReadStream(t, "s"), 1)
-	require.Equal(t, "3", v.Eval(t, "1 + 2."))
 	v.Stop(t)
+}
+
+func TestErlang(t *testing.T) {
+	v := Erlang(t)
+	require.Equal(t, "3", v.Eval(t, "1 + 2."))
+	require.NotEmpty(t, v.StreamURL())
 }
 
 func TestEventually(t *testing.T) {
@@ -181,3 +186,12 @@ func (r *recorder) Cleanup(f func())                  { r.cleanups = append(r.cl
 func (r *recorder) Logf(string, ...any)               {}
 func (r *recorder) Errorf(format string, args ...any) { r.text += fmt.Sprintf(format, args...) }
 func (r *recorder) FailNow()                          { runtime.Goexit() }
+
+func TestFeaturesAreThoseOfTheBroker(t *testing.T) {
+	v := New(t)
+	require.Equal(t, v.StreamURL() != "", v.Features(t).NativeStreamProtocol)
+}
+
+func TestANodeThatAnswersErlang(t *testing.T) {
+	require.Equal(t, "3", Erlang(t).Eval(t, "1 + 2."))
+}

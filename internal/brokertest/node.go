@@ -39,6 +39,15 @@ func (v *Vhost) Restart(t testing.TB) {
 	require.NoError(t, v.Node(t).Restart(t.Context()))
 }
 
+// Sync has the broker put on disk which streams there are. RabbitMQ 3.10 that is killed within moments of its very first stream forgets
+// how to start that stream.
+func (v *Vhost) Sync(t testing.TB) {
+	t.Helper()
+	if v.Node(t).HasErlang() {
+		v.Eval(t, "[dets:sync(T) || T <- dets:all()].")
+	}
+}
+
 // Eval evaluates an Erlang expression on the broker.
 func (v *Vhost) Eval(t testing.TB, expr string) string {
 	t.Helper()

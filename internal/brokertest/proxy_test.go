@@ -67,3 +67,20 @@ func TestProxyFreeze(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, again.Close())
 }
+
+// What a stall holds up arrives when it ends.
+func TestProxyStall(t *testing.T) {
+	v := New(t)
+	declare(t, v, "q")
+	p := NewProxy(t, v.AMQPURL())
+	conn, err := amqp.DialConfig(p.URL(), amqp.Config{Heartbeat: time.Hour})
+	require.NoError(t, err)
+	defer conn.Close()
+	ch, err := conn.Channel()
+	require.NoError(t, err)
+	p.Stall(t)
+	require.NoError(t, ch.PublishWithContext(t.Context(), "", "q", false, false, message("late")))
+	require.Never(t, func() bool { return v.QueueLength(t, "q") > 0 }, 300*time.Millisecond, 50*time.Millisecond)
+	p.Heal(t)
+	Eventually(t, func() bool { return v.QueueLength(t, "q") == 1 }, "it goes on")
+}

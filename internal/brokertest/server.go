@@ -15,6 +15,7 @@ const (
 	envAMQP       = "MILLRACE_TEST_AMQP_URL"
 	envManagement = "MILLRACE_TEST_MANAGEMENT_URL"
 	envImage      = "MILLRACE_TEST_IMAGE"
+	envLavinMQ    = "MILLRACE_TEST_LAVINMQ"
 )
 
 // server is a broker, with the URLs of its administrator.
@@ -31,12 +32,12 @@ func findServer(ctx context.Context) (*server, error) {
 		return givenServer(ctx, os.Getenv(envAMQP), os.Getenv(envManagement))
 	case os.Getenv(envImage) != "":
 		return startContainer(ctx, os.Getenv(envImage))
-	case localbroker.Available() == nil:
+	case canStartNode() == nil:
 		dir, err := os.MkdirTemp("", "millrace-broker-")
 		if err != nil {
 			return nil, fmt.Errorf("brokertest: making a folder for the broker: %w", err)
 		}
-		s, err := startNode(ctx, dir)
+		s, err := startNode(ctx, nodeConfig(dir))
 		if err != nil {
 			return nil, err
 		}
@@ -46,6 +47,18 @@ func findServer(ctx context.Context) (*server, error) {
 	default:
 		return startContainer(ctx, defaultImage)
 	}
+}
+
+// nodeConfig is of a private node of the broker that is tested.
+func nodeConfig(dir string) localbroker.Config {
+	return localbroker.Config{Dir: dir, LavinMQ: os.Getenv(envLavinMQ)}
+}
+
+func canStartNode() error {
+	if os.Getenv(envLavinMQ) != "" {
+		return nil // if it cannot be started after all, that is no reason to test another
+	}
+	return localbroker.Available()
 }
 
 // givenServer is one that runs already.
@@ -67,9 +80,9 @@ func givenServer(ctx context.Context, amqpURL, managementURL string) (*server, e
 	return s, nil
 }
 
-// startNode starts a private node in that folder. It is killed in the end: nobody needs its data.
-func startNode(ctx context.Context, dir string) (*server, error) {
-	node, err := localbroker.Start(ctx, localbroker.Config{Dir: dir})
+// startNode starts a private node. It is killed in the end: nobody needs its data.
+func startNode(ctx context.Context, cfg localbroker.Config) (*server, error) {
+	node, err := localbroker.Start(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

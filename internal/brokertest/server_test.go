@@ -26,7 +26,9 @@ func TestGivenServer(t *testing.T) {
 	v := newVhost(t, s, false)
 	require.False(t, v.CanKill())
 	require.Equal(t, running.stream.Host, s.stream.Host)
-	require.Contains(t, v.StreamURL(), s.stream.Host+"/"+v.Name)
+	if v.Features(t).NativeStreamProtocol {
+		require.Contains(t, v.StreamURL(), s.stream.Host+"/"+v.Name)
+	}
 	require.Contains(t, v.ManagementURL(), running.management.Host)
 	v.DeclareStream(t, "s")
 

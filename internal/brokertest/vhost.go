@@ -3,7 +3,6 @@ package brokertest
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -43,26 +42,36 @@ func New(t testing.TB) *Vhost {
 }
 
 // Own makes a vhost on a node that is the test's alone, to be killed and restarted at will. Where the
-// RabbitMQ package is not installed the test is skipped.
+// RabbitMQ package is not installed, and no LavinMQ named, the test is skipped.
 func Own(t testing.TB) *Vhost {
 	t.Helper()
-	if err := localbroker.Available(); err != nil {
-		t.Skipf("this test needs a broker that it may kill: %v", err)
+	return own(t, nodeConfig(t.TempDir()), canStartNode())
+}
+
+// OwnErlang is Own for a test of what only a RabbitMQ can be made to do, with Eval or Node: it gets one whatever the others get.
+func OwnErlang(t testing.TB) *Vhost {
+	t.Helper()
+	return own(t, localbroker.Config{Dir: t.TempDir()}, localbroker.Available())
+}
+
+func own(t testing.TB, cfg localbroker.Config, missing error) *Vhost {
+	t.Helper()
+	if missing != nil {
+		t.Skipf("this test needs a broker that it may kill: %v", missing)
 	}
-	s, err := startNode(t.Context(), t.TempDir())
+	s, err := startNode(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.close()) })
 	return newVhost(t, s, true)
 }
 
-// Erlang makes a vhost on a RabbitMQ node that this process started, and may ask and stop with Eval and Node: the shared one, or one of
-// its own where the shared broker is another.
+// Erlang is OwnErlang for a test that does no harm to the node: it gets the shared one if that will do.
 func Erlang(t testing.TB) *Vhost {
 	t.Helper()
-	if v := New(t); v.CanKill() {
+	if v := New(t); v.CanKill() && v.server.node.HasErlang() {
 		return v
 	}
-	return Own(t)
+	return OwnErlang(t)
 }
 
 func newVhost(t testing.TB, s *server, own bool) *Vhost {
@@ -83,12 +92,9 @@ func (v *Vhost) deleteAfter(t testing.TB, path string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		err := call(ctx, v.server.management, http.MethodDelete, path, nil, nil)
-		var status *StatusError
-		if errors.As(err, &status) && status.Code == http.StatusNotFound {
-			return // the test deleted it
+		if err := call(ctx, v.server.management, http.MethodDelete, path, nil, nil); !isMissing(err) { // the test may have deleted it
+			require.NoError(t, err)
 		}
-		require.NoError(t, err)
 	})
 }
 

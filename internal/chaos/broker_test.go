@@ -34,8 +34,9 @@ func brokerKilled(w *world, jobs, kills int) {
 	r := w.reckon()
 	all := w.epochs()
 	w.unconfirmed = 0
+	came := w.counter.furthest() // what the journal has lost with the broker was fired all the same
 	for _, e := range all[:len(all)-1] {
-		if e.unconfirmed() {
+		if e.unconfirmed() || came[fmt.Sprint(e.number)] > e.confirmed {
 			w.unconfirmed++
 		}
 	}

@@ -92,8 +92,8 @@ func (c *commander) give(jid, stream, verb string) fate {
 	c.w.set(jid, unknown, "")
 	id := fmt.Sprintf("%s-%s-%s", jid, verb, stream)
 	rest := c.random.IntN(2) == 0
+	var r wire.Reply
 	for deadline := time.Now().Add(patient); time.Now().Before(deadline); c.w.pause(200 * time.Millisecond) {
-		var r wire.Reply
 		if rest {
 			r = c.rest(jid, stream, verb)
 		} else {
@@ -104,6 +104,7 @@ func (c *commander) give(jid, stream, verb string) fate {
 			return f
 		}
 	}
+	c.w.t.Logf("%s: nobody would %s it in %s: %d %s %+v", jid, verb, stream, r.Status, r.Reason, r.Happened)
 	c.w.set(jid, unknown, told(stream, verb, wire.Reply{Status: wire.StatusUnknown}, rest))
 	return unknown
 }

@@ -145,3 +145,18 @@ func (c *counter) newest() (epoch int64, at time.Time) {
 	}
 	return epoch, c.epochs[epoch]
 }
+
+// furthest is the number of the last publish of each epoch that has come.
+func (c *counter) furthest() map[string]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := map[string]int64{}
+	for _, j := range c.jobs {
+		for publish := range j.copies {
+			epoch, text, _ := strings.Cut(publish, "/")
+			seq, _ := strconv.ParseInt(text, 10, 64)
+			last[epoch] = max(last[epoch], seq)
+		}
+	}
+	return last
+}

@@ -12,6 +12,7 @@ import (
 // row is what one scenario came to.
 type row struct {
 	name        string
+	broker      string // product and version: who kills its broker may have another one
 	seed        uint64
 	jobs        int // that were published, beside those that commands were about
 	commanded   int
@@ -43,19 +44,19 @@ func (r *results) print(to io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "scenario\tjobs\tcommanded\tfaults\tunconfirmed\tsettling\tlost\tdoubled\ttook\tverdict\tnote")
+	fmt.Fprintln(out, "scenario\tbroker\tjobs\tcommanded\tfaults\tunconfirmed\tsettling\tlost\tdoubled\ttook\tverdict\tnote")
 	for _, one := range r.rows {
 		verdict := "kept"
 		if len(one.broken) > 0 {
 			verdict = "BROKEN"
 		}
-		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", one.name, one.jobs, one.commanded, one.faults, one.unconfirmed, one.settling,
+		fmt.Fprintf(out, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", one.name, one.broker, one.jobs, one.commanded, one.faults, one.unconfirmed, one.settling,
 			one.lost, one.doubled, one.took.Round(time.Second), verdict, one.note)
 	}
 	_ = out.Flush()
 	for _, one := range r.rows {
 		if len(one.broken) > 0 {
-			fmt.Fprintf(to, "\n%s: %s\nrepeat: make chaos ARGS='-seed=%d -only=%s'\n", one.name, strings.Join(one.broken, "\n  "), one.seed, one.name)
+			fmt.Fprintf(to, "\n%s: %s\nrepeat, on %s: make chaos ARGS='-seed=%d -only=%s'\n", one.name, strings.Join(one.broken, "\n  "), one.broker, one.seed, one.name)
 		}
 	}
 }

@@ -55,7 +55,8 @@ func begin(t testing.TB, v *brokertest.Vhost, seed uint64) *world {
 	_, _ = h.Write([]byte(name))
 	w := &world{t: t, v: v, random: rand.New(rand.NewPCG(seed, h.Sum64())), began: time.Now()}
 	w.all = map[string]*account{}
-	w.row = row{name: name, seed: seed, broken: []string{"it did not end"}}
+	f := v.Features(t)
+	w.row = row{name: name, broker: f.Product + " " + f.Version, seed: seed, broken: []string{"it did not end"}}
 	t.Cleanup(func() { table.add(w.row) })
 	return w
 }

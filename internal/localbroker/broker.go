@@ -20,11 +20,14 @@ type Config struct {
 	// AMQPPort, ManagementPort and StreamPort are ports on 127.0.0.1. Default: free ones.
 	AMQPPort, ManagementPort, StreamPort int
 
+	// LavinMQ is the program of a LavinMQ to run in RabbitMQ's place. It has neither a StreamURL nor what HasErlang tells of.
+	LavinMQ string
+
 	// Log gets the node's comings and goings. Default: nothing is logged.
 	Log *slog.Logger
 }
 
-// Broker is a private RabbitMQ node. Its methods may be called from several goroutines.
+// Broker is a private node. Its methods may be called from several goroutines.
 type Broker struct {
 	dir   string
 	tools tools
@@ -43,7 +46,7 @@ const stopGrace = 60 * time.Second
 // Start starts a node and waits until it can be used. The context bounds the start only: the node
 // runs until Stop, Kill or the end of this process.
 func Start(ctx context.Context, cfg Config) (*Broker, error) {
-	tools, err := findTools()
+	tools, err := cfg.tools()
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +91,7 @@ func (b *Broker) Restart(ctx context.Context) error {
 
 // launch starts epmd and the node and waits until the node can be used. On an error the caller halts.
 func (b *Broker) launch(ctx context.Context) (err error) {
-	if err := writeFiles(b.dir, b.ports); err != nil {
+	if err := b.writeFiles(); err != nil {
 		return err
 	}
 	if b.lock == nil {
@@ -99,7 +102,7 @@ func (b *Broker) launch(ctx context.Context) (err error) {
 	if err := b.ports.reserve(); err != nil {
 		return err
 	}
-	if !b.epmd.alive() {
+	if b.HasErlang() && !b.epmd.alive() {
 		if b.epmd, err = b.startEpmd(ctx); err != nil {
 			return err
 		}
@@ -111,7 +114,7 @@ func (b *Broker) launch(ctx context.Context) (err error) {
 	if err := b.waitReady(ctx, b.node); err != nil {
 		return err
 	}
-	if fresh {
+	if fresh && b.HasErlang() {
 		_, err = b.eval(ctx, syncTables)
 	}
 	return err
@@ -135,9 +138,11 @@ func (b *Broker) Stop(ctx context.Context) error {
 }
 
 func (b *Broker) stopNode(ctx context.Context) error {
-	// Best effort: without it the stop only takes five seconds longer.
-	if _, err := b.eval(ctx, dropStatistics); err != nil {
-		b.log.Debug("local broker: statistics could not be dropped before the stop", "error", err)
+	if b.HasErlang() {
+		// Best effort: without it the stop only takes five seconds longer.
+		if _, err := b.eval(ctx, dropStatistics); err != nil {
+			b.log.Debug("local broker: statistics could not be dropped before the stop", "error", err)
+		}
 	}
 	if err := b.node.signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("localbroker: stopping the node: %w", err)
@@ -180,10 +185,16 @@ func (b *Broker) ManagementURL() string {
 	return fmt.Sprintf("http://guest:guest@127.0.0.1:%d", b.ports.management)
 }
 
-// StreamURL is where clients of the native stream protocol connect.
+// StreamURL is where clients of the native stream protocol connect; empty if it does not speak that.
 func (b *Broker) StreamURL() string {
+	if !b.HasErlang() {
+		return ""
+	}
 	return fmt.Sprintf("rabbitmq-stream://guest:guest@127.0.0.1:%d/", b.ports.stream)
 }
+
+// HasErlang says whether this is a RabbitMQ, which can be asked with Eval and whose application StopApp stops.
+func (b *Broker) HasErlang() bool { return b.tools.ctl != "" }
 
 // Pid is the process id of the node, of the last one if none runs.
 func (b *Broker) Pid() int {

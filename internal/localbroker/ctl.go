@@ -61,6 +61,9 @@ func (b *Broker) ctl(ctx context.Context, args ...string) (string, error) {
 	if !b.node.alive() {
 		return "", errors.New("localbroker: the node is not running")
 	}
+	if !b.HasErlang() {
+		return "", errors.New("localbroker: only a RabbitMQ has rabbitmqctl")
+	}
 	ctx, cancel := context.WithTimeout(ctx, ctlLimit)
 	defer cancel()
 	cmd := exec.Command(b.tools.ctl, args...)

@@ -1,4 +1,4 @@
-// Package localbroker runs a private RabbitMQ node from the installed Debian package.
+// Package localbroker runs a private RabbitMQ node from the installed Debian package, or a private LavinMQ.
 //
 // `millrace up` uses it to give a newcomer a broker without touching the machine's own one, and the
 // tests use it to have a broker that they may kill. The node shares nothing with a RabbitMQ that

@@ -41,12 +41,19 @@ const inetrc = `{host, {127,0,0,1}, ["localhost"]}.
 `
 
 // writeFiles prepares the folder. The cookie is kept if there is one, all else is written anew.
-func writeFiles(dir string, p ports) error {
-	for _, d := range []string{dir, filepath.Join(dir, "data"), filepath.Join(dir, "log")} {
+func (b *Broker) writeFiles() error {
+	for _, d := range []string{b.dir, filepath.Join(b.dir, "data"), filepath.Join(b.dir, "log")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return fmt.Errorf("localbroker: making the node's folder: %w", err)
 		}
 	}
+	if !b.HasErlang() {
+		return writeLavinMQ(b.dir, b.ports)
+	}
+	return writeRabbitMQ(b.dir, b.ports)
+}
+
+func writeRabbitMQ(dir string, p ports) error {
 	conf := fmt.Sprintf(config, p.amqp, p.management, p.stream, p.stream)
 	for name, text := range map[string]string{"rabbitmq.conf": conf, "enabled_plugins": plugins, "inetrc": inetrc} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -74,7 +81,7 @@ func writeCookie(path string) error {
 	return nil
 }
 
-// env is the whole environment of epmd, the node and rabbitmqctl. Nothing is inherited but PATH, so
+// env is the whole environment of a node, epmd and rabbitmqctl. Nothing is inherited but PATH, so
 // that no RABBITMQ_ variable and no file in /etc/rabbitmq that is meant for another node reaches ours.
 func env(dir string, p ports) []string {
 	return []string{

@@ -33,19 +33,26 @@ func (b *Broker) hasData() bool {
 	return err == nil
 }
 
-// startNode starts the Erlang VM with RabbitMQ in it.
+// startNode starts the Erlang VM with RabbitMQ in it, or LavinMQ.
 func (b *Broker) startNode() (*process, error) {
 	out, err := os.Create(filepath.Join(b.dir, "log", "startup.log"))
 	if err != nil {
 		return nil, fmt.Errorf("localbroker: opening the node's log: %w", err)
 	}
 	defer out.Close()
-	cmd := exec.Command(b.tools.server)
+	cmd := exec.Command(b.tools.server, b.args()...)
 	cmd.Dir = b.dir
 	cmd.Env = env(b.dir, b.ports)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.ExtraFiles = []*os.File{b.lock} // the folder stays locked for as long as the node lives
 	return startProcess(cmd)
+}
+
+func (b *Broker) args() []string {
+	if b.HasErlang() {
+		return nil
+	}
+	return []string{"--config=" + filepath.Join(b.dir, "lavinmq.ini")}
 }
 
 // poll tries until it works, the process has exited or the context has ended.

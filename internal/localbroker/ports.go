@@ -19,7 +19,7 @@ const (
 // ports are the ports of one node, all on 127.0.0.1.
 type ports struct {
 	amqp, management, stream int
-	epmd, dist               int // Erlang's name server, and the node's own distribution port
+	epmd, dist               int // Erlang's name server, and where other nodes connect
 
 	block int
 	owner net.Listener // holds the block while it is open; nobody ever connects

@@ -27,8 +27,12 @@ const probeLimit = 5 * time.Second
 func (b *Broker) waitReady(ctx context.Context, node *process) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	// Watching the port of streams first is cheap: the plugins' listeners open at the end of a start.
-	err := poll(ctx, node.done, func(ctx context.Context) error { return dial(ctx, b.ports.stream) })
+	// Watching the port that is opened last is cheap. RabbitMQ's plugins' listeners open at the end of a start.
+	last := b.ports.stream
+	if !b.HasErlang() {
+		last = b.ports.management
+	}
+	err := poll(ctx, node.done, func(ctx context.Context) error { return dial(ctx, last) })
 	if err == nil {
 		err = probe(ctx, node.done, b.AMQPURL(), b.ManagementURL())
 	}

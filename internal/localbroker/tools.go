@@ -18,13 +18,24 @@ const envDir = "MILLRACE_TEST_RABBITMQ"
 var errNotInstalled = errors.New("localbroker: RabbitMQ is not installed on this machine: " +
 	"run `make deps`, or install the package rabbitmq-server (`apt-get install rabbitmq-server`)")
 
-// tools are the programs that a node is made of.
+// tools are the programs that a node is made of; a LavinMQ is made of a server only.
 type tools struct{ server, ctl, epmd string }
 
-// Available says whether a node can be started here; if not, the error says what to install.
+// Available says whether a RabbitMQ node can be started here; if not, the error says what to install.
 func Available() error {
 	_, err := findTools()
 	return err
+}
+
+func (c Config) tools() (tools, error) {
+	if c.LavinMQ == "" {
+		return findTools()
+	}
+	path, err := exec.LookPath(c.LavinMQ)
+	if err != nil {
+		return tools{}, fmt.Errorf("localbroker: looking for LavinMQ: %w", err)
+	}
+	return tools{server: path}, nil
 }
 
 func findTools() (tools, error) {

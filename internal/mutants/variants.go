@@ -17,6 +17,7 @@ var (
 	another  = check{"./tracker", "TestAReplacementOfAnotherJobReplacesNothing", nil}
 	kept     = check{"./scheduler", "TestLowWaterKeepsWhatMayHaveGoneAstray", nil}
 	buried   = check{"./scheduler", "TestBurialsThatWentAstray", nil}
+	undone   = check{"./scheduler", "TestOperationsAreUndoneOnce", []string{"-rapid.checks=1000", "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
 	setClock = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
 	rebuilt  = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
 )
@@ -86,4 +87,8 @@ var variants = []variant{
 	{"burials-unseen", "a burial that never reached the dead jobs is taken for one that did", "scheduler/way.go",
 		"|| len(w.burials) > 0 && w.burials[0] <= w.behind {", "{", buried},
 	{"forgers-obeyed", "what any client writes into the journal is obeyed", "tracker/fold_journal.go", "if !t.Trusts(r) {", "if false && !t.Trusts(r) {", property},
+	{"undone-twice", "an undo of an operation brings back what came back already, and has fired since", "scheduler/undoall.go",
+		"case j.Type != wire.TypeChanged && u.survey.back.has(j.Offset):", "case false:", undone},
+	{"undo-begins-anew", "a leader that goes on with an undo does not know what the one before it took back", "scheduler/undoall.go",
+		"case u.survey.mine.has(d.at):", "case false:", undone},
 }

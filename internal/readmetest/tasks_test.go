@@ -13,6 +13,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
@@ -34,6 +35,9 @@ func TestTasks(t *testing.T) {
 		}
 		brokertest.Eventually(t, func() bool { // lists show a moment later what was done
 			status, body := s.task(t, admin, s.fillIn(t, line, last))
+			if strings.Contains(line, "/lease ") {
+				last["LEASE"] = gjson.GetBytes(body, "0.id").String()
+			}
 			if status >= http.StatusMultipleChoices {
 				t.Logf("%d: %s\n%s", status, line, body)
 			}
@@ -109,13 +113,26 @@ func (s *sidecar) fillIn(t *testing.T, line string, last map[string]string) stri
 		line = strings.ReplaceAll(line, "JID", s.entry(t, "retries", "SendEmail"))
 	}
 	if strings.Contains(line, "FINGERPRINT") {
-		body, err := s.get("/api/errors")
-		require.NoError(t, err)
 		var groups struct {
 			Items []struct{ Fingerprint string }
 		}
-		require.NoError(t, json.Unmarshal([]byte(body), &groups))
+		brokertest.Eventually(t, func() bool {
+			body, err := s.get("/api/errors")
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal([]byte(body), &groups))
+			return len(groups.Items) > 0
+		}, "an error is listed")
 		line = strings.ReplaceAll(line, "FINGERPRINT", groups.Items[0].Fingerprint)
+	}
+	if strings.Contains(line, "OPERATION") {
+		var operations []struct{ ID string }
+		brokertest.Eventually(t, func() bool { // the request before may have begun the first
+			body, err := s.get("/api/operations")
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal([]byte(body), &operations))
+			return len(operations) > 0
+		}, "an operation is listed")
+		line = strings.ReplaceAll(line, "OPERATION", operations[0].ID)
 	}
 	if strings.Contains(line, "STREAM/OFFSET") {
 		body, err := s.get("/api/rejected")
@@ -127,7 +144,7 @@ func (s *sidecar) fillIn(t *testing.T, line string, last map[string]string) stri
 		require.NoError(t, json.Unmarshal([]byte(body), &rejected))
 		line = strings.ReplaceAll(line, "STREAM/OFFSET", fmt.Sprintf("%s/%d", rejected[0].Stream, rejected[0].Offset))
 	}
-	return strings.ReplaceAll(line, "IDENTITY", "host:1:mails")
+	return strings.NewReplacer("IDENTITY", "host:1:mails", "LEASE", last["LEASE"]).Replace(line)
 }
 
 // word is one of a command line, quoted or not; what begins with # is said about it.

@@ -1,10 +1,14 @@
 """What OpenAPI cannot say. Requests that were meant to be right are made so; those that were meant to be wrong are left alone."""
 
+import os
 import time
+from urllib.parse import unquote_to_bytes
 
 import schemathesis
 from schemathesis import GenerationMode
 
+LEASES = os.environ["LEASES"].split()
+OPERATIONS = os.environ["OPERATIONS"].split()
 RETRY = {"type": "retry", "jid": "mended", "retry_at": 4e9, "retry_count": 1, "job": {"jid": "mended", "class": "C", "args": []}}
 
 
@@ -20,10 +24,17 @@ def before_call(context, case, kwargs):
     existing(case)
     if isinstance(case.body, dict) and isinstance(case.body.get("queue"), str):
         case.body["queue"] = "q0"  # a name's limit is in bytes, and random ones would each make a queue
+    if case.operation.path == "/api/operations" and isinstance(case.body, dict):
+        one_way(case.body)
+    if case.operation.path.endswith("/move") and isinstance(case.body, dict):
+        case.body["to"] = "leased" if (case.path_parameters or {}).get("queue") == "q0" else "q0"
 
 
 def brief(case):
-    """Events go on for an hour."""
+    """Events go on for an hour, and who leases may wait for long."""
+    waits = case.body.get("wait_ms") if isinstance(case.body, dict) else None
+    if case.operation.path.endswith("/lease") and type(waits) is int and 0 < waits <= 20_000:
+        case.body["wait_ms"] = waits % 5
     if case.operation.path == "/api/events":
         lasts = (case.query or {}).get("for")
         if lasts is None or str(lasts).isdigit():
@@ -45,6 +56,8 @@ def nothing(value):
 
 def together(case):
     """Some parameters do not go together."""
+    if isinstance(case.body, list) and case.headers:
+        drop(case.headers, "Idempotency-Key")
     query = case.query
     if not query:
         return
@@ -55,10 +68,30 @@ def together(case):
         drop(query, "limit", *(["offset"] if a_list else []))
     else:
         drop(query, "page_size")
+    if "status" in query:
+        drop(query, "failed")
     if "next" in query:
         drop(query, "offset")
     if case.operation.path.startswith("/api/job-metrics"):  # a range has an order, and so many steps
         drop(query, "from", *(["step"] if "to" in query else []))
+
+
+def one_way(body):
+    """An operation is on jids or on what a filter finds, and each action has sets of its own."""
+    if ("jids" in body) == ("filter" in body):
+        body.pop("jids", None)
+        body["filter"] = {"class": "Class1"}
+    drop(body, "expected_count")  # random ones are answered 412
+    if body.get("action") == "trigger":
+        body["set"] = "scheduled-jobs"
+    elif body.get("action") in ("kill", "change") and body.get("set") == "dead-jobs":
+        body["set"] = "retries"
+    elif body.get("action") == "retry" and body.get("set") == "scheduled-jobs":
+        body["set"] = "retries"
+    if body.get("action") == "change":
+        body["at"] = 4.1e9
+    else:
+        body.pop("at", None)
 
 
 def drop(query, *names):
@@ -69,12 +102,24 @@ def drop(query, *names):
 def existing(case):
     """Random names find nothing: half of the requests get one that is there."""
     parameters = case.path_parameters or {}
+    if "queue" in parameters and len(unquote_to_bytes(parameters["queue"])) > 200:
+        parameters["queue"] = "q0"  # a name's limit is in bytes
     if case.operation.path.endswith("/resubmit"):  # what is right depends on the stream
         parameters["stream"] = "retries"
         case.body = RETRY
     elif "jid" in parameters and time.time_ns() % 2:
-        parameters["jid"] = ("a", "b", "same", "a/b", "é", "0")[time.time_ns() // 1000 % 6]
+        parameters["jid"] = one_of(("a", "b", "same", "a/b", "é", "0", "leased-3", LEASES[4]))
+    elif "id" in parameters and time.time_ns() % 2:
+        parameters["id"] = one_of(LEASES if case.operation.path.startswith("/api/leases") else OPERATIONS)
+    elif "queue" in parameters and time.time_ns() % 4:
+        parameters["queue"] = one_of(("q0", "q1", "leased"))
+    elif "class" in parameters and time.time_ns() % 2:
+        parameters["class"] = one_of(("Class0", "Class1", "Class2"))
     elif "identity" in parameters and time.time_ns() % 2:
-        parameters["identity"] = "host:1:w"
+        parameters["identity"] = one_of(("host:1:w", "höst:2:a/b", "*"))
     elif "stream" in parameters and time.time_ns() % 2:
         parameters["stream"], parameters["offset"] = "retries", time.time_ns() // 1000 % 12
+
+
+def one_of(known):
+    return known[time.time_ns() // 1000 % len(known)]

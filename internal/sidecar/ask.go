@@ -24,6 +24,12 @@ type Overview struct {
 	Sets map[string]struct {
 		Total int64 `json:"total"`
 	} `json:"sets"`
+	Views struct {
+		Streams []struct {
+			Stream string  `json:"stream"`
+			Lag    float64 `json:"lag_seconds"`
+		} `json:"streams"`
+	} `json:"views"`
 	Journal struct {
 		Void map[string]int64 `json:"void_records"`
 	} `json:"journal"`
@@ -46,14 +52,17 @@ func (p *Process) Overview() (o Overview, ok bool, err error) {
 	return o, true, json.Unmarshal(body, &o)
 }
 
-// Do sends a request to the REST API.
-func (p *Process) Do(method, path, body string) (status int, answer []byte, err error) {
+// Do sends a request to the REST API. more are headers, each a name and a value.
+func (p *Process) Do(method, path, body string, more ...string) (status int, answer []byte, err error) {
 	req, err := http.NewRequest(method, p.URL+path, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		req.Header.Set(more[i], more[i+1])
 	}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -117,6 +117,9 @@ func FreeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
+// Pid is the process's id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 

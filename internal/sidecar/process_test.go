@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func start(t *testing.T, change func(*Config)) *Process {
 func TestAClockOfItsOwn(t *testing.T) {
 	p := start(t, func(c *Config) { c.OwnClock = true })
 	brokertest.Eventually(t, p.Leads, "it leads: nothing is wrong with it")
-	require.True(t, p.Ready())
+	brokertest.Eventually(t, p.Ready, "it has read what there is")
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour, 0} {
 		require.NoError(t, p.SetClock(ahead))
 		o, ok, err := p.Overview()
@@ -56,8 +57,10 @@ func TestFrozenAndKilled(t *testing.T) {
 	status, _, err := p.Do(http.MethodGet, "/healthz", "")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
+	require.NoError(t, syscall.Kill(p.Pid(), 0))
 	p.Kill()
 	<-p.Exited()
+	require.ErrorIs(t, syscall.Kill(p.Pid(), 0), syscall.ESRCH)
 	require.False(t, p.Leads())
 	require.False(t, p.Ready())
 }

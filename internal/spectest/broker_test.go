@@ -16,7 +16,11 @@ func TestJobsForQueuesThatNobodyDeclared(t *testing.T) {
 	v := brokertest.New(t)
 	serve(t, v)
 	c := python.client(t, v, "")
-	for _, name := range []string{"nobody", "a.b c/d", "größe"} {
+	names := []string{"nobody", "a.b c/d", "größe"}
+	if v.Features(t).ASCIINamesOnly {
+		names = names[:2]
+	}
+	for _, name := range names {
 		job := `{ "class":"SendEmailJob", "args":` + hardArgs + `, "queue":"` + name + `" }`
 		publish(t, c, "jobs.direct", name, job)
 		require.Equal(t, job, take(t, c, "queue."+name))

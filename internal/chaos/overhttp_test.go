@@ -1,0 +1,96 @@
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/sidecar"
+)
+
+// overHTTP kills sidecars at any moment while all that the API alone has is under way: workers lease jobs, clients enqueue under keys and
+// repeat themselves, operations are begun and undone, and a queue is paused.
+func overHTTP(w *world, jobs, kills int) {
+	for _, name := range []string{"x", "y"} {
+		w.run(w.slot(name, func(c *sidecar.Config) {
+			if name == "x" {
+				c.StateDir = w.t.TempDir()
+			}
+		}))
+	}
+	w.awaitLeader()
+	w.warmUp()
+	broken := &faults{}
+	c := &caller{w: w, random: w.random}
+	for _, queue := range []string{leasedQueue, pausedQueue} {
+		status, answer, _ := c.call(http.MethodPut, "/api/job-queues/"+queue, "")
+		require.Equal(w.t, http.StatusNoContent, status, "%s", answer)
+	}
+	status, answer, _ := c.call(http.MethodPut, "/api/job-queues/"+pausedQueue+"/pause", "")
+	require.Equal(w.t, http.StatusNoContent, status, "%s", answer)
+
+	leases, keys, bulk := &leasing{w: w, broken: broken, acked: map[string]int{}}, &keyed{w: w, broken: broken, jids: map[string]string{}}, &bulk{w: w, broken: broken}
+	stopLeases := w.callers(4, leases.work)
+	stopKeys := w.callers(4, keys.work)
+	stopBulk := w.callers(2, bulk.work)
+	for i := range kills {
+		leases.publish(jobs*(i+1)/kills - jobs*i/kills)
+		w.killAny()
+	}
+	stopKeys()
+	stopBulk()
+	leases.drain()
+	stopLeases()
+
+	stayPaused(w, c)
+	keys.again(c)
+	w.exactlyOnce()
+	leases.reckon()
+	w.must(len(broken.all) == 0, "%d promises of the API are broken: %v", len(broken.all), first(broken.all))
+	w.note = fmt.Sprintf("%s; %s; %s", leases, keys, bulk)
+}
+
+// killAny kills the sidecar that leads, most often, or another, or both; and starts them again.
+func (w *world) killAny() {
+	w.t.Helper()
+	w.pause(200*time.Millisecond + w.upTo(1500*time.Millisecond))
+	which := w.slots[w.random.IntN(len(w.slots))]
+	if s := w.leads(); s != nil && w.chance(60) {
+		which = s
+	}
+	killed := []*slot{which}
+	if w.chance(20) {
+		killed = w.slots
+	}
+	for _, s := range killed {
+		w.kill(s)
+	}
+	w.pause(w.upTo(300 * time.Millisecond))
+	for _, s := range killed {
+		w.run(s)
+	}
+	w.awaitLeader()
+}
+
+const (
+	leasedQueue = "leased"
+	pausedQueue = "paused"
+)
+
+// stayPaused looks whether every sidecar knows what was paused before all the kills.
+func stayPaused(w *world, c *caller) {
+	w.t.Helper()
+	w.v.Publish(w.t, "", "queue."+pausedQueue, job("waits", pausedQueue))
+	for _, s := range w.slots {
+		brokertest.EventuallyWithin(w.t, time.Minute, s.p.Ready, "%s is ready", s.name)
+		status, answer, err := s.p.Do(http.MethodGet, "/api/job-queues/"+pausedQueue, "")
+		var q struct{ State string }
+		w.must(err == nil && status == http.StatusOK && json.Unmarshal(answer, &q) == nil && q.State == "paused", "%s does not know that a queue is paused: %s", s.name, answer)
+	}
+	status, answer, _ := c.call(http.MethodPost, "/api/job-queues/"+pausedQueue+"/lease", `{"max":1}`)
+	w.must(status == http.StatusOK && string(answer) == "[]\n", "a job of a paused queue was leased: %d %s", status, answer)
+}
