@@ -22,6 +22,8 @@ type cli struct {
 	Dead       deadCmd       `cmd:"" help:"List dead jobs, and act on them."`
 	Rejected   rejectedCmd   `cmd:"" help:"List records that could not be understood."`
 	Operations operationsCmd `cmd:"" help:"Do the same to many jobs, and see how far that is."`
+	Jobs       jobsCmd       `cmd:"" help:"Show what ran lately, as workers reported it."`
+	Journal    journalCmd    `cmd:"" help:"Show what was done to jobs and queues, by whom and why."`
 	Queues     queuesCmd     `cmd:"" help:"List job queues, make, pause, move, purge and delete them."`
 	Processes  processesCmd  `cmd:"" help:"List worker processes, and tell them to stop."`
 	Metrics    metricsCmd    `cmd:"" help:"Show what was done, by class or queue or time."`

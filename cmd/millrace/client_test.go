@@ -53,6 +53,9 @@ func TestWhatCommandsAskOfTheAPI(t *testing.T) {
 		"operations cancel x/y --reason why":     `DELETE /api/operations/x%2Fy application/json {"reason":"why"}`,
 		"queues pause a/b":                       `PUT /api/job-queues/a%2Fb/pause application/json {}`,
 		"queues resume a --reason up":            `PUT /api/job-queues/a/resume application/json {"reason":"up"}`,
+		"queues make a --reason new":             `PUT /api/job-queues/a application/json {"reason":"new"}`,
+		"queues delete a":                        `DELETE /api/job-queues/a application/json {}`,
+		"queues purge a --reason old":            `DELETE /api/job-queues/a/jobs application/json {"reason":"old"}`,
 		"rejected delete retries 7 --reason why": `DELETE /api/rejected/retries/7 application/json {"reason":"why"}`,
 	} {
 		t.Run(line, func(t *testing.T) {

@@ -110,12 +110,16 @@ func (e *examination) openManagement(ctx context.Context) {
 	case err == nil:
 		e.note(fine, "management API", "answers", "")
 	case broker.Unauthorized(err):
-		e.note(mend, "management API", err.Error(), fmt.Sprintf("give the user the tags that it needs: rabbitmqctl set_user_tags %s policymaker monitoring",
-			quote(e.conn.User())))
+		e.note(mend, "management API", err.Error(), fmt.Sprintf("give the user the tags that it needs: %s set_user_tags %s policymaker monitoring",
+			e.conn.Features().Ctl, quote(e.conn.User())))
 	default:
+		enable := "say"
+		if e.conn.Features().Plugins {
+			enable = "rabbitmq-plugins enable rabbitmq_management, or say"
+		}
 		e.note(advice, "management API", "does not answer: policies cannot be looked at, so jobs that workers reject, and jobs for queues "+
 			"that do not exist yet, may be lost: "+err.Error(),
-			"rabbitmq-plugins enable rabbitmq_management, or say where it is with --management-url; or set the policies by hand:\n"+
+			enable+" where it is with --management-url; or set the policies by hand:\n"+
 				strings.Join(broker.PolicyCommands(e.conn.Features(), e.conn.VHost()), "\n"))
 	}
 }

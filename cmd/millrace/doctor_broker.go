@@ -46,7 +46,7 @@ func (e *examination) permissions(ctx context.Context) error {
 }
 
 func (e *examination) ownPermission(p broker.Permission) {
-	lacks := missing(p)
+	lacks := missing(e.conn.Features(), p)
 	if len(lacks) == 0 {
 		e.note(fine, "permissions", "user "+p.User+" may do all that a sidecar does", "")
 		return

@@ -45,7 +45,7 @@ func (e *examination) delay(ctx context.Context, transport streams.Transport) {
 		e.note(advice, "latency", "not measured, as there is no journal to read yet", "start a sidecar first")
 	case took > slowFetch && e.conn.Features().HoldsSmallFramesBack:
 		e.note(mend, "latency", fmt.Sprintf("one record takes %s: %s waits for more before it sends", took.Round(time.Millisecond), e.conn.Product()),
-			"set tcp_nodelay = true in the section [amqp] of lavinmq.ini, and restart it")
+			"set tcp_nodelay = true in the section [main] of lavinmq.ini, and restart it")
 	default:
 		e.note(fine, "latency", fmt.Sprintf("one record takes %s", took.Round(100*time.Microsecond)), "")
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -103,7 +102,7 @@ func (c *metricsCmd) Run(ctx context.Context, out output) error {
 	case c.Step > 0:
 		title = "TIME"
 		for i := range answer.Series {
-			rows = append(rows, answer.Series[i].cells(time.UnixMicro(int64(answer.Series[i].At*1e6)).Format(time.DateTime)))
+			rows = append(rows, answer.Series[i].cells(moment(answer.Series[i].At).Format(time.DateTime)))
 		}
 	case c.Class != "":
 		title = "QUEUE"
@@ -124,21 +123,9 @@ func named(sums []jobSum) (rows [][]string) {
 
 func (c *metricsCmd) query(now time.Time) (url.Values, error) {
 	query := url.Values{}
-	if c.Queue != "" {
-		query.Set("queue", c.Queue)
-	}
+	setGiven(query, map[string]string{"queue": c.Queue})
 	if c.Step > 0 {
 		query.Set("step", strconv.FormatInt(int64(c.Step/time.Second), 10))
 	}
-	for name, text := range map[string]string{"from": c.From, "to": c.To} {
-		if text == "" {
-			continue
-		}
-		at, err := parseTime(text, now)
-		if err != nil {
-			return nil, fmt.Errorf("--%s: %w", name, err)
-		}
-		query.Set(name, at.UTC().Format(time.RFC3339Nano))
-	}
-	return query, nil
+	return query, setTimes(query, map[string]string{"from": c.From, "to": c.To}, now)
 }

@@ -17,6 +17,7 @@ type operationsCmd struct {
 	Show   showOperationCmd   `cmd:"" help:"Show one."`
 	Begin  beginOperationCmd  `cmd:"" help:"Do the same to all jobs that a filter chooses. Without --yes it only says how many those are."`
 	Cancel cancelOperationCmd `cmd:"" help:"End one where it is; what was done stays done."`
+	Undo   undoOperationCmd   `cmd:"" help:"Take back what one did to each job: a delete, kill or change."`
 }
 
 const operationsPath = "/api/operations"
@@ -40,7 +41,7 @@ func (o *operationRow) cells(now time.Time) []string {
 	if o.Total != nil {
 		done += "/" + strconv.FormatInt(*o.Total, 10)
 	}
-	began := relative(time.UnixMicro(int64(o.StartedAt*1e6)), now)
+	began := relative(moment(o.StartedAt), now)
 	return []string{o.ID, o.Action, o.Set, o.State, began, done, strconv.FormatInt(o.Failed, 10), o.Actor, short(o.Reason)}
 }
 
@@ -84,6 +85,12 @@ type (
 
 		Reason string `placeholder:"TEXT" help:"Why."`
 	}
+	undoOperationCmd struct {
+		oneOperationCmd
+
+		Rate   float64 `placeholder:"N" help:"So many jobs a second at most."`
+		Reason string  `placeholder:"TEXT" help:"Why; the journal keeps it."`
+	}
 )
 
 func (c *oneOperationCmd) path() string { return operationsPath + "/" + segment(c.ID) }
@@ -103,6 +110,24 @@ func (c *cancelOperationCmd) Run(ctx context.Context, out output) error {
 		return err
 	}
 	_, err := fmt.Fprintf(out.Out, "operation %s: cancelled\n", c.ID)
+	return err
+}
+
+// Run begins to undo one.
+func (c *undoOperationCmd) Run(ctx context.Context, out output) error {
+	request := fields{"reason": c.Reason}
+	if c.Rate != 0 {
+		request["rate"] = c.Rate
+	}
+	body, err := c.client().do(ctx, http.MethodPost, c.path()+"/undo", nil, request.json())
+	if err != nil {
+		return err
+	}
+	var begun struct{ ID string }
+	if err := json.Unmarshal(body, &begun); err != nil {
+		return unreadable(err)
+	}
+	_, err = fmt.Fprintf(out.Out, "operation %s undoes %s; millrace operations show %[1]s tells how far it is\n", begun.ID, c.ID)
 	return err
 }
 

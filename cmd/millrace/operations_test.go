@@ -46,6 +46,14 @@ func TestOperationsBeginOnWhatWasSeen(t *testing.T) {
 	}
 }
 
+func TestOperationsAreUndone(t *testing.T) {
+	a := newAPI(t, http.StatusOK, `{"id":"op2","action":"undo","undoes":"op1"}`)
+	r := millrace(t, "operations", "undo", "op1", "--reason", "wrong ones", "--rate", "5", "--http-addr", a.addr())
+	require.Equal(t, "operation op2 undoes op1; millrace operations show op2 tells how far it is\n", r.out)
+	require.Equal(t, []string{`POST /api/operations/op1/undo application/json {"rate":5,"reason":"wrong ones"}`}, a.asked)
+	require.Contains(t, millrace(t, "operations", "undo", "op1", "--http-addr", newAPI(t, http.StatusOK, "x").addr()).err, "cannot be read")
+}
+
 func TestOperationsAreListed(t *testing.T) {
 	a := newAPI(t, http.StatusOK, `[{"id":"op1","action":"retry","set":"dead-jobs","state":"running","started_at":1,"done":3,"failed":1,"total":9,"actor":"ann","reason":"it is up"}]`)
 	r := millrace(t, "operations", "--http-addr", a.addr())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -9,7 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// role is a kind of user of the broker, with what it needs there: regular expressions over names.
+// role is a kind of user of the broker, with what it needs there: regular expressions over names. Those that match nothing too are for
+// LavinMQ, to which the default exchange has no name.
 type role struct {
 	name, configure, write, read, note string
 }
@@ -20,14 +22,14 @@ var (
 	sidecarRole = role{
 		"sidecar",
 		`^(jobs\..*|queue\..*|amq\.gen.*|` + streamNames + `)$`,
-		`^(jobs\..*|queue\..*|amq\.(gen.*|default)|` + streamNames + `)$`,
+		`^(jobs\..*|queue\..*|amq\.(gen.*|default)|` + streamNames + `)?$`,
 		`^(jobs\..*|queue\..*|amq\.gen.*|` + streamNames + `)$`,
 		"a user of its own, with the tags policymaker and monitoring",
 	}
 	roles = []role{
 		sidecarRole,
-		{"producer", `^$`, `^(jobs\.direct|amq\.default)$`, `^$`, "amq.default only if it schedules jobs"},
-		{"worker", `^(queue\..*|amq\.gen.*)$`, `^(queue\..*|amq\.(gen.*|default))$`, `^(queue\..*|amq\.gen.*|jobs\.(direct|control|begins))$`,
+		{"producer", `^$`, `^(jobs\.direct|amq\.default)?$`, `^$`, "amq.default, and the ?, only if it schedules jobs"},
+		{"worker", `^(queue\..*|amq\.gen.*)$`, `^(queue\..*|amq\.(gen.*|default))?$`, `^(queue\..*|amq\.gen.*|jobs\.(direct|control|begins))$`,
 			"configure and write queue.* only if it declares its queues"},
 	}
 )
@@ -40,7 +42,7 @@ var needed = []string{
 }
 
 // missing lists what a user lacks to be a sidecar's, as "write amq.default".
-func missing(p broker.Permission) []string {
+func missing(features broker.Features, p broker.Permission) []string {
 	var lacks []string
 	check := func(what, pattern string, names []string) {
 		re, err := regexp.Compile(pattern)
@@ -49,12 +51,12 @@ func missing(p broker.Permission) []string {
 		}
 		for _, name := range names {
 			if pattern == "" || !re.MatchString(name) {
-				lacks = append(lacks, what+" "+name)
+				lacks = append(lacks, what+" "+cmp.Or(name, "the default exchange"))
 			}
 		}
 	}
 	check("configure", p.Configure, needed)
-	check("write", p.Write, append([]string{"amq.default"}, needed...))
+	check("write", p.Write, append([]string{features.DefaultExchange}, needed...))
 	check("read", p.Read, needed)
 	return lacks
 }

@@ -50,11 +50,7 @@ type listProcessesCmd struct {
 // Run lists worker processes.
 func (c *listProcessesCmd) Run(ctx context.Context, out output) error {
 	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
-	for name, value := range map[string]string{"state": c.State, "queue": c.Queue} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
+	setGiven(query, map[string]string{"state": c.State, "queue": c.Queue})
 	body, err := c.client().do(ctx, http.MethodGet, processesPath, query, nil)
 	if err != nil {
 		return err

@@ -74,9 +74,7 @@ type listQueuesCmd struct {
 // Run lists job queues.
 func (c *listQueuesCmd) Run(ctx context.Context, out output) error {
 	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
-	if c.State != "" {
-		query.Set("state", c.State)
-	}
+	setGiven(query, map[string]string{"state": c.State})
 	body, err := c.client().do(ctx, http.MethodGet, queuesPath, query, nil)
 	if err != nil {
 		return err
@@ -96,14 +94,6 @@ type oneQueueCmd struct {
 
 func (c *oneQueueCmd) path() string { return queuesPath + "/" + segment(c.Queue) }
 
-func (c *oneQueueCmd) do(ctx context.Context, out output, method, path, done string) error {
-	if _, err := c.client().do(ctx, method, path, nil, nil); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out.Out, "%s: %s\n", c.Queue, done)
-	return err
-}
-
 func (c *oneQueueCmd) print(ctx context.Context, out output, path string, query url.Values) error {
 	body, err := c.client().do(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
@@ -112,19 +102,30 @@ func (c *oneQueueCmd) print(ctx context.Context, out output, path string, query 
 	return printJSON(out.Out, body)
 }
 
+// changeQueueCmd does something to one queue.
+type changeQueueCmd struct {
+	oneQueueCmd
+
+	Reason string `help:"Why; the journal keeps it."`
+}
+
+func (c *changeQueueCmd) do(ctx context.Context, out output, method, more, done string) error {
+	if _, err := c.client().do(ctx, method, c.path()+more, nil, fields{"reason": c.Reason}.json()); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out.Out, "%s: %s\n", c.Queue, done)
+	return err
+}
+
 type (
 	showQueueCmd   struct{ oneQueueCmd }
-	makeQueueCmd   struct{ oneQueueCmd }
-	deleteQueueCmd struct{ oneQueueCmd }
-	purgeQueueCmd  struct{ oneQueueCmd }
-	pauseQueueCmd  struct {
-		oneQueueCmd
-
-		Reason string `help:"Why; the journal keeps it."`
-	}
-	resumeQueueCmd struct{ pauseQueueCmd }
+	makeQueueCmd   struct{ changeQueueCmd }
+	deleteQueueCmd struct{ changeQueueCmd }
+	purgeQueueCmd  struct{ changeQueueCmd }
+	pauseQueueCmd  struct{ changeQueueCmd }
+	resumeQueueCmd struct{ changeQueueCmd }
 	moveQueueCmd   struct {
-		oneQueueCmd
+		changeQueueCmd
 
 		To string `arg:"" help:"Where to."`
 	}
@@ -142,36 +143,28 @@ func (c *showQueueCmd) Run(ctx context.Context, out output) error {
 
 // Run makes a queue.
 func (c *makeQueueCmd) Run(ctx context.Context, out output) error {
-	return c.do(ctx, out, http.MethodPut, c.path(), "it is there")
+	return c.do(ctx, out, http.MethodPut, "", "it is there")
 }
 
 // Run deletes a queue.
 func (c *deleteQueueCmd) Run(ctx context.Context, out output) error {
-	return c.do(ctx, out, http.MethodDelete, c.path(), "deleted")
+	return c.do(ctx, out, http.MethodDelete, "", "deleted")
 }
 
 // Run pauses a queue.
 func (c *pauseQueueCmd) Run(ctx context.Context, out output) error {
-	return c.tell(ctx, out, "/pause", "paused")
+	return c.do(ctx, out, http.MethodPut, "/pause", "paused")
 }
 
 // Run has a queue go on.
 func (c *resumeQueueCmd) Run(ctx context.Context, out output) error {
-	return c.tell(ctx, out, "/resume", "goes on")
-}
-
-func (c *pauseQueueCmd) tell(ctx context.Context, out output, verb, done string) error {
-	if _, err := c.client().do(ctx, http.MethodPut, c.path()+verb, nil, fields{"reason": c.Reason}.json()); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out.Out, "%s: %s\n", c.Queue, done)
-	return err
+	return c.do(ctx, out, http.MethodPut, "/resume", "goes on")
 }
 
 // Run moves the jobs of a queue, in as many steps as that takes.
 func (c *moveQueueCmd) Run(ctx context.Context, out output) error {
 	for moved := 0; ; {
-		body, err := c.client().do(ctx, http.MethodPost, c.path()+"/move", nil, fields{"to": c.To}.json())
+		body, err := c.client().do(ctx, http.MethodPost, c.path()+"/move", nil, fields{"to": c.To, "reason": c.Reason}.json())
 		if err != nil {
 			return err
 		}
@@ -203,7 +196,7 @@ func (f fields) json() []byte {
 
 // Run purges a queue.
 func (c *purgeQueueCmd) Run(ctx context.Context, out output) error {
-	return c.do(ctx, out, http.MethodDelete, c.path()+"/jobs", "purged")
+	return c.do(ctx, out, http.MethodDelete, "/jobs", "purged")
 }
 
 // Run prints the jobs at the head of a queue.

@@ -44,7 +44,7 @@ func TestQueuesOfARealBroker(t *testing.T) {
 			brokertest.Eventually(t, func() bool { return !strings.Contains(says("show", "default"), `"paused"`) }, "it goes on")
 			require.Contains(t, says("move", "default", "other"), `there is no queue "other"`)
 			require.Equal(t, "other: it is there\n", says("make", "other"))
-			require.Equal(t, "default: 2 jobs moved to other\n", says("move", "default", "other"))
+			require.Equal(t, "default: 2 jobs moved to other\n", says("move", "default", "other", "--reason", "too slow"))
 			require.Contains(t, says("peek", "other", "--count", "1"), `"body": "{\"class\":\"C\",\"jid\":\"a\",\"queue\":\"other\"}"`)
 			require.Equal(t, "other: 2 jobs moved to default\n", says("move", "other", "default"))
 			require.Equal(t, "default: purged\n", says("purge", "default"))
@@ -52,6 +52,20 @@ func TestQueuesOfARealBroker(t *testing.T) {
 			require.Equal(t, "default: deleted\n", says("delete", "default"))
 			require.Contains(t, says("purge", "default"), `there is no queue "default"`)
 			require.Contains(t, says("delete", "default"), `there is no queue "default"`)
+
+			// Each stands in the journal; what was refused does not.
+			var done []string
+			brokertest.Eventually(t, func() bool {
+				done = nil
+				for line := range strings.Lines(millrace(t, append([]string{"journal"}, s.flags...)...).out) {
+					if f := strings.Fields(line); len(f) > 4 && f[0] != "WHEN" { // date, time, who, what, about, why
+						done = append([]string{strings.Join(f[3:], " ")}, done...)
+					}
+				}
+				return len(done) == 8
+			}, "all stands in the journal")
+			require.Equal(t, []string{"made default", "paused default a look", "resumed default", "made other", "moved default to other (2 jobs) too slow",
+				"moved other to default (2 jobs)", "purged default (2 jobs)", "removed default"}, done)
 		})
 	}
 }

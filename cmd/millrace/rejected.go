@@ -53,9 +53,7 @@ type listRejectedCmd struct {
 // Run lists rejected records.
 func (c *listRejectedCmd) Run(ctx context.Context, out output) error {
 	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
-	if c.Stream != "" {
-		query.Set("stream", c.Stream)
-	}
+	setGiven(query, map[string]string{"stream": c.Stream})
 	body, err := c.client().do(ctx, http.MethodGet, rejectedPath, query, nil)
 	if err != nil {
 		return err

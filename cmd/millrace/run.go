@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -39,6 +40,7 @@ type sidecar struct {
 	feed    *feed.Feed
 	source  *source
 	asker   *scheduler.Asker
+	lent    *lender
 	mgmt    atomic.Pointer[broker.Management] // nil where there is none
 	users   *broker.Management                // asks the management API who users are
 	has     atomic.Int32                      // an httpapi.HasUsers: whether there is one
@@ -50,7 +52,7 @@ type sidecar struct {
 // the last to the first: the view's store goes last, and the API before all that it asks.
 func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener, short *view.LostEndError) (err error) {
 	defer listener.Close()
-	store, err := view.Open(view.Config{Dir: cfg.viewDir(), Identity: cfg.brokerIdentity(), Schema: tracker.Schema, Log: log})
+	store, err := cfg.openView(log)
 	if err != nil {
 		return err
 	}
@@ -68,6 +70,11 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
+	kept, err := cfg.timelines()
+	if err != nil {
+		return err
+	}
+	sums.Keep(kept)
 	entries.Add(workers)
 	entries.Add(sums)
 	if short != nil {
@@ -81,6 +88,8 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	defer source.Close()
 
 	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, metrics: sums, queues: queues.New(nil), feed: happens, source: source}
+	s.lent = &lender{dial: func(ctx context.Context) (*broker.Conn, error) { return broker.Dial(ctx, s.brokerConfig("leases")) }}
+	defer s.lent.close()
 	s.view = view.New(store, source, entries, log, wire.Journal, viewed...)
 	s.view.After(wire.JobMetrics, wire.Rollups)
 	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
@@ -189,6 +198,8 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		Addr:    addr,
 		Version: versionText(),
 		VHost:   s.cfg.vhost(),
+		DeadMax: cmp.Or(s.cfg.DeadMax, scheduler.DefaultDeadMax),
+		DeadAge: cmp.Or(s.cfg.deadAge(), scheduler.DefaultDeadAge),
 		Entries: s.entries,
 		View:    s.view,
 
@@ -198,6 +209,7 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		Feed:      s.feed,
 		QueueSLO:  s.cfg.queueSLO,
 		OnBroker:  s.onBroker,
+		OnQueues:  s.lent.lend,
 
 		PauseQueue: s.pauseQueue,
 

@@ -21,6 +21,7 @@ type securitySettings struct {
 	BehindProxy      bool     `name:"behind-proxy" env:"MILLRACE_BEHIND_PROXY" help:"A proxy sees to TLS, and only it can connect: any address may be listened on, and X-Forwarded-For and -Proto are believed."`
 	HTTPHosts        []string `name:"http-hosts" env:"MILLRACE_HTTP_HOSTS" placeholder:"NAME" help:"Host names under which the API is asked, beside those of --http-addr and the certificate."`
 	HTTPPrefix       string   `name:"http-prefix" env:"MILLRACE_HTTP_PREFIX" placeholder:"/PATH" help:"What stands before all of the API's paths, such as /millrace."`
+	Environment      string   `name:"environment" env:"MILLRACE_ENVIRONMENT" placeholder:"NAME" help:"What the web UI shows beside its name, so that nobody takes production for another: staging."`
 	CORSAllowOrigins []string `name:"cors-allow-origins" env:"MILLRACE_CORS_ALLOW_ORIGINS" placeholder:"ORIGIN" help:"Origins whose pages may use the API, such as https://ops.example."`
 	ReadOnly         bool     `name:"read-only" env:"MILLRACE_READ_ONLY" help:"Nothing can be changed through this sidecar's API."`
 	HideArgs         string   `name:"hide-args" env:"MILLRACE_HIDE_ARGS" default:"${hide_args}" placeholder:"PATTERN" help:"Users who may only look do not see values in jobs whose names match this regular expression; none: they see all."`
@@ -72,7 +73,7 @@ func (s *securitySettings) exposure() httpapi.Exposure {
 // secure reads the files that the settings name, and puts all into the API's configuration.
 func (s *securitySettings) secure(c *httpapi.Config, log *slog.Logger) (err error) {
 	c.Auth, c.TokensFile, c.BehindProxy, c.Hosts, c.Prefix = s.auth(), s.TokensFile, s.BehindProxy, s.HTTPHosts, s.HTTPPrefix
-	c.CORSOrigins, c.ReadOnly = s.CORSAllowOrigins, s.ReadOnly
+	c.CORSOrigins, c.ReadOnly, c.Environment = s.CORSAllowOrigins, s.ReadOnly, s.Environment
 	if c.HideArgs, err = s.hideArgs(); err != nil {
 		return fmt.Errorf("--hide-args: %w", err)
 	}

@@ -62,34 +62,19 @@ func (*deadCmd) AfterApply(k *kong.Context) error      { k.Bind(deadSet); return
 
 // filters choose what a list shows.
 type filters struct {
-	Queue string `help:"Only this queue's." placeholder:"QUEUE"`
-	Class string `help:"Only jobs of this class." placeholder:"CLASS"`
-	Error string `help:"Only what failed with an error of this class." placeholder:"CLASS"`
-	Tag   string `help:"Only jobs with this tag." placeholder:"TAG"`
-	Text  string `help:"Only records with this text in them." placeholder:"TEXT"`
-	From  string `help:"Only from this time on, as --at of millrace schedule takes it." placeholder:"TIME"`
-	To    string `help:"Only before this time." placeholder:"TIME"`
-	Limit int    `default:"25" help:"How many at most, up to 500."`
-	Page  int    `default:"1" help:"Which page of them."`
+	chosen
+
+	Limit int `default:"25" help:"How many at most, up to 500."`
+	Page  int `default:"1" help:"Which page of them."`
 }
 
 func (f *filters) query(now time.Time) (url.Values, error) {
-	q := url.Values{"page": {strconv.Itoa(f.Page)}, "page_size": {strconv.Itoa(f.Limit)}}
-	for name, value := range map[string]string{"queue": f.Queue, "class": f.Class, "error": f.Error, "tag": f.Tag, "text": f.Text} {
-		if value != "" {
-			q.Set(name, value)
-		}
+	_, q, err := f.filter(now)
+	if err != nil {
+		return nil, err
 	}
-	for name, value := range map[string]string{"from": f.From, "to": f.To} {
-		if value == "" {
-			continue
-		}
-		at, err := parseTime(value, now)
-		if err != nil {
-			return nil, fmt.Errorf("--%s: %w", name, err)
-		}
-		q.Set(name, at.Format(time.RFC3339Nano))
-	}
+	q.Set("page", strconv.Itoa(f.Page))
+	q.Set("page_size", strconv.Itoa(f.Limit))
 	return q, nil
 }
 

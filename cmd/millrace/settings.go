@@ -1,17 +1,19 @@
 package main
 
 import (
-	"time"
-
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/view"
 )
 
 // amqpSettings say where the broker is, and as whom.
@@ -33,9 +35,10 @@ type sidecarSettings struct {
 	apiSettings
 	securitySettings
 	sideSettings
+	timelineSettings
 
 	StreamURL    string                   `name:"stream-url" env:"MILLRACE_STREAM_URL" placeholder:"URL" help:"RabbitMQ's stream listener: rabbitmq-stream://host:port. Default: the one that the management API names, if any."`
-	StateDir     string                   `name:"state-dir" env:"MILLRACE_STATE_DIR" placeholder:"DIR" help:"Where to keep the view between runs. It is a cache: losing it loses nothing. Default: in memory."`
+	StateDir     string                   `name:"state-dir" env:"MILLRACE_STATE_DIR" placeholder:"DIR" help:"Where to keep the view between runs. It is a cache: losing it loses nothing. Default: a temporary folder, which goes when it stops."`
 	Identity     string                   `name:"identity" env:"MILLRACE_IDENTITY" placeholder:"NAME" help:"This sidecar's name in the journal and in logs. Default: host:pid."`
 	LogLevel     string                   `name:"log-level" env:"MILLRACE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
 	LogFormat    string                   `name:"log-format" env:"MILLRACE_LOG_FORMAT" enum:"text,json" default:"text" help:"text or json."`
@@ -84,7 +87,7 @@ func (s *brokerSettings) AfterApply() error {
 
 // AfterApply gives a stream URL without a user or virtual host those of the AMQP URL.
 func (s *sidecarSettings) AfterApply() error {
-	if err := errors.Join(s.brokerSettings.AfterApply(), s.check(), s.checkDead()); err != nil || s.StreamURL == "" {
+	if err := errors.Join(s.brokerSettings.AfterApply(), s.check(), s.checkDead(), s.checkTimelines()); err != nil || s.StreamURL == "" {
 		return err
 	}
 	amqp := s.amqp()
@@ -186,12 +189,14 @@ func passwordOf(u *url.URL) string {
 	return "guest"
 }
 
-// viewDir is a folder of the view's own: what cannot be used there is deleted.
-func (s *sidecarSettings) viewDir() string {
+// openView opens the view's store, in a folder of its own: what cannot be used there is deleted.
+func (s *sidecarSettings) openView(log *slog.Logger) (*view.Store, error) {
+	c := view.Config{Identity: s.brokerIdentity(), Schema: tracker.Schema, Log: log}
 	if s.StateDir == "" {
-		return ""
+		return view.OpenTemporary(c)
 	}
-	return filepath.Join(s.StateDir, "view")
+	c.Dir = filepath.Join(s.StateDir, "view")
+	return view.Open(c)
 }
 
 func (s *sidecarSettings) identity() string {

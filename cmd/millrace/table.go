@@ -70,7 +70,7 @@ var (
 )
 
 func (i *item) time(now time.Time) string {
-	at := time.UnixMicro(int64(i.Millrace.At * 1e6))
+	at := moment(i.Millrace.At)
 	return at.In(now.Location()).Format(time.DateTime) + "  " + relative(at, now)
 }
 

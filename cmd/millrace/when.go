@@ -13,10 +13,13 @@ var clockLayouts = []string{"15:04:05", "15:04"}
 
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
 
+// moment is a time that is given in seconds since 1970.
+func moment(seconds float64) time.Time { return time.UnixMicro(int64(seconds * 1e6)) }
+
 // parseTime reads a time as people write it; without a zone it is local.
 func parseTime(s string, now time.Time) (time.Time, error) {
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(seconds) < 1e11 {
-		return time.UnixMicro(int64(seconds * 1e6)), nil
+		return moment(seconds), nil
 	}
 	for _, layout := range timeLayouts {
 		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {

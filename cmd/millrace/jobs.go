@@ -1,0 +1,50 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"time"
+)
+
+type jobsCmd struct {
+	pastSettings
+
+	Queue  string `placeholder:"QUEUE" help:"Only this queue's."`
+	Class  string `placeholder:"CLASS" help:"Only jobs of this class."`
+	JID    string `name:"jid" placeholder:"JID" help:"Only this job."`
+	Error  string `placeholder:"CLASS" help:"Only what failed with an error of this class."`
+	Failed bool   `help:"Only what failed."`
+}
+
+// runRow is an attempt, as the API gives it.
+type runRow struct {
+	At       float64  `json:"at"`
+	JID      string   `json:"jid"`
+	Class    string   `json:"class"`
+	Queue    string   `json:"queue"`
+	Status   string   `json:"status"`
+	Duration *float64 `json:"duration_ms"`
+	Attempt  int64    `json:"attempt"`
+	Worker   string   `json:"worker"`
+	Error    string   `json:"error_class"`
+}
+
+func (r *runRow) cells() []string {
+	took := ""
+	if r.Duration != nil {
+		took = inMillis(*r.Duration)
+	}
+	return []string{moment(r.At).Format(time.DateTime), r.JID, r.Class, r.Queue, r.Status, took, strconv.FormatInt(r.Attempt, 10),
+		short(r.Error), cmp.Or(r.Worker, "-")}
+}
+
+// Run lists what ran lately.
+func (c *jobsCmd) Run(ctx context.Context, out output) error {
+	chosen := map[string]string{"queue": c.Queue, "class": c.Class, "jid": c.JID, "error": c.Error}
+	if c.Failed {
+		chosen["failed"] = "true"
+	}
+	titles := []string{"ENDED", "JID", "CLASS", "QUEUE", "STATUS", "TOOK", "ATTEMPT", "ERROR", "WORKER"}
+	return listPast(ctx, out, &c.pastSettings, "/api/jobs", chosen, titles, (*runRow).cells)
+}

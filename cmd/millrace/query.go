@@ -1,0 +1,31 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// setGiven puts into a query what was given.
+func setGiven(query url.Values, values map[string]string) {
+	for name, value := range values {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+}
+
+// setTimes puts into a query the times that were given.
+func setTimes(query url.Values, times map[string]string, now time.Time) error {
+	for name, text := range times {
+		if text == "" {
+			continue
+		}
+		at, err := parseTime(text, now)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", name, err)
+		}
+		query.Set(name, at.UTC().Format(time.RFC3339Nano))
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/millrace-jobs/millrace/tracker/metrics"
+)
+
+// timelineSettings say how much is kept of what workers report of single jobs.
+type timelineSettings struct {
+	TimelineRetention string `name:"timeline-retention" env:"MILLRACE_TIMELINE_RETENTION" placeholder:"AGE,SIZE" help:"How long, and how much at most, is kept of what workers report of single jobs: 30d, 2GB or both with a comma. Default: 72h and 128MiB."`
+}
+
+var sizeForm = regexp.MustCompile(`^([1-9][0-9]{0,5})(MB|MiB|GB|GiB)$`)
+
+var sizeUnits = map[string]int64{"MB": 1e6, "MiB": 1 << 20, "GB": 1e9, "GiB": 1 << 30}
+
+// parseSize reads a size in bytes.
+func parseSize(s string) (int64, error) {
+	m := sizeForm.FindStringSubmatch(s)
+	if m == nil {
+		return 0, fmt.Errorf("%q is no size: write 512MB or 2GB", s)
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	return n * sizeUnits[m[2]], err
+}
+
+// smallestRun is about what a report takes at least, in bytes: it bounds their number where a size is given.
+const smallestRun = 32
+
+// timelines is how many reports of workers are kept, and for how long: an age, a size, or both with a comma in between. Empty means the default.
+func (s *timelineSettings) timelines() (b metrics.RunBounds, err error) {
+	if s.TimelineRetention == "" {
+		return b, nil
+	}
+	for part := range strings.SplitSeq(s.TimelineRetention, ",") {
+		part = strings.TrimSpace(part)
+		if size, err := parseSize(part); err == nil && b.Bytes == 0 {
+			b.Bytes, b.Runs = size, size/smallestRun
+			continue
+		}
+		d, err := parseDuration(part)
+		if err != nil || d <= 0 || b.Age != 0 {
+			return b, fmt.Errorf("--timeline-retention: %q must be an age, a size, or both, such as 72h, 2GB or 30d,2GB", s.TimelineRetention)
+		}
+		b.Age = d
+	}
+	return b, nil
+}
+
+func (s *timelineSettings) checkTimelines() error {
+	_, err := s.timelines()
+	return err
+}

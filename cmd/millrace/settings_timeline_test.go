@@ -1,0 +1,25 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/tracker/metrics"
+)
+
+func TestBoundsOfTimelines(t *testing.T) {
+	for given, want := range map[string]metrics.RunBounds{
+		"": {}, "30d": {Age: 30 * 24 * time.Hour}, "2GB": {Bytes: 2e9, Runs: 2e9 / smallestRun},
+		"12h, 64MiB": {Age: 12 * time.Hour, Bytes: 64 << 20, Runs: 64 << 20 / smallestRun}, "1GiB,72h": {Age: 72 * time.Hour, Bytes: 1 << 30, Runs: 1 << 30 / smallestRun},
+	} {
+		s := timelineSettings{TimelineRetention: given}
+		require.NoError(t, s.checkTimelines(), given)
+		got, _ := s.timelines()
+		require.Equal(t, want, got, given)
+	}
+	for _, bad := range []string{"soon", "0h", "0MB", "2TB", "72h,72h", "1GB,2GB", "72h,", "-1h", "9999999GB"} {
+		require.ErrorContains(t, (&timelineSettings{TimelineRetention: bad}).checkTimelines(), "--timeline-retention", bad)
+	}
+}
