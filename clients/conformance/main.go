@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,7 +28,9 @@ type suite struct {
 	tmp     string
 	log     io.Writer // what programs print
 	full    bool
-	vhosts  int
+	vhosts  atomic.Int64
+
+	parallel int // trials at a time
 }
 
 func main() {
@@ -44,6 +47,7 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 	verbose := flags.Bool("v", false, "show what the programs print")
 	full := flags.Bool("full", false, "as many kills, restarts and jobs as the promise says")
 	list := flags.Bool("list", false, "list the scenarios")
+	parallel := flags.Int("parallel", 5, "how many trials are made at a time; 1 for figures that others do not disturb")
 	noWrong := flags.Bool("no-wrong", false, "leave the deliberately wrong workers out")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -59,7 +63,7 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 		fmt.Fprintln(out, err)
 		return 2
 	}
-	s := &suite{log: io.Discard, full: *full}
+	s := &suite{log: io.Discard, full: *full, parallel: max(*parallel, 1)}
 	if *verbose {
 		s.log = os.Stderr
 	}
@@ -90,46 +94,51 @@ func choose(only string) ([]scenario, error) {
 	return chosen, nil
 }
 
-// all runs the chosen scenarios with each language.
-func (s *suite) all(ctx context.Context, langs []string, chosen []scenario, wrong bool, out io.Writer) (*table, error) {
+// all runs the chosen scenarios with each language, and the deliberately wrong workers.
+func (s *suite) all(ctx context.Context, langs []string, chosen []scenario, withWrong bool, out io.Writer) (*table, error) {
 	stop, err := s.prepare(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
+	all := plan(langs, chosen)
+	if withWrong {
+		all = append(wrong(chosen), all...) // they wait longest, for what must not come
+	}
 	t := &table{langs: langs, scenarios: chosen, cells: map[cell]result{}}
-	for _, lang := range langs {
-		if err := s.build(ctx, "clients/"+lang+"/conformance/build"); err != nil {
-			t.broken(lang, err.Error())
-		}
-	}
-	for _, sc := range chosen {
-		for _, lang := range langs {
-			c := cell{lang, sc.name}
-			if _, done := t.cells[c]; done || sc.crowd && lang != langs[0] {
-				continue
-			}
-			r := s.try(ctx, sc, client{name: lang, dir: "clients/" + lang + "/conformance"}, langs)
-			for _, l := range langs {
-				if l == lang || sc.crowd {
-					t.cells[cell{l, sc.name}] = r
-				}
-			}
-			report(out, lang, sc.name, r)
-		}
-	}
-	if wrong {
-		s.wrong(ctx, chosen, t, out)
-	}
+	s.carryOut(ctx, s.buildAll(ctx, all, t, out), t, out)
 	return t, ctx.Err()
 }
 
-func report(out io.Writer, lang, name string, r result) {
-	verdict := "ok"
-	if r.failure != "" {
-		verdict = "FAILED\n    " + strings.ReplaceAll(strings.TrimSpace(r.failure), "\n", "\n    ")
+// buildAll builds the programs of all clients, and gives the trials for which they could be built. A crowd goes on without a client that
+// could not: that one has failed.
+func (s *suite) buildAll(ctx context.Context, all []planned, t *table, out io.Writer) (possible []planned) {
+	built := map[string]error{}
+	for _, p := range all {
+		var ready []string
+		for _, c := range p.clients() {
+			err, done := built[c.dir]
+			if !done {
+				begin := time.Now()
+				err = s.build(ctx, c.dir+"/build")
+				built[c.dir] = err
+				fmt.Fprintf(out, "%-12s %-12s %6.1f s\n", c.name, "(build)", time.Since(begin).Seconds())
+			}
+			if err == nil {
+				ready = append(ready, c.name)
+				continue
+			}
+			without := p
+			without.c, without.langs = c, []string{c.name}
+			t.note(without, result{failure: err.Error()})
+			report(out, without, result{failure: err.Error()})
+		}
+		if len(ready) > 0 {
+			p.langs = ready
+			possible = append(possible, p)
+		}
 	}
-	fmt.Fprintf(out, "%-12s %-12s %6.1f s  %s\n", lang, name, r.took.Seconds(), verdict)
+	return possible
 }
 
 // prepare starts the broker and builds the sidecar.

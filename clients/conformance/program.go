@@ -24,7 +24,8 @@ type program struct {
 
 func (t *trial) start(name string, cmd *exec.Cmd) *program {
 	p := &program{name: name, cmd: cmd, exited: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = t.log, t.log
+	print := io.MultiWriter(t.log, &t.said)
+	cmd.Stdout, cmd.Stderr = print, print
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, cmd.Start(), name)
 	go func() {
@@ -32,8 +33,8 @@ func (t *trial) start(name string, cmd *exec.Cmd) *program {
 		close(p.exited)
 	}()
 	t.cleanup(func() {
-		if t.failed && t.log != io.Discard && !p.hasExited() {
-			p.signal(syscall.SIGQUIT) // Go and Java tell where they are
+		if t.failed && !p.hasExited() {
+			p.signal(syscall.SIGQUIT) // Go, Java and Ruby tell where they are
 			<-time.After(time.Second)
 		}
 		p.kill()
@@ -224,6 +225,12 @@ func (t *trial) startProducer(c client, commands ...map[string]any) *producer {
 	cmd.Stdin = io.NopCloser(strings.NewReader(in.String()))
 	p.program = t.start(c.name+"'s producer", cmd)
 	return p
+}
+
+// done is how many commands have ended.
+func (p *producer) done() int {
+	text, _ := os.ReadFile(p.file)
+	return strings.Count(string(text), "\n")
 }
 
 // results waits for the producer's end.

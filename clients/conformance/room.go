@@ -20,18 +20,20 @@ import (
 
 // room is the virtual host of a trial, with a sidecar.
 type room struct {
-	vhost, amqpURL string
-	api            string // of the sidecar
+	vhost     string
+	amqpURL   string // for the programs
+	runnerURL string
+	api       string // of the sidecar
 }
 
 // enter makes an empty virtual host.
 func (t *trial) enter() {
-	t.vhosts++
-	name := fmt.Sprintf("conformance-%d", t.vhosts)
-	t.room = &room{vhost: name, amqpURL: t.broker.AMQPURL() + name}
+	name := fmt.Sprintf("conformance-%d", t.vhosts.Add(1))
+	t.room = &room{vhost: name, amqpURL: t.broker.AMQPURL() + name, runnerURL: t.broker.AMQPURL() + name}
 	t.manage(http.MethodPut, "/api/vhosts/"+name, nil, nil)
 	t.manage(http.MethodPut, "/api/permissions/"+name+"/guest", map[string]string{"configure": ".*", "write": ".*", "read": ".*"}, nil)
 	t.cleanup(func() { _ = t.tryManage(http.MethodDelete, "/api/vhosts/"+name, nil, nil) })
+	t.cleanup(t.hangUp)
 }
 
 func (t *trial) manage(method, path string, in, out any) {
@@ -82,6 +84,17 @@ func (t *trial) serve() {
 	}, "the sidecar leads")
 }
 
+// must has the sidecar do something.
+func (t *trial) must(method, path string) {
+	req, err := http.NewRequest(method, t.room.api+path, nil)
+	require.NoError(t, err)
+	resp, err := httpClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	require.Less(t, resp.StatusCode, http.StatusMultipleChoices, "%s %s: %s", method, path, text)
+}
+
 func (t *trial) tryAPI(method, path string) gjson.Result {
 	req, err := http.NewRequest(method, t.room.api+path, nil)
 	require.NoError(t, err)
@@ -99,18 +112,35 @@ func (t *trial) understood() {
 	require.Empty(t, t.tryAPI(http.MethodGet, "/api/rejected").Array(), "records that the sidecar rejected")
 }
 
-// channel lends a channel.
+// channel lends a channel, of a connection that lasts as long as the trial if the broker does.
 func (t *trial) channel(use func(*amqp.Channel) error) error {
-	conn, err := amqp.Dial(t.room.amqpURL)
+	ch, err := t.openChannel()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	ch, err := conn.Channel()
-	if err != nil {
-		return err
-	}
+	defer ch.Close()
 	return use(ch)
+}
+
+func (t *trial) openChannel() (*amqp.Channel, error) {
+	t.connecting.Lock()
+	defer t.connecting.Unlock()
+	if t.conn == nil || t.conn.IsClosed() {
+		conn, err := amqp.Dial(t.room.runnerURL)
+		if err != nil {
+			return nil, err
+		}
+		t.conn = conn
+	}
+	return t.conn.Channel()
+}
+
+func (t *trial) hangUp() {
+	t.connecting.Lock()
+	defer t.connecting.Unlock()
+	if t.conn != nil {
+		_ = t.conn.CloseDeadline(time.Now().Add(10 * time.Second))
+	}
 }
 
 // declare makes a job queue as a worker would.
@@ -190,6 +220,23 @@ func (t *trial) consumed(name string) bool {
 	return q.Consumers > 0
 }
 
+// left takes the jobs out of a queue that no worker has had, and gives how many those are. What was due again meanwhile, which takes a
+// while on a busy machine, does not count.
+func (t *trial) left(queue string) (n int) {
+	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+		for {
+			d, found, err := ch.Get(wire.QueuePrefix+queue, true)
+			if err != nil || !found {
+				return err
+			}
+			if gjson.GetBytes(d.Body, "retry_count").Int() == 0 {
+				n++
+			}
+		}
+	}))
+	return n
+}
+
 // peek takes jobs out of a queue and gives them back.
 func (t *trial) peek(queue string) {
 	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
@@ -201,51 +248,24 @@ func (t *trial) peek(queue string) {
 	}))
 }
 
-// records are all records of a stream but a leader's own.
-func (t *trial) records(stream string) (bodies [][]byte) {
-	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
-		if err := ch.Qos(1000, 0, false); err != nil {
-			return err
-		}
-		deliveries, err := ch.Consume(stream, "", false, false, false, false, amqp.Table{"x-stream-offset": "first"})
-		if err != nil {
-			return err
-		}
-		for {
-			select {
-			case d, open := <-deliveries:
-				if !open {
-					return fmt.Errorf("reading %s ended", stream)
-				}
-				_ = d.Ack(false)
-				if gjson.GetBytes(d.Body, "type").String() != "barrier" {
-					bodies = append(bodies, d.Body)
-				}
-			case <-time.After(400 * time.Millisecond):
-				return nil
-			}
-		}
-	}))
-	return bodies
-}
-
-// record waits for the records of a stream about a job, and gives the last.
+// record waits for a record of a stream about a job, and gives the first.
 func (t *trial) record(stream, jid string) (found []byte) {
 	t.eventually(func() bool {
-		for _, body := range t.records(stream) {
+		for _, body := range t.seen(stream) {
 			if gjson.GetBytes(body, "jid").String() == jid {
 				found = body
+				return true
 			}
 		}
-		return found != nil
+		return false
 	}, "%s has a record of %s", stream, jid)
 	return found
 }
 
-// metrics are all metric records, by jid.
+// metrics are the metric records that have come, by jid.
 func (t *trial) metrics() map[string][]gjson.Result {
 	found := map[string][]gjson.Result{}
-	for _, body := range t.records(wire.JobMetrics) {
+	for _, body := range t.seen(wire.JobMetrics) {
 		require.NoError(t, wire.CheckMetrics(body), "%s", body)
 		for _, m := range gjson.ParseBytes(body).Array() {
 			found[m.Get("jid").String()] = append(found[m.Get("jid").String()], m)
@@ -254,12 +274,12 @@ func (t *trial) metrics() map[string][]gjson.Result {
 	return found
 }
 
-// metric waits for the last metric of a job.
+// metric waits for the first metric of a job.
 func (t *trial) metric(jid string) (found gjson.Result) {
 	t.eventually(func() bool {
 		all := t.metrics()[jid]
 		if len(all) > 0 {
-			found = all[len(all)-1]
+			found = all[0]
 		}
 		return len(all) > 0
 	}, "a metric of %s", jid)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"syscall"
 	"time"
 
@@ -16,7 +17,7 @@ func control(t *trial) {
 	t.tell(map[string]any{"id": "1", "op": "pause", "identity": "*", "queue": "default"})
 	t.eventually(func() bool { return !t.consumed("default") }, "default is paused")
 	t.put("default", job("Append", 0, "paused"))
-	t.put("other", job("Append", 0, "not paused"), job("Wait", 0, "cancelled", 60))
+	t.put("other", job("Append", 0, "not paused"), job("Wait", 0, "cancelled", 600))
 	w.did("ran", "not paused")
 	w.did("began", "cancelled")
 	require.Zero(t, w.count("ran", "paused"))
@@ -36,6 +37,18 @@ func control(t *trial) {
 	t.eventually(w.hasExited, "it stops")
 	require.NoError(t, w.err)
 	require.Empty(t, t.records(wire.Retries))
+
+	// A worker that was not there when a queue was paused asks.
+	t.must(http.MethodPut, "/api/job-queues/default/pause")
+	t.put("default", job("Append", 0, "paused for later"))
+	w = t.worker(settings{Queues: []string{"default", "other"}, Concurrency: 3}).ready("other")
+	t.put("other", job("Append", 0, "at once"))
+	w.did("ran", "at once")
+	require.Zero(t, w.count("ran", "paused for later"))
+	require.False(t, t.consumed("default"))
+	t.must(http.MethodPut, "/api/job-queues/default/resume")
+	w.did("ran", "paused for later")
+	w.stop(t, 20*time.Second)
 }
 
 func stop(t *trial) {
@@ -56,20 +69,28 @@ func stop(t *trial) {
 	// A deaf job, and one that listens: both are handed back, and nobody counts that.
 	w = t.worker(settings{Queues: []string{"default"}, Concurrency: 3, StopTimeout: 2, MaxDeaths: 1})
 	w.did("ran", "for later")
-	t.put("default", job("Sleep", 0, "deaf", 8), job("Wait", 0, "polite", 8))
+	t.put("default", job("Sleep", 0, "deaf", 600), job("Wait", 0, "polite", 600))
+	w.handsBack()
+	require.Equal(t, 1, w.count("shutdown", "-"))
+
+	// Told twice, it does not wait.
+	w = t.worker(settings{Queues: []string{"default"}, Concurrency: 3, StopTimeout: 600, MaxDeaths: 1})
+	w.did("began", "deaf")
+	w.did("began", "polite")
+	w.signal(syscall.SIGTERM)
+	w.did("stopped", "polite")
+	w.handsBack()
+	require.Equal(t, 1, w.count("shutdown", "-"))
+}
+
+// handsBack waits until both jobs have begun, and stops the worker.
+func (w *worker) handsBack() {
+	t := w.t
 	w.did("began", "deaf")
 	w.did("began", "polite")
 	w.stop(t, 20*time.Second)
 	t.eventually(func() bool { return t.ready("default") == 2 }, "both are back, the queue has %d", t.ready("default"))
 	require.Equal(t, 1, w.count("stopped", "polite"))
-	require.Equal(t, 1, w.count("shutdown", "-"))
 	require.Empty(t, t.records(wire.Retries))
-	require.Empty(t, t.records(wire.DeadJobs))
-
-	w = t.worker(settings{Queues: []string{"default"}, Concurrency: 3, MaxDeaths: 1})
-	w.did("ran", "deaf")
-	w.did("ran", "polite")
-	w.stop(t, 20*time.Second)
-	require.Zero(t, t.ready("default"))
 	require.Empty(t, t.records(wire.DeadJobs))
 }

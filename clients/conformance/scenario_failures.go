@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -53,7 +54,9 @@ func outcomes(t *trial) {
 			require.True(t, delay >= 14.99 && delay <= 45.01, "the first backoff is 15 to 45 s: %f", delay)
 		}
 	}
-	require.NotEmpty(t, gjson.GetBytes(t.record(wire.DeadJobs, jid(9)), "backtrace").String())
+	lines := strings.Split(gjson.GetBytes(t.record(wire.DeadJobs, jid(9)), "backtrace").String(), "\n")
+	require.True(t, len(lines) <= 5 && lines[0] != "", "a backtrace of at most 5 lines: %q", lines)
+	require.False(t, gjson.GetBytes(t.record(wire.DeadJobs, jid(7)), "backtrace").Exists(), "nobody asked for a backtrace")
 	t.eventually(func() bool { return w.count("death", "-") >= 5 }, "the death hooks are called: kill, exhausted, dropped, traced, never")
 	require.Zero(t, w.count("ran", "expired"))
 	t.put("default", amqp.Publishing{Body: []byte("no job at all")})
@@ -61,7 +64,7 @@ func outcomes(t *trial) {
 	t.produce(enqueue("Append", "still alive"))
 	w.did("ran", "still alive")
 	w.stop(t, 20*time.Second)
-	require.Zero(t, t.ready("default"))
+	require.Zero(t, t.left("default"))
 }
 
 func retries(t *trial) {
@@ -105,5 +108,5 @@ func confirm(t *trial) {
 	t.record(wire.Retries, "raw-Fail-early")
 	t.record(wire.DeadJobs, "raw-Kill-early too")
 	w.stop(t, 40*time.Second)
-	require.Zero(t, t.ready("default"))
+	require.Zero(t, t.left("default"))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,7 @@ type cell struct{ lang, scenario string }
 // result is how a trial ended.
 type result struct {
 	failure string // empty: it passed
+	said    string // the end of what its programs printed
 	took    time.Duration
 }
 
@@ -19,14 +21,24 @@ type table struct {
 	langs     []string
 	scenarios []scenario
 	cells     map[cell]result
-	blind     []string // scenarios that a deliberately wrong worker passed
+	blind     []string // what went wrong with the deliberately wrong workers
+	examined  []string // what went as it must with them
 }
 
-// broken fails all rows of a language that cannot be built.
-func (t *table) broken(lang, why string) {
-	for _, s := range t.scenarios {
-		t.cells[cell{lang, s.name}] = result{failure: why}
+// note keeps the result of a trial.
+func (t *table) note(p planned, r result) {
+	if p.mistake == nil {
+		for _, lang := range p.langs {
+			t.cells[cell{lang, p.sc.name}] = r
+		}
+		return
 	}
+	verdict, asItMust := p.mistake.judge(p.c.name, p.sc.name, r)
+	if !asItMust {
+		t.blind = append(t.blind, verdict)
+		return
+	}
+	t.examined = append(t.examined, fmt.Sprintf("%s %s %s", p.sc.name, p.c.name, verdict))
 }
 
 func (t *table) failed() bool {
@@ -58,6 +70,10 @@ func (t *table) print(out io.Writer) {
 			}
 		}
 		fmt.Fprintln(out)
+	}
+	slices.Sort(t.examined)
+	for _, e := range t.examined {
+		fmt.Fprintln(out, e)
 	}
 	for _, b := range t.blind {
 		fmt.Fprintln(out, "FAILED:", b)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // scenario is what a client is taken through.
@@ -14,6 +16,7 @@ type scenario struct {
 	name, what string
 	run        func(*trial)
 	crowd      bool // with all languages at once
+	alone      bool // nobody else uses the broker meanwhile
 }
 
 // client is a library under examination.
@@ -29,21 +32,32 @@ type trial struct {
 	langs []string // all of them, for a crowd
 	ctx   context.Context
 	room  *room
+	tails map[string]*tail
+	said  said
 
-	mu       sync.Mutex
-	failure  strings.Builder
-	failed   bool
-	cleanups []func()
+	connecting sync.Mutex
+	conn       *amqp.Connection // the runner's own
+	mu         sync.Mutex
+	failure    strings.Builder
+	failed     bool
+	cleanups   []func()
 }
 
-// trialLimit is how long a trial may take.
-const trialLimit = 6 * time.Minute
+// How long a trial may take.
+const (
+	trialLimit     = 6 * time.Minute
+	fullTrialLimit = 20 * time.Minute
+)
 
 // try runs a scenario. However it ends, nothing of it is left.
 func (s *suite) try(ctx context.Context, sc scenario, c client, langs []string) result {
-	ctx, cancel := context.WithTimeout(ctx, trialLimit)
+	limit := trialLimit
+	if s.full {
+		limit = fullTrialLimit
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	t := &trial{suite: s, client: c, langs: langs, ctx: ctx}
+	t := &trial{suite: s, client: c, langs: langs, ctx: ctx, tails: map[string]*tail{}}
 	start := time.Now()
 	done := make(chan struct{})
 	go func() {
@@ -53,7 +67,7 @@ func (s *suite) try(ctx context.Context, sc scenario, c client, langs []string) 
 		sc.run(t)
 	}()
 	<-done
-	return result{failure: t.failure.String(), took: time.Since(start)}
+	return result{failure: t.failure.String(), said: t.said.String(), took: time.Since(start)}
 }
 
 func (t *trial) cleanUp() {
@@ -103,6 +117,11 @@ func (t *trial) within(limit time.Duration, holds func() bool, format string, ar
 		t.pause(50 * time.Millisecond)
 	}
 }
+
+// later is a text that is made when it is needed.
+type later func() string
+
+func (l later) String() string { return l() }
 
 // pause lets time pass in which nothing may happen.
 func (t *trial) pause(d time.Duration) {

@@ -59,6 +59,9 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 	if c.Beat <= 0 {
 		c.Beat = defaultBeat
 	}
+	if c.Labels == nil {
+		c.Labels = map[string]string{}
+	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}

@@ -61,7 +61,7 @@ func (l *lane) attach(s *session) error {
 		return fmt.Errorf("millrace: open a channel: %w", err)
 	}
 	a := &attachment{
-		lane: l, s: s, ch: ch, gone: make(chan struct{}), in: make(chan arrival), consumers: make([]*consumer, len(l.queues)),
+		lane: l, s: s, ch: ch, gone: make(chan struct{}), in: make(chan arrival, l.prefetch()), consumers: make([]*consumer, len(l.queues)),
 		resting: make([]bool, len(l.queues)), hand: newHand(l),
 	}
 	closes := ch.NotifyClose(make(chan *amqp.Error, 1))

@@ -26,12 +26,12 @@ type beat struct {
 	Version        string            `json:"version"`
 	StartedAt      float64           `json:"started_at"`
 	State          string            `json:"state"`
-	Labels         map[string]string `json:"labels,omitempty"`
+	Labels         map[string]string `json:"labels"`
 	RTT            int64             `json:"rtt_us,omitempty"`
 	Weights        map[string]int    `json:"weights,omitempty"`
 	Lanes          []beatLane        `json:"lanes"`
 	Work           []beatWork        `json:"work"`
-	MetricsDropped int64             `json:"metrics_dropped,omitempty"`
+	MetricsDropped int64             `json:"metrics_dropped"`
 }
 
 type beatLane struct {

@@ -18,14 +18,6 @@ const (
 	statusExpired   = "expired"
 )
 
-// Reasons of a dead job.
-const (
-	reasonExhausted = "exhausted"
-	reasonKilled    = "killed"
-	reasonExpired   = "expired"
-	reasonPoison    = "poison"
-)
-
 // outcome is what becomes of a delivery.
 type outcome struct {
 	stream  string // that gets a record before the delivery is settled, or ""
@@ -58,7 +50,7 @@ func judge(j *Job, err error, c circumstances) outcome {
 	case errors.As(err, &drop):
 		return outcome{status: statusDiscarded}
 	case errors.As(err, &kill):
-		return bury(j, err, reasonKilled, c.now)
+		return bury(j, err, wire.ReasonKilled, c.now)
 	case c.stopping && (errors.Is(err, ErrHandBack) || errors.Is(err, ErrStopping)):
 		return outcome{requeue: true}
 	case c.cancelled:
@@ -100,7 +92,7 @@ func exhaust(j *Job, err error, now time.Time) outcome {
 	if !j.bury {
 		return outcome{status: statusDiscarded, class: errorClass(err), died: err}
 	}
-	return bury(j, err, reasonExhausted, now)
+	return bury(j, err, wire.ReasonExhausted, now)
 }
 
 func bury(j *Job, err error, reason string, now time.Time) outcome {
@@ -126,12 +118,12 @@ func (e namedError) ErrorClass() string { return e.class }
 func expire(j *Job, now time.Time) outcome {
 	o := outcome{status: statusExpired, class: "expired"}
 	if j.bury {
-		o.stream, o.record = wire.DeadJobs, deadRecord(j, namedError{"expired", "expired before it began"}, reasonExpired, now)
+		o.stream, o.record = wire.DeadJobs, deadRecord(j, namedError{"expired", "expired before it began"}, wire.ReasonExpired, now)
 	}
 	return o
 }
 
 // poisoned is the outcome of a job that killed too many workers.
 func poisoned(j *Job, deaths int, now time.Time) outcome {
-	return bury(j, namedError{"poison", fmt.Sprintf("its worker died %d times while it ran", deaths)}, reasonPoison, now)
+	return bury(j, namedError{"poison", fmt.Sprintf("its worker died %d times while it ran", deaths)}, wire.ReasonPoison, now)
 }

@@ -20,5 +20,7 @@ func (w *Worker) perform(ctx context.Context, body []byte, queue string) error {
 	for i := len(w.middleware) - 1; i >= 0; i-- {
 		run = w.middleware[i](run)
 	}
-	return protect(context.WithValue(ctx, jobKey{}, job), job, run)
+	returned := make(chan error, 1)
+	go protect(context.WithValue(ctx, jobKey{}, job), job, run, func(err error) { returned <- err }) // it may end its goroutine
+	return <-returned
 }

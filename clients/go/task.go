@@ -64,10 +64,12 @@ func (t *task) work() {
 		t.settle(job, outcome{requeue: true})
 		return
 	}
-	t.settle(job, t.run(job, deaths))
-	if suspect {
-		t.s.ledger.ended(keyOf(job))
-	}
+	t.run(job, deaths, func(o outcome) {
+		t.settle(job, o)
+		if suspect {
+			t.s.ledger.ended(keyOf(job))
+		}
+	})
 }
 
 // suspect looks into what was delivered before. It tells whether the job may go on.
@@ -79,32 +81,36 @@ func (t *task) suspect(job *Job) (suspect bool, deaths int, ok bool) {
 	return true, deaths, ok
 }
 
-// run gives the job's outcome.
-func (t *task) run(job *Job, deaths int) outcome {
+// run runs the job, and gives its outcome to then.
+func (t *task) run(job *Job, deaths int, then func(outcome)) {
 	now := time.Now()
 	if limit := t.w.cfg.MaxDeaths; limit > 0 && deaths >= limit {
-		return t.measured(job, now, now, poisoned(job, deaths, now))
+		then(t.measured(job, now, now, poisoned(job, deaths, now)))
+		return
 	}
 	if !job.expiresAt.IsZero() && job.expiresAt.Before(now) {
-		return t.measured(job, now, now, expire(job, now))
+		then(t.measured(job, now, now, expire(job, now)))
+		return
 	}
 	h := t.w.handlers[job.Class]
 	if h == nil {
-		return t.measured(job, now, now, judge(job, unknownClassError{job.Class}, circumstances{now: now}))
+		then(t.measured(job, now, now, judge(job, unknownClassError{job.Class}, circumstances{now: now})))
+		return
 	}
-	err, cause := t.call(job, h)
-	end := time.Now()
-	if err != nil && errors.Is(cause, ErrStopping) {
-		err = errors.Join(ErrStopping, err)
-	}
-	o := judge(job, err, circumstances{
-		now: end, stopping: t.w.stopped.isClosed(), cancelled: errors.Is(cause, ErrCancelled), retryIn: h.opts.RetryIn,
+	t.call(job, h, func(err, cause error) {
+		end := time.Now()
+		if err != nil && errors.Is(cause, ErrStopping) {
+			err = errors.Join(ErrStopping, err)
+		}
+		o := judge(job, err, circumstances{
+			now: end, stopping: t.w.stopped.isClosed(), cancelled: errors.Is(cause, ErrCancelled), retryIn: h.opts.RetryIn,
+		})
+		then(t.measured(job, now, end, o))
 	})
-	return t.measured(job, now, end, o)
 }
 
-// call calls the handler. The cause says why its context ended, if it did before the handler.
-func (t *task) call(job *Job, h *handler) (err, cause error) {
+// call calls the handler, and then with its error. The cause says why its context ended, if it did before the handler.
+func (t *task) call(job *Job, h *handler, then func(err, cause error)) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), jobKey{}, job))
 	defer cancel(nil)
 	limit := job.timeout
@@ -123,13 +129,14 @@ func (t *task) call(job *Job, h *handler) (err, cause error) {
 	if early != nil {
 		cancel(early)
 	}
-	err = protect(ctx, job, h.run)
-	cause = context.Cause(ctx)
-	var late timeoutError
-	if err != nil && errors.As(cause, &late) && !final(err) {
-		err = late
-	}
-	return err, cause
+	protect(ctx, job, h.run, func(err error) {
+		cause := context.Cause(ctx)
+		var late timeoutError
+		if err != nil && errors.As(cause, &late) && !final(err) {
+			err = late
+		}
+		then(err, cause)
+	})
 }
 
 // final tells whether a handler said itself what is to become of its job.
@@ -139,20 +146,17 @@ func final(err error) bool {
 	return errors.As(err, &drop) || errors.As(err, &kill)
 }
 
-// protect turns a panic, and a handler that ends its goroutine, into an error.
-func protect(ctx context.Context, job *Job, run Handler) (err error) {
-	returned := make(chan error, 1)
-	go func() {
-		err := error(namedError{"Goexit", "the handler ended its goroutine"})
-		defer func() {
-			if p := recover(); p != nil {
-				err = &panicError{value: p, stack: stack()}
-			}
-			returned <- err
-		}()
-		err = run(ctx, job)
+// protect turns a panic, and a handler that ends its goroutine, into an error. So what comes then is deferred: in a goroutine of its own
+// the handler would cost as much again as all the rest.
+func protect(ctx context.Context, job *Job, run Handler, then func(error)) {
+	err := error(namedError{"Goexit", "the handler ended its goroutine"})
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{value: p, stack: stack()}
+		}
+		then(err)
 	}()
-	return <-returned
+	err = run(ctx, job)
 }
 
 func stack() []string {

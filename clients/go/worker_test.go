@@ -154,7 +154,11 @@ func TestStrictAndWeightedLanes(t *testing.T) {
 			early++
 		}
 	}
-	require.GreaterOrEqual(t, early, 17, "critical first, but for what came before the first critical one: %v", order)
+	least := 17
+	if v.Features(t).HoldsSmallFramesBack {
+		least = 11 // the next critical one is often still on its way
+	}
+	require.GreaterOrEqual(t, early, least, "critical first, but for what came before the first critical one: %v", order)
 }
 
 func TestPriority(t *testing.T) {

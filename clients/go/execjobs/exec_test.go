@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -107,6 +109,7 @@ classes:
   Drop: {shell: exit 10, discard: [10], kill: [11]}
   Give: {shell: exit 11, discard: [10], kill: [11]}
   Slow: {shell: 'sleep 60 & wait', timeout: 100ms}
+  Daemon: {shell: 'sleep 100 & echo $! > daemon', dir: "`+dir+`"}
   Long: {shell: 'yes | head -c 100000; exit 1'}
 `)
 	put(t, v, "default", `{"jid":"keep","class":"Keep","args":[1.0, "a;rm -rf /", 12345678901234567890]}`)
@@ -123,7 +126,8 @@ classes:
 	has("shell", "[]")
 
 	put(t, v, "default", `{"jid":"fail","class":"Fail"}`, `{"jid":"quiet","class":"Quiet"}`, `{"jid":"missing","class":"Missing"}`,
-		`{"jid":"drop","class":"Drop"}`, `{"jid":"give","class":"Give"}`, `{"jid":"slow","class":"Slow"}`, `{"jid":"long","class":"Long"}`)
+		`{"jid":"drop","class":"Drop"}`, `{"jid":"give","class":"Give"}`, `{"jid":"slow","class":"Slow"}`, `{"jid":"long","class":"Long"}`,
+		`{"jid":"daemon","class":"Daemon"}`)
 	fail := record(t, v, wire.Retries, "fail")
 	require.Equal(t, "ExecError", fail.Get("error_class").String())
 	require.Equal(t, "exit status 3\nfirst\nit broke: 2", fail.Get("error_message").String())
@@ -134,13 +138,34 @@ classes:
 	require.Equal(t, "killed", record(t, v, wire.DeadJobs, "give").Get("reason").String())
 	require.Less(t, len(record(t, v, wire.Retries, "long").Get("error_message").String()), 9000)
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.default") == 0 }, "all are done")
+	require.Equal(t, "discarded", status(t, v, "drop"))
+	require.Equal(t, "success", status(t, v, "daemon"))
+	killDaemon(t, filepath.Join(dir, "daemon"))
 	put(t, v, "default", `{"jid":"handed back","class":"Slow","timeout":60}`)
+}
+
+// status is what a job's metric says of it.
+func status(t *testing.T, v *brokertest.Vhost, jid string) (found string) {
+	t.Helper()
 	brokertest.Eventually(t, func() bool {
 		for _, d := range v.ReadStream(t, wire.JobMetrics) {
-			if strings.Contains(string(d.Body), `"jid":"drop"`) {
-				return gjson.GetBytes(d.Body, `#(jid=="drop").status`).String() == "discarded"
+			for _, m := range gjson.ParseBytes(d.Body).Array() {
+				if m.Get("jid").String() == jid {
+					found = m.Get("status").String()
+				}
 			}
 		}
-		return false
-	}, "dropped")
+		return found != ""
+	}, "a metric of %s", jid)
+	return found
+}
+
+// killDaemon ends what a command left behind, whose job has ended well.
+func killDaemon(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 }

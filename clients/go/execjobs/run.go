@@ -51,7 +51,7 @@ func (c Class) run(ctx context.Context, job *millrace.Job) error {
 	if ctx.Err() != nil && cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of its group
 	}
-	if err == nil {
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // it ended well; what it left behind holds its output open
 		return nil
 	}
 	var exit *exec.ExitError

@@ -1,5 +1,6 @@
 import io.github.millracejobs.BulkException;
 import io.github.millracejobs.Client;
+import io.github.millracejobs.ClientMiddleware;
 import io.github.millracejobs.MillraceException;
 import io.github.millracejobs.NewJob;
 import java.io.BufferedReader;
@@ -12,6 +13,7 @@ import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -25,7 +27,7 @@ final class ProducerProgram {
     public static void main(String[] args) throws IOException {
         Path results = Path.of(System.getenv("MILLRACE_RESULTS"));
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        try (Client client = Client.of(System.getenv("MILLRACE_AMQP_URL"))) {
+        try (Client client = client()) {
             int number = 1;
             for (String line = in.readLine(); line != null; line = in.readLine()) {
                 Map<String, Object> result = new LinkedHashMap<>();
@@ -39,6 +41,25 @@ final class ProducerProgram {
                 Files.writeString(results, Settings.write(result) + "\n", StandardOpenOption.APPEND);
             }
         }
+    }
+
+    private static Client client() {
+        return Client.builder(System.getenv("MILLRACE_AMQP_URL")).use(marks("outer")).use(marks("inner")).build();
+    }
+
+    /** Middleware that shows where it stands. */
+    private static ClientMiddleware marks(String name) {
+        return (job, next) -> {
+            if (job.className().equals("Swallowed")) {
+                return null;
+            }
+            if (job.className().equals("Wrapped")) {
+                List<Object> args = new ArrayList<>(job.args());
+                args.add(name);
+                job.args(args);
+            }
+            return next.enqueue(job);
+        };
     }
 
     private static List<String> carryOut(Client client, Map<String, Object> command) {
@@ -55,7 +76,7 @@ final class ProducerProgram {
             job.in(duration(in));
         }
         Duration within = command.get("timeout") instanceof Number seconds ? duration(seconds) : USUAL;
-        return List.of(client.enqueue(job, within));
+        return Collections.singletonList(client.enqueue(job, within));
     }
 
     private static void option(NewJob job, String name, Object value) {

@@ -5,6 +5,7 @@ import io.github.millracejobs.HandlerOptions;
 import io.github.millracejobs.Job;
 import io.github.millracejobs.Kill;
 import io.github.millracejobs.Lane;
+import io.github.millracejobs.Middleware;
 import io.github.millracejobs.Worker;
 import io.github.millracejobs.WorkerBuilder;
 import java.io.IOException;
@@ -30,6 +31,7 @@ final class WorkerProgram {
     public static void main(String[] args) throws IOException {
         effects = FileChannel.open(Path.of(System.getenv("MILLRACE_EFFECTS")), StandardOpenOption.APPEND);
         Worker worker = configured(Settings.read(System.getenv("MILLRACE_WORKER")));
+        worker.use(around("outer")).use(around("inner"));
         quick(worker);
         slow(worker);
         hooks(worker);
@@ -76,6 +78,7 @@ final class WorkerProgram {
 
     private static void quick(Worker worker) {
         worker.handle("Append", then(job -> { }));
+        worker.handle("Wrapped", then(job -> { }));
         worker.handle("Fail", then(WorkerProgram::fail));
         worker.handle("FailSoon", then(job -> {
             if (job.attempt() <= job.<Number>arg(1).longValue()) {
@@ -95,6 +98,22 @@ final class WorkerProgram {
         });
         worker.handle("Trace", job -> add("trace", String.valueOf(job.headers().getOrDefault("traceparent", "none")), job));
         worker.handle("Noop", job -> { });
+    }
+
+    /** Middleware that shows where it stands. */
+    private static Middleware around(String name) {
+        return (job, next) -> {
+            if (!job.className().equals("Wrapped")) {
+                next.run(job);
+                return;
+            }
+            add(name, job);
+            if (name.equals("inner") && job.arg(0).equals("fail")) {
+                fail(job);
+            }
+            next.run(job);
+            add(name + "-end", job);
+        };
     }
 
     private static void slow(Worker worker) {

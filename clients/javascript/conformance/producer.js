@@ -5,6 +5,15 @@ import { Client, Incomplete } from 'millrace';
 
 const client = new Client({ url: process.env.MILLRACE_AMQP_URL });
 
+for (const name of ['outer', 'inner']) {
+  // Middleware that shows where it stands.
+  client.use((job, next) => {
+    if (job.class === 'Swallowed') return null;
+    if (job.class === 'Wrapped') job.args = [...(job.args ?? []), name];
+    return next();
+  });
+}
+
 /** @param {any} given */
 const options = ({ expires_at: expires, ...others } = {}) => ({ ...others, ...(expires !== undefined && { expiresAt: new Date(expires * 1000) }) });
 

@@ -27,7 +27,19 @@ const fail = (text) => {
 };
 const overflow = () => 1 + overflow();
 
+for (const name of ['outer', 'inner']) {
+  // Middleware that shows where it stands.
+  worker.use(async (job, next) => {
+    if (job.class !== 'Wrapped') return next();
+    effect(name, job);
+    if (name === 'inner' && job.args[0] === 'fail') fail('fail');
+    await next();
+    effect(`${name}-end`, job);
+  });
+}
+
 simple('Append', () => {});
+simple('Wrapped', () => {});
 simple('Fail', fail);
 simple('FailSoon', (text, times, job) => job.attempt <= times && fail(text), { retryIn: () => 0.2 });
 simple('Fatal', overflow);

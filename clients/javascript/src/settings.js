@@ -36,6 +36,9 @@ export function settings(given) {
   brokerUrl(rest.url);
   for (const name of ['stopTimeout', 'maxDeaths', 'heartbeat']) check(Number.isFinite(rest[name]) && rest[name] >= 0, `${name} is ${rest[name]}`);
   check(rest.heartbeat > 0, 'heartbeat is 0');
+  check(!rest.tag.includes(':'), `the tag ${rest.tag} has a colon`);
   const own = queues ?? (lanes.length ? undefined : ['default']);
-  return { ...rest, lanes: [...(own ? [{ name: 'default', queues: own, concurrency }] : []), ...lanes].map(lane) };
+  const all = [...(own ? [{ name: 'default', queues: own, concurrency }] : []), ...lanes].map(lane);
+  check(new Set(all.map(({ name }) => name)).size === all.length, 'two lanes have one name');
+  return { ...rest, lanes: all };
 }

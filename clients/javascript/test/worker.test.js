@@ -23,7 +23,8 @@ test('settings: defaults, lanes, weights', () => {
 test('settings that are wrong are refused', () => {
   const bad = [
     {}, { url: 'http://x' }, { url, queues: [] }, { url, queues: ['a', 'a'] }, { url, queues: { a: 0 } }, { url, concurrency: 0 }, { url, quues: [] },
-    { url, stopTimeout: -1 }, { url, heartbeat: 0 }, { url, queues: ['a\nb'] },
+    { url, stopTimeout: -1 }, { url, heartbeat: 0 }, { url, queues: ['a\nb'] }, { url, tag: 'a:b' },
+    { url, queues: ['a'], lanes: [{ name: 'default', queues: ['b'] }] },
   ];
   for (const options of bad) assert.throws(() => new Worker(/** @type {any} */ (options)), TypeError, JSON.stringify(options));
   assert.throws(() => new Worker({ url }).handle('A', undefined), TypeError);

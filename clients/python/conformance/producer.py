@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from millrace import BulkError, Client, Error, NewJob
@@ -21,6 +22,19 @@ def bulk(client: Client, command: dict[str, Any]) -> list[str | None]:
     return jids
 
 
+def marks(name: str) -> Callable[[NewJob, Callable[[NewJob], str | None]], str | None]:
+    """Middleware that shows where it stands."""
+
+    def around(job: NewJob, next_: Callable[[NewJob], str | None]) -> str | None:
+        if job.class_ == "Swallowed":
+            return None
+        if job.class_ == "Wrapped":
+            job.args = [*job.args, name]
+        return next_(job)
+
+    return around
+
+
 def carry_out(client: Client, command: dict[str, Any]) -> list[str | None]:
     options = {"deadline": command.get("timeout"), **command.get("options", {})}
     match command["op"]:
@@ -36,6 +50,8 @@ def carry_out(client: Client, command: dict[str, Any]) -> list[str | None]:
 
 def main() -> None:
     with Client(os.environ["MILLRACE_AMQP_URL"]) as client, open(os.environ["MILLRACE_RESULTS"], "a") as results:
+        client.use(marks("outer"))
+        client.use(marks("inner"))
         for number, line in enumerate(sys.stdin, 1):
             result: dict[str, Any] = {"line": number}
             try:

@@ -23,19 +23,41 @@ def add(what: str, job: Job, text: str | None = None) -> None:
     write(what, str(job.args[0]) if text is None else text, job.jid, job.attempt)
 
 
-def handles(class_: str, **options: Any) -> Callable[[Callable[[Job], None]], None]:
+def handles(class_: str, **options: Any) -> Callable[[Callable[[Job], None]], Callable[[Job], None]]:
     """Register a handler that says first that it runs."""
 
-    def register(then: Callable[[Job], None]) -> None:
+    def register(then: Callable[[Job], None]) -> Callable[[Job], None]:
         def handler(job: Job) -> None:
             add("ran", job)
             then(job)
 
         worker.handle(class_, handler, **options)
+        return then
 
     return register
 
 
+def around(name: str) -> Callable[[Job, Callable[[], object]], object]:
+    """Middleware that shows where it stands."""
+
+    def middleware(job: Job, next_: Callable[[], object]) -> object:
+        if job.class_ != "Wrapped":
+            return next_()
+        add(name, job)
+        if name == "inner" and job.args[0] == "fail":
+            fail(job)
+        result = next_()
+        add(f"{name}-end", job)
+        return result
+
+    return middleware
+
+
+worker.use(around("outer"))
+worker.use(around("inner"))
+
+
+@handles("Wrapped")
 @handles("Append")
 def append(job: Job) -> None:
     pass

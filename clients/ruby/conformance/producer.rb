@@ -28,6 +28,12 @@ end
 results = File.open(ENV.fetch('MILLRACE_RESULTS'), 'a')
 results.sync = true
 Millrace::Client.open(ENV.fetch('MILLRACE_AMQP_URL')) do |client|
+  %w[outer inner].each do |name| # middleware that shows where it stands
+    client.use do |job, next_one|
+      job.args += [name] if job.job_class == 'Wrapped'
+      next_one.call(job) unless job.job_class == 'Swallowed'
+    end
+  end
   $stdin.each_line.with_index(1) do |line, number|
     result = begin
       { jids: carry_out(client, JSON.parse(line)) }

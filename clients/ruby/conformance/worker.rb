@@ -21,7 +21,20 @@ settings[:lanes] = (settings[:lanes] || []).map do |lane|
 end
 worker = Millrace::Worker.new(ENV.fetch('MILLRACE_AMQP_URL'), **settings)
 
+%w[outer inner].each do |name| # middleware that shows where it stands
+  worker.use do |job, next_one|
+    next next_one.call if job.job_class != 'Wrapped'
+
+    add(name, job)
+    raise 'told to fail: fail' if name == 'inner' && job.args.first == 'fail'
+
+    next_one.call
+    add("#{name}-end", job)
+  end
+end
+
 worker.handle('Append') { |job| add('ran', job) }
+worker.handle('Wrapped') { |job| add('ran', job) }
 worker.handle('Fail') do |job|
   add('ran', job)
   raise "told to fail: #{job.args.first}"
@@ -66,4 +79,5 @@ worker.handle('Noop') { |_job| nil }
 
 %i[startup quiet shutdown].each { |event| worker.on(event) { write(event, '-', '', 0) } }
 worker.on(:death) { |job, _error| add('death', job, '-') }
+trap('QUIT') { Thread.list.each { |thread| warn(thread.inspect, *thread.backtrace.first(6)) } } # where it hangs
 worker.run(signals: true)

@@ -33,6 +33,12 @@ class TestJob < Minitest::Test
     assert_equal [{ 'class' => 1 }, 'class:'], job('{"args":[{"class":1},"class:"],"class":"A","x":1,"x":2}').args
   end
 
+  # Two threads that load a digest at its first use fail: four jobs were rejected so.
+  def test_digests_are_loaded_before_threads_need_them
+    lib = File.expand_path('../lib', __dir__)
+    assert system(RbConfig.ruby, '-I', lib, '-r', 'millrace', '-e', 'exit Digest.const_defined?(:SHA256)')
+  end
+
   def test_depth
     nested = ->(levels) { %({"class":"A","args":#{'[' * levels}#{']' * levels}}) }
     Thread.new { assert_equal 1, job(nested.call(900)).args.size }.join # with the stack that handlers have

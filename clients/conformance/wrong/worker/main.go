@@ -13,6 +13,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 func main() {
@@ -24,6 +26,7 @@ func main() {
 
 type worker struct {
 	mistake string
+	queue   string
 	ch, pub *amqp.Channel
 	stop    chan struct{}
 
@@ -53,15 +56,15 @@ func run(mistake string) error {
 		return err
 	}
 	defer conn.Close()
-	w := &worker{mistake: mistake, effects: file, running: map[uint64]amqp.Delivery{}, stop: make(chan struct{})}
-	deliveries, err := w.consume(conn, s.Queues[0], max(s.Concurrency, 5))
+	w := &worker{mistake: mistake, queue: s.Queues[0], effects: file, running: map[uint64]amqp.Delivery{}, stop: make(chan struct{})}
+	deliveries, err := w.consume(conn, max(s.Concurrency, 5))
 	if err != nil {
 		return err
 	}
 	return w.serve(deliveries, time.Duration(s.StopTimeout*float64(time.Second)))
 }
 
-func (w *worker) consume(conn *amqp.Connection, queue string, prefetch int) (_ <-chan amqp.Delivery, err error) {
+func (w *worker) consume(conn *amqp.Connection, prefetch int) (_ <-chan amqp.Delivery, err error) {
 	if w.ch, err = conn.Channel(); err != nil {
 		return nil, err
 	}
@@ -75,7 +78,7 @@ func (w *worker) consume(conn *amqp.Connection, queue string, prefetch int) (_ <
 	if err := w.ch.Qos(prefetch, 0, false); err != nil {
 		return nil, err
 	}
-	return w.ch.Consume("queue."+queue, "worker", false, false, false, false, nil)
+	return w.ch.Consume("queue."+w.queue, "worker", false, false, false, false, nil)
 }
 
 // serve works until SIGTERM, and hands back what is left then.
@@ -100,15 +103,19 @@ func (w *worker) serve(deliveries <-chan amqp.Delivery, timeout time.Duration) e
 			}
 			w.say("quiet", "-", "")
 			if s == syscall.SIGTERM {
-				return w.end(timeout)
+				return w.end(timeout, signals)
 			}
 		}
 	}
 }
 
-func (w *worker) end(timeout time.Duration) error {
+// end waits until the time is over or it is told again, and hands back what is left.
+func (w *worker) end(timeout time.Duration, again <-chan os.Signal) error {
 	close(w.stop)
-	time.Sleep(timeout)
+	select {
+	case <-time.After(timeout):
+	case <-again:
+	}
 	w.say("shutdown", "-", "")
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,18 +138,18 @@ func (w *worker) say(what, text, jid string) {
 }
 
 type job struct {
-	JID   string `json:"jid"`
-	Class string `json:"class"`
-	Args  []any  `json:"args"`
+	JID   string            `json:"jid"`
+	Class string            `json:"class"`
+	Args  []json.RawMessage `json:"args"`
 }
 
 func (w *worker) work(d amqp.Delivery) {
 	var j job
-	if json.Unmarshal(d.Body, &j) != nil || j.Class == "" {
+	if _, err := wire.ParseJob(d.Body); err != nil || json.Unmarshal(d.Body, &j) != nil {
 		w.done(d, d.Reject(false))
 		return
 	}
-	text, _ := first(j.Args).(string)
+	text := j.text()
 	switch j.Class {
 	case "Sleep", "Wait":
 		w.sleep(j, text)
@@ -152,16 +159,18 @@ func (w *worker) work(d amqp.Delivery) {
 	w.settle(d, j, text)
 }
 
-func first(args []any) any {
-	if len(args) == 0 {
-		return nil
+// text is the job's first argument, if it is one.
+func (j job) text() (text string) {
+	if len(j.Args) > 0 {
+		_ = json.Unmarshal(j.Args[0], &text)
 	}
-	return args[0]
+	return text
 }
 
 func (w *worker) sleep(j job, text string) {
 	w.say("began", text, j.JID)
-	seconds, _ := j.Args[1].(float64)
+	var seconds float64
+	_ = json.Unmarshal(j.Args[1], &seconds)
 	select {
 	case <-time.After(time.Duration(seconds * float64(time.Second))):
 		w.say("ran", text, j.JID)
@@ -203,7 +212,10 @@ func (w *worker) done(d amqp.Delivery, err error) {
 
 // record publishes a retry or a dead job; it is true when that is confirmed and was not returned.
 func (w *worker) record(stream string, d amqp.Delivery, j job, text string) bool {
-	body := d.Body
+	body, err := wire.WithQueue(d.Body, w.queue)
+	if err != nil {
+		return false
+	}
 	if w.mistake == "re-encodes" {
 		var parsed any
 		_ = json.Unmarshal(d.Body, &parsed) // it was parsed before

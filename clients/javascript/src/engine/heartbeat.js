@@ -11,10 +11,10 @@ export function heartbeat(engine, rtt) {
     type: 'heartbeat', identity: engine.identity, hostname: engine.hostname, pid: process.pid, tag: config.tag,
     concurrency: lanes.reduce((sum, l) => sum + l.concurrency, 0), busy: lanes.reduce((sum, l) => sum + l.busy, 0), beat: seconds(),
     rss_kb: Math.round(process.memoryUsage.rss() / 1024), queues: engine.queues, version: config.version, started_at: engine.startedAt,
-    state: engine.state, ...(config.labels && { labels: config.labels }), ...(rtt && { rtt_us: rtt }),
+    state: engine.state, labels: config.labels ?? {}, ...(rtt && { rtt_us: rtt }),
     ...(Object.keys(weights).length && { weights }),
     lanes: lanes.map(({ name, queues, concurrency, busy }) => ({ name, queues, concurrency, busy })),
     work: running.slice(0, SHOWN_WORK).map(({ job, queue, since }) => ({ jid: job.jid, class: job.class, queue, started_at: seconds(since) })),
-    ...(engine.metrics.dropped && { metrics_dropped: engine.metrics.dropped }),
+    metrics_dropped: engine.metrics.dropped,
   };
 }

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require 'digest'
+require 'digest/sha2' # 'digest' would load it at its first use, when several threads may need it
 require 'set'
 
 module Millrace

@@ -175,10 +175,7 @@ module Millrace
     def call(&block)
       raise lost if closed?
 
-      @connection.call(&block)
-    rescue Connection::Lost
-      @connection.forget(@raw) unless @raw.open? || @connection.lost
-      raise
+      @connection.call(@raw, &block)
     end
 
     def quietly

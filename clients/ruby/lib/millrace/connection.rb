@@ -110,10 +110,13 @@ module Millrace
       listeners.each(&:call)
     end
 
-    # Has the block wait for the broker. Whatever goes wrong in it is raised as Lost.
-    def call(&block)
+    # Has the block wait for the broker. Whatever goes wrong in it is raised as Lost. If the broker closed the channel that the block is
+    # about, nobody else's turn comes before bunny has forgotten it.
+    def call(channel = nil, &block)
       @calls.synchronize do
         Thread.handle_interrupt(Lost => :never) { interruptible(block) }
+      ensure
+        forget(channel) unless channel.nil? || channel.open? || @lost
       end
     end
 
@@ -157,12 +160,6 @@ module Millrace
       drop
     end
 
-    # Waits until bunny has forgotten a channel that the broker closed: its number is free before it has.
-    def forget(channel)
-      deadline = Wire.ticks + 1
-      sleep 0.001 while @session.find_channel(channel.number).equal?(channel) && Wire.ticks < deadline
-    end
-
     # Told by bunny of what ends a connection, in place of the thread that made it.
     class Listener
       def initialize(connection)
@@ -196,6 +193,13 @@ module Millrace
       raise @lost || gone(e)
     ensure
       @mutex.synchronize { @callers.delete(Thread.current) }
+    end
+
+    # Waits until bunny has forgotten a channel that the broker closed: its number is free before it has, and a channel opened meanwhile
+    # under that number would be forgotten in its place.
+    def forget(channel)
+      deadline = Wire.ticks + 1
+      sleep 0.001 while @session.find_channel(channel.number).equal?(channel) && Wire.ticks < deadline
     end
 
     # An error that is not the broker's answer leaves nobody knowing where things stand.

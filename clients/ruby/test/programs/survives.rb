@@ -2,6 +2,7 @@
 
 # Run beside a broker and a sidecar by internal/readmetest: holds the worker to what its README says that it survives.
 
+require 'timeout'
 require 'millrace'
 
 URL = ENV.fetch('MILLRACE_AMQP_URL')
@@ -28,12 +29,25 @@ module Unsigned
   end
 end
 
+# The worker may not have declared the queue yet.
 def publish_unreadable
   AMQ::Protocol::TableValueEncoder.singleton_class.prepend(Unsigned)
   bunny = Bunny.new(URL).start
-  body = '{"class":"Plain","args":["unreadable headers"]}'
-  bunny.create_channel.basic_publish(body, '', 'queue.ends', headers: { 'n' => :unsigned })
+  channel = bunny.create_channel.tap(&:confirm_select)
+  channel.queue('queue.ends', durable: true, arguments: { 'x-max-priority' => 10 })
+  channel.basic_publish('{"class":"Plain","args":["unreadable headers"]}', '', 'queue.ends', headers: { 'n' => :unsigned })
+  raise 'the broker refused the unreadable headers' unless channel.wait_for_confirms
+
   bunny.close
+end
+
+# So many as are waited for, or what came of them.
+def some(queue, count)
+  came = []
+  Timeout.timeout(120) { count.times { came << queue.pop } }
+  came
+rescue Timeout::Error
+  raise "only #{came} came"
 end
 
 worker = Millrace::Worker.new(URL, queues: %w[ends], concurrency: 2)
@@ -49,8 +63,9 @@ Millrace::Client.open(URL) do |client|
   publish_unreadable
   client.enqueue('Plain', ['still alive'], queue: 'ends')
 end
-(2 * ENDS.size).times { died.pop.then { |job_class, error| raise "#{job_class} died of #{error}" unless job_class == error } }
-ran = [ran.pop, ran.pop]
+
+some(died, 2 * ENDS.size).each { |job_class, error| raise "#{job_class} died of #{error}" unless job_class == error }
+ran = some(ran, 2)
 raise "ran: #{ran}" unless ran.sort == ['still alive', 'unreadable headers']
 
 worker.stop

@@ -52,7 +52,9 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	client, err := millrace.NewClient(millrace.ClientConfig{URL: os.Getenv("MILLRACE_AMQP_URL")})
+	client, err := millrace.NewClient(millrace.ClientConfig{
+		URL: os.Getenv("MILLRACE_AMQP_URL"), Middleware: []millrace.ClientMiddleware{marks("outer"), marks("inner")},
+	})
 	if err != nil {
 		return err
 	}
@@ -73,6 +75,21 @@ func run() error {
 		}
 	}
 	return lines.Err()
+}
+
+// marks is middleware that shows where it stands.
+func marks(name string) millrace.ClientMiddleware {
+	return func(next millrace.Enqueue) millrace.Enqueue {
+		return func(ctx context.Context, job *millrace.NewJob) (string, error) {
+			switch job.Class {
+			case "Swallowed":
+				return "", nil
+			case "Wrapped":
+				job.Args = append(job.Args, name)
+			}
+			return next(ctx, job)
+		}
+	}
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

@@ -68,6 +68,7 @@ func run() error {
 		Startup: func() { e.hook("startup") }, Quiet: func() { e.hook("quiet") }, Shutdown: func() { e.hook("shutdown") },
 		Death: func(job *millrace.Job, _ error) { e.add("death", "-", job) },
 	})
+	w.Use(e.around("outer"), e.around("inner"))
 	e.handle(w)
 	return w.RunWithSignals(context.Background())
 }
@@ -102,6 +103,25 @@ func number(others []json.RawMessage) (n float64) {
 	return n
 }
 
+// around is middleware that shows where it stands.
+func (e effects) around(name string) millrace.Middleware {
+	return func(next millrace.Handler) millrace.Handler {
+		return func(ctx context.Context, job *millrace.Job) error {
+			if job.Class != "Wrapped" {
+				return next(ctx, job)
+			}
+			text, _ := args(job)
+			e.add(name, text, job)
+			if name == "inner" && text == "fail" {
+				return told(text)
+			}
+			err := next(ctx, job)
+			e.add(name+"-end", text, job)
+			return err
+		}
+	}
+}
+
 // simple handles a class whose jobs say one thing and then end so.
 func (e effects) simple(w *millrace.Worker, class string, end func(job *millrace.Job, text string, n float64) error, o ...millrace.HandlerOptions) {
 	w.Handle(class, func(_ context.Context, job *millrace.Job) error {
@@ -115,6 +135,7 @@ func told(text string) error { return errors.New("told to fail: " + text) }
 
 func (e effects) handle(w *millrace.Worker) {
 	e.simple(w, "Append", func(*millrace.Job, string, float64) error { return nil })
+	e.simple(w, "Wrapped", func(*millrace.Job, string, float64) error { return nil })
 	e.simple(w, "Fail", func(_ *millrace.Job, text string, _ float64) error { return told(text) })
 	e.simple(w, "FailSoon", func(job *millrace.Job, text string, times float64) error {
 		if float64(job.Attempt) <= times {

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// planned is a trial to come.
+type planned struct {
+	sc      scenario
+	c       client
+	langs   []string // whose cells it fills
+	mistake *mistake // of a deliberately wrong worker: its trial is no cell
+}
+
+// plan lists all trials in the order of the table.
+func plan(langs []string, chosen []scenario) (all []planned) {
+	for _, sc := range chosen {
+		if sc.crowd {
+			all = append(all, planned{sc: sc, c: library(langs[0]), langs: langs})
+			continue
+		}
+		for _, lang := range langs {
+			all = append(all, planned{sc: sc, c: library(lang), langs: []string{lang}})
+		}
+	}
+	return all
+}
+
+func library(lang string) client { return client{name: lang, dir: "clients/" + lang + "/conformance"} }
+
+// clients are those that take part.
+func (p planned) clients() (all []client) {
+	if p.mistake != nil {
+		return []client{p.c}
+	}
+	for _, lang := range p.langs {
+		all = append(all, library(lang))
+	}
+	return all
+}
+
+// carryOut makes all trials, several at a time: most of their time they wait. Those that want the broker to themselves come last, one by
+// one.
+func (s *suite) carryOut(ctx context.Context, all []planned, t *table, out io.Writer) {
+	last := func(p planned) int {
+		if p.sc.alone || p.sc.crowd {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(all, func(a, b planned) int { return last(a) - last(b) })
+	var mu sync.Mutex // the table, and what is printed
+	for i, j := 0, 0; i < len(all); i = j {
+		g := new(errgroup.Group)
+		g.SetLimit(s.parallel)
+		for j = i; j < len(all) && (j == i || last(all[i]) == 0 && last(all[j]) == 0); j++ {
+			p := all[j]
+			g.Go(func() error {
+				r := s.try(ctx, p.sc, p.c, p.langs)
+				mu.Lock()
+				defer mu.Unlock()
+				t.note(p, r)
+				report(out, p, r)
+				return nil
+			})
+		}
+		_ = g.Wait() // trials give results, no errors
+	}
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
+}
+
+func report(out io.Writer, p planned, r result) {
+	verdict := "ok"
+	if r.failure != "" {
+		verdict = "FAILED\n" + indent(r.failure) + "\n  the programs printed, in the end:\n" + indent(r.said)
+	}
+	if p.mistake != nil {
+		verdict, _ = p.mistake.judge(p.c.name, p.sc.name, r)
+	}
+	fmt.Fprintf(out, "%-12s %-12s %6.1f s  %s\n", p.c.name, p.sc.name, r.took.Seconds(), verdict)
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/tidwall/gjson"
+)
+
+// tail reads a stream from its beginning, for as long as the trial lasts and whatever the broker does meanwhile. So what has come is known
+// at once, as often as a scenario asks.
+type tail struct {
+	t      *trial
+	stream string
+
+	mu      sync.Mutex
+	bodies  [][]byte  // but a leader's own
+	next    int64     // the offset behind the last one read
+	reading bool      // a consumer is there
+	changed time.Time // when the last record came, or reading began
+}
+
+// tail gives the reader of a stream, which begins with the first question.
+func (t *trial) tail(stream string) *tail {
+	if tl := t.tails[stream]; tl != nil {
+		return tl
+	}
+	tl := &tail{t: t, stream: stream}
+	t.tails[stream] = tl
+	ctx, cancel := context.WithCancel(t.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tl.run(ctx)
+	}()
+	t.cleanup(func() {
+		cancel()
+		<-done
+	})
+	return tl
+}
+
+func (tl *tail) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		_ = tl.t.channel(func(ch *amqp.Channel) error { return tl.read(ctx, ch) })
+		select {
+		case <-time.After(100 * time.Millisecond): // the stream is not there yet, or the connection was lost
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (tl *tail) read(ctx context.Context, ch *amqp.Channel) error {
+	if err := ch.Qos(1000, 0, false); err != nil {
+		return err
+	}
+	deliveries, err := ch.Consume(tl.stream, "", false, false, false, false, amqp.Table{"x-stream-offset": tl.begin()})
+	if err != nil {
+		return err
+	}
+	defer tl.end()
+	for {
+		select {
+		case d, open := <-deliveries:
+			if !open {
+				return fmt.Errorf("reading %s ended", tl.stream)
+			}
+			tl.add(d)
+			if err := d.Ack(false); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (tl *tail) begin() int64 {
+	tl.mu.Lock()
+	defer tl.mu.Unlock()
+	tl.reading, tl.changed = true, time.Now()
+	return tl.next
+}
+
+func (tl *tail) end() {
+	tl.mu.Lock()
+	defer tl.mu.Unlock()
+	tl.reading = false
+}
+
+// add takes a record, but none that was read before: a broker begins with the chunk in which the offset is.
+func (tl *tail) add(d amqp.Delivery) {
+	tl.mu.Lock()
+	defer tl.mu.Unlock()
+	offset, _ := d.Headers["x-stream-offset"].(int64)
+	if offset < tl.next {
+		return
+	}
+	tl.next, tl.changed = offset+1, time.Now()
+	if gjson.GetBytes(d.Body, "type").String() != "barrier" {
+		tl.bodies = append(tl.bodies, d.Body)
+	}
+}
+
+// seen is what has come so far.
+func (t *trial) seen(stream string) [][]byte {
+	tl := t.tail(stream)
+	tl.mu.Lock()
+	defer tl.mu.Unlock()
+	return tl.bodies[:len(tl.bodies):len(tl.bodies)]
+}
+
+// calm is how long nothing more must have come of a stream to be taken for its end.
+const calm = 700 * time.Millisecond
+
+// records are all records of a stream: what has come when nothing more comes.
+func (t *trial) records(stream string) [][]byte {
+	tl, asked := t.tail(stream), time.Now()
+	t.eventually(func() bool {
+		tl.mu.Lock()
+		defer tl.mu.Unlock()
+		return tl.reading && time.Since(tl.changed) > calm && time.Since(asked) > calm
+	}, "%s has been read to its end", stream)
+	return t.seen(stream)
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMistakesAreJudged(t *testing.T) {
+	for _, m := range mistakes {
+		require.True(t, slices.ContainsFunc(scenarios, func(s scenario) bool { return s.name == m.scenario }), m.scenario)
+	}
+	for _, c := range []struct {
+		says, failure string
+		asItMust      bool
+	}{
+		{"lost", "a job was lost", true}, {"lost", "", false}, {"lost", "the broker did not start", false},
+		{"", "", true}, {"", "a job was lost", false},
+	} {
+		m := mistake{says: c.says}
+		verdict, asItMust := m.judge("wrong", "kill", result{failure: c.failure})
+		require.Equal(t, c.asItMust, asItMust, "%+v: %s", c, verdict)
+	}
+}
+
+func TestTableFails(t *testing.T) {
+	sc := scenario{name: "happy"}
+	cases := map[string]func(*table){
+		"a trial was not made": func(*table) {},
+		"a trial failed":       func(x *table) { x.note(planned{sc: sc, langs: []string{"go"}}, result{failure: "lost"}) },
+		"a wrong worker passed": func(x *table) {
+			x.note(planned{sc: sc, langs: []string{"go"}}, result{})
+			x.note(planned{sc: sc, mistake: &mistake{says: "lost"}}, result{})
+		},
+	}
+	for name, fill := range cases {
+		x := &table{langs: []string{"go"}, scenarios: []scenario{sc}, cells: map[cell]result{}}
+		fill(x)
+		require.True(t, x.failed(), name)
+	}
+	x := &table{langs: []string{"go"}, scenarios: []scenario{sc}, cells: map[cell]result{}}
+	x.note(planned{sc: sc, langs: []string{"go"}}, result{})
+	x.note(planned{sc: sc, mistake: &mistake{says: "lost"}}, result{failure: "a job was lost"})
+	require.False(t, x.failed())
+}
