@@ -26,6 +26,7 @@ type bench struct {
 	stderr  io.Writer
 	log     *slog.Logger
 	vhosts  int
+	rounds  int      // in which workers were measured
 	product string   // the broker's name and version
 	load    []string // before each run
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
-var tiny = size{perSecond: 50, lasting: time.Second, burst: 300, entries: 1000, jobs: 500, languages: []string{"go"}}
+var tiny = size{perSecond: 50, lasting: time.Second, burst: 300, entries: 1000, jobs: 500, languages: []string{"go"},
+	pending: 500, fired: 500, idle: 100 * time.Millisecond, requests: 50, flow: 100, metrics: 500, viewers: 5}
 
 func TestEveryFigureIsMeasured(t *testing.T) {
 	if err := localbroker.Available(); err != nil {
@@ -23,9 +24,19 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 		"lateness at 50 due a second, p50", "lateness at 50 due a second, p99", "burst of 300 due at one instant",
 		"1000 entries into the view, native", "1000 entries into the view, amqp",
 		"500 jobs enqueued and done", "500 jobs worked off, go",
+		"a confirmed enqueue at 50 a second, p50", "from enqueue to handler at 50 a second, p99",
+		"500 pending, 500 fired: ready without a state dir", "metric records folded, native",
 	} {
 		require.Regexp(t, figure+` .*\d+\.\d\d`, text) // a ratio
 	}
+	for _, figure := range []string{
+		"ready after a restart", "CPU while nothing happens", "memory", "a page of 100, p99", "a jid, p99", "the overview, p99",
+		"the overview, p99 while 100 jobs a second flow", "memory without a state dir",
+	} {
+		require.Regexp(t, `500 fired: `+figure+` .*(met|MISSED)`, text)
+	}
+	require.Regexp(t, `500 metric records a second, one a message: worst lag .*(met|MISSED)`, text)
+	require.Regexp(t, `CPU for 5 viewers of events .*(met|MISSED)`, text)
 	require.Regexp(t, `jobs that came early.* 0 +at most 0 +met`, text)
 	require.Contains(t, text, "RabbitMQ")
 }
@@ -90,14 +101,15 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, quickSize, o.size)
 	require.True(t, o.wants("burst"))
 	require.False(t, o.wants("lateness"))
-	o, err = parse([]string{"-quick", "-runs", "3"}, io.Discard)
+	o, err = parse([]string{"-quick", "-runs", "3", "-lang", "ruby,java"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, 3, o.runs)
+	require.Equal(t, []string{"ruby", "java"}, o.size.languages)
 	o, err = parse(nil, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, 5, o.runs)
 	require.Equal(t, fullSize, o.size)
-	for _, bad := range [][]string{{"-runs", "0"}, {"-only", "speed"}, {"more"}, {"-nonsense"}} {
+	for _, bad := range [][]string{{"-runs", "0"}, {"-only", "speed"}, {"more"}, {"-nonsense"}, {"-lang", "cobol"}} {
 		_, err := parse(bad, io.Discard)
 		require.Error(t, err, bad)
 	}

@@ -109,7 +109,7 @@ type arrival struct {
 // consumer takes jobs from a queue and notes when each came.
 type consumer struct {
 	*plain
-	arrivals chan arrival
+	arrivals <-chan arrival
 }
 
 // prefetch is how many jobs the consumer may hold, and acknowledges together at most.
@@ -121,7 +121,8 @@ func consume(v *vhost, queue string, want int) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{plain: p, arrivals: make(chan arrival, want)}
+	arrivals := make(chan arrival, want)
+	c := &consumer{plain: p, arrivals: arrivals}
 	if err := p.ch.Qos(prefetch, 0, false); err != nil {
 		p.close()
 		return nil, err
@@ -132,9 +133,9 @@ func consume(v *vhost, queue string, want int) (*consumer, error) {
 		return nil, err
 	}
 	go func() {
-		defer close(c.arrivals)
+		defer close(arrivals)
 		for d := range jobs {
-			c.arrivals <- arrival{d.MessageId, time.Now()}
+			arrivals <- arrival{d.MessageId, time.Now()}
 			if d.Ack(false) != nil {
 				return
 			}

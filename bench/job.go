@@ -28,13 +28,16 @@ func record(i int, due time.Time) []byte {
 }
 
 // schedule publishes n entries with a plain client; due says when each is.
-func schedule(v *vhost, n int, due func(i int) time.Time) error {
+func schedule(v *vhost, n int, due func(i int) time.Time) error { return scheduleFrom(v, 0, n, due) }
+
+// scheduleFrom publishes entries first to end-1.
+func scheduleFrom(v *vhost, first, end int, due func(i int) time.Time) error {
 	p, err := newPublisher(v)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	for i := range n {
+	for i := first; i < end; i++ {
 		m := amqp.Publishing{DeliveryMode: amqp.Persistent, ContentType: "application/json", Body: record(i, due(i))}
 		if err := p.publish("", wire.ScheduledJobs, m); err != nil {
 			return err

@@ -124,11 +124,15 @@ func (b *bench) bareLoop(ctx context.Context, v *vhost) (took time.Duration, err
 	return took, <-sent
 }
 
+// noop is job i as the Go client enqueues it.
+func noop(i int, jid string) amqp.Publishing {
+	body := fmt.Appendf(nil, `{"args":[%d,"some text"],"class":"Noop","enqueued_at":1700000000.123456,"jid":%q,"queue":"jobs","retry_count":0}`, i, jid)
+	return amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: jid, Type: "Noop", Body: body}
+}
+
 func publishJobs(p *publisher, n int) error {
 	for i := range n {
-		body := fmt.Appendf(nil, `{"args":[%d,"some text"],"class":"Noop","enqueued_at":1700000000.123456,"jid":"%032x","queue":"jobs","retry_count":0}`, i, i)
-		m := amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: fmt.Sprintf("%032x", i), Type: "Noop", Body: body}
-		if err := p.publish(wire.ExchangeDirect, "jobs", m); err != nil {
+		if err := p.publish(wire.ExchangeDirect, "jobs", noop(i, fmt.Sprintf("%032x", i))); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ const ahead = 3 * time.Second
 // measureLateness has entries fall due evenly and compares when a plain consumer gets each job with when it was due; then it publishes the
 // same jobs at the same pace without Millrace, and compares when each comes with when it was sent.
 func measureLateness(ctx context.Context, b *bench, v *vhost) error {
-	n := b.size.perSecond * int(b.size.lasting/time.Second)
+	n := b.jobsInAll()
 	late, t, err := b.lateness(ctx, v, n)
 	if err != nil {
 		return err
@@ -75,6 +75,9 @@ func (b *bench) lateness(ctx context.Context, v *vhost, n int) (late []time.Dura
 	})
 	return late, t, err
 }
+
+// jobsInAll is how many come in all, at that pace.
+func (b *bench) jobsInAll() int { return b.size.perSecond * int(b.size.lasting/time.Second) }
 
 // pace is when job i comes, from the first on.
 func (b *bench) pace(i int) time.Duration {

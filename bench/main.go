@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +21,8 @@ type options struct {
 	only       string
 	cpuProfile string
 	verbose    bool
+	pending    int
+	fired      int
 
 	size size
 }
@@ -32,11 +35,20 @@ type size struct {
 	entries   int           // entries read into the view
 	jobs      int           // jobs that do nothing, enqueued and worked off
 	languages []string      // whose workers do that
+	pending   int           // entries pending while the API is asked
+	fired     int           // entries fired before
+	idle      time.Duration // how long it is watched while nothing happens
+	requests  int           // of each kind
+	flow      int           // jobs a second meanwhile
+	metrics   int           // metric records a second
+	viewers   int           // of events
 }
 
 var (
-	fullSize  = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000, jobs: 100_000, languages: languages}
-	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000, jobs: 20_000, languages: languages}
+	fullSize = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000, jobs: 100_000, languages: languages,
+		pending: 1_000_000, fired: 5_000_000, idle: time.Minute, requests: 2000, flow: 5000, metrics: 30_000, viewers: 500}
+	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000, jobs: 20_000, languages: languages,
+		pending: 50_000, fired: 50_000, idle: 5 * time.Second, requests: 500, flow: 1000, metrics: 5000, viewers: 100}
 )
 
 func main() {
@@ -58,7 +70,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.runs, "runs", 5, "measure each figure `n` times and print the median")
 	flags.BoolVar(&o.quick, "quick", false, "measure less, once unless -runs says otherwise: to see that it works")
-	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, read, jobs, workers")
+	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, read, jobs, workers, enqueue, million, metrics, viewers")
+	langs := flags.String("lang", "", "measure the workers of some `languages` only, separated by commas: "+strings.Join(languages, ", "))
+	flags.IntVar(&o.pending, "pending", 0, "have `n` entries pending, instead of a million")
+	flags.IntVar(&o.fired, "fired", 0, "have `n` entries fired, instead of five million")
 	flags.StringVar(&o.cpuProfile, "cpuprofile", "", "run the sidecar's parts in this process, and write CPU profiles to `prefix`-<figure>.pprof")
 	flags.BoolVar(&o.verbose, "v", false, "show what the sidecar logs, and each run")
 	if err := flags.Parse(args); err != nil {
@@ -75,10 +90,28 @@ func parse(args []string, stderr io.Writer) (options, error) {
 			o.runs = 1
 		}
 	}
+	if *langs != "" {
+		o.size.languages = strings.Split(*langs, ",")
+	}
+	if o.pending > 0 {
+		o.size.pending = o.pending
+	}
+	if o.fired > 0 {
+		o.size.fired = o.fired
+	}
 	if o.runs < 1 {
 		return o, errors.New("-runs must be at least 1")
 	}
-	return o, o.checkOnly()
+	return o, errors.Join(o.checkOnly(), o.checkLanguages())
+}
+
+func (o options) checkLanguages() error {
+	for _, lang := range o.size.languages {
+		if !slices.Contains(languages, lang) {
+			return fmt.Errorf("-lang: there is no client in %q", lang)
+		}
+	}
+	return nil
 }
 
 func (o options) checkOnly() error {
@@ -113,6 +146,10 @@ var figures = []figure{
 	{"read", measureRead},
 	{"jobs", measureJobs},
 	{"workers", measureWorkers},
+	{"enqueue", measureEnqueue},
+	{"million", measureMillion},
+	{"metrics", measureMetrics},
+	{"viewers", measureViewers},
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -17,9 +17,14 @@ import (
 // rawWithin bounds how long reading a stream may take.
 const rawWithin = 5 * time.Minute
 
-// readRawNative reads n records as a plain client of the stream protocol does. The library's default socket buffers of 8 KiB would make
-// that a hundred times slower on loopback.
+// readRawNative reads n entries as a plain client of the stream protocol does.
 func readRawNative(ctx context.Context, v *vhost, n int) error {
+	return readStream(ctx, v, wire.ScheduledJobs, n)
+}
+
+// readStream reads n records of a stream over the stream protocol. The library's default socket buffers of 8 KiB would make
+// that a hundred times slower on loopback.
+func readStream(ctx context.Context, v *vhost, name string, n int) error {
 	host, port, err := hostPort(v.streamURL)
 	if err != nil {
 		return err
@@ -32,7 +37,7 @@ func readRawNative(ctx context.Context, v *vhost, n int) error {
 	}
 	defer env.Close()
 	done, seen := make(chan struct{}), 0
-	consumer, err := env.NewConsumer(wire.ScheduledJobs, func(stream.ConsumerContext, *native.Message) {
+	consumer, err := env.NewConsumer(name, func(stream.ConsumerContext, *native.Message) {
 		if seen++; seen == n {
 			close(done)
 		}

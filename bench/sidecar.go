@@ -19,16 +19,30 @@ func (b *bench) serve(ctx context.Context, v *vhost) (s sidecar, err error) {
 	if b.cpuProfile != "" {
 		s, err = b.startParts(v)
 	} else {
-		s, err = b.startProcess(v)
+		s, err = b.startProcess(v, "")
 	}
 	if err != nil {
 		return nil, err
 	}
+	return s, b.awaitLead(ctx, s)
+}
+
+// serveProcess is serve where only a process will do: it is to be watched from outside.
+func (b *bench) serveProcess(ctx context.Context, v *vhost) (process, error) {
+	p, err := b.startProcess(v, "")
+	if err != nil {
+		return p, err
+	}
+	return p, b.awaitLead(ctx, p)
+}
+
+// awaitLead stops a sidecar that does not come to lead.
+func (b *bench) awaitLead(ctx context.Context, s sidecar) error {
 	if err := wait(ctx, startWithin, "the sidecar leads", s.leads); err != nil {
 		_ = s.stop()
-		return nil, err
+		return err
 	}
-	return s, nil
+	return nil
 }
 
 const identity = "bench"
@@ -36,8 +50,12 @@ const identity = "bench"
 // process is one `millrace serve`.
 type process struct{ *running.Process }
 
-func (b *bench) startProcess(v *vhost) (process, error) {
-	c := running.Config{Binary: b.binary, AMQPURL: v.amqpURL, ManagementURL: v.management, StreamURL: v.streamURL, Identity: identity, LogLevel: b.logLevel()}
+// startProcess starts one, with its state in a folder if that is given.
+func (b *bench) startProcess(v *vhost, stateDir string) (process, error) {
+	c := running.Config{
+		Binary: b.binary, AMQPURL: v.amqpURL, ManagementURL: v.management, StreamURL: v.streamURL, StateDir: stateDir, Identity: identity,
+		LogLevel: b.logLevel(),
+	}
 	if b.verbose {
 		c.Output = b.stderr
 	}

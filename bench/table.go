@@ -30,6 +30,9 @@ type unit func(float64) string
 func millis(seconds float64) string { return fmt.Sprintf("%.2f ms", seconds*1000) }
 func perSecond(n float64) string    { return fmt.Sprintf("%.0f/s", n) }
 func count(n float64) string        { return fmt.Sprintf("%.0f", n) }
+func inSeconds(n float64) string    { return fmt.Sprintf("%.2f s", n) }
+func megabytes(n float64) string    { return fmt.Sprintf("%.0f MB", n/1e6) }
+func percent(share float64) string  { return fmt.Sprintf("%.2f %%", 100*share) }
 
 // target says what a figure should be. ours and ratio are medians; missed tells by how much it is not.
 type target struct {
@@ -51,6 +54,18 @@ func atMost(limit float64) target {
 	}
 }
 
+func atLeast(limit float64) target {
+	return target{
+		text: func(u unit) string { return "at least " + u(limit) },
+		missed: func(u unit, ours, _ float64) string {
+			if ours >= limit {
+				return ""
+			}
+			return "MISSED by " + u(limit-ours)
+		},
+	}
+}
+
 func ratioAtLeast(limit float64) target {
 	return target{
 		text: func(unit) string { return fmt.Sprintf("ratio at least %.2f", limit) },
@@ -59,6 +74,18 @@ func ratioAtLeast(limit float64) target {
 				return ""
 			}
 			return fmt.Sprintf("MISSED by %.2f", limit-ratio)
+		},
+	}
+}
+
+func ratioAtMost(limit float64) target {
+	return target{
+		text: func(unit) string { return fmt.Sprintf("ratio at most %.2f", limit) },
+		missed: func(_ unit, _, ratio float64) string {
+			if ratio <= limit {
+				return ""
+			}
+			return fmt.Sprintf("MISSED by %.2f", ratio-limit)
 		},
 	}
 }

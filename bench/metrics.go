@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+const (
+	targetFold = 100_000         // metric records a second, native
+	targetLag  = 1 * time.Second // while records come in one by one
+	lagEvery   = 250 * time.Millisecond
+)
+
+// measureMetrics publishes one metric record a message, at a pace, and watches how far the sidecar is behind; then it takes the time in which a
+// sidecar that starts has folded them all.
+func measureMetrics(ctx context.Context, b *bench, v *vhost) error {
+	s, err := b.serveProcess(ctx, v)
+	if err != nil {
+		return err
+	}
+	lag, sent, took, err := b.metricsFlow(ctx, v, s)
+	if err = errors.Join(err, s.Stop()); err != nil {
+		return err
+	}
+	name := fmt.Sprintf("%d metric records a second, one a message", b.size.metrics)
+	b.table.addAlone(name+": worst lag", inSeconds, atMost(targetLag.Seconds()), lag.Seconds())
+	b.table.addAlone(name+": published", perSecond, noTarget, float64(sent)/took.Seconds())
+
+	s, folded, err := b.start(ctx, v, "")
+	if err != nil {
+		return err
+	}
+	if err := s.Stop(); err != nil {
+		return err
+	}
+	own, err := timed(func() error { return readStream(ctx, v, wire.JobMetrics, sent) })
+	if err != nil {
+		return err
+	}
+	b.table.add("metric records folded, native", perSecond, atLeast(targetFold), float64(sent)/folded.Seconds(), float64(sent)/own.Seconds())
+	return nil
+}
+
+// metricsFlow publishes for a while and tells the worst lag of that time, and how much was published.
+func (b *bench) metricsFlow(ctx context.Context, v *vhost, s process) (worst time.Duration, sent int, took time.Duration, err error) {
+	begin, done := time.Now(), make(chan error, 1)
+	go func() {
+		var err error
+		sent, err = b.publishMetrics(ctx, v)
+		done <- err
+	}()
+	tick := time.NewTicker(lagEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return worst, sent, time.Since(begin), err
+		case <-tick.C:
+			lag, err := metricsLag(s)
+			if err != nil {
+				return 0, 0, 0, errors.Join(err, <-done)
+			}
+			worst = max(worst, lag)
+		}
+	}
+}
+
+// publishMetrics publishes at an even pace, a hundredth of a second's worth at a time.
+func (b *bench) publishMetrics(ctx context.Context, v *vhost) (sent int, err error) {
+	p, err := newPublisher(v)
+	if err != nil {
+		return 0, err
+	}
+	defer p.close()
+	const every = 10 * time.Millisecond
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	atOnce := b.size.metrics * int(every) / int(time.Second)
+	for end := time.Now().Add(b.size.idle); time.Now().Before(end) && ctx.Err() == nil; <-tick.C {
+		for range atOnce {
+			body := fmt.Appendf(nil, `{"type":"job_metric","timestamp":%.3f,"job_class":"Class%d","queue":"q%d","duration_ms":%d,"status":"ok",`+
+				`"worker_identity":"w:1","jid":%q,"wait_ms":%d,"attempt":1}`, wire.Seconds(time.Now()), sent%20, sent%5, sent%1000, jid(sent), sent%100)
+			if err := p.publish("", wire.JobMetrics, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: body}); err != nil {
+				return sent, err
+			}
+			sent++
+		}
+	}
+	return sent, p.drain()
+}
+
+// metricsLag is how far a sidecar is behind in the stream of metrics.
+func metricsLag(s process) (time.Duration, error) {
+	o, ok, err := s.Overview()
+	if err != nil || !ok {
+		return 0, errors.Join(err, errors.New("there is no overview"))
+	}
+	for _, stream := range o.Views.Streams {
+		if stream.Stream == wire.JobMetrics {
+			return time.Duration(stream.Lag * float64(time.Second)), nil
+		}
+	}
+	return 0, fmt.Errorf("overview: nothing of %s", wire.JobMetrics)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"time"
+)
+
+// pagesPromised is how many pages of a list come within the time that the API promises.
+const pagesPromised = 100
+
+// question is a request that the API promises to answer in time.
+type question struct {
+	name   string
+	within time.Duration // at p99
+	path   func() string
+}
+
+func (m *million) questions() []question {
+	pages := min(pagesPromised, m.size.pending/pagesPromised)
+	fixed := func(path string) func() string { return func() string { return path } }
+	return []question{
+		{"a page of 100", 5 * time.Millisecond, func() string {
+			return fmt.Sprintf("/api/scheduled-jobs?page_size=100&page=%d", 1+rand.IntN(pages))
+		}},
+		{"a jid", time.Millisecond, func() string { return "/api/scheduled-jobs/" + m.anyPending() }},
+		{"the overview", 2 * time.Millisecond, fixed("/api/overview")},
+	}
+}
+
+// slowdown is how much more time an answer may take while jobs flow, on a machine that these jobs keep busy.
+const slowdown = 3
+
+// ask measures answers while nothing happens, and while jobs flow.
+func (m *million) ask(ctx context.Context, s process) error {
+	quiet := map[string]time.Duration{}
+	for _, q := range m.questions() {
+		took, err := m.answers(ctx, s.URL, q)
+		if err != nil {
+			return err
+		}
+		quiet[q.name] = quantile(took, 0.99)
+		m.table.addAlone(m.name(q.name+", p99"), millis, atMost(q.within.Seconds()), quiet[q.name].Seconds())
+	}
+	stop, err := m.flow(ctx)
+	if err != nil {
+		return err
+	}
+	for _, q := range m.questions() {
+		took, err := m.answers(ctx, s.URL, q)
+		if err != nil {
+			return errors.Join(err, stop())
+		}
+		limit := max(q.within, slowdown*quiet[q.name])
+		m.table.addAlone(m.name(fmt.Sprintf("%s, p99 while %d jobs a second flow", q.name, m.size.flow)), millis, atMost(limit.Seconds()), quantile(took, 0.99).Seconds())
+	}
+	return stop()
+}
+
+// answers asks again and again, on one connection, at a pace that leaves the machine to others too.
+func (m *million) answers(ctx context.Context, url string, q question) ([]time.Duration, error) {
+	const between = 2 * time.Millisecond
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	took := make([]time.Duration, m.size.requests)
+	for i := range took {
+		var err error
+		took[i], err = timed(func() error { return fetch(ctx, client, url+q.path()) })
+		if err != nil {
+			return nil, err
+		}
+		pause(ctx, between)
+	}
+	return took, nil
+}
+
+func fetch(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+// usage is what a process has taken of the machine.
+type usage struct {
+	cpu    time.Duration // since it began
+	memory int           // resident bytes, now
+}
+
+func usageOf(pid int) (u usage, err error) {
+	proc, err := procfs.NewProc(pid)
+	if err != nil {
+		return u, err
+	}
+	stat, err := proc.Stat()
+	if err != nil {
+		return u, err
+	}
+	return usage{cpu: time.Duration(stat.CPUTime() * float64(time.Second)), memory: stat.ResidentMemory()}, nil
+}
+
+// watch looks at a process for a while: the part of one CPU that it took, and the most memory that it had.
+func watch(pid int, lasting time.Duration) (share float64, memory int, err error) {
+	first, err := usageOf(pid)
+	if err != nil {
+		return 0, 0, err
+	}
+	begin := time.Now()
+	tick := time.NewTicker(lasting / 20)
+	defer tick.Stop()
+	var now usage
+	for time.Since(begin) < lasting {
+		<-tick.C
+		if now, err = usageOf(pid); err != nil {
+			return 0, 0, err
+		}
+		memory = max(memory, now.memory)
+	}
+	return (now.cpu - first.cpu).Seconds() / time.Since(begin).Seconds(), memory, nil
+}
