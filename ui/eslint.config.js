@@ -16,5 +16,14 @@ export default [
     },
   },
   { files: ['test/**', '*.config.js'], languageOptions: { globals: { ...globals.node, ...globals.browser } } },
+  {
+    // The stories are told with what a person has: no way leads around that.
+    files: ['test/stories.js'],
+    rules: {
+      'no-restricted-imports': ['error', { patterns: [{ group: ['*', '!node:assert', '!node:assert/strict'], message: 'the stories have what person.js gives them' }] }],
+      'no-restricted-globals': ['error', 'fetch', 'process', 'XMLHttpRequest', 'WebSocket', 'EventSource', 'globalThis', 'global', 'window'],
+      'no-restricted-syntax': ['error', 'ImportExpression'],
+    },
+  },
   { files: ['static/theme.js'], rules: { 'no-var': 'off', 'no-unused-vars': 'off' } },
 ];

@@ -3,9 +3,19 @@ import { after, before } from 'node:test';
 import { launch } from './browser.js';
 import { beat, seed } from './seed.js';
 import { http, start } from './sidecar.js';
-import { jobs } from './jobs.js';
+import { bulk } from './bulk.js';
+import { buttons } from './buttons.js';
+import { deeds } from './deeds.js';
+import { empty } from './empty.js';
+import { keyboard } from './keyboard.js';
 import { pages } from './pages.js';
 import { people } from './people.js';
+import { story } from './person.js';
+import { records } from './records.js';
+import { served } from './served.js';
+import { states } from './states.js';
+import { stories } from './stories.js';
+import { side, workers } from './workers.js';
 
 /** What all tests share. */
 const world = { browser: null, base: '', publish: null };
@@ -17,12 +27,15 @@ before(async () => {
   world.browser = browser;
   world.base = sidecar.base;
   world.management = sidecar.management;
+  world.amqp = sidecar.amqp;
   await http(`${sidecar.management}/api/users/watcher`, 'PUT', { password: 'watches', tags: 'monitoring' });
   await http(`${sidecar.management}/api/permissions/%2F/watcher`, 'PUT', { configure: '', write: '', read: '.*' });
   world.publish = (await seed(sidecar)).publish;
   const hearts = beat(world.publish);
   await hearts.first;
   ends.push(() => hearts.stop());
+  const worker = await side(sidecar);
+  ends.push(() => worker.stop());
 }, { timeout: 240_000 });
 
 after(async () => {
@@ -31,4 +44,13 @@ after(async () => {
 
 people(world);
 pages(world);
-jobs(world);
+states(world);
+empty(world);
+served(world);
+deeds(world);
+for (const [name, tell] of stories) story(world, name, tell);
+keyboard(world);
+buttons(world);
+bulk(world);
+records(world);
+workers(world);

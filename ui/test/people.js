@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open, signIn } from './browser.js';
+import { http } from './sidecar.js';
 
 export function people(world) {
   test('a wrong password is told of, a right one leads to where one wanted to go', async () => {
@@ -32,6 +33,32 @@ export function people(world) {
     await page.getByRole('table', { name: 'Worker processes' }).getByRole('row').nth(1).waitFor();
     assert.equal(await page.getByRole('button', { name: /^(Quiet|Stop)/ }).count(), 0);
     assert.deepEqual(faults.filter((f) => !f.includes('401')), []);
+    await context.close();
+  });
+
+  test('who may act but not administer acts; a stranger does not come in', async () => {
+    await http(`${world.management}/api/users/manager`, 'PUT', { password: 'manages', tags: 'management' });
+    await http(`${world.management}/api/permissions/%2F/manager`, 'PUT', { configure: '.*', write: '.*', read: '.*' });
+    await http(`${world.management}/api/users/stranger`, 'PUT', { password: 'strange', tags: '' });
+    const { page, context } = await open(world.browser);
+    await page.goto(world.base + '/');
+    await page.getByLabel('Name').fill('stranger');
+    await page.getByLabel('Password').fill('strange');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('alert').waitFor();
+    assert.equal(await page.getByRole('navigation').count(), 0);
+    await signIn(page, world.base, 'manager', 'manages');
+    await page.getByRole('link', { name: 'Dead' }).click();
+    await page.getByRole('table', { name: 'dead jobs' }).getByRole('button', { name: /^Delete/ }).first().waitFor();
+    await page.route('**/api/overview', async (route) => {
+      const answer = await route.fetch();
+      const o = await answer.json();
+      await route.fulfill({ response: answer, json: { ...o, journal: { ...o.journal, held: { scheduled_jobs: 3 } } } });
+    });
+    await page.getByRole('link', { name: 'Health' }).click();
+    await page.reload();
+    await page.getByText('To decide needs the tag administrator').waitFor();
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
   });
 

@@ -1,63 +1,105 @@
-// Writes docs/screenshots: each page in both themes.
+// Writes docs/screenshots: each page in both themes. A small shop's virtual host, with a worker that does its jobs.
 import { mkdir } from 'node:fs/promises';
 import { launch, open, signIn } from './browser.js';
 import { beat, seed } from './seed.js';
-import { start } from './sidecar.js';
+import { http, serve, start, virtualHost, work } from './sidecar.js';
 
 const into = process.env.SCREENSHOTS || new URL('../../docs/screenshots/', import.meta.url).pathname;
-export const pages = {
+const pages = {
   dashboard: '/job-queues?range=24h', queue: '/job-queues/mails?range=24h', scheduled: '/scheduled-jobs', retries: '/retries', 'retries-by-error': '/retries?view=storm', dead: '/dead-jobs', job: '/jobs/dead-invoice-1', metrics: '/job-metrics?range=24h',
-  class: '/job-metrics/SendInvoice?range=6h', processes: '/worker-processes', process: '/worker-processes/worker-2:822:shop', live: '/live', operations: '/operations', rejected: '/rejected', health: '/health', 'api-docs': '/api-docs',
+  class: '/job-metrics/SendInvoice?range=6h', processes: '/worker-processes', process: '/worker-processes/worker-2:822:shop', operations: '/operations', rejected: '/rejected', health: '/health', 'api-docs': '/api-docs', live: '/live',
 };
+const only = process.env.ONLY?.split(',');
+const widths = (process.env.WIDTHS || '1440').split(',').map(Number);
+const themes = (process.env.THEMES || 'light,dark').split(',');
 
-/** Some things to see that come of acting. */
-async function act(page) {
-  await page.getByRole('link', { name: 'Dead', exact: false }).first().click();
-  await page.getByRole('row').nth(1).getByRole('checkbox').check();
-  await page.getByRole('row').nth(2).getByRole('checkbox').check();
-  await page.getByRole('region', { name: 'Selection' }).getByRole('button', { name: 'Retry now' }).click();
-  await page.getByLabel('Reason').fill('the mail server is back');
-  await page.getByRole('button', { name: 'Retry 2 dead jobs' }).click();
-  await page.getByText('done', { exact: true }).first().waitFor();
+/** Class, queue, and how long one takes in seconds. */
+const kinds = [['SendInvoice', 'mails', 0.3], ['SyncInventory', 'inventory', 0.9], ['ChargeCard', 'critical', 0.2], ['SendReminder', 'mails', 0.2], ['ResizeImage', 'low', 0.1], ['DailyReport', 'reports', 4]];
+const plan = ['queues: {critical: 5, mails: 2, inventory: 1, reports: 1, low: 1}', 'concurrency: 10', 'classes:', ...kinds.map(([name, , takes]) => `  ${name}: {shell: 'sleep ${takes}'}`)];
+
+/** Some jobs, one after the other. */
+async function some(base, n) {
+  for (let i = 0; i < n; i++) {
+    const [name, queue] = kinds[(i * 7) % kinds.length];
+    await http(`${base}/api/jobs`, 'POST', { class: name, queue, args: [1000 + i] });
+  }
 }
 
-async function shoot(browser, base, theme, width, first) {
+/** Some things to see that come of acting: three operations, of which one was taken back and one goes on. */
+async function act(page) {
+  await page.getByRole('link', { name: 'Dead', exact: false }).first().click();
+  const many = async (cls, deed, verb, reason, minutes) => {
+    await page.getByRole('combobox', { name: /^Filter/ }).fill('class:' + cls);
+    await page.keyboard.press('Enter');
+    await page.getByRole('table', { name: 'dead jobs' }).getByRole('link', { name: cls }).first().waitFor();
+    await page.getByText(/of \d\d that match/).waitFor();
+    await page.getByRole('checkbox', { name: 'Select all on this page' }).check();
+    const bar = page.getByRole('region', { name: 'Selection' });
+    if (minutes) await bar.getByRole('button', { name: /^Select all \d+ matching/ }).click();
+    await bar.getByRole('button', { name: deed }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Reason').fill(reason);
+    if (minutes) await dialog.getByLabel('Spread over minutes').fill(minutes);
+    await dialog.getByRole('button', { name: new RegExp(`^${verb} \\d+`) }).click();
+    return page.getByRole('group', { name: new RegExp(`^${verb} \\d+ dead jobs`) }).last();
+  };
+  const deletion = await many('ImportUsers', 'Delete', 'Delete', 'imported by hand');
+  await deletion.getByText('done', { exact: true }).waitFor();
+  await deletion.getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('group', { name: /^Undo \d+ dead jobs/ }).getByText('done', { exact: true }).waitFor();
+  const retry = await many('SyncInventory', 'Retry now', 'Retry', 'the warehouse answers again', '15');
+  await retry.getByText(/^[1-9]\d* of \d+ done/).waitFor();
+}
+
+async function shoot(browser, base, theme, width, names, first) {
   const { page, context } = await open(browser, { colorScheme: theme, viewport: { width, height: 900 }, deviceScaleFactor: 1 });
   const save = (name) => page.screenshot({ path: `${into}/${name}-${theme}${width === 1440 ? '' : '-' + width}.png` });
   await page.goto(base + '/sign-in');
   await page.getByRole('button', { name: 'Sign in' }).waitFor();
-  await save('sign-in');
+  if (names.includes('dashboard')) await save('sign-in');
   await signIn(page, base);
   if (first) await act(page);
-  const only = process.env.ONLY?.split(',');
-  for (const [name, path] of Object.entries(pages)) {
+  for (const name of names) {
     if (only && !only.includes(name)) continue;
-    await page.goto(base + path);
+    await page.goto(base + pages[name]);
     await page.getByRole('heading', { level: 1 }).waitFor();
+    if (name === 'live') await some(base, 24);
     await page.waitForFunction(() => !document.querySelector('tr.sk') && document.querySelector('main tbody tr, main .facts, main .ops, main .feed a'));
-    await page.waitForTimeout(name === 'live' ? 3000 : 1200);
+    await page.waitForTimeout(name === 'live' ? 4000 : 1200);
     await save(name);
   }
   await context.close();
 }
 
-const sidecar = await start({ rate: 12 });
-const browser = await launch();
+const up = await start({ rate: 1 });
+const ends = [() => up.stop()];
 try {
   await mkdir(into, { recursive: true });
-  const { publish } = await seed(sidecar);
+  await virtualHost(up, 'shop');
+  const sidecar = await serve(up, 'shop', []);
+  ends.push(() => sidecar.end());
+  const base = `http://127.0.0.1:${sidecar.port}`;
+  const { publish } = await seed({ base, management: up.management, vhost: 'shop' }, 4);
   const hearts = beat(publish);
+  ends.push(() => hearts.stop());
   await hearts.first;
-  const widths = (process.env.WIDTHS || '1440').split(',').map(Number);
+  const worker = await work(up, 'shop', 'mailer', plan);
+  ends.push(() => worker.stop());
+  const timer = setInterval(() => { some(base, 1).catch(() => {}); }, 2500);
+  ends.push(() => clearInterval(timer));
+  await some(base, 12);
+  const browser = await launch();
+  ends.push(() => browser.close());
   let first = true;
-  for (const width of widths) {
-    for (const theme of (process.env.THEMES || 'light,dark').split(',')) {
-      await shoot(browser, sidecar.base, theme, width, first);
-      first = false;
+  // The live page comes last: it is no fun without traffic, and that shows in the charts.
+  for (const names of [Object.keys(pages).filter((n) => n !== 'live'), ['live']]) {
+    for (const width of widths) {
+      for (const theme of themes) {
+        await shoot(browser, base, theme, width, names, first);
+        first = false;
+      }
     }
   }
-  hearts.stop();
 } finally {
-  await browser.close();
-  await sidecar.stop();
+  for (const end of ends.reverse()) await end();
 }

@@ -18,15 +18,15 @@ const backtrace = ['/app/lib/inventory/client.rb:48:in `get\'', '/app/lib/invent
 
 export const classes = { sync: 'SyncInventory', report: 'DailyReport', invoice: 'SendInvoice', archive: 'ArchiveOrders' };
 
-/** @param {{base: string, management: string}} to */
-export async function seed({ base, management }) {
+/** @param {{base: string, management: string, vhost?: string}} to @param {number} [scale] how much has run of late */
+export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
   // A number that JSON.parse would round stands in the text alone.
   const exact = (text) => text.replaceAll('"INVOICE"', '9007199254740993');
-  const publish = (queue, record) => http(`${management}/api/exchanges/%2F/amq.default/publish`, 'POST', { properties: { delivery_mode: 2 }, routing_key: queue, payload: typeof record === 'string' ? record : exact(JSON.stringify(record)), payload_encoding: 'string' });
+  const publish = (queue, record) => http(`${management}/api/exchanges/${vhost}/amq.default/publish`, 'POST', { properties: { delivery_mode: 2 }, routing_key: queue, payload: typeof record === 'string' ? record : exact(JSON.stringify(record)), payload_encoding: 'string' });
   const random = dice(7);
   const job = (cls, queue, args, more = {}) => ({ jid: jid(), class: cls, queue, args, retry: 10, enqueued_at: now() - 3600 * random(), ...more });
 
-  await metrics(publish, random);
+  await metrics(publish, random, scale);
   await http(`${base}/api/deploys`, 'POST', { label: 'v2.4', at: now() - 5400 });
 
   const later = [];
@@ -36,6 +36,7 @@ export async function seed({ base, management }) {
   await http(`${base}/api/jobs`, 'POST', Array.from({ length: 14 }, (_, i) => ({ class: classes.archive, queue: 'archive', args: [2020 + i % 5, i] })));
 
   const all = [];
+  const lastAttempts = [];
   for (let i = 0; i < 130; i++) {
     const sync = i < 112;
     const j = sync ? job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 1000 + i]) : job('ChargeCard', 'critical', [i, 'EUR 19.90']);
@@ -45,28 +46,39 @@ export async function seed({ base, management }) {
   for (let i = 0; i < 46; i++) {
     const kind = i % 4;
     const died = now() - 3600 * 40 * random() ** 2;
+    if (!i) {
+      // What workers said of the last attempts of this one.
+      for (const attempt of [8, 9, 10]) lastAttempts.push({ type: 'job_metric', timestamp: died - 1800 * (10 - attempt) - 1, jid: 'dead-invoice-1', job_class: classes.invoice, queue: 'mails', duration_ms: 180 + 37 * attempt, status: attempt < 10 ? 'failed' : 'dead', worker_identity: 'web-1:4711:shop', wait_ms: 12, attempt, error_class: 'SMTPAuthenticationError' });
+    }
     const enqueued = { enqueued_at: died - 3600 * 9 * random() - 60 };
     const j = kind === 3 ? job('ImportUsers', 'low', [`users-${i}.csv`], enqueued) : job(classes.invoice, 'mails', [{ invoice: i ? 80_000 + i : 'INVOICE', to: `ann+${i}@example.com` }], enqueued);
     all.push(() => publish('dead_jobs', { type: 'dead_job', jid: i ? j.jid : 'dead-invoice-1', died_at: died, retry_count: 10, error_class: kind === 3 ? 'FileNotFound' : 'SMTPAuthenticationError', error_message: kind === 3 ? `no such file: users-${i}.csv` : '535 5.7.8 Authentication credentials invalid', backtrace: backtrace.slice(0, 3), job: { ...j, jid: i ? j.jid : 'dead-invoice-1', retry_count: 10 } }));
   }
+  for (let i = 0; i < 80; i++) {
+    // Sixty died within the last hour, the others before.
+    const died = now() - (i < 60 ? 120 + 50 * i : 7200 + 600 * i);
+    const j = job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 5000 + i], { enqueued_at: died - 3600 });
+    all.push(() => publish('dead_jobs', { type: 'dead_job', jid: j.jid, died_at: died, retry_count: 10, error_class: 'Timeout', error_message: `no answer from 10.0.3.${i % 20} within ${3000 + i} ms`, backtrace, job: { ...j, retry_count: 10 } }));
+  }
+  all.push(() => publish('job_metrics', lastAttempts));
   while (all.length) await Promise.all(all.splice(0, 12).map((send) => send()));
   await publish('scheduled_jobs', '{"type":"scheduled_job","jid":"broken","scheduled_at":"tomorrow","job":{"class":"SendReminder"}}');
   await publish('retries', 'not even JSON');
   await until('the seed is read', async () => {
     const o = await http(`${base}/api/overview`);
-    return o.sets['dead-jobs'].total >= 46 && o.sets.retries.total >= 130 && o.sets['scheduled-jobs'].total >= 141 && o.views.caught_up;
+    return o.sets['dead-jobs'].total >= 126 && o.sets.retries.total >= 130 && o.sets['scheduled-jobs'].total >= 141 && o.views.caught_up;
   });
   return { publish };
 }
 
 /** A day of metrics; since the deploy one class is slower. */
-async function metrics(publish, random) {
+async function metrics(publish, random, scale) {
   const kinds = [[classes.sync, 'inventory', 900, 0.12, 'Timeout'], [classes.invoice, 'mails', 220, 0.02, 'SMTPAuthenticationError'], [classes.report, 'reports', 9000, 0.01, 'OutOfMemory'], ['ResizeImage', 'low', 60, 0.05, 'Timeout'], ['ChargeCard', 'critical', 140, 0.01, 'CardDeclined']];
   let batch = [];
   for (let t = now() - 86_400; t < now(); t += 240) {
     const busy = 0.4 + Math.sin(((t % 86_400) / 86_400) * Math.PI) ** 2;
     for (const [cls, queue, usual, fails, error] of kinds) {
-      for (let i = 0; i < Math.ceil(3 * busy * (0.5 + random())); i++) {
+      for (let i = 0; i < Math.ceil(3 * scale * busy * (0.5 + random())); i++) {
         const failed = random() < fails;
         const slower = cls === classes.invoice && t > now() - 5400 ? 3.5 : 1;
         batch.push({ type: 'job_metric', timestamp: t + 240 * random(), job_class: cls, queue, duration_ms: Math.round(usual * slower * (0.4 + random() ** 3 * 4)), status: failed ? (random() < 0.1 ? 'dead' : 'failed') : 'success', worker_identity: 'web-1:4711:shop', wait_ms: Math.round(20 + 400 * busy * random() ** 4 * 8), attempt: 1, ...(failed ? { error_class: error } : {}) });

@@ -1,6 +1,6 @@
 // A sidecar with a broker of its own, a demo worker and its traffic: what `millrace up` runs.
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -54,14 +54,60 @@ export async function start({ rate = 20 } = {}) {
     await stop();
     throw new Error(said, { cause: e });
   }
-  return { base: `http://127.0.0.1:${port}`, management: /Broker\s+(\S+)/.exec(said)[1], stop };
+  return { base: `http://127.0.0.1:${port}`, management: /Broker\s+(\S+)/.exec(said)[1], amqp: /AMQP\s+(\S+)/.exec(said)[1], stop };
+}
+
+/** Another sidecar, beside a virtual host of the same broker; it can be stopped and begun anew. @param {any} beside @param {string} vhost @param {string[]} more flags */
+export async function serve({ amqp, management }, vhost, more) {
+  const state = await mkdtemp(join(tmpdir(), 'millrace-ui-'));
+  const port = await freePort();
+  const key = join(state, 'key');
+  await writeFile(key, 'k'.repeat(40));
+  const args = ['serve', '--amqp-url', amqp + vhost, '--management-url', management, '--http-addr', `127.0.0.1:${port}`, '--state-dir', join(state, 'view'), '--session-key-file', key, '--log-level', 'error', ...more];
+  let child, ended;
+  const begin = async () => {
+    child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+    ended = new Promise((done) => { child.once('exit', done); });
+    await until('the sidecar is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok);
+  };
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await ended;
+  };
+  const end = async () => {
+    await stop();
+    await rm(state, { recursive: true, force: true });
+  };
+  await begin();
+  return { port, begin, stop, end };
+}
+
+/** A worker process whose jobs are commands. @param {any} beside @param {string} vhost @param {string} tag @param {string[]} plan lines of its file */
+export async function work({ amqp }, vhost, tag, plan) {
+  const dir = await mkdtemp(join(tmpdir(), 'millrace-ui-'));
+  const file = join(dir, 'jobs.yaml');
+  await writeFile(file, [`tag: ${tag}`, ...plan].join('\n'));
+  const child = spawn(program, ['worker', '--exec', file, '--amqp-url', amqp + vhost, '--log-level', 'error'], { stdio: ['ignore', 'inherit', 'inherit'] });
+  const ended = new Promise((done) => { child.once('exit', done); });
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await ended;
+    await rm(dir, { recursive: true, force: true });
+  };
+  return { ended, stop };
+}
+
+/** Makes a virtual host of the broker's, where guest may do everything. @param {{management: string}} at @param {string} name */
+export async function virtualHost({ management }, name) {
+  await http(`${management}/api/vhosts/${name}`, 'PUT', {});
+  await http(`${management}/api/permissions/${name}/guest`, 'PUT', { configure: '.*', write: '.*', read: '.*' });
 }
 
 const authorization = 'Basic ' + Buffer.from('guest:guest').toString('base64');
 
-/** Asks the sidecar or the broker's management. */
+/** Asks the sidecar or the broker's management, on a connection of its own: the broker may close one that is kept while it is asked again. */
 export async function http(url, method = 'GET', body = undefined) {
-  const r = await fetch(url, { method, headers: { authorization, 'content-type': 'application/json' }, body: body === undefined ? undefined : JSON.stringify(body) });
+  const r = await fetch(url, { method, headers: { authorization, connection: 'close', 'content-type': 'application/json' }, body: body === undefined ? undefined : JSON.stringify(body) });
   const text = await r.text();
   if (!r.ok) throw new Error(`${method} ${url}: ${r.status} ${text}`);
   return text ? JSON.parse(text) : null;

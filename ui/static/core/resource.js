@@ -1,7 +1,7 @@
 // @ts-check
 // What a page shows of the API: asked when it is first needed, and again while somebody looks. What was there stays while it is asked anew.
-import { useEffect, useRef, useState } from './h.js';
-import { ask, connection, generation, signedOut } from './api.js';
+import { useEffect, useMemo, useRef, useState } from './h.js';
+import { apiPath, ask, connection, generation, signedOut } from './api.js';
 import { onTopic, source } from './live.js';
 import { paused } from './paused.js';
 
@@ -11,6 +11,17 @@ const gather = 1500;
 const rarely = 30_000;
 
 /** @typedef {{data: any, text: string, error: any, loading: boolean, at: number, url: string, refresh: () => void}} Resource */
+
+/** How many one answer holds. */
+const whole = 500;
+
+/** All of a list that is short enough to be had whole: a thousand. @param {string} path @param {any} how */
+export function useAll(path, how) {
+  const a = useResource(apiPath(path, [], { page: 1, page_size: whole }), how);
+  const b = useResource(a.data?.total_count > whole ? apiPath(path, [], { page: 2, page_size: whole }) : null, how);
+  const data = useMemo(() => a.data && [...a.data.items, ...(b.data?.items || [])], [a.data, b.data]);
+  return { ...a, data };
+}
 
 /** @param {string|null} url null: nothing is asked @param {{every?: number, topic?: string, keep?: boolean}} [how] every: milliseconds; 0: once.
  * @returns {Resource} */

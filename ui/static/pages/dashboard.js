@@ -3,7 +3,7 @@ import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { brief, count, percent, plural, rate, seconds } from '../core/format.js';
 import { overview } from '../core/overview.js';
-import { useResource } from '../core/resource.js';
+import { useAll, useResource } from '../core/resource.js';
 import { link } from '../core/router.js';
 import { Attention } from '../parts/attention.js';
 import { Percentiles, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
@@ -15,7 +15,7 @@ import { Time } from '../parts/time.js';
 
 export default function Dashboard() {
   const m = useMetrics();
-  const queues = useResource(apiPath('job-queues'), { topic: 'queues', every: 5000 });
+  const queues = useAll('job-queues', { topic: 'queues', every: 5000 });
   const oldest = (queues.data || []).reduce((/** @type {number} */ n, /** @type {any} */ q) => Math.max(n, q.oldest?.seconds || 0), 0);
   return html`<${Title} title="Dashboard"><${RangeChooser} /><//>
     <div class="grid">
@@ -55,7 +55,8 @@ function Counters({ queues }) {
 
 /** @param {number|null} now @param {number|null} before */
 function delta(now, before) {
-  if (now === null || !before) return 'an hour ago –';
+  if (now === null || before === null) return '';
+  if (!before) return now ? 'none an hour ago' : 'as an hour ago';
   const d = now / before - 1;
   if (d > 2) return `${brief(Math.round(now / before))}× an hour ago`;
   return Math.abs(d) < 0.02 ? 'as an hour ago' : `${d > 0 ? '+' : '−'}${percent(Math.abs(d))} in 1 h`;

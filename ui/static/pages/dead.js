@@ -2,7 +2,7 @@
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { serverNow } from '../core/clock.js';
-import { brief, count } from '../core/format.js';
+import { brief, count, percent, seconds } from '../core/format.js';
 import { overview } from '../core/overview.js';
 import { useResource } from '../core/resource.js';
 import { route, setQuery } from '../core/router.js';
@@ -28,11 +28,19 @@ function Growth() {
     series=${[{ label: 'died', colour: '#d12771', kind: 'bars', values: points.map((/** @type {any} */ p) => p.dead) }]} /><//>`;
 }
 
+/** What is given up, and when: nothing vanishes unsaid. */
+function Kept() {
+  const d = overview.value?.sets['dead-jobs'];
+  if (!d?.max) return null;
+  const part = d.total / d.max;
+  return html`<p class=${'small ' + (part > 0.8 ? 'warn' : 'dim')}>The newest ${count(d.max)} are kept, for ${seconds(d.max_age_seconds)}: ${percent(part)} of that is used.${part > 0.8 ? ' Beyond it, those that died first are given up.' : ''}</p>`;
+}
+
 export default function Dead() {
   const storm = route.value.query.get('view') === 'storm';
   const total = overview.value?.sets['dead-jobs']?.total;
   return html`<${Title} title="Dead jobs" badge=${total === undefined ? null : count(total)}>
       <${Segments} label="View" value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', 'List'], ['storm', 'By error']]} /><//>
-    <div class="stack" style=${{ gap: '1rem' }}><${Growth} />
+    <div class="stack" style=${{ gap: '1rem' }}><${Growth} /><${Kept} />
     ${storm ? html`<${Storm} set="dead-jobs" />` : html`<${Entries} set="dead-jobs" topic="dead" columns=${columns} empty=${html`<${Empty} icon="check" title="Nothing is dead"><p>A job that has failed for the last time is kept here, until somebody retries or deletes it.</p><//>`} />`}</div>`;
 }

@@ -1,7 +1,7 @@
 // @ts-check
 import { html, useMemo } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { seconds } from '../core/format.js';
+import { millis, seconds } from '../core/format.js';
 import { itemTexts, memberText, ownText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
 import { link } from '../core/router.js';
@@ -9,7 +9,7 @@ import { mayAct } from '../core/session.js';
 import { actions, actionsOf, actOn, copyOf, undoOne } from '../parts/actions.js';
 import { Icon } from '../parts/icon.js';
 import { Payload } from '../parts/payload.js';
-import { Card, copy, CopyCurl, Empty, Failure, State, Title } from '../parts/states.js';
+import { Card, copy, CopyCurl, Empty, Failure, Title } from '../parts/states.js';
 import { Trace } from '../parts/trace.js';
 import { Time } from '../parts/time.js';
 
@@ -24,7 +24,7 @@ export default function Job({ part: jid }) {
   const d = job.data;
   const entries = useMemo(() => itemTexts(job.text, 'entries').map((raw, i) => ({ ...d.entries[i], raw })), [job.text]);
   const first = entries[0];
-  const cls = first?.millrace.class || d?.class;
+  const cls = first?.millrace.class || d?.runs?.[0]?.class;
   return html`<${Title} crumbs=${[['Jobs', link('job-queues')]]} title=${html`${cls || 'Job'} <code class="dim">${jid}</code>`}>
       <button class="icon" aria-label="Copy the id" title="Copy the id" onClick=${() => copy(jid)}><${Icon} name="copy" /></button><${CopyCurl} url=${url} /><//>
     ${job.error?.status === 404 && !d ? html`<section class="card"><${Empty} icon="search" title="Nothing is known of this job"><p>${job.error.reason}</p>
@@ -32,7 +32,7 @@ export default function Job({ part: jid }) {
       : html`<${Failure} error=${job.error} at=${d ? job.at : 0} refresh=${job.refresh} />`}
     ${d && html`<div class="grid"><div class="c8 stack" style=${{ gap: '1rem' }}>${entries.map((e) => html`<${Entry} key=${e.millrace.offset} row=${e} done=${job.refresh} />`)}
         ${!entries.length && html`<section class="card"><${Empty} icon="check" title="It waits nowhere now"><p>It was handed to its queue, has run, or is gone: see what became of it.</p><//></section>`}
-        ${(d.runs || []).length > 0 && html`<${Runs} runs=${d.runs} />`}</div>
+      </div>
       <div class="c4"><${Story} d=${d} entries=${entries} done=${job.refresh} /></div></div>`}`;
 }
 
@@ -59,19 +59,27 @@ function Entry({ row, done }) {
       <${Card} title="Record"><${Payload} text=${own} label="the record" name=${row.jid || 'record'} /><//>`}`;
 }
 
-/** @param {{d: any, entries: any[], done: () => void}} p */
+/** What workers say became of an attempt. */
+const ends = { success: ['ok', 'succeeded'], failed: ['bad', 'failed'], dead: ['bad', 'failed, and it was the last'], discarded: ['warn', 'was discarded'], expired: ['warn', 'came too late'] };
+
+/** @param {any} e @returns {[string, string]} how it looks, and what it says */
+function told(e) {
+  const [look, text] = e.run && ends[e.what] ? ends[e.what] : events[e.what] || ['', e.what];
+  return [look, e.run && ends[e.what] ? `${e.attempt ? 'Attempt ' + e.attempt : 'An attempt'} ${text}` : text];
+}
+
+/** What happened to it, and what workers reported of it, as one. @param {{d: any, entries: any[], done: () => void}} p */
 function Story({ d, entries, done }) {
-  const all = [...d.events].sort((a, b) => a.at - b.at);
+  const runs = (d.runs || []).map((/** @type {any} */ r) => ({ ...r, what: r.status, run: true }));
+  const all = [...d.events, ...runs].sort((a, b) => a.at - b.at);
   const undoable = (/** @type {any} */ e) => mayAct.value && ['deleted', 'killed', 'changed'].includes(e.what) && e === all.filter((x) => x.set === e.set).at(-1);
   return html`<${Card} title="What became of it"><ol class="line">
     ${d.older_than_kept && html`<li class="dim">What was before is not kept</li>`}
-    ${all.map((/** @type {any} */ e, /** @type {number} */ i) => { const [look, text] = events[e.what] || ['', e.what]; const before = all[i - 1]; return html`<li key=${i} class=${look}><div class="strong">${text}</div><div class="dim small"><${Time} at=${e.at} />${e.set ? ' · ' + e.set.replace('-', ' ') : ''}${e.worker ? ' · ' + e.worker : ''}${e.actor ? ' · by ' + e.actor : ''}${e.run_ms !== undefined && e.run_ms !== null ? ' · ran ' + seconds(e.run_ms / 1000) : ''}</div>
-      ${e.error_class && html`<div class="bad small">${e.error_class}${e.error_message ? ': ' + e.error_message : ''}</div>`}${before && e.at - before.at > 1 && html`<div class="dim small">${seconds(e.at - before.at)} after that before</div>`}
+    ${all.map((/** @type {any} */ e, /** @type {number} */ i) => { const [look, text] = told(e); const before = all[i - 1]; return html`<li key=${i} class=${look}><div class="strong">${text}</div><div class="dim small"><${Time} at=${e.at} />${e.set ? ' · ' + e.set.replace('-', ' ') : ''}${e.worker && html` · <a href=${link('worker-processes', e.worker)}>${e.worker}</a>`}${e.actor ? ' · by ' + e.actor : ''}${span('ran', e.duration_ms)}${e.attempt > 1 ? '' : span('waited', e.wait_ms)}</div>
+      ${e.error_class && html`<div class="bad small">${e.error_class}</div>`}${before && e.at - before.at > 1 && html`<div class="dim small">${seconds(e.at - before.at)} after that before</div>`}
       ${undoable(e) && html`<button class="btn small" onClick=${() => undoOne(e.set, d.jid, e.offset, done)}><${Icon} name="undo" small />Undo</button>`}</li>`; })}
     ${entries.map((e) => html`<li key=${'n' + e.millrace.offset} class=${e.millrace.set === 'dead-jobs' ? 'bad' : 'warn'}><div class="strong">${e.millrace.set === 'dead-jobs' ? 'Is dead' : e.millrace.set === 'retries' ? 'Waits for attempt ' + ((e.millrace.attempt ?? 0) + 1) : 'Waits until it is due'}</div><div class="dim small"><${Time} at=${e.millrace.at} /></div></li>`)}</ol><//>`;
 }
 
-/** Attempts, where the sidecar tells of them. @param {{runs: any[]}} p */
-function Runs({ runs }) {
-  return html`<${Card} title="Attempts"><ol class="line">${runs.map((r) => html`<li class=${r.status === 'success' ? 'ok' : 'bad'}><div class="row"><${State} state=${r.status} /><span class="dim small"><${Time} at=${r.at || r.finished_at} /></span></div></li>`)}</ol><//>`;
-}
+/** @param {string} word @param {number|null|undefined} ms */
+const span = (word, ms) => (ms === null || ms === undefined ? '' : ` · ${word} ${millis(ms)}`);

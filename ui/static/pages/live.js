@@ -1,6 +1,6 @@
 // @ts-check
 import { html, useEffect, useRef, useState } from '../core/h.js';
-import { clock, count, seconds } from '../core/format.js';
+import { clock, count, millis } from '../core/format.js';
 import { onTopic, source } from '../core/live.js';
 import { link, route, setQuery } from '../core/router.js';
 import { Empty, State, Title } from '../parts/states.js';
@@ -8,35 +8,62 @@ import { Icon } from '../parts/icon.js';
 
 /** Rows that are kept. */
 const most = 5000;
-/** Rows that are drawn. */
-const drawn = 300;
+/** Rows that are drawn while somebody holds them to read; while they run, no more than can be seen. */
+const held = 300;
+/** Nobody reads faster: milliseconds between two drawings. */
+const pace = 500;
+const rowHeight = 20;
 let last = 0;
+
+/** What happened to a job, drawn once: it does not change. @param {any} r */
+const line = (r) => r.drawn ||= html`<div key=${r.key} class="run"><span class="dim">${clock(r.at, true)}</span><${State} state=${r.what} /><a class="strong cut" href=${link('jobs', r.jid)}>${r.class || 'Job'}</a>
+  ${r.queue ? html`<a class="dim cut" href=${link('job-queues', r.queue)}>${r.queue}</a>` : html`<span></span>`}<span class="num">${r.duration_ms ? millis(r.duration_ms) : ''}</span><span class="dim cut">${r.jid}</span><span class="bad cut">${r.error_class || ''}</span></div>`;
+
+/** What came, in a ring, and how often it is drawn. */
+function useRing() {
+  const ring = useRef(/** @type {any[]} */ ([]));
+  const [missed, setMissed] = useState(0);
+  const [, draw] = useState(0);
+  useEffect(() => {
+    let timer = 0, more = 0;
+    const show = () => {
+      timer = 0;
+      setMissed((n) => n + more);
+      more = 0;
+      draw((n) => n + 1);
+    };
+    const off = onTopic('jobs', (e) => {
+      if (!e) return;
+      more += (e.missed || 0) + (e.items ? 0 : 200);
+      for (const row of e.items || []) ring.current.push({ ...row, key: String(++last) });
+      if (ring.current.length > most) ring.current.splice(0, ring.current.length - most);
+      timer ||= setTimeout(show, ring.current.length > 50 ? pace : 0);
+    });
+    return () => {
+      off();
+      clearTimeout(timer);
+    };
+  }, []);
+  return { ring, missed, redraw: () => draw((n) => n + 1) };
+}
 
 export default function Live() {
   const text = (route.value.query.get('text') || '').toLowerCase();
   const [stopped, setStopped] = useState(false);
-  const [missed, setMissed] = useState(0);
+  const { ring, missed, redraw } = useRing();
   const box = useRef(null);
-  const ring = useRef(/** @type {any[]} */ ([]));
-  const [, draw] = useState(0);
-  useEffect(() => onTopic('jobs', (e) => {
-    if (!e) return;
-    setMissed((n) => n + (e.missed || 0) + (e.items ? 0 : 200));
-    for (const row of e.items || []) ring.current.push({ ...row, key: String(++last) });
-    if (ring.current.length > most) ring.current.splice(0, ring.current.length - most);
-    draw((n) => n + 1);
-  }), []);
-  const held = useRef(/** @type {any[]|null} */ (null));
-  if (!stopped) held.current = null;
-  else held.current ||= ring.current.slice();
-  const rows = (held.current || ring.current).filter((r) => !text || `${r.class} ${r.queue} ${r.jid} ${r.what} ${r.error_class || ''} ${r.worker || ''}`.toLowerCase().includes(text)).slice(-drawn);
+  const kept = useRef(/** @type {any[]|null} */ (null));
+  if (!stopped) kept.current = null;
+  else kept.current ||= ring.current.slice();
+  const all = kept.current || ring.current;
+  const found = text ? all.filter((r) => `${r.class} ${r.queue} ${r.jid} ${r.what} ${r.error_class || ''} ${r.worker || ''}`.toLowerCase().includes(text)) : all;
+  const rows = found.slice(-(stopped ? held : Math.ceil((box.current?.clientHeight || 600) / rowHeight) + 8));
   useEffect(() => { if (!stopped && box.current) box.current.scrollTop = box.current.scrollHeight; });
-  return html`<${Title} title="Live"><button class="btn small" onClick=${() => setStopped(!stopped)} aria-pressed=${String(stopped)}><${Icon} name=${stopped ? 'play' : 'pause'} small />${stopped ? 'Go on' : 'Hold'}</button><button class="btn small" onClick=${() => { ring.current = []; held.current = null; draw((n) => n + 1); }}>Clear</button><//>
+  return html`<${Title} title="Live"><button class="btn small" onClick=${() => setStopped(!stopped)} aria-pressed=${String(stopped)}><${Icon} name=${stopped ? 'play' : 'pause'} small />${stopped ? 'Go on' : 'Hold'}</button><button class="btn small" onClick=${() => { ring.current = []; kept.current = null; redraw(); }}>Clear</button><//>
     <section class="card flush" aria-label="Job runs as they come"><div class="toolbar"><input class="in small grow" type="search" data-filter placeholder="Filter by class, queue, id, status, error, worker" aria-label="Filter runs" value=${route.value.query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} />
       <span class="dim small">${rows.length} shown of ${count(ring.current.length)}${missed ? html` · <span class="warn">${count(missed)} came too fast to be shown</span>` : ''}</span></div>
       ${source.value !== 'events' && !ring.current.length ? html`<${Empty} icon="live" title="Waiting for events"><p>Single runs come over a WebSocket, as they happen. If nothing comes, a proxy may not let it through.</p><//>`
         : html`<div class="feed" ref=${box} tabindex="0" role="log" aria-label="Runs" onScroll=${(/** @type {any} */ e) => { const el = e.currentTarget; if (!stopped && el.scrollHeight - el.scrollTop - el.clientHeight > 80) setStopped(true); }}>
-          ${rows.map((r) => html`<div key=${r.key} class="row wrap"><span class="dim">${clock(r.at, true)}</span><span style=${{ minWidth: '6rem' }}><${State} state=${r.what} /></span><a class="strong" href=${link('jobs', r.jid)}>${r.class}</a><a class="dim" href=${link('job-queues', r.queue || 'default')}>${r.queue}</a>
-            ${r.run_ms !== undefined && html`<span>${seconds(r.run_ms / 1000)}</span>`}${r.error_class && html`<span class="bad">${r.error_class}</span>`}<span class="dim">${r.jid}</span></div>`)}
+          ${rows.map(line)}
           ${!rows.length && html`<${Empty} icon="live" title=${text ? 'Nothing that matches has run' : 'Nothing has run yet'} />`}</div>`}</section>`;
 }

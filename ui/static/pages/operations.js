@@ -1,27 +1,27 @@
 // @ts-check
 import { html, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { absolute, count } from '../core/format.js';
+import { absolute, count, plural } from '../core/format.js';
 import { contractKnown, has } from '../core/features.js';
 import { useResource } from '../core/resource.js';
 import { link, route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
-import { cancelOperation, opText, Progress, undoable, undoOperation } from '../parts/ops.js';
+import { cancelOperation, opText, Progress, stateOfUndo, undoable, undoOperation } from '../parts/ops.js';
 import { CopyCurl, Empty, Failure, State, Tabs, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
-import { Pager } from '../parts/pager.js';
 import { Time } from '../parts/time.js';
 
 /** @param {any} op */
 export function filterText(op) {
   const f = Object.entries(op.filter || {}).map(([k, v]) => `${k}: ${k === 'from' || k === 'to' ? absolute(Number(v)) : v}`);
+  if (op.undoes) return 'operation ' + op.undoes;
   return op.filter ? f.join(', ') || 'all' : 'chosen one by one';
 }
 
 export default function Operations() {
   const tab = route.value.query.get('tab') || 'operations';
   return html`<${Title} title="Operations"><${CopyCurl} url=${apiPath(tab === 'audit' ? 'journal' : 'operations')} /><//>
-    <${Tabs} label="Of" value=${tab} onChange=${(/** @type {string} */ v) => setQuery({ tab: v === 'operations' ? '' : v, page: '', actor: '', op: '' })} options=${[['operations', 'Operations'], ['audit', 'Everything that was done']]} />
+    <${Tabs} label="Of" value=${tab} onChange=${(/** @type {string} */ v) => setQuery({ tab: v === 'operations' ? '' : v, next: '', actor: '', op: '' })} options=${[['operations', 'Operations'], ['audit', 'Everything that was done']]} />
     <div role="tabpanel">${tab === 'audit' ? html`<${Audit} />` : html`<${List} />`}</div>`;
 }
 
@@ -29,7 +29,7 @@ function List() {
   const ops = useResource(apiPath('operations'), { topic: 'operations', every: 2000 });
   const columns = [
     { id: 'what', label: 'What', always: true, head: true, cell: (/** @type {any} */ o) => opText(o) },
-    { id: 'state', label: 'State', cell: (/** @type {any} */ o) => html`<${State} state=${o.undone ? 'undone' : o.state} />` },
+    { id: 'state', label: 'State', cell: (/** @type {any} */ o) => html`<${State} state=${o.undone_by && stateOfUndo(o, ops.data || []) !== 'cancelled' ? (stateOfUndo(o, ops.data || []) === 'running' ? 'undoing' : 'undone') : o.state} />` },
     { id: 'far', label: 'How far', cell: (/** @type {any} */ o) => html`<div style=${{ minWidth: '11rem', padding: '.5rem 0' }}><${Progress} op=${o} />${o.last_error && html`<div class="bad small anywhere">${o.last_error}</div>`}</div>` },
     { id: 'filter', label: 'Of', class: 'lim', cell: (/** @type {any} */ o) => html`<span class="cut" title=${filterText(o)}>${filterText(o)}</span>` },
     { id: 'reason', label: 'Reason', class: 'lim', cell: (/** @type {any} */ o) => html`<span class="cut" title=${o.reason}>${o.reason || html`<span class="dim">–</span>`}</span>` },
@@ -37,27 +37,33 @@ function List() {
   ];
   return html`<section class="card flush" aria-label="Operations"><${Failure} error=${ops.error} at=${ops.data ? ops.at : 0} refresh=${ops.refresh} />
     <${Table} id="operations" caption="Operations" columns=${columns} rows=${ops.data || []} loading=${ops.loading && !ops.data} rowKey=${(/** @type {any} */ o) => o.id}
-      acts=${mayAct.value ? (/** @type {any} */ o) => (o.state === 'running' ? html`<button class="btn small" onClick=${() => cancelOperation(o.id)}>Stop</button>` : undoable(o) && html`<button class="btn small" onClick=${() => undoOperation(o)}>Undo</button>`) : undefined}
+      acts=${mayAct.value ? (/** @type {any} */ o) => (o.state === 'running' ? html`<button class="btn small" onClick=${() => cancelOperation(o.id)}>Stop</button>` : undoable(o, ops.data || []) && html`<button class="btn small" onClick=${() => undoOperation(o)}>Undo</button>`) : undefined}
       empty=${html`<${Empty} icon="ops" title="Nobody has done anything to many jobs at once"><p>Select jobs in a list, or all that match a filter, and choose what to do.</p><//>`} /></section>`;
+}
+
+/** What it was done to. @param {any} r */
+function about(r) {
+  if (r.jid) return html`<a class="mono" href=${link('jobs', r.jid)}>${r.jid}</a>`;
+  if (r.queue) return html`<a href=${link('job-queues', r.queue)}>${r.queue}</a>${r.to && html` to <a href=${link('job-queues', r.to)}>${r.to}</a>`}${r.count > 0 && html` <span class="dim">(${plural(r.count, 'job')})</span>`}`;
+  if (r.identity) return r.identity === '*' ? 'all processes' : html`<a href=${link('worker-processes', r.identity)}>${r.identity}</a>`;
+  return '–';
 }
 
 /** What anybody did, from the journal. */
 function Audit() {
   const query = route.value.query;
   const [actor, setActor] = useState(query.get('actor') || '');
-  const page = Number(query.get('page')) || 1;
-  const size = Number(query.get('page_size')) || 50;
+  const next = query.get('next');
   const there = has('/api/journal', 'get');
-  const paging = has('/api/journal', 'get', 'page') ? { page, page_size: size } : {};
-  const j = useResource(there ? apiPath('journal', [], { actor: query.get('actor'), op: query.get('op'), jid: query.get('jid'), ...paging }) : null, { topic: 'operations', every: 10_000 });
-  const items = Array.isArray(j.data) ? j.data : j.data?.items || [];
-  const columns = [{ id: 'at', label: 'When', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} />` }, { id: 'actor', label: 'Who', cell: (/** @type {any} */ r) => r.actor || html`<span class="dim">Millrace</span>` }, { id: 'op', label: 'What', cell: (/** @type {any} */ r) => html`<span class="tag">${r.op || r.what || r.type}</span>` },
-    { id: 'jid', label: 'Job', cell: (/** @type {any} */ r) => (r.jid ? html`<a class="mono" href=${link('jobs', r.jid)}>${r.jid}</a>` : '–') }, { id: 'set', label: 'Set', cell: (/** @type {any} */ r) => r.set || r.stream || '–' }, { id: 'reason', label: 'Reason', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${r.reason}>${r.reason || ''}</span>` }];
+  const j = useResource(there ? apiPath('journal', [], { actor: query.get('actor'), op: query.get('op'), jid: query.get('jid'), limit: 50, next }) : null, { topic: 'operations', every: 10_000 });
+  const items = j.data?.items || [];
+  const columns = [{ id: 'at', label: 'When', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} />` }, { id: 'actor', label: 'Who', cell: (/** @type {any} */ r) => r.actor || html`<span class="dim">Millrace</span>` }, { id: 'op', label: 'What', cell: (/** @type {any} */ r) => html`<span class="tag">${r.action ? `${r.action}: ${r.state}` : r.op}</span>` },
+    { id: 'jid', label: 'About', cell: about }, { id: 'set', label: 'Set', cell: (/** @type {any} */ r) => r.set || r.stream || '–' }, { id: 'reason', label: 'Reason', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${r.reason}>${r.reason || ''}</span>` }];
   if (!contractKnown()) return null;
   if (!there) return html`<section class="card"><${Empty} icon="ops" title="This sidecar does not tell"><p>It has no route /api/journal yet. What was done to one job is on that job's page.</p><//></section>`;
-  return html`<section class="card flush" aria-label="Journal"><form class="toolbar" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); setQuery({ actor, page: '' }); }}><input class="in small" aria-label="Who" placeholder="Who" value=${actor} onInput=${(/** @type {any} */ e) => setActor(e.target.value)} /><button class="btn small">Filter</button>${query.get('actor') && html`<button type="button" class="btn small plain" onClick=${() => { setActor(''); setQuery({ actor: '', page: '' }); }}>Clear</button>`}</form>
+  return html`<section class="card flush" aria-label="Journal"><form class="toolbar" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); setQuery({ actor, next: '' }); }}><input class="in small" aria-label="Who" placeholder="Who" value=${actor} onInput=${(/** @type {any} */ e) => setActor(e.target.value)} /><button class="btn small">Filter</button>${query.get('actor') && html`<button type="button" class="btn small plain" onClick=${() => { setActor(''); setQuery({ actor: '', next: '' }); }}>Clear</button>`}</form>
     <${Failure} error=${j.error} at=${j.data ? j.at : 0} refresh=${j.refresh} />
-    <${Table} id="audit" caption="What was done" columns=${columns} rows=${items} loading=${j.loading && !j.data} rowKey=${(/** @type {any} */ r) => String(r.offset ?? r.seq ?? r.at + (r.jid || ''))} empty=${html`<${Empty} icon="ops" title="Nothing that matches was done" />`} />
-    ${j.data && !Array.isArray(j.data) && html`<${Pager} page=${page} size=${size} items=${items.length} total=${j.data.filtered_count} pages=${j.data.page_count} more=${!!j.data.next} what="deeds" onPage=${(/** @type {number} */ n) => setQuery({ page: n })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '' })} />`}
-    ${Array.isArray(j.data) && html`<p class="pager">${count(items.length)} shown</p>`}</section>`;
+    <${Table} id="audit" caption="What was done" columns=${columns} rows=${items} loading=${j.loading && !j.data} rowKey=${(/** @type {any} */ r) => String(r.record)} empty=${html`<${Empty} icon="ops" title="Nothing that matches was done" />`} />
+    ${j.data && html`<nav class="pager" aria-label="Pages of the list"><span class="num">${count(items.length)} shown${j.data.older_than_kept && !j.data.next ? '; what is older is not kept' : ''}</span><div class="tools">
+      ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>Newest</button>`}<button class="btn small" disabled=${!j.data.next} onClick=${() => setQuery({ next: j.data.next })}>Older</button></div></nav>`}</section>`;
 }

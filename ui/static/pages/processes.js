@@ -2,11 +2,12 @@
 import { html, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { bytes, count, percent, plural } from '../core/format.js';
-import { useResource } from '../core/resource.js';
+import { useAll } from '../core/resource.js';
 import { link, navigate, route, setQuery } from '../core/router.js';
 import { mayAct, whyNot } from '../core/session.js';
 import { confirm } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
+import { paged, PagerOf } from '../parts/pager.js';
 import { CopyCurl, Empty, Failure, State, Title, Util } from '../parts/states.js';
 import { ColumnChooser, sorted, Table } from '../parts/table.js';
 import { failed, toast } from '../parts/toast.js';
@@ -53,11 +54,12 @@ const longest = (/** @type {any} */ p) => (p.work || []).filter((/** @type {any}
 export default function Processes() {
   const query = route.value.query;
   const url = apiPath('processes');
-  const list = useResource(url, { topic: 'processes' });
+  const list = useAll('processes', { topic: 'processes' });
   const [chosen, setChosen] = useState(/** @type {Map<string, any>} */ (new Map()));
   const [sort, reverse, text] = [query.get('sort') || 'id', query.get('sort_reverse') === 'true', (query.get('text') || '').toLowerCase()];
   const all = list.data || [];
   const rows = sorted(all.filter((/** @type {any} */ p) => !text || (p.identity + ' ' + p.tag + ' ' + p.version + ' ' + p.state + ' ' + p.queues.join(' ')).toLowerCase().includes(text)), columns, sort, reverse);
+  const part = paged(rows);
   const up = all.filter((/** @type {any} */ p) => p.state !== 'lost');
   const sum = (/** @type {string} */ k) => up.reduce((/** @type {number} */ n, /** @type {any} */ p) => n + p[k], 0);
   const skewed = up.filter((/** @type {any} */ a) => up.some((/** @type {any} */ b) => a.tag === b.tag && a.version !== b.version));
@@ -66,12 +68,12 @@ export default function Processes() {
   return html`<${Title} title="Worker processes" badge=${list.data ? count(all.length) : null}><${CopyCurl} url=${url} /><//>
     ${skewed.length > 0 && html`<div class="banner"><${Icon} name="warn" /><span>Processes of one tag run several versions: ${versions.join(', ')}.</span></div>`}
     <div class="grid"><section class="card flush" aria-label="In all"><dl class="counters n4" style=${{ margin: 0 }}>${[['Processes', count(up.length), all.length - up.length ? plural(all.length - up.length, 'lost', 'lost') : ''], ['Slots', count(sum('concurrency')), ''], ['Busy', count(sum('busy')), percent(sum('concurrency') ? sum('busy') / sum('concurrency') : null)], ['Memory', bytes(sum('rss_kb') * 1024), '']].map(([k, v, n]) => html`<div><dt>${k}</dt><dd>${v}</dd><dd class="note">${n || '\u00a0'}</dd></div>`)}</dl></section>
-    <section class="card flush" aria-label="Processes"><div class="toolbar"><input class="in small grow" style=${{ maxWidth: '26rem' }} type="search" data-filter placeholder="Filter by host, tag, version, queue, state" aria-label="Filter processes" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} /><span class="grow"></span><${ColumnChooser} id="processes" columns=${columns} /></div>
+    <section class="card flush" aria-label="Processes"><div class="toolbar"><input class="in small grow" style=${{ maxWidth: '26rem' }} type="search" data-filter placeholder="Filter by host, tag, version, queue, state" aria-label="Filter processes" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value, page: '' }, { replace: true })} /><span class="grow"></span><${ColumnChooser} id="processes" columns=${columns} /></div>
       ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label="Selection"><span class="strong">${plural(chosen.size, 'process', 'processes')} selected</span><button class="linkish" onClick=${() => setChosen(new Map())}>Clear</button><div class="tools"><button class="btn small" onClick=${() => act('quiet', [...chosen.values()])}><${Icon} name="quiet" small />Quiet</button><button class="btn small hurt" onClick=${() => act('stop', [...chosen.values()])}><${Icon} name="stop" small />Stop</button></div></div>`}
       <${Failure} error=${list.error} at=${list.data ? list.at : 0} refresh=${list.refresh} />
-      ${!(list.error && !list.data) && html`<${Table} id="processes" caption="Worker processes" columns=${columns} rows=${rows} loading=${list.loading && !list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ p) => p.identity} label=${(/** @type {any} */ p) => 'process ' + p.identity} sort=${sort} reverse=${reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '' })}
+      ${!(list.error && !list.data) && html`<${Table} id="processes" caption="Worker processes" columns=${columns} rows=${part.rows} loading=${list.loading && !list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ p) => p.identity} label=${(/** @type {any} */ p) => 'process ' + p.identity} sort=${sort} reverse=${reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '' })}
         selection=${mayAct.value ? { chosen, set: setChosen } : undefined} open=${(/** @type {any} */ p) => navigate(link('worker-processes', p.identity))}
         acts=${mayAct.value ? (/** @type {any} */ p) => p.state !== 'lost' && html`<button class="icon" title="Quiet" aria-label=${'Quiet ' + p.identity} disabled=${p.state !== 'live' || !!whyNot.value} onClick=${() => act('quiet', [p])}><${Icon} name="quiet" /></button><button class="icon hurt" title="Stop" aria-label=${'Stop ' + p.identity} disabled=${p.state === 'stopping'} onClick=${() => act('stop', [p])}><${Icon} name="stop" /></button>` : undefined}
         empty=${text ? html`<${Empty} icon="search" title=${`0 of ${all.length} match`}><button class="btn" onClick=${() => setQuery({ text: '' })}>Clear filter</button><//>` : html`<${Empty} icon="worker" title="No worker has been heard"><p>Worker processes tell of themselves in the stream heartbeats. Start one, for example</p><pre class="code">millrace worker --exec jobs.yaml</pre><//>`} />`}
-    </section></div>`;
+      <${PagerOf} of=${part} total=${rows.length} what="processes" /></section></div>`;
 }

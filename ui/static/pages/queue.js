@@ -24,9 +24,9 @@ export default function Queue({ part: name }) {
   return html`<${Title} crumbs=${[['Queues', link('job-queues')]]} title=${name} badge=${d ? count(d.ready) : null} after=${d && html`<${QueueState} q=${d} />`}>
       ${d && mayAct.value && html`<${Acts} q=${d} refresh=${q.refresh} />`}<${CopyCurl} url=${url} /><//>
     <${Failure} error=${q.error} at=${d ? q.at : 0} refresh=${q.refresh} />
-    ${d?.held && html`<div class="banner"><${Icon} name="pause" /><span>Due jobs are not sent here for now: ${d.held.reason}. Tried again <${Time} at=${d.held.until} />.</span></div>`}
-    ${d?.state === 'no_consumers' && html`<div class="banner bad"><${Icon} name="alert" /><span>${plural(d.ready, 'job')} wait and nobody consumes this queue: start a worker for it${d.processes ? ', or see why those that name it take nothing' : ''}.</span><div class="tools"><a class="btn small" href=${link('worker-processes')}>Processes</a></div></div>`}
-    ${d?.rejects_lost && html`<div class="banner"><${Icon} name="warn" /><span>What workers reject here is lost: the queue is not dead-lettered to jobs.dead. <code>millrace doctor</code> says how to mend that.</span></div>`}
+    ${d?.held && html`<div class="banner" role="status"><${Icon} name="pause" /><span>Due jobs are not sent here for now: ${d.held.reason}. Tried again <${Time} at=${d.held.until} />.</span></div>`}
+    ${d?.state === 'no_consumers' && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>${plural(d.ready, 'job')} wait and nobody consumes this queue: start a worker for it${d.processes ? ', or see why those that name it take nothing' : ''}.</span><div class="tools"><a class="btn small" href=${link('worker-processes')}>Processes</a></div></div>`}
+    ${d?.rejects_lost && html`<div class="banner" role="status"><${Icon} name="warn" /><span>What workers reject here is lost: the queue is not dead-lettered to jobs.dead. <code>millrace doctor</code> says how to mend that.</span></div>`}
     <${Tabs} label="About this queue" value=${tab} onChange=${(/** @type {string} */ v) => setQuery({ tab: v === 'overview' ? '' : v })} options=${[['overview', 'Overview'], ['jobs', 'Jobs in it'], ['workers', `Workers${d ? ' (' + d.processes + ')' : ''}`]]} />
     <div role="tabpanel">${tab === 'jobs' ? html`<${Peek} name=${name} />` : tab === 'workers' ? html`<${Workers} name=${name} />` : html`<${Overview} q=${d} name=${name} />`}</div>`;
 }
@@ -92,9 +92,9 @@ function Workers({ name }) {
 /** @param {{q: any, refresh: () => void}} p */
 function Acts({ q, refresh }) {
   const name = q.name;
-  const act = async (/** @type {string} */ text, /** @type {string|string[]} */ part, /** @type {string} */ method, /** @type {() => void} */ then = () => {}) => {
+  const act = async (/** @type {string} */ text, /** @type {string|string[]} */ part, /** @type {string} */ method, /** @type {() => void} */ then = () => {}, /** @type {any} */ body = undefined) => {
     try {
-      await ask(apiPath('job-queues', part), { method });
+      await ask(apiPath('job-queues', part), { method, body });
       toast(text);
       then();
     } catch (e) {
@@ -102,9 +102,15 @@ function Acts({ q, refresh }) {
     }
     setTimeout(refresh, 300);
   };
-  const purge = async () => { if (await confirm({ title: `Drop all jobs that wait in ${name}?`, danger: true, verb: `Drop ${plural(q.ready, 'job')}`, typed: name, body: html`<p>They are gone then: this cannot be taken back. Scheduled jobs, retries and dead jobs of this queue stay.</p>` })) act(`${name}: emptied`, [name, 'jobs'], 'DELETE'); };
-  const remove = async () => { if (await confirm({ title: `Delete the queue ${name}?`, danger: true, verb: 'Delete queue', typed: name, facts: [['Jobs in it', count(q.ready + (q.unacked || 0))], ['Consumers', count(q.consumers)]], body: html`<p>With all jobs in it: this cannot be taken back. Jobs that come for it later make it anew.</p>` })) act(`${name}: deleted`, name, 'DELETE', () => navigate(link('job-queues'))); };
+  const why = (/** @type {any} */ yes) => (yes.reason ? { reason: yes.reason } : undefined);
+  const purge = async () => { const yes = await confirm({ title: `Drop all jobs that wait in ${name}?`, danger: true, reason: true, verb: `Drop ${plural(q.ready, 'job')}`, typed: name, body: html`<p>They are gone then: this cannot be taken back. Scheduled jobs, retries and dead jobs of this queue stay.</p>` }); if (yes) act(`${name}: emptied`, [name, 'jobs'], 'DELETE', () => {}, why(yes)); };
+  const remove = async () => { const yes = await confirm({ title: `Delete the queue ${name}?`, danger: true, reason: true, verb: 'Delete queue', typed: name, facts: [['Jobs in it', count(q.ready + (q.unacked || 0))], ['Consumers', count(q.consumers)]], body: html`<p>With all jobs in it: this cannot be taken back. Jobs that come for it later make it anew.</p>` }); if (yes) act(`${name}: deleted`, name, 'DELETE', () => navigate(link('job-queues')), why(yes)); };
+  const move = async () => {
+    const yes = await confirm({ title: `Move what waits in ${name}`, verb: `Move ${plural(q.ready, 'job')}`, reason: true, value: '', check: (v) => (!v.trim() || v.trim() === name ? 'To which other queue?' : ''),
+      fields: (set, v) => html`<label class="field"><span>To queue</span><input class="in" value=${v} onInput=${(/** @type {any} */ e) => set(e.target.value)} /></label>`, body: html`<p class="dim">Jobs that come later stay here.</p>` });
+    if (yes) act(`${name}: its jobs moved to ${yes.value.trim()}`, [name, 'move'], 'POST', () => {}, { to: yes.value.trim(), ...why(yes) });
+  };
   const paused = q.paused || q.state === 'paused';
   return html`<button class=${'btn small ' + (paused ? 'primary' : 'hold')} onClick=${() => act(`${name}: ${paused ? 'resumed' : 'paused'}`, [name, paused ? 'resume' : 'pause'], 'PUT')}><${Icon} name=${paused ? 'play' : 'pause'} small />${paused ? 'Resume' : 'Pause'}</button>
-    <button class="btn small hurt" onClick=${purge}>Purge</button><button class="btn small hurt" onClick=${remove}>Delete</button>`;
+    <button class="btn small" onClick=${move}>Move</button><button class="btn small hurt" onClick=${purge}>Purge</button><button class="btn small hurt" onClick=${remove}>Delete</button>`;
 }

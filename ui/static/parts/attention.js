@@ -8,8 +8,9 @@ import { link } from '../core/router.js';
 import { Icon } from './icon.js';
 import { Card, Failure } from './states.js';
 
+const queue = (/** @type {any} */ i) => [link('job-queues', i.subject), i.subject];
 const to = {
-  no_consumer: (/** @type {any} */ i) => [link('job-queues', i.subject), i.subject], oldest_too_old: (/** @type {any} */ i) => [link('job-queues', i.subject), i.subject], queue_growing: (/** @type {any} */ i) => [link('job-queues', i.subject), i.subject],
+  queue_down: queue, no_consumer: queue, oldest_too_old: queue, queue_growing: queue, queue_paused: queue,
   process_lost: (/** @type {any} */ i) => [link('worker-processes', i.subject), i.subject], retry_storm: () => [link('retries', [], { view: 'storm' }), 'Retries by error'], dead_growth: () => [link('dead-jobs', [], { view: 'storm' }), 'Dead jobs by error'],
   schedule_overdue: () => [link('scheduled-jobs'), 'Scheduled jobs'], view_lag: () => [link('health'), 'Health'], broker_alarm: () => [link('health'), 'Health'], version_skew: (/** @type {any} */ i) => [link('worker-processes'), i.subject || 'Processes'],
 };

@@ -45,16 +45,29 @@ export function Chart(p) {
       plot.current = null;
     };
   }, [shape]);
-  useEffect(() => { plot.current?.setData(stack(p)); });
+  // A chart is drawn anew when its figures have changed, not whenever the page around it is.
+  const drawn = useRef(/** @type {any} */ (null));
+  useEffect(() => {
+    if (!plot.current || (drawn.current?.plot === plot.current && same(drawn.current.p, p))) return;
+    drawn.current = { plot: plot.current, p };
+    plot.current.setData(stack(p));
+  });
   const i = cursor === null ? null : cursor;
   return html`<figure class="chart" style=${{ '--h': height + 'px' }}>
-    <figcaption class="sr">${p.title}. ${p.summary || summary(p)}</figcaption>
+    <figcaption class="sr">${p.title}. ${p.summary || summary(p)}${released(p)}</figcaption>
     ${asTable ? html`<${Figures} p=${p} />` : empty ? html`<div class="nodata">Nothing in this time</div>` : html`<div class="plot" ref=${box} aria-hidden="true"></div>`}
     <div class="legend">${!empty && !p.buckets && p.series.map((s) => html`<span key=${s.label}><i class=${'sw ' + (s.kind === 'dash' ? 'dash' : '')} style=${{ background: s.kind === 'dash' ? 'none' : s.colour, borderColor: s.colour }}></i>${s.label}
       ${i !== null && html` <b>${p.format(s.values[i] ?? null)}</b>`}</span>`)}
       ${i !== null && p.x[i] && html`<span class="num">${absolute(p.x[i]).slice(5, 16)}</span>`}
       ${!empty && html`<button class="linkish small" style=${{ marginLeft: 'auto' }} aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}>${asTable ? 'Chart' : 'Table'}<span class="sr"> of ${p.title}</span></button>`}</div>
   </figure>`;
+}
+
+/** Whether two charts show the same figures. @param {any} a @param {any} b */
+function same(a, b) {
+  const equal = (/** @type {any[]} */ x, /** @type {any[]} */ y) => x.length === y.length && x.every((v, i) => v === y[i]);
+  return a.from === b.from && a.to === b.to && equal(a.x, b.x) && a.series.length === b.series.length && a.series.every((/** @type {Series} */ s, /** @type {number} */ i) => equal(s.values, b.series[i].values))
+    && equal(a.buckets?.rows || [], b.buckets?.rows || []) && JSON.stringify(a.marks) === JSON.stringify(b.marks) && Math.abs((a.now || 0) - (b.now || 0)) < 30;
 }
 
 /** @param {any} p */
@@ -65,6 +78,9 @@ function summary(p) {
     return v.length ? `${s.label}: last ${p.format(v.at(-1))}, highest ${p.format(v.reduce((a, b) => Math.max(a, b), -Infinity))}` : s.label + ': nothing';
   }).join('; ') + '.';
 }
+
+/** @param {any} p */
+const released = (p) => (p.marks?.length ? ` Deploys: ${p.marks.map((/** @type {Mark} */ m) => `${m.label} at ${absolute(m.at)}`).join(', ')}.` : '');
 
 /** @param {{p: any}} q */
 function Figures({ p }) {
@@ -105,7 +121,8 @@ function options(latest, height, width, setCursor) {
     width: width || 400, height, padding: [8, 4, 0, 0], legend: { show: false },
     scales: { x: { time: true, range: () => xRange(latest.current) }, y: p.buckets ? { range: [0, p.buckets.bounds.length + 1] } : p.log ? { distr: 3, range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => logRange(a, b) } : { range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => [0, top(b)] } },
     axes: [{ ...axis, size: 26, gap: 4, space: 70, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((t) => dayOrClock(t, all)) },
-      { ...axis, size: 56, gap: 4, space: 34, incrs: p.stacked ? whole : undefined, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((n) => (n === null ? null : p.buckets ? boundText(p, n) : p.format(n))), splits: p.buckets ? () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1) : p.log ? () => logTicks(latest.current) : undefined, filter: undefined }],
+      { ...axis, size: 56, gap: 4, space: 34, incrs: p.stacked ? whole : undefined, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((n) => (n === null ? null : p.buckets ? boundText(p, n) : p.format(n))), splits: p.buckets ? () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1) : p.log ? () => logTicks(latest.current) : undefined,
+        filter: p.log ? (/** @type {any} */ u, /** @type {number[]} */ all) => all : undefined }], // uPlot's own shows powers of ten only
     series: [{}, ...(p.buckets ? [{ paths: () => null, points: { show: false } }] : order)],
     cursor: { y: false, points: { show: false }, drag: { x: !!p.onZoom, y: false, setScale: false }, sync: p.sync ? { key: p.sync, setSeries: false } : undefined },
     hooks: {
@@ -146,15 +163,15 @@ function bottomUp(u, p) {
 /** @param {any} p */
 const xRange = (p) => [p.from ?? p.x[0], p.to ?? (p.x.at(-1) + (p.x.length > 1 ? p.x[1] - p.x[0] : 60))];
 const top = (/** @type {number} */ n) => (n > 0 ? n * 1.1 : 1);
-/** @param {number} a @param {number} b */
-const logRange = (a, b) => [10 ** Math.floor(Math.log10(Math.max(a || 1, 1))), 10 ** Math.ceil(Math.log10(Math.max(b || 10, 1) * 1.05))];
+/** Milliseconds that read well beside a log axis: tens as far as seconds go, then minutes, hours and days. */
+const spans = [1, 10, 100, 1e3, 1e4, 6e4, 6e5, 36e5, 36e6, 864e5, 864e6, 864e7];
+/** From the tick below the smallest to that above the largest. @param {number} a @param {number} b */
+const logRange = (a, b) => [spans.findLast((t) => t <= (a || 1)) || spans[0], spans.find((t) => t >= (b || 10) * 1.05) || spans.at(-1)];
 /** @param {any} p */
 function logTicks(p) {
   const v = p.series.flatMap((/** @type {Series} */ s) => s.values).filter((/** @type {any} */ n) => n > 0);
   const [a, b] = logRange(v.reduce((/** @type {number} */ x, /** @type {number} */ y) => Math.min(x, y), Infinity), v.reduce((/** @type {number} */ x, /** @type {number} */ y) => Math.max(x, y), 0));
-  const all = [];
-  for (let t = a; t <= b * 1.001; t *= 10) all.push(t);
-  return all;
+  return spans.filter((t) => t >= a && t <= b);
 }
 /** @param {number} t @param {number[]} all */
 const dayOrClock = (t, all) => (all.length > 1 && all[1] - all[0] >= 86400 ? absolute(t).slice(5, 10) : new Date(t * 1000).getHours() + new Date(t * 1000).getMinutes() === 0 ? absolute(t).slice(5, 10) : clock(t, all.length > 1 && all[1] - all[0] < 60));

@@ -14,8 +14,9 @@ export function parseTerm(word, names) {
   if (!m) return { params: { text: word } };
   const [, name, rest] = m;
   const value = rest.replace(/^"(.*)"$/s, '$1');
-  if (name === 'due' || name === 'died') return span(value);
-  if (!names.includes(name)) return { wrong: `there is no filter “${name}”: use ${names.join(', ')} or due` };
+  if (name === 'due') return span(value, 1);
+  if (name === 'died') return span(value, -1);
+  if (!names.includes(name)) return { wrong: `there is no filter “${name}”: use ${names.join(', ')}, due or died` };
   if (!value) return { wrong: `what should ${name} be?` };
   if (name === 'from' || name === 'to') {
     const at = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Date.parse(value) / 1000;
@@ -25,12 +26,12 @@ export function parseTerm(word, names) {
 }
 
 const units = { s: 1, m: 60, h: 3600, d: 86400 };
-/** "<1h": within; ">1h": later than. @param {string} value */
-function span(value) {
+/** "<1h": within that time from now; ">1h": farther off. @param {string} value @param {1|-1} way ahead or back */
+function span(value, way) {
   const m = /^([<>])(\d+)([smhd])$/.exec(value);
-  if (!m) return { wrong: `“${value}” is no span: use <1h, >2d or <-1h` };
-  const at = String(Math.round(serverNow() + Number(m[2]) * units[m[3]]));
-  return { params: m[1] === '<' ? { to: at } : { from: at } };
+  if (!m) return { wrong: `“${value}” is no span: use <1h or >2d` };
+  const at = String(Math.round(serverNow() + way * Number(m[2]) * units[m[3]]));
+  return { params: (m[1] === '<') === (way > 0) ? { to: at } : { from: at } };
 }
 
 /** @param {Term} t */
@@ -110,5 +111,5 @@ function completions(text, names, suggest) {
   }
   if (m) return [];
   return [...names.filter((n) => n !== 'text' && n.startsWith(text)).map((n) => ({ word: n + ':', hint: hints[n] || '', more: true })),
-    ...('due'.startsWith(text) && names.includes('from') ? [{ word: 'due:<1h', hint: 'within an hour', more: false }] : [])];
+    ...(names.includes('from') ? [{ word: 'due:<1h', hint: 'due within an hour', more: false }, { word: 'died:<1h', hint: 'died within the last hour', more: false }].filter((c) => c.word.startsWith(text)) : [])];
 }

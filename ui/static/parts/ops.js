@@ -71,8 +71,11 @@ export async function cancelOperation(id) {
   }
 }
 
-/** Whether an operation can be taken back. @param {any} op */
-export const undoable = (op) => has('/api/operations/{id}/undo', 'post') && ['delete', 'kill', 'change'].includes(op.action) && op.state !== 'running' && op.done > 0 && !op.undone && !op.undoes;
+/** Whether an operation can be taken back: also the rest, where that was stopped. @param {any} op @param {any[]} [all] operations that are known */
+export const undoable = (op, all = followed.value) => has('/api/operations/{id}/undo', 'post') && ['delete', 'kill', 'change'].includes(op.action) && !['running', 'interrupted'].includes(op.state) && op.done > 0 && (!op.undone_by || stateOfUndo(op, all) === 'cancelled');
+
+/** What became of the undo of an operation. @param {any} op @param {any[]} all */
+export const stateOfUndo = (op, all) => all.find((o) => o.id === op.undone_by)?.state || 'done';
 
 /** @param {any} op */
 export async function undoOperation(op) {
@@ -89,14 +92,16 @@ export async function undoOperation(op) {
 
 /** How far one is. @param {{op: any}} p */
 export function Progress({ op }) {
-  const part = op.total ? (op.done + op.failed) / op.total : op.state === 'running' ? 0 : 1;
+  const dealt = op.done + op.failed + (op.skipped || 0);
+  const part = op.total ? dealt / op.total : op.state === 'running' ? 0 : 1;
   const spent = (op.ended_at || Date.now() / 1000) - op.started_at;
-  const pace = spent > 0.5 ? (op.done + op.failed) / spent : 0;
-  const left = op.state === 'running' && pace > 0 && op.total ? (op.total - op.done - op.failed) / pace : null;
+  const pace = spent > 0.5 ? dealt / spent : 0;
+  const left = op.state === 'running' && pace > 0 && op.total ? (op.total - dealt) / pace : null;
   return html`<div class="stack"><div class=${'bar' + (op.failed ? ' warn' : '')} role="progressbar" aria-label="Progress" aria-valuemin="0" aria-valuemax="100"
       aria-valuenow=${Math.round(Math.min(1, part) * 100)}><i style=${{ width: Math.min(1, part) * 100 + '%' }}></i></div>
     <div class="row small dim num wrap"><span>${count(op.done)}${op.total !== undefined ? ' of ' + count(op.total) : ''} done</span>
       ${op.failed > 0 && html`<span class="bad">${count(op.failed)} failed</span>`}
+      ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((/** @type {any} */ s) => `${count(s.count)}: ${s.reason}`).join('\n')}>${count(op.skipped)} left as they are</span>`}
       ${left !== null && left > 1 && html`<span>${count(Math.round(pace))}/s · ${seconds(left)} left</span>`}</div></div>`;
 }
 

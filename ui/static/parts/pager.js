@@ -1,7 +1,23 @@
 // @ts-check
 import { html } from '../core/h.js';
 import { count } from '../core/format.js';
+import { route, setQuery } from '../core/router.js';
 import { Icon } from './icon.js';
+
+/** The page of what is in memory that the URL names; what is not whole is never drawn whole: each row costs at every update. @param {any[]} all */
+export function paged(all) {
+  const query = route.value.query;
+  const size = Number(query.get('page_size')) || 50;
+  const pages = Math.max(1, Math.ceil(all.length / size));
+  const page = Math.min(pages, Number(query.get('page')) || 1);
+  return { rows: all.slice((page - 1) * size, page * size), page, size, pages };
+}
+
+/** @param {{of: ReturnType<typeof paged>, total: number, what: string}} p */
+export function PagerOf({ of, total, what }) {
+  if (total <= 20) return null;
+  return html`<${Pager} page=${of.page} size=${of.size} items=${of.rows.length} total=${total} pages=${of.pages} what=${what} onPage=${(/** @type {number} */ n) => setQuery({ page: n === 1 ? '' : n })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '' })} />`;
+}
 
 /** @param {{page: number, size: number, items: number, total: number|undefined, atLeast?: number, pages?: number, more?: boolean, onPage: (p: number) => void, onSize: (s: number) => void, what: string}} p */
 export function Pager({ page, size, items, total, atLeast, pages, more, onPage, onSize, what }) {

@@ -78,7 +78,7 @@ function useNames() {
     const asks = [['job-queues', (/** @type {any} */ d) => d.map((/** @type {any} */ q) => to('queue', 'job-queues', q.name, 'queue'))],
       ['job-metrics', (/** @type {any} */ d) => d.classes.filter((/** @type {any} */ c) => !c.other).map((/** @type {any} */ c) => to('chart', 'job-metrics', c.name, 'class'))],
       ['processes', (/** @type {any} */ d) => d.map((/** @type {any} */ p) => to('worker', 'worker-processes', p.identity, p.state))]];
-    for (const [path, read] of asks) ask(apiPath(/** @type {string} */ (path))).then(({ data }) => { if (!ended) set((all) => [...all, .../** @type {any} */ (read)(data)]); }, () => {});
+    for (const [path, read] of asks) ask(apiPath(/** @type {string} */ (path), [], path === 'job-metrics' ? {} : { limit: 500 })).then(({ data }) => { if (!ended) set((all) => [...all, .../** @type {any} */ (read)(data)]); }, () => {});
     return () => { ended = true; };
   }, []);
   return names;

@@ -7,6 +7,7 @@ import { brief, bytes, count, millis, percent, rate, seconds } from '../core/for
 import { useResource } from '../core/resource.js';
 import { link, navigate, route, setQuery } from '../core/router.js';
 import { failShare } from './charts.js';
+import { paged, PagerOf } from './pager.js';
 import { Spark } from './spark.js';
 import { CopyCurl, Empty, Failure, State, Util } from './states.js';
 import { ColumnChooser, sorted, Table } from './table.js';
@@ -33,16 +34,18 @@ export function Queues({ list, metrics }) {
   const near = new Set();
   const columns = columnsOf(stat, near);
   const rows = sort ? sorted(found, columns, sort, reverse) : [...found].sort((a, b) => gravity(a) - gravity(b) || (a.name < b.name ? -1 : 1));
-  rows.slice(0, lines).forEach((/** @type {any} */ q) => near.add(q.name));
+  const part = paged(rows);
+  part.rows.slice(0, lines).forEach((/** @type {any} */ q) => near.add(q.name));
   const sum = (/** @type {string} */ k) => found.reduce((/** @type {number} */ n, /** @type {any} */ q) => n + (q[k] || 0), 0);
   return html`<section class="card flush" id="queues" aria-label="Queues"><div class="toolbar"><h2 class="strong">Queues</h2><span class="badge">${count(all.length)}</span><span class="grow"></span>
-      <input class="in small" type="search" data-filter placeholder="Filter by name" aria-label="Filter queues by name" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} />
+      <input class="in small" type="search" data-filter placeholder="Filter by name" aria-label="Filter queues by name" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value, page: '' }, { replace: true })} />
       <${ColumnChooser} id="queues" columns=${columns} /><${CopyCurl} url=${apiPath('job-queues')} /></div>
     <${Failure} error=${list.error} at=${list.data ? list.at : 0} refresh=${list.refresh} />
-    ${!(list.error && !list.data) && html`<${Table} id="queues" caption="Queues" columns=${columns} rows=${rows} loading=${list.loading && !list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ q) => q.name} sort=${sort} reverse=${reverse} still=${false}
-      onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '' })} open=${(/** @type {any} */ q) => navigate(link('job-queues', q.name))}
+    ${!(list.error && !list.data) && html`<${Table} id="queues" caption="Queues" columns=${columns} rows=${part.rows} loading=${list.loading && !list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ q) => q.name} sort=${sort} reverse=${reverse} still=${false}
+      onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '', page: '' })} open=${(/** @type {any} */ q) => navigate(link('job-queues', q.name))}
       foot=${found.length > 1 && html`<tr><td colspan="2">${text ? 'Those shown' : 'All'}</td><td class="r" colspan=${columns.length}><span class="dim">ready</span> ${count(sum('ready'))} · <span class="dim">unacked</span> ${count(sum('unacked'))} · <span class="dim">in</span> ${rate(sum('publish_rate'))} · <span class="dim">out</span> ${rate(sum('ack_rate'))}</td></tr>`}
       empty=${text ? html`<${Empty} icon="search" title=${`0 of ${all.length} match`}><button class="btn" onClick=${() => setQuery({ text: '' })}>Clear filter</button><//>` : html`<${Empty} icon="queue" title="No queues yet"><p>Publish a job, and its queue is made:</p><pre class="code">millrace enqueue SendEmail '["ann@example.com"]' --queue mails</pre><//>`} />`}
+    <${PagerOf} of=${part} total=${rows.length} what="queues" />
   </section>`;
 }
 

@@ -37,7 +37,7 @@ function Header() {
   return html`<header class="top">
     <a class="brand" href=${link('job-queues')} aria-label="Millrace, to the dashboard"><img src=${assets + 'static/icon.svg'} alt="" width="28" height="28" /><span class="name">Millrace</span></a>
     ${o && html`<span class="pill v">${o.product_version}</span>`}
-    ${(o?.environment || whoami.value?.environment) && html`<span class="pill env">${o?.environment || whoami.value.environment}</span>`}
+    ${whoami.value?.environment && html`<span class="pill env">${whoami.value.environment}</span>`}
     <${Lag} />
     <button class="search" onClick=${openPalette}><${Icon} name="search" small /><span>Search</span><kbd>${/Mac/.test(navigator.platform) ? '⌘' : 'Ctrl'} K</kbd></button>
     <button class=${'live' + (paused.value ? ' off' : '')} aria-pressed=${String(!paused.value)} title=${paused.value ? 'Updates are held back' : 'Updates as they come'} onClick=${() => { paused.value = !paused.value; }}>

@@ -1,6 +1,6 @@
 // @ts-check
 // What fails, by error: one row is one decision.
-import { html, useState } from '../core/h.js';
+import { html, useEffect, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { count, percent } from '../core/format.js';
 import { useResource } from '../core/resource.js';
@@ -14,6 +14,8 @@ import { sorted, Table } from './table.js';
 import { Time } from './time.js';
 import { failed } from './toast.js';
 
+/** How many the sidecar looks at, of a set, at most. */
+const mostSearched = 100_000;
 const names = ['queue', 'class', 'from', 'to'];
 
 /** @param {{set: string}} p */
@@ -22,6 +24,13 @@ export function Storm({ set }) {
   const filter = Object.fromEntries(names.filter((n) => query.get(n)).map((n) => [n, query.get(n)]));
   const url = apiPath('errors', [], { set, ...filter });
   const groups = useResource(url, { topic: set === 'retries' ? 'retries' : 'dead', every: 10_000 });
+  // Not all had been read: the next answer has more of them.
+  const short = groups.data?.complete === false && groups.data.searched < mostSearched;
+  useEffect(() => {
+    if (!short) return undefined;
+    const timer = setTimeout(groups.refresh, 1000);
+    return () => clearTimeout(timer);
+  }, [short, groups.at]);
   const items = groups.data?.items || [];
   const total = items.reduce((/** @type {number} */ n, /** @type {any} */ g) => n + g.count, 0);
   const [sort, setSort] = useState({ id: 'count', reverse: true });

@@ -22,10 +22,12 @@ export function sorted(rows, columns, sort, reverse) {
   return all.map(([, r]) => r);
 }
 
-/** Rows as they stood when somebody began to look closely. @param {any[]} rows @param {(r: any) => string} key @param {boolean} still */
-export function useStill(rows, key, still) {
+/** Rows as they stood when somebody began to look closely, or asked for another order. @param {any[]} rows @param {(r: any) => string} key @param {boolean} still @param {string} order */
+export function useStill(rows, key, still, order) {
   const kept = useRef(/** @type {any[]} */ ([]));
-  if (!still || !kept.current.length) kept.current = rows;
+  const was = useRef(order);
+  if (!still || !kept.current.length || was.current !== order) kept.current = rows;
+  was.current = order;
   const fresh = new Map(rows.map((r) => [key(r), r]));
   // Where nothing is left of what was there, no click can go wrong.
   if (still && !kept.current.some((r) => fresh.has(key(r)))) kept.current = rows;
@@ -45,10 +47,11 @@ export function useStill(rows, key, still) {
 export function Table(p) {
   const columns = shownColumns(p.id, p.columns);
   const [over, setOver] = useState(false);
+  const [, setShown] = useState(0);
   const [at, setAt] = useState('');
   const body = useRef(null);
   const chosen = p.selection?.chosen;
-  const still = useStill(p.rows || [], p.rowKey, p.still !== false && !!(over || chosen?.size));
+  const still = useStill(p.rows || [], p.rowKey, p.still !== false && !!(over || chosen?.size), `${p.sort} ${p.reverse}`);
   const rows = still.rows;
   const skeleton = useSkeleton(!!p.loading && !rows.length);
   const last = useRef('');
@@ -71,8 +74,8 @@ export function Table(p) {
   const all = rows.length > 0 && rows.every((r) => chosen?.has(p.rowKey(r)));
   const some = rows.some((r) => chosen?.has(p.rowKey(r)));
   useRowKeys(p, rows, at, setAt, pick, body, picked);
-  return html`<div class="scroll" tabindex="-1">
-    ${still.more > 0 && html`<button class="btn small newpill" onClick=${() => { still.show(); p.selection?.set(new Map(chosen)); setOver(false); }}>
+  return html`<div class="scroll" tabindex="-1" onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
+    ${still.more > 0 && html`<button class="btn small newpill" onClick=${() => { still.show(); setShown((n) => n + 1); }}>
       <${Icon} name="up" small />${still.more} new – show</button>`}
     <table class=${cx('t', p.dim && 'stale')}>
       <caption>${p.caption}</caption>
@@ -85,7 +88,7 @@ export function Table(p) {
             <${Icon} small name=${p.sort !== c.id ? 'sort' : p.reverse ? 'down' : 'up'} /></button>` : c.label}</th>`)}
         ${p.acts && html`<th scope="col" class="acts"><span class="sr">Actions</span></th>`}
       </tr></thead>
-      <tbody ref=${body} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
+      <tbody ref=${body}>
         ${skeleton && [0, 1, 2, 3, 4, 5].map((i) => html`<tr class="sk" key=${i} aria-hidden="true">${p.selection && html`<td class="pick"></td>`}${columns.map((c, j) => html`<td><span style=${{ width: 40 + ((i * 7 + j * 23) % 50) + '%' }}></span></td>`)}${p.acts && html`<td></td>`}</tr>`)}
         ${rows.map((r) => { const k = p.rowKey(r); return html`<${Row} key=${k} k=${k} row=${r} columns=${columns} p=${p} on=${!!chosen?.has(k)} at=${k === at} gone=${still.gone.has(k)} pick=${pick} />`; })}
       </tbody>

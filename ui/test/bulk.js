@@ -1,0 +1,123 @@
+// What is done to many at once, and its undo: all that match, an error at a time, and from the list of operations.
+import assert from 'node:assert/strict';
+import { story } from './person.js';
+import { http, until } from './sidecar.js';
+
+const now = () => Date.now() / 1000;
+
+export function bulk(world) {
+  const there = (set, query, n) => until(`${n} are in ${set}`, async () => (await http(`${world.base}/api/${set}?page=1&${query}`)).filtered_count === n);
+  const done = (me, name, n) => me.operation(name).reads(new RegExp(`${n} of ${n} done`));
+
+  story(world, 'scheduled jobs by the hundred: killed, rescheduled and run, and taken back where that can be', async (me) => {
+    await http(`${world.base}/api/jobs`, 'POST', Array.from({ length: 120 }, (_, i) => ({ class: 'BulkJob', queue: 'bulk', args: [i], at: now() + 90_000 + i })));
+    await http(`${world.base}/api/jobs`, 'POST', Array.from({ length: 7 }, (_, i) => ({ class: 'BulkBystander', queue: 'bulk', args: [i], at: now() + 90_000 + i })));
+    await there('scheduled-jobs', 'class=BulkJob', 120);
+    await there('scheduled-jobs', 'class=BulkBystander', 7);
+    const begin = async (deed) => {
+      await me.listed.reads(/^1–50 of 120 that match/);
+      await me.find('checkbox', 'Select all on this page').check();
+      await me.find('button', 'Select all 120 matching').click();
+      const bar = me.find('region', 'Selection');
+      await bar.reads(/All 120 matching are selected/);
+      await bar.find('button', deed).click();
+    };
+    await me.go('Scheduled');
+    await me.filter('class:BulkJob');
+
+    await begin('Kill');
+    const kill = me.dialog.find('button', 'Kill 120 scheduled jobs');
+    assert.ok(await kill.disabled(), 'over a hundred: their number must be typed');
+    await me.dialog.find('textbox', /^Type 120/).fill('120');
+    await me.dialog.find('textbox', /^Reason/).fill('a test');
+    await kill.click();
+    await done(me, 'Kill 120 scheduled jobs', 120);
+    await me.pointAway();
+    await me.find('region', 'scheduled jobs').reads(/0 of [\d,]+ match/);
+    await me.operation('Kill 120 scheduled jobs').find('button', 'Undo').click();
+    await done(me, 'Undo 120 scheduled jobs', 120);
+    await me.tidy();
+
+    await begin('Reschedule');
+    await me.dialog.find('button', 'In 7 d').click();
+    await me.dialog.find('button', 'Reschedule 120 scheduled jobs').click();
+    await done(me, 'Reschedule 120 scheduled jobs', 120);
+    await me.pointAway();
+    const first = me.find('table', 'scheduled jobs').find('row').nth(1);
+    await first.reads(/in (6 d 23 h|7 d)/);
+    await me.operation('Reschedule 120 scheduled jobs').find('button', 'Undo').click();
+    await done(me, 'Undo 120 scheduled jobs', 120);
+    await me.tidy();
+    await first.reads(/in (1 d|24 h|25 h)/);
+
+    await begin('Run now');
+    await me.dialog.find('button', 'Run 120 scheduled jobs').click();
+    await done(me, 'Run 120 scheduled jobs', 120);
+    assert.equal(await me.operation('Run 120 scheduled jobs').find('button', 'Undo').count(), 0, 'what has run cannot be taken back');
+    await me.pointAway();
+    await me.find('region', 'scheduled jobs').find('button', 'Clear filters').click();
+    await me.filter('class:BulkBystander');
+    await me.listed.reads(/^1–7 of 7 that match/);
+  });
+
+  for (const [set, link, stream, noun, deeds, last] of [['retries', 'Retries', 'retries', 'retries', ['Put off', 'Kill', 'Delete'], 'Retry now'], ['dead-jobs', 'Dead', 'dead_jobs', 'dead jobs', ['Delete'], 'Retry now']]) {
+    const verbs = { 'Put off': 'Reschedule', Kill: 'Kill', Delete: 'Delete', 'Retry now': 'Retry' };
+    story(world, `${noun} by error: one row is one decision, and its undo`, async (me) => {
+      const error = 'BulkError' + link;
+      for (let i = 0; i < 3; i++) {
+        const jid = error + i;
+        const record = { type: set === 'retries' ? 'retry' : 'dead_job', jid, retry_count: 1, error_class: error, error_message: 'it does not go', job: { jid, class: 'BulkFails', queue: 'bulk', args: [i], retry: 5 }, ...(set === 'retries' ? { retry_at: now() + 9000 } : { died_at: now() }) };
+        await world.publish(stream, record);
+      }
+      await until('they are read', async () => (await http(`${world.base}/api/${set}?page=1&error=${error}`)).filtered_count_at_least === 3);
+      await me.go(link);
+      await me.find('group', 'View').find('button', 'By error').click();
+      const row = me.find('table', 'Errors').find('row', new RegExp(error));
+      for (const deed of deeds) {
+        await row.reads(/ 3 /);
+        await row.find('button', `${deed} all 3 with ${error} of BulkFails`).click();
+        await me.dialog.find('button', `${verbs[deed]} 3 ${noun}`).click();
+        const name = `${verbs[deed]} 3 ${noun}`;
+        await done(me, name, 3);
+        await me.pointAway();
+        if (deed !== 'Put off') await row.gone();
+        await me.operation(name).find('button', 'Undo').click();
+        await done(me, `Undo 3 ${noun}`, 3);
+        await me.tidy();
+      }
+      await row.reads(/ 3 /);
+      await row.find('link', error).click();
+      await me.listed.reads(/^1–3 of 3 that match/);
+      await me.back();
+      await row.find('button', new RegExp(`^${last} all 3`)).click();
+      await me.dialog.find('button', `Retry 3 ${noun}`).click();
+      await done(me, `Retry 3 ${noun}`, 3);
+      await me.pointAway();
+      await row.gone();
+    });
+  }
+
+  story(world, 'an operation is stopped from the list of them; what it did can be taken back, and is in the journal', async (me) => {
+    await http(`${world.base}/api/jobs`, 'POST', Array.from({ length: 30 }, (_, i) => ({ class: 'BulkSlow', queue: 'bulk', args: [i], at: now() + 90_000 + i })));
+    await there('scheduled-jobs', 'class=BulkSlow', 30);
+    await http(`${world.base}/api/operations`, 'POST', { action: 'delete', set: 'scheduled-jobs', filter: { class: 'BulkSlow' }, expected_count: 30, rate: 1, reason: 'slow on purpose' });
+    await me.go('Operations');
+    const row = me.find('table', 'Operations').find('row', /^Delete 30 scheduled jobs/);
+    await row.reads(/[1-9]\d* of 30 done/);
+    await row.find('button', 'Stop').click();
+    await row.reads(/cancelled/);
+    await row.find('button', 'Undo').click();
+    await row.reads(/undone/);
+    await me.find('tab', 'Everything that was done').click();
+    const journal = me.find('table', 'What was done');
+    await journal.find('row', /guest.*slow on purpose/).seen();
+    await me.find('textbox', 'Who').fill('nobody-of-that-name');
+    await me.find('button', 'Filter', { exact: true }).click();
+    await me.find('region', 'Journal').reads(/Nothing that matches was done/);
+    await me.find('button', 'Clear', { exact: true }).click();
+    await journal.find('row', /guest/).seen();
+    await me.find('button', 'Older').click();
+    await me.find('button', 'Newest').click();
+    await me.find('button', 'Newest').gone();
+  });
+}

@@ -1,0 +1,217 @@
+// Every other button: what is shown how, copied, saved, folded, turned and held back.
+import assert from 'node:assert/strict';
+import { story } from './person.js';
+import { http, until } from './sidecar.js';
+
+export function buttons(world) {
+  const pressed = (thing) => until('it is pressed', async () => await thing.state('pressed') === 'true');
+
+  story(world, 'the frame: menu, theme, rows, times, navigation, updates, palette', async (me) => {
+    await me.find('button', 'Menu of guest').click();
+    const menu = me.find('group', 'Menu');
+    for (const name of ['Dark', 'Light', 'System', 'Compact', 'Comfortable', 'UTC']) {
+      await menu.find('button', name, { exact: true }).click();
+      await pressed(menu.find('button', name, { exact: true }));
+    }
+    await me.press('Escape');
+    await menu.gone();
+    await me.go('Scheduled');
+    await me.find('table', 'scheduled jobs').find('row').nth(1).reads(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/);
+    await me.find('button', 'Menu of guest').click();
+    await menu.find('button', 'Local', { exact: true }).click();
+    await menu.find('button', 'Relative', { exact: true }).click();
+    await menu.find('button', 'Keyboard').click();
+    await me.find('dialog', 'Keyboard').find('button', 'Close').click();
+    await me.find('dialog', 'Keyboard').gone();
+
+    const fold = me.find('navigation', 'Main').find('button', 'Collapse');
+    await fold.click();
+    await pressed(fold);
+    await me.go('Retries'); // still there by its name
+    await fold.click();
+
+    const live = me.find('button', 'Live updates');
+    await live.click();
+    assert.equal(await me.find('button', 'Paused updates').state('pressed'), 'false');
+    await me.press('p');
+    await live.seen();
+
+    await me.find('button', /^Search/).click();
+    await me.find('combobox', 'Search and commands').fill('sendinvoice');
+    await me.find('option', 'SendInvoice class').click();
+    await me.find('heading', /SendInvoice$/, { level: 1 }).seen();
+    await me.press('Control+k');
+    await me.find('combobox', 'Search and commands').fill('archive');
+    await me.find('option', 'archive queue').seen();
+    await me.press('ArrowDown');
+    await me.press('ArrowUp');
+    await me.press('Enter');
+    await me.find('heading', /archive$/, { level: 1 }).seen();
+    await me.find('link', 'Millrace, to the dashboard').click();
+    await me.find('heading', 'Dashboard', { level: 1 }).seen();
+  });
+
+  story(world, 'a list: columns, order, pages, what it asked and what it has', async (me) => {
+    await me.go('Dead');
+    await me.filter('class:SyncInventory');
+    await me.find('button', 'Columns').click();
+    const columns = me.find('group', 'Columns shown');
+    await columns.find('checkbox', 'Arguments').check();
+    await columns.find('checkbox', 'Reason').uncheck();
+    await me.press('Escape');
+    await columns.gone();
+    await me.find('columnheader', 'Arguments').seen();
+    assert.equal(await me.find('columnheader', 'Reason').count(), 0);
+    await me.find('combobox', 'Rows per page').choose('20');
+    await me.listed.reads(/^1–20 of/);
+    await me.find('button', 'Next page').click();
+    await me.listed.reads(/^21–/);
+    assert.equal(me.address(), '/dead-jobs?class=SyncInventory&page_size=20&page=2');
+    await me.find('button', 'Previous page').click();
+    await me.listed.reads(/^1–20 of/);
+    assert.ok(await me.find('button', 'Previous page').disabled());
+    await me.find('button', 'Copy as curl').click();
+    await me.notes.reads(/Copied as curl/);
+    assert.match(await me.copied(), /^curl -u USER 'http:\/\/127\.0\.0\.1:\d+\/api\/dead-jobs\?class=SyncInventory&page=1&page_size=20'$/);
+    assert.equal(await me.saves(() => me.find('link', 'Download as NDJSON').click()), 'dead-jobs.ndjson');
+    await me.find('table', 'dead jobs').find('checkbox').nth(1).check();
+    await me.find('region', 'Selection').find('button', 'Clear').click();
+    await me.find('region', 'Selection').gone();
+    await me.find('table', 'dead jobs').find('row').nth(1).find('link', 'Timeout').click();
+    await me.listed.reads(/that match/);
+    assert.match(me.address(), /error=Timeout/);
+
+    await me.go('Dashboard');
+    const queues = me.find('table', 'Queues');
+    await queues.find('button', 'Name').click();
+    const names = async () => (await queues.find('rowheader').texts());
+    await until('they are in order', async () => { const all = await names(); return all.length > 3 && all.join() === [...all].sort().join(); });
+    await queues.find('button', 'Name').click();
+    await until('they are in the other order', async () => { const all = await names(); return all.join() === [...all].sort().reverse().join(); });
+    assert.equal(await me.find('columnheader', 'Name').state('sort'), 'descending');
+    await me.find('searchbox', 'Filter queues by name').fill('no queue has this name');
+    await me.find('region', 'Queues').find('button', 'Clear filter').click();
+    await queues.find('link', 'archive').seen();
+  });
+
+  story(world, 'rows do not move under the pointer: what comes waits behind a button', async (me) => {
+    const plant = (jid, at) => http(`${world.base}/api/jobs`, 'POST', { jid, class: 'StillHere', queue: 'bulk', args: [], at: Date.now() / 1000 + at });
+    await plant('still-2', 90_000);
+    await me.go('Scheduled');
+    await me.filter('class:StillHere');
+    const rows = me.find('table', 'scheduled jobs').find('row');
+    await me.listed.reads(/^1–1 of 1 that match/);
+    await rows.nth(1).pointAt();
+    await plant('still-1', 80_000); // it would stand above
+    await me.find('button', '1 new – show').seen();
+    assert.equal(await rows.count(), 2);
+    await me.find('button', '1 new – show').click();
+    await until('both are there', async () => await rows.count() === 3);
+    await me.pointAway();
+    await me.find('checkbox', 'Select all on this page').check();
+    await http(`${world.base}/api/scheduled-jobs/still-1`, 'DELETE');
+    await me.listed.reads(/of 1 that match/);
+    assert.equal(await rows.count(), 3, 'what is gone stays, struck through, while rows are selected');
+    await me.find('region', 'Selection').find('button', 'Clear').click();
+    await until('it is gone', async () => await rows.count() === 2);
+  });
+
+  story(world, 'a job: its record in three ways, its backtrace, its copy, and what was done to it taken back', async (me) => {
+    await me.go('Retries');
+    await me.filter('class:SyncInventory');
+    await me.find('table', 'retries').find('row').nth(1).find('link', 'SyncInventory').click();
+    await me.find('button', 'Copy the id').click();
+    const jid = await me.copied();
+    await me.find('heading', new RegExp(jid), { level: 1 }).seen();
+    const shown = me.find('region', 'the arguments');
+    await shown.reads(/"warehouse-\d"/);
+    await shown.find('button', 'Fold record').click();
+    await shown.reads(/2 …/);
+    await shown.find('button', 'Unfold record').click();
+    const as = me.find('group', 'the arguments, as');
+    await as.find('button', 'Hex').click();
+    await shown.reads(/^000000 5b 22 77 61/);
+    await as.find('button', 'Raw').click();
+    await shown.reads(/^\["warehouse-\d",\d+\]$/);
+    await me.find('button', 'Copy the arguments').click();
+    assert.match(await me.copied(), /^\["warehouse-\d",\d+\]$/);
+    assert.equal(await me.saves(() => me.find('button', 'Download the record').click()), jid + '.json');
+    await as.find('button', 'Pretty').click();
+    await me.find('searchbox', 'Find in the arguments').fill('ware');
+    const trace = me.find('region', 'Backtrace');
+    await trace.reads(/… 2 library frames/);
+    await me.find('group', 'Backtrace').find('button', 'Full').click();
+    await trace.reads(/net\/protocol\.rb:219/);
+    await me.find('group', 'Backtrace').find('button', 'Clean').click();
+    await me.find('button', 'Copy error').click();
+    assert.match(await me.copied(), /^Timeout: no answer from[^]*perform/);
+
+    await me.find('button', 'Run a copy').click();
+    await me.dialog.find('button', 'Run a copy').click();
+    await me.notes.reads(/A copy was enqueued/);
+    await me.notes.find('link', 'Show').click();
+    await me.find('heading', new RegExp(jid), { level: 1 }).gone();
+    await me.back();
+    await me.find('heading', new RegExp(jid), { level: 1 }).seen();
+    const story = me.find('region', 'What became of it');
+    await me.find('button', 'Kill').click();
+    await me.find('region', 'Dead').reads(/State dead/);
+    await story.reads(/Moved to the dead jobs.*by guest/);
+    await story.find('button', 'Undo').click();
+    await me.find('region', 'Retry').reads(/waits for its next attempt/);
+    await story.reads(/Taken back/);
+    await me.find('link', 'The same error').click();
+    await me.find('table', 'retries').find('row').nth(2).seen();
+  }, { expected: /api\/jobs\// }); // nothing is known of the copy yet
+
+  story(world, 'the live page: held, filtered, cleared', async (me) => {
+    await me.go('Live');
+    const log = me.find('log', 'Runs');
+    await log.find('link', /SendEmail|ResizeImage/).first().seen();
+    await me.find('button', 'Hold').click();
+    const before = await log.text();
+    const came = async () => Number((await me.find('region', 'Job runs as they come').reads(/shown of (\d+)/))[1]);
+    const n = await came();
+    await until('more has come', async () => await came() > n);
+    assert.equal(await log.text(), before, 'held');
+    await me.find('button', 'Go on').click();
+    await until('it goes on', async () => await log.text() !== before);
+    await me.find('searchbox', 'Filter runs').fill('chargecard');
+    await until('those alone', async () => { const all = await log.find('link').texts(); return all.length > 1 && all.every((t) => ['ChargeCard', 'critical'].includes(t)); });
+    await me.find('button', 'Clear').click();
+    await me.find('searchbox', 'Filter runs').fill('no run has this');
+    await log.reads(/Nothing that matches has run/);
+  });
+
+  story(world, 'the API’s reference; one job of a queue’s head; ranges', async (me) => {
+    await me.go('HTTP API');
+    await me.find('searchbox', 'Filter routes').fill('undo');
+    const entries = me.find('region', 'entries');
+    await entries.reads(/\/api\/retries\/\{jid\}\/undo/);
+    await entries.find('group').first().click();
+    await entries.find('group', 'Status').find('button').last().click();
+    await entries.find('button', 'Copy as curl').click();
+    assert.match(await me.copied(), /^curl -u USER -X POST '.*undo'$/);
+
+    await me.go('Dashboard');
+    for (const range of ['15m', '6h', '7d', '30d', '24h', '1h']) {
+      const button = me.find('group', 'Range').first().find('button', range, { exact: true });
+      await button.click();
+      await pressed(button);
+    }
+    await me.find('region', 'Due').find('button', '7d').click();
+    await pressed(me.find('region', 'Due').find('button', '7d'));
+    await me.find('region', 'What fails most').find('link', 'All').click();
+    await me.find('table', 'Errors').find('row').nth(1).seen();
+    await me.go('Dashboard');
+    await me.find('table', 'Queues').find('link', 'archive').click();
+    await me.find('tab', 'Jobs in it').click();
+    await me.find('button', 'Peek at 20').click();
+    await me.find('button', 'Show job 1', { exact: true }).click();
+    await me.find('region', 'Job 1', { exact: true }).reads(/"class": "ArchiveOrders"/);
+    await me.find('tab', 'Overview').click();
+    await me.find('button', 'Pause', { exact: true }).click();
+    await me.find('button', 'Resume', { exact: true }).click();
+    await me.find('button', 'Pause', { exact: true }).seen();
+  });
+}

@@ -1,0 +1,86 @@
+// Each thing that can be done, and how it is taken back.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { open, signIn } from './browser.js';
+import { http, until } from './sidecar.js';
+
+const now = () => Date.now() / 1000;
+
+/** One entry in each set, with a class of its own. @param {any} world @param {string} cls */
+export async function plant(world, cls) {
+  const job = (jid) => ({ jid, class: cls, queue: 'deeds', args: [1], retry: 5 });
+  await world.publish('scheduled_jobs', { type: 'scheduled_job', jid: cls + '-s', scheduled_at: now() + 90_000, job: job(cls + '-s') });
+  await world.publish('retries', { type: 'retry', jid: cls + '-r', retry_at: now() + 90_000, retry_count: 1, error_class: 'E', error_message: 'm', job: job(cls + '-r') });
+  await world.publish('dead_jobs', { type: 'dead_job', jid: cls + '-d', died_at: now(), retry_count: 5, error_class: 'E', error_message: 'm', job: job(cls + '-d') });
+  await until('they are read', async () => (await Promise.all(['scheduled-jobs', 'retries', 'dead-jobs'].map((s) => http(`${world.base}/api/${s}?page=1&class=${cls}`)))).every((l) => l.filtered_count === 1));
+}
+
+export function deeds(world) {
+  const sets = [['Scheduled', 'scheduled jobs', ['Kill', 'Delete', 'Change'], 'Run now'], ['Retries', 'retries', ['Kill', 'Delete', 'Change'], 'Retry now'], ['Dead', 'dead jobs', ['Delete', 'Change'], 'Retry now']];
+
+  for (const [link, table, undoable, last] of sets) {
+    test(`${table}: everything that can be done to one, and its undo`, async () => {
+      const cls = 'Deed' + link;
+      await plant(world, cls);
+      const { page, context, faults } = await open(world.browser);
+      await signIn(page, world.base);
+      faults.length = 0;
+      await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: link }).click();
+      await page.getByRole('combobox', { name: /^Filter/ }).fill('class:' + cls);
+      await page.keyboard.press('Enter');
+      const row = page.getByRole('table', { name: table }).getByRole('row', { name: cls });
+      for (const deed of undoable) {
+        await row.getByRole('button', { name: new RegExp('^' + deed) }).click();
+        if (deed === 'Change') {
+          await page.getByRole('dialog').getByLabel('Queue').fill('elsewhere');
+          await page.getByRole('dialog').getByRole('button', { name: 'Change' }).click();
+        } else if (deed === 'Delete') await page.getByRole('dialog').getByRole('button', { name: 'Delete 1 job' }).click();
+        await page.mouse.move(5, 5); // rows stay while somebody points at them
+        if (deed === 'Change') await row.getByRole('link', { name: 'elsewhere', exact: true }).waitFor();
+        else await page.getByText(/0 of [\d,]+ match/).waitFor();
+        await page.getByRole('region', { name: 'Notifications' }).getByRole('button', { name: 'Undo' }).last().click();
+        await page.mouse.move(5, 5);
+        await row.getByRole('link', { name: 'deeds', exact: true }).waitFor();
+        for (const x of await page.getByRole('region', { name: 'Notifications' }).getByRole('button', { name: 'Dismiss' }).all()) await x.click({ timeout: 2000 }).catch(() => {}); // it may have gone by itself
+      }
+      await row.getByRole('button', { name: new RegExp('^' + last) }).click();
+      await page.mouse.move(5, 5);
+      await page.getByText(/0 of [\d,]+ match/).waitFor();
+      assert.deepEqual(faults, []);
+      await context.close();
+    });
+  }
+
+  test('queues: moved, emptied and deleted, each after its name was typed', async () => {
+    await http(`${world.base}/api/job-queues/hall`, 'PUT');
+    await http(`${world.base}/api/job-queues/yard`, 'PUT');
+    for (let i = 0; i < 5; i++) await http(`${world.base}/api/jobs`, 'POST', { class: 'Cart', queue: 'yard', args: [i] });
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await page.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'yard', exact: true }).click();
+    await page.getByText('5 jobs wait').waitFor();
+    await page.getByRole('button', { name: 'Move' }).click();
+    await page.getByRole('dialog').getByLabel('To queue').fill('hall');
+    await page.getByRole('dialog').getByRole('button', { name: 'Move 5 jobs' }).click();
+    await page.getByText('yard: its jobs moved to hall').first().waitFor();
+    await page.getByRole('link', { name: 'Queues' }).click();
+    await page.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'hall', exact: true }).click();
+    await page.getByText('5 jobs wait').waitFor();
+    await page.getByRole('button', { name: 'Purge' }).click();
+    const drop = page.getByRole('dialog').getByRole('button', { name: /^Drop/ });
+    assert.ok(await drop.isDisabled());
+    await page.getByRole('dialog').getByLabel(/^Type/).fill('hall');
+    await page.getByRole('dialog').getByLabel(/^Reason/).fill('spilled');
+    await drop.click();
+    await page.getByText('hall: emptied').first().waitFor();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByLabel(/^Type/).fill('hall');
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete queue' }).click();
+    await page.getByRole('heading', { name: 'Dashboard', level: 1 }).waitFor();
+    await page.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'hall', exact: true }).waitFor({ state: 'detached' });
+    await page.goto(world.base + '/operations?tab=audit');
+    const done = page.getByRole('table', { name: 'What was done' });
+    for (const row of [/guest moved yard to hall \(5 jobs\)/, /guest purged hall \(5 jobs\).*spilled/, /guest removed hall/]) await done.getByRole('row', { name: row }).waitFor();
+    await context.close();
+  });
+}

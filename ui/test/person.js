@@ -1,0 +1,109 @@
+// What a person has who is signed in: things on the page by their role and name, a pointer, a keyboard, and the way back. No way leads from here
+// to an address, a request, a selector, a test id or what the page is made of: what is told with this can be done by hand.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { open, signIn } from './browser.js';
+import { until } from './sidecar.js';
+
+/** @param {import('playwright-core').Locator} at */
+function thing(at) {
+  const text = async () => (await at.allInnerTexts()).join(' ').replace(/\s+/g, ' ').trim();
+  return {
+    /** What is in it. @param {string} role @param {string|RegExp} [name] @param {any} [more] */
+    find: (role, name, more) => thing(at.getByRole(role, { ...more, ...(name === undefined ? {} : { name }) })),
+    nth: (/** @type {number} */ n) => thing(at.nth(n)),
+    first: () => thing(at.first()),
+    last: () => thing(at.last()),
+    click: () => at.click(),
+    fill: (/** @type {string} */ value) => at.fill(value),
+    choose: (/** @type {string} */ option) => at.selectOption(option),
+    check: () => at.check(),
+    uncheck: () => at.uncheck(),
+    press: (/** @type {string} */ key) => at.press(key),
+    pointAt: () => at.hover(),
+    /** Waits until it is there, or is not. */
+    seen: () => at.first().waitFor(),
+    gone: () => until(`${at} is gone`, async () => await at.count() === 0),
+    count: () => at.count(),
+    text,
+    texts: async () => (await at.allInnerTexts()).map((t) => t.replace(/\s+/g, ' ').trim()),
+    value: () => at.inputValue(),
+    disabled: () => at.isDisabled(),
+    /** What it says to whoever cannot see it, beside its name. @param {'pressed'|'expanded'|'selected'|'sort'|'valuenow'|'current'} state */
+    state: (state) => at.getAttribute('aria-' + state),
+    focused: () => until(`${at} has the focus`, () => at.evaluate((el) => el === document.activeElement)),
+    /** Waits until it says something, and gives what was found. @param {RegExp} pattern */
+    reads: async (pattern) => {
+      let said = '';
+      try {
+        return await until('it reads ' + pattern, async () => {
+          said = await text();
+          return pattern.exec(said);
+        });
+      } catch (e) {
+        throw new Error(`${at} does not read ${pattern} but “${said.slice(0, 600)}”`, { cause: e });
+      }
+    },
+  };
+}
+
+/** @typedef {ReturnType<typeof person>} Person */
+
+/** @param {import('playwright-core').Page} page */
+function person(page) {
+  const whole = thing(page.locator('body'));
+  return {
+    find: whole.find,
+    press: (/** @type {string} */ key) => page.keyboard.press(key),
+    type: (/** @type {string} */ text) => page.keyboard.type(text),
+    back: () => page.goBack(),
+    /** Rows stay while somebody points at them. */
+    pointAway: () => page.mouse.move(5, 5),
+    /** What stands in the address bar behind the host. */
+    address: () => page.url().replace(/^https?:\/\/[^/]+/, ''),
+    copied: () => page.evaluate(() => navigator.clipboard.readText()),
+    /** Does something that saves a file, and gives its name. @param {() => Promise<any>} act */
+    saves: async (act) => (await Promise.all([page.waitForEvent('download'), act()]))[0].suggestedFilename(),
+
+    /** Goes to a page by the navigation. @param {string} name */
+    go: (name) => whole.find('navigation', 'Main').find('link', name).click(),
+    /** Adds a term to the list's filter. @param {string} term */
+    filter: async (term) => {
+      const box = whole.find('combobox', /^Filter /);
+      await box.fill(term);
+      await box.press('Enter');
+    },
+    /** What stands under a list. */
+    listed: whole.find('navigation', 'Pages of the list'),
+    notes: whole.find('region', 'Notifications'),
+    /** Takes away what stands in the corner, as far as it does not go by itself. */
+    tidy: async () => {
+      const away = page.getByRole('region', { name: 'Notifications' }).getByRole('button', { name: 'Dismiss' });
+      while (await away.count()) await away.first().click({ timeout: 1000 }).catch(() => {});
+      await page.mouse.move(5, 5); // what lay below is under the pointer now
+    },
+    dialog: whole.find('dialog'),
+    /** An operation that goes on in the corner. @param {RegExp|string} name */
+    operation: (name) => whole.find('region', 'Notifications').find('group', name),
+  };
+}
+
+/** Somebody signs in and does something; nothing may go wrong meanwhile. @param {any} world @param {(me: Person) => Promise<void>} tell @param {{as?: [string, string], expected?: RegExp, name?: string}} [how] */
+export async function by(world, tell, how = {}) {
+  const { page, context, faults } = await open(world.browser, { permissions: ['clipboard-read', 'clipboard-write'], acceptDownloads: true });
+  await signIn(page, world.base, ...(how.as || []));
+  faults.length = 0; // that nobody was signed in
+  page.on('request', (r) => { if (r.isNavigationRequest()) faults.push('went to another document: ' + r.url()); });
+  try {
+    await tell(person(page));
+  } catch (e) {
+    if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/${(how.name || 'untold').replace(/\W+/g, '-').slice(0, 60)}.png` });
+    throw e;
+  }
+  assert.deepEqual(faults.filter((f) => !how.expected?.test(f)), []);
+  assert.deepEqual(await page.evaluate(() => window.refusals), []);
+  await context.close();
+}
+
+/** A test of what somebody does who has signed in. @param {any} world @param {string} name @param {(me: Person) => Promise<void>} tell @param {any} [how] */
+export const story = (world, name, tell, how) => test(name, () => by(world, tell, { name, ...how }));

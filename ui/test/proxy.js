@@ -1,0 +1,25 @@
+// A reverse proxy as small as can be, for what must work behind one.
+import { createServer, request } from 'node:http';
+import { connect } from 'node:net';
+
+/** @param {number} port of what it stands before */
+export async function proxy(port) {
+  const server = createServer((q, a) => {
+    const on = request({ host: '127.0.0.1', port, method: q.method, path: q.url, headers: q.headers }, (r) => {
+      a.writeHead(r.statusCode, r.headers);
+      r.pipe(a);
+    });
+    on.on('error', () => a.destroy());
+    q.pipe(on);
+  });
+  server.on('upgrade', (q, socket, head) => {
+    const on = connect(port, '127.0.0.1', () => {
+      on.write(`${q.method} ${q.url} HTTP/1.1\r\n${Object.entries(q.headers).map(([k, v]) => `${k}: ${v}`).join('\r\n')}\r\n\r\n`);
+      on.write(head);
+      on.pipe(socket).pipe(on);
+    });
+    for (const s of [on, socket]) s.on('error', () => { on.destroy(); socket.destroy(); });
+  });
+  await new Promise((done) => { server.listen(0, '127.0.0.1', done); });
+  return { port: server.address().port, stop: () => { server.close(); server.closeAllConnections(); } };
+}

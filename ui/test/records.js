@@ -1,0 +1,80 @@
+// Records that nobody can read, and what is held after the journal had a gap: what may be decided about them.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { by, story } from './person.js';
+import { http, serve, until, virtualHost } from './sidecar.js';
+
+export function records(world) {
+  story(world, 'a record that cannot be read is mended', async (me) => {
+    await me.go('Rejected');
+    await me.find('button', /^Mend scheduled_jobs/).click();
+    const record = me.dialog.find('textbox', 'Record');
+    await record.fill('{"type": ');
+    await me.dialog.find('alert').reads(/Not JSON yet/);
+    assert.ok(await me.dialog.find('button', 'Publish it').disabled());
+    await record.fill(JSON.stringify({ type: 'scheduled_job', jid: 'mended', scheduled_at: Date.now() / 1000 + 9000, job: { jid: 'mended', class: 'Mended', args: [], queue: 'mails' } }));
+    await me.dialog.find('button', 'Publish it').click();
+    await me.notes.reads(/Published in its place/);
+    await me.find('button', /^Mend scheduled_jobs/).gone();
+    await me.go('Scheduled');
+    await me.filter('class:Mended');
+    await me.find('table', 'scheduled jobs').find('link', 'Mended').seen();
+  });
+
+  story(world, 'a record that cannot be read is taken off the list', async (me) => {
+    await world.publish('dead_jobs', 'neither is this');
+    await me.go('Rejected');
+    await me.find('cell', 'neither is this').seen();
+    const off = me.find('button', /^Take off dead_jobs/);
+    await off.click();
+    await me.dialog.find('button', 'Cancel').click();
+    await me.dialog.gone();
+    await off.click();
+    await me.dialog.find('button', 'Take it off').click();
+    await me.notes.reads(/Taken off the list/);
+    await me.pointAway();
+    await off.gone();
+    await me.find('cell', 'not even JSON').seen();
+  });
+
+  test('what is held after the journal was lost is let go, or discarded', async () => {
+    await virtualHost(world, 'gap');
+    const sidecar = await serve(world, 'gap', []);
+    const base = `http://127.0.0.1:${sidecar.port}`;
+    const at = { ...world, base };
+    const put = (jid, seconds) => http(`${world.management}/api/exchanges/gap/amq.default/publish`, 'POST', { properties: { delivery_mode: 2 }, routing_key: 'scheduled_jobs', payload_encoding: 'string',
+      payload: JSON.stringify({ type: 'scheduled_job', jid, scheduled_at: Date.now() / 1000 + seconds, job: { jid, class: 'Gap', queue: 'gap', args: [] } }) });
+    /** The journal goes while no sidecar runs, as an entry comes that is due and one that is not. */
+    const lose = async (n) => {
+      await until('it leads', async () => (await http(base + '/api/overview')).scheduler.leader);
+      await sidecar.stop();
+      await http(`${world.management}/api/queues/gap/job_journal`, 'DELETE');
+      await put(`overdue-${n}`, -60);
+      await put(`later-${n}`, 90_000);
+      await sidecar.begin();
+      await until('it holds', async () => Object.keys((await http(base + '/api/overview')).journal.held || {}).length > 0);
+    };
+    const waits = async () => (await http(base + '/api/scheduled-jobs?limit=50')).map((e) => e.jid).sort();
+    try {
+      for (const [n, button, word, verb] of [[1, 'Let fire', 'release', 'Let it fire'], [2, 'Discard', 'discard', 'Discard it']]) {
+        await lose(n);
+        assert.ok((await waits()).includes(`overdue-${n}`), 'nothing fires before somebody decides');
+        await by(at, async (me) => {
+          await me.find('status').reads(/The journal had a gap/);
+          await me.find('link', 'Decide').click();
+          await me.find('region', 'Held after a gap in the journal').find('button', button).click();
+          assert.ok(await me.dialog.find('button', verb).disabled());
+          await me.dialog.find('textbox', /^Type/).fill(word);
+          await me.dialog.find('button', verb).click();
+          await me.notes.reads(/Released/);
+          await me.find('region', 'Held after a gap in the journal').gone();
+        }, { expected: /health\/checks/ });
+        await until('it is decided', async () => !(await waits()).includes(`overdue-${n}`));
+        assert.ok((await waits()).includes(`later-${n}`), 'what is not due stays');
+      }
+      await until('one was let go, one was not', async () => (await http(base + '/api/job-queues/gap')).ready === 1);
+    } finally {
+      await sidecar.end();
+    }
+  });
+}

@@ -1,0 +1,84 @@
+// What pages show when something is not as usual: errors, refusals, nothing that matches, a view that is behind.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { open, signIn } from './browser.js';
+import { overflow } from './boxes.js';
+
+const reason = 'the broker does not tell of this now';
+const pages = ['/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes', '/worker-processes/worker-2:822:shop', '/operations', '/rejected', '/health'];
+/** Filters that nothing matches, and what is said then. */
+const nothing = { '/job-queues?text=zzz': /0 of \d+ match/, '/scheduled-jobs?class=Zzz': /0 of \d+ match/, '/retries?queue=zzz': /0 of \d+ match/, '/dead-jobs?error=Zzz': /0 of \d+ match/, '/job-metrics?text=zzz': 'No class matches', '/worker-processes?text=zzz': /0 of \d+ match/, '/live?text=zzz': 'Nothing that matches has run' };
+
+export function states(world) {
+  for (const [colorScheme, width] of [['light', 1440], ['dark', 768]]) {
+    test(`every page while the API fails, ${colorScheme}, ${width} pixels wide`, async () => {
+      const { page, context, faults } = await open(world.browser, { colorScheme, viewport: { width, height: 900 } });
+      await signIn(page, world.base);
+      await page.route(/\/api\/(?!whoami|session|events)/, (route) => route.fulfill({ status: 503, contentType: 'application/json', body: JSON.stringify({ error: 'service_unavailable', reason, request_id: 'REQUEST-1' }) }));
+      const wrong = [];
+      for (const path of pages) {
+        await page.goto(world.base + path);
+        await page.getByRole('main').getByText(reason).first().waitFor();
+        wrong.push(...(await page.evaluate(overflow)).map((w) => `${path}: ${w}`));
+      }
+      await page.goto(world.base + '/dead-jobs');
+      await page.getByRole('alert').filter({ hasText: 'REQUEST-1' }).first().waitFor();
+      await page.unroute(/\/api\/(?!whoami|session|events)/);
+      await page.getByRole('region', { name: 'dead jobs' }).getByRole('button', { name: 'Try again' }).click();
+      await page.getByRole('table', { name: 'dead jobs' }).getByRole('row').nth(3).waitFor();
+      assert.deepEqual([...wrong, ...faults.filter((f) => f.startsWith('error'))], []);
+      await context.close();
+    });
+  }
+
+  test('nothing that matches', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    for (const [path, text] of Object.entries(nothing)) {
+      await page.goto(world.base + path);
+      await page.getByRole('main').getByText(text).first().waitFor();
+    }
+    await page.goto(world.base + '/scheduled-jobs?class=Zzz');
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    await page.getByRole('link', { name: 'SendReminder' }).first().waitFor();
+    await context.close();
+  });
+
+  test('what one may not see is said to be so', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await page.route('**/api/retries?*', (route) => route.fulfill({ status: 403, contentType: 'application/json', body: JSON.stringify({ error: 'access_refused', reason: 'that needs the tag monitoring', request_id: 'R' }) }));
+    await page.getByRole('link', { name: 'Retries' }).first().click();
+    const alert = page.getByRole('alert').filter({ hasText: 'Not for you' });
+    await alert.getByText('that needs the tag monitoring').waitFor();
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+  });
+
+  test('a view that is behind says so, and one that is being read takes no actions on many jobs', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    let change = (o) => o;
+    await page.route('**/api/overview', async (route) => {
+      const answer = await route.fetch();
+      await route.fulfill({ response: answer, json: change(await answer.json()) });
+    });
+    for (const seconds of [12, 90]) {
+      change = (o) => ({ ...o, views: { ...o.views, lag_seconds: seconds } });
+      await page.goto(world.base + '/scheduled-jobs');
+      await page.getByRole('banner').getByText(/behind/).waitFor();
+    }
+    change = (o) => ({ ...o, views: { ...o.views, caught_up: false } });
+    await page.goto(world.base + '/scheduled-jobs');
+    await page.getByRole('status').filter({ hasText: 'is being read from the streams' }).waitFor();
+    await page.getByRole('checkbox', { name: 'Select all on this page' }).check();
+    await page.getByRole('button', { name: /^Select all \d+ matching/ }).click();
+    const bar = page.getByRole('region', { name: 'Selection' });
+    assert.ok(await bar.getByRole('button', { name: 'Delete' }).isDisabled());
+    change = (o) => ({ ...o, broker: { ...o.broker, connected: false } });
+    await page.goto(world.base + '/job-metrics');
+    await page.getByRole('alert').filter({ hasText: 'lost its connection to the broker' }).waitFor();
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+  });
+}

@@ -1,0 +1,149 @@
+// What an operator comes for, as nine stories. Each is told with what a person has: nothing here knows of addresses, requests or test ids, and
+// this file may import nothing that does.
+import assert from 'node:assert/strict';
+
+/** How many there are by what stands under a list that is filtered. @param {import('./person.js').Person} me @param {RegExp} pattern */
+const many = async (me, pattern) => (await me.listed.reads(pattern))[1];
+
+/** @type {[string, (me: import('./person.js').Person) => Promise<void>][]} */
+export const stories = [
+  ['why does this queue stand still?', async (me) => {
+    await me.find('region', 'Needs a look').find('link', 'archive').click();
+    await me.find('heading', /archive$/, { level: 1 }).seen();
+    await me.find('alert').reads(/\d+ jobs wait and nobody consumes this queue/);
+    await me.find('tab', 'Workers (0)').click();
+    await me.find('region', 'Workers that consume it').reads(/No worker says that it consumes this queue/);
+    await me.find('tab', 'Jobs in it').click();
+    await me.find('button', 'Peek at 20').click();
+    await me.find('table', 'Jobs at the head of the queue').find('row', /ArchiveOrders/).seen();
+  }],
+
+  ['retry all timeouts of one class of the last hour, spread over ten minutes, and stop half-way', async (me) => {
+    await me.go('Dead');
+    await me.filter('error:SMTPAuthenticationError');
+    const others = await many(me, /of (3\d) that match/);
+    for (const term of ['error:Timeout', 'class:SyncInventory', 'died:<1h']) await me.filter(term);
+    await me.listed.reads(/^1–50 of 60 that match/);
+    await me.find('checkbox', 'Select all on this page').check();
+    await me.find('button', 'Select all 60 matching').click();
+    await me.find('region', 'Selection').find('button', 'Retry now').click();
+    await me.dialog.find('textbox', /^Spread over minutes/).fill('10');
+    await me.dialog.find('button', 'Retry 60 dead jobs').click();
+    const operation = me.operation(/^Retry 60 dead jobs/);
+    await operation.reads(/[1-9]\d* of 60 done/);
+    await operation.find('button', 'Stop').click();
+    await operation.reads(/cancelled/);
+    await me.pointAway();
+    await me.find('button', 'Remove filter from').click();
+    await me.listed.reads(/^1–50 of ([3-6]\d|7\d) that match/); // the older ones, and those that it had not come to
+    await me.find('button', 'Remove filter class').click();
+    await me.filter('error:SMTPAuthenticationError');
+    await me.listed.reads(new RegExp(`of ${others} that match`));
+  }],
+
+  ['find a job by its id and tell its story', async (me) => {
+    await me.press('Control+k');
+    await me.find('combobox', 'Search and commands').fill('dead-invoice-1');
+    await me.find('option', /open the job/).click();
+    await me.find('heading', /SendInvoice dead-invoice-1/, { level: 1 }).seen();
+    const told = me.find('region', 'What became of it').find('listitem');
+    await told.last().reads(/^Is dead/);
+    const lines = (await told.texts()).filter((line) => /Attempt/.test(line));
+    assert.equal(lines.length, 3);
+    for (const [i, line] of lines.entries()) assert.match(line, new RegExp(`^Attempt ${i + 8} failed.*web-1:4711:shop.*ran .*SMTPAuthenticationError`));
+    await me.find('region', 'Error').reads(/535 5\.7\.8 Authentication credentials invalid/);
+    await me.find('region', 'the arguments').reads(/9007199254740993/); // which JSON.parse would round
+  }],
+
+  ['undo a wrong “delete all”', async (me) => {
+    await me.go('Dead');
+    await me.filter('class:SyncInventory');
+    const others = await many(me, /of (\d\d) that match/);
+    await me.find('button', 'Remove filter class').click();
+    await me.filter('queue:mails');
+    const all = await many(me, /of (3\d) that match/);
+    await me.find('checkbox', 'Select all on this page').check();
+    await me.find('region', 'Selection').find('button', 'Delete').click();
+    await me.dialog.find('button', 'Cancel').focused(); // the safe answer
+    await me.dialog.find('button', `Delete ${all} dead jobs`).click();
+    await me.pointAway();
+    await me.find('region', 'dead jobs').reads(/0 of [\d,]+ match/);
+    const deletion = me.operation(`Delete ${all} dead jobs`);
+    await deletion.reads(new RegExp(`${all} of ${all} done`));
+    await me.find('button', 'Clear filters').click();
+    await me.filter('class:SyncInventory');
+    await me.listed.reads(new RegExp(`of ${others} that match`));
+    await me.go('Operations');
+    const row = me.find('table', 'Operations').find('row', new RegExp(`^Delete ${all} dead jobs`));
+    await row.find('button', 'Undo').click();
+    await me.operation(`Undo ${all} dead jobs`).reads(new RegExp(`${all} of ${all} done`));
+    await row.reads(/undone/);
+    await row.find('button', 'Undo').gone();
+    await me.go('Dead');
+    await me.filter('queue:mails');
+    await me.listed.reads(new RegExp(`of ${all} that match`));
+  }],
+
+  ['which worker is stuck, and on what?', async (me) => {
+    await me.go('Processes');
+    const table = me.find('table', 'Worker processes');
+    await table.find('button', 'Longest job').click();
+    await table.find('row').nth(1).reads(/worker-2:822.* 4\d min/);
+    await table.find('row').nth(1).find('link', 'worker-2:822').click();
+    await me.find('heading', /worker-2:822/, { level: 1 }).seen();
+    await me.find('table', 'Running jobs').find('row').nth(1).reads(/DailyReport report-that-hangs reports .*× usual 4\d min/);
+  }],
+
+  ['a release made a class slower', async (me) => {
+    await me.go('Metrics');
+    await me.find('button', '24h').click();
+    await me.find('table', 'Classes').find('link', 'SendInvoice').click();
+    await me.find('group', 'Range').find('button', '6h').click();
+    await me.find('region', 'In this time').reads(/p95.*\+\d+ % on before/);
+    await me.find('figure', /^Run time\. .*Deploys: v2\.4/).seen();
+    await me.find('button', 'Table of Run time', { exact: true }).click();
+    await me.find('table', 'Run time').find('row').nth(5).seen();
+  }],
+
+  ['reschedule tomorrow’s closing', async (me) => {
+    await me.go('Scheduled');
+    await me.filter('class:MonthlyClosing');
+    await me.find('button', 'Change: MonthlyClosing closing-december').click();
+    await me.dialog.find('button', 'In 7 d').click();
+    await me.dialog.find('button', 'Change').click();
+    await me.pointAway();
+    await me.find('cell', /^in (6 d 23 h|7 d)/).seen();
+    await me.notes.find('button', 'Undo').click();
+    await me.find('cell', /^in (23 h|24 h|1 d)/).seen();
+  }],
+
+  ['edit a dead job’s arguments and run it again', async (me) => {
+    await me.go('Dead');
+    await me.filter('jid:dead-invoice-1');
+    await me.find('table', 'dead jobs').find('link', 'SendInvoice').click();
+    await me.find('button', 'Change').click();
+    const field = me.dialog.find('textbox', 'Arguments');
+    assert.match(await field.value(), /9007199254740993/);
+    await field.fill('[{"invoice": 9007199254740995, "to": "bob@example.com"}]');
+    await me.dialog.find('button', 'Change').click();
+    await me.find('region', 'the arguments').reads(/9007199254740995.*bob@example\.com/);
+    await me.find('button', 'Retry now').click();
+    await me.notes.reads(/sent to its queue/);
+    await me.find('main').reads(/It waits nowhere now/);
+    await me.find('region', 'What became of it').find('listitem').last().reads(/^Sent to its queue for another attempt/);
+  }],
+
+  ['quiet a worker', async (me) => {
+    await me.go('Processes');
+    await me.find('searchbox', 'Filter processes').fill('side');
+    const row = me.find('table', 'Worker processes').find('row').nth(1);
+    await row.reads(/ live side /);
+    await row.find('link', /:\d+$/).click();
+    await me.find('button', 'Quiet').click();
+    await me.notes.reads(/1 process told to be quiet/);
+    await me.find('link', 'Worker processes', { exact: true }).click();
+    await me.find('searchbox', 'Filter processes').fill('side');
+    await row.reads(/ quiet side /);
+    assert.ok(await row.find('button', /^Quiet/).disabled());
+  }],
+];

@@ -1,0 +1,51 @@
+// Workers are told to be quiet and to stop, and do so: real processes.
+import assert from 'node:assert/strict';
+import { story } from './person.js';
+import { http, until, work } from './sidecar.js';
+
+const plan = ['queues: [side]', 'classes: {Side: {command: ["true"]}}'];
+
+/** A worker of the stories. */
+export const side = (world) => work(world, '', 'side', plan);
+
+export function workers(world) {
+  story(world, 'workers are quieted and stopped, one and several', async (me) => {
+    const three = await Promise.all([1, 2, 3].map(() => work(world, '', 'spare', plan)));
+    try {
+      await until('they are heard', async () => (await http(`${world.base}/api/processes`)).filter((p) => p.tag === 'spare').length === 3);
+      await me.go('Processes');
+      await me.find('searchbox', 'Filter processes').fill('spare');
+      const table = me.find('table', 'Worker processes');
+      const rows = (state) => table.find('row', new RegExp(`${state} spare`));
+      const many = (state, n) => until(`${n} are ${state}`, async () => await rows(state).count() === n);
+      await many('live', 3);
+      assert.equal(await table.find('row').count(), 4, 'the others are filtered out');
+
+      const stop = rows('live').first().find('button', /^Stop /);
+      await stop.click();
+      await me.dialog.reads(/They take no more jobs and end when those they run have/);
+      await me.dialog.find('button', 'Cancel').click();
+      await me.dialog.gone();
+      await stop.click();
+      await me.dialog.find('button', 'Stop 1 process').click();
+      await me.notes.reads(/1 process told to stop/);
+      await Promise.race(three.map((w) => w.ended));
+      await me.pointAway();
+      await many('live', 2);
+
+      const bar = me.find('region', 'Selection');
+      for (const [before, deed] of [['live', 'Quiet'], ['quiet', 'Stop']]) {
+        for (const i of [0, 1]) await rows(before).nth(i).find('checkbox').check();
+        await bar.reads(/2 processes selected/);
+        await bar.find('button', deed).click();
+        await me.dialog.find('button', `${deed} 2 processes`).click();
+        await me.notes.reads(/2 processes told to/);
+        await me.pointAway();
+        if (deed === 'Quiet') await many('quiet', 2);
+      }
+      for (const w of three) assert.equal(await w.ended, 0);
+    } finally {
+      await Promise.all(three.map((w) => w.stop()));
+    }
+  });
+}
