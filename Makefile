@@ -24,7 +24,7 @@ TESTFLAGS ?=
 
 .PHONY: help
 help: ## This list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-15s %s\n' "$$name" "$$what"; done
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-15s %s\n' "$$name" "$$what"; done
 
 .PHONY: tools
 tools: ## Check that Go, Node, Python, git and make are here
@@ -119,10 +119,17 @@ test-ui: tools $(UI_READY) ## Tests of the web UI in Chromium, against the binar
 	@CGO_ENABLED=0 go build -o bin/millrace ./cmd/millrace
 	cd ui && npm run --silent test
 
+.PHONY: bench-ui
+bench-ui: tools $(UI_READY) ## What the web UI costs with a million jobs behind it (ARGS=-quick, ARGS=-only=dashboard)
+	@scripts/deps.sh broker browser
+	@CGO_ENABLED=0 go build -o bin/millrace ./cmd/millrace
+	@go build -o bin/uiload ./bench/uiload
+	node ui/test/bench.js $(ARGS)
+
 .PHONY: screenshots
 screenshots: tools $(UI_READY) ## Write docs/screenshots
 	@scripts/deps.sh broker browser
-	@CGO_ENABLED=0 go build -o bin/millrace ./cmd/millrace
+	@CGO_ENABLED=0 go build -ldflags '-X main.version=1.0.0' -o bin/millrace ./cmd/millrace
 	node ui/test/screenshots.js
 
 .PHONY: vendor-ui
@@ -148,8 +155,8 @@ bench: tools ## Lateness, bursts and reading beside the broker's own figures (AR
 	go run ./bench $(ARGS)
 
 .PHONY: conformance
-conformance: tools ## Examine the client libraries (ARGS='-lang ruby -run poison -v')
-	@scripts/deps.sh broker ruby
+conformance: tools ## Take every client library through every scenario (ARGS='-lang ruby -run poison -v')
+	@scripts/deps.sh broker python ruby java
 	go run ./clients/conformance $(ARGS)
 
 .PHONY: fuzz
@@ -162,6 +169,8 @@ schemathesis: tools $(SCHEMATHESIS) ## Have schemathesis look for faults in the 
 	EXAMPLES=$(EXAMPLES) go test -tags schemathesis -count=1 -timeout 120m -v -run TestSchemathesis ./internal/schematest
 
 $(SCHEMATHESIS):
+	@scripts/deps.sh python
+	@echo "installing schemathesis $(SCHEMATHESIS_VERSION) from PyPI into .cache/schemathesis"
 	python3 -m venv .cache/schemathesis
 	.cache/schemathesis/bin/pip install -q schemathesis==$(SCHEMATHESIS_VERSION)
 	@touch $@
@@ -170,6 +179,11 @@ $(SCHEMATHESIS):
 chaos: deps ## Kill, freeze and cut off sidecars and brokers, and count every job (ARGS='-quick -seed=1 -only=clock')
 	go test -tags chaos -c -o bin/chaos.test ./internal/chaos
 	cd internal/chaos && exec ../../bin/chaos.test -test.run '^TestChaos$$' -test.timeout 3h $(ARGS)
+
+# Elsewhere it runs where the tests do: MILLRACE_TEST_LAVINMQ=/usr/bin/lavinmq make chaos.
+.PHONY: chaos-rabbitmq4
+chaos-rabbitmq4: deps ## The same on RabbitMQ 4, which is set up in .cache from Debian forky
+	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) $(MAKE) --no-print-directory chaos
 
 .PHONY: test-alerts
 test-alerts: ## Test the Prometheus alerts with promtool

@@ -26,9 +26,9 @@ fi
 rm -rf "$dir"
 mkdir -p "$dir/bin"
 echo "setting RabbitMQ 4 up in .cache/rabbitmq4, from Debian forky (once; takes some minutes, and 600 MB)" >&2
-# forky is made as sid is; an older debootstrap knows no more than that.
+# forky is made as sid is; an older debootstrap knows no more than that. It leaves /proc mounted.
 script=${DEBOOTSTRAP_DIR:-/usr/share/debootstrap}/scripts/sid
-"${DEBOOTSTRAP:-debootstrap}" --variant=minbase forky "$dir/root" "$mirror" "$script" >"$dir/log" 2>&1 || {
+unshare --mount "${DEBOOTSTRAP:-debootstrap}" --variant=minbase forky "$dir/root" "$mirror" "$script" >"$dir/log" 2>&1 || {
 	tail -n 20 "$dir/log" >&2
 	exit 1
 }
