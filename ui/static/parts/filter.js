@@ -1,7 +1,7 @@
 // @ts-check
 // What a list is filtered by: words as chips, in the URL under the names that the API has for them. What cannot be understood is shown, never
 // dropped.
-import { html, useEffect, useMemo, useRef, useState } from '../core/h.js';
+import { html, useMemo, useRef, useState } from '../core/h.js';
 import { serverNow } from '../core/clock.js';
 import { absolute } from '../core/format.js';
 import { Icon } from './icon.js';
@@ -39,14 +39,18 @@ const shown = (t) => (t.name === 'from' || t.name === 'to' ? absolute(Number(t.v
 
 /** @param {{names: string[], query: URLSearchParams, onChange: (changes: Record<string, string>) => void, suggest?: Record<string, () => (string|[string, string])[]>, label: string}} p */
 export function FilterBox({ names, query, onChange, suggest = {}, label }) {
-  const [text, setText] = useState('');
+  const [text, set] = useState('');
   const [wrong, setWrong] = useState(/** @type {{word: string, why: string}[]} */ ([]));
-  const [at, setAt] = useState(0);
+  const [at, setAt] = useState(-1);
   const [open, setOpen] = useState(false);
   const input = useRef(null);
   const terms = names.filter((n) => query.get(n)).map((name) => ({ name, value: query.get(name) }));
   const list = useMemo(() => (open ? completions(text, names, suggest) : []), [text, open, query.toString()]);
-  useEffect(() => setAt(-1), [text]);
+  // Together: nobody may press Enter between the two.
+  const setText = (/** @type {string} */ now) => {
+    set(now);
+    setAt(-1);
+  };
   const commit = (/** @type {string} */ word) => {
     word = word.trim();
     if (!word) return;

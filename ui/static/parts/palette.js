@@ -86,13 +86,14 @@ function useNames() {
 
 function Box() {
   const [text, setText] = useState('');
-  const [at, setAt] = useState(0);
+  const [chosen, choose] = useState('');
   const box = useRef(null);
   const names = useNames();
   const close = () => { shown.value = ''; };
   useEffect(() => { box.current.showModal(); }, []);
   const found = useMemo(() => match([...fixed(), ...names], text), [text, names]);
-  useEffect(() => setAt(0), [text]);
+  // By its name, not by its place: names still come while somebody chooses.
+  const at = Math.max(0, found.findIndex((e) => nameOf(e) === chosen));
   const run = (/** @type {Entry|undefined} */ e) => {
     close();
     e?.run();
@@ -100,7 +101,7 @@ function Box() {
   const key = (/** @type {KeyboardEvent} */ e) => {
     if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {
       e.preventDefault();
-      setAt((at + (e.key === 'ArrowDown' ? 1 : found.length - 1)) % Math.max(1, found.length));
+      if (found.length) choose(nameOf(found[(at + (e.key === 'ArrowDown' ? 1 : found.length - 1)) % found.length]));
     } else if (e.key === 'Enter') {
       e.preventDefault();
       run(found[at]);
@@ -108,10 +109,13 @@ function Box() {
   };
   useEffect(() => { document.getElementById('pal-' + at)?.scrollIntoView({ block: 'nearest' }); }, [at]);
   return html`<dialog ref=${box} class="pal" aria-label="Search and commands" onCancel=${close} onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}>
-    <input role="combobox" aria-label="Search and commands" aria-expanded="true" aria-controls="pal-list" aria-activedescendant=${'pal-' + at} placeholder="A page, a queue, a class, a process, a job's id …" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} onKeyDown=${key} autofocus />
-    <ul id="pal-list" role="listbox" aria-label="Found">${found.map((e, i) => html`<li id=${'pal-' + i} role="option" aria-selected=${String(i === at)} onClick=${() => run(e)} onPointerMove=${() => setAt(i)}><${Icon} name=${e.icon} /><span class="cut">${e.text}</span><span class="dim small nowrap">${e.hint}</span></li>`)}</ul>
+    <input role="combobox" aria-label="Search and commands" aria-expanded="true" aria-controls="pal-list" aria-activedescendant=${'pal-' + at} placeholder="A page, a queue, a class, a process, a job's id …" value=${text} onInput=${(/** @type {any} */ e) => { setText(e.target.value); choose(''); }} onKeyDown=${key} autofocus />
+    <ul id="pal-list" role="listbox" aria-label="Found">${found.map((e, i) => html`<li id=${'pal-' + i} role="option" aria-selected=${String(i === at)} onClick=${() => run(e)} onPointerMove=${() => choose(nameOf(e))}><${Icon} name=${e.icon} /><span class="cut">${e.text}</span><span class="dim small nowrap">${e.hint}</span></li>`)}</ul>
   </dialog>`;
 }
+
+/** @param {Entry} e */
+const nameOf = (e) => e.hint + ' ' + e.text;
 
 /** @param {Entry[]} all @param {string} text */
 function match(all, text) {
