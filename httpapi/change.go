@@ -4,16 +4,12 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
-
-// readBackWithin is how long this sidecar may take to read what the leader has read back.
-const readBackWithin = 2 * time.Second
 
 // change has the leader change an entry's time, queue, priority or arguments, and answers with the entry as it is from then on.
 func (s *Server) change(stream string) echo.HandlerFunc {
@@ -63,34 +59,24 @@ func (s *Server) askForEntry(c echo.Context, cmd wire.Command) error {
 		e.Offset, e.First = *reply.Entry, *reply.Entry
 	}
 	ctx, hide := c.Request().Context(), s.hiderFor(whoSent(c.Request()))
-	if found := s.readBack(ctx, cmd.Stream, reply.Entry); found != nil {
+	if found := s.entryRead(ctx, cmd.Stream, reply.Entry); found != nil {
 		return c.Blob(http.StatusOK, jsonType, s.wholeItem(ctx, hide, found))
 	}
 	return c.Blob(http.StatusOK, jsonType, withoutRecord(e, "it has fired already, or this sidecar has not read it yet"))
 }
 
-// readBack waits until this sidecar has read an entry that the leader has; nil if that takes too long, or if it has fired since.
-func (s *Server) readBack(ctx context.Context, stream string, offset *int64) *tracker.Stored {
+// entryRead waits until this sidecar has read an entry that the leader has; nil if that takes too long, or if it has fired since.
+func (s *Server) entryRead(ctx context.Context, stream string, offset *int64) (found *tracker.Stored) {
 	if offset == nil {
 		return nil
 	}
-	limit := time.NewTimer(readBackWithin)
-	defer limit.Stop()
-	for {
-		changed := s.cfg.View.Changed()
-		found, err := s.cfg.Entries.Get(stream, *offset)
-		if err != nil || found != nil {
-			return found
+	s.readBack(ctx, readBackWithin, func() bool {
+		var err error
+		if found, err = s.cfg.Entries.Get(stream, *offset); err != nil || found != nil {
+			return true
 		}
-		if read, err := s.cfg.Entries.Position(stream); err != nil || read >= *offset {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-limit.C:
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
-	}
+		read, err := s.cfg.Entries.Position(stream)
+		return err != nil || read >= *offset
+	})
+	return found
 }

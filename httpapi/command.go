@@ -150,10 +150,10 @@ func readBody(c echo.Context, into any) error {
 	if err != nil {
 		return err
 	}
-	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 {
+	if len(raw) == 0 {
 		return nil
 	}
-	if raw[0] != '{' { // null would be taken for an object
+	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 || raw[0] != '{' { // null would be taken for an object
 		return badRequest("the body must be a JSON object")
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))

@@ -74,7 +74,7 @@ func TestReplyBecomesTheAnswer(t *testing.T) {
 
 func TestBadCommandsAreNotSent(t *testing.T) {
 	w := newWorld(t)
-	for _, body := range []string{`{"reasn":"x"}`, `[]`, `{`, `{} {}`, `{}x`, `"x"`, `{"reason":1}`, `null`, `1`, `{"reason":"` + strings.Repeat("x", 4097) + `"}`} {
+	for _, body := range []string{`{"reasn":"x"}`, `[]`, `{`, `{} {}`, `{}x`, `"x"`, `{"reason":1}`, `null`, ` `, "\r", `1`, `{"reason":"` + strings.Repeat("x", 4097) + `"}`} {
 		w.do(http.MethodDelete, "/api/retries/a", body).problem(t, http.StatusBadRequest, "bad_request")
 	}
 	w.do(http.MethodDelete, "/api/retries/a?jid=b", "").problem(t, http.StatusBadRequest, "bad_request")

@@ -195,24 +195,12 @@ func noJob(d *wire.Delivery, queue string) wire.Message {
 
 // readLeases waits until this sidecar has read the leases, so that settling one finds it here.
 func (s *Server) readLeases(ctx context.Context, taken []lease) {
-	limit := time.NewTimer(readBackWithin)
-	defer limit.Stop()
-	for {
-		changed := s.cfg.View.Changed()
-		if !slices.ContainsFunc(taken, func(l lease) bool {
+	s.readBack(ctx, readBackWithin, func() bool {
+		return !slices.ContainsFunc(taken, func(l lease) bool {
 			found, err := s.cfg.Entries.Find(wire.ScheduledJobs, l.ID)
 			return err == nil && len(found) == 0
-		}) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-limit.C:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
+		})
+	})
 }
 
 // brokerProblem is what a client is told of an error that came of doing something to a queue.

@@ -46,27 +46,20 @@ func noLease() error {
 	return newProblem(http.StatusNotFound, "no lease has this id, or it ended too long ago to be known")
 }
 
-func (s *Server) awaitLease(ctx context.Context, h *held) (*tracker.Stored, error) {
-	limit := time.NewTimer(max(0, min(readBackWithin, readBackWithin-s.cfg.Now().Sub(h.said.At))))
-	defer limit.Stop()
-	for {
-		changed := s.cfg.View.Changed()
-		found, err := s.cfg.Entries.Find(wire.ScheduledJobs, h.id)
-		if err != nil || len(found) > 0 {
-			return first(found), err
+// awaitLease finds a lease that may be so new that this sidecar has not read it yet; nil if there is none, or none any more.
+func (s *Server) awaitLease(ctx context.Context, h *held) (entry *tracker.Stored, err error) {
+	within := readBackWithin - max(0, s.cfg.Now().Sub(h.said.At))
+	s.readBack(ctx, within, func() bool {
+		var found []*tracker.Stored
+		if found, err = s.cfg.Entries.Find(wire.ScheduledJobs, h.id); err != nil || len(found) > 0 {
+			entry = first(found)
+			return true
 		}
-		happened, err := s.cfg.Entries.Happened(wire.ScheduledJobs, h.id)
-		if err != nil || happened != nil {
-			return nil, err
-		}
-		select {
-		case <-changed:
-		case <-limit.C:
-			return nil, nil
-		case <-ctx.Done():
-			return nil, nil
-		}
-	}
+		var happened *wire.Happened
+		happened, err = s.cfg.Entries.Happened(wire.ScheduledJobs, h.id)
+		return err != nil || happened != nil
+	})
+	return entry, err
 }
 
 func first(all []*tracker.Stored) *tracker.Stored {

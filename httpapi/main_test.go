@@ -48,6 +48,7 @@ type world struct {
 	commands  []wire.Command
 	published []wire.Message
 	reply     wire.Reply
+	told      func(wire.Command) // what the leader does before it replies
 	publish   error
 	connected bool
 	status    scheduler.Status
@@ -106,6 +107,9 @@ func (w *world) ask(_ context.Context, c wire.Command) wire.Reply {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.commands = append(w.commands, c)
+	if w.told != nil {
+		w.told(c)
+	}
 	return w.reply
 }
 

@@ -111,6 +111,10 @@ func (s *Server) begin(c echo.Context, op *wire.Operation, rate *float64, reason
 	if p := s.send(c, cmd); p != nil {
 		return p
 	}
+	s.readBack(c.Request().Context(), readBackWithin, func() bool { // so that who asks for it next finds it
+		_, known := s.cfg.Entries.Operation(cmd.ID)
+		return known
+	})
 	c.Response().Header().Set("Location", "/api/operations/"+cmd.ID)
 	return c.JSON(http.StatusAccepted, begunOperation{cmd.ID, op.Action, op.Undoes})
 }

@@ -11,7 +11,8 @@ import (
 
 func TestOperations(t *testing.T) {
 	w := newWorld(t)
-	w.reply = wire.Reply{Status: wire.StatusAccepted}
+	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
+	w.reply, w.told = wire.Reply{Status: wire.StatusAccepted}, w.beginOperation
 	a := w.do(http.MethodPost, "/api/operations",
 		`{"action":"change","set":"retries","filter":{"queue":"q","error":"E"},"as_of":7,"expected_count":3,"at":1800000000,"rate":10,"reason":"later"}`)
 	require.Equal(t, http.StatusAccepted, a.StatusCode)
@@ -23,10 +24,6 @@ func TestOperations(t *testing.T) {
 	require.Equal(t, "later", cmd.Reason)
 	require.Equal(t, "/api/operations/"+cmd.ID, a.Header.Get("Location"))
 
-	op := *cmd.Bulk
-	op.ID, op.State, op.StartedAt, op.Total = cmd.ID, wire.OperationRunning, 5, 3
-	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
-	w.journal(wire.JournalRecord{Type: wire.TypeOperation, Operation: &op})
 	a = w.get("/api/operations/" + cmd.ID)
 	require.Equal(t, http.StatusOK, a.StatusCode)
 	require.JSONEq(t, `{"id":"`+cmd.ID+`","action":"change","set":"retries","filter":{"queue":"q","error":"E"},"as_of":7,"expected_count":3,"at":1800000000,
@@ -41,9 +38,20 @@ func TestOperations(t *testing.T) {
 		problem(t, http.StatusPreconditionFailed, "precondition_failed")
 }
 
+// beginOperation journals what was asked for.
+func (w *world) beginOperation(cmd wire.Command) {
+	if cmd.Command != wire.CommandOperate {
+		return
+	}
+	op := *cmd.Bulk
+	op.ID, op.State, op.StartedAt, op.Total = cmd.ID, wire.OperationRunning, 5, 3
+	w.journal(wire.JournalRecord{Type: wire.TypeOperation, Operation: &op})
+}
+
 func TestUndoOfOperations(t *testing.T) {
 	w := newWorld(t)
-	w.reply = wire.Reply{Status: wire.StatusAccepted}
+	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
+	w.reply, w.told = wire.Reply{Status: wire.StatusAccepted}, w.beginOperation
 	a := w.do(http.MethodPost, "/api/operations/op/undo", `{"reason":"oh no","rate":50}`)
 	require.Equal(t, http.StatusAccepted, a.StatusCode)
 	cmd := w.commands[0]
@@ -58,7 +66,6 @@ func TestUndoOfOperations(t *testing.T) {
 	w.do(http.MethodPost, "/api/operations", `{"action":"undo","set":"retries","filter":{}}`).problem(t, http.StatusBadRequest, "bad_request")
 	require.Len(t, w.commands, 2)
 
-	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
 	for _, op := range []wire.Operation{
 		{ID: "op", Action: wire.CommandDelete, Stream: wire.Retries, Filter: &wire.Filter{}, State: wire.OperationRunning, StartedAt: 1},
 		{ID: "op", State: wire.OperationDone, EndedAt: 2},

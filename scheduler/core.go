@@ -74,7 +74,7 @@ type setup struct {
 	fetch     func(stream string, offset int64) ([]byte, error)
 	journal   func(from, below int64, each func(*wire.Record) error) error // reads the journal again
 	readLater func(from int64, each func(*wire.Record) error) *reading     // the same in the background, until each gives errRead
-	patience  time.Duration                                                // with a probe
+	patience  func() time.Duration                                         // with a probe
 	probed    string                                                       // the queue to which probes are sent
 }
 

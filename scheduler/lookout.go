@@ -36,6 +36,11 @@ const (
 	arriveWithin = 5 * time.Second
 )
 
+// patience is how long a probe may take to show. That a view is behind says nothing about the way.
+func (l *leadership) patience() time.Duration {
+	return wayPatience + min(l.s.view.LagOf(wire.Journal, wire.DeadJobs), wayLag)
+}
+
 // look sends a probe and tells why the way is broken, nil if the probe arrives.
 func (l *leadership) look(ctx context.Context) (broken, err error) {
 	within, cancel := context.WithTimeout(ctx, lookWithin)

@@ -17,8 +17,9 @@ import (
 type way struct {
 	probe   int64         // the number of the newest probe
 	out     bool          // it is on its way
+	taken   bool          // the broker has confirmed it
 	back    bool          // it has arrived; its record may not be folded yet
-	since   time.Duration // it was sent
+	since   time.Duration // it was sent, or confirmed
 	behind  int64         // the newest burial that was sent before it
 	fired   cargo         // what was sent since
 	before  cargo         // what was sent before it, since the one before
@@ -38,7 +39,8 @@ const (
 	probeEach   = 512                    // fires
 	probeEvery  = 500 * time.Millisecond // where there are fewer
 	probeAlways = time.Minute            // where there are none
-	wayPatience = 5 * time.Second        // how long a probe may take
+	wayPatience = 5 * time.Second        // how long a probe may take that the broker has confirmed
+	wayLag      = 5 * time.Minute        // how much longer, at most, where the view is behind
 
 	maxUnproven      = 16384 // fires behind the last probe that arrived
 	maxUnprovenBytes = 128 << 20
@@ -72,7 +74,7 @@ func (c *core) watchWay(now, wake time.Time) (time.Time, error) {
 	w := &c.way
 	w.since += c.passing
 	if w.out {
-		if arrived := c.probeArrived(); !arrived && w.since > c.setup.patience {
+		if arrived := c.probeArrived(); !arrived && w.taken && w.since > c.setup.patience() {
 			return now, errAstray
 		}
 	}
@@ -91,9 +93,10 @@ func (w *way) isTime() bool {
 
 func (c *core) sendProbe() error {
 	w := &c.way
-	w.probe, w.out, w.back, w.since, w.said = w.probe+1, true, false, 0, w.routed
+	w.probe, w.out, w.taken, w.back, w.since, w.said = w.probe+1, true, false, false, 0, w.routed
 	w.before, w.fired, w.behind = w.fired, cargo{}, c.seq
-	return c.send(&item{plain: true, build: func(_, confirmed int64) wire.Message {
+	taken := func(bool) { w.taken, w.since = true, 0 } // a broker that is slow to confirm has lost nothing
+	return c.send(&item{plain: true, done: taken, build: func(_, confirmed int64) wire.Message {
 		return wire.Probe{Epoch: c.epoch, Number: w.probe, Confirmed: confirmed, Routed: w.routed}.To(c.setup.probed)
 	}})
 }

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -177,4 +178,35 @@ func TestLowWaterKeepsWhatMayHaveGoneAstray(t *testing.T) {
 			require.LessOrEqual(t, s.entries.State().Needs, r.Offset)
 		}
 	}
+}
+
+// A broker or a view that is slow loses nothing: only a probe that was confirmed, and does not show, says that the way is broken.
+func TestALateProbeIsNotAstray(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.prove(s)
+	sc.due("a", "q")
+	require.NoError(t, s.readAll())
+	wait := func() {
+		for range 60 {
+			sc.now = sc.now.Add(probeEvery)
+			require.NoError(t, s.step(sc.now))
+		}
+	}
+	wait() // the broker confirms nothing
+	require.True(t, s.core.way.out, "a probe is on its way")
+	require.False(t, s.core.way.taken)
+	for len(s.conn.out) > 0 {
+		sc.broker.process(s.conn, sc.now)
+	}
+	s.core.setup.patience = func() time.Duration { return time.Hour } // the view is behind
+	for len(s.conn.answers) > 0 {
+		require.NoError(t, s.answer(sc.now))
+	}
+	wait()
+	require.True(t, s.core.way.taken)
+	require.True(t, s.core.way.out)
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	require.False(t, s.core.way.out, "it has arrived")
 }

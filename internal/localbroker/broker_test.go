@@ -69,7 +69,7 @@ func requireReadable(t *testing.T, b *Broker, stream string) {
 	conn, err := amqp.Dial(b.AMQPURL())
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
-	for until := time.Now().Add(time.Minute); ; {
+	for until := time.Now().Add(3 * time.Minute); ; { // a busy machine needs more than one
 		ch, err := conn.Channel()
 		require.NoError(t, err)
 		require.NoError(t, ch.Qos(1, 0, false))

@@ -31,10 +31,13 @@ func fill(t *testing.T, v *brokertest.Vhost, url string) (known []string) {
 	f.do(http.MethodPut, "/api/job-queues/q1/pause", `{"reason":"a look"}`)
 	f.do(http.MethodPost, "/api/deploys", `{"label":"v2"}`)
 	f.do(http.MethodPut, "/api/processes/*/quiet", `{"reason":"a deploy"}`)
-	v.Publish(t, wire.Unrouted, "x", amqp.Publishing{Body: []byte("no job")})
+	v.Publish(t, wire.Unrouted, "no\nqueue", amqp.Publishing{Body: []byte("no job")})
 	v.Publish(t, wire.ExchangeDead, "q0", amqp.Publishing{Body: []byte("no job either")})
 	for _, op := range []string{"made", "purged", "paused", "operation", "deleted", "undone"} {
 		brokertest.Eventually(t, func() bool { return gjson.Get(get(t, v, url+"/api/journal?op="+op), "items.0.record").Exists() }, "the journal has %s", op)
+	}
+	for _, from := range []string{wire.Unrouted, wire.DeadLetters} {
+		brokertest.Eventually(t, func() bool { return strings.Contains(get(t, v, url+"/api/rejected"), `"stream":"`+from+`"`) }, "what %s had is rejected", from)
 	}
 	return []string{"LEASES=" + strings.Join(leases, " "), "OPERATIONS=" + strings.Join(operations, " ")}
 }
