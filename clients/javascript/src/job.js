@@ -13,7 +13,7 @@ export class Job {
     this.jid = data.jid;
     this.class = data.class;
     this.queue = data.queue;
-    this.attempt = data.attempt;
+    this.attempt = data.retryCount + 1;
     this.retryCount = data.retryCount;
     this.priority = data.priority;
     this.tags = data.tags;

@@ -22,7 +22,8 @@ const rules = {
   dead: (v) => typeof v === 'boolean',
   tags: (v) => Array.isArray(v) && v.every((tag) => typeof tag === 'string'),
 };
-const named = new Set([...Object.keys(rules), 'enqueued_at', 'created_at', 'failed_at', 'timeout', 'error_class', 'error_message']);
+const ruled = Object.keys(rules);
+const named = new Set([...ruled, 'enqueued_at', 'created_at', 'failed_at', 'timeout', 'error_class', 'error_message']);
 
 function retries(value) {
   if (typeof value === 'number') return value;
@@ -58,7 +59,7 @@ function read(text) {
     throw new Undecodable(`no JSON: ${error.message}`);
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Undecodable('no JSON object');
-  for (const name in rules) {
+  for (const name of ruled) {
     if (Object.hasOwn(value, name) && value[name] !== null && !rules[name](value[name])) throw new Undecodable(`${name} is wrong`);
   }
   if (!Object.hasOwn(value, 'class') || value.class === null) throw new Undecodable('it has no class');

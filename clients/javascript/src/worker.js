@@ -1,10 +1,12 @@
 import { Worker as Thread } from 'node:worker_threads';
 import { Cancelled, Stopping, Timeout } from './errors.js';
 import { Job } from './job.js';
+import { Outbox, jobs } from './outbox.js';
 import { settings } from './settings.js';
 import { verdictOf } from './verdict.js';
 
 const LONGEST_TIMER = 2 ** 31 - 1; // ms
+const LONGEST_TURN = 5; // ms for which jobs are begun before the ends of others are sent
 const HOOKS = ['startup', 'quiet', 'shutdown', 'death'];
 const QUIET_CONSOLE = { info() {}, warn: console.warn, error: console.error };
 
@@ -24,7 +26,8 @@ export class Worker {
   #thread;
   #jobs = new Map();
   #errors = new Map(); // of failed jobs, until it is known what became of them
-  #outbox = [];
+  #inbox = [];
+  #outbox = new Outbox((batch) => this.#thread?.postMessage(batch));
   #end;
 
   constructor(options) {
@@ -95,9 +98,12 @@ export class Worker {
     try {
       await new Promise((resolve, reject) => {
         this.#end = (error) => (error ? reject(new Error(`millrace: ${error}`)) : resolve(undefined));
-        this.#thread.on('message', (messages) => messages.forEach((m) => this.#obey(m)));
+        this.#thread.on('message', (batch) => this.#receive(batch));
         this.#thread.on('error', reject);
-        this.#thread.on('exit', () => reject(new Error('millrace: the thread of the connection has ended')));
+        this.#thread.on('exit', () => {
+          for (const message of this.#inbox.splice(0)) this.#obey(message); // the end, perhaps
+          reject(new Error('millrace: the thread of the connection has ended'));
+        });
         if (this.#quiet) this.#post({ t: 'quiet' });
         for (let i = 0; i < this.#stops; i++) this.#post({ t: 'stop' });
       });
@@ -106,14 +112,28 @@ export class Worker {
     }
   }
 
-  /** Sends to the engine, in batches. */
   #post(message) {
-    if (!this.#thread) return;
-    if (this.#outbox.push(message) > 1) return;
-    queueMicrotask(() => {
-      this.#thread.postMessage(this.#outbox);
-      this.#outbox = [];
-    });
+    if (this.#thread) this.#outbox.post(message);
+  }
+
+  #receive(batch) {
+    this.#inbox.push(...jobs(batch));
+    this.#proceed();
+  }
+
+  /** Does what the engine says. When handlers have held the thread, what others before them came to is sent before it goes on. */
+  #proceed() {
+    const began = Date.now();
+    while (this.#inbox.length > 0) {
+      this.#obey(this.#inbox.shift());
+      if (Date.now() - began > LONGEST_TURN) {
+        setImmediate(() => {
+          this.#outbox.flush();
+          this.#proceed();
+        });
+        return;
+      }
+    }
   }
 
   #obey(message) {
@@ -168,13 +188,12 @@ export class Worker {
     const limit = data.timeout || timeout;
     const timer = limit && setTimeout(() => job.cancel(new Timeout(limit)), Math.min(limit * 1000, LONGEST_TIMER));
     const begin = Date.now();
-    let verdict;
     let end;
+    let verdict;
     try {
       const call = (i) => (i === this.#middleware.length ? handler(job) : this.#middleware[i](job, () => call(i + 1)));
       await call(0);
       end = Date.now();
-      verdict = { kind: 'success' };
     } catch (error) {
       end = Date.now();
       // A handler that held the thread has kept its own timer from running.
@@ -184,6 +203,10 @@ export class Worker {
     }
     clearTimeout(timer);
     this.#jobs.delete(id);
+    if (!verdict) {
+      this.#outbox.ended(id, begin, end);
+      return;
+    }
     if (data.backtrace === 0 && verdict.backtrace) verdict.backtrace = [];
     this.#post({ t: 'verdict', id, verdict: { ...verdict, begin, end } });
   }

@@ -33,10 +33,9 @@ export class Engine {
   stopped = new Once();
   quieted = false;
   paused = new Set();
-  running = new Set();
+  running = new Map(); // by id
   owed = []; // jobs whose end is to be written down on the next connection
   #hurried = new Once();
-  #tasks = new Map();
   #lastId = 0;
   #idle = [];
   #consuming = false;
@@ -103,14 +102,12 @@ export class Engine {
   add(task) {
     task.id = ++this.#lastId;
     task.lane.busy++;
-    this.running.add(task);
-    this.#tasks.set(task.id, task);
+    this.running.set(task.id, task);
   }
 
   /** A task needs its slot no more. */
   release(task) {
-    if (!this.running.delete(task)) return;
-    this.#tasks.delete(task.id);
+    if (!this.running.delete(task.id)) return;
     task.lane.busy--;
     if (task.failed && !task.died) this.host.forget(task);
     task.lane.freed();
@@ -124,7 +121,7 @@ export class Engine {
 
   /** A handler has ended. */
   verdict(id, verdict) {
-    const task = this.#tasks.get(id);
+    const task = this.running.get(id);
     if (task) task.verdict(verdict);
     else this.host.forget({ id }); // it was handed back
   }
@@ -160,7 +157,7 @@ export class Engine {
   /** Lets the running jobs end, within the stop timeout, and then tells those that are left that they have to. */
   async wait() {
     if (await pause(this.config.stopTimeout * 1000, this.#none(), this.#hurried.promise) || this.#hurried.is) {
-      for (const task of this.running) this.#abort(task, 'stopping');
+      for (const task of this.running.values()) this.#abort(task, 'stopping');
       await pause(LAST_CALL, this.#none());
     }
   }
@@ -172,9 +169,9 @@ export class Engine {
 
   /** Gives what still runs back to its queues, and waits for outcomes that are on their way. */
   async handBack() {
-    const tasks = [...this.running];
+    const tasks = [...this.running.values()];
     for (const task of tasks) task.handBack();
-    await pause(SETTLE_TIME, Promise.all(tasks.map((task) => task.settled)));
+    await pause(SETTLE_TIME, Promise.all(tasks.map((task) => task.settling())));
   }
 
   #abort(task, why) {
@@ -197,7 +194,7 @@ export class Engine {
       else this.paused.delete(queue);
       this.changed();
     } else if (op === 'cancel') {
-      for (const task of this.running) if (task.since && task.job.jid === jid) this.#abort(task, 'cancelled');
+      for (const task of this.running.values()) if (task.since && task.job.jid === jid) this.#abort(task, 'cancelled');
     }
   }
 }

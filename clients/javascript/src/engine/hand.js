@@ -26,8 +26,8 @@ export class Hand {
   }
 
   #next(random) {
+    if (!this.#weights) return this.#waiting.findIndex((list) => list.length > 0);
     const ready = this.#waiting.map((list, q) => ({ list, q })).filter(({ list }) => list.length > 0);
-    if (!this.#weights) return ready[0].q;
     let drawn = random() * ready.reduce((sum, { q }) => sum + this.#weights[q], 0);
     for (const { q } of ready) {
       drawn -= this.#weights[q];

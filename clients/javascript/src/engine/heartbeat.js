@@ -6,7 +6,7 @@ const SHOWN_WORK = 100;
 export function heartbeat(engine, rtt) {
   const { config, lanes } = engine;
   const weights = Object.assign({}, ...lanes.filter((l) => l.weights).map((l) => Object.fromEntries(l.queues.map((q, i) => [q, l.weights[i]]))));
-  const running = [...engine.running].filter((task) => task.since && !task.verdictGiven);
+  const running = [...engine.running.values()].filter((task) => task.since && !task.verdictGiven);
   return {
     type: 'heartbeat', identity: engine.identity, hostname: engine.hostname, pid: process.pid, tag: config.tag,
     concurrency: lanes.reduce((sum, l) => sum + l.concurrency, 0), busy: lanes.reduce((sum, l) => sum + l.busy, 0), beat: seconds(),

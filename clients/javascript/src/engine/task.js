@@ -10,17 +10,30 @@ export class Task {
   #message;
   #claimed = false; // somebody settles it
   #suspect = false; // it was written down in the ledger
+  #settled = false;
+  #waiting; // is called when it is settled
 
   constructor(attachment, arrival) {
     this.engine = attachment.lane.engine;
     this.lane = attachment.lane;
     this.session = attachment.session;
     this.queue = arrival.queue;
-    this.settled = new Promise((resolve) => {
-      this.done = () => resolve(undefined);
-    });
     this.#channel = attachment.channel;
     this.#message = arrival.message;
+  }
+
+  /** A promise that its outcome is known to the broker, or never will be. For one caller: few tasks are ever waited for. */
+  settling() {
+    return new Promise((resolve) => {
+      if (this.#settled) resolve(undefined);
+      else this.#waiting = resolve;
+    });
+  }
+
+  #done() {
+    this.#settled = true;
+    this.#waiting?.();
+    this.engine.release(this);
   }
 
   /** The broker has given the job to somebody else. */
@@ -81,16 +94,22 @@ export class Task {
   }
 
   /** Makes an outcome known: first its record, confirmed, and only then the acknowledgement. */
-  async settle(outcome) {
-    if (this.#claimed) return this.engine.release(this); // it was handed back
+  settle(outcome) {
+    if (this.#claimed) {
+      this.engine.release(this); // it was handed back
+      return;
+    }
     this.#claimed = true;
-    const known = !outcome.record || (await this.#publish(outcome));
+    if (outcome.record) this.#publish(outcome).then((known) => this.#answer(outcome, known));
+    else this.#answer(outcome, true);
+  }
+
+  #answer(outcome, known) {
     if (known) {
       answer(this.#channel, outcome.then, this.#message);
       if (outcome.died) this.engine.died(this, outcome.died);
     }
-    this.done();
-    this.engine.release(this);
+    this.#done();
     if (this.#suspect && this.job) this.session.ledger.ended(this.job).catch(() => this.engine.owed.push(this.job));
   }
 
@@ -116,7 +135,6 @@ export class Task {
     if (this.#claimed) return;
     this.#claimed = true;
     answer(this.#channel, 'requeue', this.#message);
-    this.done();
-    this.engine.release(this);
+    this.#done();
   }
 }

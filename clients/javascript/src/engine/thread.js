@@ -1,23 +1,17 @@
-/** The thread in which a worker's engine runs. Messages to the program's thread are sent in batches. */
+/** The thread in which a worker's engine runs. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { Engine } from './engine.js';
+import { Outbox, ends } from '../outbox.js';
 
 const HOOK_TIME = 5_000; // ms that a hook for which the engine waits may take
 
-let batch = [];
-function post(message) {
-  if (batch.push(message) === 1) queueMicrotask(flush);
-}
-function flush() {
-  parentPort.postMessage(batch);
-  batch = [];
-}
-
+const outbox = new Outbox((batch) => parentPort.postMessage(batch));
+const post = (message) => outbox.post(message);
 const hooks = new Map();
 
 const host = {
   run({ id, job }) {
-    post({ t: 'run', id, job });
+    outbox.run(id, job);
   },
   abort({ id }, why) {
     post({ t: 'abort', id, why });
@@ -53,8 +47,8 @@ const obey = {
   stop: () => engine.stop(),
 };
 
-parentPort.on('message', (messages) => {
-  for (const message of messages) obey[message.t](message);
+parentPort.on('message', (batch) => {
+  for (const message of ends(batch)) obey[message.t](message);
 });
 
 try {
@@ -63,5 +57,5 @@ try {
 } catch (error) {
   post({ t: 'end', error: error.message });
 }
-flush();
+outbox.flush();
 parentPort.unref();
