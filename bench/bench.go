@@ -32,32 +32,35 @@ type bench struct {
 }
 
 // startWithin bounds how long the broker and a sidecar may take to be ready.
-const startWithin = 30 * time.Second
+const startWithin = 2 * time.Minute
 
-func newBench(ctx context.Context, o options, stderr io.Writer) (b *bench, err error) {
-	b = &bench{options: o, table: newTable(), stderr: stderr, log: slog.New(slog.DiscardHandler)}
+func newBench(ctx context.Context, o options, stderr io.Writer) (*bench, error) {
+	b := &bench{options: o, table: newTable(), stderr: stderr, log: slog.New(slog.DiscardHandler)}
 	if o.verbose {
 		b.log = slog.New(slog.NewTextHandler(stderr, nil))
 	}
-	if b.dir, err = os.MkdirTemp("", "millrace-bench"); err != nil {
-		return nil, err
+	if err := b.prepare(ctx); err != nil {
+		return nil, errors.Join(err, b.close())
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.close())
-		}
-	}()
+	return b, nil
+}
+
+// prepare builds the binary and starts the broker.
+func (b *bench) prepare(ctx context.Context) (err error) {
+	if b.dir, err = os.MkdirTemp("", "millrace-bench"); err != nil {
+		return err
+	}
 	if b.binary, err = running.Build(ctx, b.dir); err != nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	b.broker, err = localbroker.Start(ctx, localbroker.Config{Dir: filepath.Join(b.dir, "broker"), Log: b.log})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.product, err = product(b.broker.AMQPURL())
-	return b, err
+	return err
 }
 
 func (b *bench) close() error {
