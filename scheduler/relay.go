@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
@@ -67,7 +68,7 @@ func (r *relay) pass(d wire.Delivery, m wire.Message) error {
 	return nil
 }
 
-// run hands deliveries to take, until ctx or a channel ends. tick is called when it fires.
+// run hands deliveries to take, until ctx or a channel ends. tick is called when it fires. What is in flight when ctx ends is waited for.
 func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <-chan struct{}, tick func() error) error {
 	for {
 		var err error
@@ -77,7 +78,7 @@ func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return r.retire()
 		case <-r.to.Done():
 			return r.to.Err()
 		case c := <-r.to.Confirms():
@@ -94,6 +95,26 @@ func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <
 			return err
 		}
 	}
+}
+
+// retire acknowledges what was published and is not confirmed yet: else it would be the queue's again, and the next leader's to publish once
+// more. A broker shows a job to workers before it has brought it to the disk and confirms it.
+func (r *relay) retire() error {
+	deadline := time.NewTimer(retireWithin)
+	defer deadline.Stop()
+	for len(r.flight) > 0 {
+		select {
+		case c := <-r.to.Confirms():
+			if err := r.confirmed(c); err != nil {
+				return err
+			}
+		case <-r.to.Done():
+			return r.to.Err()
+		case <-deadline.C:
+			return nil
+		}
+	}
+	return nil
 }
 
 func (r *relay) confirmed(c broker.Confirm) error {

@@ -108,6 +108,39 @@ func TestReroutedToAFullQueue(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return s.refusal("full") == "" && v.QueueLength(t, wire.Unrouted) == 0 }, "nothing waits")
 }
 
+// A leader that ends waits for the confirms of what it has published, and acknowledges it: the next would publish it again.
+func TestRelaysEndWithNothingInFlight(t *testing.T) {
+	t.Parallel()
+	s, conn, v := prepared(t)
+	const n = 100
+	jobs := make([]amqp.Publishing, n)
+	for i := range jobs {
+		jobs[i] = amqp.Publishing{Body: fmt.Appendf(nil, `{"class":"C","jid":"j-%d"}`, i), DeliveryMode: amqp.Persistent}
+	}
+	for queue, take := range map[string]func(*relay, wire.Delivery) error{
+		wire.Unrouted: func(r *relay, d wire.Delivery) error {
+			return r.pass(d, wire.Message{Key: wire.ScheduledJobs, Body: d.Body})
+		},
+		wire.DeadLetters: s.buryOne,
+	} {
+		v.Publish(t, "", queue, jobs...)
+		relay, err := openRelay(t.Context(), conn, queue, badBodies{})
+		require.NoError(t, err)
+		for range n {
+			require.NoError(t, take(relay, <-relay.from.Deliveries()))
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		require.NoError(t, relay.run(ended, nil, nil, nil))
+		require.Empty(t, relay.flight)
+		relay.close()
+		require.Zero(t, v.QueueLength(t, queue), "all were acknowledged")
+	}
+	for _, stream := range []string{wire.ScheduledJobs, wire.DeadJobs} {
+		require.Len(t, v.ReadStream(t, stream), n)
+	}
+}
+
 // No more queues are made than were allowed; those that are there take jobs all the same.
 func TestNoMoreQueuesThanAllowed(t *testing.T) {
 	t.Parallel()
