@@ -18,6 +18,7 @@ type way struct {
 	probe   int64         // the number of the newest probe
 	out     bool          // it is on its way
 	taken   bool          // the broker has confirmed it
+	took    time.Duration // how long that took: what follows it must be confirmed too
 	back    bool          // it has arrived; its record may not be folded yet
 	since   time.Duration // it was sent, or confirmed
 	behind  int64         // the newest burial that was sent before it
@@ -74,7 +75,7 @@ func (c *core) watchWay(now, wake time.Time) (time.Time, error) {
 	w := &c.way
 	w.since += c.passing
 	if w.out {
-		if arrived := c.probeArrived(); !arrived && w.taken && w.since > c.setup.patience() {
+		if arrived := c.probeArrived(); !arrived && w.taken && w.since > c.setup.patience()+w.took {
 			return now, errAstray
 		}
 	}
@@ -95,7 +96,7 @@ func (c *core) sendProbe() error {
 	w := &c.way
 	w.probe, w.out, w.taken, w.back, w.since, w.said = w.probe+1, true, false, false, 0, w.routed
 	w.before, w.fired, w.behind = w.fired, cargo{}, c.seq
-	taken := func(bool) { w.taken, w.since = true, 0 } // a broker that is slow to confirm has lost nothing
+	taken := func(bool) { w.taken, w.took, w.since = true, w.since, 0 } // a broker that is slow to confirm has lost nothing
 	return c.send(&item{plain: true, done: taken, build: func(_, confirmed int64) wire.Message {
 		return wire.Probe{Epoch: c.epoch, Number: w.probe, Confirmed: confirmed, Routed: w.routed}.To(c.setup.probed)
 	}})

@@ -210,3 +210,29 @@ func TestALateProbeIsNotAstray(t *testing.T) {
 	require.NoError(t, s.step(sc.now))
 	require.False(t, s.core.way.out, "it has arrived")
 }
+
+// What follows a probe must be confirmed too, and a broker that is slow to confirm the one is slow with the other.
+func TestWhatFollowsAProbeMayTakeAsLong(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.prove(s)
+	sc.due("late", "q")
+	wait := func() {
+		for range 40 {
+			sc.now = sc.now.Add(probeEvery)
+			require.NoError(t, s.step(sc.now))
+			for len(s.conn.out) > 0 {
+				sc.broker.process(s.conn, sc.now)
+			}
+			require.NoError(t, s.readAll())
+			s.conn.arrived = nil // which is told when what followed the probe is confirmed
+		}
+	}
+	wait()
+	sc.exchange(s)
+	wait()
+	require.True(t, s.core.way.out)
+	s.core.proven(s.core.way.probe)
+	sc.prove(s)
+	require.Equal(t, map[string]int{"late": 1}, sc.copies())
+}
