@@ -34,6 +34,7 @@ type size struct {
 	burst     int           // entries due at one instant
 	entries   int           // entries read into the view
 	jobs      int           // jobs that do nothing, enqueued and worked off
+	warm      int           // jobs that a worker has worked off before
 	languages []string      // whose workers do that
 	pending   int           // entries pending while the API is asked
 	fired     int           // entries fired before
@@ -45,9 +46,9 @@ type size struct {
 }
 
 var (
-	fullSize = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000, jobs: 100_000, languages: languages,
+	fullSize = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000, jobs: 100_000, warm: 20_000, languages: languages,
 		pending: 1_000_000, fired: 5_000_000, idle: time.Minute, requests: 2000, flow: 5000, metrics: 30_000, viewers: 500}
-	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000, jobs: 20_000, languages: languages,
+	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000, jobs: 20_000, warm: 20_000, languages: languages,
 		pending: 50_000, fired: 50_000, idle: 5 * time.Second, requests: 500, flow: 1000, metrics: 5000, viewers: 100}
 )
 
