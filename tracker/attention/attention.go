@@ -89,7 +89,7 @@ func Look(f Facts) []Item {
 		add(RetryStorm, warning, "", f.Failed, "%.1f attempts fail a second; the day before it were %.1f", f.Failed, f.FailedBefore)
 	}
 	if f.Died > 0 {
-		add(DeadGrowth, warning, "", float64(f.Died), "%d jobs died in the last 15 minutes", f.Died)
+		add(DeadGrowth, warning, "", float64(f.Died), "%s died in the last 15 minutes", jobs(f.Died))
 	}
 	slices.SortStableFunc(items, func(a, b Item) int {
 		return cmp.Or(cmp.Compare(grave(a), grave(b)), cmp.Compare(order(a), order(b)), strings.Compare(a.Subject, b.Subject))
@@ -108,12 +108,12 @@ func (f *Facts) queue(q *queues.Queue, add adder) {
 	}
 	if p, is := f.Paused[q.Name]; is { // its jobs are meant to wait; that it is not forgotten
 		if q.Ready > 0 {
-			add(Paused, warning, q.Name, float64(q.Ready), "%d jobs wait and the queue is paused%s", q.Ready, by(p))
+			add(Paused, warning, q.Name, float64(q.Ready), "%s and the queue is paused%s", waiting(q), by(p))
 		}
 		return
 	}
 	if q.Ready > 0 && q.Consumers == 0 {
-		add(NoConsumer, critical, q.Name, float64(q.Ready), "%d jobs wait and nobody consumes the queue", q.Ready)
+		add(NoConsumer, critical, q.Name, float64(q.Ready), "%s and nobody consumes the queue", waiting(q))
 	}
 	if f.SLO != nil {
 		if slo := f.SLO(q.Name); slo > 0 && q.Oldest > slo {
@@ -121,8 +121,22 @@ func (f *Facts) queue(q *queues.Queue, add adder) {
 		}
 	}
 	if q.Growth > 0 && q.Growth*growsFor.Seconds() > max(100, float64(q.Ready)/10) {
-		add(Growing, warning, q.Name, q.Growth, "it grows by %.1f jobs a second, %d wait", q.Growth, q.Ready)
+		add(Growing, warning, q.Name, q.Growth, "it grows by %.1f jobs a second, %s", q.Growth, waiting(q))
 	}
+}
+
+func jobs(n int64) string {
+	if n == 1 {
+		return "1 job"
+	}
+	return fmt.Sprintf("%d jobs", n)
+}
+
+func waiting(q *queues.Queue) string {
+	if q.Ready == 1 {
+		return "1 job waits"
+	}
+	return jobs(q.Ready) + " wait"
 }
 
 func by(p wire.Pause) string {
@@ -146,7 +160,7 @@ func atLeast(q *queues.Queue) string {
 func (f *Facts) workers(add adder) {
 	for i := range f.Processes {
 		if p := &f.Processes[i]; p.State == processes.Lost {
-			add(Lost, warning, p.Identity, p.Silent.Seconds(), "the process was not heard for %s; it ran %d jobs", round(p.Silent), p.Busy)
+			add(Lost, warning, p.Identity, p.Silent.Seconds(), "the process was not heard for %s; it ran %s", round(p.Silent), jobs(p.Busy))
 		}
 	}
 	for tag, versions := range processes.Skews(f.Processes) {

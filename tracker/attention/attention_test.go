@@ -66,12 +66,13 @@ func TestEachKind(t *testing.T) {
 			"the oldest job waits for at least 11s; 10s is the limit"},
 		"exact": {attention.Facts{Queues: []queues.Queue{exact}, SLO: func(string) time.Duration { return 10 * time.Second }}, "critical oldest_too_old old",
 			"the oldest job waits for 11s; 10s is the limit"},
-		"grows": {attention.Facts{Queues: []queues.Queue{growing}}, "warning queue_growing growing", "it grows by 1.0 jobs a second, 900 wait"},
+		"grows": {attention.Facts{Queues: []queues.Queue{growing}}, "warning queue_growing growing", "it grows by 1.0 jobs a second, 900 jobs wait"},
 		"lost":  {attention.Facts{Processes: []processes.Process{process("p", processes.Lost, "")}}, "warning process_lost p", "the process was not heard for 1m30s; it ran 2 jobs"},
 		"skew": {attention.Facts{Processes: []processes.Process{process("p", processes.Live, "1"), process("q", processes.Live, "2")}}, "warning version_skew t",
 			"several versions run: 1, 2"},
 		"storm": {attention.Facts{Failed: 10, FailedBefore: 3}, "warning retry_storm ", "10.0 attempts fail a second; the day before it were 3.0"},
 		"dead":  {attention.Facts{Died: 4}, "warning dead_growth ", "4 jobs died in the last 15 minutes"},
+		"died":  {attention.Facts{Died: 1}, "warning dead_growth ", "1 job died in the last 15 minutes"},
 	} {
 		require.Equal(t, []string{c.want}, kinds(c.f), name)
 		require.Equal(t, c.text, attention.Look(c.f)[0].Text, name)
@@ -82,7 +83,7 @@ func TestEachKind(t *testing.T) {
 func TestPausedQueuesThatAreEmpty(t *testing.T) {
 	paused := map[string]wire.Pause{"a": {}}
 	require.Empty(t, kinds(attention.Facts{Queues: []queues.Queue{queue("a", 0, 0)}, Paused: paused}))
-	require.Equal(t, "1 jobs wait and the queue is paused", attention.Look(attention.Facts{Queues: []queues.Queue{queue("a", 1, 0)}, Paused: paused})[0].Text)
+	require.Equal(t, "1 job waits and the queue is paused", attention.Look(attention.Facts{Queues: []queues.Queue{queue("a", 1, 0)}, Paused: paused})[0].Text)
 }
 
 func TestTheGravestFirst(t *testing.T) {
