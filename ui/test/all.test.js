@@ -36,11 +36,11 @@ before(async () => {
   ends.push(() => hearts.stop());
   const worker = await side(sidecar);
   ends.push(() => worker.stop());
-}, { timeout: 240_000 });
+}, { timeout: 600_000 });
 
 after(async () => {
   for (const end of ends.reverse()) await end();
-}, { timeout: 60_000 });
+}, { timeout: 240_000 });
 
 people(world);
 pages(world);

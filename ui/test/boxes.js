@@ -1,5 +1,6 @@
 // Runs in the page: what is wider than it, or cut without saying so, or lies on something else.
-export function overflow() {
+export async function overflow() {
+  await document.fonts.ready;
   const wrong = [];
   const name = (el) => `${el.tagName} “${el.textContent.trim().slice(0, 40)}”`;
   if (document.documentElement.scrollWidth > innerWidth) wrong.push(`the page is ${document.documentElement.scrollWidth} wide`);

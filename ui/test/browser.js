@@ -20,9 +20,12 @@ export async function open(browser, options = {}) {
   });
   page.on('console', (m) => { if (m.type() === 'error') faults.push('console: ' + m.text() + ' ' + m.location().url); });
   page.on('pageerror', (e) => faults.push('error: ' + (e.stack || e.message)));
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000); // machines may be slow
   return { context, page, faults };
 }
+
+/** Goes to a page by the navigation. @param {import('playwright-core').Page} page @param {string} name */
+export const go = (page, name) => page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name }).click();
 
 export async function signIn(page, base, name = 'guest', password = 'guest') {
   await page.goto(base + '/');

@@ -7,7 +7,11 @@ const now = () => Date.now() / 1000;
 
 export function bulk(world) {
   const there = (set, query, n) => until(`${n} are in ${set}`, async () => (await http(`${world.base}/api/${set}?page=1&${query}`)).filtered_count === n);
-  const done = (me, name, n) => me.operation(name).reads(new RegExp(`${n} of ${n} done`));
+  /** Waits until an operation has ended, and keeps it in sight. */
+  const done = async (me, name, n) => {
+    await me.operation(name).pointAt();
+    await me.operation(name).reads(new RegExp(`${n} of ${n} done`));
+  };
 
   story(world, 'scheduled jobs by the hundred: killed, rescheduled and run, and taken back where that can be', async (me) => {
     await http(`${world.base}/api/jobs`, 'POST', Array.from({ length: 120 }, (_, i) => ({ class: 'BulkJob', queue: 'bulk', args: [i], at: now() + 90_000 + i })));
@@ -32,7 +36,6 @@ export function bulk(world) {
     await me.dialog.find('textbox', /^Reason/).fill('a test');
     await kill.click();
     await done(me, 'Kill 120 scheduled jobs', 120);
-    await me.pointAway();
     await me.find('region', 'scheduled jobs').reads(/0 of [\d,]+ match/);
     await me.operation('Kill 120 scheduled jobs').find('button', 'Undo').click();
     await done(me, 'Undo 120 scheduled jobs', 120);
@@ -42,7 +45,6 @@ export function bulk(world) {
     await me.dialog.find('button', 'In 7 d').click();
     await me.dialog.find('button', 'Reschedule 120 scheduled jobs').click();
     await done(me, 'Reschedule 120 scheduled jobs', 120);
-    await me.pointAway();
     const first = me.find('table', 'scheduled jobs').find('row').nth(1);
     await first.reads(/in (6 d 23 h|7 d)/);
     await me.operation('Reschedule 120 scheduled jobs').find('button', 'Undo').click();
@@ -54,7 +56,6 @@ export function bulk(world) {
     await me.dialog.find('button', 'Run 120 scheduled jobs').click();
     await done(me, 'Run 120 scheduled jobs', 120);
     assert.equal(await me.operation('Run 120 scheduled jobs').find('button', 'Undo').count(), 0, 'what has run cannot be taken back');
-    await me.pointAway();
     await me.find('region', 'scheduled jobs').find('button', 'Clear filters').click();
     await me.filter('class:BulkBystander');
     await me.listed.reads(/^1–7 of 7 that match/);
@@ -79,7 +80,6 @@ export function bulk(world) {
         await me.dialog.find('button', `${verbs[deed]} 3 ${noun}`).click();
         const name = `${verbs[deed]} 3 ${noun}`;
         await done(me, name, 3);
-        await me.pointAway();
         if (deed !== 'Put off') await row.gone();
         await me.operation(name).find('button', 'Undo').click();
         await done(me, `Undo 3 ${noun}`, 3);
@@ -92,7 +92,6 @@ export function bulk(world) {
       await row.find('button', new RegExp(`^${last} all 3`)).click();
       await me.dialog.find('button', `Retry 3 ${noun}`).click();
       await done(me, `Retry 3 ${noun}`, 3);
-      await me.pointAway();
       await row.gone();
     });
   }

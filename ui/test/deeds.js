@@ -35,13 +35,16 @@ export function deeds(world) {
           await page.getByRole('dialog').getByLabel('Queue').fill('elsewhere');
           await page.getByRole('dialog').getByRole('button', { name: 'Change' }).click();
         } else if (deed === 'Delete') await page.getByRole('dialog').getByRole('button', { name: 'Delete 1 job' }).click();
-        await page.mouse.move(5, 5); // rows stay while somebody points at them
+        const notes = page.getByRole('region', { name: 'Notifications' });
+        await notes.hover(); // they stay while somebody points at them, and rows do not
         if (deed === 'Change') await row.getByRole('link', { name: 'elsewhere', exact: true }).waitFor();
         else await page.getByText(/0 of [\d,]+ match/).waitFor();
-        await page.getByRole('region', { name: 'Notifications' }).getByRole('button', { name: 'Undo' }).last().click();
+        await notes.getByRole('button', { name: 'Undo' }).last().click();
         await page.mouse.move(5, 5);
         await row.getByRole('link', { name: 'deeds', exact: true }).waitFor();
-        for (const x of await page.getByRole('region', { name: 'Notifications' }).getByRole('button', { name: 'Dismiss' }).all()) await x.click({ timeout: 2000 }).catch(() => {}); // it may have gone by itself
+        const away = notes.getByRole('button', { name: 'Dismiss' });
+        while (await away.count()) await away.first().click({ timeout: 2000 }).catch(() => {}); // it may have gone by itself
+        await page.mouse.move(5, 5);
       }
       await row.getByRole('button', { name: new RegExp('^' + last) }).click();
       await page.mouse.move(5, 5);
@@ -77,6 +80,7 @@ export function deeds(world) {
     await page.getByRole('dialog').getByLabel(/^Type/).fill('hall');
     await page.getByRole('dialog').getByRole('button', { name: 'Delete queue' }).click();
     await page.getByRole('heading', { name: 'Dashboard', level: 1 }).waitFor();
+    await page.mouse.move(5, 5);
     await page.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'hall', exact: true }).waitFor({ state: 'detached' });
     await page.goto(world.base + '/operations?tab=audit');
     const done = page.getByRole('table', { name: 'What was done' });

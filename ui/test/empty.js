@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
-import { open, signIn } from './browser.js';
+import { go, open, signIn } from './browser.js';
 import { overflow } from './boxes.js';
 import { proxy } from './proxy.js';
 import { http, serve, until, virtualHost } from './sidecar.js';
@@ -60,7 +60,7 @@ async function look(world, base, options) {
 async function restart(world, base, sidecar) {
   const { page, context } = await open(world.browser);
   await signIn(page, base);
-  await page.getByRole('link', { name: 'Scheduled' }).click();
+  await go(page, 'Scheduled');
   await page.getByText('Nothing is scheduled').waitFor();
   await sidecar.stop();
   await page.getByRole('alert').filter({ hasText: 'out of reach' }).first().waitFor();

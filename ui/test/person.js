@@ -59,9 +59,15 @@ function person(page) {
     back: () => page.goBack(),
     /** Rows stay while somebody points at them. */
     pointAway: () => page.mouse.move(5, 5),
+    /** Points at what stands in the corner: that stays then, and rows do not. */
+    pointAtNotes: () => whole.find('region', 'Notifications').pointAt(),
     /** What stands in the address bar behind the host. */
     address: () => page.url().replace(/^https?:\/\/[^/]+/, ''),
-    copied: () => page.evaluate(() => navigator.clipboard.readText()),
+    /** Waits until what was copied is what it should be, and gives it. @param {RegExp} pattern */
+    copied: (pattern) => until('copied is ' + pattern, async () => {
+      const text = await page.evaluate(() => navigator.clipboard.readText());
+      return pattern.test(text) && text;
+    }),
     /** Does something that saves a file, and gives its name. @param {() => Promise<any>} act */
     saves: async (act) => (await Promise.all([page.waitForEvent('download'), act()]))[0].suggestedFilename(),
 

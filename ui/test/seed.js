@@ -41,7 +41,7 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
     const sync = i < 112;
     const j = sync ? job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 1000 + i]) : job('ChargeCard', 'critical', [i, 'EUR 19.90']);
     const count = 1 + Math.floor(random() * 6);
-    all.push(() => publish('retries', { type: 'retry', jid: j.jid, retry_at: now() + 900 + 5400 * random(), retry_count: count, failed_at: now() - 600 * random(), error_class: sync ? 'Timeout' : 'CardDeclined', error_message: sync ? `no answer from 10.0.3.${i % 20} within ${3000 + i} ms` : 'the bank refused: insufficient funds', backtrace: sync ? backtrace.join('\n') : undefined, job: { ...j, retry_count: count } }));
+    all.push(() => publish('retries', { type: 'retry', jid: j.jid, retry_at: now() + 1800 + 5400 * random(), retry_count: count, failed_at: now() - 600 * random(), error_class: sync ? 'Timeout' : 'CardDeclined', error_message: sync ? `no answer from 10.0.3.${i % 20} within ${3000 + i} ms` : 'the bank refused: insufficient funds', backtrace: sync ? backtrace.join('\n') : undefined, job: { ...j, retry_count: count } }));
   }
   for (let i = 0; i < 46; i++) {
     const kind = i % 4;
@@ -55,8 +55,8 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
     all.push(() => publish('dead_jobs', { type: 'dead_job', jid: i ? j.jid : 'dead-invoice-1', died_at: died, retry_count: 10, error_class: kind === 3 ? 'FileNotFound' : 'SMTPAuthenticationError', error_message: kind === 3 ? `no such file: users-${i}.csv` : '535 5.7.8 Authentication credentials invalid', backtrace: backtrace.slice(0, 3), job: { ...j, jid: i ? j.jid : 'dead-invoice-1', retry_count: 10 } }));
   }
   for (let i = 0; i < 80; i++) {
-    // Sixty died within the last hour, the others before.
-    const died = now() - (i < 60 ? 120 + 50 * i : 7200 + 600 * i);
+    // Sixty died within the last half an hour, the others hours before: the tests may take their time.
+    const died = now() - (i < 60 ? 60 + 25 * i : 7200 + 600 * i);
     const j = job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 5000 + i], { enqueued_at: died - 3600 });
     all.push(() => publish('dead_jobs', { type: 'dead_job', jid: j.jid, died_at: died, retry_count: 10, error_class: 'Timeout', error_message: `no answer from 10.0.3.${i % 20} within ${3000 + i} ms`, backtrace, job: { ...j, retry_count: 10 } }));
   }
@@ -94,8 +94,8 @@ async function metrics(publish, random, scale) {
 
 /** Heartbeats of three processes, again every few seconds; one is stuck. */
 export function beat(publish) {
-  const started = now() - 7000;
-  const stuck = now() - 2460;
+  const started = now() - 17_000;
+  const stuck = now() - 3 * 3600 - 40;
   const one = () => Promise.all([['worker-1', 4711, 'v2.4', 10, 4], ['worker-2', 822, 'v2.4', 10, 7], ['worker-3', 96, 'v2.3', 20, 3]].map(([hostname, pid, version, concurrency, busy], i) => publish('heartbeats', {
     type: 'heartbeat', identity: `${hostname}:${pid}:shop`, hostname, pid, tag: 'shop', concurrency, busy, beat: now(), started_at: started - i * 900, rss_kb: 180_000 + i * 40_000, queues: ['critical', 'mails', 'inventory', 'reports'], version, rtt_us: 700 + i * 200,
     weights: { critical: 5, mails: 2, inventory: 1, reports: 1 }, labels: { region: i ? 'eu-west' : 'eu-north' },

@@ -1,7 +1,7 @@
 // What pages show when something is not as usual: errors, refusals, nothing that matches, a view that is behind.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { open, signIn } from './browser.js';
+import { go, open, signIn } from './browser.js';
 import { overflow } from './boxes.js';
 
 const reason = 'the broker does not tell of this now';
@@ -23,6 +23,7 @@ export function states(world) {
       }
       await page.goto(world.base + '/dead-jobs');
       await page.getByRole('alert').filter({ hasText: 'REQUEST-1' }).first().waitFor();
+      await page.getByRole('button', { name: 'Live updates' }).click(); // else it is tried again by itself
       await page.unroute(/\/api\/(?!whoami|session|events)/);
       await page.getByRole('region', { name: 'dead jobs' }).getByRole('button', { name: 'Try again' }).click();
       await page.getByRole('table', { name: 'dead jobs' }).getByRole('row').nth(3).waitFor();
@@ -48,7 +49,7 @@ export function states(world) {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
     await page.route('**/api/retries?*', (route) => route.fulfill({ status: 403, contentType: 'application/json', body: JSON.stringify({ error: 'access_refused', reason: 'that needs the tag monitoring', request_id: 'R' }) }));
-    await page.getByRole('link', { name: 'Retries' }).first().click();
+    await go(page, 'Retries');
     const alert = page.getByRole('alert').filter({ hasText: 'Not for you' });
     await alert.getByText('that needs the tag monitoring').waitFor();
     await page.unrouteAll({ behavior: 'ignoreErrors' });

@@ -32,6 +32,7 @@ export const stories = [
     const operation = me.operation(/^Retry 60 dead jobs/);
     await operation.reads(/[1-9]\d* of 60 done/);
     await operation.find('button', 'Stop').click();
+    await operation.pointAt();
     await operation.reads(/cancelled/);
     await me.pointAway();
     await me.find('button', 'Remove filter from').click();
@@ -66,9 +67,9 @@ export const stories = [
     await me.find('region', 'Selection').find('button', 'Delete').click();
     await me.dialog.find('button', 'Cancel').focused(); // the safe answer
     await me.dialog.find('button', `Delete ${all} dead jobs`).click();
-    await me.pointAway();
-    await me.find('region', 'dead jobs').reads(/0 of [\d,]+ match/);
     const deletion = me.operation(`Delete ${all} dead jobs`);
+    await deletion.pointAt();
+    await me.find('region', 'dead jobs').reads(/0 of [\d,]+ match/);
     await deletion.reads(new RegExp(`${all} of ${all} done`));
     await me.find('button', 'Clear filters').click();
     await me.filter('class:SyncInventory');
@@ -76,7 +77,9 @@ export const stories = [
     await me.go('Operations');
     const row = me.find('table', 'Operations').find('row', new RegExp(`^Delete ${all} dead jobs`));
     await row.find('button', 'Undo').click();
-    await me.operation(`Undo ${all} dead jobs`).reads(new RegExp(`${all} of ${all} done`));
+    const undo = me.operation(`Undo ${all} dead jobs`);
+    await undo.pointAt();
+    await undo.reads(new RegExp(`${all} of ${all} done`));
     await row.reads(/undone/);
     await row.find('button', 'Undo').gone();
     await me.go('Dead');
@@ -88,10 +91,10 @@ export const stories = [
     await me.go('Processes');
     const table = me.find('table', 'Worker processes');
     await table.find('button', 'Longest job').click();
-    await table.find('row').nth(1).reads(/worker-2:822.* 4\d min/);
+    await table.find('row').nth(1).reads(/worker-2:822.* 3 h/);
     await table.find('row').nth(1).find('link', 'worker-2:822').click();
     await me.find('heading', /worker-2:822/, { level: 1 }).seen();
-    await me.find('table', 'Running jobs').find('row').nth(1).reads(/DailyReport report-that-hangs reports .*× usual 4\d min/);
+    await me.find('table', 'Running jobs').find('row').nth(1).reads(/DailyReport report-that-hangs reports .*× usual 3 h/);
   }],
 
   ['a release made a class slower', async (me) => {
@@ -111,9 +114,10 @@ export const stories = [
     await me.find('button', 'Change: MonthlyClosing closing-december').click();
     await me.dialog.find('button', 'In 7 d').click();
     await me.dialog.find('button', 'Change').click();
-    await me.pointAway();
+    await me.pointAtNotes();
     await me.find('cell', /^in (6 d 23 h|7 d)/).seen();
     await me.notes.find('button', 'Undo').click();
+    await me.pointAway();
     await me.find('cell', /^in (23 h|24 h|1 d)/).seen();
   }],
 

@@ -10,7 +10,7 @@ const gather = 1500;
 /** With events, asking by the clock is for what they may have missed. */
 const rarely = 30_000;
 
-/** @typedef {{data: any, text: string, error: any, loading: boolean, at: number, url: string, refresh: () => void}} Resource */
+/** @typedef {{data: any, text: string, error: any, loading: boolean, stale: boolean, at: number, url: string, refresh: () => void}} Resource stale: what is there answers another question */
 
 /** How many one answer holds. */
 const whole = 500;
@@ -33,31 +33,37 @@ export function useResource(url, how = {}) {
   const out = signedOut.value;
   useEffect(() => {
     if (!url || out) return undefined;
+    const stop = new AbortController();
     let timer = 0;
-    let stop = new AbortController();
-    let ended = false;
-    const load = async () => {
+    let asking = false;
+    let next = Infinity; // after how long it is asked once more: something changed meanwhile
+    // One question at a time: where changes come faster than answers, to begin anew at each would never end.
+    const load = async (wait = 0) => {
       clearTimeout(timer);
-      stop.abort();
-      stop = new AbortController();
-      const mine = stop;
-      set((s) => (s.loading ? s : { ...s, loading: true }));
-      try {
-        const a = await ask(url, { signal: mine.signal });
-        if (!ended && mine === stop) set({ data: a.data, text: a.text, error: null, loading: false, at: Date.now(), url });
-      } catch (error) {
-        if (ended || mine !== stop || mine.signal.aborted) return;
-        set((s) => ({ ...s, error, loading: false, data: how.keep === false || s.url !== url && error.status ? null : s.data }));
+      if (asking) {
+        next = Math.min(next, wait);
+        return;
       }
-      plan();
+      asking = true;
+      set((s) => (s.loading || s.url === url ? s : { ...s, loading: true }));
+      try {
+        const a = await ask(url, { signal: stop.signal });
+        if (!stop.signal.aborted) set({ data: a.data, text: a.text, error: null, loading: false, at: Date.now(), url });
+      } catch (error) {
+        if (!stop.signal.aborted) set((s) => ({ ...s, error, loading: false, data: how.keep === false || s.url !== url && error.status ? null : s.data }));
+      }
+      asking = false;
+      if (next === Infinity) plan();
+      else if (!stop.signal.aborted) timer = setTimeout(load, next);
+      next = Infinity;
     };
     const plan = () => {
       clearTimeout(timer);
-      if (!ended && every) timer = setTimeout(tick, how.topic && source.peek() === 'events' ? Math.max(every, rarely) : every);
+      if (!stop.signal.aborted && every) timer = setTimeout(tick, how.topic && source.peek() === 'events' ? Math.max(every, rarely) : every);
     };
-    const tick = () => (paused.value || document.hidden || !connection.value.up ? plan() : load());
+    const tick = () => (paused.value || document.hidden || !connection.value.up ? plan() : load(gather));
     const shown = () => { if (!document.hidden && every && !paused.value) load(); };
-    again.current = load;
+    again.current = () => load();
     load();
     document.addEventListener('visibilitychange', shown);
     let began = Date.now();
@@ -68,12 +74,11 @@ export function useResource(url, how = {}) {
     };
     const off = how.topic ? onTopic(how.topic, changed) : () => {};
     return () => {
-      ended = true;
       clearTimeout(timer);
       stop.abort();
       off();
       document.removeEventListener('visibilitychange', shown);
     };
   }, [url, every, born, out, how.topic]);
-  return { ...state, refresh: () => again.current() };
+  return { ...state, stale: !!state.data && state.url !== url, refresh: () => again.current() };
 }

@@ -1,5 +1,5 @@
 // @ts-check
-import { html, useEffect, useRef, useState } from '../core/h.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from '../core/h.js';
 import { clock, count, millis } from '../core/format.js';
 import { onTopic, source } from '../core/live.js';
 import { link, route, setQuery } from '../core/router.js';
@@ -58,7 +58,8 @@ export default function Live() {
   const all = kept.current || ring.current;
   const found = text ? all.filter((r) => `${r.class} ${r.queue} ${r.jid} ${r.what} ${r.error_class || ''} ${r.worker || ''}`.toLowerCase().includes(text)) : all;
   const rows = found.slice(-(stopped ? held : Math.ceil((box.current?.clientHeight || 600) / rowHeight) + 8));
-  useEffect(() => { if (!stopped && box.current) box.current.scrollTop = box.current.scrollHeight; });
+  // Before anybody hears of a new height: to be away from the end means that a person scrolled.
+  useLayoutEffect(() => { if (!stopped && box.current) box.current.scrollTop = box.current.scrollHeight; });
   return html`<${Title} title="Live"><button class="btn small" onClick=${() => setStopped(!stopped)} aria-pressed=${String(stopped)}><${Icon} name=${stopped ? 'play' : 'pause'} small />${stopped ? 'Go on' : 'Hold'}</button><button class="btn small" onClick=${() => { ring.current = []; kept.current = null; redraw(); }}>Clear</button><//>
     <section class="card flush" aria-label="Job runs as they come"><div class="toolbar"><input class="in small grow" type="search" data-filter placeholder="Filter by class, queue, id, status, error, worker" aria-label="Filter runs" value=${route.value.query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} />
       <span class="dim small">${rows.length} shown of ${count(ring.current.length)}${missed ? html` · <span class="warn">${count(missed)} came too fast to be shown</span>` : ''}</span></div>

@@ -1,6 +1,6 @@
 // @ts-check
 // The one dialog. How much it asks for grows with what is at stake.
-import { html, signal, useEffect, useRef, useState } from '../core/h.js';
+import { html, signal, useLayoutEffect, useRef, useState } from '../core/h.js';
 import { cx } from '../core/h.js';
 
 /** @typedef {{title: string, body?: any, facts?: [string, any][], verb: string, danger?: boolean, typed?: string, reason?: boolean,
@@ -28,7 +28,8 @@ function Ask({ q }) {
   const [value, setValue] = useState(q.value);
   const wrong = q.check?.(value) || '';
   const may = (!q.typed || typed.trim() === q.typed) && !wrong;
-  useEffect(() => {
+  // At once, not after the next frame: keys that are pressed until then would go to the page below.
+  useLayoutEffect(() => {
     const before = /** @type {HTMLElement} */ (document.activeElement);
     box.current.showModal();
     (q.fields ? box.current.querySelector('input,textarea,select') || cancel.current : cancel.current).focus();

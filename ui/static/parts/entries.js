@@ -74,16 +74,16 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
     return !!a;
   };
   return html`<section class="card flush" aria-label=${setNames[set]}>
-    <div class="toolbar">${controls}
+    <div class="bars"><div class="toolbar">${controls}
       <${FilterBox} label=${'Filter ' + setNames[set]} names=${names} query=${query} suggest=${suggest} onChange=${(/** @type {any} */ c) => setQuery({ ...c, page: '', next: '' })} />
       <${ColumnChooser} id=${set} columns=${columns} /><${CopyCurl} url=${url} />
       <a class="icon" title="Download all that matches as NDJSON" aria-label="Download as NDJSON" download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a></div>
     ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label="Selection"><span class="strong">${matching ? `All ${count(matching.count)} matching are selected` : plural(chosen.size, 'job') + ' selected'}</span>
-      ${!matching && d && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of })}>Select all ${known === undefined ? 'at least ' + count(d.filtered_count_at_least) : count(known)} matching</button>`}
+      ${!matching && d && !list.stale && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of })}>Select all ${known === undefined ? 'at least ' + count(d.filtered_count_at_least) : count(known)} matching</button>`}
       <button class="linkish" onClick=${() => choose(new Map())}>Clear</button>
-      <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!mayAct.value || (matching && replaying.value)} title=${whyNot.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? 'Reschedule' : actions[a].label}</button>`)}</div></div>`}
+      <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!mayAct.value || (matching && replaying.value)} title=${whyNot.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? 'Reschedule' : actions[a].label}</button>`)}</div></div>`}</div>
     <${Failure} error=${list.error} at=${d ? list.at : 0} refresh=${list.refresh} />
-    ${!(list.error && !d) && html`<${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
+    ${!(list.error && !d) && html`<${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
       selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
       acts=${mayAct.value ? (/** @type {any} */ r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
       empty=${filtered ? html`<${Empty} icon="search" title=${`0 of ${count(d?.total_count)} match`}>

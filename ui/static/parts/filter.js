@@ -96,7 +96,7 @@ export function FilterBox({ names, query, onChange, suggest = {}, label }) {
     <input ref=${input} data-filter role="combobox" aria-label=${label} aria-expanded=${String(shownList)} aria-controls="filter-list" aria-autocomplete="list"
       aria-activedescendant=${shownList && at >= 0 ? 'filter-' + at : undefined} autocomplete="off" spellcheck=${false}
       placeholder=${terms.length ? '' : 'Filter: text, queue:, class:, error: …'} value=${text}
-      onInput=${(/** @type {any} */ e) => { setText(e.target.value); setOpen(true); }} onFocus=${() => setOpen(true)} onBlur=${() => setTimeout(() => setOpen(false), 150)} onKeyDown=${key} />
+      onInput=${(/** @type {any} */ e) => { setText(e.target.value); setOpen(true); }} onFocus=${() => setOpen(true)} onBlur=${() => setOpen(false)} onKeyDown=${key} />
     ${wrong.length > 0 && html`<span class="bad small" role="alert">${wrong.at(-1).why}</span>`}
     ${shownList && html`<ul class="sugg" id="filter-list" role="listbox" aria-label="Suggestions">${list.map((c, i) => html`
       <li id=${'filter-' + i} role="option" aria-selected=${String(i === at)} onMouseDown=${(/** @type {any} */ e) => { e.preventDefault(); take(c); }}>

@@ -7,7 +7,7 @@ import { count, seconds } from '../core/format.js';
 import { link } from '../core/router.js';
 import { refreshOverview } from '../core/overview.js';
 import { tell } from '../core/live.js';
-import { failed, say, toast } from './toast.js';
+import { failed, leave, say, toast } from './toast.js';
 import { Icon } from './icon.js';
 
 /** @type {import('../../vendor/signals.js').Signal<any[]>} */
@@ -34,20 +34,20 @@ export async function operate(body) {
 /** @param {string} id @param {any} first */
 export function follow(id, first) {
   followed.value = [...followed.value, first];
-  const look = async () => {
-    try {
-      const { data } = await ask(apiPath('operations', id));
-      if (!followed.value.some((o) => o.id === id)) return;
-      followed.value = followed.value.map((o) => (o.id === id ? data : o));
-      if (data.state !== 'running') return ended(data);
-    } catch (e) {
-      if (e.status === 404) return later(2000); // not read back yet
-    }
-    later(500);
-  };
-  let tries = 0;
-  const later = (/** @type {number} */ ms) => { if (++tries < 7200) setTimeout(look, ms); };
-  later(250);
+  clearTimeout(timer);
+  timer = setTimeout(look, 250);
+}
+
+let timer = 0;
+/** Asks for all of them: one that has just begun may not be read back yet. */
+async function look() {
+  const { data } = await ask(apiPath('operations')).catch(() => ({ data: [] }));
+  const running = followed.value.filter((o) => o.state === 'running');
+  const known = new Map(data.map((/** @type {any} */ o) => [o.id, o]));
+  followed.value = followed.value.map((o) => known.get(o.id) || o);
+  for (const o of running) if (known.has(o.id) && known.get(o.id).state !== 'running') ended(known.get(o.id));
+  clearTimeout(timer);
+  if (followed.value.some((o) => o.state === 'running')) timer = setTimeout(look, 500);
 }
 
 /** @param {any} op */
@@ -55,7 +55,7 @@ function ended(op) {
   say(opText(op) + ': ' + op.state);
   for (const topic of ['scheduled', 'retries', 'dead', 'operations']) tell(topic, op);
   refreshOverview();
-  setTimeout(() => dismiss(op.id), op.failed ? 30_000 : 12_000);
+  leave(() => dismiss(op.id), op.failed ? 30_000 : 12_000);
 }
 
 /** @param {string} id */

@@ -71,17 +71,18 @@ const dark = () => getComputedStyle(document.documentElement).colorScheme === 'd
 
 /** What can be found by name is asked for when the palette opens. @returns {Entry[]} */
 function useNames() {
-  const [names, set] = useState(/** @type {Entry[]} */ ([]));
+  const [names, set] = useState(/** @type {Entry[][]} */ ([]));
   useEffect(() => {
     let ended = false;
     const to = (/** @type {string} */ icon, /** @type {string} */ page, /** @type {string} */ name, /** @type {string} */ hint) => ({ icon, text: name, hint, run: () => navigate(link(page, name)) });
     const asks = [['job-queues', (/** @type {any} */ d) => d.map((/** @type {any} */ q) => to('queue', 'job-queues', q.name, 'queue'))],
       ['job-metrics', (/** @type {any} */ d) => d.classes.filter((/** @type {any} */ c) => !c.other).map((/** @type {any} */ c) => to('chart', 'job-metrics', c.name, 'class'))],
       ['processes', (/** @type {any} */ d) => d.map((/** @type {any} */ p) => to('worker', 'worker-processes', p.identity, p.state))]];
-    for (const [path, read] of asks) ask(apiPath(/** @type {string} */ (path), [], path === 'job-metrics' ? {} : { limit: 500 })).then(({ data }) => { if (!ended) set((all) => [...all, .../** @type {any} */ (read)(data)]); }, () => {});
+    // In this order, whichever answer comes first.
+    asks.forEach(([path, read], i) => ask(apiPath(/** @type {string} */ (path), [], path === 'job-metrics' ? {} : { limit: 500 })).then(({ data }) => { if (!ended) set((all) => Object.assign([...all], { [i]: /** @type {any} */ (read)(data) })); }, () => {}));
     return () => { ended = true; };
   }, []);
-  return names;
+  return useMemo(() => names.flat(), [names]);
 }
 
 function Box() {
@@ -90,7 +91,8 @@ function Box() {
   const box = useRef(null);
   const names = useNames();
   const close = () => { shown.value = ''; };
-  useEffect(() => { box.current.showModal(); }, []);
+  // At once, not after the next frame: what is typed until then would be keys of the page below.
+  useLayoutEffect(() => { box.current.showModal(); }, []);
   const found = useMemo(() => match([...fixed(), ...names], text), [text, names]);
   // By its name, not by its place: names still come while somebody chooses.
   const at = Math.max(0, found.findIndex((e) => nameOf(e) === chosen));
@@ -130,7 +132,7 @@ function match(all, text) {
 function Keys() {
   const box = useRef(null);
   const close = () => { shown.value = ''; };
-  useEffect(() => { box.current.showModal(); }, []);
+  useLayoutEffect(() => { box.current.showModal(); }, []);
   /** @type {[string, string][]} */
   const rows = [['Search and commands', 'Ctrl K'], ['Filter', '/'], ['Next, previous row', 'j k'], ['Select row', 'x'], ['Open row', 'Enter'], ['Retry or run row', 'r'], ['Delete row', '#'], ['Previous, next page', '[ ]'], ['Pause updates', 'p'], ['Light or dark', 't'], ['These keys', '?'], ...pages.map(([, , n, k]) => /** @type {[string, string]} */ ([n, 'g ' + k]))];
   return html`<dialog ref=${box} class="wide" aria-label="Keyboard" onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}><div class="inside"><h2>Keyboard</h2>

@@ -1,6 +1,6 @@
 // @ts-check
 // The frame of every page: header, navigation, banners.
-import { html, useComputed, useEffect, useRef, useState } from '../core/h.js';
+import { html, useComputed, useLayoutEffect, useRef, useState } from '../core/h.js';
 import { connection, newVersion, retry } from '../core/api.js';
 import { now, serverNow, skew } from '../core/clock.js';
 import { brief, count, seconds } from '../core/format.js';
@@ -64,7 +64,7 @@ function User() {
   const [open, setOpen] = useState(false);
   const w = whoami.value;
   const box = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!open) return undefined;
     const close = (/** @type {any} */ e) => { if (!box.current?.contains(e.target) || e.key === 'Escape') setOpen(false); };
     const esc = (/** @type {any} */ e) => { if (e.key === 'Escape') setOpen(false); };

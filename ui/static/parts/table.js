@@ -43,7 +43,7 @@ export function useStill(rows, key, still, order) {
 
 /** @param {{id: string, caption: string, columns: Column[], rows: any[], rowKey: (r: any) => string, loading?: boolean, sort?: string, reverse?: boolean,
  *   onSort?: (id: string, reverse: boolean) => void, selection?: Selection, label?: (r: any) => string, acts?: (r: any) => any, empty?: any, foot?: any,
- *   open?: (r: any) => void, keys?: (key: string, row: any) => boolean|void, still?: boolean, dim?: boolean}} p */
+ *   open?: (r: any) => void, keys?: (key: string, row: any) => boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string}} p of: the question that the rows answer; busy: another has been asked */
 export function Table(p) {
   const columns = shownColumns(p.id, p.columns);
   const [over, setOver] = useState(false);
@@ -51,7 +51,7 @@ export function Table(p) {
   const [at, setAt] = useState('');
   const body = useRef(null);
   const chosen = p.selection?.chosen;
-  const still = useStill(p.rows || [], p.rowKey, p.still !== false && !!(over || chosen?.size), `${p.sort} ${p.reverse}`);
+  const still = useStill(p.rows || [], p.rowKey, p.still !== false && !!(over || chosen?.size), `${p.sort} ${p.reverse} ${p.of}`);
   const rows = still.rows;
   const skeleton = useSkeleton(!!p.loading && !rows.length);
   const last = useRef('');
@@ -74,7 +74,7 @@ export function Table(p) {
   const all = rows.length > 0 && rows.every((r) => chosen?.has(p.rowKey(r)));
   const some = rows.some((r) => chosen?.has(p.rowKey(r)));
   useRowKeys(p, rows, at, setAt, pick, body, picked);
-  return html`<div class="scroll" tabindex="-1" onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
+  return html`<div class=${cx('scroll', p.busy && 'busy')} tabindex="-1" aria-busy=${p.busy ? 'true' : undefined} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
     ${still.more > 0 && html`<button class="btn small newpill" onClick=${() => { still.show(); setShown((n) => n + 1); }}>
       <${Icon} name="up" small />${still.more} new – show</button>`}
     <table class=${cx('t', p.dim && 'stale')}>
@@ -161,6 +161,6 @@ export function ColumnChooser({ id, columns }) {
   };
   return html`<span class="holds" onFocusOut=${(/** @type {any} */ e) => { if (!e.currentTarget.contains(e.relatedTarget)) setOpen(false); }} onKeyDown=${(/** @type {any} */ e) => e.key === 'Escape' && setOpen(false)}>
     <button class="icon" aria-label="Columns" title="Columns" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}><${Icon} name="columns" /></button>
-    ${open && html`<div class="menu" role="group" aria-label="Columns shown">${columns.filter((c) => !c.always).map((c) => html`<label class="item"><input type="checkbox" checked=${shown.has(c.id)} onChange=${() => flip(c.id)} />${c.label}</label>`)}</div>`}
+    ${open && html`<div class="menu" role="group" aria-label="Columns shown" tabindex="-1">${columns.filter((c) => !c.always).map((c) => html`<label class="item"><input type="checkbox" checked=${shown.has(c.id)} onChange=${() => flip(c.id)} />${c.label}</label>`)}</div>`}
   </span>`;
 }

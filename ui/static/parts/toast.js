@@ -20,8 +20,11 @@ export function toast(text, more = {}) {
   const id = ++last;
   toasts.value = [...toasts.value.slice(-3), { id, text, ...more }];
   say(text);
-  setTimeout(() => drop(id), more.undo || more.bad ? 10_000 : 5000);
+  leave(() => drop(id), more.undo || more.bad ? 10_000 : 5000);
 }
+
+/** What stands in the corner goes by itself, but not while somebody points at it or has come to it with the keyboard. @param {() => void} go @param {number} ms */
+export const leave = (go, ms) => { setTimeout(() => (document.querySelector('.toasts:is(:hover, :focus-within)') ? leave(go, 2000) : go()), ms); };
 
 /** @param {number} id */
 const drop = (id) => { toasts.value = toasts.value.filter((t) => t.id !== id); };
