@@ -21,6 +21,16 @@ function thing(at) {
     uncheck: () => at.uncheck(),
     press: (/** @type {string} */ key) => at.press(key),
     pointAt: () => at.hover(),
+    /** Drags the pointer over it, from one part of its width to another. @param {number} from @param {number} to */
+    drag: async (from, to) => {
+      await at.scrollIntoViewIfNeeded();
+      const box = await at.boundingBox();
+      const { mouse } = at.page();
+      await mouse.move(box.x + box.width * from, box.y + box.height * 0.4);
+      await mouse.down();
+      await mouse.move(box.x + box.width * to, box.y + box.height * 0.4, { steps: 8 });
+      await mouse.up();
+    },
     /** Waits until it is there, or is not. */
     seen: () => at.first().waitFor(),
     gone: () => until(`${at} is gone`, async () => await at.count() === 0),
@@ -94,11 +104,12 @@ function person(page) {
   };
 }
 
-/** Somebody signs in and does something; nothing may go wrong meanwhile. @param {any} world @param {(me: Person) => Promise<void>} tell @param {{as?: [string, string], expected?: RegExp, name?: string}} [how] */
+/** Somebody signs in and does something; nothing may go wrong meanwhile. @param {any} world @param {(me: Person) => Promise<void>} tell @param {{as?: [string, string], expected?: RegExp, name?: string, prepare?: (page: any) => Promise<void>}} [how] prepare: what the world is like */
 export async function by(world, tell, how = {}) {
   const { page, context, faults } = await open(world.browser, { permissions: ['clipboard-read', 'clipboard-write'], acceptDownloads: true });
   await signIn(page, world.base, ...(how.as || []));
   faults.length = 0; // that nobody was signed in
+  await how.prepare?.(page);
   page.on('request', (r) => { if (r.isNavigationRequest()) faults.push('went to another document: ' + r.url()); });
   try {
     await tell(person(page));

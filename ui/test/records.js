@@ -60,6 +60,9 @@ export function records(world) {
         await lose(n);
         assert.ok((await waits()).includes(`overdue-${n}`), 'nothing fires before somebody decides');
         await by(at, async (me) => {
+          await me.go('Scheduled');
+          await me.find('button', '1 overdue').click();
+          await me.listed.reads(/^1–1 of 1 that match/);
           await me.find('status').reads(/The journal had a gap/);
           await me.find('link', 'Decide').click();
           await me.find('region', 'Held after a gap in the journal').find('button', button).click();

@@ -1,11 +1,14 @@
 // @ts-check
 // The sidecar's clock, which all relative times are relative to.
-import { signal } from './h.js';
+import { computed, signal } from './h.js';
 
 /** Seconds by which the sidecar's clock is ahead of this browser's. */
 export const skew = signal(0);
 /** Now, by the sidecar's clock, in seconds; once a second. */
 export const now = signal(Date.now() / 1000);
+
+/** Counts minutes: what is drawn of the last hour moves on with it, whether or not anything has come. */
+export const minute = computed(() => Math.floor(now.value / 60));
 
 /** @param {number} theirs seconds */
 export function setServerTime(theirs) {

@@ -36,6 +36,20 @@ function take(data) {
   setServerTime(data.now);
 }
 
+/** The newest that events told, and when it is shown. @type {any} */
+let told = null;
+let due = 0;
+
+/** An event has all that there is: nothing is asked for, and it is drawn once a second. @param {any} data */
+function hear(data) {
+  told = data;
+  due ||= setTimeout(() => {
+    due = 0;
+    asked++; // what is on its way is older
+    if (!paused.value) take(told);
+  }, 1000);
+}
+
 /** Begins to ask. */
 export function watchOverview() {
   let first = true;
@@ -44,7 +58,7 @@ export function watchOverview() {
     if (!signedOut.value || first) load();
     first = false;
   });
-  onTopic('overview', load);
+  onTopic('overview', hear);
   document.addEventListener('visibilitychange', () => { if (!document.hidden) load(); });
 }
 

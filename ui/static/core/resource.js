@@ -48,7 +48,8 @@ export function useResource(url, how = {}) {
       set((s) => (s.loading || s.url === url ? s : { ...s, loading: true }));
       try {
         const a = await ask(url, { signal: stop.signal });
-        if (!stop.signal.aborted) set({ data: a.data, text: a.text, error: null, loading: false, at: Date.now(), url });
+        // What says the same is not drawn again.
+        if (!stop.signal.aborted) set((s) => (s.text === a.text && s.url === url && !s.error && !s.loading ? Object.assign(s, { at: Date.now() }) : { data: a.data, text: a.text, error: null, loading: false, at: Date.now(), url }));
       } catch (error) {
         if (!stop.signal.aborted) set((s) => ({ ...s, error, loading: false, data: how.keep === false || s.url !== url && error.status ? null : s.data }));
       }

@@ -1,7 +1,7 @@
 // @ts-check
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { serverNow } from '../core/clock.js';
+import { minute, serverNow } from '../core/clock.js';
 import { brief, count, percent, seconds } from '../core/format.js';
 import { overview } from '../core/overview.js';
 import { useResource } from '../core/resource.js';
@@ -21,6 +21,7 @@ const columns = [
 ];
 
 function Growth() {
+  minute.value;
   const day = Math.floor(serverNow() / 3600) * 3600;
   const m = useResource(apiPath('job-metrics', [], { from: day - 7 * 86_400, to: day + 3600, step: 3600 }), { every: 60_000 });
   const points = m.data?.series || [];

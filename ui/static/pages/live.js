@@ -13,10 +13,9 @@ const held = 300;
 /** Nobody reads faster: milliseconds between two drawings. */
 const pace = 500;
 const rowHeight = 20;
-let last = 0;
 
-/** What happened to a job, drawn once: it does not change. @param {any} r */
-const line = (r) => r.drawn ||= html`<div key=${r.key} class="run"><span class="dim">${clock(r.at, true)}</span><${State} state=${r.what} /><a class="strong cut" href=${link('jobs', r.jid)}>${r.class || 'Job'}</a>
+/** What happened to a job, in the place of what stood there: to fill a line anew is cheaper than to make one. @param {any} r @param {number} i */
+const line = (r, i) => html`<div key=${i} class="run"><span class="dim">${clock(r.at, true)}</span><${State} state=${r.what} /><a class="strong cut" href=${link('jobs', r.jid)}>${r.class || 'Job'}</a>
   ${r.queue ? html`<a class="dim cut" href=${link('job-queues', r.queue)}>${r.queue}</a>` : html`<span></span>`}<span class="num">${r.duration_ms ? millis(r.duration_ms) : ''}</span><span class="dim cut">${r.jid}</span><span class="bad cut">${r.error_class || ''}</span></div>`;
 
 /** What came, in a ring, and how often it is drawn. */
@@ -35,7 +34,7 @@ function useRing() {
     const off = onTopic('jobs', (e) => {
       if (!e) return;
       more += (e.missed || 0) + (e.items ? 0 : 200);
-      for (const row of e.items || []) ring.current.push({ ...row, key: String(++last) });
+      ring.current.push(...e.items || []);
       if (ring.current.length > most) ring.current.splice(0, ring.current.length - most);
       timer ||= setTimeout(show, ring.current.length > 50 ? pace : 0);
     });
@@ -50,21 +49,30 @@ function useRing() {
 export default function Live() {
   const text = (route.value.query.get('text') || '').toLowerCase();
   const [stopped, setStopped] = useState(false);
+  const [over, setOver] = useState(false);
+  // Here too nothing moves under the pointer: a click would open another job.
+  const still = stopped || over;
   const { ring, missed, redraw } = useRing();
   const box = useRef(null);
   const kept = useRef(/** @type {any[]|null} */ (null));
-  if (!stopped) kept.current = null;
-  else kept.current ||= ring.current.slice();
+  const last = useRef(/** @type {any} */ (null));
+  if (!still) kept.current = null;
+  else kept.current ||= ring.current.slice(0, ring.current.lastIndexOf(last.current) + 1 || undefined);
   const all = kept.current || ring.current;
   const found = text ? all.filter((r) => `${r.class} ${r.queue} ${r.jid} ${r.what} ${r.error_class || ''} ${r.worker || ''}`.toLowerCase().includes(text)) : all;
-  const rows = found.slice(-(stopped ? held : Math.ceil((box.current?.clientHeight || 600) / rowHeight) + 8));
+  const rows = found.slice(-(still ? held : Math.ceil((box.current?.clientHeight || 600) / rowHeight) + 8));
+  if (!still) last.current = ring.current.at(-1);
+  const was = useRef(still);
   // Before anybody hears of a new height: to be away from the end means that a person scrolled.
-  useLayoutEffect(() => { if (!stopped && box.current) box.current.scrollTop = box.current.scrollHeight; });
+  useLayoutEffect(() => {
+    if ((!still || !was.current) && box.current) box.current.scrollTop = box.current.scrollHeight;
+    was.current = still;
+  });
   return html`<${Title} title="Live"><button class="btn small" onClick=${() => setStopped(!stopped)} aria-pressed=${String(stopped)}><${Icon} name=${stopped ? 'play' : 'pause'} small />${stopped ? 'Go on' : 'Hold'}</button><button class="btn small" onClick=${() => { ring.current = []; kept.current = null; redraw(); }}>Clear</button><//>
     <section class="card flush" aria-label="Job runs as they come"><div class="toolbar"><input class="in small grow" type="search" data-filter placeholder="Filter by class, queue, id, status, error, worker" aria-label="Filter runs" value=${route.value.query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} />
-      <span class="dim small">${rows.length} shown of ${count(ring.current.length)}${missed ? html` · <span class="warn">${count(missed)} came too fast to be shown</span>` : ''}</span></div>
+      <span class="dim small">${rows.length} shown of ${count(ring.current.length)}${missed ? html` · <span class="warn">${count(missed)} came too fast to be shown</span>` : ''}${over && !stopped ? ' · held while you point at it' : ''}</span></div>
       ${source.value !== 'events' && !ring.current.length ? html`<${Empty} icon="live" title="Waiting for events"><p>Single runs come over a WebSocket, as they happen. If nothing comes, a proxy may not let it through.</p><//>`
-        : html`<div class="feed" ref=${box} tabindex="0" role="log" aria-label="Runs" onScroll=${(/** @type {any} */ e) => { const el = e.currentTarget; if (!stopped && el.scrollHeight - el.scrollTop - el.clientHeight > 80) setStopped(true); }}>
+        : html`<div class="feed" ref=${box} tabindex="0" role="log" aria-label="Runs" onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)} onScroll=${(/** @type {any} */ e) => { const el = e.currentTarget; if (!stopped && el.scrollHeight - el.scrollTop - el.clientHeight > 80) setStopped(true); }}>
           ${rows.map(line)}
           ${!rows.length && html`<${Empty} icon="live" title=${text ? 'Nothing that matches has run' : 'Nothing has run yet'} />`}</div>`}</section>`;
 }

@@ -2,7 +2,7 @@
 // The charts of metrics: throughput, percentiles, heat map. One range of time for all of a page, in the URL.
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { serverNow } from '../core/clock.js';
+import { minute, serverNow } from '../core/clock.js';
 import { brief, millis } from '../core/format.js';
 import { useResource } from '../core/resource.js';
 import { route, setQuery } from '../core/router.js';
@@ -19,6 +19,7 @@ export function rangeOf() {
   const name = q.get('range') in ranges ? q.get('range') : '1h';
   const length = ranges[name];
   const step = stepFor(length);
+  minute.value;
   const end = Math.floor(serverNow() / step) * step + step;
   return { from: end - length, to: end, name, step };
 }

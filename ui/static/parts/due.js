@@ -2,7 +2,7 @@
 // When entries are due: a histogram whose bars filter the list below.
 import { html, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { now, serverNow } from '../core/clock.js';
+import { minute, now, serverNow } from '../core/clock.js';
 import { brief, count } from '../core/format.js';
 import { useResource } from '../core/resource.js';
 import { setQuery } from '../core/router.js';
@@ -15,10 +15,9 @@ const spans = { '1h': [3600, 60], '24h': [86_400, 900], '7d': [604_800, 7200], '
 export function DueTimes({ set, height = 120 }) {
   const [span, setSpan] = useState(set === 'retries' ? '1h' : '24h');
   const [length, step] = spans[span];
-  const [from] = useState(() => ({ at: 0 }));
   // The range moves on by steps, so that the same question is asked for a while.
+  minute.value;
   const start = Math.floor(serverNow() / step) * step;
-  from.at = start;
   const due = useResource(apiPath('due-times', [], { set, from: start, to: start + length, step }), { every: 10_000, topic: set === 'retries' ? 'retries' : 'scheduled' });
   const d = due.data;
   const counts = d?.counts || [];

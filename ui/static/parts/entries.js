@@ -86,8 +86,8 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
     ${!(list.error && !d) && html`<${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
       selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
       acts=${mayAct.value ? (/** @type {any} */ r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
-      empty=${filtered ? html`<${Empty} icon="search" title=${`0 of ${count(d?.total_count)} match`}>
-          ${d?.searched < d?.total_count && html`<p>Searched ${count(d.searched)} so far.</p>`}
+      empty=${filtered ? html`<${Empty} icon="search" title=${d?.next ? 'Nothing found so far' : `0 of ${count(d?.total_count)} match`}>
+          ${d?.searched < d?.total_count && html`<p>Searched ${count(d.searched)} of ${count(d.total_count)}.</p>`}
           <div class="row">${d?.next && html`<button class="btn" onClick=${() => setQuery({ next: d.next, page: 1 })}>Search on</button>`}<button class="btn" onClick=${() => setQuery(Object.fromEntries([...names, 'page', 'next'].map((n) => [n, ''])))}>Clear filters</button></div><//>` : empty} />`}
     ${d && html`<${Pager} page=${page} size=${size} items=${rows.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${d.page_count} more=${!!d.next} what=${filtered ? 'that match, of ' + brief(d.total_count) : setNames[set]}
       onPage=${(/** @type {number} */ n) => setQuery({ page: n === 1 ? '' : n, next: '' })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '', next: '' })} />`}

@@ -2,7 +2,7 @@
 // All queues, those that need a look first.
 import { html, useMemo } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { serverNow } from '../core/clock.js';
+import { minute, serverNow } from '../core/clock.js';
 import { brief, bytes, count, millis, percent, rate, seconds } from '../core/format.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate, route, setQuery } from '../core/router.js';
@@ -86,6 +86,7 @@ export function QueueState({ q }) {
 
 /** One line a queue: what was done in it of late. @param {{name: string}} p */
 function Trend({ name }) {
+  minute.value;
   const end = Math.floor(serverNow() / 60) * 60;
   const m = useResource(apiPath('job-metrics', [], { queue: name, from: end - 1800, to: end, step: 60 }), { every: 0 });
   const v = (m.data?.series || []).map((/** @type {any} */ p) => p.success + p.failed + p.dead);

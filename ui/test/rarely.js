@@ -1,0 +1,97 @@
+// What is there for rare cases: a token, a part of a chart, a search that is not done, an argument that is too long, a job that is late.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { open } from './browser.js';
+import { story } from './person.js';
+import { http, serve, until, virtualHost } from './sidecar.js';
+
+/** Has a search of dead jobs end before it has come to anything, once: a set of a hundred thousand takes too long to make. @param {any} page */
+const unfinished = (page) => page.route(/\/api\/dead-jobs\?.*text=/, async (route) => {
+  const url = new URL(route.request().url());
+  const on = url.searchParams.has('next');
+  url.searchParams.delete('next');
+  const response = await route.fetch({ url: url.href });
+  const answer = await response.json();
+  await route.fulfill({ response, json: on ? answer : { ...answer, items: [], item_count: 0, filtered_count: undefined, filtered_count_at_least: 0, searched: 100_000, total_count: 250_000, next: 'there' } });
+});
+
+export function rarely(world) {
+  test('signing in with a token', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'millrace-ui-'));
+    const token = 'a-token-of-the-tests';
+    await writeFile(join(dir, 'tokens'), `ann management ${createHash('sha256').update(token).digest('hex')}\n`);
+    await virtualHost(world, 'token');
+    const sidecar = await serve(world, 'token', ['--auth', 'token', '--tokens-file', join(dir, 'tokens')]);
+    try {
+      const { page, context } = await open(world.browser);
+      await page.goto(`http://127.0.0.1:${sidecar.port}/dead-jobs`);
+      await page.getByRole('button', { name: 'Use a token' }).click();
+      await page.getByLabel('Token').fill('another');
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('alert').waitFor();
+      await page.getByRole('button', { name: 'Use name and password' }).click();
+      await page.getByLabel('Password').waitFor();
+      await page.getByRole('button', { name: 'Use a token' }).click();
+      await page.getByLabel('Token').fill(token);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('heading', { name: 'Dead jobs', level: 1 }).waitFor();
+      await page.getByRole('button', { name: 'Menu of ann' }).waitFor();
+      await context.close();
+    } finally {
+      await sidecar.end();
+      await rm(dir, { recursive: true, force: true });
+    }
+  });
+
+  story(world, 'a part of a chart is looked at closely', async (me) => {
+    const drags = (name, address) => until('a part is chosen', async () => {
+      await me.find('figure', name).drag(0.4, 0.7); // before it is drawn nothing comes of it
+      return address.test(me.address());
+    });
+    await me.find('button', /^Table of Jobs in steps/).seen();
+    await drags(/^Jobs in steps/, /^\/job-queues\?from=\d+&to=\d+$/);
+    const out = me.find('button', 'Zoom out');
+    await out.seen();
+    await me.back();
+    await out.gone();
+    assert.equal(me.address(), '/job-queues', 'one step back');
+    await drags(/^Jobs in steps/, /from=/);
+    await out.click();
+    await out.gone();
+    assert.equal(me.address(), '/job-queues');
+
+    await me.go('Scheduled');
+    await me.find('button', /^Table of Scheduled jobs/).seen();
+    await drags(/^Scheduled jobs by when/, /^\/scheduled-jobs\?from=\d+&to=\d+$/);
+    await me.listed.reads(/^1–\d+ of \d+ that match/);
+    await me.find('button', 'Remove filter from').click();
+    await me.find('button', 'Remove filter to').click();
+    await me.listed.reads(/ scheduled jobs/);
+  });
+
+  story(world, 'a search that has not come to an end goes on', async (me) => {
+    await me.go('Dead');
+    await me.filter('warehouse-3');
+    const list = me.find('region', 'dead jobs');
+    await list.reads(/Nothing found so far.*Searched 100,000 of 250,000/);
+    await list.find('button', 'Search on').click();
+    await list.find('row', /SyncInventory/).first().seen();
+    await me.find('button', 'Remove filter text').click();
+    await me.listed.reads(/dead jobs/);
+  }, { prepare: unfinished });
+
+  story(world, 'arguments that are too long to be shown at once', async (me) => {
+    await http(`${world.base}/api/jobs`, 'POST', { jid: 'long-arguments', class: 'Long', queue: 'bulk', args: ['x'.repeat(80_000), 'the end'], at: Date.now() / 1000 + 90_000 });
+    await me.go('Scheduled');
+    await me.filter('class:Long');
+    await me.find('table', 'scheduled jobs').find('link', 'Long').click();
+    const shown = me.find('region', 'the arguments');
+    await shown.reads(/x{1000}$/);
+    await me.find('region', 'Arguments').find('button', /^Show all/).click();
+    await shown.reads(/"the end"/);
+  });
+}
