@@ -50,6 +50,7 @@ export function people(world) {
     await signIn(page, world.base, 'manager', 'manages');
     await go(page, 'Dead');
     await page.getByRole('table', { name: 'dead jobs' }).getByRole('button', { name: /^Delete/ }).first().waitFor();
+    await page.routeWebSocket(/\/api\/events/, () => {}); // it would tell how things are
     await page.route('**/api/overview', async (route) => {
       const answer = await route.fetch();
       const o = await answer.json();

@@ -59,6 +59,7 @@ export function states(world) {
   test('a view that is behind says so, and one that is being read takes no actions on many jobs', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
+    await page.routeWebSocket(/\/api\/events/, () => {}); // it would tell how things are
     let change = (o) => o;
     await page.route('**/api/overview', async (route) => {
       const answer = await route.fetch();
