@@ -48,10 +48,10 @@ export function rarely(world) {
   });
 
   story(world, 'a part of a chart is looked at closely', async (me) => {
-    const drags = (name, address) => until('a part is chosen', async () => {
-      await me.find('figure', name).drag(0.4, 0.7); // before it is drawn nothing comes of it
-      return address.test(me.address());
-    });
+    const drags = async (name, address) => {
+      await me.find('figure', name).drag(0.4, 0.7);
+      await until('a part is chosen', () => address.test(me.address()));
+    };
     await me.find('button', /^Table of Jobs in steps/).seen();
     await drags(/^Jobs in steps/, /^\/job-queues\?from=\d+&to=\d+$/);
     const out = me.find('button', 'Zoom out');

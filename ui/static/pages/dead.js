@@ -15,8 +15,8 @@ import { Time } from '../parts/time.js';
 const columns = [
   { id: 'at', label: 'Died', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
   column.class, column.queue, column.error,
-  { id: 'tries', label: 'Attempts', right: true, cell: (/** @type {any} */ r) => r.millrace.attempt ?? 0 },
-  { id: 'reason', label: 'Reason', cell: (/** @type {any} */ r) => html`<span class="tag">${r.reason || 'exhausted'}</span>` },
+  { id: 'tries', label: 'Attempts', right: true, wide: true, cell: (/** @type {any} */ r) => r.millrace.attempt ?? 0 },
+  { id: 'reason', label: 'Reason', wide: true, cell: (/** @type {any} */ r) => html`<span class="tag">${r.reason || 'exhausted'}</span>` },
   { ...column.args, off: true }, column.jid,
 ];
 

@@ -29,11 +29,11 @@ function List() {
   const ops = useResource(apiPath('operations'), { topic: 'operations', every: 2000 });
   const columns = [
     { id: 'what', label: 'What', always: true, head: true, cell: (/** @type {any} */ o) => opText(o) },
-    { id: 'state', label: 'State', cell: (/** @type {any} */ o) => html`<${State} state=${o.undone_by && stateOfUndo(o, ops.data || []) !== 'cancelled' ? (stateOfUndo(o, ops.data || []) === 'running' ? 'undoing' : 'undone') : o.state} />` },
+    { id: 'state', label: 'State', cell: (/** @type {any} */ o) => html`<${State} state=${o.undone_by && stateOfUndo(o, ops.data || []) !== 'cancelled' ? (stateOfUndo(o, ops.data || []) === 'running' ? 'undoing' : 'undone') : o.state === 'running' ? 'under_way' : o.state} />` },
     { id: 'far', label: 'How far', cell: (/** @type {any} */ o) => html`<div style=${{ minWidth: '9rem', padding: '.5rem 0' }}><${Progress} op=${o} />${o.last_error && html`<div class="bad small anywhere">${o.last_error}</div>`}</div>` },
-    { id: 'filter', label: 'Of', class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${filterText(o)}>${filterText(o)}</span>` },
-    { id: 'reason', label: 'Reason', class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${o.reason}>${o.reason || html`<span class="dim">–</span>`}</span>` },
-    { id: 'actor', label: 'By', cell: (/** @type {any} */ o) => o.actor || '–' }, { id: 'at', label: 'Started', cell: (/** @type {any} */ o) => html`<${Time} at=${o.started_at} />` },
+    { id: 'filter', label: 'Of', wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${filterText(o)}>${filterText(o)}</span>` },
+    { id: 'reason', label: 'Reason', wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${o.reason}>${o.reason || html`<span class="dim">–</span>`}</span>` },
+    { id: 'actor', label: 'By', wide: true, cell: (/** @type {any} */ o) => o.actor || '–' }, { id: 'at', label: 'Started', cell: (/** @type {any} */ o) => html`<${Time} at=${o.started_at} />` },
   ];
   return html`<section class="card flush" aria-label="Operations"><${Failure} error=${ops.error} at=${ops.data ? ops.at : 0} refresh=${ops.refresh} />
     <${Table} id="operations" caption="Operations" columns=${columns} rows=${ops.data || []} loading=${ops.loading && !ops.data} rowKey=${(/** @type {any} */ o) => o.id}

@@ -40,12 +40,12 @@ const silence = (/** @type {any} */ p) => (p.state === 'lost' || p.silent_second
 const columns = [
   { id: 'id', label: 'Process', always: true, head: true, class: 'lim', sort: (/** @type {any} */ p) => p.identity, cell: (/** @type {any} */ p) => html`<a class="cut" title=${p.identity} href=${link('worker-processes', p.identity)}>${p.hostname}:${p.pid}</a>` },
   { id: 'state', label: 'State', sort: (/** @type {any} */ p) => p.state, cell: (/** @type {any} */ p) => html`<${State} state=${p.state} />` },
-  { id: 'tag', label: 'Tag, version', sort: (/** @type {any} */ p) => p.tag + p.version, cell: (/** @type {any} */ p) => html`${p.tag && html`<span class="tag">${p.tag}</span> `}<span class="dim">${p.version}</span>` },
+  { id: 'tag', label: 'Tag, version', wide: true, sort: (/** @type {any} */ p) => p.tag + p.version, cell: (/** @type {any} */ p) => html`${p.tag && html`<span class="tag">${p.tag}</span> `}<span class="dim">${p.version}</span>` },
   { id: 'heard', label: 'Last heard', sort: (/** @type {any} */ p) => -p.heard_at, cell: (/** @type {any} */ p) => html`<span class=${silence(p)}><${Time} at=${p.heard_at} /></span>` },
   { id: 'busy', label: 'Busy', sort: (/** @type {any} */ p) => (p.concurrency ? p.busy / p.concurrency : 0), cell: (/** @type {any} */ p) => html`<${Util} part=${p.concurrency ? p.busy / p.concurrency : 0} label=${'Slots of ' + p.identity + ' in use'} text=${`${p.busy}/${p.concurrency}`} />` },
-  { id: 'queues', label: 'Queues', class: 'lim', cell: (/** @type {any} */ p) => html`<span class="cut" title=${p.queues.join(', ')}>${p.queues.map((/** @type {string} */ q) => q + (p.weights?.[q] > 1 ? '×' + p.weights[q] : '')).join(', ')}</span>` },
+  { id: 'queues', label: 'Queues', wide: true, class: 'lim', cell: (/** @type {any} */ p) => html`<span class="cut" title=${p.queues.join(', ')}>${p.queues.map((/** @type {string} */ q) => q + (p.weights?.[q] > 1 ? '×' + p.weights[q] : '')).join(', ')}</span>` },
   { id: 'oldest', label: 'Longest job', right: true, sort: (/** @type {any} */ p) => -(longest(p)?.started_at || Infinity), cell: (/** @type {any} */ p) => (longest(p) ? html`<a href=${link('jobs', longest(p).jid)} title=${longest(p).class}><${Since} since=${longest(p).started_at} /></a>` : html`<span class="dim">–</span>`) },
-  { id: 'rss', label: 'Memory', right: true, sort: (/** @type {any} */ p) => p.rss_kb, cell: (/** @type {any} */ p) => bytes(p.rss_kb * 1024) },
+  { id: 'rss', label: 'Memory', right: true, wide: true, sort: (/** @type {any} */ p) => p.rss_kb, cell: (/** @type {any} */ p) => bytes(p.rss_kb * 1024) },
   { id: 'rtt', label: 'Round trip', right: true, off: true, sort: (/** @type {any} */ p) => p.rtt_us, cell: (/** @type {any} */ p) => (p.rtt_us ? (p.rtt_us / 1000).toFixed(1) + ' ms' : '–') },
   { id: 'up', label: 'Started', off: true, sort: (/** @type {any} */ p) => p.started_at, cell: (/** @type {any} */ p) => html`<${Time} at=${p.started_at} />` },
 ];

@@ -47,7 +47,7 @@ async function dismiss(r, done) {
 
 const columns = [
   { id: 'stream', label: 'Stream', always: true, cell: (/** @type {any} */ r) => html`<span class="tag">${r.stream}</span>` }, { id: 'offset', label: 'Offset', right: true, cell: (/** @type {any} */ r) => count(r.offset) },
-  { id: 'reason', label: 'Reason', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="bad cut" title=${r.reason}>${r.reason}</span>` }, { id: 'body', label: 'Record', class: 'fill', cell: (/** @type {any} */ r) => html`<code class="cut">${r.encoding === 'utf-8' ? r.body : '(not text)'}</code>` }, { id: 'size', label: 'Size', right: true, cell: (/** @type {any} */ r) => bytes(r.size) },
+  { id: 'reason', label: 'Reason', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="bad cut" title=${r.reason}>${r.reason}</span>` }, { id: 'body', label: 'Record', class: 'fill', cell: (/** @type {any} */ r) => html`<code class="cut">${r.encoding === 'utf-8' ? r.body : '(not text)'}</code>` }, { id: 'size', label: 'Size', right: true, wide: true, cell: (/** @type {any} */ r) => bytes(r.size) },
 ];
 
 export default function Rejected() {

@@ -1,6 +1,6 @@
 // @ts-check
 // The one chart: lines and stacked bars over time, or a heat map. Its figures can be had as a table, and it says in words what it shows.
-import { html, useEffect, useRef, useState } from '../core/h.js';
+import { html, useLayoutEffect, useRef, useState } from '../core/h.js';
 import { colours } from '../core/prefs.js';
 import { clock, absolute } from '../core/format.js';
 import { Table } from './table.js';
@@ -33,7 +33,7 @@ export function Chart(p) {
   const height = p.height || 200;
   const empty = !p.x.length || (p.buckets ? !p.buckets.rows.some(Boolean) : !p.series.some((s) => s.values.some((v) => v !== null && v !== undefined)));
   const shape = [colours.value, asTable, empty, p.log, p.stacked, height, p.series.map((s) => s.label + s.colour + (s.kind || '')).join('|')].join();
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (asTable || empty || !box.current) return undefined;
     const u = new /** @type {any} */ (window).uPlot(options(latest, height, box.current.clientWidth, setCursor), stack(latest.current), box.current);
     plot.current = u;
@@ -47,7 +47,7 @@ export function Chart(p) {
   }, [shape]);
   // A chart is drawn anew when its figures have changed, not whenever the page around it is.
   const drawn = useRef(/** @type {any} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!plot.current || (drawn.current?.plot === plot.current && same(drawn.current.p, p))) return;
     drawn.current = { plot: plot.current, p };
     plot.current.setData(stack(p));
@@ -118,13 +118,13 @@ function options(latest, height, width, setCursor) {
     paths: s.kind !== 'bars' ? undefined : p.stacked ? () => null : bars, points: { show: false }, spanGaps: false,
   }));
   return {
-    width: width || 400, height, padding: [8, 4, 0, 0], legend: { show: false },
+    width: width || 400, height, padding: [8, 16, 0, 0], legend: { show: false },
     scales: { x: { time: true, range: () => xRange(latest.current) }, y: p.buckets ? { range: [0, p.buckets.bounds.length + 1] } : p.log ? { distr: 3, range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => logRange(a, b) } : { range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => [0, top(b)] } },
     axes: [{ ...axis, size: 26, gap: 4, space: 70, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((t) => dayOrClock(t, all)) },
       { ...axis, size: 56, gap: 4, space: 34, incrs: p.stacked ? whole : undefined, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((n) => (n === null ? null : p.buckets ? boundText(p, n) : p.format(n))), splits: p.buckets ? () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1) : p.log ? () => logTicks(latest.current) : undefined,
         filter: p.log ? (/** @type {any} */ u, /** @type {number[]} */ all) => all : undefined }], // uPlot's own shows powers of ten only
     series: [{}, ...(p.buckets ? [{ paths: () => null, points: { show: false } }] : order)],
-    cursor: { y: false, points: { show: false }, drag: { x: !!p.onZoom, y: false, setScale: false }, sync: p.sync ? { key: p.sync, setSeries: false } : undefined },
+    cursor: { y: false, points: { show: false }, drag: { x: !!p.onZoom, y: false, setScale: false }, sync: p.sync ? { key: p.sync, setSeries: false, filters: { pub: (/** @type {string} */ type) => type === 'mousemove' || type === 'mouseleave' } } : undefined },
     hooks: {
       setCursor: [(/** @type {any} */ u) => setCursor(u.cursor.idx ?? null)],
       setSelect: [(/** @type {any} */ u) => { if (u.select.width > 4) latest.current.onZoom?.(u.posToVal(u.select.left, 'x'), u.posToVal(u.select.left + u.select.width, 'x')); u.setSelect({ left: 0, width: 0 }, false); }],

@@ -28,7 +28,7 @@ export const column = {
   class: { id: 'class', label: 'Class', always: true, class: 'lim', cell: (/** @type {any} */ r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>` },
   queue: { id: 'queue', label: 'Queue', class: 'lim', cell: (/** @type {any} */ r) => html`<a class="cut" href=${link('job-queues', r.millrace.queue || 'default')}>${r.millrace.queue}</a>` },
   args: { id: 'args', label: 'Arguments', class: 'fill', cell: (/** @type {any} */ r) => html`<code class="cut" title=${short(argsOf(r))}>${r.millrace.omitted ? 'not read: ' + r.millrace.omitted : short(argsOf(r))}</code>` },
-  jid: { id: 'jid', label: 'Id', cell: (/** @type {any} */ r) => html`<a class="mono dim" href=${link('jobs', jidOf(r))} title=${jidOf(r)}>${jidOf(r).slice(0, 8)}</a>` },
+  jid: { id: 'jid', label: 'Id', wide: true, cell: (/** @type {any} */ r) => html`<a class="mono dim" href=${link('jobs', jidOf(r))} title=${jidOf(r)}>${jidOf(r).slice(0, 8)}</a>` },
   error: { id: 'error', label: 'Error', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${`${r.error_class || ''}: ${r.error_message || ''}`}><a class="bad strong" href=${'?error=' + encodeURIComponent(r.error_class || '')} onClick=${(/** @type {Event} */ e) => { e.preventDefault(); setQuery({ error: r.error_class, page: '' }); }}>${r.error_class || 'Error'}</a> <span class="dim">${r.error_message}</span></span>` },
 };
 

@@ -3,7 +3,7 @@
 import { html, signal } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { has } from '../core/features.js';
-import { count, seconds } from '../core/format.js';
+import { count, rate, seconds } from '../core/format.js';
 import { link } from '../core/router.js';
 import { refreshOverview } from '../core/overview.js';
 import { tell } from '../core/live.js';
@@ -102,7 +102,7 @@ export function Progress({ op }) {
     <div class="row small dim num wrap"><span>${count(op.done)}${op.total !== undefined ? ' of ' + count(op.total) : ''} done</span>
       ${op.failed > 0 && html`<span class="bad">${count(op.failed)} failed</span>`}
       ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((/** @type {any} */ s) => `${count(s.count)}: ${s.reason}`).join('\n')}>${count(op.skipped)} left as they are</span>`}
-      ${left !== null && left > 1 && html`<span>${count(Math.round(pace))}/s · ${seconds(left)} left</span>`}</div></div>`;
+      ${left !== null && left > 1 && html`<span>${rate(pace)} · ${seconds(left)} left</span>`}</div></div>`;
 }
 
 export function OpToasts() {

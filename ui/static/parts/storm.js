@@ -48,9 +48,9 @@ export function Storm({ set }) {
     { id: 'error', label: 'Error', always: true, head: true, class: 'fill', sort: (/** @type {any} */ g) => g.error_class, cell: (/** @type {any} */ g) => html`<a class="bad strong" href=${link(set, [], { error: g.fingerprint })}>${g.error_class || 'Error'}</a><span class="dim cut" title=${g.message} style=${{ fontWeight: 400 }}>${g.message}</span>` },
     { id: 'class', label: 'Class', class: 'lim', sort: (/** @type {any} */ g) => g.class, cell: (/** @type {any} */ g) => html`<a class="cut" href=${link('job-metrics', g.class)}>${g.class}</a>` },
     { id: 'count', label: 'Jobs', right: true, sort: (/** @type {any} */ g) => g.count, cell: (/** @type {any} */ g) => html`<span class="strong">${count(g.count)}</span>` },
-    { id: 'share', label: 'Share', cell: (/** @type {any} */ g) => html`<div class="util"><div class="bar bad" aria-hidden="true"><i style=${{ width: (g.count / total) * 100 + '%' }}></i></div><span class="num nowrap">${percent(g.count / total)}</span></div>` },
-    { id: 'first', label: set === 'retries' ? 'Next due' : 'First died', sort: (/** @type {any} */ g) => g.first, cell: (/** @type {any} */ g) => html`<${Time} at=${g.first} />` },
-    { id: 'last', label: set === 'retries' ? 'Last due' : 'Last died', sort: (/** @type {any} */ g) => g.last, cell: (/** @type {any} */ g) => html`<${Time} at=${g.last} />` },
+    { id: 'share', label: 'Share', wide: true, cell: (/** @type {any} */ g) => html`<div class="util"><div class="bar bad" aria-hidden="true"><i style=${{ width: (g.count / total) * 100 + '%' }}></i></div><span class="num nowrap">${percent(g.count / total)}</span></div>` },
+    { id: 'first', label: set === 'retries' ? 'Next due' : 'First died', wide: true, sort: (/** @type {any} */ g) => g.first, cell: (/** @type {any} */ g) => html`<${Time} at=${g.first} />` },
+    { id: 'last', label: set === 'retries' ? 'Last due' : 'Last died', wide: true, sort: (/** @type {any} */ g) => g.last, cell: (/** @type {any} */ g) => html`<${Time} at=${g.last} />` },
   ];
   return html`<section class="card flush" aria-label="By error"><div class="toolbar">
       <${FilterBox} label="Filter errors" names=${names} query=${query} onChange=${setQuery} /><${CopyCurl} url=${url} /></div>

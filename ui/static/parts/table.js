@@ -4,7 +4,7 @@ import { cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from 
 import { hiddenColumns, shortcuts } from '../core/prefs.js';
 import { Icon } from './icon.js';
 
-/** @typedef {{id: string, label: string, cell: (row: any) => any, sort?: (row: any) => any, right?: boolean, class?: string, always?: boolean, off?: boolean, head?: boolean}} Column */
+/** @typedef {{id: string, label: string, cell: (row: any) => any, sort?: (row: any) => any, right?: boolean, class?: string, always?: boolean, off?: boolean, wide?: boolean, head?: boolean}} Column off: not shown until somebody wants it; wide: not shown where there is little room */
 /** @typedef {{chosen: Map<string, any>, set: (m: Map<string, any>) => void}} Selection */
 
 /** @param {string} table @param {Column[]} columns */
@@ -83,13 +83,13 @@ export function Table(p) {
         ${p.selection && html`<th scope="col" class="pick"><input type="checkbox" aria-label="Select all on this page" checked=${all}
           ref=${(/** @type {any} */ el) => { if (el) el.indeterminate = some && !all; }}
           onChange=${(/** @type {any} */ e) => { const next = new Map(chosen); for (const r of rows) { if (e.target.checked) next.set(p.rowKey(r), r); else next.delete(p.rowKey(r)); } p.selection.set(next); }} /></th>`}
-        ${columns.map((c) => html`<th key=${c.id} scope="col" class=${cx(c.right && 'r')} aria-sort=${c.sort && p.onSort ? (p.sort === c.id ? (p.reverse ? 'descending' : 'ascending') : 'none') : undefined}>
+        ${columns.map((c) => html`<th key=${c.id} scope="col" class=${cx(c.right && 'r', c.wide && 'wide')} aria-sort=${c.sort && p.onSort ? (p.sort === c.id ? (p.reverse ? 'descending' : 'ascending') : 'none') : undefined}>
           ${c.sort && p.onSort ? html`<button onClick=${() => p.onSort(c.id, p.sort === c.id ? !p.reverse : !!c.right)}>${c.label}
             <${Icon} small name=${p.sort !== c.id ? 'sort' : p.reverse ? 'down' : 'up'} /></button>` : c.label}</th>`)}
         ${p.acts && html`<th scope="col" class="acts"><span class="sr">Actions</span></th>`}
       </tr></thead>
       <tbody ref=${body}>
-        ${skeleton && [0, 1, 2, 3, 4, 5].map((i) => html`<tr class="sk" key=${i} aria-hidden="true">${p.selection && html`<td class="pick"></td>`}${columns.map((c, j) => html`<td><span style=${{ width: 40 + ((i * 7 + j * 23) % 50) + '%' }}></span></td>`)}${p.acts && html`<td></td>`}</tr>`)}
+        ${skeleton && [0, 1, 2, 3, 4, 5].map((i) => html`<tr class="sk" key=${i} aria-hidden="true">${p.selection && html`<td class="pick"></td>`}${columns.map((c, j) => html`<td class=${cx(c.wide && 'wide')}><span style=${{ width: 40 + ((i * 7 + j * 23) % 50) + '%' }}></span></td>`)}${p.acts && html`<td></td>`}</tr>`)}
         ${rows.map((r) => { const k = p.rowKey(r); return html`<${Row} key=${k} k=${k} row=${r} columns=${columns} p=${p} on=${!!chosen?.has(k)} at=${k === at} gone=${still.gone.has(k)} pick=${pick} />`; })}
       </tbody>
       ${p.foot && rows.length > 0 && html`<tfoot>${p.foot}</tfoot>`}
@@ -103,7 +103,7 @@ function Row({ k, row, columns, p, on, at, gone, pick }) {
   return html`<tr class=${cx(on && 'on', at && 'at', gone && 'gone')} data-key=${k} aria-selected=${p.selection ? String(on) : undefined}>
     ${p.selection && html`<td class="pick"><input type="checkbox" aria-label=${'Select ' + (p.label ? p.label(row) : k)} checked=${on}
       onClick=${(/** @type {any} */ e) => pick(row, e.target.checked, e.shiftKey)} /></td>`}
-    ${columns.map((/** @type {Column} */ c) => (c.head ? html`<th scope="row" class=${cx(c.right && 'r', c.class)}>${c.cell(row)}</th>` : html`<td class=${cx(c.right && 'r', c.class)}>${c.cell(row)}</td>`))}
+    ${columns.map((/** @type {Column} */ c) => (c.head ? html`<th scope="row" class=${cx(c.right && 'r', c.class)}>${c.cell(row)}</th>` : html`<td class=${cx(c.right && 'r', c.class, c.wide && 'wide')}>${c.cell(row)}</td>`))}
     ${p.acts && html`<td class="acts">${!gone && p.acts(row)}</td>`}
   </tr>`;
 }
