@@ -3,7 +3,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from '../core/h.js
 import { clock, count, millis } from '../core/format.js';
 import { onTopic, source } from '../core/live.js';
 import { link, route, setQuery } from '../core/router.js';
-import { Empty, State, Title } from '../parts/states.js';
+import { Empty, Title } from '../parts/states.js';
 import { Icon } from '../parts/icon.js';
 
 /** Rows that are kept. */
@@ -12,10 +12,11 @@ const most = 5000;
 const held = 300;
 /** Nobody reads faster: milliseconds between two drawings. */
 const pace = 500;
-const rowHeight = 20;
+const rowHeight = 22;
 
+const looks = { success: 'ok', succeeded: 'ok', failed: 'warn', dead: 'bad', buried: 'bad', killed: 'bad', deleted: 'bad', started: 'info' };
 /** What happened to a job, in the place of what stood there: to fill a line anew is cheaper than to make one. @param {any} r @param {number} i */
-const line = (r, i) => html`<div key=${i} class="run"><span class="dim">${clock(r.at, true)}</span><${State} state=${r.what} /><a class="strong cut" href=${link('jobs', r.jid)}>${r.class || 'Job'}</a>
+const line = (r, i) => html`<div key=${i} class="run"><span class="dim">${clock(r.at, true)}</span><span class=${looks[r.what] || 'dim'}>${r.what}</span><a class="strong cut" href=${link('jobs', r.jid)}>${r.class || 'Job'}</a>
   ${r.queue ? html`<a class="dim cut" href=${link('job-queues', r.queue)}>${r.queue}</a>` : html`<span></span>`}<span class="num">${r.duration_ms ? millis(r.duration_ms) : ''}</span><span class="dim cut">${r.jid}</span><span class="bad cut">${r.error_class || ''}</span></div>`;
 
 /** What came, in a ring, and how often it is drawn. */
@@ -60,7 +61,7 @@ export default function Live() {
   else kept.current ||= ring.current.slice(0, ring.current.lastIndexOf(last.current) + 1 || undefined);
   const all = kept.current || ring.current;
   const found = text ? all.filter((r) => `${r.class} ${r.queue} ${r.jid} ${r.what} ${r.error_class || ''} ${r.worker || ''}`.toLowerCase().includes(text)) : all;
-  const rows = found.slice(-(still ? held : Math.ceil((box.current?.clientHeight || 600) / rowHeight) + 8));
+  const rows = found.slice(-(still ? held : Math.ceil((box.current?.clientHeight || 600) / rowHeight) + 1));
   if (!still) last.current = ring.current.at(-1);
   const was = useRef(still);
   // Before anybody hears of a new height: to be away from the end means that a person scrolled.

@@ -109,7 +109,7 @@ function stack(p) {
 function options(latest, height, width, setCursor) {
   const p = latest.current;
   const uPlot = /** @type {any} */ (window).uPlot;
-  const [dim, line] = [token('--dim'), token('--line')];
+  const [dim, line, card] = [token('--dim'), token('--line'), token('--card')];
   const font = '11px Inter, sans-serif';
   const axis = { stroke: dim, font, grid: { stroke: line, width: 1, dash: [3, 3] }, ticks: { show: false } };
   const bars = uPlot.paths.bars({ size: [0.8, 24], align: 1 });
@@ -129,7 +129,7 @@ function options(latest, height, width, setCursor) {
       setCursor: [(/** @type {any} */ u) => setCursor(u.cursor.idx ?? null)],
       setSelect: [(/** @type {any} */ u) => { if (u.select.width > 4) latest.current.onZoom?.(u.posToVal(u.select.left, 'x'), u.posToVal(u.select.left + u.select.width, 'x')); u.setSelect({ left: 0, width: 0 }, false); }],
       drawAxes: [(/** @type {any} */ u) => { if (latest.current.buckets) heat(u, latest.current); else if (latest.current.stacked) bottomUp(u, latest.current); }],
-      draw: [(/** @type {any} */ u) => marks(u, latest.current, dim)],
+      draw: [(/** @type {any} */ u) => marks(u, latest.current, dim, card)],
     },
   };
 }
@@ -178,8 +178,8 @@ const dayOrClock = (t, all) => (all.length > 1 && all[1] - all[0] >= 86400 ? abs
 /** @param {any} p @param {number} n */
 const boundText = (p, n) => p.format(p.buckets.bounds[Math.min(Math.round(n) - 1, p.buckets.bounds.length - 1)]);
 
-/** Deploys, as lines. @param {any} u @param {any} p @param {string} colour */
-function marks(u, p, colour) {
+/** Deploys, as lines; what lies below their names does not show through. @param {any} u @param {any} p @param {string} colour @param {string} ground */
+function marks(u, p, colour, ground) {
   const ctx = u.ctx;
   ctx.save();
   ctx.font = `${11 * devicePixelRatio}px Inter, sans-serif`;
@@ -193,6 +193,11 @@ function marks(u, p, colour) {
     ctx.lineTo(x, u.bbox.top + u.bbox.height);
     ctx.stroke();
     ctx.textAlign = x > u.bbox.left + u.bbox.width * 0.8 ? 'right' : 'left';
+    ctx.setLineDash([]);
+    ctx.lineWidth = 4 * devicePixelRatio;
+    ctx.strokeStyle = ground;
+    ctx.strokeText(' ' + m.label + ' ', x, u.bbox.top + 10 * devicePixelRatio);
+    ctx.lineWidth = devicePixelRatio;
     ctx.fillText(' ' + m.label + ' ', x, u.bbox.top + 10 * devicePixelRatio);
   }
   ctx.restore();
