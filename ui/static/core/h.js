@@ -1,9 +1,9 @@
 // @ts-check
 // One place for what everything is drawn with.
-import { h, render, Fragment } from '../../vendor/preact.js';
+import { Component, h, render, Fragment } from '../../vendor/preact.js';
 import htm from '../../vendor/htm.js';
 
-export { h, render, Fragment };
+export { Component, h, render, Fragment };
 export { useEffect, useLayoutEffect, useMemo, useRef, useState, useCallback } from '../../vendor/preact-hooks.js';
 export { signal, computed, effect, batch, useSignal, useComputed, useSignalEffect } from '../../vendor/signals.js';
 

@@ -1,6 +1,6 @@
 // @ts-check
 // A list of entries: scheduled jobs, retries or dead jobs. The three pages differ in columns and in what stands above.
-import { html, useLayoutEffect, useMemo, useState } from '../core/h.js';
+import { html, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { brief, count, plural } from '../core/format.js';
 import { replaying } from '../core/overview.js';
@@ -45,7 +45,13 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
   const asked = { ...filter, page, page_size: size, next: query.get('next') || undefined };
   const url = apiPath(set, [], asked);
   const list = useResource(url, { topic, every: 5000 });
-  const rows = useMemo(() => (list.data?.items ? itemTexts(list.text, 'items').map((raw, i) => ({ ...list.data.items[i], raw, args: undefined })) : []), [list.text]);
+  // A record that is as it was is the same row.
+  const before = useRef(/** @type {Map<string, any>} */ (new Map()));
+  const rows = useMemo(() => {
+    const all = list.data?.items ? itemTexts(list.text, 'items').map((raw, i) => before.current.get(raw) || { ...list.data.items[i], raw, args: undefined }) : [];
+    before.current = new Map(all.map((/** @type {any} */ r) => [r.raw, r]));
+    return all;
+  }, [list.text]);
   const [chosen, setChosen] = useState(/** @type {Map<string, any>} */ (new Map()));
   const [matching, setMatching] = useState(/** @type {any} */ (null));
   const filterText = JSON.stringify(filter);
@@ -83,7 +89,7 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
       <button class="linkish" onClick=${() => choose(new Map())}>Clear</button>
       <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!mayAct.value || (matching && replaying.value)} title=${whyNot.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? 'Reschedule' : actions[a].label}</button>`)}</div></div>`}</div>
     <${Failure} error=${list.error} at=${d ? list.at : 0} refresh=${list.refresh} />
-    ${!(list.error && !d) && html`<${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
+    ${!(list.error && !d) && html`<${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} steady rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
       selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
       acts=${mayAct.value ? (/** @type {any} */ r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
       empty=${filtered ? html`<${Empty} icon="search" title=${d?.next ? 'Nothing found so far' : `0 of ${count(d?.total_count)} match`}>

@@ -1,6 +1,6 @@
 // @ts-check
 // The one table. Rows keep their place while somebody points at them or has chosen some: no click means another row than it was aimed at.
-import { cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
+import { Component, cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { hiddenColumns, shortcuts } from '../core/prefs.js';
 import { Icon } from './icon.js';
 
@@ -43,7 +43,7 @@ export function useStill(rows, key, still, order) {
 
 /** @param {{id: string, caption: string, columns: Column[], rows: any[], rowKey: (r: any) => string, loading?: boolean, sort?: string, reverse?: boolean,
  *   onSort?: (id: string, reverse: boolean) => void, selection?: Selection, label?: (r: any) => string, acts?: (r: any) => any, empty?: any, foot?: any,
- *   open?: (r: any) => void, keys?: (key: string, row: any) => boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string}} p of: the question that the rows answer; busy: another has been asked */
+ *   open?: (r: any) => void, keys?: (key: string, row: any) => boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string, steady?: boolean}} p steady: what a row shows depends on that row alone; of: the question that the rows answer; busy: another has been asked */
 export function Table(p) {
   const columns = shownColumns(p.id, p.columns);
   const [over, setOver] = useState(false);
@@ -53,6 +53,8 @@ export function Table(p) {
   const chosen = p.selection?.chosen;
   const still = useStill(p.rows || [], p.rowKey, p.still !== false && !!(over || chosen?.size), `${p.sort} ${p.reverse} ${p.of}`);
   const rows = still.rows;
+  const drawn = useRef(rows);
+  drawn.current = rows;
   const skeleton = useSkeleton(!!p.loading && !rows.length);
   const last = useRef('');
   // Keys may come faster than drawing: what was chosen last counts, drawn or not.
@@ -60,6 +62,7 @@ export function Table(p) {
   picked.current = chosen;
   const pick = (/** @type {any} */ row, /** @type {boolean} */ on, /** @type {boolean} */ range) => {
     const next = new Map(picked.current);
+    const rows = drawn.current; // a row may have been drawn when there were others
     const ids = rows.map(p.rowKey);
     const [a, b] = [ids.indexOf(last.current), ids.indexOf(p.rowKey(row))];
     const these = range && a >= 0 ? rows.slice(Math.min(a, b), Math.max(a, b) + 1) : [row];
@@ -74,6 +77,7 @@ export function Table(p) {
   const all = rows.length > 0 && rows.every((r) => chosen?.has(p.rowKey(r)));
   const some = rows.some((r) => chosen?.has(p.rowKey(r)));
   useRowKeys(p, rows, at, setAt, pick, body, picked);
+  const shown = columns.map((c) => c.id).join() + !!p.acts + !!p.selection;
   return html`<div class=${cx('scroll', p.busy && 'busy')} tabindex="-1" aria-busy=${p.busy ? 'true' : undefined} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
     ${still.more > 0 && html`<button class="btn small newpill" onClick=${() => { still.show(); setShown((n) => n + 1); }}>
       <${Icon} name="up" small />${still.more} new – show</button>`}
@@ -90,7 +94,7 @@ export function Table(p) {
       </tr></thead>
       <tbody ref=${body}>
         ${skeleton && [0, 1, 2, 3, 4, 5].map((i) => html`<tr class="sk" key=${i} aria-hidden="true">${p.selection && html`<td class="pick"></td>`}${columns.map((c, j) => html`<td class=${cx(c.wide && 'wide')}><span style=${{ width: 40 + ((i * 7 + j * 23) % 50) + '%' }}></span></td>`)}${p.acts && html`<td></td>`}</tr>`)}
-        ${rows.map((r) => { const k = p.rowKey(r); return html`<${Row} key=${k} k=${k} row=${r} columns=${columns} p=${p} on=${!!chosen?.has(k)} at=${k === at} gone=${still.gone.has(k)} pick=${pick} />`; })}
+        ${rows.map((r) => { const k = p.rowKey(r); return html`<${p.steady ? Steady : Row} key=${k} k=${k} shown=${shown} row=${r} columns=${columns} p=${p} on=${!!chosen?.has(k)} at=${k === at} gone=${still.gone.has(k)} pick=${pick} />`; })}
       </tbody>
       ${p.foot && rows.length > 0 && html`<tfoot>${p.foot}</tfoot>`}
     </table>
@@ -106,6 +110,18 @@ function Row({ k, row, columns, p, on, at, gone, pick }) {
     ${columns.map((/** @type {Column} */ c) => (c.head ? html`<th scope="row" class=${cx(c.right && 'r', c.class)}>${c.cell(row)}</th>` : html`<td class=${cx(c.right && 'r', c.class, c.wide && 'wide')}>${c.cell(row)}</td>`))}
     ${p.acts && html`<td class="acts">${!gone && p.acts(row)}</td>`}
   </tr>`;
+}
+
+/** A row that is drawn again only if it has changed. */
+class Steady extends Component {
+  /** @param {any} next */
+  shouldComponentUpdate(next) {
+    return ['row', 'on', 'at', 'gone', 'shown'].some((k) => next[k] !== this.props[k]);
+  }
+
+  render() {
+    return Row(this.props);
+  }
 }
 
 /** Nothing flashes: what comes at once needs no placeholder. @param {boolean} wanted */
