@@ -22,31 +22,25 @@ async function load() {
     const mine = ++asked;
     try {
       const { data } = await ask(apiPath('overview'));
-      if (mine === asked) take(data); // an older answer says less
+      setServerTime(data.now);
+      if (mine === asked) overview.value = data; // an older answer says less
     } catch { /* whoever asks for more shows it */ }
   }
   clearTimeout(timer);
   timer = setTimeout(load, source.peek() === 'events' ? 30_000 : 5000);
 }
 
-/** @param {any} data */
-function take(data) {
-  if (!data) return;
-  overview.value = data;
-  setServerTime(data.now);
-}
-
 /** The newest that events told, and when it is shown. @type {any} */
 let told = null;
 let due = 0;
 
-/** An event has all that there is: nothing is asked for, and it is drawn once a second. @param {any} data */
+/** An event has all but the time: nothing is asked for, and it is drawn once a second. @param {any} data */
 function hear(data) {
   told = data;
   due ||= setTimeout(() => {
     due = 0;
     asked++; // what is on its way is older
-    if (!paused.value) take(told);
+    if (told && !paused.value) overview.value = told;
   }, 1000);
 }
 
