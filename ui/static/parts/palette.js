@@ -71,7 +71,7 @@ const dark = () => getComputedStyle(document.documentElement).colorScheme === 'd
 
 /** What can be found by name is asked for when the palette opens. @returns {Entry[]} */
 function useNames() {
-  const [names, set] = useState(/** @type {Entry[][]} */ ([]));
+  const [names, set] = useState(/** @type {Entry[][]} */ ([[], [], []]));
   useEffect(() => {
     let ended = false;
     const to = (/** @type {string} */ icon, /** @type {string} */ page, /** @type {string} */ name, /** @type {string} */ hint) => ({ icon, text: name, hint, run: () => navigate(link(page, name)) });
