@@ -88,7 +88,7 @@ export function rarely(world) {
     await http(`${world.base}/api/jobs`, 'POST', { jid: 'long-arguments', class: 'Long', queue: 'bulk', args: ['x'.repeat(80_000), 'the end'], at: Date.now() / 1000 + 90_000 });
     await me.go('Scheduled');
     await me.filter('class:Long');
-    await me.find('table', 'scheduled jobs').find('link', 'Long').click();
+    await me.find('table', 'scheduled jobs').find('link', 'Long', { exact: true }).click();
     const shown = me.find('region', 'the arguments');
     await shown.reads(/x{1000}$/);
     await me.find('region', 'Arguments').find('button', /^Show all/).click();

@@ -15,9 +15,9 @@ const spans = { '1h': [3600, 60], '24h': [86_400, 900], '7d': [604_800, 7200], '
 export function DueTimes({ set, height = 120 }) {
   const [span, setSpan] = useState(set === 'retries' ? '1h' : '24h');
   const [length, step] = spans[span];
-  // The range moves on by steps, so that the same question is asked for a while.
+  // The range moves on by minutes, so that the same question is asked for a while, and what is late is told of soon.
   minute.value;
-  const start = Math.floor(serverNow() / step) * step;
+  const start = Math.floor(serverNow() / 60) * 60;
   const due = useResource(apiPath('due-times', [], { set, from: start, to: start + length, step }), { every: 10_000, topic: set === 'retries' ? 'retries' : 'scheduled' });
   const d = due.data;
   const counts = d?.counts || [];
