@@ -83,11 +83,12 @@ function person(page) {
 
     /** Goes to a page by the navigation. @param {string} name */
     go: (name) => whole.find('navigation', 'Main').find('link', name).click(),
-    /** Adds a term to the list's filter. @param {string} term */
+    /** Adds a term to the list's filter, and waits until the list is no longer dim: until then it has the rows of before. @param {string} term */
     filter: async (term) => {
       const box = whole.find('combobox', /^Filter /);
       await box.fill(term);
       await box.press('Enter');
+      await until('the list has answered', async () => await page.locator('[aria-busy="true"]').count() === 0);
     },
     /** What stands under a list. */
     listed: whole.find('navigation', 'Pages of the list'),
