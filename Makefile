@@ -46,12 +46,12 @@ up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--
 
 .PHONY: test
 test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby test-java) ## Run all tests, with the race detector (PKG=./broker for one package)
-	go test -race -shuffle=on -timeout 15m $(TESTFLAGS) $(PKG)
+	go test -race -shuffle=on -timeout 30m $(TESTFLAGS) $(PKG)
 
 # internal/localbroker is about the installed RabbitMQ.
 .PHONY: test-rabbitmq4
 test-rabbitmq4: deps ## The Go tests on RabbitMQ 4, which is set up in .cache from Debian forky (PKG=./broker for one package)
-	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go test -shuffle=on -timeout 15m $(TESTFLAGS) $$(go list $(PKG) | grep -v /internal/localbroker$$)
+	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go test -shuffle=on -timeout 30m $(TESTFLAGS) $$(go list $(PKG) | grep -v /internal/localbroker$$)
 
 .PHONY: test-javascript
 test-javascript: ## Unit tests of the JavaScript client

@@ -8,7 +8,7 @@ limit=90
 mkdir -p coverage
 # bench and the conformance runner with its workers are left out: they are not shipped, and are tried by running them.
 mapfile -t packages < <(go list "${@:-./...}" | grep -vE '/bench(/|$)|/conformance(/|$)')
-go test -timeout 15m -coverprofile=coverage/all.out "${packages[@]}" >coverage/test.log || {
+go test -timeout 30m -coverprofile=coverage/all.out "${packages[@]}" >coverage/test.log || {
 	cat coverage/test.log
 	exit 1
 }
