@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,6 +22,7 @@ type way struct {
 	took    time.Duration // how long that took: what follows it must be confirmed too
 	back    bool          // it has arrived; its record may not be folded yet
 	since   time.Duration // it was sent, or confirmed
+	asked   int64         // the number of a record behind it that says whether the journal has it
 	behind  int64         // the newest burial that was sent before it
 	fired   cargo         // what was sent since
 	before  cargo         // what was sent before it, since the one before
@@ -40,7 +42,8 @@ const (
 	probeEach   = 512                    // fires
 	probeEvery  = 500 * time.Millisecond // where there are fewer
 	probeAlways = time.Minute            // where there are none
-	wayPatience = 5 * time.Second        // how long a probe may take that the broker has confirmed
+	wayDoubt    = 5 * time.Second        // after which it is asked for a probe that only the journal lacks
+	wayPatience = 15 * time.Second       // how long a probe may take that the broker has confirmed: meanwhile what is fired is journaled
 	wayLag      = 5 * time.Minute        // how much longer, at most, where the view is behind
 
 	maxUnproven      = 16384 // fires behind the last probe that arrived
@@ -75,8 +78,10 @@ func (c *core) watchWay(now, wake time.Time) (time.Time, error) {
 	w := &c.way
 	w.since += c.passing
 	if w.out {
-		if arrived := c.probeArrived(); !arrived && w.taken && w.since > c.setup.patience()+w.took {
-			return now, errAstray
+		if arrived := c.probeArrived(); !arrived && w.taken {
+			if err := c.watchLate(now); err != nil {
+				return now, err
+			}
 		}
 	}
 	if !w.out && w.isTime() {
@@ -88,13 +93,32 @@ func (c *core) watchWay(now, wake time.Time) (time.Time, error) {
 	return wake, nil
 }
 
+// watchLate tells a probe that is late from one that is lost. Where it came out at the end of the way the journal may lack it, or the view be
+// behind: which of them, a record tells that goes straight to the journal after it. There it is urgent: what is fired now is not journaled.
+func (c *core) watchLate(now time.Time) error {
+	w := &c.way
+	if _, folded := c.entries.Progress(); w.asked > 0 && folded >= w.asked && c.entries.Probed().Number < w.probe {
+		return fmt.Errorf("%w: the journal has no probe %d", errAstray, w.probe)
+	}
+	lacking := w.back && c.entries.Probed().Number < w.probe
+	if lacking && w.asked == 0 && w.since > wayDoubt {
+		err := c.record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: c.watermark}, spot{}, nil)
+		w.asked = c.seq
+		return err
+	}
+	if late := c.setup.patience() + w.took; !lacking && w.since > late {
+		return fmt.Errorf("%w: probe %d did not come out within %v; a burial is missing: %v", errAstray, w.probe, late, w.back)
+	}
+	return nil
+}
+
 func (w *way) isTime() bool {
 	return w.fired.jobs >= probeEach || w.since >= probeAlways || w.since >= probeEvery && w.fired.jobs > 0
 }
 
 func (c *core) sendProbe() error {
 	w := &c.way
-	w.probe, w.out, w.taken, w.back, w.since, w.said = w.probe+1, true, false, false, 0, w.routed
+	w.probe, w.out, w.taken, w.back, w.since, w.asked, w.said = w.probe+1, true, false, false, 0, 0, w.routed
 	w.before, w.fired, w.behind = w.fired, cargo{}, c.seq
 	taken := func(bool) { w.taken, w.took, w.since = true, w.since, 0 } // a broker that is slow to confirm has lost nothing
 	return c.send(&item{plain: true, done: taken, build: func(_, confirmed int64) wire.Message {

@@ -236,3 +236,31 @@ func TestWhatFollowsAProbeMayTakeAsLong(t *testing.T) {
 	sc.prove(s)
 	require.Equal(t, map[string]int{"late": 1}, sc.copies())
 }
+
+// A probe that came out, and that the view does not show, was lost only if what went to the journal after it is there.
+func TestAJournalThatLacksAProbe(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.prove(s)
+	probes := s.core.way.probe
+	sc.due("a", "q")
+	require.NoError(t, s.readAll())
+	for range 120 { // the view is behind
+		sc.now = sc.now.Add(probeEvery)
+		require.NoError(t, s.step(sc.now))
+		for len(s.conn.out) > 0 {
+			sc.broker.process(s.conn, sc.now)
+		}
+		for len(s.conn.answers) > 0 {
+			require.NoError(t, s.answer(sc.now))
+		}
+	}
+	require.Equal(t, probes+1, s.core.way.probe)
+	require.True(t, s.core.way.out)
+	require.Positive(t, s.core.way.asked)
+	sc.prove(s)
+
+	sc.broker.muted = true
+	sc.due("b", "q")
+	sc.untilAstray(s)
+}
