@@ -97,19 +97,29 @@ func (c *core) watchWay(now, wake time.Time) (time.Time, error) {
 // behind: which of them, a record tells that goes straight to the journal after it. There it is urgent: what is fired now is not journaled.
 func (c *core) watchLate(now time.Time) error {
 	w := &c.way
-	if _, folded := c.entries.Progress(); w.asked > 0 && folded >= w.asked && c.entries.Probed().Number < w.probe {
+	if lacking := w.back && c.entries.Probed().Number < w.probe; !lacking {
+		if late := c.setup.patience() + w.took; w.since > late {
+			return fmt.Errorf("%w: probe %d did not come out within %v; a burial is missing: %v", errAstray, w.probe, late, w.back)
+		}
+		return nil
+	}
+	if w.asked == 0 {
+		return c.askForProbe(now)
+	}
+	if _, folded := c.entries.Progress(); folded >= w.asked {
 		return fmt.Errorf("%w: the journal has no probe %d", errAstray, w.probe)
 	}
-	lacking := w.back && c.entries.Probed().Number < w.probe
-	if lacking && w.asked == 0 && w.since > wayDoubt {
-		err := c.record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: c.watermark}, spot{}, nil)
-		w.asked = c.seq
-		return err
-	}
-	if late := c.setup.patience() + w.took; !lacking && w.since > late {
-		return fmt.Errorf("%w: probe %d did not come out within %v; a burial is missing: %v", errAstray, w.probe, late, w.back)
-	}
 	return nil
+}
+
+// askForProbe sends the record behind the probe, once it is late.
+func (c *core) askForProbe(now time.Time) error {
+	if c.way.since <= wayDoubt {
+		return nil
+	}
+	err := c.record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: c.watermark}, spot{}, nil)
+	c.way.asked = c.seq
+	return err
 }
 
 func (w *way) isTime() bool {

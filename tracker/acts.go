@@ -1,11 +1,11 @@
 package tracker
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -131,19 +131,27 @@ func (t *Entries) keepAct(tx *view.Tx, a *Act) error {
 	return tx.Set(keyAct(list, a.Record), a.encode())
 }
 
+// eachAct gives the acts of a list between two keys, until each has enough.
+func eachAct(r view.Reader, lower, upper []byte, newest bool, each func(key []byte, a *Act) (more bool)) error {
+	var fault error
+	err := r.Scan(lower, upper, newest, func(key, value []byte) bool {
+		var a *Act
+		if a, fault = decodeAct(key, value); fault != nil {
+			return false
+		}
+		return each(key, a)
+	})
+	return cmp.Or(err, fault)
+}
+
 // forgetOldest forgets a sixty-fourth of a list at once: looking for the oldest costs more than keeping one.
 func (t *Entries) forgetOldest(tx *view.Tx, list byte, size *ringSize) error {
 	var last *Act
 	var keys [][]byte
-	var fault error
-	err := tx.Scan(keyAct(list, int64(size.from)), after([]byte{tableAct, list}), false, func(key, value []byte) bool {
-		keys = append(keys, slices.Clone(key))
-		last, fault = decodeAct(key, value)
-		return fault == nil && uint64(len(keys)) <= t.maxActs/64
+	err := eachAct(tx, keyAct(list, int64(size.from)), after([]byte{tableAct, list}), false, func(key []byte, a *Act) bool {
+		keys, last = append(keys, slices.Clone(key)), a
+		return uint64(len(keys)) <= t.maxActs/64
 	})
-	if err == nil {
-		err = fault
-	}
 	if err != nil || last == nil {
 		return err
 	}
@@ -156,35 +164,27 @@ func (t *Entries) forgetOldest(tx *view.Tx, list byte, size *ringSize) error {
 	return tx.Set([]byte{tableMeta, list, 't'}, binary.BigEndian.AppendUint64(nil, math.Float64bits(last.At)))
 }
 
-// firstAct is the oldest act of a list.
-func firstAct(r view.Reader, list byte, from uint64) (first *Act, err error) {
-	var fault error
-	err = r.Scan(keyAct(list, int64(from)), after([]byte{tableAct, list}), false, func(key, value []byte) bool {
-		first, fault = decodeAct(key, value)
+// firstAct is the oldest act of a list, lastAct the newest; nil if there is none.
+func firstAct(r view.Reader, list byte) (*Act, error) { return oneAct(r, list, false) }
+func lastAct(r view.Reader, list byte) (*Act, error)  { return oneAct(r, list, true) }
+
+func oneAct(r view.Reader, list byte, newest bool) (found *Act, err error) {
+	err = eachAct(r, []byte{tableAct, list}, after([]byte{tableAct, list}), newest, func(_ []byte, a *Act) bool {
+		found = a
 		return false
 	})
-	if err == nil {
-		err = fault
-	}
-	return first, err
+	return found, err
 }
 
 // lastActAt is when the newest act was.
 func (t *Entries) lastActAt(tx *view.Tx) (at float64, err error) {
 	for _, list := range []byte{actsSingle, actsMany} {
-		var fault error
-		err := tx.Scan([]byte{tableAct, list}, after([]byte{tableAct, list}), true, func(key, value []byte) bool {
-			var a *Act
-			if a, fault = decodeAct(key, value); fault == nil {
-				at = max(at, a.At)
-			}
-			return false
-		})
-		if err == nil {
-			err = fault
-		}
+		a, err := lastAct(tx, list)
 		if err != nil {
 			return 0, err
+		}
+		if a != nil {
+			at = max(at, a.At)
 		}
 	}
 	return at, nil
@@ -216,15 +216,7 @@ func (a *Act) encode() []byte {
 	for _, s := range a.texts() {
 		b = appendText(b, *s)
 	}
-	reason := a.Reason
-	if len(reason) > maxActText {
-		end := maxActText
-		for end > 0 && !utf8.RuneStart(reason[end]) {
-			end--
-		}
-		reason = reason[:end] + "…"
-	}
-	return append(b, reason...)
+	return append(b, wire.Shorten(a.Reason, maxActText)...)
 }
 
 func decodeAct(key, b []byte) (*Act, error) {

@@ -64,14 +64,9 @@ func (t *Entries) searchActs(list byte, q *ActQuery, f *ActsFound) error {
 		return err
 	}
 	found, looked, last := 0, 0, int64(0)
-	var fault error
-	err = t.store.Scan(keyAct(list, int64(size.from)), upper, true, func(key, value []byte) bool {
+	err = eachAct(t.store, keyAct(list, int64(size.from)), upper, true, func(_ []byte, a *Act) bool {
 		if found > q.Limit || looked >= q.Most/2 {
 			f.Next = max(f.Next, last)
-			return false
-		}
-		var a *Act
-		if a, fault = decodeAct(key, value); fault != nil {
 			return false
 		}
 		looked, last = looked+1, a.Record
@@ -82,9 +77,6 @@ func (t *Entries) searchActs(list byte, q *ActQuery, f *ActsFound) error {
 		return true
 	})
 	f.Searched += looked
-	if err == nil {
-		err = fault
-	}
 	return err
 }
 
@@ -109,7 +101,7 @@ func (t *Entries) actsForgotten(from float64) (bool, error) {
 	}
 	oldest := math.Inf(1)
 	for _, list := range []byte{actsSingle, actsMany} {
-		a, err := firstAct(t.store, list, 0)
+		a, err := firstAct(t.store, list)
 		if err != nil {
 			return false, err
 		}

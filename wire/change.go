@@ -33,7 +33,7 @@ func ParseChanges(stream string, raw []byte) (Changes, error) {
 	var unknown error
 	gjson.ParseBytes(raw).ForEach(func(key, _ gjson.Result) bool {
 		if !changeMembers[key.String()] {
-			unknown = fmt.Errorf("%q cannot be changed: use at, queue, priority or args", shorten(key.String(), 40))
+			unknown = fmt.Errorf("%q cannot be changed: use at, queue, priority or args", Shorten(key.String(), 40))
 		}
 		return unknown == nil
 	})
@@ -102,7 +102,7 @@ func readAt(v gjson.Result) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, v.String())
 	if err != nil {
-		return t, fmt.Errorf("member \"at\" is %q: it must be seconds since 1970 or a time like 2026-01-31T12:00:00Z", shorten(v.String(), 40))
+		return t, fmt.Errorf("member \"at\" is %q: it must be seconds since 1970 or a time like 2026-01-31T12:00:00Z", Shorten(v.String(), 40))
 	}
 	if s := t.Unix(); s < earliest || s > latest {
 		return t, errors.New("member \"at\" is out of range: the years 1 to 9999 are allowed")

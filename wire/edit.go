@@ -52,7 +52,7 @@ type DeadEnvelope struct {
 func DeadJob(d DeadEnvelope, job []byte) []byte {
 	head := fmt.Sprintf(`{"type":"dead_job","jid":%s,"died_at":%s,"retry_count":%d,"error_class":%s,"error_message":%s,"job":`,
 		quote(d.JID), strconv.FormatFloat(Seconds(d.DiedAt), 'f', -1, 64), d.Attempt,
-		quote(shorten(d.ErrorClass, maxErrorClass)), quote(shorten(d.ErrorMessage, maxErrorMessage)))
+		quote(Shorten(d.ErrorClass, maxErrorClass)), quote(Shorten(d.ErrorMessage, maxErrorMessage)))
 	out := make([]byte, 0, len(head)+len(job)+1)
 	return append(append(append(out, head...), job...), '}')
 }

@@ -142,10 +142,10 @@ func TestTraceparent(t *testing.T) {
 }
 
 func TestShorten(t *testing.T) {
-	require.Equal(t, "abc", shorten("abc", 3))
-	require.Equal(t, "ab…", shorten("abc", 2))
-	require.Equal(t, "…", shorten("é", 1))
-	require.Equal(t, "…", shorten("\x80\x80", 1))
+	require.Equal(t, "abc", Shorten("abc", 3))
+	require.Equal(t, "ab…", Shorten("abc", 2))
+	require.Equal(t, "…", Shorten("é", 1))
+	require.Equal(t, "…", Shorten("\x80\x80", 1))
 }
 
 func TestWithQueue(t *testing.T) {

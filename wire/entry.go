@@ -78,7 +78,7 @@ func (k kind) check(o object) error {
 		return fmt.Errorf("member \"job\" is missing or no object: the form is %s", k.form)
 	}
 	if o.has("type") && o["type"].String() != k.record {
-		return fmt.Errorf("member \"type\" is %q: the form is %s", shorten(o.loose("type"), 40), k.form)
+		return fmt.Errorf("member \"type\" is %q: the form is %s", Shorten(o.loose("type"), 40), k.form)
 	}
 	if !o.has(k.at) {
 		return fmt.Errorf("member %q is missing: the form is %s", k.at, k.form)
@@ -166,13 +166,21 @@ func trimClose(raw []byte) []byte {
 
 func quote(s string) string { return string(gjson.AppendJSONString(nil, s)) }
 
-// shorten cuts a text behind its first n bytes, between characters.
-func shorten(s string, n int) string {
+// Shorten cuts a text behind its first n bytes, and says so.
+func Shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return firstBytes(s, n) + "…"
+}
+
+// firstBytes cuts a text behind its first n bytes, between characters.
+func firstBytes(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
-	return s[:n] + "…"
+	return s[:n]
 }

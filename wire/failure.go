@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Reasons of a dead job.
@@ -92,14 +91,4 @@ func firstRunes(s string, n int) string {
 		n--
 	}
 	return s
-}
-
-func firstBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

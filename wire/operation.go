@@ -88,7 +88,7 @@ func (o *Operation) Check() error {
 		CommandDelete: EntryStreams, CommandChange: {ScheduledJobs, Retries}}[o.Action]
 	switch {
 	case streams == nil:
-		return fmt.Errorf("action %q is not known: use trigger, retry, kill, delete, change or undo", shorten(o.Action, 40))
+		return fmt.Errorf("action %q is not known: use trigger, retry, kill, delete, change or undo", Shorten(o.Action, 40))
 	case !slices.Contains(streams, o.Stream):
 		return fmt.Errorf("action %s needs the stream %s", o.Action, strings.Join(streams, " or "))
 	case (len(o.JIDs) > 0) == (o.Filter != nil):
