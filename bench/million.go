@@ -101,19 +101,6 @@ func (m *million) consume(ctx context.Context) error {
 	return nil
 }
 
-// start starts a sidecar and tells how long it took to be ready.
-func (b *bench) start(ctx context.Context, v *vhost, dir string) (s process, took time.Duration, err error) {
-	begin := time.Now()
-	if s, err = b.startProcess(v, dir); err != nil {
-		return s, 0, err
-	}
-	if err := wait(ctx, fillWithin, "the sidecar is ready", func() (bool, error) { return s.Ready(), nil }); err != nil {
-		s.Kill()
-		return s, 0, err
-	}
-	return s, time.Since(begin), nil
-}
-
 // name says of what size a figure is.
 func (m *million) name(what string) string {
 	return fmt.Sprintf("%d pending, %d fired: %s", m.size.pending, m.size.fired, what)

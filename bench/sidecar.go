@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	running "github.com/millrace-jobs/millrace/internal/sidecar"
 	"github.com/millrace-jobs/millrace/wire"
@@ -43,6 +44,19 @@ func (b *bench) awaitLead(ctx context.Context, s sidecar) error {
 		return err
 	}
 	return nil
+}
+
+// start starts a sidecar and tells how long it took to be ready.
+func (b *bench) start(ctx context.Context, v *vhost, dir string) (s process, took time.Duration, err error) {
+	begin := time.Now()
+	if s, err = b.startProcess(v, dir); err != nil {
+		return s, 0, err
+	}
+	if err := wait(ctx, fillWithin, "the sidecar is ready", func() (bool, error) { return s.Ready(), nil }); err != nil {
+		s.Kill()
+		return s, 0, err
+	}
+	return s, time.Since(begin), nil
 }
 
 const identity = "bench"

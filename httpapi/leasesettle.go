@@ -319,19 +319,11 @@ func (s *Server) countLeased(c echo.Context, h *held, status, errorClass string)
 		return
 	}
 	now := s.cfg.Now()
-	body, err := json.Marshal(struct {
-		Type      string  `json:"type"`
-		Timestamp float64 `json:"timestamp"`
-		Class     string  `json:"job_class"`
-		Queue     string  `json:"queue"`
-		Duration  int64   `json:"duration_ms"`
-		Status    string  `json:"status"`
-		Worker    string  `json:"worker_identity"`
-		JID       string  `json:"jid"`
-		Attempt   int     `json:"attempt"`
-		Error     string  `json:"error_class,omitempty"`
-	}{"job_metric", wire.Seconds(now), h.entry.Class, h.entry.Queue, max(0, now.Sub(h.said.At).Milliseconds()), status, "lease of " + whoSent(c.Request()).name,
-		h.entry.Leased, h.entry.Attempt + 1, errorClass})
+	body, err := json.Marshal(wire.MetricRecord{
+		Type: "job_metric", Timestamp: wire.Seconds(now), JobClass: h.entry.Class, Queue: h.entry.Queue,
+		DurationMS: max(0, now.Sub(h.said.At).Milliseconds()), Status: status, WorkerIdentity: "lease of " + whoSent(c.Request()).name,
+		JID: h.entry.Leased, Attempt: h.entry.Attempt + 1, ErrorClass: errorClass,
+	})
 	if err == nil {
 		ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
 		defer cancel()

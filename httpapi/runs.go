@@ -41,9 +41,6 @@ func millisIf(d time.Duration) *float64 {
 	return &ms
 }
 
-// statuses are what a run may have come to.
-var statuses = []string{wire.MetricSuccess, wire.MetricFailed, wire.MetricDead, wire.MetricDiscarded, wire.MetricExpired}
-
 // listRuns lists what workers reported, the newest report first.
 func (s *Server) listRuns(c echo.Context) error {
 	q, err := parseRuns(c.Request())
@@ -103,8 +100,8 @@ func (p params) statuses() ([]string, error) {
 	switch {
 	case status != "" && failed != "":
 		return nil, badRequest("parameter failed does not go with status")
-	case status != "" && !slices.Contains(statuses, status):
-		return nil, badRequest("parameter status is %q: it must be %s", shorten(status), strings.Join(statuses, ", "))
+	case status != "" && !slices.Contains(wire.MetricStatuses, status):
+		return nil, badRequest("parameter status is %q: it must be %s", shorten(status), strings.Join(wire.MetricStatuses, ", "))
 	case status != "":
 		return []string{status}, nil
 	case failed == "true":

@@ -176,15 +176,7 @@ func (c *core) carryOne(now time.Time, s *tracker.Stored) error {
 		return err
 	}
 	headers := map[string]any{wire.HeaderReplaces: s.Offset, wire.HeaderFirst: s.First, wire.HeaderEpoch: c.epoch}
-	if s.Trace != "" {
-		headers[wire.HeaderTraceparent] = s.Trace
-	}
-	if s.Dropped {
-		headers[wire.HeaderDropped] = "carried over"
-	}
-	if s.Leased != "" {
-		headers[wire.HeaderLease] = int64(1)
-	}
+	inherit(headers, s, "carried over")
 	if s.Parked != "" {
 		headers[wire.HeaderParked] = wire.ASCII(s.Parked)
 	}
@@ -222,4 +214,17 @@ func (c *core) endCarry(now time.Time) error {
 		return err
 	}
 	return c.endRelease(now)
+}
+
+// inherit has the entry that stands for another keep what only the headers of that one said. why is what a dead job came by that was dropped.
+func inherit(headers map[string]any, old *tracker.Stored, why string) {
+	if old.Trace != "" {
+		headers[wire.HeaderTraceparent] = old.Trace
+	}
+	if old.Dropped {
+		headers[wire.HeaderDropped] = why
+	}
+	if old.Leased != "" {
+		headers[wire.HeaderLease] = int64(1)
+	}
 }

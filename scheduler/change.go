@@ -49,15 +49,7 @@ func (c *core) changed(cmd wire.Command, s *tracker.Stored, e *wire.Entry) ([]by
 // replace publishes an entry that stands for an older one.
 func (c *core) replace(a wire.Announcement, old *tracker.Stored, record []byte, r *replacement) error {
 	headers := a.Headers(c.epoch)
-	if old.Trace != "" {
-		headers[wire.HeaderTraceparent] = old.Trace
-	}
-	if old.Dropped {
-		headers[wire.HeaderDropped] = a.What
-	}
-	if old.Leased != "" {
-		headers[wire.HeaderLease] = int64(1)
-	}
+	inherit(headers, old, a.What)
 	at := spot{a.Stream, a.Replaces}
 	r.sent = &item{plain: true, once: true, size: len(record), spot: at,
 		build: func(int64, int64) wire.Message { return wire.Carry(a.Stream, old.JID, record, headers) }}

@@ -20,6 +20,24 @@ const (
 	MetricExpired   = "expired"   // it came too late to be run
 )
 
+// MetricStatuses are all of them.
+var MetricStatuses = []string{MetricSuccess, MetricFailed, MetricDead, MetricDiscarded, MetricExpired}
+
+// MetricRecord is a record of job_metrics as it is written: of one attempt.
+type MetricRecord struct {
+	Type           string  `json:"type"`
+	Timestamp      float64 `json:"timestamp"`
+	JobClass       string  `json:"job_class"`
+	Queue          string  `json:"queue"`
+	DurationMS     int64   `json:"duration_ms"`
+	Status         string  `json:"status"`
+	WorkerIdentity string  `json:"worker_identity"`
+	JID            string  `json:"jid"`
+	WaitMS         *int64  `json:"wait_ms,omitempty"`
+	Attempt        int     `json:"attempt"`
+	ErrorClass     string  `json:"error_class,omitempty"`
+}
+
 // Metric is what a worker says of one attempt.
 type Metric struct {
 	At         time.Time

@@ -17,25 +17,10 @@ const (
 	longestWait   = 1_000_000_000_000 // ms; more is somebody's clock
 )
 
-// metric is the record of one attempt.
-type metric struct {
-	Type           string  `json:"type"`
-	Timestamp      float64 `json:"timestamp"`
-	JobClass       string  `json:"job_class"`
-	Queue          string  `json:"queue"`
-	DurationMS     int64   `json:"duration_ms"`
-	Status         string  `json:"status"`
-	WorkerIdentity string  `json:"worker_identity"`
-	JID            string  `json:"jid"`
-	WaitMS         *int64  `json:"wait_ms,omitempty"`
-	Attempt        int     `json:"attempt"`
-	ErrorClass     string  `json:"error_class,omitempty"`
-}
-
 // metrics collects records and sends them in arrays. Adding one never blocks: what does not fit is counted and dropped.
 type metrics struct {
 	identity string
-	records  chan metric
+	records  chan wire.MetricRecord
 	dropped  atomic.Int64
 	flushes  chan chan struct{}
 	done     chan struct{}
@@ -47,13 +32,13 @@ type metrics struct {
 
 func newMetrics(identity string) *metrics {
 	return &metrics{
-		identity: identity, records: make(chan metric, metricsKept), flushes: make(chan chan struct{}), done: make(chan struct{}),
+		identity: identity, records: make(chan wire.MetricRecord, metricsKept), flushes: make(chan chan struct{}), done: make(chan struct{}),
 		arrived: make(chan struct{}),
 	}
 }
 
 func (m *metrics) add(job *Job, begin, end time.Time, o outcome) {
-	r := metric{
+	r := wire.MetricRecord{
 		Type: "job_metric", Timestamp: wire.Seconds(end), JobClass: job.Class, Queue: job.Queue, DurationMS: end.Sub(begin).Milliseconds(),
 		Status: o.status, WorkerIdentity: m.identity, JID: job.JID, Attempt: job.Attempt, ErrorClass: valid(o.class),
 	}
@@ -71,7 +56,7 @@ func (m *metrics) add(job *Job, begin, end time.Time, o outcome) {
 
 // run sends until close. While there is no connection it waits with what it has in hand, and the rest in the buffer.
 func (m *metrics) run() {
-	batch := make([]metric, 0, metricsAtOnce)
+	batch := make([]wire.MetricRecord, 0, metricsAtOnce)
 	timer := time.NewTimer(metricsAfter)
 	timer.Stop()
 	defer timer.Stop()
@@ -96,7 +81,7 @@ func (m *metrics) run() {
 }
 
 // drain sends all that there is, if there is a connection.
-func (m *metrics) drain(batch []metric) []metric {
+func (m *metrics) drain(batch []wire.MetricRecord) []wire.MetricRecord {
 	for {
 		select {
 		case r := <-m.records:
@@ -112,7 +97,7 @@ func (m *metrics) drain(batch []metric) []metric {
 var errNoSession = errors.New("no connection")
 
 // send publishes a batch, and gives an empty one. If it may wait, it does so for a connection.
-func (m *metrics) send(batch []metric, wait bool) []metric {
+func (m *metrics) send(batch []wire.MetricRecord, wait bool) []wire.MetricRecord {
 	if len(batch) == 0 {
 		return batch
 	}

@@ -9,15 +9,6 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Statuses of a metric.
-const (
-	statusSuccess   = "success"
-	statusFailed    = "failed"
-	statusDead      = "dead"
-	statusDiscarded = "discarded"
-	statusExpired   = "expired"
-)
-
 // outcome is what becomes of a delivery.
 type outcome struct {
 	stream  string // that gets a record before the delivery is settled, or ""
@@ -46,15 +37,15 @@ func judge(j *Job, err error, c circumstances) outcome {
 	)
 	switch {
 	case err == nil:
-		return outcome{status: statusSuccess}
+		return outcome{status: wire.MetricSuccess}
 	case errors.As(err, &drop):
-		return outcome{status: statusDiscarded}
+		return outcome{status: wire.MetricDiscarded}
 	case errors.As(err, &kill):
 		return bury(j, err, wire.ReasonKilled, c.now)
 	case c.stopping && (errors.Is(err, ErrHandBack) || errors.Is(err, ErrStopping)):
 		return outcome{requeue: true}
 	case c.cancelled:
-		return outcome{status: statusDiscarded}
+		return outcome{status: wire.MetricDiscarded}
 	case j.RetryCount >= j.Retry:
 		return exhaust(j, err, c.now)
 	case errors.As(err, &later):
@@ -84,20 +75,20 @@ func ask(own func(int, error, *Job) time.Duration, j *Job, err error) (after tim
 
 func retry(j *Job, err error, now time.Time, after time.Duration) outcome {
 	return sized(outcome{
-		stream: wire.Retries, record: retryRecord(j, err, now, now.Add(after)), status: statusFailed, class: errorClass(err),
+		stream: wire.Retries, record: retryRecord(j, err, now, now.Add(after)), status: wire.MetricFailed, class: errorClass(err),
 	}, err)
 }
 
 func exhaust(j *Job, err error, now time.Time) outcome {
 	if !j.bury {
-		return outcome{status: statusDiscarded, class: errorClass(err), died: err}
+		return outcome{status: wire.MetricDiscarded, class: errorClass(err), died: err}
 	}
 	return bury(j, err, wire.ReasonExhausted, now)
 }
 
 func bury(j *Job, err error, reason string, now time.Time) outcome {
 	return sized(outcome{
-		stream: wire.DeadJobs, record: deadRecord(j, err, reason, now), status: statusDead, class: errorClass(err), died: err,
+		stream: wire.DeadJobs, record: deadRecord(j, err, reason, now), status: wire.MetricDead, class: errorClass(err), died: err,
 	}, err)
 }
 
@@ -106,7 +97,7 @@ func sized(o outcome, err error) outcome {
 	if len(o.record) <= wire.MaxRecord {
 		return o
 	}
-	return outcome{reject: true, status: statusDead, class: o.class, died: err}
+	return outcome{reject: true, status: wire.MetricDead, class: o.class, died: err}
 }
 
 type namedError struct{ class, text string }
@@ -116,7 +107,7 @@ func (e namedError) ErrorClass() string { return e.class }
 
 // expire is the outcome of a job that is past its time before it begins.
 func expire(j *Job, now time.Time) outcome {
-	o := outcome{status: statusExpired, class: "expired"}
+	o := outcome{status: wire.MetricExpired, class: "expired"}
 	if j.bury {
 		o.stream, o.record = wire.DeadJobs, deadRecord(j, namedError{"expired", "expired before it began"}, wire.ReasonExpired, now)
 	}

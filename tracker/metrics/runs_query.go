@@ -149,7 +149,7 @@ func decodeRuns(raw []byte) (all []Run, err error) {
 }
 
 func statusOf(outcome byte) string {
-	for _, s := range []string{wire.MetricSuccess, wire.MetricFailed, wire.MetricDead, wire.MetricDiscarded, wire.MetricExpired} {
+	for _, s := range wire.MetricStatuses {
 		if byte(outcomeOf(s)) == outcome {
 			return s
 		}

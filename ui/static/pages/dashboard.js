@@ -8,7 +8,7 @@ import { link } from '../core/router.js';
 import { Attention } from '../parts/attention.js';
 import { Percentiles, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
 import { DueTimes } from '../parts/due.js';
-import { opText, Progress } from '../parts/ops.js';
+import { opText, ownState, Progress } from '../parts/ops.js';
 import { Queues } from '../parts/queues.js';
 import { Card, Failure, State, Title } from '../parts/states.js';
 import { Time } from '../parts/time.js';
@@ -78,5 +78,5 @@ function Recent({ class: extra }) {
   const top = (ops.data || []).slice(0, 6);
   return html`<${Card} title="Operations" class=${extra} tools=${html`<a class="btn small" href=${link('operations')}>All</a>`}>
     <${Failure} error=${ops.error} refresh=${ops.refresh} />
-    ${top.length ? html`<ul class="att">${top.map((/** @type {any} */ op) => html`<li key=${op.id}><div class="grow"><span class="strong">${opText(op)}</span> <span class="dim small">${op.actor ? 'by ' + op.actor : ''}</span>${op.state === 'running' && html`<${Progress} op=${op} />`}</div><${State} state=${op.state === 'running' ? 'under_way' : op.state} /><span class="small dim"><${Time} at=${op.started_at} /></span></li>`)}</ul>` : ops.data && html`<p class="dim">Nobody has done anything to many jobs at once.</p>`}<//>`;
+    ${top.length ? html`<ul class="att">${top.map((/** @type {any} */ op) => html`<li key=${op.id}><div class="grow"><span class="strong">${opText(op)}</span> <span class="dim small">${op.actor ? 'by ' + op.actor : ''}</span>${op.state === 'running' && html`<${Progress} op=${op} />`}</div><${State} state=${ownState(op)} /><span class="small dim"><${Time} at=${op.started_at} /></span></li>`)}</ul>` : ops.data && html`<p class="dim">Nobody has done anything to many jobs at once.</p>`}<//>`;
 }

@@ -6,7 +6,7 @@ import { contractKnown, has } from '../core/features.js';
 import { useResource } from '../core/resource.js';
 import { link, route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
-import { cancelOperation, opText, Progress, stateOfUndo, undoable, undoOperation } from '../parts/ops.js';
+import { cancelOperation, opText, Progress, shownState, undoable, undoOperation } from '../parts/ops.js';
 import { CopyCurl, Empty, Failure, State, Tabs, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
@@ -29,7 +29,7 @@ function List() {
   const ops = useResource(apiPath('operations'), { topic: 'operations', every: 2000 });
   const columns = [
     { id: 'what', label: 'What', always: true, head: true, cell: (/** @type {any} */ o) => opText(o) },
-    { id: 'state', label: 'State', cell: (/** @type {any} */ o) => html`<${State} state=${o.undone_by && stateOfUndo(o, ops.data || []) !== 'cancelled' ? (stateOfUndo(o, ops.data || []) === 'running' ? 'undoing' : 'undone') : o.state === 'running' ? 'under_way' : o.state} />` },
+    { id: 'state', label: 'State', cell: (/** @type {any} */ o) => html`<${State} state=${shownState(o, ops.data || [])} />` },
     { id: 'far', label: 'How far', cell: (/** @type {any} */ o) => html`<div style=${{ minWidth: '9rem', padding: '.5rem 0' }}><${Progress} op=${o} />${o.last_error && html`<div class="bad small anywhere">${o.last_error}</div>`}</div>` },
     { id: 'filter', label: 'Of', wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${filterText(o)}>${filterText(o)}</span>` },
     { id: 'reason', label: 'Reason', wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${o.reason}>${o.reason || html`<span class="dim">–</span>`}</span>` },

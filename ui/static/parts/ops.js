@@ -75,7 +75,16 @@ export async function cancelOperation(id) {
 export const undoable = (op, all = followed.value) => has('/api/operations/{id}/undo', 'post') && ['delete', 'kill', 'change'].includes(op.action) && !['running', 'interrupted'].includes(op.state) && op.done > 0 && (!op.undone_by || stateOfUndo(op, all) === 'cancelled');
 
 /** What became of the undo of an operation. @param {any} op @param {any[]} all */
-export const stateOfUndo = (op, all) => all.find((o) => o.id === op.undone_by)?.state || 'done';
+const stateOfUndo = (op, all) => all.find((o) => o.id === op.undone_by)?.state || 'done';
+
+/** How an operation itself stands. @param {any} op */
+export const ownState = (op) => (op.state === 'running' ? 'under_way' : op.state);
+
+/** How it stands, and whether it was taken back since. @param {any} op @param {any[]} all */
+export function shownState(op, all) {
+  const undo = op.undone_by ? stateOfUndo(op, all) : 'cancelled';
+  return undo === 'cancelled' ? ownState(op) : undo === 'running' ? 'undoing' : 'undone';
+}
 
 /** @param {any} op */
 export async function undoOperation(op) {
