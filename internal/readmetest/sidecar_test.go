@@ -62,12 +62,12 @@ type sidecar struct {
 	bin   string // a folder with bin/millrace in it, where commands run
 }
 
-func serve(t *testing.T) *sidecar {
+func serve(t *testing.T, flags ...string) *sidecar {
 	t.Helper()
 	s := &sidecar{vhost: brokertest.New(t), addr: freeAddr(t), bin: t.TempDir()}
 	require.NoError(t, os.Mkdir(filepath.Join(s.bin, "bin"), 0o755))
 	require.NoError(t, os.Symlink(program(t), filepath.Join(s.bin, "bin", "millrace")))
-	start(t, s.command(t, program(t), "serve"))
+	start(t, s.command(t, program(t), append([]string{"serve"}, flags...)...))
 	brokertest.Eventually(t, func() bool {
 		body, err := s.get("/api/overview")
 		return err == nil && strings.Contains(body, `"phase":"leading"`)

@@ -2,6 +2,7 @@ package readmetest
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,7 +22,7 @@ import (
 
 // TestTasks sends every request of the API's list of tasks, one after the other, to a sidecar that has something for each.
 func TestTasks(t *testing.T) {
-	s := serve(t)
+	s := serve(t, "--dead-age", "36500d") // the list tells of one day in particular
 	admin := s.vhost.AddUser(t, "admin", brokertest.Permissions{Tags: "administrator"})
 	s.publishForTasks(t)
 	_, section, found := strings.Cut(document(t, "docs/api.md"), "\n## Tasks\n")
@@ -35,9 +36,7 @@ func TestTasks(t *testing.T) {
 		}
 		brokertest.Eventually(t, func() bool { // lists show a moment later what was done
 			status, body := s.task(t, admin, s.fillIn(t, line, last))
-			if strings.Contains(line, "/lease ") {
-				last["LEASE"] = gjson.GetBytes(body, "0.id").String()
-			}
+			remember(line, body, last)
 			if status >= http.StatusMultipleChoices {
 				t.Logf("%d: %s\n%s", status, line, body)
 			}
@@ -45,7 +44,19 @@ func TestTasks(t *testing.T) {
 		}, "%s", line)
 		asked++
 	}
-	require.Greater(t, asked, 20)
+	require.Greater(t, asked, 50)
+}
+
+// remember keeps what later tasks name.
+func remember(line string, body []byte, last map[string]string) {
+	switch {
+	case strings.Contains(line, "/lease "):
+		last["LEASE"] = gjson.GetBytes(body, "0.id").String()
+	case strings.Contains(line, "/api/operations -H"):
+		last["OPERATION"] = gjson.GetBytes(body, "id").String()
+	case strings.Contains(line, " -N "):
+		last["EVENT"] = strings.TrimSpace(strings.TrimPrefix(string(body), "id: "))
+	}
 }
 
 // task sends what a curl command would.
@@ -58,13 +69,18 @@ func (s *sidecar) task(t *testing.T, user *brokertest.User, line string) (status
 	require.NoError(t, err, line)
 	defer resp.Body.Close()
 	if strings.Contains(line, " -N ") { // it goes on for ever
-		body, err = bufio.NewReader(resp.Body).ReadBytes('\n')
+		for events := bufio.NewReader(resp.Body); err == nil && !bytes.HasPrefix(body, []byte("id: ")); {
+			body, err = events.ReadBytes('\n')
+		}
 	} else {
 		body, err = io.ReadAll(resp.Body)
 	}
 	require.NoError(t, err)
 	return resp.StatusCode, body
 }
+
+// yesterday is, in the list, the day that began here.
+const yesterday = 1795219200
 
 func (s *sidecar) publishForTasks(t *testing.T) {
 	t.Helper()
@@ -77,6 +93,10 @@ func (s *sidecar) publishForTasks(t *testing.T) {
 		publish(wire.ScheduledJobs, fmt.Sprintf(`{"type":"scheduled_job","jid":%q,"scheduled_at":%d,"job":%s}`, jid, 4_000_000_000+i, job))
 		publish(wire.Retries, fmt.Sprintf(`{"type":"retry","jid":"r-%s","retry_at":%d,"retry_count":1,"error_class":"Timeout","error_message":"no answer in %d ms","job":%s}`, jid, 4_000_000_000+i, i, job))
 	}
+	for i := range 100 {
+		jid := fmt.Sprint("yesterday-", i)
+		publish(wire.DeadJobs, fmt.Sprintf(`{"type":"dead_job","jid":%q,"died_at":%d,"error_class":"Timeout","error_message":"no answer","job":{"jid":%q,"class":"Report","queue":"late","args":[]}}`, jid, yesterday+i, jid))
+	}
 	publish(wire.Retries, "garbage")
 	ch, err := s.vhost.Owner.Dial(t).Channel() // closed with its connection, at the test's end
 	require.NoError(t, err)
@@ -85,7 +105,7 @@ func (s *sidecar) publishForTasks(t *testing.T) {
 	require.NoError(t, ch.QueueBind(listens.Name, "", wire.Control, false, nil))
 	now := float64(time.Now().UnixMilli()) / 1000
 	publish(wire.Heartbeats, fmt.Sprintf(`{"type":"heartbeat","identity":"host:1:mails","hostname":"host","pid":1,"tag":"mails","queues":["mails"],"concurrency":5,"busy":0,"beat":%f,"version":"1","state":"running"}`, now))
-	for _, path := range []string{"/api/scheduled-jobs/task-3", "/api/retries/r-task-3"} {
+	for _, path := range []string{"/api/scheduled-jobs/task-3", "/api/retries/r-task-3", "/api/dead-jobs/yesterday-99"} {
 		brokertest.Eventually(t, func() bool { _, err := s.get(path); return err == nil }, "%s is there", path)
 	}
 	brokertest.Eventually(t, func() bool {
@@ -124,16 +144,6 @@ func (s *sidecar) fillIn(t *testing.T, line string, last map[string]string) stri
 		}, "an error is listed")
 		line = strings.ReplaceAll(line, "FINGERPRINT", groups.Items[0].Fingerprint)
 	}
-	if strings.Contains(line, "OPERATION") {
-		var operations []struct{ ID string }
-		brokertest.Eventually(t, func() bool { // the request before may have begun the first
-			body, err := s.get("/api/operations")
-			require.NoError(t, err)
-			require.NoError(t, json.Unmarshal([]byte(body), &operations))
-			return len(operations) > 0
-		}, "an operation is listed")
-		line = strings.ReplaceAll(line, "OPERATION", operations[0].ID)
-	}
 	if strings.Contains(line, "STREAM/OFFSET") {
 		body, err := s.get("/api/rejected")
 		require.NoError(t, err)
@@ -144,7 +154,7 @@ func (s *sidecar) fillIn(t *testing.T, line string, last map[string]string) stri
 		require.NoError(t, json.Unmarshal([]byte(body), &rejected))
 		line = strings.ReplaceAll(line, "STREAM/OFFSET", fmt.Sprintf("%s/%d", rejected[0].Stream, rejected[0].Offset))
 	}
-	return strings.NewReplacer("IDENTITY", "host:1:mails", "LEASE", last["LEASE"]).Replace(line)
+	return strings.NewReplacer("IDENTITY", "host:1:mails", "LEASE", last["LEASE"], "OPERATION", last["OPERATION"], "EVENT", last["EVENT"]).Replace(line)
 }
 
 // word is one of a command line, quoted or not; what begins with # is said about it.
