@@ -48,7 +48,7 @@ export function keyboard(world) {
     await page.keyboard.press('/');
     await page.keyboard.type('class:DeedKeys');
     await page.keyboard.press('Enter');
-    await page.getByText(/^1–1 of 1 that match/).waitFor();
+    await page.getByText(/^1 that matches/).waitFor();
     await page.keyboard.press('Escape');
     await page.keyboard.press('Escape');
     await page.keyboard.press('j');
@@ -62,7 +62,7 @@ export function keyboard(world) {
     await undo.waitFor();
     for (let i = 0; i < 200 && await page.evaluate(() => document.activeElement.textContent) !== 'Undo'; i++) await page.keyboard.press('Shift+Tab');
     await page.keyboard.press('Enter');
-    await page.getByText(/^1–1 of 1 that match/).waitFor();
+    await page.getByText(/^1 that matches/).waitFor();
     await context.close();
   });
 }

@@ -62,7 +62,7 @@ export function records(world) {
         await by(at, async (me) => {
           await me.go('Scheduled');
           await me.find('button', '1 overdue').click();
-          await me.listed.reads(/^1–1 of 1 that match/);
+          await me.listed.reads(/^1 that matches/);
           await me.find('status').reads(/The journal had a gap/);
           await me.find('link', 'Decide').click();
           await me.find('region', 'Held after a gap in the journal').find('button', button).click();

@@ -48,7 +48,7 @@ export const stories = [
     await me.find('option', /open the job/).click();
     await me.find('heading', /SendInvoice dead-invoice-1/, { level: 1 }).seen();
     const told = me.find('region', 'What became of it').find('listitem');
-    await told.last().reads(/^Is dead/);
+    await told.last().reads(/^Dead/);
     const lines = (await told.texts()).filter((line) => /Attempt/.test(line));
     assert.equal(lines.length, 3);
     for (const [i, line] of lines.entries()) assert.match(line, new RegExp(`^Attempt ${i + 8} failed.*web-1:4711:shop.*ran .*SMTPAuthenticationError`));
@@ -102,7 +102,7 @@ export const stories = [
     await me.find('button', '24h').click();
     await me.find('table', 'Classes').find('link', 'SendInvoice').click();
     await me.find('group', 'Range').find('button', '6h').click();
-    await me.find('region', 'In this time').reads(/p95.*\+\d+ % on before/);
+    await me.find('region', 'In this time').reads(/p95.*\+\d+ % vs before/);
     await me.find('figure', /^Run time\. .*Deploys: v2\.4/).seen();
     await me.find('button', 'Table of Run time', { exact: true }).click();
     await me.find('table', 'Run time').find('row').nth(5).seen();

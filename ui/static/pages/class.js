@@ -32,5 +32,5 @@ export default function Class({ part: name }) {
 function change(a, b) {
   if (!a || !b) return '';
   const d = a / b - 1;
-  return Math.abs(d) < 0.02 ? 'as before' : html`<span class=${d > 0.25 ? 'warn strong' : ''}>${d > 0 ? '+' : '−'}${percent(Math.abs(d))} on before</span>`;
+  return Math.abs(d) < 0.02 ? 'as before' : html`<span class=${d > 0.25 ? 'warn strong' : ''}>${d > 0 ? '+' : '−'}${percent(Math.abs(d))} vs before</span>`;
 }

@@ -57,6 +57,7 @@ function Counters({ queues }) {
 function delta(now, before) {
   if (now === null || before === null) return '';
   if (!before) return now ? 'none an hour ago' : 'as an hour ago';
+  if (!now) return 'none now';
   const d = now / before - 1;
   if (d > 2) return `${brief(Math.round(now / before))}× an hour ago`;
   return Math.abs(d) < 0.02 ? 'as an hour ago' : `${d > 0 ? '+' : '−'}${percent(Math.abs(d))} in 1 h`;

@@ -76,9 +76,9 @@ function Story({ d, entries, done }) {
   return html`<${Card} title="What became of it"><ol class="line">
     ${d.older_than_kept && html`<li class="dim">What was before is not kept</li>`}
     ${all.map((/** @type {any} */ e, /** @type {number} */ i) => { const [look, text] = told(e); const before = all[i - 1]; return html`<li key=${i} class=${look}><div class="strong">${text}</div><div class="dim small"><${Time} at=${e.at} />${e.set ? ' · ' + e.set.replace('-', ' ') : ''}${e.worker && html` · <a href=${link('worker-processes', e.worker)}>${e.worker}</a>`}${e.actor ? ' · by ' + e.actor : ''}${span('ran', e.duration_ms)}${e.attempt > 1 ? '' : span('waited', e.wait_ms)}</div>
-      ${e.error_class && html`<div class="bad small">${e.error_class}</div>`}${before && e.at - before.at > 1 && html`<div class="dim small">${seconds(e.at - before.at)} after that before</div>`}
+      ${e.error_class && html`<div class="bad small">${e.error_class}</div>`}${before && e.at - before.at > 1 && html`<div class="dim small">${seconds(e.at - before.at)} after the one before</div>`}
       ${undoable(e) && html`<button class="btn small" onClick=${() => undoOne(e.set, d.jid, e.offset, done)}><${Icon} name="undo" small />Undo</button>`}</li>`; })}
-    ${entries.map((e) => html`<li key=${'n' + e.millrace.offset} class=${e.millrace.set === 'dead-jobs' ? 'bad' : 'warn'}><div class="strong">${e.millrace.set === 'dead-jobs' ? 'Is dead' : e.millrace.set === 'retries' ? 'Waits for attempt ' + ((e.millrace.attempt ?? 0) + 1) : 'Waits until it is due'}</div><div class="dim small"><${Time} at=${e.millrace.at} /></div></li>`)}</ol><//>`;
+    ${entries.map((e) => html`<li key=${'n' + e.millrace.offset} class=${e.millrace.set === 'dead-jobs' ? 'bad' : 'warn'}><div class="strong">${e.millrace.set === 'dead-jobs' ? 'Dead' : e.millrace.set === 'retries' ? 'Waits for attempt ' + ((e.millrace.attempt ?? 0) + 1) : 'Waits until it is due'}</div><div class="dim small"><${Time} at=${e.millrace.at} /></div></li>`)}</ol><//>`;
 }
 
 /** @param {string} word @param {number|null|undefined} ms */

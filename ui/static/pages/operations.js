@@ -31,7 +31,7 @@ function List() {
     { id: 'what', label: 'What', always: true, head: true, cell: (/** @type {any} */ o) => opText(o) },
     { id: 'state', label: 'State', cell: (/** @type {any} */ o) => html`<${State} state=${shownState(o, ops.data || [])} />` },
     { id: 'far', label: 'How far', cell: (/** @type {any} */ o) => html`<div style=${{ minWidth: '9rem', padding: '.5rem 0' }}><${Progress} op=${o} />${o.last_error && html`<div class="bad small anywhere">${o.last_error}</div>`}</div>` },
-    { id: 'filter', label: 'Of', wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${filterText(o)}>${filterText(o)}</span>` },
+    { id: 'filter', label: 'Which', wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${filterText(o)}>${filterText(o)}</span>` },
     { id: 'reason', label: 'Reason', wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${o.reason}>${o.reason || html`<span class="dim">–</span>`}</span>` },
     { id: 'actor', label: 'By', wide: true, cell: (/** @type {any} */ o) => o.actor || '–' }, { id: 'at', label: 'Started', cell: (/** @type {any} */ o) => html`<${Time} at=${o.started_at} />` },
   ];

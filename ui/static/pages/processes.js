@@ -35,6 +35,9 @@ export async function tellProcesses(what, identities, busy, done) {
   setTimeout(done, 1500);
 }
 
+/** Its queues, those that it asks most first. @param {any} p @returns {string[]} */
+export const byWeight = (p) => [...p.queues].sort((a, b) => (p.weights?.[b] || 1) - (p.weights?.[a] || 1));
+
 const silence = (/** @type {any} */ p) => (p.state === 'lost' || p.silent_seconds > 60 ? 'bad' : p.silent_seconds > 25 ? 'warn' : 'ok');
 
 const columns = [
@@ -43,7 +46,7 @@ const columns = [
   { id: 'tag', label: 'Tag, version', wide: true, sort: (/** @type {any} */ p) => p.tag + p.version, cell: (/** @type {any} */ p) => html`${p.tag && html`<span class="tag">${p.tag}</span> `}<span class="dim">${p.version}</span>` },
   { id: 'heard', label: 'Last heard', sort: (/** @type {any} */ p) => -p.heard_at, cell: (/** @type {any} */ p) => html`<span class=${silence(p)}><${Time} at=${p.heard_at} /></span>` },
   { id: 'busy', label: 'Busy', sort: (/** @type {any} */ p) => (p.concurrency ? p.busy / p.concurrency : 0), cell: (/** @type {any} */ p) => html`<${Util} part=${p.concurrency ? p.busy / p.concurrency : 0} label=${'Slots of ' + p.identity + ' in use'} text=${`${p.busy}/${p.concurrency}`} />` },
-  { id: 'queues', label: 'Queues', wide: true, class: 'lim', cell: (/** @type {any} */ p) => html`<span class="cut" title=${p.queues.join(', ')}>${p.queues.map((/** @type {string} */ q) => q + (p.weights?.[q] > 1 ? '×' + p.weights[q] : '')).join(', ')}</span>` },
+  { id: 'queues', label: 'Queues', wide: true, class: 'lim', cell: (/** @type {any} */ p) => html`<span class="cut" title=${byWeight(p).join(', ')}>${byWeight(p).map((/** @type {string} */ q) => q + (p.weights?.[q] > 1 ? '×' + p.weights[q] : '')).join(', ')}</span>` },
   { id: 'oldest', label: 'Longest job', right: true, sort: (/** @type {any} */ p) => -(longest(p)?.started_at || Infinity), cell: (/** @type {any} */ p) => (longest(p) ? html`<a href=${link('jobs', longest(p).jid)} title=${longest(p).class}><${Since} since=${longest(p).started_at} /></a>` : html`<span class="dim">–</span>`) },
   { id: 'rss', label: 'Memory', right: true, wide: true, sort: (/** @type {any} */ p) => p.rss_kb, cell: (/** @type {any} */ p) => bytes(p.rss_kb * 1024) },
   { id: 'rtt', label: 'Round trip', right: true, off: true, sort: (/** @type {any} */ p) => p.rtt_us, cell: (/** @type {any} */ p) => (p.rtt_us ? (p.rtt_us / 1000).toFixed(1) + ' ms' : '–') },

@@ -3,12 +3,12 @@
 import { html } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { serverNow } from '../core/clock.js';
-import { absolute, count, local, plural } from '../core/format.js';
+import { absolute, count, local } from '../core/format.js';
 import { memberText, ownText, without } from '../core/rawjson.js';
 import { link } from '../core/router.js';
 import { whyNot } from '../core/session.js';
 import { confirm } from './dialog.js';
-import { operate, setNames } from './ops.js';
+import { ofSet, operate } from './ops.js';
 import { failed, toast } from './toast.js';
 
 /** @typedef {{set: string, rows?: any[], filter?: Record<string, any>, count: number, asOf?: number, expected?: number}} Target what an action is about: rows, or all that a filter matches */
@@ -79,7 +79,7 @@ export function facts(t) {
   const at = rows.map((r) => r.millrace?.at).filter(Boolean).sort((a, b) => a - b);
   const span = at.length ? absolute(at[0]) + (at.length > 1 ? ' to ' + absolute(at.at(-1)) : '') : '';
   const filter = t.filter && Object.entries(t.filter).map(([k, v]) => `${k}: ${k === 'from' || k === 'to' ? absolute(Number(v)) : v}`).join(', ');
-  return [['What', plural(t.count, setNames[t.set].replace(/s$/, '').replace(/ie$/, 'y'), setNames[t.set])], ['Filter', t.filter && (filter || 'none: all of them')], ['Queues', names('queue')], ['Classes', names('class')],
+  return [['What', ofSet(t.set, t.count)], ['Filter', t.filter && (filter || 'none: all of them')], ['Queues', names('queue')], ['Classes', names('class')],
     [t.set === 'dead-jobs' ? 'Died' : 'Due', span]];
 }
 
@@ -88,10 +88,9 @@ export async function actOnMany(action, t, done) {
   if (whyNot.value) return toast(whyNot.value, { bad: true });
   const verb = { trigger: 'Run', retry: 'Retry', kill: 'Kill', delete: 'Delete', change: 'Reschedule' }[action];
   const hurt = !!actions[action].hurt;
-  const what = setNames[t.set];
   const spread = action === 'retry' || action === 'trigger';
   const yes = await confirm({
-    title: `${verb} ${count(t.count)} ${what}?`, facts: facts(t), verb: `${verb} ${count(t.count)} ${what}`, danger: hurt, reason: true,
+    title: `${verb} ${ofSet(t.set, t.count)}?`, facts: facts(t), verb: `${verb} ${ofSet(t.set, t.count)}`, danger: hurt, reason: true,
     typed: t.count > 100 && hurt ? String(t.count) : undefined,
     body: t.filter && html`<p class="dim small">This touches what matched when you looked${t.asOf !== undefined ? ` (up to offset ${count(t.asOf)})` : ''}: jobs that came later are left alone, and nothing is done if the number has changed by over 1 %.</p>`,
     value: action === 'change' ? { at: local(serverNow() + 3600) } : spread ? { over: '' } : undefined,

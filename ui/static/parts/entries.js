@@ -11,7 +11,7 @@ import { mayAct, whyNot } from '../core/session.js';
 import { actions, actionsOf, actOn, actOnMany, bulkOf, jidOf } from './actions.js';
 import { FilterBox } from './filter.js';
 import { Icon } from './icon.js';
-import { setNames } from './ops.js';
+import { setNames, single } from './ops.js';
 import { Pager } from './pager.js';
 import { short } from './payload.js';
 import { CopyCurl, Empty, Failure } from './states.js';
@@ -35,6 +35,14 @@ export const column = {
 /** @param {any} r */
 const argsOf = (r) => (r.args === undefined ? (r.args = memberText(r.raw, ...(r.job ? ['job', 'args'] : ['args']))) : r.args);
 
+/** Where the pages begin of a list whose end has not been found. Such a list is gone through from cursor to cursor: its pages may have few rows or none, so
+ * no number tells where one begins. @param {string} of what the list is of */
+function useTrail(of) {
+  const trail = useRef({ of, starts: /** @type {Map<number, string>} */ (new Map()) });
+  if (trail.current.of !== of) trail.current = { of, starts: new Map() };
+  return trail.current.starts;
+}
+
 /** @param {{set: string, topic: string, columns: any[], empty: any, above?: (list: any) => any, controls?: any, fixed?: Record<string, string>}} p */
 export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
   const query = route.value.query;
@@ -42,7 +50,8 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
   const filter = { ...filterOf(query, names), ...fixed };
   const page = Number(query.get('page')) || 1;
   const size = Number(query.get('page_size')) || 50;
-  const asked = { ...filter, page, page_size: size, next: query.get('next') || undefined };
+  const next = query.get('next') || '';
+  const asked = { ...filter, page, page_size: size, next: next || undefined };
   const url = apiPath(set, [], asked);
   const list = useResource(url, { topic, every: 5000 });
   // A record that is as it was is the same row.
@@ -60,7 +69,17 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
   const filtered = Object.keys(filter).length > 0;
   const done = () => list.refresh();
   const d = list.data;
-  const known = d && (d.filtered_count ?? (filtered && !d.next && page === 1 ? d.filtered_count_at_least : undefined) ?? (filtered && d.searched >= d.total_count ? d.filtered_count_at_least : undefined));
+  // Behind a cursor nothing is counted of what stands before it.
+  const known = d && (d.filtered_count ?? (filtered && !next && (d.searched >= d.total_count || (!d.next && page === 1)) ? d.filtered_count_at_least : undefined));
+  const starts = useTrail(`${set} ${filterText} ${size}`);
+  starts.set(page, next);
+  const turn = (/** @type {number} */ to) => {
+    let start = '';
+    if (to > page && known === undefined) start = d.next;
+    else if (starts.has(to)) start = starts.get(to);
+    else if (next) to = 1; // the way here is not known: a link led here
+    setQuery({ page: to === 1 ? '' : to, next: start });
+  };
   const choose = (/** @type {Map<string, any>} */ m) => {
     setMatching(null);
     setChosen(m);
@@ -92,12 +111,20 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
     ${!(list.error && !d) && html`<${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} steady rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
       selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
       acts=${mayAct.value ? (/** @type {any} */ r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
-      empty=${filtered ? html`<${Empty} icon="search" title=${d?.next ? 'Nothing found so far' : `0 of ${count(d?.total_count)} match`}>
-          ${d?.searched < d?.total_count && html`<p>Searched ${count(d.searched)} of ${count(d.total_count)}.</p>`}
-          <div class="row">${d?.next && html`<button class="btn" onClick=${() => setQuery({ next: d.next, page: 1 })}>Search on</button>`}<button class="btn" onClick=${() => setQuery(Object.fromEntries([...names, 'page', 'next'].map((n) => [n, ''])))}>Clear filters</button></div><//>` : empty} />`}
-    ${d && html`<${Pager} page=${page} size=${size} items=${rows.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${d.page_count} more=${!!d.next} what=${filtered ? 'that match, of ' + brief(d.total_count) : setNames[set]}
-      onPage=${(/** @type {number} */ n) => setQuery({ page: n === 1 ? '' : n, next: '' })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '', next: '' })} />`}
+      empty=${filtered || page > 1 ? html`<${Nothing} d=${d} page=${page} next=${next} clear=${[...names, 'page', 'next']} />` : empty} />`}
+    ${d && html`<${Pager} page=${page} size=${size} items=${rows.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${d.page_count} more=${!!d.next && !list.stale} unplaced=${!!next} what=${filtered ? `that match${known === 1 ? 'es' : ''}, of ${brief(d.total_count)}` : known === 1 ? single[set] : setNames[set]}
+      onPage=${turn} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '', next: '' })} />`}
   </section>`;
+}
+
+/** What stands where no row does, though there are some elsewhere. @param {{d: any, page: number, next: string, clear: string[]}} p clear: what of the query filters */
+function Nothing({ d, page, next, clear }) {
+  const title = d?.next ? `Nothing ${page > 1 ? 'more ' : ''}found so far` : next ? 'Nothing more matches' : page > 1 ? 'This page is empty by now' : `0 of ${count(d?.total_count)} match`;
+  return html`<${Empty} icon="search" title=${title}>
+    ${(d?.next || next || page === 1) && d?.searched < d?.total_count && html`<p>Searched ${next ? 'another ' : ''}${count(d.searched)} of ${count(d.total_count)}.</p>`}
+    <div class="row">${d?.next && html`<button class="btn" onClick=${() => setQuery({ next: d.next })}>Search on</button>`}
+      ${page > 1 && html`<button class="btn" onClick=${() => setQuery({ page: '', next: '' })}>First page</button>`}
+      ${clear.some((n) => n !== 'page' && n !== 'next' && route.value.query.get(n)) && html`<button class="btn" onClick=${() => setQuery(Object.fromEntries(clear.map((n) => [n, ''])))}>Clear filters</button>`}</div><//>`;
 }
 
 /** @param {{set: string, row: any, done: () => void}} p */

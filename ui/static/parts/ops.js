@@ -3,7 +3,7 @@
 import { html, signal } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { has } from '../core/features.js';
-import { count, rate, seconds } from '../core/format.js';
+import { count, plural, rate, seconds } from '../core/format.js';
 import { link } from '../core/router.js';
 import { refreshOverview } from '../core/overview.js';
 import { tell } from '../core/live.js';
@@ -16,8 +16,12 @@ export const followed = signal([]);
 export const verbs = { trigger: 'Run', retry: 'Retry', kill: 'Kill', delete: 'Delete', change: 'Reschedule', undo: 'Undo' };
 export const setNames = { 'scheduled-jobs': 'scheduled jobs', retries: 'retries', 'dead-jobs': 'dead jobs' };
 
+export const single = { 'scheduled-jobs': 'scheduled job', retries: 'retry', 'dead-jobs': 'dead job' };
+/** So many of a set. @param {string} set @param {number} n */
+export const ofSet = (set, n) => plural(n, single[set] || 'entry', setNames[set] || set || 'entries');
+
 /** What an operation does, in words. @param {any} op */
-export const opText = (op) => (verbs[op.action] || op.action) + (op.total === undefined ? ' ' : ' ' + count(op.total) + ' ') + (setNames[op.set] || op.set || 'entries');
+export const opText = (op) => `${verbs[op.action] || op.action} ${op.total === undefined ? setNames[op.set] || op.set || 'entries' : ofSet(op.set, op.total)}`;
 
 /** @param {any} body @returns {Promise<string|null>} its id */
 export async function operate(body) {
@@ -110,7 +114,7 @@ export function Progress({ op }) {
       aria-valuenow=${Math.round(Math.min(1, part) * 100)}><i style=${{ width: Math.min(1, part) * 100 + '%' }}></i></div>
     <div class="row small dim num wrap"><span>${count(op.done)}${op.total !== undefined ? ' of ' + count(op.total) : ''} done</span>
       ${op.failed > 0 && html`<span class="bad">${count(op.failed)} failed</span>`}
-      ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((/** @type {any} */ s) => `${count(s.count)}: ${s.reason}`).join('\n')}>${count(op.skipped)} left as they are</span>`}
+      ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((/** @type {any} */ s) => `${count(s.count)}: ${s.reason}`).join('\n')}>${plural(op.skipped, 'left as it is', 'left as they are')}</span>`}
       ${left !== null && left > 1 && html`<span>${rate(pace)} · ${seconds(left)} left</span>`}</div></div>`;
 }
 

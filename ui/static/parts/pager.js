@@ -19,12 +19,13 @@ export function PagerOf({ of, total, what }) {
   return html`<${Pager} page=${of.page} size=${of.size} items=${of.rows.length} total=${total} pages=${of.pages} what=${what} onPage=${(/** @type {number} */ n) => setQuery({ page: n === 1 ? '' : n })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '' })} />`;
 }
 
-/** @param {{page: number, size: number, items: number, total: number|undefined, atLeast?: number, pages?: number, more?: boolean, onPage: (p: number) => void, onSize: (s: number) => void, what: string}} p */
-export function Pager({ page, size, items, total, atLeast, pages, more, onPage, onSize, what }) {
+/** @param {{page: number, size: number, items: number, total: number|undefined, atLeast?: number, pages?: number, more?: boolean, unplaced?: boolean, onPage: (p: number) => void, onSize: (s: number) => void, what: string}} p unplaced: how many stand before this page is not known */
+export function Pager({ page, size, items, total, atLeast, pages, more, unplaced, onPage, onSize, what }) {
   const from = items ? (page - 1) * size + 1 : 0;
   const of = total !== undefined ? ' of ' + count(total) : atLeast !== undefined ? ' of at least ' + count(atLeast) : '';
   const last = pages !== undefined ? page >= pages : !more;
-  return html`<nav class="pager" aria-label="Pages of the list"><span class="num">${items ? `${count(from)}–${count(from + items - 1)}${of}` : '0' + of} ${what}</span>
+  const here = total === 1 && items === 1 ? '1' : unplaced ? count(items) : items ? `${count(from)}–${count(from + items - 1)}${of}` : '0' + of;
+  return html`<nav class="pager" aria-label="Pages of the list"><span class="num">${here} ${what}</span>
     <div class="tools"><label class="row"><span class="small">Rows</span><select class="in small" aria-label="Rows per page" value=${String(size)} onChange=${(/** @type {any} */ e) => onSize(Number(e.target.value))}>
       ${[20, 50, 100, 200, 500].map((n) => html`<option value=${String(n)} selected=${n === size}>${n}</option>`)}</select></label>
       <button class="btn small" disabled=${page <= 1} onClick=${() => onPage(page - 1)} aria-label="Previous page"><${Icon} name="left" small /></button>
