@@ -1,7 +1,7 @@
 // Writes docs/screenshots: each page in both themes. A small shop's virtual host, with a worker that does its jobs.
 import { mkdir } from 'node:fs/promises';
 import { launch, open, signIn } from './browser.js';
-import { beat, seed } from './seed.js';
+import { beat, dice, seed } from './seed.js';
 import { http, serve, start, virtualHost, work } from './sidecar.js';
 
 const into = process.env.SCREENSHOTS || new URL('../../docs/screenshots/', import.meta.url).pathname;
@@ -15,13 +15,43 @@ const themes = (process.env.THEMES || 'light,dark').split(',');
 
 /** Class, queue, and how long one takes in seconds. */
 const kinds = [['SendInvoice', 'mails', 0.3], ['SyncInventory', 'inventory', 0.9], ['ChargeCard', 'critical', 0.2], ['SendReminder', 'mails', 0.2], ['ResizeImage', 'low', 0.1], ['DailyReport', 'reports', 4]];
-const plan = ['queues: {critical: 5, mails: 2, inventory: 1, reports: 1, low: 1}', 'concurrency: 10', 'classes:', ...kinds.map(([name, , takes]) => `  ${name}: {shell: 'sleep ${takes}'}`)];
+/** One in four fails. */
+const sometimes = '[ $((1$(date +%N | tail -c 3) % 4)) != 0 ] || { echo "81 megapixels are too many" >&2; exit 65; }';
+const plan = ['queues: {critical: 5, mails: 2, inventory: 1, reports: 1, low: 1}', 'concurrency: 10', 'classes:', ...kinds.map(([name, , takes]) => `  ${name}: {shell: 'sleep ${takes}${name === 'ResizeImage' ? '; ' + sometimes : ''}'}`)];
 
+/** Class, queue, error class, message and arguments of what is retried soon. @type {((n: number) => string[])[]} */
+const failing = [
+  (n) => ['ResizeImage', 'low', 'ImageTooLarge', `photo-${4000 + n}.jpg has ${60 + n % 40} megapixels`, `photo-${4000 + n}.jpg`],
+  (n) => ['ChargeCard', 'critical', 'CardDeclined', 'the bank refused: insufficient funds', `order-${7000 + n}`],
+  (n) => ['SyncInventory', 'inventory', 'Timeout', `no answer from 10.0.3.${n % 20} within ${3000 + n} ms`, `warehouse-${n % 7}`],
+];
+
+/** What the last week left: deaths, and some retries that are due soon and that the worker will do. */
+async function past(publish) {
+  const now = Date.now() / 1000;
+  const random = dice(11);
+  const deaths = [];
+  for (let hour = 26; hour < 7 * 24; hour++) {
+    for (let i = Math.floor(6 * random() ** 2); i > 0; i--) {
+      const [name, queue] = kinds[Math.floor(random() * kinds.length)];
+      deaths.push({ type: 'job_metric', timestamp: now - 3600 * (hour + random()), job_class: name, queue, duration_ms: 700, status: 'dead', worker_identity: 'worker-1:4711:shop', wait_ms: 40, attempt: 10, error_class: 'Timeout' });
+    }
+  }
+  await publish('job_metrics', deaths);
+  for (let i = 0; i < 48; i++) {
+    const [name, queue, error_class, error_message, about] = failing[Math.floor(3 * random() ** 0.7)](Math.floor(400 * random()));
+    const jid = `9a${Math.floor(2 ** 24 * random()).toString(16).padStart(6, '0')}c0ffee5eed`;
+    const retry_count = 1 + Math.floor(3 * random());
+    await publish('retries', { type: 'retry', jid, retry_at: now + 400 + 1600 * random(), retry_count, failed_at: now - 120 * random(), error_class, error_message, job: { jid, class: name, queue, args: [about], retry: 10, retry_count, enqueued_at: now - 900 } });
+  }
+}
+
+const any = dice(5);
 /** Some jobs, one after the other. */
 async function some(base, n) {
   for (let i = 0; i < n; i++) {
-    const [name, queue] = kinds[(i * 7) % kinds.length];
-    await http(`${base}/api/jobs`, 'POST', { class: name, queue, args: [1000 + i] });
+    const [name, queue] = kinds[Math.floor(any() * kinds.length)];
+    await http(`${base}/api/jobs`, 'POST', { class: name, queue, args: [Math.floor(9000 * any())] });
   }
 }
 
@@ -80,6 +110,7 @@ try {
   ends.push(() => sidecar.end());
   const base = `http://127.0.0.1:${sidecar.port}`;
   const { publish } = await seed({ base, management: up.management, vhost: 'shop' }, 4);
+  await past(publish);
   const hearts = beat(publish);
   ends.push(() => hearts.stop());
   await hearts.first;

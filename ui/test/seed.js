@@ -6,7 +6,7 @@ let n = 0;
 const jid = () => (++n).toString(16).padStart(4, '0') + 'c0ffee' + (n * 2654435761 % 2 ** 32).toString(16).padStart(8, '0') + '5eed';
 
 /** The same numbers each time. */
-function dice(seed) {
+export function dice(seed) {
   return () => {
     seed = (seed * 1103515245 + 12345) % 2147483648;
     return seed / 2147483648;
@@ -15,6 +15,8 @@ function dice(seed) {
 
 const backtrace = ['/app/lib/inventory/client.rb:48:in `get\'', '/app/lib/inventory/sync.rb:21:in `call\'', '/usr/lib/ruby/gems/3.1.0/gems/net-protocol-0.1.2/lib/net/protocol.rb:219:in `rbuf_fill\'',
   '/usr/lib/ruby/gems/3.1.0/gems/net-http-0.3.2/lib/net/http.rb:2330:in `transport_request\'', '/app/jobs/sync_inventory.rb:9:in `perform\''];
+const mailTrace = ['/usr/lib/ruby/gems/3.1.0/gems/net-smtp-0.3.1/lib/net/smtp.rb:1055:in `check_auth_response\'', '/usr/lib/ruby/gems/3.1.0/gems/net-smtp-0.3.1/lib/net/smtp.rb:812:in `auth_plain\'', '/app/lib/mailer/delivery.rb:31:in `start\'', '/app/jobs/send_invoice.rb:14:in `perform\''];
+const importTrace = ['/app/lib/users/import.rb:12:in `open\'', '/app/jobs/import_users.rb:7:in `perform\''];
 
 export const classes = { sync: 'SyncInventory', report: 'DailyReport', invoice: 'SendInvoice', archive: 'ArchiveOrders' };
 
@@ -52,12 +54,12 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
     }
     const enqueued = { enqueued_at: died - 3600 * 9 * random() - 60 };
     const j = kind === 3 ? job('ImportUsers', 'low', [`users-${i}.csv`], enqueued) : job(classes.invoice, 'mails', [{ invoice: i ? 80_000 + i : 'INVOICE', to: `ann+${i}@example.com` }], enqueued);
-    all.push(() => publish('dead_jobs', { type: 'dead_job', jid: i ? j.jid : 'dead-invoice-1', died_at: died, retry_count: 10, error_class: kind === 3 ? 'FileNotFound' : 'SMTPAuthenticationError', error_message: kind === 3 ? `no such file: users-${i}.csv` : '535 5.7.8 Authentication credentials invalid', backtrace: backtrace.slice(0, 3), job: { ...j, jid: i ? j.jid : 'dead-invoice-1', retry_count: 10 } }));
+    all.push(() => publish('dead_jobs', { type: 'dead_job', jid: i ? j.jid : 'dead-invoice-1', died_at: died, retry_count: 10, error_class: kind === 3 ? 'FileNotFound' : 'SMTPAuthenticationError', error_message: kind === 3 ? `no such file: users-${i}.csv` : '535 5.7.8 Authentication credentials invalid', backtrace: kind === 3 ? importTrace : mailTrace, job: { ...j, jid: i ? j.jid : 'dead-invoice-1', retry_count: 10 } }));
   }
   for (let i = 0; i < 80; i++) {
     // Sixty died within the last half an hour, the others hours before: the tests may take their time.
     const died = now() - (i < 60 ? 60 + 25 * i : 7200 + 600 * i);
-    const j = job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 5000 + i], { enqueued_at: died - 3600 });
+    const j = job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 5000 + i], { enqueued_at: undefined, created_at: died - 3600 }); // a job that is retried has waited since it was retried
     all.push(() => publish('dead_jobs', { type: 'dead_job', jid: j.jid, died_at: died, retry_count: 10, error_class: 'Timeout', error_message: `no answer from 10.0.3.${i % 20} within ${3000 + i} ms`, backtrace, job: { ...j, retry_count: 10 } }));
   }
   all.push(() => publish('job_metrics', lastAttempts));
@@ -92,6 +94,13 @@ async function metrics(publish, random, scale) {
   await publish('job_metrics', batch);
 }
 
+/** What a process runs at a time: reports, each of which takes twenty seconds. @param {number} process @param {number} slots */
+const reports = (process, slots) => Array.from({ length: slots }, (_, k) => {
+  const takes = 20;
+  const began = Math.floor(now() / takes - k / slots) * takes + (k * takes) / slots;
+  return { jid: `report-${process + 1}${k}-${(began * 10 % 1e7).toFixed(0)}`, class: classes.report, queue: 'reports', started_at: began };
+});
+
 /** Heartbeats of three processes, again every few seconds; one is stuck. */
 export function beat(publish) {
   const started = now() - 17_000;
@@ -99,7 +108,7 @@ export function beat(publish) {
   const one = () => Promise.all([['worker-1', 4711, 'v2.4', 10, 4], ['worker-2', 822, 'v2.4', 10, 7], ['worker-3', 96, 'v2.3', 20, 3]].map(([hostname, pid, version, concurrency, busy], i) => publish('heartbeats', {
     type: 'heartbeat', identity: `${hostname}:${pid}:shop`, hostname, pid, tag: 'shop', concurrency, busy, beat: now(), started_at: started - i * 900, rss_kb: 180_000 + i * 40_000, queues: ['critical', 'mails', 'inventory', 'reports'], version, rtt_us: 700 + i * 200,
     weights: { critical: 5, mails: 2, inventory: 1, reports: 1 }, labels: { region: i ? 'eu-west' : 'eu-north' },
-    work: Array.from({ length: Math.min(busy, 4) }, (_, k) => (i === 1 && k === 0 ? { jid: 'report-that-hangs', class: classes.report, queue: 'reports', started_at: stuck } : { jid: jid(), class: [classes.sync, classes.invoice, 'ChargeCard'][k % 3], queue: ['inventory', 'mails', 'critical'][k % 3], started_at: now() - 0.7 * (k + 1) })),
+    work: i === 1 ? [{ jid: 'report-that-hangs', class: classes.report, queue: 'reports', started_at: stuck }, ...reports(i, busy - 1)] : reports(i, busy),
   })));
   const timer = setInterval(() => { one().catch(() => {}); }, 8000);
   return { first: one(), stop: () => clearInterval(timer) };

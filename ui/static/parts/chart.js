@@ -119,8 +119,8 @@ function options(latest, height, width, setCursor) {
   }));
   return {
     width: width || 400, height, padding: [8, 16, 0, 0], legend: { show: false },
-    scales: { x: { time: true, range: () => xRange(latest.current) }, y: p.buckets ? { range: [0, p.buckets.bounds.length + 1] } : p.log ? { distr: 3, range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => logRange(a, b) } : { range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => [0, top(b)] } },
-    axes: [{ ...axis, size: 26, gap: 4, space: 70, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((t) => dayOrClock(t, all)) },
+    scales: { x: { time: true, range: () => xRange(latest.current) }, y: p.buckets ? { range: [0, p.buckets.bounds.length + 1] } : p.log ? { distr: 3, range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => logRange(a, b) } : { range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => [0, top(b, latest.current, height)] } },
+    axes: [{ ...axis, size: 30, gap: 9, space: 70, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((t) => dayOrClock(t, all)) },
       { ...axis, size: 56, gap: 4, space: 34, incrs: p.stacked ? whole : undefined, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((n) => (n === null ? null : p.buckets ? boundText(p, n) : p.format(n))), splits: p.buckets ? () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1) : p.log ? () => logTicks(latest.current) : undefined,
         filter: p.log ? (/** @type {any} */ u, /** @type {number[]} */ all) => all : undefined }], // uPlot's own shows powers of ten only
     series: [{}, ...(p.buckets ? [{ paths: () => null, points: { show: false } }] : order)],
@@ -162,7 +162,8 @@ function bottomUp(u, p) {
 
 /** @param {any} p */
 const xRange = (p) => [p.from ?? p.x[0], p.to ?? (p.x.at(-1) + (p.x.length > 1 ? p.x[1] - p.x[0] : 60))];
-const top = (/** @type {number} */ n) => (n > 0 ? n * 1.1 : 1);
+/** Above the highest bar there is room for the names of marks. @param {number} n @param {any} p @param {number} height */
+const top = (n, p, height) => (n > 0 ? n * (p.now || p.marks?.length ? Math.max(1.1, height / (height - 38 - 18)) : 1.1) : 1);
 /** Milliseconds that read well beside a log axis: tens as far as seconds go, then minutes, hours and days. */
 const spans = [1, 10, 100, 1e3, 1e4, 6e4, 6e5, 36e5, 36e6, 864e5, 864e6, 864e7];
 /** From the tick below the smallest to that above the largest. @param {number} a @param {number} b */

@@ -3,7 +3,7 @@
 import { html, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { minute, now, serverNow } from '../core/clock.js';
-import { brief, count } from '../core/format.js';
+import { brief, count, plural } from '../core/format.js';
 import { useResource } from '../core/resource.js';
 import { setQuery } from '../core/router.js';
 import { Chart } from './chart.js';
@@ -26,9 +26,9 @@ export function DueTimes({ set, height = 120 }) {
   return html`<${Card} title=${set === 'retries' ? 'Due for a retry' : 'Due'} tools=${html`${overdue > 0 && html`<button class="btn small hurt" onClick=${() => setQuery({ to: Math.floor(now.peek()), from: '', page: '' })}>${count(overdue)} overdue</button>`}
       ${d?.after > 0 && html`<span class="dim small">${count(d.after)} later</span>`}
       <${Segments} label="Range" value=${span} onChange=${setSpan} options=${Object.keys(spans).map((s) => [s, s])} />`}>
-    <${Chart} title=${set === 'retries' ? 'Retries by when they are due' : 'Scheduled jobs by when they are due'} height=${height} format=${brief} stacked from=${start} to=${start + length} now=${now.peek()}
+    <${Chart} title=${set === 'retries' ? 'Retries by when they are due' : 'Scheduled jobs by when they are due'} height=${height} format=${brief} stacked from=${start} to=${start + length} now=${Math.max(start, now.peek())}
       x=${counts.map((/** @type {number} */ _, /** @type {number} */ i) => d.from + i * d.step)} series=${[{ label: 'due', colour, kind: 'bars', values: counts }]}
-      summary=${`${count(counts.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0))} are due within ${span}, ${count(overdue)} are overdue.`}
+      summary=${`${plural(counts.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0), 'is', 'are')} due within ${span}, ${plural(overdue, 'is', 'are')} overdue.`}
       onZoom=${(/** @type {number} */ a, /** @type {number} */ b) => setQuery({ from: Math.floor(a), to: Math.ceil(b), page: '' })} />
   <//>`;
 }
