@@ -17,7 +17,7 @@ type Confirm struct {
 // The library's own listener reports in the order of the tags, so that one queue that never confirms would hide the confirms of all
 // messages behind it, and its loss with the connection would put them all in doubt. So each message is waited for by itself.
 type confirms struct {
-	out     chan Confirm
+	out     chan []Confirm
 	discard chan struct{} // closed when nobody will read out any more
 	wake    chan struct{}
 
@@ -29,7 +29,7 @@ type confirms struct {
 }
 
 func newConfirms() *confirms {
-	return &confirms{out: make(chan Confirm), discard: make(chan struct{}), wake: make(chan struct{}, 1)}
+	return &confirms{out: make(chan []Confirm), discard: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
 // expect announces one message. It must come before the message is published, or its confirm could come after the end.
@@ -103,9 +103,9 @@ func (c *confirms) poke() {
 func (c *confirms) run(closed <-chan struct{}) {
 	for {
 		batch, last := c.take()
-		for _, confirm := range batch {
+		if len(batch) > 0 {
 			select {
-			case c.out <- confirm:
+			case c.out <- batch:
 			case <-c.discard:
 				return
 			case <-closed:

@@ -63,17 +63,19 @@ func passOn(ctx context.Context, ch *amqp.Channel, pub *Publisher, taken []wire.
 	}
 	for len(open) > 0 {
 		select {
-		case confirm := <-pub.Confirms():
-			d := open[confirm.Tag]
-			delete(open, confirm.Tag)
-			if !confirm.Ack {
-				err = errNotTaken // the others go on
-				continue
+		case confirms := <-pub.Confirms():
+			for _, confirm := range confirms {
+				d := open[confirm.Tag]
+				delete(open, confirm.Tag)
+				if !confirm.Ack {
+					err = errNotTaken // the others go on
+					continue
+				}
+				if err := ch.Ack(d.Tag, false); err != nil {
+					return moved, err
+				}
+				moved++
 			}
-			if err := ch.Ack(d.Tag, false); err != nil {
-				return moved, err
-			}
-			moved++
 		case <-pub.Done():
 			return moved, fmt.Errorf("broker: move: %w", pub.Err())
 		case <-ctx.Done():

@@ -127,9 +127,9 @@ func (p *Publisher) publish(m wire.Message, mandatory bool) (*amqp.DeferredConfi
 	return answer, nil
 }
 
-// Confirms reports what Publish sent, each tag once, as the broker answers; tags that it has not reported when Done is closed are in
-// doubt. It is never closed. A slow reader holds nothing up but Done.
-func (p *Publisher) Confirms() <-chan Confirm { return p.confirms.out }
+// Confirms reports what Publish sent, each tag once, as the broker answers: all that have been answered since it was read last, at once. Tags
+// that it has not reported when Done is closed are in doubt. It is never closed. A slow reader holds nothing up but Done.
+func (p *Publisher) Confirms() <-chan []Confirm { return p.confirms.out }
 
 // Done is closed when the channel is gone, for whatever reason, and Confirms has handed out all that was known by then. Closing the
 // publisher or the connection throws away what it has not.

@@ -27,10 +27,13 @@ func collect(t *testing.T, p *broker.Publisher, n int) map[uint64]bool {
 	got, late := map[uint64]bool{}, time.After(time.Minute)
 	for len(got) < n {
 		select {
-		case c := <-p.Confirms():
-			_, twice := got[c.Tag]
-			require.False(t, twice, c.Tag)
-			got[c.Tag] = c.Ack
+		case confirms := <-p.Confirms():
+			require.NotEmpty(t, confirms)
+			for _, c := range confirms {
+				_, twice := got[c.Tag]
+				require.False(t, twice, c.Tag)
+				got[c.Tag] = c.Ack
+			}
 		case <-late:
 			t.Fatalf("%d of %d confirms", len(got), n)
 		}
@@ -44,8 +47,10 @@ func rest(t *testing.T, p *broker.Publisher) map[uint64]bool {
 	got, late := map[uint64]bool{}, time.After(10*time.Second)
 	for {
 		select {
-		case c := <-p.Confirms():
-			got[c.Tag] = c.Ack
+		case confirms := <-p.Confirms():
+			for _, c := range confirms {
+				got[c.Tag] = c.Ack
+			}
 		case <-p.Done():
 			require.Empty(t, p.Confirms())
 			return got

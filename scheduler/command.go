@@ -141,12 +141,12 @@ func (c *core) current(stream string, offset int64) (*tracker.Stored, error) {
 // withoutRepeats journals which entries are the same publish as the first, repeated, and gives the others.
 func (c *core) withoutRepeats(now time.Time, found []*tracker.Stored) (rest []*tracker.Stored, err error) {
 	first := found[0]
-	_, e, err := c.load(spot{first.Stream, first.Offset})
+	e, err := c.read(first)
 	if err != nil && !errors.Is(err, errFetch) {
 		return nil, err
 	}
 	if e != nil && c.busy[spot{first.Stream, first.Offset}] == nil && first.Parked == "" {
-		if err := c.dropRepeats(now, first, e); err != nil {
+		if err := c.dropRepeats(now, c.entries.Lookup, first, e); err != nil {
 			return nil, err
 		}
 	}

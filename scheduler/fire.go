@@ -13,6 +13,11 @@ import (
 // fireDue fires what is due, the queues in turn, until the window is full, a batch is done or nothing is due any more.
 func (c *core) fireDue(now time.Time) (wake time.Time, err error) {
 	c.lanes.wakeUp(now)
+	if len(c.lanes.ring) == 0 || !c.room() {
+		return c.lanes.next(now.Add(maxSleep)), nil
+	}
+	moment := c.entries.Moment()
+	defer func() { err = errors.Join(err, moment.Close()) }()
 	for fired := 0; len(c.lanes.ring) > 0 && c.room(); {
 		if fired == batch {
 			return now, nil
@@ -20,7 +25,7 @@ func (c *core) fireDue(now time.Time) (wake time.Time, err error) {
 		if c.alone() {
 			return now.Add(maxSleep), nil
 		}
-		did, wait, err := c.fireNext(now, c.lanes.ring[0])
+		did, wait, err := c.fireNext(now, moment.Lookup, c.lanes.ring[0])
 		if err != nil {
 			return now, err
 		}
@@ -48,12 +53,12 @@ func (c *core) alone() bool {
 }
 
 // fireNext fires one entry of a lane, or takes the lane out of the ring. wait tells that the window must drain first.
-func (c *core) fireNext(now time.Time, ln *lane) (did, wait bool, err error) {
+func (c *core) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, wait bool, err error) {
 	if ln.trial && ln.flying > 0 {
 		c.lanes.leave(time.Time{})
 		return false, false, nil
 	}
-	key, ok, err := c.head(ln)
+	key, ok, err := c.head(entries, ln)
 	if err != nil {
 		return false, false, err
 	}
@@ -71,11 +76,11 @@ func (c *core) fireNext(now time.Time, ln *lane) (did, wait bool, err error) {
 	}
 	ln.behind, ln.ahead = key, ln.ahead[1:]
 	c.lanes.turn()
-	return true, false, c.fireDueEntry(now, at, key)
+	return true, false, c.fireDueEntry(now, entries, at, key)
 }
 
 // head is the first entry of a lane that may be fired when it is due.
-func (c *core) head(ln *lane) (tracker.DueKey, bool, error) {
+func (c *core) head(entries tracker.Lookup, ln *lane) (tracker.DueKey, bool, error) {
 	for {
 		for len(ln.ahead) > 0 {
 			key := ln.ahead[0]
@@ -85,7 +90,7 @@ func (c *core) head(ln *lane) (tracker.DueKey, bool, error) {
 			}
 			ln.behind, ln.ahead = key, ln.ahead[1:]
 		}
-		err := c.entries.Due(ln.queue, ln.behind, func(key tracker.DueKey) bool {
+		err := entries.Due(ln.queue, ln.behind, func(key tracker.DueKey) bool {
 			ln.ahead = append(ln.ahead, key)
 			return len(ln.ahead) < look
 		})
@@ -95,25 +100,30 @@ func (c *core) head(ln *lane) (tracker.DueKey, bool, error) {
 	}
 }
 
-func (c *core) fireDueEntry(now time.Time, at spot, key tracker.DueKey) error {
-	s, e, err := c.load(at)
-	if errors.Is(err, errFetch) {
-		return c.postpone(now, at, key, err)
-	}
+func (c *core) fireDueEntry(now time.Time, entries tracker.Lookup, at spot, key tracker.DueKey) error {
+	s, err := entries.Get(at.stream, at.offset)
 	if err != nil || s == nil {
 		return err
 	}
-	delete(c.unfetched, at)
-	if pending, err := c.entries.Pending(s); err != nil || !pending {
+	if pending, err := entries.Pending(s); err != nil || !pending {
+		delete(c.unfetched, at)
 		return err // a command was quicker: the lane had looked ahead
 	}
+	e, err := c.read(s)
+	if errors.Is(err, errFetch) {
+		return c.postpone(now, at, key, err)
+	}
+	if err != nil {
+		return err
+	}
+	delete(c.unfetched, at)
 	if c.suspects[at] >= maxKills {
 		return c.refuse(now, s, c.kills(at))
 	}
 	if e == nil {
 		return c.refuse(now, s, "its record cannot be read any more")
 	}
-	if err := c.dropRepeats(now, s, e); err != nil {
+	if err := c.dropRepeats(now, entries, s, e); err != nil {
 		return err
 	}
 	if !e.Job.ExpiresAt.IsZero() && e.Job.ExpiresAt.Before(now) {
@@ -171,20 +181,27 @@ func (c *core) load(at spot) (*tracker.Stored, *wire.Entry, error) {
 	if err != nil || s == nil {
 		return nil, nil, err
 	}
+	e, err := c.read(s)
+	return s, e, err
+}
+
+// read reads an entry again; nil if its record can no longer be had.
+func (c *core) read(s *tracker.Stored) (*wire.Entry, error) {
 	var raw []byte
 	if s.Raw == nil {
+		var err error
 		if raw, err = c.setup.fetch(s.Stream, s.Offset); err != nil {
-			return nil, nil, fmt.Errorf("%w %s@%d: %w", errFetch, s.Stream, s.Offset, err)
+			return nil, fmt.Errorf("%w %s@%d: %w", errFetch, s.Stream, s.Offset, err)
 		}
 		if raw == nil {
-			return s, nil, nil
+			return nil, nil
 		}
 	}
 	e, err := s.Entry(raw)
 	if err != nil {
-		return s, nil, nil //nolint:nilerr // what was read once and cannot be read again is the entry's fault
+		return nil, nil //nolint:nilerr // what was read once and cannot be read again is the entry's fault
 	}
-	return s, &e, nil
+	return &e, nil
 }
 
 // fire publishes an entry's job to its queue and the journal.
@@ -272,8 +289,8 @@ func (c *core) expire(now time.Time, s *tracker.Stored, e *wire.Entry) error {
 }
 
 // dropRepeats journals that other pending entries are the same publish as this one, repeated.
-func (c *core) dropRepeats(now time.Time, s *tracker.Stored, e *wire.Entry) error {
-	if repeated, err := c.entries.Repeated(s.Stream, s.JID); err != nil || !repeated {
+func (c *core) dropRepeats(now time.Time, entries tracker.Lookup, s *tracker.Stored, e *wire.Entry) error {
+	if repeated, err := entries.Repeated(s.Stream, s.JID); err != nil || !repeated {
 		return err
 	}
 	twins, err := c.entries.Near(s.Stream, s.JID, s.Offset, maxTwins)

@@ -93,10 +93,8 @@ func (l *leadership) lastWords() {
 	defer limit.Stop()
 	for {
 		select {
-		case c := <-l.pub.Confirms():
-			if c.Ack {
-				_ = l.core.confirmed(time.Now(), c.Tag, true) // an ack publishes nothing
-			}
+		case confirms := <-l.pub.Confirms():
+			l.acknowledged(confirms)
 		case <-l.pub.Done():
 			return
 		case <-limit.C:
@@ -193,8 +191,8 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
 	case <-l.inbox.Done():
 		return fmt.Errorf("scheduler: the lock is lost: %w", l.inbox.Err())
-	case c := <-l.pub.Confirms():
-		return l.confirmed(c)
+	case confirms := <-l.pub.Confirms():
+		return l.confirmed(confirms)
 	case d, open := <-commands:
 		if open {
 			return l.command(d)
@@ -207,21 +205,23 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 	return nil
 }
 
-// confirmed hands a confirm, and those that have come meanwhile, to the core.
-func (l *leadership) confirmed(c broker.Confirm) error {
-	now := time.Now()
-	l.moved = now
-	for {
-		if err := l.core.confirmed(now, c.Tag, c.Ack); err != nil {
+// confirmed hands confirms to the core.
+func (l *leadership) confirmed(confirms []broker.Confirm) error {
+	l.moved = time.Now()
+	for i, c := range confirms {
+		if err := l.core.confirmed(l.moved, c.Tag, c.Ack); err != nil {
+			l.acknowledged(confirms[i+1:])
 			return err
 		}
-		var open bool
-		select {
-		case c, open = <-l.pub.Confirms():
-		default:
-		}
-		if !open {
-			return nil
+	}
+	return nil
+}
+
+// acknowledged hands to the core of an epoch that ends what need not be doubted. An ack publishes nothing.
+func (l *leadership) acknowledged(confirms []broker.Confirm) {
+	for _, c := range confirms {
+		if c.Ack {
+			_ = l.core.confirmed(time.Now(), c.Tag, true)
 		}
 	}
 }
@@ -334,8 +334,8 @@ func (l *leadership) retire() error {
 	defer deadline.Stop()
 	for len(l.core.flight) > 0 {
 		select {
-		case c := <-l.pub.Confirms():
-			if err := l.confirmed(c); err != nil {
+		case confirms := <-l.pub.Confirms():
+			if err := l.confirmed(confirms); err != nil {
 				return err
 			}
 			if len(l.core.flight) == 0 {

@@ -81,8 +81,8 @@ func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <
 			return r.retire()
 		case <-r.to.Done():
 			return r.to.Err()
-		case c := <-r.to.Confirms():
-			err = r.confirmed(c)
+		case confirms := <-r.to.Confirms():
+			err = r.confirmed(confirms)
 		case <-ticks:
 			err = tick()
 		case d, open := <-deliveries:
@@ -104,8 +104,8 @@ func (r *relay) retire() error {
 	defer deadline.Stop()
 	for len(r.flight) > 0 {
 		select {
-		case c := <-r.to.Confirms():
-			if err := r.confirmed(c); err != nil {
+		case confirms := <-r.to.Confirms():
+			if err := r.confirmed(confirms); err != nil {
 				return err
 			}
 		case <-r.to.Done():
@@ -117,7 +117,17 @@ func (r *relay) retire() error {
 	return nil
 }
 
-func (r *relay) confirmed(c broker.Confirm) error {
+func (r *relay) confirmed(confirms []broker.Confirm) error {
+	for _, c := range confirms {
+		if err := r.settle(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle acknowledges what was passed on and taken; what was refused goes back to its queue.
+func (r *relay) settle(c broker.Confirm) error {
 	d, ok := r.flight[c.Tag]
 	if !ok {
 		return nil

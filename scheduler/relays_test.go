@@ -192,7 +192,7 @@ func TestBodiesThatKillAreListed(t *testing.T) {
 		d := <-relay.from.Deliveries()
 		d.Key = "q"
 		require.NoError(t, take(t.Context(), relay, d))
-		require.NoError(t, relay.confirmed(broker.Confirm{Tag: 1 << 40}), "a confirm of nothing")
+		require.NoError(t, relay.confirmed([]broker.Confirm{{Tag: 1 << 40}}), "a confirm of nothing")
 		require.Len(t, relay.flight, 1)
 		require.NoError(t, relay.confirmed(<-relay.to.Confirms()))
 		require.Empty(t, relay.flight)
@@ -220,7 +220,7 @@ func TestDeadLettersAreBuriedOnce(t *testing.T) {
 	first, err := openRelay(t.Context(), conn, wire.DeadLetters, badBodies{})
 	require.NoError(t, err)
 	require.NoError(t, s.buryOne(first, <-first.from.Deliveries()))
-	require.True(t, (<-first.to.Confirms()).Ack)
+	require.True(t, (<-first.to.Confirms())[0].Ack)
 	first.close()
 	dead := v.ReadStream(t, wire.DeadJobs)
 	require.Len(t, dead, 1)

@@ -27,20 +27,6 @@ func (k DueKey) bytes() []byte {
 	return place{codes[k.Stream], k.Offset}.append(appendInt(nil, k.At.UnixMicro()))
 }
 
-// Due calls fn for the entries of a queue that may fire, in due order, behind a key, until fn returns false.
-func (t *Entries) Due(queue string, behind DueKey, fn func(DueKey) bool) error {
-	prefix := keyFireQueue(queue)
-	lower := slices.Concat(prefix, behind.bytes())
-	if behind.Stream != "" {
-		lower = append(lower, 0)
-	}
-	return t.store.Scan(lower, after(prefix), false, func(key, _ []byte) bool {
-		key = key[len(prefix):]
-		p := placeOf(key[intLen:])
-		return fn(DueKey{time.UnixMicro(intOf(key)).UTC(), p.name(), p.offset})
-	})
-}
-
 // Queues lists the queues that have entries which may fire some day.
 func (t *Entries) Queues() []string {
 	all := map[string]bool{}

@@ -13,6 +13,7 @@ const Schema = 13
 
 // Entries is the fold over entry streams and journal, and the way to read what it found.
 type Entries struct {
+	Lookup
 	store   *view.Store
 	trusted map[string]bool
 	counts  *counts
@@ -39,7 +40,7 @@ type Entries struct {
 
 // NewEntries opens the fold's state. Only records of the trusted users are obeyed.
 func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
-	t := &Entries{store: store, maxActs: maxActs, trusted: map[string]bool{}, waiting: map[code]int64{}, written: map[string]int64{}, fresh: map[string]DueKey{}, ready: map[string]DueKey{}}
+	t := &Entries{Lookup: Lookup{store}, store: store, maxActs: maxActs, trusted: map[string]bool{}, waiting: map[code]int64{}, written: map[string]int64{}, fresh: map[string]DueKey{}, ready: map[string]DueKey{}}
 	for _, u := range trusted {
 		if u != "" {
 			t.trusted[u] = true

@@ -82,7 +82,7 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 // must not be taken for one whose entry is lost.
 func (t *Entries) replace(tx *view.Tx, by *Stored, offset int64) error {
 	p, tag := place{codes[by.Stream], offset}, wire.JIDTag(by.JID)
-	old, err := t.entry(tx, p)
+	old, err := storedAt(tx, p)
 	if err != nil || offset >= by.Offset || old != nil && old.JID != by.JID {
 		return err
 	}
@@ -219,7 +219,7 @@ func fires(s *Stored) bool { return s.Stream != wire.DeadJobs && s.Parked == "" 
 
 // drop forgets an entry, whatever its state: it was settled or replaced.
 func (t *Entries) drop(tx *view.Tx, p place) error {
-	s, err := t.entry(tx, p)
+	s, err := storedAt(tx, p)
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (t *Entries) unmark(tx *view.Tx, p place, m *mark) error {
 	return tx.Delete(keyMark(p))
 }
 
-func (t *Entries) entry(r view.Reader, p place) (*Stored, error) {
+func storedAt(r view.Reader, p place) (*Stored, error) {
 	raw, ok, err := r.Get(keyEntry(p))
 	if err != nil || !ok {
 		return nil, err

@@ -90,7 +90,7 @@ func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 	if low, ok := t.peek().LowWater[d.Stream]; ok && p.offset < low {
 		return nil
 	}
-	s, err := t.entry(tx, p)
+	s, err := storedAt(tx, p)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (t *Entries) Leases(jid string) (held []*Stored, err error) {
 		return len(offsets) < maxFound
 	})
 	for _, o := range offsets {
-		s, fault := t.entry(t.store, place{codes[wire.ScheduledJobs], o})
+		s, fault := storedAt(t.store, place{codes[wire.ScheduledJobs], o})
 		if fault != nil {
 			return nil, fault
 		}

@@ -3,6 +3,7 @@ package tracker
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -37,17 +38,6 @@ func (t *Entries) OfClass(stream, class string) int64 {
 // Position is the offset up to which a stream has been folded.
 func (t *Entries) Position(stream string) (int64, error) { return t.store.Position(stream) }
 
-// Get gives an entry that is pending or doubtful; nil if there is none.
-func (t *Entries) Get(stream string, offset int64) (*Stored, error) {
-	return t.entry(t.store, place{codes[stream], offset})
-}
-
-// Pending tells whether an entry is pending.
-func (t *Entries) Pending(s *Stored) (bool, error) {
-	_, ok, err := t.store.Get(keyList(s.listed(), s.At))
-	return ok, err
-}
-
 // Find gives the pending entries of a stream that have a jid, in the order of their offsets.
 func (t *Entries) Find(stream, jid string) ([]*Stored, error) {
 	offsets, err := t.offsets(stream, jid, maxFound)
@@ -69,22 +59,6 @@ func (t *Entries) withJID(stream, jid string, offsets []int64) ([]*Stored, error
 		}
 	}
 	return found, nil
-}
-
-// Repeated tells whether several pending entries of a stream seem to have a jid. It reads none of them.
-func (t *Entries) Repeated(stream, jid string) (bool, error) {
-	offsets, err := t.offsets(stream, jid, 2)
-	return len(offsets) > 1, err
-}
-
-// offsets gives where the pending entries of a stream stand whose jid has the same hash.
-func (t *Entries) offsets(stream, jid string, most int) (all []int64, err error) {
-	prefix := keyJIDs(codes[stream], jid)
-	err = t.store.Scan(prefix, after(prefix), false, func(key, _ []byte) bool {
-		all = append(all, intOf(key[len(prefix):]))
-		return len(all) < most
-	})
-	return all, err
 }
 
 // Near gives the pending entries with a jid that stand nearest to an offset, at most limit on each side.
@@ -161,11 +135,9 @@ type Doubt struct {
 
 // Doubtful lists what is doubtful, in the order in which it was fired.
 func (t *Entries) Doubtful() (all []Doubt, err error) {
-	err = t.store.View(func(r view.Reader) error { // what is settled meanwhile has no mark any more
-		all, err = t.doubtful(r)
-		return err
-	})
-	return all, err
+	at := t.store.Moment() // what is settled meanwhile has no mark any more
+	defer func() { err = errors.Join(err, at.Close()) }()
+	return t.doubtful(at)
 }
 
 func (t *Entries) doubtful(r view.Reader) ([]Doubt, error) {
@@ -197,7 +169,7 @@ func (t *Entries) fillDoubt(r view.Reader, d *Doubt, p place) error {
 	}
 	d.Place.Stream, d.Place.Offset, d.Op, d.JID, d.Body, d.Command = p.name(), p.offset, m.op, m.tag, m.body, m.command
 	d.Actor, d.Bulk, d.Returned = m.actor, m.bulk, m.returned
-	d.Entry, err = t.entry(r, p)
+	d.Entry, err = storedAt(r, p)
 	return err
 }
 

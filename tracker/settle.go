@@ -97,7 +97,7 @@ func (t *Entries) settle(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) err
 // about tells whether a record's jid is that of the entry that the view knows at a place, or whether it knows none. What was replaced is
 // beyond all records.
 func (t *Entries) about(tx *view.Tx, p place, tag string) (bool, error) {
-	s, err := t.entry(tx, p)
+	s, err := storedAt(tx, p)
 	if err != nil {
 		return false, err
 	}
@@ -148,7 +148,7 @@ func (t *Entries) takeBack(tx *view.Tx, epoch int64, j *wire.JournalRecord) erro
 }
 
 func (t *Entries) doubtReturned(tx *view.Tx, p place, m *mark) error {
-	s, err := t.entry(tx, p)
+	s, err := storedAt(tx, p)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (t *Entries) park(tx *view.Tx, j *wire.JournalRecord) error {
 	if matches, err := t.about(tx, p, j.JID); err != nil || !matches {
 		return err
 	}
-	s, err := t.entry(tx, p)
+	s, err := storedAt(tx, p)
 	if err != nil {
 		return err
 	}

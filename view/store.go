@@ -169,22 +169,6 @@ func (s *Store) Scan(lower, upper []byte, reverse bool, fn func(key, value []byt
 	return scan(s.db, lower, upper, reverse, fn)
 }
 
-// View has fn read the store as it stands at one moment, whatever is folded meanwhile.
-func (s *Store) View(fn func(Reader) error) error {
-	at := s.db.NewSnapshot()
-	defer closeQuietly(at)
-	return fn(snapshot{at})
-}
-
-// snapshot is a store at one moment.
-type snapshot struct{ db *pebble.Snapshot }
-
-func (s snapshot) Get(key []byte) ([]byte, bool, error) { return get(s.db, key) }
-
-func (s snapshot) Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error {
-	return scan(s.db, lower, upper, reverse, fn)
-}
-
 // Reader reads a store, what it was at one moment, or a transaction and the store below it.
 type Reader interface {
 	Get(key []byte) ([]byte, bool, error)

@@ -65,17 +65,20 @@ func TestStoreReadsWhatWasWritten(t *testing.T) {
 func TestViewOfOneMoment(t *testing.T) {
 	s := memoryStore(t)
 	put(t, s, "a", "1", "b", "1")
-	require.NoError(t, s.View(func(r Reader) error {
-		put(t, s, "a", "2", "c", "2")
-		require.NoError(t, s.Update(func(tx *Tx) error { return tx.Delete([]byte("b")) }))
-		require.Equal(t, []string{"a=1", "b=1"}, keys(t, r, "a", "d", false, -1))
-		value, ok := has(t, r, "b")
+	m := s.Moment()
+	put(t, s, "a", "2", "c", "2")
+	require.NoError(t, s.Update(func(tx *Tx) error { return tx.Delete([]byte("b")) }))
+	for range 2 {
+		require.Equal(t, []string{"a=1"}, keys(t, m, "a", "b", false, -1))
+		require.Equal(t, []string{"b=1"}, keys(t, m, "a", "d", true, 1))
+		value, ok := has(t, m, "b")
 		require.True(t, ok)
 		require.Equal(t, "1", value)
-		return nil
-	}))
+		_, ok = has(t, m, "c")
+		require.False(t, ok)
+	}
+	require.NoError(t, m.Close())
 	require.Equal(t, []string{"a=2", "c=2"}, keys(t, s, "a", "d", false, -1))
-	require.EqualError(t, s.View(func(Reader) error { return errors.New("no") }), "no")
 }
 
 func TestTransactionsAreWholeOrNothing(t *testing.T) {

@@ -1,0 +1,74 @@
+package view
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Moment is a store as it stands at one moment, whatever is folded meanwhile. It keeps its place in each table: whoever asks for keys that stand
+// near each other finds them several times as soon as in the store. It is for one goroutine, and soon closed.
+type Moment struct {
+	at     *pebble.Snapshot
+	places map[byte]*pebble.Iterator // by the first byte of the keys
+}
+
+// Moment gives the store as it stands now.
+func (s *Store) Moment() *Moment {
+	return &Moment{at: s.db.NewSnapshot(), places: map[byte]*pebble.Iterator{}}
+}
+
+// Close ends it.
+func (m *Moment) Close() error {
+	var errs []error
+	for _, it := range m.places {
+		errs = append(errs, it.Close())
+	}
+	if err := errors.Join(append(errs, m.at.Close())...); err != nil {
+		return fmt.Errorf("view: close a moment: %w", err)
+	}
+	return nil
+}
+
+// Get reads one key.
+func (m *Moment) Get(key []byte) (value []byte, ok bool, err error) {
+	err = m.Scan(key, append(bytes.Clone(key), 0), false, func(_, found []byte) bool {
+		value, ok = bytes.Clone(found), true
+		return false
+	})
+	return value, ok, err
+}
+
+// Scan is Store.Scan at the moment. fn must not ask for keys of the same table, and backwards nothing is sooner than in the store.
+func (m *Moment) Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error {
+	if reverse {
+		return scan(m.at, lower, upper, reverse, fn)
+	}
+	it, err := m.place(lower[0])
+	if err != nil {
+		return err
+	}
+	for state := it.SeekGEWithLimit(lower, upper); state == pebble.IterValid && bytes.Compare(it.Key(), upper) < 0; state = it.NextWithLimit(upper) {
+		if !fn(it.Key(), it.Value()) {
+			break
+		}
+	}
+	if err := it.Error(); err != nil {
+		return fmt.Errorf("view: scan: %w", err)
+	}
+	return nil
+}
+
+func (m *Moment) place(table byte) (*pebble.Iterator, error) {
+	if it := m.places[table]; it != nil {
+		return it, nil
+	}
+	it, err := m.at.NewIter(&pebble.IterOptions{LowerBound: []byte{table}, UpperBound: []byte{table + 1}})
+	if err != nil {
+		return nil, fmt.Errorf("view: scan: %w", err)
+	}
+	m.places[table] = it
+	return it, nil
+}
