@@ -190,7 +190,7 @@ func (c *core) countOn(now time.Time, o *operating) error {
 	if o.Drifted(o.Total) {
 		delete(c.operations, o.ID)
 		o.begun(wire.Reply{Status: wire.StatusDrifted, Error: "precondition_failed",
-			Reason: fmt.Sprintf("%d entries match now, %d were expected: look again", o.Total, *o.Expected)})
+			Reason: fmt.Sprintf("%d match now, %d were expected: look again", o.Total, *o.Expected)})
 		return nil
 	}
 	return c.beginOperation(now, o)
@@ -350,7 +350,7 @@ func (o *operating) fails(reason string) {
 // actOnOne does to one entry what the operation is for. at is what it is called until that is answered.
 func (c *core) actOnOne(now time.Time, o *operating, s *tracker.Stored, at int64) error {
 	o.issued++
-	_, e, err := c.load(spot{s.Stream, s.Offset})
+	e, err := c.read(s)
 	if err != nil && !errors.Is(err, errFetch) {
 		return err
 	}
@@ -358,7 +358,7 @@ func (c *core) actOnOne(now time.Time, o *operating, s *tracker.Stored, at int64
 		o.fails("a record could not be read from its stream")
 		return nil
 	}
-	if err := c.dropRepeats(now, s, e); err != nil {
+	if err := c.dropRepeats(now, c.entries.Lookup, s, e); err != nil {
 		return err
 	}
 	o.flying[at] = true

@@ -63,3 +63,11 @@ func LowerASCII(b []byte) []byte {
 	}
 	return b
 }
+
+// Counted says how many there are of something: "1 job", "2 jobs".
+func Counted(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -19,3 +19,7 @@ func TestATextIsFoundHoweverJSONWritesIt(t *testing.T) {
 		}
 	})
 }
+
+func TestCounted(t *testing.T) {
+	require.Equal(t, []string{"0 jobs", "1 job", "2 jobs"}, []string{Counted(0, "job"), Counted(1, "job"), Counted(2, "job")})
+}

@@ -88,7 +88,7 @@ func (e *examination) queues(ctx context.Context) error {
 		case strings.HasPrefix(q.Name, wire.QueuePrefix):
 			e.jobQueue(q)
 		case q.Name == wire.Unrouted && q.Ready > 0:
-			e.note(advice, q.Name, fmt.Sprintf("%d jobs wait for a queue that cannot be made, or for a leader", q.Ready),
+			e.note(advice, q.Name, "waiting for a queue that cannot be made, or for a leader: "+wire.Counted(q.Ready, "job"),
 				"the sidecar's log says which (queue name, limit of --max-queues, permissions)")
 		}
 	}

@@ -3,8 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 type journalCmd struct {
@@ -48,7 +49,7 @@ func (a *actRow) about() string {
 		about += " to " + a.To
 	}
 	if a.Queue != "" && a.Count > 0 {
-		about += fmt.Sprintf(" (%d jobs)", a.Count)
+		about += " (" + wire.Counted(a.Count, "job") + ")"
 	}
 	return about
 }

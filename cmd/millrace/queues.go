@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 type queuesCmd struct {
@@ -176,7 +178,7 @@ func (c *moveQueueCmd) Run(ctx context.Context, out output) error {
 			return err
 		}
 		if moved += did.Moved; did.Complete || did.Moved == 0 {
-			_, err := fmt.Fprintf(out.Out, "%s: %d jobs moved to %s\n", c.Queue, moved, c.To)
+			_, err := fmt.Fprintf(out.Out, "%s: %s moved to %s\n", c.Queue, wire.Counted(int64(moved), "job"), c.To)
 			return err
 		}
 	}

@@ -125,12 +125,7 @@ func (f *Facts) queue(q *queues.Queue, add adder) {
 	}
 }
 
-func jobs(n int64) string {
-	if n == 1 {
-		return "1 job"
-	}
-	return fmt.Sprintf("%d jobs", n)
-}
+func jobs(n int64) string { return wire.Counted(n, "job") }
 
 func waiting(q *queues.Queue) string {
 	if q.Ready == 1 {
