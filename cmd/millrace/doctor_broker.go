@@ -124,8 +124,8 @@ func (e *examination) sharing(ctx context.Context) error {
 		e.note(fine, "user", "no client shares the user "+e.conn.User(), "")
 		return nil
 	}
-	e.note(advice, "user", fmt.Sprintf("%d clients share the user %s, and so could write what only Millrace may: %s",
-		len(others), e.conn.User(), strings.Join(others[:min(len(others), 5)], ", ")), "give Millrace a user of its own")
+	e.note(advice, "user", fmt.Sprintf("%s beside Millrace as %s, and so could write what only Millrace may: %s",
+		wire.Counted(int64(len(others)), "connection"), e.conn.User(), strings.Join(others[:min(len(others), 5)], ", ")), "give Millrace a user of its own")
 	return nil
 }
 

@@ -150,7 +150,7 @@ func TestDoctorLooksAtQueues(t *testing.T) {
 		`note  queue.plain     has a length limit beyond which it drops`,
 		`note  queue.drops     has a length limit beyond which it drops`,
 		`note  queue.elsewhere what workers reject goes to mine`,
-		`note  jobs.unrouted   1 jobs wait`,
+		`note  jobs.unrouted   waiting for a queue that cannot be made, or for a leader: 1 job`,
 	} {
 		require.Contains(t, r.out, line)
 	}
@@ -162,7 +162,7 @@ func TestDoctorSeesClientsThatShareTheUser(t *testing.T) {
 	v := brokertest.New(t)
 	v.Dial(t)
 	brokertest.Eventually(t, func() bool {
-		return doctor(t, v.Owner).out != "" && regexpMatch(`note  user            1 clients share the user `+v.Owner.Name, doctor(t, v.Owner).out)
+		return doctor(t, v.Owner).out != "" && regexpMatch(`note  user            1 connection beside Millrace as `+v.Owner.Name, doctor(t, v.Owner).out)
 	}, "the broker's statistics show the connection")
 }
 
