@@ -52,15 +52,20 @@ func newOperation(op *wire.Operation) operation {
 
 // operationRequest is what a client asks for.
 type operationRequest struct {
-	Action   string       `json:"action"`
-	Set      string       `json:"set"`
-	JIDs     []string     `json:"jids"`
-	Filter   *wire.Filter `json:"filter"`
-	AsOf     *int64       `json:"as_of"`
-	Expected *int64       `json:"expected_count"`
-	At       *float64     `json:"at"`
-	Rate     *float64     `json:"rate"`
-	Reason   string       `json:"reason"`
+	Action   string        `json:"action"`
+	Set      string        `json:"set"`
+	JIDs     []string      `json:"jids"`
+	Filter   *statedFilter `json:"filter"`
+	AsOf     *int64        `json:"as_of"`
+	Expected *int64        `json:"expected_count"`
+	At       *float64      `json:"at"`
+	Rate     *float64      `json:"rate"`
+	Reason   string        `json:"reason"`
+}
+
+func (r *operationRequest) UnmarshalJSON(raw []byte) error {
+	type plain operationRequest
+	return stated(raw, (*plain)(r), "reason")
 }
 
 // operate has the leader do something to many entries. It is answered once that has begun.
@@ -72,7 +77,7 @@ func (s *Server) operate(c echo.Context) error {
 	if err := readBody(c, &body); err != nil {
 		return err
 	}
-	op := &wire.Operation{Action: body.Action, JIDs: body.JIDs, Filter: body.Filter, AsOf: body.AsOf, Expected: body.Expected, At: body.At}
+	op := &wire.Operation{Action: body.Action, JIDs: body.JIDs, Filter: (*wire.Filter)(body.Filter), AsOf: body.AsOf, Expected: body.Expected, At: body.At}
 	for _, set := range entrySets {
 		if set.path == body.Set {
 			op.Stream = set.stream

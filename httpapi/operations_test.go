@@ -87,6 +87,9 @@ func TestBadOperationsAreNotSent(t *testing.T) {
 		`{"action":"change","set":"retries","filter":{}}`, `{"action":"delete","set":"retries","filter":{},"at":1}`,
 		`{"action":"delete","set":"retries","filter":{"quue":"q"}}`, `{"action":"delete","set":"retries","filter":{},"rate":0}`,
 		`{"action":"delete","set":"retries","jids":["a"],"expected_count":1}`, `{"action":"explode","set":"retries","filter":{}}`,
+		`{"action":"kill","set":"retries","filter":{"tag":null}}`, `{"action":"kill","set":"retries","filter":{"queue":""}}`,
+		`{"action":"kill","set":"retries","filter":{},"as_of":null}`, `{"action":"kill","set":"retries","jids":["a"],"filter":null}`,
+		`{"action":"kill","set":"retries","filter":{},"also":1}`,
 		`{"action":"change","set":"retries","filter":{},"at":1e300}`, `{"action":"delete","set":"retries","filter":{},"as_of":-2}`,
 	} {
 		w.do(http.MethodPost, "/api/operations", body).problem(t, http.StatusBadRequest, "bad_request")
