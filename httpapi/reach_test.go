@@ -5,8 +5,13 @@ import (
 	"time"
 )
 
-// SetMaxSearched lowers how many entries one call looks at.
-func (s *Server) SetMaxSearched(n int64) { s.maxSearched = n }
+// SetMaxSearched lowers how many entries one call looks at. Answers that took so long that they are kept are made anew.
+func (s *Server) SetMaxSearched(n int64) {
+	s.maxSearched = n
+	s.shared.mu.Lock()
+	defer s.shared.mu.Unlock()
+	s.shared.made = nil
+}
 
 // SetMaxTally raises how long one call counts on.
 func (s *Server) SetMaxTally(d time.Duration) { s.maxTally = d }
