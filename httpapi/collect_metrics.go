@@ -23,9 +23,7 @@ func (c *collector) collectMetrics(out sink) {
 	series := 0
 	err := c.cfg.Metrics.Ever(func(class, queue string, s metrics.Sum, errors map[string]int64) {
 		for outcome, n := range map[string]int64{"success": s.Success, "failed": s.Failed, "dead": s.Dead, "discarded": s.Discarded, "expired": s.Expired} {
-			if n > 0 {
-				out.counter(descFinished, n, class, queue, outcome)
-			}
+			out.counter(descFinished, n, class, queue, outcome) // with 0 too: the first that dies is an increase then
 		}
 		for name, n := range errors {
 			if series++; series <= maxErrorSeries {

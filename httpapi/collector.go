@@ -1,9 +1,12 @@
 package httpapi
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // collector reads what is known when somebody asks.
@@ -43,6 +46,9 @@ var (
 	descKept        = desc("rejected_records", "Rejected records that are kept.", "stream")
 )
 
+// counted are all that records are read from.
+var counted = append(slices.Clone(wire.EntryStreams), wire.Journal, wire.Heartbeats, wire.JobMetrics, wire.Unrouted, wire.DeadLetters)
+
 // Describe says that what is collected is known only when it is.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
@@ -73,11 +79,9 @@ func (c *collector) collectEntries(out sink) {
 		}
 	}
 	state := c.cfg.Entries.State()
-	for stream, n := range state.Rejected {
-		out.counter(descRejected, n, stream)
-	}
-	for stream, n := range state.Void {
-		out.counter(descVoid, n, stream)
+	for _, stream := range counted { // those with 0 too: Prometheus sees no increase in what was not there before
+		out.counter(descRejected, state.Rejected[stream], stream)
+		out.counter(descVoid, state.Void[stream], stream)
 	}
 	out.counter(descJournaled, state.Fired, "fire")
 	out.counter(descJournaled, state.Buried, "burial")

@@ -87,6 +87,7 @@ func TestJobMetrics(t *testing.T) {
 
 	text := w.get("/metrics").body
 	require.Contains(t, text, `millrace_jobs_finished_total{class="A",outcome="success",queue="x",vhost="/"} 2`)
+	require.Contains(t, text, `millrace_jobs_finished_total{class="A",outcome="expired",queue="x",vhost="/"} 0`)
 	require.Contains(t, text, `millrace_jobs_failed_total{class="A",error="E",queue="y",vhost="/"} 1`)
 	require.Contains(t, text, `millrace_job_run_seconds_bucket{queue="x",vhost="/",le="0.1"} 2`)
 	require.Contains(t, text, `millrace_job_wait_seconds_count{queue="x",vhost="/"} 1`)
