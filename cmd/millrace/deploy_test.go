@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -101,6 +102,20 @@ func TestContainer(t *testing.T) {
 	_, err = parser.Parse(compose.Services["millrace"].Command)
 	require.NoError(t, err, "millrace does not take the command of docker-compose.yml")
 	require.Equal(t, "broker", root.Serve.Auth)
+}
+
+// What is left out of the image's build must not be a part of the binary.
+func TestContextOfContainer(t *testing.T) {
+	left := strings.Fields(withoutComments(deployed(t, ".dockerignore")))
+	require.Subset(t, left, []string{".git", ".cache"}, "they are large, and change all the time")
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}", ".")
+	packages, err := list.Output()
+	require.NoError(t, err)
+	require.Contains(t, string(packages), "/httpapi\n")
+	for path := range strings.FieldsSeq(string(packages)) {
+		folder, _, _ := strings.Cut(strings.TrimPrefix(path, "github.com/millrace-jobs/millrace/"), "/")
+		require.NotContains(t, left, folder, path)
+	}
 }
 
 func TestUnit(t *testing.T) {
