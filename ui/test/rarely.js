@@ -19,6 +19,13 @@ const unfinished = (page) => page.route(/\/api\/dead-jobs\?.*text=/, async (rout
   await route.fulfill({ response, json: next ? answer : { ...answer, items: [], item_count: 0, filtered_count_at_least: 0, next: 'there' } });
 });
 
+/** Has errors be told of before all have been counted. @param {any} page */
+const uncounted = (page) => page.route(/\/api\/errors/, async (route) => {
+  const response = await route.fetch();
+  const answer = await response.json();
+  await route.fulfill({ response, json: { ...answer, complete: false, items: answer.items.map((/** @type {any} */ g) => ({ ...g, count: 1 })) } });
+});
+
 /** @param {any} world @param {number} n */
 async function die(world, n) {
   const died = Date.now() / 1000 - 20;
@@ -120,6 +127,15 @@ export function rarely(world) {
     await me.back();
     await page(2, 20);
   }, { prepare: unfinished });
+
+  story(world, 'errors that are not all counted yet are counted before anything is done to them', async (me) => {
+    await me.go('Dead');
+    await me.find('button', 'By error').click();
+    await me.find('button', /^Retry now all 1 with SMTPAuthenticationError of SendInvoice/).click();
+    await me.dialog.reads(/Retry ([2-9]|\d\d+) dead jobs\?/);
+    await me.press('Escape');
+    await me.dialog.gone();
+  }, { prepare: uncounted });
 
   story(world, 'arguments that are too long to be shown at once', async (me) => {
     await http(`${world.base}/api/jobs`, 'POST', { jid: 'long-arguments', class: 'Long', queue: 'bulk', args: ['x'.repeat(80_000), 'the end'], at: Date.now() / 1000 + 90_000 });

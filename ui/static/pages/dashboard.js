@@ -46,7 +46,7 @@ function Counters({ queues }) {
     ['Ready', brief(ready), queues ? 'in ' + plural(queues.length, 'queue') : '', '#queues'],
     ['Scheduled', brief(o?.sets['scheduled-jobs'].total), o?.scheduled_overdue_seconds > 1 ? seconds(o.scheduled_overdue_seconds) + ' late' : 'on time', link('scheduled-jobs')],
     ['Retries', brief(o?.sets.retries.total), '', link('retries')],
-    ['Dead', brief(o?.sets['dead-jobs'].total), recent.data ? `+${count(recent.data.total.dead)} in 1 h` : '', link('dead-jobs')],
+    ['Dead', brief(o?.sets['dead-jobs'].total), recent.data ? `${recent.data.total.dead ? '+' + count(recent.data.total.dead) : 'none'} in 1 h` : '', link('dead-jobs')],
     ['Busy', p ? percent(p.concurrency ? p.busy / p.concurrency : 0) : '–', p ? `${count(p.busy)} of ${count(p.concurrency)} slots` : '', link('worker-processes')],
     ['Workers', brief(p?.running), p?.states?.lost ? plural(p.states.lost, 'lost', 'lost') : '', link('worker-processes')],
   ];

@@ -27,7 +27,7 @@ export function DueTimes({ set, height = 120 }) {
       ${d?.after > 0 && html`<span class="dim small">${count(d.after)} later</span>`}
       <${Segments} label="Range" value=${span} onChange=${setSpan} options=${Object.keys(spans).map((s) => [s, s])} />`}>
     <${Chart} title=${set === 'retries' ? 'Retries by when they are due' : 'Scheduled jobs by when they are due'} height=${height} format=${brief} stacked from=${start} to=${start + length} now=${Math.max(start, now.peek())}
-      x=${counts.map((/** @type {number} */ _, /** @type {number} */ i) => d.from + i * d.step)} series=${[{ label: 'due', colour, kind: 'bars', values: counts }]}
+      x=${counts.some(Boolean) ? counts.map((/** @type {number} */ _, /** @type {number} */ i) => d.from + i * d.step) : []} series=${[{ label: 'due', colour, kind: 'bars', values: counts }]}
       summary=${`${plural(counts.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0), 'is', 'are')} due within ${span}, ${plural(overdue, 'is', 'are')} overdue.`}
       onZoom=${(/** @type {number} */ a, /** @type {number} */ b) => setQuery({ from: Math.floor(a), to: Math.ceil(b), page: '' })} />
   <//>`;

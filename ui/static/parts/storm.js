@@ -39,7 +39,9 @@ export function Storm({ set }) {
       // What is there now, so that nothing that comes later is touched; how many is what was seen.
       const f = { ...filter, error: g.fingerprint };
       const { data } = await ask(apiPath(set, [], { ...f, page: 1, page_size: 1 }));
-      await actOnMany(action, { set, filter: f, count: g.count, asOf: data.as_of, expected: g.count }, groups.refresh);
+      // Where not all had been counted, the group is larger than it says.
+      const expected = groups.data.complete === false ? data.filtered_count : g.count;
+      await actOnMany(action, { set, filter: f, count: expected ?? Math.max(g.count, data.filtered_count_at_least), asOf: data.as_of, expected }, groups.refresh);
     } catch (e) {
       failed(e);
     }
