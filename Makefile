@@ -14,8 +14,9 @@ GOLANGCI := .cache/bin/golangci-lint-$(GOLANGCI_VERSION)
 ARGS ?=
 SCHEMATHESIS_VERSION := 4.32.5
 SCHEMATHESIS := .cache/schemathesis/installed-$(SCHEMATHESIS_VERSION)
-# How many requests are made for each operation.
+# How many requests are made for each operation; with a SEED, the same ones each time.
 EXAMPLES ?= 200
+SEED ?=
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 # The packages that test, cover and vet look at, and more flags for `go test`.
@@ -164,9 +165,9 @@ fuzz: tools ## Run every fuzz target for FUZZTIME (30s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: schemathesis
-schemathesis: tools $(SCHEMATHESIS) ## Have schemathesis look for faults in the API (EXAMPLES=200 for each operation)
+schemathesis: tools $(SCHEMATHESIS) ## Have schemathesis look for faults in the API (EXAMPLES=200 for each operation, SEED=1 to repeat them)
 	@scripts/deps.sh broker
-	EXAMPLES=$(EXAMPLES) go test -tags schemathesis -count=1 -timeout 120m -v -run TestSchemathesis ./internal/schematest
+	EXAMPLES=$(EXAMPLES) SEED=$(SEED) go test -tags schemathesis -count=1 -timeout 120m -v -run TestSchemathesis ./internal/schematest
 
 $(SCHEMATHESIS):
 	@scripts/deps.sh python

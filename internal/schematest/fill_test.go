@@ -24,7 +24,7 @@ func fill(t *testing.T, v *brokertest.Vhost, url string) (known []string) {
 	t.Helper()
 	fillStreams(t, v)
 	beat(t, v)
-	brokertest.Eventually(t, func() bool { return strings.Contains(get(t, v, url+"/api/overview"), `"dead-jobs":{"total":10`) }, "all are read")
+	brokertest.Eventually(t, func() bool { return strings.Contains(get(t, v, url+"/api/overview"), `"dead-jobs":{"total":210,`) }, "all are read")
 	f := &filler{t, v, url}
 	leases := f.leases()
 	operations := f.operations()
@@ -39,7 +39,7 @@ func fill(t *testing.T, v *brokertest.Vhost, url string) (known []string) {
 	for _, from := range []string{wire.Unrouted, wire.DeadLetters} {
 		brokertest.Eventually(t, func() bool { return strings.Contains(get(t, v, url+"/api/rejected"), `"stream":"`+from+`"`) }, "what %s had is rejected", from)
 	}
-	return []string{"LEASES=" + strings.Join(leases, " "), "OPERATIONS=" + strings.Join(operations, " ")}
+	return []string{"LEASES=" + strings.Join(leases, " "), "OPERATIONS=" + strings.Join(operations, " "), "REJECTED=" + strings.Join(f.rejected(), " ")}
 }
 
 // filler does through the API what must not fail.
@@ -60,6 +60,9 @@ func (f *filler) do(method, path, body string, headers ...string) gjson.Result {
 func (f *filler) leases() (ids []string) {
 	for _, queue := range []string{"q0", "q1", "leased"} {
 		f.do(http.MethodPut, "/api/job-queues/"+queue, "")
+	}
+	for i := range 20 {
+		f.do(http.MethodPut, fmt.Sprint("/api/job-queues/gone-", i), "")
 	}
 	var jobs []string
 	for i := range 12 {
@@ -103,10 +106,28 @@ func (f *filler) operations() (ids []string) {
 	return ids
 }
 
+// rejected are the offsets of retries' records that cannot be read.
+func (f *filler) rejected() (offsets []string) {
+	for _, record := range f.do(http.MethodGet, "/api/rejected?stream=retries&limit=500", "").Array() {
+		offsets = append(offsets, record.Get("offset").Raw)
+	}
+	require.Greater(f.t, len(offsets), 50)
+	return offsets
+}
+
 // fillStreams publishes records of every kind.
 func fillStreams(t *testing.T, v *brokertest.Vhost) {
 	t.Helper()
 	publish := func(stream, body string) { v.Publish(t, "", stream, amqp.Publishing{Body: []byte(body)}) }
+	for i := range 60 {
+		publish(wire.Retries, fmt.Sprint("garbage ", i))
+	}
+	for i := range 200 { // enough that what is done to some of them leaves others
+		job := fmt.Sprintf(`"jid":"more-%d","job":{"jid":"more-%[1]d","class":"More","queue":"q%d","args":[]}`, i, i%2)
+		publish(wire.ScheduledJobs, fmt.Sprintf(`{"type":"scheduled_job","scheduled_at":%d,%s}`, 4_000_000_000+i, job))
+		publish(wire.Retries, fmt.Sprintf(`{"type":"retry","retry_at":%d,"retry_count":1,"error_class":"More","error_message":"m",%s}`, 4_000_000_000+i, job))
+		publish(wire.DeadJobs, fmt.Sprintf(`{"type":"dead_job","died_at":%d,"error_class":"More","error_message":"m",%s}`, time.Now().Unix()-int64(i), job))
+	}
 	for i, jid := range []string{"a", "b", "same", "same", "a/b", "é", "0", "1", "%2F", strings.Repeat("x", 300)} {
 		args := `[1,{"password":"hidden","é":[1e3,null]}]`
 		if i == 1 {
