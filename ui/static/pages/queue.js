@@ -45,7 +45,7 @@ function Overview({ q, name }) {
 function Tiles({ q, name }) {
   const cells = q ? [['Ready', brief(q.ready), q.bytes === null ? '' : bytes(q.bytes)], ['Unacked', brief(q.unacked), ''], ['Oldest waits', q.oldest ? seconds(q.oldest.seconds) : '–', q.oldest && q.oldest.accuracy !== 'exact' ? 'at least' : ''],
     ['In', rate(q.publish_rate), ''], ['Out', rate(q.ack_rate), q.growth_rate > 0.05 ? 'grows by ' + rate(q.growth_rate) : ''], ['Slots in use', q.slots ? `${q.busy}/${q.slots}` : '–', plural(q.consumers, 'consumer')],
-    ['Scheduled', brief(q.scheduled), '', link('scheduled-jobs', [], { queue: name })], ['Retries · dead', html`<a href=${link('retries', [], { queue: name })}>${brief(q.retries)}</a> · <a href=${link('dead-jobs', [], { queue: name })}>${brief(q.dead)}</a>`, '']] : [];
+    ['Scheduled', brief(q.scheduled), '', link('scheduled-jobs', [], { queue: name })], ['Retries', brief(q.retries), html`<a href=${link('dead-jobs', [], { queue: name })}>${brief(q.dead)} dead</a>`, link('retries', [], { queue: name })]] : [];
   return html`<section class="card flush" aria-label="Now"><dl class="counters n8" style=${{ margin: 0, minHeight: '5.5rem' }}>${cells.map(([k, v, note, to]) => html`<div key=${k}><dt>${k}</dt><dd>${to ? html`<a href=${to}>${v}</a>` : v}</dd><dd class="note">${note || '\u00a0'}</dd></div>`)}</dl></section>`;
 }
 
