@@ -39,7 +39,7 @@ func (b *bulk) round(c *caller, class string) {
 	for i := range all {
 		jids[i] = fmt.Sprintf("%s-%03d", class, i)
 		all[i] = b.w.entry(jids[i], wire.Retries, queues[i%len(queues)], time.Now().Add(far), stays)
-		all[i].Body = []byte(strings.Replace(string(all[i].Body), `"class":"C"`, `"class":"`+class+`"`, 1))
+		ofClass(&all[i], class)
 	}
 	b.w.publish(wire.Retries, all...)
 	if !b.pending(c, class, inBulk) {
@@ -59,6 +59,10 @@ func (b *bulk) round(c *caller, class string) {
 	if id, ok = b.operate(c, class, wire.CommandRetry); ok {
 		b.await(c, id, comes, jids)
 	}
+}
+
+func ofClass(m *amqp.Publishing, class string) {
+	m.Body = []byte(strings.Replace(string(m.Body), `"class":"C"`, `"class":"`+class+`"`, 1))
 }
 
 func (b *bulk) mark(jids []string, f fate, told string) {
@@ -130,12 +134,16 @@ func (b *bulk) begin(c *caller, path, body string, is func(*operation) bool) (id
 func (b *bulk) await(c *caller, id string, becomes fate, jids []string) bool {
 	b.mark(jids, unknown, "")
 	var o operation
+	done := 0
 	for deadline := time.Now().Add(patient); time.Now().Before(deadline); b.w.pause(200 * time.Millisecond) {
 		if c.read("/api/operations/"+id, &o) && o.State != wire.OperationRunning {
 			break
 		}
+		if o.Done > done { // a large one may take long, as long as it goes on
+			done, deadline = o.Done, time.Now().Add(patient)
+		}
 	}
-	if o.State != wire.OperationDone || o.Done != inBulk || o.Failed+o.Skipped > 0 {
+	if o.State != wire.OperationDone || o.Done != len(jids) || o.Failed+o.Skipped > 0 {
 		b.broken.note("the operation %s is %+v", id, o)
 		return false
 	}

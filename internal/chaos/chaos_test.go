@@ -50,7 +50,7 @@ func scenarios() []scenario {
 			standby(w, n(40_000, 6_000), n(20, 4))
 			w.aimed()
 		}},
-		{"over-http", false, func(w *world) { overHTTP(w, n(5_000, 600), n(60, 12)) }},
+		{"over-http", false, func(w *world) { overHTTP(w, n(5_000, 600), n(50_000, 5_000), n(60, 12)) }},
 		{"frozen", false, func(w *world) { frozen(w, 200, n(3, 1)) }},
 		{"network", false, func(w *world) { network(w, 200, lasting) }},
 		{"clock", false, func(w *world) { clock(w, 200, n(15, 5)) }},

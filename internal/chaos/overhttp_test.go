@@ -13,8 +13,8 @@ import (
 )
 
 // overHTTP kills sidecars at any moment while all that the API alone has is under way: workers lease jobs, clients enqueue under keys and
-// repeat themselves, operations are begun and undone, and a queue is paused.
-func overHTTP(w *world, jobs, kills int) {
+// repeat themselves, operations are begun and undone, a large one goes on all the while, and a queue is paused.
+func overHTTP(w *world, jobs, inOperation, kills int) {
 	for _, name := range []string{"x", "y"} {
 		w.run(w.slot(name, func(c *sidecar.Config) {
 			if name == "x" {
@@ -33,16 +33,21 @@ func overHTTP(w *world, jobs, kills int) {
 	status, answer, _ := c.call(http.MethodPut, "/api/job-queues/"+pausedQueue+"/pause", "")
 	require.Equal(w.t, http.StatusNoContent, status, "%s", answer)
 
-	leases, keys, bulk := &leasing{w: w, broken: broken, acked: map[string]int{}}, &keyed{w: w, broken: broken, jids: map[string]string{}}, &bulk{w: w, broken: broken}
+	leases, keys, some := &leasing{w: w, broken: broken, acked: map[string]int{}}, &keyed{w: w, broken: broken, jids: map[string]string{}}, &bulk{w: w, broken: broken}
+	most := &large{bulk: some}
+	most.publish(inOperation)
+	most.begin(c, kills)
 	stopLeases := w.callers(4, leases.work)
 	stopKeys := w.callers(4, keys.work)
-	stopBulk := w.callers(2, bulk.work)
+	stopBulk := w.callers(2, some.work)
 	for i := range kills {
 		leases.publish(jobs*(i+1)/kills - jobs*i/kills)
 		w.killAny()
+		most.killed(c)
 	}
 	stopKeys()
 	stopBulk()
+	most.end(c)
 	leases.drain()
 	stopLeases()
 
@@ -51,7 +56,7 @@ func overHTTP(w *world, jobs, kills int) {
 	w.exactlyOnce()
 	leases.reckon()
 	w.must(len(broken.all) == 0, "%d promises of the API are broken: %v", len(broken.all), first(broken.all))
-	w.note = fmt.Sprintf("%s; %s; %s", leases, keys, bulk)
+	w.note = fmt.Sprintf("%s; %s; %s; %s", leases, keys, some, most)
 }
 
 // killAny kills the sidecar that leads, most often, or another, or both; and starts them again.
