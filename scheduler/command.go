@@ -20,12 +20,35 @@ func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply))
 			c.commands[cmd.ID] = append(waiting, answer)
 			return nil
 		}
+		c.commands[cmd.ID] = []func(wire.Reply){answer}
+		answer = c.answerAll(cmd.ID)
+	}
+	return c.whenKnown(now, cmd, func(now time.Time) error { return c.carryOut(now, cmd, answer) })
+}
+
+// whenKnown has something done about an entry once it is known whether what the journal says happened to it last did happen: it may be refused
+// yet, or have been taken back just now.
+func (c *core) whenKnown(now time.Time, cmd wire.Command, fn func(now time.Time) error) error {
+	if cmd.JID == "" {
+		return fn(now)
+	}
+	h, err := c.entries.Happened(cmd.Stream, cmd.JID)
+	if err != nil {
+		return err
+	}
+	if h == nil || c.busy[spot{cmd.Stream, h.Offset}] == nil {
+		return fn(now)
+	}
+	c.later(func() error { return c.whenKnown(c.now, cmd, fn) })
+	return nil
+}
+
+func (c *core) carryOut(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	if cmd.ID != "" {
 		if done, err := c.entries.CarriedOut(cmd.ID); err != nil || done {
 			answer(wire.Reply{Status: wire.StatusDone, Repeated: true})
 			return err
 		}
-		c.commands[cmd.ID] = []func(wire.Reply){answer}
-		answer = c.answerAll(cmd.ID)
 	}
 	switch cmd.Command {
 	case wire.CommandPing:

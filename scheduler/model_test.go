@@ -91,6 +91,7 @@ type modelBroker struct {
 	everCut bool // one of them was, once
 
 	cutBury bool // jobs.bury does not lead to the dead jobs
+	torn    bool // it is dying, and takes in burials in the journal alone
 
 	unnoticed bool // a stream was made anew, or the journal lost, and no leader has seen it yet
 }
@@ -195,7 +196,7 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 		b.copies = append(b.copies, reply.copy)
 		b.onCopy(reply.copy)
 	case wire.ExchangeBury:
-		if !b.cutBury {
+		if !b.cutBury && !b.torn {
 			b.append(wire.DeadJobs, millrace, m)
 		}
 		b.append(wire.Journal, millrace, m)

@@ -79,13 +79,13 @@ func (w *world) lose(r wire.Record) {
 	if r.Stream != wire.Journal {
 		if o, carried := w.broker.origin[here]; carried { // the original may be below low water, or rise
 			w.broker.gone[o], w.broker.unsafe[o] = "its record was lost", "its record was lost"
-			delete(w.deleted, o)
+			delete(w.ended, o)
 		}
 		if d, buried := wire.DeedOf(r.Headers); buried {
 			w.broker.gone[w.broker.place(d.Stream, d.Offset)] = "the dead job that it became was lost"
 		}
 		delete(w.appended, here)
-		delete(w.deleted, here)
+		delete(w.ended, here)
 		delete(w.broker.origin, here)
 		delete(w.broker.gone, here)
 		return
@@ -100,7 +100,7 @@ func (w *world) lose(r wire.Record) {
 		about = w.broker.place(j.Stream, j.Offset)
 	}
 	w.broker.unsafe[about], w.asked[about] = "the journal does not tell of it any more", true
-	delete(w.deleted, about)
+	delete(w.ended, about)
 }
 
 // discoverLosses has a sidecar find out, as its view does, that it had read more than there is.

@@ -161,8 +161,7 @@ func (w *world) undo(t *rapid.T) {
 	}
 	w.commands++
 	cmd := wire.Command{ID: fmt.Sprintf("c%d", w.commands), Command: wire.CommandUndo, Stream: p.stream, JID: e.jid}
-	delete(w.deleted, p) // it may come back
-	w.undos[p]++
+	w.mayComeBack(p)
 	answered := w.askUndone(p, e, h)
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
 		if r.Status == wire.StatusOK {

@@ -94,8 +94,8 @@ func (w *world) checkCopies(s *modelSidecar) {
 	for p, e := range w.appended {
 		n := w.copiesOf(p)
 		byJID[e.jid] += n
-		if before, deleted := w.deleted[p]; deleted {
-			require.Equal(w.t, before, n, "%v was fired after it was answered deleted", p)
+		if end, ended := w.ended[p]; ended {
+			require.Equal(w.t, end.copies, n, "%v was fired after it was answered that it was %s", p, end.what)
 		}
 	}
 	for p, e := range w.appended {
@@ -144,7 +144,7 @@ func (w *world) sharedDoubt(jid string) bool {
 
 // accounted tells whether an entry that was not fired is where it should be.
 func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
-	if _, deleted := w.deleted[p]; deleted || w.filled(p) {
+	if w.ended[p].what == wire.TypeDeleted || w.filled(p) {
 		return true
 	}
 	pending, err := s.entries.Find(p.stream, e.jid)

@@ -58,17 +58,66 @@ func (w *world) send(t *rapid.T, s *modelSidecar, what string, p place, offset i
 		return // not for this stream
 	}
 	w.asked[p] = w.asked[p] || what == wire.CommandDelete || what == wire.CommandKill
-	if s.entries.IsHeld(p.stream, offset) {
+	w.sent = append(w.sent, sentCommand{cmd, p, w.undos[p]})
+	w.give(t, s, w.sent[len(w.sent)-1])
+}
+
+// sentCommand is a command about one entry.
+type sentCommand struct {
+	wire.Command
+	about place
+	undos int // how often somebody had asked for the entry back by then
+}
+
+// repeat sends a command again, under the same id, as who was not answered may.
+func (w *world) repeat(t *rapid.T) {
+	s := w.leader()
+	if s == nil || s.core.phase != phaseLeading || len(w.sent) == 0 {
+		return
+	}
+	cmd := rapid.SampledFrom(w.sent).Draw(t, "again")
+	if w.appended[cmd.about] != nil && cmd.about.generation == w.broker.streams[cmd.Stream].generation {
+		w.give(t, s, cmd)
+	}
+}
+
+func (w *world) give(t *rapid.T, s *modelSidecar, cmd sentCommand) {
+	p := cmd.about
+	if s.entries.IsHeld(cmd.Stream, *cmd.Offset) {
 		w.broker.unsafe[p] = "somebody asked for it while it was held"
 	}
 	undos := w.undos[p]
-	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
-		if r.Status == wire.StatusDone && what == wire.CommandDelete && w.undos[p] == undos {
-			if _, before := w.deleted[p]; !before {
-				w.deleted[p] = w.copiesOf(p)
+	require.NoError(t, s.core.command(w.now, cmd.Command, func(r wire.Reply) {
+		if what := w.endedBy(cmd, r); what != "" && w.undos[p] == undos {
+			if _, before := w.ended[p]; !before {
+				w.ended[p] = end{what, w.copiesOf(p)}
 			}
 		}
 	}))
+}
+
+// end is what somebody was told that became of an entry, which never fires after that.
+type end struct {
+	what   string
+	copies int // that there were by then
+}
+
+// endedBy is how an entry ended, by the answer to a command about it; empty if that does not tell.
+func (w *world) endedBy(cmd sentCommand, r wire.Reply) string {
+	what := ""
+	switch h := r.Happened; {
+	case r.Status == wire.StatusDone && cmd.undos == w.undos[cmd.about]: // else it may have been carried out before that
+		what = map[string]string{wire.CommandDelete: wire.TypeDeleted, wire.CommandKill: wire.TypeKilled}[cmd.Command.Command]
+	case r.Status == wire.StatusNotFound && h != nil && w.broker.place(cmd.Stream, h.Offset) == cmd.about:
+		what = map[string]string{wire.TypeDeleted: wire.TypeDeleted, wire.TypeKilled: wire.TypeKilled, wire.OpBuried: wire.TypeKilled}[h.What]
+	}
+	return what
+}
+
+// mayComeBack notes that somebody asked for an entry back.
+func (w *world) mayComeBack(p place) {
+	delete(w.ended, p)
+	w.undos[p]++
 }
 
 // endHold is an operator who decides what becomes of what is held. Of what is released nobody knows whether it had been done.
@@ -86,7 +135,7 @@ func (w *world) endHold(t *rapid.T) {
 			if s.entries.IsHeld(f.Stream, f.Offset) {
 				w.broker.unsafe[p] = "it was released"
 				w.asked[p] = w.asked[p] || discard
-				delete(w.deleted, p)
+				delete(w.ended, p)
 			}
 		}
 	}

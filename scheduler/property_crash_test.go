@@ -62,8 +62,10 @@ func (w *world) killBroker(t *rapid.T) {
 	}
 	if s != nil {
 		for range rapid.IntRange(0, len(s.conn.out)).Draw(t, "still processed") {
+			w.broker.torn = rapid.Bool().Draw(t, "torn")
 			w.broker.process(s.conn, w.now)
 		}
+		w.broker.torn = false
 		s.disconnect()
 	}
 	for _, c := range w.broker.copies {

@@ -210,7 +210,9 @@ func (w *world) allowUndone(op *wire.Operation) {
 		}
 		was, err := wire.ParseEntry(j.Stream, j.Offset, j.Entry)
 		require.NoError(w.t, err)
-		if e := w.appended[w.broker.place(j.Stream, j.Offset)]; e != nil {
+		p := w.broker.place(j.Stream, j.Offset)
+		w.mayComeBack(p)
+		if e := w.appended[p]; e != nil {
 			e.ask(was.At)
 		}
 	}

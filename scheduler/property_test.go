@@ -24,7 +24,8 @@ type world struct {
 	latest     time.Time // that it was before the clock was set
 	appended   map[place]*appendedEntry
 	operations map[string]bool // that were accepted
-	deleted    map[place]int   // answered deleted; with how many copies there were by then
+	ended      map[place]end   // answered deleted or killed
+	sent       []sentCommand   // all commands about one entry
 	pauses     map[string]*pauseAsked
 	keys       map[string]*keyAsked
 	jids       int
@@ -81,6 +82,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"lead3":            w.lead,
 		"run":              w.run,
 		"command":          w.command,
+		"repeat":           w.repeat,
 		"change":           w.change,
 		"undo":             w.undo,
 		"regret":           w.regret,
@@ -117,7 +119,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{t: t, broker: newModelBroker(), now: time.Unix(1_800_000_000, 0), appended: map[place]*appendedEntry{}, deleted: map[place]int{},
+	w := &world{t: t, broker: newModelBroker(), now: time.Unix(1_800_000_000, 0), appended: map[place]*appendedEntry{}, ended: map[place]end{},
 		asked: map[place]bool{}, undos: map[place]int{}, operations: map[string]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
 	w.broker.onCopy = w.fired
 	for i := range 2 {

@@ -182,7 +182,7 @@ func (c *core) amongDead(origin wire.Through, jid string) (*tracker.Stored, erro
 
 // refire fires or buries again what may not have arrived.
 func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
-	o := order{op: wire.OpRefired}
+	o := order{op: wire.OpRefired, command: d.Command} // which it was to carry out: if it comes back that is not done
 	if d.Entry != nil {
 		s, e, err := c.load(spot{d.Place.Stream, d.Place.Offset})
 		if errors.Is(err, errFetch) { // left in doubt it would pass for delivered as soon as a new witness stands

@@ -134,7 +134,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-func TestBrokerKilled(t *testing.T) {
+func TestReadersOutliveTheBroker(t *testing.T) {
 	b := on(t, brokertest.Own(t))
 	stream := b.stream(t)
 	b.publish(t, stream, b.numbered(0, 10)...)

@@ -19,6 +19,7 @@ var (
 	buried   = check{"./scheduler", "TestBurialsThatWentAstray", nil}
 	undone   = check{"./scheduler", "TestOperationsAreUndoneOnce", []string{"-rapid.checks=1000", "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
 	setClock = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
+	doubted  = check{"./scheduler", "TestCommandsKnowWhatWasTakenBack", nil}
 	rebuilt  = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
 )
 
@@ -48,6 +49,8 @@ var variants = []variant{
 	{"answered-before-confirm", "a delete is answered before its record is confirmed", "scheduler/command.go",
 		"return c.record(now, r, about, func(bool) { answer(wire.Reply{Status: wire.StatusDone}) })",
 		"answer(wire.Reply{Status: wire.StatusDone})\n	return c.record(now, r, about, nil)", property},
+	{"doubt-answered", "a command is answered by what the journal says of a burial that is being taken back", "scheduler/command.go",
+		"if h == nil || c.busy[spot{cmd.Stream, h.Offset}] == nil {", "if true || h == nil {", doubted},
 	{"returned-not-journaled", "a fire that was refused is not journaled as returned", "scheduler/core.go",
 		"err := c.record(now, r, spot{}, func(bool) {", "err := c.append(wire.Retries, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: c.epoch})\n	_ = r\n	func(func(bool)) {}(func(bool) {", property},
 	{"witness-always-there", "the broker is believed never to restart", "scheduler/settle.go", "c.settling.intact = intact", "c.settling.intact = intact || true", property},

@@ -1,0 +1,114 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A command is not answered by what the journal says was done to its entry before it is known that it was.
+func TestCommandsWaitForWhatIsInDoubt(t *testing.T) {
+	for name, refused := range map[string]bool{"it is confirmed": false, "it is refused": true} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leader("a")
+			sc.at("killed", "q", sc.now.Add(day))
+			sc.rounds(s, 2, nil)
+			if refused {
+				sc.broker.nacks = func(m wire.Message) bool { return m.Exchange == wire.ExchangeBury }
+			}
+			kill := wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "killed"}
+			var first, second []wire.Reply
+			require.NoError(t, s.core.command(sc.now, kill, func(r wire.Reply) { first = append(first, r) }))
+			sc.broker.process(s.conn, sc.now)
+			require.NoError(t, s.readAll())
+			require.NoError(t, s.core.command(sc.now, kill, func(r wire.Reply) { second = append(second, r) }))
+			require.NoError(t, s.step(sc.now))
+			require.Empty(t, second, "the broker has confirmed nothing yet")
+			sc.broker.nacks = nil
+
+			sc.rounds(s, 6, nil)
+			require.Len(t, second, 1)
+			require.Len(t, first, 1)
+			if refused {
+				require.Equal(t, wire.StatusUnavailable, first[0].Status)
+				require.Equal(t, wire.StatusDone, second[0].Status, "it was pending again, and is killed now")
+			} else {
+				require.Equal(t, wire.StatusDone, first[0].Status)
+				require.Equal(t, wire.StatusNotFound, second[0].Status)
+				require.NotNil(t, second[0].Happened)
+			}
+			require.Len(t, sc.deadJobs(), 1)
+			require.Zero(t, s.entries.Total(wire.ScheduledJobs))
+		})
+	}
+}
+
+// What a leader has taken back of the one before it is known to commands at once, though the view has not read it yet.
+func TestCommandsKnowWhatWasTakenBack(t *testing.T) {
+	for name, id := range map[string]string{"another command": "", "the same again": "c"} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leader("a")
+			sc.at("killed", "q", sc.now.Add(day))
+			sc.rounds(s, 2, nil)
+			kill := wire.Command{ID: "c", Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "killed"}
+			require.NoError(t, s.core.command(sc.now, kill, func(wire.Reply) {}))
+			sc.inFlight(s)
+			sc.elect(s, never)
+			sc.leadsUnread(s)
+
+			kill.ID = id
+			require.Equal(t, wire.StatusDone, sc.ask(s, kill).Status)
+			require.Len(t, sc.deadJobs(), 1)
+			require.Zero(t, s.entries.Total(wire.ScheduledJobs))
+		})
+	}
+}
+
+// A trigger whose leader died is fired by the next, and refused by its queue: it was not carried out.
+func TestTriggersThatAreRefusedInTheEnd(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.at("later", "q", sc.now.Add(day))
+	sc.rounds(s, 2, nil)
+	trigger := wire.Command{ID: "c", Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "later"}
+	require.NoError(t, s.core.command(sc.now, trigger, func(wire.Reply) {}))
+	sc.inFlight(s)
+	sc.broker.full["q"] = true
+	sc.elect(s, never)
+	sc.rounds(s, 12, nil)
+	require.Equal(t, phaseLeading, s.core.phase)
+	require.Empty(t, sc.copies())
+	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs), "it is pending as before")
+
+	sc.broker.full["q"] = false
+	require.Equal(t, wire.StatusDone, sc.ask(s, trigger).Status, "the same request, repeated")
+	require.Equal(t, map[string]int{"later": 1}, sc.copies())
+}
+
+// leadsUnread has a sidecar lead whose view has not read what it settled.
+func (sc *scene) leadsUnread(s *modelSidecar) {
+	sc.t.Helper()
+	for range 40 {
+		settling := s.core.phase >= phaseSettling
+		require.NoError(sc.t, s.step(sc.now))
+		for len(s.conn.out) > 0 {
+			sc.broker.process(s.conn, sc.now)
+		}
+		for len(s.conn.answers) > 0 {
+			require.NoError(sc.t, s.answer(sc.now))
+		}
+		if s.core.phase == phaseLeading {
+			return
+		}
+		if !settling {
+			require.NoError(sc.t, s.readAll())
+		}
+		sc.now = sc.now.Add(10 * time.Millisecond)
+	}
+	require.Fail(sc.t, "nobody leads", "%s", s.core.phase)
+}
