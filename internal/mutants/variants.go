@@ -72,7 +72,7 @@ var variants = []variant{
 	{"replaces-any-job", "an entry replaces whatever stands at the offset that it names", "tracker/fold_entry.go",
 		"offset >= by.Offset || old != nil && old.JID != by.JID {", "offset >= by.Offset || old != nil && false {", another},
 	{"lane-looks-ahead", "what a command did to an entry that was looked up before is not seen", "scheduler/fire.go",
-		"if pending, err := c.entries.Pending(s); err != nil || !pending {", "if pending, err := c.entries.Pending(s); err != nil || false && !pending {", property},
+		"if pending, err := entries.Pending(s); err != nil || !pending {", "if pending, err := entries.Pending(s); err != nil || false && !pending {", property},
 	{"barriers-not-awaited", "a new leader fires before it has read to its own barriers", "scheduler/open.go",
 		"done = done && seen && above && said", "done = done && above && said", property},
 	{"refusal-forgotten", "a doubtful fire is taken for delivered although its queue may have refused it", "scheduler/settle.go",
