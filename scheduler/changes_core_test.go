@@ -17,9 +17,7 @@ func change(jid, changes string) wire.Command {
 // A change is told once the broker has confirmed it, however early the view has read it.
 func TestChangesAreToldWhenConfirmed(t *testing.T) {
 	sc := newScene(t)
-	s := sc.leader("a")
-	sc.at("j", "q", sc.now.Add(day))
-	sc.rounds(s, 2, nil)
+	s := sc.leaderWith("j")
 	var reply wire.Reply
 	require.NoError(t, s.core.command(sc.now, change("j", `{"queue":"other"}`), func(r wire.Reply) { reply = r }))
 	sc.broker.process(s.conn, sc.now)
@@ -39,9 +37,7 @@ func TestChangesAreToldWhenConfirmed(t *testing.T) {
 // While the journal refuses to be told of a change, low water does not pass it: nobody could tell of it any more.
 func TestLowWaterWaitsForChanges(t *testing.T) {
 	sc := newScene(t)
-	s := sc.leader("a")
-	sc.at("j", "q", sc.now.Add(day))
-	sc.rounds(s, 2, nil)
+	s := sc.leaderWith("j")
 	sc.broker.nacks = func(m wire.Message) bool {
 		j, err := wire.ParseJournal(m.Body)
 		return err == nil && j.Type == wire.TypeChanged
@@ -89,9 +85,7 @@ func TestDroppedStaysDropped(t *testing.T) {
 // of the new stream goes for it.
 func TestUndoneKillWhoseDeadJobIsGone(t *testing.T) {
 	sc := newScene(t)
-	s := sc.leader("a")
-	sc.at("j", "q", sc.now.Add(day))
-	sc.rounds(s, 2, nil)
+	s := sc.leaderWith("j")
 	cmd := wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "j"}
 	require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status)
 	cmd.Command = wire.CommandUndo

@@ -22,6 +22,14 @@ func (sc *scene) leader(name string) *modelSidecar {
 	return s
 }
 
+// leaderWith is a leader that has read an entry, which is due in a day.
+func (sc *scene) leaderWith(jid string) *modelSidecar {
+	s := sc.leader("a")
+	sc.at(jid, "q", sc.now.Add(day))
+	sc.rounds(s, 2, nil)
+	return s
+}
+
 // scheduled appends a scheduled entry with more members in its job.
 func (sc *scene) scheduled(jid string, due time.Time, more string) int64 {
 	body := fmt.Sprintf(`{"jid":%q,"scheduled_at":%d,"job":{"class":"C","queue":"q"%s}}`, jid, due.Unix(), more)
@@ -129,9 +137,7 @@ func TestEntriesWithOneJID(t *testing.T) {
 // What a person asks for and the broker refuses is answered, and undone.
 func TestCommandsThatTheBrokerRefuses(t *testing.T) {
 	sc := newScene(t)
-	s := sc.leader("a")
-	sc.at("later", "q", sc.now.Add(day))
-	sc.rounds(s, 2, nil)
+	s := sc.leaderWith("later")
 	sc.broker.nacks = func(m wire.Message) bool { return m.Exchange != "" }
 	for _, command := range []string{wire.CommandTrigger, wire.CommandKill} {
 		cmd := wire.Command{ID: command, Command: command, Stream: wire.ScheduledJobs, JID: "later"}
@@ -148,9 +154,7 @@ func TestCommandsThatTheBrokerRefuses(t *testing.T) {
 // A record that the journal refuses is written again; a journal that refuses for ever ends the epoch.
 func TestJournalThatRefuses(t *testing.T) {
 	sc := newScene(t)
-	s := sc.leader("a")
-	sc.at("later", "q", sc.now.Add(day))
-	sc.rounds(s, 2, nil)
+	s := sc.leaderWith("later")
 	refused := 0
 	sc.broker.nacks = func(m wire.Message) bool {
 		refused++
@@ -280,9 +284,7 @@ func TestDoubtfulBurials(t *testing.T) {
 	for name, arrives := range map[string]bool{"it arrived": true, "it did not": false} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
-			s := sc.leader("a")
-			sc.at("killed", "q", sc.now.Add(day))
-			sc.rounds(s, 2, nil)
+			s := sc.leaderWith("killed")
 			cmd := wire.Command{ID: "c", Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "killed"}
 			require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {}))
 			require.Len(t, s.conn.out, 1)

@@ -173,9 +173,7 @@ func TestDamagedViewsDoNotLead(t *testing.T) {
 	})
 	t.Run("not journaled yet", func(t *testing.T) {
 		sc := newScene(t)
-		s := sc.leader("a")
-		sc.at("j", "q", sc.now.Add(day))
-		sc.rounds(s, 2, nil)
+		s := sc.leaderWith("j")
 		cmd := wire.Command{Command: wire.CommandChange, Stream: wire.ScheduledJobs, JID: "j", Changes: json.RawMessage(`{"at":1}`)}
 		require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("nobody knows of it yet") }))
 		sc.broker.process(s.conn, sc.now)
@@ -189,9 +187,7 @@ func TestDamagedViewsDoNotLead(t *testing.T) {
 // A leader that cannot read back what it was asked to change does not say that it was.
 func TestDamagedAnnouncements(t *testing.T) {
 	sc := newScene(t)
-	s := sc.leader("a")
-	sc.at("j", "q", sc.now.Add(day))
-	sc.rounds(s, 2, nil)
+	s := sc.leaderWith("j")
 	cmd := wire.Command{Command: wire.CommandChange, Stream: wire.ScheduledJobs, JID: "j", Changes: json.RawMessage(`{"queue":"other"}`)}
 	require.NoError(t, s.core.command(sc.now, cmd, func(r wire.Reply) { t.Errorf("answered: %+v", r) }))
 	sc.broker.process(s.conn, sc.now)

@@ -65,9 +65,7 @@ func TestDoubtsWithoutTheirEntries(t *testing.T) {
 	for _, command := range []string{wire.CommandTrigger, wire.CommandKill} {
 		t.Run(command, func(t *testing.T) {
 			sc := newScene(t)
-			s := sc.leader("a")
-			sc.at("gone", "q", sc.now.Add(day))
-			sc.rounds(s, 2, nil)
+			s := sc.leaderWith("gone")
 			require.NoError(t, s.core.command(sc.now, wire.Command{Command: command, Stream: wire.ScheduledJobs, JID: "gone"}, func(wire.Reply) {}))
 			sc.inFlight(s)
 			entries := sc.broker.streams[wire.ScheduledJobs]
@@ -94,9 +92,7 @@ func TestDoubtsWithoutTheirEntries(t *testing.T) {
 // A job that only the journal has, and that cannot be sent, is shown.
 func TestDoubtsThatCannotBeSent(t *testing.T) {
 	sc := newScene(t)
-	s := sc.leader("a")
-	sc.at("gone", "q", sc.now.Add(day))
-	sc.rounds(s, 2, nil)
+	s := sc.leaderWith("gone")
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "gone"}, func(wire.Reply) {}))
 	sc.inFlight(s)
 	entries := sc.broker.streams[wire.ScheduledJobs]
@@ -118,9 +114,7 @@ func TestDoubtsThatCannotBeSent(t *testing.T) {
 // A burial whose dead job was acted upon already has arrived, though the dead job is not there any more.
 func TestBurialThatWasRetried(t *testing.T) {
 	sc := newScene(t)
-	s := sc.leader("a")
-	sc.at("killed", "q", sc.now.Add(day))
-	sc.rounds(s, 2, nil)
+	s := sc.leaderWith("killed")
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "killed"}, func(wire.Reply) {}))
 	sc.broker.process(s.conn, sc.now) // the broker has it, and its leader never learns
 	require.NoError(t, s.readAll())
@@ -217,9 +211,7 @@ func TestDoubtfulEntriesThatAreGarbage(t *testing.T) {
 // gets rid of it.
 func TestLowWaterWaitsForWhatTheJournalAloneHas(t *testing.T) {
 	sc := newScene(t)
-	s := sc.leader("a")
-	sc.at("gone", "q", sc.now.Add(day))
-	sc.rounds(s, 2, nil)
+	s := sc.leaderWith("gone")
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "gone"}, func(wire.Reply) {}))
 	sc.inFlight(s)
 	entries := sc.broker.streams[wire.ScheduledJobs]

@@ -120,13 +120,7 @@ func TestCommandOvertakesALane(t *testing.T) {
 	require.NoError(t, s.step(sc.now)) // one batch, and some of each queue are left
 	require.Len(t, s.core.flight, batch)
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "j-299"}, func(wire.Reply) {}))
-	for len(s.conn.out) > 0 {
-		sc.broker.process(s.conn, sc.now)
-	}
-	for len(s.conn.answers) > 0 {
-		require.NoError(t, s.answer(sc.now))
-	}
-	require.NoError(t, s.readAll())
+	sc.exchange(s)
 	sc.rounds(s, 5, nil)
 	copies := sc.copies()
 	require.Len(t, copies, 300)

@@ -14,9 +14,7 @@ func TestCommandsWaitForWhatIsInDoubt(t *testing.T) {
 	for name, refused := range map[string]bool{"it is confirmed": false, "it is refused": true} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
-			s := sc.leader("a")
-			sc.at("killed", "q", sc.now.Add(day))
-			sc.rounds(s, 2, nil)
+			s := sc.leaderWith("killed")
 			if refused {
 				sc.broker.nacks = func(m wire.Message) bool { return m.Exchange == wire.ExchangeBury }
 			}
@@ -52,9 +50,7 @@ func TestCommandsKnowWhatWasTakenBack(t *testing.T) {
 	for name, id := range map[string]string{"another command": "", "the same again": "c"} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
-			s := sc.leader("a")
-			sc.at("killed", "q", sc.now.Add(day))
-			sc.rounds(s, 2, nil)
+			s := sc.leaderWith("killed")
 			kill := wire.Command{ID: "c", Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "killed"}
 			require.NoError(t, s.core.command(sc.now, kill, func(wire.Reply) {}))
 			sc.inFlight(s)
@@ -72,9 +68,7 @@ func TestCommandsKnowWhatWasTakenBack(t *testing.T) {
 // A trigger whose leader died is fired by the next, and refused by its queue: it was not carried out.
 func TestTriggersThatAreRefusedInTheEnd(t *testing.T) {
 	sc := newScene(t)
-	s := sc.leader("a")
-	sc.at("later", "q", sc.now.Add(day))
-	sc.rounds(s, 2, nil)
+	s := sc.leaderWith("later")
 	trigger := wire.Command{ID: "c", Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "later"}
 	require.NoError(t, s.core.command(sc.now, trigger, func(wire.Reply) {}))
 	sc.inFlight(s)
@@ -96,12 +90,7 @@ func (sc *scene) leadsUnread(s *modelSidecar) {
 	for range 40 {
 		settling := s.core.phase >= phaseSettling
 		require.NoError(sc.t, s.step(sc.now))
-		for len(s.conn.out) > 0 {
-			sc.broker.process(s.conn, sc.now)
-		}
-		for len(s.conn.answers) > 0 {
-			require.NoError(sc.t, s.answer(sc.now))
-		}
+		sc.answer(s)
 		if s.core.phase == phaseLeading {
 			return
 		}

@@ -94,9 +94,7 @@ func (sc *scene) ended(s *modelSidecar, id string) wire.Operation {
 // Asked for twice in the same breath, before anybody has read of the first, it runs once.
 func TestOperationsThatAreRepeated(t *testing.T) {
 	sc := newScene(t)
-	s := sc.leader("a")
-	sc.at("j", "q", sc.now.Add(day))
-	sc.rounds(s, 2, nil)
+	s := sc.leaderWith("j")
 	cmd := wire.Command{ID: "op", Command: wire.CommandOperate, Bulk: &wire.Operation{Action: wire.CommandTrigger, Stream: wire.ScheduledJobs, JIDs: []string{"j"}}}
 	var answers []int
 	answer := func(r wire.Reply) { answers = append(answers, r.Status) }
@@ -233,9 +231,7 @@ func TestOperationOutlivesTheJournal(t *testing.T) {
 // Low water does not pass an operation of which it is not known that it has ended.
 func TestLowWaterWaitsForOperations(t *testing.T) {
 	sc := newScene(t)
-	s := sc.leader("a")
-	sc.at("j", "q", sc.now.Add(day))
-	sc.rounds(s, 2, nil)
+	s := sc.leaderWith("j")
 	ends := func(m wire.Message) bool {
 		j, err := wire.ParseJournal(m.Body)
 		return err == nil && j.Type == wire.TypeOperation && j.Operation.State == wire.OperationDone

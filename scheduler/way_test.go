@@ -27,13 +27,23 @@ func (sc *scene) untilAstray(s *modelSidecar) {
 
 // exchange lets the broker take in what was sent, and the leader read what comes of it.
 func (sc *scene) exchange(s *modelSidecar) {
-	for len(s.conn.out) > 0 {
-		sc.broker.process(s.conn, sc.now)
-	}
+	sc.answer(s)
+	require.NoError(sc.t, s.readAll())
+}
+
+// answer lets the broker take in what was sent, and the leader know what became of it.
+func (sc *scene) answer(s *modelSidecar) {
+	sc.take(s)
 	for len(s.conn.answers) > 0 {
 		require.NoError(sc.t, s.answer(sc.now))
 	}
-	require.NoError(sc.t, s.readAll())
+}
+
+// take lets the broker take in what was sent, and the leader know nothing of it.
+func (sc *scene) take(s *modelSidecar) {
+	for len(s.conn.out) > 0 {
+		sc.broker.process(s.conn, sc.now)
+	}
 }
 
 // prove lets a leader work until it knows that all that it fired arrived.
@@ -84,9 +94,7 @@ func TestDoubtsThatWentAstray(t *testing.T) {
 	sc.due("doubtful", "q")
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
-	for len(s.conn.out) > 0 {
-		sc.broker.process(s.conn, sc.now)
-	}
+	sc.take(s)
 	s.lose() // before it has read a confirm
 
 	sc.elect(s, never)
@@ -196,9 +204,7 @@ func TestALateProbeIsNotAstray(t *testing.T) {
 	wait() // the broker confirms nothing
 	require.True(t, s.core.way.out, "a probe is on its way")
 	require.False(t, s.core.way.taken)
-	for len(s.conn.out) > 0 {
-		sc.broker.process(s.conn, sc.now)
-	}
+	sc.take(s)
 	s.core.setup.patience = func() time.Duration { return time.Hour } // the view is behind
 	for len(s.conn.answers) > 0 {
 		require.NoError(t, s.answer(sc.now))
@@ -221,9 +227,7 @@ func TestWhatFollowsAProbeMayTakeAsLong(t *testing.T) {
 		for range 40 {
 			sc.now = sc.now.Add(probeEvery)
 			require.NoError(t, s.step(sc.now))
-			for len(s.conn.out) > 0 {
-				sc.broker.process(s.conn, sc.now)
-			}
+			sc.take(s)
 			require.NoError(t, s.readAll())
 			s.conn.arrived = nil // which is told when what followed the probe is confirmed
 		}
@@ -248,12 +252,7 @@ func TestAJournalThatLacksAProbe(t *testing.T) {
 	for range 120 { // the view is behind
 		sc.now = sc.now.Add(probeEvery)
 		require.NoError(t, s.step(sc.now))
-		for len(s.conn.out) > 0 {
-			sc.broker.process(s.conn, sc.now)
-		}
-		for len(s.conn.answers) > 0 {
-			require.NoError(t, s.answer(sc.now))
-		}
+		sc.answer(s)
 	}
 	require.Equal(t, probes+1, s.core.way.probe)
 	require.True(t, s.core.way.out)
