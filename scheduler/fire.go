@@ -206,7 +206,7 @@ func (c *core) read(s *tracker.Stored) (*wire.Entry, error) {
 
 // fire publishes an entry's job to its queue and the journal.
 func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) error {
-	body, err := e.Body()
+	body, err := e.Body(now)
 	if err != nil {
 		if o.done != nil {
 			o.done(false)

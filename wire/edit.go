@@ -11,18 +11,29 @@ import (
 	"github.com/tidwall/sjson"
 )
 
-// Body is the job as its queue gets it: its owner's bytes, with the jid filled in if it is missing and, for what failed before,
-// the number of its attempt.
-func (e *Entry) Body() ([]byte, error) {
+// Body is the job as its queue gets it at a time: its owner's bytes, with the jid filled in if it is missing and, for what failed before,
+// the number of its attempt. A dead job that is retried starts anew, and waits from then on.
+func (e *Entry) Body(now time.Time) ([]byte, error) {
 	raw, err := withJID(e.Job.Raw, e.Job.JID)
-	if err != nil || e.Stream == ScheduledJobs {
+	switch {
+	case err != nil || e.Stream == ScheduledJobs:
 		return raw, err
+	case e.Stream == Retries:
+		return setRaw(raw, "retry_count", strconv.Itoa(e.Attempt))
 	}
-	attempt := e.Attempt
-	if e.Stream == DeadJobs {
-		attempt = 0 // a dead job that is retried starts anew
+	if raw, err = waitingSince(raw, now); err != nil {
+		return nil, err
 	}
-	return setRaw(raw, "retry_count", strconv.Itoa(attempt))
+	return setRaw(raw, "retry_count", "0")
+}
+
+// waitingSince is a job whose enqueued_at, if it has one, is another time: from it a worker tells how long the job waited.
+func waitingSince(job []byte, at time.Time) ([]byte, error) {
+	o, err := parseObject(string(job), jobMembers)
+	if err != nil || !o.has("enqueued_at") {
+		return job, err
+	}
+	return setRaw(job, "enqueued_at", seconds(at))
 }
 
 // Dead is the entry's job as a dead job, buried at a time for a reason that a person or the broker gave. It fails where the result

@@ -80,7 +80,7 @@ func TestEditLeavesEveryOtherByteAlone(t *testing.T) {
 
 func TestBodyOfBrokenJob(t *testing.T) {
 	e := Entry{Stream: Retries, Job: Job{Raw: []byte(`{"jid":"a","jid":"b"}`)}}
-	_, err := e.Body()
+	_, err := e.Body(time.Now())
 	require.EqualError(t, err, `member "jid" stands twice`)
 	_, err = e.Dead(time.Now(), "", "")
 	require.EqualError(t, err, `member "jid" stands twice`)

@@ -68,7 +68,7 @@ func understood(job *Job, e *Entry) map[string]any {
 	}
 	m["jid"], m["job_jid"], m["attempt"], m["at"] = e.JID, job.JID, e.Attempt, e.At
 	m["error_class"], m["error_message"] = e.ErrorClass, e.ErrorMessage
-	body, err := e.Body()
+	body, err := e.Body(fired)
 	if err != nil {
 		body = []byte("error: " + err.Error())
 	}

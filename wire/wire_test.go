@@ -126,7 +126,7 @@ func TestLargeRecords(t *testing.T) {
 			begun := time.Now()
 			e, err := ParseEntry(ScheduledJobs, 0, body)
 			if err == nil {
-				_, err = e.Body()
+				_, err = e.Body(begun)
 				require.NoError(t, err)
 				_ = e.Item(0)
 			}

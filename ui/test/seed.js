@@ -59,7 +59,7 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
   for (let i = 0; i < 80; i++) {
     // Sixty died within the last half an hour, the others hours before: the tests may take their time.
     const died = now() - (i < 60 ? 60 + 25 * i : 7200 + 600 * i);
-    const j = job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 5000 + i], { enqueued_at: undefined, created_at: died - 3600 }); // a job that is retried has waited since it was retried
+    const j = job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 5000 + i], { enqueued_at: died - 3600 });
     all.push(() => publish('dead_jobs', { type: 'dead_job', jid: j.jid, died_at: died, retry_count: 10, error_class: 'Timeout', error_message: `no answer from 10.0.3.${i % 20} within ${3000 + i} ms`, backtrace, job: { ...j, retry_count: 10 } }));
   }
   all.push(() => publish('job_metrics', lastAttempts));
