@@ -111,11 +111,9 @@ func keyAct(list byte, record int64) []byte { return appendInt([]byte{tableAct, 
 // keepAct keeps an act, and forgets the oldest of its list when there are too many.
 func (t *Entries) keepAct(tx *view.Tx, a *Act) error {
 	list := a.list()
-	size, err := readRing(tx, list)
-	if err != nil {
-		return err
-	}
+	size := t.rings.size[list]
 	if a.At == 0 { // a fire of which the transport does not tell when it was: just after what came before it
+		var err error
 		if a.At, err = t.lastActAt(tx); err != nil {
 			return err
 		}
@@ -125,9 +123,7 @@ func (t *Entries) keepAct(tx *view.Tx, a *Act) error {
 			return err
 		}
 	}
-	if err := size.save(tx, list); err != nil {
-		return err
-	}
+	t.rings.set(list, size)
 	return tx.Set(keyAct(list, a.Record), a.encode())
 }
 
@@ -191,12 +187,11 @@ func (t *Entries) lastActAt(tx *view.Tx) (at float64, err error) {
 }
 
 // forgetActs forgets all acts: they are named by offsets of a journal that is gone.
-func forgetActs(tx *view.Tx) error {
+func (t *Entries) forgetActs(tx *view.Tx) error {
 	for _, list := range []byte{actsSingle, actsMany} {
-		for _, key := range [][]byte{{tableMeta, list}, {tableMeta, list, 't'}} {
-			if err := tx.Delete(key); err != nil {
-				return err
-			}
+		t.rings.set(list, ringSize{})
+		if err := tx.Delete([]byte{tableMeta, list, 't'}); err != nil {
+			return err
 		}
 	}
 	return tx.DeleteRange([]byte{tableAct}, after([]byte{tableAct}))

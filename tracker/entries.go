@@ -17,6 +17,7 @@ type Entries struct {
 	store   *view.Store
 	trusted map[string]bool
 	counts  *counts
+	rings   *rings
 
 	operations *operations
 	pauses     *pauses
@@ -52,6 +53,9 @@ func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
 	}
 	t.shown = t.state.clone()
 	if t.counts, err = loadCounts(store); err != nil {
+		return nil, err
+	}
+	if t.rings, err = loadRings(store); err != nil {
 		return nil, err
 	}
 	if t.operations, err = loadOperations(store); err != nil {
@@ -105,6 +109,9 @@ func (t *Entries) Commit(tx *view.Tx) error {
 		}
 	}
 	if err := t.counts.save(tx); err != nil {
+		return err
+	}
+	if err := t.rings.save(tx); err != nil {
 		return err
 	}
 	if err := t.operations.save(tx); err != nil {

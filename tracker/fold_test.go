@@ -184,7 +184,7 @@ func TestRing(t *testing.T) {
 		for age := range int64(rapid.IntRange(1, 30).Draw(rt, "records")) {
 			key := rapid.StringMatching(`[a-f]`).Draw(rt, "key")
 			require.NoError(rt, o.store.Update(func(tx *view.Tx) error {
-				return ring(tx, tableCommands, age, keyCommand(key), fmt.Append(nil, age), 3)
+				return o.rings.keep(tx, tableCommands, age, keyCommand(key), fmt.Append(nil, age), 3)
 			}))
 			for i, k := range order {
 				if k == key {

@@ -45,11 +45,9 @@ func (t *Entries) forgetJournal(tx *view.Tx) error {
 		}
 	}
 	for _, table := range []byte{tableHistory, tableCommands} {
-		if err := tx.Delete([]byte{tableMeta, table}); err != nil {
-			return err
-		}
+		t.rings.set(table, ringSize{})
 	}
-	if err := errors.Join(t.forgetOperations(tx), forgetActs(tx)); err != nil {
+	if err := errors.Join(t.forgetOperations(tx), t.forgetActs(tx)); err != nil {
 		return err
 	}
 	if err := t.ageDoubtful(tx); err != nil {

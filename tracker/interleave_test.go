@@ -530,6 +530,7 @@ func requireSound(t require.TestingT, o *one) {
 	for index, table := range map[byte]byte{tableHistory: tableHappened, tableCommands: tableCommand} {
 		size, err := readRing(o.store, index)
 		require.NoError(t, err)
+		require.Equal(t, size, o.rings.size[index], "what is written is what is in memory")
 		require.Equal(t, []int{int(size.count), int(size.count)}, []int{o.table(index), o.table(table)})
 	}
 }

@@ -165,11 +165,11 @@ func (t *Entries) doubtReturned(tx *view.Tx, p place, m *mark) error {
 // forgetDeed forgets that something was done to an entry: it was not.
 func (t *Entries) forgetDeed(tx *view.Tx, j *wire.JournalRecord) error {
 	if j.TookBack != "" {
-		if err := unring(tx, tableCommands, keyCommand(j.TookBack)); err != nil {
+		if err := t.rings.forget(tx, tableCommands, keyCommand(j.TookBack)); err != nil {
 			return err
 		}
 	}
-	return unring(tx, tableHistory, keyHappened(codes[j.Stream], j.JID))
+	return t.rings.forget(tx, tableHistory, keyHappened(codes[j.Stream], j.JID))
 }
 
 // gone tells whether the view is past a place, so that an entry that is not there will not come.
