@@ -85,7 +85,7 @@ func (c *Conn) connect(ctx context.Context, cfg Config) error {
 			if err != nil {
 				return nil, err
 			}
-			c.socket = &socket{Conn: raw}
+			c.socket = newSocket(raw)
 			inTime = context.AfterFunc(ctx, func() { raw.Close() })
 			return c.socket, nil
 		},

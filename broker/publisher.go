@@ -115,6 +115,9 @@ func (p *Publisher) Publish(m wire.Message) (tag uint64, err error) {
 	return answer.DeliveryTag, nil
 }
 
+// Together has what is published while fn runs go out together, which costs less than one after the other. None of it waits for long.
+func (p *Publisher) Together(fn func()) { p.conn.socket.outbox.gather(fn) }
+
 func (p *Publisher) publish(m wire.Message, mandatory bool) (*amqp.DeferredConfirmation, error) {
 	msg, err := publishing(m, p.conn.user, p.conn.amqp.Config.FrameSize)
 	if err != nil {

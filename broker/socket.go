@@ -6,17 +6,28 @@ import (
 	"time"
 )
 
-// socket is the connection's TCP socket, with the two habits of amqp091-go mended that can hang or kill a healthy client.
+// socket is the connection's TCP socket, with the two habits of amqp091-go mended that can hang or kill a healthy client, and one that makes
+// it slow.
 //
 // The library moves its read deadline from the goroutine that also writes heartbeats. While the broker does not read (an alarm), that
 // goroutine is stuck in a write, the deadline stands still, and a living connection is dropped. Here every read sets its own.
 //
 // The library ends a dead connection under a lock that a stuck write holds, and closes the socket last: neither ever ends. Here a
 // socket that cannot be read any more is closed at once, which ends the write.
+//
+// The library writes each message by itself, which costs both sides more than the message. Here messages can go out together.
 type socket struct {
 	net.Conn
 	silence atomic.Int64 // nanoseconds without a byte after which the peer is taken for dead; 0 during the handshake
+	outbox  *outbox
 }
+
+// gatherFor is how long what is written together with more waits at most.
+const gatherFor = 2 * time.Millisecond
+
+func newSocket(conn net.Conn) *socket { return &socket{Conn: conn, outbox: newOutbox(conn, gatherFor)} }
+
+func (s *socket) Write(p []byte) (int, error) { return s.outbox.write(p) }
 
 func (s *socket) Read(p []byte) (int, error) {
 	if d := s.silence.Load(); d > 0 {

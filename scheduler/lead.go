@@ -161,7 +161,8 @@ func (l *leadership) step() (wake time.Time, err error) {
 		l.core.way.since = 0 // nobody can tell why a probe does not arrive
 		return time.Now().Add(maxSleep), nil
 	}
-	return l.core.step(time.Now())
+	l.pub.Together(func() { wake, err = l.core.step(time.Now()) })
+	return wake, err
 }
 
 // commands is where commands come from, once they can be carried out: a delete must not overtake what the last leader did.

@@ -1,0 +1,110 @@
+package broker
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// recorder keeps what is written to it, write by write.
+type recorder struct {
+	net.Conn
+	mu     sync.Mutex
+	writes []string
+	wrote  chan struct{}
+	err    error
+	closed bool
+}
+
+func newRecorder() *recorder { return &recorder{wrote: make(chan struct{}, 100)} }
+
+func (r *recorder) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		return 0, r.err
+	}
+	r.writes = append(r.writes, string(p))
+	r.wrote <- struct{}{}
+	return len(p), nil
+}
+
+func (r *recorder) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	return nil
+}
+
+func (r *recorder) seen() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.writes)
+}
+
+func write(t *testing.T, o *outbox, text string) {
+	t.Helper()
+	n, err := o.write([]byte(text))
+	require.NoError(t, err)
+	require.Equal(t, len(text), n)
+}
+
+func TestOutboxGathers(t *testing.T) {
+	r := newRecorder()
+	o := newOutbox(r, time.Hour)
+	write(t, o, "a")
+	require.Equal(t, []string{"a"}, r.seen(), "nobody gathers")
+	o.gather(func() {
+		write(t, o, "b")
+		o.gather(func() { write(t, o, "c") })
+		write(t, o, "d")
+	})
+	require.Equal(t, []string{"a", "bcd"}, r.seen(), "it goes when the last is done")
+	write(t, o, "e")
+	require.Equal(t, []string{"a", "bcd", "e"}, r.seen())
+}
+
+// Whoever gathers may wait for an answer to what they wrote.
+func TestOutboxSendsWhileItsWriterWaits(t *testing.T) {
+	r := newRecorder()
+	o := newOutbox(r, time.Millisecond)
+	o.gather(func() {
+		for _, text := range []string{"a", "b"} {
+			write(t, o, text)
+			<-r.wrote
+		}
+	})
+	require.Equal(t, []string{"a", "b"}, r.seen())
+}
+
+func TestOutboxIsBounded(t *testing.T) {
+	r := newRecorder()
+	o := newOutbox(r, time.Hour)
+	large := string(bytes.Repeat([]byte("x"), 4*gatherMost))
+	o.gather(func() {
+		write(t, o, large)
+		require.Equal(t, []string{large}, r.seen(), "nothing waits for more when there is enough")
+		require.Zero(t, cap(o.waiting), "what a large message took is given back")
+	})
+}
+
+// A write whose writer has gone on fails for the next one, and ends the connection: its reader tells everybody.
+func TestOutboxThatCannotSend(t *testing.T) {
+	r := newRecorder()
+	o := newOutbox(r, time.Hour)
+	r.err = errors.New("gone")
+	o.gather(func() { write(t, o, "a") })
+	require.True(t, r.closed)
+	_, err := o.write([]byte("b"))
+	require.Equal(t, r.err, err)
+	o.gather(func() {
+		_, err = o.write([]byte("c"))
+		require.Equal(t, r.err, err)
+	})
+}
