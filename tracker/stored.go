@@ -34,7 +34,7 @@ func (s *Stored) place() place { return place{codes[s.Stream], s.Offset} }
 // Entry is the stored record read again. raw is the record where the view does not keep it.
 func (s *Stored) Entry(raw []byte) (wire.Entry, error) {
 	if s.Raw != nil {
-		raw = s.Raw
+		return wire.RereadEntry(s.Stream, s.Offset, s.Raw)
 	}
 	return wire.ParseEntry(s.Stream, s.Offset, raw)
 }

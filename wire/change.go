@@ -53,12 +53,12 @@ func (c *Changes) read(stream string, o object) error {
 	if len(o) == 0 {
 		return errNoChange
 	}
-	for name, v := range o {
-		if v.Type == gjson.Null {
-			return fmt.Errorf("member %q is null: leave out what is to stay as it is", name)
+	for _, m := range o {
+		if m.value.Type == gjson.Null {
+			return fmt.Errorf("member %q is null: leave out what is to stay as it is", m.name)
 		}
 	}
-	if at, given := o["at"]; given {
+	if at, given := o.get("at"); given {
 		if stream == DeadJobs {
 			return errors.New("a dead job has no time that could be changed: retry it")
 		}
@@ -68,21 +68,21 @@ func (c *Changes) read(stream string, o object) error {
 		}
 		c.At = &t
 	}
-	if _, given := o["queue"]; given {
+	if _, given := o.get("queue"); given {
 		name, err := o.queue()
 		if err != nil {
 			return err
 		}
 		c.Queue = &name
 	}
-	if _, given := o["priority"]; given {
+	if _, given := o.get("priority"); given {
 		n, err := o.count("priority", MaxPriority)
 		if err != nil {
 			return err
 		}
 		c.Priority = &n
 	}
-	if args, given := o["args"]; given {
+	if args, given := o.get("args"); given {
 		if !args.IsArray() && !args.IsObject() {
 			return errors.New("member \"args\" must be an array or an object")
 		}

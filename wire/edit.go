@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 )
 
@@ -80,13 +81,13 @@ const (
 	maxErrorMessage = 64 << 10
 )
 
+// withJID is a job that was read, with its jid filled in.
 func withJID(raw []byte, jid string) ([]byte, error) {
-	o, err := parseObject(string(raw), jobMembers)
-	if err != nil {
-		return nil, err
-	}
-	if has, _ := o.text("jid"); has != "" {
+	if has := gjson.GetBytes(raw, "jid"); has.Type == gjson.String && has.Str != "" { // most have one: no need to look at all of them
 		return raw, nil
+	}
+	if _, err := parseObject(string(raw), jobMembers); err != nil {
+		return nil, err
 	}
 	return setRaw(raw, "jid", quote(jid))
 }
@@ -139,7 +140,7 @@ func WithEntryJID(record []byte, e *Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := parseObject(o["job"].Raw, jobMembers)
+	job, err := parseObject(o.at("job").Raw, jobMembers)
 	if err != nil {
 		return nil, err
 	}

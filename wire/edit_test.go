@@ -79,7 +79,7 @@ func TestEditLeavesEveryOtherByteAlone(t *testing.T) {
 }
 
 func TestBodyOfBrokenJob(t *testing.T) {
-	e := Entry{Stream: Retries, Job: Job{Raw: []byte(`{"jid":"a","jid":"b"}`)}}
+	e := Entry{Stream: Retries, Job: Job{Raw: []byte(`{"class":"A","class":"B"}`)}}
 	_, err := e.Body(time.Now())
 	require.EqualError(t, err, `member "jid" stands twice`)
 	_, err = e.Dead(time.Now(), "", "")

@@ -42,8 +42,7 @@ var entryMembers = set("type", "jid", "scheduled_at", "retry_at", "died_at", "re
 
 // ParseEntry reads one record of an entry stream.
 func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
-	k, known := kinds[stream]
-	if !known {
+	if _, known := kinds[stream]; !known {
 		return Entry{}, fmt.Errorf("%s holds no entries", stream)
 	}
 	if err := checkRecord(body); err != nil {
@@ -52,6 +51,12 @@ func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
 	if err := checkDepth(body, maxEntryDepth); err != nil {
 		return Entry{}, err
 	}
+	return RereadEntry(stream, offset, body)
+}
+
+// RereadEntry reads a record that ParseEntry has read before: that it is JSON, and not nested too deep, is known.
+func RereadEntry(stream string, offset int64, body []byte) (Entry, error) {
+	k := kinds[stream]
 	o, err := parseObject(string(body), entryMembers)
 	if err != nil {
 		return Entry{}, err
@@ -74,29 +79,29 @@ func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
 const maxNameless = MaxRecord - 64
 
 func (k kind) check(o object) error {
-	if !o["job"].IsObject() {
+	if !o.at("job").IsObject() {
 		return fmt.Errorf("member \"job\" is missing or no object: the form is %s", k.form)
 	}
-	if o.has("type") && o["type"].String() != k.record {
+	if o.has("type") && o.at("type").String() != k.record {
 		return fmt.Errorf("member \"type\" is %q: the form is %s", Shorten(o.loose("type"), 40), k.form)
 	}
 	if !o.has(k.at) {
 		return fmt.Errorf("member %q is missing: the form is %s", k.at, k.form)
 	}
-	if _, reserved := o["millrace"]; reserved {
+	if _, reserved := o.get("millrace"); reserved {
 		return fmt.Errorf("member \"millrace\" is reserved: leave it out")
 	}
 	return nil
 }
 
 func (e *Entry) read(k kind, o object) (err error) {
-	if e.At, err = parseTime(k.at, o[k.at]); err != nil {
+	if e.At, err = parseTime(k.at, o.at(k.at)); err != nil {
 		return err
 	}
 	if e.JID, err = o.text("jid"); err != nil {
 		return err
 	}
-	if e.Job, err = parseJob(o["job"].Raw); err != nil {
+	if e.Job, err = parseJob(o.at("job").Raw); err != nil {
 		return err
 	}
 	e.Attempt = e.Job.RetryCount

@@ -109,7 +109,7 @@ func (o object) retry() (int, error) {
 	if !o.has("retry") {
 		return DefaultRetry, nil
 	}
-	switch o["retry"].Type {
+	switch o.at("retry").Type {
 	case gjson.True:
 		return DefaultRetry, nil
 	case gjson.False:

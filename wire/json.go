@@ -21,13 +21,34 @@ const (
 	maxJobDepth   = maxEntryDepth - 1
 )
 
-// object is the members of a JSON object that Millrace knows, by name.
-type object map[string]gjson.Result
+// object is the members of a JSON object that Millrace knows: so few that looking through them is sooner done than hashing.
+type object []knownMember
+
+type knownMember struct {
+	name  string
+	value gjson.Result
+}
+
+// get gives a member; given is false if there is none.
+func (o object) get(name string) (value gjson.Result, given bool) {
+	for i := range o {
+		if o[i].name == name {
+			return o[i].value, true
+		}
+	}
+	return gjson.Result{}, false
+}
+
+// at gives a member, and the zero Result if there is none.
+func (o object) at(name string) gjson.Result {
+	value, _ := o.get(name)
+	return value
+}
 
 // parseObject reads the members in known. Others are left alone, whatever they are. A known member that stands twice or is written
 // with escapes is refused: Millrace edits in place, and parsers differ on which of two they read.
 func parseObject(raw string, known map[string]bool) (object, error) {
-	found := make(object, 8)
+	found := make(object, 0, 8)
 	var fault error
 	gjson.Parse(raw).ForEach(func(key, value gjson.Result) bool {
 		name := key.String()
@@ -38,11 +59,11 @@ func parseObject(raw string, known map[string]bool) (object, error) {
 			fault = fmt.Errorf("member %q is written with escapes: write it plainly", name)
 			return false
 		}
-		if _, twice := found[name]; twice {
+		if _, twice := found.get(name); twice {
 			fault = fmt.Errorf("member %q stands twice", name)
 			return false
 		}
-		found[name] = value
+		found = append(found, knownMember{name, value})
 		return true
 	})
 	return found, fault
@@ -98,7 +119,7 @@ func checkDepth(body []byte, limit int) error {
 func begin(body []byte) byte { return bytes.TrimLeft(body, " \t\r\n")[0] }
 
 func (o object) has(name string) bool {
-	v, ok := o[name]
+	v, ok := o.get(name)
 	return ok && v.Type != gjson.Null
 }
 
@@ -107,7 +128,7 @@ func (o object) text(name string) (string, error) {
 	if !o.has(name) {
 		return "", nil
 	}
-	return textOf(name, o[name])
+	return textOf(name, o.at(name))
 }
 
 func textOf(name string, v gjson.Result) (string, error) {
@@ -158,7 +179,7 @@ func (o object) loose(name string) string {
 	if !o.has(name) {
 		return ""
 	}
-	return strings.ToValidUTF8(o[name].String(), "\uFFFD")
+	return strings.ToValidUTF8(o.at(name).String(), "\uFFFD")
 }
 
 // count reads an optional whole number from 0 to limit.
@@ -166,7 +187,7 @@ func (o object) count(name string, limit int64) (int64, error) {
 	if !o.has(name) {
 		return 0, nil
 	}
-	v := o[name]
+	v := o.at(name)
 	n := v.Int()
 	if v.Type != gjson.Number || v.Num != float64(n) || n < 0 || n > limit {
 		return 0, fmt.Errorf("member %q must be a whole number from 0 to %d", name, limit)
@@ -178,7 +199,7 @@ func (o object) flag(name string, otherwise bool) (bool, error) {
 	if !o.has(name) {
 		return otherwise, nil
 	}
-	v := o[name]
+	v := o.at(name)
 	if v.Type != gjson.True && v.Type != gjson.False {
 		return false, fmt.Errorf("member %q must be true or false", name)
 	}
@@ -189,7 +210,7 @@ func (o object) texts(name string) ([]string, error) {
 	if !o.has(name) {
 		return nil, nil
 	}
-	v := o[name]
+	v := o.at(name)
 	if !v.IsArray() {
 		return nil, fmt.Errorf("member %q must be an array of strings", name)
 	}

@@ -71,6 +71,6 @@ func requireObjectRead(t *testing.T, raw []byte, known map[string]bool) {
 	}
 	require.Len(t, o, len(seen))
 	for name, m := range seen {
-		require.Equal(t, string(raw[m.from:m.to]), o[name].Raw)
+		require.Equal(t, string(raw[m.from:m.to]), o.at(name).Raw)
 	}
 }

@@ -40,7 +40,7 @@ func (o object) time(name string) (time.Time, error) {
 	if !o.has(name) {
 		return time.Time{}, nil
 	}
-	return parseTime(name, o[name])
+	return parseTime(name, o.at(name))
 }
 
 // Seconds is t as the formats write it.

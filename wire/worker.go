@@ -82,7 +82,7 @@ func ParseHeartbeat(body []byte) (h Heartbeat, err error) {
 	if err != nil {
 		return h, err
 	}
-	if o.has("type") && o["type"].String() != "heartbeat" {
+	if o.has("type") && o.at("type").String() != "heartbeat" {
 		return h, fmt.Errorf("member \"type\" is not \"heartbeat\"")
 	}
 	if h.Identity, err = o.text("identity"); err != nil {
@@ -104,31 +104,31 @@ func ParseHeartbeat(body []byte) (h Heartbeat, err error) {
 }
 
 func (h *Heartbeat) readRest(o object) {
-	h.Hostname, h.Tag, h.Version = shown(o["hostname"], &h.Cut), shown(o["tag"], &h.Cut), shown(o["version"], &h.Cut)
-	h.PID, h.Concurrency, h.Busy = whole(o["pid"]), whole(o["concurrency"]), whole(o["busy"])
-	h.RSSKB, h.RTTMicros = whole(o["rss_kb"]), whole(o["rtt_us"])
-	h.StartedAt = anyTime(o["started_at"])
-	if h.State = o["state"].String(); !workerStates[h.State] {
+	h.Hostname, h.Tag, h.Version = shown(o.at("hostname"), &h.Cut), shown(o.at("tag"), &h.Cut), shown(o.at("version"), &h.Cut)
+	h.PID, h.Concurrency, h.Busy = whole(o.at("pid")), whole(o.at("concurrency")), whole(o.at("busy"))
+	h.RSSKB, h.RTTMicros = whole(o.at("rss_kb")), whole(o.at("rtt_us"))
+	h.StartedAt = anyTime(o.at("started_at"))
+	if h.State = o.at("state").String(); !workerStates[h.State] {
 		h.State = StateRunning
 	}
-	h.Queues = names(o["queues"], &h.Cut)
-	each(o["weights"], maxList, &h.Cut, func(name, weight gjson.Result) {
+	h.Queues = names(o.at("queues"), &h.Cut)
+	each(o.at("weights"), maxList, &h.Cut, func(name, weight gjson.Result) {
 		if h.Weights == nil {
 			h.Weights = map[string]int64{}
 		}
 		h.Weights[shown(name, &h.Cut)] = whole(weight)
 	})
-	each(o["labels"], maxList, &h.Cut, func(name, value gjson.Result) {
+	each(o.at("labels"), maxList, &h.Cut, func(name, value gjson.Result) {
 		if h.Labels == nil {
 			h.Labels = map[string]string{}
 		}
 		h.Labels[shown(name, &h.Cut)] = shown(value, &h.Cut)
 	})
-	each(o["lanes"], maxList, &h.Cut, func(_, lane gjson.Result) {
+	each(o.at("lanes"), maxList, &h.Cut, func(_, lane gjson.Result) {
 		m := membersOf(lane, "name", "queues", "concurrency", "busy")
 		h.Lanes = append(h.Lanes, Lane{shown(m[0], &h.Cut), names(m[1], &h.Cut), whole(m[2]), whole(m[3])})
 	})
-	each(o["work"], maxWork, &h.Cut, func(_, work gjson.Result) {
+	each(o.at("work"), maxWork, &h.Cut, func(_, work gjson.Result) {
 		m := membersOf(work, "jid", "class", "queue", "started_at")
 		h.Work = append(h.Work, Work{shown(m[0], &h.Cut), shown(m[1], &h.Cut), shown(m[2], &h.Cut), anyTime(m[3])})
 	})

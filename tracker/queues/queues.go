@@ -13,6 +13,7 @@ import (
 
 const (
 	freshFor = 2 * time.Second  // how long a snapshot serves
+	staleFor = 4 * time.Second  // how long it does while the broker is being asked again: that may take a second
 	blindFor = 30 * time.Second // beyond, what was seen before says nothing about the time between
 	patience = 5 * time.Second  // for the broker's answer
 	trendFor = 10 * time.Minute // how far back growth is looked at
@@ -48,8 +49,11 @@ type Watch struct {
 	rates  bool
 	last   Snapshot
 	err    error
-	tried  time.Time
-	seen   map[string]*trail
+	tried  time.Time     // when the broker answered; zero where they do not serve any more
+	asking chan struct{} // closed once it has answered; nil while it is not being asked
+
+	outdated bool // its answer will be: something was changed since
+	seen     map[string]*trail
 }
 
 // trail is what was seen of a queue.
@@ -76,37 +80,74 @@ func New(now func() time.Time) *Watch {
 func (w *Watch) From(source Source, rates bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.source, w.rates, w.tried = source, rates, time.Time{}
+	w.source, w.rates = source, rates
+	w.forget()
 }
 
-// Look gives a snapshot that is at most two seconds old. Where the broker does not answer, it is the error.
+// Look gives a snapshot that is at most four seconds old. Where the broker does not answer, it is the error.
 func (w *Watch) Look(ctx context.Context) (Snapshot, error) {
 	w.mu.Lock()
-	defer w.mu.Unlock() // whoever comes while one asks waits for the same answer
-	if w.source == nil {
-		return Snapshot{}, errUnreached
+	defer w.mu.Unlock()
+	for {
+		if w.source == nil {
+			return Snapshot{}, errUnreached
+		}
+		age := w.now().Sub(w.tried)
+		if age >= freshFor && w.asking == nil {
+			w.asking = make(chan struct{})
+			go w.ask(w.source, w.now())
+		}
+		if age < staleFor {
+			return w.last, w.err
+		}
+		if err := w.wait(ctx, w.asking); err != nil {
+			return w.last, err
+		}
 	}
-	now := w.now()
-	if now.Sub(w.tried) < freshFor {
-		return w.last, w.err
+}
+
+// wait waits for an answer of the broker, which is not held up.
+func (w *Watch) wait(ctx context.Context, answer <-chan struct{}) error {
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	select {
+	case <-answer:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+}
+
+// ask has the source answer, for all who look meanwhile.
+func (w *Watch) ask(source Source, now time.Time) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	found, alarms, err := w.source(ctx)
-	w.tried = now
+	found, alarms, err := source(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.asking)
+	w.asking = nil
+	if w.outdated {
+		w.outdated = false
+		return
+	}
+	w.tried = w.now()
 	if w.err = err; err != nil {
-		return w.last, err
+		return
 	}
 	w.last = w.snapshot(now, found)
 	w.last.Alarms = alarms
-	return w.last, nil
 }
 
 // Forget has the next look ask the broker: something was changed.
 func (w *Watch) Forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tried = time.Time{}
+	w.forget()
+}
+
+func (w *Watch) forget() {
+	w.tried, w.outdated = time.Time{}, w.asking != nil
 }
 
 func (w *Watch) snapshot(now time.Time, found []broker.QueueInfo) Snapshot {

@@ -44,6 +44,7 @@ func (w *world) look(after time.Duration, info broker.QueueInfo) queues.Queue {
 	w.now = w.now.Add(after)
 	info.Name = "queue.a"
 	w.infos = []broker.QueueInfo{info}
+	w.watch.Forget()
 	s, err := w.watch.Look(w.t.Context())
 	require.NoError(w.t, err)
 	require.Len(w.t, s.Queues, 1)
@@ -65,7 +66,7 @@ func TestOneSnapshotForAll(t *testing.T) {
 	}
 	viewers.Wait()
 	require.Equal(t, 1, w.asked)
-	w.now = w.now.Add(2 * time.Second)
+	w.now = w.now.Add(4 * time.Second)
 	_, err := w.watch.Look(t.Context())
 	require.NoError(t, err)
 	w.watch.Forget()
@@ -73,7 +74,7 @@ func TestOneSnapshotForAll(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, w.asked)
 	w.err = errors.New("gone")
-	w.now = w.now.Add(2 * time.Second)
+	w.now = w.now.Add(4 * time.Second)
 	for range 2 {
 		_, err = w.watch.Look(t.Context())
 		require.ErrorIs(t, err, w.err)
@@ -81,6 +82,48 @@ func TestOneSnapshotForAll(t *testing.T) {
 	require.Equal(t, 4, w.asked, "a broker that does not answer is not asked by everybody")
 	_, err = queues.New(nil).Look(t.Context())
 	require.Error(t, err)
+}
+
+// A broker takes its time to tell of many queues: nobody waits for that where somebody looked a moment ago.
+func TestLooksWhileTheBrokerIsAsked(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	watch := queues.New(func() time.Time { return now })
+	asked, answers := make(chan struct{}, 1), make(chan int64, 1)
+	watch.From(func(ctx context.Context) ([]broker.QueueInfo, []string, error) {
+		asked <- struct{}{}
+		select {
+		case ready := <-answers:
+			return []broker.QueueInfo{{Name: "queue.a", Ready: ready}}, nil, nil
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}, true)
+	ready := func() int64 {
+		s, err := watch.Look(t.Context())
+		require.NoError(t, err)
+		return s.Queues[0].Ready
+	}
+	answers <- 1
+	require.EqualValues(t, 1, ready())
+	<-asked
+	now = now.Add(3 * time.Second)
+	for range 3 {
+		require.EqualValues(t, 1, ready(), "seen three seconds ago")
+	}
+	<-asked // once for all three
+	watch.Forget()
+	answers <- 2
+	answers <- 3
+	require.EqualValues(t, 3, ready(), "the answer to what was asked before the change does not serve")
+	<-asked
+	now = now.Add(4 * time.Second)
+	given, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := watch.Look(given)
+	require.ErrorIs(t, err, context.Canceled, "whoever does not wait any more need not")
+	<-asked
+	answers <- 4
+	require.EqualValues(t, 4, ready())
 }
 
 func TestTheOldestJob(t *testing.T) {
