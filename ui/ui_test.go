@@ -136,6 +136,31 @@ func TestUnchangedFilesAreNotSentAgain(t *testing.T) {
 	require.Equal(t, "image/svg+xml", get(t, "", "/favicon.ico").Header.Get("Content-Type"))
 }
 
+// TestNothingIsFoundLate: what the page and its dashboard are made of is fetched at once, not module after module as each names the next.
+func TestNothingIsFoundLate(t *testing.T) {
+	all, _ := files()
+	needed := map[string]bool{}
+	var walk func(name string)
+	walk = func(name string) {
+		if needed[name] {
+			return
+		}
+		needed[name] = true
+		for _, m := range references.FindAllStringSubmatch(string(all[name].body), -1) {
+			if m[1] == "" && m[3] == "" && !strings.HasPrefix(m[0], "import(") {
+				walk(path.Join(path.Dir(name), m[2]))
+			}
+		}
+	}
+	walk("static/app.js")
+	walk("static/pages/dashboard.js")
+	told := map[string]bool{"static/app.js": true}
+	for _, m := range regexp.MustCompile(`rel="modulepreload" href="assets/{hash}/([^"]+)"`).FindAllStringSubmatch(string(all["static/index.html"].body), -1) {
+		told[m[1]] = true
+	}
+	require.Equal(t, needed, told)
+}
+
 // TestFirstLoadIsSmall adds up what the dashboard needs, as it goes over the wire, without the font.
 func TestFirstLoadIsSmall(t *testing.T) {
 	const most = 100_000

@@ -81,9 +81,9 @@ func TestEditLeavesEveryOtherByteAlone(t *testing.T) {
 func TestBodyOfBrokenJob(t *testing.T) {
 	e := Entry{Stream: Retries, Job: Job{Raw: []byte(`{"class":"A","class":"B"}`)}}
 	_, err := e.Body(time.Now())
-	require.EqualError(t, err, `member "jid" stands twice`)
+	require.EqualError(t, err, `member "class" stands twice`)
 	_, err = e.Dead(time.Now(), "", "")
-	require.EqualError(t, err, `member "jid" stands twice`)
+	require.EqualError(t, err, `member "class" stands twice`)
 	_, err = setRaw([]byte(`{}`), "", "1")
 	require.EqualError(t, err, "wire: set : path cannot be empty")
 }

@@ -25,6 +25,9 @@ const pages = {
   'api-docs': ['HTTP API', '', () => import('./pages/api-docs.js')],
 };
 
+/** How the page of a path is loaded. @param {string[]} parts */
+const loaderOf = ([name, part]) => (part !== undefined && pages[name]?.[3]) || pages[name]?.[2];
+
 function App() {
   const [failed, setFailed] = useState(/** @type {any} */ (null));
   useEffect(() => { loadSession().catch(setFailed); }, []);
@@ -45,7 +48,7 @@ function Page() {
     document.title = (known ? (of ? `${part} · ${known[1]}` : known[0]) : 'Not found') + ' · Millrace';
   }, [name, part]);
   if (!known) return html`<${Empty} icon="search" title="There is no such page"><a class="btn" href=${link('job-queues')}>To the dashboard</a><//>`;
-  return html`<${Lazy} key=${name + (of ? '/' + part : '')} load=${of ? known[3] : known[2]} part=${part} />`;
+  return html`<${Lazy} key=${name + (of ? '/' + part : '')} load=${loaderOf(route.value.parts)} part=${part} />`;
 }
 
 /** @param {{load: () => Promise<any>, part?: string}} p */
@@ -60,6 +63,7 @@ function Lazy({ load, part }) {
   return it && html`<${it.page} part=${part} />`;
 }
 
+loaderOf(route.value.parts)?.().catch(() => {}); // it comes while it is asked who is signed in; whoever draws it tells if it does not
 watchOverview();
 watchEvents();
 render(html`<${App} />`, document.getElementById('app'));
