@@ -14,8 +14,7 @@ import (
 // TestPowerFailures drives leaders and views through the deaths of a broker that had confirmed more than it had brought to its disk. What
 // was lost with a stream's end is lost; of what is left nothing is lost, and nothing that the journal still tells of happens again.
 func TestPowerFailures(t *testing.T) {
-	atLeast(t, "rapid.checks", "300")
-	atLeast(t, "rapid.steps", "50")
+	tries(t, 300, 50)
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		defer w.close()

@@ -16,8 +16,7 @@ import (
 // TestOperationsAreUndoneOnce drives leaders through whatever may happen while operations are undone, but for the loss of streams: that takes
 // the operations with it.
 func TestOperationsAreUndoneOnce(t *testing.T) {
-	atLeast(t, "rapid.checks", "100")
-	atLeast(t, "rapid.steps", "40")
+	tries(t, 100, 40)
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		defer w.close()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"strconv"
 	"testing"
 	"time"
 
@@ -56,10 +57,19 @@ func atLeast(t *testing.T, name, n string) {
 	}
 }
 
+// tries has rapid do so many runs of so many steps, unless the command line says otherwise.
+func tries(t *testing.T, checks, steps int) {
+	t.Helper()
+	if slow {
+		checks /= 10
+	}
+	atLeast(t, "rapid.checks", strconv.Itoa(checks))
+	atLeast(t, "rapid.steps", strconv.Itoa(steps))
+}
+
 // TestNothingIsLostOrDoubled drives leaders and views through whatever may happen.
 func TestNothingIsLostOrDoubled(t *testing.T) {
-	atLeast(t, "rapid.checks", "400")
-	atLeast(t, "rapid.steps", "60")
+	tries(t, 400, 60)
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		defer w.close()
