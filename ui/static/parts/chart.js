@@ -33,20 +33,25 @@ export function Chart(p) {
   const height = p.height || 200;
   const empty = !p.x.length || (p.buckets ? !p.buckets.rows.some(Boolean) : !p.series.some((s) => s.values.some((v) => v !== null && v !== undefined)));
   const shape = [colours.value, asTable, empty, p.log, p.stacked, height, p.series.map((s) => s.label + s.colour + (s.kind || '')).join('|')].join();
+  const drawn = useRef(/** @type {any} */ (null));
   useLayoutEffect(() => {
     if (asTable || empty || !box.current) return undefined;
-    const u = new /** @type {any} */ (window).uPlot(options(latest, height, box.current.clientWidth, setCursor), stack(latest.current), box.current);
-    plot.current = u;
-    const observer = new ResizeObserver(() => { const w = box.current?.clientWidth; if (w && w !== u.width) u.setSize({ width: w, height }); });
-    observer.observe(box.current);
+    const observer = new ResizeObserver(() => { const w = box.current?.clientWidth; if (w && w !== plot.current?.width) plot.current?.setSize({ width: w, height }); });
+    const draw = () => {
+      plot.current = new /** @type {any} */ (window).uPlot(options(latest, height, box.current.clientWidth, setCursor), stack(latest.current), box.current);
+      drawn.current = { plot: plot.current, p: latest.current };
+      observer.observe(box.current);
+    };
+    const callOff = drawn.current ? null : whenIdle(draw);
+    if (drawn.current) draw();
     return () => {
+      callOff?.();
       observer.disconnect();
-      u.destroy();
+      plot.current?.destroy();
       plot.current = null;
     };
   }, [shape]);
   // A chart is drawn anew when its figures have changed, not whenever the page around it is.
-  const drawn = useRef(/** @type {any} */ (null));
   useLayoutEffect(() => {
     if (!plot.current || (drawn.current?.plot === plot.current && same(drawn.current.p, p))) return;
     drawn.current = { plot: plot.current, p };
@@ -61,6 +66,16 @@ export function Chart(p) {
       ${i !== null && p.x[i] && html`<span class="num">${absolute(p.x[i]).slice(5, 16)}</span>`}
       ${!empty && html`<button class="linkish small" style=${{ marginLeft: 'auto' }} aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}>${asTable ? 'Chart' : 'Table'}<span class="sr"> of ${p.title}</span></button>`}</div>
   </figure>`;
+}
+
+/** A page's first charts wait until what can be read and clicked is there. Gives what calls it off. @param {() => void} draw */
+function whenIdle(draw) {
+  if (!window.requestIdleCallback) {
+    const timer = setTimeout(draw, 50);
+    return () => clearTimeout(timer);
+  }
+  const idle = requestIdleCallback(draw, { timeout: 300 });
+  return () => cancelIdleCallback(idle);
 }
 
 /** Whether two charts show the same figures. @param {any} a @param {any} b */
