@@ -3,6 +3,7 @@
 import { html, useLayoutEffect, useRef, useState } from '../core/h.js';
 import { colours } from '../core/prefs.js';
 import { clock, absolute } from '../core/format.js';
+import { whenIdle } from '../core/idle.js';
 import { Table } from './table.js';
 import { heat } from './heat.js';
 
@@ -42,6 +43,7 @@ export function Chart(p) {
       drawn.current = { plot: plot.current, p: latest.current };
       observer.observe(box.current);
     };
+    // A page's first charts wait until what can be read and clicked is there.
     const callOff = drawn.current ? null : whenIdle(draw);
     if (drawn.current) draw();
     return () => {
@@ -66,16 +68,6 @@ export function Chart(p) {
       ${i !== null && p.x[i] && html`<span class="num">${absolute(p.x[i]).slice(5, 16)}</span>`}
       ${!empty && html`<button class="linkish small" style=${{ marginLeft: 'auto' }} aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}>${asTable ? 'Chart' : 'Table'}<span class="sr"> of ${p.title}</span></button>`}</div>
   </figure>`;
-}
-
-/** A page's first charts wait until what can be read and clicked is there. Gives what calls it off. @param {() => void} draw */
-function whenIdle(draw) {
-  if (!window.requestIdleCallback) {
-    const timer = setTimeout(draw, 50);
-    return () => clearTimeout(timer);
-  }
-  const idle = requestIdleCallback(draw, { timeout: 300 });
-  return () => cancelIdleCallback(idle);
 }
 
 /** Whether two charts show the same figures. @param {any} a @param {any} b */

@@ -1,6 +1,7 @@
 // @ts-check
 // The one table. Rows keep their place while somebody points at them or has chosen some: no click means another row than it was aimed at.
 import { Component, cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
+import { whenIdle } from '../core/idle.js';
 import { hiddenColumns, shortcuts } from '../core/prefs.js';
 import { Icon } from './icon.js';
 
@@ -55,6 +56,7 @@ export function Table(p) {
   const rows = still.rows;
   const drawn = useRef(rows);
   drawn.current = rows;
+  const first = useScreenful(rows);
   const skeleton = useSkeleton(!!p.loading && !rows.length);
   const last = useRef('');
   // Keys may come faster than drawing: what was chosen last counts, drawn or not.
@@ -94,7 +96,7 @@ export function Table(p) {
       </tr></thead>
       <tbody ref=${body}>
         ${skeleton && [0, 1, 2, 3, 4, 5].map((i) => html`<tr class="sk" key=${i} aria-hidden="true">${p.selection && html`<td class="pick"></td>`}${columns.map((c, j) => html`<td class=${cx(c.wide && 'wide')}><span style=${{ width: 40 + ((i * 7 + j * 23) % 50) + '%' }}></span></td>`)}${p.acts && html`<td></td>`}</tr>`)}
-        ${rows.map((r) => { const k = p.rowKey(r); return html`<${p.steady ? Steady : Row} key=${k} k=${k} shown=${shown} row=${r} columns=${columns} p=${p} on=${!!chosen?.has(k)} at=${k === at} gone=${still.gone.has(k)} pick=${pick} />`; })}
+        ${first.map((r) => { const k = p.rowKey(r); return html`<${p.steady ? Steady : Row} key=${k} k=${k} shown=${shown} row=${r} columns=${columns} p=${p} on=${!!chosen?.has(k)} at=${k === at} gone=${still.gone.has(k)} pick=${pick} />`; })}
       </tbody>
       ${p.foot && rows.length > 0 && html`<tfoot>${p.foot}</tfoot>`}
     </table>
@@ -122,6 +124,17 @@ class Steady extends Component {
   render() {
     return Row(this.props);
   }
+}
+
+/** A screen that is larger than most shows so many rows. */
+const screenful = 40;
+
+/** The rows that are drawn: of a long table the first ones before the others. @param {any[]} rows */
+function useScreenful(rows) {
+  const [all, setAll] = useState(false);
+  const long = rows.length > screenful;
+  useEffect(() => (long && !all ? whenIdle(() => setAll(true)) : undefined), [long, all]);
+  return all || !long ? rows : rows.slice(0, screenful);
 }
 
 /** Nothing flashes: what comes at once needs no placeholder. @param {boolean} wanted */
