@@ -13,7 +13,8 @@ import (
 
 const (
 	freshFor = 2 * time.Second  // how long a snapshot serves
-	staleFor = 4 * time.Second  // how long it does while the broker is being asked again: that may take a second
+	staleFor = 2 * time.Second  // how long it does beyond, while the broker is being asked again: that may take a second
+	restFor  = 4                // how many times as long as an answer took the broker is left alone: it may have a hard time
 	blindFor = 30 * time.Second // beyond, what was seen before says nothing about the time between
 	patience = 5 * time.Second  // for the broker's answer
 	trendFor = 10 * time.Minute // how far back growth is looked at
@@ -50,6 +51,7 @@ type Watch struct {
 	last   Snapshot
 	err    error
 	tried  time.Time     // when the broker answered; zero where they do not serve any more
+	took   time.Duration // its answer
 	asking chan struct{} // closed once it has answered; nil while it is not being asked
 
 	outdated bool // its answer will be: something was changed since
@@ -84,7 +86,7 @@ func (w *Watch) From(source Source, rates bool) {
 	w.forget()
 }
 
-// Look gives a snapshot that is at most four seconds old. Where the broker does not answer, it is the error.
+// Look gives a snapshot that is at most four seconds old, or older where the broker takes long to answer. Where the broker does not answer, it is the error.
 func (w *Watch) Look(ctx context.Context) (Snapshot, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,11 +95,12 @@ func (w *Watch) Look(ctx context.Context) (Snapshot, error) {
 			return Snapshot{}, errUnreached
 		}
 		age := w.now().Sub(w.tried)
-		if age >= freshFor && w.asking == nil {
+		fresh := max(freshFor, restFor*w.took)
+		if age >= fresh && w.asking == nil {
 			w.asking = make(chan struct{})
 			go w.ask(w.source, w.now())
 		}
-		if age < staleFor {
+		if age < fresh+staleFor {
 			return w.last, w.err
 		}
 		if err := w.wait(ctx, w.asking); err != nil {
@@ -132,6 +135,7 @@ func (w *Watch) ask(source Source, now time.Time) {
 		return
 	}
 	w.tried = w.now()
+	w.took = w.tried.Sub(now)
 	if w.err = err; err != nil {
 		return
 	}
@@ -147,7 +151,7 @@ func (w *Watch) Forget() {
 }
 
 func (w *Watch) forget() {
-	w.tried, w.outdated = time.Time{}, w.asking != nil
+	w.tried, w.took, w.outdated = time.Time{}, 0, w.asking != nil
 }
 
 func (w *Watch) snapshot(now time.Time, found []broker.QueueInfo) Snapshot {

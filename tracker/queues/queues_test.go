@@ -126,6 +126,29 @@ func TestLooksWhileTheBrokerIsAsked(t *testing.T) {
 	require.EqualValues(t, 4, ready())
 }
 
+// Viewers do not take all the time of a broker that answers slowly.
+func TestASlowBrokerIsLeftAlone(t *testing.T) {
+	now, asked := time.Unix(1_800_000_000, 0), make(chan struct{}, 9)
+	watch := queues.New(func() time.Time { return now })
+	watch.From(func(context.Context) ([]broker.QueueInfo, []string, error) {
+		now = now.Add(3 * time.Second)
+		asked <- struct{}{}
+		return nil, nil, errors.New("too slow")
+	}, true)
+	look := func() {
+		_, err := watch.Look(t.Context())
+		require.EqualError(t, err, "too slow")
+	}
+	look()
+	require.Len(t, asked, 1)
+	now = now.Add(12*time.Second - 1)
+	look()
+	require.Len(t, asked, 1)
+	now = now.Add(2*time.Second + 1)
+	look()
+	require.Len(t, asked, 2)
+}
+
 func TestTheOldestJob(t *testing.T) {
 	w := newWorld(t)
 	age := func(after time.Duration, info broker.QueueInfo, want time.Duration, exact bool) {
