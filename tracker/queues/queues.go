@@ -53,9 +53,8 @@ type Watch struct {
 	tried  time.Time     // when the broker answered; zero where they do not serve any more
 	took   time.Duration // its answer
 	asking chan struct{} // closed once it has answered; nil while it is not being asked
-
-	outdated bool // its answer will be: something was changed since
-	seen     map[string]*trail
+	stale  bool          // its answer will be: something was changed since it was asked
+	seen   map[string]*trail
 }
 
 // trail is what was seen of a queue.
@@ -86,7 +85,8 @@ func (w *Watch) From(source Source, rates bool) {
 	w.forget()
 }
 
-// Look gives a snapshot that is at most four seconds old, or older where the broker takes long to answer. Where the broker does not answer, it is the error.
+// Look gives a snapshot that is at most four seconds old, or older where the broker takes long to answer. Where it does not, that is the
+// error.
 func (w *Watch) Look(ctx context.Context) (Snapshot, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,8 +130,8 @@ func (w *Watch) ask(source Source, now time.Time) {
 	defer w.mu.Unlock()
 	close(w.asking)
 	w.asking = nil
-	if w.outdated {
-		w.outdated = false
+	if w.stale {
+		w.stale = false
 		return
 	}
 	w.tried = w.now()
@@ -151,7 +151,7 @@ func (w *Watch) Forget() {
 }
 
 func (w *Watch) forget() {
-	w.tried, w.took, w.outdated = time.Time{}, 0, w.asking != nil
+	w.tried, w.took, w.stale = time.Time{}, 0, w.asking != nil
 }
 
 func (w *Watch) snapshot(now time.Time, found []broker.QueueInfo) Snapshot {
