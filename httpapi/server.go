@@ -127,18 +127,23 @@ func (s *Server) httpServer(requests context.Context) *http.Server {
 func (s *Server) shutdown(ctx context.Context, server *http.Server, cancel context.CancelFunc) {
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
 	defer stop()
-	if err := server.Shutdown(grace); err == nil {
-		return
-	}
-	s.cfg.Log.Warn("httpapi: requests were cut off at shutdown", "grace", s.cfg.Grace)
-	cancel()
-	_ = server.Close()
+	err := server.Shutdown(grace)
 	ended := make(chan struct{})
 	go func() {
 		s.running.Lock()
 		defer s.running.Unlock()
 		close(ended)
 	}()
+	if err == nil { // WebSockets are not the server's any more: it does not wait until they have been told
+		select {
+		case <-ended:
+			return
+		case <-grace.Done():
+		}
+	}
+	s.cfg.Log.Warn("httpapi: requests were cut off at shutdown", "grace", s.cfg.Grace)
+	cancel()
+	_ = server.Close()
 	select {
 	case <-ended:
 	case <-time.After(s.cfg.Grace):
