@@ -215,6 +215,13 @@ func (t *trial) ready(name string) int {
 	return q.Messages
 }
 
+// empty tells whether a queue has no jobs, and workers have none of its; as the broker's management knew some seconds ago.
+func (t *trial) empty(name string) bool {
+	var q struct{ Messages *int }
+	err := t.tryManage(http.MethodGet, "/api/queues/"+t.room.vhost+"/"+wire.QueuePrefix+name, nil, &q)
+	return err == nil && q.Messages != nil && *q.Messages == 0
+}
+
 func (t *trial) consumed(name string) bool {
 	q, _ := t.queue(name)
 	return q.Consumers > 0

@@ -96,6 +96,7 @@ func restart(t *trial) {
 		t.all(w, func(i int) string { return texts[i] }, len(texts))
 	}
 	t.runs(w.program)
+	t.eventually(func() bool { return t.empty("default") }, "what came twice has been done twice")
 	w.stop(t, 20*time.Second)
 	require.Zero(t, t.ready("default"))
 	require.Empty(t, t.records(wire.DeadJobs))
@@ -146,6 +147,7 @@ func kill(t *trial) {
 		w.launch()
 	}
 	t.all(w, text, n)
+	t.eventually(func() bool { return t.empty("default") }, "what came twice has been done twice")
 	w.stop(t, 30*time.Second)
 	require.Zero(t, t.ready("default"))
 	again := w.count("ran", "") - n
