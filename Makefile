@@ -19,8 +19,6 @@ EXAMPLES ?= 200
 SEED ?=
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
-# What the race detector slows down most and finds nothing in; with it they are tried less often.
-PROPERTIES := ^(TestNothingIsLostOrDoubled|TestPowerFailures|TestOperationsAreUndoneOnce)$$
 # The packages that test, cover and vet look at, and more flags for `go test`.
 PKG ?= ./...
 TESTFLAGS ?=
@@ -48,11 +46,13 @@ up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--
 	@exec bin/millrace up $(ARGS)
 
 .PHONY: test
-test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby test-java) ## Run all tests, with the race detector (PKG=./broker for one package)
+test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby test-java test-properties) ## Run all tests, with the race detector (PKG=./broker for one package)
 	go test -race -shuffle=on -timeout 30m $(TESTFLAGS) $(PKG)
-ifeq ($(PKG),./...)
-	go test -shuffle=on -run '$(PROPERTIES)' ./scheduler
-endif
+
+# The race detector slows these down most and finds nothing in them: with it they are tried less often.
+.PHONY: test-properties
+test-properties: deps ## The properties of the core, at full size
+	go test -shuffle=on -timeout 30m -run '^(TestNothingIsLostOrDoubled|TestPowerFailures|TestOperationsAreUndoneOnce)$$' ./scheduler
 
 # internal/localbroker is about the installed RabbitMQ.
 .PHONY: test-rabbitmq4

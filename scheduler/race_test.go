@@ -3,5 +3,5 @@
 package scheduler
 
 // slow has the properties of the core be tried less often: they run in one goroutine, where the race detector finds nothing and takes six
-// times as long. `make test` tries them without it too.
+// times as long. `make test-properties` tries them without it.
 const slow = true

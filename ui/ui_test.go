@@ -136,43 +136,15 @@ func TestUnchangedFilesAreNotSentAgain(t *testing.T) {
 	require.Equal(t, "image/svg+xml", get(t, "", "/favicon.ico").Header.Get("Content-Type"))
 }
 
-// TestNothingIsFoundLate: what the page and its dashboard are made of is fetched at once, not module after module as each names the next.
-func TestNothingIsFoundLate(t *testing.T) {
-	all, _ := files()
-	needed := map[string]bool{}
-	var walk func(name string)
-	walk = func(name string) {
-		if needed[name] {
-			return
-		}
-		needed[name] = true
-		for _, m := range references.FindAllStringSubmatch(string(all[name].body), -1) {
-			if m[1] == "" && m[3] == "" && !strings.HasPrefix(m[0], "import(") {
-				walk(path.Join(path.Dir(name), m[2]))
-			}
-		}
-	}
-	walk("static/app.js")
-	walk("static/pages/dashboard.js")
-	told := map[string]bool{"static/app.js": true}
-	for _, m := range regexp.MustCompile(`rel="modulepreload" href="assets/{hash}/([^"]+)"`).FindAllStringSubmatch(string(all["static/index.html"].body), -1) {
-		told[m[1]] = true
-	}
-	require.Equal(t, needed, told)
-}
-
-// TestFirstLoadIsSmall adds up what the dashboard needs, as it goes over the wire, without the font.
-func TestFirstLoadIsSmall(t *testing.T) {
-	const most = 100_000
-	all, _ := files()
-	bytes, seen := 0, map[string]bool{}
+// loadedWith are files and what comes with them, but for the font: what they import, and what the page names.
+func loadedWith(all map[string]file, names ...string) map[string]bool {
+	seen := map[string]bool{}
 	var walk func(name string)
 	walk = func(name string) {
 		if seen[name] || path.Ext(name) == ".woff2" {
 			return
 		}
 		seen[name] = true
-		bytes += len(all[name].zipped)
 		for _, m := range references.FindAllStringSubmatch(string(all[name].body), -1) {
 			switch {
 			case m[1] != "":
@@ -182,8 +154,30 @@ func TestFirstLoadIsSmall(t *testing.T) {
 			}
 		}
 	}
-	walk("static/index.html")
-	walk("static/pages/dashboard.js")
+	for _, name := range names {
+		walk(name)
+	}
+	return seen
+}
+
+// TestNothingIsFoundLate: what the page and its dashboard are made of is fetched at once, not module after module as each names the next.
+func TestNothingIsFoundLate(t *testing.T) {
+	all, _ := files()
+	told := map[string]bool{"static/app.js": true}
+	for _, m := range regexp.MustCompile(`rel="modulepreload" href="assets/{hash}/([^"]+)"`).FindAllStringSubmatch(string(all["static/index.html"].body), -1) {
+		told[m[1]] = true
+	}
+	require.Equal(t, loadedWith(all, "static/app.js", "static/pages/dashboard.js"), told)
+}
+
+// TestFirstLoadIsSmall adds up what the dashboard needs, as it goes over the wire, without the font.
+func TestFirstLoadIsSmall(t *testing.T) {
+	const most = 100_000
+	all, _ := files()
+	seen, bytes := loadedWith(all, "static/index.html", "static/pages/dashboard.js"), 0
+	for name := range seen {
+		bytes += len(all[name].zipped)
+	}
 	t.Logf("%d files, %d bytes", len(seen), bytes)
 	require.Less(t, bytes, most)
 }

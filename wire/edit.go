@@ -16,23 +16,23 @@ import (
 // the number of its attempt. A dead job that is retried starts anew, and waits from then on.
 func (e *Entry) Body(now time.Time) ([]byte, error) {
 	raw, err := withJID(e.Job.Raw, e.Job.JID)
-	switch {
-	case err != nil || e.Stream == ScheduledJobs:
+	if err != nil || e.Stream == ScheduledJobs {
 		return raw, err
-	case e.Stream == Retries:
-		return setRaw(raw, "retry_count", strconv.Itoa(e.Attempt))
 	}
-	if raw, err = waitingSince(raw, now); err != nil {
-		return nil, err
+	attempt := e.Attempt
+	if e.Stream == DeadJobs { // it starts anew
+		attempt = 0
+		if raw, err = waitingSince(raw, now); err != nil {
+			return nil, err
+		}
 	}
-	return setRaw(raw, "retry_count", "0")
+	return setRaw(raw, "retry_count", strconv.Itoa(attempt))
 }
 
-// waitingSince is a job whose enqueued_at, if it has one, is another time: from it a worker tells how long the job waited.
+// waitingSince is a job that was read, whose enqueued_at, if it has one, is another time: from it a worker tells how long the job waited.
 func waitingSince(job []byte, at time.Time) ([]byte, error) {
-	o, err := parseObject(string(job), jobMembers)
-	if err != nil || !o.has("enqueued_at") {
-		return job, err
+	if gjson.GetBytes(job, "enqueued_at").Type == gjson.Null { // as it is where there is none
+		return job, nil
 	}
 	return setRaw(job, "enqueued_at", seconds(at))
 }

@@ -25,8 +25,12 @@ const pages = {
   'api-docs': ['HTTP API', '', () => import('./pages/api-docs.js')],
 };
 
-/** How the page of a path is loaded. @param {string[]} parts */
-const loaderOf = ([name, part]) => (part !== undefined && pages[name]?.[3]) || pages[name]?.[2];
+/** The page of a path. @param {string[]} parts */
+function pageOf([name, part]) {
+  if (!pages[name]) return null;
+  const [title, titleOfOne, load, loadOne] = pages[name];
+  return part !== undefined && loadOne ? { key: name + '/' + part, title: `${part} · ${titleOfOne}`, load: loadOne } : { key: name, title, load };
+}
 
 function App() {
   const [failed, setFailed] = useState(/** @type {any} */ (null));
@@ -41,14 +45,11 @@ function App() {
 }
 
 function Page() {
-  const [name, part] = route.value.parts;
-  const known = pages[name];
-  const of = part !== undefined && known?.[3];
-  useEffect(() => {
-    document.title = (known ? (of ? `${part} · ${known[1]}` : known[0]) : 'Not found') + ' · Millrace';
-  }, [name, part]);
-  if (!known) return html`<${Empty} icon="search" title="There is no such page"><a class="btn" href=${link('job-queues')}>To the dashboard</a><//>`;
-  return html`<${Lazy} key=${name + (of ? '/' + part : '')} load=${loaderOf(route.value.parts)} part=${part} />`;
+  const page = pageOf(route.value.parts);
+  const title = page?.title ?? 'Not found';
+  useEffect(() => { document.title = title + ' · Millrace'; }, [title]);
+  if (!page) return html`<${Empty} icon="search" title="There is no such page"><a class="btn" href=${link('job-queues')}>To the dashboard</a><//>`;
+  return html`<${Lazy} key=${page.key} load=${page.load} part=${route.value.parts[1]} />`;
 }
 
 /** @param {{load: () => Promise<any>, part?: string}} p */
@@ -63,7 +64,7 @@ function Lazy({ load, part }) {
   return it && html`<${it.page} part=${part} />`;
 }
 
-loaderOf(route.value.parts)?.().catch(() => {}); // it comes while it is asked who is signed in; whoever draws it tells if it does not
+pageOf(route.value.parts)?.load().catch(() => {}); // it comes while it is asked who is signed in; whoever draws it tells if it does not
 watchOverview();
 watchEvents();
 render(html`<${App} />`, document.getElementById('app'));
