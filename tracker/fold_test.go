@@ -100,6 +100,20 @@ func TestChangeToldLate(t *testing.T) {
 	require.Empty(t, all)
 }
 
+// So it is if that entry has been carried over since.
+func TestChangeToldLateOfWhatWasCarriedOver(t *testing.T) {
+	h := newHistory()
+	a := h.entry(sched, "a", 1)
+	h.open()
+	c := h.change(sched, a, "a", 9)
+	carried := h.replace(sched, c.Offset, "a", 9)
+	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: carried, JID: "a"})
+	h.tell(c)
+	what, err := newOne(t).inOrder(h).Happened(sched, "a")
+	require.NoError(t, err)
+	require.Equal(t, wire.TypeDeleted, what.What)
+}
+
 // What is enqueued through the leader has no entry at all.
 func TestFireOfNoEntry(t *testing.T) {
 	h := newHistory()

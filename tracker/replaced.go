@@ -49,14 +49,14 @@ func (t *Entries) told(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error
 	return t.toldAt(tx, j)
 }
 
-// endedSince tells whether something has happened to the entry that stands for a replaced one, before the journal tells of that: the leader that
-// replaced it died, and the one that follows tells.
+// endedSince tells whether something has happened to the entry that stands for a replaced one, or to one that stands for that, before the
+// journal tells of it: the leader that replaced it died, and the one that follows tells.
 func (t *Entries) endedSince(tx *view.Tx, j *wire.JournalRecord) (bool, error) {
 	if j.By == nil {
 		return false, nil
 	}
 	last, err := happened(tx, codes[j.Stream], j.JID)
-	return last != nil && last.Offset == *j.By, err
+	return last != nil && last.Offset >= *j.By && last.Record > t.peek().Recreated[j.Stream], err
 }
 
 // toldAt notes that the journal has told of what stands at a place.
