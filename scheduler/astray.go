@@ -109,6 +109,10 @@ func (c *core) repeatBurial(s *stray) error {
 	if err != nil || arrived {
 		return err
 	}
+	dead, err := c.entries.Find(wire.DeadJobs, e.JID)
+	if err != nil || slices.ContainsFunc(dead, func(d *tracker.Stored) bool { return d.At.Equal(e.At) }) {
+		return err // another leader entered it, and died before it could say so
+	}
 	return c.enter(wire.DeadJobs, e.JID, s.body, s)
 }
 

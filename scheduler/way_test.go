@@ -153,6 +153,26 @@ func TestBurialsThatWentAstray(t *testing.T) {
 	}
 }
 
+// A leader that dies once it has entered such a dead job again, and before the journal has that the way stands, has the next one look at it
+// anew: it stays one.
+func TestBurialsAreRepeatedOnce(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	at := sc.at("killed", "q", sc.now.Add(1000*probeEvery))
+	sc.prove(s)
+	require.NoError(t, s.readAll())
+	sc.broker.cutBury = true
+	cmd := wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "killed", Offset: &at}
+	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {}))
+	sc.untilAstray(s)
+	for range 3 {
+		sc.elect(s, never)
+		sc.rounds(s, 8, nil)
+		require.EqualValues(t, 1, s.entries.Total(wire.DeadJobs))
+		s.lose()
+	}
+}
+
 // No more is fired than can be fired again, until a probe has arrived.
 func TestWhatIsUnprovenIsBounded(t *testing.T) {
 	sc := newScene(t)
@@ -178,7 +198,7 @@ func TestLowWaterKeepsWhatMayHaveGoneAstray(t *testing.T) {
 	sc.broker.cut = true
 	sc.due("astray", "q")
 	sc.rounds(s, 3, nil)
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 11, nil)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 	for _, r := range sc.broker.streams[wire.Journal].records {
@@ -206,9 +226,7 @@ func TestALateProbeIsNotAstray(t *testing.T) {
 	require.False(t, s.core.way.taken)
 	sc.take(s)
 	s.core.setup.patience = func() time.Duration { return time.Hour } // the view is behind
-	for len(s.conn.answers) > 0 {
-		require.NoError(t, s.answer(sc.now))
-	}
+	sc.answer(s)
 	wait()
 	require.True(t, s.core.way.taken)
 	require.True(t, s.core.way.out)
