@@ -19,8 +19,9 @@ type carry struct {
 	again   time.Time
 	over    int64 // the newest number when nothing old was left; once that is confirmed, nothing old is in question either
 	entries int
-	still   bool  // operations rest
-	rested  int64 // the newest number when they had come to rest, -1 before
+	linger  time.Duration // how long low water is not moved yet, when all is settled
+	still   bool          // operations rest
+	rested  int64         // the newest number when they had come to rest, -1 before
 }
 
 // What a carry-over may take of a step, and of the window.
@@ -30,8 +31,9 @@ const (
 )
 
 // beginCarry starts a carry-over, if none is under way and nothing is held: a held entry is known by its offset. What is carried over is
-// held no longer.
-func (c *core) beginCarry() error {
+// held no longer. Low water lingers: a power failure takes what the broker has not brought to its disk, and must not take an entry of which
+// the original was given up, nor have clients append where everything is said to be settled.
+func (c *core) beginCarry(linger time.Duration) error {
 	if c.carry != nil || c.phase < phaseBeginning || len(c.entries.State().Held) > 0 && c.releasing == nil {
 		return nil
 	}
@@ -39,7 +41,7 @@ func (c *core) beginCarry() error {
 	if err != nil {
 		return err
 	}
-	c.carry = &carry{cut: map[string]int64{}, next: map[string]int64{}, needs: needs}
+	c.carry = &carry{cut: map[string]int64{}, next: map[string]int64{}, needs: needs, linger: linger}
 	for _, stream := range wire.EntryStreams {
 		if c.carry.cut[stream], err = c.entries.Position(stream); err != nil {
 			return err
@@ -72,6 +74,10 @@ func (c *core) continueCarry(now time.Time) error {
 	}
 	if c.carry.over == 0 || c.entries.State().Confirmed < c.carry.over {
 		c.carry.again = later(c.carry.again, now.Add(20*time.Millisecond))
+		return nil
+	}
+	if c.carry.linger > 0 {
+		c.carry.again, c.carry.linger = now.Add(c.carry.linger), 0
 		return nil
 	}
 	if untold, err := c.untold(c.carry.cut); err != nil || untold {

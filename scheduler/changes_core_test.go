@@ -45,7 +45,7 @@ func TestLowWaterWaitsForChanges(t *testing.T) {
 	var reply wire.Reply
 	require.NoError(t, s.core.command(sc.now, change("j", `{"queue":"other"}`), func(r wire.Reply) { reply = r }))
 	sc.rounds(s, 3, nil)
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	for i := range 20 { // all else is confirmed, as each fire says
 		sc.due(fmt.Sprint("due-", i), "q")
 		sc.rounds(s, 1, nil)
@@ -74,7 +74,7 @@ func TestDroppedStaysDropped(t *testing.T) {
 	cmd.Stream = wire.DeadJobs
 	require.Equal(t, wire.StatusOK, sc.ask(s, cmd).Status)
 	require.EqualValues(t, 2, s.entries.Dead(true))
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 15, nil)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 	require.Equal(t, []int64{2, 0}, []int64{s.entries.Dead(true), s.entries.Dead(false)})

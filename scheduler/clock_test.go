@@ -40,7 +40,7 @@ func TestClockSetBackHoldsNothingUp(t *testing.T) {
 	require.NotEmpty(t, s.core.lanes.heldQueues(), "the queue is held")
 	require.Empty(t, b.copies)
 	b.full["q"] = false
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	s.core.carry.again = now.Add(time.Second)
 	s.core.againAt = now.Add(time.Second)
 	now = now.Add(-time.Hour)

@@ -215,7 +215,7 @@ func TestMessagesThatCannotBeSent(t *testing.T) {
 		require.Contains(t, found[0].Parked, "the test says so", jid)
 	}
 	s.conn.unpublishable = nil
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 12, nil)
 	found, err := s.entries.Find(wire.ScheduledJobs, "due")
 	require.NoError(t, err)
@@ -258,7 +258,7 @@ func TestLargeEntriesAreFetched(t *testing.T) {
 	cmd := wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "failing"}
 	require.Equal(t, wire.StatusUnavailable, sc.ask(s, cmd).Status)
 
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 3, nil)
 	require.NotNil(t, s.core.carry, "it goes on as long as a record cannot be fetched")
 	s.fetch = func(stream string, offset int64) ([]byte, error) {
@@ -317,7 +317,7 @@ func TestTracesAreCarried(t *testing.T) {
 	s := sc.leader("a")
 	sc.scheduled("traced", sc.now.Add(time.Minute), "")
 	sc.rounds(s, 2, nil)
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 12, nil)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 	sc.now = sc.now.Add(2 * time.Minute)
@@ -369,7 +369,7 @@ func TestHoldIsEndedOnce(t *testing.T) {
 			require.Equal(t, phaseLeading, s.core.phase)
 			require.Empty(t, sc.copies())
 			require.Contains(t, s.entries.State().Why, "deleted")
-			require.NoError(t, s.core.beginCarry())
+			require.NoError(t, s.core.beginCarry(0))
 			require.Nil(t, s.core.carry)
 			for _, what := range []string{wire.CommandChange, wire.CommandTrigger} { // a change would let it go; a person may fire it
 				cmd := wire.Command{Command: what, Stream: wire.ScheduledJobs, JID: "due-1", Changes: json.RawMessage(`{"queue":"q"}`)}

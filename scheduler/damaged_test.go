@@ -109,7 +109,7 @@ func TestDamagedViewsAreNotBelieved(t *testing.T) {
 		"an operation":          {entriesTable, operates(wire.Operation{Filter: &wire.Filter{}})},
 		"an operation on jids":  {entriesTable, operates(wire.Operation{JIDs: []string{"j"}})},
 		"counting what matches": {entriesTable, operates(wire.Operation{Filter: &wire.Filter{}, Expected: &expected})},
-		"carrying over":         {entriesTable, func(_ *scene, s *modelSidecar) error { return s.core.beginCarry() }},
+		"carrying over":         {entriesTable, func(_ *scene, s *modelSidecar) error { return s.core.beginCarry(0) }},
 		"firing": {entriesTable, func(sc *scene, _ *modelSidecar) error {
 			sc.now = sc.now.Add(2 * day)
 			return nil

@@ -138,7 +138,7 @@ func TestCarryOverLeavesRoom(t *testing.T) {
 		sc.at(fmt.Sprint("later-", i), "q", sc.now.Add(day))
 	}
 	require.NoError(t, s.readAll())
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	for range 20 {
 		sc.now = sc.now.Add(time.Second)
 		require.NoError(t, s.step(sc.now))
@@ -222,7 +222,7 @@ func TestLowWaterWaitsForWhatTheJournalAloneHas(t *testing.T) {
 	sc.elect(fresh, never)
 	sc.rounds(fresh, 10, nil)
 	require.Equal(t, phaseLeading, fresh.core.phase)
-	require.NoError(t, fresh.core.beginCarry())
+	require.NoError(t, fresh.core.beginCarry(0))
 	sc.rounds(fresh, 20, nil)
 	require.Zero(t, sc.journaled()[wire.TypeLowWater])
 	doubts, err := fresh.entries.Doubtful()
@@ -234,7 +234,7 @@ func TestLowWaterWaitsForWhatTheJournalAloneHas(t *testing.T) {
 	sc.elect(fresh, never)
 	sc.rounds(fresh, 10, nil)
 	require.Equal(t, map[string]int{"gone": 1}, sc.copies())
-	require.NoError(t, fresh.core.beginCarry())
+	require.NoError(t, fresh.core.beginCarry(0))
 	sc.rounds(fresh, 20, nil)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 }

@@ -62,7 +62,7 @@ func (c *chores) lead(s *modelSidecar, rounds int) error {
 					return err
 				}
 			}
-			if err := s.core.beginCarry(); err != nil {
+			if err := s.core.beginCarry(0); err != nil {
 				return err
 			}
 		}

@@ -28,7 +28,7 @@ func TestOneKeyIsOneJob(t *testing.T) {
 	s.disconnect()
 	s = sc.leader("b")
 	require.Equal(t, first.JID, sc.ask(s, enqueueCmd("k", `{"class":"C","queue":"q"}`)).JID)
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 20, nil)
 	journal := sc.broker.streams[wire.Journal]
 	require.Positive(t, journal.spent)
@@ -63,9 +63,7 @@ func TestAJobThatWasNotToldOfIsKnownAllTheSame(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	require.NoError(t, s.core.command(sc.now, enqueueCmd("k", `{"class":"C","jid":"mine"}`), func(wire.Reply) { t.Error("it is not known yet") }))
-	for len(s.conn.out) > 0 { // the stream takes it, and the leader dies
-		sc.broker.process(s.conn, sc.now)
-	}
+	sc.take(s) // the stream has it, and the leader dies
 	s.disconnect()
 	s = sc.leader("b")
 	require.Equal(t, "mine", sc.ask(s, enqueueCmd("k", `{"class":"C","jid":"mine"}`)).JID)

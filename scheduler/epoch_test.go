@@ -52,7 +52,7 @@ func TestOpenedIsWrittenAgain(t *testing.T) {
 	first := sc.leader("first")
 	sc.at("j", "q", sc.now.Add(day))
 	sc.rounds(first, 2, nil)
-	require.NoError(t, first.core.beginCarry())
+	require.NoError(t, first.core.beginCarry(0))
 	sc.rounds(first, 12, nil)
 	require.NotEmpty(t, first.entries.State().LowWater)
 	first.lose()

@@ -54,7 +54,7 @@ func (c *core) beginRelease(now time.Time, cmd wire.Command, answer func(wire.Re
 	if len(c.entries.State().Held) == 0 {
 		return c.endRelease(now)
 	}
-	return c.beginCarry()
+	return c.beginCarry(0) // somebody waits for it
 }
 
 // ending tells whether a hold is being ended already, and says so to whoever asks for it again.

@@ -126,8 +126,8 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 		if err := l.noteRecreated(); err != nil {
 			return err
 		}
-		if l.s.carryDue(time.Now()) {
-			if err := l.core.beginCarry(); err != nil {
+		if now := time.Now(); l.s.carryDue(now) {
+			if err := l.core.beginCarry(l.s.linger(now)); err != nil {
 				return err
 			}
 		}

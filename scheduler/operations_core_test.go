@@ -208,7 +208,7 @@ func TestOperationOutlivesTheJournal(t *testing.T) {
 	require.Equal(t, wire.StatusAccepted, sc.operate(s, "slow", slow).Status)
 	sc.rounds(s, 60, nil)
 	require.Len(t, sc.copies(), 1, "as slow as was asked for")
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 15, nil)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 	s.lose()
@@ -239,7 +239,7 @@ func TestLowWaterWaitsForOperations(t *testing.T) {
 	sc.broker.nacks = ends
 	op := wire.Operation{Action: wire.CommandDelete, Stream: wire.ScheduledJobs, JIDs: []string{"j"}}
 	require.Equal(t, wire.StatusAccepted, sc.operate(s, "op", op).Status)
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	for i := range 20 { // all else is confirmed, as each fire says
 		sc.due(fmt.Sprint("due-", i), "q")
 		sc.rounds(s, 1, nil)

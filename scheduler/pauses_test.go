@@ -47,10 +47,10 @@ func TestPausedQueuesStayPaused(t *testing.T) {
 	s.disconnect()
 	s = sc.leader("b")
 	require.Equal(t, []string{"pause x", "pause y"}, sc.said(), "whoever asked meanwhile has no answer")
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 20, nil)
 	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandResume, "y").Status)
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 20, nil)
 	journal := sc.broker.streams[wire.Journal]
 	require.Positive(t, journal.spent)

@@ -86,9 +86,9 @@ func (w *world) give(t *rapid.T, s *modelSidecar, cmd sentCommand) {
 	if s.entries.IsHeld(cmd.Stream, *cmd.Offset) {
 		w.broker.unsafe[p] = "somebody asked for it while it was held"
 	}
-	undos := w.undos[p]
+	undos, coming := w.undos[p], w.comesBack(s, p)
 	require.NoError(t, s.core.command(w.now, cmd.Command, func(r wire.Reply) {
-		if what := w.endedBy(cmd, r); what != "" && w.undos[p] == undos {
+		if what := w.endedBy(cmd, r); what != "" && w.undos[p] == undos && !coming {
 			if _, before := w.ended[p]; !before {
 				w.ended[p] = end{what, w.copiesOf(p)}
 			}
@@ -120,6 +120,12 @@ func (w *world) mayComeBack(p place) {
 	w.undos[p]++
 }
 
+// comesBack tells whether an operation may have yet to bring an entry back, of which somebody is told that it is deleted.
+func (w *world) comesBack(s *modelSidecar, p place) bool {
+	op, known := s.entries.Operation(w.undoing[p])
+	return w.undoing[p] != "" && (!known || op.State == wire.OperationRunning)
+}
+
 // endHold is an operator who decides what becomes of what is held. Of what is released nobody knows whether it had been done.
 func (w *world) endHold(t *rapid.T) {
 	s := w.leader()
@@ -140,6 +146,7 @@ func (w *world) endHold(t *rapid.T) {
 		}
 	}
 	w.commands++
+	w.disk.lag = -1 // somebody waits for a release: low water does not linger
 	cmd := wire.Command{ID: fmt.Sprintf("h%d", w.commands), Command: wire.CommandRelease}
 	if discard {
 		cmd.Command = wire.CommandDiscard

@@ -110,6 +110,7 @@ func (w *world) recreate(t *rapid.T) {
 		w.dieInFlight(t, s)
 		s.disconnect()
 	}
+	w.recreated = true
 	w.broker.loseRepeated(stream)
 	w.broker.streams[stream] = &modelStream{generation: old.generation + 1}
 	w.broker.unnoticed = true

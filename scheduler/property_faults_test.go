@@ -72,7 +72,7 @@ func (w *world) carryRefused(t *rapid.T) {
 	}
 	w.append(t)
 	require.NoError(t, s.readAll())
-	require.NoError(t, s.core.beginCarry())
+	require.NoError(t, s.core.beginCarry(0))
 	w.broker.deaf = 1
 	w.step(s)
 	for s.conn != nil && len(s.conn.out) > 0 {

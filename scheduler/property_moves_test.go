@@ -115,9 +115,12 @@ func (w *world) pass(t *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 2500).Draw(t, "ms")) * time.Millisecond)
 }
 
+// lingers is for how long low water does in the model.
+const lingers = 6 * time.Second
+
 // carry has the leader append again what is pending, so that low water can be moved.
 func (w *world) carry(t *rapid.T) {
 	if s := w.leader(); s != nil {
-		require.NoError(t, s.core.beginCarry())
+		require.NoError(t, s.core.beginCarry(lingers))
 	}
 }

@@ -167,7 +167,7 @@ func (w *world) undoOperation(t *rapid.T) {
 	}
 	w.commands++
 	cmd := wire.Command{ID: fmt.Sprintf("c%d", w.commands), Command: wire.CommandOperate, Bulk: undo}
-	w.allowUndone(&op)
+	w.allowUndone(&op, cmd.ID)
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
 		if r.Status == wire.StatusAccepted {
 			w.operations[cmd.ID] = true
@@ -201,7 +201,7 @@ func (w *world) regretAll(t *rapid.T) {
 }
 
 // allowUndone notes when what an operation did something to may fire once that is undone.
-func (w *world) allowUndone(op *wire.Operation) {
+func (w *world) allowUndone(op *wire.Operation, undo string) {
 	for _, r := range w.broker.streams[wire.Journal].records {
 		j, err := wire.ParseJournal(r.Body)
 		if err != nil || j.InOperation != op.ID || len(j.Entry) == 0 {
@@ -211,6 +211,7 @@ func (w *world) allowUndone(op *wire.Operation) {
 		require.NoError(w.t, err)
 		p := w.broker.place(j.Stream, j.Offset)
 		w.mayComeBack(p)
+		w.undoing[p] = undo
 		if e := w.appended[p]; e != nil {
 			e.ask(was.At)
 		}

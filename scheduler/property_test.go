@@ -33,9 +33,12 @@ type world struct {
 	commands   int
 
 	journalLost bool
-	truncated   bool           // something was lost of the past: a view made anew does not know all of it
-	asked       map[place]bool // what somebody may have deleted or killed
-	undos       map[place]int  // how often somebody asked for it back
+	truncated   bool             // something was lost of the past: a view made anew does not know all of it
+	asked       map[place]bool   // what somebody may have deleted or killed
+	undos       map[place]int    // how often somebody asked for it back
+	undoing     map[place]string // by which operation, last
+	recreated   bool             // an entry stream was deleted and made anew
+	disk        disk
 	holes       []hole
 	late        bool // the journal has a late record of a leader that was followed
 }
@@ -48,23 +51,18 @@ type appendedEntry struct {
 	dues  map[int]time.Time // when it may fire, by when that was asked for
 }
 
-// atLeast raises one of rapid's numbers, unless the command line says otherwise.
-func atLeast(t *testing.T, name, n string) {
-	t.Helper()
-	if f := flag.Lookup(name); f.Value.String() == f.DefValue {
-		require.NoError(t, flag.Set(name, n))
-		t.Cleanup(func() { require.NoError(t, flag.Set(name, f.DefValue)) })
-	}
-}
-
 // tries has rapid do so many runs of so many steps, unless the command line says otherwise.
 func tries(t *testing.T, checks, steps int) {
 	t.Helper()
 	if slow {
 		checks /= 10
 	}
-	atLeast(t, "rapid.checks", strconv.Itoa(checks))
-	atLeast(t, "rapid.steps", strconv.Itoa(steps))
+	for name, n := range map[string]int{"rapid.checks": checks, "rapid.steps": steps} {
+		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
+			require.NoError(t, flag.Set(name, strconv.Itoa(n)))
+			t.Cleanup(func() { require.NoError(t, flag.Set(name, f.DefValue)) })
+		}
+	}
 }
 
 // TestNothingIsLostOrDoubled drives leaders and views through whatever may happen.
@@ -130,7 +128,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, broker: newModelBroker(), now: time.Unix(1_800_000_000, 0), appended: map[place]*appendedEntry{}, ended: map[place]end{},
-		asked: map[place]bool{}, undos: map[place]int{}, operations: map[string]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
+		asked: map[place]bool{}, undos: map[place]int{}, undoing: map[place]string{}, operations: map[string]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
 	w.broker.onCopy = w.fired
 	for i := range 2 {
 		s, err := newModelSidecar(w.broker, fmt.Sprintf("s%d", i))

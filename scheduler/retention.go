@@ -33,3 +33,11 @@ func (s *Scheduler) carryDue(now time.Time) bool {
 	}
 	return now.Sub(s.entries.LowWaterAt()) > every
 }
+
+// onDisk is when a broker has surely brought to its disk what it took in: Linux does within 35 seconds by itself.
+const onDisk = time.Minute
+
+// linger is for how long a carry-over leaves low water where it is: less where little is kept.
+func (s *Scheduler) linger(now time.Time) time.Duration {
+	return min(onDisk, now.Sub(s.entries.LowWaterAt())/8)
+}

@@ -193,7 +193,7 @@ func TestUndoOutlivesItsLeader(t *testing.T) {
 func TestUndoBehindLowWater(t *testing.T) {
 	sc, s := done(t, wire.CommandDelete, 6)
 	carry := func(s *modelSidecar) {
-		require.NoError(t, s.core.beginCarry())
+		require.NoError(t, s.core.beginCarry(0))
 		sc.rounds(s, 20, nil)
 	}
 	carry(s)

@@ -17,6 +17,8 @@ var (
 	another  = check{"./tracker", "TestAReplacementOfAnotherJobReplacesNothing", nil}
 	kept     = check{"./scheduler", "TestLowWaterKeepsWhatMayHaveGoneAstray", nil}
 	buried   = check{"./scheduler", "TestBurialsThatWentAstray", nil}
+	oneDead  = check{"./scheduler", "TestBurialsAreRepeatedOnce", nil}
+	power    = check{"./scheduler", "TestPowerFailures", []string{"-rapid.checks=2000", "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
 	undone   = check{"./scheduler", "TestOperationsAreUndoneOnce", []string{"-rapid.checks=1000", "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
 	setClock = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
 	doubted  = check{"./scheduler", "TestCommandsKnowWhatWasTakenBack", nil}
@@ -43,6 +45,9 @@ var variants = []variant{
 	{"low-water-one-too-high", "low water is above an entry that is pending", "scheduler/carry.go", "low[stream] = cut + 1", "low[stream] = cut + 2", property},
 	{"low-water-too-soon", "low water is moved before all that stands below it is carried over", "scheduler/carry.go",
 		"if !done || len(c.carry.sent) > 0 {", "if false {", property},
+	{"low-water-does-not-linger", "low water is moved before the broker has brought to its disk what was carried over", "scheduler/carry.go",
+		"if c.carry.linger > 0 {", "if false {", power},
+	{"buried-again", "a leader enters a dead job again that an earlier one had entered", "scheduler/astray.go", "return d.At.Equal(e.At)", "return false", oneDead},
 	{"journal-bound-first", "jobs.fire is bound to the journal before it is bound to the queues", "broker/way.go",
 		"{{wire.ExchangeFire, wire.ExchangeRoute, false}, {wire.ExchangeFire, wire.Journal, true}}",
 		"{{wire.ExchangeFire, wire.Journal, true}, {wire.ExchangeFire, wire.ExchangeRoute, false}}", rebuilt},
