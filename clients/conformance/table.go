@@ -75,7 +75,18 @@ func (t *table) print(out io.Writer) {
 	for _, e := range t.examined {
 		fmt.Fprintln(out, e)
 	}
+	t.printFailures(out) // once more: who looks at a long log looks at its end
 	for _, b := range t.blind {
 		fmt.Fprintln(out, "FAILED:", b)
+	}
+}
+
+func (t *table) printFailures(out io.Writer) {
+	for _, s := range t.scenarios {
+		for _, lang := range t.langs {
+			if r := t.cells[cell{lang, s.name}]; r.failure != "" {
+				fmt.Fprintf(out, "FAILED: %s %s\n%s\n", lang, s.name, indent(r.failure))
+			}
+		}
 	}
 }
