@@ -98,6 +98,8 @@ func (t *Entries) operation(tx *view.Tx, op *wire.Operation, at int64, carried b
 	switch {
 	case known == nil && op.Action == "", known != nil && carried:
 		return nil
+	case known != nil && (known.State != wire.OperationRunning || op.Cursor < known.Cursor): // the broker had refused it, and took it later
+		return nil
 	case known == nil:
 		begun := *op
 		if !carried {

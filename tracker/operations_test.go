@@ -54,6 +54,23 @@ func TestOperationsAreFolded(t *testing.T) {
 	require.Empty(t, jids, "nobody needs them any more")
 }
 
+// A record that the broker refused comes after those that were written later.
+func TestOperationsToldOutOfOrder(t *testing.T) {
+	h := newHistory()
+	h.open()
+	h.operation(wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, Filter: &wire.Filter{}, State: wire.OperationRunning, Cursor: -1})
+	cursor := func() any {
+		op, _ := newOne(t).inOrder(h).Operation("op")
+		return []any{op.State, op.Cursor}
+	}
+	h.operation(wire.Operation{ID: "op", State: wire.OperationRunning, Cursor: 8})
+	h.operation(wire.Operation{ID: "op", State: wire.OperationRunning, Cursor: 7})
+	require.Equal(t, []any{wire.OperationRunning, int64(8)}, cursor())
+	h.operation(wire.Operation{ID: "op", State: wire.OperationDone, Cursor: 9})
+	h.operation(wire.Operation{ID: "op", State: wire.OperationRunning, Cursor: 8})
+	require.Equal(t, []any{wire.OperationDone, int64(9)}, cursor())
+}
+
 // What is written down again, because low water would forget it, says all to who knows nothing, and nothing to who knows more.
 func TestOperationsThatAreWrittenAgain(t *testing.T) {
 	h := newHistory()
