@@ -130,12 +130,13 @@ func (b *bulk) begin(c *caller, path, body string, is func(*operation) bool) (id
 	return "", false
 }
 
-// await waits until an operation has done all it is to do.
+// await waits until an operation has done all it is to do. An undo reads the journal first, which may take longer than a leader lives where
+// they are killed again and again.
 func (b *bulk) await(c *caller, id string, becomes fate, jids []string) bool {
 	b.mark(jids, unknown, "")
 	var o operation
 	done := 0
-	for deadline := time.Now().Add(patient); time.Now().Before(deadline); b.w.pause(200 * time.Millisecond) {
+	for deadline := time.Now().Add(patient); time.Now().Before(deadline) || b.w.undisturbed() < patient; b.w.pause(200 * time.Millisecond) {
 		if c.read("/api/operations/"+id, &o) && o.State != wire.OperationRunning {
 			break
 		}

@@ -62,6 +62,16 @@ func (w *world) kill(s *slot) {
 	s.p.Kill()
 	w.killed = append(w.killed, s.p.Identity)
 	w.faults++
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lastKill = time.Now()
+}
+
+// undisturbed is for how long nobody has been killed.
+func (w *world) undisturbed() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Since(w.lastKill)
 }
 
 // living is any sidecar, for requests to its API.

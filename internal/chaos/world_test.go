@@ -35,12 +35,13 @@ type world struct {
 	accounts
 	row
 
-	mu      sync.Mutex
-	slots   []*slot
-	killed  []string // identities of processes that were killed
-	serial  int
-	sent    int
-	aimedAt int // kills that were aimed
+	mu       sync.Mutex
+	slots    []*slot
+	killed   []string // identities of processes that were killed
+	lastKill time.Time
+	serial   int
+	sent     int
+	aimedAt  int // kills that were aimed
 
 	gone       int                    // jobs that went with their queue
 	deletedAt  map[string][]time.Time // job queues, by name: what was on its way to one went with it
