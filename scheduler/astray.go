@@ -105,13 +105,15 @@ func (c *core) repeatBurial(s *stray) error {
 	if err != nil {
 		return nil //nolint:nilerr // as above
 	}
-	arrived, err := c.isAmongDead(wire.Through{Epoch: s.deed.Epoch, Through: s.deed.Seq}, e.JID)
-	if err != nil || arrived {
-		return err
+	origin := wire.Through{Epoch: s.deed.Epoch, Through: s.deed.Seq}
+	if c.settling.retried[origin] {
+		return nil
 	}
-	dead, err := c.entries.Find(wire.DeadJobs, e.JID)
-	if err != nil || slices.ContainsFunc(dead, func(d *tracker.Stored) bool { return d.At.Equal(e.At) }) {
-		return err // another leader entered it, and died before it could say so
+	dead, err := c.amongDead(e.JID, func(d *tracker.Stored) bool {
+		return d.Origin == origin || d.At.Equal(e.At) // it arrived, or another leader entered it, and died before it could say so
+	})
+	if err != nil || dead != nil {
+		return err
 	}
 	return c.enter(wire.DeadJobs, e.JID, s.body, s)
 }

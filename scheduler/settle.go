@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -114,7 +115,7 @@ func (c *core) tellKilled(now time.Time, d *tracker.Doubt) error {
 	if e != nil {
 		r = killed(spotOf(d), d.JID, e)
 		r.Actor, r.Command, r.InOperation = d.Actor, d.Command, d.Bulk
-		dead, err := c.amongDead(wire.Through{Epoch: d.Epoch, Through: d.Seq}, e.JID)
+		dead, err := c.amongDead(e.JID, madeBy(wire.Through{Epoch: d.Epoch, Through: d.Seq}))
 		if err != nil {
 			return err
 		}
@@ -154,30 +155,26 @@ func (c *core) isBuried(d *tracker.Doubt) (bool, error) {
 	} else if e, err := wire.ParseEntry(wire.DeadJobs, 0, d.Body); err == nil {
 		jid = e.JID
 	}
-	return c.isAmongDead(wire.Through{Epoch: d.Epoch, Through: d.Seq}, jid)
-}
-
-// isAmongDead tells whether the dead jobs have one that a burial made.
-func (c *core) isAmongDead(origin wire.Through, jid string) (bool, error) {
+	origin := wire.Through{Epoch: d.Epoch, Through: d.Seq}
 	if c.settling.retried[origin] {
 		return true, nil
 	}
-	dead, err := c.amongDead(origin, jid)
+	dead, err := c.amongDead(jid, madeBy(origin))
 	return dead != nil, err
 }
 
-// amongDead finds the dead job that a burial made.
-func (c *core) amongDead(origin wire.Through, jid string) (*tracker.Stored, error) {
+// amongDead finds the dead job with a jid that is the one.
+func (c *core) amongDead(jid string, is func(*tracker.Stored) bool) (*tracker.Stored, error) {
 	dead, err := c.entries.Find(wire.DeadJobs, jid)
-	if err != nil {
-		return nil, err
+	if i := slices.IndexFunc(dead, is); err == nil && i >= 0 {
+		return dead[i], nil
 	}
-	for _, s := range dead {
-		if s.Origin == origin {
-			return s, nil
-		}
-	}
-	return nil, nil
+	return nil, err
+}
+
+// madeBy tells whether a burial made a dead job.
+func madeBy(origin wire.Through) func(*tracker.Stored) bool {
+	return func(s *tracker.Stored) bool { return s.Origin == origin }
 }
 
 // refire fires or buries again what may not have arrived.

@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // check is the test that must notice.
 type check struct {
@@ -8,18 +11,22 @@ type check struct {
 	args     []string
 }
 
+// drives is a property test that tries so often, and does not look for the shortest way to what it found.
+func drives(test string, times int) check {
+	return check{"./scheduler", test, []string{fmt.Sprintf("-rapid.checks=%d", times), "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
+}
+
 func (c check) String() string { return c.pkg + " " + c.run + " " + strings.Join(c.args, " ") }
 
 var (
-	// property drives leaders and views through whatever may happen; more often than `make test` does, and without looking for the shortest
-	// way to what it found.
-	property = check{"./scheduler", "TestNothingIsLostOrDoubled", []string{"-rapid.checks=2000", "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
+	// property drives leaders and views through whatever may happen; more often than `make test` does.
+	property = drives("TestNothingIsLostOrDoubled", 2000)
 	another  = check{"./tracker", "TestAReplacementOfAnotherJobReplacesNothing", nil}
 	kept     = check{"./scheduler", "TestLowWaterKeepsWhatMayHaveGoneAstray", nil}
 	buried   = check{"./scheduler", "TestBurialsThatWentAstray", nil}
 	oneDead  = check{"./scheduler", "TestBurialsAreRepeatedOnce", nil}
-	power    = check{"./scheduler", "TestPowerFailures", []string{"-rapid.checks=2000", "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
-	undone   = check{"./scheduler", "TestOperationsAreUndoneOnce", []string{"-rapid.checks=1000", "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
+	power    = drives("TestPowerFailures", 2000)
+	undone   = drives("TestOperationsAreUndoneOnce", 1000)
 	setClock = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
 	doubted  = check{"./scheduler", "TestCommandsKnowWhatWasTakenBack", nil}
 	rebuilt  = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
@@ -47,7 +54,7 @@ var variants = []variant{
 		"if !done || len(c.carry.sent) > 0 {", "if false {", property},
 	{"low-water-does-not-linger", "low water is moved before the broker has brought to its disk what was carried over", "scheduler/carry.go",
 		"if c.carry.linger > 0 {", "if false {", power},
-	{"buried-again", "a leader enters a dead job again that an earlier one had entered", "scheduler/astray.go", "return d.At.Equal(e.At)", "return false", oneDead},
+	{"buried-again", "a leader enters a dead job again that an earlier one had entered", "scheduler/astray.go", " || d.At.Equal(e.At)", "", oneDead},
 	{"journal-bound-first", "jobs.fire is bound to the journal before it is bound to the queues", "broker/way.go",
 		"{{wire.ExchangeFire, wire.ExchangeRoute, false}, {wire.ExchangeFire, wire.Journal, true}}",
 		"{{wire.ExchangeFire, wire.Journal, true}, {wire.ExchangeFire, wire.ExchangeRoute, false}}", rebuilt},
