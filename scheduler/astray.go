@@ -35,6 +35,9 @@ func (c *core) findAstray() error {
 	if err != nil {
 		return err
 	}
+	if err := a.dropUndone(c.entries); err != nil {
+		return err
+	}
 	doubtful := map[spot]int{}
 	for i, d := range c.settling.open {
 		doubtful[spotOf(&d)] = i
@@ -66,6 +69,17 @@ func (a *astray) read(r *wire.Record) {
 	if j, err := wire.ParseJournal(r.Body); err == nil && (j.Type == wire.TypeReturned || j.Type == wire.TypeUnburied || j.Type == wire.TypeUndone) {
 		delete(a.at, spot{j.Stream, j.Offset}) // it is pending again, or something else was done to it since
 	}
+}
+
+// dropUndone drops the burials of kills that were undone, of which the journal has yet to tell: their entries are pending again.
+func (a *astray) dropUndone(entries *tracker.Entries) error {
+	announced, err := entries.Announced()
+	for _, n := range announced {
+		if n.What == wire.TypeUndone {
+			delete(a.at, spot{n.Stream, n.Replaces})
+		}
+	}
+	return err
 }
 
 func (a *astray) add(r *wire.Record, d wire.Deed) {

@@ -173,6 +173,32 @@ func TestBurialsAreRepeatedOnce(t *testing.T) {
 	}
 }
 
+// A kill that was undone is not buried again, though its dead job is gone and the leader died before it could tell the journal.
+func TestBurialsOfUndoneKillsAreNotRepeated(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.prove(s)
+	sc.broker.append(wire.DeadJobs, "client", wire.Message{Body: []byte(`{"jid":"dead","died_at":1,"job":{"class":"C","queue":"q"}}`)})
+	sc.scheduled("killed", sc.now.Add(day), "")
+	sc.due("probed", "q")
+	sc.rounds(s, 2, nil)
+	cmd := wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "killed"}
+	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {}))
+	for range 3 { // it is buried and told, and it is too early for a probe
+		require.NoError(t, s.step(sc.now))
+		sc.exchange(s)
+	}
+	cmd.Command = wire.CommandUndo
+	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {}))
+	sc.take(s)
+	sc.broker.streams[wire.DeadJobs] = &modelStream{generation: 1}
+	s.disconnect()
+	sc.elect(s, never)
+	sc.prove(s)
+	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
+	require.Zero(t, s.entries.Total(wire.DeadJobs))
+}
+
 // No more is fired than can be fired again, until a probe has arrived.
 func TestWhatIsUnprovenIsBounded(t *testing.T) {
 	sc := newScene(t)
