@@ -259,3 +259,25 @@ func TestDoubtsThatAreNoJobs(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, doubts)
 }
+
+// What low water says of the witness is all that is known of it once retention has taken what is older: the broker has not restarted, and a
+// fire that was not confirmed arrived.
+func TestLowWaterRepeatsTheWitness(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	require.NoError(t, s.core.beginCarry(0))
+	sc.rounds(s, 12, nil)
+	sc.spend()
+	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
+	require.Zero(t, sc.journaled()[wire.TypeWitness]+sc.journaled()[wire.TypeOpened])
+
+	sc.due("x", "q")
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	sc.take(s)
+	s.lose()
+	require.NoError(t, s.forget())
+	sc.elect(s, never)
+	sc.prove(s)
+	require.Equal(t, map[string]int{"x": 1}, sc.copies())
+}

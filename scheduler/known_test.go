@@ -101,3 +101,19 @@ func (sc *scene) leadsUnread(s *modelSidecar) {
 	}
 	require.Fail(sc.t, "nobody leads", "%s", s.core.phase)
 }
+
+// What is triggered before it is due, and confirmed, is not fired once more when it is: its lane has looked it up long ago, and the view has
+// yet to read that it was confirmed.
+func TestWhatIsTriggeredIsNotFiredWhenDue(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.at("early", "q", sc.now.Add(time.Minute))
+	sc.rounds(s, 2, nil)
+	trigger := wire.Command{ID: "c", Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "early"}
+	require.NoError(t, s.core.command(sc.now, trigger, func(wire.Reply) {}))
+	sc.exchange(s)
+	sc.now = sc.now.Add(time.Minute)
+	require.NoError(t, s.step(sc.now))
+	sc.take(s)
+	require.Equal(t, map[string]int{"early": 1}, sc.copies())
+}

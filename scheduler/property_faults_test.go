@@ -15,6 +15,7 @@ import (
 func (w *world) beginLate(t *rapid.T) {
 	w.carry(t)
 	for range 20 {
+		w.now = w.now.Add(lingers / 10)
 		w.round()
 	}
 	w.retention(t)
@@ -44,9 +45,14 @@ func (w *world) overtake(t *rapid.T) {
 			for s.conn != nil && len(s.conn.out) > 0 {
 				w.broker.process(s.conn, w.now)
 			}
+			if rapid.Bool().Draw(t, "answered") && len(s.conn.answers) > 0 {
+				w.answer(s)
+			}
 			require.NoError(t, s.readAll())
 			w.now = w.now.Add(6 * time.Second)
-			w.step(s)
+			if s == w.leader() {
+				w.step(s)
+			}
 		}
 	}
 }

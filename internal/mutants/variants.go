@@ -29,6 +29,8 @@ var (
 	undone   = drives("TestOperationsAreUndoneOnce", 1000)
 	setClock = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
 	doubted  = check{"./scheduler", "TestCommandsKnowWhatWasTakenBack", nil}
+	repeated = check{"./scheduler", "TestLowWaterRepeatsTheWitness", nil}
+	early    = check{"./scheduler", "TestWhatIsTriggeredIsNotFiredWhenDue", nil}
 	rebuilt  = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
 )
 
@@ -67,9 +69,9 @@ var variants = []variant{
 		"err := c.record(now, r, spot{}, func(bool) {", "err := c.append(wire.Retries, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: c.epoch})\n	_ = r\n	func(func(bool)) {}(func(bool) {", property},
 	{"witness-always-there", "the broker is believed never to restart", "scheduler/settle.go", "c.settling.intact = intact", "c.settling.intact = intact || true", property},
 	{"witness-not-repeated-by-opened", "a new leader does not repeat which witness stands", "scheduler/open.go",
-		"Queue: state.Witness,", "Queue: \"\",", property},
+		"Queue: state.Witness,", "Queue: \"\",", repeated},
 	{"witness-not-repeated-by-low-water", "low water does not repeat which witness stands", "scheduler/carry.go",
-		"Queue: state.Witness,", "Queue: \"\",", property},
+		"Queue: state.Witness,", "Queue: \"\",", repeated},
 	{"witness-not-awaited", "a new leader fires before the record of its witness is confirmed", "scheduler/settle.go",
 		"c.phase = phaseBeginning", "c.phase = phaseLeading", property},
 	{"busy-ignored", "an entry is acted upon while its last record is on its way", "scheduler/fire.go",
@@ -84,7 +86,7 @@ var variants = []variant{
 	{"replaces-any-job", "an entry replaces whatever stands at the offset that it names", "tracker/fold_entry.go",
 		"offset >= by.Offset || old != nil && old.JID != by.JID {", "offset >= by.Offset || old != nil && false {", another},
 	{"lane-looks-ahead", "what a command did to an entry that was looked up before is not seen", "scheduler/fire.go",
-		"if pending, err := entries.Pending(s); err != nil || !pending {", "if pending, err := entries.Pending(s); err != nil || false && !pending {", property},
+		"if pending, err := entries.Pending(s); err != nil || !pending {", "if pending, err := entries.Pending(s); err != nil || false && !pending {", early},
 	{"barriers-not-awaited", "a new leader fires before it has read to its own barriers", "scheduler/open.go",
 		"done = done && seen && above && said", "done = done && above && said", property},
 	{"refusal-forgotten", "a doubtful fire is taken for delivered although its queue may have refused it", "scheduler/settle.go",
