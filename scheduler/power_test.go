@@ -166,3 +166,16 @@ type hole struct {
 func (w *world) filled(p place) bool {
 	return slices.ContainsFunc(w.holes, func(h hole) bool { return h.stream == p.stream && h.end <= p.offset && p.offset < h.low })
 }
+
+// Low water stays where it is for a while after all is carried over.
+func TestLowWaterLingers(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leaderWith("later")
+	require.NoError(t, s.core.beginCarry(lingers))
+	for begun := sc.now; sc.now.Sub(begun) < lingers; {
+		require.Zero(t, sc.journaled()[wire.TypeLowWater], "after %v", sc.now.Sub(begun))
+		sc.rounds(s, 1, nil)
+	}
+	sc.rounds(s, 5, nil)
+	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
+}

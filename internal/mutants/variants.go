@@ -25,12 +25,12 @@ var (
 	kept     = check{"./scheduler", "TestLowWaterKeepsWhatMayHaveGoneAstray", nil}
 	buried   = check{"./scheduler", "TestBurialsThatWentAstray", nil}
 	oneDead  = check{"./scheduler", "TestBurialsAreRepeatedOnce", nil}
-	power    = drives("TestPowerFailures", 2000)
 	undone   = drives("TestOperationsAreUndoneOnce", 1000)
 	setClock = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
 	doubted  = check{"./scheduler", "TestCommandsKnowWhatWasTakenBack", nil}
 	repeated = check{"./scheduler", "TestLowWaterRepeatsTheWitness", nil}
 	early    = check{"./scheduler", "TestWhatIsTriggeredIsNotFiredWhenDue", nil}
+	lingers  = check{"./scheduler", "TestLowWaterLingers", nil}
 	rebuilt  = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
 )
 
@@ -55,7 +55,7 @@ var variants = []variant{
 	{"low-water-too-soon", "low water is moved before all that stands below it is carried over", "scheduler/carry.go",
 		"if !done || len(c.carry.sent) > 0 {", "if false {", property},
 	{"low-water-does-not-linger", "low water is moved before the broker has brought to its disk what was carried over", "scheduler/carry.go",
-		"if c.carry.linger > 0 {", "if false {", power},
+		"if c.carry.linger > 0 {", "if false {", lingers},
 	{"buried-again", "a leader enters a dead job again that an earlier one had entered", "scheduler/astray.go", " || d.At.Equal(e.At)", "", oneDead},
 	{"journal-bound-first", "jobs.fire is bound to the journal before it is bound to the queues", "broker/way.go",
 		"{{wire.ExchangeFire, wire.ExchangeRoute, false}, {wire.ExchangeFire, wire.Journal, true}}",
