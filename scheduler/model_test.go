@@ -29,6 +29,21 @@ type modelStream struct {
 	base       int // records below it were taken by retention
 	records    []wire.Record
 	spent      int // below it low water has passed: retention may take it
+	late       []span
+}
+
+// span is a barrier, and a late one behind it.
+type span struct{ barrier, late int }
+
+// beforeLate is how far retention may go without leaving a late barrier and not the one before it, which alone tells that it is late: a stated
+// exception.
+func (s *modelStream) beforeLate(below int) int {
+	for _, l := range s.late {
+		if l.barrier < below && below <= l.late {
+			below = l.barrier
+		}
+	}
+	return below
 }
 
 func (s *modelStream) end() int { return s.base + len(s.records) }

@@ -163,11 +163,23 @@ func (w *world) undo(t *rapid.T) {
 	cmd := wire.Command{ID: fmt.Sprintf("c%d", w.commands), Command: wire.CommandUndo, Stream: p.stream, JID: e.jid}
 	w.mayComeBack(p)
 	answered := w.askUndone(p, e, h)
+	w.askUnread(s, p, e)
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
 		if r.Status == wire.StatusOK {
 			answered()
 		}
 	}))
+}
+
+// askUnread notes that what is being done to an entry may be what is undone: then it may fire when it might have before that.
+func (w *world) askUnread(s *modelSidecar, p place, e *appendedEntry) {
+	found, err := s.entries.Find(p.stream, e.jid)
+	require.NoError(w.t, err)
+	for _, f := range found {
+		if w.broker.place(p.stream, f.Offset) == p && s.core.busy[spot{f.Stream, f.Offset}] != nil {
+			e.ask(f.At)
+		}
+	}
 }
 
 // askUndone notes when an entry may fire once it is as it was before something happened to it.

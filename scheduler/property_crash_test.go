@@ -150,7 +150,9 @@ func (w *world) lateBarrier(stream string, epoch int64) {
 	for at, r := range w.broker.streams[stream].records { // its leader had read none of those
 		if j, err := wire.ParseJournal(r.Body); err == nil && r.UserID == millrace && j.Type == wire.TypeBarrier && j.Epoch > epoch {
 			read := int64(w.broker.streams[stream].base+at) - 1
-			w.broker.append(stream, millrace, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: epoch, Read: &read}.Append(stream, 0, 0))
+			offset := w.broker.append(stream, millrace, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: epoch, Read: &read}.Append(stream, 0, 0))
+			s := w.broker.streams[stream]
+			s.late = append(s.late, span{int(read) + 1, int(offset)})
 			return
 		}
 	}
@@ -161,7 +163,7 @@ func (w *world) retention(t *rapid.T) {
 	overtakes := rapid.Bool().Draw(t, "overtakes")
 	for _, name := range slices.Sorted(maps.Keys(w.broker.streams)) {
 		stream := w.broker.streams[name]
-		below := min(stream.spent, stream.end())
+		below := stream.beforeLate(min(stream.spent, stream.end()))
 		for _, s := range w.sidecars {
 			if s.gen[name] != stream.generation {
 				below = 0

@@ -11,12 +11,12 @@ import (
 
 // amqpTransport reads streams as AMQP 0-9-1 consumers do.
 type amqpTransport struct {
-	cfg   Config
-	drift bool          // this broker gives wrong offsets to a reader that retention overtook
-	done  chan struct{} // closed by Close
-	once  sync.Once
-	ask   *amqpQueries
-	steps steps
+	cfg      Config
+	features broker.Features
+	done     chan struct{} // closed by Close
+	once     sync.Once
+	ask      *amqpQueries
+	steps    steps
 }
 
 func openAMQP(ctx context.Context, cfg Config) (*amqpTransport, error) {
@@ -26,7 +26,7 @@ func openAMQP(ctx context.Context, cfg Config) (*amqpTransport, error) {
 	}
 	product, _ := c.conn.Properties["product"].(string)
 	version, _ := c.conn.Properties["version"].(string)
-	return &amqpTransport{cfg: cfg, drift: broker.FeaturesOf(product, version).StreamOffsetsDrift, done: make(chan struct{}), ask: newAMQPQueries(c)}, nil
+	return &amqpTransport{cfg: cfg, features: broker.FeaturesOf(product, version), done: make(chan struct{}), ask: newAMQPQueries(c)}, nil
 }
 
 func (t *amqpTransport) Name() string { return "amqp" }
@@ -38,7 +38,7 @@ func (t *amqpTransport) Close() error {
 }
 
 func (t *amqpTransport) Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error {
-	if !t.drift {
+	if !t.features.StreamOffsetsDrift {
 		return t.read(ctx, stream, from, nil, deliver)
 	}
 	err := t.readChecked(ctx, stream, from, deliver)

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// firstWait is how long Last and Fetch wait for a first record before they believe that there is none. The broker does not say.
+	// firstWait is how long First, Last and Fetch wait for a first record before they believe that there is none. The broker does not say.
 	firstWait = 2 * time.Second
 	// quietWait is how long nothing must come for Last to believe that it has seen the end.
 	quietWait = 250 * time.Millisecond
@@ -70,27 +70,79 @@ func (q *amqpQueries) get(ctx context.Context, cfg Config) (*amqpConn, error) {
 }
 
 func (t *amqpTransport) First(ctx context.Context, stream string) (offset int64, ok bool, err error) {
-	err = t.look(ctx, stream, "first", fetchPrefetch, func(_ *amqp.Delivery, at int64) bool {
+	err = t.look(ctx, stream, question{"first", fetchPrefetch, firstWait}, func(_ *amqp.Delivery, at int64) bool {
 		offset, ok = at, true
 		return true
 	})
 	return offset, ok, err
 }
 
-// Last reads on from the last chunk (RabbitMQ) or the start of the last segment (LavinMQ).
+// Last counts where the broker tells how many records there are, and reads on from the last chunk elsewhere. There a stream that is always
+// written to would never end: what comes next tells.
 func (t *amqpTransport) Last(ctx context.Context, stream string) (offset int64, ok bool, err error) {
-	err = t.look(ctx, stream, "last", lastPrefetch, func(_ *amqp.Delivery, at int64) bool {
+	if t.features.StreamDepth {
+		return t.count(ctx, stream)
+	}
+	see := func(_ *amqp.Delivery, at int64) bool {
 		offset, ok = at, true
 		return false
+	}
+	err = t.look(ctx, stream, question{"next", fetchPrefetch, quietWait}, func(d *amqp.Delivery, at int64) bool {
+		see(d, at)
+		return true
 	})
+	if err == nil && !ok {
+		err = t.look(ctx, stream, question{"last", lastPrefetch, firstWait}, see)
+	}
 	if s := t.steps.of(stream); isPoison(err) && s.behind(s.last()+1) {
 		return s.last(), true, nil // a reader has been there
 	}
 	return offset, ok, err
 }
 
+// count takes the first record and how many there are. Retention may take records in between: it is asked again until it has not.
+func (t *amqpTransport) count(ctx context.Context, stream string) (offset int64, ok bool, err error) {
+	before := int64(-1)
+	for {
+		depth, err := t.depth(ctx, stream)
+		if err != nil || depth == 0 {
+			return 0, false, err
+		}
+		first, ok, err := t.First(ctx, stream)
+		if err != nil || !ok {
+			return 0, false, err
+		}
+		if first == before {
+			return first + depth - 1, true, nil
+		}
+		before = first
+	}
+}
+
+func (t *amqpTransport) depth(ctx context.Context, stream string) (records int64, err error) {
+	err = within(ctx, t.cfg.Timeout, func(ctx context.Context) error {
+		c, err := t.ask.get(ctx, t.cfg)
+		if err != nil {
+			return err
+		}
+		defer c.leaveIfStuck(ctx)()
+		ch := &amqpChannel{conn: c, stream: stream}
+		if ch.Channel, err = c.conn.Channel(); err != nil {
+			return ch.explain(err)
+		}
+		defer ch.Close()
+		queue, err := ch.QueueDeclarePassive(stream, true, false, false, false, nil)
+		if err != nil {
+			return ch.explain(err)
+		}
+		records = int64(queue.Messages)
+		return nil
+	})
+	return records, err
+}
+
 func (t *amqpTransport) Fetch(ctx context.Context, stream string, offset int64) (record wire.Record, err error) {
-	err = t.look(ctx, stream, offset, fetchPrefetch, func(d *amqp.Delivery, at int64) bool {
+	err = t.look(ctx, stream, question{offset, fetchPrefetch, firstWait}, func(d *amqp.Delivery, at int64) bool {
 		if at == offset {
 			record = amqpRecord(stream, at, *d)
 		}
@@ -105,14 +157,21 @@ func (t *amqpTransport) Fetch(ctx context.Context, stream string, offset int64) 
 	return record, err
 }
 
+// question is from where on a stream is looked at.
+type question struct {
+	where    any // an offset, "first", "last" or "next"
+	prefetch int
+	wait     time.Duration // for a first record
+}
+
 // look consumes from where on until see has seen enough or nothing more comes. If the connection turns out to be dead it tries again, and
 // believes the second time that the broker closes it because of what it should deliver. That may be heard in the place of the answer to
 // the subscription, and is then not told from other losses.
-func (t *amqpTransport) look(ctx context.Context, stream string, where any, prefetch int, see func(*amqp.Delivery, int64) bool) error {
+func (t *amqpTransport) look(ctx context.Context, stream string, q question, see func(*amqp.Delivery, int64) bool) error {
 	return within(ctx, t.cfg.Timeout, func(ctx context.Context) error {
 		var err error
 		for try, poison := 0, 0; try < lookTries && poison < 2; try++ {
-			if err = t.lookOnce(ctx, stream, where, prefetch, see); ctx.Err() != nil || !errors.Is(err, ErrLost) {
+			if err = t.lookOnce(ctx, stream, q, see); ctx.Err() != nil || !errors.Is(err, ErrLost) {
 				break
 			}
 			if isPoison(err) {
@@ -123,18 +182,18 @@ func (t *amqpTransport) look(ctx context.Context, stream string, where any, pref
 	})
 }
 
-func (t *amqpTransport) lookOnce(ctx context.Context, stream string, where any, prefetch int, see func(*amqp.Delivery, int64) bool) error {
+func (t *amqpTransport) lookOnce(ctx context.Context, stream string, q question, see func(*amqp.Delivery, int64) bool) error {
 	c, err := t.ask.get(ctx, t.cfg)
 	if err != nil {
 		return err
 	}
 	defer c.leaveIfStuck(ctx)()
-	ch, err := c.consume(stream, where, prefetch)
+	ch, err := c.consume(stream, q.where, q.prefetch)
 	if err != nil {
 		return err
 	}
 	defer ch.end()
-	for wait := firstWait; ; wait = quietWait {
+	for wait := q.wait; ; wait = quietWait {
 		if more, err := ch.lookOn(ctx, wait, see); !more {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -334,6 +336,33 @@ func TestFirstAndLast(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, b.first, first)
+	})
+}
+
+// Last is told of a stream that never comes to rest.
+func TestLastWhileMoreComes(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		stream := b.stream(t)
+		b.publish(t, stream, b.numbered(0, 1000)...)
+		ctx, stop := context.WithCancel(t.Context())
+		var published atomic.Int64
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			for ctx.Err() == nil {
+				b.publish(t, stream, b.numbered(0, 1)...)
+				published.Add(1)
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+		defer writing.Wait()
+		defer stop()
+		for range 3 {
+			before := published.Load()
+			last, ok, err := tr.Last(t.Context(), stream)
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.GreaterOrEqual(t, last, b.first+999+before)
+		}
 	})
 }
 

@@ -236,6 +236,9 @@ func (t *Entries) open(tx *view.Tx, offset int64, j *wire.JournalRecord) error {
 		s.opened(offset, j)
 		s.Told = true
 	})
+	if err := t.cancelOperations(tx, j.Held, offset, j.At); err != nil {
+		return err
+	}
 	// Whoever has read that a stream was made anew has read all that was said of it since, and knows better than a leader that had not.
 	water := maps.Clone(j.LowWater)
 	maps.DeleteFunc(water, func(stream string, _ int64) bool {

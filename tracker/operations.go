@@ -165,9 +165,25 @@ func (t *Entries) endOperation(tx *view.Tx, id string) error {
 
 // interruptOperations ends the operations on a stream that was made anew.
 func (t *Entries) interruptOperations(tx *view.Tx, stream string, journal int64, at float64) error {
+	return t.stopOperations(tx, journal, func(op *wire.Operation) bool {
+		op.State, op.EndedAt = wire.OperationInterrupted, at
+		return op.Stream == stream
+	})
+}
+
+// cancelOperations ends what would be done to entries of which a leader has just found that nobody knows any more what was done to them. An
+// undo looks at each of them by itself.
+func (t *Entries) cancelOperations(tx *view.Tx, held map[string]int64, journal int64, at float64) error {
+	return t.stopOperations(tx, journal, func(op *wire.Operation) bool {
+		op.State, op.EndedAt, op.LastError = wire.OperationCancelled, at, "the journal has a gap: what this was about is held since"
+		return held[op.Stream] == wire.Everything && op.Action != wire.CommandUndo
+	})
+}
+
+// stopOperations ends those that run and that stop ends; it changes a copy.
+func (t *Entries) stopOperations(tx *view.Tx, journal int64, stop func(*wire.Operation) bool) error {
 	for _, op := range t.Operations() {
-		if op.Stream == stream && op.State == wire.OperationRunning {
-			op.State, op.EndedAt = wire.OperationInterrupted, at
+		if op.State == wire.OperationRunning && stop(&op) {
 			if err := t.operation(tx, &op, journal, false); err != nil {
 				return err
 			}

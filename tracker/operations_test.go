@@ -165,6 +165,33 @@ func TestOperationsOnStreamsThatAreGone(t *testing.T) {
 	}
 }
 
+// An operation is cancelled when a leader finds that the journal has a gap: it must not do to what is held since what nobody has asked for
+// since. One that is begun while something is held goes on under the next leader, and so does an undo.
+func TestOperationsEndAtAGap(t *testing.T) {
+	h := newHistory()
+	h.open()
+	begin := func(id, action string) {
+		h.operation(wire.Operation{ID: id, Action: action, Stream: sched, Filter: &wire.Filter{}, State: wire.OperationRunning})
+	}
+	begin("before", wire.CommandTrigger)
+	begin("undo", wire.CommandUndo)
+	h.open(func(r *wire.JournalRecord) { r.Held, r.At = map[string]int64{sched: wire.Everything}, 8 })
+	h.record(wire.JournalRecord{Type: wire.TypeReleased, Held: map[string]int64{sched: 5}})
+	begin("since", wire.CommandTrigger)
+	h.open(func(r *wire.JournalRecord) { r.Held = map[string]int64{sched: 5} })
+	o := newOne(t).inOrder(h)
+	for range 2 {
+		op, _ := o.Operation("before")
+		require.Equal(t, []any{wire.OperationCancelled, 8.0}, []any{op.State, op.EndedAt})
+		require.Contains(t, op.LastError, "gap")
+		for _, id := range []string{"undo", "since"} {
+			op, _ = o.Operation(id)
+			require.Equal(t, wire.OperationRunning, op.State, id)
+		}
+		o.restart()
+	}
+}
+
 // A damaged operation is not read as if there were none.
 func TestDamagedOperations(t *testing.T) {
 	h := newHistory()
