@@ -123,6 +123,16 @@ func (w *world) mayBeGone(jid string) bool {
 	return false
 }
 
+// askedFor tells whether somebody may have deleted or killed what has a jid: where it was published twice, either.
+func (w *world) askedFor(jid string) bool {
+	for p, e := range w.appended {
+		if e.jid == jid && w.asked[p] {
+			return true
+		}
+	}
+	return false
+}
+
 // publishes is how often a jid may come: a repeat that came after the first had fired is a job of its own.
 func (w *world) publishes(jid string) (n int) {
 	for _, e := range w.appended {
@@ -155,7 +165,7 @@ func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
 	happened, err := s.entries.Happened(p.stream, e.jid)
 	require.NoError(w.t, err)
 	if happened == nil {
-		return w.truncated && w.asked[p]
+		return w.truncated && w.askedFor(e.jid)
 	}
 	switch happened.What {
 	case wire.TypeDeleted: // asked for, and unanswered, or one of many
