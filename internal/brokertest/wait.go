@@ -10,7 +10,7 @@ import (
 // patience is for a slow machine: a test that passes does not use it up.
 const patience = time.Minute
 
-// Eventually waits until the condition holds, at most 20 seconds. The message says what was expected.
+// Eventually waits until the condition holds, at most a minute. The message says what was expected.
 func Eventually(t T, holds func() bool, message string, args ...any) {
 	t.Helper()
 	EventuallyWithin(t, patience, holds, message, args...)

@@ -45,8 +45,8 @@ func TestPlansThatAreWrong(t *testing.T) {
 	require.ErrorContains(t, err, "weight 0")
 }
 
-// start runs a worker of that plan until the test ends.
-func start(t *testing.T, v *brokertest.Vhost, text string) {
+// start runs a worker of that plan until the test ends, and waits until it consumes queues.
+func start(t *testing.T, v *brokertest.Vhost, text string, queues ...string) {
 	t.Helper()
 	conn, err := broker.Dial(t.Context(), broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
@@ -67,7 +67,12 @@ func start(t *testing.T, v *brokertest.Vhost, text string) {
 		stop()
 		require.NoError(t, <-ended)
 	})
-	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, wire.Heartbeats)) > 0 }, "the worker works")
+	for _, queue := range queues {
+		brokertest.Eventually(t, func() bool {
+			q, err := v.Channel(t).QueueDeclarePassive("queue."+queue, true, false, false, false, nil)
+			return err == nil && q.Consumers > 0
+		}, "it works on %s", queue)
+	}
 }
 
 func put(t *testing.T, v *brokertest.Vhost, queue string, jobs ...string) {
@@ -111,7 +116,7 @@ classes:
   Slow: {shell: 'sleep 60 & wait', timeout: 100ms}
   Daemon: {shell: 'sleep 100 & echo $! > daemon', dir: "`+dir+`"}
   Long: {shell: 'yes | head -c 100000; exit 1'}
-`)
+`, "default", "heavy")
 	put(t, v, "default", `{"jid":"keep","class":"Keep","args":[1.0, "a;rm -rf /", 12345678901234567890]}`)
 	has := func(file, text string) {
 		t.Helper()
