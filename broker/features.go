@@ -41,6 +41,7 @@ type Features struct {
 	MessageLimit           int64 // how long a message's body may be, unless told otherwise
 	ClosesOnOddProperties  bool  // closes the connection over a message for a stream whose type says "amqp-1.0", or whose reply-to is no UTF-8
 	HoldsSmallFramesBack   bool  // leaves Nagle's algorithm on unless told otherwise
+	TearsMessages          bool  // killed in the middle of a publish, it delivers what it had written of it: often no body at all
 }
 
 // FeaturesOf is the capability table. An unknown product is taken for a recent RabbitMQ.
@@ -57,6 +58,7 @@ func FeaturesOf(product, version string) Features {
 		f.DeadLettersToStream = true
 		f.ASCIINamesOnly = true
 		f.HoldsSmallFramesBack = true
+		f.TearsMessages = true
 		return f
 	}
 	f.Ctl = "rabbitmqctl"

@@ -26,7 +26,7 @@ func TestProcessesOfARealBroker(t *testing.T) {
 		out = r.out
 		return out != "none\n"
 	}, "the process is shown")
-	require.Regexp(t, `h:1:x +live +[0-9]s ago +3/10 +200 MB +1.0 +low\n1 in all\n`, out)
+	require.Regexp(t, `h:1:x +live +[0-9]+s ago +3/10 +200 MB +1.0 +low\n1 in all\n`, out)
 
 	stop := append([]string{"processes", "stop", "h:1:x"}, s.flags...)
 	require.Contains(t, millrace(t, stop...).err, "no process listens to jobs.control")

@@ -31,6 +31,9 @@ func brokerKilled(w *world, jobs, kills int) {
 	}
 	w.awaitLeader()
 	stop()
+	if w.v.Features(w.t).TearsMessages {
+		w.counter.forgetTorn()
+	}
 	r := w.reckon()
 	all := w.epochs()
 	w.unconfirmed = 0

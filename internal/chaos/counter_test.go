@@ -96,6 +96,13 @@ func (c *counter) line(text string) {
 	}
 }
 
+// forgetTorn forgets what was no job.
+func (c *counter) forgetTorn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.jobs, func(jid string, _ *arrived) bool { return strings.HasPrefix(jid, "?") })
+}
+
 func (c *counter) began() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
