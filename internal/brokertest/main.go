@@ -32,7 +32,7 @@ func Main(m *testing.M, options ...goleak.Option) {
 // faults', not those of what is tested.
 func leftByProxies() []goleak.Option {
 	var all []goleak.Option
-	for _, function := range []string{".(*ToxicCollection).ResetToxics", ".(*ToxicLink).read", ".(*ToxicLink).write", ".(*Proxy).server",
+	for _, function := range []string{".(*ToxicCollection).ResetToxics", ".(*ToxicLink).read", ".(*ToxicLink).write", ".(*ToxicLink).RemoveToxic", ".(*Proxy).server",
 		".(*Proxy).freeBlocker", ".(*Proxy).Stop", "/toxics.(*ToxicStub).Run", "/toxics.(*ToxicStub).InterruptToxic"} {
 		all = append(all, goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2"+function))
 	}
