@@ -184,16 +184,17 @@ func TestLargeBodiesThatWorkersReject(t *testing.T) {
 		require.True(t, ok)
 		require.NoError(t, d.Reject(false))
 	}
+	var dead []*tracker.Stored
 	brokertest.Eventually(t, func() bool {
-		return len(rejects(t, s, wire.DeadLetters)) == 1 && s.entries.Total(wire.DeadJobs) == 1
+		var err error
+		dead, err = s.entries.Find(wire.DeadJobs, "large")
+		require.NoError(t, err)
+		return len(rejects(t, s, wire.DeadLetters)) == 1 && len(dead) == 1
 	}, "both are listed")
 	r := rejects(t, s, wire.DeadLetters)[0]
 	require.EqualValues(t, len(garbage), r.Size)
 	require.Len(t, r.Body, 64<<10)
 	require.NotEmpty(t, r.Reason)
-	dead, err := s.entries.Find(wire.DeadJobs, "large")
-	require.NoError(t, err)
-	require.Len(t, dead, 1)
 	e, err := dead[0].Entry(nil)
 	if err != nil { // it stays in its stream
 		for _, d := range v.ReadStream(t, wire.DeadJobs) {
