@@ -69,7 +69,7 @@ var variants = []variant{
 		"err := c.record(now, r, spot{}, func(bool) {", "err := c.append(wire.Retries, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: c.epoch})\n	_ = r\n	func(func(bool)) {}(func(bool) {", property},
 	{"witness-always-there", "the broker is believed never to restart", "scheduler/settle.go", "c.settling.intact = intact", "c.settling.intact = intact || true", property},
 	{"witness-not-repeated-by-opened", "a new leader does not repeat which witness stands", "scheduler/open.go",
-		"Queue: state.Witness,", "Queue: \"\",", repeated},
+		"Queue: state.Witness,", "Queue: \"\",", property},
 	{"witness-not-repeated-by-low-water", "low water does not repeat which witness stands", "scheduler/carry.go",
 		"Queue: state.Witness,", "Queue: \"\",", repeated},
 	{"witness-not-awaited", "a new leader fires before the record of its witness is confirmed", "scheduler/settle.go",
