@@ -113,24 +113,24 @@ func (w *world) checkCopies(s *modelSidecar) {
 	}
 }
 
-// mayBeGone tells whether an entry with a jid may be lost; others with the jid may have been taken for repetitions of it.
-func (w *world) mayBeGone(jid string) bool {
+// some tells whether one of the entries with a jid is like that.
+func (w *world) some(jid string, is func(place) bool) bool {
 	for p, e := range w.appended {
-		if e.jid == jid && w.broker.gone[p] != "" {
+		if e.jid == jid && is(p) {
 			return true
 		}
 	}
 	return false
 }
 
+// mayBeGone tells whether an entry with a jid may be lost; others with the jid may have been taken for repetitions of it.
+func (w *world) mayBeGone(jid string) bool {
+	return w.some(jid, func(p place) bool { return w.broker.gone[p] != "" })
+}
+
 // askedFor tells whether somebody may have deleted or killed what has a jid: where it was published twice, either.
 func (w *world) askedFor(jid string) bool {
-	for p, e := range w.appended {
-		if e.jid == jid && w.asked[p] {
-			return true
-		}
-	}
-	return false
+	return w.some(jid, func(p place) bool { return w.asked[p] })
 }
 
 // publishes is how often a jid may come: a repeat that came after the first had fired is a job of its own.
@@ -144,12 +144,7 @@ func (w *world) publishes(jid string) (n int) {
 }
 
 func (w *world) sharedDoubt(jid string) bool {
-	for p, e := range w.appended {
-		if _, doubled := w.broker.unsafe[p]; e.jid == jid && doubled {
-			return true
-		}
-	}
-	return false
+	return w.some(jid, func(p place) bool { return w.broker.unsafe[p] != "" })
 }
 
 // accounted tells whether an entry that was not fired is where it should be.

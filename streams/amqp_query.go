@@ -23,7 +23,7 @@ const (
 	// lookTries is how often a question is asked whose connection dies.
 	lookTries = 5
 
-	// lastPrefetch is for Last, which may have a segment before it. Fetch takes one chunk at a time, since what comes after the record
+	// lastPrefetch is for Last, which may have a chunk before it. Fetch takes one chunk at a time, since what comes after the record
 	// that it wants may be unreadable.
 	lastPrefetch  = 200
 	fetchPrefetch = 1
