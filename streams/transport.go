@@ -68,7 +68,7 @@ type Config struct {
 	Log       *slog.Logger
 	TLS       *tls.Config // for amqps and rabbitmq-stream+tls; nil = the system's
 
-	Ahead     int64         // bytes read ahead of deliver, by each Read, give or take a few records; 0 = 64 MiB
+	Ahead     int64         // bytes read ahead of deliver, by each Read, give or take a few records; 0 = 16 MiB
 	Timeout   time.Duration // for connecting, and for each question to the broker; 0 = 10 s
 	Heartbeat time.Duration // a connection silent for three of these is lost; 0 = 10 s
 	Quiet     time.Duration // after so long without a record a reader makes sure that the broker has not forgotten it; 0 = 20 s
@@ -82,7 +82,7 @@ func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	c.Ahead = cmp.Or(c.Ahead, 64<<20)
+	c.Ahead = cmp.Or(c.Ahead, 16<<20)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 10*time.Second)
 	c.Quiet = cmp.Or(c.Quiet, 20*time.Second)

@@ -119,7 +119,7 @@ func (t *Entries) keepAct(tx *view.Tx, a *Act) error {
 		}
 	}
 	if size.count++; size.count > t.maxActs {
-		if err := t.forgetOldest(tx, list, &size); err != nil {
+		if err := t.forgetOldestActs(tx, list, &size); err != nil {
 			return err
 		}
 	}
@@ -140,8 +140,8 @@ func eachAct(r view.Reader, lower, upper []byte, newest bool, each func(key []by
 	return cmp.Or(err, fault)
 }
 
-// forgetOldest forgets a sixty-fourth of a list at once: looking for the oldest costs more than keeping one.
-func (t *Entries) forgetOldest(tx *view.Tx, list byte, size *ringSize) error {
+// forgetOldestActs forgets a sixty-fourth of a list at once: looking for the oldest costs more than keeping one.
+func (t *Entries) forgetOldestActs(tx *view.Tx, list byte, size *ringSize) error {
 	var last *Act
 	var keys [][]byte
 	err := eachAct(tx, keyAct(list, int64(size.from)), after([]byte{tableAct, list}), false, func(key []byte, a *Act) bool {

@@ -34,8 +34,10 @@ type Entries struct {
 
 	// The fold's own: what it has in mind while it is at a batch.
 	state   State
-	changed bool              // state, since it was written
-	waiting map[code]int64    // the lowest offset of a settled mark whose entry was not read yet
+	changed bool           // state, since it was written
+	waiting map[code]int64 // below this offset no settled mark waits for its entry
+	tops    tops
+	doubts  doubts
 	fresh   map[string]DueKey // what will be ready
 }
 
@@ -62,6 +64,12 @@ func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
 		return nil, err
 	}
 	if t.pauses, err = loadPauses(store); err != nil {
+		return nil, err
+	}
+	if t.tops, err = loadTops(store); err != nil {
+		return nil, err
+	}
+	if t.doubts, err = loadDoubts(store); err != nil {
 		return nil, err
 	}
 	for s := range names {

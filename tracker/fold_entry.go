@@ -82,7 +82,7 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 // must not be taken for one whose entry is lost.
 func (t *Entries) replace(tx *view.Tx, by *Stored, offset int64) error {
 	p, tag := place{codes[by.Stream], offset}, wire.JIDTag(by.JID)
-	old, err := storedAt(tx, p)
+	old, err := t.stored(tx, p)
 	if err != nil || offset >= by.Offset || old != nil && old.JID != by.JID {
 		return err
 	}
@@ -96,7 +96,7 @@ func (t *Entries) replace(tx *view.Tx, by *Stored, offset int64) error {
 	if low, ok := t.peek().LowWater[by.Stream]; ok && offset < low {
 		return nil
 	}
-	return tx.Set(keyMark(p), (&mark{state: replaced, tag: tag, seq: by.Offset}).encode())
+	return t.setMark(tx, p, &mark{state: replaced, tag: tag, seq: by.Offset})
 }
 
 // meet puts an entry together with what the journal has said of it already.
@@ -118,6 +118,7 @@ func (t *Entries) meet(tx *view.Tx, s *Stored) error {
 	case m.state == replaced:
 		return nil
 	case m.state == settled:
+		t.met(p)
 		return tx.Delete(keyMark(p))
 	case m.state == parked:
 		s.Parked = m.reason
@@ -133,10 +134,10 @@ func (t *Entries) meet(tx *view.Tx, s *Stored) error {
 		return t.addPending(tx, s)
 	}
 	m.body = nil // the entry has it
-	if err := tx.Set(keyMark(p), m.encode()); err != nil {
+	if err := t.setMark(tx, p, m); err != nil {
 		return err
 	}
-	return tx.Set(keyEntry(p), s.encode())
+	return t.setStored(tx, s)
 }
 
 // isBarrier tells whether a record is one, so that a barrier that anybody else wrote is refused as an entry.
@@ -165,7 +166,7 @@ func (t *Entries) foldBarrier(r *wire.Record) error {
 // addPending stores an entry and lists it.
 func (t *Entries) addPending(tx *view.Tx, s *Stored) error {
 	p := s.place()
-	if err := tx.Set(keyEntry(p), s.encode()); err != nil {
+	if err := t.setStored(tx, s); err != nil {
 		return err
 	}
 	if err := tx.Set(keyList(s.listed(), s.At), summary(s)); err != nil {
@@ -219,7 +220,7 @@ func fires(s *Stored) bool { return s.Stream != wire.DeadJobs && s.Parked == "" 
 
 // drop forgets an entry, whatever its state: it was settled or replaced.
 func (t *Entries) drop(tx *view.Tx, p place) error {
-	s, err := storedAt(tx, p)
+	s, err := t.stored(tx, p)
 	if err != nil {
 		return err
 	}
@@ -238,35 +239,6 @@ func (t *Entries) drop(tx *view.Tx, p place) error {
 		}
 	}
 	return t.unmark(tx, p, m)
-}
-
-// unmark forgets what the journal said of an entry.
-func (t *Entries) unmark(tx *view.Tx, p place, m *mark) error {
-	if m == nil {
-		return nil
-	}
-	if m.state == doubtful {
-		if err := tx.Delete(keyDoubtful(m.epoch, m.seq)); err != nil {
-			return err
-		}
-	}
-	return tx.Delete(keyMark(p))
-}
-
-func storedAt(r view.Reader, p place) (*Stored, error) {
-	raw, ok, err := r.Get(keyEntry(p))
-	if err != nil || !ok {
-		return nil, err
-	}
-	return decodeStored(p, raw)
-}
-
-func (t *Entries) mark(r view.Reader, p place) (*mark, error) {
-	raw, ok, err := r.Get(keyMark(p))
-	if err != nil || !ok {
-		return nil, err
-	}
-	return decodeMark(raw)
 }
 
 func summary(s *Stored) []byte {

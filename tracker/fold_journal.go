@@ -90,7 +90,7 @@ func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 	if low, ok := t.peek().LowWater[d.Stream]; ok && p.offset < low {
 		return nil
 	}
-	s, err := storedAt(tx, p)
+	s, err := t.stored(tx, p)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 		}
 		if s.Parked != "" {
 			s.Parked = ""
-			if err := tx.Set(keyEntry(p), s.encode()); err != nil {
+			if err := t.setStored(tx, s); err != nil {
 				return err
 			}
 		}
@@ -118,10 +118,7 @@ func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 	if err := t.unmark(tx, p, old); err != nil {
 		return err
 	}
-	if err := tx.Set(keyMark(p), m.encode()); err != nil {
-		return err
-	}
-	return tx.Set(keyDoubtful(d.Epoch, d.Seq), p.append(nil))
+	return t.setMark(tx, p, m)
 }
 
 // foldRecord takes in a JSON record of the journal.

@@ -194,26 +194,25 @@ func TestRing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		o := newOne(t)
 		defer o.close()
+		limit := rapid.SampledFrom([]int{3, 63, 64, 130}).Draw(rt, "limit")
 		var order []string // the keys, the oldest first
-		for age := range int64(rapid.IntRange(1, 30).Draw(rt, "records")) {
-			key := rapid.StringMatching(`[a-f]`).Draw(rt, "key")
+		for age := range int64(rapid.IntRange(1, 10*limit).Draw(rt, "records")) {
+			key := fmt.Sprint(rapid.IntRange(0, 2*limit).Draw(rt, "key"))
 			require.NoError(rt, o.store.Update(func(tx *view.Tx) error {
-				return o.rings.keep(tx, tableCommands, age, keyCommand(key), fmt.Append(nil, age), 3)
+				return o.rings.keep(tx, tableCommands, age, keyCommand(key), fmt.Append(nil, age), uint64(limit))
 			}))
-			for i, k := range order {
-				if k == key {
-					order = append(order[:i:i], order[i+1:]...)
-					break
-				}
+			known := slices.Contains(order, key)
+			order = slices.DeleteFunc(order, func(k string) bool { return k == key })
+			if len(order) == limit && !known { // there is no room: a sixty-fourth goes
+				order = order[limit/64+1:]
 			}
 			order = append(order, key)
-			order = order[max(0, len(order)-3):]
 			require.Equal(rt, []int{len(order), len(order)}, []int{o.table(tableCommand), o.table(tableCommands)})
-			for _, k := range order {
-				done, err := o.CarriedOut(k)
-				require.NoError(rt, err)
-				require.True(rt, done, "%s of %v", k, order)
-			}
+		}
+		for _, k := range order {
+			done, err := o.CarriedOut(k)
+			require.NoError(rt, err)
+			require.True(rt, done, "%s of %v", k, order)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func (t *Entries) forgetJournal(tx *view.Tx) error {
 		}
 	}
 	for _, table := range []byte{tableHistory, tableCommands} {
-		t.rings.set(table, ringSize{})
+		t.rings.reset(table)
 	}
 	if err := errors.Join(t.forgetOperations(tx), t.forgetActs(tx)); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (t *Entries) unread(tx *view.Tx, fn func(p place, m *mark) error) error {
 func (t *Entries) ageUnread(tx *view.Tx) error {
 	return t.unread(tx, func(p place, m *mark) error {
 		m.epoch = -age
-		return tx.Set(keyMark(p), m.encode())
+		return t.setMark(tx, p, m)
 	})
 }
 
@@ -113,7 +113,12 @@ func (t *Entries) Overtaken(tx *view.Tx, stream string) error {
 		return nil
 	}
 	t.update(func(s *State) { s.JournalFirst, s.HeldAll = -1, false })
-	return t.eachDoubt(tx, func(p place, m *mark) error { return t.doubtReturned(tx, p, m) })
+	for _, d := range t.doubts.between(firstFired, lastFired) {
+		if err := t.doubtReturned(tx, d.at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // LostEnd notes, in a view that is built anew, what the journal cannot tell: that it had records behind an offset.
@@ -138,20 +143,20 @@ const age = 1 << 40
 
 // ageDoubtful keeps doubtful what was, under names that no leader of the new journal has.
 func (t *Entries) ageDoubtful(tx *view.Tx) error {
-	return t.eachDoubt(tx, func(p place, m *mark) error {
-		if err := tx.Delete(keyDoubtful(m.epoch, m.seq)); err != nil {
+	for _, d := range t.doubts.between(firstFired, lastFired) {
+		m, err := t.mark(tx, d.at)
+		if err != nil {
+			return err
+		}
+		if err := t.undoubted(tx, d.fired); err != nil {
 			return err
 		}
 		m.epoch -= age
-		if err := tx.Set(keyMark(p), m.encode()); err != nil {
+		if err := t.setMark(tx, d.at, m); err != nil {
 			return err
 		}
-		return tx.Set(keyDoubtful(m.epoch, m.seq), p.append(nil))
-	})
-}
-
-func (t *Entries) eachDoubt(tx *view.Tx, fn func(p place, m *mark) error) error {
-	return t.doubts(tx, []byte{tableDoubtful}, after([]byte{tableDoubtful}), fn)
+	}
+	return nil
 }
 
 // withoutJournal is the state of a view that has read nothing of the journal. What is held stays held, and the witness is as good

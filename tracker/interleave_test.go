@@ -496,7 +496,7 @@ func requireSound(t require.TestingT, o *one) {
 		entries++
 		s, err := decodeStored(placeOf(key[1:]), slices.Clone(value))
 		require.NoError(t, err)
-		m, err := o.mark(o.store, s.place())
+		m, err := markAt(o.store, s.place())
 		require.NoError(t, err)
 		pending, err := o.Pending(s)
 		require.NoError(t, err)
@@ -526,12 +526,30 @@ func requireSound(t require.TestingT, o *one) {
 	require.NoError(t, err)
 	require.Equal(t, counted, again.n, "what is written is what is in memory")
 	requireMarks(t, o)
+	requireMemory(t, o)
 	requireRejects(t, o)
 	for index, table := range map[byte]byte{tableHistory: tableHappened, tableCommands: tableCommand} {
 		size, err := readRing(o.store, index)
 		require.NoError(t, err)
 		require.Equal(t, size, o.rings.size[index], "what is written is what is in memory")
 		require.Equal(t, []int{int(size.count), int(size.count)}, []int{o.table(index), o.table(table)})
+	}
+}
+
+// requireMemory checks that what is kept in memory, so that the store need not be asked, is what it has.
+func requireMemory(t require.TestingT, o *one) {
+	all, err := loadDoubts(o.store)
+	require.NoError(t, err)
+	require.Equal(t, append(doubts{}, all...), append(doubts{}, o.doubts...))
+	read, err := loadRings(o.store)
+	require.NoError(t, err)
+	require.Equal(t, read.ages, o.rings.ages)
+	lowest, err := loadTops(o.store)
+	require.NoError(t, err)
+	for table, streams := range lowest {
+		for stream, top := range streams {
+			require.GreaterOrEqual(t, o.tops[table][stream], top)
+		}
 	}
 }
 

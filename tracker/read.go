@@ -160,7 +160,7 @@ func (t *Entries) doubtful(r view.Reader) ([]Doubt, error) {
 }
 
 func (t *Entries) fillDoubt(r view.Reader, d *Doubt, p place) error {
-	m, err := t.mark(r, p)
+	m, err := markAt(r, p)
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func (t *Entries) Announced() ([]wire.Announcement, error) {
 
 // Successor is the entry that stands for an older one; ok is false where none is known to.
 func (t *Entries) Successor(stream string, offset int64) (by int64, ok bool, err error) {
-	m, err := t.mark(t.store, place{codes[stream], offset})
+	m, err := markAt(t.store, place{codes[stream], offset})
 	if err != nil || m == nil || m.state != replaced {
 		return 0, false, err
 	}

@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"errors"
+
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -12,74 +14,48 @@ func (t *Entries) confirm(tx *view.Tx, epoch, through int64) error {
 		if through <= current.Confirmed {
 			return nil
 		}
-		from = current.Confirmed + 1 // what was settled is deleted, but the store walks over it for long
+		from = current.Confirmed + 1
 		t.update(func(s *State) { s.Confirmed = through })
 	}
-	return t.settleDoubts(tx, keyDoubtful(epoch, from), keyDoubtful(epoch, through+1))
+	return t.settleDoubts(tx, fired{epoch, from}, fired{epoch, through + 1})
 }
 
-// settleDoubts settles the doubtful fires and burials from one key up to another, but for those that are known to have come back: they
+// settleDoubts settles the doubtful fires and burials from one up to but not another, except those that are known to have come back: they
 // wait for their entries.
-func (t *Entries) settleDoubts(tx *view.Tx, from, to []byte) error {
-	return t.doubts(tx, from, to, func(p place, m *mark) error {
-		if m.returned {
-			return nil
+func (t *Entries) settleDoubts(tx *view.Tx, from, to fired) error {
+	for _, d := range t.doubts.between(from, to) {
+		if d.returned {
+			continue
 		}
-		return t.settleDoubtful(tx, p, m)
-	})
-}
-
-// doubts calls fn for the doubtful fires and burials from one key up to another.
-func (t *Entries) doubts(tx *view.Tx, from, to []byte, fn func(p place, m *mark) error) error {
-	var places []place
-	err := tx.Scan(from, to, false, func(_, value []byte) bool {
-		places = append(places, placeOf(value))
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	for _, p := range places {
-		m, err := t.mark(tx, p)
-		if err == nil && m != nil {
-			err = fn(p, m)
-		}
-		if err != nil {
+		if err := t.settleDoubt(tx, &d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settleDoubtful forgets an entry whose fire or burial is known to have reached its target.
-func (t *Entries) settleDoubtful(tx *view.Tx, p place, m *mark) error {
-	if m == nil {
-		return nil
-	}
-	if m.state == doubtful && len(m.body) == 0 { // the entry is stored, and was taken off the lists when it was fired
-		if err := tx.Delete(keyEntry(p)); err != nil {
-			return err
-		}
-		return t.unmark(tx, p, m)
-	}
-	if err := t.drop(tx, p); err != nil {
+// settleDoubt forgets an entry whose fire or burial is known to have reached its target.
+func (t *Entries) settleDoubt(tx *view.Tx, d *doubt) error {
+	if err := t.undoubted(tx, d.fired); err != nil {
 		return err
 	}
-	return t.settleUnread(tx, p, m.tag)
+	if !d.lone { // the entry is stored, and was taken off the lists when it was fired
+		return errors.Join(tx.Delete(keyEntry(d.at)), tx.Delete(keyMark(d.at)))
+	}
+	if gone, err := t.gone(tx, d.at); err != nil || gone {
+		return errors.Join(err, tx.Delete(keyMark(d.at)))
+	}
+	return t.settleUnread(tx, d.at, d.tag)
 }
 
 // delivered settles a doubtful fire or burial of an earlier epoch.
 func (t *Entries) delivered(tx *view.Tx, j *wire.JournalRecord) error {
-	raw, ok, err := tx.Get(keyDoubtful(j.FiredEpoch, j.Seq))
-	if err != nil || !ok {
-		return err
+	d := t.doubts.find(fired{j.FiredEpoch, j.Seq})
+	if d == nil {
+		return nil
 	}
-	p := placeOf(raw)
-	m, err := t.mark(tx, p)
-	if err != nil {
-		return err
-	}
-	return t.settleDoubtful(tx, p, m)
+	settling := *d
+	return t.settleDoubt(tx, &settling)
 }
 
 // settle handles the records after which an entry is no longer pending.
@@ -97,7 +73,7 @@ func (t *Entries) settle(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) err
 // about tells whether a record's jid is that of the entry that the view knows at a place, or whether it knows none. What was replaced is
 // beyond all records.
 func (t *Entries) about(tx *view.Tx, p place, tag string) (bool, error) {
-	s, err := storedAt(tx, p)
+	s, err := t.stored(tx, p)
 	if err != nil {
 		return false, err
 	}
@@ -127,7 +103,7 @@ func (t *Entries) settleUnread(tx *view.Tx, p place, tag string) error {
 		return err
 	}
 	t.wait(p)
-	return tx.Set(keyMark(p), (&mark{state: settled, tag: tag}).encode())
+	return t.setMark(tx, p, &mark{state: settled, tag: tag})
 }
 
 // takeBack makes the entry of a doubtful fire or burial pending again: it did not reach its queue.
@@ -135,26 +111,25 @@ func (t *Entries) takeBack(tx *view.Tx, epoch int64, j *wire.JournalRecord) erro
 	if err := t.forgetDeed(tx, j); err != nil {
 		return err
 	}
-	raw, ok, err := tx.Get(keyDoubtful(epoch, j.Seq))
-	if err != nil || !ok {
-		return err
+	d := t.doubts.find(fired{epoch, j.Seq})
+	if d == nil {
+		return nil
 	}
-	p := placeOf(raw)
+	return t.doubtReturned(tx, d.at)
+}
+
+func (t *Entries) doubtReturned(tx *view.Tx, p place) error {
 	m, err := t.mark(tx, p)
 	if err != nil || m == nil {
 		return err
 	}
-	return t.doubtReturned(tx, p, m)
-}
-
-func (t *Entries) doubtReturned(tx *view.Tx, p place, m *mark) error {
-	s, err := storedAt(tx, p)
+	s, err := t.stored(tx, p)
 	if err != nil {
 		return err
 	}
 	if s == nil { // only the journal has this job, as far as is known: a confirm must not settle it, the next leader fires it again
 		m.returned = true
-		return tx.Set(keyMark(p), m.encode())
+		return t.setMark(tx, p, m)
 	}
 	if err := t.unmark(tx, p, m); err != nil {
 		return err
@@ -187,7 +162,7 @@ func (t *Entries) park(tx *view.Tx, j *wire.JournalRecord) error {
 	if matches, err := t.about(tx, p, j.JID); err != nil || !matches {
 		return err
 	}
-	s, err := storedAt(tx, p)
+	s, err := t.stored(tx, p)
 	if err != nil {
 		return err
 	}
@@ -221,5 +196,5 @@ func (t *Entries) parkUnread(tx *view.Tx, p place, j *wire.JournalRecord) error 
 	if gone, err := t.gone(tx, p); err != nil || gone {
 		return err
 	}
-	return tx.Set(keyMark(p), (&mark{state: parked, tag: j.JID, reason: j.Error}).encode())
+	return t.setMark(tx, p, &mark{state: parked, tag: j.JID, reason: j.Error})
 }

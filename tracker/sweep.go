@@ -46,6 +46,13 @@ func (t *Entries) wait(p place) {
 	}
 }
 
+// met notes that a settled mark waits no longer: one after the other where a view is made anew.
+func (t *Entries) met(p place) {
+	if t.waiting[p.stream] == p.offset {
+		t.waiting[p.stream]++
+	}
+}
+
 func firstSettled(r view.Reader, stream code, from int64) (int64, error) {
 	first := int64(noOffset)
 	err := scanSettled(r, stream, from, func(p place) bool {

@@ -38,6 +38,7 @@ func (tx *Tx) setLandmarks(stream string, before int64, first *wire.Record, last
 
 // forgetPosition has a stream read from its beginning.
 func (tx *Tx) forgetPosition(stream string) error {
+	delete(tx.positions, stream)
 	prefix := keyLandmarks(stream)
 	if err := tx.DeleteRange(prefix, append(prefix[:len(prefix)-1:len(prefix)-1], 1)); err != nil {
 		return err

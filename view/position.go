@@ -29,13 +29,24 @@ func readPosition(r Reader, stream string) (position, error) {
 }
 
 func (tx *Tx) setPosition(stream string, p position) error {
+	delete(tx.positions, stream)
 	return tx.Set(keyPosition(stream), p.encode())
 }
 
 // Position is the offset of the last record of a stream that was folded, -1 if none was.
 func (tx *Tx) Position(stream string) (int64, error) {
+	if at, known := tx.positions[stream]; known { // a fold asks for each record
+		return at, nil
+	}
 	p, err := readPosition(tx, stream)
-	return p.offset, err
+	if err != nil {
+		return none, err
+	}
+	if tx.positions == nil {
+		tx.positions = map[string]int64{}
+	}
+	tx.positions[stream] = p.offset
+	return p.offset, nil
 }
 
 // Rewind makes the view read a stream anew, from the first record that it has.

@@ -19,7 +19,7 @@ type Config struct {
 	Dir      string // empty: in memory
 	Identity string // broker and vhost; a store with another identity is emptied
 	Schema   int    // version of what the fold writes; a store with another version is emptied
-	Cache    int64  // bytes of block cache; default 32 MiB
+	Cache    int64  // bytes of block cache; default 96 MiB
 	Log      *slog.Logger
 }
 
@@ -68,12 +68,12 @@ var (
 
 func open(cfg Config) (*Store, error) {
 	if cfg.Cache == 0 {
-		cfg.Cache = 32 << 20
+		cfg.Cache = 96 << 20
 	}
 	cache := pebble.NewCache(cfg.Cache)
-	// Memtables count as cache: two of 16 MiB would leave none of it for blocks.
+	// Small memtables have everything written again and again when a view is made anew. Two of them count as cache.
 	options := &pebble.Options{
-		Cache: cache, DisableWAL: true, MemTableSize: 8 << 20, Logger: quiet{},
+		Cache: cache, DisableWAL: true, MemTableSize: 32 << 20, Logger: quiet{},
 		FormatMajorVersion: pebble.FormatNewest,
 		FS:                 vfs.Default, // Pebble's own choice leaves a goroutine behind when a damaged store is opened
 	}
@@ -181,6 +181,8 @@ type Tx struct {
 	rewound []string
 	held    map[string]bool
 	after   []func()
+
+	positions map[string]int64 // that were asked for
 }
 
 // AfterCommit has fn called once what the transaction wrote can be read, and before the next one begins: whoever is told by fn finds it.

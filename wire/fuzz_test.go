@@ -22,6 +22,17 @@ func seed(f *testing.F, file string, add func(*vector)) {
 	}
 }
 
+// What is JSON is said by the standard library.
+func FuzzIsJSON(f *testing.F) {
+	for _, text := range []string{"", " ", "{}", `{"a":[1,-0,0.5e-7,1E+9,true,false,null,"\\u00e9\\ud800\\n"]} `, `{"a":01}`, `[1,]`, `{"a":1,}`, `"\x01"`, `"\\x"`,
+		"\"\xff\"", "\"\x7f\"", "[1] x", "-", "1.", ".5", "1e", "+1", "nul", "tru e", "{1:2}", `{"a" 1}`, "\ufeff{}", "\v1", `"\\u12g4"`, "[", "{", `"`, "[[[[]]]]"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		require.Equal(t, json.Valid(body), isJSON(body))
+	})
+}
+
 func FuzzParseEntry(f *testing.F) {
 	seed(f, "entries", func(v *vector) { f.Add(uint8(slices.Index(EntryStreams, v.Stream)), v.Offset, v.bytes()) })
 	f.Fuzz(func(t *testing.T, stream uint8, offset int64, body []byte) {

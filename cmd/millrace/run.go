@@ -92,6 +92,9 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	defer s.lent.close()
 	s.view = view.New(store, source, entries, log, wire.Journal, viewed...)
 	s.view.After(wire.JobMetrics, wire.Rollups)
+	for _, stream := range wire.EntryStreams { // what the journal says was fired need not be stored first
+		s.view.After(stream, wire.Journal)
+	}
 	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
 	if s.users, err = broker.NewManagement(cfg.managementURL(), cfg.vhost(), log); err != nil {
 		return err

@@ -1,0 +1,99 @@
+package tracker
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/millrace-jobs/millrace/view"
+)
+
+// doubts are the doubtful fires and burials in the order in which they were fired, by epoch and number: the table of them, kept in memory too,
+// with what must be known to settle them. They are settled one after the other, and the store would step over what it deleted, each time.
+type doubts []doubt
+
+// doubt is what is known of one, all but what it was.
+type doubt struct {
+	fired
+	at       place
+	tag      string
+	lone     bool // only its mark has the job
+	returned bool
+}
+
+// fired names a fire or burial.
+type fired struct{ epoch, seq int64 }
+
+// Before and behind all of them.
+var (
+	firstFired = fired{minOffset, minOffset}
+	lastFired  = fired{noOffset, noOffset}
+)
+
+func (f fired) compare(other fired) int {
+	return cmp.Or(cmp.Compare(f.epoch, other.epoch), cmp.Compare(f.seq, other.seq))
+}
+
+func loadDoubts(r view.Reader) (all doubts, err error) {
+	err = r.Scan([]byte{tableDoubtful}, after([]byte{tableDoubtful}), false, func(key, value []byte) bool {
+		all = append(all, doubt{fired: fired{intOf(key[1:]), intOf(key[1+intLen:])}, at: placeOf(value)})
+		return true
+	})
+	for i := range all {
+		m, fault := markAt(r, all[i].at)
+		if err = cmp.Or(err, fault); err != nil {
+			return nil, err
+		}
+		if m != nil {
+			all[i].note(m)
+		}
+	}
+	return all, err
+}
+
+func (d *doubt) note(m *mark) { d.tag, d.lone, d.returned = m.tag, len(m.body) > 0, m.returned }
+
+func (all doubts) search(f fired) (at int, found bool) {
+	return slices.BinarySearchFunc(all, f, func(d doubt, f fired) int { return d.compare(f) })
+}
+
+// find gives one; nil if there is none.
+func (all doubts) find(f fired) *doubt {
+	if at, found := all.search(f); found {
+		return &all[at]
+	}
+	return nil
+}
+
+// between gives those from one up to but not another.
+func (all doubts) between(from, to fired) []doubt {
+	first, _ := all.search(from)
+	end, _ := all.search(to)
+	return slices.Clone(all[first:max(first, end)])
+}
+
+// doubted notes what the mark of something doubtful says.
+func (t *Entries) doubted(tx *view.Tx, p place, m *mark) error {
+	f := fired{m.epoch, m.seq}
+	at, found := t.doubts.search(f)
+	if !found {
+		t.doubts = slices.Insert(t.doubts, at, doubt{fired: f})
+	}
+	d := &t.doubts[at]
+	d.note(m)
+	if found && d.at == p {
+		return nil
+	}
+	d.at = p
+	return tx.Set(keyDoubtful(f.epoch, f.seq), p.append(nil))
+}
+
+// undoubted notes that it is doubtful no longer. The oldest mostly goes first.
+func (t *Entries) undoubted(tx *view.Tx, f fired) error {
+	switch at, found := t.doubts.search(f); {
+	case found && at == 0:
+		t.doubts = t.doubts[1:]
+	case found:
+		t.doubts = slices.Delete(t.doubts, at, at+1)
+	}
+	return tx.Delete(keyDoubtful(f.epoch, f.seq))
+}
