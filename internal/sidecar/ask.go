@@ -30,6 +30,9 @@ type Overview struct {
 			Lag    float64 `json:"lag_seconds"`
 		} `json:"streams"`
 	} `json:"views"`
+	Rejected map[string]struct {
+		Ever int64 `json:"ever"`
+	} `json:"rejected"`
 	Journal struct {
 		Void map[string]int64 `json:"void_records"`
 	} `json:"journal"`
