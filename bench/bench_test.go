@@ -46,9 +46,10 @@ func TestPartsCanBeProfiled(t *testing.T) {
 		t.Skip(err)
 	}
 	prefix := filepath.Join(t.TempDir(), "p")
-	text := measured(t, options{runs: 1, size: tiny, only: "burst", cpuProfile: prefix})
+	text := measured(t, options{runs: 1, size: tiny, only: "burst,million", cpuProfile: prefix})
 	require.Contains(t, text, "burst of 300 due at one instant")
 	require.FileExists(t, prefix+"-burst.pprof")
+	require.FileExists(t, prefix+"-rebuild.pprof")
 }
 
 func measured(t *testing.T, o options) string {

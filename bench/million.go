@@ -147,7 +147,25 @@ func (m *million) rebuild(ctx context.Context) error {
 	}
 	m.table.add(m.name("ready without a state dir"), inSeconds, ratioAtMost(targetRebuild), took.Seconds(), raw.Seconds())
 	m.table.addAlone(m.name("memory without a state dir"), megabytes, atMost(targetRebuiltMemory), float64(memory))
-	return nil
+	return m.profileRebuild(ctx)
+}
+
+// profileRebuild has a sidecar's parts do the same in this process, if that was asked for.
+func (m *million) profileRebuild(ctx context.Context) error {
+	if m.cpuProfile == "" {
+		return nil
+	}
+	return m.profile("rebuild", func() error {
+		p, err := m.startParts(m.v)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-p.ready():
+		case <-ctx.Done():
+		}
+		return errors.Join(ctx.Err(), p.stop())
+	})
 }
 
 // anyPending is the jid of some entry that is pending.

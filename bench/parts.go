@@ -18,6 +18,7 @@ import (
 // parts are a sidecar without its API, in this process, so that a profile shows where its time goes.
 type parts struct {
 	entries   *tracker.Entries
+	view      *view.View
 	scheduler *scheduler.Scheduler
 	cancel    context.CancelFunc
 	ended     chan error
@@ -40,8 +41,11 @@ func (b *bench) startParts(v *vhost) (*parts, error) {
 		return nil, errors.Join(err, source.Close(), store.Close())
 	}
 	seen := view.New(store, source, entries, b.log, wire.Journal, viewed...)
+	for _, stream := range wire.EntryStreams {
+		seen.After(stream, wire.Journal)
+	}
 	cfg := scheduler.Config{Broker: broker.Config{AMQPURL: v.amqpURL, Log: b.log}, Identity: identity, Log: b.log}
-	p := &parts{entries: entries, cancel: cancel, ended: make(chan error, 1)}
+	p := &parts{entries: entries, view: seen, cancel: cancel, ended: make(chan error, 1)}
 	p.scheduler = scheduler.New(cfg, seen, store, entries, mgmt, source)
 	go func() {
 		g, ctx := errgroup.WithContext(ctx)
@@ -53,9 +57,9 @@ func (b *bench) startParts(v *vhost) (*parts, error) {
 	return p, nil
 }
 
-// openView opens an empty view in memory.
+// openView opens an empty view.
 func openView(log *slog.Logger) (*view.Store, *tracker.Entries, error) {
-	store, err := view.Open(view.Config{Identity: "bench", Schema: tracker.Schema, Log: log})
+	store, err := view.OpenTemporary(view.Config{Identity: "bench", Schema: tracker.Schema, Log: log})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,6 +71,9 @@ func openView(log *slog.Logger) (*view.Store, *tracker.Entries, error) {
 }
 
 func (p *parts) leads() (bool, error) { return p.scheduler.Status().Leader, nil }
+
+// ready is closed once all that there was has been read.
+func (p *parts) ready() <-chan struct{} { return p.view.Ready() }
 
 func (p *parts) scheduled() (int64, error) { return p.entries.Total(wire.ScheduledJobs), nil }
 
