@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/millrace-jobs/millrace/view"
@@ -43,9 +44,10 @@ func loadDoubts(r view.Reader) (all doubts, err error) {
 		if err = cmp.Or(err, fault); err != nil {
 			return nil, err
 		}
-		if m != nil {
-			all[i].note(m)
+		if m == nil {
+			return nil, fmt.Errorf("tracker: doubtful %s@%d has no mark: the state dir is damaged, remove it", all[i].at.name(), all[i].at.offset)
 		}
+		all[i].note(m)
 	}
 	return all, err
 }

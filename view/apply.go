@@ -7,12 +7,17 @@ import (
 )
 
 // Apply folds records of one stream and moves its position, in one transaction. It gives the streams that are to be read anew. guard
-// runs first and may refuse; commit runs once all is folded, before it is written.
+// runs first and may refuse; commit runs once all is folded, before it is written. Where a fold fails nothing is written any more, of any
+// stream: what it has in memory is ahead of the store.
 func (s *Store) Apply(fold Fold, stream string, records []wire.Record, guard func() error, commit func(rewound []string)) error {
-	return s.Update(func(tx *Tx) error {
+	return s.Update(func(tx *Tx) (err error) {
+		if s.ahead != nil {
+			return s.ahead
+		}
 		if err := guard(); err != nil {
 			return err
 		}
+		defer func() { s.ahead = err }()
 		for i := range records {
 			if err := fold.Fold(tx, &records[i]); err != nil {
 				return fmt.Errorf("view: fold %s@%d: %w", records[i].Stream, records[i].Offset, err)

@@ -28,6 +28,7 @@ type Store struct {
 	db    *pebble.DB
 	cache *pebble.Cache
 	write sync.Mutex // one transaction at a time
+	ahead error      // why the fold knows what the store does not have
 
 	temporary string // a folder that goes when the store is closed
 }
@@ -152,7 +153,8 @@ func (s *Store) Update(fn func(*Tx) error) error {
 		return err
 	}
 	if err := batch.Commit(pebble.NoSync); err != nil {
-		return fmt.Errorf("view: commit: %w", err)
+		s.ahead = fmt.Errorf("view: commit: %w", err)
+		return s.ahead
 	}
 	for _, fn := range tx.after {
 		fn()

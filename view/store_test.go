@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 func put(t *testing.T, s *Store, pairs ...string) {
@@ -249,4 +251,34 @@ func TestQuietLogger(t *testing.T) {
 	quiet{}.Infof("x")
 	quiet{}.Errorf("x")
 	require.PanicsWithValue(t, "view: store: broken 7", func() { quiet{}.Fatalf("broken %d", 7) })
+}
+
+// failing is a fold that fails at one record.
+type failing struct{ at string }
+
+var errFailing = errors.New("fails here")
+
+func (f failing) Fold(_ *Tx, r *wire.Record) error {
+	if string(r.Body) == f.at {
+		return errFailing
+	}
+	return nil
+}
+
+func (failing) Commit(tx *Tx) error { return tx.Set([]byte("committed"), nil) }
+
+// A fold that failed has in memory what was not written: nothing that it says may be, whoever waited for the store meanwhile.
+func TestNothingIsWrittenBehindAFailedFold(t *testing.T) {
+	s := memoryStore(t)
+	apply := func(body string, guard error) error {
+		records := []wire.Record{{Stream: "s", Body: []byte(body)}}
+		return s.Apply(failing{"b"}, "s", records, func() error { return guard }, func([]string) {})
+	}
+	require.ErrorIs(t, apply("a", errRewound), errRewound)
+	_, written := has(t, s, "committed")
+	require.False(t, written)
+	require.ErrorIs(t, apply("b", nil), errFailing)
+	require.ErrorIs(t, apply("a", nil), errFailing)
+	_, written = has(t, s, "committed")
+	require.False(t, written)
 }
