@@ -18,12 +18,31 @@ import (
 func (w *world) leased(job string) (id, path string) {
 	w.t.Helper()
 	id = wire.NewLeaseID(wire.Lease{At: time.Now().Add(-time.Minute)})
+	return id, w.readLease(id, job)
+}
+
+// readLease has the view read a lease.
+func (w *world) readLease(id, job string) (path string) {
+	w.t.Helper()
 	parsed, err := wire.LeasedJob(&wire.Delivery{Body: []byte(job)}, "q")
 	require.NoError(w.t, err)
 	m, err := wire.LeaseMessage(id, time.Now().Add(time.Hour), &parsed, "")
 	require.NoError(w.t, err)
 	w.fold(wire.Record{Stream: wire.ScheduledJobs, UserID: user, Headers: m.Headers, Body: m.Body, Time: time.Unix(1_700_000_000, 0)})
-	return id, "/api/leases/" + id
+	return "/api/leases/" + id
+}
+
+// A sidecar that has just begun waits for what it has to count.
+func TestALeaseThatIsReadLate(t *testing.T) {
+	w, id := newWorld(t), wire.NewLeaseID(wire.Lease{At: time.Now().Add(-time.Minute)})
+	answered := make(chan int, 1)
+	go func() { answered <- w.do(http.MethodPost, "/api/leases/"+id+"/ack", "").StatusCode }()
+	time.Sleep(100 * time.Millisecond) // it has looked for it
+	w.readLease(id, `{"jid":"j1","class":"Mail"}`)
+	defer w.catchUp()()
+	require.Equal(t, http.StatusNoContent, <-answered)
+	require.Len(t, w.published, 1)
+	require.Equal(t, "j1", gjson.GetBytes(w.published[0].Body, "jid").Str)
 }
 
 func TestLeasesAreSettled(t *testing.T) {

@@ -46,9 +46,13 @@ func noLease() error {
 	return newProblem(http.StatusNotFound, "no lease has this id, or it ended too long ago to be known")
 }
 
-// awaitLease finds a lease that may be so new that this sidecar has not read it yet; nil if there is none, or none any more.
+// awaitLease finds a lease that may be so new that this sidecar has not read it yet, as it may not have any while it reads what there was; nil
+// if there is none, or none any more. Who does not know a lease can end it, but not count what was done.
 func (s *Server) awaitLease(ctx context.Context, h *held) (entry *tracker.Stored, err error) {
-	within := readBackWithin - max(0, s.cfg.Now().Sub(h.said.At))
+	within := readBackWithin
+	if s.cfg.View.Followed(wire.Journal, wire.ScheduledJobs) {
+		within -= max(0, s.cfg.Now().Sub(h.said.At))
+	}
 	s.readBack(ctx, within, func() bool {
 		var found []*tracker.Stored
 		if found, err = s.cfg.Entries.Find(wire.ScheduledJobs, h.id); err != nil || len(found) > 0 {
