@@ -8,6 +8,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	running "github.com/millrace-jobs/millrace/internal/sidecar"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -48,10 +49,8 @@ func (b *bench) measureFolding(ctx context.Context, v *vhost, sent int) error {
 	if err != nil {
 		return err
 	}
-	if _, err := metricsLag(s); err != nil {
-		return errors.Join(err, s.Stop())
-	}
-	if err := s.Stop(); err != nil {
+	_, err = metricsOverview(s)
+	if err = errors.Join(err, s.Stop()); err != nil {
 		return err
 	}
 	all := sent + late
@@ -99,12 +98,10 @@ func (b *bench) publishMetrics(ctx context.Context, v *vhost) (sent int, err err
 	defer tick.Stop()
 	atOnce := b.size.metrics * int(every) / int(time.Second)
 	for end := time.Now().Add(b.size.idle); time.Now().Before(end) && ctx.Err() == nil; <-tick.C {
-		for range atOnce {
-			if err := p.publish("", wire.JobMetrics, metricRecord(sent)); err != nil {
-				return sent, err
-			}
-			sent++
+		if err := p.metrics(sent, atOnce); err != nil {
+			return sent, err
 		}
+		sent += atOnce
 	}
 	return sent, p.drain()
 }
@@ -116,12 +113,20 @@ func (b *bench) publishBacklog(v *vhost, from, n int) error {
 		return err
 	}
 	defer p.close()
+	if err := p.metrics(from, n); err != nil {
+		return err
+	}
+	return p.drain()
+}
+
+// metrics publishes n records, one a message.
+func (p *publisher) metrics(from, n int) error {
 	for i := range n {
 		if err := p.publish("", wire.JobMetrics, metricRecord(from+i)); err != nil {
 			return err
 		}
 	}
-	return p.drain()
+	return nil
 }
 
 func metricRecord(i int) amqp.Publishing {
@@ -130,14 +135,23 @@ func metricRecord(i int) amqp.Publishing {
 	return amqp.Publishing{DeliveryMode: amqp.Persistent, Body: body}
 }
 
-// metricsLag is how far a sidecar is behind in the stream of metrics.
-func metricsLag(s process) (time.Duration, error) {
+// metricsOverview is the overview of a sidecar that has folded records, not rejected them.
+func metricsOverview(s process) (o running.Overview, err error) {
 	o, ok, err := s.Overview()
 	if err != nil || !ok {
-		return 0, errors.Join(err, errors.New("there is no overview"))
+		return o, errors.Join(err, errors.New("there is no overview"))
 	}
 	if refused := o.Rejected[wire.JobMetrics].Ever; refused > 0 {
-		return 0, fmt.Errorf("%d metric records were rejected: nothing is measured", refused)
+		return o, fmt.Errorf("%d metric records were rejected: nothing is measured", refused)
+	}
+	return o, nil
+}
+
+// metricsLag is how far a sidecar is behind in the stream of metrics.
+func metricsLag(s process) (time.Duration, error) {
+	o, err := metricsOverview(s)
+	if err != nil {
+		return 0, err
 	}
 	for _, stream := range o.Views.Streams {
 		if stream.Stream == wire.JobMetrics {

@@ -160,11 +160,8 @@ func (m *million) profileRebuild(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case <-p.ready():
-		case <-ctx.Done():
-		}
-		return errors.Join(ctx.Err(), p.stop())
+		err = wait(ctx, fillWithin, "the view is ready", p.ready)
+		return errors.Join(err, p.stop())
 	})
 }
 

@@ -72,8 +72,15 @@ func openView(log *slog.Logger) (*view.Store, *tracker.Entries, error) {
 
 func (p *parts) leads() (bool, error) { return p.scheduler.Status().Leader, nil }
 
-// ready is closed once all that there was has been read.
-func (p *parts) ready() <-chan struct{} { return p.view.Ready() }
+// ready tells whether all that there was has been read.
+func (p *parts) ready() (bool, error) {
+	select {
+	case <-p.view.Ready():
+		return true, nil
+	default:
+		return false, nil
+	}
+}
 
 func (p *parts) scheduled() (int64, error) { return p.entries.Total(wire.ScheduledJobs), nil }
 

@@ -24,21 +24,21 @@ type doubt struct {
 // fired names a fire or burial.
 type fired struct{ epoch, seq int64 }
 
-// Before and behind all of them.
-var (
-	firstFired = fired{minOffset, minOffset}
-	lastFired  = fired{noOffset, noOffset}
-)
-
 func (f fired) compare(other fired) int {
 	return cmp.Or(cmp.Compare(f.epoch, other.epoch), cmp.Compare(f.seq, other.seq))
 }
 
-func loadDoubts(r view.Reader) (all doubts, err error) {
+// scanDoubts gives the rows of the table.
+func scanDoubts(r view.Reader) (all doubts, err error) {
 	err = r.Scan([]byte{tableDoubtful}, after([]byte{tableDoubtful}), false, func(key, value []byte) bool {
 		all = append(all, doubt{fired: fired{intOf(key[1:]), intOf(key[1+intLen:])}, at: placeOf(value)})
 		return true
 	})
+	return all, err
+}
+
+func loadDoubts(r view.Reader) (doubts, error) {
+	all, err := scanDoubts(r)
 	for i := range all {
 		m, fault := markAt(r, all[i].at)
 		if err = cmp.Or(err, fault); err != nil {
@@ -58,12 +58,12 @@ func (all doubts) search(f fired) (at int, found bool) {
 	return slices.BinarySearchFunc(all, f, func(d doubt, f fired) int { return d.compare(f) })
 }
 
-// find gives one; nil if there is none.
-func (all doubts) find(f fired) *doubt {
-	if at, found := all.search(f); found {
-		return &all[at]
+func (all doubts) find(f fired) (d doubt, found bool) {
+	at, found := all.search(f)
+	if found {
+		d = all[at]
 	}
-	return nil
+	return d, found
 }
 
 // between gives those from one up to but not another.

@@ -113,7 +113,7 @@ func (t *Entries) Overtaken(tx *view.Tx, stream string) error {
 		return nil
 	}
 	t.update(func(s *State) { s.JournalFirst, s.HeldAll = -1, false })
-	for _, d := range t.doubts.between(firstFired, lastFired) {
+	for _, d := range slices.Clone(t.doubts) {
 		if err := t.doubtReturned(tx, d.at); err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ const age = 1 << 40
 
 // ageDoubtful keeps doubtful what was, under names that no leader of the new journal has.
 func (t *Entries) ageDoubtful(tx *view.Tx) error {
-	for _, d := range t.doubts.between(firstFired, lastFired) {
+	for _, d := range slices.Clone(t.doubts) {
 		m, err := t.mark(tx, d.at)
 		if err != nil {
 			return err

@@ -544,9 +544,9 @@ func requireMemory(t require.TestingT, o *one) {
 	read, err := loadRings(o.store)
 	require.NoError(t, err)
 	require.Equal(t, read.ages, o.rings.ages)
-	lowest, err := loadTops(o.store)
+	highest, err := loadTops(o.store)
 	require.NoError(t, err)
-	for table, streams := range lowest {
+	for table, streams := range highest {
 		for stream, top := range streams {
 			require.GreaterOrEqual(t, o.tops[table][stream], top)
 		}

@@ -29,7 +29,7 @@ func (t *Entries) lowWater(tx *view.Tx, water map[string]int64) error {
 // settleEarlier forgets the doubts of earlier epochs. Whoever moves low water has settled all of them; a view that still has some was
 // overtaken by retention, and has not read it.
 func (t *Entries) settleEarlier(tx *view.Tx, epoch int64) error {
-	return t.settleDoubts(tx, firstFired, fired{epoch, 0})
+	return t.settleDoubts(tx, fired{minOffset, minOffset}, fired{epoch, 0})
 }
 
 // release lets what was held fire, but for what stands at or below an offset of its stream.

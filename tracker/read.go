@@ -141,20 +141,17 @@ func (t *Entries) Doubtful() (all []Doubt, err error) {
 }
 
 func (t *Entries) doubtful(r view.Reader) ([]Doubt, error) {
-	var all []Doubt
-	var places []place
-	err := r.Scan([]byte{tableDoubtful}, after([]byte{tableDoubtful}), false, func(key, value []byte) bool {
-		all = append(all, Doubt{Epoch: intOf(key[1:]), Seq: intOf(key[1+intLen:])})
-		places = append(places, placeOf(value))
-		return true
-	})
+	found, err := scanDoubts(r)
 	if err != nil {
 		return nil, err
 	}
-	for i, p := range places {
-		if err := t.fillDoubt(r, &all[i], p); err != nil {
+	var all []Doubt
+	for _, f := range found {
+		d := Doubt{Epoch: f.epoch, Seq: f.seq}
+		if err := t.fillDoubt(r, &d, f.at); err != nil {
 			return nil, err
 		}
+		all = append(all, d)
 	}
 	return all, nil
 }

@@ -27,7 +27,7 @@ func (t *Entries) settleDoubts(tx *view.Tx, from, to fired) error {
 		if d.returned {
 			continue
 		}
-		if err := t.settleDoubt(tx, &d); err != nil {
+		if err := t.settleDoubt(tx, d); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,7 @@ func (t *Entries) settleDoubts(tx *view.Tx, from, to fired) error {
 }
 
 // settleDoubt forgets an entry whose fire or burial is known to have reached its target.
-func (t *Entries) settleDoubt(tx *view.Tx, d *doubt) error {
+func (t *Entries) settleDoubt(tx *view.Tx, d doubt) error {
 	if err := t.undoubted(tx, d.fired); err != nil {
 		return err
 	}
@@ -50,12 +50,11 @@ func (t *Entries) settleDoubt(tx *view.Tx, d *doubt) error {
 
 // delivered settles a doubtful fire or burial of an earlier epoch.
 func (t *Entries) delivered(tx *view.Tx, j *wire.JournalRecord) error {
-	d := t.doubts.find(fired{j.FiredEpoch, j.Seq})
-	if d == nil {
+	d, found := t.doubts.find(fired{j.FiredEpoch, j.Seq})
+	if !found {
 		return nil
 	}
-	settling := *d
-	return t.settleDoubt(tx, &settling)
+	return t.settleDoubt(tx, d)
 }
 
 // settle handles the records after which an entry is no longer pending.
@@ -111,8 +110,8 @@ func (t *Entries) takeBack(tx *view.Tx, epoch int64, j *wire.JournalRecord) erro
 	if err := t.forgetDeed(tx, j); err != nil {
 		return err
 	}
-	d := t.doubts.find(fired{epoch, j.Seq})
-	if d == nil {
+	d, found := t.doubts.find(fired{epoch, j.Seq})
+	if !found {
 		return nil
 	}
 	return t.doubtReturned(tx, d.at)

@@ -43,12 +43,12 @@ func (s *Store) Apply(fold Fold, stream string, records []wire.Record, guard fun
 
 // advance moves a stream's position to the end of a batch.
 func (tx *Tx) advance(stream string, records []wire.Record) error {
-	before, err := readPosition(tx, stream)
+	before, err := tx.Position(stream)
 	if err != nil {
 		return err
 	}
 	last := positionOf(&records[len(records)-1])
-	if err := tx.setLandmarks(stream, before.offset, &records[0], last); err != nil {
+	if err := tx.setLandmarks(stream, before, &records[0], last); err != nil {
 		return err
 	}
 	return tx.setPosition(stream, last)
