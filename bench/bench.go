@@ -22,6 +22,7 @@ type bench struct {
 	dir     string
 	broker  *localbroker.Broker
 	binary  string
+	asker   string // bench/asker
 	table   *table
 	stderr  io.Writer
 	log     *slog.Logger
@@ -45,12 +46,15 @@ func newBench(ctx context.Context, o options, stderr io.Writer) (*bench, error) 
 	return b, nil
 }
 
-// prepare builds the binary and starts the broker.
+// prepare builds the binaries and starts the broker.
 func (b *bench) prepare(ctx context.Context) (err error) {
 	if b.dir, err = os.MkdirTemp("", "millrace-bench"); err != nil {
 		return err
 	}
 	if b.binary, err = running.Build(ctx, b.dir); err != nil {
+		return err
+	}
+	if b.asker, err = running.BuildCommand(ctx, b.dir, "bench/asker"); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startWithin)

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
+	"os/exec"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -61,38 +63,24 @@ func (m *million) ask(ctx context.Context, s process) error {
 	return stop()
 }
 
-// answers asks again and again, on one connection, at a pace that leaves the machine to others too.
+// answers has another process ask again and again, on one connection.
 func (m *million) answers(ctx context.Context, url string, q question) ([]time.Duration, error) {
-	const between = 2 * time.Millisecond
-	client := &http.Client{Transport: &http.Transport{}}
-	defer client.CloseIdleConnections()
-	took := make([]time.Duration, m.size.requests)
-	for i := range took {
-		var err error
-		took[i], err = timed(func() error { return fetch(ctx, client, url+q.path()) })
+	var pages, out, complaint bytes.Buffer
+	for range m.size.requests {
+		fmt.Fprintln(&pages, url+q.path())
+	}
+	cmd := exec.CommandContext(ctx, m.asker)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = &pages, &out, &complaint
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, &complaint)
+	}
+	took := make([]time.Duration, 0, m.size.requests)
+	for line := range strings.Lines(out.String()) {
+		ns, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
 		if err != nil {
 			return nil, err
 		}
-		pause(ctx, between)
+		took = append(took, time.Duration(ns))
 	}
 	return took, nil
-}
-
-func fetch(ctx context.Context, client *http.Client, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, resp.Status)
-	}
-	return nil
 }

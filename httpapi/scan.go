@@ -120,13 +120,17 @@ func (sc *scan) load() error {
 		sc.found.entries = sc.kept
 		return nil
 	}
+	offsets := make([]int64, len(sc.hits))
+	for i, h := range sc.hits {
+		offsets[i] = h.Offset
+	}
+	stored, err := sc.entries.Load(sc.query.stream, offsets)
+	if err != nil {
+		return err
+	}
 	for _, h := range sc.hits {
-		stored, err := sc.entries.Get(sc.query.stream, h.Offset)
-		if err != nil {
-			return err
-		}
-		if stored != nil {
-			sc.found.entries = append(sc.found.entries, stored)
+		if e := stored[h.Offset]; e != nil {
+			sc.found.entries = append(sc.found.entries, e)
 		}
 	}
 	return nil

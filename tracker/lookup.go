@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -28,6 +29,24 @@ func (m *Moment) Close() error { return m.at.Close() }
 // Get gives an entry that is pending or doubtful; nil if there is none.
 func (l Lookup) Get(stream string, offset int64) (*Stored, error) {
 	return storedAt(l.r, place{codes[stream], offset})
+}
+
+// Load gives the entries of a stream that are pending or doubtful at some offsets, which it sorts: each is found the sooner for the one before it.
+func (t *Entries) Load(stream string, offsets []int64) (found map[int64]*Stored, err error) {
+	at := t.Moment()
+	defer func() { err = errors.Join(err, at.Close()) }()
+	slices.Sort(offsets)
+	found = make(map[int64]*Stored, len(offsets))
+	for _, o := range offsets {
+		s, err := at.Get(stream, o)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			found[o] = s
+		}
+	}
+	return found, nil
 }
 
 // Pending tells whether an entry is pending.

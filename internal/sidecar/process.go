@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"syscall"
@@ -16,10 +17,15 @@ import (
 
 // Build compiles the binary into a folder.
 func Build(ctx context.Context, dir string) (binary string, err error) {
-	binary = filepath.Join(dir, "millrace")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/millrace-jobs/millrace/cmd/millrace")
+	return BuildCommand(ctx, dir, "cmd/millrace")
+}
+
+// BuildCommand compiles another of the repository's commands into a folder.
+func BuildCommand(ctx context.Context, dir, command string) (binary string, err error) {
+	binary = filepath.Join(dir, path.Base(command))
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/millrace-jobs/millrace/"+command)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("sidecar: building millrace: %w: %s", err, out)
+		return "", fmt.Errorf("sidecar: building %s: %w: %s", command, err, out)
 	}
 	return binary, nil
 }

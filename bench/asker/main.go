@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// between is the pause behind each answer, which leaves the machine to others too.
+const between = 2 * time.Millisecond
+
+// main reads addresses, one a line, and writes how many nanoseconds each answer took.
+func main() {
+	if err := ask(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "asker:", err)
+		os.Exit(1)
+	}
+}
+
+func ask(from io.Reader, to io.Writer) (err error) {
+	out := bufio.NewWriter(to)
+	defer func() { err = errors.Join(err, out.Flush()) }()
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		begin := time.Now()
+		if err := fetch(lines.Text()); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(out, time.Since(begin).Nanoseconds()); err != nil {
+			return err
+		}
+		time.Sleep(between)
+	}
+	return lines.Err()
+}
+
+func fetch(url string) error {
+	resp, err := http.Get(url) //nolint:noctx // whoever started this process ends it
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return nil
+}
