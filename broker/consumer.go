@@ -22,6 +22,7 @@ type Consumer struct {
 	mu        sync.Mutex
 	err       error
 	cancelled bool
+	left      []wire.Delivery
 }
 
 // Consume begins to take messages, at most prefetch of them unacknowledged. exclusive refuses every other consumer of the queue.
@@ -82,7 +83,7 @@ func (c *Consumer) run(in <-chan amqp.Delivery, closes <-chan *amqp.Error, cance
 			from, to = in, nil
 		case _, cancelled := <-cancels:
 			if cancelled {
-				c.cancel()
+				c.cancel(untaken(next, to != nil, in))
 				return
 			}
 			cancels = nil
@@ -96,10 +97,21 @@ func (c *Consumer) run(in <-chan amqp.Delivery, closes <-chan *amqp.Error, cance
 	}
 }
 
+// untaken is what the broker had sent and nobody took. The library ends it behind a cancel.
+func untaken(next wire.Delivery, any bool, in <-chan amqp.Delivery) (all []wire.Delivery) {
+	if any {
+		all = append(all, next)
+	}
+	for d := range in {
+		all = append(all, delivery(d))
+	}
+	return all
+}
+
 // cancel ends a consumer whose queue is gone. Its channel is of no more use.
-func (c *Consumer) cancel() {
+func (c *Consumer) cancel(left []wire.Delivery) {
 	c.mu.Lock()
-	c.cancelled = true
+	c.cancelled, c.left = true, left
 	c.mu.Unlock()
 	c.end(fmt.Errorf("broker: consumer: %w", ErrCancelled))
 	if c.conn.begin() == nil {
@@ -149,6 +161,13 @@ func (c *Consumer) Cancelled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cancelled
+}
+
+// Left is what the broker had sent, and nobody took, when it ended the consumer: if the queue was deleted, nobody else has it.
+func (c *Consumer) Left() []wire.Delivery {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left
 }
 
 // Err says why there are no more deliveries, nil while there may be.

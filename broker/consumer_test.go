@@ -116,6 +116,7 @@ func TestAConsumerEndsWithItsQueueEvenUnread(t *testing.T) {
 	require.NoError(t, err)
 	<-c.Done()
 	require.True(t, c.Cancelled())
+	require.Len(t, c.Left(), 5, "nobody else has them")
 	require.ErrorIs(t, c.Err(), broker.ErrCancelled)
 	require.NoError(t, conn.Err())
 }

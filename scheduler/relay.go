@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 // relay takes messages from a classic queue, publishes each somewhere else, and acknowledges it once that is confirmed. So a crash
 // repeats a message and never loses one.
 type relay struct {
+	queue  string
 	from   *broker.Consumer
 	to     *broker.Publisher
 	flight map[uint64]wire.Delivery // by publish tag
@@ -45,7 +47,7 @@ func openRelay(ctx context.Context, conn *broker.Conn, queue string, bad badBodi
 		_ = to.Close()
 		return nil, err
 	}
-	return &relay{from: from, to: to, flight: map[uint64]wire.Delivery{}, bad: bad}, nil
+	return &relay{queue: queue, from: from, to: to, flight: map[uint64]wire.Delivery{}, bad: bad}, nil
 }
 
 func (r *relay) close() {
@@ -87,7 +89,7 @@ func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <
 			err = tick()
 		case d, open := <-deliveries:
 			if !open {
-				return fmt.Errorf("scheduler: consumer ended: %w", r.from.Err())
+				return errors.Join(fmt.Errorf("scheduler: consumer ended: %w", r.from.Err()), r.retire())
 			}
 			err = take(d)
 		}
@@ -136,7 +138,10 @@ func (r *relay) settle(c broker.Confirm) error {
 	if len(r.bad) > 0 {
 		delete(r.bad, sha256.Sum256(d.Body))
 	}
-	if c.Ack {
+	switch {
+	case c.Ack && r.from.Cancelled():
+		return nil // its queue is gone
+	case c.Ack:
 		return r.from.Ack(d.Tag, false)
 	}
 	r.nacked(d)

@@ -141,6 +141,60 @@ func TestRelaysEndWithNothingInFlight(t *testing.T) {
 	}
 }
 
+// Somebody deletes jobs.unrouted while jobs wait in it for a queue that cannot be made: RabbitMQ calls it empty when a leader has all of them
+// at hand. They are entered as due, and what cannot be is listed.
+func TestWhatWaitsOutlivesItsQueue(t *testing.T) {
+	t.Parallel()
+	s, conn, v := prepared(t)
+	_, err := v.Channel(t).QueueDeclare("queue.theirs", false, false, true, false, nil)
+	require.NoError(t, err)
+	working(t, func(ctx context.Context) error { return s.reroute(ctx, conn, func() {}) })
+	v.Publish(t, wire.Unrouted, "theirs", amqp.Publishing{Body: []byte(`{"class":"C","jid":"a","args":[1.0]}`)},
+		amqp.Publishing{Body: []byte(`{"class":"C","queue":"theirs"}`)}, amqp.Publishing{Body: []byte(`{"class":"C","jid":"c","queue":"other"}`)},
+		amqp.Publishing{Body: []byte("no job")})
+	brokertest.Eventually(t, func() bool { return s.refusal("theirs") != "" && v.QueueLength(t, wire.Unrouted) == 0 }, "they are held")
+	_, err = v.Channel(t).QueueDelete(wire.Unrouted, false, false, false)
+	require.NoError(t, err)
+	var entries []wire.Entry
+	brokertest.Eventually(t, func() bool {
+		entries = nil
+		for i, r := range v.ReadStream(t, wire.ScheduledJobs) {
+			e, err := wire.ParseEntry(wire.ScheduledJobs, int64(i), r.Body)
+			require.NoError(t, err)
+			entries = append(entries, e)
+		}
+		return len(entries) == 2 && len(v.ReadStream(t, wire.Journal)) == 2
+	}, "none is lost")
+	require.Equal(t, `{"class":"C","jid":"a","args":[1.0],"queue":"theirs"}`, string(entries[0].Job.Raw))
+	require.Equal(t, []string{"a", "theirs"}, []string{entries[0].JID, entries[1].Job.Queue})
+	require.NotEmpty(t, entries[1].JID)
+	require.WithinDuration(t, time.Now(), entries[0].At, time.Minute)
+	var listed []string
+	for _, r := range v.ReadStream(t, wire.Journal) {
+		j, err := wire.ParseJournal(r.Body)
+		require.NoError(t, err)
+		listed = append(listed, string(j.Body))
+	}
+	require.Equal(t, []string{`{"class":"C","jid":"c","queue":"other"}`, "no job"}, listed)
+}
+
+// The same with jobs.deadletters, of which a leader has at hand what it has not come to.
+func TestDeadLettersOutliveTheirQueue(t *testing.T) {
+	t.Parallel()
+	s, conn, v := prepared(t)
+	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: []byte(`{"class":"C","jid":"a"}`)}, amqp.Publishing{Body: []byte(`{"class":"C","jid":"b"}`)})
+	relay, err := openRelay(t.Context(), conn, wire.DeadLetters, badBodies{})
+	require.NoError(t, err)
+	defer relay.close()
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, wire.DeadLetters) == 0 }, "they are at hand")
+	require.NoError(t, relay.rescue(t.Context(), s.log, conn, nil, s.buried), "nothing is amiss")
+	_, err = v.Channel(t).QueueDelete(wire.DeadLetters, false, false, false)
+	require.NoError(t, err)
+	<-relay.from.Done()
+	require.NoError(t, relay.rescue(t.Context(), s.log, conn, nil, s.buried))
+	require.Len(t, v.ReadStream(t, wire.DeadJobs), 2)
+}
+
 // No more queues are made than were allowed; those that are there take jobs all the same.
 func TestNoMoreQueuesThanAllowed(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,8 @@ func (s *Scheduler) reroute(ctx context.Context, conn *broker.Conn, astray func(
 		defer relay.close()
 		r := &rerouter{s: s, conn: conn, relay: relay, ensured: map[string]time.Time{}, refused: map[string]*refusal{}}
 		relay.nacked = func(d wire.Delivery) { r.refuse(d, "refused: the queue is full or down") }
-		return relay.run(ctx, func(d wire.Delivery) error { return r.take(ctx, d) }, every(ctx, rotateEvery), func() error { return r.retry(ctx) })
+		err = relay.run(ctx, func(d wire.Delivery) error { return r.take(ctx, d) }, every(ctx, rotateEvery), func() error { return r.retry(ctx) })
+		return errors.Join(err, relay.rescue(ctx, s.log, conn, r.waiting, s.rescued))
 	})
 }
 

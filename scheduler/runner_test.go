@@ -204,14 +204,14 @@ func TestDeadLettersThatCameBefore(t *testing.T) {
 	sidecar := sc.sidecar("a")
 	s := &Scheduler{entries: sidecar.entries}
 	d := wire.Delivery{Body: []byte(`{"class":"C","jid":"j"}`), Redelivered: true, Timestamp: time.Unix(1_700_000_000, 0)}
-	record, jid, err := deadRecord(d, time.Now())
+	record, _, err := deadRecord(d, time.Now())
 	require.NoError(t, err)
-	known, err := s.isKnownDead(d, jid)
+	known, err := s.isKnownDead(d)
 	require.NoError(t, err)
 	require.False(t, known)
 	sc.broker.append(wire.DeadJobs, millrace, wire.Message{Body: record})
 	require.NoError(t, sidecar.readAll())
-	known, err = s.isKnownDead(d, jid)
+	known, err = s.isKnownDead(d)
 	require.NoError(t, err)
 	require.True(t, known)
 }

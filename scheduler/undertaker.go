@@ -28,20 +28,17 @@ func (s *Scheduler) bury(ctx context.Context, conn *broker.Conn) error {
 			_ = pause.For(ctx, againAfter) // it comes again at once
 			_ = relay.from.Reject(d.Tag, true)
 		}
-		return relay.run(ctx, func(d wire.Delivery) error { return s.buryOne(relay, d) }, nil, nil)
+		err = relay.run(ctx, func(d wire.Delivery) error { return s.buryOne(relay, d) }, nil, nil)
+		return errors.Join(err, relay.rescue(ctx, s.log, conn, nil, s.buried))
 	})
 }
 
 func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
-	record, jid, err := deadRecord(d, time.Now())
 	if relay.bad.isBad(d) {
-		err = errRefusedTwice
-	}
-	if err != nil {
-		return relay.pass(d, s.rejection(wire.DeadLetters, err.Error(), d.Body))
+		return relay.pass(d, s.rejection(wire.DeadLetters, errRefusedTwice.Error(), d.Body))
 	}
 	if d.Redelivered {
-		known, err := s.isKnownDead(d, jid)
+		known, err := s.isKnownDead(d)
 		if err != nil {
 			return err
 		}
@@ -49,8 +46,17 @@ func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
 			return relay.from.Ack(d.Tag, false)
 		}
 	}
+	return relay.pass(d, s.buried(d))
+}
+
+// buried is what becomes of a dead-lettered message.
+func (s *Scheduler) buried(d wire.Delivery) wire.Message {
+	record, jid, err := deadRecord(d, time.Now())
+	if err != nil {
+		return s.rejection(wire.DeadLetters, err.Error(), d.Body)
+	}
 	s.setStatus(func(st *Status) { st.Counters.DeadLettered++ })
-	return relay.pass(d, wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Headers: dropped(d), Body: record})
+	return wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Headers: dropped(d), Body: record}
 }
 
 // dropped marks what a queue dropped by itself, because it was full or the message too old: there may be any number of those, and they
@@ -65,7 +71,11 @@ func dropped(d wire.Delivery) map[string]any {
 var errRefusedTwice = errors.New("the broker closed the channel each time that it was published")
 
 // isKnownDead tells whether a leader that died before it could acknowledge has buried the job already.
-func (s *Scheduler) isKnownDead(d wire.Delivery, jid string) (bool, error) {
+func (s *Scheduler) isKnownDead(d wire.Delivery) (bool, error) {
+	_, jid, err := deadRecord(d, time.Now())
+	if err != nil {
+		return false, nil //nolint:nilerr // it is no job, and never was buried
+	}
 	dead, err := s.entries.Find(wire.DeadJobs, jid)
 	if err != nil {
 		return false, err

@@ -15,25 +15,25 @@ func TestDeadJobOfWhichTheBrokerTellsNothing(t *testing.T) {
 	s, err := newModelSidecar(newModelBroker(), "a")
 	require.NoError(t, err)
 	defer s.store.Close()
-	known := func(d wire.Delivery, jid string) bool {
-		known, err := (&Scheduler{entries: s.entries}).isKnownDead(d, jid)
+	known := func(d wire.Delivery) bool {
+		known, err := (&Scheduler{entries: s.entries}).isKnownDead(d)
 		require.NoError(t, err)
 		return known
 	}
 	taken := time.Now()
 	d := wire.Delivery{Body: []byte(`{"jid":"a","class":"C"}`)}
-	record, jid, err := deadRecord(d, taken)
+	record, _, err := deadRecord(d, taken)
 	require.NoError(t, err)
 	e, err := wire.ParseEntry(wire.DeadJobs, 0, record)
 	require.NoError(t, err)
 	require.WithinDuration(t, taken, e.At, time.Microsecond)
 
-	require.False(t, known(d, jid))
+	require.False(t, known(d))
 	s.broker.append(wire.DeadJobs, millrace, wire.Message{Body: record})
 	require.NoError(t, s.readAll())
-	require.True(t, known(d, jid))
+	require.True(t, known(d))
 	other := wire.Delivery{Body: []byte(`{"jid":"a","class":"D"}`)}
-	require.False(t, known(other, jid))
+	require.False(t, known(other))
 
 	for stamp, want := range map[int64]int64{1_700_000_000: 1_700_000_000, 1 << 50: taken.Unix()} {
 		stamped, _, err := deadRecord(wire.Delivery{Body: d.Body, Timestamp: time.Unix(stamp, 0)}, taken)
