@@ -41,6 +41,7 @@ func frozen(w *world, perSecond, times int) {
 		if err := old.p.Thaw(); err != nil {
 			w.t.Fatal(err)
 		}
+		brokertest.EventuallyWithin(w.t, time.Minute, func() bool { return !old.p.Leads() }, "%s notices that it was followed", old.name)
 	}
 	stopFeed()
 	stopCommands()
