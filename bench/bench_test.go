@@ -71,7 +71,7 @@ func TestTableSaysWhatWasMissed(t *testing.T) {
 	table.addAlone("early", count, atMost(0), 0)
 	table.addAlone("early", count, atMost(0), 2)
 	var out bytes.Buffer
-	table.print(&out, "about", 3)
+	table.print(&out, "about")
 	for _, line := range []string{
 		`p50 +7\.00 ms \(6\.00 ms to 30\.00 ms\) +1\.00 ms \(1\.00 ms to 1\.00 ms\) +7\.00 +at most 5\.00 ms +MISSED by 2\.00 ms`,
 		`p99 .* +at most 25\.00 ms +met`,

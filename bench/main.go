@@ -169,7 +169,7 @@ func measure(ctx context.Context, o options, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	defer func() { b.table.print(stdout, b.about(), o.runs) }()
+	defer func() { b.table.print(stdout, b.about()) }()
 	for i := range o.runs {
 		for _, f := range figures {
 			if !o.wants(f.name) || f.all && i > 0 {

@@ -117,7 +117,7 @@ func (m *million) restart(ctx context.Context) (err error) {
 		return err
 	}
 	m.table.addAlone(m.name("ready after a restart"), inSeconds, atMost(targetRestart.Seconds()), took.Seconds())
-	cpu, memory, err := watch(s.Pid(), m.size.idle)
+	cpu, memory, err := watch(ctx, s.Pid(), m.size.idle)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (m *million) rebuild(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, memory, err := watch(s.Pid(), min(m.size.idle, settling))
+	_, memory, err := watch(ctx, s.Pid(), min(m.size.idle, settling))
 	if err = errors.Join(err, s.Stop()); err != nil {
 		return err
 	}

@@ -113,11 +113,11 @@ func (t *table) row(name string, u unit, goal target) *row {
 	return r
 }
 
-func (t *table) print(w io.Writer, about string, runs int) {
+func (t *table) print(w io.Writer, about string) {
 	fmt.Fprintf(w, "\n%s\n\n", about)
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	title := "runs: 1"
-	if runs > 1 {
+	if runs := t.runs(); runs > 1 {
 		title = fmt.Sprintf("median of %d runs (lowest to highest)", runs)
 	}
 	fmt.Fprintf(out, "%s\tmillrace\tthe broker's own\tratio\ttarget\t\n", title)
@@ -125,6 +125,14 @@ func (t *table) print(w io.Writer, about string, runs int) {
 		r.print(out)
 	}
 	_ = out.Flush()
+}
+
+// runs is how many there were: whoever ends them early is told of fewer than were asked for.
+func (t *table) runs() (n int) {
+	for _, r := range t.rows {
+		n = max(n, len(r.ours))
+	}
+	return n
 }
 
 func (r *row) print(w io.Writer) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -25,7 +26,7 @@ func usageOf(pid int) (u usage, err error) {
 }
 
 // watch looks at a process for a while: the part of one CPU that it took, and the most memory that it had.
-func watch(pid int, lasting time.Duration) (share float64, memory int, err error) {
+func watch(ctx context.Context, pid int, lasting time.Duration) (share float64, memory int, err error) {
 	first, err := usageOf(pid)
 	if err != nil {
 		return 0, 0, err
@@ -35,7 +36,11 @@ func watch(pid int, lasting time.Duration) (share float64, memory int, err error
 	defer tick.Stop()
 	var now usage
 	for time.Since(begin) < lasting {
-		<-tick.C
+		select {
+		case <-ctx.Done():
+			return 0, 0, ctx.Err()
+		case <-tick.C:
+		}
 		if now, err = usageOf(pid); err != nil {
 			return 0, 0, err
 		}

@@ -32,7 +32,7 @@ func measureViewers(ctx context.Context, b *bench, v *vhost) (err error) {
 		}
 	}
 	pause(ctx, viewersSettle)
-	share, _, err := watch(s.Pid(), b.size.idle)
+	share, _, err := watch(ctx, s.Pid(), b.size.idle)
 	if err != nil {
 		return err
 	}
