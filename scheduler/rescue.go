@@ -21,7 +21,8 @@ const rescueWithin = 10 * time.Second
 
 // rescue publishes what a relay had of its queue, and what waits besides, if the queue is gone. message gives what becomes of each.
 func (r *relay) rescue(ctx context.Context, log *slog.Logger, conn *broker.Conn, waiting []wire.Delivery, message func(wire.Delivery) wire.Message) error {
-	if !r.from.Cancelled() {
+	all := slices.Concat(r.inFlight(), waiting, r.from.Left())
+	if !r.from.Cancelled() || len(all) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueWithin)
@@ -34,10 +35,10 @@ func (r *relay) rescue(ctx context.Context, log *slog.Logger, conn *broker.Conn,
 		return err
 	}
 	defer func() { _ = pub.Close() }()
-	all := slices.Concat(r.inFlight(), waiting, r.from.Left())
 	for i, d := range all {
 		if err := pub.Send(ctx, message(d)); err != nil {
-			return fmt.Errorf("scheduler: somebody deleted %s, and %d of the messages in it are lost: %w", r.queue, len(all)-i, err)
+			log.Error("scheduler: somebody deleted a queue, and what was at hand of it is lost", "queue", r.queue, "messages", len(all)-i, "error", err)
+			return err
 		}
 	}
 	log.Warn("scheduler: somebody deleted a queue: what was at hand of it is kept all the same", "queue", r.queue, "messages", len(all))

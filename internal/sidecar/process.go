@@ -25,7 +25,7 @@ func BuildCommand(ctx context.Context, dir, command string) (binary string, err 
 	binary = filepath.Join(dir, path.Base(command))
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/millrace-jobs/millrace/"+command)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("sidecar: building %s: %w: %s", command, err, out)
+		return "", fmt.Errorf("sidecar: building %s: %w: %s", path.Base(command), err, out)
 	}
 	return binary, nil
 }
