@@ -73,5 +73,5 @@ func rescuable(d wire.Delivery) (body []byte, jid string, err error) {
 	if job.Queue != d.Key {
 		return nil, "", fmt.Errorf("somebody deleted %s, where this job waited for queue %q; it says that it is for %q", wire.Unrouted, d.Key, job.Queue)
 	}
-	return body, cmp.Or(job.JID, random()+random()[:8]), nil
+	return body, cmp.Or(job.JID, randomJID()), nil
 }

@@ -330,6 +330,9 @@ func (s *Scheduler) mayRefuse(queue string) bool {
 // witnessName is a name for the queue that tells whether the broker restarted.
 func witnessName() string { return wire.WitnessPrefix + random() }
 
+// randomJID is for a job that has none.
+func randomJID() string { return random() + random()[:8] }
+
 func random() string {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // never fails

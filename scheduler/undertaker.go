@@ -101,7 +101,7 @@ func deadRecord(d wire.Delivery, taken time.Time) (record []byte, jid string, er
 	death := deathOf(d)
 	jid = job.JID
 	if jid == "" && !d.Redelivered { // several may be equal, and die in the same second
-		jid = random() + random()[:8]
+		jid = randomJID()
 	}
 	if jid == "" || len(jid) > maxDeadJID {
 		jid = wire.DerivedJID(wire.DeadLetters, death.at.Unix(), d.Body)
