@@ -171,11 +171,17 @@ func TestWhatWaitsOutlivesItsQueue(t *testing.T) {
 	require.WithinDuration(t, time.Now(), entries[0].At, time.Minute)
 	var listed []string
 	for _, r := range v.ReadStream(t, wire.Journal) {
-		j, err := wire.ParseJournal(r.Body)
-		require.NoError(t, err)
-		listed = append(listed, string(j.Body))
+		listed = append(listed, journaled(t, r.Body))
 	}
 	require.Equal(t, []string{`{"class":"C","jid":"c","queue":"other"}`, "no job"}, listed)
+}
+
+// journaled is the body that a journal record is about.
+func journaled(t *testing.T, record []byte) string {
+	t.Helper()
+	j, err := wire.ParseJournal(record)
+	require.NoError(t, err)
+	return string(j.Body)
 }
 
 // The same with jobs.deadletters, of which a leader has at hand what it has not come to.
@@ -193,6 +199,27 @@ func TestDeadLettersOutliveTheirQueue(t *testing.T) {
 	<-relay.from.Done()
 	require.NoError(t, relay.rescue(t.Context(), s.log, conn, nil, s.buried))
 	require.Len(t, v.ReadStream(t, wire.DeadJobs), 2)
+}
+
+// A probe of the leader's own that stood in jobs.unrouted then is nothing that anybody has to hear of.
+func TestProbesAreNotRescued(t *testing.T) {
+	t.Parallel()
+	s, conn, v := prepared(t)
+	pub, err := conn.Publisher(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, pub.Send(t.Context(), wire.UnroutedProbe()))
+	v.Publish(t, wire.Unrouted, "q", amqp.Publishing{Body: []byte("no job")})
+	relay, err := openRelay(t.Context(), conn, wire.Unrouted, badBodies{})
+	require.NoError(t, err)
+	defer relay.close()
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, wire.Unrouted) == 0 }, "they are at hand")
+	_, err = v.Channel(t).QueueDelete(wire.Unrouted, false, false, false)
+	require.NoError(t, err)
+	<-relay.from.Done()
+	require.NoError(t, relay.rescue(t.Context(), s.log, conn, nil, s.rescued))
+	listed := v.ReadStream(t, wire.Journal)
+	require.Len(t, listed, 1)
+	require.Equal(t, "no job", journaled(t, listed[0].Body))
 }
 
 // No more queues are made than were allowed; those that are there take jobs all the same.

@@ -60,7 +60,7 @@ func (s *Scheduler) reroute(ctx context.Context, conn *broker.Conn, astray func(
 
 // take sends one job to its queue.
 func (r *rerouter) take(ctx context.Context, d wire.Delivery) error {
-	if _, probe := wire.ProbeOf(d.Headers); probe && d.UserID == r.conn.User() {
+	if isProbe(r.conn, d) {
 		return r.relay.from.Ack(d.Tag, false)
 	}
 	name := d.Key
@@ -85,6 +85,12 @@ func (r *rerouter) take(ctx context.Context, d wire.Delivery) error {
 	}
 	r.s.setStatus(func(st *Status) { st.Counters.Rerouted++ })
 	return r.relay.pass(d, reroute(d))
+}
+
+// isProbe tells whether a leader published this to see how far its fires have come: nobody waits for it.
+func isProbe(conn *broker.Conn, d wire.Delivery) bool {
+	_, probe := wire.ProbeOf(d.Headers)
+	return probe && d.UserID == conn.User()
 }
 
 // reroute is a job on its way to a queue that did not exist when it was published.

@@ -22,6 +22,7 @@ const rescueWithin = 10 * time.Second
 // rescue publishes what a relay had of its queue, and what waits besides, if the queue is gone. message gives what becomes of each.
 func (r *relay) rescue(ctx context.Context, log *slog.Logger, conn *broker.Conn, waiting []wire.Delivery, message func(wire.Delivery) wire.Message) error {
 	all := slices.Concat(r.inFlight(), waiting, r.from.Left())
+	all = slices.DeleteFunc(all, func(d wire.Delivery) bool { return isProbe(conn, d) })
 	if !r.from.Cancelled() || len(all) == 0 {
 		return nil
 	}
