@@ -35,6 +35,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	} {
 		require.Regexp(t, `500 fired: `+figure+` .*(met|MISSED)`, text)
 	}
+	require.Regexp(t, `500 fired: an answer that says nothing, p99 while 100 jobs a second flow +\d`, text)
 	require.Regexp(t, `500 metric records a second, one a message: worst lag .*(met|MISSED)`, text)
 	require.Regexp(t, `CPU for 5 viewers of events .*(met|MISSED)`, text)
 	require.Regexp(t, `jobs that came early.* 0 +at most 0 +met`, text)
@@ -68,8 +69,10 @@ func TestTableSaysWhatWasMissed(t *testing.T) {
 	}
 	table.add("slow", perSecond, ratioAtLeast(0.7), 500, 1000)
 	table.add("fast", perSecond, ratioAtLeast(0.7), 700, 1000)
-	table.addAlone("early", count, atMost(0), 0)
-	table.addAlone("early", count, atMost(0), 2)
+	table.addWorst("early", count, atMost(0), 0)
+	table.addWorst("early", count, atMost(0), 2)
+	table.addAlone("idle", percent, atMost(0.005), 0.02)
+	require.Len(t, table.addAlone("idle", percent, atMost(0.01), 0), 2)
 	var out bytes.Buffer
 	table.print(&out, "about")
 	for _, line := range []string{
@@ -78,6 +81,7 @@ func TestTableSaysWhatWasMissed(t *testing.T) {
 		`slow +500/s +1000/s +0\.50 +ratio at least 0\.70 +MISSED by 0\.20`,
 		`fast +700/s +1000/s +0\.70 +ratio at least 0\.70 +met`,
 		`early +2 +at most 0 +MISSED by 2`,
+		`idle +1\.00 % \(0\.00 % to 2\.00 %\) +at most 1\.00 % +met`,
 	} {
 		require.Regexp(t, line, out.String())
 	}

@@ -38,7 +38,7 @@ func measureLateness(ctx context.Context, b *bench, v *vhost) error {
 	rate := fmt.Sprintf("lateness at %d due a second", b.size.perSecond)
 	b.table.add(rate+", p50", millis, atMost(targetP50.Seconds()), quantile(late, 0.5).Seconds(), quantile(own, 0.5).Seconds())
 	b.table.add(rate+", p99", millis, atMost(targetP99.Seconds()), quantile(late, 0.99).Seconds(), quantile(own, 0.99).Seconds())
-	b.table.addAlone(fmt.Sprintf("jobs that came early, worst of all runs (of %d)", n), count, atMost(0), float64(early))
+	b.table.addWorst(fmt.Sprintf("jobs that came early, worst of all runs (of %d)", n), count, atMost(0), float64(early))
 	b.debug("lateness", late, own)
 	return nil
 }

@@ -122,7 +122,7 @@ func (m *million) restart(ctx context.Context) (err error) {
 		return err
 	}
 	m.table.addAlone(m.name("CPU while nothing happens"), percent, atMost(targetIdle), cpu)
-	m.table.addAlone(m.name("memory"), megabytes, atMost(targetMemory), float64(memory))
+	m.table.addWorst(m.name("memory"), megabytes, atMost(targetMemory), float64(memory))
 	return m.ask(ctx, s)
 }
 
@@ -146,7 +146,7 @@ func (m *million) rebuild(ctx context.Context) error {
 		return err
 	}
 	m.table.add(m.name("ready without a state dir"), inSeconds, ratioAtMost(targetRebuild), took.Seconds(), raw.Seconds())
-	m.table.addAlone(m.name("memory without a state dir"), megabytes, atMost(targetRebuiltMemory), float64(memory))
+	m.table.addWorst(m.name("memory without a state dir"), megabytes, atMost(targetRebuiltMemory), float64(memory))
 	return m.profileRebuild(ctx)
 }
 

@@ -19,9 +19,9 @@ type row struct {
 	name   string
 	unit   unit
 	target target
-	alone  bool // there is nothing of the broker's own to stand beside it; the worst run counts
+	worst  bool // the worst run counts
 	ours   []float64
-	broker []float64
+	broker []float64 // none where there is nothing of the broker's own to stand beside it
 }
 
 // unit writes a number.
@@ -98,18 +98,27 @@ func (t *table) add(name string, u unit, goal target, ours, broker float64) {
 	r.ours, r.broker = append(r.ours, ours), append(r.broker, broker)
 }
 
-// addAlone adds a figure that must hold in every run.
-func (t *table) addAlone(name string, u unit, goal target, ours float64) {
+// addAlone adds a figure that has nothing of the broker's own beside it, and gives all runs' so far.
+func (t *table) addAlone(name string, u unit, goal target, ours float64) []float64 {
 	r := t.row(name, u, goal)
-	r.alone, r.ours = true, append(r.ours, ours)
+	r.ours = append(r.ours, ours)
+	return r.ours
 }
 
+// addWorst adds a figure that must hold in every run.
+func (t *table) addWorst(name string, u unit, goal target, ours float64) {
+	t.addAlone(name, u, goal, ours)
+	t.row(name, u, goal).worst = true
+}
+
+// row is a figure's. A target may come to be as the runs do: the last one counts.
 func (t *table) row(name string, u unit, goal target) *row {
 	r := t.byName[name]
 	if r == nil {
-		r = &row{name: name, unit: u, target: goal}
+		r = &row{name: name, unit: u}
 		t.byName[name], t.rows = r, append(t.rows, r)
 	}
+	r.target = goal
 	return r
 }
 
@@ -138,10 +147,11 @@ func (t *table) runs() (n int) {
 func (r *row) print(w io.Writer) {
 	ours, broker, ratio := r.spread(r.ours), "", ""
 	value, share := median(r.ours), 0.0
-	if r.alone {
+	if r.worst {
 		value = slices.Max(r.ours)
 		ours = r.unit(value)
-	} else {
+	}
+	if len(r.broker) > 0 {
 		share = r.ratio()
 		broker, ratio = r.spread(r.broker), fmt.Sprintf("%.2f", share)
 	}
