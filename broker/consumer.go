@@ -63,7 +63,7 @@ func (c *Conn) consume(ctx context.Context, queue string, prefetch int, exclusiv
 	return consumer, nil
 }
 
-// run hands deliveries out until there will be none any more. One that nobody took by then is the queue's again.
+// run hands deliveries out until there will be none any more. What nobody took by then is the queue's again, or Left where that is gone.
 func (c *Consumer) run(in <-chan amqp.Delivery, closes <-chan *amqp.Error, cancels <-chan string) {
 	defer close(c.done)
 	defer close(c.out)

@@ -20,20 +20,29 @@ type Publisher struct {
 	ended    chan struct{} // closed when the channel is gone and err is set
 	done     chan struct{} // closed when, besides, all known confirms have been read
 	discard  sync.Once
+	strict   bool // some queue must take all that Publish sends
 
 	mu      sync.Mutex
 	err     error
-	nowhere error // what Publish sent found nothing bound
+	nowhere error // what Publish sent was taken by no queue
 	closed  bool
 }
 
 // Publisher opens a channel in confirm mode.
-func (c *Conn) Publisher(ctx context.Context) (*Publisher, error) {
+func (c *Conn) Publisher(ctx context.Context) (*Publisher, error) { return c.publisher(ctx, false) }
+
+// StrictPublisher is a Publisher that ends, with ErrReturned, when no queue takes something that Publish sent. The broker confirms that like
+// any other, so no confirm is handed out from then on.
+func (c *Conn) StrictPublisher(ctx context.Context) (*Publisher, error) {
+	return c.publisher(ctx, true)
+}
+
+func (c *Conn) publisher(ctx context.Context, strict bool) (*Publisher, error) {
 	ch, err := c.open(ctx, func(ch *amqp.Channel) error { return ch.Confirm(false) }, nil)
 	if err != nil {
 		return nil, fmt.Errorf("broker: open a publisher: %w", err)
 	}
-	p := &Publisher{conn: c, ch: ch, confirms: newConfirms(), ended: make(chan struct{}), done: make(chan struct{})}
+	p := &Publisher{conn: c, ch: ch, strict: strict, confirms: newConfirms(), ended: make(chan struct{}), done: make(chan struct{})}
 	// The library tells the second of a return when the first has been told, and of the confirm that follows it after both: whoever waits for
 	// the second knows that the first was dealt with before anybody hears of the confirm.
 	returned, dealt := ch.NotifyReturn(make(chan amqp.Return)), ch.NotifyReturn(make(chan amqp.Return))
@@ -55,7 +64,7 @@ func (p *Publisher) watch(returned, dealt <-chan amqp.Return, closes <-chan *amq
 				returned = nil
 				continue
 			}
-			if !p.returns.mark(r) && takesWay(r.Exchange) {
+			if !p.returns.mark(r) && p.mustArrive(r.Exchange) {
 				p.takenNowhere(r)
 			}
 			select {
@@ -82,13 +91,13 @@ func (p *Publisher) end(cause *amqp.Error) {
 	close(p.ended)
 }
 
-// takesWay tells of an exchange at which something must be bound: see MakeWay.
-func takesWay(exchange string) bool {
-	return exchange == wire.ExchangeFire || exchange == wire.ExchangeBury
+// mustArrive tells of an exchange at which something must be bound to take what Publish sends: see MakeWay.
+func (p *Publisher) mustArrive(exchange string) bool {
+	return p.strict || exchange == wire.ExchangeFire || exchange == wire.ExchangeBury
 }
 
-// takenNowhere ends the channel because a fire or burial found neither a queue nor the journal. The broker confirms it all the same, and it
-// must be known to nobody as done: no confirm is handed out any more.
+// takenNowhere ends the channel because no queue took a message, as when a fire finds neither a job queue nor the journal. The broker
+// confirms it all the same, and it must be known to nobody as done: no confirm is handed out any more.
 func (p *Publisher) takenNowhere(r amqp.Return) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +116,7 @@ func (p *Publisher) Publish(m wire.Message) (tag uint64, err error) {
 	if !p.confirms.expect() {
 		return 0, p.Err()
 	}
-	answer, err := p.publish(m, takesWay(m.Exchange))
+	answer, err := p.publish(m, p.mustArrive(m.Exchange))
 	p.confirms.wait(p.ch, answer)
 	if err != nil {
 		return 0, err

@@ -18,7 +18,8 @@ type relay struct {
 	queue  string
 	from   *broker.Consumer
 	to     *broker.Publisher
-	flight map[uint64]wire.Delivery // by publish tag
+	hand   map[uint64]wire.Delivery // what came and is not acknowledged, by delivery tag
+	flight map[uint64]wire.Delivery // what of it was published, by publish tag
 	nacked func(wire.Delivery)
 	bad    badBodies
 }
@@ -38,7 +39,7 @@ const maxBad = 4096
 const relayWindow = 256
 
 func openRelay(ctx context.Context, conn *broker.Conn, queue string, bad badBodies) (*relay, error) {
-	to, err := conn.Publisher(ctx)
+	to, err := conn.StrictPublisher(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func openRelay(ctx context.Context, conn *broker.Conn, queue string, bad badBodi
 		_ = to.Close()
 		return nil, err
 	}
-	return &relay{queue: queue, from: from, to: to, flight: map[uint64]wire.Delivery{}, bad: bad}, nil
+	return &relay{queue: queue, from: from, to: to, hand: map[uint64]wire.Delivery{}, flight: map[uint64]wire.Delivery{}, bad: bad}, nil
 }
 
 func (r *relay) close() {
@@ -91,6 +92,7 @@ func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <
 			if !open {
 				return errors.Join(fmt.Errorf("scheduler: consumer ended: %w", r.from.Err()), r.retire())
 			}
+			r.hand[d.Tag] = d
 			err = take(d)
 		}
 		if err != nil {
@@ -138,14 +140,29 @@ func (r *relay) settle(c broker.Confirm) error {
 	if len(r.bad) > 0 {
 		delete(r.bad, sha256.Sum256(d.Body))
 	}
-	switch {
-	case c.Ack && r.from.Cancelled():
-		return nil // its queue is gone
-	case c.Ack:
-		return r.from.Ack(d.Tag, false)
+	if c.Ack {
+		return r.ack(d)
 	}
 	r.nacked(d)
 	return nil
+}
+
+// ack takes a message off the queue: what it became is safe, or it became nothing.
+func (r *relay) ack(d wire.Delivery) error {
+	delete(r.hand, d.Tag)
+	if r.from.Cancelled() {
+		return nil // its queue is gone
+	}
+	return r.from.Ack(d.Tag, false)
+}
+
+// giveBack lets a message come again, if there is a queue that it can come from.
+func (r *relay) giveBack(d wire.Delivery) {
+	if r.from.Cancelled() {
+		return // it stays at hand
+	}
+	delete(r.hand, d.Tag)
+	_ = r.from.Reject(d.Tag, true)
 }
 
 // keep runs a part of a leadership again and again, as long as its connection lives.
@@ -161,7 +178,7 @@ func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, pa
 		default:
 		}
 		s.log.Warn("scheduler: "+what+" begins again", "error", err)
-		if broker.IsMissing(err) { // somebody deleted what it needs
+		if broker.IsAstray(err) { // somebody deleted what it needs
 			if err := s.prepare(ctx, conn); err != nil {
 				s.log.Warn("scheduler: cannot assert the topology", "error", err)
 			}

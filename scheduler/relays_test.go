@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,38 +143,37 @@ func TestRelaysEndWithNothingInFlight(t *testing.T) {
 }
 
 // Somebody deletes jobs.unrouted while jobs wait in it for a queue that cannot be made: RabbitMQ calls it empty when a leader has all of them
-// at hand. They are entered as due, and what cannot be is listed.
+// at hand. They are entered as due, for the queue that they were sent to, and what is no job is listed.
 func TestWhatWaitsOutlivesItsQueue(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
 	_, err := v.Channel(t).QueueDeclare("queue.theirs", false, false, true, false, nil)
 	require.NoError(t, err)
 	working(t, func(ctx context.Context) error { return s.reroute(ctx, conn, func() {}) })
-	v.Publish(t, wire.Unrouted, "theirs", amqp.Publishing{Body: []byte(`{"class":"C","jid":"a","args":[1.0]}`)},
-		amqp.Publishing{Body: []byte(`{"class":"C","queue":"theirs"}`)}, amqp.Publishing{Body: []byte(`{"class":"C","jid":"c","queue":"other"}`)},
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	v.Publish(t, wire.Unrouted, "theirs",
+		amqp.Publishing{Body: []byte(`{"class":"C","jid":"a","args":[1.0]}`), Priority: 3, Headers: amqp.Table{wire.HeaderTraceparent: trace}},
+		amqp.Publishing{Body: []byte(`{"class":"C","queue":"theirs"}`), MessageId: "b"},
+		amqp.Publishing{Body: []byte(`{"class":"C","jid":"c","queue":"other"}`)},
 		amqp.Publishing{Body: []byte("no job")})
 	brokertest.Eventually(t, func() bool { return s.refusal("theirs") != "" && v.QueueLength(t, wire.Unrouted) == 0 }, "they are held")
 	_, err = v.Channel(t).QueueDelete(wire.Unrouted, false, false, false)
 	require.NoError(t, err)
-	var entries []wire.Entry
+	var records []amqp.Delivery
 	brokertest.Eventually(t, func() bool {
-		entries = nil
-		for i, r := range v.ReadStream(t, wire.ScheduledJobs) {
-			e, err := wire.ParseEntry(wire.ScheduledJobs, int64(i), r.Body)
-			require.NoError(t, err)
-			entries = append(entries, e)
-		}
-		return len(entries) == 2 && len(v.ReadStream(t, wire.Journal)) == 2
+		records = v.ReadStream(t, wire.ScheduledJobs)
+		return len(records) == 3 && len(v.ReadStream(t, wire.Journal)) == 1
 	}, "none is lost")
-	require.Equal(t, `{"class":"C","jid":"a","args":[1.0],"queue":"theirs"}`, string(entries[0].Job.Raw))
-	require.Equal(t, []string{"a", "theirs"}, []string{entries[0].JID, entries[1].Job.Queue})
-	require.NotEmpty(t, entries[1].JID)
-	require.WithinDuration(t, time.Now(), entries[0].At, time.Minute)
-	var listed []string
-	for _, r := range v.ReadStream(t, wire.Journal) {
-		listed = append(listed, journaled(t, r.Body))
+	require.Equal(t, trace, records[0].Headers[wire.HeaderTraceparent])
+	for i, job := range []string{
+		`{"class":"C","jid":"a","args":[1.0],"queue":"theirs","priority":3}`, `{"class":"C","queue":"theirs","jid":"b"}`, `{"class":"C","jid":"c","queue":"theirs"}`,
+	} {
+		e, err := wire.ParseEntry(wire.ScheduledJobs, int64(i), records[i].Body)
+		require.NoError(t, err)
+		require.Equal(t, job, string(e.Job.Raw))
+		require.WithinDuration(t, time.Now(), e.At, time.Minute)
 	}
-	require.Equal(t, []string{`{"class":"C","jid":"c","queue":"other"}`, "no job"}, listed)
+	require.Equal(t, "no job", journaled(t, v.ReadStream(t, wire.Journal)[0].Body))
 }
 
 // journaled is the body that a journal record is about.
@@ -184,21 +184,59 @@ func journaled(t *testing.T, record []byte) string {
 	return string(j.Body)
 }
 
-// The same with jobs.deadletters, of which a leader has at hand what it has not come to.
+// The same with jobs.deadletters. What is to take the dead jobs may be gone too, somebody may have made the queue again, and what ends the
+// channel is listed in the end, so that the others come through.
 func TestDeadLettersOutliveTheirQueue(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
-	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: []byte(`{"class":"C","jid":"a"}`)}, amqp.Publishing{Body: []byte(`{"class":"C","jid":"b"}`)})
+	channel := v.Channel(t)
+	killer := fmt.Sprintf(`{"class":"C","jid":"k","args":[%q]}`, strings.Repeat("k", 100))
+	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: []byte(`{"class":"C","jid":"a"}`)}, amqp.Publishing{Body: []byte(`{"class":"C","jid":"b"}`)},
+		amqp.Publishing{Body: []byte(killer)}, amqp.Publishing{Body: []byte(`{"class":"C","jid":"c"}`)})
 	relay, err := openRelay(t.Context(), conn, wire.DeadLetters, badBodies{})
 	require.NoError(t, err)
 	defer relay.close()
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, wire.DeadLetters) == 0 }, "they are at hand")
-	require.NoError(t, relay.rescue(t.Context(), s.log, conn, nil, s.buried), "nothing is amiss")
-	_, err = v.Channel(t).QueueDelete(wire.DeadLetters, false, false, false)
-	require.NoError(t, err)
+	become := func(d wire.Delivery) (m wire.Message, some bool) {
+		if m = s.buried(d); m.MessageID == "k" {
+			m.Exchange = "no such exchange"
+		}
+		return m, true
+	}
+	require.NoError(t, relay.rescue(t.Context(), s, conn, become))
+	require.Empty(t, v.ReadStream(t, wire.DeadJobs), "nothing is amiss")
+
+	d := <-relay.from.Deliveries()
+	relay.hand[d.Tag] = d
+	for _, queue := range []string{wire.DeadJobs, wire.DeadLetters} {
+		_, err = channel.QueueDelete(queue, false, false, false)
+		require.NoError(t, err)
+	}
 	<-relay.from.Done()
-	require.NoError(t, relay.rescue(t.Context(), s.log, conn, nil, s.buried))
-	require.Len(t, v.ReadStream(t, wire.DeadJobs), 2)
+	_, err = channel.QueueDeclare(wire.DeadLetters, true, false, false, false, nil)
+	require.NoError(t, err)
+	require.NoError(t, relay.rescue(t.Context(), s, conn, become))
+	var kept []string
+	for _, r := range v.ReadStream(t, wire.DeadJobs) {
+		kept = append(kept, r.MessageId)
+	}
+	require.ElementsMatch(t, []string{"a", "b", "c"}, kept)
+	require.Equal(t, killer, journaled(t, v.ReadStream(t, wire.Journal)[0].Body))
+}
+
+// What a relay published and no queue took is not taken for done, though the broker confirms it: it is at hand until it is safe.
+func TestWhatNoQueueTookIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	s, conn, v := prepared(t)
+	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: []byte(`{"class":"C","jid":"a"}`)})
+	_, err := v.Channel(t).QueueDelete(wire.DeadJobs, false, false, false)
+	require.NoError(t, err)
+	working(t, func(ctx context.Context) error { return s.bury(ctx, conn) })
+	brokertest.Eventually(t, func() bool {
+		_, err := v.Channel(t).QueueDeclarePassive(wire.DeadJobs, false, false, false, false, nil)
+		return err == nil && len(v.ReadStream(t, wire.DeadJobs)) == 1
+	}, "it is buried once there is a stream again")
+	require.Zero(t, v.QueueLength(t, wire.DeadLetters))
 }
 
 // A probe of the leader's own that stood in jobs.unrouted then is nothing that anybody has to hear of.
@@ -216,7 +254,7 @@ func TestProbesAreNotRescued(t *testing.T) {
 	_, err = v.Channel(t).QueueDelete(wire.Unrouted, false, false, false)
 	require.NoError(t, err)
 	<-relay.from.Done()
-	require.NoError(t, relay.rescue(t.Context(), s.log, conn, nil, s.rescued))
+	require.NoError(t, relay.rescue(t.Context(), s, conn, (&rerouter{s: s, conn: conn}).rescued))
 	listed := v.ReadStream(t, wire.Journal)
 	require.Len(t, listed, 1)
 	require.Equal(t, "no job", journaled(t, listed[0].Body))

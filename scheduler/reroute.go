@@ -42,7 +42,7 @@ func (s *Scheduler) reroute(ctx context.Context, conn *broker.Conn, astray func(
 	bad := badBodies{}
 	return s.keep(ctx, conn, "rerouting", func(ctx context.Context) (err error) {
 		defer func() {
-			if broker.IsMissing(err) { // jobs.unrouted or jobs.route is
+			if broker.IsAstray(err) { // jobs.unrouted or jobs.route is missing
 				astray()
 			}
 		}()
@@ -54,14 +54,14 @@ func (s *Scheduler) reroute(ctx context.Context, conn *broker.Conn, astray func(
 		r := &rerouter{s: s, conn: conn, relay: relay, ensured: map[string]time.Time{}, refused: map[string]*refusal{}}
 		relay.nacked = func(d wire.Delivery) { r.refuse(d, "refused: the queue is full or down") }
 		err = relay.run(ctx, func(d wire.Delivery) error { return r.take(ctx, d) }, every(ctx, rotateEvery), func() error { return r.retry(ctx) })
-		return errors.Join(err, relay.rescue(ctx, s.log, conn, r.waiting, s.rescued))
+		return errors.Join(err, relay.rescue(ctx, s, conn, r.rescued))
 	})
 }
 
 // take sends one job to its queue.
 func (r *rerouter) take(ctx context.Context, d wire.Delivery) error {
 	if isProbe(r.conn, d) {
-		return r.relay.from.Ack(d.Tag, false)
+		return r.relay.ack(d)
 	}
 	name := d.Key
 	if err := wire.CheckQueueName(name); err != nil {

@@ -1,78 +1,149 @@
 package scheduler
 
 import (
-	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 // A queue that somebody deletes takes with it what is not acknowledged, and RabbitMQ calls a queue empty that has nothing else. What a relay
 // has at hand then is nowhere else.
 
-// rescueWithin bounds how long that may take, while the epoch may end.
-const rescueWithin = 10 * time.Second
+const (
+	// rescueWithin bounds how long keeping it may take, while the epoch may end.
+	rescueWithin = 30 * time.Second
+	// cancelWithin is how long the broker may take to tell a consumer that the queue is gone which it has told others of.
+	cancelWithin = time.Second
+)
 
-// rescue publishes what a relay had of its queue, and what waits besides, if the queue is gone. message gives what becomes of each.
-func (r *relay) rescue(ctx context.Context, log *slog.Logger, conn *broker.Conn, waiting []wire.Delivery, message func(wire.Delivery) wire.Message) error {
-	all := slices.Concat(r.inFlight(), waiting, r.from.Left())
-	all = slices.DeleteFunc(all, func(d wire.Delivery) bool { return isProbe(conn, d) })
-	if !r.from.Cancelled() || len(all) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueWithin)
-	defer cancel()
-	if there, err := conn.QueueExists(ctx, r.queue); there || err != nil { // a broker that went away has its jobs still
-		return err
-	}
-	pub, err := conn.Publisher(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = pub.Close() }()
-	for i, d := range all {
-		if err := pub.Send(ctx, message(d)); err != nil {
-			log.Error("scheduler: somebody deleted a queue, and what was at hand of it is lost", "queue", r.queue, "messages", len(all)-i, "error", err)
-			return err
-		}
-	}
-	log.Warn("scheduler: somebody deleted a queue: what was at hand of it is kept all the same", "queue", r.queue, "messages", len(all))
-	return nil
+// castaway is a message whose queue is gone, and what becomes of it.
+type castaway struct {
+	wire.Delivery
+	as wire.Message
 }
 
-// inFlight is what was published, in that order, and is not confirmed.
-func (r *relay) inFlight() (all []wire.Delivery) {
-	for _, tag := range slices.Sorted(maps.Keys(r.flight)) {
-		all = append(all, r.flight[tag])
+// rescue publishes what a relay that has ended had at hand, if its queue is gone. become gives what becomes of each; nothing, if it says so.
+func (r *relay) rescue(ctx context.Context, s *Scheduler, conn *broker.Conn, become func(wire.Delivery) (m wire.Message, some bool)) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueWithin)
+	defer cancel()
+	if gone, err := r.isQueueGone(ctx, conn); !gone {
+		return err
 	}
-	return all
+	_ = r.retire() // what is confirmed is safe
+	var all []castaway
+	for _, d := range r.atHand() {
+		if m, some := become(d); some {
+			all = append(all, castaway{d, m})
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	for left := all; ; {
+		var err error
+		if left, err = r.keepAll(ctx, s, conn, left); len(left) == 0 {
+			s.log.Warn("scheduler: somebody deleted a queue: what was at hand of it is kept all the same", "queue", r.queue, "messages", len(all))
+			return nil
+		}
+		if conn.Err() != nil || pause.For(ctx, againAfter) != nil {
+			s.log.Error("scheduler: somebody deleted a queue, and what was at hand of it is lost", "queue", r.queue, "messages", len(left), "error", err)
+			return err
+		}
+		if err := s.prepare(ctx, conn); err != nil { // what it is to become may have no queue either
+			s.log.Warn("scheduler: cannot assert the topology", "error", err)
+		}
+	}
+}
+
+// isQueueGone tells whether what is at hand stands in no queue any more. The broker ends the consumers of a queue that is gone or out of reach.
+func (r *relay) isQueueGone(ctx context.Context, conn *broker.Conn) (bool, error) {
+	cancelled := r.from.Cancelled()
+	stand, _, err := conn.QueueDepth(ctx, r.queue)
+	switch {
+	case broker.IsMissing(err):
+		r.awaitCancel(ctx)
+		return true, nil
+	case err != nil || !cancelled:
+		return false, err
+	}
+	return stand < len(r.atHand()), nil // it was made again, or it is back with all that it had
+}
+
+// awaitCancel waits until the consumer knows that its queue is gone, and has gathered what it had.
+func (r *relay) awaitCancel(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, cancelWithin)
+	defer cancel()
+	select {
+	case <-r.from.Done():
+	case <-ctx.Done():
+	}
+}
+
+// atHand is what came and was not acknowledged, in that order.
+func (r *relay) atHand() (all []wire.Delivery) {
+	for _, tag := range slices.Sorted(maps.Keys(r.hand)) {
+		all = append(all, r.hand[tag])
+	}
+	return append(all, r.from.Left()...)
+}
+
+// keepAll publishes what becomes of messages, and gives those that no queue has taken. What ends the channel twice is listed instead.
+func (r *relay) keepAll(ctx context.Context, s *Scheduler, conn *broker.Conn, all []castaway) (left []castaway, err error) {
+	pub, err := conn.Publisher(ctx)
+	if err != nil {
+		return all, err
+	}
+	defer func() { _ = pub.Close() }()
+	for i, c := range all {
+		if r.bad.isBad(c.Delivery) {
+			c.as = s.rejection(r.queue, errRefusedTwice.Error(), c.Delivery.Body)
+		}
+		fault := pub.SendMandatory(ctx, c.as)
+		if fault == nil {
+			continue
+		}
+		err, left = fault, append(left, c)
+		if pub.Err() != nil {
+			r.bad[sha256.Sum256(c.Delivery.Body)]++
+			return append(left, all[i+1:]...), err
+		}
+	}
+	return left, err
 }
 
 // rescued enters a job that waited for its queue as one that is due: whoever leads fires it once the way to the queues stands again.
-func (s *Scheduler) rescued(d wire.Delivery) wire.Message {
-	body, jid, err := rescuable(d)
-	if err != nil {
-		return s.rejection(wire.Unrouted, err.Error(), d.Body)
+func (r *rerouter) rescued(d wire.Delivery) (m wire.Message, some bool) {
+	if isProbe(r.conn, d) {
+		return m, false
 	}
-	return wire.Carry(wire.ScheduledJobs, jid, wire.ScheduledJob(jid, now(), body), nil)
+	m, err := asDue(d)
+	if err != nil {
+		m = r.s.rejection(wire.Unrouted, fmt.Sprintf("somebody deleted %s, where this waited for queue %q: %v", wire.Unrouted, d.Key, err), d.Body)
+	}
+	return m, true
 }
 
-func rescuable(d wire.Delivery) (body []byte, jid string, err error) {
-	if body, err = wire.WithQueue(d.Body, d.Key); err != nil {
-		return nil, "", err
-	}
-	job, err := wire.ParseJob(body)
+// asDue is a job as a scheduled one that is due now, for the queue that it was sent to, whatever it says itself.
+func asDue(d wire.Delivery) (m wire.Message, err error) {
+	job, err := wire.LeasedJob(&d, d.Key)
 	if err != nil {
-		return nil, "", err
+		return m, err
 	}
-	if job.Queue != d.Key {
-		return nil, "", fmt.Errorf("somebody deleted %s, where this job waited for queue %q; it says that it is for %q", wire.Unrouted, d.Key, job.Queue)
+	raw, err := wire.ForQueue(job.Raw, d.Key)
+	if err != nil {
+		return m, err
 	}
-	return body, cmp.Or(job.JID, randomJID()), nil
+	m = wire.Carry(wire.ScheduledJobs, job.JID, wire.ScheduledJob(job.JID, now(), raw), nil)
+	if trace := wire.Traceparent(d.Headers[wire.HeaderTraceparent]); trace != "" {
+		m.Headers = map[string]any{wire.HeaderTraceparent: trace}
+	}
+	_, err = wire.ParseEntry(wire.ScheduledJobs, 0, m.Body)
+	return m, err
 }

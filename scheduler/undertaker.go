@@ -25,11 +25,13 @@ func (s *Scheduler) bury(ctx context.Context, conn *broker.Conn) error {
 		}
 		defer relay.close()
 		relay.nacked = func(d wire.Delivery) {
-			_ = pause.For(ctx, againAfter) // it comes again at once
-			_ = relay.from.Reject(d.Tag, true)
+			if !relay.from.Cancelled() {
+				_ = pause.For(ctx, againAfter) // it comes again at once
+			}
+			relay.giveBack(d)
 		}
 		err = relay.run(ctx, func(d wire.Delivery) error { return s.buryOne(relay, d) }, nil, nil)
-		return errors.Join(err, relay.rescue(ctx, s.log, conn, nil, s.buried))
+		return errors.Join(err, relay.rescue(ctx, s, conn, s.rescuedLetter))
 	})
 }
 
@@ -37,16 +39,21 @@ func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
 	if relay.bad.isBad(d) {
 		return relay.pass(d, s.rejection(wire.DeadLetters, errRefusedTwice.Error(), d.Body))
 	}
-	if d.Redelivered {
-		known, err := s.isKnownDead(d)
-		if err != nil {
-			return err
-		}
-		if known {
-			return relay.from.Ack(d.Tag, false)
-		}
+	switch known, err := s.isKnownDead(d); {
+	case err != nil:
+		return err
+	case known:
+		return relay.ack(d)
 	}
 	return relay.pass(d, s.buried(d))
+}
+
+// rescuedLetter is what becomes of a dead letter whose queue is gone.
+func (s *Scheduler) rescuedLetter(d wire.Delivery) (m wire.Message, some bool) {
+	if known, err := s.isKnownDead(d); known && err == nil {
+		return m, false
+	}
+	return s.buried(d), true
 }
 
 // buried is what becomes of a dead-lettered message.
@@ -72,6 +79,9 @@ var errRefusedTwice = errors.New("the broker closed the channel each time that i
 
 // isKnownDead tells whether a leader that died before it could acknowledge has buried the job already.
 func (s *Scheduler) isKnownDead(d wire.Delivery) (bool, error) {
+	if !d.Redelivered {
+		return false, nil
+	}
 	_, jid, err := deadRecord(d, time.Now())
 	if err != nil {
 		return false, nil //nolint:nilerr // it is no job, and never was buried

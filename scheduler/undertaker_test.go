@@ -21,7 +21,7 @@ func TestDeadJobOfWhichTheBrokerTellsNothing(t *testing.T) {
 		return known
 	}
 	taken := time.Now()
-	d := wire.Delivery{Body: []byte(`{"jid":"a","class":"C"}`)}
+	d := wire.Delivery{Body: []byte(`{"jid":"a","class":"C"}`), Redelivered: true}
 	record, _, err := deadRecord(d, taken)
 	require.NoError(t, err)
 	e, err := wire.ParseEntry(wire.DeadJobs, 0, record)
@@ -32,7 +32,7 @@ func TestDeadJobOfWhichTheBrokerTellsNothing(t *testing.T) {
 	s.broker.append(wire.DeadJobs, millrace, wire.Message{Body: record})
 	require.NoError(t, s.readAll())
 	require.True(t, known(d))
-	other := wire.Delivery{Body: []byte(`{"jid":"a","class":"D"}`)}
+	other := wire.Delivery{Body: []byte(`{"jid":"a","class":"D"}`), Redelivered: true}
 	require.False(t, known(other))
 
 	for stamp, want := range map[int64]int64{1_700_000_000: 1_700_000_000, 1 << 50: taken.Unix()} {

@@ -133,6 +133,21 @@ func WithQueue(job []byte, queue string) ([]byte, error) {
 	return setRaw(job, "queue", quote(queue))
 }
 
+// ForQueue is a job that was read, with its queue set, whichever it named.
+func ForQueue(job []byte, queue string) ([]byte, error) {
+	if err := CheckQueueName(queue); err != nil {
+		return nil, err
+	}
+	o, err := parseObject(string(job), jobMembers)
+	if err != nil {
+		return nil, err
+	}
+	if o.at("queue").String() == queue {
+		return job, nil
+	}
+	return setRaw(job, "queue", quote(queue))
+}
+
 // WithEntryJID is a record of an entry stream with the jid that it was read with, if it has none itself: one derived from where it stands
 // would change with its place.
 func WithEntryJID(record []byte, e *Entry) ([]byte, error) {
