@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -148,10 +149,11 @@ func TestAlarmsAreTold(t *testing.T) {
 
 func TestProvoked(t *testing.T) {
 	for err, want := range map[error]bool{
-		&amqp.Error{Code: amqp.PreconditionFailed, Server: true}: true,
-		&amqp.Error{Code: amqp.ConnectionForced, Server: true}:   false, // it shuts down
-		&amqp.Error{Code: amqp.ChannelError}:                     false, // the client's own
-		errors.New("something else"):                             false,
+		&amqp.Error{Code: amqp.PreconditionFailed, Server: true}:                                        true,
+		&amqp.Error{Code: amqp.ConnectionForced, Server: true}:                                          false, // it shuts down
+		&amqp.Error{Code: amqp.ChannelError}:                                                            false, // the client's own
+		errors.New("something else"):                                                                    false,
+		fmt.Errorf("%w: %w", broker.ErrAlarm, &amqp.Error{Code: amqp.PreconditionFailed, Server: true}): false,
 	} {
 		require.Equal(t, want, broker.Provoked(err), err)
 	}

@@ -111,7 +111,8 @@ func (p *Publisher) takenNowhere(r amqp.Return) {
 
 // Publish sends a message and gives the tag that its Confirm will carry. It waits for the network if the broker does not read, never
 // for the confirm. After ErrUnpublishable nothing was sent and the publisher is as good as before; after any other error the message may have
-// been sent, and the publisher is done for; as it is, with ErrReturned, when nothing at all takes a fire or burial.
+// been sent, and the publisher is done for; as it is, with ErrReturned, when nothing at all takes a fire or burial, or whatever else a strict
+// publisher sent.
 func (p *Publisher) Publish(m wire.Message) (tag uint64, err error) {
 	if !p.confirms.expect() {
 		return 0, p.Err()

@@ -3,10 +3,13 @@ package scheduler
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
@@ -17,10 +20,14 @@ import (
 // has at hand then is nowhere else.
 
 const (
-	// rescueWithin bounds how long keeping it may take, while the epoch may end.
+	// askWithin bounds how long it may take to ask for the queue: a broker that is short of something lets everybody wait.
+	askWithin = 3 * time.Second
+	// rescueWithin bounds how long keeping what was in it may take, while the epoch may end.
 	rescueWithin = 30 * time.Second
 	// cancelWithin is how long the broker may take to tell a consumer that the queue is gone which it has told others of.
 	cancelWithin = time.Second
+	// rescueAtOnce is how many messages wait for their confirms at once.
+	rescueAtOnce = 32
 )
 
 // castaway is a message whose queue is gone, and what becomes of it.
@@ -31,8 +38,7 @@ type castaway struct {
 
 // rescue publishes what a relay that has ended had at hand, if its queue is gone. become gives what becomes of each; nothing, if it says so.
 func (r *relay) rescue(ctx context.Context, s *Scheduler, conn *broker.Conn, become func(wire.Delivery) (m wire.Message, some bool)) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueWithin)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
 	if gone, err := r.isQueueGone(ctx, conn); !gone {
 		return err
 	}
@@ -46,9 +52,11 @@ func (r *relay) rescue(ctx context.Context, s *Scheduler, conn *broker.Conn, bec
 	if len(all) == 0 {
 		return nil
 	}
-	for left := all; ; {
+	ctx, cancel := context.WithTimeout(ctx, rescueWithin)
+	defer cancel()
+	for left, atOnce := all, rescueAtOnce; ; atOnce = 1 { // one at a time shows which of them the broker does not bear
 		var err error
-		if left, err = r.keepAll(ctx, s, conn, left); len(left) == 0 {
+		if left, err = r.keepAll(ctx, s, conn, left, atOnce); len(left) == 0 {
 			s.log.Warn("scheduler: somebody deleted a queue: what was at hand of it is kept all the same", "queue", r.queue, "messages", len(all))
 			return nil
 		}
@@ -64,13 +72,14 @@ func (r *relay) rescue(ctx context.Context, s *Scheduler, conn *broker.Conn, bec
 
 // isQueueGone tells whether what is at hand stands in no queue any more. The broker ends the consumers of a queue that is gone or out of reach.
 func (r *relay) isQueueGone(ctx context.Context, conn *broker.Conn) (bool, error) {
-	cancelled := r.from.Cancelled()
-	stand, _, err := conn.QueueDepth(ctx, r.queue)
+	asking, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	stand, _, err := conn.QueueDepth(asking, r.queue)
 	switch {
 	case broker.IsMissing(err):
 		r.awaitCancel(ctx)
 		return true, nil
-	case err != nil || !cancelled:
+	case err != nil || !r.from.Cancelled():
 		return false, err
 	}
 	return stand < len(r.atHand()), nil // it was made again, or it is back with all that it had
@@ -95,27 +104,43 @@ func (r *relay) atHand() (all []wire.Delivery) {
 }
 
 // keepAll publishes what becomes of messages, and gives those that no queue has taken. What ends the channel twice is listed instead.
-func (r *relay) keepAll(ctx context.Context, s *Scheduler, conn *broker.Conn, all []castaway) (left []castaway, err error) {
+func (r *relay) keepAll(ctx context.Context, s *Scheduler, conn *broker.Conn, all []castaway, atOnce int) (left []castaway, err error) {
 	pub, err := conn.Publisher(ctx)
 	if err != nil {
 		return all, err
 	}
 	defer func() { _ = pub.Close() }()
+	faults := make([]error, len(all))
+	var g errgroup.Group
+	g.SetLimit(atOnce)
 	for i, c := range all {
 		if r.bad.isBad(c.Delivery) {
-			c.as = s.rejection(r.queue, errRefusedTwice.Error(), c.Delivery.Body)
+			c.as = s.rejection(r.queue, errRefusedTwice.Error(), c.Body)
 		}
-		fault := pub.SendMandatory(ctx, c.as)
-		if fault == nil {
-			continue
-		}
-		err, left = fault, append(left, c)
-		if pub.Err() != nil {
-			r.bad[sha256.Sum256(c.Delivery.Body)]++
-			return append(left, all[i+1:]...), err
+		g.Go(func() error {
+			faults[i] = pub.SendMandatory(ctx, c.as)
+			return nil
+		})
+	}
+	_ = g.Wait() // each has its outcome
+	if atOnce == 1 {
+		r.blame(all, faults)
+	}
+	for i, c := range all {
+		if faults[i] != nil {
+			left = append(left, c)
+		} else if len(r.bad) > 0 {
+			delete(r.bad, sha256.Sum256(c.Body))
 		}
 	}
-	return left, err
+	return left, errors.Join(faults...)
+}
+
+// blame notes which of messages that were sent one at a time ended the channel: the first that was lost.
+func (r *relay) blame(all []castaway, faults []error) {
+	if at := slices.IndexFunc(faults, broker.Provoked); at >= 0 {
+		r.bad[sha256.Sum256(all[at].Body)]++
+	}
 }
 
 // rescued enters a job that waited for its queue as one that is due: whoever leads fires it once the way to the queues stands again.
