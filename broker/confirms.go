@@ -6,10 +6,12 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Confirm is the broker's word on one published message: Ack, it is where it was routed to; not Ack, some queue did not take it.
+// Confirm is the broker's word on one published message: Ack, it is where it was routed to; not Ack, some queue did not take it, or, if it was
+// Returned to a strict publisher, there was none.
 type Confirm struct {
-	Tag uint64
-	Ack bool
+	Tag      uint64
+	Ack      bool
+	Returned bool
 }
 
 // confirms hands confirms from the connection, which must not wait, to a reader, who may.
@@ -43,16 +45,20 @@ func (c *confirms) expect() bool {
 	return true
 }
 
-// wait reports the confirm of a message that expect announced. A nil answer stands for a message that was not published.
-func (c *confirms) wait(ch *amqp.Channel, answer *amqp.DeferredConfirmation) {
+// wait reports the confirm of a message that expect announced. A nil answer stands for a message that was not published. returned is asked
+// once, when its confirm has come.
+func (c *confirms) wait(ch *amqp.Channel, answer *amqp.DeferredConfirmation, returned func() bool) {
 	if answer == nil {
+		returned()
 		c.settle(nil)
 		return
 	}
 	go func() {
 		<-answer.Done()
+		back := returned()
 		if known, ack := outcome(ch, answer); known {
-			c.settle(&Confirm{Tag: answer.DeliveryTag, Ack: ack})
+			back = back && ack // LavinMQ returns what a queue refused, too
+			c.settle(&Confirm{Tag: answer.DeliveryTag, Ack: ack && !back, Returned: back})
 		} else {
 			c.settle(nil)
 		}

@@ -20,19 +20,18 @@ type Publisher struct {
 	ended    chan struct{} // closed when the channel is gone and err is set
 	done     chan struct{} // closed when, besides, all known confirms have been read
 	discard  sync.Once
-	strict   bool // some queue must take all that Publish sends
+	strict   bool // tells of what Publish sent and no queue took
 
 	mu      sync.Mutex
 	err     error
-	nowhere error // what Publish sent was taken by no queue
+	nowhere error // what Publish sent found nothing bound
 	closed  bool
 }
 
 // Publisher opens a channel in confirm mode.
 func (c *Conn) Publisher(ctx context.Context) (*Publisher, error) { return c.publisher(ctx, false) }
 
-// StrictPublisher is a Publisher that ends, with ErrReturned, when no queue takes something that Publish sent. The broker confirms that like
-// any other, so no confirm is handed out from then on.
+// StrictPublisher is a Publisher whose Confirms tell what no queue took, which the broker confirms like anything else.
 func (c *Conn) StrictPublisher(ctx context.Context) (*Publisher, error) {
 	return c.publisher(ctx, true)
 }
@@ -64,7 +63,7 @@ func (p *Publisher) watch(returned, dealt <-chan amqp.Return, closes <-chan *amq
 				returned = nil
 				continue
 			}
-			if !p.returns.mark(r) && p.mustArrive(r.Exchange) {
+			if !p.returns.mark(r) && takesWay(r.Exchange) {
 				p.takenNowhere(r)
 			}
 			select {
@@ -91,13 +90,13 @@ func (p *Publisher) end(cause *amqp.Error) {
 	close(p.ended)
 }
 
-// mustArrive tells of an exchange at which something must be bound to take what Publish sends: see MakeWay.
-func (p *Publisher) mustArrive(exchange string) bool {
-	return p.strict || exchange == wire.ExchangeFire || exchange == wire.ExchangeBury
+// takesWay tells of an exchange at which something must be bound: see MakeWay.
+func takesWay(exchange string) bool {
+	return exchange == wire.ExchangeFire || exchange == wire.ExchangeBury
 }
 
-// takenNowhere ends the channel because no queue took a message, as when a fire finds neither a job queue nor the journal. The broker
-// confirms it all the same, and it must be known to nobody as done: no confirm is handed out any more.
+// takenNowhere ends the channel because a fire or burial found neither a queue nor the journal. The broker confirms it all the same, and it
+// must be known to nobody as done: no confirm is handed out any more.
 func (p *Publisher) takenNowhere(r amqp.Return) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,14 +110,17 @@ func (p *Publisher) takenNowhere(r amqp.Return) {
 
 // Publish sends a message and gives the tag that its Confirm will carry. It waits for the network if the broker does not read, never
 // for the confirm. After ErrUnpublishable nothing was sent and the publisher is as good as before; after any other error the message may have
-// been sent, and the publisher is done for; as it is, with ErrReturned, when nothing at all takes a fire or burial, or whatever else a strict
-// publisher sent.
+// been sent, and the publisher is done for; as it is, with ErrReturned, when nothing at all takes a fire or burial.
 func (p *Publisher) Publish(m wire.Message) (tag uint64, err error) {
 	if !p.confirms.expect() {
 		return 0, p.Err()
 	}
-	answer, err := p.publish(m, p.mustArrive(m.Exchange))
-	p.confirms.wait(p.ch, answer)
+	returned := func() bool { return false }
+	if p.strict {
+		returned = p.returns.watch(m)
+	}
+	answer, err := p.publish(m, p.strict || takesWay(m.Exchange))
+	p.confirms.wait(p.ch, answer, returned)
 	if err != nil {
 		return 0, err
 	}

@@ -132,6 +132,40 @@ func TestAFireThatNothingTakesIsNotConfirmed(t *testing.T) {
 	}
 }
 
+// A strict publisher is told of what no queue took, and tells that from what a queue refused, which LavinMQ returns as well.
+func TestAStrictPublisherIsToldWhatNoQueueTook(t *testing.T) {
+	v := brokertest.New(t)
+	conn := dial(t, v.AMQPURL())
+	ch := client(t, v.AMQPURL())
+	_, err := ch.QueueDeclare("full", true, false, false, false, amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
+	require.NoError(t, err)
+	_, err = ch.QueueDeclare("free", true, false, false, false, nil)
+	require.NoError(t, err)
+	v.Publish(t, "", "full", amqp.Publishing{})
+	p, err := conn.StrictPublisher(soon(t))
+	require.NoError(t, err)
+	defer p.Close()
+	want := map[uint64]broker.Confirm{}
+	for i, key := range []string{"free", "nowhere", "full", "nowhere", "free"} {
+		tag, err := p.Publish(wire.Message{Key: key, Body: []byte("{}")})
+		require.NoError(t, err)
+		want[tag] = broker.Confirm{Tag: uint64(i + 1), Ack: key == "free", Returned: key == "nowhere"}
+	}
+	got := map[uint64]broker.Confirm{}
+	for len(got) < len(want) {
+		select {
+		case confirms := <-p.Confirms():
+			for _, c := range confirms {
+				got[c.Tag] = c
+			}
+		case <-soon(t).Done():
+			require.Fail(t, "confirms are missing", "%v", got)
+		}
+	}
+	require.Equal(t, want, got)
+	require.NoError(t, p.Err())
+}
+
 func TestWhatIsPublished(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())

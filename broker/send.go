@@ -88,6 +88,15 @@ func (r *returns) expect(m wire.Message) *mandatory {
 	return sent
 }
 
+// watch is expect; what it gives tells, once, whether the message was returned.
+func (r *returns) watch(m wire.Message) (returned func() bool) {
+	sent := r.expect(m)
+	return func() bool {
+		defer r.forget(sent)
+		return r.has(sent)
+	}
+}
+
 func (r *returns) forget(sent *mandatory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

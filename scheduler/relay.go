@@ -130,7 +130,7 @@ func (r *relay) confirmed(confirms []broker.Confirm) error {
 	return nil
 }
 
-// settle acknowledges what was passed on and taken; what was refused goes back to its queue.
+// settle acknowledges what was passed on and taken; what was refused goes back to its queue. What no queue took ends the relay.
 func (r *relay) settle(c broker.Confirm) error {
 	d, ok := r.flight[c.Tag]
 	if !ok {
@@ -140,8 +140,11 @@ func (r *relay) settle(c broker.Confirm) error {
 	if len(r.bad) > 0 {
 		delete(r.bad, sha256.Sum256(d.Body))
 	}
-	if c.Ack {
+	switch {
+	case c.Ack:
 		return r.ack(d)
+	case c.Returned:
+		return fmt.Errorf("scheduler: %s: what became of a message: %w", r.queue, broker.ErrReturned)
 	}
 	r.nacked(d)
 	return nil
