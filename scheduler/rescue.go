@@ -155,7 +155,8 @@ func (r *rerouter) rescued(d wire.Delivery) (m wire.Message, some bool) {
 	return m, true
 }
 
-// asDue is a job as a scheduled one that is due now, for the queue that it was sent to, whatever it says itself.
+// asDue is a job as a scheduled one that is due now, for the queue that it was sent to, whatever it says itself. Jobs fall due in the order
+// in which they are asked about here; in which they reach the stream says nothing.
 func asDue(d wire.Delivery) (m wire.Message, err error) {
 	job, err := wire.LeasedJob(&d, d.Key)
 	if err != nil {
