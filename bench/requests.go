@@ -22,6 +22,14 @@ type question struct {
 	path   func() string
 }
 
+// goal is the one to answer within a limit, where anything is promised.
+func (q question) goal(seconds float64) target {
+	if q.within == 0 {
+		return noTarget
+	}
+	return atMost(seconds)
+}
+
 func (m *million) questions() []question {
 	pages := min(pagesPromised, m.size.pending/pagesPromised)
 	fixed := func(path string) func() string { return func() string { return path } }
@@ -42,11 +50,7 @@ const slowdown = 3
 func (m *million) ask(ctx context.Context, s process) error {
 	quiet := map[string]float64{}
 	err := m.askAll(ctx, s, func(q question, p99 float64) {
-		goal := noTarget
-		if q.within > 0 {
-			goal = atMost(q.within.Seconds())
-		}
-		quiet[q.name] = median(m.table.addAlone(m.name(q.name+", p99"), millis, goal, p99))
+		quiet[q.name] = median(m.table.addAlone(m.name(q.name+", p99"), millis, q.goal(q.within.Seconds()), p99))
 	})
 	if err != nil {
 		return err
@@ -56,10 +60,7 @@ func (m *million) ask(ctx context.Context, s process) error {
 		return err
 	}
 	err = m.askAll(ctx, s, func(q question, p99 float64) {
-		goal := noTarget
-		if q.within > 0 {
-			goal = atMost(max(q.within.Seconds(), slowdown*quiet[q.name]))
-		}
+		goal := q.goal(max(q.within.Seconds(), slowdown*quiet[q.name]))
 		m.table.addAlone(m.name(fmt.Sprintf("%s, p99 while %d jobs a second flow", q.name, m.size.flow)), millis, goal, p99)
 	})
 	return errors.Join(err, stop())

@@ -23,15 +23,12 @@ func (p *Publisher) Send(ctx context.Context, m wire.Message) error {
 // SendMandatory is Send, and ErrReturned if no queue took the message.
 func (p *Publisher) SendMandatory(ctx context.Context, m wire.Message) error {
 	_, err := call(ctx, p.conn, func() (struct{}, error) {
-		sent := p.returns.expect(m)
-		defer p.returns.forget(sent)
-		if err := p.send(m, true); err != nil {
-			return struct{}{}, err
+		returned := p.returns.watch(m)
+		err := p.send(m, true)
+		if isBack := returned(); isBack && err == nil {
+			err = fmt.Errorf("broker: publish to %q by %q: %w", m.Exchange, m.Key, ErrReturned)
 		}
-		if p.returns.has(sent) {
-			return struct{}{}, fmt.Errorf("broker: publish to %q by %q: %w", m.Exchange, m.Key, ErrReturned)
-		}
-		return struct{}{}, nil
+		return struct{}{}, err
 	}, nil)
 	return err
 }

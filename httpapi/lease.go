@@ -158,7 +158,7 @@ func (s *Server) leaseOut(d *wire.Delivery, queue string, lasts time.Duration) (
 	if err != nil {
 		return noJob(d, queue), nil
 	}
-	trace := wire.Traceparent(d.Headers[wire.HeaderTraceparent])
+	trace := wire.TraceOf(d.Headers)
 	if !job.ExpiresAt.IsZero() && job.ExpiresAt.Before(now) { // due at once: the leader does with it what is to be done with expired ones
 		return entryMessage(wire.ScheduledJobs, &job, trace, wire.ScheduledJob(job.JID, wire.Seconds(now), job.Raw)), nil
 	}
@@ -181,11 +181,7 @@ func (s *Server) leaseOut(d *wire.Delivery, queue string, lasts time.Duration) (
 }
 
 func entryMessage(stream string, job *wire.Job, trace string, record []byte) wire.Message {
-	m := wire.Message{Key: stream, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Body: record}
-	if trace != "" {
-		m.Headers = map[string]any{wire.HeaderTraceparent: trace}
-	}
-	return m
+	return wire.Message{Key: stream, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Headers: wire.TraceHeaders(trace), Body: record}
 }
 
 // noJob sends what no worker can decode, or what would be too large to be written down, where the broker sends what a worker rejects.

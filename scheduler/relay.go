@@ -32,6 +32,20 @@ func (b badBodies) isBad(d wire.Delivery) bool {
 	return len(b) > 0 && b[sha256.Sum256(d.Body)] >= maxKills
 }
 
+// blame counts one of them once more.
+func (b badBodies) blame(d wire.Delivery) {
+	if len(b) < maxBad {
+		b[sha256.Sum256(d.Body)]++
+	}
+}
+
+// forgive forgets one: the broker has borne it.
+func (b badBodies) forgive(d wire.Delivery) {
+	if len(b) > 0 {
+		delete(b, sha256.Sum256(d.Body))
+	}
+}
+
 // maxBad bounds how many are remembered.
 const maxBad = 4096
 
@@ -52,9 +66,9 @@ func openRelay(ctx context.Context, conn *broker.Conn, queue string, bad badBodi
 }
 
 func (r *relay) close() {
-	if broker.Provoked(r.to.Err()) && len(r.bad) < maxBad {
+	if broker.Provoked(r.to.Err()) {
 		for _, d := range r.flight {
-			r.bad[sha256.Sum256(d.Body)]++
+			r.bad.blame(d)
 		}
 	}
 	_ = r.from.Close()
@@ -137,9 +151,7 @@ func (r *relay) settle(c broker.Confirm) error {
 		return nil
 	}
 	delete(r.flight, c.Tag)
-	if len(r.bad) > 0 {
-		delete(r.bad, sha256.Sum256(d.Body))
-	}
+	r.bad.forgive(d)
 	switch {
 	case c.Ack:
 		return r.ack(d)

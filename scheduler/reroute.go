@@ -95,12 +95,10 @@ func isProbe(conn *broker.Conn, d wire.Delivery) bool {
 
 // reroute is a job on its way to a queue that did not exist when it was published.
 func reroute(d wire.Delivery) wire.Message {
-	m := wire.Message{Exchange: wire.ExchangeRoute, Key: d.Key, Priority: d.Priority, Timestamp: d.Timestamp, Body: d.Body}
+	m := wire.Message{Exchange: wire.ExchangeRoute, Key: d.Key, Priority: d.Priority, Timestamp: d.Timestamp, Body: d.Body,
+		Headers: wire.TraceHeaders(wire.TraceOf(d.Headers))}
 	if job, err := wire.ParseJob(d.Body); err == nil {
 		m.MessageID, m.Type, m.Priority = job.JID, job.Class, max(d.Priority, job.Priority)
-	}
-	if trace := wire.Traceparent(d.Headers[wire.HeaderTraceparent]); trace != "" {
-		m.Headers = map[string]any{wire.HeaderTraceparent: trace}
 	}
 	return m
 }

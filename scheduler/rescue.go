@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -129,8 +128,8 @@ func (r *relay) keepAll(ctx context.Context, s *Scheduler, conn *broker.Conn, al
 	for i, c := range all {
 		if faults[i] != nil {
 			left = append(left, c)
-		} else if len(r.bad) > 0 {
-			delete(r.bad, sha256.Sum256(c.Body))
+		} else {
+			r.bad.forgive(c.Delivery)
 		}
 	}
 	return left, errors.Join(faults...)
@@ -139,7 +138,7 @@ func (r *relay) keepAll(ctx context.Context, s *Scheduler, conn *broker.Conn, al
 // blame notes which of messages that were sent one at a time ended the channel: the first that was lost.
 func (r *relay) blame(all []castaway, faults []error) {
 	if at := slices.IndexFunc(faults, broker.Provoked); at >= 0 {
-		r.bad[sha256.Sum256(all[at].Body)]++
+		r.bad.blame(all[at].Delivery)
 	}
 }
 
@@ -166,10 +165,7 @@ func asDue(d wire.Delivery) (m wire.Message, err error) {
 	if err != nil {
 		return m, err
 	}
-	m = wire.Carry(wire.ScheduledJobs, job.JID, wire.ScheduledJob(job.JID, now(), raw), nil)
-	if trace := wire.Traceparent(d.Headers[wire.HeaderTraceparent]); trace != "" {
-		m.Headers = map[string]any{wire.HeaderTraceparent: trace}
-	}
+	m = wire.Carry(wire.ScheduledJobs, job.JID, wire.ScheduledJob(job.JID, now(), raw), wire.TraceHeaders(wire.TraceOf(d.Headers)))
 	_, err = wire.ParseEntry(wire.ScheduledJobs, 0, m.Body)
 	return m, err
 }

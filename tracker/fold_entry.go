@@ -45,7 +45,7 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 		return tx.Delete(keyMark(p)) // settled, whatever it was; what is rejected stays listed
 	}
 	s := newStored(&e)
-	s.Trace = wire.Traceparent(r.Headers[wire.HeaderTraceparent])
+	s.Trace = wire.TraceOf(r.Headers)
 	_, drop := r.Headers[wire.HeaderDropped]
 	s.Dropped = drop && trusted && r.Stream == wire.DeadJobs
 	if _, lease := r.Headers[wire.HeaderLease]; lease && trusted && r.Stream == wire.ScheduledJobs {

@@ -121,6 +121,17 @@ func Traceparent(v any) string {
 	return s
 }
 
+// TraceOf is the traceparent that a message came with, if it may be passed on, else "".
+func TraceOf(headers map[string]any) string { return Traceparent(headers[HeaderTraceparent]) }
+
+// TraceHeaders are the headers of a message that has nothing else to say than its trace.
+func TraceHeaders(trace string) map[string]any {
+	if trace == "" {
+		return nil
+	}
+	return map[string]any{HeaderTraceparent: trace}
+}
+
 // WithQueue is a job with its queue filled in, if it names none: otherwise what comes back would go to the default queue.
 func WithQueue(job []byte, queue string) ([]byte, error) {
 	o, err := parseObject(string(job), jobMembers)

@@ -5,10 +5,8 @@ import "time"
 // MovedJob is a job that was taken from one queue as it is published to another. It says so itself, so that a retry comes there too; what is
 // no job is passed on as it is.
 func MovedJob(d Delivery, queue string, now time.Time) Message {
-	m := Message{Exchange: ExchangeRoute, Key: queue, MessageID: Property(d.MessageID), Timestamp: now, Priority: d.Priority, Body: d.Body}
-	if trace := Traceparent(d.Headers[HeaderTraceparent]); trace != "" {
-		m.Headers = map[string]any{HeaderTraceparent: trace}
-	}
+	m := Message{Exchange: ExchangeRoute, Key: queue, MessageID: Property(d.MessageID), Timestamp: now, Priority: d.Priority,
+		Headers: TraceHeaders(TraceOf(d.Headers)), Body: d.Body}
 	job, err := ParseJob(d.Body)
 	if err != nil {
 		return m
