@@ -34,9 +34,10 @@ log.file = rabbit.log
 log.file.level = notice
 `
 
-// inetrc tells Erlang where localhost is, so that the machine's own idea of it (none at all in a bare
-// chroot, ::1 on others) does not matter.
-const inetrc = `{host, {127,0,0,1}, ["localhost"]}.
+// inetrc tells Erlang where localhost and the machine are, so that the machine's own idea of them (none
+// at all in a bare chroot, ::1 on others) does not matter. RabbitMQ 4 looks the machine's name up for
+// every answer about its nodes: where only a slow or distant name server knows it, that takes seconds.
+const inetrc = `{host, {127,0,0,1}, ["localhost", %q]}.
 {lookup, [file, native]}.
 `
 
@@ -54,8 +55,16 @@ func (b *Broker) writeFiles() error {
 }
 
 func writeRabbitMQ(dir string, p ports) error {
-	conf := fmt.Sprintf(config, p.amqp, p.management, p.stream, p.stream)
-	for name, text := range map[string]string{"rabbitmq.conf": conf, "enabled_plugins": plugins, "inetrc": inetrc} {
+	machine, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("localbroker: asking for the machine's name: %w", err)
+	}
+	files := map[string]string{
+		"rabbitmq.conf":   fmt.Sprintf(config, p.amqp, p.management, p.stream, p.stream),
+		"enabled_plugins": plugins,
+		"inetrc":          fmt.Sprintf(inetrc, machine),
+	}
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("localbroker: configuring the node: %w", err)
 		}
