@@ -25,10 +25,11 @@ func deadProcess(t *testing.T, v *brokertest.Vhost, id string) {
 func peek(t *testing.T, v *brokertest.Vhost) {
 	t.Helper()
 	ch := v.Channel(t)
-	d, ok, err := ch.Get("queue.default", false)
-	require.NoError(t, err)
-	require.True(t, ok)
-	require.NoError(t, d.Nack(false, true))
+	brokertest.Eventually(t, func() bool { // nobody is told when one that was given back is in its queue again
+		d, ok, err := ch.Get("queue.default", false)
+		require.NoError(t, err)
+		return ok && d.Nack(false, true) == nil
+	}, "there is a job")
 }
 
 // dying is a job that a process which died had begun.
