@@ -241,18 +241,25 @@ func outcome(ok bool, queue string) wire.Reply {
 		Reason: fmt.Sprintf("queue %q refused the job (full or down): it is pending as before", queue)}
 }
 
-// kill buries an entry; once the burial is confirmed the journal gets the entry's bytes, so that it can be undone.
+// kill buries an entry; once the burial is confirmed the journal gets the entry's bytes, so that it can be undone, and only then is nothing
+// open about it any more.
 func (c *core) kill(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.Entry, o order, answer func(wire.Reply)) error {
 	o.op = wire.OpBuried
 	o.done = func(ok bool) {
 		if !ok {
 			answer(outcome(false, wire.DeadJobs))
-			return
 		}
+	}
+	o.follow = func(passed func()) {
 		at := spot{s.Stream, s.Offset}
 		r := killed(at, wire.JIDTag(s.JID), e)
 		r.DiedAt = wire.Seconds(now)
-		c.later(func() error { return c.note(now, cmd, r, at, answer) })
+		c.later(func() error {
+			return c.note(now, cmd, r, at, func(reply wire.Reply) {
+				passed()
+				answer(reply)
+			})
+		})
 	}
 	class, message := e.ErrorClass, e.ErrorMessage
 	if class == "" {

@@ -120,6 +120,10 @@ type item struct {
 	folded    int64 // the number of the record after which its entry is what the view says
 	nacks     int
 	done      func(ok bool) // called once it is known whether the broker took it
+
+	// follow, if there is one, is called once the broker took it, and calls passed once a record that belongs to it is confirmed too. Until
+	// then it is in doubt: a leader that dies in between leaves the record to the next one.
+	follow func(passed func())
 }
 
 func newCore(entries *tracker.Entries, p port, s setup) *core {
@@ -304,7 +308,11 @@ const (
 
 func (c *core) accepted(it *item) {
 	it.acked = true
-	c.passed(it.seq)
+	if it.follow != nil {
+		it.follow(func() { c.passed(it.seq) })
+	} else {
+		c.passed(it.seq)
+	}
 	delete(c.suspects, it.spot)
 	if it.lane != nil {
 		c.lanes.accepted(it.lane)

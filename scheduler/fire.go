@@ -165,6 +165,7 @@ type order struct {
 	command   string
 	operation string
 	done      func(ok bool)
+	follow    func(passed func())
 }
 
 // errFetch says that the record of a large entry could not be fetched now. It concerns that entry alone.
@@ -245,7 +246,7 @@ func (c *core) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o order, cl
 		return c.refuse(now, s, err.Error())
 	}
 	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, key: o.key, done: o.done,
-		build: func(seq, confirmed int64) wire.Message {
+		follow: o.follow, build: func(seq, confirmed int64) wire.Message {
 			return wire.Bury(&e.Job, c.deed(s, o, seq, confirmed), body, now)
 		}}
 	if o.op == wire.OpExpired { // nobody waits for an answer: it is tried again in its queue's turn

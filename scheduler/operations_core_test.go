@@ -228,6 +228,48 @@ func TestOperationOutlivesTheJournal(t *testing.T) {
 	require.EqualValues(t, 1, fresh.entries.Total(wire.ScheduledJobs))
 }
 
+// A leader that dies between a burial's confirm and the record that tells of the kill leaves that in doubt, whatever it has told the journal
+// to be confirmed meanwhile: the next one tells of the kill, so that it is part of its operation and can be undone.
+func TestKillsAreToldByTheNextLeader(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	for _, jid := range []string{"one", "two", "three"} {
+		sc.at(jid, "q", sc.now.Add(day))
+	}
+	sc.rounds(s, 2, nil)
+	op := wire.Operation{Action: wire.CommandKill, Stream: wire.ScheduledJobs, Filter: &wire.Filter{}}
+	tells := 0
+	diesAtTheSecond := func(m wire.Message) bool {
+		j, err := wire.ParseJournal(m.Body)
+		if err == nil && j.Type == wire.TypeKilled {
+			tells++
+		}
+		return tells == 2
+	}
+	require.NoError(t, s.core.command(sc.now, wire.Command{ID: "op", Command: wire.CommandOperate, Bulk: &op}, func(wire.Reply) {}))
+	for sc.journaled()[wire.OpBuried] < 3 { // none of which is confirmed
+		require.NoError(t, s.step(sc.now))
+		require.NoError(t, s.readAll())
+		for len(s.conn.out) > 0 {
+			sc.broker.process(s.conn, sc.now)
+		}
+		for len(s.conn.answers) > 0 && sc.journaled()[wire.OpBuried] == 0 {
+			require.NoError(t, s.answer(sc.now))
+		}
+	}
+	require.True(t, sc.rounds(s, 3, diesAtTheSecond))
+	require.Equal(t, 1, sc.journaled()[wire.TypeKilled])
+	s.lose()
+
+	fresh := sc.leader("fresh")
+	require.EqualValues(t, 3, sc.ended(fresh, "op").Done)
+	require.Equal(t, 3, sc.journaled()[wire.TypeKilled])
+	require.Equal(t, 3, sc.journaled()[wire.OpBuried], "each was buried once")
+	require.Equal(t, wire.StatusAccepted, sc.undoAll(fresh, "undo", "op").Status)
+	require.EqualValues(t, 3, sc.ended(fresh, "undo").Done)
+	require.EqualValues(t, 3, fresh.entries.Total(wire.ScheduledJobs))
+}
+
 // Low water does not pass an operation of which it is not known that it has ended.
 func TestLowWaterWaitsForOperations(t *testing.T) {
 	sc := newScene(t)

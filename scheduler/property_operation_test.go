@@ -3,6 +3,7 @@ package scheduler
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -123,12 +124,47 @@ func (w *world) checkOperations(s *modelSidecar) {
 	if w.journalLost {
 		return // they stood there
 	}
+	w.checkKillsAreTold()
 	for id := range w.operations {
 		op, known := s.entries.Operation(id)
 		require.True(w.t, known, "operation %s was accepted, and nobody knows it", id)
 		require.NotEqual(w.t, wire.OperationRunning, op.State, "operation %s does not end: %+v", id, op)
 		w.checkUndone(&op)
 	}
+}
+
+// checkKillsAreTold makes sure that of each burial that somebody asked for the journal tells what became of it: that alone can be undone.
+func (w *world) checkKillsAreTold() {
+	type burial struct{ epoch, seq int64 }
+	untold, leads := map[burial]spot{}, int64(-1)
+	for _, r := range w.broker.streams[wire.Journal].records {
+		if r.UserID != millrace {
+			continue
+		}
+		if d, ok := wire.DeedOf(r.Headers); ok {
+			if leads = max(leads, d.Epoch); d.Epoch == leads && d.Op == wire.OpBuried {
+				untold[burial{d.Epoch, d.Seq}] = spot{d.Stream, d.Offset}
+			}
+			continue
+		}
+		j, err := wire.ParseJournal(r.Body)
+		if err != nil || j.Type != wire.TypeOpened && j.Epoch < leads {
+			continue
+		}
+		switch j.Type {
+		case wire.TypeOpened:
+			leads = r.Offset
+		case wire.TypeReturned:
+			delete(untold, burial{j.Epoch, j.Seq})
+		case wire.TypeUnburied, wire.TypeDelivered:
+			delete(untold, burial{j.FiredEpoch, j.Seq})
+		case wire.TypeKilled, wire.TypeRecreated:
+			maps.DeleteFunc(untold, func(_ burial, at spot) bool {
+				return at.stream == j.Stream && (at.offset == j.Offset || j.Type == wire.TypeRecreated)
+			})
+		}
+	}
+	require.Empty(w.t, untold, "nobody can undo these kills")
 }
 
 // allowHeld notes that what is held may have been done before: who asks for it all the same has decided that.

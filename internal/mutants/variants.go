@@ -106,6 +106,8 @@ var variants = []variant{
 	{"forgers-obeyed", "what any client writes into the journal is obeyed", "tracker/fold_journal.go", "if !t.Trusts(r) {", "if false && !t.Trusts(r) {", property},
 	{"undone-twice", "an undo of an operation brings back what came back already, and has fired since", "scheduler/undoall.go",
 		"case j.Type != wire.TypeChanged && u.survey.back.has(j.Offset):", "case false:", undone},
+	{"kill-untold", "a burial that was asked for is told to be confirmed before the record that tells of it", "scheduler/core.go",
+		"it.follow(func() { c.passed(it.seq) })", "it.follow(func() {})\n\t\tc.passed(it.seq)", undone},
 	{"undo-begins-anew", "a leader that goes on with an undo does not know what the one before it took back", "scheduler/undoall.go",
 		"case u.survey.mine.has(d.at):", "case false:", undone},
 }
