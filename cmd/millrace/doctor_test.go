@@ -142,8 +142,8 @@ func TestDoctorLooksAtQueues(t *testing.T) {
 	var r result
 	brokertest.Eventually(t, func() bool {
 		r = doctor(t, v.Owner)
-		return r.code == exitFailed
-	}, "the broker's statistics show the policy")
+		return r.code == exitFailed && strings.Contains(r.out, "1 job")
+	}, "the broker's statistics show the policy, and the job")
 	for _, line := range []string{
 		`MEND  policy theirs   wins over millrace-queues for queue.plain: jobs that their workers reject are lost`,
 		`note  queue.plain     has no priorities`,
