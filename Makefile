@@ -45,8 +45,8 @@ up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--
 	@$(MAKE) --no-print-directory build
 	@exec bin/millrace up $(ARGS)
 
-# Tried without the race detector: what tests or measures the others, and the tracker, because Pebble checks itself under it, and takes forty times as
-# long. The tests of what uses the tracker from several goroutines have it.
+# Tried without the race detector: what tests or measures the others, and the tracker, because Pebble checks itself under it, and takes forty
+# times as long. The tests of what uses the tracker from several goroutines have it.
 UNRACED := /bench$$|/internal/|/tracker$$
 GO_TEST := xargs --no-run-if-empty go test -shuffle=on -timeout 30m $(TESTFLAGS)
 

@@ -135,15 +135,14 @@ func (w *world) checkOperations(s *modelSidecar) {
 
 // checkKillsAreTold makes sure that of each burial that somebody asked for the journal tells what became of it: that alone can be undone.
 func (w *world) checkKillsAreTold() {
-	type burial struct{ epoch, seq int64 }
-	untold, leads := map[burial]spot{}, int64(-1)
+	untold, leads := map[wire.Through]spot{}, int64(-1)
 	for _, r := range w.broker.streams[wire.Journal].records {
 		if r.UserID != millrace {
 			continue
 		}
 		if d, ok := wire.DeedOf(r.Headers); ok {
 			if leads = max(leads, d.Epoch); d.Epoch == leads && d.Op == wire.OpBuried {
-				untold[burial{d.Epoch, d.Seq}] = spot{d.Stream, d.Offset}
+				untold[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = spot{d.Stream, d.Offset}
 			}
 			continue
 		}
@@ -155,11 +154,11 @@ func (w *world) checkKillsAreTold() {
 		case wire.TypeOpened:
 			leads = r.Offset
 		case wire.TypeReturned:
-			delete(untold, burial{j.Epoch, j.Seq})
+			delete(untold, wire.Through{Epoch: j.Epoch, Through: j.Seq})
 		case wire.TypeUnburied, wire.TypeDelivered:
-			delete(untold, burial{j.FiredEpoch, j.Seq})
+			delete(untold, wire.Through{Epoch: j.FiredEpoch, Through: j.Seq})
 		case wire.TypeKilled, wire.TypeRecreated:
-			maps.DeleteFunc(untold, func(_ burial, at spot) bool {
+			maps.DeleteFunc(untold, func(_ wire.Through, at spot) bool {
 				return at.stream == j.Stream && (at.offset == j.Offset || j.Type == wire.TypeRecreated)
 			})
 		}
