@@ -38,7 +38,7 @@ func (s *Server) cors(next http.Handler) http.Handler {
 		}
 		h.Set("Access-Control-Allow-Origin", origin)
 		h.Set("Access-Control-Allow-Credentials", "true")
-		h.Set("Access-Control-Expose-Headers", headerNext+", "+headerRequestID+", Millrace-Version, Retry-After")
+		h.Set("Access-Control-Expose-Headers", headerNext+", "+headerRequestID+", "+headerTiming+", Millrace-Version, Retry-After")
 		if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 			next.ServeHTTP(w, r)
 			return

@@ -94,6 +94,13 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
+func TestAnswersSayHowLongTheirHandlerTook(t *testing.T) {
+	w := newWorld(t)
+	for _, path := range []string{"/api/retries", "/nope", "/metrics", "/healthz", "/api/openapi.yaml"} {
+		require.Regexp(t, `^handler;dur=\d+\.\d{3}$`, w.get(path).Header.Get("Server-Timing"), path)
+	}
+}
+
 func TestRequestIDIsInAnswerAndLog(t *testing.T) {
 	w := newWorld(t)
 	r := request(http.MethodGet, "/api/retries/a", "")

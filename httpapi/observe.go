@@ -16,12 +16,14 @@ import (
 const (
 	jsonType        = "application/json"
 	headerRequestID = "X-Request-Id"
+	headerTiming    = "Server-Timing"
 	maxRequestID    = 64
 )
 
 // requestInfo is what is noted of a request while it is answered.
 type requestInfo struct {
 	http.ResponseWriter
+	began   time.Time
 	id      string
 	route   string // the route's pattern: one of few, unlike paths
 	user    string // who asked, where that was asked
@@ -41,19 +43,26 @@ func infoOf(r *http.Request) *requestInfo {
 
 func (i *requestInfo) begun() bool { return i.status != 0 }
 
+// begin notes the status of an answer, and tells the client how long it was thought about.
+func (i *requestInfo) begin(status int) {
+	if i.begun() {
+		return
+	}
+	i.status = status
+	i.Header().Set(headerTiming, fmt.Sprintf("handler;dur=%.3f", time.Since(i.began).Seconds()*1000))
+}
+
 // WriteHeader notes the status.
 func (i *requestInfo) WriteHeader(status int) {
-	if i.status == 0 && status >= 200 {
-		i.status = status
+	if status >= 200 {
+		i.begin(status)
 	}
 	i.ResponseWriter.WriteHeader(status)
 }
 
 // Write notes that an answer has begun.
 func (i *requestInfo) Write(b []byte) (int, error) {
-	if i.status == 0 {
-		i.status = http.StatusOK
-	}
+	i.begin(http.StatusOK)
 	return i.ResponseWriter.Write(b)
 }
 
@@ -73,13 +82,12 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.running.RLock()
 		defer s.running.RUnlock()
-		info := &requestInfo{ResponseWriter: w, id: requestID(r)}
+		info := &requestInfo{ResponseWriter: w, began: time.Now(), id: requestID(r)}
 		r = r.WithContext(context.WithValue(r.Context(), infoKey{}, info))
 		w.Header().Set(headerRequestID, info.id)
-		began := time.Now()
 		defer func() {
 			cut := s.recovered(info, r, recover())
-			s.note(info, r, time.Since(began))
+			s.note(info, r, time.Since(info.began))
 			if cut {
 				panic(http.ErrAbortHandler) // net/http closes the connection, so that the client sees a broken answer
 			}

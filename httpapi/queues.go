@@ -122,8 +122,8 @@ func queueState(q *queues.Queue) string {
 		return q.State // down, stopped, flow, closed
 	case q.Ready > 0 && q.Consumers == 0:
 		return queueNoConsumers
-	case q.Ready == 0 && q.Unacked == 0:
-		return queueIdle
+	case q.Ready == 0 && q.Unacked == 0 && q.PublishRate == 0 && q.DeliverRate == 0:
+		return queueIdle // quick workers keep a busy queue empty: that one runs
 	}
 	return queueRunning
 }

@@ -32,7 +32,8 @@ func TestQueues(t *testing.T) {
 	w := newWorld(t, watching(true,
 		broker.QueueInfo{Name: "queue.a/b", State: "running", Ready: 5, Unacked: 1, Consumers: 2, PublishRate: 1.5, MessageBytes: 9, DeadLetterTo: wire.ExchangeDead,
 			HeadTimestamp: time.Now().Add(-time.Hour)},
-		broker.QueueInfo{Name: "queue.b", Ready: 7}, broker.QueueInfo{Name: "queue.c", State: "down"}, broker.QueueInfo{Name: "queue.d"}))
+		broker.QueueInfo{Name: "queue.b", Ready: 7}, broker.QueueInfo{Name: "queue.c", State: "down"}, broker.QueueInfo{Name: "queue.d"},
+		broker.QueueInfo{Name: "queue.e", Consumers: 1, PublishRate: 0.5, DeliverRate: 0.5}))
 	w.status.Held = []scheduler.HeldQueue{{Queue: "b", Reason: "full", Since: time.Unix(1, 0), Until: time.Unix(2, 0)}}
 	w.add(wire.Retries, retry("r", 2e9, "a/b", "C", "E"))
 	w.add(wire.Heartbeats, beat("h:1:x", `,"queues":["a/b"],"concurrency":4`))
@@ -51,8 +52,9 @@ func TestQueues(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(w.get("/api/job-queues/b").body), &q))
 	require.Equal(t, []any{"no_consumers", "full", true, "at_least"}, []any{q.State, q.Held.Reason, *q.RejectsLost, q.Oldest.Accuracy})
 	require.Contains(t, w.get("/api/job-queues/d").body, `"state":"idle"`)
+	require.Contains(t, w.get("/api/job-queues/e").body, `"state":"running"`, "its workers are quick")
 	p := w.page("/api/job-queues?page=1&state=down")
-	require.EqualValues(t, []int64{4, 1}, []int64{p.Total, *p.Filtered})
+	require.EqualValues(t, []int64{5, 1}, []int64{p.Total, *p.Filtered})
 	require.Contains(t, w.get("/api/job-queues").body, `"name":"a/b"`)
 	w.get("/api/job-queues/x").problem(t, http.StatusNotFound, "not_found")
 	w.get("/api/job-queues?x=1").problem(t, http.StatusBadRequest, "bad_request")

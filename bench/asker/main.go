@@ -13,7 +13,7 @@ import (
 // between is the pause behind each answer, which leaves the machine to others too.
 const between = 2 * time.Millisecond
 
-// main reads addresses, one a line, and writes how many nanoseconds each answer took.
+// main reads addresses, one a line, and writes how many nanoseconds each answer took, and how many of them its handler says were its own.
 func main() {
 	if err := ask(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "asker:", err)
@@ -27,10 +27,11 @@ func ask(from io.Reader, to io.Writer) (err error) {
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {
 		begin := time.Now()
-		if err := fetch(lines.Text()); err != nil {
+		handler, err := fetch(lines.Text())
+		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(out, time.Since(begin).Nanoseconds()); err != nil {
+		if _, err := fmt.Fprintln(out, time.Since(begin).Nanoseconds(), handler.Nanoseconds()); err != nil {
 			return err
 		}
 		time.Sleep(between)
@@ -38,17 +39,21 @@ func ask(from io.Reader, to io.Writer) (err error) {
 	return lines.Err()
 }
 
-func fetch(url string) error {
+func fetch(url string) (handler time.Duration, err error) {
 	resp, err := http.Get(url) //nolint:noctx // whoever started this process ends it
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return err
+		return 0, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, resp.Status)
+		return 0, fmt.Errorf("%s: %s", url, resp.Status)
 	}
-	return nil
+	var ms float64
+	if _, err := fmt.Sscanf(resp.Header.Get("Server-Timing"), "handler;dur=%f", &ms); err != nil {
+		return 0, fmt.Errorf("%s: Server-Timing: %w", url, err)
+	}
+	return time.Duration(ms * float64(time.Millisecond)), nil
 }
