@@ -18,6 +18,7 @@ type Entries struct {
 	trusted map[string]bool
 	counts  *counts
 	rings   *rings
+	fronts  fronts
 
 	operations *operations
 	pauses     *pauses

@@ -169,7 +169,9 @@ func (t *Entries) addPending(tx *view.Tx, s *Stored) error {
 	if err := t.setStored(tx, s); err != nil {
 		return err
 	}
-	if err := tx.Set(keyList(s.listed(), s.At), summary(s)); err != nil {
+	listed := keyList(s.listed(), s.At)
+	t.fronts.add(tx, s.listed().stream, listed)
+	if err := tx.Set(listed, summary(s)); err != nil {
 		return err
 	}
 	if err := tx.Set(keyJID(p, s.JID), nil); err != nil {

@@ -13,9 +13,8 @@ func (t *Entries) Skip(stream string, behind Cursor, n int64) (Cursor, error) {
 	if n <= 0 {
 		return behind, nil
 	}
-	lower, upper, reverse := listBounds(stream, behind)
 	last := make([]byte, 0, listKeyLen)
-	err := t.store.Scan(lower, upper, reverse, func(key, _ []byte) bool {
+	err := t.scanList(stream, behind, func(key, _ []byte) bool {
 		last = append(last[:0], key...)
 		n--
 		return n > 0
@@ -30,18 +29,28 @@ func (t *Entries) Skip(stream string, behind Cursor, n int64) (Cursor, error) {
 // listKeyLen is the length of a key in tableList.
 const listKeyLen = 2 + 2*intLen
 
-// listBounds are the keys of the entries that a list shows behind a cursor.
-func listBounds(stream string, behind Cursor) (lower, upper []byte, reverse bool) {
-	prefix := []byte{tableList, byte(codes[stream])}
-	lower, upper, reverse = prefix, after(prefix), stream == wire.DeadJobs
+// scanList reads the rows of a list, from behind a cursor.
+func (t *Entries) scanList(stream string, behind Cursor, fn func(key, value []byte) bool) error {
+	list := codes[stream]
 	if !behind.Set {
-		return lower, upper, reverse
+		return t.fronts.scan(t.store, list, fn)
 	}
-	key := keyList(place{codes[stream], behind.Offset}, behind.At)
-	if reverse {
-		return lower, key, reverse
+	lower, upper := listBounds(list, behind)
+	return t.store.Scan(lower, upper, newestFirst(list), fn)
+}
+
+// listBounds are the keys of the entries that a list shows behind a cursor.
+func listBounds(list code, behind Cursor) (lower, upper []byte) {
+	prefix := []byte{tableList, byte(list)}
+	lower, upper = prefix, after(prefix)
+	if !behind.Set {
+		return lower, upper
 	}
-	return append(key, 0), upper, reverse
+	key := keyList(place{list, behind.Offset}, behind.At)
+	if newestFirst(list) {
+		return lower, key
+	}
+	return append(key, 0), upper
 }
 
 // maxParked bounds how many parked entries Overdue looks past.

@@ -104,8 +104,7 @@ type Row struct {
 // List calls fn for the pending entries of a stream by time, from behind a cursor, until fn returns false. Dead jobs are listed newest
 // first, others by when they are due.
 func (t *Entries) List(stream string, behind Cursor, fn func(Row) bool) error {
-	lower, upper, reverse := listBounds(stream, behind)
-	return t.store.Scan(lower, upper, reverse, func(key, value []byte) bool {
+	return t.scanList(stream, behind, func(key, value []byte) bool {
 		at, offset := listKeyParts(key)
 		d := decoder{b: value}
 		return fn(Row{Cursor{at, offset, true}, d.text(), d.text(), d.text()})

@@ -1,0 +1,102 @@
+package tracker
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/view"
+)
+
+// TestListsAreWholeFromTheirFronts has rows come and go, also while somebody looks for the first one, and compares each list with its table.
+func TestListsAreWholeFromTheirFronts(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		store, err := view.Open(view.Config{Schema: Schema, Identity: "fronts", Log: slog.New(slog.DiscardHandler)})
+		require.NoError(rt, err)
+		defer func() { require.NoError(rt, store.Close()) }()
+		w := &listing{T: rt, store: store, list: code(rapid.IntRange(1, 3).Draw(rt, "list"))}
+		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+			w.step(2)
+			require.Equal(rt, w.read(store.Scan), w.read(func(_, _ []byte, _ bool, fn func(key, value []byte) bool) error {
+				return w.fronts.scan(store, w.list, fn)
+			}))
+		}
+	})
+}
+
+// listing is one list, and what is known of its front.
+type listing struct {
+	*rapid.T
+	store  *view.Store
+	fronts fronts
+	list   code
+}
+
+func (w *listing) step(depth int) {
+	switch rapid.IntRange(0, 3).Draw(w.T, "step") {
+	case 0:
+		w.add()
+	case 1:
+		w.remove()
+	default:
+		if depth > 0 {
+			require.NoError(w.T, w.fronts.scan(delayed{w.store, func() { w.step(depth - 1) }}, w.list, func(_, _ []byte) bool { return false }))
+		}
+	}
+}
+
+func (w *listing) add() {
+	require.NoError(w.T, w.store.Update(func(tx *view.Tx) error {
+		for range rapid.IntRange(1, 3).Draw(w.T, "rows") {
+			key := keyList(place{w.list, int64(rapid.IntRange(0, 20).Draw(w.T, "row"))}, time.Unix(0, 0))
+			w.fronts.add(tx, w.list, key)
+			if err := tx.Set(key, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+func (w *listing) remove() {
+	all := w.read(w.store.Scan)
+	if len(all) == 0 {
+		return
+	}
+	n := rapid.IntRange(1, len(all)).Draw(w.T, "first rows that go")
+	require.NoError(w.T, w.store.Update(func(tx *view.Tx) error {
+		for _, key := range all[:n] {
+			if err := tx.Delete([]byte(key)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+func (w *listing) read(scan func(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error) (all []string) {
+	lower, upper := listBounds(w.list, Cursor{})
+	require.NoError(w.T, scan(lower, upper, newestFirst(w.list), func(key, _ []byte) bool {
+		all = append(all, string(key))
+		return true
+	}))
+	return all
+}
+
+// delayed reads what the store was before something happened.
+type delayed struct {
+	*view.Store
+	meanwhile func()
+}
+
+func (d delayed) Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error {
+	before := d.Moment()
+	d.meanwhile()
+	if err := before.Scan(lower, upper, reverse, fn); err != nil {
+		return err
+	}
+	return before.Close()
+}
