@@ -8,6 +8,7 @@ import (
 
 var (
 	descQueueJobs    = desc("queue_jobs", "Jobs in a queue.", "queue", "state")
+	descEnqueued     = desc("jobs_enqueued_total", "Jobs that came into a queue, as the broker counts them: those that Millrace fires too.", "queue")
 	descQueueOldest  = desc("queue_oldest_job_age_seconds", "How long the oldest job of a queue waits, at least.", "queue")
 	descQueueWorkers = desc("queue_workers", "Consumers of a queue.", "queue")
 	descQueuePaused  = desc("queue_paused", "1 if nobody is to take jobs of a queue.", "queue")
@@ -37,6 +38,7 @@ func (c *collector) collectQueues(out sink) {
 		out.gauge(descQueueJobs, float64(q.Ready), q.Name, "ready")
 		if snap.Rates {
 			out.gauge(descQueueJobs, float64(q.Unacked), q.Name, "unacked")
+			out.counter(descEnqueued, q.Published, q.Name)
 		}
 		out.gauge(descQueueOldest, q.Oldest.Seconds(), q.Name)
 		out.gauge(descQueueWorkers, float64(q.Consumers), q.Name)

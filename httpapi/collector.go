@@ -22,6 +22,8 @@ var (
 	descSetJobs     = desc("set_jobs", "Pending entries.", "set")
 	descOverdue     = desc("scheduled_overdue_seconds", "How long the oldest due entry waits to be fired; 0 if none is due.")
 	descLastDelay   = desc("scheduled_last_fire_delay_seconds", "How late the newest fire of this leader was.")
+	descFireDelay   = desc("scheduled_fire_delay_seconds", "How late jobs were fired by this leader.")
+	descConfirm     = desc("publish_confirm_seconds", "How long the broker took to confirm what this leader published.")
 	descOffset      = desc("stream_offset", "Offset up to which a stream was read.", "stream", "kind")
 	descStreamLag   = desc("stream_lag_seconds", "How far the view is behind a stream, at least.", "stream")
 	descReady       = desc("index_ready", "1 if the view has caught up with every stream.")
@@ -107,6 +109,8 @@ func (c *collector) collectScheduler(out sink, s scheduler.Status) {
 	out.gauge(descUnroutable, float64(len(s.Unroutable)))
 	out.gauge(descGap, truth(s.Gap != ""))
 	out.gauge(descOrphaned, truth(s.Orphaned))
+	out.delays(descFireDelay, &s.Counters.FireDelays)
+	out.delays(descConfirm, &s.Counters.Confirms)
 	out.counter(descReconnects, s.Counters.Lost)
 	out.counter(descFailed, s.Counters.Returned, "returned")
 	out.counter(descFailed, s.Counters.Refused, "refused")
@@ -126,6 +130,16 @@ func (s sink) gauge(d *prometheus.Desc, v float64, labels ...string) {
 
 func (s sink) counter(d *prometheus.Desc, v int64, labels ...string) {
 	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}
+
+func (s sink) delays(d *prometheus.Desc, v *scheduler.Delays) {
+	upTo := map[float64]uint64{}
+	var n uint64
+	for i, b := range scheduler.DelayBounds {
+		n += uint64(v.Counts[i])
+		upTo[b.Seconds()] = n
+	}
+	s <- prometheus.MustNewConstHistogram(d, n+uint64(v.Counts[len(scheduler.DelayBounds)]), v.Sum.Seconds(), upTo)
 }
 
 func truth(is bool) float64 {

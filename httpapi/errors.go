@@ -107,7 +107,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	p := *problemOf(err)
 	p.RequestID = info.id
 	info.problem = &p
-	if info.begun() {
+	if info.begun() || waits(w) {
 		panic(http.ErrAbortHandler)
 	}
 	h := w.Header()
@@ -124,4 +124,10 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(body, '\n'))
+}
+
+// waits tells whether an answer has begun that is still being held back, to be compressed.
+func waits(w http.ResponseWriter) bool {
+	r, ok := w.(*echo.Response)
+	return ok && r.Committed
 }

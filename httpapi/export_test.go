@@ -1,8 +1,10 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/csv"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -32,6 +34,17 @@ func TestExportIsTheWholeFilter(t *testing.T) {
 	require.Equal(t, []string{"r0001", "q", "B", "2033-05-18T03:33:21Z", "2", "E", "it broke", "", "1", "1", retry("r0001", 2_000_000_001, "q", "B", "E")}, rows[1])
 	require.Equal(t, 1, strings.Count(w.get("/api/dead-jobs?format=csv").body, "\n"))
 	require.Empty(t, w.get("/api/dead-jobs?format=ndjson").body)
+}
+
+// TestAnExportThatFailsIsCutOff lets nobody take its beginning for the whole, also while that is held back to be compressed.
+func TestAnExportThatFailsIsCutOff(t *testing.T) {
+	w := newWorld(t)
+	w.add(wire.Retries, retry("r", 2_000_000_000, "q", "C", "E"))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := request(http.MethodGet, "/api/retries?format=csv", "").WithContext(gone)
+	r.Header.Set("Accept-Encoding", "gzip")
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() { w.send(r) })
 }
 
 func TestSpreadsheetsRunNothing(t *testing.T) {

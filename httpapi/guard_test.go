@@ -97,7 +97,12 @@ func TestSecurityHeaders(t *testing.T) {
 func TestAnswersSayHowLongTheirHandlerTook(t *testing.T) {
 	w := newWorld(t)
 	for _, path := range []string{"/api/retries", "/nope", "/metrics", "/healthz", "/api/openapi.yaml"} {
-		require.Regexp(t, `^handler;dur=\d+\.\d{3}$`, w.get(path).Header.Get("Server-Timing"), path)
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			require.Regexp(t, `^handler;dur=\d+\.\d{3}$`, w.send(request(method, path, "")).Header.Get("Server-Timing"), path)
+		}
+	}
+	for _, path := range []string{"/api/retries?format=csv", "/api/events"} {
+		require.NotEmpty(t, w.send(request(http.MethodHead, path, "")).Header.Get("Server-Timing"), path)
 	}
 }
 

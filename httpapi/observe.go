@@ -87,6 +87,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		w.Header().Set(headerRequestID, info.id)
 		defer func() {
 			cut := s.recovered(info, r, recover())
+			info.begin(http.StatusOK) // where there was nothing to write
 			s.note(info, r, time.Since(info.began))
 			if cut {
 				panic(http.ErrAbortHandler) // net/http closes the connection, so that the client sees a broken answer
@@ -115,9 +116,6 @@ func (s *Server) recovered(info *requestInfo, r *http.Request, what any) bool {
 // note counts a request and logs it: what changes something always, reads only when they failed or on request.
 func (s *Server) note(info *requestInfo, r *http.Request, took time.Duration) {
 	status := info.status
-	if status == 0 {
-		status = http.StatusOK
-	}
 	s.requests.count(info.route, r.Method, status)
 	if !info.streamed {
 		s.requests.time(info.route, r.Method, took)

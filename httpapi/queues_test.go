@@ -30,7 +30,7 @@ func watching(rates bool, infos ...broker.QueueInfo) func(*httpapi.Config) {
 
 func TestQueues(t *testing.T) {
 	w := newWorld(t, watching(true,
-		broker.QueueInfo{Name: "queue.a/b", State: "running", Ready: 5, Unacked: 1, Consumers: 2, PublishRate: 1.5, MessageBytes: 9, DeadLetterTo: wire.ExchangeDead,
+		broker.QueueInfo{Name: "queue.a/b", State: "running", Ready: 5, Unacked: 1, Consumers: 2, PublishRate: 1.5, Published: 42, MessageBytes: 9, DeadLetterTo: wire.ExchangeDead,
 			HeadTimestamp: time.Now().Add(-time.Hour)},
 		broker.QueueInfo{Name: "queue.b", Ready: 7}, broker.QueueInfo{Name: "queue.c", State: "down"}, broker.QueueInfo{Name: "queue.d"},
 		broker.QueueInfo{Name: "queue.e", Consumers: 1, PublishRate: 0.5, DeliverRate: 0.5}))
@@ -62,6 +62,7 @@ func TestQueues(t *testing.T) {
 	text := w.get("/metrics").body
 	require.Contains(t, text, `millrace_queue_jobs{queue="a/b",state="unacked",vhost="/"} 1`)
 	require.Contains(t, text, `millrace_queue_workers{queue="b",vhost="/"} 0`)
+	require.Contains(t, text, `millrace_jobs_enqueued_total{queue="a/b",vhost="/"} 42`)
 	require.Contains(t, text, `millrace_queue_slo_seconds{queue="b",vhost="/"} 60`)
 
 	var attention struct {

@@ -77,8 +77,15 @@ func (sc *scan) look(r *tracker.Row) (more bool, err error) {
 		sc.full, sc.stopped = true, !sc.tally
 		return sc.tally, nil
 	}
-	allFound := sc.exact && !sc.query.behind.Set && sc.matched == sc.count
-	return !allFound, nil
+	return !sc.allFound(), nil
+}
+
+// allFound tells whether no more entries match: as many were found as there are now, and were when the list was begun.
+func (sc *scan) allFound() bool {
+	if !sc.exact || sc.query.behind.Set || sc.matched < sc.count {
+		return false
+	}
+	return sc.matched >= sc.query.filter.counted(sc.entries, sc.query.stream)
 }
 
 // matches tells whether an entry does, and gives it if it had to be read for that.

@@ -12,7 +12,7 @@ import (
 
 const (
 	maxSearched = 100_000                // entries that one call looks at
-	maxTally    = 250 * time.Millisecond // how long a call may take, once its page is full, to count further
+	maxTally    = 150 * time.Millisecond // how long a call may take, once its page is full, to count further
 )
 
 // found is what a search came up with.

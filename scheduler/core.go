@@ -116,6 +116,7 @@ type item struct {
 	command   string // of a deed: the id of the command that asked for it
 	lane      *lane
 	key       tracker.DueKey // where the lane has it
+	sent      time.Time
 	acked     bool
 	folded    int64 // the number of the record after which its entry is what the view says
 	nacks     int
@@ -234,6 +235,7 @@ func earlier(a, b time.Time) time.Time {
 
 // send publishes one item. The entry that it is about is busy until its record has been folded.
 func (c *core) send(it *item) error {
+	it.sent = c.now
 	if it.plain {
 		return c.sendPlain(it)
 	}
@@ -283,6 +285,7 @@ func (c *core) confirmed(now time.Time, tag uint64, ack bool) error {
 		return nil
 	}
 	if ack {
+		c.counters.Confirms.note(now.Sub(it.sent))
 		c.accepted(it)
 		return nil
 	}

@@ -130,6 +130,7 @@ func (c *core) fireDueEntry(now time.Time, entries tracker.Lookup, at spot, key 
 		return c.expire(now, s, e)
 	}
 	c.late = now.Sub(key.At)
+	c.counters.FireDelays.note(c.late)
 	return c.fire(now, s, e, order{op: wire.OpFired, key: key})
 }
 

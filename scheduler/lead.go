@@ -402,6 +402,8 @@ func (l *leadership) report() {
 		n := &st.Counters
 		n.Fired, n.Returned, n.Refused, n.Commands = n.Fired+c.counters.Fired, n.Returned+c.counters.Returned,
 			n.Refused+c.counters.Refused, n.Commands+c.counters.Commands
+		n.FireDelays.add(&c.counters.FireDelays)
+		n.Confirms.add(&c.counters.Confirms)
 	})
 	c.counters = Counters{}
 }

@@ -38,4 +38,7 @@ type Counters struct {
 	DeadLettered int64 `json:"dead_lettered"`
 	Commands     int64 `json:"commands"`
 	Lost         int64 `json:"lost_connections"`
+
+	FireDelays Delays `json:"-"` // how late jobs were fired
+	Confirms   Delays `json:"-"` // how long the broker took to confirm a publish
 }

@@ -22,15 +22,19 @@ type countKey struct {
 	name   string
 }
 
-// counts are kept in memory and written with the batch that changed them.
+// counts are kept in memory and written with the batch that changed them. Readers never see fewer than there are rows: who has found as many
+// as are counted looks no further.
 type counts struct {
-	mu    sync.RWMutex
-	n     map[countKey]int64
-	dirty map[countKey]bool
+	mu sync.RWMutex
+	n  map[countKey]int64
+
+	// The fold's own: what its batch changes.
+	batch   batch
+	changes map[countKey]int64
 }
 
 func loadCounts(r view.Reader) (*counts, error) {
-	c := &counts{n: map[countKey]int64{}, dirty: map[countKey]bool{}}
+	c := &counts{n: map[countKey]int64{}, changes: map[countKey]int64{}}
 	err := r.Scan([]byte{tableCount}, after([]byte{tableCount}), false, func(key, value []byte) bool {
 		c.n[countKey{code(key[1]), key[2], string(key[3:])}] = int64(binary.BigEndian.Uint64(value))
 		return true
@@ -39,32 +43,31 @@ func loadCounts(r view.Reader) (*counts, error) {
 }
 
 // entry counts one pending entry more (by 1) or less (by -1).
-func (c *counts) entry(s *Stored, by int64) {
+func (c *counts) entry(tx *view.Tx, s *Stored, by int64) {
+	if c.batch.begins(tx) {
+		clear(c.changes)
+		tx.AfterCommit(c.show)
+	}
 	stream := s.listed().stream
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.add(countKey{stream, countTotal, ""}, by)
-	c.add(countKey{stream, countQueue, s.Queue}, by)
-	c.add(countKey{stream, countClass, s.Class}, by)
+	c.changes[countKey{stream, countTotal, ""}] += by
+	c.changes[countKey{stream, countQueue, s.Queue}] += by
+	c.changes[countKey{stream, countClass, s.Class}] += by
 	if s.Dropped {
-		c.add(countKey{stream, countDropped, ""}, by)
+		c.changes[countKey{stream, countDropped, ""}] += by
 	}
 }
 
-func (c *counts) add(k countKey, by int64) {
-	if c.n[k] += by; c.n[k] == 0 {
-		delete(c.n, k)
-	}
-	c.dirty[k] = true
-}
-
+// save writes what the batch changed. What it adds is counted from now on, what it takes away once that is written.
 func (c *counts) save(tx *view.Tx) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for k := range c.dirty {
-		key := keyCount(k.stream, k.kind, k.name)
-		n, ok := c.n[k]
-		if !ok {
+	for k, by := range c.changes {
+		key, n := keyCount(k.stream, k.kind, k.name), c.n[k]+by
+		if by > 0 {
+			c.n[k] = n
+			delete(c.changes, k)
+		}
+		if n == 0 {
 			if err := tx.Delete(key); err != nil {
 				return err
 			}
@@ -74,8 +77,19 @@ func (c *counts) save(tx *view.Tx) error {
 			return err
 		}
 	}
-	clear(c.dirty)
 	return nil
+}
+
+func (c *counts) show() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, by := range c.changes {
+		if c.n[k] += by; c.n[k] == 0 {
+			delete(c.n, k)
+		}
+	}
+	clear(c.changes)
+	c.batch = batch{}
 }
 
 func (c *counts) of(stream code, kind byte, name string) int64 {

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"time"
 
@@ -60,9 +61,9 @@ func (t *Entries) noteReady(s *Stored) {
 	sooner(t.fresh, s.Queue, DueKey{s.At, s.Stream, s.Offset})
 }
 
-// readyAll has the leader look at every queue from its beginning: what was held may fire.
+// readyAll has the leader look at every queue from its beginning, also at those that this batch has the first entry of: what was held may fire.
 func (t *Entries) readyAll() {
-	for _, q := range t.Queues() {
+	for _, q := range slices.AppendSeq(t.Queues(), maps.Keys(t.fresh)) {
 		t.fresh[q] = DueKey{}
 	}
 }

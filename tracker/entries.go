@@ -126,6 +126,7 @@ func (t *Entries) Commit(tx *view.Tx) error {
 	if err := t.operations.save(tx); err != nil {
 		return err
 	}
+	t.fronts.announce()
 	if len(t.fresh) > 0 {
 		fresh := t.fresh
 		t.fresh = map[string]DueKey{}

@@ -182,7 +182,7 @@ func (t *Entries) addPending(tx *view.Tx, s *Stored) error {
 			return err
 		}
 	}
-	t.counts.entry(s, 1)
+	t.counts.entry(tx, s, 1)
 	if s.Stream == wire.DeadJobs {
 		return tx.Set(keyDead(s), nil)
 	}
@@ -207,7 +207,7 @@ func (t *Entries) removePending(tx *view.Tx, s *Stored) error {
 			return err
 		}
 	}
-	t.counts.entry(s, -1)
+	t.counts.entry(tx, s, -1)
 	if s.Stream == wire.DeadJobs {
 		return tx.Delete(keyDead(s))
 	}

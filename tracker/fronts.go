@@ -15,12 +15,15 @@ type fronts struct {
 	mu sync.Mutex
 	at [leases + 1]front
 
-	coming map[code][]byte // the fold's own: the first row of each list among those that its batch adds
+	// The fold's own: the first row of each list among those that its batch adds.
+	batch  batch
+	coming map[code][]byte
 }
 
 // front is a key before which a list has nothing.
 type front struct {
 	key     []byte // nil: not known
+	coming  []byte // the first row that a batch adds which is being written
 	looking int    // how many look for the first row
 	came    []byte // the first of the rows that came meanwhile, which they may not see
 }
@@ -38,11 +41,20 @@ func first(list code, a, b []byte) []byte {
 
 // add notes a row that a batch adds to a list.
 func (f *fronts) add(tx *view.Tx, list code, key []byte) {
-	if f.coming == nil {
+	if f.batch.begins(tx) {
 		f.coming = map[code][]byte{}
 		tx.AfterCommit(f.show)
 	}
 	f.coming[list] = first(list, f.coming[list], key)
+}
+
+// announce has nobody look behind what a batch adds, from before it can be seen.
+func (f *fronts) announce() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for list, key := range f.coming {
+		f.at[list].coming = key
+	}
 }
 
 // show has lists begin with what a batch added before their first row.
@@ -57,13 +69,15 @@ func (f *fronts) show() {
 		if a.looking > 0 {
 			a.came = first(list, a.came, key)
 		}
+		a.coming = nil
 	}
-	f.coming = nil
+	f.batch, f.coming = batch{}, nil
 }
 
 // scan reads a list from its first row on.
 func (f *fronts) scan(r view.Reader, list code, fn func(key, value []byte) bool) error {
-	lower, upper := f.look(list)
+	lower, upper := listBounds(list, Cursor{})
+	lower, upper = f.look(list, lower, upper)
 	found := false
 	err := r.Scan(lower, upper, newestFirst(list), func(key, value []byte) bool {
 		if !found {
@@ -84,21 +98,30 @@ func (f *fronts) scan(r view.Reader, list code, fn func(key, value []byte) bool)
 	return err
 }
 
-// look gives the bounds of a list, without what lies before its front.
-func (f *fronts) look(list code) (lower, upper []byte) {
+// look is behind for somebody who looks for the first row, and calls found then.
+func (f *fronts) look(list code, lower, upper []byte) (from, to []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	a := &f.at[list]
-	a.looking++
-	lower, upper = listBounds(list, Cursor{})
-	switch {
-	case a.key == nil:
-	case newestFirst(list):
-		upper = append(slices.Clone(a.key), 0)
-	default:
-		lower = a.key
+	f.at[list].looking++
+	return f.at[list].bounds(list, lower, upper)
+}
+
+// behind gives bounds within a list without what it has nothing in.
+func (f *fronts) behind(list code, lower, upper []byte) (from, to []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at[list].bounds(list, lower, upper)
+}
+
+func (a *front) bounds(list code, lower, upper []byte) (from, to []byte) {
+	if a.key == nil {
+		return lower, upper
 	}
-	return lower, upper
+	key := first(list, a.key, a.coming)
+	if newestFirst(list) {
+		return lower, slices.MinFunc([][]byte{upper, append(slices.Clone(key), 0)}, bytes.Compare)
+	}
+	return slices.MaxFunc([][]byte{lower, key}, bytes.Compare), upper
 }
 
 // found notes the first row that somebody found, or the end of a list that is empty; nil if that is not known.

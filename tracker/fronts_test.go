@@ -20,9 +20,7 @@ func TestListsAreWholeFromTheirFronts(t *testing.T) {
 		w := &listing{T: rt, store: store, list: code(rapid.IntRange(1, 3).Draw(rt, "list"))}
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			w.step(2)
-			require.Equal(rt, w.read(store.Scan), w.read(func(_, _ []byte, _ bool, fn func(key, value []byte) bool) error {
-				return w.fronts.scan(store, w.list, fn)
-			}))
+			w.requireWhole()
 		}
 	})
 }
@@ -33,6 +31,17 @@ type listing struct {
 	store  *view.Store
 	fronts fronts
 	list   code
+}
+
+func (w *listing) requireWhole() {
+	all := w.read(w.store.Scan)
+	lower, upper := w.fronts.behind(w.list, []byte{tableList, byte(w.list)}, after([]byte{tableList, byte(w.list)}))
+	require.Equal(w.T, all, w.read(func(_, _ []byte, reverse bool, fn func(key, value []byte) bool) error {
+		return w.store.Scan(lower, upper, reverse, fn)
+	}))
+	require.Equal(w.T, all, w.read(func(_, _ []byte, _ bool, fn func(key, value []byte) bool) error {
+		return w.fronts.scan(w.store, w.list, fn)
+	}))
 }
 
 func (w *listing) step(depth int) {
@@ -50,6 +59,9 @@ func (w *listing) step(depth int) {
 
 func (w *listing) add() {
 	require.NoError(w.T, w.store.Update(func(tx *view.Tx) error {
+		if rapid.Bool().Draw(w.T, "looked at meanwhile") {
+			tx.AfterCommit(w.requireWhole) // by whoever is told before the fronts are
+		}
 		for range rapid.IntRange(1, 3).Draw(w.T, "rows") {
 			key := keyList(place{w.list, int64(rapid.IntRange(0, 20).Draw(w.T, "row"))}, time.Unix(0, 0))
 			w.fronts.add(tx, w.list, key)
@@ -57,6 +69,7 @@ func (w *listing) add() {
 				return err
 			}
 		}
+		w.fronts.announce()
 		return nil
 	}))
 }

@@ -36,6 +36,7 @@ func (t *Entries) scanList(stream string, behind Cursor, fn func(key, value []by
 		return t.fronts.scan(t.store, list, fn)
 	}
 	lower, upper := listBounds(list, behind)
+	lower, upper = t.fronts.behind(list, lower, upper)
 	return t.store.Scan(lower, upper, newestFirst(list), fn)
 }
 

@@ -38,6 +38,7 @@ func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
 		require.Empty(t, o.TakeReady())
 		require.True(t, o.IsHeld(wire.Retries, 5))
 		require.Zero(t, o.State().Fired)
+		require.EqualValues(t, 1, o.Total(wire.ScheduledJobs), "what comes is counted before it is there")
 		return nil
 	}))
 	now, folded := o.Progress()
@@ -136,4 +137,24 @@ func TestFoldingDoesNotSlowDown(t *testing.T) {
 		first, last = min(first, took[i]), min(last, took[parts/2+i])
 	}
 	require.Less(t, last, 3*first, "%v", took)
+}
+
+// Who has found as many entries as are counted looks no further.
+func TestNoFewerAreCountedThanThereAre(t *testing.T) {
+	o := newOne(t)
+	h := newHistory()
+	h.open()
+	at := h.entry(wire.ScheduledJobs, "a", 1)
+	o.fold(h.of(wire.Journal, 0)...)
+	o.fold(h.of(wire.ScheduledJobs, 0)...)
+	h.all = nil
+	h.fire(wire.ScheduledJobs, at, "a")
+	require.NoError(t, o.store.Update(func(tx *view.Tx) error {
+		require.NoError(t, o.Fold(tx, &h.all[0]))
+		require.NoError(t, o.Commit(tx))
+		require.EqualValues(t, 1, o.Total(wire.ScheduledJobs), "it is still there")
+		return nil
+	}))
+	require.Zero(t, o.Total(wire.ScheduledJobs))
+	require.Empty(t, o.ByQueue(wire.ScheduledJobs))
 }
