@@ -33,7 +33,9 @@ func behindUI(t *testing.T) (table string, others string) {
 	_, section, found := strings.Cut(document(t, "docs/api.md"), "\n## Behind the web UI\n")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n## ")
-	table, others, found = strings.Cut(section[strings.Index(section, "\n| "):], "|\n\n")
+	_, section, found = strings.Cut(section, "\n|---")
+	require.True(t, found)
+	table, others, found = strings.Cut(section, "|\n\n")
 	require.True(t, found)
 	return table, others
 }
