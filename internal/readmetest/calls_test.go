@@ -166,9 +166,25 @@ func askedByUI(t *testing.T, code string) (found []request) {
 	for _, act := range acts {
 		found = append(found, request{act[2], pathsOf(t, []string{"'job-queues'", act[1]})[0], act[0]})
 	}
+	found = append(found, actionsOf(t, code)...)
 	for _, path := range written.FindAllStringSubmatch(code, -1) {
 		found = append(found, request{"", segmentsOf(path[1]), path[0]})
 	}
+	return found
+}
+
+// actionsOf reads which actions there are in which set. Changing and deleting have methods of their own.
+func actionsOf(t *testing.T, code string) (found []request) {
+	t.Helper()
+	list := regexp.MustCompile(`actionsOf = \{(.*)\};`).FindStringSubmatch(code)
+	require.NotNil(t, list)
+	for _, of := range regexp.MustCompile(`([a-z-]+)'?: \[([^\]]*)\]`).FindAllStringSubmatch(list[1], -1) {
+		require.Contains(t, oneOf["set"], of[1])
+		for _, action := range all(`'(trigger|retry|kill)'`, of[2]) {
+			found = append(found, request{"POST", [][]string{{of[1]}, nil, {action}}, of[0]})
+		}
+	}
+	require.Len(t, found, 5)
 	return found
 }
 
