@@ -200,6 +200,22 @@ func TestRefusedCommandsAreNotSent(t *testing.T) {
 	require.Empty(t, w.published)
 }
 
+// Every route that asks who somebody is says where that cannot be found out, as the contract has it.
+func TestEveryRouteSaysThatNobodyCanBeAsked(t *testing.T) {
+	w := newSecured(t)
+	w.broker.change(func() { w.broker.down = true })
+	for route, row := range authorisation {
+		if row.least == "" {
+			continue
+		}
+		method, target, _ := strings.Cut(route, " ")
+		r := request(method, orElse(row.target, target), row.body)
+		r.SetBasicAuth("administrator", "right")
+		w.send(r).problem(t, http.StatusServiceUnavailable, "service_unavailable")
+	}
+	require.Empty(t, w.commands)
+}
+
 func TestReadOnlyRefusesWhateverChanges(t *testing.T) {
 	w := newSecured(t).again(func(c *httpapi.Config) { c.ReadOnly = true })
 	for route, row := range authorisation {

@@ -37,22 +37,11 @@ func (s *Server) harden(next http.Handler) http.Handler {
 	})
 }
 
-// checkHost refuses names that this server does not go by. A web page can make its own name mean 127.0.0.1 (DNS rebinding), and then
-// its requests are of the same origin.
+// checkHost refuses names that this server does not go by.
 func (s *Server) checkHost(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.expects(hostName(r.Host)) {
-			writeError(w, r, newProblem(http.StatusForbidden, "the host name %q is not expected here: use one of those of --http-addr, the certificate or --http-hosts", shorten(r.Host)))
-			return
-		}
-		next.ServeHTTP(w, r)
+	return s.hosts.only(next, func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, r, newProblem(http.StatusForbidden, "the host name %q is not expected here: use one of those of --http-addr, the certificate or --http-hosts", shorten(r.Host)))
 	})
-}
-
-// expects tells whether this server goes by a name, or a certificate's wildcard does.
-func (s *Server) expects(name string) bool {
-	_, parent, _ := strings.Cut(name, ".")
-	return s.hosts[name] || parent != "" && s.hosts["*."+parent]
 }
 
 // checkBody refuses bodies that are not JSON by their own account, and ends those that are too large. Browsers send JSON to another

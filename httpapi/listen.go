@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 )
 
 // ErrNotLocal says that an address can be reached from other machines, and what it takes for that is missing.
@@ -82,25 +81,4 @@ func (e Exposure) notLocal(addr string) error {
 	}
 	return fmt.Errorf("httpapi: listen on %q: %w: others than this machine's users may connect only with %s, or --behind-proxy where a proxy sees to that; else use 127.0.0.1, [::1] or localhost",
 		addr, ErrNotLocal, missing)
-}
-
-// expectedHosts are the names under which requests may come.
-func expectedHosts(addr string, more []string) map[string]bool {
-	hosts := map[string]bool{"localhost": true, "127.0.0.1": true, "::1": true}
-	if host, _, err := net.SplitHostPort(addr); err == nil && host != "" && !net.ParseIP(host).IsUnspecified() {
-		hosts[hostName(host)] = true
-	}
-	for _, h := range more {
-		hosts[hostName(h)] = true
-	}
-	return hosts
-}
-
-// hostName is a Host header's value without its port.
-func hostName(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	return strings.ToLower(strings.TrimSuffix(host, "."))
 }

@@ -75,6 +75,9 @@ func parseRuns(r *http.Request) (q metrics.RunQuery, err error) {
 	if err != nil {
 		return q, err
 	}
+	if wire.IsFingerprint(p["error"]) {
+		return q, badRequest("parameter error is a fingerprint, which stands for a class and message of errors: workers report no message, so name an error class")
+	}
 	q = metrics.RunQuery{Queue: p["queue"], Class: p["class"], JID: p["jid"], Error: p["error"]}
 	if q.From, err = p.time("from"); err != nil {
 		return q, err

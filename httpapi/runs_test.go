@@ -33,7 +33,7 @@ func TestRecentRuns(t *testing.T) {
 		require.Equal(t, query == "limit=2", p.Next != nil)
 	}
 	require.Equal(t, "failed", gjson.Get(w.get("/api/jobs/a%2F1").body, "runs.0.status").Str)
-	for _, query := range []string{"limit=0", "status=x", "failed=maybe", "failed=true&status=dead", "next=1", "next=1,x", "next=-1,0", "from=x", "to=x", "page=1"} {
+	for _, query := range []string{"limit=0", "status=x", "failed=maybe", "failed=true&status=dead", "next=1", "next=1,x", "next=-1,0", "from=x", "to=x", "page=1", "error=fp-0f2b7a5c9d8e1a34"} {
 		w.get("/api/jobs?"+query).problem(t, http.StatusBadRequest, "bad_request")
 	}
 }

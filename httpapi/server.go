@@ -33,7 +33,7 @@ var entrySets = []struct{ path, stream, metric string }{
 // Server answers HTTP requests.
 type Server struct {
 	cfg      Config
-	hosts    map[string]bool
+	hosts    hosts
 	seal     *seal
 	known    *known
 	attempts *attempts

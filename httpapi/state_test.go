@@ -158,3 +158,12 @@ func TestMetrics(t *testing.T) {
 		require.Equal(t, name[2] == "counter", strings.HasSuffix(name[1], "_total"), name[1])
 	}
 }
+
+func TestMetricsComeInEveryFormatThatIsListed(t *testing.T) {
+	w := newWorld(t)
+	for media := range document(t).Paths.Value("/metrics").Get.Responses.Value("200").Value.Content {
+		r := request(http.MethodGet, "/metrics", "")
+		r.Header.Set("Accept", media+";proto=io.prometheus.client.MetricFamily;encoding=delimited")
+		require.True(t, strings.HasPrefix(w.send(r).Header.Get("Content-Type"), media+";"), media)
+	}
+}

@@ -84,13 +84,7 @@ func TestContainer(t *testing.T) {
 	require.Contains(t, text, "CGO_ENABLED=0", "it is not static")
 	require.Regexp(t, `(?m)^USER [1-9]`, final, "it runs as root")
 
-	var compose struct {
-		Services map[string]struct {
-			Command []string
-			Ports   []string
-		}
-	}
-	require.NoError(t, yaml.Unmarshal([]byte(deployed(t, "docker-compose.yml")), &compose))
+	compose := composed(t)
 	for name, service := range compose.Services {
 		for _, port := range service.Ports {
 			require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s: anybody can connect to %s", name, port)
@@ -102,6 +96,36 @@ func TestContainer(t *testing.T) {
 	_, err = parser.Parse(compose.Services["millrace"].Command)
 	require.NoError(t, err, "millrace does not take the command of docker-compose.yml")
 	require.Equal(t, "broker", root.Serve.Auth)
+}
+
+// composeFile is what the tests look at of docker-compose.yml.
+type composeFile struct {
+	Services map[string]struct {
+		Command     []string
+		Ports       []string
+		Environment map[string]string
+	}
+}
+
+func composed(t *testing.T) (file composeFile) {
+	t.Helper()
+	require.NoError(t, yaml.Unmarshal([]byte(deployed(t, "docker-compose.yml")), &file))
+	return file
+}
+
+func TestComposeTakesAnyPassword(t *testing.T) {
+	const password = "p@s/s#w%rd:?"
+	services := composed(t).Services
+	require.Regexp(t, `^\$\{MILLRACE_PASSWORD:\?[^}]+\}$`, services["rabbitmq"].Environment["RABBITMQ_DEFAULT_PASS"], "the broker is given it as it is")
+	for name, value := range services["millrace"].Environment {
+		t.Setenv(name, strings.ReplaceAll(value, "${MILLRACE_PASSWORD}", password))
+	}
+	var root cli
+	parser, err := newParser(&root, io.Discard, io.Discard)
+	require.NoError(t, err)
+	_, err = parser.Parse(services["millrace"].Command)
+	require.NoError(t, err)
+	require.Equal(t, []string{"millrace", password}, []string{root.Serve.user(), passwordOf(root.Serve.amqp())})
 }
 
 // What is left out of the image's build must not be a part of the binary.

@@ -94,7 +94,7 @@ func reachRemedy(err error) string {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "ACCESS_REFUSED") || strings.Contains(text, "username or password"):
-		return "check user and password in --amqp-url (or --amqp-password-file); guest may connect from the broker's own machine only"
+		return "check user and password in --amqp-url (or --amqp-password, --amqp-password-file); guest may connect from the broker's own machine only"
 	case strings.Contains(text, "vhost") || strings.Contains(text, "no access"):
 		return "create the virtual host (rabbitmqctl add_vhost NAME) and give the user access to it (see the permissions below), or mend the path of --amqp-url"
 	case strings.Contains(text, "refused") || strings.Contains(text, "no such host") || errors.Is(err, context.DeadlineExceeded):

@@ -3,8 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strconv"
 	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 type jobsCmd struct {
@@ -13,7 +16,7 @@ type jobsCmd struct {
 	Queue  string `placeholder:"QUEUE" help:"Only this queue's."`
 	Class  string `placeholder:"CLASS" help:"Only jobs of this class."`
 	JID    string `name:"jid" placeholder:"JID" help:"Only this job."`
-	Error  string `placeholder:"CLASS" help:"Only what failed with an error of this class."`
+	Error  string `placeholder:"CLASS" help:"Only what failed with an error of this class. A fingerprint finds none: workers report no messages."`
 	Failed bool   `help:"Only what failed."`
 }
 
@@ -39,8 +42,13 @@ func (r *runRow) cells() []string {
 		short(r.Error), cmp.Or(r.Worker, "-")}
 }
 
+var errFingerprint = errors.New("--error: a fingerprint stands for a class and message of errors, and workers report no message: name an error class")
+
 // Run lists what ran lately.
 func (c *jobsCmd) Run(ctx context.Context, out output) error {
+	if wire.IsFingerprint(c.Error) {
+		return errFingerprint
+	}
 	chosen := map[string]string{"queue": c.Queue, "class": c.Class, "jid": c.JID, "error": c.Error}
 	if c.Failed {
 		chosen["failed"] = "true"

@@ -17,5 +17,6 @@ func TestRecentRunsAreShown(t *testing.T) {
 		require.Contains(t, r.out, want)
 	}
 	require.Contains(t, millrace(t, "jobs", "--json", "--http-addr", a.addr()).out, `"status": "failed"`)
+	require.Contains(t, millrace(t, "jobs", "--error", "fp-0f2b7a5c9d8e1a34", "--http-addr", a.addr()).err, "--error: a fingerprint")
 	require.Contains(t, millrace(t, "jobs", "--from", "soon", "--http-addr", a.addr()).err, "--from")
 }

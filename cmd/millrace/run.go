@@ -105,7 +105,7 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 		return err
 	}
 
-	ports, err := cfg.open(ctx, api.Metrics())
+	ports, err := cfg.open(ctx, api.Metrics(), cfg.HTTPHosts)
 	if err != nil {
 		return err
 	}

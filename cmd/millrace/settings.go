@@ -19,6 +19,7 @@ import (
 // amqpSettings say where the broker is, and as whom.
 type amqpSettings struct {
 	AMQPURL          string `name:"amqp-url" env:"MILLRACE_AMQP_URL" default:"amqp://guest:guest@localhost:5672/" placeholder:"URL" help:"The broker and virtual host: amqp://user:password@host:port/vhost, or amqps:// (${default})."`
+	AMQPPassword     string `name:"amqp-password" env:"MILLRACE_AMQP_PASSWORD" placeholder:"PASSWORD" help:"The password, as it is, instead of the URL's: in the environment, since everybody on a machine sees its command lines."`
 	AMQPPasswordFile string `name:"amqp-password-file" env:"MILLRACE_AMQP_PASSWORD_FILE" placeholder:"FILE" help:"Read the password from this file instead of the URL."`
 }
 
@@ -58,16 +59,30 @@ type apiSettings struct {
 // AfterApply fills in what kong cannot: the password, and the URL's checks.
 func (s *amqpSettings) AfterApply() error {
 	u, err := parseAMQPURL(s.AMQPURL)
-	if err != nil || s.AMQPPasswordFile == "" {
+	if err != nil {
 		return err
 	}
-	password, err := readSecret(s.AMQPPasswordFile)
-	if err != nil {
-		return fmt.Errorf("--amqp-password-file: %w", err)
+	password, given, err := s.password()
+	if err != nil || !given {
+		return err
 	}
 	u.User = url.UserPassword(userOf(u), password)
-	s.AMQPURL = u.String()
+	s.AMQPURL, s.AMQPPassword = u.String(), "" // what shows settings masks URLs
 	return nil
+}
+
+// password is the one that is given beside the URL.
+func (s *amqpSettings) password() (password string, given bool, err error) {
+	switch {
+	case s.AMQPPasswordFile == "":
+		return s.AMQPPassword, s.AMQPPassword != "", nil
+	case s.AMQPPassword != "":
+		return "", false, errors.New("--amqp-password does not go with --amqp-password-file: which of them is it?")
+	}
+	if password, err = readSecret(s.AMQPPasswordFile); err != nil {
+		return "", false, fmt.Errorf("--amqp-password-file: %w", err)
+	}
+	return password, true, nil
 }
 
 // readSecret reads a file with one line.

@@ -123,6 +123,18 @@ func TestPasswordFromAFile(t *testing.T) {
 	require.Contains(t, r.err, "--amqp-password-file")
 }
 
+func TestPasswordFromTheEnvironment(t *testing.T) {
+	t.Setenv("MILLRACE_AMQP_PASSWORD", "p@s/s#w%rd:?")
+	r := millrace(t, "config", "--amqp-url", "amqp://ann:other@broker/v")
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.out, "amqp-url: amqp://ann:***@broker/v\n")
+	require.NotContains(t, r.out, "p@s")
+
+	r = millrace(t, "config", "--amqp-password-file", file(t, "x"))
+	require.Equal(t, exitUsage, r.code)
+	require.Contains(t, r.err, "--amqp-password does not go with --amqp-password-file")
+}
+
 func TestURLsAreChecked(t *testing.T) {
 	for _, args := range [][]string{
 		{"--amqp-url", "http://ann:s3cret@broker"},

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"time"
+
+	"github.com/millrace-jobs/millrace/httpapi"
 )
 
 // Ports beside the API's, each with one purpose and nobody to sign in.
@@ -27,8 +29,8 @@ type sidePort struct {
 	handler  http.Handler
 }
 
-// open listens where it is asked to. What was opened must be closed.
-func (s *sideSettings) open(ctx context.Context, metrics http.Handler) (ports []sidePort, err error) {
+// open listens where it is asked to. What was opened must be closed. Ports of this machine alone are asked under its own names, or under hosts.
+func (s *sideSettings) open(ctx context.Context, metrics http.Handler, hosts []string) (ports []sidePort, err error) {
 	defer func() {
 		if err != nil {
 			closePorts(ports)
@@ -41,6 +43,9 @@ func (s *sideSettings) open(ctx context.Context, metrics http.Handler) (ports []
 		if err != nil {
 			return ports, fmt.Errorf("--metrics-addr: %w", err)
 		}
+		if onLoopback(l) {
+			metrics = httpapi.OnlyExpectedHosts(s.MetricsAddr, hosts, metrics)
+		}
 		ports = append(ports, sidePort{"metrics", l, metrics})
 	}
 	if s.PprofAddr != "" {
@@ -48,12 +53,17 @@ func (s *sideSettings) open(ctx context.Context, metrics http.Handler) (ports []
 		if err != nil {
 			return ports, fmt.Errorf("--pprof-addr: %w", err)
 		}
-		ports = append(ports, sidePort{"profiles", l, profiles()})
-		if addr, ok := l.Addr().(*net.TCPAddr); !ok || !addr.IP.IsLoopback() {
+		ports = append(ports, sidePort{"profiles", l, httpapi.OnlyExpectedHosts(s.PprofAddr, hosts, profiles())})
+		if !onLoopback(l) {
 			return ports, fmt.Errorf("--pprof-addr: %w", errNotLoopback)
 		}
 	}
 	return ports, nil
+}
+
+func onLoopback(l net.Listener) bool {
+	addr, ok := l.Addr().(*net.TCPAddr)
+	return ok && addr.IP.IsLoopback()
 }
 
 func closePorts(ports []sidePort) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,14 +58,17 @@ func program(t *testing.T) string {
 
 // sidecar is a `millrace serve` that runs beside a virtual host of its own.
 type sidecar struct {
-	vhost *brokertest.Vhost
-	addr  string
-	bin   string // a folder with bin/millrace in it, where commands run
+	vhost   *brokertest.Vhost
+	addr    string
+	bin     string         // a folder with bin/millrace in it, where commands run
+	cookies http.CookieJar // of those who sign in as a browser does
 }
 
 func serve(t *testing.T, flags ...string) *sidecar {
 	t.Helper()
-	s := &sidecar{vhost: brokertest.New(t), addr: freeAddr(t), bin: t.TempDir()}
+	cookies, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	s := &sidecar{vhost: brokertest.New(t), addr: freeAddr(t), bin: t.TempDir(), cookies: cookies}
 	require.NoError(t, os.Mkdir(filepath.Join(s.bin, "bin"), 0o755))
 	require.NoError(t, os.Symlink(program(t), filepath.Join(s.bin, "bin", "millrace")))
 	start(t, s.command(t, program(t), append([]string{"serve"}, flags...)...))

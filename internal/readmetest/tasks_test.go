@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,23 +29,51 @@ func TestTasks(t *testing.T) {
 	_, section, found := strings.Cut(document(t, "docs/api.md"), "\n## Tasks\n")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n## ")
+	promised := promisedStatuses(t)
 	last := map[string]string{}
 	asked := 0
 	for line := range strings.Lines(fence.FindStringSubmatch(section)[2]) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
+		var route string
+		var status int
 		brokertest.Eventually(t, func() bool { // lists show a moment later what was done
-			status, body := s.task(t, admin, s.fillIn(t, line, last))
+			var body []byte
+			route, status, body = s.task(t, admin, s.fillIn(t, line, last))
 			remember(line, body, last)
 			if status >= http.StatusMultipleChoices {
 				t.Logf("%d: %s\n%s", status, line, body)
 			}
 			return status < http.StatusMultipleChoices
 		}, "%s", line)
+		require.Contains(t, promised.of(route), strconv.Itoa(status), "the table of routes promises another answer to %s", line)
 		asked++
 	}
 	require.Greater(t, asked, 50)
+}
+
+// promised are the statuses that the table of routes promises, by method and path.
+type promised map[string][]string
+
+func promisedStatuses(t *testing.T) promised {
+	t.Helper()
+	statuses := promised{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /\\S+)` \\| ([\\d, ]+) \\|").FindAllStringSubmatch(document(t, "docs/api.md"), -1) {
+		statuses[row[1]] = strings.Split(row[2], ", ")
+	}
+	require.Greater(t, len(statuses), 50)
+	return statuses
+}
+
+// of gives those of the route that a request takes.
+func (p promised) of(request string) []string {
+	for route, statuses := range p {
+		if regexp.MustCompile("^" + parameter.ReplaceAllString(route, "[^/]+") + "$").MatchString(request) {
+			return statuses
+		}
+	}
+	return nil
 }
 
 // remember keeps what later tasks name.
@@ -59,13 +88,20 @@ func remember(line string, body []byte, last map[string]string) {
 	}
 }
 
-// task sends what a curl command would.
-func (s *sidecar) task(t *testing.T, user *brokertest.User, line string) (status int, body []byte) {
+// task sends what a curl command would, and tells the method and path of that too.
+func (s *sidecar) task(t *testing.T, user *brokertest.User, line string) (route string, status int, body []byte) {
 	t.Helper()
+	line = strings.Replace(line, `"name": "guest", "password": "guest"`, fmt.Sprintf(`"name": %q, "password": %q`, user.Name, user.Password), 1)
 	r := curlRequest(t, line)
-	r.SetBasicAuth(user.Name, user.Password)
+	if strings.Contains(line, " -u ") {
+		r.SetBasicAuth(user.Name, user.Password)
+	}
 	r.URL.Scheme, r.URL.Host, r.Host = "http", s.addr, s.addr
-	resp, err := (&http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	if strings.Contains(line, " cookies ") {
+		client.Jar = s.cookies
+	}
+	resp, err := client.Do(r)
 	require.NoError(t, err, line)
 	defer resp.Body.Close()
 	if strings.Contains(line, " -N ") { // it goes on for ever
@@ -76,7 +112,7 @@ func (s *sidecar) task(t *testing.T, user *brokertest.User, line string) (status
 		body, err = io.ReadAll(resp.Body)
 	}
 	require.NoError(t, err)
-	return resp.StatusCode, body
+	return r.Method + " " + r.URL.EscapedPath(), resp.StatusCode, body
 }
 
 // yesterday is, in the list, the day that began here.
@@ -98,6 +134,7 @@ func (s *sidecar) publishForTasks(t *testing.T) {
 		publish(wire.DeadJobs, fmt.Sprintf(`{"type":"dead_job","jid":%q,"died_at":%d,"error_class":"Timeout","error_message":"no answer","job":{"jid":%q,"class":"Report","queue":"late","args":[]}}`, jid, yesterday+i, jid))
 	}
 	publish(wire.Retries, "garbage")
+	publish(wire.Retries, "more garbage")
 	ch, err := s.vhost.Owner.Dial(t).Channel() // closed with its connection, at the test's end
 	require.NoError(t, err)
 	listens, err := ch.QueueDeclare("", false, true, true, false, nil)
@@ -114,8 +151,8 @@ func (s *sidecar) publishForTasks(t *testing.T) {
 	}, "the process is there")
 	brokertest.Eventually(t, func() bool {
 		body, err := s.get("/api/rejected")
-		return err == nil && strings.Contains(body, "garbage")
-	}, "the record is rejected")
+		return err == nil && strings.Contains(body, "more garbage")
+	}, "the records are rejected")
 }
 
 var setInPath = regexp.MustCompile(`/api/(scheduled-jobs|retries|dead-jobs)/JID`)
@@ -175,7 +212,7 @@ func curlRequest(t *testing.T, line string) *http.Request {
 	for i := 1; i < len(words); i++ {
 		switch words[i] {
 		case "-N":
-		case "-u", "-o":
+		case "-u", "-o", "-b", "-c":
 			i++
 		case "-X":
 			i++

@@ -1,0 +1,271 @@
+package readmetest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
+)
+
+// call is a route that a document names, with what it says of its parameters.
+type call struct {
+	method, path string // the path as the documents write it, with :parameter
+	parameters   []string
+}
+
+func (c call) String() string { return c.method + " " + c.path }
+
+var callForm = regexp.MustCompile("`([A-Z]+) (/[^`? ]+)(?:\\?([^`]*))?`")
+
+func callsIn(text string) (calls []call) {
+	for _, found := range callForm.FindAllStringSubmatch(text, -1) {
+		calls = append(calls, call{found[1], found[2], strings.FieldsFunc(found[3], func(r rune) bool { return r == '&' })})
+	}
+	return calls
+}
+
+// behindUI is what docs/api.md says of the web UI: the table of its calls, and those that stand below, as they are not its.
+func behindUI(t *testing.T) (table string, others string) {
+	t.Helper()
+	_, section, found := strings.Cut(document(t, "docs/api.md"), "\n## Behind the web UI\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	_, section, found = strings.Cut(section, "\n|---")
+	require.True(t, found)
+	table, others, found = strings.Cut(section, "|\n\n")
+	require.True(t, found)
+	return table, others
+}
+
+func contract(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(document(t, "httpapi/openapi.yaml")))
+	require.NoError(t, err)
+	return doc
+}
+
+// TestCallsBehindTheUI compares the table of calls with the contract, both ways: what no page asks for is named below it.
+func TestCallsBehindTheUI(t *testing.T) {
+	routes := contract(t).Paths
+	table, others := behindUI(t)
+	named := map[string]bool{}
+	for _, c := range callsIn(table) {
+		named[c.String()] = true
+		requireInContract(t, routes, c)
+	}
+	for _, c := range callsIn(others) {
+		require.False(t, named[c.String()], "%s stands twice: is it a page's or not?", c)
+		named[c.String()] = true
+		requireInContract(t, routes, c)
+	}
+	for path, item := range routes.Map() {
+		for method := range item.Operations() {
+			route := method + " " + regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(path, ":$1")
+			require.True(t, named[route], "docs/api.md, Behind the web UI, does not say what %s is for", route)
+		}
+	}
+}
+
+func requireInContract(t *testing.T, routes *openapi3.Paths, c call) {
+	t.Helper()
+	path := routes.Value(parameter.ReplaceAllString(c.path, "{$1}"))
+	require.NotNil(t, path, "%s is not in the contract", c)
+	operation := path.GetOperation(c.method)
+	require.NotNil(t, operation, "%s is not in the contract", c)
+	for _, name := range c.parameters {
+		has := func(all openapi3.Parameters) bool { return all.GetByInAndName("query", name) != nil }
+		require.True(t, has(operation.Parameters) || has(path.Parameters), "%s has no parameter %s", c, name)
+	}
+}
+
+// TestMembersBehindTheUI finds each member of an answer that the table names in the contract.
+func TestMembersBehindTheUI(t *testing.T) {
+	table, _ := behindUI(t)
+	members := all("`([a-z][a-z0-9_.]*)`", table)
+	require.Greater(t, len(members), 20)
+	for _, member := range members {
+		for _, name := range strings.Split(member, ".") {
+			require.Regexp(t, `\b`+name+`\b`, document(t, "httpapi/openapi.yaml"), member)
+		}
+	}
+}
+
+// TestUIAsksForWhatIsListed finds whatever the web UI's code asks for in the table.
+func TestUIAsksForWhatIsListed(t *testing.T) {
+	table, _ := behindUI(t)
+	listed := callsIn(table)
+	asked := askedByUI(t, sources(t, "ui/static", "*.js"))
+	require.Greater(t, len(asked), 50)
+	for _, a := range asked {
+		for i, segment := range a.segments {
+			for _, one := range segment {
+				narrow := slices.Clone(a.segments)
+				narrow[i] = []string{one}
+				require.True(t, slices.ContainsFunc(listed, func(c call) bool { return asks(c, a.method, narrow) }),
+					"docs/api.md, Behind the web UI, has no call for %s (%s)", a.code, one)
+			}
+		}
+	}
+}
+
+// request is one that the UI's code makes. A segment of its path is one of some words, or where there is none a parameter.
+type request struct {
+	method   string // "": it is not known
+	segments [][]string
+	code     string
+}
+
+func asks(c call, method string, segments [][]string) bool {
+	path := strings.Split(strings.TrimPrefix(c.path, "/api/"), "/")
+	if method != "" && c.method != method || len(path) != len(segments) {
+		return false
+	}
+	for i, word := range path {
+		isParameter := strings.HasPrefix(word, ":")
+		if isParameter != (len(segments[i]) == 0) || !isParameter && !slices.Contains(segments[i], word) {
+			return false
+		}
+	}
+	return true
+}
+
+// oneOf says what the variables of the UI's code stand for that choose a route. All others are parameters of one.
+var oneOf = map[string][]string{
+	"set":    {"scheduled-jobs", "retries", "dead-jobs"},
+	"path":   {"job-queues", "job-metrics", "processes"},
+	"action": {"trigger", "retry", "kill"},
+	"what":   {"quiet", "stop"},
+}
+
+var (
+	comment   = regexp.MustCompile(`/\*.*?\*/`)
+	queueActs = regexp.MustCompile("act\\(`[^`]*`, (\\[[^\\]]*\\]|\\w+), '([A-Z]+)'")
+	written   = regexp.MustCompile(`'/api/([a-z][a-z/{}-]*)'`)
+	options   = regexp.MustCompile(`^\), \{ method(?:: '([A-Z]+)')?`)
+)
+
+// askedByUI finds the requests in JavaScript.
+func askedByUI(t *testing.T, code string) (found []request) {
+	t.Helper()
+	code = comment.ReplaceAllString(strings.Replace(code, "function apiPath(", "", 1), "")
+	parts := strings.Split(code, "apiPath(")
+	for _, rest := range parts[1:] {
+		arguments, after := argumentsOf(t, rest)
+		if len(arguments) > 1 && arguments[1] == "part" { // what is done to a queue: below
+			continue
+		}
+		for _, segments := range pathsOf(t, arguments) {
+			found = append(found, request{methodOf(after), segments, "apiPath(" + strings.Join(arguments, ", ") + ")"})
+		}
+	}
+	acts := queueActs.FindAllStringSubmatch(code, -1)
+	require.Len(t, acts, 4)
+	for _, act := range acts {
+		found = append(found, request{act[2], pathsOf(t, []string{"'job-queues'", act[1]})[0], act[0]})
+	}
+	found = append(found, actionsOf(t, code)...)
+	for _, path := range written.FindAllStringSubmatch(code, -1) {
+		found = append(found, request{"", segmentsOf(path[1]), path[0]})
+	}
+	return found
+}
+
+// actionsOf reads which actions there are in which set. Changing and deleting have methods of their own.
+func actionsOf(t *testing.T, code string) (found []request) {
+	t.Helper()
+	list := regexp.MustCompile(`actionsOf = \{(.*)\};`).FindStringSubmatch(code)
+	require.NotNil(t, list)
+	for _, of := range regexp.MustCompile(`([a-z-]+)'?: \[([^\]]*)\]`).FindAllStringSubmatch(list[1], -1) {
+		require.Contains(t, oneOf["set"], of[1])
+		for _, action := range all(`'(trigger|retry|kill)'`, of[2]) {
+			found = append(found, request{"POST", [][]string{{of[1]}, nil, {action}}, of[0]})
+		}
+	}
+	require.Len(t, found, 5)
+	return found
+}
+
+// segmentsOf splits a path as the contract writes it, or a part of one.
+func segmentsOf(path string) (segments [][]string) {
+	for word := range strings.SplitSeq(path, "/") {
+		if strings.HasPrefix(word, "{") {
+			segments = append(segments, nil)
+			continue
+		}
+		segments = append(segments, []string{word})
+	}
+	return segments
+}
+
+// methodOf is that of a request: what stands behind its path says so, or the command line in which a page shows it.
+func methodOf(after string) string {
+	if found := options.FindStringSubmatch(after); found != nil {
+		return found[1]
+	}
+	if shown, _, _ := strings.Cut(after, "</pre>"); strings.HasPrefix(after, ")} \\") && strings.Contains(shown, " -d '") {
+		return "POST"
+	}
+	return "GET"
+}
+
+// pathsOf gives the paths that arguments of apiPath stand for: a part may be left out.
+func pathsOf(t *testing.T, arguments []string) [][][]string {
+	t.Helper()
+	words := wordsOf(arguments[0])
+	require.NotEmpty(t, words, "which routes can apiPath(%s …) mean?", arguments[0])
+	path := [][]string{words}
+	if len(words) == 1 {
+		path = segmentsOf(words[0])
+	}
+	switch {
+	case len(arguments) == 1, arguments[1] == "[]":
+		return [][][]string{path}
+	case strings.Contains(arguments[1], "? [] :"):
+		return [][][]string{path, append(slices.Clone(path), nil)}
+	case !strings.HasPrefix(arguments[1], "["):
+		return [][][]string{append(path, wordsOf(arguments[1]))}
+	}
+	inner, _ := argumentsOf(t, strings.TrimSuffix(arguments[1][1:], "]")+")")
+	for _, part := range inner {
+		path = append(path, wordsOf(part))
+	}
+	return [][][]string{path}
+}
+
+// wordsOf gives the words that an expression may be, or none if it is a parameter.
+func wordsOf(expression string) []string {
+	expression = strings.Trim(expression, " ()")
+	if _, chosen, is := strings.Cut(expression, " ? "); is {
+		expression = chosen
+	}
+	if quoted := all(`'([^']*)'`, expression); len(quoted) > 0 {
+		return quoted
+	}
+	return oneOf[expression]
+}
+
+// argumentsOf splits what stands before the parenthesis that closes a call, and gives the rest from that on.
+func argumentsOf(t *testing.T, text string) (arguments []string, rest string) {
+	t.Helper()
+	depth, begin := 0, 0
+	for i, c := range text {
+		switch c {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			if depth == 0 {
+				return append(arguments, strings.TrimSpace(text[begin:i])), text[i:]
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				arguments, begin = append(arguments, strings.TrimSpace(text[begin:i])), i+1
+			}
+		}
+	}
+	require.Fail(t, "a call without an end", text)
+	return nil, ""
+}
