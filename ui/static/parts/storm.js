@@ -4,7 +4,7 @@ import { html, useEffect, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { count, percent } from '../core/format.js';
 import { useResource } from '../core/resource.js';
-import { link, navigate, route, setQuery } from '../core/router.js';
+import { link, navigate, route, setFilter } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { actions, actOnMany, bulkOf } from './actions.js';
 import { FilterBox } from './filter.js';
@@ -55,7 +55,7 @@ export function Storm({ set }) {
     { id: 'last', label: set === 'retries' ? 'Last due' : 'Last died', wide: true, sort: (/** @type {any} */ g) => g.last, cell: (/** @type {any} */ g) => html`<${Time} at=${g.last} />` },
   ];
   return html`<section class="card flush" aria-label="By error"><div class="toolbar">
-      <${FilterBox} label="Filter errors" names=${names} query=${query} onChange=${setQuery} /><${CopyCurl} url=${url} /></div>
+      <${FilterBox} label="Filter errors" names=${names} query=${query} onChange=${setFilter} /><${CopyCurl} url=${url} /></div>
     <${Failure} error=${groups.error} at=${groups.data ? groups.at : 0} refresh=${groups.refresh} />
     ${groups.data?.complete === false && html`<p class="toolbar dim small">Counted among the first ${count(groups.data.searched)}: there are more.</p>`}
     ${!(groups.error && !groups.data) && html`<${Table} id=${'storm-' + set} caption="Errors" columns=${columns} rows=${sorted(items, columns, sort.id, sort.reverse)} loading=${groups.loading || !groups.data} busy=${groups.stale} of=${groups.url} rowKey=${(/** @type {any} */ g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
