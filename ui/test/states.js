@@ -99,6 +99,14 @@ export function states(world) {
     await page.getByRole('button', { name: /^Select all \d+ matching/ }).click();
     const bar = page.getByRole('region', { name: 'Selection' });
     assert.ok(await bar.getByRole('button', { name: 'Delete' }).isDisabled());
+    await bar.getByRole('button', { name: 'Clear' }).click();
+    for (const n of [1, 2]) await page.getByRole('table', { name: 'scheduled jobs' }).getByRole('checkbox').nth(n).check();
+    await bar.getByText('2 jobs selected').waitFor();
+    for (const name of ['Run now', 'Reschedule', 'Kill', 'Delete']) assert.ok(await bar.getByRole('button', { name }).isDisabled());
+    await page.goto(world.base + '/dead-jobs?view=storm');
+    const group = page.getByRole('table', { name: 'Errors' }).getByRole('button', { name: /^Retry now all/, disabled: true }).first();
+    await group.waitFor();
+    assert.match(await group.getAttribute('title'), /actions on many jobs are off/);
     change = (o) => ({ ...o, broker: { ...o.broker, connected: false } });
     await page.goto(world.base + '/job-metrics');
     await page.getByRole('alert').filter({ hasText: 'lost its connection to the broker' }).waitFor();

@@ -3,11 +3,11 @@
 import { html, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { brief, count, plural } from '../core/format.js';
-import { replaying } from '../core/overview.js';
+import { whyNotMany } from '../core/overview.js';
 import { itemTexts, memberText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate, plain, route, setFilter, setQuery } from '../core/router.js';
-import { mayAct, whyNot } from '../core/session.js';
+import { mayAct } from '../core/session.js';
 import { actions, actionsOf, actOn, actOnMany, bulkOf, jidOf } from './actions.js';
 import { FilterBox } from './filter.js';
 import { Icon } from './icon.js';
@@ -116,7 +116,7 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
     ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label="Selection"><span class="strong">${matching ? `All ${count(matching.count)} matching are selected` : plural(chosen.size, 'job') + ' selected'}</span>
       ${!matching && d && !list.stale && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of })}>Select all ${known === undefined ? 'at least ' + count(d.filtered_count_at_least) : count(known)} matching</button>`}
       <button class="linkish" onClick=${() => choose(new Map())}>Clear</button>
-      <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!mayAct.value || (matching && replaying.value)} title=${whyNot.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? 'Reschedule' : actions[a].label}</button>`)}</div></div>`}</div>
+      <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? 'Reschedule' : actions[a].label}</button>`)}</div></div>`}</div>
     <${Failure} error=${list.error} at=${d ? list.at : 0} refresh=${list.refresh} />
     ${!(list.error && !d) && html`<${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} steady rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
       selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
