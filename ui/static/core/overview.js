@@ -5,7 +5,7 @@ import { apiPath, ask, connection, generation, signedOut } from './api.js';
 import { setServerTime } from './clock.js';
 import { onTopic, source } from './live.js';
 import { paused } from './paused.js';
-import { whoami, whyNot } from './session.js';
+import { onSignOut, whoami, whyNot } from './session.js';
 
 /** @type {import('../../vendor/signals.js').Signal<any>} */
 export const overview = signal(null);
@@ -53,6 +53,10 @@ export function watchOverview() {
     generation.value;  
     if (!signedOut.value || first) load();
     first = false;
+  });
+  onSignOut(() => {
+    asked++; // what is on its way was for whoever was there
+    told = overview.value = null;
   });
   onTopic('overview', hear);
   document.addEventListener('visibilitychange', () => { if (!document.hidden) load(); });

@@ -7,12 +7,14 @@ import { count, plural, rate, seconds } from '../core/format.js';
 import { link } from '../core/router.js';
 import { refreshOverview } from '../core/overview.js';
 import { tell } from '../core/live.js';
+import { mayAct, onSignOut } from '../core/session.js';
 import { failed, leave, say, toast } from './toast.js';
 import { Icon } from './icon.js';
 
 /** @type {import('../../vendor/signals.js').Signal<any[]>} */
 export const followed = signal([]);
 
+onSignOut(() => { followed.value = []; });
 export const verbs = { trigger: 'Run', retry: 'Retry', kill: 'Kill', delete: 'Delete', change: 'Reschedule', undo: 'Undo' };
 export const setNames = { 'scheduled-jobs': 'scheduled jobs', retries: 'retries', 'dead-jobs': 'dead jobs' };
 
@@ -121,9 +123,9 @@ export function Progress({ op }) {
 export function OpToasts() {
   return followed.value.map((op) => html`<div key=${op.id} class=${'toast op' + (op.failed && op.state !== 'running' ? ' bad' : '')} role="group" aria-label=${opText(op)}>
     <div class="row"><span class="strong grow">${opText(op)}</span>
-      ${op.state === 'running' ? html`<button class="btn small" onClick=${() => cancelOperation(op.id)}>Stop</button>`
+      ${op.state === 'running' ? mayAct.value && html`<button class="btn small" onClick=${() => cancelOperation(op.id)}>Stop</button>`
         : html`<span class=${'small ' + (op.state === 'done' ? 'ok' : 'warn')}>${op.state}</span>
-          ${undoable(op) && html`<button class="btn small" onClick=${() => undoOperation(op)}><${Icon} name="undo" small />Undo</button>`}`}
+          ${mayAct.value && undoable(op) && html`<button class="btn small" onClick=${() => undoOperation(op)}><${Icon} name="undo" small />Undo</button>`}`}
       <button class="icon" aria-label="Dismiss" onClick=${() => dismiss(op.id)}><${Icon} name="x" small /></button></div>
     <${Progress} op=${op} />
     ${op.last_error && html`<p class="small bad anywhere">${op.last_error}</p>`}

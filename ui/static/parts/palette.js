@@ -6,11 +6,13 @@ import { forPage } from '../core/keys.js';
 import { density, shortcuts, theme } from '../core/prefs.js';
 import { paused } from '../core/paused.js';
 import { link, navigate } from '../core/router.js';
+import { onSignOut } from '../core/session.js';
 import { Icon } from './icon.js';
 
 const shown = signal('');
 export const openPalette = () => { shown.value = 'palette'; };
 export const openKeys = () => { shown.value = 'keys'; };
+onSignOut(() => { shown.value = ''; });
 
 /** @typedef {{icon: string, text: string, hint: string, run: () => void}} Entry */
 
