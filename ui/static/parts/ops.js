@@ -58,14 +58,14 @@ function plan() {
 
 /** Asks for all of them: one that has just begun may not be read back yet. */
 async function look() {
-  const { data } = await ask(apiPath('operations')).catch(() => ({ data: [] }));
+  const { data, status } = await ask(apiPath('operations')).catch((e) => ({ data: [], status: e.status }));
   const running = followed.value.filter((o) => o.state === 'running');
   const known = new Map(data.map((/** @type {any} */ o) => [o.id, { ...o, seen: Date.now() }]));
   followed.value = followed.value.map((o) => known.get(o.id) || o);
   for (const o of running) {
     const op = known.get(o.id);
     if (op && op.state !== 'running') ended(op);
-    else if (!op && Date.now() - o.seen > patience) giveUp(o);
+    else if (!op && status && Date.now() - o.seen > patience) giveUp(o); // 0: nobody was there to ask
   }
   soon = running.some((o) => known.has(o.id)) ? 500 : Math.min(soon * 2, 8000);
   plan();
