@@ -8,7 +8,7 @@ const now = () => Date.now() / 1000;
 /** Has operations be told of to nobody, and time go fast. @param {any} page */
 async function unheard(page) {
   await page.clock.install();
-  const fast = setInterval(() => page.clock.fastForward(3000).catch(() => clearInterval(fast)), 500);
+  const fast = setInterval(() => page.clock.fastForward(1000).catch(() => clearInterval(fast)), 500);
   page.on('close', () => clearInterval(fast));
   await page.route('**/api/operations', (route) => (route.request().method() === 'GET' ? route.fulfill({ json: [] }) : route.continue()));
 }
