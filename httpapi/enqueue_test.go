@@ -153,6 +153,8 @@ func TestErrorsInGroups(t *testing.T) {
 	require.Equal(t, []string{"r0", "r1", "r2", "r3", "r4"}, w.jids("/api/retries?error="+fp))
 	require.Equal(t, []string{"d"}, w.jids("/api/dead-jobs?error="+fp))
 	require.Equal(t, 5, strings.Count(w.get("/api/retries?format=ndjson&error="+fp).body, "\n"))
+	require.False(t, gjson.Get(a.body, "as_of").Exists(), "two streams have two")
+	require.Equal(t, gjson.Get(w.get("/api/dead-jobs?page=1").body, "as_of").Raw, gjson.Get(w.get("/api/errors?set=dead-jobs").body, "as_of").Raw)
 	require.Len(t, gjson.Get(w.get("/api/errors?set=dead-jobs").body, "items").Array(), 3)
 	require.Len(t, gjson.Get(w.get("/api/errors?set=retries").body, "items").Array(), 1)
 	require.Len(t, gjson.Get(w.get("/api/errors?class=Import").body, "items").Array(), 1)

@@ -30,8 +30,9 @@ type errorGroup struct {
 type errorGroups struct {
 	Items    []*errorGroup `json:"items"`
 	Searched int64         `json:"searched"`
-	Unread   int64         `json:"unsearched"` // large entries, whose record stays in the stream
-	Complete bool          `json:"complete"`   // false: there are more entries than one call looks at
+	Unread   int64         `json:"unsearched"`      // large entries, whose record stays in the stream
+	Complete bool          `json:"complete"`        // false: there are more entries than one call looks at
+	AsOf     *int64        `json:"as_of,omitempty"` // of one set: the offset of its stream up to which the view had been read
 }
 
 const maxGroups = 500
@@ -58,6 +59,13 @@ func (s *Server) listErrors(c echo.Context) error {
 	}
 	return s.share(c, func(ctx context.Context) (any, error) {
 		g := &grouping{found: map[string]*errorGroup{}, known: s.fingerprints, until: time.Now().Add(s.maxTally), answer: errorGroups{Complete: true}}
+		if len(sets) == 1 {
+			asOf, err := s.cfg.Entries.Position(sets[0]) // first, as for a list
+			if err != nil {
+				return nil, err
+			}
+			g.answer.AsOf = &asOf
+		}
 		for _, stream := range sets {
 			if err := s.group(ctx, g, stream, f); err != nil {
 				return nil, err

@@ -5,6 +5,14 @@ import { http, until } from './sidecar.js';
 
 const now = () => Date.now() / 1000;
 
+/** Has operations be told of to nobody, and time go fast. @param {any} page */
+async function unheard(page) {
+  await page.clock.install();
+  const fast = setInterval(() => page.clock.fastForward(1000).catch(() => clearInterval(fast)), 500);
+  page.on('close', () => clearInterval(fast));
+  await page.route('**/api/operations', (route) => (route.request().method() === 'GET' ? route.fulfill({ json: [] }) : route.continue()));
+}
+
 export function bulk(world) {
   const there = (set, query, n) => until(`${n} are in ${set}`, async () => (await http(`${world.base}/api/${set}?page=1&${query}`)).filtered_count === n);
   /** Waits until an operation has ended, and keeps it in sight. */
@@ -80,9 +88,11 @@ export function bulk(world) {
         await me.dialog.find('button', `${verbs[deed]} 3 ${noun}`).click();
         const name = `${verbs[deed]} 3 ${noun}`;
         await done(me, name, 3);
-        if (deed !== 'Put off') await row.gone();
+        if (deed === 'Put off') await row.reads(/in (1 h|59 min).*in (1 h|59 min)/);
+        else await row.gone();
         await me.operation(name).find('button', 'Undo').click();
         await done(me, `Undo 3 ${noun}`, 3);
+        if (deed === 'Put off') await row.reads(/in 2 h.*in 2 h/); // what is acted on is what is shown
         await me.tidy();
       }
       await row.reads(/ 3 /);
@@ -95,6 +105,66 @@ export function bulk(world) {
       await row.gone();
     });
   }
+
+  story(world, 'what comes after one has looked is left alone: under an id that is chosen, and in a group', async (me) => {
+    const die = (jid, message) => world.publish('dead_jobs', { type: 'dead_job', jid, died_at: now(), retry_count: 3, error_class: 'BulkLate', error_message: message, job: { jid, class: 'BulkLate', queue: 'bulk', args: [message], retry: 3 } });
+    const left = (n) => there('dead-jobs', 'class=BulkLate', n);
+    await die('late-1', 'first');
+    await die('late-2', 'first');
+    await left(2);
+    await me.go('Dead');
+    await me.filter('class:BulkLate');
+    await me.listed.reads(/^1–2 of 2 that match/);
+    await me.find('checkbox', 'Select all on this page').check();
+    await die('late-1', 'it came back');
+    await left(3);
+    await me.find('region', 'Selection').find('button', 'Delete').click();
+    await me.dialog.find('textbox', /^Reason/).fill('déjà vu');
+    await me.dialog.find('button', 'Delete 2 dead jobs').click();
+    await done(me, 'Delete 2 dead jobs', 2);
+    await left(1);
+    await me.tidy();
+
+    await me.find('group', 'View').find('button', 'By error').click();
+    const row = me.find('table', 'Errors').find('row', /BulkLate/);
+    await row.reads(/ 1 /);
+    await me.find('button', 'Live updates').click();
+    await die('late-3', 'it came back');
+    await left(2);
+    await row.find('button', /^Delete all 1 with BulkLate/).click();
+    await me.dialog.find('button', 'Delete 1 dead job').click();
+    await done(me, 'Delete 1 dead job', 1);
+    await left(1);
+    assert.equal((await http(`${world.base}/api/dead-jobs?class=BulkLate&page=1`)).items[0].jid, 'late-3');
+  });
+
+  story(world, 'a reason is kept letter by letter', async (me) => {
+    await http(`${world.base}/api/jobs`, 'POST', { jid: 'reasoned', class: 'BulkReason', queue: 'bulk', args: [], at: now() + 90_000 });
+    await there('scheduled-jobs', 'class=BulkReason', 1);
+    await me.go('Scheduled');
+    await me.filter('class:BulkReason');
+    await me.find('button', /^Delete: BulkReason/).click();
+    await me.dialog.find('textbox', /^Reason/).fill('Zoë såg det – 見た');
+    await me.dialog.find('button', 'Delete 1 job').click();
+    await me.find('region', 'scheduled jobs').reads(/0 of [\d,]+ match/);
+    await me.go('Operations');
+    await me.find('tab', 'Everything that was done').click();
+    await me.find('table', 'What was done').find('row', /reasoned.*Zoë såg det – 見た/).seen();
+  });
+
+  story(world, 'an operation that is not heard of is given up, and said to be', async (me) => {
+    await http(`${world.base}/api/jobs`, 'POST', Array.from({ length: 2 }, (_, i) => ({ class: 'BulkLost', queue: 'bulk', args: [i], at: now() + 90_000 + i })));
+    await there('scheduled-jobs', 'class=BulkLost', 2);
+    await me.go('Scheduled');
+    await me.filter('class:BulkLost');
+    await me.find('checkbox', 'Select all on this page').check();
+    await me.find('region', 'Selection').find('button', 'Delete').click();
+    await me.dialog.find('button', 'Delete 2 scheduled jobs').click();
+    await me.operation('Delete 2 scheduled jobs').gone();
+    await me.notes.reads(/nothing has been heard of it/);
+    await me.notes.find('link', 'All operations').click();
+    await me.find('heading', 'Operations', { level: 1 }).seen();
+  }, { prepare: unheard });
 
   story(world, 'an operation is stopped from the list of them; what it did can be taken back, and is in the journal', async (me) => {
     await http(`${world.base}/api/jobs`, 'POST', Array.from({ length: 30 }, (_, i) => ({ class: 'BulkSlow', queue: 'bulk', args: [i], at: now() + 90_000 + i })));

@@ -1,6 +1,7 @@
 // Everything without a pointer.
+import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { open } from './browser.js';
+import { go, open, signIn } from './browser.js';
 import { plant } from './deeds.js';
 import { story } from './person.js';
 import { until } from './sidecar.js';
@@ -28,6 +29,45 @@ export function keyboard(world) {
     await me.press('Escape');
     await me.press('?');
     await me.find('dialog', 'Keyboard').seen();
+  });
+
+  test('keys do one thing each: not below a dialog, not again while held, not that of a row after g', async () => {
+    await plant(world, 'DeedOnce');
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await go(page, 'Retries');
+    await page.getByRole('combobox', { name: /^Filter/ }).fill('class:DeedOnce');
+    await page.keyboard.press('Enter');
+    await page.getByText(/^1 that matches/).waitFor();
+    await page.getByRole('heading', { name: 'Retries', level: 1 }).click(); // the field has the focus no more
+    const sent = [];
+    page.on('request', (r) => { if (r.method() === 'POST') sent.push(new URL(r.url()).pathname); });
+    const chosen = page.getByRole('region', { name: 'Selection' });
+    await page.keyboard.press('j');
+
+    await page.keyboard.press('#');
+    await page.getByRole('dialog', { name: 'Delete this job?' }).waitFor();
+    await page.getByRole('heading', { name: 'Delete this job?' }).click(); // no button has the focus now
+    for (const key of ['x', 'r', 'g', 'd', '?']) await page.keyboard.press(key);
+    assert.equal(await page.getByRole('dialog').count(), 1);
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.getByRole('heading', { name: 'Retries', level: 1 }).waitFor();
+    assert.equal(await chosen.count(), 0);
+
+    for (const key of ['g', 'r']) await page.keyboard.press(key);
+    await until('the filter is gone', () => page.url().endsWith('/retries'));
+    await page.goBack();
+    await page.getByText(/^1 that matches/).waitFor();
+    for (const key of ['j', 'g', 'Shift+#', 'x']) await page.keyboard.press(key);
+    await chosen.getByText('1 job selected').waitFor();
+    assert.equal(await page.getByRole('dialog').count(), 0);
+    assert.deepEqual(sent, []);
+    for (let i = 0; i < 4; i++) await page.keyboard.down('r');
+    await page.keyboard.up('r');
+    await page.getByText(/0 of [\d,]+ match/).waitFor();
+    assert.deepEqual(sent, ['/api/retries/DeedOnce-r/retry']);
+    await context.close();
   });
 
   test('delete with the keyboard alone, and take it back', async () => {

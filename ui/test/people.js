@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { go, open, signIn } from './browser.js';
-import { http } from './sidecar.js';
+import { plant } from './deeds.js';
+import { proxy } from './proxy.js';
+import { http, until } from './sidecar.js';
 
 export function people(world) {
   test('a wrong password is told of, a right one leads to where one wanted to go', async () => {
@@ -76,6 +78,63 @@ export function people(world) {
     await context.setOffline(false);
     await page.getByRole('button', { name: 'Try now' }).click({ timeout: 2000 }).catch(() => {}); // it may have been tried by itself
     await page.getByText('The sidecar is out of reach').first().waitFor({ state: 'detached' });
+    await context.close();
+  });
+
+  test('a proxy that answers for a sidecar that is away is no answer: it is tried again until there is one', async () => {
+    const front = await proxy(Number(new URL(world.base).port));
+    try {
+      const { page, context } = await open(world.browser);
+      await signIn(page, `http://127.0.0.1:${front.port}`);
+      let asked = 0;
+      page.on('request', (r) => { if (r.url().endsWith('/api/whoami')) asked++; });
+      const away = page.getByRole('alert').filter({ hasText: 'What is shown may be old' });
+      const table = (name) => page.getByRole('table', { name }).getByRole('row').nth(1).waitFor();
+      const pages = [[502, 'Retries', 'retries'], [503, 'Dead', 'dead jobs'], [504, 'Scheduled', 'scheduled jobs']];
+      for (const [, link, name] of pages) {
+        await go(page, link);
+        await table(name); // what the page is made of is there
+      }
+      for (const [status, link, name] of pages) {
+        front.says = status;
+        await go(page, link);
+        await away.waitFor();
+        asked = 0;
+        await until('it is asked more than once', () => asked > 1);
+        front.says = 0;
+        await away.waitFor({ state: 'detached' });
+        await table(name);
+      }
+      await context.close();
+    } finally {
+      front.stop();
+    }
+  });
+
+  test('what somebody did and was asked is gone when the next one signs in', async () => {
+    await plant(world, 'LeftBehind');
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await go(page, 'Retries');
+    await page.getByRole('combobox', { name: /^Filter/ }).fill('class:LeftBehind');
+    await page.keyboard.press('Enter');
+    const notes = page.getByRole('region', { name: 'Notifications' });
+    const listed = page.getByRole('navigation', { name: 'Pages of the list' });
+    await listed.getByText(/^1 that matches/).waitFor();
+    await page.getByRole('checkbox', { name: 'Select all on this page' }).check();
+    await page.getByRole('region', { name: 'Selection' }).getByRole('button', { name: 'Reschedule' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Reschedule 1 retry' }).click();
+    await notes.getByRole('button', { name: 'Undo' }).waitFor();
+    await page.getByRole('row', { name: /LeftBehind/ }).getByRole('button', { name: /^Delete/ }).click();
+    await page.getByRole('dialog').waitFor();
+    await context.clearCookies(); // the session ends while something is asked
+    await page.getByLabel('Password').waitFor();
+    await page.getByLabel('Name').fill('watcher');
+    await page.getByLabel('Password').fill('watches');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await listed.getByText(/^1 that matches/).waitFor();
+    assert.equal(await page.getByRole('dialog').count(), 0);
+    assert.equal(await notes.getByRole('button').count(), 0);
     await context.close();
   });
 }

@@ -2,9 +2,14 @@
 import { createServer, request } from 'node:http';
 import { connect } from 'node:net';
 
-/** @param {number} port of what it stands before */
+/** Its member says is what it answers by itself while that is not 0: a status. @param {number} port of what it stands before */
 export async function proxy(port) {
   const server = createServer((q, a) => {
+    if (front.says) {
+      a.writeHead(front.says, { 'Content-Type': 'text/html' });
+      a.end('<h1>There is nothing behind this proxy</h1>');
+      return;
+    }
     const on = request({ host: '127.0.0.1', port, method: q.method, path: q.url, headers: q.headers }, (r) => {
       a.writeHead(r.statusCode, r.headers);
       r.pipe(a);
@@ -13,6 +18,10 @@ export async function proxy(port) {
     q.pipe(on);
   });
   server.on('upgrade', (q, socket, head) => {
+    if (front.says) {
+      socket.end(`HTTP/1.1 ${front.says} No\r\nConnection: close\r\n\r\n`);
+      return;
+    }
     const on = connect(port, '127.0.0.1', () => {
       on.write(`${q.method} ${q.url} HTTP/1.1\r\n${Object.entries(q.headers).map(([k, v]) => `${k}: ${v}`).join('\r\n')}\r\n\r\n`);
       on.write(head);
@@ -21,5 +30,6 @@ export async function proxy(port) {
     for (const s of [on, socket]) s.on('error', () => { on.destroy(); socket.destroy(); });
   });
   await new Promise((done) => { server.listen(0, '127.0.0.1', done); });
-  return { port: server.address().port, stop: () => { server.close(); server.closeAllConnections(); } };
+  const front = { port: server.address().port, says: 0, stop: () => { server.close(); server.closeAllConnections(); } };
+  return front;
 }

@@ -32,6 +32,28 @@ export function states(world) {
     });
   }
 
+  test('a chart says whether its figures are on their way, could not be read, or are none', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    const charts = [['/job-queues', 'Throughput', 'job-metrics'], ['/job-queues', 'Due', 'due-times'], ['/dead-jobs', 'Deaths an hour, last 7 days', 'job-metrics']];
+    for (const [path, name, route] of charts) {
+      const chart = page.getByRole('region', { name, exact: true }).getByRole('figure');
+      await page.route(`**/api/${route}*`, () => {}); // it never comes
+      await page.goto(world.base + path);
+      await chart.filter({ hasText: 'Being read' }).waitFor();
+      assert.doesNotMatch(await chart.innerText(), /Nothing in this time|0 are due/);
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
+      await page.route(`**/api/${route}*`, (r) => r.fulfill({ status: 503, contentType: 'application/json', body: JSON.stringify({ error: 'service_unavailable', reason, request_id: 'R' }) }));
+      await page.goto(world.base + path);
+      await chart.filter({ hasText: 'Could not be read' }).waitFor();
+      await page.getByRole('main').getByText(reason).first().waitFor();
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
+      await page.goto(world.base + path);
+      await chart.getByRole('button', { name: /^Table of/ }).waitFor();
+    }
+    await context.close();
+  });
+
   test('nothing that matches', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
@@ -77,6 +99,14 @@ export function states(world) {
     await page.getByRole('button', { name: /^Select all \d+ matching/ }).click();
     const bar = page.getByRole('region', { name: 'Selection' });
     assert.ok(await bar.getByRole('button', { name: 'Delete' }).isDisabled());
+    await bar.getByRole('button', { name: 'Clear' }).click();
+    for (const n of [1, 2]) await page.getByRole('table', { name: 'scheduled jobs' }).getByRole('checkbox').nth(n).check();
+    await bar.getByText('2 jobs selected').waitFor();
+    for (const name of ['Run now', 'Reschedule', 'Kill', 'Delete']) assert.ok(await bar.getByRole('button', { name }).isDisabled());
+    await page.goto(world.base + '/dead-jobs?view=storm');
+    const group = page.getByRole('table', { name: 'Errors' }).getByRole('button', { name: /^Retry now all/, disabled: true }).first();
+    await group.waitFor();
+    assert.match(await group.getAttribute('title'), /actions on many jobs are off/);
     change = (o) => ({ ...o, broker: { ...o.broker, connected: false } });
     await page.goto(world.base + '/job-metrics');
     await page.getByRole('alert').filter({ hasText: 'lost its connection to the broker' }).waitFor();

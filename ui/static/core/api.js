@@ -55,15 +55,22 @@ export async function ask(url, how = {}) {
     lost();
     throw new ApiError(0, null);
   }
-  found(response);
   const data = parse(text);
+  if (fromProxy(response, data)) {
+    lost();
+    throw new ApiError(0, null);
+  }
+  found(response);
   if (response.status === 401 && !how.quiet) signedOut.value = true;
   if (!response.ok) throw new ApiError(response.status, data ?? { error: 'http_' + response.status, reason: 'the answer was ' + response.status });
   return { status: response.status, data, text, headers: response.headers };
 }
 
-/** Headers are ASCII. @param {string} reason */
-const encodeReason = (reason) => reason.replace(/[^\x20-\x7e]/g, '?').slice(0, 4000);
+/** A header's value is bytes: the sidecar reads them as UTF-8. @param {string} reason */
+const encodeReason = (reason) => String.fromCharCode(...new TextEncoder().encode(reason.replace(/\p{Cc}/gu, ' ').slice(0, 1000)));
+
+/** Whether a proxy answers that it does not reach the sidecar, whose own errors say why. @param {Response} response @param {any} data */
+const fromProxy = (response, data) => [502, 503, 504].includes(response.status) && !data?.reason;
 
 /** @param {string} text */
 function parse(text) {
@@ -79,20 +86,22 @@ function found(response) {
   const v = response.headers.get('Millrace-Version') || '';
   if (version && v && v !== version) newVersion.value = v;
   version ||= v;
-  if (!connection.value.up && response.status !== 502 && response.status !== 504) {
+  if (!connection.value.up) {
     connection.value = { up: true, retryAt: 0, since: 0 };
     generation.value++;
   }
 }
 
 let wait = 1000;
+let timer = 0;
 
 /** The sidecar is out of reach: tries again after pauses that grow. */
 function lost() {
   if (!connection.value.up && connection.value.retryAt > Date.now()) return;
   wait = connection.value.up ? 1000 : Math.min(wait * 2, 30_000);
   connection.value = { up: false, retryAt: Date.now() + wait, since: connection.value.since || Date.now() };
-  setTimeout(retry, wait);
+  clearTimeout(timer);
+  timer = setTimeout(retry, wait);
 }
 
 /** Tries to reach the sidecar now. @param {boolean} [doubt] also if it seems to be there */

@@ -5,7 +5,7 @@ import htm from '../../vendor/htm.js';
 
 export { Component, h, render, Fragment };
 export { useEffect, useLayoutEffect, useMemo, useRef, useState, useCallback } from '../../vendor/preact-hooks.js';
-export { signal, computed, effect, batch, useSignal, useComputed, useSignalEffect } from '../../vendor/signals.js';
+export { signal, computed, effect, batch, useSignal, useComputed, useSignalEffect, untracked } from '../../vendor/signals.js';
 
 /** @type {(strings: TemplateStringsArray, ...values: any[]) => any} */
 export const html = htm.bind(/** @type {any} */ (h));

@@ -64,7 +64,7 @@ function connect() {
     const was = source.value;
     source.value = 'poll';
     if (was === 'events') retry(true);
-    if (tries < 8) timer = setTimeout(connect, 1000 * 2 ** Math.min(tries++, 5));
+    timer = setTimeout(connect, 1000 * 2 ** Math.min(tries++, 6));
   };
 }
 

@@ -5,7 +5,7 @@ import { apiPath, ask, connection, generation, signedOut } from './api.js';
 import { setServerTime } from './clock.js';
 import { onTopic, source } from './live.js';
 import { paused } from './paused.js';
-import { whoami } from './session.js';
+import { onSignOut, whoami, whyNot } from './session.js';
 
 /** @type {import('../../vendor/signals.js').Signal<any>} */
 export const overview = signal(null);
@@ -13,6 +13,8 @@ export const overview = signal(null);
 export const lag = computed(() => overview.value?.views?.lag_seconds ?? 0);
 /** The view has not read all there was yet. */
 export const replaying = computed(() => overview.value?.views?.caught_up === false);
+/** Why nothing can be done to many at once, or nothing. */
+export const whyNotMany = computed(() => whyNot.value || (replaying.value ? 'The view is being read from the streams: until it is complete, actions on many jobs are off.' : ''));
 
 let timer = 0;
 let asked = 0;
@@ -51,6 +53,10 @@ export function watchOverview() {
     generation.value;  
     if (!signedOut.value || first) load();
     first = false;
+  });
+  onSignOut(() => {
+    asked++; // what is on its way was for whoever was there
+    told = overview.value = null;
   });
   onTopic('overview', hear);
   document.addEventListener('visibilitychange', () => { if (!document.hidden) load(); });

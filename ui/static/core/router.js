@@ -55,6 +55,9 @@ export function navigate(to, how = {}) {
   }
 }
 
+/** Changes which rows a list shows: it begins at its first page. @param {Record<string, any>} changes */
+export const setFilter = (changes) => setQuery({ ...changes, page: '', next: '' });
+
 /** Changes parts of the query; what is empty is taken out. @param {Record<string, any>} changes @param {{replace?: boolean}} [how] */
 export function setQuery(changes, how) {
   const query = new URLSearchParams(location.search);
@@ -68,10 +71,13 @@ export function setQuery(changes, how) {
 
 addEventListener('popstate', () => { route.value = read(); });
 
+/** Whether a click is one that opens nothing elsewhere. @param {MouseEvent} e */
+export const plain = (e) => !(e.button || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey);
+
 // Links are links: they can be opened in another tab. A plain click stays on the page.
 document.addEventListener('click', (e) => {
   const a = /** @type {HTMLAnchorElement|null} */ (/** @type {Element} */ (e.target).closest?.('a[href]'));
-  if (!a || e.defaultPrevented || e.button || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+  if (!a || e.defaultPrevented || !plain(e)) return;
   if (a.target || a.hasAttribute('download') || a.origin !== location.origin) return;
   if (!a.pathname.startsWith(prefix + '/') || a.pathname.startsWith(prefix + '/api/') || a.pathname === prefix + '/metrics') return;
   if (a.getAttribute('href').startsWith('#')) return;

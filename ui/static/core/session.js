@@ -1,6 +1,6 @@
 // @ts-check
 // Who looks, and what they may.
-import { computed, signal } from './h.js';
+import { computed, effect, signal, untracked } from './h.js';
 import { apiPath, ask, signedOut } from './api.js';
 
 /** What /api/whoami said. @type {import('../../vendor/signals.js').Signal<any>} */
@@ -14,6 +14,9 @@ export const whyNot = computed(() => {
   if (!w || w.may_act) return '';
   return w.read_only ? 'This sidecar is read-only.' : 'You may look, but not act: that needs the tag management, policymaker or administrator.';
 });
+
+/** Calls what is given when nobody is signed in any more: what somebody did and saw is not for the next one. @param {() => void} forget */
+export const onSignOut = (forget) => effect(() => { if (signedOut.value) untracked(forget); });
 
 /** Asks who is signed in. */
 export async function loadSession() {

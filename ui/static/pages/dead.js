@@ -8,7 +8,7 @@ import { useResource } from '../core/resource.js';
 import { route, setQuery } from '../core/router.js';
 import { Chart } from '../parts/chart.js';
 import { column, Entries } from '../parts/entries.js';
-import { Card, Empty, Segments, Title } from '../parts/states.js';
+import { Card, Empty, Failure, Segments, Title } from '../parts/states.js';
 import { Storm } from '../parts/storm.js';
 import { Time } from '../parts/time.js';
 
@@ -25,7 +25,7 @@ function Growth() {
   const day = Math.floor(serverNow() / 3600) * 3600;
   const m = useResource(apiPath('job-metrics', [], { from: day - 7 * 86_400, to: day + 3600, step: 3600 }), { every: 60_000 });
   const points = m.data?.series || [];
-  return html`<${Card} title="Deaths an hour, last 7 days"><${Chart} title="Deaths an hour" height=${120} format=${brief} stacked x=${points.map((/** @type {any} */ p) => p.at)}
+  return html`<${Card} title="Deaths an hour, last 7 days"><${Failure} error=${m.error} at=${m.data ? m.at : 0} refresh=${m.refresh} /><${Chart} of=${m} title="Deaths an hour" height=${120} format=${brief} stacked x=${points.map((/** @type {any} */ p) => p.at)}
     series=${[{ label: 'died', colour: '#d12771', kind: 'bars', values: points.map((/** @type {any} */ p) => p.dead) }]} /><//>`;
 }
 

@@ -4,6 +4,7 @@ import { html } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { serverNow } from '../core/clock.js';
 import { absolute, count, local } from '../core/format.js';
+import { whyNotMany } from '../core/overview.js';
 import { memberText, ownText, without } from '../core/rawjson.js';
 import { link } from '../core/router.js';
 import { whyNot } from '../core/session.js';
@@ -85,7 +86,7 @@ export function facts(t) {
 
 /** @param {string} action @param {Target} t @param {() => void} done */
 export async function actOnMany(action, t, done) {
-  if (whyNot.value) return toast(whyNot.value, { bad: true });
+  if (whyNotMany.value) return toast(whyNotMany.value, { bad: true });
   const verb = { trigger: 'Run', retry: 'Retry', kill: 'Kill', delete: 'Delete', change: 'Reschedule' }[action];
   const hurt = !!actions[action].hurt;
   const spread = action === 'retry' || action === 'trigger';
@@ -102,13 +103,16 @@ export async function actOnMany(action, t, done) {
   /** @type {any} */
   const body = { action, set: t.set, reason: yes.reason || undefined };
   if (t.filter) Object.assign(body, { filter: numbers(t.filter), as_of: t.asOf, expected_count: t.expected });
-  else body.jids = [...new Set(t.rows.map(jidOf))];
+  else Object.assign(body, { jids: [...new Set(t.rows.map(jidOf))], as_of: lastOf(t.rows) });
   if (minutes) body.rate = Math.max(0.01, t.count / (minutes * 60));
   if (action === 'change') body.at = Date.parse(yes.value.at) / 1000;
   const id = await operate(body);
-  if (id) soon(done);
+  soon(done); // also where it was refused, as more has changed than was shown
   return id;
 }
+
+/** Where the newest of them begins: what came later under the same id was not seen. @param {any[]} rows */
+const lastOf = (rows) => rows.reduce((n, r) => Math.max(n, r.millrace.first_offset), -1);
 
 /** @param {Record<string, any>} filter */
 function numbers(filter) {

@@ -23,7 +23,7 @@ function token(name) {
 }
 
 /** @param {{title: string, x: number[], series: Series[], format: (n: number|null) => string, height?: number, marks?: Mark[], log?: boolean, sync?: string, stacked?: boolean,
- *   onZoom?: (from: number, to: number) => void, buckets?: {bounds: number[], rows: (number[]|null)[]}, summary?: string, now?: number, from?: number, to?: number}} p */
+ *   onZoom?: (from: number, to: number) => void, buckets?: {bounds: number[], rows: (number[]|null)[]}, summary?: string, now?: number, from?: number, to?: number, of?: {data: any, error: any}}} p of: what its figures were asked with */
 export function Chart(p) {
   const box = useRef(null);
   const plot = useRef(null);
@@ -32,7 +32,8 @@ export function Chart(p) {
   const latest = useRef(p);
   latest.current = p;
   const height = p.height || 200;
-  const empty = !p.x.length || (p.buckets ? !p.buckets.rows.some(Boolean) : !p.series.some((s) => s.values.some((v) => v !== null && v !== undefined)));
+  const lacking = lacks(p.of);
+  const empty = !!lacking || !p.x.length || (p.buckets ? !p.buckets.rows.some(Boolean) : !p.series.some((s) => s.values.some((v) => v !== null && v !== undefined)));
   const shape = [colours.value, asTable, empty, p.log, p.stacked, height, p.series.map((s) => s.label + s.colour + (s.kind || '')).join('|')].join();
   const drawn = useRef(/** @type {any} */ (null));
   useLayoutEffect(() => {
@@ -61,14 +62,17 @@ export function Chart(p) {
   });
   const i = cursor === null ? null : cursor;
   return html`<figure class="chart" style=${{ '--h': height + 'px' }}>
-    <figcaption class="sr">${p.title}. ${p.summary || summary(p)}${released(p)}</figcaption>
-    ${asTable ? html`<${Figures} p=${p} />` : empty ? html`<div class="nodata">Nothing in this time</div>` : html`<div class="plot" ref=${box} aria-hidden="true"></div>`}
+    <figcaption class="sr">${p.title}. ${lacking || p.summary || summary(p)}${released(p)}</figcaption>
+    ${asTable ? html`<${Figures} p=${p} />` : empty ? html`<div class="nodata">${lacking || 'Nothing in this time'}</div>` : html`<div class="plot" ref=${box} aria-hidden="true"></div>`}
     <div class="legend">${!empty && !p.buckets && p.series.map((s) => html`<span key=${s.label}><i class=${'sw ' + (s.kind === 'dash' ? 'dash' : '')} style=${{ background: s.kind === 'dash' ? 'none' : s.colour, borderColor: s.colour }}></i>${s.label}
       ${i !== null && html` <b>${p.format(s.values[i] ?? null)}</b>`}</span>`)}
       ${i !== null && p.x[i] && html`<span class="num">${absolute(p.x[i]).slice(5, 16)}</span>`}
       ${!empty && html`<button class="linkish small" style=${{ marginLeft: 'auto' }} aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}>${asTable ? 'Chart' : 'Table'}<span class="sr"> of ${p.title}</span></button>`}</div>
   </figure>`;
 }
+
+/** What to say while there are no figures: none is not zero. @param {{data: any, error: any}|undefined} of */
+const lacks = (of) => (!of || of.data ? '' : of.error ? 'Could not be read' : 'Being read …');
 
 /** Whether two charts show the same figures. @param {any} a @param {any} b */
 function same(a, b) {

@@ -48,7 +48,7 @@ export function Throughput({ m, height, tools, class: extra }) {
   const s = m.data?.series || [];
   const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[k] || 0);
   const other = s.map((/** @type {any} */ p) => p.dead + p.discarded + p.expired);
-  return html`<${Card} title="Throughput" class=${extra} tools=${tools}><${Chart} title=${`Jobs in steps of ${stepText(m.data?.step_seconds)}`} height=${height} sync="page" stacked format=${brief} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to}
+  return html`<${Card} title="Throughput" class=${extra} tools=${tools}><${Chart} of=${m} title=${`Jobs in steps of ${stepText(m.data?.step_seconds)}`} height=${height} sync="page" stacked format=${brief} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to}
     x=${s.map((/** @type {any} */ p) => p.at)} series=${[{ label: 'succeeded', colour: '#54be7e', kind: 'bars', values: pick('success') }, { label: 'failed', colour: '#d2a106', kind: 'bars', values: pick('failed') }, { label: 'dead or dropped', colour: '#d12771', kind: 'bars', values: other }]} /><//>`;
 }
 
@@ -62,7 +62,7 @@ export function Percentiles({ m, of, oldest, height, class: extra, title }) {
   const series = [{ label: 'p50', colour: '#54be7e', values: pick('p50_ms') }, { label: 'p95', colour: '#4589ff', values: pick('p95_ms') }, { label: 'p99', colour: '#d12771', values: pick('p99_ms') }];
   // A distribution of waits falls silent exactly when a queue stands still: how old the oldest job is does not.
   if (oldest) series.push(/** @type {any} */ ({ label: 'oldest waits now', colour: '#d2a106', kind: 'dash', values: s.map(() => oldest * 1000) }));
-  return html`<${Card} title=${title || (of === 'run' ? 'Run time' : 'Wait before the first attempt')} class=${extra}><${Chart} title=${of === 'run' ? 'Run time' : 'Wait'} height=${height} sync="page" log format=${millis} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)} series=${series} /><//>`;
+  return html`<${Card} title=${title || (of === 'run' ? 'Run time' : 'Wait before the first attempt')} class=${extra}><${Chart} of=${m} title=${of === 'run' ? 'Run time' : 'Wait'} height=${height} sync="page" log format=${millis} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)} series=${series} /><//>`;
 }
 
 /** @param {{m: any, of: 'run'|'wait', height?: number, class?: string}} p */
@@ -70,7 +70,7 @@ export function HeatMap({ m, of, height = 220, class: extra }) {
   const s = m.data?.series || [];
   const bounds = m.data?.bounds_ms || [];
   const name = of === 'run' ? 'Run times' : 'Waits';
-  return html`<${Card} title=${name + ', how many took how long'} class=${extra}><${Chart} title=${name} height=${height} sync="page" format=${millis} series=${[]} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)}
+  return html`<${Card} title=${name + ', how many took how long'} class=${extra}><${Chart} of=${m} title=${name} height=${height} sync="page" format=${millis} series=${[]} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)}
     buckets=${{ bounds, rows: s.map((/** @type {any} */ p) => p[of]?.buckets || null) }} summary=${`Percentiles over all: ${m.data?.total?.[of] ? `p50 ${millis(m.data.total[of].p50_ms)}, p95 ${millis(m.data.total[of].p95_ms)}, p99 ${millis(m.data.total[of].p99_ms)}` : 'not known'}.`} /><//>`;
 }
 

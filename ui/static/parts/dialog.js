@@ -2,12 +2,21 @@
 // The one dialog. How much it asks for grows with what is at stake.
 import { html, signal, useLayoutEffect, useRef, useState } from '../core/h.js';
 import { cx } from '../core/h.js';
+import { onSignOut } from '../core/session.js';
 
 /** @typedef {{title: string, body?: any, facts?: [string, any][], verb: string, danger?: boolean, typed?: string, reason?: boolean,
  *   fields?: (set: (v: any) => void, value: any) => any, value?: any, check?: (v: any) => string, wide?: boolean}} Question */
 
 /** @type {import('../../vendor/signals.js').Signal<(Question & {done: (v: any) => void})|null>} */
 const asked = signal(null);
+
+/** @param {any} v */
+function answer(v) {
+  const q = asked.value;
+  asked.value = null;
+  q?.done(v);
+}
+onSignOut(() => answer(null));
 
 /** Asks, and gives null if the answer is no. @param {Question} question @returns {Promise<null|{reason: string, value: any}>} */
 export function confirm(question) {
@@ -35,13 +44,9 @@ function Ask({ q }) {
     (q.fields ? box.current.querySelector('input,textarea,select') || cancel.current : cancel.current).focus();
     return () => before?.focus?.();
   }, []);
-  const end = (/** @type {any} */ v) => {
-    asked.value = null;
-    q.done(v);
-  };
-  return html`<dialog ref=${box} class=${cx(q.wide && 'wide')} aria-labelledby="ask-title" onCancel=${(/** @type {Event} */ e) => { e.preventDefault(); end(null); }}
-    onClick=${(/** @type {Event} */ e) => e.target === box.current && end(null)}>
-    <form method="dialog" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); if (may) end({ reason, value }); }}>
+  return html`<dialog ref=${box} class=${cx(q.wide && 'wide')} aria-labelledby="ask-title" onCancel=${(/** @type {Event} */ e) => { e.preventDefault(); answer(null); }}
+    onClick=${(/** @type {Event} */ e) => e.target === box.current && answer(null)}>
+    <form method="dialog" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); if (may) answer({ reason, value }); }}>
       <h2 id="ask-title">${q.title}</h2>
       ${q.body && html`<div class="stack">${q.body}</div>`}
       ${q.facts && html`<dl class="facts">${q.facts.filter((/** @type {any} */ f) => f[1]).map((/** @type {any} */ [k, v]) => html`<dt>${k}</dt><dd>${v}</dd>`)}</dl>`}
@@ -52,7 +57,7 @@ function Ask({ q }) {
       ${q.typed && html`<label class="field"><span>Type <code>${q.typed}</code> to go on</span>
         <input class="in" autocomplete="off" value=${typed} onInput=${(/** @type {any} */ e) => setTyped(e.target.value)} /></label>`}
       <div class="ends">
-        <button type="button" class="btn" ref=${cancel} onClick=${() => end(null)}>Cancel</button>
+        <button type="button" class="btn" ref=${cancel} onClick=${() => answer(null)}>Cancel</button>
         <button class=${'btn ' + (q.danger ? 'danger' : 'primary')} disabled=${!may}>${q.verb}</button>
       </div>
     </form>

@@ -1,15 +1,18 @@
 // @ts-check
-// When entries are due: a histogram whose bars filter the list below.
+// When entries are due: a histogram whose bars filter the list below, or lead to it.
 import { html, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { minute, now, serverNow } from '../core/clock.js';
 import { brief, count, plural } from '../core/format.js';
 import { useResource } from '../core/resource.js';
-import { setQuery } from '../core/router.js';
+import { link, navigate, route, setFilter } from '../core/router.js';
 import { Chart } from './chart.js';
-import { Card, Segments } from './states.js';
+import { Card, Failure, Segments } from './states.js';
 
 const spans = { '1h': [3600, 60], '24h': [86_400, 900], '7d': [604_800, 7200], '30d': [2_592_000, 43_200] };
+
+/** Filters the set's list; from and to of another page are that page's own. @param {string} set @param {{from?: number, to: number}} span */
+const choose = (set, { from, to }) => (route.peek().parts[0] === set ? setFilter({ from, to }) : navigate(link(set, [], { from, to })));
 
 /** @param {{set: string, height?: number}} p */
 export function DueTimes({ set, height = 120 }) {
@@ -23,12 +26,13 @@ export function DueTimes({ set, height = 120 }) {
   const counts = d?.counts || [];
   const overdue = d ? d.before : 0;
   const colour = set === 'retries' ? '#d2a106' : '#54be7e';
-  return html`<${Card} title=${set === 'retries' ? 'Due for a retry' : 'Due'} tools=${html`${overdue > 0 && html`<button class="btn small hurt" onClick=${() => setQuery({ to: Math.floor(now.peek()), from: '', page: '' })}>${count(overdue)} overdue</button>`}
+  return html`<${Card} title=${set === 'retries' ? 'Due for a retry' : 'Due'} tools=${html`${overdue > 0 && html`<button class="btn small hurt" onClick=${() => choose(set, { to: Math.floor(now.peek()) })}>${count(overdue)} overdue</button>`}
       ${d?.after > 0 && html`<span class="dim small">${count(d.after)} later</span>`}
       <${Segments} label="Range" value=${span} onChange=${setSpan} options=${Object.keys(spans).map((s) => [s, s])} />`}>
-    <${Chart} title=${set === 'retries' ? 'Retries by when they are due' : 'Scheduled jobs by when they are due'} height=${height} format=${brief} stacked from=${start} to=${start + length} now=${Math.max(start, now.peek())}
+    <${Failure} error=${due.error} at=${d ? due.at : 0} refresh=${due.refresh} />
+    <${Chart} of=${due} title=${set === 'retries' ? 'Retries by when they are due' : 'Scheduled jobs by when they are due'} height=${height} format=${brief} stacked from=${start} to=${start + length} now=${Math.max(start, now.peek())}
       x=${counts.some(Boolean) ? counts.map((/** @type {number} */ _, /** @type {number} */ i) => d.from + i * d.step) : []} series=${[{ label: 'due', colour, kind: 'bars', values: counts }]}
       summary=${`${plural(counts.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0), 'is', 'are')} due within ${span}, ${plural(overdue, 'is', 'are')} overdue.`}
-      onZoom=${(/** @type {number} */ a, /** @type {number} */ b) => setQuery({ from: Math.floor(a), to: Math.ceil(b), page: '' })} />
+      onZoom=${(/** @type {number} */ a, /** @type {number} */ b) => choose(set, { from: Math.floor(a), to: Math.ceil(b) })} />
   <//>`;
 }

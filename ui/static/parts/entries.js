@@ -3,11 +3,11 @@
 import { html, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { brief, count, plural } from '../core/format.js';
-import { replaying } from '../core/overview.js';
+import { whyNotMany } from '../core/overview.js';
 import { itemTexts, memberText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
-import { link, navigate, route, setQuery } from '../core/router.js';
-import { mayAct, whyNot } from '../core/session.js';
+import { link, navigate, plain, route, setFilter, setQuery } from '../core/router.js';
+import { mayAct } from '../core/session.js';
 import { actions, actionsOf, actOn, actOnMany, bulkOf, jidOf } from './actions.js';
 import { FilterBox } from './filter.js';
 import { Icon } from './icon.js';
@@ -29,8 +29,18 @@ export const column = {
   queue: { id: 'queue', label: 'Queue', class: 'lim', cell: (/** @type {any} */ r) => html`<a class="cut" href=${link('job-queues', r.millrace.queue || 'default')}>${r.millrace.queue}</a>` },
   args: { id: 'args', label: 'Arguments', class: 'fill', cell: (/** @type {any} */ r) => html`<code class="cut" title=${short(argsOf(r))}>${r.millrace.omitted ? 'not read: ' + r.millrace.omitted : short(argsOf(r))}</code>` },
   jid: { id: 'jid', label: 'Id', wide: true, cell: (/** @type {any} */ r) => html`<a class="mono dim" href=${link('jobs', jidOf(r))} title=${jidOf(r)}>${jidOf(r).slice(0, 8)}</a>` },
-  error: { id: 'error', label: 'Error', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${`${r.error_class || ''}: ${r.error_message || ''}`}><a class="bad strong" href=${'?error=' + encodeURIComponent(r.error_class || '')} onClick=${(/** @type {Event} */ e) => { e.preventDefault(); setQuery({ error: r.error_class, page: '' }); }}>${r.error_class || 'Error'}</a> <span class="dim">${r.error_message}</span></span>` },
+  error: { id: 'error', label: 'Error', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${`${r.error_class || ''}: ${r.error_message || ''}`}><${ErrorLink} of=${r.error_class || ''} /> <span class="dim">${r.error_message}</span></span>` },
 };
+
+/** All with an error: in another tab, or here beside what the list is filtered by. @param {{of: string}} p */
+function ErrorLink({ of }) {
+  const narrow = (/** @type {MouseEvent} */ e) => {
+    if (!plain(e)) return;
+    e.preventDefault();
+    setFilter({ error: of });
+  };
+  return of ? html`<a class="bad strong" href=${link(route.peek().parts[0], [], { error: of })} onClick=${narrow}>${of}</a>` : html`<span class="bad strong">Error</span>`;
+}
 
 /** @param {any} r */
 const argsOf = (r) => (r.args === undefined ? (r.args = memberText(r.raw, ...(r.job ? ['job', 'args'] : ['args']))) : r.args);
@@ -100,20 +110,20 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
   };
   return html`<section class="card flush" aria-label=${setNames[set]}>
     <div class="bars"><div class="toolbar">${controls}
-      <${FilterBox} label=${'Filter ' + setNames[set]} names=${names} query=${query} suggest=${suggest} onChange=${(/** @type {any} */ c) => setQuery({ ...c, page: '', next: '' })} />
+      <${FilterBox} label=${'Filter ' + setNames[set]} names=${names} query=${query} suggest=${suggest} onChange=${setFilter} />
       <${ColumnChooser} id=${set} columns=${columns} /><${CopyCurl} url=${url} />
       <a class="icon" title="Download all that matches as NDJSON" aria-label="Download as NDJSON" download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a></div>
     ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label="Selection"><span class="strong">${matching ? `All ${count(matching.count)} matching are selected` : plural(chosen.size, 'job') + ' selected'}</span>
       ${!matching && d && !list.stale && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of })}>Select all ${known === undefined ? 'at least ' + count(d.filtered_count_at_least) : count(known)} matching</button>`}
       <button class="linkish" onClick=${() => choose(new Map())}>Clear</button>
-      <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!mayAct.value || (matching && replaying.value)} title=${whyNot.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? 'Reschedule' : actions[a].label}</button>`)}</div></div>`}</div>
+      <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? 'Reschedule' : actions[a].label}</button>`)}</div></div>`}</div>
     <${Failure} error=${list.error} at=${d ? list.at : 0} refresh=${list.refresh} />
     ${!(list.error && !d) && html`<${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} steady rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
       selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
       acts=${mayAct.value ? (/** @type {any} */ r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
       empty=${filtered || page > 1 ? html`<${Nothing} d=${d} page=${page} next=${next} clear=${[...names, 'page', 'next']} />` : empty} />`}
     ${d && html`<${Pager} page=${page} size=${size} items=${rows.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${d.page_count} more=${!!d.next && !list.stale} unplaced=${!!next} what=${filtered ? `that match${known === 1 ? 'es' : ''}, of ${brief(d.total_count)}` : known === 1 ? single[set] : setNames[set]}
-      onPage=${turn} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '', next: '' })} />`}
+      onPage=${turn} onSize=${(/** @type {number} */ n) => setFilter({ page_size: n })} />`}
   </section>`;
 }
 
@@ -123,7 +133,7 @@ function Nothing({ d, page, next, clear }) {
   return html`<${Empty} icon="search" title=${title}>
     ${(d?.next || next || page === 1) && d?.searched < d?.total_count && html`<p>Searched ${next ? 'another ' : ''}${count(d.searched)} of ${count(d.total_count)}.</p>`}
     <div class="row">${d?.next && html`<button class="btn" onClick=${() => setQuery({ next: d.next })}>Search on</button>`}
-      ${page > 1 && html`<button class="btn" onClick=${() => setQuery({ page: '', next: '' })}>First page</button>`}
+      ${page > 1 && html`<button class="btn" onClick=${() => setFilter({})}>First page</button>`}
       ${clear.some((n) => n !== 'page' && n !== 'next' && route.value.query.get(n)) && html`<button class="btn" onClick=${() => setQuery(Object.fromEntries(clear.map((n) => [n, ''])))}>Clear filters</button>`}</div><//>`;
 }
 

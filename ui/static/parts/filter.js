@@ -1,7 +1,7 @@
 // @ts-check
 // What a list is filtered by: words as chips, in the URL under the names that the API has for them. What cannot be understood is shown, never
 // dropped.
-import { html, useMemo, useRef, useState } from '../core/h.js';
+import { cx, html, useMemo, useRef, useState } from '../core/h.js';
 import { serverNow } from '../core/clock.js';
 import { absolute } from '../core/format.js';
 import { Icon } from './icon.js';
@@ -11,12 +11,14 @@ import { Icon } from './icon.js';
 /** Reads one word as somebody typed it. @param {string} word @param {string[]} names @returns {{params?: Record<string, string>, wrong?: string}} */
 export function parseTerm(word, names) {
   const m = /^([a-z_]+):(.*)$/s.exec(word);
-  if (!m) return { params: { text: word } };
+  if (!m && names.includes('text')) return { params: { text: word } };
+  if (!m) return { wrong: `no text is searched here: use ${known(names)}` };
   const [, name, rest] = m;
   const value = rest.replace(/^"(.*)"$/s, '$1');
-  if (name === 'due') return span(value, 1);
-  if (name === 'died') return span(value, -1);
-  if (!names.includes(name)) return { wrong: `there is no filter “${name}”: use ${names.join(', ')}, due or died` };
+  const timed = names.includes('from');
+  if (name === 'due' && timed) return span(value, 1);
+  if (name === 'died' && timed) return span(value, -1);
+  if (!names.includes(name)) return { wrong: `there is no filter “${name}”: use ${known(names)}` };
   if (!value) return { wrong: `what should ${name} be?` };
   if (name === 'from' || name === 'to') {
     const at = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Date.parse(value) / 1000;
@@ -24,6 +26,9 @@ export function parseTerm(word, names) {
   }
   return { params: { [name]: value } };
 }
+
+/** @param {string[]} names */
+const known = (names) => [...names, ...(names.includes('from') ? ['due', 'died'] : [])].join(', ').replace(/, (\w+)$/, ' or $1');
 
 const units = { s: 1, m: 60, h: 3600, d: 86400 };
 /** "<1h": within that time from now; ">1h": farther off. @param {string} value @param {1|-1} way ahead or back */
@@ -44,7 +49,8 @@ export function FilterBox({ names, query, onChange, suggest = {}, label }) {
   const [at, setAt] = useState(-1);
   const [open, setOpen] = useState(false);
   const input = useRef(null);
-  const terms = names.filter((n) => query.get(n)).map((name) => ({ name, value: query.get(name) }));
+  const ignored = (/** @type {Term} */ t) => (names.includes(t.name) ? '' : `${t.name} is not looked at here`);
+  const terms = Object.keys(hints).filter((n) => query.get(n)).map((name) => ({ name, value: query.get(name) }));
   const list = useMemo(() => (open ? completions(text, names, suggest) : []), [text, open, query.toString()]);
   // Together: nobody may press Enter between the two.
   const setText = (/** @type {string} */ now) => {
@@ -89,13 +95,13 @@ export function FilterBox({ names, query, onChange, suggest = {}, label }) {
   const shownList = open && list.length > 0;
   return html`<div class="chips" role="search" onClick=${(/** @type {any} */ e) => e.target === e.currentTarget && input.current.focus()}>
     <${Icon} name="search" small class="dim" />
-    ${terms.map((t) => html`<span class="chip" key=${t.name}><b>${t.name}:</b><span class="cut">${shown(t)}</span>
+    ${terms.map((t) => html`<span class=${cx('chip', ignored(t) && 'bad')} key=${t.name} title=${ignored(t)}><b>${t.name}:</b><span class="cut">${shown(t)}</span>${ignored(t) && html`<span class="sr">: ${ignored(t)}</span>`}
       <button aria-label=${'Remove filter ' + t.name} onClick=${() => onChange({ [t.name]: '' })}><${Icon} name="x" small /></button></span>`)}
     ${wrong.map((w, i) => html`<span class="chip bad" key=${'w' + i} title=${w.why}><${Icon} name="alert" small /><span class="cut">${w.word}</span><span class="sr">: ${w.why}</span>
       <button aria-label=${'Remove ' + w.word} onClick=${() => setWrong(wrong.filter((x) => x !== w))}><${Icon} name="x" small /></button></span>`)}
     <input ref=${input} data-filter role="combobox" aria-label=${label} aria-expanded=${String(shownList)} aria-controls="filter-list" aria-autocomplete="list"
       aria-activedescendant=${shownList && at >= 0 ? 'filter-' + at : undefined} autocomplete="off" spellcheck=${false}
-      placeholder=${terms.length ? '' : 'Filter: text, queue:, class:, error: …'} value=${text}
+      placeholder=${terms.length ? '' : offer(names)} value=${text}
       onInput=${(/** @type {any} */ e) => { setText(e.target.value); setOpen(true); }} onFocus=${() => setOpen(true)} onBlur=${() => setOpen(false)} onKeyDown=${key} />
     ${wrong.length > 0 && html`<span class="bad small" role="alert">${wrong.at(-1).why}</span>`}
     ${shownList && html`<ul class="sugg" id="filter-list" role="listbox" aria-label="Suggestions">${list.map((c, i) => html`
@@ -105,6 +111,9 @@ export function FilterBox({ names, query, onChange, suggest = {}, label }) {
 }
 
 const hints = { queue: 'name of a queue', class: 'class of the job', error: 'error class or fingerprint', tag: 'a tag', jid: 'id of the job', text: 'anywhere in the record', from: 'not before a time', to: 'before a time' };
+
+/** What can be typed, of which the first ones are enough. @param {string[]} names */
+const offer = (names) => 'Filter: ' + [...(names.includes('text') ? ['text'] : []), ...names.filter((n) => n !== 'text').map((n) => n + ':')].slice(0, 4).join(', ') + (names.length > 4 ? ' …' : '');
 
 /** @param {string} text @param {string[]} names @param {Record<string, () => (string|[string, string])[]>} suggest */
 function completions(text, names, suggest) {

@@ -2,16 +2,19 @@
 // Operations that this page began: how far they are, until they have ended.
 import { html, signal } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
+import { serverNow } from '../core/clock.js';
 import { has } from '../core/features.js';
 import { count, plural, rate, seconds } from '../core/format.js';
 import { link } from '../core/router.js';
 import { refreshOverview } from '../core/overview.js';
+import { mayAct, onSignOut } from '../core/session.js';
 import { tell } from '../core/live.js';
 import { failed, leave, say, toast } from './toast.js';
 import { Icon } from './icon.js';
 
 /** @type {import('../../vendor/signals.js').Signal<any[]>} */
 export const followed = signal([]);
+onSignOut(() => { followed.value = []; });
 
 export const verbs = { trigger: 'Run', retry: 'Retry', kill: 'Kill', delete: 'Delete', change: 'Reschedule', undo: 'Undo' };
 export const setNames = { 'scheduled-jobs': 'scheduled jobs', retries: 'retries', 'dead-jobs': 'dead jobs' };
@@ -27,7 +30,7 @@ export const opText = (op) => `${verbs[op.action] || op.action} ${op.total === u
 export async function operate(body) {
   try {
     const { data } = await ask(apiPath('operations'), { method: 'POST', body });
-    follow(data.id, { ...body, id: data.id, state: 'running', done: 0, failed: 0, total: body.expected_count ?? body.jids?.length, started_at: Date.now() / 1000 });
+    follow(data.id, { ...body, id: data.id, state: 'running', done: 0, failed: 0, total: body.expected_count ?? body.jids?.length });
     return data.id;
   } catch (e) {
     failed(e);
@@ -37,21 +40,41 @@ export async function operate(body) {
 
 /** @param {string} id @param {any} first */
 export function follow(id, first) {
-  followed.value = [...followed.value, first];
-  clearTimeout(timer);
-  timer = setTimeout(look, 250);
+  followed.value = [...followed.value, { ...first, started_at: serverNow(), seen: Date.now() }];
+  soon = 250;
+  plan();
 }
 
 let timer = 0;
+/** After how long they are asked for again, in milliseconds: the later, the longer nothing is heard of them. */
+let soon = 250;
+/** After how long without a word nobody waits for one any more, in milliseconds. */
+const patience = 60_000;
+
+function plan() {
+  clearTimeout(timer);
+  if (followed.value.some((o) => o.state === 'running')) timer = setTimeout(look, soon);
+}
+
 /** Asks for all of them: one that has just begun may not be read back yet. */
 async function look() {
-  const { data } = await ask(apiPath('operations')).catch(() => ({ data: [] }));
+  const { data, status } = await ask(apiPath('operations')).catch((e) => ({ data: [], status: e.status }));
   const running = followed.value.filter((o) => o.state === 'running');
-  const known = new Map(data.map((/** @type {any} */ o) => [o.id, o]));
+  const known = new Map(data.map((/** @type {any} */ o) => [o.id, { ...o, seen: Date.now() }]));
   followed.value = followed.value.map((o) => known.get(o.id) || o);
-  for (const o of running) if (known.has(o.id) && known.get(o.id).state !== 'running') ended(known.get(o.id));
-  clearTimeout(timer);
-  if (followed.value.some((o) => o.state === 'running')) timer = setTimeout(look, 500);
+  for (const o of running) {
+    const op = known.get(o.id);
+    if (op && op.state !== 'running') ended(op);
+    else if (!op && status && Date.now() - o.seen > patience) giveUp(o); // 0: nobody was there to ask
+  }
+  soon = running.some((o) => known.has(o.id)) ? 500 : Math.min(soon * 2, 8000);
+  plan();
+}
+
+/** @param {any} op */
+function giveUp(op) {
+  dismiss(op.id);
+  toast(opText(op) + ': nothing has been heard of it for a minute', { bad: true, to: link('operations'), toText: 'All operations' });
 }
 
 /** @param {any} op */
@@ -96,7 +119,7 @@ export async function undoOperation(op) {
     const { data } = await ask(apiPath('operations', [op.id, 'undo']), { method: 'POST' });
     dismiss(op.id);
     const id = data?.id;
-    if (id) follow(id, { id, action: 'undo', set: op.set, state: 'running', done: 0, failed: 0, total: op.done, started_at: Date.now() / 1000 });
+    if (id) follow(id, { id, action: 'undo', set: op.set, state: 'running', done: 0, failed: 0, total: op.done });
     else toast('Undone');
   } catch (e) {
     failed(e.status === 404 || e.status === 405 ? new Error('this sidecar cannot undo operations: undo the jobs one by one') : e);
@@ -107,7 +130,7 @@ export async function undoOperation(op) {
 export function Progress({ op }) {
   const dealt = op.done + op.failed + (op.skipped || 0);
   const part = op.total ? dealt / op.total : op.state === 'running' ? 0 : 1;
-  const spent = (op.ended_at || Date.now() / 1000) - op.started_at;
+  const spent = (op.ended_at || serverNow()) - op.started_at;
   const pace = spent > 0.5 ? dealt / spent : 0;
   const left = op.state === 'running' && pace > 0 && op.total ? (op.total - dealt) / pace : null;
   return html`<div class="stack"><div class=${'bar' + (op.failed ? ' warn' : '')} role="progressbar" aria-label="Progress" aria-valuemin="0" aria-valuemax="100"
@@ -121,9 +144,9 @@ export function Progress({ op }) {
 export function OpToasts() {
   return followed.value.map((op) => html`<div key=${op.id} class=${'toast op' + (op.failed && op.state !== 'running' ? ' bad' : '')} role="group" aria-label=${opText(op)}>
     <div class="row"><span class="strong grow">${opText(op)}</span>
-      ${op.state === 'running' ? html`<button class="btn small" onClick=${() => cancelOperation(op.id)}>Stop</button>`
+      ${op.state === 'running' ? mayAct.value && html`<button class="btn small" onClick=${() => cancelOperation(op.id)}>Stop</button>`
         : html`<span class=${'small ' + (op.state === 'done' ? 'ok' : 'warn')}>${op.state}</span>
-          ${undoable(op) && html`<button class="btn small" onClick=${() => undoOperation(op)}><${Icon} name="undo" small />Undo</button>`}`}
+          ${mayAct.value && undoable(op) && html`<button class="btn small" onClick=${() => undoOperation(op)}><${Icon} name="undo" small />Undo</button>`}`}
       <button class="icon" aria-label="Dismiss" onClick=${() => dismiss(op.id)}><${Icon} name="x" small /></button></div>
     <${Progress} op=${op} />
     ${op.last_error && html`<p class="small bad anywhere">${op.last_error}</p>`}

@@ -2,14 +2,17 @@
 // Everything by name: pages, queues, classes, processes, a job's id, what can be done. And the keys.
 import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
+import { forPage } from '../core/keys.js';
 import { density, shortcuts, theme } from '../core/prefs.js';
 import { paused } from '../core/paused.js';
 import { link, navigate } from '../core/router.js';
+import { onSignOut } from '../core/session.js';
 import { Icon } from './icon.js';
 
 const shown = signal('');
 export const openPalette = () => { shown.value = 'palette'; };
 export const openKeys = () => { shown.value = 'keys'; };
+onSignOut(() => { shown.value = ''; });
 
 /** @typedef {{icon: string, text: string, hint: string, run: () => void}} Entry */
 
@@ -29,9 +32,10 @@ const fixed = () => [
 ];
 
 export function Palette() {
+  // Before tables: what follows g is no row's.
   useLayoutEffect(() => {
-    document.addEventListener('keydown', key);
-    return () => document.removeEventListener('keydown', key);
+    document.addEventListener('keydown', key, true);
+    return () => document.removeEventListener('keydown', key, true);
   }, []);
   return shown.value === 'palette' ? html`<${Box} />` : shown.value === 'keys' ? html`<${Keys} />` : null;
 }
@@ -44,15 +48,13 @@ function key(e) {
     if (!document.querySelector('dialog[open]')) openPalette();
     return;
   }
-  const on = /** @type {HTMLElement} */ (e.target);
-  if (shortcuts.value === 'off' || e.ctrlKey || e.metaKey || e.altKey || on.closest?.('input:not([type=checkbox]),textarea,select,dialog')) return;
+  if (!forPage(e) || e.repeat || e.key === 'Shift') return;
   if (e.timeStamp - afterG < 1200) {
     afterG = -Infinity;
+    if (e.key.length > 1) return;
+    e.preventDefault();
     const to = pages.find((p) => p[3] === e.key || (p[0] === 'job-queues' && e.key === 'q'));
-    if (to) {
-      e.preventDefault();
-      navigate(link(to[0]));
-    }
+    if (to) navigate(link(to[0]));
     return;
   }
   if (e.key === 'g') afterG = e.timeStamp;

@@ -3,8 +3,9 @@
 import { html, useEffect, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { count, percent } from '../core/format.js';
+import { whyNotMany } from '../core/overview.js';
 import { useResource } from '../core/resource.js';
-import { link, navigate, route, setQuery } from '../core/router.js';
+import { link, navigate, route, setFilter } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { actions, actOnMany, bulkOf } from './actions.js';
 import { FilterBox } from './filter.js';
@@ -17,6 +18,12 @@ import { failed } from './toast.js';
 /** How many the sidecar looks at, of a set, at most. */
 const mostSearched = 100_000;
 const names = ['queue', 'class', 'from', 'to'];
+
+/** How many there are by now: where not all had been counted, a group is larger than it says. @param {string} set @param {Record<string, string>} filter @param {number} least */
+async function countNow(set, filter, least) {
+  const { data } = await ask(apiPath(set, [], { ...filter, page: 1, page_size: 1 }));
+  return { count: data.filtered_count ?? Math.max(least, data.filtered_count_at_least), asOf: data.as_of, expected: data.filtered_count };
+}
 
 /** @param {{set: string}} p */
 export function Storm({ set }) {
@@ -35,13 +42,11 @@ export function Storm({ set }) {
   const total = items.reduce((/** @type {number} */ n, /** @type {any} */ g) => n + g.count, 0);
   const [sort, setSort] = useState({ id: 'count', reverse: true });
   const act = async (/** @type {string} */ action, /** @type {any} */ g) => {
+    const f = { ...filter, error: g.fingerprint };
+    // What was seen, so that nothing that came later is touched.
+    const seen = { set, filter: f, count: g.count, asOf: groups.data.as_of, expected: g.count };
     try {
-      // What is there now, so that nothing that comes later is touched; how many is what was seen.
-      const f = { ...filter, error: g.fingerprint };
-      const { data } = await ask(apiPath(set, [], { ...f, page: 1, page_size: 1 }));
-      // Where not all had been counted, the group is larger than it says.
-      const expected = groups.data.complete === false ? data.filtered_count : g.count;
-      await actOnMany(action, { set, filter: f, count: expected ?? Math.max(g.count, data.filtered_count_at_least), asOf: data.as_of, expected }, groups.refresh);
+      await actOnMany(action, groups.data.complete ? seen : { ...seen, ...await countNow(set, f, g.count) }, groups.refresh);
     } catch (e) {
       failed(e);
     }
@@ -55,12 +60,12 @@ export function Storm({ set }) {
     { id: 'last', label: set === 'retries' ? 'Last due' : 'Last died', wide: true, sort: (/** @type {any} */ g) => g.last, cell: (/** @type {any} */ g) => html`<${Time} at=${g.last} />` },
   ];
   return html`<section class="card flush" aria-label="By error"><div class="toolbar">
-      <${FilterBox} label="Filter errors" names=${names} query=${query} onChange=${setQuery} /><${CopyCurl} url=${url} /></div>
+      <${FilterBox} label="Filter errors" names=${names} query=${query} onChange=${setFilter} /><${CopyCurl} url=${url} /></div>
     <${Failure} error=${groups.error} at=${groups.data ? groups.at : 0} refresh=${groups.refresh} />
     ${groups.data?.complete === false && html`<p class="toolbar dim small">Counted among the first ${count(groups.data.searched)}: there are more.</p>`}
     ${!(groups.error && !groups.data) && html`<${Table} id=${'storm-' + set} caption="Errors" columns=${columns} rows=${sorted(items, columns, sort.id, sort.reverse)} loading=${groups.loading || !groups.data} busy=${groups.stale} of=${groups.url} rowKey=${(/** @type {any} */ g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
       onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })} open=${(/** @type {any} */ g) => navigate(link(set, [], { error: g.fingerprint }))}
-      acts=${mayAct.value ? (/** @type {any} */ g) => bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'icon' + (actions[a].hurt ? ' hurt' : '')} title=${a === 'change' ? 'Put off' : actions[a].label} aria-label=${`${a === 'change' ? 'Put off' : actions[a].label} all ${g.count} with ${g.error_class} of ${g.class}`} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`) : undefined}
+      acts=${mayAct.value ? (/** @type {any} */ g) => bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'icon' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value || (a === 'change' ? 'Put off' : actions[a].label)} aria-label=${`${a === 'change' ? 'Put off' : actions[a].label} all ${g.count} with ${g.error_class} of ${g.class}`} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`) : undefined}
       empty=${html`<${Empty} title="No errors"><p>Nothing here has failed.</p><//>`} />`}
   </section>`;
 }

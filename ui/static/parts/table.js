@@ -2,7 +2,8 @@
 // The one table. Rows keep their place while somebody points at them or has chosen some: no click means another row than it was aimed at.
 import { Component, cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { whenIdle } from '../core/idle.js';
-import { hiddenColumns, shortcuts } from '../core/prefs.js';
+import { forPage } from '../core/keys.js';
+import { hiddenColumns } from '../core/prefs.js';
 import { Icon } from './icon.js';
 
 /** @typedef {{id: string, label: string, cell: (row: any) => any, sort?: (row: any) => any, right?: boolean, class?: string, always?: boolean, off?: boolean, wide?: boolean, head?: boolean}} Column off: not shown until somebody wants it; wide: not shown where there is little room */
@@ -158,9 +159,7 @@ function useRowKeys(p, rows, at, setAt, pick, body, picked) {
   useLayoutEffect(() => {
     const key = (/** @type {KeyboardEvent} */ e) => {
       const { p, rows, at, pick } = now.current;
-      const on = /** @type {HTMLElement} */ (e.target);
-      if (shortcuts.value === 'off' || e.ctrlKey || e.metaKey || e.altKey || on.closest?.('input:not([type=checkbox]),textarea,select,dialog')) return;
-      if (!body.current?.isConnected || (!p.open && !p.selection)) return;
+      if (!forPage(e) || !body.current?.isConnected || (!p.open && !p.selection)) return;
       const i = rows.findIndex((/** @type {any} */ r) => p.rowKey(r) === at);
       const to = e.key === 'j' ? i + 1 : e.key === 'k' ? Math.max(0, i - 1) : -1;
       if (to >= 0 && to < rows.length) {
@@ -170,9 +169,9 @@ function useRowKeys(p, rows, at, setAt, pick, body, picked) {
         return;
       }
       const row = rows[i];
-      if (!row) return;
+      if (!row || e.repeat) return; // one press is one deed
       if (e.key === 'x' && p.selection) pick(row, !picked.current.has(at), false);
-      else if (e.key === 'Enter' && p.open && !on.closest('a,button')) p.open(row);
+      else if (e.key === 'Enter' && p.open && !(/** @type {Element} */ (e.target).closest('a,button'))) p.open(row);
       else if (p.keys?.(e.key, row)) e.preventDefault();
     };
     document.addEventListener('keydown', key);

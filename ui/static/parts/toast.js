@@ -1,6 +1,8 @@
 // @ts-check
 // What was done, in the corner, for a while; with a way back where there is one.
 import { html, signal } from '../core/h.js';
+import { signedOut } from '../core/api.js';
+import { onSignOut } from '../core/session.js';
 import { Icon } from './icon.js';
 import { OpToasts } from './ops.js';
 
@@ -15,8 +17,14 @@ const said = signal('');
 /** @param {string} text */
 export const say = (text) => { said.value = text; };
 
+onSignOut(() => {
+  toasts.value = [];
+  say('');
+});
+
 /** @param {string} text @param {{bad?: boolean, undo?: () => any, to?: string, toText?: string}} [more] */
 export function toast(text, more = {}) {
+  if (signedOut.value) return;
   const id = ++last;
   toasts.value = [...toasts.value.slice(-3), { id, text, ...more }];
   say(text);

@@ -1,0 +1,78 @@
+// What lists are filtered by: what is taken, what is refused, and what leads from one place to another.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { go, open, signIn } from './browser.js';
+import { story } from './person.js';
+import { http, until } from './sidecar.js';
+
+/** Has some scheduled jobs be late. @param {any} page */
+const late = (page) => page.route('**/api/due-times*', async (route) => {
+  const response = await route.fetch();
+  await route.fulfill({ response, json: { ...await response.json(), before: 7 } });
+});
+
+export function filters(world) {
+  test('errors are filtered by what groups have; a filter that is not looked at is shown as such', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await go(page, 'Dead');
+    const box = page.getByRole('combobox', { name: /^Filter/ });
+    await page.getByRole('table', { name: 'dead jobs' }).getByRole('row').nth(3).waitFor();
+    assert.equal(await box.getAttribute('placeholder'), 'Filter: text, queue:, class:, error: …');
+    await page.getByRole('button', { name: 'By error' }).click();
+    const errors = page.getByRole('table', { name: 'Errors' });
+    await errors.getByRole('row').nth(1).waitFor();
+    assert.equal(await box.getAttribute('placeholder'), 'Filter: queue:, class:, from:, to:');
+    await box.fill('warehouse-3');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').filter({ hasText: 'no text is searched here: use queue, class, from, to, due or died' }).waitFor();
+    assert.equal(new URL(page.url()).search, '?view=storm');
+    await box.fill('error:Timeout');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').filter({ hasText: 'there is no filter “error”' }).waitFor();
+    await page.goto(world.base + '/dead-jobs?view=storm&text=warehouse-3&class=SyncInventory&page=2');
+    const search = page.getByRole('search');
+    await search.getByText('text is not looked at here').waitFor();
+    await search.getByRole('button', { name: 'Remove filter text' }).click();
+    await search.getByText('text is not looked at here').waitFor({ state: 'detached' });
+    assert.equal(new URL(page.url()).search, '?view=storm&class=SyncInventory', 'the list begins at its first page');
+    await context.close();
+  });
+
+  test('an error leads to all that have it: here, from the first page on, or in another tab', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    const { next } = await http(`${world.base}/api/dead-jobs?class=SyncInventory&page=1&page_size=20`);
+    assert.ok(next);
+    await page.goto(`${world.base}/dead-jobs?class=SyncInventory&page_size=20&page=2&next=${encodeURIComponent(next)}`);
+    const error = page.getByRole('table', { name: 'dead jobs' }).getByRole('link', { name: 'Timeout' }).first();
+    for (const how of [{ modifiers: ['ControlOrMeta'] }, { button: 'middle' }]) {
+      const [tab] = await Promise.all([context.waitForEvent('page'), error.click(how)]);
+      await tab.getByRole('heading', { name: 'Dead jobs', level: 1 }).waitFor();
+      assert.equal(tab.url(), world.base + '/dead-jobs?error=Timeout');
+      await tab.close();
+    }
+    await error.click();
+    await until('the list is filtered', () => new URL(page.url()).search === '?class=SyncInventory&page_size=20&error=Timeout');
+    await page.getByText(/^1–20 of/).waitFor();
+    await context.close();
+  });
+
+  story(world, 'what is due leads from the dashboard to the list, and there from any page to the first', async (me) => {
+    const span = async (address) => {
+      await me.find('button', /^Table of Scheduled jobs/).seen();
+      await me.find('figure', /^Scheduled jobs by when/).drag(0.4, 0.7);
+      await until('a part is chosen', () => address.test(me.address()));
+    };
+    await span(/^\/scheduled-jobs\?from=\d+&to=\d+$/);
+    await me.listed.reads(/ that match/);
+    await me.back();
+    assert.equal(me.address(), '/job-queues');
+    await me.find('button', '7 overdue').click();
+    await until('the list is there', () => /^\/scheduled-jobs\?to=\d+$/.test(me.address()));
+    await me.find('button', 'Remove filter to').click();
+    await me.find('button', 'Next page').click();
+    await me.find('button', '7 overdue').click();
+    await until('the first page is there', () => /^\/scheduled-jobs\?to=\d+$/.test(me.address()));
+  }, { prepare: late });
+}
