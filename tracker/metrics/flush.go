@@ -135,13 +135,22 @@ func (m *Metrics) prune(tx *view.Tx) error {
 
 // scan reads the rows of a table from one start up to another.
 func (m *Metrics) scan(in view.Reader, t byte, from, to int64, sketches bool, fn func(start int64, p pair, r *row)) error {
+	return m.scanOf(in, t, from, to, sketches, func(pair) bool { return true }, fn)
+}
+
+// scanOf is scan for some pairs: to make rows of what is stored is what takes time.
+func (m *Metrics) scanOf(in view.Reader, t byte, from, to int64, sketches bool, asks func(p pair) bool, fn func(start int64, p pair, r *row)) error {
 	var fault error
 	err := in.Scan(keyStart(t, from), keyStart(t, to), false, func(key, value []byte) bool {
+		p := pairOf(key)
+		if !asks(p) {
+			return true
+		}
 		var r *row
 		if r, fault = decodeRow(value, sketches); fault != nil {
 			return false
 		}
-		fn(startOf(key), pairOf(key), r)
+		fn(startOf(key), p, r)
 		return true
 	})
 	if err == nil {

@@ -95,7 +95,7 @@ func (m *Metrics) Ask(q Query) (Answer, error) {
 	m.mu.Lock()
 	m.visible(func(c cell, r *row) { f.see(floor(c.minute, p.unit), c.pair, r) })
 	m.mu.Unlock()
-	err = m.scan(m.store, p.table, p.from, p.to, true, f.see)
+	err = m.scanOf(m.store, p.table, p.from, p.to, true, f.asks, f.see)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -163,8 +163,13 @@ func newFound(p plan) *found {
 	return &found{plan: p, points: make([]row, (p.to-p.from)/p.step), classes: map[pair]*row{}, queues: map[pair]*row{}, errors: map[[2]string]int64{}}
 }
 
+// asks tells whether a pair belongs into it.
+func (q *Query) asks(p pair) bool {
+	return (q.Class == "" || p.class == q.Class) && (q.Queue == "" || p.queue == q.Queue)
+}
+
 func (f *found) see(start int64, p pair, r *row) {
-	if f.Class != "" && p.class != f.Class || f.Queue != "" && p.queue != f.Queue || start < f.from || start >= f.to {
+	if !f.asks(p) || start < f.from || start >= f.to {
 		return
 	}
 	f.points[(start-f.from)/f.step].merge(r)
