@@ -39,6 +39,7 @@ function thing(at) {
     texts: async () => (await at.allInnerTexts()).map((t) => t.replace(/\s+/g, ' ').trim()),
     value: () => at.inputValue(),
     disabled: () => at.isDisabled(),
+    checked: () => at.isChecked(),
     /** What it says to whoever cannot see it, beside its name. @param {'pressed'|'expanded'|'selected'|'sort'|'valuenow'|'current'} state */
     state: (state) => at.getAttribute('aria-' + state),
     focused: () => until(`${at} has the focus`, () => at.evaluate((el) => el === document.activeElement)),

@@ -5,7 +5,9 @@ import { go, open, signIn } from './browser.js';
 import { overflow } from './boxes.js';
 
 const reason = 'the broker does not tell of this now';
-const pages = ['/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes', '/worker-processes/worker-2:822:shop', '/operations', '/rejected', '/health'];
+const pages = ['/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes', '/worker-processes/worker-2:822:shop', '/operations', '/operations?tab=audit', '/job-queues/mails?tab=workers', '/rejected', '/health'];
+/** What is said where nothing is: it must not be said of what could not be asked. */
+const none = /^(Nothing (was|waits|is|has|fails|that)|Nobody|No (queues|errors|job|worker|run|attempt)|It has not run|Workers did not say)\b/;
 /** Filters that nothing matches, and what is said then. */
 const nothing = { '/job-queues?text=zzz': /0 of \d+ match/, '/scheduled-jobs?class=Zzz': /0 of \d+ match/, '/retries?queue=zzz': /0 of \d+ match/, '/dead-jobs?error=Zzz': /0 of \d+ match/, '/job-metrics?text=zzz': 'No class matches', '/worker-processes?text=zzz': /0 of \d+ match/, '/live?text=zzz': 'Nothing that matches has run' };
 
@@ -19,6 +21,7 @@ export function states(world) {
       for (const path of pages) {
         await page.goto(world.base + path);
         await page.getByRole('main').getByText(reason).first().waitFor();
+        wrong.push(...(await page.getByRole('main').getByText(none).allInnerTexts()).map((text) => `${path}: “${text}”, which nobody knows`));
         wrong.push(...(await page.evaluate(overflow)).map((w) => `${path}: ${w}`));
       }
       await page.goto(world.base + '/dead-jobs');

@@ -8,7 +8,25 @@ const plan = ['queues: [side]', 'classes: {Side: {command: ["true"]}}'];
 /** A worker of the stories. */
 export const side = (world) => work(world, '', 'side', plan);
 
+/** Has one process be gone by the time that it is told something, and the others take it. @param {any} page */
+const gone = (page) => page.route(/\/api\/processes\/[^/]+\/quiet$/, (/** @type {any} */ route) => (route.request().url().includes('worker-1')
+  ? route.fulfill({ status: 404, json: { error: 'not_found', reason: 'no such process is known' } }) : route.fulfill({ status: 202, json: { id: '1' } })));
+
 export function workers(world) {
+  story(world, 'one that is gone keeps nobody from telling the others, and stays selected', async (me) => {
+    await me.go('Processes');
+    await me.find('searchbox', 'Filter processes').fill('shop');
+    for (const n of [1, 2, 3]) await me.find('checkbox', new RegExp(`^Select process worker-${n}:`)).check();
+    const bar = me.find('region', 'Selection');
+    await bar.reads(/3 processes selected/);
+    await bar.find('button', 'Quiet').click();
+    await me.dialog.find('button', 'Quiet 3 processes').click();
+    await me.notes.reads(/2 processes told to be quiet/);
+    await me.notes.reads(/Not told, as it is not there any more: worker-1:4711:shop/);
+    await bar.reads(/1 process selected/);
+    assert.ok(await me.find('checkbox', /^Select process worker-1:/).checked());
+  }, { prepare: gone, expected: /quiet/ });
+
   story(world, 'workers are quieted and stopped, one and several', async (me) => {
     const three = await Promise.all([1, 2, 3].map(() => work(world, '', 'spare', plan)));
     try {

@@ -1,6 +1,6 @@
 // @ts-check
 // What a page shows of the API: asked when it is first needed, and again while somebody looks. What was there stays while it is asked anew.
-import { useEffect, useMemo, useRef, useState } from './h.js';
+import { useEffect, useRef, useState } from './h.js';
 import { apiPath, ask, connection, generation, signedOut } from './api.js';
 import { onTopic, source } from './live.js';
 import { paused } from './paused.js';
@@ -12,18 +12,31 @@ const rarely = 30_000;
 
 /** @typedef {{data: any, text: string, error: any, loading: boolean, stale: boolean, at: number, url: string, refresh: () => void}} Resource stale: what is there answers another question */
 
-/** How many one answer holds. */
-const whole = 500;
+/** How many one answer holds, and of how many the whole list is had. */
+const size = 500;
+const most = 10_000;
+/** A list of more than that takes so many questions that changes alone are not asked for. */
+const long = 1000;
 
-/** All of a list that is short enough to be had whole: a thousand. @param {string} path @param {any} how */
-export function useAll(path, how) {
-  const a = useResource(apiPath(path, [], { page: 1, page_size: whole }), how);
-  const b = useResource(a.data?.total_count > whole ? apiPath(path, [], { page: 2, page_size: whole }) : null, how);
-  const data = useMemo(() => a.data && [...a.data.items, ...(b.data?.items || [])], [a.data, b.data]);
-  return { ...a, data };
+/** Reads a list page by page. What moves from one page to another meanwhile is there once. @param {string} url its first page @param {any} how */
+async function readAll(url, how) {
+  const answers = [await ask(url, how)];
+  const total = answers[0].data.total_count;
+  while (answers.length * size < Math.min(total, most)) answers.push(await ask(url.replace('page=1&', `page=${answers.length + 1}&`), how));
+  const items = [...new Map(answers.flatMap((a) => a.data.items).map((i) => [i.name ?? i.identity, i])).values()];
+  return { data: { items, total }, text: answers.map((a) => a.text).join('\n') };
 }
 
-/** @param {string|null} url null: nothing is asked @param {{every?: number, topic?: string, keep?: boolean}} [how] every: milliseconds; 0: once.
+/** All of a list that is short enough to be had whole; left: how many there are beyond. @param {string|null} path null: nothing is asked @param {any} how */
+export function useAll(path, how) {
+  const [much, setMuch] = useState(false);
+  const url = path && apiPath(path, [], { page: 1, page_size: size });
+  const a = useResource(url, { ...how, read: readAll, ...(much ? { topic: undefined, every: 15_000 } : {}) });
+  useEffect(() => setMuch(a.data?.total > long), [a.data]);
+  return { ...a, url: url || '', data: a.data?.items ?? null, left: Math.max(0, (a.data?.total || 0) - most) };
+}
+
+/** @param {string|null} url null: nothing is asked @param {{every?: number, topic?: string, keep?: boolean, read?: (url: string, how: any) => Promise<{data: any, text: string}>}} [how] every: milliseconds; 0: once; read: how the answer is had.
  * @returns {Resource} */
 export function useResource(url, how = {}) {
   const every = how.every ?? 5000;
@@ -47,7 +60,7 @@ export function useResource(url, how = {}) {
       asking = true;
       set((s) => (s.loading || s.url === url ? s : { ...s, loading: true }));
       try {
-        const a = await ask(url, { signal: stop.signal });
+        const a = await (how.read || ask)(url, { signal: stop.signal });
         // What says the same is not drawn again.
         if (!stop.signal.aborted) set((s) => (s.text === a.text && s.url === url && !s.error && !s.loading ? Object.assign(s, { at: Date.now() }) : { data: a.data, text: a.text, error: null, loading: false, at: Date.now(), url }));
       } catch (error) {

@@ -3,10 +3,11 @@ import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { brief, count, millis, percent } from '../core/format.js';
 import { useResource } from '../core/resource.js';
-import { link } from '../core/router.js';
+import { link, navigate } from '../core/router.js';
 import { failShare, HeatMap, Percentiles, ran, RangeChooser, Throughput, useMetrics } from '../parts/charts.js';
-import { Card, CopyCurl, Empty, Failure, Title } from '../parts/states.js';
+import { Answer, Card, CopyCurl, Empty, State, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
+import { Time } from '../parts/time.js';
 import { Failures } from './metrics.js';
 
 /** @param {{part: string}} p */
@@ -22,10 +23,28 @@ export default function Class({ part: name }) {
   const queues = m.data?.queues || [];
   const columns = [{ id: 'name', label: 'Queue', always: true, head: true, cell: (/** @type {any} */ q) => html`<a href=${link('job-queues', q.name)}>${q.name}</a>` }, { id: 'n', label: 'Jobs', right: true, cell: (/** @type {any} */ q) => count(ran(q)) }, { id: 'f', label: 'Failed', right: true, cell: (/** @type {any} */ q) => percent(failShare(q)) }, { id: 'p', label: 'p95', right: true, cell: (/** @type {any} */ q) => millis(q.run?.p95_ms) }, { id: 'm', label: 'Longest', right: true, cell: (/** @type {any} */ q) => millis(q.max_ms) }];
   return html`<${Title} crumbs=${[['Metrics', link('job-metrics')]]} title=${name}><a class="btn small" href=${link('retries', [], { class: name })}>Retries</a><a class="btn small" href=${link('dead-jobs', [], { class: name })}>Dead</a><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
-    <div class="grid"><${Failure} error=${m.error} at=${m.data ? m.at : 0} refresh=${m.refresh} />
+    <div class="grid"><${Answer} of=${m}>
       <section class="card flush" aria-label="In this time"><dl class="counters n6" style=${{ margin: 0, minHeight: '5.5rem' }}>${cells.map(([k, v, note]) => html`<div key=${k}><dt>${k}</dt><dd>${v}</dd><dd class="note">${note || '\u00a0'}</dd></div>`)}</dl></section>
       <${Percentiles} m=${m} of="run" height=${220} /><${Throughput} m=${m} class="c6" /><${HeatMap} m=${m} of="run" height=${200} class="c6" />
-      <div class="c6"><${Failures} m=${m} cls=${name} /></div><${Card} flush title="Queues" class="c6"><${Table} id="class-queues" caption="Queues" columns=${columns} rows=${queues} loading=${m.loading && !m.data} rowKey=${(/** @type {any} */ q) => q.name} still=${false} empty=${html`<${Empty} title="It has not run in this time" />`} /><//></div>`;
+      <div class="c6"><${Failures} m=${m} cls=${name} /></div><${Card} flush title="Queues" class="c6"><${Table} id="class-queues" caption="Queues" columns=${columns} rows=${queues} loading=${!m.data} rowKey=${(/** @type {any} */ q) => q.name} still=${false} empty=${html`<${Empty} title="It has not run in this time" />`} /><//><//>
+      <${Recent} name=${name} /></div>`;
+}
+
+const recent = [
+  { id: 'at', label: 'Ended', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} />` },
+  { id: 'status', label: 'Outcome', cell: (/** @type {any} */ r) => html`<${State} state=${r.status} />${r.error_class && html` <span class="bad small">${r.error_class}</span>`}` },
+  { id: 'attempt', label: 'Attempt', right: true, wide: true, cell: (/** @type {any} */ r) => r.attempt || '–' },
+  { id: 'took', label: 'Took', right: true, cell: (/** @type {any} */ r) => millis(r.duration_ms) },
+  { id: 'worker', label: 'Worker', class: 'lim', wide: true, cell: (/** @type {any} */ r) => (r.worker ? html`<a class="cut" title=${r.worker} href=${link('worker-processes', r.worker)}>${r.worker}</a>` : '–') },
+  { id: 'jid', label: 'Job', class: 'lim', cell: (/** @type {any} */ r) => (r.jid ? html`<a class="mono cut" title=${r.jid} href=${link('jobs', r.jid)}>${r.jid}</a>` : '–') },
+];
+
+/** What ran last, whatever the range. @param {{name: string}} p */
+function Recent({ name }) {
+  const url = apiPath('jobs', [], { class: name, limit: 20 });
+  const runs = useResource(url, { every: 10_000 });
+  return html`<${Card} flush title="Recent runs" tools=${html`<${CopyCurl} url=${url} />`}><${Answer} of=${runs}><${Table} id="recent-runs" caption="Recent runs" columns=${recent} rows=${runs.data?.items || []} loading=${!runs.data} rowKey=${(/** @type {any} */ r) => `${r.at} ${r.jid} ${r.worker}`}
+    open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))} empty=${html`<${Empty} icon="chart" title="No run of it is kept" />`} /><//><//>`;
 }
 
 /** Beside the time before, which is as long. @param {number|undefined} a @param {number|undefined} b */

@@ -4,34 +4,42 @@ import { apiPath } from '../core/api.js';
 import { brief, count, percent, plural, rate, seconds } from '../core/format.js';
 import { overview } from '../core/overview.js';
 import { useAll, useResource } from '../core/resource.js';
-import { link } from '../core/router.js';
-import { Attention } from '../parts/attention.js';
+import { link, route } from '../core/router.js';
+import { Attention, useAttention } from '../parts/attention.js';
 import { Percentiles, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
 import { DueTimes } from '../parts/due.js';
 import { opText, ownState, Progress } from '../parts/ops.js';
 import { Queues } from '../parts/queues.js';
-import { Card, Failure, State, Title } from '../parts/states.js';
+import { Answer, Card, Failure, State, Title } from '../parts/states.js';
 import { Time } from '../parts/time.js';
 
 export default function Dashboard() {
   const m = useMetrics();
   const queues = useAll('job-queues', { topic: 'queues', every: 5000 });
+  const attention = useAttention();
   const oldest = (queues.data || []).reduce((/** @type {number} */ n, /** @type {any} */ q) => Math.max(n, q.oldest?.seconds || 0), 0);
   return html`<${Title} title="Dashboard"><${RangeChooser} /><//>
     <div class="grid">
-      <${Counters} queues=${queues.data} />
-      <${Failure} error=${m.error} at=${m.data ? m.at : 0} refresh=${m.refresh} />
-      <${Throughput} m=${m} class="c8" height=${230} tools=${html`<span class="dim small">in steps of ${stepText(m.data?.step_seconds)}</span>`} />
-      <${Attention} class="c4" />
-      <${Percentiles} m=${m} of="wait" oldest=${oldest} class="c6" height=${180} />
+      <${Counters} queues=${queues.data} left=${queues.left} />
+      <${Answer} of=${m}><${Throughput} m=${m} class="c8" height=${230} tools=${html`<span class="dim small">in steps of ${stepText(m.data?.step_seconds)}</span>`} /><//>
+      <${Attention} of=${attention} class="c4" />
+      <${Answer} of=${m} quiet><${Percentiles} m=${m} of="wait" oldest=${oldest} class="c6" height=${180} /><//>
       <div class="c6"><${DueTimes} set="scheduled-jobs" height=${180} /></div>
-      <${Queues} list=${queues} metrics=${m} />
+      <${Queues} list=${queues} metrics=${m} attention=${attention.data} />
       <${TopErrors} class="c6" /><${Recent} class="c6" />
     </div>`;
 }
 
-/** @param {{queues: any[]|null}} p */
-function Counters({ queues }) {
+/** To the table below, with the range and the filter as they are. @param {Event} e */
+function toQueues(e) {
+  e.preventDefault();
+  const at = document.getElementById('queues');
+  at.scrollIntoView();
+  at.focus({ preventScroll: true });
+}
+
+/** @param {{queues: any[]|null, left: number}} p left: how many queues are not among them */
+function Counters({ queues, left }) {
   const o = overview.value;
   const recent = useResource(apiPath('job-metrics'), { every: 10_000 });
   const s = recent.data?.series || [];
@@ -43,14 +51,14 @@ function Counters({ queues }) {
   const cells = [
     ['Processed', rate(of(last, (x) => x.success)), delta(of(last, (x) => x.success), of(first, (x) => x.success)), link('job-metrics')],
     ['Failed', rate(of(last, failures)), delta(of(last, failures), of(first, failures)), link('job-metrics')],
-    ['Ready', brief(ready), queues ? 'in ' + plural(queues.length, 'queue') : '', '#queues'],
+    ['Ready', brief(ready), queues ? `in ${left ? 'the first ' : ''}${plural(queues.length, 'queue')}` : '', link('job-queues', [], route.value.query) + '#queues', toQueues],
     ['Scheduled', brief(o?.sets['scheduled-jobs'].total), o?.scheduled_overdue_seconds > 1 ? seconds(o.scheduled_overdue_seconds) + ' late' : 'on time', link('scheduled-jobs')],
     ['Retries', brief(o?.sets.retries.total), '', link('retries')],
     ['Dead', brief(o?.sets['dead-jobs'].total), recent.data ? `${recent.data.total.dead ? '+' + count(recent.data.total.dead) : 'none'} in 1 h` : '', link('dead-jobs')],
     ['Busy', p ? percent(p.concurrency ? p.busy / p.concurrency : 0) : '–', p ? `${count(p.busy)} of ${count(p.concurrency)} slots` : '', link('worker-processes')],
     ['Workers', brief(p?.running), p?.states?.lost ? plural(p.states.lost, 'lost', 'lost') : '', link('worker-processes')],
   ];
-  return html`<section class="card flush" aria-label="Now"><dl class="counters n8" style=${{ margin: 0 }}>${cells.map(([name, value, note, to]) => html`<div key=${name}><dt>${name}</dt><dd><a href=${to}>${value}</a></dd><dd class="note">${note || '\u00a0'}</dd></div>`)}</dl></section>`;
+  return html`<section class="card flush" aria-label="Now"><dl class="counters n8" style=${{ margin: 0 }}>${cells.map(([name, value, note, to, go]) => html`<div key=${name}><dt>${name}</dt><dd><a href=${to} onClick=${go}>${value}</a></dd><dd class="note">${note || '\u00a0'}</dd></div>`)}</dl></section>`;
 }
 
 /** @param {number|null} now @param {number|null} before */

@@ -3,7 +3,7 @@ import { html } from '../core/h.js';
 import { brief, count, millis, percent } from '../core/format.js';
 import { link, navigate, route, setQuery } from '../core/router.js';
 import { failShare, HeatMap, Percentiles, ran, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
-import { Card, CopyCurl, Empty, Failure, Title } from '../parts/states.js';
+import { Answer, Card, CopyCurl, Empty, Title } from '../parts/states.js';
 import { ColumnChooser, sorted, Table } from '../parts/table.js';
 
 export default function Metrics() {
@@ -27,14 +27,14 @@ export default function Metrics() {
     { id: 'share', label: 'Share', cell: (/** @type {any} */ c) => html`<div class="util"><div class="bar" aria-hidden="true"><i style=${{ width: (time ? (c.total_ms / time) * 100 : 0) + '%' }}></i></div><span class="num nowrap">${percent(time ? c.total_ms / time : null)}</span></div>` },
   ];
   return html`<${Title} title="Metrics" after=${query.get('queue') && html`<span class="chip"><b>queue:</b>${query.get('queue')}<button aria-label="Remove filter queue" onClick=${() => setQuery({ queue: '' })}>×</button></span>`}><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
-    <div class="grid"><${Failure} error=${m.error} at=${m.data ? m.at : 0} refresh=${m.refresh} />
+    <div class="grid"><${Answer} of=${m}>
       ${m.data?.older_than_kept && html`<p class="banner">A part of this time is older than what is kept in steps of ${stepText(m.data.step_seconds)}.</p>`}
       <${Throughput} m=${m} tools=${html`<span class="dim small">in steps of ${stepText(m.data?.step_seconds)}</span>`} /><${Percentiles} m=${m} of="run" class="c6" /><${HeatMap} m=${m} of="run" height=${200} class="c6" />
       <section class="card flush" aria-label="Classes"><div class="toolbar"><h2 class="strong">Classes</h2><span class="badge">${all.length}</span><span class="grow"></span>
         <input class="in small" type="search" data-filter placeholder="Filter by name" aria-label="Filter classes by name" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} /><${ColumnChooser} id="classes" columns=${columns} /></div>
-        <${Table} id="classes" caption="Classes" columns=${columns} rows=${sorted(rows, columns, sort, reverse)} loading=${m.loading && !m.data} rowKey=${(/** @type {any} */ c) => c.name} sort=${sort} reverse=${reverse} of=${text + m.range.name} onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: String(r) })}
+        <${Table} id="classes" caption="Classes" columns=${columns} rows=${sorted(rows, columns, sort, reverse)} loading=${!m.data} rowKey=${(/** @type {any} */ c) => c.name} sort=${sort} reverse=${reverse} of=${text + m.range.name} onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: String(r) })}
           open=${(/** @type {any} */ c) => !c.other && navigate(link('job-metrics', c.name))} empty=${html`<${Empty} icon="chart" title=${text ? 'No class matches' : 'No job has run in this time'}><p>${text ? '' : 'Workers report what they do to the stream job_metrics.'}</p><//>`} /></section>
-      <${Failures} m=${m} /></div>`;
+      <${Failures} m=${m} /><//></div>`;
 }
 
 /** @param {{m: any, cls?: string}} p */
@@ -43,5 +43,5 @@ export function Failures({ m, cls }) {
   const total = all.reduce((/** @type {number} */ n, /** @type {any} */ f) => n + f.count, 0);
   const columns = [{ id: 'error', label: 'Error', always: true, head: true, cell: (/** @type {any} */ f) => html`<a class="bad" href=${link('retries', [], { error: f.error, class: f.class })}>${f.error || 'Error'}</a>` }, ...(cls ? [] : [{ id: 'class', label: 'Class', cell: (/** @type {any} */ f) => html`<a href=${link('job-metrics', f.class)}>${f.class}</a>` }]),
     { id: 'count', label: 'Attempts', right: true, cell: (/** @type {any} */ f) => brief(f.count) }, { id: 'share', label: 'Share', cell: (/** @type {any} */ f) => html`<div class="util"><div class="bar bad" aria-hidden="true"><i style=${{ width: (f.count / total) * 100 + '%' }}></i></div><span class="num nowrap">${percent(f.count / total)}</span></div>` }];
-  return html`<${Card} flush title="Failures"><${Table} id="failures" caption="Failures" columns=${columns} rows=${all} loading=${m.loading && !m.data} rowKey=${(/** @type {any} */ f) => f.class + '\0' + f.error} still=${false} empty=${html`<${Empty} title=${m.data?.total?.failed ? 'Workers did not say which errors' : 'No attempt failed in this time'} />`} /><//>`;
+  return html`<${Card} flush title="Failures"><${Table} id="failures" caption="Failures" columns=${columns} rows=${all} loading=${!m.data} rowKey=${(/** @type {any} */ f) => f.class + '\0' + f.error} still=${false} empty=${html`<${Empty} title=${m.data?.total?.failed ? 'Workers did not say which errors' : 'No attempt failed in this time'} />`} /><//>`;
 }

@@ -7,7 +7,7 @@ import { useResource } from '../core/resource.js';
 import { link, route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { cancelOperation, opText, Progress, shownState, undoable, undoOperation } from '../parts/ops.js';
-import { CopyCurl, Empty, Failure, State, Tabs, Title } from '../parts/states.js';
+import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
 
@@ -20,7 +20,7 @@ export function filterText(op) {
 
 export default function Operations() {
   const tab = route.value.query.get('tab') || 'operations';
-  return html`<${Title} title="Operations"><${CopyCurl} url=${apiPath(tab === 'audit' ? 'journal' : 'operations')} /><//>
+  return html`<${Title} title="Operations"><${CopyCurl} url=${tab === 'audit' ? journalUrl() : apiPath('operations')} /><//>
     <${Tabs} label="Of" value=${tab} onChange=${(/** @type {string} */ v) => setQuery({ tab: v === 'operations' ? '' : v, next: '', actor: '', op: '' })} options=${[['operations', 'Operations'], ['audit', 'Everything that was done']]} />
     <div role="tabpanel">${tab === 'audit' ? html`<${Audit} />` : html`<${List} />`}</div>`;
 }
@@ -35,10 +35,9 @@ function List() {
     { id: 'reason', label: 'Reason', wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${o.reason}>${o.reason || html`<span class="dim">–</span>`}</span>` },
     { id: 'actor', label: 'By', wide: true, cell: (/** @type {any} */ o) => o.actor || '–' }, { id: 'at', label: 'Started', cell: (/** @type {any} */ o) => html`<${Time} at=${o.started_at} />` },
   ];
-  return html`<section class="card flush" aria-label="Operations"><${Failure} error=${ops.error} at=${ops.data ? ops.at : 0} refresh=${ops.refresh} />
-    <${Table} id="operations" caption="Operations" columns=${columns} rows=${ops.data || []} loading=${ops.loading && !ops.data} rowKey=${(/** @type {any} */ o) => o.id}
+  return html`<section class="card flush" aria-label="Operations"><${Answer} of=${ops}><${Table} id="operations" caption="Operations" columns=${columns} rows=${ops.data || []} loading=${!ops.data} rowKey=${(/** @type {any} */ o) => o.id}
       acts=${mayAct.value ? (/** @type {any} */ o) => (o.state === 'running' ? html`<button class="btn small" onClick=${() => cancelOperation(o.id)}>Stop</button>` : undoable(o, ops.data || []) && html`<button class="btn small" onClick=${() => undoOperation(o)}>Undo</button>`) : undefined}
-      empty=${html`<${Empty} icon="ops" title="Nobody has done anything to many jobs at once"><p>Select jobs in a list, or all that match a filter, and choose what to do.</p><//>`} /></section>`;
+      empty=${html`<${Empty} icon="ops" title="Nobody has done anything to many jobs at once"><p>Select jobs in a list, or all that match a filter, and choose what to do.</p><//>`} /><//></section>`;
 }
 
 /** What it was done to. @param {any} r */
@@ -49,21 +48,26 @@ function about(r) {
   return '–';
 }
 
+/** What the journal is asked, by the words of this page's URL. */
+function journalUrl() {
+  const query = route.value.query;
+  return apiPath('journal', [], { ...Object.fromEntries(['actor', 'op', 'jid'].map((k) => [k, query.get(k)])), limit: 50, next: query.get('next') });
+}
+
 /** What anybody did, from the journal. */
 function Audit() {
   const query = route.value.query;
   const [actor, setActor] = useState(query.get('actor') || '');
   const next = query.get('next');
   const there = has('/api/journal', 'get');
-  const j = useResource(there ? apiPath('journal', [], { actor: query.get('actor'), op: query.get('op'), jid: query.get('jid'), limit: 50, next }) : null, { topic: 'operations', every: 10_000 });
+  const j = useResource(there ? journalUrl() : null, { topic: 'operations', every: 10_000 });
   const items = j.data?.items || [];
   const columns = [{ id: 'at', label: 'When', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} />` }, { id: 'actor', label: 'Who', cell: (/** @type {any} */ r) => r.actor || html`<span class="dim">Millrace</span>` }, { id: 'op', label: 'What', cell: (/** @type {any} */ r) => html`<span class="tag">${r.action ? `${r.action}: ${r.state}` : r.op}</span>` },
     { id: 'jid', label: 'About', cell: about }, { id: 'set', label: 'Set', cell: (/** @type {any} */ r) => r.set || r.stream || '–' }, { id: 'reason', label: 'Reason', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${r.reason}>${r.reason || ''}</span>` }];
   if (!contractKnown()) return null;
   if (!there) return html`<section class="card"><${Empty} icon="ops" title="This sidecar does not tell"><p>It has no route /api/journal yet. What was done to one job is on that job's page.</p><//></section>`;
   return html`<section class="card flush" aria-label="Journal"><form class="toolbar" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); setQuery({ actor, next: '' }); }}><input class="in small" aria-label="Who" placeholder="Who" value=${actor} onInput=${(/** @type {any} */ e) => setActor(e.target.value)} /><button class="btn small">Filter</button>${query.get('actor') && html`<button type="button" class="btn small plain" onClick=${() => { setActor(''); setQuery({ actor: '', next: '' }); }}>Clear</button>`}</form>
-    <${Failure} error=${j.error} at=${j.data ? j.at : 0} refresh=${j.refresh} />
-    <${Table} id="audit" caption="What was done" columns=${columns} rows=${items} loading=${j.loading && !j.data} rowKey=${(/** @type {any} */ r) => String(r.record)} empty=${html`<${Empty} icon="ops" title="Nothing that matches was done" />`} />
+    <${Answer} of=${j}><${Table} id="audit" caption="What was done" columns=${columns} rows=${items} loading=${!j.data} rowKey=${(/** @type {any} */ r) => String(r.record)} empty=${html`<${Empty} icon="ops" title="Nothing that matches was done" />`} /><//>
     ${j.data && html`<nav class="pager" aria-label="Pages of the list"><span class="num">${count(items.length)} shown${j.data.older_than_kept && !j.data.next ? '; what is older is not kept' : ''}</span><div class="tools">
       ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>Newest</button>`}<button class="btn small" disabled=${!j.data.next} onClick=${() => setQuery({ next: j.data.next })}>Older</button></div></nav>`}</section>`;
 }

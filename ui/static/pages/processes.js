@@ -7,32 +7,49 @@ import { link, navigate, route, setQuery } from '../core/router.js';
 import { mayAct, whyNot } from '../core/session.js';
 import { confirm } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
-import { paged, PagerOf } from '../parts/pager.js';
-import { CopyCurl, Empty, Failure, State, Title, Util } from '../parts/states.js';
+import { Cut, paged, PagerOf } from '../parts/pager.js';
+import { Answer, CopyCurl, Empty, State, Title, Util } from '../parts/states.js';
 import { ColumnChooser, sorted, Table } from '../parts/table.js';
 import { failed, toast } from '../parts/toast.js';
 import { Since, Time } from '../parts/time.js';
 
-/** Tells processes something. @param {'quiet'|'stop'} what @param {string[]} identities @param {number} busy @param {() => void} done */
+/** The first of them, and how many more there are. @param {string[]} all */
+const some = (all) => all.slice(0, 5).join(', ') + (all.length > 5 ? ` and ${all.length - 5} more` : '');
+
+/** Tells processes something. @param {'quiet'|'stop'} what @param {string[]} identities @param {number} busy @param {(told: string[]) => void} done given those that were told */
 export async function tellProcesses(what, identities, busy, done) {
   const n = identities.length;
   if (what === 'stop' || n > 1) {
     const yes = await confirm({ title: `${what === 'stop' ? 'Stop' : 'Quiet'} ${plural(n, 'process', 'processes')}?`, danger: what === 'stop', verb: `${what === 'stop' ? 'Stop' : 'Quiet'} ${plural(n, 'process', 'processes')}`, typed: n > 5 && what === 'stop' ? String(n) : undefined,
-      facts: [['Processes', identities.slice(0, 5).join(', ') + (n > 5 ? ` and ${n - 5} more` : '')], ['Running jobs', count(busy)]], body: html`<p>${what === 'stop' ? 'They take no more jobs and end when those they run have.' : 'They take no more jobs, and finish those they run.'} Nothing here starts them again.</p>` });
+      facts: [['Processes', some(identities)], ['Running jobs', count(busy)]], body: html`<p>${what === 'stop' ? 'They take no more jobs and end when those they run have.' : 'They take no more jobs, and finish those they run.'} Nothing here starts them again.</p>` });
     if (!yes) return;
   }
-  let told = 0;
+  const told = await tellEach(what, identities);
+  if (told.length) toast(`${plural(told.length, 'process', 'processes')} told to ${what === 'stop' ? 'stop' : 'be quiet'}: the next heartbeat shows it`);
+  setTimeout(() => done(told), 1500);
+}
+
+/** Tells one after the other, and says which could not be told. One that is gone keeps nobody from telling the others; what stands in the way of all does.
+ * @param {'quiet'|'stop'} what @param {string[]} identities @returns {Promise<string[]>} those that were told */
+async function tellEach(what, identities) {
+  const told = [];
+  const gone = [];
   for (const id of identities) {
     try {
       await ask(apiPath('processes', [id, what]), { method: 'PUT' });
-      told++;
+      told.push(id);
     } catch (e) {
-      failed(e);
+      if (e.status === 404 && identities.length > 1) {
+        gone.push(id);
+        continue;
+      }
+      const left = identities.length - told.length - gone.length;
+      failed(identities.length > 1 ? new Error(`${id} was not told${left > 1 ? ', nor ' + plural(left - 1, 'other') : ''}: ${e.reason}`) : e);
       break;
     }
   }
-  if (told) toast(`${plural(told, 'process', 'processes')} told to ${what === 'stop' ? 'stop' : 'be quiet'}: the next heartbeat shows it`);
-  setTimeout(done, 1500);
+  if (gone.length) failed(new Error(`Not told, as ${gone.length > 1 ? 'they are' : 'it is'} not there any more: ${some(gone)}`));
+  return told;
 }
 
 /** Its queues, those that it asks most first. @param {any} p @returns {string[]} */
@@ -56,7 +73,6 @@ const longest = (/** @type {any} */ p) => (p.work || []).filter((/** @type {any}
 
 export default function Processes() {
   const query = route.value.query;
-  const url = apiPath('processes');
   const list = useAll('processes', { topic: 'processes' });
   const [chosen, setChosen] = useState(/** @type {Map<string, any>} */ (new Map()));
   const [sort, reverse, text] = [query.get('sort') || 'id', query.get('sort_reverse') === 'true', (query.get('text') || '').toLowerCase()];
@@ -64,19 +80,20 @@ export default function Processes() {
   const rows = sorted(all.filter((/** @type {any} */ p) => !text || (p.identity + ' ' + p.tag + ' ' + p.version + ' ' + p.state + ' ' + p.queues.join(' ')).toLowerCase().includes(text)), columns, sort, reverse);
   const part = paged(rows);
   const up = all.filter((/** @type {any} */ p) => p.state !== 'lost');
-  const sum = (/** @type {string} */ k) => up.reduce((/** @type {number} */ n, /** @type {any} */ p) => n + p[k], 0);
+  const sum = (/** @type {string} */ k) => list.data && up.reduce((/** @type {number} */ n, /** @type {any} */ p) => n + p[k], 0);
   const skewed = up.filter((/** @type {any} */ a) => up.some((/** @type {any} */ b) => a.tag === b.tag && a.version !== b.version));
   const versions = [...new Set(skewed.map((/** @type {any} */ p) => p.tag + ' ' + p.version))];
-  const act = (/** @type {'quiet'|'stop'} */ what, /** @type {any[]} */ of) => tellProcesses(what, of.map((p) => p.identity), of.reduce((n, p) => n + p.busy, 0), () => { setChosen(new Map()); list.refresh(); });
-  return html`<${Title} title="Worker processes" badge=${list.data ? count(all.length) : null}><${CopyCurl} url=${url} /><//>
+  const act = (/** @type {'quiet'|'stop'} */ what, /** @type {any[]} */ of) => tellProcesses(what, of.map((p) => p.identity), of.reduce((n, p) => n + p.busy, 0), (told) => { setChosen((now) => new Map([...now].filter(([id]) => !told.includes(id)))); list.refresh(); });
+  const found = text && `select("\\(.identity) \\(.tag) \\(.version) \\(.state) \\(.queues | join(" "))" | ascii_downcase | contains(${JSON.stringify(text)}))`;
+  return html`<${Title} title="Worker processes" badge=${list.data ? count(all.length + list.left) : null}><${CopyCurl} url=${list.url} jq=${found} /><//>
+    <${Cut} list=${list} what="processes" />
     ${skewed.length > 0 && html`<div class="banner"><${Icon} name="warn" /><span>Processes of one tag run several versions: ${versions.join(', ')}.</span></div>`}
-    <div class="grid"><section class="card flush" aria-label="In all"><dl class="counters n4" style=${{ margin: 0 }}>${[['Processes', count(up.length), all.length - up.length ? plural(all.length - up.length, 'lost', 'lost') : ''], ['Slots', count(sum('concurrency')), ''], ['Busy', count(sum('busy')), percent(sum('concurrency') ? sum('busy') / sum('concurrency') : null)], ['Memory', bytes(sum('rss_kb') * 1024), '']].map(([k, v, n]) => html`<div><dt>${k}</dt><dd>${v}</dd><dd class="note">${n || '\u00a0'}</dd></div>`)}</dl></section>
+    <div class="grid"><section class="card flush" aria-label="In all"><dl class="counters n4" style=${{ margin: 0 }}>${[['Processes', count(list.data && up.length), all.length - up.length ? plural(all.length - up.length, 'lost', 'lost') : ''], ['Slots', count(sum('concurrency')), ''], ['Busy', count(sum('busy')), percent(sum('concurrency') ? sum('busy') / sum('concurrency') : null)], ['Memory', bytes(list.data && sum('rss_kb') * 1024), '']].map(([k, v, n]) => html`<div><dt>${k}</dt><dd>${v}</dd><dd class="note">${n || '\u00a0'}</dd></div>`)}</dl></section>
     <section class="card flush" aria-label="Processes"><div class="bars"><div class="toolbar"><input class="in small grow" style=${{ maxWidth: '26rem' }} type="search" data-filter placeholder="Filter by host, tag, version, queue, state" aria-label="Filter processes" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value, page: '' }, { replace: true })} /><span class="grow"></span><${ColumnChooser} id="processes" columns=${columns} /></div>
       ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label="Selection"><span class="strong">${plural(chosen.size, 'process', 'processes')} selected</span><button class="linkish" onClick=${() => setChosen(new Map())}>Clear</button><div class="tools"><button class="btn small" onClick=${() => act('quiet', [...chosen.values()])}><${Icon} name="quiet" small />Quiet</button><button class="btn small hurt" onClick=${() => act('stop', [...chosen.values()])}><${Icon} name="stop" small />Stop</button></div></div>`}</div>
-      <${Failure} error=${list.error} at=${list.data ? list.at : 0} refresh=${list.refresh} />
-      ${!(list.error && !list.data) && html`<${Table} id="processes" caption="Worker processes" columns=${columns} rows=${part.rows} of=${`${text} ${part.page} ${part.size}`} loading=${list.loading && !list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ p) => p.identity} label=${(/** @type {any} */ p) => 'process ' + p.identity} sort=${sort} reverse=${reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '' })}
+      <${Answer} of=${list}><${Table} id="processes" caption="Worker processes" columns=${columns} rows=${part.rows} of=${`${text} ${part.page} ${part.size}`} loading=${!list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ p) => p.identity} label=${(/** @type {any} */ p) => 'process ' + p.identity} sort=${sort} reverse=${reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '' })}
         selection=${mayAct.value ? { chosen, set: setChosen } : undefined} open=${(/** @type {any} */ p) => navigate(link('worker-processes', p.identity))}
         acts=${mayAct.value ? (/** @type {any} */ p) => p.state !== 'lost' && html`<button class="icon" title="Quiet" aria-label=${'Quiet ' + p.identity} disabled=${p.state !== 'live' || !!whyNot.value} onClick=${() => act('quiet', [p])}><${Icon} name="quiet" /></button><button class="icon hurt" title="Stop" aria-label=${'Stop ' + p.identity} disabled=${p.state === 'stopping'} onClick=${() => act('stop', [p])}><${Icon} name="stop" /></button>` : undefined}
-        empty=${text ? html`<${Empty} icon="search" title=${`0 of ${all.length} match`}><button class="btn" onClick=${() => setQuery({ text: '' })}>Clear filter</button><//>` : html`<${Empty} icon="worker" title="No worker has been heard"><p>Worker processes tell of themselves in the stream heartbeats. Start one, for example</p><pre class="code">millrace worker --exec jobs.yaml</pre><//>`} />`}
+        empty=${text ? html`<${Empty} icon="search" title=${`0 of ${all.length} match`}><button class="btn" onClick=${() => setQuery({ text: '' })}>Clear filter</button><//>` : html`<${Empty} icon="worker" title="No worker has been heard"><p>Worker processes tell of themselves in the stream heartbeats. Start one, for example</p><pre class="code">millrace worker --exec jobs.yaml</pre><//>`} /><//>
       <${PagerOf} of=${part} total=${rows.length} what="processes" /></section></div>`;
 }

@@ -9,8 +9,8 @@ import { failShare, HeatMap, Percentiles, ran, RangeChooser, Throughput, useMetr
 import { confirm } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { Payload } from '../parts/payload.js';
-import { QueueState } from '../parts/queues.js';
-import { Card, CopyCurl, Empty, Failure, State, Tabs, Title } from '../parts/states.js';
+import { PausedBy, QueueState } from '../parts/queues.js';
+import { Answer, Card, CopyCurl, Empty, Failure, State, Tabs, Title } from '../parts/states.js';
 import { sorted, Table } from '../parts/table.js';
 import { failed, toast } from '../parts/toast.js';
 import { Time } from '../parts/time.js';
@@ -24,6 +24,7 @@ export default function Queue({ part: name }) {
   return html`<${Title} crumbs=${[['Queues', link('job-queues')]]} title=${name} badge=${d ? count(d.ready) : null} after=${d && html`<${QueueState} q=${d} />`}>
       ${d && mayAct.value && html`<${Acts} q=${d} refresh=${q.refresh} />`}<${CopyCurl} url=${url} /><//>
     <${Failure} error=${q.error} at=${d ? q.at : 0} refresh=${q.refresh} />
+    ${d?.paused && html`<div class="banner" role="status"><${Icon} name="pause" /><span>Paused <${PausedBy} pause=${d.paused} /></span></div>`}
     ${d?.held && html`<div class="banner" role="status"><${Icon} name="pause" /><span>Due jobs are not sent here for now: ${d.held.reason}. Tried again <${Time} at=${d.held.until} />.</span></div>`}
     ${d?.state === 'no_consumers' && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>${plural(d.ready, 'job waits', 'jobs wait')} and nobody consumes this queue: start a worker for it${d.processes ? ', or see why those that name it take nothing' : ''}.</span><div class="tools"><a class="btn small" href=${link('worker-processes')}>Processes</a></div></div>`}
     ${d?.rejects_lost && html`<div class="banner" role="status"><${Icon} name="warn" /><span>What workers reject here is lost: the queue is not dead-lettered to jobs.dead. <code>millrace doctor</code> says how to mend that.</span></div>`}
@@ -36,14 +37,13 @@ function Overview({ q, name }) {
   const m = useMetrics({ queue: name });
   return html`<div class="grid"><${Tiles} q=${q} name=${name} />
     <div class="row between"><span class="dim small">Retries are left out of waits.</span><div class="row"><${RangeChooser} /></div></div>
-    <${Failure} error=${m.error} refresh=${m.refresh} />
-    <${Throughput} m=${m} /><${Percentiles} m=${m} of="wait" oldest=${q?.oldest?.seconds} class="c6" /><${Percentiles} m=${m} of="run" class="c6" />
-    <${HeatMap} m=${m} of="run" class="c6" /><${HeatMap} m=${m} of="wait" class="c6" /><${Classes} m=${m} /></div>`;
+    <${Answer} of=${m}><${Throughput} m=${m} /><${Percentiles} m=${m} of="wait" oldest=${q?.oldest?.seconds} class="c6" /><${Percentiles} m=${m} of="run" class="c6" />
+    <${HeatMap} m=${m} of="run" class="c6" /><${HeatMap} m=${m} of="wait" class="c6" /><${Classes} m=${m} /><//></div>`;
 }
 
 /** @param {{q: any, name: string}} p */
 function Tiles({ q, name }) {
-  const cells = q ? [['Ready', brief(q.ready), q.bytes === null ? '' : bytes(q.bytes)], ['Unacked', brief(q.unacked), ''], ['Oldest waits', q.oldest ? seconds(q.oldest.seconds) : '–', q.oldest && q.oldest.accuracy !== 'exact' ? 'at least' : ''],
+  const cells = q ? [['Ready', brief(q.ready), q.bytes === null ? '' : bytes(q.bytes)], ['Unacked', brief(q.unacked), q.leased > 0 ? `and ${brief(q.leased)} leased` : ''], ['Oldest waits', q.oldest ? seconds(q.oldest.seconds) : '–', q.oldest && q.oldest.accuracy !== 'exact' ? 'at least' : ''],
     ['In', rate(q.publish_rate), ''], ['Out', rate(q.ack_rate), q.growth_rate > 0.05 ? 'grows by ' + rate(q.growth_rate) : ''], ['Slots in use', q.slots ? `${q.busy}/${q.slots}` : '–', plural(q.consumers, 'consumer')],
     ['Scheduled', brief(q.scheduled), '', link('scheduled-jobs', [], { queue: name })], ['Retries', brief(q.retries), html`<a href=${link('dead-jobs', [], { queue: name })}>${brief(q.dead)} dead</a>`, link('retries', [], { queue: name })]] : [];
   return html`<section class="card flush" aria-label="Now"><dl class="counters n8" style=${{ margin: 0, minHeight: '5.5rem' }}>${cells.map(([k, v, note, to]) => html`<div key=${k}><dt>${k}</dt><dd>${to ? html`<a href=${to}>${v}</a>` : v}</dd><dd class="note">${note || '\u00a0'}</dd></div>`)}</dl></section>`;
@@ -58,7 +58,7 @@ function Classes({ m }) {
     ...['p50', 'p95', 'p99'].map((k) => ({ id: k, label: k, right: true, sort: (/** @type {any} */ c) => c.run?.[k + '_ms'] ?? null, cell: (/** @type {any} */ c) => millis(c.run?.[k + '_ms']) })),
     { id: 'total', label: 'Time in all', right: true, sort: (/** @type {any} */ c) => c.total_ms, cell: (/** @type {any} */ c) => millis(c.total_ms) },
   ];
-  return html`<${Card} flush title="Classes"><${Table} id="queue-classes" caption="Classes of this queue" columns=${columns} rows=${sorted(m.data?.classes || [], columns, sort.id, sort.reverse)} loading=${m.loading && !m.data} rowKey=${(/** @type {any} */ c) => c.name} sort=${sort.id} reverse=${sort.reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })}
+  return html`<${Card} flush title="Classes"><${Table} id="queue-classes" caption="Classes of this queue" columns=${columns} rows=${sorted(m.data?.classes || [], columns, sort.id, sort.reverse)} loading=${!m.data} rowKey=${(/** @type {any} */ c) => c.name} sort=${sort.id} reverse=${sort.reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })}
     empty=${html`<${Empty} icon="chart" title="No job of this queue has run in this time" />`} /><//>`;
 }
 
@@ -86,7 +86,7 @@ function Workers({ name }) {
   const list = useResource(apiPath('processes', [], { queue: name }), { topic: 'processes' });
   const columns = [{ id: 'id', label: 'Process', always: true, head: true, cell: (/** @type {any} */ p) => html`<a href=${link('worker-processes', p.identity)}>${p.identity}</a>` }, { id: 'state', label: 'State', cell: (/** @type {any} */ p) => html`<${State} state=${p.state} />` },
     { id: 'busy', label: 'Busy', right: true, cell: (/** @type {any} */ p) => `${p.busy}/${p.concurrency}` }, { id: 'work', label: 'On jobs of this queue', right: true, cell: (/** @type {any} */ p) => p.work.filter((/** @type {any} */ w) => w.queue === name).length }, { id: 'heard', label: 'Last heard', cell: (/** @type {any} */ p) => html`<${Time} at=${p.heard_at} />` }];
-  return html`<${Card} flush title="Workers that consume it"><${Failure} error=${list.error} refresh=${list.refresh} /><${Table} id="queue-workers" caption="Workers" columns=${columns} rows=${list.data || []} loading=${list.loading && !list.data} rowKey=${(/** @type {any} */ p) => p.identity} open=${(/** @type {any} */ p) => navigate(link('worker-processes', p.identity))} empty=${html`<${Empty} icon="worker" title="No worker says that it consumes this queue" />`} /><//>`;
+  return html`<${Card} flush title="Workers that consume it"><${Answer} of=${list}><${Table} id="queue-workers" caption="Workers" columns=${columns} rows=${list.data || []} loading=${!list.data} rowKey=${(/** @type {any} */ p) => p.identity} open=${(/** @type {any} */ p) => navigate(link('worker-processes', p.identity))} empty=${html`<${Empty} icon="worker" title="No worker says that it consumes this queue" />`} /><//><//>`;
 }
 
 /** @param {{q: any, refresh: () => void}} p */
@@ -111,6 +111,12 @@ function Acts({ q, refresh }) {
     if (yes) act(`${name}: its jobs moved to ${yes.value.trim()}`, [name, 'move'], 'POST', () => {}, { to: yes.value.trim(), ...why(yes) });
   };
   const paused = q.paused || q.state === 'paused';
-  return html`<button class=${'btn small ' + (paused ? 'primary' : 'hold')} onClick=${() => act(`${name}: ${paused ? 'resumed' : 'paused'}`, [name, paused ? 'resume' : 'pause'], 'PUT')}><${Icon} name=${paused ? 'play' : 'pause'} small />${paused ? 'Resume' : 'Pause'}</button>
+  const flip = async () => {
+    const verb = paused ? 'Resume' : 'Pause';
+    const yes = await confirm({ title: `${verb} ${name}?`, verb, reason: true, facts: [['Jobs in it', count(q.ready)], ['Consumers', count(q.consumers)], ['Paused', q.paused && html`<${PausedBy} pause=${q.paused} />`]],
+      body: html`<p class="dim">${paused ? 'Workers take its jobs again.' : 'Nobody takes its jobs until it is resumed. Jobs still come into it, and what was begun goes on.'}</p>` });
+    if (yes) act(`${name}: ${paused ? 'resumed' : 'paused'}`, [name, paused ? 'resume' : 'pause'], 'PUT', () => {}, why(yes));
+  };
+  return html`<button class=${'btn small ' + (paused ? 'primary' : 'hold')} onClick=${flip}><${Icon} name=${paused ? 'play' : 'pause'} small />${paused ? 'Resume' : 'Pause'}</button>
     <button class="btn small" onClick=${move}>Move</button><button class="btn small hurt" onClick=${purge}>Purge</button><button class="btn small hurt" onClick=${remove}>Delete</button>`;
 }

@@ -8,7 +8,7 @@ import { mayAct } from '../core/session.js';
 import { confirm } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { Pager } from '../parts/pager.js';
-import { CopyCurl, Empty, Failure, Title } from '../parts/states.js';
+import { Answer, CopyCurl, Empty, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { failed, toast } from '../parts/toast.js';
 
@@ -59,9 +59,8 @@ export default function Rejected() {
   const d = list.data;
   return html`<${Title} title="Rejected records" badge=${d ? count(d.total_count) : null}><${CopyCurl} url=${url} /><//>
     <section class="card flush" aria-label="Rejected records"><p class="toolbar dim">What was published to Millrace's streams and cannot be read, each with the reason. A mended record is published to the same stream.</p>
-      <${Failure} error=${list.error} at=${d ? list.at : 0} refresh=${list.refresh} />
-      <${Table} id="rejected" caption="Rejected records" columns=${columns} rows=${d?.items || []} loading=${list.loading && !d} rowKey=${(/** @type {any} */ r) => r.stream + r.offset}
+      <${Answer} of=${list}><${Table} id="rejected" caption="Rejected records" columns=${columns} rows=${d?.items || []} loading=${!d} rowKey=${(/** @type {any} */ r) => r.stream + r.offset}
         acts=${mayAct.value ? (/** @type {any} */ r) => html`<button class="icon" title="Mend and publish" aria-label=${`Mend ${r.stream} ${r.offset}`} onClick=${() => mend(r, list.refresh)}><${Icon} name="edit" /></button><button class="icon hurt" title="Take off the list" aria-label=${`Take off ${r.stream} ${r.offset}`} onClick=${() => dismiss(r, list.refresh)}><${Icon} name="trash" /></button>` : undefined}
-        empty=${html`<${Empty} title="Nothing was rejected"><p>All that was published could be read.</p><//>`} />
+        empty=${html`<${Empty} title="Nothing was rejected"><p>All that was published could be read.</p><//>`} /><//>
       ${d && html`<${Pager} page=${page} size=${size} items=${d.items.length} total=${d.filtered_count} pages=${d.page_count} what=${d.filtered_count === 1 ? 'record' : 'records'} onPage=${(/** @type {number} */ n) => setQuery({ page: n })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '' })} />`}</section>`;
 }

@@ -17,9 +17,11 @@ const to = {
 /** Since when nothing has needed a look, as far as this page knows. */
 const clear = signal(0);
 
-/** @param {{class?: string, only?: (i: any) => boolean}} p */
-export function Attention({ class: extra }) {
-  const a = useResource(apiPath('attention'), { topic: 'overview', every: 10_000 });
+/** What needs a look, as the API has it. */
+export const useAttention = () => useResource(apiPath('attention'), { topic: 'overview', every: 10_000 });
+
+/** @param {{of: any, class?: string}} p of: what useAttention gives */
+export function Attention({ of: a, class: extra }) {
   const items = a.data?.items || [];
   if (a.data && items.length) clear.value = 0;
   else if (a.data && !clear.value) clear.value = a.data.now;

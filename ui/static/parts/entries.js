@@ -112,7 +112,8 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
     <div class="bars"><div class="toolbar">${controls}
       <${FilterBox} label=${'Filter ' + setNames[set]} names=${names} query=${query} suggest=${suggest} onChange=${setFilter} />
       <${ColumnChooser} id=${set} columns=${columns} /><${CopyCurl} url=${url} />
-      <a class="icon" title="Download all that matches as NDJSON" aria-label="Download as NDJSON" download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a></div>
+      <a class="icon" title="Download all that matches as NDJSON" aria-label="Download as NDJSON" download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a>
+      <a class="icon small" title="Download all that matches as CSV, for a spreadsheet" aria-label="Download as CSV" download=${set + '.csv'} href=${apiPath(set, [], { ...filter, format: 'csv' })}>CSV</a></div>
     ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label="Selection"><span class="strong">${matching ? `All ${count(matching.count)} matching are selected` : plural(chosen.size, 'job') + ' selected'}</span>
       ${!matching && d && !list.stale && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of })}>Select all ${known === undefined ? 'at least ' + count(d.filtered_count_at_least) : count(known)} matching</button>`}
       <button class="linkish" onClick=${() => choose(new Map())}>Clear</button>

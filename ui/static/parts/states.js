@@ -26,6 +26,12 @@ export function Failure({ error, at, refresh }) {
   </div>`;
 }
 
+/** What shows an answer, below what went wrong with it. Of an answer that could not be had nothing is shown: an empty list would say that there is nothing.
+ * @param {{of: any, quiet?: boolean, children?: any}} p of: a resource; quiet: what went wrong stands elsewhere */
+export function Answer({ of, quiet, children }) {
+  return html`${!quiet && html`<${Failure} error=${of.error} at=${of.data ? of.at : 0} refresh=${of.refresh} />`}${!(of.error && !of.data) && children}`;
+}
+
 /** Copies, also where the page is not secure. @param {string} text @param {string} [what] */
 export async function copy(text, what = 'Copied') {
   try {
@@ -42,9 +48,10 @@ export async function copy(text, what = 'Copied') {
   toast(what);
 }
 
-/** @param {{url: string, method?: string, body?: any, small?: boolean}} p */
-export function CopyCurl({ url, method, body }) {
-  return html`<button class="icon" title="Copy as curl" aria-label="Copy as curl" onClick=${() => copy(curlOf(url, { method, body }), 'Copied as curl')}>
+/** @param {{url: string, method?: string, body?: any, jq?: string}} p jq: which items of the answer are shown, where the API has no such filter */
+export function CopyCurl({ url, method, body, jq }) {
+  const rest = jq ? ` | jq '.items[] | ${jq.replaceAll("'", "'\\''")}'` : '';
+  return html`<button class="icon" title="Copy as curl" aria-label="Copy as curl" onClick=${() => copy(curlOf(url, { method, body }) + rest, 'Copied as curl')}>
     <${Icon} name="api" /></button>`;
 }
 

@@ -1,0 +1,59 @@
+// The table of queues: very many of them, one that stands for too long, and the ways to it.
+import assert from 'node:assert/strict';
+import { story } from './person.js';
+import { until } from './sidecar.js';
+
+const name = (/** @type {number} */ i) => 'queue-' + String(i).padStart(5, '0');
+const queue = (/** @type {number} */ i) => ({ name: name(i), state: 'idle', ready: 0, unacked: 0, consumers: 1, publish_rate: 0, deliver_rate: 0, ack_rate: 0, growth_rate: 0, bytes: 0, oldest: null, scheduled: 0, retries: 0, dead: 0, leased: 0, processes: 0, slots: 0, busy: 0, rejects_lost: false });
+
+/** More queues than a broker should have. @param {number} total @param {string[]} asked what the page asks of metrics */
+const crowd = (total, asked) => async (/** @type {any} */ page) => {
+  page.on('request', (/** @type {any} */ r) => { if (/job-metrics\?.*step=60/.test(r.url())) asked.push(r.url()); });
+  await page.route(/\/api\/job-queues\?page=/, (/** @type {any} */ route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const [n, size] = [Number(query.get('page')), Number(query.get('page_size'))];
+    const items = Array.from({ length: Math.max(0, Math.min(size, total - (n - 1) * size)) }, (_, i) => queue((n - 1) * size + i));
+    return route.fulfill({ json: { total_count: total, filtered_count: total, item_count: items.length, page: n, page_size: size, items } });
+  });
+};
+
+/** Has the sidecar say that jobs wait for too long in a queue. @param {string} name */
+const late = (name) => (/** @type {any} */ page) => page.route('**/api/attention', async (/** @type {any} */ route) => {
+  const answer = await (await route.fetch()).json();
+  await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name, text: 'the oldest job waits for at least 9m; 10s is the limit', value: 540 }, ...answer.items] } });
+});
+
+export function queues(world) {
+  /** @type {string[]} */
+  const asked = [];
+  story(world, 'more queues than are shown: all that are had are found, and it is said how many are not', async (me) => {
+    await me.go('Scheduled');
+    await me.go('Dashboard');
+    await me.find('status').reads(/These are the first 10,000 queues by name: 203 more are not shown/);
+    await me.find('region', 'Queues').reads(/^Queues 10,203/);
+    await me.find('region', 'Now').reads(/in the first 10,000 queues/);
+    const table = me.find('table', 'Queues');
+    await until('each row has its line', async () => await table.find('img', /^Jobs a minute of queue-/).count() === 50);
+    assert.ok(asked.length < 24, `${asked.length} questions for 50 lines`);
+    await me.find('searchbox', 'Filter queues by name').fill(name(9999));
+    await table.find('link', name(9999)).seen();
+    assert.equal(await table.find('rowheader').count(), 1);
+    await me.find('region', 'Queues').find('button', 'Copy as curl').click();
+    await me.copied(/\/api\/job-queues\?page=1&page_size=500' \| jq '\.items\[\] \| select\(\.name \| ascii_downcase \| contains\("queue-09999"\)\)'$/);
+  }, { prepare: crowd(10_203, asked) });
+
+  story(world, 'a queue whose oldest job waits for too long is marked', async (me) => {
+    await me.find('table', 'Queues').find('row', /archive/).find('img', 'Too long').seen();
+    assert.equal(await me.find('table', 'Queues').find('img', 'Too long').count(), 1);
+  }, { prepare: late('archive') });
+
+  story(world, 'from the number of ready jobs to the queues, with range and filter as they are', async (me) => {
+    await me.find('group', 'Range').first().find('button', '6h', { exact: true }).click();
+    await me.find('searchbox', 'Filter queues by name').fill('arch');
+    await until('it is filtered', async () => await me.find('table', 'Queues').find('rowheader').count() === 1);
+    await me.find('region', 'Now').find('link').nth(2).click();
+    await me.find('region', 'Queues').focused();
+    assert.equal(me.address(), '/job-queues?range=6h&text=arch');
+    assert.equal(await me.find('table', 'Queues').find('rowheader').count(), 1);
+  });
+}
