@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+const jobsPath = "/api/jobs"
+
 type jobsCmd struct {
 	pastSettings
 
@@ -14,7 +16,8 @@ type jobsCmd struct {
 	Class  string `placeholder:"CLASS" help:"Only jobs of this class."`
 	JID    string `name:"jid" placeholder:"JID" help:"Only this job."`
 	Error  string `placeholder:"CLASS" help:"Only what failed with an error of this class."`
-	Failed bool   `help:"Only what failed."`
+	Status string `placeholder:"STATUS" enum:",success,failed,dead,discarded,expired" default:"" help:"Only these: success, failed, dead, discarded or expired."`
+	Failed bool   `help:"Only what failed, for now or for good."`
 }
 
 // runRow is an attempt, as the API gives it.
@@ -31,20 +34,23 @@ type runRow struct {
 }
 
 func (r *runRow) cells() []string {
-	took := ""
-	if r.Duration != nil {
-		took = inMillis(*r.Duration)
-	}
-	return []string{moment(r.At).Format(time.DateTime), r.JID, r.Class, r.Queue, r.Status, took, strconv.FormatInt(r.Attempt, 10),
+	return []string{moment(r.At).Format(time.DateTime), r.JID, r.Class, r.Queue, r.Status, r.took(), strconv.FormatInt(r.Attempt, 10),
 		short(r.Error), cmp.Or(r.Worker, "-")}
+}
+
+func (r *runRow) took() string {
+	if r.Duration == nil {
+		return ""
+	}
+	return inMillis(*r.Duration)
 }
 
 // Run lists what ran lately.
 func (c *jobsCmd) Run(ctx context.Context, out output) error {
-	chosen := map[string]string{"queue": c.Queue, "class": c.Class, "jid": c.JID, "error": c.Error}
+	chosen := map[string]string{"queue": c.Queue, "class": c.Class, "jid": c.JID, "error": c.Error, "status": c.Status}
 	if c.Failed {
 		chosen["failed"] = "true"
 	}
 	titles := []string{"ENDED", "JID", "CLASS", "QUEUE", "STATUS", "TOOK", "ATTEMPT", "ERROR", "WORKER"}
-	return listPast(ctx, out, &c.pastSettings, "/api/jobs", chosen, titles, (*runRow).cells)
+	return listPast(ctx, out, &c.pastSettings, jobsPath, chosen, titles, (*runRow).cells)
 }
