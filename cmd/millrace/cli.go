@@ -29,6 +29,7 @@ type cli struct {
 	Operations operationsCmd `cmd:"" help:"Do the same to many jobs, and see how far that is."`
 	Job        jobCmd        `cmd:"" help:"Show where one job is and what became of it, or forget it."`
 	Jobs       jobsCmd       `cmd:"" help:"Show what ran lately, as workers reported it."`
+	Events     eventsCmd     `cmd:"" help:"Print what changes, as it does: JSON, an update a line."`
 	Journal    journalCmd    `cmd:"" help:"Show what was done to jobs and queues, by whom and why."`
 	Queues     queuesCmd     `cmd:"" help:"List job queues, make, pause, move, purge and delete them."`
 	Processes  processesCmd  `cmd:"" help:"List worker processes, and tell them to stop."`
