@@ -80,6 +80,9 @@ func TestWhatListsAskOfTheAPI(t *testing.T) {
 	require.Equal(t, []string{"GET /api/retries?class=Mail&error=Timeout&from=2026-12-24T18%3A00%3A00Z&page=2&page_size=10&queue=low&tag=x&text=a+b&to=2026-12-25T18%3A00%3A00Z"}, a.asked)
 	require.Equal(t, "none\n", r.out)
 
+	require.Zero(t, millrace(t, "retries", "--jid", "a", "--next", "5,7", "--http-addr", a.addr()).code)
+	require.Equal(t, "GET /api/retries?jid=a&next=5%2C7&page=1&page_size=25", a.asked[1])
+
 	r = millrace(t, "retries", "--from", "soon", "--http-addr", a.addr())
 	require.Equal(t, exitFailed, r.code)
 	require.Contains(t, r.err, `--from: "soon" is no time`)

@@ -46,6 +46,9 @@ func TestLooksAtARealBroker(t *testing.T) {
 
 	require.Len(t, strings.Split(strings.TrimSpace(says("retries", "--format", "ndjson")), "\n"), 2)
 	require.Regexp(t, `^jid,queue,class,.*\r\ns1,low,C,`, says("scheduled", "--format", "csv"))
+	next := gjson.Get(says("retries", "--limit", "1", "--json"), "next").String()
+	require.Regexp(t, `JID .*\n.* r1 .*\n1 of 2\n`, says("retries", "--limit", "1", "--next", next))
+	require.Regexp(t, `JID .*\n.* r1 .*\n1 of 1 that match, 2 in all\n`, says("retries", "--jid", "r1"))
 	events := says("events", "--topics", "scheduled,retries", "--for", "2s")
 	require.True(t, gjson.Valid(strings.Split(events, "\n")[0]), events)
 	require.EqualValues(t, 2, gjson.Get(events, "retries.total").Int(), events)

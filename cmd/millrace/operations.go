@@ -136,6 +136,7 @@ type chosen struct {
 	Class string `help:"Only jobs of this class." placeholder:"CLASS"`
 	Error string `help:"Only what failed with an error of this class, or with a fingerprint." placeholder:"CLASS"`
 	Tag   string `help:"Only jobs with this tag." placeholder:"TAG"`
+	JID   string `name:"jid" help:"Only entries of this job." placeholder:"JID"`
 	Text  string `help:"Only records with this text in them." placeholder:"TEXT"`
 	span
 }
@@ -143,7 +144,7 @@ type chosen struct {
 // filter is what is chosen, as an operation has it, and as a list does.
 func (c *chosen) filter(now time.Time) (fields, url.Values, error) {
 	f, q := fields{}, url.Values{"page": {"1"}, "page_size": {"1"}}
-	for name, value := range map[string]string{"queue": c.Queue, "class": c.Class, "error": c.Error, "tag": c.Tag, "text": c.Text} {
+	for name, value := range map[string]string{"queue": c.Queue, "class": c.Class, "error": c.Error, "tag": c.Tag, "jid": c.JID, "text": c.Text} {
 		if value != "" {
 			f[name] = value
 			q.Set(name, value)

@@ -65,8 +65,9 @@ func (*deadCmd) AfterApply(k *kong.Context) error      { k.Bind(deadSet); return
 type filters struct {
 	chosen
 
-	Limit int `default:"25" help:"How many at most, up to 500."`
-	Page  int `default:"1" help:"Which page of them."`
+	Limit int    `default:"25" help:"How many at most, up to 500."`
+	Page  int    `default:"1" help:"Which page of them."`
+	Next  string `placeholder:"NEXT" help:"Go on where an earlier list ended."`
 }
 
 func (f *filters) query(now time.Time) (url.Values, error) {
@@ -76,6 +77,7 @@ func (f *filters) query(now time.Time) (url.Values, error) {
 	}
 	q.Set("page", strconv.Itoa(f.Page))
 	q.Set("page_size", strconv.Itoa(f.Limit))
+	setGiven(q, map[string]string{"next": f.Next})
 	return q, nil
 }
 

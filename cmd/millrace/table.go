@@ -89,7 +89,7 @@ func (p *page) print(w io.Writer, s set, now time.Time) error {
 	if err := printTable(w, titles(s.columns), rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, summary(int64(len(p.Items)), p.Total, p.Filtered, p.more()))
+	_, err := fmt.Fprintln(w, p.end())
 	return err
 }
 
@@ -99,6 +99,16 @@ func titles(columns []column) []string {
 		titles[i] = c.title
 	}
 	return titles
+}
+
+// end says how much is shown, and how the list goes on. Where a search ended before it knew how much there is, a page would only look at the same
+// entries again.
+func (p *page) end() string {
+	shown := int64(len(p.Items))
+	if p.Filtered == nil && p.Next != nil {
+		return fmt.Sprintf("%s; --next %s goes on", summary(shown, p.Total, nil, 0), *p.Next)
+	}
+	return summary(shown, p.Total, p.Filtered, p.more())
 }
 
 // more is the next page, 0 if this is the last.

@@ -25,6 +25,12 @@ func TestTable(t *testing.T) {
 `, out.String())
 }
 
+func TestSearchThatGoesOn(t *testing.T) {
+	p, err := readAnswer[page]([]byte(`{"total_count":300000,"page":1,"next":"5,7","items":[]}`))
+	require.NoError(t, err)
+	require.Equal(t, "0 that match, 300000 in all; --next 5,7 goes on", p.end())
+}
+
 func TestTableOfNothing(t *testing.T) {
 	p, err := readAnswer[page]([]byte(`{"total_count":0,"items":[]}`))
 	require.NoError(t, err)
