@@ -37,6 +37,7 @@ type apiError struct {
 	Code    string  `json:"error"`
 	Reason  string  `json:"reason"`
 	Offsets []int64 `json:"offsets"` // of those that have the jid that was asked for
+	body    []byte
 }
 
 func (e *apiError) Error() string {
@@ -56,6 +57,22 @@ func (e *apiError) Error() string {
 // do calls the API. path is escaped already, send is nil or a JSON body. The answer's body is returned as it is.
 func (c *client) do(ctx context.Context, method, path string, query url.Values, send []byte) ([]byte, error) {
 	defer c.http.CloseIdleConnections()
+	answer, err := c.begin(ctx, method, path, query, send)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Close()
+	return readWhole(answer)
+}
+
+// stream calls the API for an answer that may take long, which whoever calls reads and closes.
+func (c *client) stream(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
+	c.http.Timeout = 0
+	return c.begin(ctx, http.MethodGet, path, query, nil)
+}
+
+// begin calls the API and gives an answer that is no refusal, to be read.
+func (c *client) begin(ctx context.Context, method, path string, query url.Values, send []byte) (io.ReadCloser, error) {
 	req, err := c.request(ctx, method, path, query, send)
 	if err != nil {
 		return nil, err
@@ -64,18 +81,27 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, fmt.Errorf("the sidecar's answer broke off: %w", err)
+	if resp.StatusCode < http.StatusBadRequest {
+		return resp.Body, nil
 	}
-	if resp.StatusCode >= http.StatusBadRequest {
-		refusal := &apiError{Status: resp.StatusCode}
-		_ = json.Unmarshal(body, refusal) // what is no JSON is told by its status
-		return nil, refusal
+	defer resp.Body.Close()
+	refusal := &apiError{Status: resp.StatusCode}
+	if refusal.body, err = readWhole(resp.Body); err != nil {
+		return nil, err
+	}
+	_ = json.Unmarshal(refusal.body, refusal) // what is no JSON is told by its status
+	return nil, refusal
+}
+
+func readWhole(answer io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(answer)
+	if err != nil {
+		return nil, brokeOff(err)
 	}
 	return body, nil
 }
+
+func brokeOff(err error) error { return fmt.Errorf("the sidecar's answer broke off: %w", err) }
 
 func (c *client) request(ctx context.Context, method, path string, query url.Values, send []byte) (*http.Request, error) {
 	if c.fault != nil {

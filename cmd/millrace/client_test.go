@@ -57,6 +57,10 @@ func TestWhatCommandsAskOfTheAPI(t *testing.T) {
 		"queues delete a":                        `DELETE /api/job-queues/a application/json {}`,
 		"queues purge a --reason old":            `DELETE /api/job-queues/a/jobs application/json {"reason":"old"}`,
 		"rejected delete retries 7 --reason why": `DELETE /api/rejected/retries/7 application/json {"reason":"why"}`,
+		"job delete a/b --reason why":            `DELETE /api/jobs/a%2Fb application/json {"reason":"why"}`,
+		"job delete a":                           "DELETE /api/jobs/a",
+		"release":                                `POST /api/release application/json {}`,
+		"release --discard --reason old":         `POST /api/release application/json {"discard":true,"reason":"old"}`,
 	} {
 		t.Run(line, func(t *testing.T) {
 			a := newAPI(t, http.StatusNoContent, "")
@@ -76,6 +80,9 @@ func TestWhatListsAskOfTheAPI(t *testing.T) {
 	require.Equal(t, []string{"GET /api/retries?class=Mail&error=Timeout&from=2026-12-24T18%3A00%3A00Z&page=2&page_size=10&queue=low&tag=x&text=a+b&to=2026-12-25T18%3A00%3A00Z"}, a.asked)
 	require.Equal(t, "none\n", r.out)
 
+	require.Zero(t, millrace(t, "retries", "--jid", "a", "--next", "5,7", "--http-addr", a.addr()).code)
+	require.Equal(t, "GET /api/retries?jid=a&next=5%2C7&page=1&page_size=25", a.asked[1])
+
 	r = millrace(t, "retries", "--from", "soon", "--http-addr", a.addr())
 	require.Equal(t, exitFailed, r.code)
 	require.Contains(t, r.err, `--from: "soon" is no time`)
@@ -83,7 +90,8 @@ func TestWhatListsAskOfTheAPI(t *testing.T) {
 
 func TestJSONKeepsEveryDigit(t *testing.T) {
 	a := newAPI(t, http.StatusOK, `{"args":[9007199254740993,1e400]}`)
-	for _, args := range [][]string{{"dead", "--json"}, {"dead", "show", "a"}, {"processes", "--json"}, {"processes", "show", "a"}, {"rejected", "--json"}, {"rejected", "show", "retries", "1"}} {
+	for _, args := range [][]string{{"dead", "--json"}, {"dead", "show", "a"}, {"processes", "--json"}, {"processes", "show", "a"}, {"rejected", "--json"}, {"rejected", "show", "retries", "1"},
+		{"status", "--json"}, {"attention", "--json"}, {"health", "leader", "--json"}, {"errors", "--json"}, {"due", "--json"}, {"job", "a", "--json"}, {"deploys", "--json"}, {"whoami", "--json"}} {
 		r := millrace(t, append(args, "--http-addr", a.addr())...)
 		require.Zero(t, r.code, r.err)
 		require.Equal(t, "{\n  \"args\": [\n    9007199254740993,\n    1e400\n  ]\n}\n", r.out)
@@ -109,8 +117,9 @@ func TestRefusalsAreTold(t *testing.T) {
 			}
 			r := millrace(t, "retries", "--http-addr", a.addr())
 			require.Equal(t, exitFailed, r.code)
-			for _, args := range [][]string{{"list"}, {"show", "retries", "1"}, {"delete", "retries", "1"}} {
-				r := millrace(t, append(append([]string{"rejected"}, args...), "--http-addr", a.addr())...)
+			for _, args := range [][]string{{"rejected", "list"}, {"rejected", "show", "retries", "1"}, {"rejected", "delete", "retries", "1"}, {"status"}, {"health"}, {"job", "a"},
+				{"job", "delete", "a"}, {"deploys", "mark", "v1"}, {"release"}, {"events"}, {"dead", "--format", "csv"}} {
+				r := millrace(t, append(args, "--http-addr", a.addr())...)
 				require.Equal(t, exitFailed, r.code, args)
 			}
 		})
@@ -119,7 +128,8 @@ func TestRefusalsAreTold(t *testing.T) {
 
 func TestAnswersThatCannotBeRead(t *testing.T) {
 	a := newAPI(t, http.StatusOK, "<html>")
-	for _, args := range [][]string{{"dead"}, {"dead", "show", "a"}, {"dead", "--json"}, {"rejected"}, {"rejected", "show", "retries", "1", "--raw"}} {
+	for _, args := range [][]string{{"dead"}, {"dead", "show", "a"}, {"dead", "--json"}, {"rejected"}, {"rejected", "show", "retries", "1", "--raw"},
+		{"status"}, {"attention"}, {"health"}, {"errors"}, {"due"}, {"job", "a"}, {"deploys"}, {"deploys", "mark", "v1"}, {"whoami"}} {
 		r := millrace(t, append(args, "--http-addr", a.addr())...)
 		require.Equal(t, exitFailed, r.code, args)
 		require.Contains(t, r.err, "the sidecar's answer")

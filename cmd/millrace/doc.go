@@ -1,8 +1,8 @@
 // Command millrace is the sidecar and its tools, in one binary.
 //
 // Every command is a struct that kong fills from flags, the environment and the configuration file (cli.go), with a Run method in a file of its own.
-// The commands that look and act (scheduled, retries, dead, rejected) are clients of a running sidecar's REST API; enqueue and schedule
-// publish to the broker and need no sidecar; doctor asks the broker.
+// The commands that look and act (status, scheduled, job, journal and the like) are clients of a running sidecar's REST API: look.go has what those
+// share that ask and print. enqueue and schedule publish to the broker and need no sidecar; doctor asks the broker.
 //
 // run.go is the only place where the parts of the sidecar are wired together, and its defers are the order in which they end.
 //

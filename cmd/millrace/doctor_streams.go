@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -75,45 +73,13 @@ func fetchTime(ctx context.Context, transport streams.Transport) (time.Duration,
 // sidecar asks a running sidecar how it is.
 func (e *examination) sidecar(ctx context.Context) {
 	api := e.cfg.client(e.signIn)
-	body, err := api.do(ctx, http.MethodGet, "/api/overview", nil, nil)
+	o, err := api.overview(ctx)
 	if err != nil {
 		e.note(advice, "sidecar", err.Error(), "")
 		return
 	}
-	var o struct {
-		VHost     string `json:"vhost"`
-		Scheduler struct {
-			Leader    bool   `json:"leader"`
-			Phase     string `json:"phase"`
-			Gap       string `json:"gap"`
-			Orphaned  bool   `json:"orphaned"`
-			Blocked   string `json:"blocked"`
-			LastError string `json:"last_error"`
-			Held      []struct {
-				Queue  string `json:"queue"`
-				Reason string `json:"reason"`
-			} `json:"held"`
-		} `json:"scheduler"`
-	}
-	if err := json.Unmarshal(body, &o); err != nil {
-		e.note(advice, "sidecar", unreadable(err).Error(), "")
-		return
-	}
-	s := o.Scheduler
-	e.note(fine, "sidecar", fmt.Sprintf("runs at %s for virtual host %s: %s", api.base, o.VHost, s.Phase), "")
-	if s.Gap != "" {
-		e.note(mend, "journal", "may have lost records, so that what was due is held: "+s.Gap,
-			fmt.Sprintf("fire it, as an administrator: curl -u USER -X POST %s/api/release\nor give it up: curl -u USER -X POST %s/api/release "+
-				`-H 'Content-Type: application/json' -d '{"discard":true}'`, api.base, api.base))
-	}
-	if s.Orphaned {
-		e.note(mend, "leader", "the lock "+wire.LeaderInbox+" is held by a connection that is no sidecar's: nothing fires",
-			"find it with `rabbitmqctl list_queues name owner_pid`, close it, and take configure on jobs.* from clients")
-	}
-	if s.Blocked != "" {
-		e.note(mend, "leader", "the broker takes no messages: "+s.Blocked, "free memory or disk on the broker")
-	}
-	for _, h := range s.Held {
-		e.note(mend, "queue "+h.Queue, "takes no jobs: "+h.Reason, "")
+	e.note(fine, "sidecar", fmt.Sprintf("runs at %s for virtual host %s: %s", api.base, o.VHost, o.Scheduler.Phase), "")
+	for _, t := range o.Scheduler.troubles() {
+		e.note(mend, t.subject, t.text, t.remedy)
 	}
 }

@@ -172,7 +172,7 @@ func TestDoctorTellsWhatTheSidecarSuffersFrom(t *testing.T) {
 		"held":[{"queue":"mail","reason":"full"}]}}`)
 	r := doctor(t, v.Owner, "--http-addr", a.addr())
 	require.Equal(t, exitFailed, r.code)
-	require.Regexp(t, `MEND  journal .*it is new\n +→ fire it, as an administrator: curl -u USER -X POST http://`+a.addr()+`/api/release\n`, r.out)
+	require.Regexp(t, `MEND  journal .*it is new\n +→ fire it, as an administrator: millrace release\n +→ or give it up: millrace release --discard\n`, r.out)
 	require.Regexp(t, `MEND  leader .*jobs.leader`, r.out)
 	require.Regexp(t, `MEND  leader .*memory`, r.out)
 	require.Regexp(t, `MEND  queue mail +takes no jobs: full`, r.out)

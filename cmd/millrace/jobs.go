@@ -10,6 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+const jobsPath = "/api/jobs"
+
 type jobsCmd struct {
 	pastSettings
 
@@ -17,7 +19,8 @@ type jobsCmd struct {
 	Class  string `placeholder:"CLASS" help:"Only jobs of this class."`
 	JID    string `name:"jid" placeholder:"JID" help:"Only this job."`
 	Error  string `placeholder:"CLASS" help:"Only what failed with an error of this class. A fingerprint finds none: workers report no messages."`
-	Failed bool   `help:"Only what failed."`
+	Status string `placeholder:"STATUS" enum:",success,failed,dead,discarded,expired" default:"" help:"Only these: success, failed, dead, discarded or expired."`
+	Failed bool   `help:"Only what failed, for now or for good."`
 }
 
 // runRow is an attempt, as the API gives it.
@@ -34,12 +37,15 @@ type runRow struct {
 }
 
 func (r *runRow) cells() []string {
-	took := ""
-	if r.Duration != nil {
-		took = inMillis(*r.Duration)
-	}
-	return []string{moment(r.At).Format(time.DateTime), r.JID, r.Class, r.Queue, r.Status, took, strconv.FormatInt(r.Attempt, 10),
+	return []string{moment(r.At).Format(time.DateTime), r.JID, r.Class, r.Queue, r.Status, r.took(), strconv.FormatInt(r.Attempt, 10),
 		short(r.Error), cmp.Or(r.Worker, "-")}
+}
+
+func (r *runRow) took() string {
+	if r.Duration == nil {
+		return ""
+	}
+	return inMillis(*r.Duration)
 }
 
 var errFingerprint = errors.New("--error: a fingerprint stands for a class and message of errors, and workers report no message: name an error class")
@@ -49,10 +55,10 @@ func (c *jobsCmd) Run(ctx context.Context, out output) error {
 	if wire.IsFingerprint(c.Error) {
 		return errFingerprint
 	}
-	chosen := map[string]string{"queue": c.Queue, "class": c.Class, "jid": c.JID, "error": c.Error}
+	chosen := map[string]string{"queue": c.Queue, "class": c.Class, "jid": c.JID, "error": c.Error, "status": c.Status}
 	if c.Failed {
 		chosen["failed"] = "true"
 	}
 	titles := []string{"ENDED", "JID", "CLASS", "QUEUE", "STATUS", "TOOK", "ATTEMPT", "ERROR", "WORKER"}
-	return listPast(ctx, out, &c.pastSettings, "/api/jobs", chosen, titles, (*runRow).cells)
+	return listPast(ctx, out, &c.pastSettings, jobsPath, chosen, titles, (*runRow).cells)
 }

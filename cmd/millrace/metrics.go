@@ -2,25 +2,23 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
+	"io"
 	"net/url"
 	"strconv"
 	"time"
 )
 
 type metricsCmd struct {
-	clientSettings
+	lookSettings
 
 	Class string        `arg:"" optional:"" help:"Only this class."`
 	Queue string        `placeholder:"QUEUE" help:"Only this queue."`
 	From  string        `placeholder:"TIME" help:"From this time on, as --at of millrace schedule takes it; an hour ago if not given."`
 	To    string        `placeholder:"TIME" help:"Up to this time; now if not given."`
 	Step  time.Duration `placeholder:"1h" help:"Show a series with this step in place of sums by class."`
-	JSON  bool          `name:"json" help:"Print the API's answer."`
 }
 
-// jobSum is what was done, as the API gives it.
+// jobSum is what was done of one kind or in one step.
 type jobSum struct {
 	At        float64 `json:"at"`
 	Name      string  `json:"name"`
@@ -80,46 +78,35 @@ func (c *metricsCmd) Run(ctx context.Context, out output) error {
 	if c.Class != "" {
 		path += "/" + segment(c.Class)
 	}
-	body, err := c.client().do(ctx, http.MethodGet, path, query, nil)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return printJSON(out.Out, body)
-	}
-	var answer struct {
-		Total   jobSum   `json:"total"`
-		Series  []jobSum `json:"series"`
-		Classes []jobSum `json:"classes"`
-		Queues  []jobSum `json:"queues"`
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return unreadable(err)
-	}
-	rows := [][]string{}
+	return look(ctx, out, &c.lookSettings, path, query, c.print)
+}
+
+// jobSums are what was done, as the API gives it.
+type jobSums struct {
+	Total   jobSum   `json:"total"`
+	Series  []jobSum `json:"series"`
+	Classes []jobSum `json:"classes"`
+	Queues  []jobSum `json:"queues"`
+}
+
+func (c *metricsCmd) print(w io.Writer, sums *jobSums) error {
+	var rows [][]string
 	title := "CLASS"
 	switch {
 	case c.Step > 0:
 		title = "TIME"
-		for i := range answer.Series {
-			rows = append(rows, answer.Series[i].cells(moment(answer.Series[i].At).Format(time.DateTime)))
-		}
+		rows = rowsOf(sums.Series, func(s *jobSum) []string { return s.cells(moment(s.At).Format(time.DateTime)) })
 	case c.Class != "":
 		title = "QUEUE"
-		rows = named(answer.Queues)
+		rows = rowsOf(sums.Queues, (*jobSum).named)
 	default:
-		rows = named(answer.Classes)
+		rows = rowsOf(sums.Classes, (*jobSum).named)
 	}
-	rows = append(rows, answer.Total.cells("in all"))
-	return printTable(out.Out, []string{title, "SUCCESS", "FAILED", "DEAD", "RUN P50", "P95", "P99", "WAIT P95", "RUN IN ALL"}, rows)
+	rows = append(rows, sums.Total.cells("in all"))
+	return printTable(w, []string{title, "SUCCESS", "FAILED", "DEAD", "RUN P50", "P95", "P99", "WAIT P95", "RUN IN ALL"}, rows)
 }
 
-func named(sums []jobSum) (rows [][]string) {
-	for i := range sums {
-		rows = append(rows, sums[i].cells(sums[i].Name))
-	}
-	return rows
-}
+func (s *jobSum) named() []string { return s.cells(s.Name) }
 
 func (c *metricsCmd) query(now time.Time) (url.Values, error) {
 	query := url.Values{}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -45,30 +46,15 @@ func (o *operationRow) cells(now time.Time) []string {
 	return []string{o.ID, o.Action, o.Set, o.State, began, done, strconv.FormatInt(o.Failed, 10), o.Actor, short(o.Reason)}
 }
 
-type listOperationsCmd struct {
-	clientSettings
-
-	JSON bool `name:"json" help:"Print the API's answer."`
-}
+type listOperationsCmd struct{ lookSettings }
 
 // Run lists operations.
 func (c *listOperationsCmd) Run(ctx context.Context, out output) error {
-	body, err := c.client().do(ctx, http.MethodGet, operationsPath, nil, nil)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return printJSON(out.Out, body)
-	}
-	var all []operationRow
-	if err := json.Unmarshal(body, &all); err != nil {
-		return unreadable(err)
-	}
-	rows := make([][]string, len(all))
-	for i := range all {
-		rows[i] = all[i].cells(time.Now())
-	}
-	return printTable(out.Out, []string{"ID", "ACTION", "SET", "STATE", "BEGAN", "DONE", "FAILED", "BY", "REASON"}, rows)
+	return look(ctx, out, &c.lookSettings, operationsPath, nil, func(w io.Writer, all *[]operationRow) error {
+		now := time.Now()
+		rows := rowsOf(*all, func(o *operationRow) []string { return o.cells(now) })
+		return printTable(w, []string{"ID", "ACTION", "SET", "STATE", "BEGAN", "DONE", "FAILED", "BY", "REASON"}, rows)
+	})
 }
 
 // oneOperationCmd is about one operation.
@@ -150,15 +136,15 @@ type chosen struct {
 	Class string `help:"Only jobs of this class." placeholder:"CLASS"`
 	Error string `help:"Only what failed with an error of this class, or with a fingerprint." placeholder:"CLASS"`
 	Tag   string `help:"Only jobs with this tag." placeholder:"TAG"`
+	JID   string `name:"jid" help:"Only entries of this job." placeholder:"JID"`
 	Text  string `help:"Only records with this text in them." placeholder:"TEXT"`
-	From  string `help:"Only from this time on, as --at of millrace schedule takes it." placeholder:"TIME"`
-	To    string `help:"Only before this time." placeholder:"TIME"`
+	span
 }
 
 // filter is what is chosen, as an operation has it, and as a list does.
 func (c *chosen) filter(now time.Time) (fields, url.Values, error) {
 	f, q := fields{}, url.Values{"page": {"1"}, "page_size": {"1"}}
-	for name, value := range map[string]string{"queue": c.Queue, "class": c.Class, "error": c.Error, "tag": c.Tag, "text": c.Text} {
+	for name, value := range map[string]string{"queue": c.Queue, "class": c.Class, "error": c.Error, "tag": c.Tag, "jid": c.JID, "text": c.Text} {
 		if value != "" {
 			f[name] = value
 			q.Set(name, value)

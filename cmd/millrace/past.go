@@ -2,23 +2,19 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
+	"io"
 	"net/url"
 	"strconv"
-	"time"
 )
 
 // pastSettings are those of a command that lists what was, the newest first.
 type pastSettings struct {
-	clientSettings
+	lookSettings
+	span
 
-	From  string `placeholder:"TIME" help:"Only from this time on, as --at of millrace schedule takes it."`
-	To    string `placeholder:"TIME" help:"Only before this time."`
 	Limit int    `default:"25" help:"How many at most, up to 500."`
 	Next  string `placeholder:"NEXT" help:"Go on where an earlier list ended."`
-	JSON  bool   `name:"json" help:"Print the API's answer."`
 }
 
 // pastList is a list of what was, as the API gives it.
@@ -46,27 +42,14 @@ func listPast[T any](ctx context.Context, out output, s *pastSettings, path stri
 	query := url.Values{"limit": {strconv.Itoa(s.Limit)}}
 	setGiven(query, chosen)
 	setGiven(query, map[string]string{"next": s.Next})
-	if err := setTimes(query, map[string]string{"from": s.From, "to": s.To}, time.Now()); err != nil {
+	if err := s.set(query); err != nil {
 		return err
 	}
-	body, err := s.client().do(ctx, http.MethodGet, path, query, nil)
-	if err != nil {
+	return look(ctx, out, &s.lookSettings, path, query, func(w io.Writer, l *pastList[T]) error {
+		if err := printTable(w, titles, rowsOf(l.Items, cells)); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(w, l.end())
 		return err
-	}
-	if s.JSON {
-		return printJSON(out.Out, body)
-	}
-	var list pastList[T]
-	if err := json.Unmarshal(body, &list); err != nil {
-		return unreadable(err)
-	}
-	rows := make([][]string, len(list.Items))
-	for i := range list.Items {
-		rows[i] = cells(&list.Items[i])
-	}
-	if err := printTable(out.Out, titles, rows); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(out.Out, list.end())
-	return err
+	})
 }

@@ -38,27 +38,20 @@ func (p *processRow) cells() []string {
 }
 
 type listProcessesCmd struct {
-	clientSettings
+	lookSettings
 
 	State string `placeholder:"STATE" enum:",live,quiet,stopping,lost" default:"" help:"Only those that are live, quiet, stopping or lost."`
 	Queue string `placeholder:"QUEUE" help:"Only those that consume it."`
 	Limit int    `default:"100" help:"How many at most, up to 500."`
 	Page  int64  `default:"1" help:"Which page of them."`
-	JSON  bool   `name:"json" help:"Print the API's answer."`
 }
 
 // Run lists worker processes.
 func (c *listProcessesCmd) Run(ctx context.Context, out output) error {
 	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
 	setGiven(query, map[string]string{"state": c.State, "queue": c.Queue})
-	body, err := c.client().do(ctx, http.MethodGet, processesPath, query, nil)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return printJSON(out.Out, body)
-	}
-	return printPage(out.Out, body, c.Page, []string{"PROCESS", "STATE", "HEARD", "BUSY", "MEMORY", "VERSION", "QUEUES"}, (*processRow).cells)
+	titles := []string{"PROCESS", "STATE", "HEARD", "BUSY", "MEMORY", "VERSION", "QUEUES"}
+	return look(ctx, out, &c.lookSettings, processesPath, query, printPage(c.Page, titles, (*processRow).cells))
 }
 
 type showProcessCmd struct {

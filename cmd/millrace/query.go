@@ -6,6 +6,17 @@ import (
 	"time"
 )
 
+// span chooses a range of time.
+type span struct {
+	From string `placeholder:"TIME" help:"Only from this time on, as --at of millrace schedule takes it."`
+	To   string `placeholder:"TIME" help:"Only before this time."`
+}
+
+// set puts into a query what was given of a span.
+func (s *span) set(query url.Values) error {
+	return setTimes(query, map[string]string{"from": s.From, "to": s.To}, time.Now())
+}
+
 // setGiven puts into a query what was given.
 func setGiven(query url.Values, values map[string]string) {
 	for name, value := range values {

@@ -65,26 +65,19 @@ func rate(r *float64) string {
 }
 
 type listQueuesCmd struct {
-	clientSettings
+	lookSettings
 
 	State string `placeholder:"STATE" help:"Only those that are idle, running, no_consumers, down."`
 	Limit int    `default:"100" help:"How many at most, up to 500."`
 	Page  int64  `default:"1" help:"Which page of them."`
-	JSON  bool   `name:"json" help:"Print the API's answer."`
 }
 
 // Run lists job queues.
 func (c *listQueuesCmd) Run(ctx context.Context, out output) error {
 	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
 	setGiven(query, map[string]string{"state": c.State})
-	body, err := c.client().do(ctx, http.MethodGet, queuesPath, query, nil)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return printJSON(out.Out, body)
-	}
-	return printPage(out.Out, body, c.Page, []string{"QUEUE", "STATE", "READY", "UNACKED", "OLDEST", "CONSUMERS", "IN", "OUT"}, (*queueRow).cells)
+	titles := []string{"QUEUE", "STATE", "READY", "UNACKED", "OLDEST", "CONSUMERS", "IN", "OUT"}
+	return look(ctx, out, &c.lookSettings, queuesPath, query, printPage(c.Page, titles, (*queueRow).cells))
 }
 
 // oneQueueCmd is about one queue.

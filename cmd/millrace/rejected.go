@@ -41,29 +41,24 @@ func (r *rejectedRecord) bytes() ([]byte, error) {
 	return []byte(r.Body), nil
 }
 
+func (r *rejectedRecord) cells() []string {
+	return []string{r.Stream, strconv.FormatInt(r.Offset, 10), strconv.FormatInt(r.Size, 10), r.Reason, short(r.Body)}
+}
+
 type listRejectedCmd struct {
-	clientSettings
+	lookSettings
 
 	Stream string `placeholder:"STREAM" help:"Only this stream's."`
 	Limit  int    `default:"25" help:"How many at most, up to 500."`
 	Page   int64  `default:"1" help:"Which page of them."`
-	JSON   bool   `name:"json" help:"Print the API's answer."`
 }
 
 // Run lists rejected records.
 func (c *listRejectedCmd) Run(ctx context.Context, out output) error {
 	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
 	setGiven(query, map[string]string{"stream": c.Stream})
-	body, err := c.client().do(ctx, http.MethodGet, rejectedPath, query, nil)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return printJSON(out.Out, body)
-	}
-	return printPage(out.Out, body, c.Page, []string{"STREAM", "OFFSET", "BYTES", "REASON", "RECORD"}, func(r *rejectedRecord) []string {
-		return []string{r.Stream, strconv.FormatInt(r.Offset, 10), strconv.FormatInt(r.Size, 10), r.Reason, short(r.Body)}
-	})
+	titles := []string{"STREAM", "OFFSET", "BYTES", "REASON", "RECORD"}
+	return look(ctx, out, &c.lookSettings, rejectedPath, query, printPage(c.Page, titles, (*rejectedRecord).cells))
 }
 
 // oneRejectedCmd is about one rejected record.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -64,8 +65,9 @@ func (*deadCmd) AfterApply(k *kong.Context) error      { k.Bind(deadSet); return
 type filters struct {
 	chosen
 
-	Limit int `default:"25" help:"How many at most, up to 500."`
-	Page  int `default:"1" help:"Which page of them."`
+	Limit int    `default:"25" help:"How many at most, up to 500."`
+	Page  int    `default:"1" help:"Which page of them."`
+	Next  string `placeholder:"NEXT" help:"Go on where an earlier list ended."`
 }
 
 func (f *filters) query(now time.Time) (url.Values, error) {
@@ -75,34 +77,45 @@ func (f *filters) query(now time.Time) (url.Values, error) {
 	}
 	q.Set("page", strconv.Itoa(f.Page))
 	q.Set("page_size", strconv.Itoa(f.Limit))
+	setGiven(q, map[string]string{"next": f.Next})
 	return q, nil
 }
 
 type listCmd struct {
-	clientSettings
+	lookSettings
 	filters
 
-	JSON bool `name:"json" help:"Print the API's answer."`
+	Format string `placeholder:"FORMAT" enum:",csv,ndjson" default:"" help:"Write all that are chosen, as csv or ndjson."`
 }
 
-// Run lists a set: a table for people, the API's own answer for scripts.
+// Run lists a set: a table for people, the API's own answer for scripts, a file for whoever takes it elsewhere.
 func (c *listCmd) Run(ctx context.Context, out output, s set) error {
 	query, err := c.query(time.Now())
 	if err != nil {
 		return err
 	}
-	body, err := c.client().do(ctx, http.MethodGet, s.path, query, nil)
+	if c.Format != "" {
+		return c.export(ctx, out, s, query)
+	}
+	return look(ctx, out, &c.lookSettings, s.path, query, func(w io.Writer, p *page) error { return p.print(w, s, time.Now()) })
+}
+
+// export writes what is chosen as it comes: it may be more than memory holds.
+func (c *listCmd) export(ctx context.Context, out output, s set, query url.Values) error {
+	query.Del("page")
+	query.Del("page_size")
+	query.Set("format", c.Format)
+	api := c.client()
+	defer api.http.CloseIdleConnections()
+	file, err := api.stream(ctx, s.path, query)
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(out.Out, body)
+	defer file.Close()
+	if _, err = io.Copy(out.Out, file); err != nil {
+		return fmt.Errorf("the list is not whole: %w", err)
 	}
-	page, err := readPage(body)
-	if err != nil {
-		return err
-	}
-	return page.print(out.Out, s, time.Now())
+	return nil
 }
 
 // oneCmd is about one member of a set.

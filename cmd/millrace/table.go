@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -31,23 +30,13 @@ type item struct {
 		Args json.RawMessage `json:"args"`
 	} `json:"job"`
 	Millrace struct {
+		Set     string  `json:"set"` // of one job's entries alone
 		Offset  int64   `json:"offset"`
 		At      float64 `json:"at"`
 		Queue   string  `json:"queue"`
 		Class   string  `json:"class"`
 		Attempt int     `json:"attempt"`
 	} `json:"millrace"`
-}
-
-// readPage reads a page. A member of a record that is not what it should be leaves its cell empty, and nothing else.
-func readPage(body []byte) (*page, error) {
-	var p page
-	err := json.Unmarshal(body, &p)
-	var other *json.UnmarshalTypeError
-	if err != nil && !errors.As(err, &other) {
-		return nil, unreadable(err)
-	}
-	return &p, nil
 }
 
 func unreadable(err error) error { return fmt.Errorf("the sidecar's answer cannot be read: %w", err) }
@@ -81,11 +70,13 @@ func (i *item) jid() string {
 	return i.Job.JID
 }
 
-func (i *item) error() string {
-	if i.ErrorClass == "" || i.ErrorMessage == "" {
-		return i.ErrorClass + i.ErrorMessage
+func (i *item) error() string { return failure(i.ErrorClass, i.ErrorMessage) }
+
+func failure(class, message string) string {
+	if class == "" || message == "" {
+		return class + message
 	}
-	return i.ErrorClass + ": " + i.ErrorMessage
+	return class + ": " + message
 }
 
 func (p *page) print(w io.Writer, s set, now time.Time) error {
@@ -98,7 +89,7 @@ func (p *page) print(w io.Writer, s set, now time.Time) error {
 	if err := printTable(w, titles(s.columns), rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, summary(int64(len(p.Items)), p.Total, p.Filtered, p.more()))
+	_, err := fmt.Fprintln(w, p.end())
 	return err
 }
 
@@ -108,6 +99,16 @@ func titles(columns []column) []string {
 		titles[i] = c.title
 	}
 	return titles
+}
+
+// end says how much is shown, and how the list goes on. Where a search ended before it knew how much there is, a page would only look at the same
+// entries again.
+func (p *page) end() string {
+	shown := int64(len(p.Items))
+	if p.Filtered == nil && p.Next != nil {
+		return fmt.Sprintf("%s; --next %s goes on", summary(shown, p.Total, nil, 0), *p.Next)
+	}
+	return summary(shown, p.Total, p.Filtered, p.more())
 }
 
 // more is the next page, 0 if this is the last.
@@ -139,39 +140,48 @@ func summary(shown, total int64, match *int64, next int64) string {
 	return said
 }
 
-// printPage prints a page of a list under titles.
-func printPage[T any](w io.Writer, body []byte, page int64, titles []string, cells func(*T) []string) error {
-	var list struct {
-		Total     int64 `json:"total_count"`
-		Filtered  int64 `json:"filtered_count"`
-		PageCount int64 `json:"page_count"`
-		Items     []T   `json:"items"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return unreadable(err)
-	}
-	rows := make([][]string, len(list.Items))
-	for i := range list.Items {
-		rows[i] = cells(&list.Items[i])
-	}
-	if err := printTable(w, titles, rows); err != nil {
-		return err
-	}
-	var next int64
-	if page < list.PageCount {
-		next = page + 1
-	}
-	_, err := fmt.Fprintln(w, summary(int64(len(rows)), list.Total, &list.Filtered, next))
-	return err
+// list is a page of what is no set.
+type list[T any] struct {
+	Total     int64 `json:"total_count"`
+	Filtered  int64 `json:"filtered_count"`
+	PageCount int64 `json:"page_count"`
+	Items     []T   `json:"items"`
 }
 
-// printTable prints rows, if there are any, under titles, in columns. What clients wrote cannot move the cursor.
+// printPage prints a page of a list under titles.
+func printPage[T any](page int64, titles []string, cells func(*T) []string) func(io.Writer, *list[T]) error {
+	return func(w io.Writer, l *list[T]) error {
+		if err := printTable(w, titles, rowsOf(l.Items, cells)); err != nil {
+			return err
+		}
+		var next int64
+		if page < l.PageCount {
+			next = page + 1
+		}
+		_, err := fmt.Fprintln(w, summary(int64(len(l.Items)), l.Total, &l.Filtered, next))
+		return err
+	}
+}
+
+func rowsOf[T any](items []T, cells func(*T) []string) [][]string {
+	rows := make([][]string, len(items))
+	for i := range items {
+		rows[i] = cells(&items[i])
+	}
+	return rows
+}
+
+// printTable prints rows, if there are any, under titles.
 func printTable(w io.Writer, titles []string, rows [][]string) error {
 	if len(rows) == 0 {
 		return nil
 	}
+	return printRows(w, append([][]string{titles}, rows...))
+}
+
+// printRows prints rows in columns. What clients wrote cannot move the cursor.
+func printRows(w io.Writer, rows [][]string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, strings.Join(titles, "\t"))
 	for _, row := range rows {
 		for i := range row {
 			row[i] = plain(row[i])

@@ -14,7 +14,7 @@ const envelope = `{"total_count":3,"filtered_count":2,"item_count":2,"page":1,"p
   {"job":{"jid":"b\tc","args":"x"},"error_message":7,"millrace":{"offset":7,"at":1798135200,"queue":"default","class":"Call","attempt":1}}]}`
 
 func TestTable(t *testing.T) {
-	p, err := readPage([]byte(envelope))
+	p, err := readAnswer[page]([]byte(envelope))
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, p.print(&out, retriesSet, time.Unix(1798135140, 0).UTC()))
@@ -25,8 +25,14 @@ func TestTable(t *testing.T) {
 `, out.String())
 }
 
+func TestSearchThatGoesOn(t *testing.T) {
+	p, err := readAnswer[page]([]byte(`{"total_count":300000,"page":1,"next":"5,7","items":[]}`))
+	require.NoError(t, err)
+	require.Equal(t, "0 that match, 300000 in all; --next 5,7 goes on", p.end())
+}
+
 func TestTableOfNothing(t *testing.T) {
-	p, err := readPage([]byte(`{"total_count":0,"items":[]}`))
+	p, err := readAnswer[page]([]byte(`{"total_count":0,"items":[]}`))
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, p.print(&out, deadSet, time.Now()))
@@ -34,7 +40,7 @@ func TestTableOfNothing(t *testing.T) {
 }
 
 func TestAnswerThatIsNoList(t *testing.T) {
-	_, err := readPage([]byte("<html>"))
+	_, err := readAnswer[page]([]byte("<html>"))
 	require.ErrorContains(t, err, "cannot be read")
 	require.ErrorContains(t, printJSON(&bytes.Buffer{}, []byte("<html>")), "no JSON")
 }

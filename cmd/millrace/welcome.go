@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -51,6 +49,7 @@ func tries(s sidecarSettings) []string {
 	return []string{
 		program + ` enqueue SendEmail '["ann@example.com"]'` + amqp,
 		program + ` schedule SendEmail '["ann@example.com"]' --in 1m` + amqp,
+		program + " status" + api,
 		program + " scheduled" + api,
 		program + " dead" + api,
 	}
@@ -59,18 +58,9 @@ func tries(s sidecarSettings) []string {
 // countsLine is what the demo has done and how many jobs each set holds, as the API's overview tells.
 func countsLine(ctx context.Context, c demo.Counts, api *client) string {
 	line := fmt.Sprintf("enqueued %d   processed %d   failed %d", c.Enqueued, c.Processed, c.Failed)
-	body, err := api.do(ctx, http.MethodGet, "/api/overview", nil, nil)
+	o, err := api.overview(ctx)
 	if err != nil {
 		return line + "   (the sidecar does not answer)"
 	}
-	var overview struct {
-		Sets map[string]struct {
-			Total int64 `json:"total"`
-		} `json:"sets"`
-	}
-	if err := json.Unmarshal(body, &overview); err != nil {
-		return line + "   (the sidecar's answer cannot be read)"
-	}
-	total := func(s set) int64 { return overview.Sets[strings.TrimPrefix(s.path, "/api/")].Total }
-	return fmt.Sprintf("%s   scheduled %d   retries %d   dead %d", line, total(scheduledSet), total(retriesSet), total(deadSet))
+	return fmt.Sprintf("%s   scheduled %d   retries %d   dead %d", line, o.total(scheduledSet), o.total(retriesSet), o.total(deadSet))
 }

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/internal/pause"
+)
+
+type eventsCmd struct {
+	clientSettings
+
+	Topics []string `placeholder:"TOPIC" help:"Only these: overview, queues, processes, scheduled, retries, dead, operations, jobs."`
+	For    string   `placeholder:"DURATION" help:"End after so long: 90s, 15m. Otherwise it goes on until it is interrupted."`
+}
+
+// Run prints what changes, as it does.
+func (c *eventsCmd) Run(ctx context.Context, out output) error {
+	if c.For != "" {
+		d, err := parseDuration(c.For)
+		if err != nil {
+			return fmt.Errorf("--for: %w", err)
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	t := &tail{api: c.client(), query: url.Values{}, out: out}
+	setGiven(t.query, map[string]string{"topics": strings.Join(c.Topics, ",")})
+	defer t.api.http.CloseIdleConnections()
+	return t.follow(ctx)
+}
+
+// tail prints events over as many connections as that takes, each from where the one before ended.
+type tail struct {
+	api    *client
+	query  url.Values
+	out    output
+	last   string // the newest event's id
+	joined bool   // the sidecar has answered once: it is worth to wait for it
+}
+
+var (
+	errSilent    = errors.New("the sidecar is silent")
+	errUnwritten = errors.New("what has changed cannot be written")
+)
+
+// silence is longer than the sidecar ever is: it gives a sign of life every 15 seconds.
+const silence = 45 * time.Second
+
+// follow prints events until ctx ends.
+func (t *tail) follow(ctx context.Context) error {
+	retry := pause.Growing(reachAtMostEvery)
+	said := ""
+	for {
+		before := t.last
+		err := t.watch(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case !t.passes(err):
+			return err
+		}
+		if t.last != before {
+			retry.Reset()
+			said = ""
+		}
+		if err.Error() != said {
+			said = err.Error()
+			fmt.Fprintf(t.out.Err, "millrace: %s; connecting again\n", said)
+		}
+		_ = pause.For(ctx, retry.NextBackOff())
+	}
+}
+
+// passes tells whether an error may be gone with the next connection.
+func (t *tail) passes(err error) bool {
+	var refusal *apiError
+	switch {
+	case !t.joined || errors.Is(err, errUnwritten):
+		return false
+	case errors.As(err, &refusal):
+		return refusal.Status >= http.StatusInternalServerError || refusal.Status == http.StatusTooManyRequests
+	}
+	return true
+}
+
+// watch prints what comes over one connection. That always ends with an error.
+func (t *tail) watch(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watchdog := time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer watchdog.Stop()
+	header := http.Header{}
+	if t.last != "" {
+		header.Set("Last-Event-ID", t.last)
+	}
+	stream, err := t.api.with(header).stream(ctx, "/api/events", t.query)
+	if err == nil {
+		defer stream.Close()
+		t.joined = true
+		err = readEvents(stream, func() { watchdog.Reset(silence) }, t.take)
+	}
+	if errors.Is(context.Cause(ctx), errSilent) {
+		return errSilent
+	}
+	return err
+}
+
+// event is one of those that a server sends.
+type event struct{ id, kind, data string }
+
+// readEvents reads events until there are no more. Each line of theirs is a sign of life; data is one line, as JSON of the sidecar's is.
+func readEvents(r io.Reader, alive func(), take func(*event) error) error {
+	lines := bufio.NewReader(r)
+	var e event
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return brokeOff(err)
+		}
+		alive()
+		line = strings.TrimRight(line, "\r\n")
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case name == "id":
+			e.id = value
+		case name == "event":
+			e.kind = value
+		case name == "data":
+			e.data = value
+		case line == "":
+			if err := take(&e); err != nil {
+				return err
+			}
+			e = event{}
+		}
+	}
+}
+
+// take prints one event.
+func (t *tail) take(e *event) error {
+	switch e.kind {
+	case "update":
+		if _, err := fmt.Fprintln(t.out.Out, e.data); err != nil {
+			return fmt.Errorf("%w: %w", errUnwritten, err)
+		}
+		t.last = e.id
+	case "dropped":
+		fmt.Fprintf(t.out.Err, "millrace: %s\n", e.reason())
+	case "end":
+		return fmt.Errorf("the sidecar ended this: %s", e.reason())
+	}
+	return nil
+}
+
+func (e *event) reason() string {
+	var said struct {
+		Reason string `json:"reason"`
+	}
+	_ = json.Unmarshal([]byte(e.data), &said) // it is only told
+	return said.Reason
+}

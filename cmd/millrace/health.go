@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// healthChecks are what can be checked, as the API calls it.
+var healthChecks = []string{"alarms", "broker-connection", "views-caught-up", "leader", "workers"}
+
+type healthCmd struct {
+	clientSettings
+
+	Check string `arg:"" optional:"" help:"Only this: alarms, broker-connection, views-caught-up, leader or workers."`
+	JSON  bool   `name:"json" help:"Print the API's answer; of all checks, each under its name."`
+}
+
+// health is what a check says.
+type health struct {
+	Status string `json:"status"`
+	Reason string `json:"reason"`
+	body   json.RawMessage
+}
+
+const unwell = "failed"
+
+// Run makes checks. It fails where one of them does, so that scripts need not read what it says.
+func (c *healthCmd) Run(ctx context.Context, out output) error {
+	checks := healthChecks
+	if c.Check != "" {
+		checks = []string{c.Check}
+	}
+	api := c.client()
+	var failed error
+	var rows [][]string
+	answers := map[string]json.RawMessage{}
+	for _, name := range checks {
+		h, err := api.check(ctx, name)
+		if err != nil {
+			return err
+		}
+		if h.Status == unwell {
+			failed = errSaid
+		}
+		rows = append(rows, []string{name, h.Status, h.Reason})
+		answers[name] = h.body
+	}
+	if err := c.print(out, rows, answers); err != nil {
+		return err
+	}
+	return failed
+}
+
+func (c *healthCmd) print(out output, rows [][]string, answers map[string]json.RawMessage) error {
+	switch {
+	case !c.JSON:
+		return printTable(out.Out, []string{"CHECK", "STATUS", "REASON"}, rows)
+	case c.Check != "":
+		return printJSON(out.Out, answers[c.Check])
+	}
+	body, err := json.Marshal(answers)
+	if err != nil {
+		return unreadable(err)
+	}
+	return printJSON(out.Out, body)
+}
+
+// check makes one check: that it fails is an answer too.
+func (c *client) check(ctx context.Context, name string) (*health, error) {
+	body, err := c.do(ctx, http.MethodGet, "/api/health/checks/"+segment(name), nil, nil)
+	var refusal *apiError
+	if errors.As(err, &refusal) && refusal.Status == http.StatusServiceUnavailable {
+		if h, err := readHealth(refusal.body); err == nil && h.Status == unwell {
+			return h, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("check %s: %w", name, err)
+	}
+	return readHealth(body)
+}
+
+func readHealth(body []byte) (*health, error) {
+	h, err := readAnswer[health](body)
+	if err != nil {
+		return nil, err
+	}
+	h.body = body
+	return h, nil
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestLooksAtARealBroker(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	admin := v.AddUser(t, "admin", brokertest.Permissions{Tags: "administrator"})
+	s := start(t, beside(v))
+	s.leads(t)
+	says := func(args ...string) string {
+		r := millrace(t, append(args, s.flags...)...)
+		return r.out + r.err
+	}
+	schedule(t, v, time.Hour, "s1")
+	at := wire.Seconds(time.Now().Add(time.Hour))
+	for i := range 2 {
+		v.Publish(t, "", wire.Retries, amqp.Publishing{Body: fmt.Appendf(nil, `{"type":"retry","jid":"r%d","retry_at":%f,"retry_count":1,"error_class":"Timeout",
+			"error_message":"no answer in %d ms","job":{"jid":"r%d","class":"Mail","queue":"low","args":[]}}`, i, at, 30+i, i)})
+	}
+	brokertest.Eventually(t, func() bool { return regexpMatch(`scheduled +1\nretries +2\n`, says("status")) }, "all are there")
+
+	require.Regexp(t, `broker +\S+ \S+, virtual host `+v.Name+`\nleader +\S+, since \S+ \S+ \(\S+ ago\)\nsidecar +.+: leading\nviews +caught up, \S+s behind\n`+
+		`scheduled +1\nretries +2\ndead +0\nrejected +0\nprocesses +0 run, 0 of 0 busy, 0 MB\nran +0 today, 0 failed; 0 in all, 0 failed\n\nnothing needs a look\n`, says("status"))
+	require.Equal(t, "nothing needs a look\n", says("attention"))
+	require.Regexp(t, `JOBS .*\n2 +2 +0 +Mail +Timeout: no answer in <n> ms +fp-\w+ +r[01]\n2 jobs in 1 group\n`, says("errors"))
+	require.Equal(t, "none\n", says("errors", "--set", "dead-jobs"))
+	require.Regexp(t, `DUE FROM +JOBS\n\S+ \S+ +1\n1 in all\n`, says("due"))
+	require.Regexp(t, `DUE FROM +JOBS\nlater +2\n2 in all\n`, says("due", "--set", "retries", "--to", fmt.Sprint(time.Now().Add(time.Minute).Unix()), "--step", "1m"))
+	require.Regexp(t, `NAME .*\n`+v.Owner.Name+` +policymaker +look, act +`+v.Name+` +basic\n`, says("whoami"))
+
+	require.Len(t, strings.Split(strings.TrimSpace(says("retries", "--format", "ndjson")), "\n"), 2)
+	require.Regexp(t, `^jid,queue,class,.*\r\ns1,low,C,`, says("scheduled", "--format", "csv"))
+	next := gjson.Get(says("retries", "--limit", "1", "--json"), "next").String()
+	require.Regexp(t, `JID .*\n.* r1 .*\n1 of 2\n`, says("retries", "--limit", "1", "--next", next))
+	require.Regexp(t, `JID .*\n.* r1 .*\n1 of 1 that match, 2 in all\n`, says("retries", "--jid", "r1"))
+	events := says("events", "--topics", "scheduled,retries", "--for", "2s")
+	require.True(t, gjson.Valid(strings.Split(events, "\n")[0]), events)
+	require.EqualValues(t, 2, gjson.Get(events, "retries.total").Int(), events)
+
+	require.Regexp(t, `IS IN .*\nretries +\S+ \S+ +in \S+ +Mail +low +1 +Timeout: no answer in 30 ms\n`, says("job", "r0"))
+	require.Equal(t, "job r0: deleted\n", says("job", "delete", "r0", "--reason", "a test"))
+	brokertest.Eventually(t, func() bool {
+		return regexpMatch(`in no set: .*\n\nWHEN .*\n\S+ \S+ +deleted +retries +`+v.Owner.Name+`\n`, says("job", "r0"))
+	}, "it is told who did it")
+	require.Contains(t, says("job", "delete", "r0"), "job r0: no entry has this jid now")
+	require.Contains(t, says("job", "never"), "job never: nothing is known of a job with this jid")
+
+	require.Regexp(t, `^v1.2: marked at \S+ \S+\n$`, says("deploys", "mark", "v1.2"))
+	brokertest.Eventually(t, func() bool { return regexpMatch(`AT .*\n\S+ \S+ +v1.2 +`+v.Owner.Name+`\n1 in all\n`, says("deploys")) }, "it is marked")
+
+	require.Contains(t, says("release"), "administrator")
+	r := millrace(t, "release", "--reason", "all is well", "--api-url", fmt.Sprintf("http://%s:%s@%s", admin.Name, admin.Password, strings.TrimPrefix(s.api.base, "http://")))
+	require.Equal(t, "what was held: fires, at once where it is due\n", r.out, r.err)
+
+	r = millrace(t, append([]string{"health"}, s.flags...)...)
+	require.Equal(t, exitFailed, r.code)
+	require.Empty(t, r.err)
+	require.Regexp(t, `CHECK .*\nalarms +ok.*\nbroker-connection +ok.*\nviews-caught-up +ok.*\nleader +ok.*\nworkers +failed +no worker process takes jobs`, r.out)
+	r = millrace(t, append([]string{"health", "leader"}, s.flags...)...)
+	require.Zero(t, r.code, r.out)
+	require.Contains(t, says("health", "--json"), `"leader": {`)
+	require.Contains(t, says("health", "luck"), "check luck: there is no such check")
+}
+
+// One answer that does for everything that is asked shows what a healthy sidecar does not.
+func TestStatusTellsWhatIsWrong(t *testing.T) {
+	a := newAPI(t, http.StatusOK, `{"product_version":"v1","now":1000,"broker":{"product":"RabbitMQ","version":"4"},"vhost":"/","leader":{"identity":"a:1","epoch":3,"since":880},
+		"scheduler":{"phase":"waiting","gap":"it is new","held":[{"queue":"mail","reason":"full"}]},"scheduled_overdue_seconds":90,
+		"views":{"caught_up":false,"streams":[{"stream":"retries","caught_up":false},{"stream":"dead_jobs","caught_up":false,"fault":"gone"},{"stream":"job_journal","caught_up":true}]},
+		"processes":{"running":2,"concurrency":20,"busy":3,"rss_kb":204800,"states":{"live":1,"quiet":1,"lost":4}},"rejected":{"retries":{"kept":1},"dead_jobs":{"kept":2}},
+		"status":"failed","reason":"nobody leads","items":[{"kind":"no_consumer","severity":"critical","subject":"low","text":"12 jobs wait","value":12}]}`)
+	r := millrace(t, "status", "--http-addr", a.addr())
+	require.Zero(t, r.code, r.err)
+	require.Equal(t, []string{"GET /api/overview", "GET /api/health/checks/leader", "GET /api/attention"}, a.asked)
+	for _, line := range []string{
+		`broker +RabbitMQ 4, virtual host /: not connected`,
+		`leader +a:1, since .* \(2m00s ago\): nobody leads`,
+		`views +not caught up with retries, dead_jobs \(gone\)`,
+		`scheduled +0; the oldest that is due waits for 1m30s`,
+		`rejected +3`,
+		`processes +2 run, 3 of 20 busy, 200 MB, 1 quiet, 4 lost`,
+		`journal +may have lost records.*it is new`,
+		`queue mail +takes no jobs: full`,
+		`millrace doctor says what to do`,
+		`critical +no_consumer +low +12 jobs wait`,
+	} {
+		require.Regexp(t, line, r.out)
+	}
+	none := newAPI(t, http.StatusOK, `{"leader":{"epoch":-1},"status":"ok"}`)
+	require.Regexp(t, `leader +there was none yet\n`, millrace(t, "status", "--http-addr", none.addr()).out)
+}
+
+func TestWhatLooksAskOfTheAPI(t *testing.T) {
+	for line, want := range map[string]string{
+		"errors --set retries --queue q --class C --from 1000000000": "GET /api/errors?class=C&from=2001-09-09T01%3A46%3A40Z&queue=q&set=retries",
+		"due --set retries --to 1000000000 --step 30m":               "GET /api/due-times?set=retries&step=1800&to=2001-09-09T01%3A46%3A40Z",
+		"job a/b":                                "GET /api/jobs/a%2Fb",
+		"health ..":                              "GET /api/health/checks/%2E%2E",
+		"deploys --from 1000000000":              "GET /api/deploys?from=2001-09-09T01%3A46%3A40Z",
+		"deploys mark v1":                        `POST /api/deploys application/json {"label":"v1"}`,
+		"deploys mark v1 --at 1000000000.5":      `POST /api/deploys application/json {"at":1000000000.5,"label":"v1"}`,
+		"jobs --status expired":                  "GET /api/jobs?limit=25&status=expired",
+		"retries --format ndjson --error x":      "GET /api/retries?error=x&format=ndjson",
+		"events --topics jobs,dead --for 1h":     "GET /api/events?topics=jobs%2Cdead",
+		"events --topics jobs --topics overview": "GET /api/events?topics=jobs%2Coverview",
+	} {
+		a := newAPI(t, http.StatusTeapot, "")
+		require.Equal(t, exitFailed, millrace(t, append(strings.Fields(line), "--http-addr", a.addr())...).code, line)
+		require.Equal(t, []string{want}, a.asked)
+	}
+	for line, why := range map[string]string{
+		"errors --from soon": "--from", "errors --set scheduled": "must be one of", "due --to soon": "--to", "due --set dead": "must be one of",
+		"deploys --to soon": "--to", "deploys mark v1 --at soon": "--at", "events --for ever": "--for", "dead --format xml": "must be one of",
+	} {
+		r := millrace(t, strings.Fields(line)...)
+		require.NotZero(t, r.code, line)
+		require.Contains(t, r.err, why, line)
+	}
+}
+
+func TestOneJobIsShown(t *testing.T) {
+	a := newAPI(t, http.StatusOK, `{"jid":"a","entries":[{"error_message":7,"job":{"jid":"a"},"millrace":{"set":"dead-jobs","at":1,"queue":"low","class":"Mail","attempt":3}}],
+		"leases":[{"id":"x","until":2,"queue":"q","class":"Mail","attempt":2}],"events":[{"at":5,"what":"fired","set":"retries","offset":1}],
+		"runs":[{"at":9,"jid":"a","queue":"q","status":"failed","duration_ms":1500,"attempt":2,"worker":"w:1:x","error_class":"Timeout"}],"older_than_kept":true}`)
+	out := millrace(t, "job", "a", "--http-addr", a.addr()).out
+	require.Regexp(t, `dead-jobs .* ago +Mail +low +3 *\nleased .* ago +Mail +q +2 *\n\nWHEN .*\n.*failed +q +2 +1.5s +Timeout +w:1:x\n.*fired +retries +\(millrace\)\nwhat is older is not kept\n`, out)
+}
+
+func TestErrorsThatWereNotAllLookedAt(t *testing.T) {
+	a := newAPI(t, http.StatusOK, `{"items":[{"count":1}],"unsearched":2,"complete":false}`)
+	require.Contains(t, millrace(t, "errors", "--http-addr", a.addr()).out, "1 job in 1 group; 2 jobs too large to be looked into; there are more than could be looked at: ask again, or narrow it down\n")
+	a = newAPI(t, http.StatusOK, `{"from":1000000000,"step":3600,"counts":[0,3],"before":1,"after":40,"complete":false}`)
+	require.Regexp(t, `earlier +1\n\S+ \S+ +3\nlater +40\n44 in all; not all could be looked at: those count as later\n`, millrace(t, "due", "--http-addr", a.addr()).out)
+}
+
+func TestWhatOneMay(t *testing.T) {
+	for answer, may := range map[string]string{
+		`{"may_act":true,"may_administer":true}`: " look, act, administer ",
+		`{"read_only":true}`:                     " look (this sidecar is read-only) ",
+		`{"hides_args":true}`:                    " look; some arguments are hidden ",
+	} {
+		require.Contains(t, millrace(t, "whoami", "--http-addr", newAPI(t, http.StatusOK, answer).addr()).out, may)
+	}
+}
+
+func TestHealthThatCannotBeAsked(t *testing.T) {
+	a := newAPI(t, http.StatusServiceUnavailable, `{"error":"service_unavailable","reason":"the broker is not reached"}`)
+	r := millrace(t, "health", "--http-addr", a.addr())
+	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, "millrace: check alarms: the broker is not reached\n", r.err)
+}
+
+func TestCommandsAreDocumented(t *testing.T) {
+	var root cli
+	parser, err := newParser(&root, io.Discard, io.Discard)
+	require.NoError(t, err)
+	var commands, documented []string
+	for _, node := range parser.Model.Children {
+		commands = append(commands, node.Name)
+	}
+	_, table, found := strings.Cut(deployed(t, "docs/operating.md"), "\n## Commands\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`millrace [^|]*) \\|").FindAllStringSubmatch(table, -1) {
+		for _, name := range regexp.MustCompile("`millrace ([a-z]+)").FindAllStringSubmatch(row[1], -1) {
+			documented = append(documented, name[1])
+		}
+	}
+	require.ElementsMatch(t, commands, documented)
+}
+
+func TestHealthChecksAreThoseOfTheContract(t *testing.T) {
+	names := regexp.MustCompile(`name: check, .*enum: \[(.*)\]`).FindStringSubmatch(deployed(t, "httpapi/openapi.yaml"))
+	require.NotNil(t, names)
+	require.Equal(t, strings.Split(names[1], ", "), healthChecks)
+}
