@@ -11,11 +11,13 @@ import { keyboard } from './keyboard.js';
 import { pages } from './pages.js';
 import { people } from './people.js';
 import { story } from './person.js';
+import { queues } from './queues.js';
 import { rarely } from './rarely.js';
 import { records } from './records.js';
 import { served } from './served.js';
 import { states } from './states.js';
 import { stories } from './stories.js';
+import { whereabouts } from './whereabouts.js';
 import { side, workers } from './workers.js';
 
 /** What all tests share. */
@@ -55,4 +57,6 @@ buttons(world);
 bulk(world);
 rarely(world);
 records(world);
+queues(world);
+whereabouts(world);
 workers(world);

@@ -74,6 +74,7 @@ export function buttons(world) {
     await me.notes.reads(/Copied as curl/);
     await me.copied(/^curl -u USER 'http:\/\/127\.0\.0\.1:\d+\/api\/dead-jobs\?class=SyncInventory&page=1&page_size=20'$/);
     assert.equal(await me.saves(() => me.find('link', 'Download as NDJSON').click()), 'dead-jobs.ndjson');
+    assert.equal(await me.saves(() => me.find('link', 'Download as CSV').click()), 'dead-jobs.csv');
     await me.find('table', 'dead jobs').find('checkbox').nth(1).check();
     await me.find('region', 'Selection').find('button', 'Clear').click();
     await me.find('region', 'Selection').gone();
@@ -161,9 +162,30 @@ export function buttons(world) {
     await story.find('button', 'Undo').click();
     await me.find('region', 'Retry').reads(/waits for its next attempt/);
     await story.reads(/Taken back/);
-    await me.find('link', 'The same error').click();
+    await me.find('link', /^The same error \(\d+\)$/).click();
     await me.find('table', 'retries').find('row').nth(2).seen();
+    assert.match(me.address(), /^\/retries\?error=fp-[0-9a-f]+$/);
   }, { expected: /api\/jobs\// }); // nothing is known of the copy yet
+
+  story(world, 'what is copied as curl asks for what is shown; what a class did last', async (me) => {
+    await me.go('Operations');
+    await me.find('tab', 'Everything that was done').click();
+    await me.find('textbox', 'Who').fill('guest');
+    await me.find('button', 'Filter').click();
+    await until('it is filtered', () => me.address() === '/operations?tab=audit&actor=guest');
+    await me.find('button', 'Copy as curl').click();
+    await me.copied(/\/api\/journal\?actor=guest&limit=50'$/);
+    await me.go('Processes');
+    await me.find('searchbox', 'Filter processes').fill('worker-2');
+    await me.find('button', 'Copy as curl').click();
+    await me.copied(/\/api\/processes\?page=1&page_size=500' \| jq '\.items\[\] \| select\(.*contains\("worker-2"\)\)'$/);
+
+    await me.go('Metrics');
+    await me.find('table', 'Classes').find('link', 'SendInvoice').click();
+    const run = me.find('table', 'Recent runs').find('row').nth(1);
+    await run.reads(/ (success|failed|dead) .*web-1:4711:shop/);
+    assert.equal(await me.find('table', 'Recent runs').find('row').count(), 21);
+  });
 
   story(world, 'the live page: held, filtered, cleared', async (me) => {
     await me.go('Live');
@@ -212,7 +234,16 @@ export function buttons(world) {
     await me.find('region', 'Job 1', { exact: true }).reads(/"class": "ArchiveOrders"/);
     await me.find('tab', 'Overview').click();
     await me.find('button', 'Pause', { exact: true }).click();
+    await me.dialog.find('textbox', /^Reason/).fill('the archive is full');
+    await me.dialog.find('button', 'Pause').click();
+    await me.find('status').reads(/Paused by guest .*: the archive is full/);
+    await me.find('link', 'Queues', { exact: true }).click();
+    await me.find('table', 'Queues').find('row', /archive/).reads(/paused by guest .*: the archive is full/);
+    await me.find('table', 'Queues').find('link', 'archive').click();
     await me.find('button', 'Resume', { exact: true }).click();
+    await me.dialog.reads(/Paused by guest .*: the archive is full/);
+    await me.dialog.find('button', 'Resume').click();
     await me.find('button', 'Pause', { exact: true }).seen();
+    await me.find('status').gone();
   });
 }

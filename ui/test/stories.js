@@ -133,7 +133,7 @@ export const stories = [
     await me.find('region', 'the arguments').reads(/9007199254740995.*bob@example\.com/);
     await me.find('button', 'Retry now').click();
     await me.notes.reads(/sent to its queue/);
-    await me.find('main').reads(/It waits nowhere now/);
+    await me.find('region', 'Where it is').reads(/In its queue, or being worked off It was sent to mails .*Nobody consumes the queue/);
     await me.find('region', 'What became of it').find('listitem').last().reads(/^Sent to its queue for another attempt/);
   }],
 

@@ -1,0 +1,48 @@
+// Where a job is that waits in no set, and why it waits.
+import assert from 'node:assert/strict';
+import { story } from './person.js';
+import { http } from './sidecar.js';
+
+export function whereabouts(world) {
+  const open = async (me, jid) => {
+    await me.press('Control+k');
+    await me.find('combobox', 'Search and commands').fill(jid);
+    await me.find('option', /open the job/).click();
+    await me.find('heading', new RegExp(jid), { level: 1 }).seen();
+  };
+  const place = (me) => me.find('region', 'Where it is');
+
+  story(world, 'a job is followed: due, in a queue without workers, in one that is paused, leased, done', async (me) => {
+    const parlour = `${world.base}/api/job-queues/parlour`;
+    await http(`${world.base}/api/jobs`, 'POST', { jid: 'guest-of-the-parlour', class: 'Tea', queue: 'parlour', args: [], at: Date.now() / 1000 + 20 });
+    await open(me, 'guest-of-the-parlour');
+    await me.find('region', 'Scheduled').reads(/State scheduled/);
+    await place(me).reads(/In its queue, or being worked off It was sent to parlour .*Nobody consumes the queue/);
+    await http(parlour + '/pause', 'PUT', { reason: 'nobody is home' });
+    await place(me).reads(/The queue is paused by guest .*: nobody is home/);
+    await place(me).find('link', 'parlour').click();
+    await me.find('status').reads(/Paused by guest .*: nobody is home/);
+    await me.find('button', 'Resume', { exact: true }).click();
+    await me.dialog.find('button', 'Resume').click();
+    await me.find('button', 'Pause', { exact: true }).seen();
+
+    const [lease] = await http(parlour + '/lease', 'POST', { wait_ms: 10_000, lease_ms: 600_000 });
+    assert.equal(lease.jid, 'guest-of-the-parlour');
+    await me.find('region', 'Now').reads(/and 1 leased/);
+    await me.back();
+    await place(me).reads(/It is leased Somebody works on attempt 1 over HTTP, until in .* goes back to parlour/);
+    await me.find('region', 'What became of it').reads(/Attempt 1 is leased/);
+    await me.find('link', 'Jobs', { exact: true }).click();
+    await me.find('table', 'Queues').find('row', /parlour/).reads(/\+ 1 leased/);
+    await me.back();
+    await http(`${world.base}/api/leases/${lease.id}/ack`, 'POST');
+    await place(me).reads(/It waits nowhere now Attempt 1 succeeded/);
+  });
+
+  story(world, 'a job that runs, though no stream has it', async (me) => {
+    await open(me, 'report-that-hangs');
+    await place(me).reads(/It is running On worker-2:822:shop for 3 h.*, from reports, as that process said/);
+    await place(me).find('link', 'worker-2:822:shop').click();
+    await me.find('heading', /worker-2:822:shop/, { level: 1 }).seen();
+  }, { expected: /api\/jobs\// }); // nothing else is known of it
+}
