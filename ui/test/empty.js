@@ -1,20 +1,17 @@
 // A sidecar beside an empty virtual host, under a prefix and behind a proxy: what pages say where nothing is, and what they do when it starts anew.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import { go, open, signIn } from './browser.js';
-import { overflow } from './boxes.js';
+import { faultsOf } from './pages.js';
 import { proxy } from './proxy.js';
 import { http, serve, until, virtualHost } from './sidecar.js';
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const prefix = '/ops/jobs';
 
 /** What each page says where nothing is. */
 const said = {
   '/job-queues': 'No queues yet', '/scheduled-jobs': 'Nothing is scheduled', '/retries': 'Nothing waits for a retry', '/retries?view=storm': 'No errors', '/dead-jobs': 'Nothing is dead', '/dead-jobs?view=storm': 'No errors',
-  '/job-metrics': 'No job has run in this time', '/job-metrics/Nobody': 'It has not run in this time', '/worker-processes': 'No worker has been heard', '/live': 'Nothing has run yet', '/operations': 'Nobody has done anything to many jobs at once',
+  '/job-metrics': 'No job has run in this time', '/job-metrics/Nobody': 'It has not run in this time', '/worker-processes': 'No worker has been heard', '/live': 'Nothing has run yet', '/operations': 'Nobody has done anything to many jobs at once', '/operations?tab=audit': 'Nothing that matches was done',
   '/rejected': 'Nothing was rejected', '/health': 'A sidecar leads and answers', '/api-docs': '/api/retries/{jid}/kill', '/job-queues/missing': 'there is no queue', '/jobs/missing': 'Nothing is known of this job', '/worker-processes/missing': 'Not there',
 };
 /** Answers that are errors by design, which browsers note on the console: no such thing, and no worker. */
@@ -40,16 +37,16 @@ async function look(world, base, options) {
   const { page, context, faults } = await open(world.browser, options);
   const asked = new Set();
   page.on('request', (r) => { if (!r.url().startsWith('blob:')) asked.add(r.url().slice(0, base.length + 1)); });
+  await page.goto(base + '/sign-in');
+  await page.getByLabel('Password').waitFor();
+  const wrong = await faultsOf(page, '/sign-in', {});
   await signIn(page, base);
   await page.getByText('staging').waitFor();
   faults.length = 0; // that nobody was signed in
-  const wrong = [];
   for (const [path, text] of Object.entries(said)) {
     await page.goto(base + path);
     await page.getByRole('main').getByText(text).first().waitFor();
-    await page.evaluate(axe);
-    const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
-    wrong.push(...found.violations.map((v) => `${path}: ${v.id}: ${v.nodes[0].html.slice(0, 200)}`), ...(await page.evaluate(overflow)).map((w) => `${path}: ${w}`), ...(await page.evaluate(() => window.refusals)).map((r) => `${path}: refused by the policy: ${r}`));
+    wrong.push(...await faultsOf(page, path, {}));
   }
   wrong.push(...faults.filter((f) => !expected.test(f)), ...[...asked].filter((url) => url !== base + '/').map((url) => 'asked for elsewhere: ' + url));
   assert.deepEqual(wrong, []);

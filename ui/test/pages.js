@@ -8,7 +8,7 @@ import { open, signIn } from './browser.js';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Path, and what is seen when the page is there. */
+/** Path, what is seen when the page is there, and what is done for that. @type {[string, (p: any) => any, ((p: any) => Promise<any>)?][]} */
 const all = [
   ['/job-queues', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues/low', (p) => p.getByRole('table', { name: 'Classes of this queue' }).getByRole('link', { name: 'ResizeImage' })],
   ['/job-queues/archive', (p) => p.getByText('nobody consumes this queue')], ['/scheduled-jobs', (p) => p.getByRole('link', { name: 'SendReminder' }).first()], ['/retries', (p) => p.getByRole('link', { name: 'Timeout' }).first()],
@@ -16,8 +16,27 @@ const all = [
   ['/jobs/dead-invoice-1', (p) => p.getByRole('region', { name: 'the record' })], ['/jobs/nobody-knows-it', (p) => p.getByText('Nothing is known of this job')], ['/job-metrics', (p) => p.getByRole('rowheader', { name: 'SyncInventory' })],
   ['/job-metrics/SendInvoice?range=6h', (p) => p.getByRole('figure', { name: /Run time/ }).or(p.getByText('p95').first()).first()], ['/worker-processes', (p) => p.getByRole('rowheader', { name: 'worker-2:822' })], ['/worker-processes/worker-2:822:shop', (p) => p.getByText('report-that-hangs')],
   ['/live', (p) => p.getByRole('log').getByRole('link').first()], ['/operations', (p) => p.getByRole('heading', { name: 'Operations', level: 1 })], ['/rejected', (p) => p.getByRole('cell', { name: 'not even JSON' })],
+  ['/dead-jobs', (p) => p.getByRole('dialog').getByRole('button', { name: 'Delete 1 job' }), (p) => p.getByRole('table', { name: 'dead jobs' }).getByRole('button', { name: /^Delete/ }).first().click()],
+  ['/dead-jobs', (p) => p.getByRole('option').first(), (p) => key(p, 'Control+k')], ['/dead-jobs', (p) => p.getByRole('dialog', { name: 'Keyboard' }), (p) => key(p, '?')],
+  ['/job-metrics/SendInvoice?range=6h', (p) => p.getByRole('table', { name: 'Run time' }).getByRole('row').nth(5), (p) => p.getByRole('button', { name: 'Table of Run time', exact: true }).click()],
+  ['/operations?tab=audit', (p) => p.getByRole('table', { name: 'What was done' })],
   ['/health', (p) => p.getByRole('rowheader', { name: 'job_journal' })], ['/api-docs', (p) => p.getByText('/api/retries/{jid}/kill')],
 ];
+async function key(page, name) {
+  await page.getByRole('table', { name: 'dead jobs' }).getByRole('row').nth(1).waitFor();
+  await page.keyboard.press(name);
+}
+
+/** What is wrong with what is seen. @param {any} page @param {string} path @param {any} rules of axe */
+export async function faultsOf(page, path, rules) {
+  const wrong = (await page.evaluate(overflow)).map((/** @type {string} */ w) => `${path}: ${w}`);
+  await page.evaluate(axe);
+  const found = await page.evaluate((/** @type {any} */ rules) => window.axe.run(document, { resultTypes: ['violations'], ...rules }), rules);
+  wrong.push(...found.violations.map((v) => `${path}: ${v.id}: ${v.nodes.slice(0, 2).map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message || '')).join(' | ')}`));
+  wrong.push(...(await page.evaluate(() => window.refusals)).map((/** @type {string} */ r) => `${path}: refused by the policy: ${r}`));
+  return wrong;
+}
+
 /** Answers that are errors by design, which browsers note on the console. */
 const expected = /jobs\/nobody-knows-it|health\/checks/;
 
@@ -25,17 +44,17 @@ export function pages(world) {
   for (const [theme, width] of [['light', 1440], ['dark', 1440], ['light', 768], ['dark', 768]]) {
     test(`every page, ${theme}, ${width} pixels wide`, async () => {
       const { page, context, faults } = await open(world.browser, { colorScheme: theme, viewport: { width, height: 900 } });
+      const rules = theme === 'dark' || width < 1440 ? { runOnly: ['color-contrast'] } : {};
+      await page.goto(world.base + '/sign-in');
+      await page.getByLabel('Password').waitFor();
+      const wrong = [...faults.filter((f) => !f.includes('401')), ...await faultsOf(page, '/sign-in', rules)];
       await signIn(page, world.base);
       faults.length = 0; // that nobody was signed in
-      const wrong = [];
-      for (const [path, there] of all) {
+      for (const [path, there, act] of all) {
         await page.goto(world.base + path);
+        await act?.(page);
         await there(page).waitFor();
-        wrong.push(...(await page.evaluate(overflow)).map((w) => `${path}: ${w}`));
-        await page.evaluate(axe);
-        const found = await page.evaluate((rules) => window.axe.run(document, { resultTypes: ['violations'], ...rules }), theme === 'dark' || width < 1440 ? { runOnly: ['color-contrast'] } : {});
-        wrong.push(...found.violations.map((v) => `${path}: ${v.id}: ${v.nodes.slice(0, 2).map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message || '')).join(' | ')}`));
-        wrong.push(...(await page.evaluate(() => window.refusals)).map((r) => `${path}: refused by the policy: ${r}`));
+        wrong.push(...await faultsOf(page, path, rules));
       }
       wrong.push(...faults.filter((f) => !expected.test(f)));
       assert.deepEqual(wrong, []);

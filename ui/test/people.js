@@ -4,6 +4,13 @@ import { test } from 'node:test';
 import { go, open, signIn } from './browser.js';
 import { http } from './sidecar.js';
 
+/** What nobody may press who may only look, and pages that have it for others. */
+const acts = /^(Pause|Resume|Move|Purge|Delete|Peek|Run now|Run a copy|Retry|Kill|Change|Reschedule|Undo|Stop|Quiet|Mend|Take off|Let fire|Discard)\b/;
+/** @type {[string, (main: any) => any][]} */
+const watched = [['/job-queues/archive', (m) => m.getByText('nobody consumes this queue')], ['/job-queues/archive?tab=jobs', (m) => m.getByRole('button', { name: 'Peek at 20' })], ['/jobs/dead-invoice-1', (m) => m.getByRole('region', { name: 'the record' })],
+  ['/retries?view=storm', (m) => m.getByRole('rowheader', { name: /Timeout/ }).first()], ['/dead-jobs?view=storm', (m) => m.getByRole('rowheader', { name: /Timeout/ }).first()], ['/operations', (m) => m.getByRole('table', { name: 'Operations' })],
+  ['/rejected', (m) => m.getByRole('cell', { name: 'not even JSON' })], ['/worker-processes/worker-2:822:shop', (m) => m.getByText('report-that-hangs')], ['/scheduled-jobs', (m) => m.getByRole('table', { name: 'scheduled jobs' }).getByRole('row').nth(3)]];
+
 export function people(world) {
   test('a wrong password is told of, a right one leads to where one wanted to go', async () => {
     const { page, context } = await open(world.browser);
@@ -32,6 +39,11 @@ export function people(world) {
     await go(page, 'Processes');
     await page.getByRole('table', { name: 'Worker processes' }).getByRole('row').nth(1).waitFor();
     assert.equal(await page.getByRole('button', { name: /^(Quiet|Stop)/ }).count(), 0);
+    for (const [path, there] of watched) {
+      await page.goto(world.base + path);
+      await there(page.getByRole('main')).waitFor();
+      assert.deepEqual(await page.getByRole('main').getByRole('button', { name: acts, disabled: false }).allInnerTexts(), [], path);
+    }
     assert.deepEqual(faults.filter((f) => !f.includes('401')), []);
     await context.close();
   });
