@@ -1,7 +1,7 @@
 // Where a job is that waits in no set, and why it waits.
 import assert from 'node:assert/strict';
 import { story } from './person.js';
-import { http, until } from './sidecar.js';
+import { http } from './sidecar.js';
 
 export function whereabouts(world) {
   const open = async (me, jid) => {
@@ -14,8 +14,6 @@ export function whereabouts(world) {
 
   story(world, 'a job is followed: due, in a queue without workers, in one that is paused, leased, done', async (me) => {
     const parlour = `${world.base}/api/job-queues/parlour`;
-    await http(parlour, 'PUT');
-    await until('the broker tells of it', () => http(parlour));
     await http(`${world.base}/api/jobs`, 'POST', { jid: 'guest-of-the-parlour', class: 'Tea', queue: 'parlour', args: [], at: Date.now() / 1000 + 20 });
     await open(me, 'guest-of-the-parlour');
     await me.find('region', 'Scheduled').reads(/State scheduled/);

@@ -55,7 +55,7 @@ function columnsOf(stat, late, trend) {
   const wait = (/** @type {any} */ q) => stat(q)?.wait?.p95_ms ?? null;
   return [
     { id: 'name', label: 'Name', always: true, head: true, class: 'lim', sort: (/** @type {any} */ q) => q.name, cell: (/** @type {any} */ q) => html`<a class="cut" href=${link('job-queues', q.name)} title=${q.name}>${q.name}</a>` },
-    { id: 'state', label: 'State', class: 'lim', sort: gravity, cell: (/** @type {any} */ q) => html`<${QueueState} q=${q} />${q.paused && html`<span class="cut dim small" title=${q.paused.reason}><${PausedBy} pause=${q.paused} /></span>`}` },
+    { id: 'state', label: 'State', sort: gravity, cell: (/** @type {any} */ q) => html`<${QueueState} q=${q} />${q.paused && html`<span class="cut dim small" style=${{ maxWidth: '9rem' }} title=${q.paused.reason}><${PausedBy} pause=${q.paused} /></span>`}` },
     { id: 'ready', label: 'Ready', right: true, sort: (/** @type {any} */ q) => q.ready, cell: (/** @type {any} */ q) => brief(q.ready) },
     { id: 'unacked', label: 'Unacked', right: true, sort: (/** @type {any} */ q) => q.unacked, cell: (/** @type {any} */ q) => html`${brief(q.unacked)}${q.leased > 0 && html` <span class="dim small">+ ${brief(q.leased)} leased</span>`}` },
     { id: 'oldest', label: 'Oldest', right: true, sort: (/** @type {any} */ q) => q.oldest?.seconds ?? null, cell: (/** @type {any} */ q) => oldest(q, late.get(q.name)) },

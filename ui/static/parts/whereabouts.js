@@ -1,9 +1,8 @@
 // @ts-check
 // What became of a job, and where it is that waits in no set: with a worker, leased, in its queue, or gone.
 import { html } from '../core/h.js';
-import { apiPath } from '../core/api.js';
 import { plural } from '../core/format.js';
-import { useAll, useResource } from '../core/resource.js';
+import { useAll } from '../core/resource.js';
 import { link } from '../core/router.js';
 import { PausedBy } from './queues.js';
 import { Empty } from './states.js';
@@ -37,11 +36,13 @@ export function Whereabouts({ jid, d, seen, otherwise }) {
   const work = (processes.data || []).flatMap((/** @type {any} */ p) => p.work.filter((/** @type {any} */ w) => w.jid === jid && !(last?.run && last.at > (w.started_at || p.heard_at))).map((/** @type {any} */ w) => ({ ...w, p })));
   const queue = seen || d?.leases?.[0].queue || d?.runs?.[0]?.queue;
   const waits = !work.length && !d?.leases && last && !last.run && sent.includes(last.what);
-  const q = useResource(waits && queue ? apiPath('job-queues', queue) : null, { topic: 'queues' });
+  // Among all of them: one that was made for this job is not told of at once, and to ask for it alone would fail until then.
+  const queues = useAll(waits && queue ? 'job-queues' : null, { topic: 'queues' });
+  const q = queues.data?.find((/** @type {any} */ one) => one.name === queue);
   if (!processes.data && !processes.error) return null;
   if (!d && !work.length) return otherwise;
   return html`<section class="card" aria-label="Where it is">${work.length ? work.map((/** @type {any} */ w) => html`<${Running} w=${w} />`) : d.leases ? d.leases.map((/** @type {any} */ l) => html`<${Leased} l=${l} />`)
-    : waits ? html`<${Empty} icon="queue" title="In its queue, or being worked off"><p>It was sent to ${queue ? html`<${ToQueue} name=${queue} />` : 'its queue'} <${Time} at=${last.at} />, and no worker has told of a run since.</p>${q.data && html`<${Why} q=${q.data} />`}<//>`
+    : waits ? html`<${Empty} icon="queue" title="In its queue, or being worked off"><p>It was sent to ${queue ? html`<${ToQueue} name=${queue} />` : 'its queue'} <${Time} at=${last.at} />, and no worker has told of a run since.</p>${q && html`<${Why} q=${q} />`}<//>`
     : html`<${Empty} icon="check" title="It waits nowhere now"><p>${last ? html`${told(last)[1]} <${Time} at=${last.at} />.` : 'What became of it is not known.'}</p><//>`}</section>`;
 }
 
