@@ -31,7 +31,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	}
 	for _, figure := range []string{
 		"ready after a restart", "CPU while nothing happens", "memory", "a page of 100, p99", "a jid, p99", "the overview, p99",
-		"the overview, p99 while 100 jobs a second flow", "memory without a state dir",
+		"the overview, p99 within its handler while 100 jobs a second flow", "memory without a state dir",
 	} {
 		require.Regexp(t, `500 fired: `+figure+` .*(met|MISSED)`, text)
 	}
