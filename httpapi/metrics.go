@@ -17,6 +17,8 @@ import (
 type requestMetrics struct {
 	total *prometheus.CounterVec
 	took  *prometheus.HistogramVec
+
+	operations *prometheus.CounterVec
 }
 
 func newRequestMetrics() *requestMetrics {
@@ -28,7 +30,19 @@ func newRequestMetrics() *requestMetrics {
 			Name: "millrace_http_request_duration_seconds", Help: "How long answers took.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"route", "method"}),
+		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millrace_operations_total", Help: "Operations that this sidecar was asked to begin: begun, or why not.",
+		}, []string{"action", "result", "user_tag"}),
 	}
+}
+
+// operated counts an operation that the leader was asked for; p is nil where it has begun.
+func (m *requestMetrics) operated(action string, p *problem, role Role) {
+	result := "begun"
+	if p != nil {
+		result = p.Code
+	}
+	m.operations.WithLabelValues(action, result, string(role)).Inc()
 }
 
 func (m *requestMetrics) count(route, method string, status int) {
@@ -62,7 +76,7 @@ func (s *Server) newRegistry() (*prometheus.Registry, *requestMetrics) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(s.cfg.Version))
 	requests := newRequestMetrics()
 	ours := prometheus.WrapRegistererWith(prometheus.Labels{"vhost": s.cfg.VHost}, registry)
-	ours.MustRegister(requests.total, requests.took, &collector{cfg: &s.cfg}, s.eventClients(), s.eventDrops())
+	ours.MustRegister(requests.total, requests.took, requests.operations, &collector{cfg: &s.cfg}, s.eventClients(), s.eventDrops())
 	return registry, requests
 }
 

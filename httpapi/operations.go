@@ -113,7 +113,9 @@ func (s *Server) begin(c echo.Context, op *wire.Operation, rate *float64, reason
 	if err != nil {
 		return err
 	}
-	if p := s.send(c, cmd); p != nil {
+	p := s.send(c, cmd)
+	s.requests.operated(op.Action, p, whoSent(c.Request()).role)
+	if p != nil {
 		return p
 	}
 	s.readBack(c.Request().Context(), readBackWithin, func() bool { // so that who asks for it next finds it

@@ -36,6 +36,9 @@ func TestOperations(t *testing.T) {
 	w.reply = wire.Reply{Status: wire.StatusDrifted, Error: "precondition_failed", Reason: "r"}
 	w.do(http.MethodPost, "/api/operations", `{"action":"delete","set":"retries","filter":{},"expected_count":1}`).
 		problem(t, http.StatusPreconditionFailed, "precondition_failed")
+	counted := w.get("/metrics").body
+	require.Contains(t, counted, `millrace_operations_total{action="change",result="begun",user_tag="administrator",vhost="/"} 1`)
+	require.Contains(t, counted, `millrace_operations_total{action="delete",result="precondition_failed",user_tag="administrator",vhost="/"} 1`)
 }
 
 // beginOperation journals what was asked for.

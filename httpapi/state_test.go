@@ -46,6 +46,8 @@ func busy(t *testing.T) *world {
 	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: []byte("{}")})
 	w.status = scheduler.Status{Leader: true, Phase: "leading", Epoch: epoch, Unconfirmed: 7, Blocked: "memory", LastLate: 2 * time.Millisecond,
 		Held: []scheduler.HeldQueue{{Queue: "q"}}, Counters: scheduler.Counters{Fired: 11, Returned: 2, Refused: 1, Lost: 3, Commands: 4, Epochs: 1}}
+	w.status.Counters.FireDelays.Counts = [15]int64{2: 3, 14: 1}
+	w.status.Counters.Confirms.Sum = 3 * time.Second
 	return w
 }
 
@@ -124,6 +126,10 @@ func TestMetrics(t *testing.T) {
 		`millrace_set_jobs{set="dead",vhost="/"} 1`,
 		`millrace_scheduled_overdue_seconds{vhost="/"} 10`,
 		`millrace_scheduled_last_fire_delay_seconds{vhost="/"} 0.002`,
+		`millrace_scheduled_fire_delay_seconds_bucket{vhost="/",le="0.01"} 3`,
+		`millrace_scheduled_fire_delay_seconds_bucket{vhost="/",le="60"} 3`,
+		`millrace_scheduled_fire_delay_seconds_count{vhost="/"} 4`,
+		`millrace_publish_confirm_seconds_sum{vhost="/"} 3`,
 		`millrace_stream_offset{kind="applied",stream="job_journal",vhost="/"} -1`,
 		`millrace_stream_lag_seconds{stream="retries",vhost="/"} 0`,
 		`millrace_index_ready{vhost="/"} 1`,

@@ -92,8 +92,7 @@ func (t *Entries) actOfOperation(tx *view.Tx, a *Act, op *wire.Operation) error 
 	}
 	a.Operation, a.State = op.ID, op.State
 	if op.Action == "" { // as it goes on it does not say again what it is
-		known, _ := t.Operation(op.ID)
-		op = &known
+		op = cmp.Or(t.operations.all[op.ID], &wire.Operation{})
 	}
 	a.Action, a.Stream, a.Actor, a.Reason = op.Action, op.Stream, op.Actor, op.Reason
 	return t.keepAct(tx, a)

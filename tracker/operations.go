@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -19,6 +20,9 @@ const maxEnded = 100
 // leader died.
 type operations struct {
 	mu    sync.RWMutex
+	shown map[string]wire.Operation // as they stood when the newest batch had been written
+
+	// The fold's own.
 	all   map[string]*wire.Operation
 	dirty map[string]bool
 }
@@ -28,14 +32,14 @@ func keyOperation(id string) []byte { return append([]byte{tableOperation, 0}, i
 func keyOperationJIDs(id string) []byte { return append([]byte{tableOperation, 1}, id...) }
 
 func loadOperations(r view.Reader) (*operations, error) {
-	ops := &operations{all: map[string]*wire.Operation{}, dirty: map[string]bool{}}
+	ops := &operations{shown: map[string]wire.Operation{}, all: map[string]*wire.Operation{}, dirty: map[string]bool{}}
 	var fault error
 	err := r.Scan([]byte{tableOperation, 0}, []byte{tableOperation, 1}, false, func(_, value []byte) bool {
 		op := &wire.Operation{}
 		if fault = json.Unmarshal(value, op); fault != nil {
 			return false
 		}
-		ops.all[op.ID] = op
+		ops.all[op.ID], ops.shown[op.ID] = op, *op
 		return true
 	})
 	if err != nil {
@@ -48,8 +52,10 @@ func loadOperations(r view.Reader) (*operations, error) {
 }
 
 func (o *operations) save(tx *view.Tx) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	if len(o.dirty) == 0 {
+		return nil
+	}
+	saved := map[string]wire.Operation{}
 	for id := range o.dirty {
 		op := o.all[id]
 		if op == nil {
@@ -65,15 +71,25 @@ func (o *operations) save(tx *view.Tx) error {
 		if err := tx.Set(keyOperation(id), value); err != nil {
 			return err
 		}
+		saved[id] = *op
 	}
-	clear(o.dirty)
+	changed := o.dirty
+	o.dirty = map[string]bool{}
+	tx.AfterCommit(func() { o.show(changed, saved) })
 	return nil
+}
+
+func (o *operations) show(changed map[string]bool, saved map[string]wire.Operation) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for id := range changed {
+		delete(o.shown, id)
+	}
+	maps.Copy(o.shown, saved)
 }
 
 // change has fn change an operation that is known.
 func (o *operations) change(id string, fn func(*wire.Operation)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if op := o.all[id]; id != "" && op != nil {
 		fn(op)
 		o.dirty[id] = true
@@ -92,9 +108,7 @@ func (t *Entries) operation(tx *view.Tx, op *wire.Operation, at int64, carried b
 	if op == nil || op.ID == "" {
 		return nil
 	}
-	t.operations.mu.RLock()
 	known := t.operations.all[op.ID]
-	t.operations.mu.RUnlock()
 	switch {
 	case known == nil && op.Action == "", known != nil && carried:
 		return nil
@@ -133,8 +147,6 @@ func (t *Entries) beginOperation(tx *view.Tx, op wire.Operation) error {
 		}
 		op.JIDs = nil
 	}
-	t.operations.mu.Lock()
-	defer t.operations.mu.Unlock()
 	t.operations.all[op.ID] = &op
 	t.operations.dirty[op.ID] = true
 	return nil
@@ -145,8 +157,6 @@ func (t *Entries) endOperation(tx *view.Tx, id string) error {
 	if err := tx.Delete(keyOperationJIDs(id)); err != nil {
 		return err
 	}
-	t.operations.mu.Lock()
-	defer t.operations.mu.Unlock()
 	var ended []*wire.Operation
 	for _, op := range t.operations.all {
 		if op.State != wire.OperationRunning {
@@ -182,7 +192,8 @@ func (t *Entries) cancelOperations(tx *view.Tx, held map[string]int64, journal i
 
 // stopOperations ends those that run and that stop ends; it changes a copy.
 func (t *Entries) stopOperations(tx *view.Tx, journal int64, stop func(*wire.Operation) bool) error {
-	for _, op := range t.Operations() {
+	for _, id := range slices.Sorted(maps.Keys(t.operations.all)) {
+		op := *t.operations.all[id]
 		if op.State == wire.OperationRunning && stop(&op) {
 			if err := t.operation(tx, &op, journal, false); err != nil {
 				return err
@@ -194,10 +205,10 @@ func (t *Entries) stopOperations(tx *view.Tx, journal int64, stop func(*wire.Ope
 
 // forgetOperations forgets them all: how far they are stood in a journal that is gone, and each view knew it as far as it had read.
 func (t *Entries) forgetOperations(tx *view.Tx) error {
-	t.operations.mu.Lock()
-	defer t.operations.mu.Unlock()
+	for id := range t.operations.all {
+		t.operations.dirty[id] = true
+	}
 	clear(t.operations.all)
-	clear(t.operations.dirty)
 	return tx.DeleteRange([]byte{tableOperation}, after([]byte{tableOperation}))
 }
 
@@ -206,9 +217,8 @@ func (t *Entries) Operations() []wire.Operation {
 	t.operations.mu.RLock()
 	defer t.operations.mu.RUnlock()
 	undoneBy := t.operations.undone()
-	all := make([]wire.Operation, 0, len(t.operations.all))
-	for _, known := range t.operations.all {
-		op := *known
+	all := make([]wire.Operation, 0, len(t.operations.shown))
+	for _, op := range t.operations.shown {
 		op.UndoneBy = undoneBy[op.ID]
 		all = append(all, op)
 	}
@@ -222,19 +232,17 @@ func (t *Entries) Operations() []wire.Operation {
 func (t *Entries) Operation(id string) (op wire.Operation, ok bool) {
 	t.operations.mu.RLock()
 	defer t.operations.mu.RUnlock()
-	if known := t.operations.all[id]; known != nil {
-		op = *known
+	if op, ok = t.operations.shown[id]; ok {
 		op.UndoneBy = t.operations.undone()[id]
-		return op, true
 	}
-	return op, false
+	return op, ok
 }
 
 // undone tells by which operation each was undone that was. It is known as long as the other, since it ended later.
 func (o *operations) undone() map[string]string {
 	by := map[string]string{}
-	for _, op := range o.all {
-		if newest := o.all[by[op.Undoes]]; op.Undoes != "" && (newest == nil || newest.FirstRecord < op.FirstRecord) {
+	for _, op := range o.shown {
+		if newest, known := o.shown[by[op.Undoes]]; op.Undoes != "" && (!known || newest.FirstRecord < op.FirstRecord) {
 			by[op.Undoes] = op.ID
 		}
 	}

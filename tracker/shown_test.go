@@ -23,6 +23,7 @@ func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
 	at := h.entry(wire.ScheduledJobs, "a", 1)
 	h.fire(wire.ScheduledJobs, at, "a")
 	later := h.entry(wire.ScheduledJobs, "b", 2)
+	h.plain(wire.JournalRecord{Type: wire.TypeOperation, Operation: &wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: wire.Retries, State: wire.OperationRunning}})
 	h.plain(wire.JournalRecord{Type: wire.TypeReleased})
 	require.NoError(t, o.store.Update(func(tx *view.Tx) error {
 		for i := range h.all {
@@ -38,6 +39,7 @@ func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
 		require.Empty(t, o.TakeReady())
 		require.True(t, o.IsHeld(wire.Retries, 5))
 		require.Zero(t, o.State().Fired)
+		require.Empty(t, o.Operations())
 		require.EqualValues(t, 1, o.Total(wire.ScheduledJobs), "what comes is counted before it is there")
 		return nil
 	}))
@@ -47,6 +49,7 @@ func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
 	require.Empty(t, o.TakeReady())
 	require.False(t, o.IsHeld(wire.Retries, 5))
 	require.EqualValues(t, 1, o.State().Fired)
+	require.Len(t, o.Operations(), 1)
 	require.Equal(t, []string{fmt.Sprintf("%d:b", later)}, o.pending(wire.ScheduledJobs))
 }
 
