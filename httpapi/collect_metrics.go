@@ -36,8 +36,8 @@ func (c *collector) collectMetrics(out sink) {
 		return // the API says why
 	}
 	for queue := range run {
-		out.histogram(descRun, run[queue], queue)
-		out.histogram(descWait, wait[queue], queue)
+		out.spread(descRun, run[queue], queue)
+		out.spread(descWait, wait[queue], queue)
 	}
 }
 
@@ -55,12 +55,6 @@ func addSpread(a, b metrics.Spread) metrics.Spread {
 	return a
 }
 
-func (s sink) histogram(d *prometheus.Desc, v metrics.Spread, labels ...string) {
-	upTo := map[float64]uint64{}
-	var sum uint64
-	for i, b := range metrics.Bounds {
-		sum += uint64(v.Buckets[i])
-		upTo[b.Seconds()] = sum
-	}
-	s <- prometheus.MustNewConstHistogram(d, uint64(v.Count), v.Sum.Seconds(), upTo, labels...)
+func (s sink) spread(d *prometheus.Desc, v metrics.Spread, labels ...string) {
+	s.histogram(d, metrics.Bounds, v.Buckets, v.Count, v.Sum, labels...)
 }

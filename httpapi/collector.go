@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -132,14 +133,19 @@ func (s sink) counter(d *prometheus.Desc, v int64, labels ...string) {
 	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 }
 
-func (s sink) delays(d *prometheus.Desc, v *scheduler.Delays) {
+// histogram gives times by how long they were: those within each bound and above the one before, and count of them in all.
+func (s sink) histogram(d *prometheus.Desc, bounds []time.Duration, within []int64, count int64, sum time.Duration, labels ...string) {
 	upTo := map[float64]uint64{}
 	var n uint64
-	for i, b := range scheduler.DelayBounds {
-		n += uint64(v.Counts[i])
+	for i, b := range bounds {
+		n += uint64(within[i])
 		upTo[b.Seconds()] = n
 	}
-	s <- prometheus.MustNewConstHistogram(d, n+uint64(v.Counts[len(scheduler.DelayBounds)]), v.Sum.Seconds(), upTo)
+	s <- prometheus.MustNewConstHistogram(d, uint64(count), sum.Seconds(), upTo, labels...)
+}
+
+func (s sink) delays(d *prometheus.Desc, v *scheduler.Delays) {
+	s.histogram(d, scheduler.DelayBounds[:], v.Counts[:], v.Count(), v.Sum)
 }
 
 func truth(is bool) float64 {

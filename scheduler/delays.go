@@ -14,6 +14,14 @@ type Delays struct {
 	Counts [len(DelayBounds) + 1]int64
 }
 
+// Count is how many there were.
+func (d *Delays) Count() (n int64) {
+	for _, some := range d.Counts {
+		n += some
+	}
+	return n
+}
+
 func (d *Delays) note(took time.Duration) {
 	took = max(took, 0)
 	i := 0
