@@ -14,7 +14,7 @@ import { Icon } from './icon.js';
 import { setNames, single } from './ops.js';
 import { Pager } from './pager.js';
 import { short } from './payload.js';
-import { CopyCurl, Empty, Failure } from './states.js';
+import { Answer, CopyCurl, Empty } from './states.js';
 import { ColumnChooser, Table } from './table.js';
 import { say } from './toast.js';
 
@@ -118,11 +118,10 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
       ${!matching && d && !list.stale && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of })}>Select all ${known === undefined ? 'at least ' + count(d.filtered_count_at_least) : count(known)} matching</button>`}
       <button class="linkish" onClick=${() => choose(new Map())}>Clear</button>
       <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? 'Reschedule' : actions[a].label}</button>`)}</div></div>`}</div>
-    <${Failure} error=${list.error} at=${d ? list.at : 0} refresh=${list.refresh} />
-    ${!(list.error && !d) && html`<${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} steady rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
+    <${Answer} of=${list}><${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} steady rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
       selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
       acts=${mayAct.value ? (/** @type {any} */ r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
-      empty=${filtered || page > 1 ? html`<${Nothing} d=${d} page=${page} next=${next} clear=${[...names, 'page', 'next']} />` : empty} />`}
+      empty=${filtered || page > 1 ? html`<${Nothing} d=${d} page=${page} next=${next} clear=${[...names, 'page', 'next']} />` : empty} /><//>
     ${d && html`<${Pager} page=${page} size=${size} items=${rows.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${d.page_count} more=${!!d.next && !list.stale} unplaced=${!!next} what=${filtered ? `that match${known === 1 ? 'es' : ''}, of ${brief(d.total_count)}` : known === 1 ? single[set] : setNames[set]}
       onPage=${turn} onSize=${(/** @type {number} */ n) => setFilter({ page_size: n })} />`}
   </section>`;

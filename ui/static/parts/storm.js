@@ -10,7 +10,7 @@ import { mayAct } from '../core/session.js';
 import { actions, actOnMany, bulkOf } from './actions.js';
 import { FilterBox } from './filter.js';
 import { Icon } from './icon.js';
-import { CopyCurl, Empty, Failure } from './states.js';
+import { Answer, CopyCurl, Empty } from './states.js';
 import { sorted, Table } from './table.js';
 import { Time } from './time.js';
 import { failed } from './toast.js';
@@ -61,11 +61,11 @@ export function Storm({ set }) {
   ];
   return html`<section class="card flush" aria-label="By error"><div class="toolbar">
       <${FilterBox} label="Filter errors" names=${names} query=${query} onChange=${setFilter} /><${CopyCurl} url=${url} /></div>
-    <${Failure} error=${groups.error} at=${groups.data ? groups.at : 0} refresh=${groups.refresh} />
+    <${Answer} of=${groups}>
     ${groups.data?.complete === false && html`<p class="toolbar dim small">Counted among the first ${count(groups.data.searched)}: there are more.</p>`}
-    ${!(groups.error && !groups.data) && html`<${Table} id=${'storm-' + set} caption="Errors" columns=${columns} rows=${sorted(items, columns, sort.id, sort.reverse)} loading=${groups.loading || !groups.data} busy=${groups.stale} of=${groups.url} rowKey=${(/** @type {any} */ g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
+    <${Table} id=${'storm-' + set} caption="Errors" columns=${columns} rows=${sorted(items, columns, sort.id, sort.reverse)} loading=${groups.loading || !groups.data} busy=${groups.stale} of=${groups.url} rowKey=${(/** @type {any} */ g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
       onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })} open=${(/** @type {any} */ g) => navigate(link(set, [], { error: g.fingerprint }))}
       acts=${mayAct.value ? (/** @type {any} */ g) => bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'icon' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value || (a === 'change' ? 'Put off' : actions[a].label)} aria-label=${`${a === 'change' ? 'Put off' : actions[a].label} all ${g.count} with ${g.error_class} of ${g.class}`} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`) : undefined}
-      empty=${html`<${Empty} title="No errors"><p>Nothing here has failed.</p><//>`} />`}
+      empty=${html`<${Empty} title="No errors"><p>Nothing here has failed.</p><//>`} /><//>
   </section>`;
 }
