@@ -107,6 +107,7 @@ type modelBroker struct {
 
 	cutBury bool // jobs.bury does not lead to the dead jobs
 	torn    bool // it is dying, and takes in burials in the journal alone
+	ended   bool // it is dying, and the journal takes in nothing any more
 
 	unnoticed bool // a stream was made anew, or the journal lost, and no leader has seen it yet
 }
@@ -178,6 +179,12 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 	next := c.out[0]
 	c.out = c.out[1:]
 	m := next.message
+	if b.ended {
+		if m.Exchange == wire.ExchangeBury && !b.cutBury {
+			b.append(wire.DeadJobs, millrace, m)
+		}
+		return
+	}
 	reply := answer{tag: next.tag, ack: true}
 	if b.nacks != nil && b.nacks(m) {
 		reply.ack = false
@@ -273,8 +280,8 @@ func (b *modelBroker) confirm(c *modelConn) {
 	}
 }
 
-// openDeeds lists the entries whose fires the journal does not know to be confirmed.
-func (b *modelBroker) openDeeds(c *modelConn) []place {
+// openDeeds lists the entries whose fires, and burials if asked for, the journal does not know to be confirmed.
+func (b *modelBroker) openDeeds(c *modelConn, burials bool) []place {
 	last := map[int64]int64{} // by epoch
 	type fire struct {
 		place
@@ -292,6 +299,9 @@ func (b *modelBroker) openDeeds(c *modelConn) []place {
 		}
 		if d, ok := wire.DeedOf(r.Headers); ok {
 			last[d.Epoch] = max(last[d.Epoch], d.Confirmed)
+			if d.Burial() && !burials {
+				continue
+			}
 			fires = append(fires, fire{b.place(d.Stream, d.Offset), d.JIDTag, d.Epoch, d.Seq})
 			continue
 		}
@@ -316,7 +326,7 @@ func (b *modelBroker) openDeeds(c *modelConn) []place {
 	}
 	if c != nil {
 		for _, s := range c.out {
-			if d, ok := wire.DeedOf(s.message.Headers); ok {
+			if d, ok := wire.DeedOf(s.message.Headers); ok && (burials || !d.Burial()) {
 				open = append(open, b.place(d.Stream, d.Offset))
 				b.unsafeTags[d.JIDTag] = true
 			}
@@ -493,14 +503,15 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.core = newCore(s.entries, s.conn, setup{
 		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1, read: 2}, known: s.known, suspects: s.suspect, mayRefuse: refuses,
 		patience: func() time.Duration { return 3 * time.Second }, journal: s.broker.journal, readLater: s.readLater,
-		fetch: func(stream string, offset int64) ([]byte, error) {
+		fetch: func(stream string, offset int64) (wire.Record, error) {
 			if s.fetch != nil {
-				return s.fetch(stream, offset)
+				body, err := s.fetch(stream, offset)
+				return wire.Record{Body: body}, err
 			}
 			if r := s.broker.streams[stream].get(offset); r != nil {
-				return r.Body, nil
+				return *r, nil
 			}
-			return nil, nil
+			return wire.Record{}, nil
 		},
 	})
 }

@@ -96,7 +96,7 @@ func (w *world) powerFailure(t *rapid.T) {
 		stream.spent = min(stream.spent, stream.end())
 		short[name] = stream.end()
 	}
-	for _, p := range w.broker.openDeeds(nil) {
+	for _, p := range w.broker.openDeeds(nil, true) {
 		w.broker.unsafe[p] = "the journal does not tell any more that it was confirmed"
 	}
 	w.disk.synced = nil // what is left is on the disk

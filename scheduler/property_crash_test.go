@@ -57,15 +57,16 @@ func (w *world) killBroker(t *rapid.T) {
 	if s != nil {
 		c = s.conn
 	}
-	for _, p := range w.broker.openDeeds(c) {
+	for _, p := range w.broker.openDeeds(c, false) { // what was buried stands in a stream: one can look
 		w.broker.unsafe[p] = "the broker died with the fire unconfirmed"
 	}
 	if s != nil {
 		for range rapid.IntRange(0, len(s.conn.out)).Draw(t, "still processed") {
 			w.broker.torn = rapid.Bool().Draw(t, "torn")
+			w.broker.ended = w.broker.ended || rapid.IntRange(0, 3).Draw(t, "ended") == 0
 			w.broker.process(s.conn, w.now)
 		}
-		w.broker.torn = false
+		w.broker.torn, w.broker.ended = false, false
 		s.disconnect()
 	}
 	for _, c := range w.broker.copies {
@@ -199,7 +200,7 @@ func (w *world) stopLeader(t *rapid.T) {
 		w.dieInFlight(t, s)
 		s.disconnect()
 	}
-	open := w.broker.openDeeds(nil)
+	open := w.broker.openDeeds(nil, true)
 	for _, s := range w.sidecars { // who had not read yet that they were confirmed never will
 		doubts, err := s.entries.Doubtful()
 		require.NoError(t, err)

@@ -13,7 +13,8 @@ import (
 // settling is how far the doubtful entries of earlier epochs are settled.
 type settling struct {
 	begun   bool
-	intact  bool // the witness stands: the broker has not restarted since all was settled last
+	intact  bool              // the witness stands: the broker has not restarted since all was settled last
+	lone    []*tracker.Stored // dead jobs whose burials the journal does not have
 	open    []tracker.Doubt
 	astray  []stray               // what may not have arrived although it was confirmed
 	retried map[wire.Through]bool // burials whose dead job was acted upon already: they arrived
@@ -35,6 +36,9 @@ func (c *core) settle(now time.Time) error {
 		if err := c.beginSettling(); err != nil {
 			return err
 		}
+	}
+	if err := c.settleLone(now); err != nil || len(c.settling.lone) > 0 {
+		return err
 	}
 	for len(c.settling.open) > 0 && c.room() {
 		d := c.settling.open[0]
@@ -59,6 +63,9 @@ func (c *core) settle(now time.Time) error {
 func (c *core) beginSettling() error {
 	all, err := c.entries.Doubtful() // all of earlier epochs: in this one nothing has been fired yet
 	if err != nil {
+		return err
+	}
+	if c.settling.lone, err = c.entries.Lone(); err != nil {
 		return err
 	}
 	c.settling.begun, c.settling.retried = true, map[wire.Through]bool{}

@@ -49,6 +49,7 @@ func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 		s.FoldedSeq, s.Led = max(s.FoldedSeq, d.Seq), true
 		if d.Burial() {
 			s.Buried++
+			s.BuriedTo = wire.Through{Epoch: d.Epoch, Through: d.Seq}
 		} else {
 			s.Fired++
 		}
@@ -189,6 +190,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		t.update(func(s *State) {
 			s.Needs, s.Told, s.Lost, s.LowWaterAt, s.Witness = max(s.Needs, j.Needs), true, false, j.At, cmp.Or(j.Queue, s.Witness)
 			s.routed(j.RoutedTo)
+			s.settledBefore(j.Epoch)
 		})
 		t.noteLowWater()
 		if err := t.settleEarlier(tx, j.Epoch); err != nil {
@@ -207,6 +209,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		t.update(func(s *State) {
 			s.Witness = j.Queue
 			s.nothingAstray()
+			s.settledBefore(j.Epoch)
 		})
 	case wire.TypeAstray:
 		t.update(func(s *State) { s.foundAstray(r.Offset, j.At) })

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -153,6 +154,11 @@ type Trimmed struct {
 type Through struct {
 	Epoch   int64 `json:"epoch"`
 	Through int64 `json:"through"`
+}
+
+// Compare orders fires as they were sent.
+func (t Through) Compare(other Through) int {
+	return cmp.Or(cmp.Compare(t.Epoch, other.Epoch), cmp.Compare(t.Through, other.Through))
 }
 
 // Append is the record as a message to a stream. seq is its own number in its epoch. An entry's bytes are left out where the record

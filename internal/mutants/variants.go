@@ -26,6 +26,7 @@ var (
 	buried   = check{"./scheduler", "TestBurialsThatWentAstray", nil}
 	oneDead  = check{"./scheduler", "TestBurialsAreRepeatedOnce", nil}
 	undone   = drives("TestOperationsAreUndoneOnce", 1000)
+	lone     = check{"./scheduler", "TestKillsThatTheJournalLacks|TestOperationsWhoseKillsTheJournalLacks", nil}
 	setClock = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
 	doubted  = check{"./scheduler", "TestCommandsKnowWhatWasTakenBack", nil}
 	repeated = check{"./scheduler", "TestLowWaterRepeatsTheWitness", nil}
@@ -108,6 +109,10 @@ var variants = []variant{
 		"case j.Type != wire.TypeChanged && u.survey.back.has(j.Offset):", "case false:", undone},
 	{"kill-untold", "a burial that was asked for is told to be confirmed before the record that tells of it", "scheduler/core.go",
 		"it.follow(func() { c.passed(it.seq) })", "it.follow(func() {})\n\t\tc.passed(it.seq)", undone},
+	{"lone-burials-left-out", "a new leader does not look for burials that the journal lacks", "scheduler/settle.go",
+		"if c.settling.lone, err = c.entries.Lone(); err != nil {", "if _, err = c.entries.Lone(); err != nil {", lone},
+	{"lone-burials-told-by-halves", "a leader that tells of burials which the journal lacks has no successor that tells the others", "tracker/state.go",
+		"s.Epoch, s.Identity, s.OpenedAt,", "s.BuriedTo = wire.Through{Epoch: offset}\n\ts.Epoch, s.Identity, s.OpenedAt,", lone},
 	{"undo-begins-anew", "a leader that goes on with an undo does not know what the one before it took back", "scheduler/undoall.go",
 		"case u.survey.mine.has(d.at):", "case false:", undone},
 }
