@@ -95,6 +95,7 @@ type modelBroker struct {
 	trimmed    map[string]bool // jids of dead jobs that were given up
 	unsafeTags map[string]bool // jids of which a fire may have come twice, or not at all
 
+	jids   map[place]string // of all entries that were ever appended
 	origin map[place]place  // of entries that stand for older ones, the first of all
 	frozen map[string]place // by stream, the end of what a leader held because of a gap
 	broken []string         // what was fired though it was held
@@ -133,7 +134,7 @@ type modelConn struct {
 
 func newModelBroker() *modelBroker {
 	b := &modelBroker{streams: map[string]*modelStream{}, full: map[string]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
-		origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, onCopy: func(*copyOf) {}}
+		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, onCopy: func(*copyOf) {}}
 	for _, name := range ledBy {
 		b.streams[name] = &modelStream{}
 	}
@@ -156,12 +157,25 @@ func (b *modelBroker) append(stream string, user string, m wire.Message) int64 {
 	s := b.streams[stream]
 	offset := int64(s.end())
 	s.records = append(s.records, wire.Record{Stream: stream, Offset: offset, UserID: user, Headers: m.Headers, Body: m.Body})
+	if e, err := wire.ParseEntry(stream, offset, m.Body); err == nil {
+		b.jids[place{stream, s.generation, offset}] = e.JID
+	}
 	return offset
 }
 
 // place is an entry of the stream that is there now: where it stood first.
 func (b *modelBroker) place(stream string, offset int64) place {
 	return b.first(place{stream, b.streams[stream].generation, offset})
+}
+
+// placeWith is the newest entry at an offset that has a jid: its stream may have been made anew since.
+func (b *modelBroker) placeWith(stream string, offset int64, jid string) place {
+	for g := b.streams[stream].generation; g >= 0; g-- {
+		if p := (place{stream, g, offset}); b.jids[p] == jid {
+			return b.first(p)
+		}
+	}
+	return b.place(stream, offset)
 }
 
 func (b *modelBroker) first(p place) place {
@@ -236,7 +250,7 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 			b.origin[here] = b.place(m.Key, replaced)
 		}
 		if from, ok := m.Headers[wire.HeaderStream].(string); ok { // it repeats what went astray
-			was := b.place(from, wire.Int(m.Headers, wire.HeaderOffset))
+			was := b.placeWith(from, wire.Int(m.Headers, wire.HeaderOffset), m.MessageID)
 			here := place{m.Key, b.streams[m.Key].generation, offset}
 			b.origin[here], b.repeated[was], b.repeated[here] = was, true, true
 		}
