@@ -40,7 +40,7 @@ type row struct {
 	most   int64 // of the one that ran longest
 	run    *sketch
 	wait   *sketch
-	tries  attempts
+	tries  attempts // of jobs that came to their end
 	errors map[string]int64
 }
 
