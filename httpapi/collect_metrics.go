@@ -11,6 +11,7 @@ var (
 	descJobsFailed = desc("jobs_failed_total", "Attempts that failed, by error class.", "class", "queue", "error")
 	descRun        = desc("job_run_seconds", "How long attempts ran.", "queue")
 	descWait       = desc("job_wait_seconds", "How long jobs waited for their first attempt.", "queue")
+	descAttempts   = desc("job_attempts", "At which attempt jobs came to their end: they succeeded, died or were discarded.", "class", "queue")
 )
 
 // collectMetrics gives all that was ever counted, which every sidecar knows alike. Classes and queues are bounded by metrics itself, error
@@ -30,6 +31,7 @@ func (c *collector) collectMetrics(out sink) {
 				out.counter(descJobsFailed, n, class, queue, name)
 			}
 		}
+		out.attempts(s.Attempts, class, queue) // with 0 too, likewise
 		run[queue], wait[queue] = addSpread(run[queue], s.Run), addSpread(wait[queue], s.Wait)
 	})
 	if err != nil {
@@ -57,4 +59,25 @@ func addSpread(a, b metrics.Spread) metrics.Spread {
 
 func (s sink) spread(d *prometheus.Desc, v metrics.Spread, labels ...string) {
 	s.histogram(d, metrics.Bounds, v.Buckets, v.Count, v.Sum, labels...)
+}
+
+// attemptBounds are the upper ends of the buckets of attempts; a job is tried 26 times if it does not say otherwise.
+var attemptBounds = []int{1, 2, 3, 5, 10, 15, 25}
+
+// attempts gives jobs by the attempt at which they came to their end: the first of jobs are those at the first.
+func (s sink) attempts(jobs []int64, labels ...string) {
+	upTo := map[float64]uint64{}
+	for _, b := range attemptBounds {
+		upTo[float64(b)] = 0
+	}
+	var count, sum int64
+	for i, n := range jobs {
+		count, sum = count+n, sum+n*int64(i+1)
+		for _, b := range attemptBounds {
+			if i < b {
+				upTo[float64(b)] += uint64(n)
+			}
+		}
+	}
+	s <- prometheus.MustNewConstHistogram(descAttempts, uint64(count), float64(sum), upTo, labels...)
 }

@@ -30,6 +30,8 @@ type jobSum struct {
 	Max   float64 `json:"max_ms"`
 	Run   *spread `json:"run"`  // null: nothing is known
 	Wait  *spread `json:"wait"` // null: nothing is known
+
+	Attempts []int64 `json:"attempts"` // how many jobs came to their end at their first attempt, their second, …
 }
 
 type jobPoint struct {
@@ -74,7 +76,7 @@ func newSpread(s metrics.Spread) *spread {
 }
 
 func newSum(s metrics.Sum) jobSum {
-	return jobSum{s.Counts, millis(s.Total), millis(s.Max), newSpread(s.Run), newSpread(s.Wait)}
+	return jobSum{s.Counts, millis(s.Total), millis(s.Max), newSpread(s.Run), newSpread(s.Wait), s.Attempts}
 }
 
 func newNamed(all []metrics.Named) []namedSum {

@@ -29,6 +29,7 @@ type sums struct {
 	Older    bool    `json:"older_than_kept"`
 	Total    struct {
 		Success, Failed int
+		Attempts        []int
 		Total           float64 `json:"total_ms"`
 		Run, Wait       *struct {
 			Count   int
@@ -36,8 +37,11 @@ type sums struct {
 			Buckets []int
 		}
 	}
-	Series   []struct{ At, Success, Failed float64 }
-	Classes  []struct{ Name string }
+	Series  []struct{ At, Success, Failed float64 }
+	Classes []struct {
+		Name     string
+		Attempts []int
+	}
 	Queues   []struct{ Name string }
 	Failures []struct {
 		Class, Error string
@@ -91,6 +95,31 @@ func TestJobMetrics(t *testing.T) {
 	require.Contains(t, text, `millrace_jobs_failed_total{class="A",error="E",queue="y",vhost="/"} 1`)
 	require.Contains(t, text, `millrace_job_run_seconds_bucket{queue="x",vhost="/",le="0.1"} 2`)
 	require.Contains(t, text, `millrace_job_wait_seconds_count{queue="x",vhost="/"} 1`)
+}
+
+func TestAttempts(t *testing.T) {
+	w := newWorld(t, at(time.Unix(1_700_000_060, 0)))
+	for _, nth := range []int{1, 1, 2, 3, 4, 25, 26, 1000} {
+		w.add(wire.JobMetrics, metric(1_700_000_000, "A", "x", "dead", 1, fmt.Sprintf(`,"attempt":%d`, nth)))
+	}
+	w.add(wire.JobMetrics, metric(1_700_000_000, "B", "x", "failed", 1, `,"attempt":1`))
+	w.add(wire.JobMetrics, metric(1_700_000_000, "B", "x", "success", 1, ""))
+
+	s := w.sumsAt("/api/job-metrics")
+	require.Len(t, s.Total.Attempts, 100)
+	require.Equal(t, []int{2, 1, 1, 1, 0}, s.Total.Attempts[:5])
+	require.Equal(t, []int{1, 1, 0}, s.Total.Attempts[24:27])
+	require.Equal(t, []int{0, 1}, s.Total.Attempts[98:])
+	require.Equal(t, s.Total.Attempts, s.Classes[0].Attempts)
+	require.Equal(t, []int{}, w.sumsAt("/api/job-metrics/B").Total.Attempts, "nobody said at which attempt it ended")
+
+	text := w.get("/metrics").body
+	for le, n := range map[string]int{"1": 2, "2": 3, "3": 4, "5": 5, "10": 5, "15": 5, "25": 6, "+Inf": 8} {
+		require.Contains(t, text, fmt.Sprintf(`millrace_job_attempts_bucket{class="A",queue="x",vhost="/",le=%q} %d`+"\n", le, n))
+	}
+	require.Contains(t, text, `millrace_job_attempts_sum{class="A",queue="x",vhost="/"} 162`)
+	require.Contains(t, text, `millrace_job_attempts_count{class="A",queue="x",vhost="/"} 8`)
+	require.Contains(t, text, `millrace_job_attempts_bucket{class="B",queue="x",vhost="/",le="1"} 0`, "the first that ends is an increase then")
 }
 
 func TestDeploys(t *testing.T) {

@@ -52,9 +52,16 @@ func TestProbesComeBack(t *testing.T) {
 	require.Equal(t, []string{ExchangeRoute, ""}, []string{unrouted.Exchange, unrouted.Key})
 }
 
+// Newer builds may say more: what is not known is passed over.
+func TestRollupsMaySayMore(t *testing.T) {
+	r, err := ParseRollup([]byte(`{"type":"rollup","format":1,"to":3,"moreover":{},"rows":[{"minute":60,"class":"A","queue":"q","success":2,"moreover":[1]}]}`))
+	require.NoError(t, err)
+	require.Equal(t, []RollupRow{{Minute: 60, Class: "A", Queue: "q", Success: 2}}, r.Rows)
+}
+
 func TestRollupsComeBack(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	r := Rollup{Type: TypeRollup, From: 3, To: 9, Rows: []RollupRow{{Minute: 30_000_000, Class: "A", Queue: "q", Success: 4, Errors: map[string]int64{"Boom": 1}}}}
+	r := Rollup{Type: TypeRollup, From: 3, To: 9, Rows: []RollupRow{{Minute: 30_000_000, Class: "A", Queue: "q", Success: 4, Attempts: []int64{3, 0, 1}, Errors: map[string]int64{"Boom": 1}}}}
 	m, err := r.Message(now)
 	require.NoError(t, err)
 	require.Equal(t, []string{Rollups, TypeRollup}, []string{m.Key, m.Type})

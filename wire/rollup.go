@@ -41,8 +41,9 @@ type RollupRow struct {
 	Expired   int64            `json:"expired,omitempty"`
 	TotalUS   int64            `json:"total_us,omitempty"` // of all that ran
 	MaxUS     int64            `json:"max_us,omitempty"`
-	Run       []byte           `json:"run,omitempty"`  // sketch of the run times, in microseconds
-	Wait      []byte           `json:"wait,omitempty"` // sketch of the wait times, in microseconds
+	Run       []byte           `json:"run,omitempty"`      // sketch of the run times, in microseconds
+	Wait      []byte           `json:"wait,omitempty"`     // sketch of the wait times, in microseconds
+	Attempts  []int64          `json:"attempts,omitempty"` // how many jobs came to their end at their first attempt, their second, …
 	Errors    map[string]int64 `json:"errors,omitempty"`
 }
 

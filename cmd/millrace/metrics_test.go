@@ -39,11 +39,11 @@ func TestMetricsOfARealBroker(t *testing.T) {
 	s := start(t, beside(v))
 	s.leads(t)
 	now := time.Now()
-	publish := func(at time.Time, n int) {
+	publish := func(at time.Time, n int) { // two of three jobs ended at their first attempt
 		var all []amqp.Publishing
 		for i := range n {
-			all = append(all, amqp.Publishing{Body: fmt.Appendf(nil, `{"type":"job_metric","timestamp":%f,"job_class":"C%d","queue":"q","duration_ms":%d,"status":"success"}`,
-				wire.Seconds(at), i%3, i)})
+			all = append(all, amqp.Publishing{Body: fmt.Appendf(nil, `{"type":"job_metric","timestamp":%f,"job_class":"C%d","queue":"q","duration_ms":%d,"status":"success","attempt":%d}`,
+				wire.Seconds(at), i%3, i, 1+i%3/2)})
 		}
 		v.Publish(t, "", wire.JobMetrics, all...)
 	}
@@ -64,6 +64,8 @@ func TestMetricsOfARealBroker(t *testing.T) {
 	fresh := start(t, beside(v))
 	fresh.ready(t)
 	require.Equal(t, ask(s), ask(fresh))
+	require.Contains(t, fresh.attempts(t), `millrace_job_attempts_bucket{class="C2",queue="q",vhost="`+v.Name+`",le="2"} 99`+"\n")
+	require.Equal(t, s.attempts(t), fresh.attempts(t))
 
 	require.NoError(t, s.end())
 	fresh.leads(t)
@@ -74,4 +76,18 @@ func TestMetricsOfARealBroker(t *testing.T) {
 	third.ready(t)
 	require.Equal(t, ask(fresh), ask(third))
 	require.Len(t, v.ReadStream(t, wire.Rollups), 2, "nothing is rolled up twice")
+}
+
+// attempts are the lines of /metrics that tell at which attempt jobs ended.
+func (s *running) attempts(t *testing.T) string {
+	t.Helper()
+	body, err := s.api.do(t.Context(), http.MethodGet, "/metrics", nil, nil)
+	require.NoError(t, err)
+	var lines strings.Builder
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, "millrace_job_attempts") {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
 }

@@ -1,8 +1,9 @@
 // Package metrics adds up what workers say of their jobs: by class and queue, for each minute, hour and day.
 //
-// A record counts in the minute, hour and day of its own timestamp, however late it is read. A sum has counts by outcome, run time in all, and a
-// mergeable sketch each of run and wait times, from which percentiles come within 1 %. All of it can be added in any order, and whole
-// numbers stay whole, so every sidecar that has read the same has the same answers.
+// A record counts in the minute, hour and day of its own timestamp, however late it is read. A sum has counts by outcome, run time in all, a
+// mergeable sketch each of run and wait times, from which percentiles come within 1 %, and how many jobs came to their end at which attempt.
+// All of it can be added in any order, and whole numbers stay whole, so every sidecar that has read the same has the same answers. Only of
+// attempts it may know less: roll-ups of versions that did not count them tell of none.
 //
 // # Nothing counts twice
 //

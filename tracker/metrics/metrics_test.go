@@ -116,9 +116,10 @@ func metric(at time.Time, class, queue, status string, took time.Duration, more 
 // traffic is n records of a day, one of them often late.
 func (s *stream) traffic(r *rand.Rand, n int, begin time.Time, length time.Duration) {
 	status := []string{"success", "success", "success", "failed", "dead", "discarded", "expired"}
+	attempt := []int{0, 1, 1, 2, 3, 7, 26, 150}
 	for i := range n {
 		at := begin.Add(length * time.Duration(i) / time.Duration(n)).Add(-time.Duration(r.IntN(90)) * time.Second)
-		more := fmt.Sprintf(`,"wait_ms":%d,"attempt":%d,"error_class":"E%d"`, r.IntN(5000), r.IntN(3), r.IntN(20))
+		more := fmt.Sprintf(`,"wait_ms":%d,"attempt":%d,"error_class":"E%d"`, r.IntN(5000), attempt[r.IntN(len(attempt))], r.IntN(20))
 		s.add(metric(at, fmt.Sprint("C", r.IntN(5)), fmt.Sprint("q", r.IntN(3)), status[r.IntN(len(status))], time.Duration(r.ExpFloat64()*float64(time.Second)), more))
 	}
 }

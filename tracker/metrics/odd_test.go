@@ -188,7 +188,7 @@ func TestGarbageIsBounded(t *testing.T) {
 	s.add(metric(now.Add(48*time.Hour), "A", "q", "success", 0, ""), metric(now.Add(-6*365*24*time.Hour), "A", "q", "success", 0, ""))
 	for i := range 20_000 {
 		at := now.Add(-time.Duration(i*7919%2_000_000) * time.Minute)
-		s.add(metric(at, fmt.Sprintf("%200d", i), "q", "success", 1e5*time.Hour, ""))
+		s.add(metric(at, fmt.Sprintf("%200d", i), "q", "success", 1e5*time.Hour, `,"attempt":1000`))
 	}
 	c.read(wire.JobMetrics, s.records...)
 	require.EqualValues(t, 2, c.all.State().Rejected[wire.JobMetrics])

@@ -34,10 +34,15 @@ type Sum struct {
 	Max   time.Duration
 	Run   Spread
 	Wait  Spread
+
+	// Attempts are how many jobs came to their end (success, dead, discarded) at their first attempt, how many at their second, and so on, as
+	// far as workers said; behind the 100th they count there.
+	Attempts []int64
 }
 
 func (r *row) sum() Sum {
-	return Sum{Counts: r.outcome(), Total: span(r.total), Max: span(r.most), Run: r.run.spread(), Wait: r.wait.spread()}
+	return Sum{Counts: r.outcome(), Total: span(r.total), Max: span(r.most), Run: r.run.spread(), Wait: r.wait.spread(),
+		Attempts: append([]int64{}, r.tries...)}
 }
 
 // Named is the sum of a class or queue. Other stands for all that are over the bound on names.

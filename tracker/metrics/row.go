@@ -40,6 +40,7 @@ type row struct {
 	most   int64 // of the one that ran longest
 	run    *sketch
 	wait   *sketch
+	tries  attempts // of jobs that came to their end
 	errors map[string]int64
 }
 
@@ -62,6 +63,9 @@ func (r *row) add(m *wire.Metric, errorClass string) {
 		}
 		r.wait.add(m.Wait)
 	}
+	if m.Attempt > 0 && ends(outcome) {
+		r.tries = r.tries.add(m.Attempt, 1)
+	}
 	if errorClass != "" {
 		r.countError(errorClass, 1)
 	}
@@ -81,6 +85,7 @@ func (r *row) merge(o *row) {
 	r.total = plus(r.total, o.total)
 	r.most = max(r.most, o.most)
 	r.run, r.wait = mergeSketch(r.run, o.run), mergeSketch(r.wait, o.wait)
+	r.tries = r.tries.merge(o.tries)
 	for class, n := range o.errors {
 		r.countError(class, n)
 	}
@@ -93,6 +98,10 @@ func (r *row) encode() []byte {
 	}
 	b = binary.AppendVarint(binary.AppendVarint(b, r.total), r.most)
 	b = appendBytes(appendBytes(b, r.run.encode()), r.wait.encode())
+	b = binary.AppendVarint(b, int64(len(r.tries)))
+	for _, n := range r.tries {
+		b = binary.AppendVarint(b, n)
+	}
 	for class, n := range r.errors {
 		b = binary.AppendVarint(appendBytes(b, []byte(class)), n)
 	}
@@ -110,6 +119,9 @@ func decodeRow(b []byte, sketches bool) (*row, error) {
 	}
 	r.total, r.most = d.int(), d.int()
 	run, wait := d.bytes(), d.bytes()
+	for n := d.int(); n > 0 && !d.bad; n-- {
+		r.tries = append(r.tries, d.int())
+	}
 	for len(d.b) > 0 && !d.bad {
 		class := string(d.bytes())
 		r.countError(class, d.int())
@@ -129,11 +141,12 @@ func decodeRow(b []byte, sketches bool) (*row, error) {
 func (r *row) rollup(minute int64, p pair) wire.RollupRow {
 	return wire.RollupRow{Minute: minute, Class: p.class, Queue: p.queue, Success: r.counts[success], Failed: r.counts[failed],
 		Dead: r.counts[dead], Discarded: r.counts[discarded], Expired: r.counts[expired], TotalUS: r.total, MaxUS: r.most,
-		Run: r.run.encode(), Wait: r.wait.encode(), Errors: r.errors}
+		Run: r.run.encode(), Wait: r.wait.encode(), Attempts: r.tries, Errors: r.errors}
 }
 
 func rowOf(w *wire.RollupRow) (*row, error) {
-	r := &row{counts: [outcomes]int64{w.Success, w.Failed, w.Dead, w.Discarded, w.Expired}, total: w.TotalUS, most: w.MaxUS, errors: w.Errors}
+	r := &row{counts: [outcomes]int64{w.Success, w.Failed, w.Dead, w.Discarded, w.Expired}, total: w.TotalUS, most: w.MaxUS, errors: w.Errors,
+		tries: attempts(nil).merge(w.Attempts)}
 	var err1, err2 error
 	r.run, err1 = decodeSketch(w.Run)
 	r.wait, err2 = decodeSketch(w.Wait)

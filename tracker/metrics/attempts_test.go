@@ -1,0 +1,169 @@
+package metrics_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/tracker/metrics"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// attemptsOf is what a sidecar knows of a class.
+func (s *sidecar) attemptsOf(class string) []int64 {
+	s.t.Helper()
+	a, err := s.Ask(metrics.Query{Class: class, From: now.Add(-30 * 24 * time.Hour), To: now.Add(time.Hour)})
+	require.NoError(s.t, err)
+	return a.All.Attempts
+}
+
+// requireAttempts compares what a sidecar knows of the class A in the queue q, the only ones there are.
+func (s *sidecar) requireAttempts(want []int64, message string) {
+	s.t.Helper()
+	require.Equal(s.t, want, s.attemptsOf("A"), message)
+	require.NoError(s.t, s.Ever(func(_, _ string, sum metrics.Sum, _ map[string]int64) {
+		require.Equal(s.t, want, sum.Attempts, message)
+	}))
+}
+
+func TestAttemptsAreThoseAtWhichJobsEnded(t *testing.T) {
+	var s stream
+	add := func(status, more string) { s.add(metric(now, "A", "q", status, time.Second, more)) }
+	add("success", `,"attempt":1`)
+	add("success", `,"attempt":1`)
+	add("failed", `,"attempt":1`)
+	add("failed", `,"attempt":2`)
+	add("success", `,"attempt":3`)
+	add("discarded", `,"attempt":2`)
+	add("expired", `,"attempt":1`)
+	add("success", "")
+	add("success", `,"attempt":0`)
+	c := newSidecar(t)
+	c.read(wire.JobMetrics, s.records...)
+	c.requireAttempts([]int64{2, 1, 1}, "a failed one comes again, an expired one was not tried, and two do not say")
+	s.records = nil
+	add("dead", `,"attempt":26`)
+	add("dead", `,"attempt":100`)
+	add("dead", `,"attempt":101`)
+	add("dead", `,"attempt":9007199254740992`)
+	c.read(wire.JobMetrics, s.records...)
+	c.restart()
+	c.read(wire.JobMetrics, s.records...) // what was not written is read again
+	want := make([]int64, 100)
+	want[0], want[1], want[2], want[25], want[99] = 2, 1, 1, 1, 3
+	c.requireAttempts(want, "")
+}
+
+func TestAClassThatSaysNoAttempts(t *testing.T) {
+	var s stream
+	s.add(metric(now, "A", "q", "success", time.Second, ""))
+	c := newSidecar(t)
+	c.read(wire.JobMetrics, s.records...)
+	c.requireAttempts([]int64{}, "")
+}
+
+// ended is a record of the property test.
+type ended struct {
+	status  string
+	attempt int
+	back    int // minutes
+}
+
+func (e *ended) body() string {
+	return metric(now.Add(-time.Duration(e.back)*time.Minute), "A", "q", e.status, time.Second, fmt.Sprintf(`,"attempt":%d`, e.attempt))
+}
+
+// counted is what all records come to, counted one by one.
+func counted(all []ended) []int64 {
+	want := []int64{}
+	for _, e := range all {
+		if e.attempt == 0 || e.status == "failed" || e.status == "expired" {
+			continue
+		}
+		for len(want) < min(e.attempt, 100) {
+			want = append(want, 0)
+		}
+		want[min(e.attempt, 100)-1]++
+	}
+	return want
+}
+
+// However many roll-ups a sidecar takes in place of records, it counts the same.
+func TestAttemptsOfRollUpsAreThoseOfTheRecords(t *testing.T) {
+	record := rapid.Custom(func(t *rapid.T) ended {
+		return ended{rapid.SampledFrom(wire.MetricStatuses).Draw(t, "status"), rapid.IntRange(0, 110).Draw(t, "attempt"), rapid.IntRange(0, 3*24*60).Draw(t, "back")}
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		all := rapid.SliceOfN(record, 1, 40).Draw(rt, "records")
+		var s stream
+		for i := range all {
+			s.add(all[i].body())
+		}
+		live := begin(t, rt)
+		live.readInBatches(rt, s.records)
+		live.requireAttempts(counted(all), "read one by one")
+
+		rollups := live.roll(0)
+		fresh := begin(t, rt)
+		fresh.read(wire.Rollups, rollups[:rapid.IntRange(0, len(rollups)).Draw(rt, "roll-ups")]...)
+		fresh.readInBatches(rt, s.records[fresh.Progress().Through:])
+		fresh.requireAttempts(counted(all), "from roll-ups, and what came after them")
+	})
+}
+
+// begin is a sidecar of one run of a property.
+func begin(t *testing.T, rt *rapid.T) *sidecar {
+	dir, err := os.MkdirTemp(t.TempDir(), "")
+	require.NoError(rt, err)
+	s := &sidecar{t: t, now: now, dir: dir}
+	s.open()
+	rt.Cleanup(func() { require.NoError(t, s.store.Close()) })
+	return s
+}
+
+func (s *sidecar) readInBatches(rt *rapid.T, records []wire.Record) {
+	for len(records) > 0 {
+		n := rapid.IntRange(1, len(records)).Draw(rt, "batch")
+		s.read(wire.JobMetrics, records[:n]...)
+		records = records[n:]
+		s.now = s.now.Add(time.Duration(rapid.IntRange(0, 2000).Draw(rt, "ms")) * time.Millisecond)
+	}
+}
+
+// Roll-ups that know nothing of attempts count as ever, and those that follow them tell of attempts.
+func TestRollUpsWithoutAttempts(t *testing.T) {
+	live, raw, rollups := rolled(t, 5)
+	old := newSidecar(t)
+	half := len(rollups) / 2
+	for _, r := range rollups[:half] {
+		r.Body = withoutAttempts(t, r.Body)
+		old.read(wire.Rollups, r)
+	}
+	require.Positive(t, old.count())
+	require.Empty(t, old.attemptsOf("C1"))
+	old.read(wire.Rollups, rollups[half:]...)
+	old.read(wire.JobMetrics, raw.records[old.Progress().Through:]...)
+	require.EqualValues(t, 600, old.count())
+	some, all := old.attemptsOf("C1"), live.attemptsOf("C1")
+	require.Positive(t, some[0])
+	require.Less(t, some[0], all[0])
+}
+
+func withoutAttempts(t *testing.T, body []byte) []byte {
+	t.Helper()
+	var r wire.Rollup
+	require.NoError(t, json.Unmarshal(body, &r))
+	for i := range r.Rows {
+		r.Rows[i].Attempts = nil
+	}
+	without, err := json.Marshal(r)
+	require.NoError(t, err)
+	require.NotContains(t, string(without), "attempts")
+	require.NotEqual(t, string(body), string(without))
+	return without
+}
