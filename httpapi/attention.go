@@ -48,16 +48,16 @@ func (s *Server) failures(f *attention.Facts, now time.Time) error {
 	if s.cfg.Metrics == nil {
 		return nil
 	}
-	short, err := s.cfg.Metrics.Ask(metrics.Query{From: now.Add(-15 * time.Minute), To: now})
+	short, err := s.cfg.Metrics.Count(metrics.Query{From: now.Add(-15 * time.Minute), To: now})
 	if err != nil {
 		return err
 	}
-	long, err := s.cfg.Metrics.Ask(metrics.Query{From: now.Add(-24 * time.Hour), To: now, Step: time.Hour})
+	long, err := s.cfg.Metrics.Count(metrics.Query{From: now.Add(-24 * time.Hour), To: now, Step: time.Hour})
 	if err != nil {
 		return err
 	}
-	f.Died = short.All.Dead
-	f.Failed = float64(short.All.Failures()) / short.To.Sub(short.From).Seconds()
-	f.FailedBefore = float64(long.All.Failures()-short.All.Failures()) / (long.To.Sub(long.From) - short.To.Sub(short.From)).Seconds()
+	f.Died = short.Dead
+	f.Failed = float64(short.Failures()) / short.To.Sub(short.From).Seconds()
+	f.FailedBefore = float64(long.Failures()-short.Failures()) / (long.To.Sub(long.From) - short.To.Sub(short.From)).Seconds()
 	return nil
 }
