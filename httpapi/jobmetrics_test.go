@@ -114,6 +114,15 @@ func TestQueueThroughput(t *testing.T) {
 	}
 }
 
+func TestDeathsNeedALook(t *testing.T) {
+	w := newWorld(t, at(time.Unix(1_700_000_060, 0)))
+	w.add(wire.JobMetrics, metric(1_700_000_000, "A", "x", "dead", 100, ""))
+	for range 2 { // what was counted a moment ago is not counted again
+		require.Contains(t, w.get("/api/attention").body, "1 job died in the last 15 minutes")
+		w.add(wire.JobMetrics, metric(1_700_000_000, "A", "x", "dead", 100, ""))
+	}
+}
+
 func TestDeploys(t *testing.T) {
 	w := newWorld(t, at(time.Unix(1_700_000_000, 500_000_000)))
 	a := w.do(http.MethodPost, "/api/deploys", `{"label":"v1.2"}`)
