@@ -37,27 +37,37 @@ func (s *Server) facts(ctx context.Context) (any, error) {
 	if f.Overdue, err = s.cfg.Entries.Overdue(now); err != nil {
 		return nil, err
 	}
-	if err := s.failures(&f, now); err != nil {
+	if err := s.failures(ctx, &f, now); err != nil {
 		return nil, err
 	}
 	return attentionAnswer{Now: float64(now.UnixMicro()) / 1e6, Items: attention.Look(f)}, nil
 }
 
+// failuresEvery is how old what is said of failures may be: pages ask for what needs a look whenever anything has changed.
+const failuresEvery = 5 * time.Second
+
 // failures compares the last minutes with the day before.
-func (s *Server) failures(f *attention.Facts, now time.Time) error {
+func (s *Server) failures(ctx context.Context, f *attention.Facts, now time.Time) error {
 	if s.cfg.Metrics == nil {
 		return nil
 	}
-	short, err := s.cfg.Metrics.Ask(metrics.Query{From: now.Add(-15 * time.Minute), To: now})
+	counted, err := s.shared.get(ctx, "failures", failuresEvery, func(context.Context) (any, error) { return s.countFailures(now) })
 	if err != nil {
 		return err
 	}
-	long, err := s.cfg.Metrics.Ask(metrics.Query{From: now.Add(-24 * time.Hour), To: now, Step: time.Hour})
-	if err != nil {
-		return err
-	}
-	f.Died = short.All.Dead
-	f.Failed = float64(short.All.Failures()) / short.To.Sub(short.From).Seconds()
-	f.FailedBefore = float64(long.All.Failures()-short.All.Failures()) / (long.To.Sub(long.From) - short.To.Sub(short.From)).Seconds()
+	short, long := counted.(failureCounts).short, counted.(failureCounts).long
+	f.Died = short.Dead
+	f.Failed = float64(short.Failures()) / short.To.Sub(short.From).Seconds()
+	f.FailedBefore = float64(long.Failures()-short.Failures()) / (long.To.Sub(long.From) - short.To.Sub(short.From)).Seconds()
 	return nil
+}
+
+type failureCounts struct{ short, long metrics.Counted }
+
+func (s *Server) countFailures(now time.Time) (c failureCounts, err error) {
+	if c.short, err = s.cfg.Metrics.Count(metrics.Query{From: now.Add(-15 * time.Minute), To: now}); err != nil {
+		return c, err
+	}
+	c.long, err = s.cfg.Metrics.Count(metrics.Query{From: now.Add(-24 * time.Hour), To: now, Step: time.Hour})
+	return c, err
 }

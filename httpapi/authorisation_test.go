@@ -68,6 +68,7 @@ var authorisation = map[string]row{
 	"GET /api/attention":                          {least: httpapi.Monitoring},
 	"GET /api/job-metrics":                        {least: httpapi.Monitoring},
 	"GET /api/job-metrics/:class":                 {least: httpapi.Monitoring, target: "/api/job-metrics/Mail"},
+	"GET /api/queue-throughput":                   {least: httpapi.Monitoring},
 	"GET /api/deploys":                            {least: httpapi.Monitoring},
 	"POST /api/deploys":                           {least: httpapi.Management, body: `{"label":"v1"}`},
 	"GET /api/processes":                          {least: httpapi.Monitoring},

@@ -2,8 +2,8 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -48,18 +48,12 @@ func (v *viewer) openSocket(ctx context.Context, w http.ResponseWriter) (context
 	return conn.CloseRead(ctx), nil // answers pings; whatever else a viewer says ends the connection
 }
 
-// socketMessage is an event as a WebSocket message.
-type socketMessage struct {
-	ID    string          `json:"id,omitempty"`
-	Event string          `json:"event"`
-	Data  json.RawMessage `json:"data"`
-}
-
+// send writes the message around data as it is: to have it read and written again for each viewer would take longer than all else of it.
 func (s socket) send(ctx context.Context, id, event string, data []byte) error {
-	text, err := json.Marshal(socketMessage{id, event, data})
-	if err != nil {
-		return err
+	if id != "" {
+		id = fmt.Sprintf(`"id":%q,`, id)
 	}
+	text := fmt.Appendf(nil, `{%s"event":%q,"data":%s}`, id, event, data)
 	return s.limited(ctx, func(ctx context.Context) error { return s.conn.Write(ctx, websocket.MessageText, text) })
 }
 

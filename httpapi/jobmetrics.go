@@ -107,43 +107,57 @@ const defaultRange = time.Hour
 
 // jobMetrics answers about all classes, or the one in the path.
 func (s *Server) jobMetrics(c echo.Context) error {
-	p, err := parseParams(c.Request(), "queue", "from", "to", "step")
+	q, err := s.metricsQuery(c)
 	if err != nil {
 		return err
 	}
-	q := metrics.Query{Queue: p["queue"]}
 	if len(c.ParamNames()) > 0 {
 		if q.Class, err = pathParam(c, "class"); err != nil {
 			return err
 		}
 	}
+	return s.share(c, func(context.Context) (any, error) { return s.askMetrics(q) })
+}
+
+// metricsQuery reads of what sums are wanted.
+func (s *Server) metricsQuery(c echo.Context) (q metrics.Query, err error) {
+	p, err := parseParams(c.Request(), "queue", "from", "to", "step")
+	if err != nil {
+		return q, err
+	}
+	q.Queue = p["queue"]
 	if q.From, q.To, err = p.span(s.cfg.Now()); err != nil {
-		return err
+		return q, err
 	}
 	step, err := p.number("step", 0, minStep, maxStep)
 	if err != nil {
-		return err
+		return q, err
 	}
 	q.Step = time.Duration(step) * time.Second
 	if s.cfg.Metrics == nil {
-		return unavailable(errUnwired, "this server has no metrics")
+		return q, unavailable(errUnwired, "this server has no metrics")
 	}
-	return s.share(c, func(context.Context) (any, error) { return s.askMetrics(q) })
+	return q, nil
 }
 
 func (s *Server) askMetrics(q metrics.Query) (any, error) {
 	a, err := s.cfg.Metrics.Ask(q)
-	if errors.Is(err, metrics.ErrStep) || errors.Is(err, metrics.ErrRange) || errors.Is(err, metrics.ErrPoints) {
-		return nil, badRequest("%s", err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, rangeProblem(err)
 	}
 	deploys, err := s.cfg.Metrics.Deploys(a.From, a.To)
 	if err != nil {
 		return nil, err
 	}
 	return newJobMetrics(a, deploys), nil
+}
+
+// rangeProblem says to whoever asked what is wrong with a range of time, if it is that.
+func rangeProblem(err error) error {
+	if errors.Is(err, metrics.ErrStep) || errors.Is(err, metrics.ErrRange) || errors.Is(err, metrics.ErrPoints) {
+		return badRequest("%s", err)
+	}
+	return err
 }
 
 // Bounds of a step, in seconds.

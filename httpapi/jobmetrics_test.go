@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/wire"
@@ -122,6 +123,35 @@ func TestAttempts(t *testing.T) {
 	require.Contains(t, text, `millrace_job_attempts_bucket{class="B",queue="x",vhost="/",le="1"} 0`, "the first that ends is an increase then")
 }
 
+func TestQueueThroughput(t *testing.T) {
+	w := newWorld(t, at(time.Unix(1_700_000_100, 0)))
+	require.JSONEq(t, `{"from":1699999980,"to":1700000040,"step_seconds":60,"queues":[]}`, w.get("/api/queue-throughput?from=1699999980&to=1700000040&step=60").body)
+	w.add(wire.JobMetrics, metric(1_700_000_000, "A", "y", "success", 100, ""))
+	w.add(wire.JobMetrics, "["+metric(1_700_000_010, "B", "y", "failed", 200, `,"error_class":"E"`)+","+metric(1_700_000_050, "A", "x", "dead", 50, "")+"]")
+	w.clock = w.clock.Add(2 * time.Second) // it is time to write
+	w.add(wire.JobMetrics, metric(1_700_000_011, "A", "y", "expired", 0, ""))
+
+	require.JSONEq(t, `{"from":1699999920,"to":1700000160,"step_seconds":120,"queues":[{"name":"x","counts":[0,1]},{"name":"y","counts":[3,0]}]}`,
+		w.get("/api/queue-throughput?from=1699999990&to=1700000050&step=120").body)
+	require.JSONEq(t, `{"from":1699999980,"to":1700000040,"step_seconds":60,"queues":[{"name":"y","counts":[3]}]}`,
+		w.get("/api/queue-throughput?from=1699999980&to=1700000040&step=60").body, "x came later")
+	require.JSONEq(t, `{"from":1599998400,"to":1600002000,"step_seconds":3600,"older_than_kept":true,"queues":[]}`,
+		w.get("/api/queue-throughput?from=1600000000&to=1600000001&step=3600").body)
+	require.Equal(t, `["x"]`, gjson.Get(w.get("/api/queue-throughput?queue=x").body, "queues.#.name").Raw)
+	for _, bad := range []string{"?step=61", "?step=x", "?from=x", "?to=x", "?from=2&to=1", "?from=1699000000&step=60", "?class=A"} {
+		w.get("/api/queue-throughput"+bad).problem(t, http.StatusBadRequest, "bad_request")
+	}
+}
+
+func TestDeathsNeedALook(t *testing.T) {
+	w := newWorld(t, at(time.Unix(1_700_000_060, 0)))
+	w.add(wire.JobMetrics, metric(1_700_000_000, "A", "x", "dead", 100, ""))
+	for range 2 { // what was counted a moment ago is not counted again
+		require.Contains(t, w.get("/api/attention").body, "1 job died in the last 15 minutes")
+		w.add(wire.JobMetrics, metric(1_700_000_000, "A", "x", "dead", 100, ""))
+	}
+}
+
 func TestDeploys(t *testing.T) {
 	w := newWorld(t, at(time.Unix(1_700_000_000, 500_000_000)))
 	a := w.do(http.MethodPost, "/api/deploys", `{"label":"v1.2"}`)
@@ -148,6 +178,7 @@ func TestDeploys(t *testing.T) {
 func TestWithoutMetrics(t *testing.T) {
 	w := newWorld(t, func(c *httpapi.Config) { c.Metrics = nil })
 	w.get("/api/job-metrics").problem(t, http.StatusServiceUnavailable, "service_unavailable")
+	w.get("/api/queue-throughput").problem(t, http.StatusServiceUnavailable, "service_unavailable")
 	w.get("/api/deploys").problem(t, http.StatusServiceUnavailable, "service_unavailable")
 	require.Equal(t, http.StatusOK, w.get("/api/overview").StatusCode)
 	require.NotContains(t, w.get("/metrics").body, "jobs_finished")

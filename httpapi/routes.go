@@ -88,6 +88,7 @@ func (s *Server) table() []route {
 		route{get, "/api/attention", reads, s.attention},
 		route{get, "/api/job-metrics", reads, s.jobMetrics},
 		route{get, "/api/job-metrics/:class", reads, s.jobMetrics},
+		route{get, "/api/queue-throughput", reads, s.showThroughput},
 		route{get, "/api/deploys", reads, s.listDeploys},
 		route{post, "/api/deploys", acts, s.addDeploy},
 

@@ -29,8 +29,8 @@ type sharedAnswer struct {
 	until  time.Time
 }
 
-// get gives an answer that may be as old as it is dear.
-func (s *shared) get(ctx context.Context, key string, create func(ctx context.Context) (any, error)) (any, error) {
+// get gives an answer that may be as old as it is dear, or as least.
+func (s *shared) get(ctx context.Context, key string, least time.Duration, create func(ctx context.Context) (any, error)) (any, error) {
 	s.mu.Lock()
 	known, ok := s.made[key]
 	s.mu.Unlock()
@@ -40,15 +40,19 @@ func (s *shared) get(ctx context.Context, key string, create func(ctx context.Co
 	answer, err, _ := s.making.Do(key, func() (any, error) {
 		began := time.Now()
 		made, err := create(context.WithoutCancel(ctx)) // others wait for it too
-		if err == nil && time.Since(began) > cheap {
-			s.keep(key, made, time.Since(began))
+		lasts := least
+		if took := time.Since(began); took > cheap {
+			lasts = max(least, took*worth)
+		}
+		if err == nil && lasts > 0 {
+			s.keep(key, made, lasts)
 		}
 		return made, err
 	})
 	return answer, err
 }
 
-func (s *shared) keep(key string, answer any, took time.Duration) {
+func (s *shared) keep(key string, answer any, lasts time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -62,12 +66,12 @@ func (s *shared) keep(key string, answer any, took time.Duration) {
 	if s.made == nil || len(s.made) >= maxShared {
 		s.made = map[string]sharedAnswer{}
 	}
-	s.made[key] = sharedAnswer{answer, now.Add(took * worth)}
+	s.made[key] = sharedAnswer{answer, now.Add(lasts)}
 }
 
 // share answers with what is made for all who ask the same.
 func (s *Server) share(c echo.Context, create func(ctx context.Context) (any, error)) error {
-	answer, err := s.shared.get(c.Request().Context(), c.Request().URL.EscapedPath()+"?"+c.Request().URL.RawQuery, create)
+	answer, err := s.shared.get(c.Request().Context(), c.Request().URL.EscapedPath()+"?"+c.Request().URL.RawQuery, 0, create)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func TestDearAnswersAreMadeOnceForAll(t *testing.T) {
 		var s shared
 		made := 0
 		ask := func(key string, takes time.Duration) any {
-			answer, err := s.get(t.Context(), key, func(context.Context) (any, error) {
+			answer, err := s.get(t.Context(), key, 0, func(context.Context) (any, error) {
 				made++
 				time.Sleep(takes)
 				return made, nil
@@ -35,7 +35,12 @@ func TestDearAnswersAreMadeOnceForAll(t *testing.T) {
 		require.Equal(t, 3, ask("dear", time.Second))
 		require.Equal(t, 4, ask("cheap", time.Millisecond))
 		require.Equal(t, 5, ask("cheap", time.Millisecond))
-		_, err := s.get(t.Context(), "x", func(context.Context) (any, error) { return nil, errors.New("no") })
+		for range 2 {
+			answer, err := s.get(t.Context(), "least", time.Minute, func(context.Context) (any, error) { made++; return made, nil })
+			require.NoError(t, err)
+			require.Equal(t, 6, answer, "cheap, and kept all the same")
+		}
+		_, err := s.get(t.Context(), "x", 0, func(context.Context) (any, error) { return nil, errors.New("no") })
 		require.Error(t, err)
 		for i := range 3 * maxShared {
 			ask(string(rune('a'+i)), 20*time.Millisecond)

@@ -79,7 +79,7 @@ def together(case):
         drop(query, "failed")
     if "next" in query:
         drop(query, "offset")
-    if case.operation.path.startswith("/api/job-metrics"):  # a range has an order, and so many steps
+    if case.operation.path.startswith(("/api/job-metrics", "/api/queue-throughput")):  # a range has an order, and so many steps
         drop(query, "from", *(["step"] if "to" in query else []))
 
 

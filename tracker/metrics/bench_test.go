@@ -57,6 +57,31 @@ func BenchmarkAsk(b *testing.B) {
 	}
 }
 
+// BenchmarkThroughput asks for half an hour of 600 pairs in steps of two minutes.
+func BenchmarkThroughput(b *testing.B) {
+	s, r := newSidecar(b), rand.New(rand.NewPCG(1, 1))
+	var all stream
+	for i := range 60_000 {
+		all.add(metric(now.Add(-time.Duration(i)*30*time.Millisecond), fmt.Sprint("C", i%2), fmt.Sprint("q", r.IntN(300)), "success", time.Duration(r.ExpFloat64()*float64(time.Second)), ""))
+	}
+	s.read(wire.JobMetrics, all.records...)
+	s.now = s.now.Add(2 * time.Second)
+	s.read(wire.JobMetrics, wire.Record{Stream: wire.JobMetrics, Offset: all.next, Body: []byte("{}"), Time: now}) // so that all is written
+	q := metrics.Query{From: now.Add(-30 * time.Minute), To: now, Step: 2 * time.Minute}
+	b.Run("counts", func(b *testing.B) {
+		for range b.N {
+			_, err := s.Throughput(q)
+			require.NoError(b, err)
+		}
+	})
+	b.Run("all", func(b *testing.B) {
+		for range b.N {
+			_, err := s.Ask(q)
+			require.NoError(b, err)
+		}
+	})
+}
+
 // used is the CPU time of this process: unlike the time that passes it hardly depends on what else runs on the machine.
 func used(b *testing.B) time.Duration {
 	var u syscall.Rusage

@@ -135,6 +135,7 @@ func (s *sidecar) answers() string {
 		a, err := s.Ask(q)
 		require.NoError(s.t, err)
 		all = append(all, a)
+		s.requireCounts(q, a)
 	}
 	today, ever, err := s.Totals(now)
 	require.NoError(s.t, err)

@@ -97,14 +97,22 @@ func (m *Metrics) Ask(q Query) (Answer, error) {
 		return Answer{}, err
 	}
 	f := newFound(p)
-	m.mu.Lock()
-	m.visible(func(c cell, r *row) { f.see(floor(c.minute, p.unit), c.pair, r) })
-	m.mu.Unlock()
-	err = m.scanOf(m.store, p.table, p.from, p.to, true, f.asks, f.see)
-	if err != nil {
+	if err := m.look(&p, true, f.see); err != nil {
 		return Answer{}, err
 	}
 	return f.answer(), nil
+}
+
+// look shows all rows that a plan asks for; sketches only if they are wanted.
+func (m *Metrics) look(p *plan, sketches bool, see func(start int64, of pair, r *row)) error {
+	m.mu.Lock()
+	m.visible(func(c cell, r *row) {
+		if start := floor(c.minute, p.unit); start >= p.from && start < p.to && p.asks(c.pair) {
+			see(start, c.pair, r)
+		}
+	})
+	m.mu.Unlock()
+	return m.scanOf(m.store, p.table, p.from, p.to, sketches, p.asks, see)
 }
 
 func (q Query) plan(now int64) (p plan, err error) {
@@ -128,11 +136,13 @@ func (q Query) plan(now int64) (p plan, err error) {
 		p.older, from = true, min(oldest, to)
 	}
 	p.from, p.to = floor(from, p.step), floor(to+p.step-1, p.step)
-	if (p.to-p.from)/p.step > MaxPoints {
+	if p.steps() > MaxPoints {
 		return p, ErrPoints
 	}
 	return p, nil
 }
+
+func (p *plan) steps() int64 { return (p.to - p.from) / p.step }
 
 // suits is the step for a range: some hundred points at most.
 func suits(seconds int64) int64 {
@@ -165,7 +175,7 @@ type found struct {
 }
 
 func newFound(p plan) *found {
-	return &found{plan: p, points: make([]row, (p.to-p.from)/p.step), classes: map[pair]*row{}, queues: map[pair]*row{}, errors: map[[2]string]int64{}}
+	return &found{plan: p, points: make([]row, p.steps()), classes: map[pair]*row{}, queues: map[pair]*row{}, errors: map[[2]string]int64{}}
 }
 
 // asks tells whether a pair belongs into it.
@@ -174,9 +184,6 @@ func (q *Query) asks(p pair) bool {
 }
 
 func (f *found) see(start int64, p pair, r *row) {
-	if !f.asks(p) || start < f.from || start >= f.to {
-		return
-	}
 	f.points[(start-f.from)/f.step].merge(r)
 	f.all.merge(r)
 	add(f.classes, pair{class: p.class}, r)

@@ -1,5 +1,7 @@
 // The table of queues: very many of them, one that stands for too long, and the ways to it.
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { open, signIn } from './browser.js';
 import { story } from './person.js';
 import { until } from './sidecar.js';
 
@@ -8,7 +10,7 @@ const queue = (/** @type {number} */ i) => ({ name: name(i), state: 'idle', read
 
 /** More queues than a broker should have. @param {number} total @param {string[]} asked what the page asks of metrics */
 const crowd = (total, asked) => async (/** @type {any} */ page) => {
-  page.on('request', (/** @type {any} */ r) => { if (/job-metrics\?.*step=60/.test(r.url())) asked.push(r.url()); });
+  page.on('request', (/** @type {any} */ r) => { if (r.url().includes('/api/queue-throughput')) asked.push(r.url()); });
   await page.route(/\/api\/job-queues\?page=/, (/** @type {any} */ route) => {
     const query = new URL(route.request().url()).searchParams;
     const [n, size] = [Number(query.get('page')), Number(query.get('page_size'))];
@@ -34,13 +36,37 @@ export function queues(world) {
     await me.find('region', 'Now').reads(/in the first 10,000 queues/);
     const table = me.find('table', 'Queues');
     await until('each row has its line', async () => await table.find('img', /^Jobs a minute of queue-/).count() === 50);
-    assert.ok(asked.length < 24, `${asked.length} questions for 50 lines`);
+    assert.ok(asked.length <= 2, `${asked.length} questions for 50 lines`); // one, and another where a minute has ended meanwhile
     await me.find('searchbox', 'Filter queues by name').fill(name(9999));
     await table.find('link', name(9999)).seen();
     assert.equal(await table.find('rowheader').count(), 1);
     await me.find('region', 'Queues').find('button', 'Copy as curl').click();
     await me.copied(/\/api\/job-queues\?page=1&page_size=500' \| jq '\.items\[\] \| select\(\.name \| ascii_downcase \| contains\("queue-09999"\)\)'$/);
   }, { prepare: crowd(10_203, asked) });
+
+  test('the lines of queues are asked for once, and then what is new', async () => {
+    const { page, context } = await open(world.browser);
+    /** @type {number[][]} */
+    const ranges = [];
+    await page.clock.install();
+    // The page's own clock is to count: it is put forward below.
+    await page.route('**/api/overview', async (/** @type {any} */ route) => route.fulfill({ json: { ...await (await route.fetch()).json(), now: undefined } }));
+    await page.route('**/api/queue-throughput*', (/** @type {any} */ route) => {
+      const [from, to, step] = ['from', 'to', 'step'].map((name) => Number(new URL(route.request().url()).searchParams.get(name)));
+      ranges.push([from, to]);
+      return route.fulfill({ json: { from, to, step_seconds: step, queues: [{ name: 'default', counts: Array((to - from) / step).fill(step * ranges.length) }] } });
+    });
+    await signIn(page, world.base);
+    const line = (/** @type {string} */ says) => page.getByRole('img', { name: new RegExp('^Jobs a minute of default, last 30 minutes: ' + says) }).waitFor();
+    await line('from 60 to');
+    await page.clock.fastForward(120_000);
+    await line('from 60 to (120|180|240)');
+    const [[from, to], ...more] = ranges;
+    assert.equal(to - from, 1800);
+    assert.equal(more.at(-1)[1], to + 120);
+    for (const [begins] of more) assert.ok(begins === to || begins === to - 120, 'what is known is not asked for again');
+    await context.close();
+  });
 
   story(world, 'a queue whose oldest job waits for too long is marked', async (me) => {
     await me.find('table', 'Queues').find('row', /archive/).find('img', 'Too long').seen();

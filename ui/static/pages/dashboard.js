@@ -20,7 +20,7 @@ export default function Dashboard() {
   const oldest = (queues.data || []).reduce((/** @type {number} */ n, /** @type {any} */ q) => Math.max(n, q.oldest?.seconds || 0), 0);
   return html`<${Title} title="Dashboard"><${RangeChooser} /><//>
     <div class="grid">
-      <${Counters} queues=${queues.data} left=${queues.left} />
+      <${Counters} metrics=${m} queues=${queues.data} left=${queues.left} />
       <${Answer} of=${m}><${Throughput} m=${m} class="c8" height=${230} tools=${html`<span class="dim small">in steps of ${stepText(m.data?.step_seconds)}</span>`} /><//>
       <${Attention} of=${attention} class="c4" />
       <${Answer} of=${m} quiet><${Percentiles} m=${m} of="wait" oldest=${oldest} class="c6" height=${180} /><//>
@@ -38,11 +38,19 @@ function toQueues(e) {
   at.focus({ preventScroll: true });
 }
 
-/** @param {{queues: any[]|null, left: number}} p left: how many queues are not among them */
-function Counters({ queues, left }) {
+/** The last hour: where that is the page's range, it has been asked for. @param {any} metrics of the page */
+function useLastHour(metrics) {
+  const same = metrics.range.name === '1h';
+  const own = useResource(same ? null : apiPath('job-metrics'), { every: 10_000 });
+  const d = metrics.data;
+  return same && d?.to - d?.from === 3600 ? d : own.data;
+}
+
+/** @param {{metrics: any, queues: any[]|null, left: number}} p left: how many queues are not among them */
+function Counters({ metrics, queues, left }) {
   const o = overview.value;
-  const recent = useResource(apiPath('job-metrics'), { every: 10_000 });
-  const s = recent.data?.series || [];
+  const recent = useLastHour(metrics);
+  const s = recent?.series || [];
   const of = (/** @type {any[]} */ points, /** @type {(p: any) => number} */ f) => (points.length ? points.reduce((n, p) => n + f(p), 0) / (points.length * 60) : null);
   const failures = (/** @type {any} */ p) => p.failed + p.dead;
   const [last, first] = [s.slice(-3, -1), s.slice(0, 2)];
@@ -54,7 +62,7 @@ function Counters({ queues, left }) {
     ['Ready', brief(ready), queues ? `in ${left ? 'the first ' : ''}${plural(queues.length, 'queue')}` : '', link('job-queues', [], route.value.query) + '#queues', toQueues],
     ['Scheduled', brief(o?.sets['scheduled-jobs'].total), o?.scheduled_overdue_seconds > 1 ? seconds(o.scheduled_overdue_seconds) + ' late' : 'on time', link('scheduled-jobs')],
     ['Retries', brief(o?.sets.retries.total), '', link('retries')],
-    ['Dead', brief(o?.sets['dead-jobs'].total), recent.data ? `${recent.data.total.dead ? '+' + count(recent.data.total.dead) : 'none'} in 1 h` : '', link('dead-jobs')],
+    ['Dead', brief(o?.sets['dead-jobs'].total), recent ? `${recent.total.dead ? '+' + count(recent.total.dead) : 'none'} in 1 h` : '', link('dead-jobs')],
     ['Busy', p ? percent(p.concurrency ? p.busy / p.concurrency : 0) : '–', p ? `${count(p.busy)} of ${count(p.concurrency)} slots` : '', link('worker-processes')],
     ['Workers', brief(p?.running), p?.states?.lost ? plural(p.states.lost, 'lost', 'lost') : '', link('worker-processes')],
   ];

@@ -1,42 +1,38 @@
 // @ts-check
-// How much was done in each queue of late. An answer about a short time has the sums of all queues: lines cost the same however many are drawn.
+// How much was done in each queue of late: one question about all of them when the lines are first drawn, then one a minute about what is new.
 import { signal, useEffect } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { minute, serverNow } from '../core/clock.js';
 import { whenIdle } from '../core/idle.js';
 import { paused } from '../core/paused.js';
-import { ran } from './charts.js';
 
 /** Seconds that a point of a line is the sum of, and how many points there are. */
 const span = 120;
 const points = 15;
+/** Workers may report late: what ended so many seconds ago does not change any more. */
+const late = 60;
 
-/** What was done in each queue, by when the time ended that it is the sum of. @type {import('../../vendor/signals.js').Signal<Map<number, Map<string, number>>>} */
+/** What was done in each queue, by when the time began that it is the sum of; the oldest first. @type {import('../../vendor/signals.js').Signal<Map<number, Map<string, number>>>} */
 const sums = signal(new Map());
+let settled = 0; // up to when
 let asking = false;
 
-/** Asks for what is not known yet; for the newest point twice, as workers may report late. */
+/** Asks for what is not known yet, or may have changed. All who look ask from and to the same times, so that the sidecar looks once for them. */
 async function load() {
-  if (asking) return;
+  const now = serverNow();
+  const to = Math.floor(now / span) * span;
+  const first = to - points * span;
+  const from = Math.max(settled, first);
+  if (asking || from >= to) return;
   asking = true;
-  const end = Math.floor(serverNow() / span) * span;
-  const known = sums.peek();
-  /** @type {Map<number, Map<string, number>>} */
-  const all = new Map();
   try {
-    for (let at = end - (points - 1) * span; at <= end; at += span) {
-      const settled = known.has(at) && known.has(at + span);
-      all.set(at, settled || at === end && known.has(at) ? known.get(at) : await about(at));
-    }
+    const { data } = await ask(apiPath('queue-throughput', [], { from, to, step: span }));
+    const all = new Map([...sums.peek()].filter(([at]) => at >= first && at < from));
+    for (let at = from, i = 0; at < to; at += span, i++) all.set(at, new Map(data.queues.map((/** @type {any} */ q) => [q.name, q.counts[i]])));
     sums.value = all;
+    settled = Math.floor((now - late) / span) * span;
   } catch { /* whoever asks for more shows it; it is tried again in a minute */ }
   asking = false;
-}
-
-/** @param {number} to */
-async function about(to) {
-  const { data } = await ask(apiPath('job-metrics', [], { from: to - span, to, step: 60 }));
-  return new Map(data.queues.map((/** @type {any} */ q) => [q.name, ran(q)]));
 }
 
 /** Gives what there is to be drawn of a queue: jobs a minute, the oldest first; nothing while it is not known. @returns {(queue: string) => number[]} */
