@@ -21,6 +21,7 @@ var (
 	descUp          = desc("up", "This sidecar runs; always 1.")
 	descLeader      = desc("leader", "1 if this sidecar leads.")
 	descSetJobs     = desc("set_jobs", "Pending entries.", "set")
+	descSetBytes    = desc("set_bytes", "Bytes of the records of pending entries.", "set")
 	descOverdue     = desc("scheduled_overdue_seconds", "How long the oldest due entry waits to be fired; 0 if none is due.")
 	descLastDelay   = desc("scheduled_last_fire_delay_seconds", "How late the newest fire of this leader was.")
 	descFireDelay   = desc("scheduled_fire_delay_seconds", "How late jobs were fired by this leader.")
@@ -72,6 +73,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 func (c *collector) collectEntries(out sink) {
 	for _, set := range entrySets {
 		out.gauge(descSetJobs, float64(c.cfg.Entries.Total(set.stream)), set.metric)
+		out.gauge(descSetBytes, float64(c.cfg.Entries.Bytes(set.stream)), set.metric)
 	}
 	if late, err := c.cfg.Entries.Overdue(c.cfg.Now()); err == nil {
 		out.gauge(descOverdue, late.Seconds())

@@ -9,7 +9,7 @@ import (
 )
 
 // Schema is the version of what Entries writes; a store with another is built anew.
-const Schema = 13
+const Schema = 14
 
 // Entries is the fold over entry streams and journal, and the way to read what it found.
 type Entries struct {
