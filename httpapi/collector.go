@@ -26,8 +26,9 @@ var (
 	descLastDelay   = desc("scheduled_last_fire_delay_seconds", "How late the newest fire of this leader was.")
 	descFireDelay   = desc("scheduled_fire_delay_seconds", "How late jobs were fired by this leader.")
 	descConfirm     = desc("publish_confirm_seconds", "How long the broker took to confirm what this leader published.")
-	descOffset      = desc("stream_offset", "Offset up to which a stream was read.", "stream", "kind")
+	descOffset      = desc("stream_offset", "Offset up to which a stream was read, and that of its newest record when the broker was last asked.", "stream", "kind")
 	descStreamLag   = desc("stream_lag_seconds", "How far the view is behind a stream, at least.", "stream")
+	descStreamLeft  = desc("stream_lag_messages", "Offsets of a stream that the view has not read.", "stream")
 	descReady       = desc("index_ready", "1 if the view has caught up with every stream.")
 	descConnected   = desc("broker_connected", "1 if the broker is connected.")
 	descBlocked     = desc("broker_blocked", "1 if the broker takes no publishes from this leader.")
@@ -98,6 +99,10 @@ func (c *collector) collectView(out sink) {
 	for _, t := range c.cfg.View.Status() {
 		out.gauge(descOffset, float64(t.Position), t.Stream, "applied")
 		out.gauge(descStreamLag, t.Lag.Seconds(), t.Stream)
+		if t.End != nil {
+			out.gauge(descOffset, float64(t.End.Written), t.Stream, "written")
+			out.gauge(descStreamLeft, float64(t.End.Left), t.Stream)
+		}
 		ready = ready && t.CaughtUp
 	}
 	out.gauge(descReady, truth(ready))

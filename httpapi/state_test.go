@@ -73,7 +73,7 @@ func TestOverview(t *testing.T) {
 		Scheduler scheduler.Status
 		Sets      map[string]struct {
 			Total, Bytes int64
-			AsOf  int64 `json:"as_of"`
+			AsOf         int64 `json:"as_of"`
 		}
 		Overdue float64 `json:"scheduled_overdue_seconds"`
 		Views   struct {
@@ -134,6 +134,8 @@ func TestMetrics(t *testing.T) {
 		`millrace_scheduled_fire_delay_seconds_count{vhost="/"} 4`,
 		`millrace_publish_confirm_seconds_sum{vhost="/"} 3`,
 		`millrace_stream_offset{kind="applied",stream="job_journal",vhost="/"} -1`,
+		`millrace_stream_offset{kind="written",stream="job_journal",vhost="/"} -1`,
+		`millrace_stream_lag_messages{stream="retries",vhost="/"} 0`,
 		`millrace_stream_lag_seconds{stream="retries",vhost="/"} 0`,
 		`millrace_index_ready{vhost="/"} 1`,
 		`millrace_broker_connected{vhost="/"} 1`,
