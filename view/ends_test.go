@@ -79,6 +79,8 @@ func TestNothingIsLeftBelowTheStart(t *testing.T) {
 	require.Equal(t, &End{Written: 6}, at.end(), "all that there is was settled long ago")
 	at.start, at.last = 0, 1
 	require.Equal(t, &End{Written: 1, Left: 2}, at.end())
+	at.rewind()
+	require.Nil(t, at.end(), "it may be another stream")
 }
 
 func TestEndsAreNotAskedForWhereThatIsCostly(t *testing.T) {
