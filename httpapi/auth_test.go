@@ -25,8 +25,8 @@ func TestWhoAmI(t *testing.T) {
 	require.Equal(t, "administrator", gjson.Get(named.get("/api/whoami").body, "role").String(), "nobody is asked")
 	require.Equal(t, "staging", gjson.Get(named.get("/api/whoami").body, "environment").String())
 	sets := gjson.Get(named.get("/api/overview").body, "sets")
-	require.JSONEq(t, `{"total":0,"as_of":-1,"max":1000,"max_age_seconds":3600}`, sets.Get("dead-jobs").Raw)
-	require.JSONEq(t, `{"total":0,"as_of":-1}`, sets.Get("retries").Raw)
+	require.JSONEq(t, `{"total":0,"bytes":0,"as_of":-1,"max":1000,"max_age_seconds":3600}`, sets.Get("dead-jobs").Raw)
+	require.JSONEq(t, `{"total":0,"bytes":0,"as_of":-1}`, sets.Get("retries").Raw)
 }
 
 func TestTheBrokerIsAskedNowAndThen(t *testing.T) {

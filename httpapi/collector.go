@@ -21,12 +21,14 @@ var (
 	descUp          = desc("up", "This sidecar runs; always 1.")
 	descLeader      = desc("leader", "1 if this sidecar leads.")
 	descSetJobs     = desc("set_jobs", "Pending entries.", "set")
+	descSetBytes    = desc("set_bytes", "Bytes of the records of pending entries.", "set")
 	descOverdue     = desc("scheduled_overdue_seconds", "How long the oldest due entry waits to be fired; 0 if none is due.")
 	descLastDelay   = desc("scheduled_last_fire_delay_seconds", "How late the newest fire of this leader was.")
 	descFireDelay   = desc("scheduled_fire_delay_seconds", "How late jobs were fired by this leader.")
 	descConfirm     = desc("publish_confirm_seconds", "How long the broker took to confirm what this leader published.")
-	descOffset      = desc("stream_offset", "Offset up to which a stream was read.", "stream", "kind")
+	descOffset      = desc("stream_offset", "Offset up to which a stream was read, and that of its newest record when the broker was last asked.", "stream", "kind")
 	descStreamLag   = desc("stream_lag_seconds", "How far the view is behind a stream, at least.", "stream")
+	descStreamLeft  = desc("stream_lag_messages", "Offsets of a stream that the view has not read.", "stream")
 	descReady       = desc("index_ready", "1 if the view has caught up with every stream.")
 	descConnected   = desc("broker_connected", "1 if the broker is connected.")
 	descBlocked     = desc("broker_blocked", "1 if the broker takes no publishes from this leader.")
@@ -72,6 +74,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 func (c *collector) collectEntries(out sink) {
 	for _, set := range entrySets {
 		out.gauge(descSetJobs, float64(c.cfg.Entries.Total(set.stream)), set.metric)
+		out.gauge(descSetBytes, float64(c.cfg.Entries.Bytes(set.stream)), set.metric)
 	}
 	if late, err := c.cfg.Entries.Overdue(c.cfg.Now()); err == nil {
 		out.gauge(descOverdue, late.Seconds())
@@ -96,6 +99,10 @@ func (c *collector) collectView(out sink) {
 	for _, t := range c.cfg.View.Status() {
 		out.gauge(descOffset, float64(t.Position), t.Stream, "applied")
 		out.gauge(descStreamLag, t.Lag.Seconds(), t.Stream)
+		if t.End != nil {
+			out.gauge(descOffset, float64(t.End.Written), t.Stream, "written")
+			out.gauge(descStreamLeft, float64(t.End.Left), t.Stream)
+		}
 		ready = ready && t.CaughtUp
 	}
 	out.gauge(descReady, truth(ready))

@@ -54,6 +54,7 @@ type leaderState struct {
 
 type setSize struct {
 	Total  int64   `json:"total"`
+	Bytes  int64   `json:"bytes"` // of their records
 	AsOf   int64   `json:"as_of"`
 	Max    int     `json:"max,omitempty"`             // how many are kept
 	MaxAge float64 `json:"max_age_seconds,omitempty"` // how long they are kept
@@ -143,7 +144,7 @@ func (s *Server) sets() (map[string]setSize, error) {
 
 func (s *Server) setSize(stream string) (setSize, error) {
 	asOf, err := s.cfg.Entries.Position(stream)
-	size := setSize{Total: s.cfg.Entries.Total(stream), AsOf: asOf}
+	size := setSize{Total: s.cfg.Entries.Total(stream), Bytes: s.cfg.Entries.Bytes(stream), AsOf: asOf}
 	if stream == wire.DeadJobs {
 		size.Max, size.MaxAge = s.cfg.DeadMax, s.cfg.DeadAge.Seconds()
 	}

@@ -72,8 +72,8 @@ func TestOverview(t *testing.T) {
 		}
 		Scheduler scheduler.Status
 		Sets      map[string]struct {
-			Total int64
-			AsOf  int64 `json:"as_of"`
+			Total, Bytes int64
+			AsOf         int64 `json:"as_of"`
 		}
 		Overdue float64 `json:"scheduled_overdue_seconds"`
 		Views   struct {
@@ -100,6 +100,7 @@ func TestOverview(t *testing.T) {
 	require.EqualValues(t, 1, o.Sets["scheduled-jobs"].Total)
 	require.EqualValues(t, 2, o.Sets["retries"].Total)
 	require.EqualValues(t, 1, o.Sets["dead-jobs"].Total)
+	require.EqualValues(t, len(dead("d", 1_000_000_000)), o.Sets["dead-jobs"].Bytes)
 	require.EqualValues(t, 10, o.Overdue, "a parked entry waits for a person, and is not overdue")
 	require.True(t, o.Views.CaughtUp)
 	require.Len(t, o.Views.Streams, 4)
@@ -124,6 +125,8 @@ func TestMetrics(t *testing.T) {
 		`millrace_set_jobs{set="scheduled",vhost="/"} 1`,
 		`millrace_set_jobs{set="retry",vhost="/"} 2`,
 		`millrace_set_jobs{set="dead",vhost="/"} 1`,
+		fmt.Sprintf(`millrace_set_bytes{set="scheduled",vhost="/"} %d`, len(scheduled("a", 2_000_000_100))),
+		fmt.Sprintf(`millrace_set_bytes{set="dead",vhost="/"} %d`, len(dead("d", 1_000_000_000))),
 		`millrace_scheduled_overdue_seconds{vhost="/"} 10`,
 		`millrace_scheduled_last_fire_delay_seconds{vhost="/"} 0.002`,
 		`millrace_scheduled_fire_delay_seconds_bucket{vhost="/",le="0.01"} 3`,
@@ -131,6 +134,8 @@ func TestMetrics(t *testing.T) {
 		`millrace_scheduled_fire_delay_seconds_count{vhost="/"} 4`,
 		`millrace_publish_confirm_seconds_sum{vhost="/"} 3`,
 		`millrace_stream_offset{kind="applied",stream="job_journal",vhost="/"} -1`,
+		`millrace_stream_offset{kind="written",stream="job_journal",vhost="/"} -1`,
+		`millrace_stream_lag_messages{stream="retries",vhost="/"} 0`,
 		`millrace_stream_lag_seconds{stream="retries",vhost="/"} 0`,
 		`millrace_index_ready{vhost="/"} 1`,
 		`millrace_broker_connected{vhost="/"} 1`,

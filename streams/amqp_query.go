@@ -100,6 +100,9 @@ func (t *amqpTransport) Last(ctx context.Context, stream string) (offset int64, 
 	return offset, ok, err
 }
 
+// LastIsCheap is false where the end has to be read: it may hold what the broker cannot deliver, and closes the connection for.
+func (t *amqpTransport) LastIsCheap() bool { return t.features.StreamDepth }
+
 // count takes the first record and how many there are. Retention may take records in between: it is asked again until it has not.
 func (t *amqpTransport) count(ctx context.Context, stream string) (offset int64, ok bool, err error) {
 	before := int64(-1)

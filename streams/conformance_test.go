@@ -366,6 +366,30 @@ func TestLastWhileMoreComes(t *testing.T) {
 	})
 }
 
+// Where Last may be asked time and again, it is no matter what stands at the end: no connection is lost for it.
+func TestCheapLastOfGarbage(t *testing.T) {
+	b := newTestBroker(t)
+	if !b.hasNative(t) {
+		return // nobody can publish it
+	}
+	stream := b.stream(t)
+	p := newNativePublisher(t, b, stream)
+	p.publish(single(dataMessage("first")))
+	p.publish(single([]byte("garbage")))
+	require.False(t, openTransport(t, b, Config{}).LastIsCheap(), "the broker closes the connection over AMQP 0-9-1")
+	tr := transportCases[0].open(t, b, Config{}).(*nativeTransport)
+	require.True(t, tr.LastIsCheap())
+	var kept *link
+	for range 3 {
+		last, ok, err := tr.Last(t.Context(), stream)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.EqualValues(t, 1, last)
+		require.True(t, kept == nil || kept == tr.ask.link)
+		kept = tr.ask.link
+	}
+}
+
 // Offsets that a consumer stores in the stream make chunks of their own, which nobody is delivered.
 func TestLastBehindTracking(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {

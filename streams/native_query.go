@@ -56,6 +56,8 @@ func (t *nativeTransport) Last(ctx context.Context, stream string) (offset int64
 	return t.end(ctx, stream, func() *request { return subscribeLast(stream) }, chunk.last)
 }
 
+func (t *nativeTransport) LastIsCheap() bool { return true }
+
 // end gives the offset of the chunk that a subscription begins with.
 func (t *nativeTransport) end(ctx context.Context, stream string, sub func() *request, of func(chunk) int64) (at int64, ok bool, err error) {
 	err = t.query(ctx, func(l *link) error {

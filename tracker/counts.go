@@ -14,6 +14,7 @@ const (
 	countClass = 'k'
 
 	countDropped = 'd' // dead jobs that a queue dropped
+	countBytes   = 'b' // bytes of the records, and not entries
 )
 
 type countKey struct {
@@ -52,6 +53,7 @@ func (c *counts) entry(tx *view.Tx, s *Stored, by int64) {
 	c.changes[countKey{stream, countTotal, ""}] += by
 	c.changes[countKey{stream, countQueue, s.Queue}] += by
 	c.changes[countKey{stream, countClass, s.Class}] += by
+	c.changes[countKey{stream, countBytes, ""}] += by * s.Size
 	if s.Dropped {
 		c.changes[countKey{stream, countDropped, ""}] += by
 	}

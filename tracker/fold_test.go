@@ -361,7 +361,7 @@ func TestStoredFormsComeBack(t *testing.T) {
 		text, n := rapid.String(), rapid.Int64()
 		s := Stored{Stream: retry, Offset: n.Draw(t, "offset"), First: n.Draw(t, "first"), At: time.UnixMicro(rapid.Int64Range(-1e15, 1e15).Draw(t, "at")).UTC(),
 			Attempt: rapid.IntRange(0, 1<<31).Draw(t, "attempt"), JID: text.Draw(t, "jid"), Queue: text.Draw(t, "queue"), Class: text.Draw(t, "class"),
-			Origin: wire.Through{Epoch: n.Draw(t, "epoch"), Through: n.Draw(t, "seq")}, Parked: text.Draw(t, "parked"), Trace: text.Draw(t, "trace")}
+			Origin: wire.Through{Epoch: n.Draw(t, "epoch"), Through: n.Draw(t, "seq")}, Parked: text.Draw(t, "parked"), Trace: text.Draw(t, "trace"), Size: n.Draw(t, "size")}
 		if raw := rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "raw"); rapid.Bool().Draw(t, "inline") {
 			s.Raw = raw
 		}

@@ -407,6 +407,7 @@ func TestStoriesAreTheSameInEveryOrder(t *testing.T) {
 			reference := newOne(t).inOrder(h)
 			requireTold(t, reference, story.want)
 			requireSound(t, reference)
+			requireBytes(t, h, reference)
 			want := reference.dump()
 			played := 0
 			for _, beginning := range []bool{true, false} {
@@ -509,6 +510,10 @@ func requireSound(t require.TestingT, o *one) {
 		for _, k := range []countKey{{codes[s.Stream], countTotal, ""}, {codes[s.Stream], countQueue, s.Queue}, {codes[s.Stream], countClass, s.Class}} {
 			counted[k]++
 		}
+		counted[countKey{codes[s.Stream], countBytes, ""}] += s.Size
+		if s.Raw != nil {
+			require.Len(t, s.Raw, int(s.Size))
+		}
 		_, found, err := o.store.Get(keyJID(s.place(), s.JID))
 		require.NoError(t, err)
 		require.True(t, found)
@@ -533,6 +538,24 @@ func requireSound(t require.TestingT, o *one) {
 		require.NoError(t, err)
 		require.Equal(t, size, o.rings.size[index], "what is written is what is in memory")
 		require.Equal(t, []int{int(size.count), int(size.count)}, []int{o.table(index), o.table(table)})
+	}
+}
+
+// requireBytes checks that what is counted are the bytes that were written, of what is pending.
+func requireBytes(t require.TestingT, h *history, o *one) {
+	for _, stream := range wire.EntryStreams {
+		var want int64
+		pending := map[int64]bool{}
+		require.NoError(t, o.List(stream, Cursor{}, func(r Row) bool {
+			pending[r.Offset] = true
+			return true
+		}))
+		for _, r := range h.of(stream, h.gen[stream]) {
+			if pending[r.Offset] {
+				want += int64(len(r.Body))
+			}
+		}
+		require.Equal(t, want, o.Bytes(stream), stream)
 	}
 }
 

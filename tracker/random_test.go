@@ -288,6 +288,7 @@ func TestViewsThatReadTheSameAreEqual(t *testing.T) {
 			a.view.finish()
 		}
 		requireSound(rt, reference)
+		requireBytes(rt, h, reference)
 		want := reference.dump()
 		for i := range 3 {
 			o := newOne(t)

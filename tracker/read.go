@@ -15,6 +15,9 @@ import (
 // Total is how many entries of a stream are pending.
 func (t *Entries) Total(stream string) int64 { return t.counts.of(codes[stream], countTotal, "") }
 
+// Bytes is how large the records of a stream's pending entries are together.
+func (t *Entries) Bytes(stream string) int64 { return t.counts.of(codes[stream], countBytes, "") }
+
 // ByQueue counts a stream's pending entries by queue.
 func (t *Entries) ByQueue(stream string) map[string]int64 {
 	return t.counts.all(codes[stream], countQueue)

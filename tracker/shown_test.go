@@ -53,6 +53,33 @@ func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
 	require.Equal(t, []string{fmt.Sprintf("%d:b", later)}, o.pending(wire.ScheduledJobs))
 }
 
+// Bytes are counted as entries are: what comes from before it is there, what goes until it has gone.
+func TestBytesAreNeverTooFew(t *testing.T) {
+	o := newOne(t)
+	h := newHistory()
+	h.open()
+	at := h.entry(sched, "a", 1_000_000)
+	o.fold(h.of(wire.Journal, 0)...)
+	o.fold(h.of(sched, 0)...)
+	large := int64(len(body(sched, "a", 1_000_000)))
+	require.Equal(t, large, o.Bytes(sched))
+	for _, due := range []int{1, 1_000_000} {
+		h.all = nil
+		at = h.replace(sched, at, "a", due)
+		require.NoError(t, o.store.Update(func(tx *view.Tx) error {
+			if err := o.Fold(tx, &h.all[0]); err != nil {
+				return err
+			}
+			if err := o.Commit(tx); err != nil {
+				return err
+			}
+			require.Equal(t, large, o.Bytes(sched))
+			return nil
+		}))
+		require.EqualValues(t, len(body(sched, "a", due)), o.Bytes(sched))
+	}
+}
+
 // The same, looked at by a leader that runs beside the fold.
 func TestWhatIsShownIsWritten(t *testing.T) {
 	o := newOne(t)

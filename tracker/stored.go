@@ -23,6 +23,7 @@ type Stored struct {
 	Dropped bool         // a dead job that a queue dropped
 	Trace   string       // the traceparent that came with it
 	Leased  string       // of a lease: the jid of the job, whose entry's own jid is the lease's id
+	Size    int64        // of the record, in bytes
 	Raw     []byte       // the record; nil if it is large and stays in the stream
 }
 
@@ -41,7 +42,7 @@ func (s *Stored) Entry(raw []byte) (wire.Entry, error) {
 
 func newStored(e *wire.Entry) *Stored {
 	s := &Stored{Stream: e.Stream, Offset: e.Offset, First: e.Offset, At: e.At, Attempt: e.Attempt,
-		JID: e.JID, Queue: e.Job.Queue, Class: e.Job.Class, Raw: e.Raw}
+		JID: e.JID, Queue: e.Job.Queue, Class: e.Job.Class, Size: int64(len(e.Raw)), Raw: e.Raw}
 	if len(e.Raw) > maxInline {
 		s.Raw = nil
 	}
@@ -50,7 +51,7 @@ func newStored(e *wire.Entry) *Stored {
 
 func (s *Stored) encode() []byte {
 	b := make([]byte, 0, 64+len(s.JID)+len(s.Queue)+len(s.Class)+len(s.Raw))
-	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), s.Origin.Epoch, s.Origin.Through, flag(s.Dropped)} {
+	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), s.Origin.Epoch, s.Origin.Through, flag(s.Dropped), s.Size} {
 		b = binary.AppendVarint(b, n)
 	}
 	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Leased} {
@@ -71,7 +72,7 @@ func decodeStored(p place, b []byte) (*Stored, error) {
 	d := decoder{b: b}
 	s.First, s.At = d.int(), time.UnixMicro(d.int()).UTC()
 	s.Attempt, s.Origin.Epoch, s.Origin.Through = int(d.int()), d.int(), d.int()
-	s.Dropped = d.int() != 0
+	s.Dropped, s.Size = d.int() != 0, d.int()
 	s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Leased = d.text(), d.text(), d.text(), d.text(), d.text(), d.text()
 	if d.bad {
 		return nil, fmt.Errorf("tracker: stored entry %s@%d is damaged", s.Stream, s.Offset)

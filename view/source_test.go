@@ -27,9 +27,11 @@ type memory struct {
 	pass     func(records []wire.Record)
 	upTo     map[string]int64 // readers get no further
 	lastErr  error
+	costly   bool // to ask for the last record
 	readErr  error
 	fetchErr error
 	reads    int
+	lasts    int
 }
 
 type memoryStream struct {
@@ -116,12 +118,26 @@ func (m *memory) count(stream string) int {
 func (m *memory) Last(_ context.Context, stream string) (int64, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.lasts++
 	s := m.streams[stream]
 	if m.lastErr != nil || len(s.records) == 0 {
 		return 0, false, m.lastErr
 	}
 	last := s.records[len(s.records)-1]
 	return max(last.Offset, last.Through), true, nil
+}
+
+// asked is how often somebody asked for a last record.
+func (m *memory) asked() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lasts
+}
+
+func (m *memory) LastIsCheap() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.costly
 }
 
 func (m *memory) First(_ context.Context, stream string) (int64, bool, error) {

@@ -24,6 +24,9 @@ type tail struct {
 	stop      context.CancelFunc // of the reader that runs
 	position  int64
 	target    int64 // the stream's end when the reader connected
+	start     int64 // where that began to read; none: at the first record
+	last      int64 // the stream's end when it was last asked for
+	lastKnown bool  // there was an answer, and will be more
 	connected bool
 	caught    bool
 	behind    time.Time // when the view was last known to be caught up
@@ -44,6 +47,7 @@ type Status struct {
 	Lag       time.Duration `json:"lag"`
 	Recreated bool          `json:"recreated,omitempty"`
 	Fault     string        `json:"fault,omitempty"`
+	End       *End          `json:"end,omitempty"` // nil: not known
 }
 
 var (
@@ -154,6 +158,7 @@ func (t *tail) aimed(generation int, at position, from, last int64) bool {
 		return false
 	}
 	t.connected, t.missing, t.target, t.position = true, false, last, at.offset
+	t.start, t.last, t.lastKnown = from, last, t.view.source.LastIsCheap()
 	if at.offset == none {
 		t.recreated, t.fault, t.caught = false, "", last == none || last < from
 	}
@@ -189,7 +194,7 @@ func (t *tail) rewind() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gen++
-	t.caught, t.recreated, t.position = false, false, none
+	t.caught, t.recreated, t.position, t.lastKnown = false, false, none, false
 	if t.stop != nil {
 		t.stop()
 	}
@@ -280,5 +285,5 @@ func (t *tail) status(now time.Time) Status {
 	lag := t.lag(now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return Status{t.stream, t.position, t.caught, lag, t.recreated, t.fault}
+	return Status{t.stream, t.position, t.caught, lag, t.recreated, t.fault, t.end()}
 }

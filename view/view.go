@@ -23,6 +23,8 @@ type Source interface {
 	First(ctx context.Context, stream string) (offset int64, ok bool, err error)
 	// Last is the offset of a stream's newest record; ok is false if the stream is empty.
 	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
+	// LastIsCheap tells whether Last may be asked time and again.
+	LastIsCheap() bool
 }
 
 // Fold says what a record means. It is deterministic and does nothing but write to tx.
@@ -66,6 +68,7 @@ func (v *View) Run(ctx context.Context) error {
 	for _, t := range v.streams {
 		g.Go(func() error { return t.run(ctx) })
 	}
+	g.Go(func() error { return v.askEnds(ctx) })
 	return g.Wait()
 }
 

@@ -43,7 +43,9 @@ func TestViewFollowsStreams(t *testing.T) {
 	position, err = store.Position(jobs)
 	require.NoError(t, err)
 	require.EqualValues(t, -1, position)
-	require.Equal(t, []Status{{Stream: journal, Position: 3, CaughtUp: true}, {Stream: jobs, Position: -1, CaughtUp: true}}, v.Status())
+	require.Equal(t, []Status{
+		{Stream: journal, Position: 3, CaughtUp: true, End: &End{Written: 3}}, {Stream: jobs, Position: -1, CaughtUp: true, End: &End{Written: -1}},
+	}, v.Status())
 
 	changed := v.Changed()
 	require.False(t, isClosed(changed))

@@ -46,6 +46,12 @@ func (s *source) Last(ctx context.Context, stream string) (offset int64, ok bool
 	return (*t).Last(ctx, stream)
 }
 
+// LastIsCheap implements view.Source.
+func (s *source) LastIsCheap() bool {
+	t := s.transport.Load()
+	return t != nil && (*t).LastIsCheap()
+}
+
 // Fetch gets one record.
 func (s *source) Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error) {
 	t := s.transport.Load()

@@ -1,0 +1,73 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace-jobs/millrace/internal/pause"
+)
+
+// End is where a stream ends, as far as is known.
+type End struct {
+	Written int64 // the newest record; -1 if the stream is empty
+	Left    int64 // offsets up to there of which nothing was folded yet; holes are among them
+}
+
+const (
+	askEndsEvery = 30 * time.Second
+	askEndWithin = 10 * time.Second
+)
+
+// askEnds asks the source time and again where the streams end, one after the other: a reader to which nothing comes does not know whether
+// there is more.
+func (v *View) askEnds(ctx context.Context) error {
+	for pause.For(ctx, askEndsEvery) == nil {
+		for _, t := range v.streams {
+			t.askEnd(ctx)
+		}
+	}
+	return nil
+}
+
+// askEnd asks of one stream that is read; one that is not is asked when its reader begins.
+func (t *tail) askEnd(ctx context.Context) {
+	generation, reads := t.reads()
+	if !reads || !t.view.source.LastIsCheap() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askEndWithin)
+	defer cancel()
+	last, ok, err := t.view.source.Last(ctx, t.stream)
+	if !ok {
+		last = none
+	}
+	t.endsAt(generation, last, err == nil)
+}
+
+func (t *tail) reads() (generation int, reads bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.gen, t.connected
+}
+
+// endsAt notes an answer, unless a rewind has made it old.
+func (t *tail) endsAt(generation int, last int64, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gen == generation {
+		t.last, t.lastKnown = last, known
+	}
+}
+
+// end is nil where it is not known: nobody reads the stream, or the last question had no answer. Nor is it before the first record of a
+// stream that is read from wherever it begins: the records that retention took are not left to be folded. t.mu is held.
+func (t *tail) end() *End {
+	if !t.connected || !t.lastKnown {
+		return nil
+	}
+	written := max(t.last, t.position) // what was folded since the question is there too
+	if t.position == none && t.start == none && written != none {
+		return nil
+	}
+	return &End{written, max(0, written-max(t.position, t.start-1))}
+}
