@@ -38,6 +38,7 @@ type core struct {
 	enqueuing   map[string]*enqueuing // by key
 	opened      int64                 // the number of the last record that was sent before commands were taken
 	pausing     bool                  // a record about paused queues is on its way
+	pauses      []func() error        // what is to follow it
 	releasing   *release
 	announcedAt time.Time
 	toldAt      time.Time      // when it was last looked which replacements were read back

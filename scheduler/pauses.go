@@ -16,7 +16,7 @@ const maxPaused = 1000
 // has all queues, and must know of the one before. A queue that is as it should be has its workers told again, so repeating helps.
 func (c *core) pause(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
 	if c.pausing {
-		c.later(func() error { return c.pause(now, cmd, answer) })
+		c.pauses = append(c.pauses, func() error { return c.pause(now, cmd, answer) })
 		return nil
 	}
 	all := c.entries.Paused()
@@ -39,8 +39,23 @@ func (c *core) pause(now time.Time, cmd wire.Command, answer func(wire.Reply)) e
 	r := wire.JournalRecord{Type: wire.TypeState, Queue: cmd.Queue, Paused: &all, Actor: cmd.Actor, Reason: cmd.Reason}
 	return c.recordFolded(now, r, func() error {
 		c.pausing = false
-		return c.tellWorkers(now, cmd, answer)
+		if err := c.tellWorkers(now, cmd, answer); err != nil {
+			return err
+		}
+		return c.nextPauses()
 	})
+}
+
+// nextPauses carries out what waited, in its order, before anything that comes now: up to the first that needs a record again.
+func (c *core) nextPauses() error {
+	for len(c.pauses) > 0 && !c.pausing {
+		next := c.pauses[0]
+		c.pauses = c.pauses[1:]
+		if err := next(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tellWorkers has every worker process pause or resume a queue, and answers once the broker has taken that.

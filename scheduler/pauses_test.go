@@ -88,3 +88,22 @@ func TestNotTooManyArePaused(t *testing.T) {
 	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandResume, "7").Status)
 	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandPause, "x").Status)
 }
+
+// One that comes when the first has just been carried out waits for those that came before it.
+func TestPausesKeepTheirOrder(t *testing.T) {
+	for rounds := range 8 {
+		sc := newScene(t)
+		s := sc.leader("a")
+		var answered []int
+		ask := func(verb string, n int) {
+			require.NoError(t, s.core.command(sc.now, wire.Command{Command: verb, Queue: "q"}, func(wire.Reply) { answered = append(answered, n) }))
+		}
+		ask(wire.CommandPause, 1)
+		ask(wire.CommandResume, 2)
+		sc.rounds(s, rounds, nil)
+		ask(wire.CommandPause, 3)
+		sc.rounds(s, 20, nil)
+		require.Equal(t, []int{1, 2, 3}, answered, "after %d rounds", rounds)
+		require.Contains(t, s.entries.Paused(), "q")
+	}
+}
