@@ -29,8 +29,8 @@ type sharedAnswer struct {
 	until  time.Time
 }
 
-// get gives an answer that may be as old as it is dear, or as least.
-func (s *shared) get(ctx context.Context, key string, least time.Duration, create func(ctx context.Context) (any, error)) (any, error) {
+// get gives an answer that may be as old as it is dear, or as atLeast.
+func (s *shared) get(ctx context.Context, key string, atLeast time.Duration, create func(ctx context.Context) (any, error)) (any, error) {
 	s.mu.Lock()
 	known, ok := s.made[key]
 	s.mu.Unlock()
@@ -40,9 +40,9 @@ func (s *shared) get(ctx context.Context, key string, least time.Duration, creat
 	answer, err, _ := s.making.Do(key, func() (any, error) {
 		began := time.Now()
 		made, err := create(context.WithoutCancel(ctx)) // others wait for it too
-		lasts := least
+		lasts := atLeast
 		if took := time.Since(began); took > cheap {
-			lasts = max(least, took*worth)
+			lasts = max(atLeast, took*worth)
 		}
 		if err == nil && lasts > 0 {
 			s.keep(key, made, lasts)

@@ -124,7 +124,7 @@ func (c *core) repeatBurial(s *stray) error {
 		return nil
 	}
 	dead, err := c.amongDead(e.JID, func(d *tracker.Stored) bool {
-		return d.Origin == origin || d.At.Equal(e.At) // it arrived, or another leader entered it, and died before it could say so
+		return d.Origin() == origin || d.At.Equal(e.At) // it arrived, or another leader entered it, and died before it could say so
 	})
 	if err != nil || dead != nil {
 		return err

@@ -36,19 +36,19 @@ func (l *leadership) background(ctx context.Context, group *errgroup.Group) func
 	}
 }
 
-// fetchWithin bounds how long one record may take to come.
+// fetchWithin bounds how long one large body may take to come.
 const fetchWithin = 10 * time.Second
 
-// fetch gets a record; one without a body if retention took it.
-func (l *leadership) fetch(ctx context.Context, stream string, offset int64) (wire.Record, error) {
+// body fetches a record's body; nil if retention took it.
+func (l *leadership) body(ctx context.Context, stream string, offset int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
 	r, err := l.s.records.Fetch(ctx, stream, offset)
 	if errors.Is(err, streams.ErrNotFound) {
 		// A broker that is slow is not believed: the entry is lost only if its stream begins behind it.
 		if first, ok, err := l.s.records.First(ctx, stream); err == nil && ok && first > offset {
-			return wire.Record{}, nil
+			return nil, nil
 		}
 	}
-	return r, err
+	return r.Body, err
 }

@@ -68,11 +68,11 @@ type setup struct {
 	base      int64  // the offset at which streams begin on this broker
 	known     *wire.Through
 	suspects  map[spot]int
-	deadMax   int64                                                        // dead jobs that are kept at most
-	deadAge   time.Duration                                                // and how long
-	pace      pace                                                         // of operations
-	mayRefuse func(queue string) bool                                      // whether a queue may nack, as far as the broker tells
-	fetch     func(stream string, offset int64) (wire.Record, error)       // without a body if retention took it
+	deadMax   int64                   // dead jobs that are kept at most
+	deadAge   time.Duration           // and how long
+	pace      pace                    // of operations
+	mayRefuse func(queue string) bool // whether a queue may nack, as far as the broker tells
+	fetch     func(stream string, offset int64) ([]byte, error)
 	journal   func(from, below int64, each func(*wire.Record) error) error // reads the journal again
 	readLater func(from int64, each func(*wire.Record) error) *reading     // the same in the background, until each gives errRead
 	patience  func() time.Duration                                         // with a probe

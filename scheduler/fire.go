@@ -189,17 +189,17 @@ func (c *core) load(at spot) (*tracker.Stored, *wire.Entry, error) {
 
 // read reads an entry again; nil if its record can no longer be had.
 func (c *core) read(s *tracker.Stored) (*wire.Entry, error) {
-	var kept wire.Record
+	var raw []byte
 	if s.Raw == nil {
 		var err error
-		if kept, err = c.setup.fetch(s.Stream, s.Offset); err != nil {
+		if raw, err = c.setup.fetch(s.Stream, s.Offset); err != nil {
 			return nil, fmt.Errorf("%w %s@%d: %w", errFetch, s.Stream, s.Offset, err)
 		}
-		if kept.Body == nil {
+		if raw == nil {
 			return nil, nil
 		}
 	}
-	e, err := s.Entry(kept.Body)
+	e, err := s.Entry(raw)
 	if err != nil {
 		return nil, nil //nolint:nilerr // what was read once and cannot be read again is the entry's fault
 	}

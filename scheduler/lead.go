@@ -51,7 +51,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 			return l.readJournal(ctx, from, below, each)
 		},
 		readLater: func(from int64, each func(*wire.Record) error) *reading { return l.readLater(from, each) },
-		mayRefuse: s.mayRefuse, fetch: func(stream string, offset int64) (wire.Record, error) { return l.fetch(ctx, stream, offset) },
+		mayRefuse: s.mayRefuse, fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
 	})
 	s.setStatus(func(st *Status) { st.Counters.Epochs++ })
 	s.log.Info("scheduler: elected", "identity", s.cfg.Identity)

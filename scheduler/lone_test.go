@@ -98,3 +98,29 @@ func TestExpiriesThatTheJournalLacks(t *testing.T) {
 	require.EqualValues(t, 1, fresh.entries.Total(wire.DeadJobs))
 	require.Empty(t, sc.copies())
 }
+
+// A kill that the journal refused was taken back, whatever the dead jobs have of it: what was answered as pending is pending, and fires.
+func TestKillsThatTheJournalRefused(t *testing.T) {
+	for name, fires := range map[string]bool{"it is pending": false, "it was fired since": true} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leaderWith("j")
+			sc.broker.nacks = func(m wire.Message) bool { return m.Exchange == wire.ExchangeBury }
+			sc.broker.journalDown = true
+			require.Equal(t, wire.StatusUnavailable, sc.ask(s, wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "j"}).Status)
+			require.Len(t, sc.deadJobs(), 1)
+			sc.broker.nacks = nil
+			if !fires {
+				s.lose()
+				sc.broker.witness = ""
+				require.EqualValues(t, 1, sc.leader("fresh").entries.Total(wire.ScheduledJobs))
+				return
+			}
+			trigger := wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "j"}
+			require.NoError(t, s.core.command(sc.now, trigger, func(wire.Reply) {}))
+			sc.inFlight(s)
+			sc.rounds(sc.leader("fresh"), 5, nil)
+			require.Equal(t, map[string]int{"j": 1}, sc.copies())
+		})
+	}
+}

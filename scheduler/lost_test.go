@@ -39,8 +39,8 @@ func TestEntryIsLostOnlyIfItsStreamBeginsBehindIt(t *testing.T) {
 		"the broker is not there": {silent{first: 6, err: errors.New("lost")}, false},
 	} {
 		l := &leadership{s: &Scheduler{records: c.records}}
-		r, err := l.fetch(t.Context(), wire.ScheduledJobs, 5)
-		require.Nil(t, r.Body, name)
+		body, err := l.body(t.Context(), wire.ScheduledJobs, 5)
+		require.Nil(t, body, name)
 		require.Equal(t, c.lost, err == nil, name)
 	}
 }

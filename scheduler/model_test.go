@@ -85,6 +85,9 @@ type modelBroker struct {
 	full    map[string]bool // queues that refuse what is published
 	deaf    int             // so many records that are published to streams alone are refused
 	nacks   func(wire.Message) bool
+
+	journalDown bool // what is nacked of burials is among the dead jobs, and not in the journal
+
 	witness string
 	conn    *modelConn // the one that holds the lock
 	unsafe  map[place]string
@@ -202,7 +205,10 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 	reply := answer{tag: next.tag, ack: true}
 	if b.nacks != nil && b.nacks(m) {
 		reply.ack = false
-		if m.Exchange == wire.ExchangeFire || m.Exchange == wire.ExchangeBury {
+		switch {
+		case m.Exchange == wire.ExchangeBury && b.journalDown:
+			b.append(wire.DeadJobs, millrace, m)
+		case m.Exchange == wire.ExchangeFire || m.Exchange == wire.ExchangeBury:
 			b.append(wire.Journal, millrace, m)
 		}
 		c.answers = append(c.answers, reply)
@@ -517,15 +523,14 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.core = newCore(s.entries, s.conn, setup{
 		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1, read: 2}, known: s.known, suspects: s.suspect, mayRefuse: refuses,
 		patience: func() time.Duration { return 3 * time.Second }, journal: s.broker.journal, readLater: s.readLater,
-		fetch: func(stream string, offset int64) (wire.Record, error) {
+		fetch: func(stream string, offset int64) ([]byte, error) {
 			if s.fetch != nil {
-				body, err := s.fetch(stream, offset)
-				return wire.Record{Body: body}, err
+				return s.fetch(stream, offset)
 			}
 			if r := s.broker.streams[stream].get(offset); r != nil {
-				return *r, nil
+				return r.Body, nil
 			}
-			return wire.Record{}, nil
+			return nil, nil
 		},
 	})
 }

@@ -72,7 +72,7 @@ func (c *core) beginSettling() error {
 	for _, d := range all {
 		c.settling.open = append(c.settling.open, d)
 		if d.Entry != nil && d.Place.Stream == wire.DeadJobs {
-			c.settling.retried[d.Entry.Origin] = true
+			c.settling.retried[d.Entry.Origin()] = true
 		}
 	}
 	return c.findAstray()
@@ -181,7 +181,7 @@ func (c *core) amongDead(jid string, is func(*tracker.Stored) bool) (*tracker.St
 
 // madeBy tells whether a burial made a dead job.
 func madeBy(origin wire.Through) func(*tracker.Stored) bool {
-	return func(s *tracker.Stored) bool { return s.Origin == origin }
+	return func(s *tracker.Stored) bool { return s.Origin() == origin }
 }
 
 // refire fires or buries again what may not have arrived.

@@ -26,12 +26,12 @@ func (c *core) undo(now time.Time, cmd wire.Command, answer func(wire.Reply)) er
 		answer(reply)
 		return nil
 	}
-	r, err := c.setup.fetch(wire.Journal, h.Record)
+	body, err := c.setup.fetch(wire.Journal, h.Record)
 	if err != nil {
 		answer(wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the journal cannot be read now: " + err.Error()})
 		return nil //nolint:nilerr // it is this command's bad luck, and nobody else's
 	}
-	j, err := wire.ParseJournal(r.Body)
+	j, err := wire.ParseJournal(body)
 	if err != nil || j.Type != h.What || j.Stream != cmd.Stream || j.Offset != h.Offset || j.JID != wire.JIDTag(cmd.JID) {
 		answer(wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Happened: h,
 			Reason: "the journal has forgotten the record that says how the entry was"})

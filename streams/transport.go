@@ -52,7 +52,7 @@ type Transport interface {
 	// Last gives the offset of the newest record; ok is false when the stream is empty.
 	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
 
-	// LastIsCheap tells whether Last may be asked time and again: it costs a chunk at most, and no connection.
+	// LastIsCheap tells whether Last may be asked time and again: it costs no connection, and little.
 	LastIsCheap() bool
 
 	// Fetch gives the one record at offset, or ErrNotFound. Over AMQP 0-9-1 that is a matter of waiting, where nothing comes: compare with

@@ -72,7 +72,7 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 		}
 	}
 	if ours && isDeed {
-		s.Origin = wire.Through{Epoch: d.Epoch, Through: d.Seq}
+		s.Burial, s.Burial.Confirmed = d, 0
 	}
 	return t.meet(tx, s)
 }

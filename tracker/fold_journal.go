@@ -46,10 +46,10 @@ func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 		return err
 	}
 	t.update(func(s *State) {
-		s.FoldedSeq, s.Led = max(s.FoldedSeq, d.Seq), true
+		s.Led = true
+		s.numbered(d.Epoch, d.Seq)
 		if d.Burial() {
 			s.Buried++
-			s.BuriedTo = wire.Through{Epoch: d.Epoch, Through: d.Seq}
 		} else {
 			s.Fired++
 		}
@@ -135,7 +135,7 @@ func (t *Entries) foldRecord(tx *view.Tx, r *wire.Record, j *wire.JournalRecord)
 		return err
 	}
 	if seq := wire.Int(r.Headers, wire.HeaderSeq); seq > t.peek().FoldedSeq {
-		t.update(func(s *State) { s.FoldedSeq = seq })
+		t.update(func(s *State) { s.numbered(j.Epoch, seq) })
 	}
 	if !t.peek().Led && j.Type != wire.TypeRecreated {
 		t.update(func(s *State) { s.Led = true })

@@ -359,9 +359,14 @@ func TestStreamsWithoutAFold(t *testing.T) {
 func TestStoredFormsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, n := rapid.String(), rapid.Int64()
+		var burial wire.Deed
+		if rapid.Bool().Draw(t, "buried") {
+			burial = wire.Deed{Op: wire.OpBuried, Stream: sched, Offset: n.Draw(t, "of"), Epoch: n.Draw(t, "epoch"), Seq: n.Draw(t, "seq"),
+				JIDTag: text.Draw(t, "tag"), Actor: text.Draw(t, "actor"), Command: text.Draw(t, "command"), Operation: text.Draw(t, "operation")}
+		}
 		s := Stored{Stream: retry, Offset: n.Draw(t, "offset"), First: n.Draw(t, "first"), At: time.UnixMicro(rapid.Int64Range(-1e15, 1e15).Draw(t, "at")).UTC(),
 			Attempt: rapid.IntRange(0, 1<<31).Draw(t, "attempt"), JID: text.Draw(t, "jid"), Queue: text.Draw(t, "queue"), Class: text.Draw(t, "class"),
-			Origin: wire.Through{Epoch: n.Draw(t, "epoch"), Through: n.Draw(t, "seq")}, Parked: text.Draw(t, "parked"), Trace: text.Draw(t, "trace"), Size: n.Draw(t, "size")}
+			Burial: burial, Parked: text.Draw(t, "parked"), Trace: text.Draw(t, "trace"), Size: n.Draw(t, "size")}
 		if raw := rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "raw"); rapid.Bool().Draw(t, "inline") {
 			s.Raw = raw
 		}

@@ -166,7 +166,7 @@ func (s State) withoutJournal() State {
 	next.Journals, next.Lost = s.Journals+1, s.Lost || s.Epoch >= 0
 	next.Held, next.Why, next.Witness, next.First = s.Held, s.Why, s.Witness, s.First
 	next.Rejected, next.Void, next.Duplicates, next.Fired, next.Buried = s.Rejected, s.Void, s.Duplicates, s.Fired, s.Buried
-	next.BuriedTo = wire.Through{Epoch: s.BuriedTo.Epoch - age, Through: s.BuriedTo.Through}
+	next.ToldTo = wire.Through{Epoch: s.ToldTo.Epoch - age, Through: s.ToldTo.Through}
 	next.Barriers, next.FirstBarrier = maps.Clone(s.Barriers), s.FirstBarrier
 	for stream, b := range next.Barriers {
 		b.Epoch -= age

@@ -2,44 +2,69 @@ package tracker
 
 import (
 	"cmp"
+	"slices"
 
+	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 // A burial goes to the dead jobs and to the journal in one publish. A broker that dies in between may have it among the dead jobs alone: a
-// lone burial. Each stream has what one leader sent in its order, so these are the newest, and no burial of a later epoch follows before
-// somebody has told of them.
+// lone burial. Each stream has what one leader sent in its order, so the journal then has nothing that was sent after it; a burial that the
+// journal refused, which was taken back, is followed there by the record that says so.
 
-// settledBefore notes that earlier epochs have left no lone burial.
-func (s *State) settledBefore(epoch int64) {
-	if led := (wire.Through{Epoch: epoch}); led.Compare(s.BuriedTo) > 0 {
-		s.BuriedTo = led
+// numbered notes a numbered record of the journal.
+func (s *State) numbered(epoch, seq int64) {
+	s.FoldedSeq = max(s.FoldedSeq, seq)
+	if epoch == s.ToldTo.Epoch { // a later one has yet to settle what this one left
+		s.ToldTo.Through = max(s.ToldTo.Through, seq)
 	}
 }
 
-// Lone gives the dead jobs of earlier epochs that came of a burial which the journal does not have, the newest first. An epoch of a journal that
-// is gone may be among them.
+// settledBefore notes that an epoch has told of what earlier ones had left.
+func (s *State) settledBefore(epoch int64) {
+	if now := (wire.Through{Epoch: epoch, Through: s.FoldedSeq}); epoch == s.Epoch && now.Compare(s.ToldTo) > 0 {
+		s.ToldTo = now
+	}
+}
+
+// Lone gives the dead jobs that came of a lone burial whose entry is still there, the oldest first.
 func (t *Entries) Lone() (all []*Stored, err error) {
 	s := t.State()
-	last := s.Barriers[wire.DeadJobs].Before
-	if last.Compare(s.BuriedTo) <= 0 {
+	if last := s.Barriers[wire.DeadJobs].Before; last.Compare(s.ToldTo) <= 0 {
 		return nil, nil
 	}
 	c := codes[wire.DeadJobs]
 	var fault error
 	err = t.store.Scan(keyEntry(place{c, minOffset}), keyEntry(place{c, noOffset}), true, func(key, value []byte) bool {
 		var dead *Stored
-		if dead, fault = decodeStored(placeOf(key[1:]), append([]byte(nil), value...)); fault != nil {
+		if dead, fault = decodeStored(placeOf(key[1:]), value); fault != nil {
 			return false
 		}
-		if buried := dead.Origin != (wire.Through{}); !buried {
+		if dead.Burial.Op == "" {
 			return true
 		}
-		if dead.Origin.Compare(s.BuriedTo) <= 0 {
+		if dead.Origin().Compare(s.ToldTo) <= 0 {
 			return false
 		}
-		all = append(all, dead)
-		return true
+		var left bool
+		if left, fault = leftBy(t.store, dead); left {
+			dead.Raw = nil // it is not the caller's
+			all = append(all, dead)
+		}
+		return fault == nil
 	})
+	slices.Reverse(all)
 	return all, cmp.Or(err, fault)
+}
+
+// leftBy tells whether the entry that was buried as a dead job is still there, and nothing was done to it since.
+func leftBy(r view.Reader, dead *Stored) (bool, error) {
+	p := place{codes[dead.Burial.Stream], dead.Burial.Offset}
+	s, err := storedAt(r, p)
+	if err != nil || s == nil || s.JID != dead.JID {
+		return false, err
+	}
+	m, err := markAt(r, p)
+	since := m != nil && fired{m.epoch, m.seq}.compare(fired{dead.Burial.Epoch, dead.Burial.Seq}) > 0
+	return err == nil && !since, err
 }

@@ -48,8 +48,8 @@ type State struct {
 	Duplicates int64            `json:"duplicates"` // publishes that were repeated
 	Fired      int64            `json:"fired"`      // fires, by this view's count
 	Buried     int64            `json:"buried"`
-	BuriedTo   wire.Through     `json:"buried_to"` // the newest burial that the journal has, or is known to need no longer
-	Rejected   map[string]int64 `json:"rejected"`  // by stream, all that were ever seen
+	ToldTo     wire.Through     `json:"told_to"`  // the journal's newest record by number; the epoch is the newest that has settled what earlier ones left
+	Rejected   map[string]int64 `json:"rejected"` // by stream, all that were ever seen
 }
 
 // Barrier is the newest one of an entry stream.

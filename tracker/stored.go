@@ -18,17 +18,22 @@ type Stored struct {
 	JID     string
 	Queue   string
 	Class   string
-	Origin  wire.Through // of a dead job that Millrace buried: the burial's epoch and number
-	Parked  string       // not empty: the broker cannot take it; the reason
-	Dropped bool         // a dead job that a queue dropped
-	Trace   string       // the traceparent that came with it
-	Leased  string       // of a lease: the jid of the job, whose entry's own jid is the lease's id
-	Size    int64        // of the record, in bytes
-	Raw     []byte       // the record; nil if it is large and stays in the stream
+	Burial  wire.Deed // of a dead job that Millrace buried: what was done, and to which entry
+	Parked  string    // not empty: the broker cannot take it; the reason
+	Dropped bool      // a dead job that a queue dropped
+	Trace   string    // the traceparent that came with it
+	Leased  string    // of a lease: the jid of the job, whose entry's own jid is the lease's id
+	Size    int64     // of the record, in bytes
+	Raw     []byte    // the record; nil if it is large and stays in the stream
 }
 
 // maxInline is the largest record that the view keeps itself; larger ones stay in the stream.
 const maxInline = 64 << 10
+
+// Origin names the burial that a dead job came of; no burial has the number 0.
+func (s *Stored) Origin() wire.Through {
+	return wire.Through{Epoch: s.Burial.Epoch, Through: s.Burial.Seq}
+}
 
 func (s *Stored) place() place { return place{codes[s.Stream], s.Offset} }
 
@@ -51,13 +56,36 @@ func newStored(e *wire.Entry) *Stored {
 
 func (s *Stored) encode() []byte {
 	b := make([]byte, 0, 64+len(s.JID)+len(s.Queue)+len(s.Class)+len(s.Raw))
-	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), s.Origin.Epoch, s.Origin.Through, flag(s.Dropped), s.Size} {
+	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), flag(s.Dropped), s.Size} {
 		b = binary.AppendVarint(b, n)
 	}
 	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Leased} {
 		b = appendText(b, t)
 	}
-	return append(b, s.Raw...)
+	return append(appendBurial(b, &s.Burial), s.Raw...)
+}
+
+func appendBurial(b []byte, d *wire.Deed) []byte {
+	b = appendText(b, d.Op)
+	if d.Op == "" {
+		return b
+	}
+	for _, n := range []int64{int64(codes[d.Stream]), d.Offset, d.Epoch, d.Seq} {
+		b = binary.AppendVarint(b, n)
+	}
+	for _, t := range []string{d.JIDTag, d.Actor, d.Command, d.Operation} {
+		b = appendText(b, t)
+	}
+	return b
+}
+
+func (d *decoder) burial() (b wire.Deed) {
+	if b.Op = d.text(); b.Op == "" {
+		return b
+	}
+	b.Stream, b.Offset, b.Epoch, b.Seq = names[code(d.int())], d.int(), d.int(), d.int()
+	b.JIDTag, b.Actor, b.Command, b.Operation = d.text(), d.text(), d.text(), d.text()
+	return b
 }
 
 func flag(set bool) int64 {
@@ -71,9 +99,9 @@ func decodeStored(p place, b []byte) (*Stored, error) {
 	s := &Stored{Stream: p.name(), Offset: p.offset}
 	d := decoder{b: b}
 	s.First, s.At = d.int(), time.UnixMicro(d.int()).UTC()
-	s.Attempt, s.Origin.Epoch, s.Origin.Through = int(d.int()), d.int(), d.int()
-	s.Dropped, s.Size = d.int() != 0, d.int()
+	s.Attempt, s.Dropped, s.Size = int(d.int()), d.int() != 0, d.int()
 	s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Leased = d.text(), d.text(), d.text(), d.text(), d.text(), d.text()
+	s.Burial = d.burial()
 	if d.bad {
 		return nil, fmt.Errorf("tracker: stored entry %s@%d is damaged", s.Stream, s.Offset)
 	}

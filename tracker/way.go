@@ -36,7 +36,7 @@ func (s *State) nothingAstray() {
 	s.RoutedTo, s.AstrayAt = max(s.RoutedTo, s.AstrayAt), -1
 }
 
-// buried notes that a burial reached its stream. Without a barrier before it nobody waits for it.
+// buried notes that a burial reached its stream. Without a barrier before it nobody knows what it is to be compared with.
 func (t *Entries) buried(d wire.Deed) {
 	t.update(func(s *State) {
 		if b, seen := s.Barriers[wire.DeadJobs]; seen {

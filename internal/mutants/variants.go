@@ -26,7 +26,7 @@ var (
 	buried   = check{"./scheduler", "TestBurialsThatWentAstray", nil}
 	oneDead  = check{"./scheduler", "TestBurialsAreRepeatedOnce", nil}
 	undone   = drives("TestOperationsAreUndoneOnce", 1000)
-	lone     = check{"./scheduler", "TestKillsThatTheJournalLacks|TestOperationsWhoseKillsTheJournalLacks", nil}
+	lone     = check{"./scheduler", "TestKillsThatTheJournalLacks|TestKillsThatTheJournalRefused|TestOperationsWhoseKillsTheJournalLacks", nil}
 	setClock = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
 	doubted  = check{"./scheduler", "TestCommandsKnowWhatWasTakenBack", nil}
 	repeated = check{"./scheduler", "TestLowWaterRepeatsTheWitness", nil}
@@ -112,7 +112,9 @@ var variants = []variant{
 	{"lone-burials-left-out", "a new leader does not look for burials that the journal lacks", "scheduler/settle.go",
 		"if c.settling.lone, err = c.entries.Lone(); err != nil {", "if _, err = c.entries.Lone(); err != nil {", lone},
 	{"lone-burials-told-by-halves", "a leader that tells of burials which the journal lacks has no successor that tells the others", "tracker/state.go",
-		"s.Epoch, s.Identity, s.OpenedAt,", "s.BuriedTo = wire.Through{Epoch: offset}\n\ts.Epoch, s.Identity, s.OpenedAt,", lone},
+		"s.Epoch, s.Identity, s.OpenedAt,", "s.ToldTo = wire.Through{Epoch: offset}\n\ts.Epoch, s.Identity, s.OpenedAt,", lone},
+	{"lone-burials-taken-back", "a burial that the journal refused, and that was taken back, passes for one that it lacks", "tracker/lone.go",
+		"s.ToldTo.Through = max(s.ToldTo.Through, seq)", "s.ToldTo.Through = max(s.ToldTo.Through, 1)", lone},
 	{"undo-begins-anew", "a leader that goes on with an undo does not know what the one before it took back", "scheduler/undoall.go",
 		"case u.survey.mine.has(d.at):", "case false:", undone},
 }

@@ -22,13 +22,14 @@ async function load() {
   const now = serverNow();
   const to = Math.floor(now / span) * span;
   const first = to - points * span;
+  if (to < settled) settled = 0; // a clock went back: what was asked of the future is not known
   const from = Math.max(settled, first);
   if (asking || from >= to) return;
   asking = true;
   try {
     const { data } = await ask(apiPath('queue-throughput', [], { from, to, step: span }));
     const all = new Map([...sums.peek()].filter(([at]) => at >= first && at < from));
-    for (let at = from, i = 0; at < to; at += span, i++) all.set(at, new Map(data.queues.map((/** @type {any} */ q) => [q.name, q.counts[i]])));
+    for (let at = from, i = 0; at < to; at += span, i++) all.set(at, new Map(data.queues.map((/** @type {any} */ q) => [q.other ? '' : q.name, q.counts[i]])));
     sums.value = all;
     settled = Math.floor((now - late) / span) * span;
   } catch { /* whoever asks for more shows it; it is tried again in a minute */ }
