@@ -6,7 +6,7 @@ import { story } from './person.js';
 import { http, until } from './sidecar.js';
 
 /** Has some scheduled jobs be late. @param {any} page */
-const late = (page) => page.route('**/api/due-times*', async (route) => {
+export const late = (page) => page.route('**/api/due-times*', async (route) => {
   const response = await route.fetch();
   await route.fulfill({ response, json: { ...await response.json(), before: 7 } });
 });

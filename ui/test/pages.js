@@ -15,10 +15,12 @@ const all = [
   ['/retries?view=storm', (p) => p.getByRole('rowheader', { name: /Timeout/ }).first()], ['/dead-jobs', (p) => p.getByRole('link', { name: 'SMTPAuthenticationError' }).first()], ['/dead-jobs?queue=nothing-here', (p) => p.getByText(/0 of \d+ match/)],
   ['/jobs/dead-invoice-1', (p) => p.getByRole('region', { name: 'the record' })], ['/jobs/nobody-knows-it', (p) => p.getByText('Nothing is known of this job')], ['/job-metrics', (p) => p.getByRole('rowheader', { name: 'SyncInventory' })],
   ['/job-metrics/SendInvoice?range=6h', (p) => p.getByRole('figure', { name: /Run time/ }).or(p.getByText('p95').first()).first()], ['/worker-processes', (p) => p.getByRole('rowheader', { name: 'worker-2:822' })], ['/worker-processes/worker-2:822:shop', (p) => p.getByText('report-that-hangs')],
+  ['/job-metrics?range=24h&show=SyncInventory,SendInvoice', (p) => p.getByRole('figure', { name: /^Jobs of each class.*SendInvoice: last/ })], ['/job-metrics/SendInvoice?range=6h&compare=1', (p) => p.getByRole('figure', { name: /p95 before: last/ })],
   ['/live', (p) => p.getByRole('log').getByRole('link').first()], ['/operations', (p) => p.getByRole('heading', { name: 'Operations', level: 1 })], ['/rejected', (p) => p.getByRole('cell', { name: 'not even JSON' })],
   ['/dead-jobs', (p) => p.getByRole('dialog').getByRole('button', { name: 'Delete 1 job' }), (p) => p.getByRole('table', { name: 'dead jobs' }).getByRole('button', { name: /^Delete/ }).first().click()],
   ['/dead-jobs', (p) => p.getByRole('listbox', { name: 'Found' }).getByRole('option').first(), (p) => key(p, 'Control+k')], ['/dead-jobs', (p) => p.getByRole('dialog', { name: 'Keyboard' }), (p) => key(p, '?')],
   ['/job-metrics/SendInvoice?range=6h', (p) => p.getByRole('table', { name: 'Run time' }).getByRole('row').nth(5), (p) => p.getByRole('button', { name: 'Table of Run time', exact: true }).click()],
+  ['/scheduled-jobs', (p) => p.getByRole('table', { name: /^Scheduled jobs by when/ }).getByRole('link').first(), (p) => p.getByRole('button', { name: /^Table of Scheduled jobs/ }).click()],
   ['/operations?tab=audit', (p) => p.getByRole('table', { name: 'What was done' })],
   ['/health', (p) => p.getByRole('rowheader', { name: 'job_journal' })], ['/api-docs', (p) => p.getByText('/api/retries/{jid}/kill')],
 ];

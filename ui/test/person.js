@@ -21,6 +21,11 @@ function thing(at) {
     uncheck: () => at.uncheck(),
     press: (/** @type {string} */ key) => at.press(key),
     pointAt: () => at.hover(),
+    /** Clicks on a part of its width. @param {number} part */
+    clickAt: async (part) => {
+      const { width, height } = await at.boundingBox();
+      await at.click({ position: { x: width * part, y: height * 0.4 } });
+    },
     /** Drags the pointer over it, from one part of its width to another. @param {number} from @param {number} to */
     drag: async (from, to) => {
       await at.scrollIntoViewIfNeeded();

@@ -3,9 +3,9 @@ import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { brief, count, millis, percent } from '../core/format.js';
 import { useResource } from '../core/resource.js';
-import { link, navigate } from '../core/router.js';
-import { failShare, HeatMap, Percentiles, ran, RangeChooser, Throughput, useMetrics } from '../parts/charts.js';
-import { Answer, Card, CopyCurl, Empty, State, Title } from '../parts/states.js';
+import { link, navigate, route, setQuery } from '../core/router.js';
+import { failShare, HeatMap, Percentiles, ran, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
+import { Answer, Card, CopyCurl, Empty, Failure, State, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
 import { Failures } from './metrics.js';
@@ -13,8 +13,11 @@ import { Failures } from './metrics.js';
 /** @param {{part: string}} p */
 export default function Class({ part: name }) {
   const m = useMetrics({ cls: name });
-  const { from, to, step } = m.range;
-  const before = useResource(apiPath('job-metrics', name, { from: Math.floor(from - (to - from)), to: Math.floor(from), step }), { every: 0 });
+  const { step } = m.range;
+  const [from, to] = [Math.floor(m.range.from / step) * step, Math.ceil(m.range.to / step) * step]; // as the sidecar answers
+  const before = useResource(apiPath('job-metrics', name, { from: from - (to - from), to: from, step }), { every: 0 });
+  const compare = route.value.query.get('compare') === '1';
+  const lines = compare ? linesOf(m.data, before.data, to - from) : { run: [], jobs: [] };
   const t = m.data?.total;
   const b = before.data?.total;
   /** @type {[string, any, any, any][]} */
@@ -22,12 +25,26 @@ export default function Class({ part: name }) {
     ['p95', millis(t.run?.p95_ms), change(t.run?.p95_ms, b?.run?.p95_ms), null], ['p99', millis(t.run?.p99_ms), change(t.run?.p99_ms, b?.run?.p99_ms), null], ['Wait p95', millis(t.wait?.p95_ms), change(t.wait?.p95_ms, b?.wait?.p95_ms), null]] : [];
   const queues = m.data?.queues || [];
   const columns = [{ id: 'name', label: 'Queue', always: true, head: true, cell: (/** @type {any} */ q) => html`<a href=${link('job-queues', q.name)}>${q.name}</a>` }, { id: 'n', label: 'Jobs', right: true, cell: (/** @type {any} */ q) => count(ran(q)) }, { id: 'f', label: 'Failed', right: true, cell: (/** @type {any} */ q) => percent(failShare(q)) }, { id: 'p', label: 'p95', right: true, cell: (/** @type {any} */ q) => millis(q.run?.p95_ms) }, { id: 'm', label: 'Longest', right: true, cell: (/** @type {any} */ q) => millis(q.max_ms) }];
-  return html`<${Title} crumbs=${[['Metrics', link('job-metrics')]]} title=${name}><a class="btn small" href=${link('retries', [], { class: name })}>Retries</a><a class="btn small" href=${link('dead-jobs', [], { class: name })}>Dead</a><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
+  return html`<${Title} crumbs=${[['Metrics', link('job-metrics')]]} title=${name}><a class="btn small" href=${link('retries', [], { class: name })}>Retries</a><a class="btn small" href=${link('dead-jobs', [], { class: name })}>Dead</a>
+      <label class="check small"><input type="checkbox" role="switch" checked=${compare} onChange=${(/** @type {any} */ e) => setQuery({ compare: e.target.checked ? 1 : '' })} />Previous period</label><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
     <div class="grid"><${Answer} of=${m}>
+      ${compare && html`<${Failure} error=${before.error} refresh=${before.refresh} />`}
+      ${compare && before.data?.older_than_kept && html`<p class="banner">A part of the previous period is older than what is kept in steps of ${stepText(before.data.step_seconds)}.</p>`}
       <section class="card flush" aria-label="In this time"><dl class="counters n6" style=${{ margin: 0, minHeight: '5.5rem' }}>${cells.map(([k, v, note]) => html`<div key=${k}><dt>${k}</dt><dd>${v}</dd><dd class="note">${note || '\u00a0'}</dd></div>`)}</dl></section>
-      <${Percentiles} m=${m} of="run" height=${220} /><${Throughput} m=${m} class="c6" /><${HeatMap} m=${m} of="run" height=${200} class="c6" />
+      <${Percentiles} m=${m} of="run" height=${220} more=${lines.run} /><${Throughput} m=${m} class="c6" more=${lines.jobs} /><${HeatMap} m=${m} of="run" height=${200} class="c6" />
       <div class="c6"><${Failures} m=${m} cls=${name} /></div><${Card} flush title="Queues" class="c6"><${Table} id="class-queues" caption="Queues" columns=${columns} rows=${queues} loading=${!m.data} rowKey=${(/** @type {any} */ q) => q.name} still=${false} empty=${html`<${Empty} title="It has not run in this time" />`} /><//><//>
       <${Recent} name=${name} /></div>`;
+}
+
+/** Lines of the time before, laid over a series; nothing where that is not known, or was of another range. @param {any} d @param {any} b the answer about the time before @param {number} length of the range, in seconds */
+function linesOf(d, b, length) {
+  const shift = d && b ? d.to - b.to : NaN;
+  // The two answers do not come at the same moment: one may be a step ahead.
+  const fits = d?.step_seconds === b?.step_seconds && Math.abs(shift - length) <= b?.step_seconds;
+  const then = new Map(fits ? b.series.map((/** @type {any} */ s) => [s.at + shift, s]) : []);
+  const line = (/** @type {string} */ label, /** @type {string} */ colour, /** @type {(s: any) => number|null} */ of) => ({ label: label + ' before', colour, kind: 'dash', values: (d?.series || []).map((/** @type {any} */ s) => (then.has(s.at) ? of(then.get(s.at)) : null)) });
+  const percentile = (/** @type {string} */ k, /** @type {string} */ colour) => line(k, colour, (s) => s.run?.[k + '_ms'] || null);
+  return { run: [percentile('p50', '#54be7ea0'), percentile('p95', '#4589ffa0'), percentile('p99', '#d12771a0')], jobs: [line('jobs', '#4589ff', ran)] };
 }
 
 const recent = [

@@ -5,6 +5,7 @@ import { link, navigate, route, setQuery } from '../core/router.js';
 import { failShare, HeatMap, Percentiles, ran, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
 import { Answer, Card, CopyCurl, Empty, Title } from '../parts/states.js';
 import { ColumnChooser, sorted, Table } from '../parts/table.js';
+import { flip, Tick, Ticked, tickedNow } from '../parts/ticked.js';
 
 export default function Metrics() {
   const query = route.value.query;
@@ -12,11 +13,13 @@ export default function Metrics() {
   const sort = query.get('sort') || 'total';
   const reverse = query.get('sort_reverse') !== 'false';
   const text = (query.get('text') || '').toLowerCase();
+  const ticked = tickedNow();
   const all = m.data?.classes || [];
   const time = all.reduce((/** @type {number} */ n, /** @type {any} */ c) => n + c.total_ms, 0);
   const rows = all.filter((/** @type {any} */ c) => !text || c.name.toLowerCase().includes(text));
   const p = (/** @type {string} */ k, /** @type {string} */ label, of = 'run') => ({ id: of + k, label, right: true, off: of === 'wait' && k !== 'p95', sort: (/** @type {any} */ c) => c[of]?.[k + '_ms'] ?? null, cell: (/** @type {any} */ c) => millis(c[of]?.[k + '_ms']) });
   const columns = [
+    { id: 'show', label: 'Chart', always: true, class: 'pick', cell: (/** @type {any} */ c) => !c.other && html`<${Tick} name=${c.name} ticked=${ticked} />` },
     { id: 'name', label: 'Class', always: true, head: true, class: 'lim', sort: (/** @type {any} */ c) => c.name, cell: (/** @type {any} */ c) => (c.other ? html`<i>all others</i>` : html`<a class="cut" title=${c.name} href=${link('job-metrics', c.name)}>${c.name}</a>`) },
     { id: 'count', label: 'Jobs', right: true, sort: ran, cell: (/** @type {any} */ c) => count(ran(c)) },
     { id: 'ok', label: 'Succeeded', right: true, off: true, sort: (/** @type {any} */ c) => c.success, cell: (/** @type {any} */ c) => count(c.success) },
@@ -29,11 +32,11 @@ export default function Metrics() {
   return html`<${Title} title="Metrics" after=${query.get('queue') && html`<span class="chip"><b>queue:</b>${query.get('queue')}<button aria-label="Remove filter queue" onClick=${() => setQuery({ queue: '' })}>×</button></span>`}><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
     <div class="grid"><${Answer} of=${m}>
       ${m.data?.older_than_kept && html`<p class="banner">A part of this time is older than what is kept in steps of ${stepText(m.data.step_seconds)}.</p>`}
-      <${Throughput} m=${m} tools=${html`<span class="dim small">in steps of ${stepText(m.data?.step_seconds)}</span>`} /><${Percentiles} m=${m} of="run" class="c6" /><${HeatMap} m=${m} of="run" height=${200} class="c6" />
+      ${ticked.some(Boolean) ? html`<${Ticked} names=${ticked} range=${m.range} queue=${query.get('queue')} />` : html`<${Throughput} m=${m} tools=${html`<span class="dim small">in steps of ${stepText(m.data?.step_seconds)}</span>`} />`}<${Percentiles} m=${m} of="run" class="c6" /><${HeatMap} m=${m} of="run" height=${200} class="c6" />
       <section class="card flush" aria-label="Classes"><div class="toolbar"><h2 class="strong">Classes</h2><span class="badge">${all.length}</span><span class="grow"></span>
         <input class="in small" type="search" data-filter placeholder="Filter by name" aria-label="Filter classes by name" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} /><${ColumnChooser} id="classes" columns=${columns} /></div>
         <${Table} id="classes" caption="Classes" columns=${columns} rows=${sorted(rows, columns, sort, reverse)} loading=${!m.data} rowKey=${(/** @type {any} */ c) => c.name} sort=${sort} reverse=${reverse} of=${text + m.range.name} onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: String(r) })}
-          open=${(/** @type {any} */ c) => !c.other && navigate(link('job-metrics', c.name))} empty=${html`<${Empty} icon="chart" title=${text ? 'No class matches' : 'No job has run in this time'}><p>${text ? '' : 'Workers report what they do to the stream job_metrics.'}</p><//>`} /></section>
+          open=${(/** @type {any} */ c) => !c.other && navigate(link('job-metrics', c.name))} keys=${(/** @type {string} */ k, /** @type {any} */ c) => k === 'x' && !c.other && flip(c.name)} empty=${html`<${Empty} icon="chart" title=${text ? 'No class matches' : 'No job has run in this time'}><p>${text ? '' : 'Workers report what they do to the stream job_metrics.'}</p><//>`} /></section>
       <${Failures} m=${m} /><//></div>`;
 }
 

@@ -4,6 +4,7 @@ import { html, useLayoutEffect, useRef, useState } from '../core/h.js';
 import { colours } from '../core/prefs.js';
 import { clock, absolute } from '../core/format.js';
 import { whenIdle } from '../core/idle.js';
+import { navigate } from '../core/router.js';
 import { Table } from './table.js';
 import { heat } from './heat.js';
 
@@ -23,7 +24,7 @@ function token(name) {
 }
 
 /** @param {{title: string, x: number[], series: Series[], format: (n: number|null) => string, height?: number, marks?: Mark[], log?: boolean, sync?: string, stacked?: boolean,
- *   onZoom?: (from: number, to: number) => void, buckets?: {bounds: number[], rows: (number[]|null)[]}, summary?: string, now?: number, from?: number, to?: number, of?: {data: any, error: any}}} p of: what its figures were asked with */
+ *   onZoom?: (from: number, to: number) => void, href?: (i: number) => string, buckets?: {bounds: number[], rows: (number[]|null)[]}, summary?: string, now?: number, from?: number, to?: number, of?: {data: any, error: any}}} p of: what its figures were asked with; href: where a step leads, '': nowhere */
 export function Chart(p) {
   const box = useRef(null);
   const plot = useRef(null);
@@ -99,7 +100,7 @@ function Figures({ p }) {
   const more = p.buckets ? [{ id: 'n', label: 'Jobs', right: true, cell: (/** @type {any} */ r) => (p.buckets.rows[r.i] || []).reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0) }]
     : p.series.map((/** @type {Series} */ s) => ({ id: s.label, label: s.label, right: true, cell: (/** @type {any} */ r) => p.format(s.values[r.i] ?? null) }));
   return html`<div style=${{ maxHeight: (p.height || 200) + 40 + 'px', overflow: 'auto' }} tabindex="0" role="region" aria-label=${p.title + ' as a table'}><${Table} id="figures" caption=${p.title} rowKey=${(/** @type {any} */ r) => String(r.at)} rows=${rows} still=${false}
-    columns=${[{ id: 'at', label: 'Time', always: true, head: true, cell: (/** @type {any} */ r) => absolute(r.at) }, ...more]} /></div>`;
+    columns=${[{ id: 'at', label: 'Time', always: true, head: true, cell: (/** @type {any} */ r) => { const to = p.href?.(r.i); return to ? html`<a class="linkish" href=${to}>${absolute(r.at)}</a>` : absolute(r.at); } }, ...more]} /></div>`;
 }
 
 /** Stacked series are drawn as sums, the highest first. @param {any} p */
@@ -126,7 +127,7 @@ function options(latest, height, width, setCursor) {
   const bars = uPlot.paths.bars({ size: [0.8, 24], align: 1 });
   const order = p.series.map((/** @type {Series} */ s) => ({
     label: s.label, stroke: s.colour, width: s.kind === 'bars' ? 0 : 1.8, dash: s.kind === 'dash' ? [5, 4] : undefined, fill: s.kind === 'bars' ? s.colour : undefined,
-    paths: s.kind !== 'bars' ? undefined : p.stacked ? () => null : bars, points: { show: false }, spanGaps: false,
+    paths: s.kind === 'bars' ? (p.stacked ? () => null : bars) : p.stacked ? uPlot.paths.stepped({ align: 1, extend: true }) : undefined, points: { show: false }, spanGaps: false,
   }));
   return {
     width: width || 400, height, padding: [8, 16, 0, 0], legend: { show: false },
@@ -137,12 +138,21 @@ function options(latest, height, width, setCursor) {
     series: [{}, ...(p.buckets ? [{ paths: () => null, points: { show: false } }] : order)],
     cursor: { y: false, points: { show: false }, drag: { x: !!p.onZoom, y: false, setScale: false }, sync: p.sync ? { key: p.sync, setSeries: false, filters: { pub: (/** @type {string} */ type) => type === 'mousemove' || type === 'mouseleave' } } : undefined },
     hooks: {
+      ready: [(/** @type {any} */ u) => u.over.addEventListener('click', () => follow(u, latest.current))],
       setCursor: [(/** @type {any} */ u) => setCursor(u.cursor.idx ?? null)],
-      setSelect: [(/** @type {any} */ u) => { if (u.select.width > 4) latest.current.onZoom?.(u.posToVal(u.select.left, 'x'), u.posToVal(u.select.left + u.select.width, 'x')); u.setSelect({ left: 0, width: 0 }, false); }],
+      // What moves the pointer by next to nothing is meant as a click, which uPlot tells of only if it did not move at all.
+      setSelect: [(/** @type {any} */ u) => { if (u.select.width > 4) latest.current.onZoom?.(u.posToVal(u.select.left, 'x'), u.posToVal(u.select.left + u.select.width, 'x')); else follow(u, latest.current); u.setSelect({ left: 0, width: 0 }, false); }],
       drawAxes: [(/** @type {any} */ u) => { if (latest.current.buckets) heat(u, latest.current); else if (latest.current.stacked) bottomUp(u, latest.current); }],
       draw: [(/** @type {any} */ u) => marks(u, latest.current, dim, card)],
     },
   };
+}
+
+/** To where the step leads that is pointed at. @param {any} u @param {any} p */
+function follow(u, p) {
+  const at = u.posToVal(u.cursor.left, 'x');
+  const to = p.href?.(p.x.findLastIndex((/** @type {number} */ t) => t <= at));
+  if (to) navigate(to);
 }
 
 /** Jobs are counted in whole numbers. */

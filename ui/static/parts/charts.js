@@ -40,26 +40,26 @@ export function useMetrics(of = {}, every = 10_000) {
   return { ...useResource(url, { every }), range: r, url };
 }
 
-const zoom = (/** @type {number} */ a, /** @type {number} */ b) => setQuery({ from: Math.floor(a), to: Math.ceil(b), range: '' });
-const deploys = (/** @type {any} */ d) => (d?.deploys || []).map((/** @type {any} */ m) => ({ at: m.at, label: m.label }));
+export const zoom = (/** @type {number} */ a, /** @type {number} */ b) => setQuery({ from: Math.floor(a), to: Math.ceil(b), range: '' });
+export const deploys = (/** @type {any} */ d) => (d?.deploys || []).map((/** @type {any} */ m) => ({ at: m.at, label: m.label }));
 
-/** @param {{m: any, height?: number, tools?: any, class?: string}} p */
-export function Throughput({ m, height, tools, class: extra }) {
+/** @param {{m: any, height?: number, tools?: any, class?: string, more?: any[]}} p more: lines over the bars */
+export function Throughput({ m, height, tools, class: extra, more = [] }) {
   const s = m.data?.series || [];
   const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[k] || 0);
   const other = s.map((/** @type {any} */ p) => p.dead + p.discarded + p.expired);
   return html`<${Card} title="Throughput" class=${extra} tools=${tools}><${Chart} of=${m} title=${`Jobs in steps of ${stepText(m.data?.step_seconds)}`} height=${height} sync="page" stacked format=${brief} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to}
-    x=${s.map((/** @type {any} */ p) => p.at)} series=${[{ label: 'succeeded', colour: '#54be7e', kind: 'bars', values: pick('success') }, { label: 'failed', colour: '#d2a106', kind: 'bars', values: pick('failed') }, { label: 'dead or dropped', colour: '#d12771', kind: 'bars', values: other }]} /><//>`;
+    x=${s.map((/** @type {any} */ p) => p.at)} series=${[{ label: 'succeeded', colour: '#54be7e', kind: 'bars', values: pick('success') }, { label: 'failed', colour: '#d2a106', kind: 'bars', values: pick('failed') }, { label: 'dead or dropped', colour: '#d12771', kind: 'bars', values: other }, ...more]} /><//>`;
 }
 
 /** @param {number|undefined} s */
 export const stepText = (s) => (!s ? 'time' : s < 3600 ? s / 60 + ' min' : s < 86_400 ? s / 3600 + ' h' : s / 86_400 + ' d');
 
-/** @param {{m: any, of: 'run'|'wait', oldest?: number|null, height?: number, class?: string, title?: string}} p oldest: age of the oldest waiting job, in seconds */
-export function Percentiles({ m, of, oldest, height, class: extra, title }) {
+/** @param {{m: any, of: 'run'|'wait', oldest?: number|null, height?: number, class?: string, title?: string, more?: any[]}} p oldest: age of the oldest waiting job, in seconds; more: lines behind these */
+export function Percentiles({ m, of, oldest, height, class: extra, title, more = [] }) {
   const s = m.data?.series || [];
   const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[of]?.[k] || null);
-  const series = [{ label: 'p50', colour: '#54be7e', values: pick('p50_ms') }, { label: 'p95', colour: '#4589ff', values: pick('p95_ms') }, { label: 'p99', colour: '#d12771', values: pick('p99_ms') }];
+  const series = [...more, { label: 'p50', colour: '#54be7e', values: pick('p50_ms') }, { label: 'p95', colour: '#4589ff', values: pick('p95_ms') }, { label: 'p99', colour: '#d12771', values: pick('p99_ms') }];
   // A distribution of waits falls silent exactly when a queue stands still: how old the oldest job is does not.
   if (oldest) series.push(/** @type {any} */ ({ label: 'oldest waits now', colour: '#d2a106', kind: 'dash', values: s.map(() => oldest * 1000) }));
   return html`<${Card} title=${title || (of === 'run' ? 'Run time' : 'Wait before the first attempt')} class=${extra}><${Chart} of=${m} title=${of === 'run' ? 'Run time' : 'Wait'} height=${height} sync="page" log format=${millis} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)} series=${series} /><//>`;

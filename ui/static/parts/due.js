@@ -5,14 +5,15 @@ import { apiPath } from '../core/api.js';
 import { minute, now, serverNow } from '../core/clock.js';
 import { brief, count, plural } from '../core/format.js';
 import { useResource } from '../core/resource.js';
-import { link, navigate, route, setFilter } from '../core/router.js';
+import { link, navigate, route } from '../core/router.js';
 import { Chart } from './chart.js';
 import { Card, Failure, Segments } from './states.js';
 
 const spans = { '1h': [3600, 60], '24h': [86_400, 900], '7d': [604_800, 7200], '30d': [2_592_000, 43_200] };
 
-/** Filters the set's list; from and to of another page are that page's own. @param {string} set @param {{from?: number, to: number}} span */
-const choose = (set, { from, to }) => (route.peek().parts[0] === set ? setFilter({ from, to }) : navigate(link(set, [], { from, to })));
+/** The set's list with what is due then, beside what it is filtered by already; from and to of another page are that page's own.
+ * @param {string} set @param {{from?: number, to: number}} span */
+const listOf = (set, { from, to }) => link(set, [], { ...(route.value.parts[0] === set ? Object.fromEntries(route.value.query) : {}), page: '', next: '', from, to });
 
 /** @param {{set: string, height?: number}} p */
 export function DueTimes({ set, height = 120 }) {
@@ -25,14 +26,18 @@ export function DueTimes({ set, height = 120 }) {
   const d = due.data;
   const counts = d?.counts || [];
   const overdue = d ? d.before : 0;
+  // What is overdue is a bar of its own, before the others.
+  const first = overdue > 0 ? 1 : 0;
+  const x = first || counts.some(Boolean) ? Array.from({ length: first + counts.length }, (_, i) => d.from + (i - first) * d.step) : [];
+  const href = (/** @type {number} */ i) => (first && !i ? listOf(set, { to: d.from }) : counts[i - first] ? listOf(set, { from: x[i], to: x[i] + d.step }) : '');
   const colour = set === 'retries' ? '#d2a106' : '#54be7e';
-  return html`<${Card} title=${set === 'retries' ? 'Due for a retry' : 'Due'} tools=${html`${overdue > 0 && html`<button class="btn small hurt" onClick=${() => choose(set, { to: Math.floor(now.peek()) })}>${count(overdue)} overdue</button>`}
+  return html`<${Card} title=${set === 'retries' ? 'Due for a retry' : 'Due'} tools=${html`${overdue > 0 && html`<button class="btn small hurt" onClick=${() => navigate(listOf(set, { to: Math.floor(now.peek()) }))}>${count(overdue)} overdue</button>`}
       ${d?.after > 0 && html`<span class="dim small">${count(d.after)} later</span>`}
       <${Segments} label="Range" value=${span} onChange=${setSpan} options=${Object.keys(spans).map((s) => [s, s])} />`}>
     <${Failure} error=${due.error} at=${d ? due.at : 0} refresh=${due.refresh} />
-    <${Chart} of=${due} title=${set === 'retries' ? 'Retries by when they are due' : 'Scheduled jobs by when they are due'} height=${height} format=${brief} stacked from=${start} to=${start + length} now=${Math.max(start, now.peek())}
-      x=${counts.some(Boolean) ? counts.map((/** @type {number} */ _, /** @type {number} */ i) => d.from + i * d.step) : []} series=${[{ label: 'due', colour, kind: 'bars', values: counts }]}
+    <${Chart} of=${due} title=${set === 'retries' ? 'Retries by when they are due' : 'Scheduled jobs by when they are due'} height=${height} format=${brief} stacked from=${start - first * step} to=${start + length} now=${Math.max(start, now.peek())}
+      x=${x} href=${href} series=${[{ label: 'due', colour, kind: 'bars', values: x.map((_, i) => counts[i - first] || 0) }, ...(first ? [{ label: 'overdue', colour: '#ed4337', kind: 'bars', values: x.map((_, i) => (i ? null : overdue)) }] : [])]}
       summary=${`${plural(counts.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0), 'is', 'are')} due within ${span}, ${plural(overdue, 'is', 'are')} overdue.`}
-      onZoom=${(/** @type {number} */ a, /** @type {number} */ b) => choose(set, { from: Math.floor(a), to: Math.ceil(b) })} />
+      onZoom=${(/** @type {number} */ a, /** @type {number} */ b) => navigate(listOf(set, { from: Math.floor(a), to: Math.ceil(b) }))} />
   <//>`;
 }

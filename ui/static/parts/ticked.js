@@ -1,0 +1,69 @@
+// @ts-check
+// Classes whose rows are ticked: one chart has a line for each. The URL says which, each in the place that has its colour.
+import { html } from '../core/h.js';
+import { apiPath, ask } from '../core/api.js';
+import { brief } from '../core/format.js';
+import { useResource } from '../core/resource.js';
+import { route, setQuery } from '../core/router.js';
+import { Chart, palette } from './chart.js';
+import { deploys, ran, stepText, zoom } from './charts.js';
+import { Card, Failure } from './states.js';
+
+/** More lines than that nobody can tell apart. */
+const most = 8;
+
+/** Commas stand between names. @param {string} name */
+const written = (name) => name.replace(/[%,]/g, (c) => encodeURIComponent(c));
+/** @param {string} text */
+const meant = (text) => text.replace(/%2C|%25/g, (c) => decodeURIComponent(c));
+
+/** The names by place; one that is free is empty, so that the others keep their colours. @returns {string[]} */
+export function tickedNow() {
+  const all = (route.value.query.get('show') || '').split(',').slice(0, most).map(meant);
+  return all.map((name, i) => (all.indexOf(name) === i ? name : ''));
+}
+
+/** @param {string[]} names */
+const full = (names) => names.filter(Boolean).length >= most;
+
+/** Ticks a class, or does so no longer. @param {string} name */
+export function flip(name) {
+  const names = tickedNow();
+  const at = names.indexOf(name);
+  if (at >= 0) names[at] = '';
+  else if (full(names)) return;
+  else names[names.includes('') ? names.indexOf('') : names.length] = name;
+  setQuery({ show: names.map(written).join(',').replace(/,+$/, '') });
+}
+
+/** @param {{name: string, ticked: string[]}} p */
+export function Tick({ name, ticked }) {
+  const at = ticked.indexOf(name);
+  const not = at < 0 && full(ticked);
+  return html`<input type="checkbox" aria-label=${`Show ${name} in the chart`} title=${not ? `No more than ${most} classes are shown at once` : ''} disabled=${not} checked=${at >= 0} style=${{ accentColor: at < 0 ? '' : palette[at] }} onChange=${() => flip(name)} />`;
+}
+
+/** Asks about each class, as one question: all lines are of the same range. @param {string[]} names @param {any} range @param {string|null} queue */
+function useClasses(names, range, queue) {
+  const urls = names.map((name) => apiPath('job-metrics', name, { queue, from: Math.floor(range.from), to: Math.ceil(range.to), step: range.step }));
+  const read = async (/** @type {string} */ _, /** @type {any} */ how) => {
+    const answers = await Promise.all(urls.map((url) => ask(url, how)));
+    return { data: new Map(names.map((name, i) => [name, answers[i].data])), text: answers.map((a) => a.text).join('\n') };
+  };
+  return useResource(urls.join(' '), { every: 10_000, read });
+}
+
+/** How many jobs of each there were, step by step. @param {{names: string[], range: any, queue: string|null}} p names: by place */
+export function Ticked({ names, range, queue }) {
+  const all = useClasses(names.filter(Boolean), range, queue);
+  const any = all.data?.values().next().value;
+  const x = (any?.series || []).map((/** @type {any} */ s) => s.at);
+  // A class that was ticked just now has no line until there is an answer about it.
+  const line = (/** @type {string} */ name, /** @type {number} */ i) => {
+    const points = all.data?.get(name)?.series || [];
+    return { label: name, colour: palette[i], values: x.map((/** @type {number} */ _, /** @type {number} */ n) => (points[n] ? ran(points[n]) : null)) };
+  };
+  return html`<${Card} title="Throughput by class" tools=${html`<span class="dim small">in steps of ${stepText(any?.step_seconds)}</span><button class="btn small" onClick=${() => setQuery({ show: '' })}>All classes</button>`}>
+    <${Failure} error=${all.error} at=${all.data ? all.at : 0} refresh=${all.refresh} />
+    <${Chart} of=${all} title=${`Jobs of each class in steps of ${stepText(any?.step_seconds)}`} sync="page" format=${brief} marks=${deploys(any)} onZoom=${zoom} from=${range.from} to=${range.to} x=${x} series=${names.map(line).filter((s) => s.label)} /><//>`;
+}

@@ -1,0 +1,91 @@
+// Charts that lead to a list, are drawn of what is ticked, and compare.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { open, signIn } from './browser.js';
+import { late } from './filters.js';
+import { story } from './person.js';
+import { until } from './sidecar.js';
+
+const halfDay = 43_200;
+
+export function charts(world) {
+  story(world, 'a bar of due times filters the list, by a click and from the table', async (me) => {
+    /** What the list is filtered by, once it is by those alone. */
+    const filtered = (/** @type {string[]} */ ...names) => until('the list is filtered by ' + names, () => {
+      const query = new URLSearchParams(me.address().split('?')[1]);
+      return [...query.keys()].sort().join() === names.join() && names.map((name) => Number(query.get(name)));
+    });
+    await me.go('Scheduled');
+    await me.find('region', 'Due', { exact: true }).find('button', '30d').click();
+    await me.find('button', /^Table of Scheduled jobs/).click();
+    const rows = me.find('table', /^Scheduled jobs by when/).find('row');
+    await until('there is a row for each half of a day, and one for what is overdue', async () => await rows.count() === 1 + 1 + 60);
+    const row = rows.nth(3);
+    const [, due] = await row.reads(/ (\d+) –$/);
+    await row.find('link').click();
+    const [from, to] = await filtered('from', 'to');
+    assert.equal(to - from, halfDay);
+    await me.listed.reads(new RegExp(`of ${due} that match`));
+    await rows.nth(1).find('link').click();
+    await filtered('to');
+
+    await me.find('button', /^Chart of Scheduled jobs/).click();
+    await me.find('button', /^Table of Scheduled jobs/).seen();
+    await me.find('figure', /^Scheduled jobs by when/).clickAt(0.12);
+    const [begin, end] = await filtered('from', 'to');
+    assert.equal(end - begin, halfDay);
+    const off = Math.abs(begin - from) % halfDay;
+    assert.ok(Math.min(off, halfDay - off) <= 300, 'the bar begins where one did in the table, some minutes ago');
+    await me.listed.reads(/of \d+ that match/);
+  }, { prepare: late });
+
+  story(world, 'classes that are ticked have a line each', async (me) => {
+    await me.go('Metrics');
+    await me.find('button', '24h').click();
+    const tick = (/** @type {string} */ name) => me.find('table', 'Classes').find('checkbox', `Show ${name} in the chart`);
+    const shown = (/** @type {string} */ show) => until('it is in the address', () => me.address() === '/job-metrics?range=24h' + (show && '&show=' + show));
+    await tick('SendInvoice').check();
+    await tick('SyncInventory').check();
+    await shown('SendInvoice%2CSyncInventory');
+    const line = 'last \\d+, highest [1-9][\\d,]*';
+    await me.find('figure', new RegExp(`^Jobs of each class in steps of 15 min\\. SendInvoice: ${line}; SyncInventory: ${line}\\.`)).seen();
+    await tick('SendInvoice').uncheck();
+    await shown('%2CSyncInventory'); // which keeps its colour
+    await me.find('figure', new RegExp(`^Jobs of each class in steps of 15 min\\. SyncInventory: ${line}\\.`)).seen();
+    await me.find('region', 'Throughput by class').find('button', 'All classes').click();
+    await shown('');
+    await me.find('figure', /^Jobs in steps of 15 min\. succeeded: /).seen();
+    await me.back();
+    await me.find('region', 'Throughput by class').seen();
+    assert.ok(await tick('SyncInventory').checked());
+  });
+
+  test('no more than eight classes are shown at once, whatever their names', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await page.goto(`${world.base}/job-metrics?show=${['A%252CB', ...'CDEFGHIJ'].join(',')}`);
+    await page.getByRole('figure', { name: /^Jobs of each class .*\. A,B: last 0, highest 0; C: .*; I: last 0, highest 0\.$/ }).waitFor();
+    const tick = page.getByRole('checkbox', { name: 'Show SyncInventory in the chart' });
+    await tick.waitFor();
+    assert.ok(await tick.isDisabled());
+    assert.equal(await tick.getAttribute('title'), 'No more than 8 classes are shown at once');
+    await context.close();
+  });
+
+  story(world, 'a class is compared with the previous period', async (me) => {
+    await me.go('Metrics');
+    await me.find('button', '24h').click();
+    await me.find('table', 'Classes').find('link', 'SendInvoice').click();
+    await me.find('group', 'Range').find('button', '6h').click();
+    const both = me.find('switch', 'Previous period');
+    await both.check();
+    await until('it is in the address', () => me.address() === '/job-metrics/SendInvoice?range=6h&compare=1');
+    await me.find('figure', /^Run time\. p50 before: last .*; p95 before: last .*; p99 before: last .*; p50: last /).seen();
+    await me.find('figure', /^Jobs in steps of 5 min\. .*; jobs before: last \d+, highest [1-9]\d*\./).seen();
+    await me.find('button', 'Table of Run time', { exact: true }).click();
+    await me.find('table', 'Run time').find('columnheader', 'p95 before').seen();
+    await both.uncheck();
+    await me.find('figure', /^Run time\. p50: last /).seen();
+    assert.equal(me.address(), '/job-metrics/SendInvoice?range=6h');
+  });
+}
