@@ -126,9 +126,9 @@ export function buttons(world) {
     await me.find('heading', new RegExp(jid), { level: 1 }).seen();
     const shown = me.find('region', 'the arguments');
     await shown.reads(/"warehouse-\d"/);
-    await shown.find('button', 'Fold record').click();
+    await shown.find('button', 'Fold args').click();
     await shown.reads(/2 …/);
-    await shown.find('button', 'Unfold record').click();
+    await shown.find('button', 'Unfold args').click();
     const as = me.find('group', 'the arguments, as');
     await as.find('button', 'Hex').click();
     await shown.reads(/^000000 5b 22 77 61/);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open, signIn } from './browser.js';
 import { story } from './person.js';
-import { until } from './sidecar.js';
+import { http, until } from './sidecar.js';
 
 const name = (/** @type {number} */ i) => 'queue-' + String(i).padStart(5, '0');
 const queue = (/** @type {number} */ i) => ({ name: name(i), state: 'idle', ready: 0, unacked: 0, consumers: 1, publish_rate: 0, deliver_rate: 0, ack_rate: 0, growth_rate: 0, bytes: 0, oldest: null, scheduled: 0, retries: 0, dead: 0, leased: 0, processes: 0, slots: 0, busy: 0, rejects_lost: false });
@@ -72,6 +72,47 @@ export function queues(world) {
     await me.find('table', 'Queues').find('row', /archive/).find('img', 'Too long').seen();
     assert.equal(await me.find('table', 'Queues').find('img', 'Too long').count(), 1);
   }, { prepare: late('archive') });
+
+  story(world, 'queues that are chosen are paused and resumed, each that it is to be done to', async (me) => {
+    for (const n of [1, 2, 3]) await http(`${world.base}/api/job-queues/chosen-${n}`, 'PUT');
+    const table = me.find('table', 'Queues');
+    const bar = me.find('region', 'Selection');
+    await me.find('searchbox', 'Filter queues by name').fill('chosen-');
+    await until('they are listed', async () => await table.find('rowheader').count() === 3);
+    const rows = (/** @type {RegExp} */ says) => until(`three rows say ${says}`, async () => (await table.find('row').texts()).filter((t) => says.test(t)).length === 3);
+    await table.find('checkbox', 'Select queue chosen-2').check();
+    await bar.reads(/^1 queue selected/);
+    await bar.find('button', 'Pause').click();
+    await me.dialog.find('button', 'Pause').click();
+    await me.notes.reads(/chosen-2: paused/);
+    await bar.gone();
+    await table.find('row', /chosen-2/).reads(/paused by guest/);
+
+    await table.find('checkbox', 'Select all on this page').check();
+    await bar.reads(/^3 queues selected/);
+    await bar.find('button', 'Pause').click();
+    await me.dialog.reads(/Pause 2 queues\?.*Queues chosen-1, chosen-3/);
+    await me.dialog.find('textbox', /^Reason/).fill('a flood');
+    await me.dialog.find('button', 'Pause 2 queues').click();
+    await me.notes.reads(/2 queues: paused/);
+    await bar.reads(/^1 queue selected/);
+    await rows(/paused by guest/);
+    await table.find('row', /chosen-3/).reads(/: a flood/);
+    assert.ok(await bar.find('button', 'Pause').disabled());
+
+    await table.find('checkbox', 'Select all on this page').check();
+    await bar.find('button', 'Resume').click();
+    await me.dialog.find('button', 'Resume 3 queues').click();
+    await me.notes.reads(/3 queues: resumed/);
+    await bar.gone();
+    await me.pointAway();
+    await rows(/^chosen-\d (?!paused)/);
+  });
+
+  story(world, 'who may only look has no queues to choose', async (me) => {
+    await me.find('table', 'Queues').find('link', 'archive').seen();
+    assert.equal(await me.find('table', 'Queues').find('checkbox').count(), 0);
+  }, { as: ['watcher', 'watches'] });
 
   story(world, 'from the number of ready jobs to the queues, with range and filter as they are', async (me) => {
     await me.find('group', 'Range').first().find('button', '6h', { exact: true }).click();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { itemTexts, memberText, ownText, read, without } from '../static/core/rawjson.js';
+import { below, itemTexts, memberText, ownText, read, without } from '../static/core/rawjson.js';
 
 test('what is shown of a record is what was written', () => {
   const record = '{ "b": 9007199254740993, "1":1e400,\n "a": ["\\u00e9", "]}\\"" , {}], "millrace": {"offset": 1}}';
@@ -22,4 +22,12 @@ test('a member is taken out wherever it stands', () => {
 
 test('what is not JSON is shown as it is', () => {
   for (const text of ['', '{', '[1,]', '{"a"}', '"open', '{"a":1}x', '['.repeat(5000)]) assert.equal(read(text), null, text.slice(0, 10));
+});
+
+test('where something stands is told as JSONPath has it', () => {
+  assert.equal(below('args', 0), 'args[0]');
+  assert.equal(below('args[0]', '"user"'), 'args[0].user');
+  assert.equal(below('', '"größe_2"'), 'größe_2');
+  assert.equal(below('', 3), '[3]');
+  for (const name of ['"user-id"', '"2nd"', '""', '"a.b"', '"a\\u0062"']) assert.equal(below('args', name), `args[${name}]`);
 });

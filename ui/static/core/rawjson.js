@@ -96,6 +96,12 @@ export function member(node, ...path) {
   return node || null;
 }
 
+/** Where a member or an item stands, as JSONPath has it: args[0].user.id, args[0]["user-id"]. @param {string} path of what it is in @param {string|number} step the member's name as it is written, quotes and all, or which item */
+export function below(path, step) {
+  const name = typeof step === 'string' && /^"([\p{L}_$][\p{L}\p{N}_$]*)"$/u.exec(step)?.[1];
+  return name ? (path && path + '.') + name : `${path}[${step}]`;
+}
+
 /** The text of a member of a record. @param {string} text @param {...string} path */
 export function memberText(text, ...path) {
   const node = member(read(text), ...path);

@@ -57,7 +57,7 @@ function Entry({ row, done }) {
         ${row.reason && html`<dt>Reason</dt><dd>${row.reason}</dd>`}${row.worker && html`<dt>Worker</dt><dd><a href=${link('worker-processes', row.worker)}>${row.worker}</a></dd>`}
         ${(job.enqueued_at || job.created_at) && html`<dt>Enqueued</dt><dd><${Time} at=${job.enqueued_at || job.created_at} /></dd>`}<dt>Offset</dt><dd class="num">${m.offset}${m.first_offset !== m.offset ? ` (first ${m.first_offset})` : ''}</dd></dl><//>
     ${(row.error_class || row.error_message) && html`<${Card} title="Error" tools=${html`<${SameError} set=${set} row=${row} />`}><${Trace} error=${{ class: row.error_class, message: row.error_message, backtrace: lines }} /><//>`}
-    ${!m.omitted && html`<${Card} title="Arguments"><${Payload} text=${memberText(row.raw, ...inner, 'args') || 'null'} label="the arguments" name=${m.class + '-args'} /><//>
+    ${!m.omitted && html`<${Card} title="Arguments"><${Payload} text=${memberText(row.raw, ...inner, 'args') || 'null'} label="the arguments" path="args" name=${m.class + '-args'} /><//>
       <${Card} title="Record"><${Payload} text=${own} label="the record" name=${row.jid || 'record'} /><//>`}`;
 }
 

@@ -8,6 +8,7 @@ import { mayAct, whyNot } from '../core/session.js';
 import { failShare, HeatMap, Percentiles, ran, RangeChooser, Throughput, useMetrics } from '../parts/charts.js';
 import { confirm } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
+import { isPaused, pause } from '../parts/pausing.js';
 import { Payload } from '../parts/payload.js';
 import { PausedBy, QueueState } from '../parts/queues.js';
 import { Answer, Card, CopyCurl, Empty, Failure, State, Tabs, Title } from '../parts/states.js';
@@ -110,13 +111,7 @@ function Acts({ q, refresh }) {
       fields: (set, v) => html`<label class="field"><span>To queue</span><input class="in" value=${v} onInput=${(/** @type {any} */ e) => set(e.target.value)} /></label>`, body: html`<p class="dim">Jobs that come later stay here.</p>` });
     if (yes) act(`${name}: its jobs moved to ${yes.value.trim()}`, [name, 'move'], 'POST', () => {}, { to: yes.value.trim(), ...why(yes) });
   };
-  const paused = q.paused || q.state === 'paused';
-  const flip = async () => {
-    const verb = paused ? 'Resume' : 'Pause';
-    const yes = await confirm({ title: `${verb} ${name}?`, verb, reason: true, facts: [['Jobs in it', count(q.ready)], ['Consumers', count(q.consumers)], ['Paused', q.paused && html`<${PausedBy} pause=${q.paused} />`]],
-      body: html`<p class="dim">${paused ? 'Workers take its jobs again.' : 'Nobody takes its jobs until it is resumed. Jobs still come into it, and what was begun goes on.'}</p>` });
-    if (yes) act(`${name}: ${paused ? 'resumed' : 'paused'}`, [name, paused ? 'resume' : 'pause'], 'PUT', () => {}, why(yes));
-  };
-  return html`<button class=${'btn small ' + (paused ? 'primary' : 'hold')} onClick=${flip}><${Icon} name=${paused ? 'play' : 'pause'} small />${paused ? 'Resume' : 'Pause'}</button>
+  const paused = isPaused(q);
+  return html`<button class=${'btn small ' + (paused ? 'primary' : 'hold')} onClick=${() => pause(!paused, [q], refresh)}><${Icon} name=${paused ? 'play' : 'pause'} small />${paused ? 'Resume' : 'Pause'}</button>
     <button class="btn small" onClick=${move}>Move</button><button class="btn small hurt" onClick=${purge}>Purge</button><button class="btn small hurt" onClick=${remove}>Delete</button>`;
 }

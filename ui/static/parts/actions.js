@@ -9,6 +9,7 @@ import { memberText, ownText, without } from '../core/rawjson.js';
 import { link } from '../core/router.js';
 import { whyNot } from '../core/session.js';
 import { confirm } from './dialog.js';
+import { Difference } from './difference.js';
 import { ofSet, operate } from './ops.js';
 import { failed, toast } from './toast.js';
 
@@ -147,7 +148,8 @@ export async function change(set, row, done) {
       ${timed && dueField(put, v)}
       <div class="row" style=${{ alignItems: 'end' }}><label class="field grow"><span>Queue</span><input class="in" value=${v.queue} onInput=${(/** @type {any} */ e) => put({ ...v, queue: e.target.value })} /></label>
         <label class="field"><span>Priority</span><input class="in" type="number" min="0" max="10" value=${v.priority} onInput=${(/** @type {any} */ e) => put({ ...v, priority: e.target.value })} /></label></div>
-      <label class="field"><span>Arguments</span><textarea class="in" rows="7" spellcheck=${false} value=${v.args} onInput=${(/** @type {any} */ e) => put({ ...v, args: e.target.value })}></textarea></label>`,
+      <label class="field"><span>Arguments</span><textarea class="in" rows="7" spellcheck=${false} value=${v.args} onInput=${(/** @type {any} */ e) => put({ ...v, args: e.target.value })}></textarea></label>
+      <${Difference} was=${args} is=${v.args} />`,
   });
   if (!yes) return;
   const v = yes.value;

@@ -1,8 +1,9 @@
 // @ts-check
 // All queues, those that need a look first.
-import { html, useMemo } from '../core/h.js';
+import { html, useMemo, useState } from '../core/h.js';
 import { brief, bytes, count, millis, percent, rate, seconds } from '../core/format.js';
 import { link, navigate, route, setQuery } from '../core/router.js';
+import { mayAct } from '../core/session.js';
 import { failShare } from './charts.js';
 import { Icon } from './icon.js';
 import { Cut, paged, PagerOf } from './pager.js';
@@ -10,6 +11,7 @@ import { Spark } from './spark.js';
 import { Answer, CopyCurl, Empty, State, Util } from './states.js';
 import { ColumnChooser, sorted, Table } from './table.js';
 import { Time } from './time.js';
+import { failed } from './toast.js';
 import { useTrends } from './trends.js';
 
 /** What is wrong with a queue counts more than its name. @param {any} q */
@@ -37,11 +39,18 @@ export function Queues({ list, metrics, attention }) {
   const rows = sort ? sorted(found, columns, sort, reverse) : [...found].sort((a, b) => gravity(a) - gravity(b) || (a.name < b.name ? -1 : 1));
   const part = paged(rows);
   const sum = (/** @type {string} */ k) => found.reduce((/** @type {number} */ n, /** @type {any} */ q) => n + (q[k] || 0), 0);
-  return html`<section class="card flush" id="queues" tabindex="-1" aria-label="Queues"><div class="toolbar"><h2 class="strong">Queues</h2>${list.data && html`<span class="badge">${count(all.length + list.left)}</span>`}<span class="grow"></span>
+  const [chosen, setChosen] = useState(/** @type {Map<string, any>} */ (new Map()));
+  const [Bar, setBar] = useState(/** @type {any} */ (null)); // it is loaded when the first is chosen
+  const choose = (/** @type {Map<string, any>} */ m) => {
+    setChosen(m);
+    if (!Bar) import('./pausing.js').then((p) => setBar(() => p.ChosenQueues), failed);
+  };
+  return html`<section class="card flush" id="queues" tabindex="-1" aria-label="Queues"><div class="bars"><div class="toolbar"><h2 class="strong">Queues</h2>${list.data && html`<span class="badge">${count(all.length + list.left)}</span>`}<span class="grow"></span>
       <input class="in small" type="search" data-filter placeholder="Filter by name" aria-label="Filter queues by name" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value, page: '' }, { replace: true })} />
       <${ColumnChooser} id="queues" columns=${columns} /><${CopyCurl} url=${list.url} jq=${text && `select(.name | ascii_downcase | contains(${JSON.stringify(text)}))`} /></div>
+      ${Bar && chosen.size > 0 && html`<${Bar} chosen=${chosen} all=${all} choose=${choose} refresh=${list.refresh} />`}</div>
     <${Cut} list=${list} what="queues" />
-    <${Answer} of=${list}><${Table} id="queues" caption="Queues" columns=${columns} rows=${part.rows} loading=${!list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ q) => q.name} sort=${sort} reverse=${reverse} of=${`${text} ${part.page} ${part.size}`}
+    <${Answer} of=${list}><${Table} id="queues" caption="Queues" columns=${columns} rows=${part.rows} loading=${!list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ q) => q.name} label=${(/** @type {any} */ q) => 'queue ' + q.name} selection=${mayAct.value ? { chosen, set: choose } : undefined} sort=${sort} reverse=${reverse} of=${`${text} ${part.page} ${part.size}`}
       onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '', page: '' })} open=${(/** @type {any} */ q) => navigate(link('job-queues', q.name))}
       foot=${found.length > 1 && html`<tr><td colspan="2">${text ? 'Those shown' : 'All'}</td><td class="r" colspan=${columns.length}><span class="dim">ready</span> ${count(sum('ready'))} · <span class="dim">unacked</span> ${count(sum('unacked'))} · <span class="dim">in</span> ${rate(sum('publish_rate'))} · <span class="dim">out</span> ${rate(sum('ack_rate'))}</td></tr>`}
       empty=${text ? html`<${Empty} icon="search" title=${`0 of ${all.length} match`}><button class="btn" onClick=${() => setQuery({ text: '' })}>Clear filter</button><//>` : html`<${Empty} icon="queue" title="No queues yet"><p>Publish a job, and its queue is made:</p><pre class="code">millrace enqueue SendEmail '["ann@example.com"]' --queue mails</pre><//>`} /><//>

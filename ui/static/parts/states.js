@@ -37,6 +37,7 @@ export async function copy(text, what = 'Copied') {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
+    const before = /** @type {HTMLElement} */ (document.activeElement);
     const area = document.createElement('textarea');
     area.value = text;
     area.setAttribute('readonly', '');
@@ -44,6 +45,7 @@ export async function copy(text, what = 'Copied') {
     area.select();
     document.execCommand('copy');
     area.remove();
+    before?.focus();
   }
   toast(what);
 }
