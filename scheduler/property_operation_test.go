@@ -141,7 +141,7 @@ func (w *world) checkKillsAreTold() {
 			continue
 		}
 		if d, ok := wire.DeedOf(r.Headers); ok {
-			if leads = max(leads, d.Epoch); d.Epoch == leads && d.Op == wire.OpBuried {
+			if leads = max(leads, d.Epoch); d.Epoch == leads && d.Op == wire.OpBuried && !w.lostEntry(&d) {
 				untold[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = spot{d.Stream, d.Offset}
 			}
 			continue
@@ -164,6 +164,16 @@ func (w *world) checkKillsAreTold() {
 		}
 	}
 	require.Empty(w.t, untold, "nobody can undo these kills")
+}
+
+// lostEntry tells whether an entry that something was done to went with its stream's end: there is nothing to take back.
+func (w *world) lostEntry(d *wire.Deed) bool {
+	stream := w.broker.streams[d.Stream]
+	if r := stream.get(d.Offset); r != nil {
+		e, err := wire.ParseEntry(d.Stream, d.Offset, r.Body)
+		return err != nil || wire.JIDTag(e.JID) != d.JIDTag
+	}
+	return int(d.Offset) >= stream.end()
 }
 
 // allowHeld notes that what is held may have been done before: who asks for it all the same has decided that.
