@@ -31,12 +31,12 @@ export async function pause(on, queues, done) {
   setTimeout(() => done(told), 300);
 }
 
-/** One after the other. A queue that is gone keeps nobody from the others; what stands in the way of all does. @param {'pause'|'resume'} what @param {string[]} names @param {string} reason */
-async function tellEach(what, names, reason) {
+/** One after the other. A queue that is gone keeps nobody from the others; what stands in the way of all does. @param {'pause'|'resume'} order @param {string[]} names @param {string} reason */
+async function tellEach(order, names, reason) {
   const told = [];
   for (const [i, name] of names.entries()) {
     try {
-      await ask(apiPath('job-queues', [name, what]), { method: 'PUT', body: reason ? { reason } : undefined });
+      await ask(apiPath('job-queues', [name, order]), { method: 'PUT', body: reason ? { reason } : undefined });
       told.push(name);
     } catch (e) {
       const left = names.length - i - 1;
