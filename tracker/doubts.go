@@ -19,6 +19,7 @@ type doubt struct {
 	tag      string
 	lone     bool // only its mark has the job
 	returned bool
+	late     int64 // as in its mark
 }
 
 // fired names a fire or burial.
@@ -52,7 +53,9 @@ func loadDoubts(r view.Reader) (doubts, error) {
 	return all, err
 }
 
-func (d *doubt) note(m *mark) { d.tag, d.lone, d.returned = m.tag, len(m.body) > 0, m.returned }
+func (d *doubt) note(m *mark) {
+	d.tag, d.lone, d.returned, d.late = m.tag, len(m.body) > 0, m.returned, m.late
+}
 
 func (all doubts) search(f fired) (at int, found bool) {
 	return slices.BinarySearchFunc(all, f, func(d doubt, f fired) int { return d.compare(f) })

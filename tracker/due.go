@@ -31,7 +31,7 @@ func (k DueKey) bytes() []byte {
 // Queues lists the queues that have entries which may fire some day.
 func (t *Entries) Queues() []string {
 	all := map[string]bool{}
-	for _, stream := range []string{wire.ScheduledJobs, wire.Retries} {
+	for _, stream := range []string{wire.ScheduledJobs, wire.Retries, wire.Gated} {
 		for q := range t.ByQueue(stream) {
 			all[q] = true
 		}
@@ -47,37 +47,49 @@ func (t *Entries) Queues() []string {
 	return list
 }
 
-// TakeReady gives the queues that got an entry which may fire since it was last called, with the earliest such entry.
-func (t *Entries) TakeReady() map[string]DueKey {
+// Ready is what became pending in a queue.
+type Ready struct {
+	First    DueKey // the earliest entry that may fire
+	Unbound  bool   // the queue was not bound for one of them when it was published
+	Returned bool   // one of them is a copy: a fire found no queue
+}
+
+// TakeReady gives the queues that got an entry which may fire since it was last called.
+func (t *Entries) TakeReady() map[string]Ready {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	taken := t.ready
-	t.ready = map[string]DueKey{}
+	t.ready = map[string]Ready{}
 	return taken
 }
 
 // noteReady has the leader look at an entry, once the batch is written.
 func (t *Entries) noteReady(s *Stored) {
-	sooner(t.fresh, s.Queue, DueKey{s.At, s.Stream, s.Offset})
+	gated := s.Stream == wire.Gated
+	sooner(t.fresh, s.Queue, Ready{DueKey{s.At, s.Stream, s.Offset}, gated, gated && s.IsCopy()})
 }
 
 // readyAll has the leader look at every queue from its beginning, also at those that this batch has the first entry of: what was held may fire.
 func (t *Entries) readyAll() {
 	for _, q := range slices.AppendSeq(t.Queues(), maps.Keys(t.fresh)) {
-		t.fresh[q] = DueKey{}
+		t.fresh[q] = Ready{}
 	}
 }
 
-func (t *Entries) showReady(fresh map[string]DueKey) {
+func (t *Entries) showReady(fresh map[string]Ready) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for q, k := range fresh {
-		sooner(t.ready, q, k)
+	for q, r := range fresh {
+		sooner(t.ready, q, r)
 	}
 }
 
-func sooner(ready map[string]DueKey, queue string, k DueKey) {
-	if old, ok := ready[queue]; !ok || k.Before(old) {
-		ready[queue] = k
+func sooner(ready map[string]Ready, queue string, r Ready) {
+	if old, ok := ready[queue]; ok {
+		if old.First.Before(r.First) {
+			r.First = old.First
+		}
+		r.Unbound, r.Returned = r.Unbound || old.Unbound, r.Returned || old.Returned
 	}
+	ready[queue] = r
 }

@@ -3,13 +3,14 @@ package tracker
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 // Schema is the version of what Entries writes; a store with another is built anew.
-const Schema = 14
+const Schema = 15
 
 // Entries is the fold over entry streams and journal, and the way to read what it found.
 type Entries struct {
@@ -25,11 +26,13 @@ type Entries struct {
 	parts      []Part
 	maxActs    uint64 // of each list; tests lower it
 	observer   Observer
+	late       atomic.Int64 // see Late
 
 	// What everybody may see: as it was when the newest batch had been written. Who is told of a record here finds its effect in the store.
-	mu    sync.RWMutex
-	shown State
-	ready map[string]DueKey // queue → the earliest entry that became pending, for the leader
+	mu          sync.RWMutex
+	shown       State
+	ready       map[string]Ready // by queue, what became pending, for the leader
+	shownCopies []int64          // by offset, the copies that came, for the leader
 
 	written map[string]int64 // stream → bytes folded since low water moved, or since this process started
 
@@ -39,46 +42,21 @@ type Entries struct {
 	waiting map[code]int64 // below this offset no settled mark waits for its entry
 	tops    tops
 	doubts  doubts
-	fresh   map[string]DueKey // what will be ready
+	numbers numbers
+	fresh   map[string]Ready // what will be ready
+	copies  []int64          // of jobs.gated, what will be shown
 }
 
 // NewEntries opens the fold's state. Only records of the trusted users are obeyed.
 func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
-	t := &Entries{Lookup: Lookup{store}, store: store, maxActs: maxActs, trusted: map[string]bool{}, waiting: map[code]int64{}, written: map[string]int64{}, fresh: map[string]DueKey{}, ready: map[string]DueKey{}}
+	t := &Entries{Lookup: Lookup{store}, store: store, maxActs: maxActs, trusted: map[string]bool{}, waiting: map[code]int64{}, written: map[string]int64{}, fresh: map[string]Ready{}, ready: map[string]Ready{}}
 	for _, u := range trusted {
 		if u != "" {
 			t.trusted[u] = true
 		}
 	}
-	var err error
-	if t.state, err = loadState(store); err != nil {
-		return nil, err
-	}
-	t.shown = t.state.clone()
-	if t.counts, err = loadCounts(store); err != nil {
-		return nil, err
-	}
-	if t.rings, err = loadRings(store); err != nil {
-		return nil, err
-	}
-	if t.operations, err = loadOperations(store); err != nil {
-		return nil, err
-	}
-	if t.pauses, err = loadPauses(store); err != nil {
-		return nil, err
-	}
-	if t.tops, err = loadTops(store); err != nil {
-		return nil, err
-	}
-	if t.doubts, err = loadDoubts(store); err != nil {
-		return nil, err
-	}
-	for s := range names {
-		if t.waiting[s], err = firstSettled(store, s, minOffset); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
+	t.operations, t.counts, t.pauses = &operations{}, &counts{}, &pauses{}
+	return t, t.load()
 }
 
 // Fold takes in one record of any stream that Millrace reads.
@@ -100,7 +78,7 @@ func (t *Entries) foldStream(tx *view.Tx, r *wire.Record) error {
 	switch r.Stream {
 	case wire.Journal:
 		return t.foldJournal(tx, r)
-	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs:
+	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated:
 		return t.foldEntry(tx, r)
 	case wire.Heartbeats:
 		return t.checkWith(tx, r, wire.CheckHeartbeat)
@@ -126,11 +104,18 @@ func (t *Entries) Commit(tx *view.Tx) error {
 	if err := t.operations.save(tx); err != nil {
 		return err
 	}
+	if err := t.numbers.save(tx); err != nil {
+		return err
+	}
 	t.fronts.announce()
 	if len(t.fresh) > 0 {
 		fresh := t.fresh
-		t.fresh = map[string]DueKey{}
+		t.fresh = map[string]Ready{}
 		tx.AfterCommit(func() { t.showReady(fresh) })
+	}
+	if copies := t.copies; len(copies) > 0 {
+		t.copies = nil
+		tx.AfterCommit(func() { t.showCopies(copies) })
 	}
 	if !t.changed {
 		return nil

@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"time"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/view"
@@ -24,11 +26,15 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 	}
 	_, replaces := r.Headers[wire.HeaderReplaces]
 	trusted := t.Trusts(r)
+	if _, probe := wire.ProbeOf(r.Headers); probe && trusted && r.Stream == wire.Gated {
+		return nil
+	}
 	if replaces && !trusted {
 		return t.reject(tx, r, "it replaces another entry, which only Millrace's own user may do: it came from user "+wire.ASCII(quoted(r.UserID)))
 	}
 	d, isDeed := wire.DeedOf(r.Headers)
 	enqueues := r.Headers[wire.HeaderAnnounces] == wire.OpEnqueued && !replaces
+	isCopy := trusted && isDeed && !d.Burial() && r.Stream == wire.Gated // never void: its fire may be in force
 	ours := trusted && (replaces || enqueues || isDeed && d.Burial())
 	if barrier, seen := t.peek().Barriers[r.Stream]; ours && seen && wire.Int(r.Headers, wire.HeaderEpoch) != barrier.Epoch {
 		t.update(func(s *State) { s.Void[r.Stream]++ })
@@ -37,9 +43,12 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 	if ours && isDeed {
 		t.buried(d)
 	}
-	e, err := wire.ParseEntry(r.Stream, r.Offset, r.Body)
+	e, err := wire.EntryOf(r)
 	if err != nil {
 		return t.reject(tx, r, err.Error())
+	}
+	if e.At.IsZero() && r.Stream == wire.Gated { // the transport cannot tell when it came
+		e.At = time.Now().UTC()
 	}
 	if low, ok := t.peek().LowWater[r.Stream]; ok && r.Offset < low {
 		return tx.Delete(keyMark(p)) // settled, whatever it was; what is rejected stays listed
@@ -56,6 +65,7 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 			s.First = first
 		}
 		s.Parked, _ = r.Headers[wire.HeaderParked].(string)
+		s.Burial.Op, _ = r.Headers[wire.HeaderCopy].(string)
 		if err := t.replace(tx, s, wire.Int(r.Headers, wire.HeaderReplaces)); err != nil {
 			return err
 		}
@@ -71,7 +81,7 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 			return err
 		}
 	}
-	if ours && isDeed {
+	if isDeed && (ours || isCopy) {
 		s.Burial, s.Burial.Confirmed = d, 0
 	}
 	return t.meet(tx, s)
@@ -186,6 +196,9 @@ func (t *Entries) addPending(tx *view.Tx, s *Stored) error {
 	if s.Stream == wire.DeadJobs {
 		return tx.Set(keyDead(s), nil)
 	}
+	if s.IsCopy() {
+		t.noteCopy(s)
+	}
 	if !fires(s) {
 		return nil
 	}
@@ -236,7 +249,7 @@ func (t *Entries) drop(tx *view.Tx, p place) error {
 				return err
 			}
 		}
-		if err := tx.Delete(keyEntry(p)); err != nil {
+		if err := t.deleteStored(tx, p); err != nil {
 			return err
 		}
 	}

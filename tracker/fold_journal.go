@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 
@@ -38,16 +37,22 @@ func (t *Entries) foldJournal(tx *view.Tx, r *wire.Record) error {
 
 // foldDeed takes in a fire or burial: its entry is doubtful from here on.
 func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
-	if t.isVoid(d.Epoch) {
-		t.update(func(s *State) { s.Void[r.Stream]++ })
-		return nil
-	}
-	if err := t.confirm(tx, d.Epoch, d.Confirmed); err != nil {
+	late := t.isLate(d.Epoch)
+	if err := t.confirm(tx, wire.ConfirmedBy(d.Epoch, r.Headers)); err != nil {
 		return err
 	}
+	if late && d.Burial() { // its dead job stands behind the barrier of the leader that followed, and is void too
+		t.void(r)
+		return nil
+	}
+	if !late {
+		t.numbers.add(r, d.Epoch, d.Seq)
+	}
 	t.update(func(s *State) {
-		s.Led = true
-		s.numbered(d.Epoch, d.Seq)
+		if !late {
+			s.Led = true
+			s.numbered(d.Epoch, d.Seq)
+		}
 		if d.Burial() {
 			s.Buried++
 		} else {
@@ -70,12 +75,19 @@ func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 	if err := t.actOfDeed(tx, &d, &what, r.Offset); err != nil {
 		return err
 	}
-	return t.doubt(tx, r, d)
+	if late {
+		if open, err := t.lateFireIsOpen(tx, d); err != nil || !open {
+			return err
+		}
+		tx.AfterCommit(func() { t.late.Add(1) })
+	}
+	return t.doubt(tx, r, d, late)
 }
 
-// isVoid tells whether a record is of a leader that had been followed already. A newer epoch than the known one began in a part of the
+// isLate reports whether a record is of a leader that had been followed already. Its decisions are void: see foldLate. A newer epoch
+// than the known one began in a part of the
 // journal that retention took, or in a journal that is gone: then it does not tell from where it must be read.
-func (t *Entries) isVoid(epoch int64) bool {
+func (t *Entries) isLate(epoch int64) bool {
 	known := t.peek().Epoch
 	if epoch > known {
 		t.update(func(s *State) { s.opened(epoch, &wire.JournalRecord{}) })
@@ -83,7 +95,7 @@ func (t *Entries) isVoid(epoch int64) bool {
 	return epoch < known
 }
 
-func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed) error {
+func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed, late bool) error {
 	p := place{codes[d.Stream], d.Offset}
 	if p.stream == 0 {
 		p.offset = r.Offset // a fire without an entry is named by where the journal has it
@@ -100,6 +112,9 @@ func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 		return err
 	}
 	m := &mark{state: doubtful, tag: d.JIDTag, epoch: d.Epoch, seq: d.Seq, op: d.Op, command: d.Command, actor: d.Actor, bulk: d.Operation}
+	if late {
+		m.late = r.Offset
+	}
 	switch {
 	case s != nil && wire.JIDTag(s.JID) != d.JIDTag, old != nil && (old.tag != d.JIDTag || old.state == settled || old.state == replaced):
 		return nil // said of another entry, in a stream that is gone; or it came back, and another entry stands for this one now
@@ -127,14 +142,15 @@ func (t *Entries) foldRecord(tx *view.Tx, r *wire.Record, j *wire.JournalRecord)
 	if j.Type == wire.TypeOpened {
 		return t.open(tx, r.Offset, j)
 	}
-	if t.isVoid(j.Epoch) {
-		t.update(func(s *State) { s.Void[r.Stream]++ })
-		return nil
-	}
-	if err := t.confirm(tx, j.Epoch, wire.Int(r.Headers, wire.HeaderConfirmed)); err != nil {
+	late := t.isLate(j.Epoch)
+	if err := t.confirm(tx, wire.ConfirmedBy(j.Epoch, r.Headers)); err != nil {
 		return err
 	}
+	if late {
+		return t.foldLate(tx, r, j)
+	}
 	if seq := wire.Int(r.Headers, wire.HeaderSeq); seq > t.peek().FoldedSeq {
+		t.numbers.add(r, j.Epoch, seq)
 		t.update(func(s *State) { s.numbered(j.Epoch, seq) })
 	}
 	if !t.peek().Led && j.Type != wire.TypeRecreated {
@@ -153,7 +169,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 	switch j.Type {
 	case wire.TypeConfirmed:
 		t.update(func(s *State) { s.routed(j.RoutedTo) })
-		return t.confirm(tx, j.Epoch, j.Through)
+		return t.confirm(tx, wire.Confirmed{Epoch: j.Epoch, Through: j.Through, Above: j.Above})
 	case wire.TypeOperation:
 		return t.operation(tx, j.Operation, r.Offset, false)
 	case wire.TypeState:
@@ -188,12 +204,13 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		return t.trimmed(tx, j)
 	case wire.TypeLowWater:
 		t.update(func(s *State) {
-			s.Needs, s.Told, s.Lost, s.LowWaterAt, s.Witness = max(s.Needs, j.Needs), true, false, j.At, cmp.Or(j.Queue, s.Witness)
+			s.Needs, s.Told, s.Lost, s.LowWaterAt = max(s.Needs, j.Needs), true, false, j.At
+			s.repeatedWitness(j)
 			s.routed(j.RoutedTo)
 			s.settledBefore(j.Epoch)
 		})
 		t.noteLowWater()
-		if err := t.settleEarlier(tx, j.Epoch); err != nil {
+		if err := t.settleEarlier(tx, j.Epoch, j.ReadTo); err != nil {
 			return err
 		}
 		if err := t.dropAged(tx); err != nil {
@@ -207,7 +224,7 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		return t.recreate(tx, j.Stream, j.Below)
 	case wire.TypeWitness:
 		t.update(func(s *State) {
-			s.Witness = j.Queue
+			s.witnessed(j, wire.Int(r.Headers, wire.HeaderSeq))
 			s.nothingAstray()
 			s.settledBefore(j.Epoch)
 		})
@@ -228,7 +245,7 @@ func (t *Entries) open(tx *view.Tx, offset int64, j *wire.JournalRecord) error {
 		return fmt.Errorf("%w: the journal has format %d, this build knows %d: upgrade this sidecar", view.ErrHalt, j.Format, wire.Format)
 	}
 	if k := j.KnownConfirmed; k != nil {
-		if err := t.confirm(tx, k.Epoch, k.Through); err != nil {
+		if err := t.confirm(tx, *k); err != nil {
 			return err
 		}
 	}

@@ -133,11 +133,12 @@ func TestLateRecordsAreCounted(t *testing.T) {
 	h.open()
 	h.epoch = first
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "a", Command: "c"})
-	h.fire(sched, a, "a")
+	h.deed(wire.OpBuried, sched, a, "a")
 	h.replace(sched, a, "a", 9)
 	o := newOne(t).inOrder(h)
 	require.Equal(t, []string{"0:a"}, o.pending(sched))
-	require.Equal(t, map[string]int64{wire.Journal: 2, sched: 1}, o.State().Void)
+	require.Equal(t, map[string]int64{wire.Journal: 2, sched: 1, dead: 1}, o.State().Void)
+	require.Zero(t, o.Late())
 	done, err := o.CarriedOut("c")
 	require.NoError(t, err)
 	require.False(t, done)
@@ -338,12 +339,12 @@ func TestLargeEntries(t *testing.T) {
 func TestNewerFormatsHalt(t *testing.T) {
 	for name, r := range map[string]wire.Record{
 		"in a header": {Stream: wire.Journal, UserID: millrace, Headers: map[string]any{wire.HeaderFormat: int64(wire.Format + 1)}, Body: []byte(`?`)},
-		"in opened":   {Stream: wire.Journal, UserID: millrace, Body: []byte(`{"type":"opened","format":2}`)},
+		"in opened":   {Stream: wire.Journal, UserID: millrace, Body: []byte(`{"type":"opened","format":3}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newOne(t).try(r)
 			require.ErrorIs(t, err, view.ErrHalt)
-			require.ErrorContains(t, err, "the journal has format 2, this build knows 1: upgrade this sidecar")
+			require.ErrorContains(t, err, "the journal has format 3, this build knows 2: upgrade this sidecar")
 			r.UserID = client
 			_, err = newOne(t).try(r)
 			require.NoError(t, err, "anybody could stop everybody")
@@ -617,7 +618,7 @@ func TestShortenedBelowLowWater(t *testing.T) {
 func TestJournalThatLostItsEnd(t *testing.T) {
 	h := newHistory()
 	all := func(r *wire.JournalRecord) {
-		r.Held = map[string]int64{sched: wire.Everything, retry: wire.Everything, dead: wire.Everything}
+		r.Held = map[string]int64{sched: wire.Everything, retry: wire.Everything, dead: wire.Everything, gated: wire.Everything}
 	}
 	h.open(all)
 	h.record(wire.JournalRecord{Type: wire.TypeReleased})

@@ -34,7 +34,7 @@ func (t *Entries) Forget(tx *view.Tx, stream string) (bool, error) {
 // forgetJournal keeps what the old journal said of entries, and forgets its offsets: epochs are offsets too, and those of the new journal
 // begin again where the old ones did.
 func (t *Entries) forgetJournal(tx *view.Tx) error {
-	for _, stream := range []string{wire.Journal, wire.Unrouted, wire.DeadLetters} { // all are named by offsets of the journal
+	for _, stream := range []string{wire.Journal, wire.Unrouted, wire.DeadLetters, wire.OldDeadLetters} { // all are named by offsets of the journal
 		if err := t.forgetRejected(tx, stream); err != nil {
 			return err
 		}
@@ -166,6 +166,7 @@ func (s State) withoutJournal() State {
 	next.Journals, next.Lost = s.Journals+1, s.Lost || s.Epoch >= 0
 	next.Held, next.Why, next.Witness, next.First = s.Held, s.Why, s.Witness, s.First
 	next.Rejected, next.Void, next.Duplicates, next.Fired, next.Buried = s.Rejected, s.Void, s.Duplicates, s.Fired, s.Buried
+	next.WitnessFrom = wire.Through{Epoch: s.WitnessFrom.Epoch - age, Through: s.WitnessFrom.Through}
 	next.ToldTo = wire.Through{Epoch: s.ToldTo.Epoch - age, Through: s.ToldTo.Through}
 	next.Barriers, next.FirstBarrier = maps.Clone(s.Barriers), s.FirstBarrier
 	for stream, b := range next.Barriers {

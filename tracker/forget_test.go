@@ -163,7 +163,7 @@ func TestLowWaterEndsAGap(t *testing.T) {
 func TestHoldThatIsNarrowed(t *testing.T) {
 	q := newQueried(t)
 	held := map[string]int64{wire.ScheduledJobs: wire.Everything, wire.Retries: wire.Everything, wire.DeadJobs: wire.Everything}
-	q.record(40, wire.JournalRecord{Type: wire.TypeOpened, Format: 1, Needs: 30, Held: held, Reason: "why"})
+	q.record(40, wire.JournalRecord{Type: wire.TypeOpened, Format: 1, Needs: 30, Held: held, Reason: "why"}) // its leader knew no jobs.gated
 	require.Empty(t, q.State().Gap(0))
 	require.Equal(t, "why", q.State().Why)
 	require.True(t, q.IsHeld(wire.ScheduledJobs, 1<<40))

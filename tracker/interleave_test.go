@@ -16,6 +16,7 @@ const (
 	sched = wire.ScheduledJobs
 	retry = wire.Retries
 	dead  = wire.DeadJobs
+	gated = wire.Gated
 )
 
 // told is what a view says in the end.
@@ -121,7 +122,7 @@ var stories = map[string]struct {
 		h.open()
 		through := h.fire(sched, a, "a")
 		h.fire(sched, b, "b")
-		h.open(func(r *wire.JournalRecord) { r.KnownConfirmed = &wire.Through{Epoch: 0, Through: through} })
+		h.open(func(r *wire.JournalRecord) { r.KnownConfirmed = &wire.Confirmed{Epoch: 0, Through: through} })
 	}, told{doubtful: []string{"0/2 fired scheduled_jobs:1"}}},
 	"fired, not known by the epoch after the next": {func(h *history) {
 		a := h.entry(sched, "a", 1)
@@ -214,9 +215,94 @@ var stories = map[string]struct {
 		h.deed(wire.OpBuried, retry, a, "a", func(d *wire.Deed) { d.Epoch = first })
 		h.replace(retry, a, "a", 7)
 		h.all[len(h.all)-1].Headers[wire.HeaderEpoch] = first
-		h.fire(retry, a, "a")
-		h.all[len(h.all)-1].Headers[wire.HeaderEpoch] = first
 	}, told{retry: []string{"0:a"}, due: []string{"a/retries:0"}}},
+	"fired by a leader that had been followed": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		h.open()
+		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+	}, told{doubtful: []string{"0/1 fired retries:0"}}},
+	"fired and confirmed by a leader that had been followed": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		second := h.open()
+		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+		h.epoch = first
+		h.confirmed(1)
+		h.epoch = second
+	}, told{}},
+	"fired by a leader that had been followed, and returned": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		second := h.open()
+		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+		h.epoch = first
+		h.takeBack(1, retry, a, "a", "")
+		h.epoch = second
+	}, told{retry: []string{"0:a"}, due: []string{"a/retries:0"}}},
+	"fired by a leader, then by the one before": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		h.open()
+		h.fire(retry, a, "a")
+		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+	}, told{doubtful: []string{"1/1 fired retries:0"}}},
+	"fired and confirmed by a leader, then fired by the one before": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		h.open()
+		h.confirmed(h.fire(retry, a, "a"))
+		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+	}, told{}},
+	"deleted by a leader, then fired by the one before": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: retry, Offset: a, JID: "a"})
+		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+	}, told{}},
+	"changed by a leader, then fired by the one before": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		h.open()
+		h.replace(retry, a, "a", 7)
+		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+	}, told{retry: []string{"3:a"}, due: []string{"a/retries:3"}}},
+	"refused by a leader, then fired by the one before": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		h.open()
+		h.takeBack(h.fire(retry, a, "a"), retry, a, "a", "")
+		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+	}, told{doubtful: []string{"0/1 fired retries:0"}}},
+	"fired by the leader before, then by the leader": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		h.open()
+		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+		h.fire(retry, a, "a")
+	}, told{doubtful: []string{"1/2 fired retries:0"}}},
+	"fired by the leader before, and settled": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		h.open()
+		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+		h.record(wire.JournalRecord{Type: wire.TypeDelivered, Stream: retry, Offset: a, JID: "a", FiredEpoch: first, Seq: 1})
+	}, told{}},
+	"fired by the leader before, unread by the leader that moves low water": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		h.open()
+		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+		h.record(wire.JournalRecord{Type: wire.TypeLowWater, ReadTo: 2})
+	}, told{doubtful: []string{"0/1 fired retries:0"}}},
+	"fired by the leader before, read by the leader that moves low water": {func(h *history) {
+		a := h.entry(retry, "a", 1)
+		first := h.open()
+		h.open()
+		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+		h.record(wire.JournalRecord{Type: wire.TypeLowWater, ReadTo: 3})
+	}, told{}},
 	"a dead job is retried": {func(h *history) {
 		a := h.entry(dead, "a", 1)
 		h.open()
@@ -477,6 +563,11 @@ func everyOrder(h *history, beginning bool, fn func([]string)) {
 			fn(all)
 		})
 	}
+}
+
+// of has a fire or burial be another leader's.
+func of(epoch, seq int64) func(*wire.Deed) {
+	return func(d *wire.Deed) { d.Epoch, d.Seq, d.Confirmed = epoch, seq, 0 }
 }
 
 func requireTold(t *testing.T, o *one, want told) {

@@ -28,6 +28,7 @@ const (
 	tablePaused    = 's' //                          → the paused queues, as JSON
 	tableEnqueued  = 'i' // 0 hash(key), or 1 at hash(key) → what was enqueued under a key
 	tableAct       = 'y' // list offset                → what was done, by the offset of the journal's record
+	tableCopy      = 'g' // offset                     → ; jobs of jobs.gated that are fires which found no queue
 	tableMeta      = 'm' //                          → state, as JSON
 	// 'p' is the table of package processes, 'M' begins those of package metrics.
 )
@@ -35,9 +36,9 @@ const (
 // code is one byte for a stream. 0 stands for no stream: a fire that has no entry.
 type code byte
 
-var codes = map[string]code{wire.ScheduledJobs: 1, wire.Retries: 2, wire.DeadJobs: 3}
+var codes = map[string]code{wire.ScheduledJobs: 1, wire.Retries: 2, wire.DeadJobs: 3, wire.Gated: 4}
 
-var names = map[code]string{1: wire.ScheduledJobs, 2: wire.Retries, 3: wire.DeadJobs}
+var names = map[code]string{1: wire.ScheduledJobs, 2: wire.Retries, 3: wire.DeadJobs, 4: wire.Gated}
 
 // place is where an entry stands.
 type place struct {

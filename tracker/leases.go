@@ -3,7 +3,7 @@ package tracker
 import "github.com/millrace-jobs/millrace/wire"
 
 // leases stands for a stream in lists, counts and the index of jids: a lease is an entry of the scheduled jobs, and is not shown as one.
-const leases code = 4
+const leases code = 5
 
 // listed is where an entry stands in lists.
 func (s *Stored) listed() place {

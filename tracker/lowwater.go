@@ -27,9 +27,18 @@ func (t *Entries) lowWater(tx *view.Tx, water map[string]int64) error {
 }
 
 // settleEarlier forgets the doubts of earlier epochs. Whoever moves low water has settled all of them; a view that still has some was
-// overtaken by retention, and has not read it.
-func (t *Entries) settleEarlier(tx *view.Tx, epoch int64) error {
-	return t.settleDoubts(tx, fired{minOffset, minOffset}, fired{epoch, 0})
+// overtaken by retention, and has not read it. A leader can settle no late fire that it had not read: readTo is how far it had read the
+// journal, 0 if it does not say.
+func (t *Entries) settleEarlier(tx *view.Tx, epoch, readTo int64) error {
+	for _, d := range t.doubts.between(fired{minOffset, minOffset}, fired{epoch, 0}) {
+		if d.returned || readTo > 0 && d.late >= readTo {
+			continue
+		}
+		if err := t.settleDoubt(tx, d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // release lets what was held fire, but for what stands at or below an offset of its stream.

@@ -163,7 +163,7 @@ func TestMutatedJournal(t *testing.T) {
 		o := newOne(t)
 		h := newHistory()
 		for i := range 20 {
-			h.entry(wire.EntryStreams[i%3], fmt.Sprintf("a%d", i%4), i)
+			h.entry(wire.EntryStreams[i%4], fmt.Sprintf("a%d", i%4), i)
 		}
 		h.open()
 		seq := h.fire(sched, 0, "a0")
@@ -171,7 +171,7 @@ func TestMutatedJournal(t *testing.T) {
 		o.inOrder(h)
 		var bodies []string
 		for _, j := range []wire.JournalRecord{
-			{Type: wire.TypeOpened, Format: 1, LowWater: map[string]int64{sched: 2}, KnownConfirmed: &wire.Through{Epoch: 0, Through: 1}},
+			{Type: wire.TypeOpened, Format: 1, LowWater: map[string]int64{sched: 2}, KnownConfirmed: &wire.Confirmed{Epoch: 0, Through: 1}},
 			{Type: wire.TypeDeleted, Stream: sched, Offset: 3, JID: "a3", Command: "c"}, {Type: wire.TypeConfirmed, Through: 1},
 			{Type: wire.TypeReturned, Seq: 1, Stream: retry, JID: "a1"}, {Type: wire.TypeUnburied, Seq: 1}, {Type: wire.TypeRefused, Stream: retry, Offset: 1, JID: "a4"},
 			{Type: wire.TypeLowWater, LowWater: map[string]int64{retry: 2}}, {Type: wire.TypeTrimmed, Stream: dead, Entries: []wire.Trimmed{{Offset: 3, JID: "a"}}}, {Type: wire.TypeRecreated, Stream: dead},

@@ -58,7 +58,7 @@ func about(kind string, s *Stored) wire.JournalRecord {
 }
 
 func (a *author) client() {
-	stream := wire.EntryStreams[a.draw(3, "stream")]
+	stream := wire.EntryStreams[a.draw(4, "stream")]
 	switch a.draw(8, "by a client") {
 	case 0:
 		a.append(stream, client, nil, rapid.SampledFrom([]string{"", "{}", "[", body(dead, "x", 1)}).Draw(a.t, "garbage"))
@@ -92,7 +92,7 @@ func (a *author) leader() {
 	case 1:
 		a.sendBack()
 	case 2, 3:
-		if s := a.pending(sched, retry); s != nil {
+		if s := a.pending(sched, retry, gated); s != nil {
 			a.fires(rapid.SampledFrom([]string{wire.OpFired, wire.OpTriggered, wire.OpExpired, wire.OpBuried}).Draw(a.t, "op"), s)
 		}
 	case 4:
@@ -105,7 +105,7 @@ func (a *author) leader() {
 			a.record(about(rapid.SampledFrom(kinds).Draw(a.t, "kind"), s))
 		}
 	case 6:
-		if s := a.pending(sched, retry); s != nil {
+		if s := a.pending(sched, retry, gated); s != nil {
 			a.record(about(wire.TypeRefused, s))
 		}
 	case 7, 8:
@@ -125,7 +125,7 @@ func (a *author) leader() {
 	case 13:
 		a.anew()
 	case 14:
-		if s := a.pending(sched, retry); s != nil {
+		if s := a.pending(sched, retry, gated); s != nil {
 			a.changes(s)
 		}
 	}
@@ -146,6 +146,9 @@ func (a *author) fires(op string, s *Stored) {
 	command := rapid.SampledFrom([]string{"", "x", "y"}).Draw(a.t, "command")
 	seq := a.deed(op, s.Stream, s.Offset, s.JID, func(d *wire.Deed) { d.Command = command })
 	a.flight = append(a.flight, flying{seq, s, command, wire.Deed{Op: op}.Burial()})
+	if !a.flight[len(a.flight)-1].burial && a.draw(4, "copy") == 0 {
+		a.bounce(seq, s)
+	}
 }
 
 // confirm journals that everything up to a number arrived, alone or with the next record.
@@ -177,7 +180,7 @@ func (a *author) lead() {
 		a.dead = append(a.dead, a.epoch)
 	}
 	state := a.view.State()
-	known := &wire.Through{Epoch: a.epoch, Through: a.through}
+	known := &wire.Confirmed{Epoch: a.epoch, Through: a.through}
 	if len(a.flight) > 0 && rapid.Bool().Draw(a.t, "knows more") {
 		known.Through = a.flight[0].seq
 	}
@@ -256,7 +259,7 @@ func (a *author) lateWriter() {
 
 // anew is an operator who deletes a stream; the leader dies of it, and the next one journals it.
 func (a *author) anew() {
-	stream := wire.EntryStreams[a.draw(3, "stream")]
+	stream := wire.EntryStreams[a.draw(4, "stream")]
 	kept := a.rejects[:0:0]
 	for _, r := range a.rejects {
 		if r.Stream != stream {

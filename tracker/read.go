@@ -126,6 +126,8 @@ type Doubt struct {
 	Entry   *Stored // nil if only the journal has the job
 	Body    []byte  // the job as it was fired, where Entry is nil
 
+	Late bool // its leader had been followed when it fired
+
 	// Returned tells that it did not arrive: its queue refused it. Only the journal has the job, so it cannot be pending again.
 	Returned bool
 
@@ -167,7 +169,7 @@ func (t *Entries) fillDoubt(r view.Reader, d *Doubt, p place) error {
 		return fmt.Errorf("tracker: doubtful %s@%d has no mark", p.name(), p.offset)
 	}
 	d.Place.Stream, d.Place.Offset, d.Op, d.JID, d.Body, d.Command = p.name(), p.offset, m.op, m.tag, m.body, m.command
-	d.Actor, d.Bulk, d.Returned = m.actor, m.bulk, m.returned
+	d.Actor, d.Bulk, d.Returned, d.Late = m.actor, m.bulk, m.returned, m.late > 0
 	d.Entry, err = storedAt(r, p)
 	return err
 }

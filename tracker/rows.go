@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // tops are the highest offsets of the streams at which a table has a row, or had one. Nobody looks above them: streams are read in order, so
@@ -42,7 +43,22 @@ func (t *Entries) stored(tx *view.Tx, p place) (*Stored, error) {
 
 func (t *Entries) setStored(tx *view.Tx, s *Stored) error {
 	t.tops.note(tableEntry, s.place())
+	if s.IsCopy() {
+		if err := tx.Set(keyCopy(s.Offset), nil); err != nil {
+			return err
+		}
+	}
 	return tx.Set(keyEntry(s.place()), s.encode())
+}
+
+// deleteStored deletes an entry. It was taken off the lists before.
+func (t *Entries) deleteStored(tx *view.Tx, p place) error {
+	if p.stream == codes[wire.Gated] {
+		if err := tx.Delete(keyCopy(p.offset)); err != nil {
+			return err
+		}
+	}
+	return tx.Delete(keyEntry(p))
 }
 
 // mark gives what is known of a place beside its entry, as the fold has it; nil if that is nothing.

@@ -7,17 +7,23 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// confirm settles the doubtful fires and burials of an epoch up to a number.
-func (t *Entries) confirm(tx *view.Tx, epoch, through int64) error {
+// confirm settles the fires and burials of an epoch that are confirmed.
+func (t *Entries) confirm(tx *view.Tx, k wire.Confirmed) error {
+	t.numbers.confirmed(k)
+	for _, r := range k.Above {
+		if err := t.settleDoubts(tx, fired{k.Epoch, r.First}, fired{k.Epoch, r.Last + 1}); err != nil {
+			return err
+		}
+	}
 	from := int64(0)
-	if current := t.peek(); epoch == current.Epoch {
-		if through <= current.Confirmed {
+	if current := t.peek(); k.Epoch == current.Epoch {
+		if k.Through <= current.Confirmed {
 			return nil
 		}
 		from = current.Confirmed + 1
-		t.update(func(s *State) { s.Confirmed = through })
+		t.update(func(s *State) { s.Confirmed = k.Through })
 	}
-	return t.settleDoubts(tx, fired{epoch, from}, fired{epoch, through + 1})
+	return t.settleDoubts(tx, fired{k.Epoch, from}, fired{k.Epoch, k.Through + 1})
 }
 
 // settleDoubts settles the doubtful fires and burials from one up to but not another, except those that are known to have come back: they
@@ -40,7 +46,7 @@ func (t *Entries) settleDoubt(tx *view.Tx, d doubt) error {
 		return err
 	}
 	if !d.lone { // the entry is stored, and was taken off the lists when it was fired
-		return errors.Join(tx.Delete(keyEntry(d.at)), tx.Delete(keyMark(d.at)))
+		return errors.Join(t.deleteStored(tx, d.at), tx.Delete(keyMark(d.at)))
 	}
 	if gone, err := t.gone(tx, d.at); err != nil || gone {
 		return errors.Join(err, tx.Delete(keyMark(d.at)))

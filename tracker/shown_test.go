@@ -45,7 +45,7 @@ func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
 	}))
 	now, folded := o.Progress()
 	require.Equal(t, []int64{epoch, 1}, []int64{now, folded})
-	require.Equal(t, DueKey{}, o.TakeReady()["b"], "from its beginning")
+	require.Equal(t, Ready{}, o.TakeReady()["b"], "from its beginning")
 	require.Empty(t, o.TakeReady())
 	require.False(t, o.IsHeld(wire.Retries, 5))
 	require.EqualValues(t, 1, o.State().Fired)
@@ -95,7 +95,7 @@ func TestWhatIsShownIsWritten(t *testing.T) {
 		defer close(ended)
 		for ctx.Err() == nil {
 			for _, key := range o.TakeReady() {
-				if s, err := o.Get(key.Stream, key.Offset); err != nil || s == nil {
+				if s, err := o.Get(key.First.Stream, key.First.Offset); err != nil || s == nil {
 					ended <- fmt.Errorf("%v is ready, but not there: %w", key, err)
 					return
 				}

@@ -16,14 +16,16 @@ type State struct {
 	Epoch        int64              `json:"epoch"` // -1: no leader was ever seen
 	Identity     string             `json:"identity"`
 	OpenedAt     float64            `json:"opened_at"`
-	FoldedSeq    int64              `json:"folded_seq"` // the highest number of this epoch's records that were folded
-	Confirmed    int64              `json:"confirmed"`  // this epoch's watermark
-	Witness      string             `json:"witness"`
-	Probe        int64              `json:"probe"`       // the number of this epoch's newest probe, 0 if none
-	ProbeAt      int64              `json:"probe_at"`    // where the journal has it
-	RoutedTo     int64              `json:"routed_to"`   // up to here, what the journal says was fired reached its queue, -1 if that is not known of anything
-	AstrayTime   float64            `json:"astray_time"` // when that was said last
-	AstrayAt     int64              `json:"astray_at"`   // what was fired between RoutedTo and here may not have, -1 if all is well
+	FoldedSeq    int64              `json:"folded_seq"`   // the highest number of this epoch's records that were folded
+	Confirmed    int64              `json:"confirmed"`    // this epoch's watermark
+	Witness      string             `json:"witness"`      // what identifies the run of the broker; empty: nothing
+	WitnessFrom  wire.Through       `json:"witness_from"` // the witness tells only of what was fired after this
+	ProbeQueue   string             `json:"probe_queue"`  // an exclusive queue of this epoch's leader; empty if an older version leads
+	Probe        int64              `json:"probe"`        // the number of this epoch's newest probe, 0 if none
+	ProbeAt      int64              `json:"probe_at"`     // where the journal has it
+	RoutedTo     int64              `json:"routed_to"`    // up to here, what the journal says was fired reached its queue, -1 if that is not known of anything
+	AstrayTime   float64            `json:"astray_time"`  // when that was said last
+	AstrayAt     int64              `json:"astray_at"`    // what was fired between RoutedTo and here may not have, -1 if all is well
 	Needs        int64              `json:"needs"`
 	Told         bool               `json:"told"`          // the journal, as far as it was folded, says what it needs
 	JournalFirst int64              `json:"journal_first"` // the first offset of the journal that was folded, -1 if none
@@ -38,12 +40,13 @@ type State struct {
 	Barriers     map[string]Barrier `json:"barriers"`
 	First        map[string]int64   `json:"first"` // the first offset of each entry stream that was folded, behind what retention took
 	FirstBarrier map[string]int64   `json:"first_barrier"`
+	Format2      int64              `json:"format_2"`  // the first epoch whose leader knew jobs.gated, -1 if none
 	LastLed      int64              `json:"last_led"`  // the newest epoch but this one in which anything was done, -1 if none
 	Led          bool               `json:"led"`       // in this epoch anything was done
 	Recreated    map[string]int64   `json:"recreated"` // by entry stream, the epoch that found it to be made anew
 	Journals     int                `json:"journals"`  // how many journals are gone that were read before this one: their epochs mean nothing any more
 
-	Void       map[string]int64 `json:"void"`       // by stream, records of a leader that had been followed already
+	Void       map[string]int64 `json:"void"`       // by stream, records without effect of leaders that had been followed already
 	Trimmed    int64            `json:"trimmed"`    // dead jobs that were given up
 	Duplicates int64            `json:"duplicates"` // publishes that were repeated
 	Fired      int64            `json:"fired"`      // fires, by this view's count
@@ -63,7 +66,7 @@ type Barrier struct {
 }
 
 func newState() State {
-	return State{Epoch: -1, LastLed: -1, JournalFirst: -1, LostAt: -1, RoutedTo: -1, AstrayAt: -1, LowWater: map[string]int64{}, Held: map[string]int64{}, Barriers: map[string]Barrier{},
+	return State{Epoch: -1, LastLed: -1, Format2: -1, JournalFirst: -1, LostAt: -1, RoutedTo: -1, AstrayAt: -1, LowWater: map[string]int64{}, Held: map[string]int64{}, Barriers: map[string]Barrier{},
 		First: map[string]int64{}, FirstBarrier: map[string]int64{}, Recreated: map[string]int64{}, Rejected: map[string]int64{}, Void: map[string]int64{}}
 }
 
@@ -115,6 +118,9 @@ func (s State) Foreign(stream string, base int64) bool {
 		return true // whoever moved low water had left a barrier below it
 	}
 	since, recreated := s.Recreated[stream]
+	if stream == wire.Gated && s.LastLed < s.Format2 { // earlier leaders knew no such stream
+		return false
+	}
 	if s.LastLed < 0 || recreated && since > s.LastLed {
 		return false
 	}
@@ -177,25 +183,48 @@ func (s State) save(tx *view.Tx) error {
 	return tx.Set(keyMeta, raw)
 }
 
+// witnessed notes which witness stands, by a numbered record. One that has stood before still tells
+// of what was fired since then.
+func (s *State) witnessed(r *wire.JournalRecord, seq int64) {
+	if standing := r.StandingWitness(); standing != s.Witness {
+		s.Witness, s.WitnessFrom = standing, wire.Through{Epoch: r.Epoch, Through: seq}
+	}
+}
+
+// repeatedWitness notes what a record repeats of the witness, if the record that it repeats was not read.
+func (s *State) repeatedWitness(r *wire.JournalRecord) {
+	if s.Witness != "" {
+		return
+	}
+	s.Witness = r.StandingWitness()
+	if r.WitnessFrom != nil {
+		s.WitnessFrom = *r.WitnessFrom
+	}
+}
+
 // opened begins an epoch. Its leader may not have read all of the journal when it wrote that: it adds to what is known, and takes nothing
 // back.
 func (s *State) opened(offset int64, r *wire.JournalRecord) {
 	if s.Led {
 		s.LastLed, s.Led = s.Epoch, false
 	}
+	if s.Format2 < 0 && r.Format >= 2 {
+		s.Format2 = offset
+	}
 	s.Epoch, s.Identity, s.OpenedAt, s.FoldedSeq, s.Confirmed, s.Probe = offset, r.Identity, r.At, 0, 0, 0
+	s.ProbeQueue = r.Probe
 	s.routed(r.RoutedTo)
 	s.RoutedTo = min(s.RoutedTo, offset) // its leader may have known a journal that went on behind this
 	if s.BegunAt == 0 {
 		s.BegunAt = r.At
 	}
 	s.Needs = max(s.Needs, r.Needs)
-	s.Witness = cmp.Or(s.Witness, r.Queue)
+	s.repeatedWitness(r)
 	if len(r.Held) > 0 {
 		s.Why = cmp.Or(r.Reason, s.Why)
 	}
 	all := offset > s.LostAt
-	for _, stream := range wire.EntryStreams {
+	for _, stream := range wire.EntryStreamsOf(r.Format) {
 		all = all && r.Held[stream] == wire.Everything
 	}
 	s.Lost = s.Lost || r.ReadTo > offset

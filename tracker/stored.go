@@ -18,7 +18,7 @@ type Stored struct {
 	JID     string
 	Queue   string
 	Class   string
-	Burial  wire.Deed // of a dead job that Millrace buried: what was done, and to which entry
+	Burial  wire.Deed // of a dead job that Millrace buried: what was done, and to which entry. Of a copy: the fire; if it was carried over, its op alone
 	Parked  string    // not empty: the broker cannot take it; the reason
 	Dropped bool      // a dead job that a queue dropped
 	Trace   string    // the traceparent that came with it
@@ -39,10 +39,16 @@ func (s *Stored) place() place { return place{codes[s.Stream], s.Offset} }
 
 // Entry is the stored record read again. raw is the record where the view does not keep it.
 func (s *Stored) Entry(raw []byte) (wire.Entry, error) {
-	if s.Raw != nil {
-		return wire.RereadEntry(s.Stream, s.Offset, s.Raw)
+	e, err := func() (wire.Entry, error) {
+		if s.Raw != nil {
+			return wire.RereadEntry(s.Stream, s.Offset, s.Raw)
+		}
+		return wire.ParseEntry(s.Stream, s.Offset, raw)
+	}()
+	if s.Stream == wire.Gated {
+		e.At = s.At
 	}
-	return wire.ParseEntry(s.Stream, s.Offset, raw)
+	return e, err
 }
 
 func newStored(e *wire.Entry) *Stored {
@@ -118,6 +124,7 @@ type mark struct {
 	tag     string // wire.JIDTag of the entry
 	epoch   int64  // doubtful: the fire; below zero: of a journal that is gone
 	seq     int64  // replaced: the entry that stands for it
+	late    int64  // doubtful: where the journal has the fire, if its leader had been followed already; else 0
 	op      string
 	reason  string // parked
 	command string // doubtful: the id of the command that asked for it
@@ -145,7 +152,7 @@ func (m *mark) encode() []byte {
 	if m.returned {
 		b[0] |= isReturned
 	}
-	b = binary.AppendVarint(binary.AppendVarint(b, m.epoch), m.seq)
+	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, m.epoch), m.seq), m.late)
 	for _, t := range []string{m.tag, m.op, m.reason, m.command, m.actor, m.bulk} {
 		b = appendText(b, t)
 	}
@@ -158,7 +165,7 @@ func decodeMark(b []byte) (*mark, error) {
 	}
 	m := &mark{state: markState(b[0] &^ isReturned), returned: b[0]&isReturned != 0}
 	d := decoder{b: b[1:]}
-	m.epoch, m.seq = d.int(), d.int()
+	m.epoch, m.seq, m.late = d.int(), d.int(), d.int()
 	m.tag, m.op, m.reason, m.command, m.actor, m.bulk = d.text(), d.text(), d.text(), d.text(), d.text(), d.text()
 	if d.bad {
 		return nil, fmt.Errorf("tracker: mark is damaged")

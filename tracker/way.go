@@ -10,15 +10,15 @@ import (
 
 // foldProbe takes in a probe.
 func (t *Entries) foldProbe(tx *view.Tx, r *wire.Record, p wire.Probe) error {
-	if t.isVoid(p.Epoch) {
-		t.update(func(s *State) { s.Void[r.Stream]++ })
-		return nil
+	if t.isLate(p.Epoch) {
+		t.void(r)
+	} else {
+		t.update(func(s *State) {
+			s.routed(&p.Routed)
+			s.Probe, s.ProbeAt = p.Number, r.Offset
+		})
 	}
-	t.update(func(s *State) {
-		s.routed(&p.Routed)
-		s.Probe, s.ProbeAt = p.Number, r.Offset
-	})
-	return t.confirm(tx, p.Epoch, p.Confirmed)
+	return t.confirm(tx, wire.ConfirmedBy(p.Epoch, r.Headers))
 }
 
 // routed notes up to where, in the journal, what was fired reached its queue. A leader that had not read all of it says less than is known.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -142,7 +143,11 @@ func newHistory() *history {
 func (h *history) append(stream, user string, headers map[string]any, body string) int64 {
 	offset := h.streams[stream]
 	h.streams[stream]++
-	h.all = append(h.all, wire.Record{Stream: stream, Offset: offset, UserID: user, Headers: headers, Body: []byte(body)})
+	r := wire.Record{Stream: stream, Offset: offset, UserID: user, Headers: headers, Body: []byte(body)}
+	if stream == wire.Gated {
+		r.Time = time.Unix(1+offset, 0).UTC()
+	}
+	h.all = append(h.all, r)
 	h.gens = append(h.gens, h.gen[stream])
 	return offset
 }
@@ -166,6 +171,9 @@ func (h *history) message(m wire.Message) int64 {
 
 // body is an entry's record; the jid is also its class, the first letter of the jid its queue.
 func body(stream, jid string, at int) string {
+	if stream == wire.Gated {
+		return fmt.Sprintf(`{"jid":%q,"class":%q,"queue":%q,"args":[]}`, jid, strings.ToUpper(jid), jid[:1])
+	}
 	member := map[string]string{wire.ScheduledJobs: "scheduled_at", wire.Retries: "retry_at", wire.DeadJobs: "died_at"}[stream]
 	return fmt.Sprintf(`{"jid":%q,%q:%d,"job":{"class":%q,"queue":%q,"args":[]}}`, jid, member, at, strings.ToUpper(jid), jid[:1])
 }
@@ -227,6 +235,12 @@ func (h *history) deed(op, stream string, offset int64, jid string, changes ...f
 
 func (h *history) fire(stream string, offset int64, jid string) int64 {
 	return h.deed(wire.OpFired, stream, offset, jid)
+}
+
+// bounce has a fire come back as a copy: it found no queue.
+func (h *history) bounce(seq int64, s *Stored) int64 {
+	d := wire.Deed{Op: wire.OpFired, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID), Epoch: h.epoch, Seq: seq}
+	return h.append(gated, millrace, d.Headers(), body(gated, s.JID, 0))
 }
 
 // takeBack journals that a fire came back.

@@ -182,7 +182,7 @@ func TestReaderThatAStreamWasRewoundUnder(t *testing.T) {
 	require.True(t, stopped)
 	require.ErrorIs(t, v.apply(of, generation, records), errRewound)
 	require.ErrorIs(t, of.aim(t.Context(), generation, at, at.offset), errRewound)
-	require.ErrorIs(t, of.ended(t.Context(), generation, errRecreated), errRewound)
+	require.ErrorIs(t, of.ended(t.Context(), generation, errMismatch), errRewound)
 	of.folded(generation, records)
 	require.False(t, of.recognised(generation))
 	require.False(t, of.caughtUp())

@@ -4,109 +4,235 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace-jobs/millrace/streams"
 )
 
-// verdict is what a stream turned out to be that does not go on where the view had read it.
+// verdict is what became of a stream that does not go on where the view had read it.
 type verdict int
 
 const (
-	whole verdict = iota // the one that was read: the last record that was folded is there
-	short                // the one that was read, without its newest records
-	anew                 // another one of the same name
+	whole   verdict = iota // the one that was read: the last record that was folded is there
+	short                  // the one that was read, without some of its newest records; what is known to be confirmed is there
+	gapped                 // the same, and what is known to be confirmed is not there
+	anew                   // another one of the same name
+	empty                  // nothing stands in it
+	unclear                // it seems to be gapped, anew or empty: too soon after a failover to believe that
 )
 
-// LostEndError says that the journal has lost its newest records: of what was done then nothing is known any more.
+// patience is for how long a stream must end below what was read before that is believed. After a
+// failover a stream's leader may not know yet how far the stream is committed: it answers as if it
+// were empty, or shorter than it is.
+const patience = 30 * time.Second
+
+// LostEndError says that the journal has lost records that are known to be confirmed.
 type LostEndError struct {
 	End int64 // the newest record that the journal still had
 }
 
 func (e *LostEndError) Error() string {
-	return fmt.Sprintf("the journal lost its newest records, those behind %d", e.End)
+	return fmt.Sprintf("the journal lost confirmed records, behind %d", e.End)
 }
 
-// judge compares a stream with what is known of it. RabbitMQ confirms what it has not brought to the disk yet, so a power failure may take
-// a stream's newest records; then the older ones are still those that were read. end is where a short stream ended, or less.
-func (t *tail) judge(ctx context.Context) (v verdict, end int64, err error) {
+// finding is what a comparison of a stream with what is known of it came to.
+type finding struct {
+	verdict verdict
+	end     int64 // where a short or gapped stream stopped being the one that was read, or less
+	proven  bool  // another record stands where one was read: waiting changes nothing
+	below   bool  // it ends below what was read
+}
+
+// judge compares a stream with what is known of it.
+func (t *tail) judge(ctx context.Context) (f finding, err error) {
 	at, err := readPosition(t.view.store, t.stream)
 	if err != nil || at.offset == none {
-		return whole, 0, err
+		return f, err
 	}
 	last, ok, err := t.view.source.Last(ctx, t.stream)
 	if err != nil {
-		return whole, 0, err
+		return f, err
 	}
-	same, compared, err := t.compare(ctx, at)
-	switch {
-	case err != nil || same || ok && last >= at.offset && !compared:
-		return whole, 0, err
-	case !ok: // nothing is left of it, whatever it is
-		return anew, 0, nil
+	below := !ok || last < at.offset
+	waited := t.endsBelow(below)
+	if !below {
+		there, err := t.stillThere(ctx, at, last)
+		if err != nil || there {
+			return f, err
+		}
 	}
-	return t.judgeByLandmarks(ctx, at, last)
+	f = finding{verdict: empty}
+	if ok {
+		if f, err = t.judgeByMarks(ctx, at, last); err != nil {
+			return f, err
+		}
+	}
+	f.below = below
+	if below && f.verdict != short && !f.proven && waited < patience {
+		f.verdict = unclear
+	}
+	return f, nil
 }
 
-func (t *tail) judgeByLandmarks(ctx context.Context, at position, last int64) (v verdict, end int64, err error) {
+// stillThere reports whether a stream that ends at last has a record that was folded, as far as that
+// can be known. What retention took was there.
+func (t *tail) stillThere(ctx context.Context, at position, last int64) (bool, error) {
+	c, err := t.compare(ctx, at)
+	switch {
+	case err != nil:
+		return false, err
+	case c == notFound && last > at.offset:
+		first, _, err := t.view.source.First(ctx, t.stream)
+		return first > at.offset, err
+	}
+	return c != differs, nil
+}
+
+// judgeByMarks judges a stream that has records, but not the last one that was folded, by older ones.
+func (t *tail) judgeByMarks(ctx context.Context, at position, last int64) (f finding, err error) {
+	confirmed, err := readMark(t.view.store, keyConfirmed(t.stream))
+	if err != nil {
+		return f, err
+	}
+	lost := confirmed.offset > last
+	if confirmed.offset != none && !lost {
+		switch c, err := t.compare(ctx, confirmed); {
+		case err != nil:
+			return f, err
+		case c == same && confirmed != at:
+			return finding{verdict: short, end: confirmed.offset}, nil
+		case c == differs:
+			lost, f.proven = true, true
+		}
+	}
 	known, err := landmarks(t.view.store, t.stream)
 	if err != nil {
-		return whole, 0, err
+		return f, err
 	}
+	return t.judgeByLandmarks(ctx, known, at, last, finding{proven: f.proven, verdict: shortOr(lost)})
+}
+
+func shortOr(lost bool) verdict {
+	if lost {
+		return gapped
+	}
+	return short
+}
+
+// judgeByLandmarks looks for the newest record that is still there. kept is what is said of a stream
+// that has one.
+func (t *tail) judgeByLandmarks(ctx context.Context, known []position, at position, last int64, kept finding) (finding, error) {
+	differ := false
 	for _, mark := range known {
 		if mark.offset > last || mark.offset >= at.offset {
 			continue
 		}
-		same, _, err := t.compare(ctx, mark)
-		switch {
-		case err != nil:
-			return whole, 0, err
-		case same && last < at.offset:
-			return short, last, nil
-		case same:
-			return short, mark.offset, nil
+		c, err := t.compare(ctx, mark)
+		if err != nil {
+			return finding{}, err
 		}
+		if c == same {
+			kept.end = mark.offset
+			if last < at.offset {
+				kept.end = last
+			}
+			return kept, nil
+		}
+		differ = differ || c == differs
 	}
 	first, _, err := t.view.source.First(ctx, t.stream)
 	if err != nil {
-		return whole, 0, err
+		return finding{}, err
 	}
 	if first > firstOffset { // it has forgotten its beginning, and with that what is known of it: it is not new
-		return short, min(last, at.offset-1), nil
+		kept.end = min(last, at.offset-1)
+		return kept, nil
 	}
-	return anew, 0, nil
+	return finding{verdict: anew, proven: differ}, nil
 }
 
 // firstOffset is the highest offset at which a broker begins a stream: RabbitMQ at 0, LavinMQ at 1.
 const firstOffset = 1
 
-// compare asks for a record that was folded. compared is false where it does not come, or cannot be read.
-func (t *tail) compare(ctx context.Context, at position) (same, compared bool, err error) {
+// comparison is what a stream has where a record was folded.
+type comparison int
+
+const (
+	same comparison = iota
+	differs
+	notFound    // nothing came
+	notCompared // one of the two could not be read
+)
+
+// compare asks for a record that was folded.
+func (t *tail) compare(ctx context.Context, at position) (comparison, error) {
+	if at.sum == unreadable {
+		return notCompared, nil
+	}
 	r, err := t.view.source.Fetch(ctx, t.stream, at.offset)
 	switch {
 	case errors.Is(err, streams.ErrNotFound):
-		return false, false, nil
+		return notFound, nil
 	case err != nil:
-		return false, false, fmt.Errorf("view: %s at %d: %w", t.stream, at.offset, err)
+		return notCompared, fmt.Errorf("view: %s at %d: %w", t.stream, at.offset, err)
 	}
-	sum := checksum(&r)
-	if sum == unreadable || at.sum == unreadable {
-		return false, false, nil
+	switch sum := checksum(&r); sum {
+	case unreadable:
+		return notCompared, nil
+	case at.sum:
+		return same, nil
 	}
-	return sum == at.sum, true, nil
+	return differs, nil
 }
 
-// lostEnd has the view built anew, for the older records of a stream say something else without the newer ones: what was replaced is
-// pending again. If the journal lost its end too, the next view must know.
-func (t *tail) lostEnd(ctx context.Context, reason error) error {
-	why := fmt.Errorf("%s lost its newest records, which the broker had confirmed: %w", t.stream, reason)
-	v, end, err := t.view.streams[0].judge(ctx)
+// endsBelow notes whether the stream ends below what was read, and returns for how long it has.
+func (t *tail) endsBelow(below bool) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !below {
+		t.belowSince = time.Time{}
+		return 0
+	}
+	if t.belowSince.IsZero() {
+		t.belowSince = time.Now()
+	}
+	return time.Since(t.belowSince)
+}
+
+// rollBack brings the view back to where it stood when the stream's last record that was folded was
+// one that it still has, and has all streams read again from there. done is false where the view
+// cannot be rolled back so far.
+func (t *tail) rollBack(ctx context.Context, reason error) (done bool, err error) {
+	last, ok, err := t.view.source.Last(ctx, t.stream)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if v == short {
-		why = fmt.Errorf("%w; %w", &LostEndError{End: end}, why)
+	pasts, err := t.view.store.pasts(t.stream)
+	if err != nil {
+		return false, &fatalError{err}
 	}
-	t.view.log.Error("view: a stream lost records that the broker had confirmed, as a power failure takes them; the view is built anew",
-		"stream", t.stream, "error", why)
-	return t.rebuild(why)
+	for i, p := range pasts {
+		if p.at.offset != none {
+			if !ok || p.at.offset > last || i > 0 && p.at == pasts[i-1].at {
+				continue
+			}
+			c, err := t.compare(ctx, p.at)
+			if err != nil {
+				return false, err
+			}
+			if c != same {
+				continue
+			}
+		}
+		switch err := t.view.rollBack(p.number); {
+		case errors.Is(err, errNoCheckpoint): // it has just been dropped
+			return false, reason
+		case err != nil:
+			return false, &fatalError{err}
+		}
+		t.view.log.Warn("view: a stream lost records that were not confirmed, as in a failover of the broker; the view is rolled back and reads on",
+			"stream", t.stream, "to", p.at.offset, "error", reason)
+		return true, nil
+	}
+	return false, nil
 }

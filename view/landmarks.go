@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	"github.com/millrace-jobs/millrace/wire"
@@ -43,7 +44,7 @@ func (tx *Tx) forgetPosition(stream string) error {
 	if err := tx.DeleteRange(prefix, append(prefix[:len(prefix)-1:len(prefix)-1], 1)); err != nil {
 		return err
 	}
-	return tx.Delete(keyPosition(stream))
+	return errors.Join(tx.Delete(keyConfirmed(stream)), tx.Delete(keyPosition(stream)))
 }
 
 // landmarks are those of a stream, the newest first, each once.

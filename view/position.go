@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"hash/crc32"
 
 	"github.com/millrace-jobs/millrace/wire"
@@ -20,8 +21,10 @@ const none = -1
 
 func keyPosition(stream string) []byte { return append([]byte("\x00position/"), stream...) }
 
-func readPosition(r Reader, stream string) (position, error) {
-	raw, ok, err := r.Get(keyPosition(stream))
+func readPosition(r Reader, stream string) (position, error) { return readMark(r, keyPosition(stream)) }
+
+func readMark(r Reader, key []byte) (position, error) {
+	raw, ok, err := r.Get(key)
 	if err != nil || !ok {
 		return position{offset: none}, err
 	}
@@ -68,6 +71,36 @@ func (tx *Tx) HoldPosition(stream string) {
 func (s *Store) Position(stream string) (int64, error) {
 	p, err := readPosition(s, stream)
 	return p.offset, err
+}
+
+// prefixConfirmed begins the keys of records that are known to be confirmed. A store that is rolled
+// back keeps them: that the broker has confirmed a record stays true.
+var prefixConfirmed = []byte("\x00confirmed/")
+
+func keyConfirmed(stream string) []byte { return append(bytes.Clone(prefixConfirmed), stream...) }
+
+// Mark names a record of a stream, and by its checksum tells it from another one at the same offset.
+type Mark = position
+
+// MarkOf returns the mark of a record.
+func MarkOf(r *wire.Record) Mark { return positionOf(r) }
+
+// Confirmed notes that the broker has confirmed a record to its publisher. Then it has all that
+// stands before it too: a stream without that record has lost what was promised to be kept. What
+// stands behind the newest such record may be gone after a failover, and nothing is lost by that.
+func (tx *Tx) Confirmed(stream string, at Mark) error {
+	known, err := readMark(tx, keyConfirmed(stream))
+	if err != nil || at.offset <= known.offset || at.sum == unreadable {
+		return err
+	}
+	return tx.Set(keyConfirmed(stream), at.encode())
+}
+
+// Confirmed returns the offset of the newest record of a stream that is known to be confirmed, -1 if
+// none is.
+func (s *Store) Confirmed(stream string) (int64, error) {
+	at, err := readMark(s, keyConfirmed(stream))
+	return at.offset, err
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

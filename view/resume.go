@@ -34,7 +34,7 @@ func (r *resume) check(records []wire.Record) ([]wire.Record, error) {
 	case first.Offset > r.at.offset:
 		return nil, fmt.Errorf("%w: asked for %d, got %d", errTruncated, r.at.offset, first.Offset)
 	case sum != r.at.sum && sum != unreadable && r.at.sum != unreadable:
-		return nil, fmt.Errorf("%w: record %d is not the one that was read", errRecreated, first.Offset)
+		return nil, fmt.Errorf("%w: record %d is not the one that was read", errMismatch, first.Offset)
 	}
 	r.seen = true
 	if max(first.Offset, first.Through) > r.at.offset {
@@ -51,7 +51,7 @@ func (r *resume) watch(ctx context.Context, cancel context.CancelFunc, t *tail) 
 		for pause.For(ctx, probeAfter) == nil && !r.ok() {
 			last, ok, err := t.view.source.Last(ctx, t.stream)
 			if err == nil && (!ok || last < r.at.offset) {
-				r.fail(fmt.Errorf("%w: %s ends at %d, %d was read before", errRecreated, t.stream, last, r.at.offset))
+				r.fail(fmt.Errorf("%w: %s ends at %d, %d was read before", errMismatch, t.stream, last, r.at.offset))
 				cancel()
 				return
 			}

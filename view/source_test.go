@@ -25,7 +25,11 @@ type memory struct {
 	changed  chan struct{}
 	batch    int // records in a delivery; default 3
 	pass     func(records []wire.Record)
-	upTo     map[string]int64 // readers get no further
+	upTo     map[string]int64 // readers get no further: their replica is behind
+	lacks    map[string]int64 // readers get nothing below: retention took that from their replica already
+	hidden   map[string]bool  // these streams answer as if they were empty, as right after a failover
+	short    map[string]int   // so many of the newest records are not shown yet, as right after a failover
+	once     bool             // readers end with errRead where there is no more
 	lastErr  error
 	costly   bool // to ask for the last record
 	readErr  error
@@ -108,6 +112,15 @@ func (m *memory) recreate(stream, user string, bodies ...string) {
 	})
 }
 
+// shown is what a stream shows of its records.
+func (m *memory) shown(stream string) []wire.Record {
+	all := m.streams[stream].records
+	if m.hidden[stream] {
+		return nil
+	}
+	return all[:max(0, len(all)-m.short[stream])]
+}
+
 // count is how many records a stream has.
 func (m *memory) count(stream string) int {
 	m.mu.Lock()
@@ -119,11 +132,11 @@ func (m *memory) Last(_ context.Context, stream string) (int64, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lasts++
-	s := m.streams[stream]
-	if m.lastErr != nil || len(s.records) == 0 {
+	all := m.shown(stream)
+	if m.lastErr != nil || len(all) == 0 {
 		return 0, false, m.lastErr
 	}
-	last := s.records[len(s.records)-1]
+	last := all[len(all)-1]
 	return max(last.Offset, last.Through), true, nil
 }
 
@@ -143,23 +156,25 @@ func (m *memory) LastIsCheap() bool {
 func (m *memory) First(_ context.Context, stream string) (int64, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.streams[stream]
-	if m.lastErr != nil || len(s.records) == 0 {
+	all := m.shown(stream)
+	if m.lastErr != nil || len(all) == 0 {
 		return 0, false, m.lastErr
 	}
-	return s.records[0].Offset, true, nil
+	return all[0].Offset, true, nil
 }
 
 func (m *memory) Fetch(_ context.Context, stream string, offset int64) (wire.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, r := range m.streams[stream].records {
+	for _, r := range m.shown(stream) {
 		if r.Offset <= offset && offset <= max(r.Offset, r.Through) {
 			return r, m.fetchErr
 		}
 	}
 	return wire.Record{}, errors.Join(streams.ErrNotFound, m.fetchErr)
 }
+
+var errRead = errors.New("there is no more")
 
 var errDeleted = errors.New("stream deleted under its reader")
 
@@ -172,6 +187,9 @@ func (m *memory) Read(ctx context.Context, stream string, from int64, deliver fu
 		records, changed, err := m.take(stream, generation, from)
 		if err != nil {
 			return err
+		}
+		if len(records) == 0 && m.once {
+			return errRead
 		}
 		if len(records) == 0 {
 			select {
@@ -204,9 +222,9 @@ func (m *memory) take(stream string, generation int, from int64) ([]wire.Record,
 		n = 3
 	}
 	var records []wire.Record
-	for _, r := range s.records {
+	for _, r := range m.shown(stream) {
 		limit, limited := m.upTo[stream]
-		if max(r.Offset, r.Through) >= from && len(records) < n && (!limited || r.Offset <= limit) {
+		if max(r.Offset, r.Through) >= from && len(records) < n && (!limited || r.Offset <= limit) && r.Offset >= m.lacks[stream] {
 			records = append(records, r)
 		}
 	}
@@ -222,6 +240,7 @@ type counting struct {
 	forgotten []string
 	pending   int // records since the last commit
 	failing   error
+	confirmed map[int64]Mark // of the journal's records
 }
 
 func keyCount(stream string, offset int64) []byte {
@@ -241,6 +260,11 @@ func (c *counting) Fold(tx *Tx, r *wire.Record) error {
 			return err
 		}
 	}
+	if r.Stream == journal {
+		if err := c.noteConfirmed(tx, r); err != nil {
+			return err
+		}
+	}
 	key := keyCount(r.Stream, r.Offset)
 	raw, _, err := tx.Get(key)
 	if err != nil {
@@ -251,6 +275,19 @@ func (c *counting) Fold(tx *Tx, r *wire.Record) error {
 		n += raw[0]
 	}
 	return tx.Set(key, append([]byte{n}, r.Body...))
+}
+
+// noteConfirmed obeys a record that says which one of the journal is confirmed.
+func (c *counting) noteConfirmed(tx *Tx, r *wire.Record) error {
+	if c.confirmed == nil {
+		c.confirmed = map[int64]Mark{}
+	}
+	c.confirmed[r.Offset] = MarkOf(r)
+	var offset int64
+	if n, _ := fmt.Sscanf(string(r.Body), "confirmed %d", &offset); n == 0 {
+		return nil
+	}
+	return tx.Confirmed(journal, c.confirmed[offset])
 }
 
 func (c *counting) Commit(tx *Tx) error {
@@ -335,7 +372,7 @@ func follow(t testing.TB, store *Store, source Source, fold Fold, streams ...str
 
 // until waits for a condition, which is looked at whenever something changed and a hundred times a second.
 func (f *following) until(t require.TestingT, what string, holds func() bool) {
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		changed := f.Changed()
 		if holds() {

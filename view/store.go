@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -30,6 +31,8 @@ type Store struct {
 	write sync.Mutex // one transaction at a time
 	ahead error      // why the fold knows what the store does not have
 
+	checkpoints *checkpoints // to which it can be rolled back
+
 	temporary string // a folder that goes when the store is closed
 }
 
@@ -41,7 +44,7 @@ func Open(cfg Config) (*Store, error) {
 	if err == nil {
 		err = s.claim(cfg)
 		if err == nil {
-			return s, nil
+			return s.begin(), nil
 		}
 		_ = s.db.Close()
 		s.cache.Unref()
@@ -59,7 +62,13 @@ func Open(cfg Config) (*Store, error) {
 	if err := s.claim(cfg); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return s, nil
+	return s.begin(), nil
+}
+
+// begin has checkpoints taken from here on.
+func (s *Store) begin() *Store {
+	s.checkpoints = &checkpoints{db: s.db, every: checkpointEvery}
+	return s
 }
 
 var (
@@ -123,7 +132,7 @@ func (s *Store) Condemn() error {
 func (s *Store) Close() error {
 	s.write.Lock()
 	defer s.write.Unlock()
-	err := errors.Join(s.db.Flush(), s.db.Close())
+	err := errors.Join(s.checkpoints.drop(0), s.db.Flush(), s.db.Close())
 	s.cache.Unref()
 	if s.temporary != "" {
 		err = errors.Join(err, os.RemoveAll(s.temporary))
@@ -146,12 +155,14 @@ func (s *Store) Flush() error {
 func (s *Store) Update(fn func(*Tx) error) error {
 	s.write.Lock()
 	defer s.write.Unlock()
+	s.checkpoints.take(time.Now())
 	batch := s.db.NewIndexedBatch()
 	defer func() { _ = batch.Close() }()
 	tx := &Tx{batch: batch}
 	if err := fn(tx); err != nil {
 		return err
 	}
+	s.checkpoints.note(batch)
 	if err := batch.Commit(pebble.NoSync); err != nil {
 		s.ahead = fmt.Errorf("view: commit: %w", err)
 		return s.ahead

@@ -34,9 +34,12 @@ type tail struct {
 	begun     time.Time
 	age       age
 	recreated bool
+	emptied   bool      // it has nothing any more; a leader's barrier shows whether it is another stream
 	missing   bool      // the broker has no such stream
 	since     time.Time // when it was found to be recreated
 	fault     string
+
+	belowSince time.Time // since when it ends below what was read; zero: it does not
 }
 
 // Status is the state of one stream.
@@ -51,19 +54,22 @@ type Status struct {
 }
 
 var (
-	errRewound   = errors.New("view: stream is read anew")
-	errRecreated = errors.New("view: stream was deleted and made anew")
+	errRewound  = errors.New("view: stream is read anew")
+	errMismatch = errors.New("view: the stream does not continue where it was read")
 )
 
 // probeAfter is how long the last record that was folded may take to come again before the stream's end is looked at.
 const probeAfter = 2 * time.Second
+
+// longestPause is how long a reader waits at most before it connects again. It adds to a failover.
+const longestPause = time.Second
 
 func (t *tail) run(ctx context.Context) error {
 	t.mu.Lock()
 	t.begun = time.Now()
 	t.behind, t.position = t.begun, none
 	t.mu.Unlock()
-	retry := pause.Growing(5 * time.Second)
+	retry := pause.Growing(longestPause)
 	for ctx.Err() == nil {
 		begun := time.Now()
 		err := t.follow(ctx)
@@ -132,7 +138,7 @@ func (t *tail) follow(parent context.Context) error {
 	return t.ended(parent, generation, err)
 }
 
-// aim notes where the stream ends now. An end below what was folded shows that the stream is another one, or lost its end.
+// aim notes where the stream ends now. An end below what was folded may show that the stream is another one, or lost its end.
 func (t *tail) aim(ctx context.Context, generation int, at position, from int64) error {
 	last, ok, err := t.view.source.Last(ctx, t.stream)
 	if err != nil {
@@ -142,7 +148,7 @@ func (t *tail) aim(ctx context.Context, generation int, at position, from int64)
 		last = none
 	}
 	if last < at.offset {
-		return fmt.Errorf("%w: %s ends at %d, %d was read before", errRecreated, t.stream, last, at.offset)
+		return fmt.Errorf("%w: %s ends at %d, %d was read before", errMismatch, t.stream, last, at.offset)
 	}
 	if !t.aimed(generation, at, from, last) {
 		return errRewound
@@ -160,7 +166,8 @@ func (t *tail) aimed(generation int, at position, from, last int64) bool {
 	t.connected, t.missing, t.target, t.position = true, false, last, at.offset
 	t.start, t.last, t.lastKnown = from, last, t.view.source.LastIsCheap()
 	if at.offset == none {
-		t.recreated, t.fault, t.caught = false, "", last == none || last < from
+		t.recreated, t.emptied, t.belowSince = false, false, time.Time{}
+		t.fault, t.caught = "", last == none || last < from
 	}
 	return true
 }
@@ -186,7 +193,8 @@ func (t *tail) recognised(generation int) bool {
 		return false
 	}
 	before := t.caught
-	t.recreated, t.fault, t.caught = false, "", t.caught || t.position >= t.target
+	t.recreated, t.emptied, t.belowSince = false, false, time.Time{}
+	t.fault, t.caught = "", t.caught || t.position >= t.target
 	return t.caught && !before
 }
 
@@ -194,7 +202,7 @@ func (t *tail) rewind() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gen++
-	t.caught, t.recreated, t.position, t.lastKnown = false, false, none, false
+	t.caught, t.recreated, t.emptied, t.position, t.lastKnown = false, false, false, none, false
 	if t.stop != nil {
 		t.stop()
 	}
@@ -256,6 +264,20 @@ func (t *tail) isRecreated() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.recreated
+}
+
+func (t *tail) isEmptied() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.emptied
+}
+
+// foundEmpty notes that the stream has nothing any more, until it turns out what it is.
+func (t *tail) foundEmpty() {
+	t.mu.Lock()
+	t.emptied = true
+	t.mu.Unlock()
+	t.view.announce()
 }
 
 // lag is the time since the stream was last known to be caught up; while records flow, the age of the newest when it was folded.

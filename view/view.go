@@ -19,7 +19,8 @@ type Source interface {
 	Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error
 	// Fetch gives one record; an error that wraps streams.ErrNotFound says that none came.
 	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
-	// First is the offset of a stream's oldest record; ok is false if the stream is empty.
+	// First is the offset of a stream's oldest record; ok is false if the stream is empty. Where replicas differ First, Last and Fetch ask
+	// the stream's leader, wherever Read reads: it alone knows.
 	First(ctx context.Context, stream string) (offset int64, ok bool, err error)
 	// Last is the offset of a stream's newest record; ok is false if the stream is empty.
 	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
@@ -45,6 +46,9 @@ type View struct {
 	log     *slog.Logger
 	streams []*tail
 	journal string
+
+	steady     sync.RWMutex // held to roll the view back
+	rolledBack int
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -111,9 +115,11 @@ func (v *View) longest(says func(*tail, time.Time) time.Duration, counts func(*t
 	return most
 }
 
-// goingOn chooses some of the streams, as long as they were not made anew.
+// goingOn chooses some of the streams, as long as they were not made anew, or emptied.
 func goingOn(streams []string) func(*tail) bool {
-	return func(t *tail) bool { return slices.Contains(streams, t.stream) && !t.isRecreated() }
+	return func(t *tail) bool {
+		return slices.Contains(streams, t.stream) && !t.isRecreated() && !t.isEmptied()
+	}
 }
 
 // Status is the state of every stream.
@@ -136,6 +142,18 @@ func (v *View) Recreated() []string {
 	return all
 }
 
+// Emptied lists the streams that have had nothing for a while, although they had been read. An empty
+// stream proves nothing: a leader that appends its barrier finds out whether it is another stream.
+func (v *View) Emptied() []string {
+	var all []string
+	for _, t := range v.streams {
+		if t.isEmptied() {
+			all = append(all, t.stream)
+		}
+	}
+	return all
+}
+
 // Missing lists the streams that were deleted, as far as is known, and are not there again.
 func (v *View) Missing() []string {
 	var all []string
@@ -147,11 +165,11 @@ func (v *View) Missing() []string {
 	return all
 }
 
-// Followed tells whether each of some streams has been folded to its end, or is known to have been made anew: whatever can be known of
-// them without a leader is.
+// Followed tells whether each of some streams has been folded to its end, or is known to have been made anew or emptied: whatever can be
+// known of them without a leader is.
 func (v *View) Followed(streams ...string) bool {
 	for _, t := range v.streams {
-		if slices.Contains(streams, t.stream) && !t.caughtUp() && !t.isRecreated() {
+		if slices.Contains(streams, t.stream) && !t.caughtUp() && !t.isRecreated() && !t.isEmptied() {
 			return false
 		}
 	}
@@ -184,6 +202,53 @@ func (v *View) apply(t *tail, generation int, records []wire.Record) error {
 	v.announce()
 	return nil
 }
+
+// Reloader is a fold that keeps something in memory. Where the store is rolled back, it reads that
+// from the store again.
+type Reloader interface {
+	Reload() error
+}
+
+// rollBack brings the store back to a checkpoint, and has every stream read on from there.
+func (v *View) rollBack(number int64) error {
+	v.steady.Lock()
+	defer v.steady.Unlock()
+	err := v.store.rollBack(number, func() error {
+		v.rolledBack++
+		for _, t := range v.streams {
+			t.rewind()
+		}
+		if f, ok := v.fold.(Reloader); ok {
+			return f.Reload()
+		}
+		return nil
+	})
+	if err == nil {
+		v.announce()
+	}
+	return err
+}
+
+// RolledBack returns how often the view was rolled back.
+func (v *View) RolledBack() int {
+	v.steady.RLock()
+	defer v.steady.RUnlock()
+	return v.rolledBack
+}
+
+// Steadily calls fn if the view has been rolled back so often and no more, and keeps it from being
+// rolled back meanwhile. What was done already is not to be seen as pending by a leader that did it.
+func (v *View) Steadily(rolledBack int, fn func() error) error {
+	v.steady.RLock()
+	defer v.steady.RUnlock()
+	if v.rolledBack != rolledBack {
+		return ErrRolledBack
+	}
+	return fn()
+}
+
+// ErrRolledBack is returned where the view does not show any more what it had shown.
+var ErrRolledBack = errors.New("view: rolled back")
 
 func (v *View) rewind(streams []string) {
 	for _, name := range streams {

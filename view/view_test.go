@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -176,6 +177,24 @@ var recreations = map[string]func(m *memory, stream string){
 	"by another user":     func(m *memory, s string) { m.recreate(s, "other", "a", "b") },
 }
 
+// barrier is what a leader does where a stream has nothing any more: only then can it be told whether
+// it is another one.
+func barrier(t *testing.T, v *following, source *memory, stream string) {
+	t.Helper()
+	if source.count(stream) > 0 {
+		return
+	}
+	begun := time.Now()
+	v.until(t, "it is empty", func() bool { return slices.Equal(v.Emptied(), []string{stream}) })
+	require.GreaterOrEqual(t, time.Since(begun), patience)
+	v.until(t, "more cannot be known", func() bool { return v.Followed(journal, stream) })
+	require.Less(t, v.LagOf(journal, stream), time.Second)
+	time.Sleep(10 * rebuildAfter)
+	require.Empty(t, v.Recreated(), "an empty stream proves nothing")
+	require.Equal(t, []string{stream}, v.Emptied())
+	source.append(stream, "barrier")
+}
+
 func TestViewOfAStreamMadeAnew(t *testing.T) {
 	for name, recreate := range recreations {
 		for _, live := range []bool{false, true} {
@@ -193,7 +212,9 @@ func TestViewOfAStreamMadeAnew(t *testing.T) {
 					if !live {
 						v = follow(t, store, source, &counting{}, journal, jobs)
 					}
+					barrier(t, v, source, jobs)
 					v.until(t, "it is found out", func() bool { return len(v.Recreated()) == 1 && v.Recreated()[0] == jobs })
+					require.Empty(t, v.Emptied())
 					require.Equal(t, []string{" a×1", "1 b×1"}, folded(t, store, jobs), "nothing is read of it before that is decided")
 					v.until(t, "more cannot be known", func() bool { return v.Followed(journal, jobs) })
 					require.Less(t, v.LagOf(journal, jobs), time.Second)
@@ -229,6 +250,7 @@ func TestViewOfAJournalMadeAnew(t *testing.T) {
 				v := follow(t, store, source, fold, journal, jobs)
 				v.untilFolded(t, journal, " a×1", "1 b×1")
 				recreate(source, journal)
+				barrier(t, v, source, journal)
 				v.until(t, "the new one is read", func() bool {
 					_, forgot, err := store.Get(keyForgot(journal))
 					require.NoError(t, err)
@@ -273,10 +295,15 @@ func TestViewIsBuiltAnewWhereNobodyDecides(t *testing.T) {
 				dir := t.TempDir()
 				store := openStore(t, Config{Dir: dir})
 				v := New(store, source, &counting{}, logTo(t), journal, jobs)
-				ended := make(chan error)
+				ended := make(chan error, 1)
 				go func() { ended <- v.Run(t.Context()) }()
 				<-v.Ready()
 				recreate(source, jobs)
+				if source.count(jobs) == 0 { // nor does anybody lead who appends a barrier
+					time.Sleep(10 * rebuildAfter)
+					require.Empty(t, ended)
+					source.append(jobs, "client's")
+				}
 				begun := time.Now()
 				require.ErrorIs(t, <-ended, ErrRebuild)
 				require.GreaterOrEqual(t, time.Since(begun), rebuildAfter)
@@ -435,4 +462,76 @@ func TestViewOfWrongOffsets(t *testing.T) {
 	_, kept := has(t, store, "old")
 	require.False(t, kept)
 	require.NoError(t, store.Close())
+}
+
+// Right after a failover a stream may look as if it were empty, or shorter than it is. Nothing follows
+// from that, neither before nor after it has been believed.
+func TestStreamsThatLookShortForAWhile(t *testing.T) {
+	for _, stream := range []string{journal, jobs} {
+		for _, long := range []time.Duration{time.Second, patience - 5*time.Second, 5 * patience} {
+			for _, hidden := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, for %v, hidden=%v", stream, long, hidden), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						source := newMemory(journal, jobs)
+						source.append(stream, "a", "b", "c", "d", "e", "confirmed 3")
+						store, fold := memoryStore(t), &forgetting{}
+						v := follow(t, store, source, fold, journal, jobs)
+						v.until(t, "it is read", func() bool { return len(folded(t, store, stream)) == 6 })
+						before := folded(t, store, stream)
+						source.change(func() {
+							source.hidden = map[string]bool{stream: hidden}
+							source.short = map[string]int{stream: 1}
+							source.streams[stream].generation++ // readers end
+						})
+						time.Sleep(long)
+						require.Empty(t, v.Recreated())
+						require.Equal(t, hidden && long > patience, len(v.Emptied()) > 0)
+						require.Equal(t, !hidden || long > patience, v.Followed(stream), "%+v", v.Status())
+						source.change(func() { source.hidden, source.short = nil, nil })
+						source.append(stream, "barrier")
+						v.until(t, "it is read on", func() bool {
+							return v.Followed(stream) && len(folded(t, store, stream)) == 7 && len(v.Emptied()) == 0
+						})
+						require.Equal(t, before, folded(t, store, stream)[:6])
+						require.Empty(t, fold.forgotten)
+						require.NoError(t, v.stop())
+					})
+				})
+			}
+		}
+	}
+}
+
+// A reader's replica may be behind the one that was read before, or have lost to retention what the
+// stream's leader still has. Then it waits, and reads on when its replica has come so far.
+func TestReplicasThatAreBehind(t *testing.T) {
+	for name, behind := range map[string]func(m *memory){
+		"it is behind":                  func(m *memory) { m.upTo = map[string]int64{jobs: 1} },
+		"it has nothing":                func(m *memory) { m.upTo = map[string]int64{jobs: -1} },
+		"its retention is further":      func(m *memory) { m.lacks = map[string]int64{jobs: 4} },
+		"its retention took everything": func(m *memory) { m.lacks = map[string]int64{jobs: 9} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newMemory(journal, jobs)
+				source.append(jobs, "a", "b", "c")
+				store, fold := memoryStore(t), &forgetting{}
+				v := follow(t, store, source, fold, journal, jobs)
+				v.untilFolded(t, jobs, " a×1", "1 b×1", "2 c×1")
+				require.NoError(t, v.stop())
+				source.append(jobs, "d", "e")
+				source.change(func() { behind(source) })
+				v = follow(t, store, source, fold, journal, jobs)
+				time.Sleep(10 * rebuildAfter)
+				require.Empty(t, v.Recreated())
+				require.Empty(t, v.Emptied())
+				require.False(t, v.Followed(jobs))
+				source.change(func() { source.upTo, source.lacks = nil, nil })
+				v.untilFolded(t, jobs, " a×1", "1 b×1", "2 c×1", "3 d×1", "4 e×1")
+				require.Empty(t, fold.overtaken, "retention took nothing")
+				require.Empty(t, fold.forgotten)
+				require.NoError(t, v.stop())
+			})
+		})
+	}
 }

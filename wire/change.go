@@ -59,8 +59,11 @@ func (c *Changes) read(stream string, o object) error {
 		}
 	}
 	if at, given := o.get("at"); given {
-		if stream == DeadJobs {
+		switch stream {
+		case DeadJobs:
 			return errors.New("a dead job has no time that could be changed: retry it")
+		case Gated:
+			return errors.New("a job that waits for its queue is due already: it has no time that could be changed")
 		}
 		t, err := readAt(at)
 		if err != nil {
@@ -123,7 +126,12 @@ func (e *Entry) Change(c Changes) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if record, err = setRaw(record, "job", string(job)); err != nil {
+	if e.Stream == Gated {
+		record, err = withJID(job, e.JID)
+	} else {
+		record, err = setRaw(record, "job", string(job))
+	}
+	if err != nil {
 		return nil, err
 	}
 	if c.At != nil {

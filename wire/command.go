@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Commands to the leader.
@@ -26,6 +27,8 @@ const (
 	CommandPause   = "pause"   // nobody takes jobs of a queue
 	CommandResume  = "resume"  // workers take them again
 	CommandNote    = "note"    // a sidecar is about to do something past the leader
+
+	CommandMoveType = "move-type" // a queue becomes one of another type
 )
 
 // Command asks the leader to do something.
@@ -39,7 +42,11 @@ type Command struct {
 	Reason  string          `json:"reason,omitempty"`
 	Actor   string          `json:"actor,omitempty"` // believed only of the sidecar's own account
 
-	Queue string `json:"queue,omitempty"` // pause, resume
+	Queue string `json:"queue,omitempty"` // pause, resume, move-type
+
+	Type   string  `json:"type,omitempty"`    // move-type: classic or quorum
+	Within float64 `json:"within,omitempty"`  // move-type: how many seconds jobs that are unacked are waited for
+	DryRun bool    `json:"dry_run,omitempty"` // move-type: only say what it would do
 
 	Key string          `json:"key,omitempty"` // enqueue: the same key means the same job
 	Job json.RawMessage `json:"job,omitempty"` // enqueue
@@ -49,7 +56,8 @@ type Command struct {
 
 	Noted *Noted `json:"noted,omitempty"` // note
 
-	Operation string `json:"-"` // the bulk operation that it is part of; only the leader says so
+	Operation string     `json:"-"` // the bulk operation that it is part of; only the leader says so
+	Move      *PauseMove `json:"-"` // pause, resume: because a queue is moved to another type; only the leader says so
 }
 
 // maxCommand is the largest command that is read, in bytes.
@@ -59,7 +67,7 @@ const maxCommand = 1 << 20
 var commandStreams = map[string][]string{
 	CommandTrigger: {ScheduledJobs},
 	CommandRetry:   {Retries, DeadJobs},
-	CommandKill:    {ScheduledJobs, Retries},
+	CommandKill:    {ScheduledJobs, Retries, Gated},
 	CommandDelete:  EntryStreams,
 	CommandChange:  EntryStreams,
 	CommandUndo:    EntryStreams,
@@ -72,6 +80,9 @@ var commandStreams = map[string][]string{
 	CommandPause:   nil,
 	CommandResume:  nil,
 	CommandNote:    nil,
+
+	CommandMoveType: nil,
+
 	CommandState:   nil,
 	CommandEnqueue: nil,
 }
@@ -143,6 +154,18 @@ func (c Command) checkDismiss() error {
 	return nil
 }
 
+const (
+	// CommandTTL is how long a command waits for a leader.
+	CommandTTL = 5 * time.Second
+	// LeaderWait is how long a new leader waits for one whose end nobody has seen. That one falls silent before.
+	LeaderWait = 3500 * time.Millisecond
+)
+
+// LeaderPing is a ping by which a sidecar finds out whether the lock is its own. It wants no answer.
+func LeaderPing(id string) Message {
+	return Message{Key: LeaderInbox, CorrelationID: id, Body: []byte(`{"command":"ping"}`)}
+}
+
 // Reply statuses, as in REST.
 const (
 	StatusOK          = 200
@@ -166,6 +189,7 @@ type Reply struct {
 	Entry    *int64    `json:"entry,omitempty"`    // where the entry stands now that was changed or brought back
 	JID      string    `json:"jid,omitempty"`      // enqueue: of the job
 	Paused   []string  `json:"paused,omitzero"`    // state: the paused queues
+	Move     *TypeMove `json:"move,omitempty"`     // move-type: what it does, or would do
 	Repeated bool      `json:"repeated,omitempty"` // the same command was carried out before
 }
 

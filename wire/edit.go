@@ -19,6 +19,9 @@ func (e *Entry) Body(now time.Time) ([]byte, error) {
 	if err != nil || e.Stream == ScheduledJobs {
 		return raw, err
 	}
+	if e.Stream == Gated {
+		return WithQueue(raw, e.Job.Queue)
+	}
 	attempt := e.Attempt
 	if e.Stream == DeadJobs { // it starts anew
 		attempt = 0
@@ -162,6 +165,9 @@ func ForQueue(job []byte, queue string) ([]byte, error) {
 // WithEntryJID is a record of an entry stream with the jid that it was read with, if it has none itself: one derived from where it stands
 // would change with its place.
 func WithEntryJID(record []byte, e *Entry) ([]byte, error) {
+	if e.Stream == Gated {
+		return withJID(record, e.JID)
+	}
 	o, err := parseObject(string(record), entryMembers)
 	if err != nil {
 		return nil, err

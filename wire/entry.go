@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -24,7 +25,7 @@ type Entry struct {
 	Raw          []byte // the record, byte for byte
 }
 
-// kind is what differs between the three entry streams.
+// kind is what differs between the entry streams whose records are envelopes around a job.
 type kind struct {
 	record string // the value of "type"
 	at     string // the member with the time
@@ -40,8 +41,12 @@ var kinds = map[string]kind{
 var entryMembers = set("type", "jid", "scheduled_at", "retry_at", "died_at", "retry_count", "failed_at", "error_class", "error_message",
 	"job", "millrace")
 
-// ParseEntry reads one record of an entry stream.
+// ParseEntry reads what stands at an offset of an entry stream. Of jobs.gated that is what EntryBody returns, and when it is due the
+// body does not say.
 func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
+	if stream == Gated {
+		return parseGated(offset, body)
+	}
 	if _, known := kinds[stream]; !known {
 		return Entry{}, fmt.Errorf("%s holds no entries", stream)
 	}
@@ -56,6 +61,10 @@ func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
 
 // RereadEntry reads a record that ParseEntry has read before: that it is JSON, and not nested too deep, is known.
 func RereadEntry(stream string, offset int64, body []byte) (Entry, error) {
+	if stream == Gated {
+		job, err := parseJob(string(body))
+		return gatedEntry(offset, job, body), err
+	}
 	k := kinds[stream]
 	o, err := parseObject(string(body), entryMembers)
 	if err != nil {
@@ -142,10 +151,13 @@ func DerivedJID(stream string, offset int64, raw []byte) string {
 }
 
 // SamePublish tells whether b, which came later, is the publish of a repeated: the same jid, time and bytes, or, for a retry, the same
-// failed attempt of the same job.
+// failed attempt of the same job. When a job of jobs.gated came does not matter.
 func SamePublish(a, b Entry) bool {
 	if a.Stream != b.Stream || a.JID != b.JID {
 		return false
+	}
+	if a.Stream == Gated {
+		return string(a.Raw) == string(b.Raw)
 	}
 	if a.Stream == Retries && a.Attempt == b.Attempt && a.Job.Class == b.Job.Class {
 		return true
@@ -153,10 +165,14 @@ func SamePublish(a, b Entry) bool {
 	return a.At.Equal(b.At) && string(a.Raw) == string(b.Raw)
 }
 
-// Item is the entry as the REST API shows it: the record byte for byte, with one member more.
+// Item is the entry as the REST API shows it: the record byte for byte, with one member more. A job of jobs.gated is the member job
+// of the item, as in the other streams.
 func (e *Entry) Item(first int64) []byte {
 	extra := fmt.Sprintf(`,"millrace":{"offset":%d,"first_offset":%d,"at":%s,"queue":%s,"class":%s,"attempt":%d}}`,
 		e.Offset, first, strconv.FormatFloat(Seconds(e.At), 'f', -1, 64), quote(e.Job.Queue), quote(e.Job.Class), e.Attempt)
+	if e.Stream == Gated {
+		return slices.Concat([]byte(`{"jid":`), []byte(quote(e.JID)), []byte(`,"job":`), e.Raw, []byte(extra))
+	}
 	return append(trimClose(e.Raw), extra...)
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Format is the version of the journal that this build writes and the newest that it understands.
-const Format = 1
+const Format = 2
 
 // Headers of what Millrace publishes.
 const (
@@ -25,6 +25,7 @@ const (
 	HeaderEpoch       = "millrace-epoch"
 	HeaderSeq         = "millrace-seq"
 	HeaderConfirmed   = "millrace-confirmed"
+	HeaderAbove       = "millrace-above" // numbers above HeaderConfirmed that are confirmed too
 	HeaderActor       = "millrace-actor"
 	HeaderCommand     = "millrace-command"
 	HeaderReplaces    = "millrace-replaces"
@@ -55,8 +56,8 @@ const (
 // Types of the journal's JSON records.
 const (
 	TypeOpened    = "opened"    // an epoch begins: its number is this record's offset
-	TypeWitness   = "witness"   // a queue was declared that a broker restart would remove
-	TypeConfirmed = "confirmed" // every fire and burial of this epoch up to Through is confirmed
+	TypeWitness   = "witness"   // this epoch leads; or the broker's nodes or links changed: what it has in Witness would not outlive another change
+	TypeConfirmed = "confirmed" // every fire and burial of this epoch up to Through is confirmed, and those in Above
 	TypeReturned  = "returned"  // a fire or burial of this epoch did not reach its queue
 	TypeDelivered = "delivered" // settled: a doubtful fire or burial of an earlier epoch did reach its target
 	TypeUnburied  = "unburied"  // settled: a doubtful burial of an earlier epoch did not, or a fire is to be fired again later
@@ -95,11 +96,16 @@ type JournalRecord struct {
 	LowWater       map[string]int64 `json:"low_water,omitempty"` // also low-water
 	Needs          int64            `json:"needs,omitempty"`     // also low-water
 	Held           map[string]int64 `json:"held,omitempty"`      // also released: what stays held
-	KnownConfirmed *Through         `json:"known_confirmed,omitempty"`
-	ReadTo         int64            `json:"read_to,omitempty"` // the end of the journal as its leader knew it: never above the record itself
+	KnownConfirmed *Confirmed       `json:"known_confirmed,omitempty"`
+	Probe          string           `json:"probe,omitempty"`   // the exclusive queue where its leader's probes arrive
+	ReadTo         int64            `json:"read_to,omitempty"` // behind what its leader knew to be confirmed; low-water: behind what it had read. Never above the record itself
 
-	Queue   string `json:"queue,omitempty"`   // witness, rejected; opened and low-water: the witness that stands
+	Queue   string `json:"queue,omitempty"`   // rejected; in format 1 also Witness
 	Through int64  `json:"through,omitempty"` // confirmed
+	Above   Ranges `json:"above,omitempty"`   // confirmed
+
+	Witness     string   `json:"witness,omitempty"`      // witness; opened and low-water: the one that stands
+	WitnessFrom *Through `json:"witness_from,omitempty"` // opened and low-water: of what was fired after this it can tell
 
 	RoutedTo *int64 `json:"routed_to,omitempty"` // opened, low-water, confirmed: up to this offset of the journal, all that was fired reached its queue
 
@@ -142,6 +148,14 @@ type JournalRecord struct {
 	Operation *Operation `json:"operation,omitempty"` // operation: as it begins, goes on and ends; state: as it stands
 
 	Noted *Noted `json:"noted,omitempty"` // noted
+}
+
+// StandingWitness is what a record says of the witness. Format 1 had it as the name of a queue.
+func (r *JournalRecord) StandingWitness() string {
+	if r.Type == TypeRejected {
+		return ""
+	}
+	return cmp.Or(r.Witness, r.Queue)
 }
 
 // Trimmed is an entry that was given up.

@@ -17,7 +17,7 @@ func journalRecords() []JournalRecord {
 	entry := json.RawMessage(`{ "scheduled_at" : 1, "job":{"class":"<A>","args":["\u0000é` + "\u2028" + `"]} }`)
 	return []JournalRecord{
 		{Type: TypeOpened, At: 1.5, Format: Format, Identity: "host/1", LowWater: map[string]int64{Retries: 7}, Needs: 3,
-			Held: map[string]int64{ScheduledJobs: 9}, KnownConfirmed: &Through{Epoch: 2, Through: 8}},
+			Held: map[string]int64{ScheduledJobs: 9}, KnownConfirmed: &Confirmed{Epoch: 2, Through: 8}},
 		{Type: TypeWitness, Epoch: 1, Queue: "jobs.boot.x"},
 		{Type: TypeConfirmed, Epoch: 1, Through: 12},
 		{Type: TypeReturned, Epoch: 1, Seq: 5, Reason: "nack", Stream: ScheduledJobs, Offset: 0},

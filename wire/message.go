@@ -11,6 +11,11 @@ type Record struct {
 	Headers map[string]any // application headers; Millrace's own are strings or int64
 	Body    []byte
 
+	// How the message was published. Read only of streams that an exchange leads to: see Routed.
+	Exchange string
+	Key      string
+	Priority uint8
+
 	// Fault says why the transport could not read what stands at Offset (and up to Through); Body is empty then.
 	Fault   string
 	Through int64
@@ -26,6 +31,7 @@ type Message struct {
 	Priority      uint8
 	ReplyTo       string
 	CorrelationID string
+	Transient     bool           // the broker may forget it when it restarts
 	Headers       map[string]any // strings and int64 only: streams drop arrays and tables
 	Body          []byte
 }

@@ -14,6 +14,7 @@ const (
 	DeadJobs      = "dead_jobs"
 	Heartbeats    = "heartbeats"
 	JobMetrics    = "job_metrics"
+	Gated         = "jobs.gated"  // jobs for which no queue was bound when they were published
 	JobBegins     = "jobs.begins" // written and read by workers alone: which redelivered jobs began, and which processes died
 )
 
@@ -30,17 +31,29 @@ const (
 	ExchangeRoute  = "jobs.route"       // Millrace's own way to queue.*
 	ExchangeFire   = "jobs.fire"        // to jobs.route and to the journal
 	ExchangeBury   = "jobs.bury"        // to dead_jobs and to the journal
-	Unrouted       = "jobs.unrouted"    // exchange and queue: jobs for a queue that does not exist yet
-	DeadLetters    = "jobs.deadletters" // what the broker dead-lettered
+	Unrouted       = "jobs.unrouted"    // alternate exchange of jobs.direct and jobs.route; leads to jobs.gated
+	DeadLetters    = "jobs.letters"     // what the broker dead-lettered
+	OldDeadLetters = "jobs.deadletters" // the same, of versions before wire format 2: emptied and deleted
 	Control        = "jobs.control"     // commands to workers
-	LeaderInbox    = "jobs.leader"      // exclusive: the leader's lock and inbox
+	LeaderInbox    = "jobs.leader"      // the leader's lock and inbox
 	ProbePrefix    = "jobs.probe."      // + random: where the leader's probes arrive, exclusive
 	WitnessPrefix  = "jobs.boot."       // + random: a queue that a broker restart would have removed
 	QueuePrefix    = "queue."           // + name: one job queue
 )
 
-// EntryStreams are the streams whose records are entries: jobs with a time, or dead jobs.
-var EntryStreams = []string{ScheduledJobs, Retries, DeadJobs}
+// EntryStreams are the streams whose records are entries: jobs with a time, jobs that wait for their queue, or dead jobs.
+var EntryStreams = []string{ScheduledJobs, Retries, DeadJobs, Gated}
+
+// EntryStreamsOf returns the entry streams that leaders of a format know.
+func EntryStreamsOf(format int) []string {
+	if format < 2 {
+		return EntryStreams[:3]
+	}
+	return EntryStreams
+}
+
+// Routed reports whether the exchange, routing key and priority of a stream's records matter.
+func Routed(stream string) bool { return stream == Gated }
 
 // DefaultQueue is where a job goes that names no queue.
 const DefaultQueue = "default"

@@ -11,6 +11,7 @@ const (
 	NotedRemoved = "removed" // a queue was, with all jobs in it
 	NotedPurged  = "purged"  // a queue lost the jobs that waited in it
 	NotedMoved   = "moved"   // a queue's jobs went to another
+	NotedRetyped = "retyped" // a queue became one of another type; only the leader notes that
 	NotedQuieted = "quieted" // worker processes were told to take no more jobs
 	NotedStopped = "stopped" // worker processes were told to end
 )
@@ -20,7 +21,7 @@ const (
 type Noted struct {
 	Op       string `json:"op"`
 	Queue    string `json:"queue,omitempty"`
-	To       string `json:"to,omitempty"`       // moved: the other queue
+	To       string `json:"to,omitempty"`       // moved: the other queue; retyped: the new type
 	Count    int64  `json:"count,omitempty"`    // how many jobs waited in the queue just before
 	Identity string `json:"identity,omitempty"` // quieted, stopped: of the process; "*": all
 }

@@ -84,7 +84,7 @@ func (o *Operation) Check() error {
 	if o.Action == CommandUndo {
 		return o.checkUndo()
 	}
-	streams := map[string][]string{CommandTrigger: {ScheduledJobs}, CommandRetry: {Retries, DeadJobs}, CommandKill: {ScheduledJobs, Retries},
+	streams := map[string][]string{CommandTrigger: {ScheduledJobs}, CommandRetry: {Retries, DeadJobs}, CommandKill: {ScheduledJobs, Retries, Gated},
 		CommandDelete: EntryStreams, CommandChange: {ScheduledJobs, Retries}}[o.Action]
 	switch {
 	case streams == nil:

@@ -15,8 +15,10 @@ import (
 // Kinds of what needs attention; their order is that of the list.
 const (
 	Alarm       = "broker_alarm"
+	NoLeader    = "no_leader"
 	Lag         = "view_lag"
 	Overdue     = "schedule_overdue"
+	Degraded    = "degraded"
 	Down        = "queue_down"
 	NoConsumer  = "no_consumer"
 	TooOld      = "oldest_too_old"
@@ -41,15 +43,26 @@ const (
 type Facts struct {
 	Queues    []queues.Queue
 	Alarms    []string
+	NoLeader  string // why no sidecar can lead, and what to do about it; empty if one can
 	Processes []processes.Process
 	Lag       time.Duration // of the view
 	Overdue   time.Duration // of the oldest entry that should have fired
 	SLO       func(queue string) time.Duration
 	Paused    map[string]wire.Pause
+	Degraded  []Failing
 
 	Failed       float64 // failures a second in the last minutes
 	FailedBefore float64 // and on average in the day before
 	Died         int64   // jobs that died in the last quarter of an hour
+}
+
+// Failing is something that fails and that jobs fire without.
+type Failing struct {
+	Subject string
+	Problem string
+	Costs   string // what does not work meanwhile
+	Node    string // that is away; empty where that is not known
+	For     time.Duration
 }
 
 // Item is one thing to look at.
@@ -75,11 +88,17 @@ func Look(f Facts) []Item {
 	for _, a := range f.Alarms {
 		add(Alarm, critical, a, 1, "the broker takes no messages: %s", a)
 	}
+	if f.NoLeader != "" {
+		add(NoLeader, critical, "", 1, "no sidecar leads, no jobs are dispatched: %s", f.NoLeader)
+	}
 	if f.Lag > maxLag {
 		add(Lag, warning, "", f.Lag.Seconds(), "what is shown is %s behind", round(f.Lag))
 	}
 	if f.Overdue > maxOverdue {
 		add(Overdue, critical, "", f.Overdue.Seconds(), "the oldest due job waits for %s to be fired", round(f.Overdue))
+	}
+	for _, d := range f.Degraded {
+		add(Degraded, warning, d.Subject, d.For.Seconds(), "%s%s: %s", d.Costs, onNode(d.Node), d.Problem)
 	}
 	for i := range f.Queues {
 		f.queue(&f.Queues[i], add)
@@ -104,7 +123,7 @@ var down = []string{"down", "crashed", "stopped", "terminated", "minority", "clo
 
 func (f *Facts) queue(q *queues.Queue, add adder) {
 	if slices.Contains(down, q.State) {
-		add(Down, critical, q.Name, float64(q.Ready), "the broker says that it is %s: see the broker's log", q.State)
+		add(Down, critical, q.Name, float64(q.Ready), "the broker says that it is %s%s: see the broker's log", q.State, home(q.Node))
 	}
 	if p, is := f.Paused[q.Name]; is { // its jobs are meant to wait; that it is not forgotten
 		if q.Ready > 0 {
@@ -172,6 +191,21 @@ func grave(i Item) int {
 	return 1
 }
 
-var kinds = []string{Alarm, Lag, Overdue, Down, NoConsumer, TooOld, Lost, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew}
+// home says on which node a queue is.
+func home(node string) string {
+	if node == "" {
+		return ""
+	}
+	return ", on node " + node
+}
+
+func onNode(node string) string {
+	if node == "" {
+		return ""
+	}
+	return " while node " + node + " is away"
+}
+
+var kinds = []string{Alarm, NoLeader, Lag, Overdue, Degraded, Down, NoConsumer, TooOld, Lost, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew}
 
 func order(i Item) int { return slices.Index(kinds, i.Kind) }

@@ -55,10 +55,17 @@ func TestEachKind(t *testing.T) {
 		want string
 		text string
 	}{
-		"alarm": {attention.Facts{Alarms: []string{"memory alarm on n"}}, "critical broker_alarm memory alarm on n", "the broker takes no messages: memory alarm on n"},
-		"lag":   {attention.Facts{Lag: 6 * time.Second}, "warning view_lag ", "what is shown is 6s behind"},
-		"due":   {attention.Facts{Overdue: 61 * time.Second}, "critical schedule_overdue ", "the oldest due job waits for 1m1s to be fired"},
-		"down":  {attention.Facts{Queues: []queues.Queue{closed}}, "critical queue_down q", "the broker says that it is closed: see the broker's log"},
+		"alarm":     {attention.Facts{Alarms: []string{"memory alarm on n"}}, "critical broker_alarm memory alarm on n", "the broker takes no messages: memory alarm on n"},
+		"no leader": {attention.Facts{NoLeader: "a client has the lock"}, "critical no_leader ", "no sidecar leads, no jobs are dispatched: a client has the lock"},
+		"lag":       {attention.Facts{Lag: 6 * time.Second}, "warning view_lag ", "what is shown is 6s behind"},
+		"due":       {attention.Facts{Overdue: 61 * time.Second}, "critical schedule_overdue ", "the oldest due job waits for 1m1s to be fired"},
+		"degraded": {attention.Facts{Degraded: []attention.Failing{{Subject: "queue jobs.letters", Problem: "404", Costs: "letters are lost", Node: "rabbit@b", For: time.Minute}}},
+			"warning degraded queue jobs.letters", "letters are lost while node rabbit@b is away: 404"},
+		"no node": {attention.Facts{Degraded: []attention.Failing{{Subject: "management API", Problem: "refused", Costs: "no figures"}}},
+			"warning degraded management API", "no figures: refused"},
+		"down, on a node": {attention.Facts{Queues: []queues.Queue{{Name: "q", QueueInfo: broker.QueueInfo{State: "down", Node: "rabbit@b"}}}},
+			"critical queue_down q", "the broker says that it is down, on node rabbit@b: see the broker's log"},
+		"down": {attention.Facts{Queues: []queues.Queue{closed}}, "critical queue_down q", "the broker says that it is closed: see the broker's log"},
 		"paused": {attention.Facts{Queues: []queues.Queue{queue("a", 3, 0)}, Paused: map[string]wire.Pause{"a": {Actor: "ann", Reason: "a release"}}},
 			"warning queue_paused a", "3 jobs wait and the queue is paused by ann: a release"},
 		"nobody": {attention.Facts{Queues: []queues.Queue{queue("a", 3, 0)}}, "critical no_consumer a", "3 jobs wait and nobody consumes the queue"},

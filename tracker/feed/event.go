@@ -7,7 +7,7 @@ import (
 )
 
 // What is said of an entry that came.
-var came = map[string]string{wire.ScheduledJobs: "scheduled", wire.Retries: "retry", wire.DeadJobs: "dead"}
+var came = map[string]string{wire.ScheduledJobs: "scheduled", wire.Retries: "retry", wire.DeadJobs: "dead", wire.Gated: "gated"}
 
 // told are the journal's records that say what became of a job.
 var told = map[string]bool{
@@ -18,7 +18,7 @@ var told = map[string]bool{
 // eventsOf appends what a record tells of jobs. What cannot be read tells nothing: the fold lists it as rejected.
 func eventsOf(into []Event, r *wire.Record) []Event {
 	switch r.Stream {
-	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs:
+	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated:
 		return entryEvent(into, r)
 	case wire.JobMetrics:
 		return metricEvents(into, r)
@@ -33,7 +33,7 @@ func entryEvent(into []Event, r *wire.Record) []Event {
 	if _, replaces := r.Headers[wire.HeaderReplaces]; replaces {
 		return into
 	}
-	e, err := wire.ParseEntry(r.Stream, r.Offset, r.Body)
+	e, err := wire.EntryOf(r)
 	if err != nil { // a barrier, or rejected
 		return into
 	}

@@ -61,24 +61,32 @@ func New(store *view.Store, now func() time.Time, trusted ...string) (*Metrics, 
 	for _, u := range trusted {
 		m.trusted[u] = u != ""
 	}
+	return m, m.Reload()
+}
+
+// Reload implements view.Reloader.
+func (m *Metrics) Reload() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.clear()
-	raw, ok, err := store.Get(keyRows(tableState))
+	m.over = false
+	raw, ok, err := m.store.Get(keyRows(tableState))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if ok {
 		if err := json.Unmarshal(raw, &m.state); err != nil {
-			return nil, fmt.Errorf("metrics: state is damaged: %w", err)
+			return fmt.Errorf("metrics: state is damaged: %w", err)
 		}
 	}
 	m.shown = m.state
 	if err := m.loadPiece(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := m.loadRuns(); err != nil {
-		return nil, err
+		return err
 	}
-	return m, m.loadEver()
+	return m.loadEver()
 }
 
 // clear forgets everything that is in memory.

@@ -30,7 +30,8 @@ const table = 'p'
 
 // Processes is the fold over heartbeats.
 type Processes struct {
-	now func() time.Time
+	now   func() time.Time
+	store *view.Store
 
 	mu    sync.RWMutex
 	byID  map[string]*list.Element // of *known
@@ -55,10 +56,15 @@ func Open(store *view.Store, now func() time.Time) (*Processes, error) {
 	if now == nil {
 		now = time.Now
 	}
-	p := &Processes{now: now, byID: map[string]*list.Element{}, order: list.New()}
+	p := &Processes{now: now, store: store}
+	return p, p.Reload()
+}
+
+// Reload implements view.Reloader.
+func (p *Processes) Reload() error {
 	var all []*known
 	var fault error
-	err := store.Scan([]byte{table}, []byte{table + 1}, false, func(_, value []byte) bool {
+	err := p.store.Scan([]byte{table}, []byte{table + 1}, false, func(_, value []byte) bool {
 		k := &known{size: len(value)}
 		fault = json.Unmarshal(value, k)
 		all = append(all, k)
@@ -68,13 +74,16 @@ func Open(store *view.Store, now func() time.Time) (*Processes, error) {
 		err = fmt.Errorf("processes: what is kept is damaged: %w", fault)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	slices.SortFunc(all, func(a, b *known) int { return a.Heard.Compare(b.Heard) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.byID, p.order, p.bytes = map[string]*list.Element{}, list.New(), 0
 	for _, k := range all {
 		p.keep(k)
 	}
-	return p, nil
+	return nil
 }
 
 // Streams implements tracker.Part.

@@ -1,0 +1,209 @@
+package view
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
+)
+
+// A broker may show records that it does not have for good: LavinMQ shows a stream's records to
+// readers before its followers have them, and RabbitMQ confirms what is not on the disk yet. After
+// a failover such records may be gone. So the store can be rolled back by some seconds:
+// checkpoints are snapshots of the store, with what was written after each of them. Writing costs
+// one copy, and nothing is read.
+
+const (
+	checkpointEvery = 2 * time.Second
+	checkpointAge   = time.Minute // how far back a store can be rolled at least, unless very much was written
+	checkpointBytes = 32 << 20    // of what was written, in all
+)
+
+// checkpoints are those of a store, the oldest first. The store's write lock guards them.
+type checkpoints struct {
+	db    *pebble.DB
+	every time.Duration // shorter in tests
+	all   []*checkpoint
+	count int64 // that were ever taken
+	bytes int   // of what was written
+}
+
+// checkpoint is the store as it stood at one moment.
+type checkpoint struct {
+	number int64
+	taken  time.Time
+	at     *pebble.Snapshot
+	wrote  [][]byte // the batches that were written from then on until the next checkpoint
+	bytes  int      // of those
+}
+
+// errNoCheckpoint says that a checkpoint is not there any more.
+var errNoCheckpoint = errors.New("view: the store cannot be rolled back so far")
+
+// take takes a checkpoint where it is time to, and drops the oldest ones. While nothing is written
+// none is taken: those from before an outage of the broker are needed after it.
+func (c *checkpoints) take(now time.Time) {
+	if c == nil {
+		return
+	}
+	if n := len(c.all); n > 0 {
+		newest := c.all[n-1]
+		if newest.bytes == 0 || now.Sub(newest.taken) < c.every && newest.bytes < checkpointBytes/4 {
+			return
+		}
+	}
+	c.count++
+	c.all = append(c.all, &checkpoint{number: c.count, taken: now, at: c.db.NewSnapshot()})
+	for len(c.all) > 2 && (now.Sub(c.all[1].taken) > checkpointAge || c.bytes > checkpointBytes) {
+		c.bytes -= c.all[0].bytes
+		_ = c.all[0].at.Close() // fails only if it is closed already
+		c.all = c.all[1:]
+	}
+}
+
+// note keeps what a batch writes.
+func (c *checkpoints) note(batch *pebble.Batch) {
+	if c == nil || len(c.all) == 0 || batch.Empty() {
+		return
+	}
+	newest, wrote := c.all[len(c.all)-1], bytes.Clone(batch.Repr())
+	newest.wrote = append(newest.wrote, wrote)
+	newest.bytes += len(wrote)
+	c.bytes += len(wrote)
+}
+
+// each calls fn for what was written since the checkpoint was taken, before the next one was.
+func (p *checkpoint) each(fn func(kind pebble.InternalKeyKind, key, value []byte) error) error {
+	for _, wrote := range p.wrote {
+		for r := batchrepr.Read(wrote); ; {
+			kind, key, value, ok, err := r.Next()
+			if err != nil {
+				return fmt.Errorf("view: read a batch: %w", err)
+			}
+			if !ok {
+				break
+			}
+			if err := fn(kind, key, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// since returns the index of a checkpoint.
+func (c *checkpoints) since(number int64) (int, error) {
+	for i, p := range c.all {
+		if p.number == number {
+			return i, nil
+		}
+	}
+	return 0, errNoCheckpoint
+}
+
+// drop lets go of the checkpoints from an index on.
+func (c *checkpoints) drop(from int) error {
+	if c == nil {
+		return nil
+	}
+	var errs []error
+	for _, p := range c.all[from:] {
+		c.bytes -= p.bytes
+		errs = append(errs, p.at.Close())
+	}
+	c.all = c.all[:from]
+	return errors.Join(errs...)
+}
+
+// restore fills a batch with what brings the store back to where it stood at a checkpoint.
+func (c *checkpoints) restore(from int, batch *pebble.Batch) error {
+	at, done := c.all[from].at, map[string]bool{}
+	one := func(kind pebble.InternalKeyKind, key, value []byte) error {
+		if kind == pebble.InternalKeyKindRangeDelete {
+			return restoreRange(at, key, value, batch)
+		}
+		if done[string(key)] || bytes.HasPrefix(key, prefixConfirmed) || bytes.Equal(key, keyIdentity) {
+			return nil // what is known to be confirmed stays known, and a condemned store condemned
+		}
+		done[string(key)] = true
+		value, ok, err := get(at, key)
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			return batch.Set(key, value, nil)
+		}
+		return batch.Delete(key, nil)
+	}
+	for _, p := range c.all[from:] {
+		if err := p.each(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func restoreRange(at *pebble.Snapshot, lower, upper []byte, batch *pebble.Batch) error {
+	var fault error
+	err := scan(at, lower, upper, false, func(key, value []byte) bool {
+		fault = batch.Set(key, value, nil)
+		return fault == nil
+	})
+	return errors.Join(err, fault)
+}
+
+// past is how far a stream had been read at a checkpoint.
+type past struct {
+	number int64
+	at     position
+}
+
+// pasts returns how far a stream had been read at each checkpoint, the newest first.
+func (s *Store) pasts(stream string) (all []past, err error) {
+	s.write.Lock()
+	defer s.write.Unlock()
+	for _, p := range s.checkpoints.all {
+		at, err := readPosition(snapshot{p.at}, stream)
+		if err != nil {
+			return nil, err
+		}
+		all = append([]past{{p.number, at}}, all...)
+	}
+	return all, nil
+}
+
+// rollBack brings the store back to where it stood at a checkpoint. then runs before anything else is written.
+func (s *Store) rollBack(number int64, then func() error) error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	from, err := s.checkpoints.since(number)
+	if err != nil {
+		return err
+	}
+	batch := s.db.NewBatch()
+	defer func() { _ = batch.Close() }()
+	if err := s.checkpoints.restore(from, batch); err != nil {
+		return err
+	}
+	if err := batch.Commit(pebble.NoSync); err != nil {
+		s.ahead = fmt.Errorf("view: commit: %w", err)
+		return s.ahead
+	}
+	if err := s.checkpoints.drop(from); err != nil {
+		return fmt.Errorf("view: close a checkpoint: %w", err)
+	}
+	s.checkpoints.take(time.Now())
+	return then()
+}
+
+// snapshot reads one.
+type snapshot struct{ at *pebble.Snapshot }
+
+func (s snapshot) Get(key []byte) ([]byte, bool, error) { return get(s.at, key) }
+
+func (s snapshot) Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error {
+	return scan(s.at, lower, upper, reverse, fn)
+}

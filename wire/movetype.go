@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"fmt"
+	"time"
+)
+
+// Types of job queues.
+const (
+	QueueClassic = "classic"
+	QueueQuorum  = "quorum"
+)
+
+// How long a move to another type waits for jobs that workers have not acknowledged.
+const (
+	MoveWithin      = time.Minute // unless it is said
+	MoveWithinLeast = 20 * time.Second
+	MoveWithinMost  = 24 * time.Hour
+)
+
+// PauseMove says that a queue is paused because it is being moved to another type. A leader that
+// finds it when it begins undoes the move.
+type PauseMove struct {
+	To     string `json:"to"`
+	Paused bool   `json:"paused,omitempty"` // it was paused anyway, and stays so
+}
+
+// States of a move.
+const (
+	MovePlanned = "planned"
+	MoveRuns    = "running"
+	MoveDone    = "done"
+)
+
+// TypeMove is what a move to another type does, or would do.
+type TypeMove struct {
+	ID        string         `json:"id,omitempty"` // repeating the command with this id follows the move
+	Queue     string         `json:"queue"`
+	From      string         `json:"from"`
+	To        string         `json:"to"`
+	Node      string         `json:"node,omitempty"` // on which the queue is, or its leader
+	Ready     int64          `json:"ready"`          // jobs, when it began
+	Unacked   int64          `json:"unacked"`        // jobs, when it began
+	Consumers int64          `json:"consumers"`      // when it began
+	Arguments map[string]any `json:"arguments"`      // that the new queue gets
+	Dropped   map[string]any `json:"dropped"`        // arguments that the old queue has and the new one does not
+	State     string         `json:"state"`
+	Step      string         `json:"step,omitempty"` // what it does now
+	Moved     int64          `json:"moved"`          // jobs that went through jobs.gated
+}
+
+func (c Command) checkMoveType() error {
+	switch {
+	case c.Type != QueueClassic && c.Type != QueueQuorum:
+		return fmt.Errorf("command %s needs a type: %s or %s", c.Command, QueueClassic, QueueQuorum)
+	case c.ID == "":
+		return fmt.Errorf("command %s needs an id", c.Command)
+	case c.Within != 0 && (c.Within < MoveWithinLeast.Seconds() || c.Within > MoveWithinMost.Seconds()):
+		return fmt.Errorf("command %s: within must be from %.0f to %.0f seconds", c.Command, MoveWithinLeast.Seconds(), MoveWithinMost.Seconds())
+	}
+	return nil
+}
