@@ -12,33 +12,85 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// assertion is one run of AssertTopology.
+// assertion looks for things on the broker and makes those that are missing.
 type assertion struct {
-	conn *Conn
-	top  Topology
+	conn   *Conn
+	within time.Duration // how long one step may take; 0: as long as its context
+	top    Topology
 }
 
-// all asserts exchanges, then queues, then bindings. It goes on after an error where that makes sense, so that one says all that is wrong.
-func (a *assertion) all(ctx context.Context, exchanges []exchange, queues []queue, bindings []binding) error {
-	var faults []error
-	step := func(err error) bool {
-		if err != nil {
-			faults = append(faults, err)
+// step asserts one thing.
+type step struct {
+	subject string // the thing's kind and name
+	do      func(ctx context.Context, a *assertion) error
+}
+
+func (e exchange) step() step {
+	return step{"exchange " + e.name, func(ctx context.Context, a *assertion) error { return a.exchange(ctx, e) }}
+}
+
+// lookStep looks for an exchange and does not make it.
+func (e exchange) lookStep() step {
+	return step{"exchange " + e.name, func(ctx context.Context, a *assertion) error {
+		if err := a.patiently(ctx, e.exists); err != nil {
+			return fmt.Errorf("broker: look for exchange %s: %w", e.name, err)
 		}
-		return ctx.Err() == nil && !errors.Is(err, ErrLost)
+		return nil
+	}}
+}
+
+func (q queue) step() step {
+	return step{"queue " + q.name, func(ctx context.Context, a *assertion) error { return a.queue(ctx, q) }}
+}
+
+func (b binding) step() step {
+	return step{"binding of " + b.destination + " to " + b.source, func(ctx context.Context, a *assertion) error {
+		return a.conn.request(ctx, b.bind)
+	}}
+}
+
+func streamSteps(names ...string) (all []step) {
+	for _, name := range names {
+		all = append(all, stream(name, name == wire.Journal).step())
 	}
+	return all
+}
+
+func (a *assertion) run(ctx context.Context, s step) error {
+	if a.within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.within)
+		defer cancel()
+	}
+	err := s.do(ctx, a)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("broker: %s: no answer within %v: %w", s.subject, a.within, err)
+	}
+	return err
+}
+
+// all asserts exchanges, then queues, then bindings.
+func (a *assertion) all(ctx context.Context, exchanges []exchange, queues []queue, bindings []binding) error {
+	var steps []step
 	for _, e := range exchanges {
-		if !step(a.exchange(ctx, e)) {
-			return errors.Join(faults...)
-		}
+		steps = append(steps, e.step())
 	}
 	for _, q := range queues {
-		if !step(a.queue(ctx, q)) {
-			return errors.Join(faults...)
-		}
+		steps = append(steps, q.step())
 	}
 	for _, b := range bindings {
-		if !step(a.conn.request(ctx, b.bind)) {
+		steps = append(steps, b.step())
+	}
+	return a.runAll(ctx, steps)
+}
+
+// runAll runs steps in order. It continues after an error, so that the result names everything that is wrong, but not without a
+// connection.
+func (a *assertion) runAll(ctx context.Context, steps []step) error {
+	var faults []error
+	for _, s := range steps {
+		err := a.run(ctx, s)
+		if faults = append(faults, err); errors.Is(err, ErrLost) || ctx.Err() != nil {
 			break
 		}
 	}

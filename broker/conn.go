@@ -10,32 +10,45 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 const (
 	product          = "Millrace"
 	defaultHeartbeat = 5 * time.Second
-	handshakeTimeout = 15 * time.Second
 	closeTimeout     = 2 * time.Second
 )
 
+// connecting is how one of several hosts is found. RabbitMQ takes three seconds to refuse a
+// password, and that answer is worth waiting for.
+var connecting = hosts.Rules[*Conn]{
+	Patience: time.Second, Repeat: true,
+	Limits: hosts.Limits{Each: 4 * time.Second, Only: 15 * time.Second},
+	Drop:   func(c *Conn) { _ = c.Close() },
+}
+
 // Config says how to reach the broker. Only AMQPURL is needed.
 type Config struct {
-	AMQPURL       string        // amqp://user:password@host:port/vhost, or amqps://
-	ManagementURL string        // http://user:password@host:port; empty: no management API. Not used by Dial
-	Name          string        // how the broker's own pages call this connection; "millrace" if empty
-	Heartbeat     time.Duration // a lost peer is noticed after one and a half of it; whole seconds, 5 s if zero
-	Log           *slog.Logger  // slog.Default() if nil
+	AMQPURL   string        // amqp://user:password@host:port/vhost, or amqps://; several hosts with commas between them
+	Hosts     *hosts.Order  // which host is tried first; what shares it learns from each other. Nil: any
+	Name      string        // how the broker's own pages call this connection; "millrace" if empty
+	Heartbeat time.Duration // a lost peer is noticed after one and a half of it; whole seconds, 5 s if zero
+	QueueType QueueType     // of job queues that are made; QueueAuto if empty
+	Log       *slog.Logger  // slog.Default() if nil
 }
 
 // Conn is one connection. It is safe for concurrent use.
 type Conn struct {
-	amqp     *amqp.Connection
-	socket   *socket
-	log      *slog.Logger
-	user     string
-	vhost    string
-	features Features
+	amqp      *amqp.Connection
+	host      hosts.Target
+	hosts     *hosts.Order
+	socket    *socket
+	log       *slog.Logger
+	user      string
+	vhost     string
+	features  Features
+	queueType QueueType
 
 	done   chan struct{} // closed when the connection is gone and err is set
 	closed chan struct{} // closed by Close
@@ -48,18 +61,37 @@ type Conn struct {
 	since   time.Time // of blocked; zero when not
 }
 
-// Dial connects once. ctx ends the attempt, not the connection.
+// Dial connects to one of the hosts. ctx ends the attempt, not the connection.
 func Dial(ctx context.Context, cfg Config) (*Conn, error) {
-	uri, err := parseURL(cfg.AMQPURL)
+	u, err := parseURL(cfg.AMQPURL)
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{log: cfg.Log, user: uri.Username, vhost: uri.Vhost, done: make(chan struct{}), closed: make(chan struct{})}
-	if c.log == nil {
-		c.log = slog.Default()
+	if cfg.Hosts == nil {
+		cfg.Hosts = &hosts.Order{}
 	}
-	if err := c.connect(ctx, cfg); err != nil {
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	c, err := hosts.Race(ctx, cfg.Hosts, addresses(u), connecting, func(ctx context.Context, to hosts.Target) (*Conn, error) {
+		return dialHost(ctx, cfg, u, to)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("broker: connect to %s: %w", MaskURL(cfg.AMQPURL), err)
+	}
+	return c, nil
+}
+
+// dialHost connects to one address.
+func dialHost(ctx context.Context, cfg Config, u hosts.URL, to hosts.Target) (*Conn, error) {
+	raw := u.At(to.Host) // TLS checks this name
+	uri, err := amqp.ParseURI(raw)
+	if err != nil {
+		return nil, errMalformed
+	}
+	c := &Conn{log: cfg.Log, user: uri.Username, vhost: uri.Vhost, host: to, hosts: cfg.Hosts, queueType: cfg.QueueType, done: make(chan struct{}), closed: make(chan struct{})}
+	if err := c.connect(ctx, cfg, raw); err != nil {
+		return nil, err
 	}
 	c.socket.limitSilence(c.amqp.Config.Heartbeat)
 	name, _ := c.amqp.Properties["product"].(string)
@@ -69,19 +101,17 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-func (c *Conn) connect(ctx context.Context, cfg Config) error {
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
-	defer cancel()
+func (c *Conn) connect(ctx context.Context, cfg Config, url string) error {
 	properties := amqp.NewConnectionProperties()
 	properties["product"] = product // doctor tells our connections from others' by it
 	properties.SetClientConnectionName(cmp.Or(cfg.Name, "millrace"))
 	inTime := func() bool { return true }
 	var err error
-	c.amqp, err = amqp.DialConfig(cfg.AMQPURL, amqp.Config{
+	c.amqp, err = amqp.DialConfig(url, amqp.Config{
 		Heartbeat:  cmp.Or(cfg.Heartbeat, defaultHeartbeat),
 		Properties: properties,
-		Dial: func(network, addr string) (net.Conn, error) {
-			raw, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		Dial: func(network, _ string) (net.Conn, error) {
+			raw, err := (&net.Dialer{}).DialContext(ctx, network, c.host.Address)
 			if err != nil {
 				return nil, err
 			}
@@ -134,8 +164,12 @@ func (c *Conn) setBlocked(b amqp.Blocking) {
 
 func (c *Conn) end(cause *amqp.Error) {
 	c.mu.Lock()
-	c.err = endOf("connection", c.closing, cause)
+	closing := c.closing
+	c.err = endOf("connection", closing, cause)
 	c.mu.Unlock()
+	if !closing {
+		c.Shun()
+	}
 	close(c.done)
 }
 
@@ -161,6 +195,12 @@ func (c *Conn) Blocked() (reason string, since time.Time, blocked bool) {
 	defer c.mu.Unlock()
 	return c.blocked, c.since, !c.since.IsZero()
 }
+
+// Host is the host and port that this connection was made to, as the URL names it.
+func (c *Conn) Host() string { return c.host.Host }
+
+// Shun has the next connection try other hosts first. A connection that was lost does so by itself.
+func (c *Conn) Shun() { c.hosts.Lost(c.host) }
 
 // User is the user name that this connection's messages are vouched for with.
 func (c *Conn) User() string { return c.user }

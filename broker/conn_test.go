@@ -37,13 +37,15 @@ type built struct {
 func build(t *testing.T, url string) built {
 	t.Helper()
 	var b built
-	var err error
 	b.conn = dial(t, url)
-	makeAll(t, b.conn)
+	_, err := b.conn.AssertTopology(soon(t))
+	require.NoError(t, err)
+	require.NoError(t, b.conn.MakeWay(soon(t)))
 	require.NoError(t, b.conn.EnsureQueue(soon(t), "a"))
 	b.pub = publisher(t, b.conn)
-	b.inbox, err = b.conn.Lock(soon(t))
+	lock, err := b.conn.Lock(soon(t))
 	require.NoError(t, err)
+	b.inbox = lock.Inbox
 	b.work = consumer(t, b.conn, "queue.a", 100)
 	return b
 }
@@ -87,10 +89,7 @@ func TestACutConnectionEndsAllThatWasBuiltOnIt(t *testing.T) {
 	_, err := broker.Dial(soon(t), broker.Config{AMQPURL: proxy.URL()})
 	require.Error(t, err)
 	proxy.Heal(t)
-	brokertest.Eventually(t, func() bool {
-		_, err = dial(t, proxy.URL()).Lock(soon(t))
-		return err == nil
-	}, "the lock is free again")
+	eventuallyLeads(t, dial(t, proxy.URL()))
 }
 
 // A peer that vanished without a word is given up after one and a half heartbeats, although a write to it is stuck with the locks that
@@ -208,8 +207,7 @@ func TestAKilledBrokerEndsAllAndLeavesNoLock(t *testing.T) {
 	exists, err := again.QueueExists(soon(t), wire.WitnessPrefix+"x")
 	require.NoError(t, err)
 	require.False(t, exists, "the witness is gone with the broker")
-	_, err = again.Lock(soon(t))
-	require.NoError(t, err)
+	eventuallyLeads(t, again)
 }
 
 // An alarm makes the broker stop reading. That is not the end of the connection, however long it lasts and however much is unsent.

@@ -36,7 +36,7 @@ func consumer(t *testing.T, c *broker.Conn, queue string, prefetch int) *broker.
 func TestDeadLettersArriveWithPlainHeaders(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	makeAll(t, conn)
+	makeAll(t, v.AMQPURL(), conn)
 	put(t, v, "/api/policies/"+v.Name+"/dlx", `{"pattern":"^queue\\.","definition":{"dead-letter-exchange":"jobs.dead"}}`)
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	p := publisher(t, conn)

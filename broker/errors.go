@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -21,8 +23,10 @@ var (
 	ErrUnpublishable = errors.New("cannot be published")
 	// ErrCancelled says that the broker ended a consumer, for instance because its queue was deleted.
 	ErrCancelled = errors.New("consumer cancelled by the broker")
-	// ErrLocked says that another connection holds the leader's lock.
+	// ErrLocked says that another connection has jobs.leader, the leader's lock, as its exclusive queue.
 	ErrLocked = errors.New("locked by another connection")
+	// ErrForeignLock says that jobs.leader exists, and is a queue that no sidecar has declared.
+	ErrForeignLock = errors.New("declared by another program")
 	// ErrAlarm says that a channel ended because the broker is out of disk space. LavinMQ answers so; RabbitMQ blocks (see Conn.Blocked).
 	ErrAlarm = errors.New("the broker is out of disk space")
 	// ErrRefused says that the broker does not make queues of this kind.
@@ -104,6 +108,30 @@ func IsMissing(err error) bool {
 		}
 	}
 	return false
+}
+
+// IsAway reports whether err says that a thing cannot be reached now: its node is down, its process has stopped, or nothing answered in
+// time. It is neither missing nor refused, and may be back at any moment.
+func IsAway(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	var answer *amqp.Error
+	return !errors.Is(err, ErrLost) && errors.As(err, &answer) && answer.Code == amqp.NotFound && !IsMissing(err)
+}
+
+var homeNode = regexp.MustCompile(`home node '([^']+)'`)
+
+// AwayNode is the node that is away according to err; empty where err names none.
+func AwayNode(err error) string {
+	var answer *amqp.Error
+	if !errors.As(err, &answer) {
+		return ""
+	}
+	if named := homeNode.FindStringSubmatch(answer.Reason); named != nil {
+		return named[1]
+	}
+	return ""
 }
 
 func hasCode(err error, code int) bool {

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -51,4 +52,42 @@ func TestEndsSayWhy(t *testing.T) {
 	full := endOf("x", false, &amqp.Error{Code: 406, Reason: "PRECONDITION_FAILED - Server low on disk space"})
 	require.ErrorIs(t, full, ErrLost)
 	require.ErrorIs(t, full, ErrAlarm)
+}
+
+func TestWhatIsAway(t *testing.T) {
+	answer := func(code int, text string) error {
+		return fmt.Errorf("broker: %w", &amqp.Error{Code: code, Reason: text})
+	}
+	for _, c := range []struct {
+		err  error
+		away bool
+		node string
+	}{
+		{answer(404, "NOT_FOUND - home node 'rabbit@b' of durable queue 'jobs.letters' in vhost '/' is down or inaccessible"), true, "rabbit@b"},
+		{answer(404, "NOT_FOUND - failed to perform operation on queue 'jobs.boot.x' in vhost '/' due to timeout"), true, ""},
+		{answer(404, "NOT_FOUND - queue 'jobs.letters' in vhost '/' process is stopped by supervisor"), true, ""},
+		{answer(404, "NOT_FOUND - queue 'jobs.letters' in vhost '/' has crashed and failed to restart"), true, ""},
+		{fmt.Errorf("broker: queue x: %w", context.DeadlineExceeded), true, ""},
+		{answer(404, "NOT_FOUND - no queue 'jobs.letters' in vhost '/'"), false, ""},
+		{answer(406, "PRECONDITION_FAILED - inequivalent arg 'x-queue-type'"), false, ""},
+		{answer(403, "ACCESS_REFUSED"), false, ""},
+		{fmt.Errorf("%w: %w", ErrLost, &amqp.Error{Code: 404, Reason: "NOT_FOUND - ..."}), false, ""},
+		{context.Canceled, false, ""},
+		{nil, false, ""},
+	} {
+		require.Equal(t, c.away, IsAway(c.err), "%v", c.err)
+		require.Equal(t, c.node, AwayNode(c.err), "%v", c.err)
+	}
+}
+
+func TestTypeThatRefusedPriorities(t *testing.T) {
+	for text, want := range map[string]string{
+		"PRECONDITION_FAILED - invalid arg 'x-max-priority' for queue 'queue.a' in vhost '/' of queue type rabbit_quorum_queue": "quorum",
+		"PRECONDITION_FAILED - invalid arg 'x-max-priority' for queue 'queue.a' in vhost '/' of queue type rabbit_stream_queue": "stream",
+		"PRECONDITION_FAILED - inequivalent arg 'x-max-priority' for queue 'queue.a' in vhost '/': received none":               "",
+	} {
+		require.Equal(t, want, typeThatRefused(queueError("q", &amqp.Error{Code: 406, Reason: text})), text)
+	}
+	require.Empty(t, typeThatRefused(nil))
+	require.Empty(t, typeThatRefused(errors.New("other")))
 }

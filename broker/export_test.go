@@ -18,4 +18,12 @@ func (a *Assertion) Assert(ctx context.Context, subject string, own bool, exists
 
 func (a *Assertion) Created() []string { return a.top.Created }
 
+// EndPings ends the channel on which pings are sent.
+func (l *Lock) EndPings() error { return l.pings.Close() }
+
 func (c *Conn) RebuildFire(ctx context.Context) error { return c.rebuildFire(ctx) }
+
+// LockExclusively has a connection claim the lock as LavinMQ needs it.
+func (c *Conn) LockExclusively() { c.features.ExclusiveLock = true }
+
+func (c *Conn) AMQP() *amqp.Connection { return c.amqp }

@@ -19,12 +19,15 @@ type Features struct {
 
 	DefaultExchange string // what permissions call the exchange that has no name
 
+	ExclusiveLock          bool  // the leader's lock is an exclusive queue, since one node leads the others; else a quorum queue
+	DelaysNodeLoss         bool  // a single active consumer stays active until its channel has ended, or its node has been lost for long enough
 	StreamOffsetBase       int64 // offset of the first record of a new stream
 	StreamOffsetsDrift     bool  // a reader that retention overtook is given wrong offsets
 	StreamDepth            bool  // a passive declare of a stream tells how many records it has
 	ConsumerTimeoutPolicy  bool  // a policy may say consumer-timeout
 	RejectPublishDLXDrops  bool  // overflow reject-publish-dlx drops the head instead of refusing
 	PausesQueues           bool  // a queue can be paused for all consumers
+	OneNodeServes          bool  // of several nodes one has all queues, and the others pass on to it
 	DeadLettersToStream    bool  // dead-lettering into a stream works
 	Plugins                bool  // management API and native stream protocol are plugins, to be enabled
 	TaglessAreUnknown      bool  // the management API says the same of a user without tags and of a wrong password
@@ -34,6 +37,9 @@ type Features struct {
 	RefusalsOverflow       bool  // a refusal that repeats a long name, not all of it ASCII, ends the connection
 	ASCIINamesOnly         bool  // names of queues and exchanges are printable ASCII
 	StreamSegmentPolicy    bool  // a policy says how large the segments of a stream are
+	NoPartitionHandling    bool  // nodes that lose each other need no setting: a majority decides
+	QuorumQueues           bool  // queues can have replicas on several nodes
+	QuorumPriorities       bool  // quorum queues hand out jobs of a higher priority first
 	HeadTimestamps         bool  // the management API tells of how old the oldest message in a queue is
 	QueueMemory            bool  // the management API tells how much memory a queue takes
 	BodyBytes              bool  // the management API tells the size of a queue's bodies, and not of all that it keeps
@@ -49,12 +55,14 @@ func FeaturesOf(product, version string) Features {
 	f := Features{Product: product, Version: version, MessageLimit: 128 << 20}
 	if product == LavinMQ {
 		f.Ctl = "lavinmqctl"
+		f.ExclusiveLock = true
 		f.TaglessAreUnknown = true
 		f.StreamOffsetBase = 1
 		f.StreamOffsetsDrift = true
 		f.StreamDepth = true
 		f.RejectPublishDLXDrops = true
 		f.PausesQueues = true
+		f.OneNodeServes = true
 		f.DeadLettersToStream = true
 		f.ASCIINamesOnly = true
 		f.HoldsSmallFramesBack = true
@@ -73,9 +81,13 @@ func FeaturesOf(product, version string) Features {
 	f.ReadersDieOnBadRecords = true
 	f.ConsumerTimeoutPolicy = atLeast(version, 3, 12)
 	f.DeadLettersToStream = atLeast(version, 4, 0)
+	f.DelaysNodeLoss = atLeast(version, 4, 3)
 	f.LargeStreamFrames = !atLeast(version, 4, 0)
 	f.ClosesOnOddProperties = atLeast(version, 4, 0)
 	f.RefusalsOverflow = atLeast(version, 4, 0)
+	f.QuorumQueues = true
+	f.NoPartitionHandling = atLeast(version, 4, 3)
+	f.QuorumPriorities = atLeast(version, 4, 3)
 	if atLeast(version, 4, 0) {
 		f.MessageLimit = 16 << 20
 	}

@@ -90,10 +90,20 @@ func forward(t *testing.T, w http.ResponseWriter, r *http.Request, backend *url.
 	return resp.StatusCode
 }
 
-// makeAll makes everything that Millrace needs on the broker but jobs.direct.
-func makeAll(t *testing.T, conn *broker.Conn) {
+// wanted asserts what Millrace wants on a broker, as a leader does, and reports what it found.
+func wanted(t *testing.T, url string) (broker.Topology, []broker.Fault) {
+	t.Helper()
+	top, faults, err := broker.AssertWanted(soon(t), broker.Config{AMQPURL: url, Log: slog.New(slog.DiscardHandler)}, true)
+	require.NoError(t, err)
+	return top, faults
+}
+
+// makeAll makes everything that Millrace uses on the broker.
+func makeAll(t *testing.T, url string, conn *broker.Conn) {
 	t.Helper()
 	_, err := conn.AssertTopology(soon(t))
 	require.NoError(t, err)
+	_, faults := wanted(t, url)
+	require.Empty(t, faults)
 	require.NoError(t, conn.MakeWay(soon(t)))
 }

@@ -2,6 +2,11 @@ package broker_test
 
 import (
 	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,61 +18,319 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+// claim asks for the lock. It is nil where another connection has the lock exclusively.
+func claim(t *testing.T, conn *broker.Conn) *broker.Lock {
+	t.Helper()
+	lock, err := conn.Lock(soon(t))
+	if errors.Is(err, broker.ErrLocked) {
+		return nil
+	}
+	require.NoError(t, err)
+	return lock
+}
+
+// leads reports whether a claim has the lock: a ping that it sends comes back to it.
+func leads(t *testing.T, lock *broker.Lock, within time.Duration) bool {
+	t.Helper()
+	if lock == nil || lock.Exclusive {
+		return lock != nil
+	}
+	require.NoError(t, lock.Ping("ping"))
+	select {
+	case d, open := <-lock.Inbox.Deliveries():
+		if open {
+			require.NoError(t, lock.Inbox.Ack(d.Tag, false))
+		}
+		return open
+	case <-time.After(within):
+		return false
+	}
+}
+
+// eventuallyLeads claims the lock until it has it.
+func eventuallyLeads(t *testing.T, conn *broker.Conn) *broker.Lock {
+	t.Helper()
+	var lock *broker.Lock
+	brokertest.Eventually(t, func() bool { lock = claim(t, conn); return lock != nil }, "the lock can be claimed")
+	require.True(t, leads(t, lock, time.Minute))
+	return lock
+}
+
 func TestOneConnectionHasTheLock(t *testing.T) {
 	v := brokertest.New(t)
 	leader, rival := dial(t, v.AMQPURL()), dial(t, v.AMQPURL())
-	inbox, err := leader.Lock(soon(t))
-	require.NoError(t, err)
-	for range 3 {
-		_, err = rival.Lock(soon(t))
-		require.ErrorIs(t, err, broker.ErrLocked)
+	lock := eventuallyLeads(t, leader)
+	waits := claim(t, rival)
+	require.False(t, leads(t, waits, time.Second))
+	if waits != nil {
+		d := <-lock.Inbox.Deliveries()
+		require.Equal(t, "ping", d.CorrelationID, "the rival's ping goes to the leader")
+		require.NoError(t, lock.Inbox.Ack(d.Tag, false))
 	}
-	require.NoError(t, rival.Err(), "a refusal costs no connection")
+	require.NoError(t, rival.Err(), "waiting costs no connection")
 
 	sender := publisher(t, rival)
 	require.NoError(t, sender.SendMandatory(soon(t), wire.Message{Key: wire.LeaderInbox, CorrelationID: "7", Body: []byte("{}")}))
-	d := <-inbox.Deliveries()
+	d := <-lock.Inbox.Deliveries()
 	require.Equal(t, v.Owner.Name, d.UserID)
 	require.Equal(t, "7", d.CorrelationID)
-	require.NoError(t, inbox.Ack(d.Tag, false))
-
-	require.NoError(t, inbox.Close())
-	require.ErrorIs(t, inbox.Err(), broker.ErrClosed)
-	_, err = rival.Lock(soon(t))
-	require.ErrorIs(t, err, broker.ErrLocked, "the lock is the connection's")
+	require.NoError(t, lock.Inbox.Ack(d.Tag, false))
 
 	require.NoError(t, leader.Close())
-	require.Eventually(t, func() bool {
-		_, err = rival.Lock(soon(t))
-		return err == nil
-	}, time.Minute, time.Millisecond)
+	if waits == nil {
+		waits = eventuallyLeads(t, rival)
+	}
+	require.True(t, leads(t, waits, time.Minute))
+}
+
+// What a leader has published stands before anything that its successor publishes, however much that is.
+func TestTheLockPassesOnBehindAllThatWasPublished(t *testing.T) {
+	v := brokertest.New(t)
+	work := v.Channel(t)
+	_, err := work.QueueDeclare("work", true, false, false, false, nil)
+	require.NoError(t, err)
+	arrived, err := work.Consume("work", "", true, false, false, false, nil)
+	require.NoError(t, err)
+	for range 5 {
+		leader, rival := dial(t, v.AMQPURL()), dial(t, v.AMQPURL())
+		lock := eventuallyLeads(t, leader)
+		waits := claim(t, rival)
+		const n = 3000
+		for range n {
+			_, err := lock.Publisher.Publish(wire.Message{Key: "work", Body: []byte("{}")})
+			require.NoError(t, err)
+		}
+		go leader.Close()
+		if waits == nil {
+			waits = eventuallyLeads(t, rival)
+		}
+		require.True(t, leads(t, waits, time.Minute))
+		for _, id := range []string{"first", "last"} {
+			require.NoError(t, waits.Publisher.Send(soon(t), wire.Message{Key: "work", CorrelationID: id}))
+		}
+		for d := range arrived {
+			if d.CorrelationId == "first" {
+				require.Equal(t, "last", (<-arrived).CorrelationId, "what the leader sent came behind its successor's first word")
+				break
+			}
+		}
+		require.NoError(t, rival.Close())
+	}
+}
+
+// The queue outlives its leader, so that the next one gets what was sent meanwhile.
+func TestCommandsWaitForTheNextLeader(t *testing.T) {
+	v := brokertest.New(t)
+	leader, sender := dial(t, v.AMQPURL()), publisher(t, dial(t, v.AMQPURL()))
+	lock := eventuallyLeads(t, leader)
+	require.NoError(t, leader.Close())
+	if lock.Exclusive {
+		brokertest.Eventually(t, func() bool {
+			return errors.Is(sender.SendMandatory(soon(t), wire.Message{Key: wire.LeaderInbox}), broker.ErrReturned)
+		}, "the queue is gone with its connection")
+		return
+	}
+	require.NoError(t, sender.SendMandatory(soon(t), wire.Message{Key: wire.LeaderInbox, CorrelationID: "waits"}))
+	next, err := dial(t, v.AMQPURL()).Lock(soon(t))
+	require.NoError(t, err)
+	d := <-next.Inbox.Deliveries()
+	require.Equal(t, "waits", d.CorrelationID)
+	require.False(t, d.Redelivered)
+	require.NoError(t, next.Inbox.Close())
+
+	require.NoError(t, sender.SendMandatory(soon(t), wire.Message{Key: wire.LeaderInbox, CorrelationID: "expires"}))
+	brokertest.EventuallyWithin(t, time.Minute, func() bool { return v.QueueLength(t, wire.LeaderInbox) == 0 }, "it expires")
 }
 
 func TestALeaderLearnsThatItsLockIsGone(t *testing.T) {
 	v := brokertest.New(t)
 	leader := dial(t, v.AMQPURL())
-	inbox, err := leader.Lock(soon(t))
-	require.NoError(t, err)
-	require.False(t, inbox.Cancelled())
+	lock := eventuallyLeads(t, leader)
+	require.False(t, lock.Inbox.Cancelled())
 	// RabbitMQ lets nobody else delete an exclusive queue but by rabbitmqctl; the owner may.
 	require.NoError(t, leader.DeleteQueue(soon(t), wire.LeaderInbox, false, false))
-	_, open := <-inbox.Deliveries()
+	_, open := <-lock.Inbox.Deliveries()
 	require.False(t, open)
-	require.True(t, inbox.Cancelled())
-	require.ErrorIs(t, inbox.Err(), broker.ErrCancelled)
+	require.True(t, lock.Inbox.Cancelled())
+	require.ErrorIs(t, lock.Inbox.Err(), broker.ErrCancelled)
 	require.NoError(t, leader.Err())
-	require.NoError(t, inbox.Close())
+	require.NoError(t, lock.Inbox.Close())
+	requireEnds(t, lock.Publisher.Done())
 }
 
-func TestAnOrdinaryQueueInTheLocksPlaceLocks(t *testing.T) {
+// A queue of another kind in the lock's place gives nobody the lock: two consumers of it could both be active.
+func TestAForeignQueueInTheLocksPlace(t *testing.T) {
+	for name, args := range map[string]amqp.Table{
+		"classic": nil,
+		"quorum without a single active consumer": {"x-queue-type": "quorum"},
+		"classic with a single active consumer":   {"x-single-active-consumer": true, "x-message-ttl": int32(5000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := brokertest.New(t)
+			_, err := client(t, v.AMQPURL()).QueueDeclare(wire.LeaderInbox, true, false, false, false, args)
+			require.NoError(t, err)
+			_, err = dial(t, v.AMQPURL()).Lock(soon(t))
+			if v.Features(t).ExclusiveLock {
+				require.ErrorIs(t, err, broker.ErrLocked)
+			} else {
+				require.ErrorIs(t, err, broker.ErrForeignLock)
+			}
+		})
+	}
+}
+
+// Sidecars of older versions have the lock as an exclusive queue. Either kind keeps out the other, so that a rolling upgrade has one
+// leader at each moment.
+func TestOldAndNewSidecarsShareNoLock(t *testing.T) {
 	v := brokertest.New(t)
-	_, err := client(t, v.AMQPURL()).QueueDeclare(wire.LeaderInbox, true, false, false, false, amqp.Table{})
+	old := func() (*amqp.Connection, error) {
+		conn, err := amqp.Dial(v.AMQPURL())
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+		ch, err := conn.Channel()
+		require.NoError(t, err)
+		_, err = ch.QueueDeclare(wire.LeaderInbox, false, false, true, false, nil)
+		return conn, err
+	}
+	predecessor, err := old()
 	require.NoError(t, err)
-	_, err = dial(t, v.AMQPURL()).Lock(soon(t))
-	require.ErrorIs(t, err, broker.ErrLocked)
+	conn := dial(t, v.AMQPURL())
+	for range 3 {
+		_, err := conn.Lock(soon(t))
+		require.ErrorIs(t, err, broker.ErrLocked)
+	}
+	require.NoError(t, predecessor.Close())
+	lock := eventuallyLeads(t, conn)
+
+	var refused *amqp.Error
+	_, err = old()
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, amqp.ResourceLocked, refused.Code, "which an older sidecar takes for locked")
+	require.NoError(t, conn.Close())
+	if lock.Exclusive {
+		return
+	}
+	_, err = old()
+	require.ErrorAs(t, err, &refused, "also while no new sidecar runs")
+	require.Equal(t, amqp.ResourceLocked, refused.Code)
 }
 
-// A lock that comes when nobody waits for it any more must not be kept: nobody would lead.
+var races = flag.Int("races", 30, "how often two connections race for the lock")
+
+// Connections that ask for the lock in the same moment never both get it, and one of them does.
+func TestRacingConnectionsNeverShareTheLock(t *testing.T) {
+	v := brokertest.New(t)
+	const rivals = 2
+	for range *races {
+		conns := make([]*broker.Conn, rivals)
+		for i := range conns {
+			conns[i] = dial(t, v.AMQPURL())
+		}
+		begin, got, failed := make(chan struct{}), make([]*broker.Lock, rivals), make([]error, rivals)
+		var racing sync.WaitGroup
+		for i, conn := range conns {
+			racing.Go(func() {
+				<-begin
+				got[i], failed[i] = conn.Lock(soon(t))
+			})
+		}
+		close(begin)
+		racing.Wait()
+		if slices.ContainsFunc(failed, func(err error) bool { return errors.Is(err, broker.ErrLost) || broker.IsAway(err) }) {
+			for _, conn := range conns { // RabbitMQ 3.10 may refuse or end one of two that declare a quorum queue in the same moment
+				_ = conn.Close()
+			}
+			continue
+		}
+		winners := 0
+		for i, lock := range got {
+			if lock == nil {
+				require.ErrorIs(t, failed[i], broker.ErrLocked)
+			} else if lock.Exclusive {
+				winners++
+			}
+		}
+		if !v.Features(t).ExclusiveLock {
+			winners = pinged(t, got)
+		}
+		require.Equal(t, 1, winners)
+		for i, conn := range conns {
+			if got[i] == nil {
+				require.NoError(t, conn.Close())
+			}
+		}
+		for i, conn := range conns {
+			if got[i] != nil && got[i].Exclusive {
+				requireNoPhantom(t, got[i])
+			}
+			require.NoError(t, conn.Close())
+		}
+	}
+}
+
+// requireNoPhantom requires of a lock that it either works or is known to be lost: LavinMQ may delete
+// the queue when the connection that lost the race ends.
+func requireNoPhantom(t *testing.T, lock *broker.Lock) {
+	t.Helper()
+	err := lock.Publisher.SendMandatory(soon(t), wire.Message{Key: wire.LeaderInbox, CorrelationID: "works"})
+	if err == nil {
+		select {
+		case d := <-lock.Inbox.Deliveries():
+			require.True(t, d.CorrelationID == "works" || lock.Inbox.Cancelled())
+		case <-time.After(time.Minute):
+			require.FailNow(t, "the lock neither works nor is lost")
+		}
+		return
+	}
+	select {
+	case <-lock.Inbox.Done(): // it shares its channel with the publisher
+	case <-time.After(time.Minute):
+		require.FailNow(t, "the queue is gone and its consumer does not know")
+	}
+}
+
+// pinged sends pings through all claims and counts those that get any.
+func pinged(t *testing.T, locks []*broker.Lock) (active int) {
+	t.Helper()
+	const each = 5
+	for i, lock := range locks {
+		for range each {
+			require.NoError(t, lock.Ping(fmt.Sprint(i)))
+		}
+	}
+	got := make([]int, len(locks))
+	for sum := 0; sum < each*len(locks); sum++ {
+		select {
+		case <-locks[0].Inbox.Deliveries():
+			got[0]++
+		case <-locks[1].Inbox.Deliveries():
+			got[1]++
+		case <-time.After(time.Minute):
+			require.FailNow(t, "pings are missing")
+		}
+	}
+	for _, n := range got {
+		if n > 0 {
+			active++
+		}
+	}
+	return active
+}
+
+// Pings that their channel loses are sent on another one.
+func TestPingsAreRenewed(t *testing.T) {
+	v := brokertest.New(t)
+	lock := eventuallyLeads(t, dial(t, v.AMQPURL()))
+	if lock.Exclusive {
+		t.Skip("an exclusive lock needs no pings")
+	}
+	require.NoError(t, lock.EndPings())
+	require.ErrorIs(t, lock.Ping("lost"), broker.ErrLost)
+	require.NoError(t, lock.RenewPings(soon(t)))
+	require.True(t, leads(t, lock, time.Minute))
+}
+
+// A claim that comes when nobody waits for it any more must not be kept: nobody would lead.
 func TestALockThatCameTooLateIsGivenBack(t *testing.T) {
 	v := brokertest.New(t)
 	proxy := brokertest.NewProxy(t, v.AMQPURL())
@@ -78,10 +341,7 @@ func TestALockThatCameTooLateIsGivenBack(t *testing.T) {
 	defer cancel()
 	_, err := late.Lock(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	brokertest.Eventually(t, func() bool {
-		_, err = rival.Lock(soon(t))
-		return err == nil
-	}, "the lock is free")
+	eventuallyLeads(t, rival)
 	require.NoError(t, late.Err())
 }
 
@@ -99,4 +359,20 @@ func TestAnswers(t *testing.T) {
 	cancel()
 	_, _, err = asker.Answers(ctx)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// An exclusive queue that LavinMQ gave to two connections has one exclusive consumer, so that is the lock.
+func TestAnExclusiveLockIsConsumedExclusively(t *testing.T) {
+	v := brokertest.New(t)
+	conn := dial(t, v.AMQPURL())
+	conn.LockExclusively()
+	lock, err := conn.Lock(soon(t))
+	require.NoError(t, err)
+	require.True(t, lock.Exclusive)
+	ch, err := conn.AMQP().Channel()
+	require.NoError(t, err)
+	_, err = ch.Consume(wire.LeaderInbox, "", false, false, false, false, nil)
+	var refused *amqp.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, amqp.AccessRefused, refused.Code)
 }

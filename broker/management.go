@@ -1,18 +1,18 @@
 package broker
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 const (
@@ -24,12 +24,10 @@ const (
 //
 // It is spoken with the standard library: rabbit-hole's calls take no context, and its types refuse some of what LavinMQ answers.
 type Management struct {
-	base     string
+	hosts    *managementHosts
 	user     string
 	password string
 	vhost    string
-	host     string
-	http     *http.Client
 	log      *slog.Logger
 	features Features
 
@@ -44,52 +42,70 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("%d %s", e.Status, e.Reason) }
 
-// OpenManagement finds out what answers at a URL like http://user:password@host:15672. log may be nil.
+// OpenManagement finds out what answers at a URL like http://user:password@host:15672. It may name
+// several hosts, with commas between them. log may be nil.
 func OpenManagement(ctx context.Context, rawURL, vhost string, log *slog.Logger) (*Management, error) {
 	m, err := NewManagement(rawURL, vhost, log)
 	if err != nil {
 		return nil, err
 	}
-	overview, err := m.Overview(ctx)
-	if err != nil {
+	if err := m.FindFeatures(ctx); err != nil {
 		m.Close()
 		return nil, err
 	}
-	m.features = FeaturesOf(overview.Product, overview.Version)
 	return m, nil
 }
 
 // NewManagement is OpenManagement that asks nothing yet, and so does not know the broker's features: enough to ask who users are.
 func NewManagement(rawURL, vhost string, log *slog.Logger) (*Management, error) {
-	base, user, password, err := splitCredentials(rawURL)
+	u, user, password, err := splitCredentials(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	if log == nil {
 		log = slog.Default()
 	}
-	parsed, err := url.Parse(base)
-	if err != nil {
-		return nil, err
+	return &Management{hosts: &managementHosts{url: u}, user: user, password: password, vhost: vhost, log: log}, nil
+}
+
+// Near has the host asked first to which the AMQP connections of an order go. It is set before the
+// first question.
+func (m *Management) Near(amqp *hosts.Order) { m.hosts.order.Near = amqp }
+
+// FindFeatures asks which broker it is.
+func (m *Management) FindFeatures(ctx context.Context) error {
+	overview, err := m.Overview(ctx)
+	if err == nil {
+		m.features = FeaturesOf(overview.Product, overview.Version)
 	}
-	return &Management{
-		base: base, user: user, password: password, vhost: vhost, host: parsed.Hostname(), log: log,
-		http: &http.Client{Timeout: managementTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute}},
-	}, nil
+	return err
 }
 
 // As is the same API as another user sees it, for asking whether a password is right and what its owner may.
 func (m *Management) As(user, password string) *Management {
-	return &Management{base: m.base, user: user, password: password, vhost: m.vhost, host: m.host, http: m.http, log: m.log, features: m.features}
+	return &Management{hosts: m.hosts, user: user, password: password, vhost: m.vhost, log: m.log, features: m.features}
 }
 
 // Close lets go of idle connections, also of those that As shares.
-func (m *Management) Close() { m.http.CloseIdleConnections() }
+func (m *Management) Close() { m.hosts.close() }
+
+// VHost is the virtual host that it is for.
+func (m *Management) VHost() string { return m.vhost }
+
+// Reconnect has further questions asked over new connections. LavinMQ passes a connection on to the
+// node that leads, and one that was passed on to a node that froze never answers again.
+func (m *Management) Reconnect() { m.hosts.close() }
 
 // Features is what this broker can do.
 func (m *Management) Features() Features { return m.features }
 
 func (m *Management) get(ctx context.Context, path string, into any) error {
+	_, err := m.getFrom(ctx, path, into)
+	return err
+}
+
+// getFrom is get that says which host answered.
+func (m *Management) getFrom(ctx context.Context, path string, into any) (hosts.Target, error) {
 	return m.do(ctx, http.MethodGet, path, nil, into)
 }
 
@@ -98,47 +114,23 @@ func (m *Management) put(ctx context.Context, path string, body any) error {
 	if err != nil {
 		return fmt.Errorf("broker: management API: %w", err)
 	}
-	return m.do(ctx, http.MethodPut, path, raw, nil)
+	_, err = m.do(ctx, http.MethodPut, path, raw, nil)
+	return err
 }
 
 // do calls the API. path has its parts escaped by segment.
-func (m *Management) do(ctx context.Context, method, path string, body []byte, into any) error {
-	err := m.roundTrip(ctx, method, path, body, into)
+func (m *Management) do(ctx context.Context, method, path string, body []byte, into any) (hosts.Target, error) {
+	a, err := m.hosts.ask(ctx, request{method: method, path: path, body: body, user: m.user, password: m.password})
+	if err == nil {
+		err = a.err
+	}
+	if err == nil && into != nil {
+		err = json.Unmarshal(a.body, into)
+	}
 	if err != nil {
-		return fmt.Errorf("broker: management API: %s %s: %w", method, path, err)
+		return a.from, fmt.Errorf("broker: management API: %s %s: %w", method, path, err)
 	}
-	return nil
-}
-
-func (m *Management) roundTrip(ctx context.Context, method, path string, body []byte, into any) error {
-	req, err := http.NewRequestWithContext(ctx, method, m.base+path, bytes.NewReader(body))
-	if err != nil {
-		return errors.New("malformed address")
-	}
-	req.SetBasicAuth(m.user, m.password)
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := m.http.Do(req)
-	if err != nil {
-		var inner *url.Error
-		if errors.As(err, &inner) {
-			return inner.Err // without the address, which the caller names without credentials
-		}
-		return err
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, managementMaxBody))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode >= 300 {
-		return &StatusError{Status: resp.StatusCode, Reason: refusal(raw)}
-	}
-	if into == nil {
-		return nil
-	}
-	return json.Unmarshal(raw, into)
+	return a.from, nil
 }
 
 func refusal(raw []byte) string {

@@ -46,7 +46,7 @@ func TestPoliciesAreSetAndMended(t *testing.T) {
 	v := brokertest.New(t)
 	m := management(t, v)
 	conn := dial(t, v.AMQPURL())
-	makeAll(t, conn)
+	makeAll(t, v.AMQPURL(), conn)
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	findings, err := m.Policies(soon(t))
 	require.NoError(t, err)
@@ -98,7 +98,11 @@ func TestPoliciesAreWrittenOnlyWhenTheyDiffer(t *testing.T) {
 		_, err := m.Policies(soon(t))
 		require.NoError(t, err)
 	}
-	require.Equal(t, 10, puts)
+	want := 10
+	if m.Features().QuorumPriorities {
+		want++ // that of quorum queues
+	}
+	require.Equal(t, want, puts)
 }
 
 func TestAPolicyThatWinsIsFound(t *testing.T) {
@@ -106,7 +110,7 @@ func TestAPolicyThatWinsIsFound(t *testing.T) {
 	v := brokertest.New(t)
 	m := management(t, v)
 	conn := dial(t, v.AMQPURL())
-	makeAll(t, conn)
+	makeAll(t, v.AMQPURL(), conn)
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	require.NoError(t, conn.EnsureQueue(soon(t), "b"))
 	put(t, v, "/api/policies/"+v.Name+"/limits", `{"pattern":"^queue\\.a$","apply-to":"queues","definition":{"max-length":5,"overflow":"reject-publish"}}`)
@@ -143,6 +147,7 @@ func TestAPolicyThatWinsIsFound(t *testing.T) {
 func TestPolicyCommandsAreWhatAShellUnderstands(t *testing.T) {
 	commands := broker.PolicyCommands(broker.FeaturesOf(broker.RabbitMQ, "3.12.0"), "it's a vhost")
 	require.Len(t, commands, 10)
+	require.Len(t, broker.PolicyCommands(broker.FeaturesOf(broker.RabbitMQ, "4.3.0"), "v"), 11)
 	out, err := exec.Command("sh", "-c", "set -- "+commands[0]+`; printf '%s\n' "$@"`).Output()
 	require.NoError(t, err)
 	require.Equal(t, []string{"rabbitmqctl", "set_policy", "--vhost", "it's a vhost", "--priority=-10", "--apply-to", "queues", "millrace-queues", `^queue\.`,
@@ -262,14 +267,31 @@ func TestConnectionsOfAUser(t *testing.T) {
 	require.Empty(t, none)
 }
 
-func TestStreamListener(t *testing.T) {
+func TestStreamListeners(t *testing.T) {
 	v := brokertest.New(t)
 	m := management(t, v)
-	address, ok, err := m.StreamListener(soon(t))
+	addresses, err := m.StreamListeners(soon(t))
 	require.NoError(t, err)
-	require.Equal(t, m.Features().NativeStreamProtocol, ok)
-	require.Regexp(t, `^(127\.0\.0\.1:\d+)?$`, address)
-	require.Equal(t, ok, address != "")
+	require.Equal(t, m.Features().NativeStreamProtocol, len(addresses) == 1, addresses)
+	for _, address := range addresses {
+		require.Regexp(t, `^127\.0\.0\.1:\d+$`, address)
+	}
+}
+
+func TestStreamListenersOfACluster(t *testing.T) {
+	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte(`{"rabbitmq_version":"4.3.6","node":"rabbit@b","listeners":[
+			{"node":"rabbit@a","protocol":"stream","ip_address":"::","port":5552},
+			{"node":"rabbit@a","protocol":"amqp","ip_address":"::","port":5672},
+			{"node":"rabbit@b","protocol":"stream","ip_address":"::","port":5553},
+			{"node":"rabbit@c","protocol":"stream","ip_address":"10.0.0.3","port":5554},
+			{"node":"rabbit@c","protocol":"stream","ip_address":"10.0.0.3","port":0},
+			{"node":"odd","protocol":"stream","ip_address":"0.0.0.0","port":5555}]}`))
+	}))
+	defer cluster.Close()
+	addresses, err := open(t, cluster.URL, "/").StreamListeners(soon(t))
+	require.NoError(t, err)
+	require.Equal(t, []string{"127.0.0.1:5553", "a:5552", "10.0.0.3:5554", "127.0.0.1:5555"}, addresses)
 }
 
 func TestManagementOfLavinMQ(t *testing.T) {
@@ -294,9 +316,9 @@ func TestManagementOfLavinMQ(t *testing.T) {
 	me, err := m.WhoAmI(soon(t))
 	require.NoError(t, err)
 	require.Equal(t, []string{"management", "monitoring"}, me.Tags)
-	_, ok, err := m.StreamListener(soon(t))
+	addresses, err := m.StreamListeners(soon(t))
 	require.NoError(t, err)
-	require.False(t, ok)
+	require.Empty(t, addresses)
 	queues, err := m.Queues(soon(t))
 	require.NoError(t, err)
 	require.Equal(t, []string{"stream", "classic"}, []string{queues[0].Type, queues[1].Type})

@@ -50,6 +50,9 @@ func publishing(m wire.Message, user string, frameMax int) (amqp.Publishing, err
 		AppId:         appID,
 		Body:          m.Body,
 	}
+	if m.Transient {
+		p.DeliveryMode = amqp.Transient
+	}
 	if m.Timestamp.After(time.Unix(0, 0)) {
 		p.Timestamp = m.Timestamp
 	}

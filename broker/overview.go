@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ type Overview struct {
 	Node      string // the one that answered
 	Cluster   string // its cluster's name; empty on LavinMQ
 	Listeners []Listener
+	Host      string // of the management API, by which the node answered
 }
 
 // Listener is a port of the broker.
@@ -37,38 +39,69 @@ func (m *Management) Overview(ctx context.Context) (Overview, error) {
 		Cluster         string     `json:"cluster_name"`
 		Listeners       []Listener `json:"listeners"`
 	}
-	if err := m.get(ctx, "/api/overview", &said); err != nil {
+	from, err := m.getFrom(ctx, "/api/overview", &said)
+	if err != nil {
 		return Overview{}, err
 	}
-	o := Overview{Product: said.ProductName, Node: said.Node, Cluster: said.Cluster, Listeners: said.Listeners}
+	host, _, err := net.SplitHostPort(from.Host)
+	if err != nil {
+		return Overview{}, err
+	}
+	o := Overview{Product: said.ProductName, Node: said.Node, Cluster: said.Cluster, Listeners: said.Listeners, Host: host}
 	switch {
 	case said.LavinMQVersion != "":
 		o.Product, o.Version = LavinMQ, said.LavinMQVersion
 	case said.RabbitMQVersion != "":
 		o.Product, o.Version = RabbitMQ, said.RabbitMQVersion
 	default:
-		return Overview{}, fmt.Errorf("broker: management API: what answers at %s is neither RabbitMQ nor LavinMQ", m.base)
+		return Overview{}, fmt.Errorf("broker: management API: what answers at %s is neither RabbitMQ nor LavinMQ", from.Host)
 	}
 	return o, nil
 }
 
-// StreamListener is the host and port where the broker speaks the native stream protocol; ok is false where it does not.
-func (m *Management) StreamListener(ctx context.Context) (hostPort string, ok bool, err error) {
+// Clock is the time on the node that answers, in whole seconds; ok is false if it does not tell.
+func (m *Management) Clock(ctx context.Context) (now time.Time, ok bool, err error) {
+	a, err := m.hosts.ask(ctx, request{method: http.MethodHead, path: "/", user: m.user, password: m.password})
+	if err != nil {
+		return time.Time{}, false, fmt.Errorf("broker: management API: %w", err)
+	}
+	now, err = http.ParseTime(a.date)
+	return now, err == nil, nil
+}
+
+// StreamListeners lists the hosts and ports where the broker's nodes speak the native stream protocol,
+// first that of the node that answered.
+func (m *Management) StreamListeners(ctx context.Context) ([]string, error) {
 	overview, err := m.Overview(ctx)
 	if err != nil {
-		return "", false, err
+		return nil, err
 	}
+	var here, elsewhere []string
 	for _, l := range overview.Listeners {
 		if l.Protocol != "stream" || l.Port == 0 {
 			continue
 		}
-		host := l.Address
-		if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
-			host = m.host // it listens everywhere; the management API's host is one of its names
+		address := net.JoinHostPort(overview.hostOf(l), strconv.Itoa(l.Port))
+		if l.Node == overview.Node {
+			here = append(here, address)
+		} else {
+			elsewhere = append(elsewhere, address)
 		}
-		return net.JoinHostPort(host, strconv.Itoa(l.Port)), true, nil
 	}
-	return "", false, nil
+	return append(here, elsewhere...), nil
+}
+
+// hostOf is a name of the host on which a listener is. One that listens on all addresses is where its
+// node is: where the management API answered, or on the host that the node is named after.
+func (o Overview) hostOf(l Listener) string {
+	if ip := net.ParseIP(l.Address); ip != nil && !ip.IsUnspecified() {
+		return l.Address
+	}
+	_, host, named := strings.Cut(l.Node, "@")
+	if l.Node == o.Node || !named {
+		return o.Host
+	}
+	return host
 }
 
 // Node is one node of the broker. LavinMQ tells of no alarms.
@@ -78,8 +111,23 @@ type Node struct {
 	Uptime     time.Duration // of the operating system process; restarts of the application or of a virtual host do not show
 	MemAlarm   bool
 	DiskAlarm  bool
+	Drained    bool     // it is in maintenance mode: new queues get no member there
 	Partitions []string // nodes it lost sight of
+	Links      []Link
+
+	Version     string // of RabbitMQ on it; empty where the broker does not say
+	NetTickTime int    // seconds; 0 where the broker does not say
 }
+
+// Link is a node's connection to another one. A link that breaks and comes back has other ports.
+type Link struct {
+	Peer     string `json:"name"`
+	Port     int    `json:"sock_port"`
+	PeerPort int    `json:"peer_port"`
+}
+
+// Ports identify the link, as long as it stands.
+func (l Link) Ports() string { return fmt.Sprintf("%d-%d", l.Port, l.PeerPort) }
 
 // Nodes lists the broker's nodes, also those that are down.
 func (m *Management) Nodes(ctx context.Context) ([]Node, error) {
@@ -89,16 +137,43 @@ func (m *Management) Nodes(ctx context.Context) ([]Node, error) {
 		Uptime     float64  `json:"uptime"`
 		MemAlarm   bool     `json:"mem_alarm"`
 		DiskAlarm  bool     `json:"disk_free_alarm"`
+		Drained    bool     `json:"being_drained"`
 		Partitions []string `json:"partitions"`
+		Links      []Link   `json:"cluster_links"`
+		TickTime   float64  `json:"net_ticktime"`
+		Parts      []struct {
+			Name    string `json:"name"`
+			Version string `json:"version"`
+		} `json:"applications"`
 	}
 	if err := m.get(ctx, "/api/nodes", &said); err != nil {
 		return nil, err
 	}
 	nodes := make([]Node, len(said))
 	for i, n := range said {
-		nodes[i] = Node{n.Name, n.Running, time.Duration(n.Uptime) * time.Millisecond, n.MemAlarm, n.DiskAlarm, n.Partitions}
+		nodes[i] = Node{Name: n.Name, Running: n.Running, Uptime: time.Duration(n.Uptime) * time.Millisecond,
+			MemAlarm: n.MemAlarm, DiskAlarm: n.DiskAlarm, Drained: n.Drained, Partitions: n.Partitions, Links: n.Links, NetTickTime: int(n.TickTime)}
+		for _, part := range n.Parts {
+			if part.Name == "rabbit" {
+				nodes[i].Version = part.Version
+			}
+		}
 	}
 	return nodes, nil
+}
+
+// DefaultQueueType is the type of a queue of the virtual host that is declared without one; empty where none is set.
+func (m *Management) DefaultQueueType(ctx context.Context) (string, error) {
+	var said struct {
+		Type string `json:"default_queue_type"`
+	}
+	if err := m.get(ctx, "/api/vhosts/"+segment(m.vhost), &said); err != nil {
+		return "", err
+	}
+	if said.Type == "undefined" {
+		return "", nil
+	}
+	return said.Type, nil
 }
 
 // Alarms says what makes the broker stop taking messages, in words; empty when nothing does.

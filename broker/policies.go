@@ -15,8 +15,15 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// policyPriority is below any that an operator would choose: of the policies that match a thing only one applies.
-const policyPriority = -10
+// policyPriority is below any that an operator would choose: of the policies that match a thing only one applies. That for quorum queues
+// wins over that for all queues.
+const (
+	policyPriority       = -10
+	quorumPolicyPriority = -9
+)
+
+// maxDeliveries is how often a quorum queue gives out a job before it becomes a dead one. Workers give up earlier.
+const maxDeliveries = 50
 
 type policy struct {
 	Name       string         `json:"name,omitempty"`
@@ -33,18 +40,18 @@ const (
 )
 
 // policies is what Millrace wants of a broker.
-func policies(consumerTimeout bool) []policy {
+func policies(f Features, consumerTimeout bool) []policy {
 	queues := map[string]any{"dead-letter-exchange": wire.ExchangeDead}
 	if consumerTimeout {
 		queues["consumer-timeout"] = day
 	}
 	list := []policy{
 		{Name: "millrace-queues", Pattern: `^queue\.`, ApplyTo: "queues", Definition: queues},
-		{Name: "millrace-unrouted", Pattern: `^jobs\.unrouted$`, ApplyTo: "queues", Definition: map[string]any{"dead-letter-exchange": wire.ExchangeDead}},
 		{Name: "millrace-direct", Pattern: `^jobs\.direct$`, ApplyTo: "exchanges", Definition: map[string]any{"alternate-exchange": wire.Unrouted}},
 		streamPolicy(wire.ScheduledJobs, "30D", 0, 64*mega),
 		streamPolicy(wire.Retries, "30D", 0, 64*mega),
 		streamPolicy(wire.DeadJobs, "180D", 10*giga, 64*mega),
+		streamPolicy(wire.Gated, "30D", 0, 64*mega),
 		streamPolicy(wire.Journal, "7D", 20*giga, 64*mega),
 		streamPolicy(wire.Heartbeats, "5m", 0, 16*mega),
 		streamPolicy(wire.JobMetrics, "90D", 0, 64*mega),
@@ -53,7 +60,18 @@ func policies(consumerTimeout bool) []policy {
 	for i := range list {
 		list[i].Priority = policyPriority
 	}
+	if f.QuorumPriorities {
+		list = append(list, quorumPolicy(queues))
+	}
 	return list
+}
+
+// quorumPolicy is what job queues that are quorum queues need beside what all job queues do: a dead letter that no queue takes is kept and
+// sent again, which works only in a queue that refuses when it is full.
+func quorumPolicy(all map[string]any) policy {
+	definition := map[string]any{"dead-letter-strategy": "at-least-once", "overflow": "reject-publish", "delivery-limit": maxDeliveries}
+	maps.Copy(definition, all)
+	return policy{Name: "millrace-quorum", Pattern: `^queue\.`, ApplyTo: "quorum_queues", Priority: quorumPolicyPriority, Definition: definition}
 }
 
 func streamPolicy(name, maxAge string, maxBytes, segment int64) policy {
@@ -70,7 +88,7 @@ func (m *Management) Policies(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := policies(m.features.ConsumerTimeoutPolicy && !m.noConsumerTimeout.Load())
+	wanted := policies(m.features, m.features.ConsumerTimeoutPolicy && !m.noConsumerTimeout.Load())
 	for _, p := range wanted {
 		if have, ok := present[p.Name]; ok && samePolicy(have, p) {
 			continue
@@ -146,13 +164,18 @@ func (m *Management) applied(ctx context.Context) (map[string][]application, err
 	for _, kind := range []string{"queues", "exchanges"} {
 		var said []struct {
 			Name   string  `json:"name"`
+			Type   string  `json:"type"`
 			Policy *string `json:"policy"`
 		}
-		if err := m.get(ctx, "/api/"+kind+"/"+segment(m.vhost)+"?columns=name,policy", &said); err != nil {
+		if err := m.get(ctx, "/api/"+kind+"/"+segment(m.vhost)+"?columns=name,type,policy", &said); err != nil {
 			return nil, err
 		}
 		for _, thing := range said {
-			applied[kind] = append(applied[kind], application{thing.Name, deref(thing.Policy)})
+			one := application{thing.Name, deref(thing.Policy)}
+			applied[kind] = append(applied[kind], one)
+			if thing.Type == string(QueueQuorum) {
+				applied["quorum_queues"] = append(applied["quorum_queues"], one)
+			}
 		}
 	}
 	return applied, nil
@@ -174,6 +197,8 @@ func cost(ours policy) string {
 	switch ours.Name {
 	case "millrace-queues":
 		return "jobs that their workers reject are lost"
+	case "millrace-quorum":
+		return "jobs that their workers reject may be lost when a node dies, and a job that is delivered 20 times without an end is dropped"
 	case "millrace-unrouted":
 		return "jobs that expire before their queue is made are lost"
 	case "millrace-direct":
@@ -214,7 +239,7 @@ func some(names []string) string {
 // PolicyCommands are the commands that set Millrace's policies by hand, for where there is no management API.
 func PolicyCommands(f Features, vhost string) []string {
 	var commands []string
-	for _, p := range policies(f.ConsumerTimeoutPolicy) {
+	for _, p := range policies(f, f.ConsumerTimeoutPolicy) {
 		commands = append(commands, command(f, vhost, p))
 	}
 	return commands

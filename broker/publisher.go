@@ -41,6 +41,11 @@ func (c *Conn) publisher(ctx context.Context, strict bool) (*Publisher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker: open a publisher: %w", err)
 	}
+	return c.publisherOn(ch, strict), nil
+}
+
+// publisherOn makes a Publisher of a channel that is in confirm mode.
+func (c *Conn) publisherOn(ch *amqp.Channel, strict bool) *Publisher {
 	p := &Publisher{conn: c, ch: ch, strict: strict, confirms: newConfirms(), ended: make(chan struct{}), done: make(chan struct{})}
 	// The library tells the second of a return when the first has been told, and of the confirm that follows it after both: whoever waits for
 	// the second knows that the first was dealt with before anybody hears of the confirm.
@@ -51,7 +56,7 @@ func (c *Conn) publisher(ctx context.Context, strict bool) (*Publisher, error) {
 		<-p.ended
 		close(p.done)
 	}()
-	return p, nil
+	return p
 }
 
 // watch reads the library's notifications until the channel is gone.

@@ -88,7 +88,7 @@ func TestConfirmsOfManyPublishesWithASlowReader(t *testing.T) {
 func TestARefusedFireIsNacked(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	makeAll(t, conn)
+	makeAll(t, v.AMQPURL(), conn)
 	require.NoError(t, conn.EnsureQueue(soon(t), "full"))
 	put(t, v, "/api/policies/"+v.Name+"/limit", `{"pattern":"^queue\\.full$","definition":{"max-length":2,"overflow":"reject-publish"}}`)
 	p := publisher(t, conn)
@@ -109,7 +109,7 @@ func TestAFireThatNothingTakesIsNotConfirmed(t *testing.T) {
 		t.Run(exchange, func(t *testing.T) {
 			v := brokertest.New(t)
 			conn := dial(t, v.AMQPURL())
-			makeAll(t, conn)
+			makeAll(t, v.AMQPURL(), conn)
 			p := publisher(t, conn)
 			tag, err := p.Publish(wire.Message{Exchange: exchange, Key: "q", Body: []byte("{}")})
 			require.NoError(t, err)

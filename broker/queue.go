@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -12,8 +13,32 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// queueArguments is what queue.* is declared with, by clients and by Millrace alike.
-var queueArguments = amqp.Table{"x-max-priority": int32(10)}
+// QueueType says what kind of queue Millrace makes for jobs. A queue that exists is used as it is.
+type QueueType string
+
+// Types of queues.
+const (
+	QueueAuto    QueueType = "auto" // classic; quorum where that is the virtual host's default and such queues know priorities
+	QueueClassic QueueType = "classic"
+	QueueQuorum  QueueType = "quorum"
+)
+
+// CheckQueueType returns an error if this broker cannot have job queues of a type.
+func (f Features) CheckQueueType(t QueueType) error {
+	if t != QueueQuorum || f.QuorumPriorities {
+		return nil
+	}
+	return fmt.Errorf("%s %s has no quorum queues with priorities, so jobs cannot be in quorum queues: use --queue-type auto or classic, "+
+		"or RabbitMQ 4.3 or later", f.Product, f.Version)
+}
+
+// What queue.* is declared with. Clients declare classicArguments too. A quorum queue has nothing else, so that a client which declares a
+// queue without arguments means the same one where quorum is the default; the rest is said by policy.
+var (
+	classicArguments         = amqp.Table{"x-max-priority": int32(10)}
+	explicitClassicArguments = amqp.Table{"x-max-priority": int32(10), "x-queue-type": "classic"} // where another type is the default
+	quorumArguments          = amqp.Table{"x-queue-type": "quorum"}
+)
 
 // EnsureQueue makes sure that queue.<name> exists and gets what is published for it, both by clients (jobs.direct) and by Millrace
 // (jobs.route). A queue that exists is used as it is. A refusal is a *QueueError and costs the connection nothing.
@@ -24,15 +49,52 @@ func (c *Conn) EnsureQueue(ctx context.Context, name string) error {
 	}
 	_, _, err := c.QueueDepth(ctx, queue)
 	if reasonOf(err) == ReasonMissing {
-		err = c.queueRequest(ctx, queue, func(ch *amqp.Channel) error {
-			_, err := ch.QueueDeclare(queue, true, false, false, false, queueArguments)
-			return err
-		})
+		err = c.declareJobQueue(ctx, queue, c.queueType)
 	}
 	if err != nil {
 		return err
 	}
 	return c.bindQueue(ctx, queue, name)
+}
+
+// declareJobQueue makes a job queue of the type that was asked for. Which type is the virtual host's default, the broker says when it
+// refuses priorities: no other place knows it for sure.
+func (c *Conn) declareJobQueue(ctx context.Context, queue string, of QueueType) error {
+	declare := func(args amqp.Table) error {
+		return c.queueRequest(ctx, queue, func(ch *amqp.Channel) error {
+			_, err := ch.QueueDeclare(queue, true, false, false, false, args)
+			return err
+		})
+	}
+	if of == QueueQuorum {
+		if err := c.features.CheckQueueType(QueueQuorum); err != nil {
+			return &QueueError{Queue: queue, Reason: ReasonRefused, Err: err}
+		}
+		return declare(quorumArguments)
+	}
+	err := declare(classicArguments)
+	byDefault := typeThatRefused(err)
+	switch {
+	case byDefault == "":
+		return err
+	case byDefault == string(QueueQuorum) && of != QueueClassic && c.features.QuorumPriorities:
+		return declare(quorumArguments)
+	}
+	return declare(explicitClassicArguments)
+}
+
+var refusedPriority = regexp.MustCompile(`invalid arg 'x-max-priority' .* of queue type rabbit_(\w+)_queue`)
+
+// typeThatRefused is the type of queue that has no x-max-priority, if that is why the broker refused it; else it is empty.
+func typeThatRefused(err error) string {
+	var answer *amqp.Error
+	if !errors.As(err, &answer) || answer.Code != amqp.PreconditionFailed {
+		return ""
+	}
+	if named := refusedPriority.FindStringSubmatch(answer.Reason); named != nil {
+		return named[1]
+	}
+	return ""
 }
 
 func (c *Conn) bindQueue(ctx context.Context, queue, name string) error {

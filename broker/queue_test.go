@@ -24,7 +24,7 @@ func requireReason(t *testing.T, err error, reason string) {
 func TestEnsureQueueRefusals(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	makeAll(t, conn)
+	makeAll(t, v.AMQPURL(), conn)
 	for _, bad := range []string{"", "q\xff", "a\nb", strings.Repeat("x", 201)} {
 		requireReason(t, conn.EnsureQueue(soon(t), bad), broker.ReasonName)
 	}
@@ -44,10 +44,104 @@ func TestEnsureQueueRefusals(t *testing.T) {
 	require.NoError(t, conn.Err(), "no refusal costs the connection")
 }
 
+func TestWhichBrokersHaveWhichQueueTypes(t *testing.T) {
+	for _, c := range []struct {
+		product, version string
+		quorum           bool
+	}{
+		{broker.RabbitMQ, "3.10.8", false}, {broker.RabbitMQ, "3.13.7", false}, {broker.RabbitMQ, "4.2.1", false},
+		{broker.RabbitMQ, "4.3.0", true}, {broker.RabbitMQ, "5.0.0", true}, {broker.LavinMQ, "2.9.1", false},
+	} {
+		f := broker.FeaturesOf(c.product, c.version)
+		for _, always := range []broker.QueueType{"", broker.QueueAuto, broker.QueueClassic} {
+			require.NoError(t, f.CheckQueueType(always))
+		}
+		err := f.CheckQueueType(broker.QueueQuorum)
+		if c.quorum {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.product+" "+c.version)
+		require.ErrorContains(t, err, "use --queue-type auto or classic, or RabbitMQ 4.3")
+	}
+}
+
+// typeOf is the type of a queue that Millrace made under a setting.
+func typeOf(t *testing.T, v *brokertest.Vhost, setting broker.QueueType, name string) (made broker.QueueInfo, err error) {
+	t.Helper()
+	conn, err := broker.Dial(soon(t), broker.Config{AMQPURL: v.AMQPURL(), QueueType: setting})
+	require.NoError(t, err)
+	defer conn.Close()
+	makeAll(t, v.AMQPURL(), conn)
+	if err := conn.EnsureQueue(soon(t), name); err != nil {
+		require.NoError(t, conn.Err(), "a refusal does not cost the connection")
+		return made, err
+	}
+	require.NoError(t, conn.EnsureQueue(soon(t), name), "it is used as it is")
+	return queueWith(t, management(t, v), wire.QueuePrefix+name, func(q broker.QueueInfo) bool { return q.Type != "" }), nil
+}
+
+func TestTypesOfJobQueues(t *testing.T) {
+	for setting, asked := range map[broker.QueueType]string{broker.QueueAuto: "classic", broker.QueueClassic: "classic", broker.QueueQuorum: "quorum"} {
+		t.Run(string(setting), func(t *testing.T) {
+			v := brokertest.New(t)
+			made, err := typeOf(t, v, setting, "a")
+			if asked == "quorum" && !v.Features(t).QuorumPriorities {
+				requireReason(t, err, broker.ReasonRefused)
+				require.ErrorContains(t, err, "--queue-type")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, asked, made.Type)
+			_, priorities := made.Arguments["x-max-priority"]
+			require.Equal(t, asked == "classic", priorities)
+		})
+	}
+}
+
+// Where quorum queues are the virtual host's default, a plain declaration with priorities is refused.
+func TestTypesOfJobQueuesWhereQuorumIsTheDefault(t *testing.T) {
+	for _, setting := range []broker.QueueType{broker.QueueAuto, broker.QueueClassic} {
+		t.Run(string(setting), func(t *testing.T) {
+			v := quorumVhost(t)
+			want := "classic"
+			if setting == broker.QueueAuto && v.Features(t).QuorumPriorities {
+				want = "quorum"
+			}
+			made, err := typeOf(t, v, setting, "a")
+			require.NoError(t, err)
+			require.Equal(t, want, made.Type)
+			if want == "quorum" {
+				_, err := client(t, v.AMQPURL()).QueueDeclare("queue.a", true, false, false, false, nil)
+				require.NoError(t, err, "a client that says nothing means the same queue")
+				m := management(t, v)
+				findings, err := m.Policies(soon(t))
+				require.NoError(t, err)
+				require.Empty(t, findings)
+				q := queueWith(t, m, "queue.a", func(q broker.QueueInfo) bool { return q.Policy == "millrace-quorum" })
+				require.Equal(t, "jobs.dead", q.DeadLetterTo)
+				require.Equal(t, "at-least-once", q.Definition["dead-letter-strategy"])
+			}
+		})
+	}
+}
+
+// quorumVhost is a virtual host in which queues are quorum queues unless they say otherwise.
+func quorumVhost(t *testing.T) *brokertest.Vhost {
+	t.Helper()
+	v := brokertest.New(t)
+	put(t, v, "/api/vhosts/"+v.Name, `{"default_queue_type":"quorum"}`)
+	ch := client(t, v.AMQPURL())
+	if _, err := ch.QueueDeclare("probe", true, false, false, false, amqp.Table{"x-max-priority": 10}); err == nil {
+		t.Skip("this broker's virtual hosts have no default type of queues")
+	}
+	return v
+}
+
 func TestEnsureQueueUsesWhatAClientDeclared(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	makeAll(t, conn)
+	makeAll(t, v.AMQPURL(), conn)
 	ch := client(t, v.AMQPURL())
 	_, err := ch.QueueDeclare("queue.plain", true, false, false, false, nil)
 	require.NoError(t, err)
@@ -76,7 +170,7 @@ func TestEnsureQueueUsesWhatAClientDeclared(t *testing.T) {
 func TestNoNameEndsTheConnection(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	makeAll(t, conn)
+	makeAll(t, v.AMQPURL(), conn)
 	owner := v.Channel(t)
 	for _, name := range []string{strings.Repeat("q", wire.MaxQueueName), strings.Repeat("é", wire.MaxQueueName/2), strings.Repeat("é", 60)} {
 		_, err := conn.QueueExists(soon(t), "queue."+name)
@@ -95,7 +189,7 @@ func TestNoNameEndsTheConnection(t *testing.T) {
 func TestEnsureQueueMakesJobsDirectAgain(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	makeAll(t, conn)
+	makeAll(t, v.AMQPURL(), conn)
 	require.NoError(t, client(t, v.AMQPURL()).ExchangeDelete("jobs.direct", false, false))
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	require.NoError(t, publisher(t, conn).SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeDirect, Key: "a"}))
@@ -105,7 +199,7 @@ func TestEnsureQueueMakesJobsDirectAgain(t *testing.T) {
 func TestFiresForMissingQueuesAreKept(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	makeAll(t, conn)
+	makeAll(t, v.AMQPURL(), conn)
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	p := publisher(t, conn)
 	fire := func(key string, n int) {
@@ -113,15 +207,11 @@ func TestFiresForMissingQueuesAreKept(t *testing.T) {
 			require.NoError(t, p.Send(soon(t), wire.Message{Exchange: wire.ExchangeFire, Key: key}))
 		}
 	}
-	depth := func(queue string) int {
-		messages, _, err := conn.QueueDepth(soon(t), queue)
-		require.NoError(t, err)
-		return messages
-	}
+	gated := func() int { return len(v.ReadStream(t, wire.Gated)) }
 	fire("a", 3)
 	fire("never-declared", 4)
-	require.Equal(t, 3, depth("queue.a"))
-	require.Equal(t, 4, depth(wire.Unrouted))
+	require.Equal(t, 3, v.QueueLength(t, "queue.a"))
+	require.Equal(t, 4, gated())
 
 	ch := client(t, v.AMQPURL())
 	_, err := ch.QueueDelete("queue.a", false, false, false)
@@ -129,10 +219,10 @@ func TestFiresForMissingQueuesAreKept(t *testing.T) {
 	require.NoError(t, ch.ExchangeDelete("jobs.direct", false, false))
 	require.NoError(t, ch.ExchangeDeclare("jobs.direct", "direct", true, false, false, false, nil))
 	fire("a", 5)
-	require.Equal(t, 9, depth(wire.Unrouted))
+	require.Equal(t, 9, gated())
 	require.NoError(t, conn.MakeWay(soon(t)))
 	fire("a", 1)
-	require.Equal(t, 10, depth(wire.Unrouted))
+	require.Equal(t, 10, gated())
 }
 
 func TestWitness(t *testing.T) {
@@ -161,7 +251,7 @@ func TestWitness(t *testing.T) {
 func TestDeleteQueueKeepsWhatIsInUse(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	makeAll(t, conn)
+	makeAll(t, v.AMQPURL(), conn)
 	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
 	require.NoError(t, publisher(t, conn).Send(soon(t), wire.Message{Exchange: wire.ExchangeRoute, Key: "a"}))
 	requireReason(t, conn.DeleteQueue(soon(t), "queue.a", true, true), broker.ReasonNotEmpty)

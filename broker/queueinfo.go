@@ -12,13 +12,17 @@ import (
 type QueueInfo struct {
 	Name            string
 	Type            string // classic, quorum, stream
+	Node            string // that has a classic queue, or the leader of another one; empty on LavinMQ
+	Mirrored        bool   // a classic queue with copies on other nodes: it may move to one of them
 	Durable         bool
 	Exclusive       bool
 	Messages        int64
 	Ready           int64
 	Unacked         int64
 	Consumers       int64
-	State           string // running, idle, closed, down, …
+	State           string   // running, idle, closed, down, …
+	Members         []string // nodes with a replica of a stream or quorum queue
+	Online          []string // those of Members that are there
 	Arguments       map[string]any
 	Policy          string         // the one policy that applies; empty if none does
 	OperatorPolicy  string         // merged with it
@@ -44,7 +48,7 @@ type QueueInfo struct {
 func (q QueueInfo) MayRefuse() bool { return q.refusesByPolicy }
 
 // queueColumns keeps RabbitMQ from sending three times as much.
-const queueColumns = "name,type,durable,exclusive,messages,messages_ready,messages_unacknowledged,consumers,state,arguments,policy," +
+const queueColumns = "name,type,node,leader,members,online,durable,exclusive,messages,messages_ready,messages_unacknowledged,consumers,state,arguments,policy," +
 	"operator_policy,effective_policy_definition,memory,message_bytes,total_bytes,message_stats,head_message_timestamp,idle_since"
 
 // Queues lists the queues of the virtual host, in one call.
@@ -61,24 +65,28 @@ func (m *Management) Queues(ctx context.Context) ([]QueueInfo, error) {
 }
 
 type queueObject struct {
-	Name           string  `json:"name"`
-	Type           string  `json:"type"`
-	Durable        bool    `json:"durable"`
-	Exclusive      bool    `json:"exclusive"`
-	Messages       number  `json:"messages"`
-	Ready          number  `json:"messages_ready"`
-	Unacked        number  `json:"messages_unacknowledged"`
-	Consumers      number  `json:"consumers"`
-	State          string  `json:"state"`
-	Arguments      object  `json:"arguments"`
-	Policy         *string `json:"policy"`
-	OperatorPolicy *string `json:"operator_policy"`
-	Definition     object  `json:"effective_policy_definition"`
-	Memory         number  `json:"memory"`
-	MessageBytes   number  `json:"message_bytes"`
-	TotalBytes     number  `json:"total_bytes"` // LavinMQ's message_bytes
-	HeadTimestamp  number  `json:"head_message_timestamp"`
-	IdleSince      string  `json:"idle_since"`
+	Name           string   `json:"name"`
+	Type           string   `json:"type"`
+	Durable        bool     `json:"durable"`
+	Exclusive      bool     `json:"exclusive"`
+	Messages       number   `json:"messages"`
+	Ready          number   `json:"messages_ready"`
+	Unacked        number   `json:"messages_unacknowledged"`
+	Consumers      number   `json:"consumers"`
+	State          string   `json:"state"`
+	Node           string   `json:"node"`
+	Leader         string   `json:"leader"`
+	Members        []string `json:"members"`
+	Online         []string `json:"online"`
+	Arguments      object   `json:"arguments"`
+	Policy         *string  `json:"policy"`
+	OperatorPolicy *string  `json:"operator_policy"`
+	Definition     object   `json:"effective_policy_definition"`
+	Memory         number   `json:"memory"`
+	MessageBytes   number   `json:"message_bytes"`
+	TotalBytes     number   `json:"total_bytes"` // LavinMQ's message_bytes
+	HeadTimestamp  number   `json:"head_message_timestamp"`
+	IdleSince      string   `json:"idle_since"`
 	Stats          struct {
 		Published number `json:"publish"`
 		Delivered number `json:"deliver_get"`
@@ -106,7 +114,8 @@ func (n *number) UnmarshalJSON(raw []byte) error {
 
 func (o *queueObject) info(f Features) QueueInfo {
 	q := QueueInfo{
-		Name: o.Name, Type: o.Type, Durable: o.Durable, Exclusive: o.Exclusive, State: o.State,
+		Name: o.Name, Type: o.Type, Node: cmp.Or(o.Node, o.Leader), Members: o.Members, Online: o.Online,
+		Durable: o.Durable, Exclusive: o.Exclusive, State: o.State,
 		Messages: int64(o.Messages), Ready: int64(o.Ready), Unacked: int64(o.Unacked), Consumers: int64(o.Consumers),
 		Arguments: o.Arguments, Policy: deref(o.Policy), OperatorPolicy: deref(o.OperatorPolicy), Definition: o.Definition,
 		MemoryBytes: int64(o.Memory), MessageBytes: int64(max(o.MessageBytes, o.TotalBytes)),
@@ -117,6 +126,7 @@ func (o *queueObject) info(f Features) QueueInfo {
 		q.Type, _ = o.Arguments["x-queue-type"].(string)
 		q.Type = cmp.Or(q.Type, "classic")
 	}
+	_, q.Mirrored = o.Definition["ha-mode"]
 	q.Overflow = o.text("overflow")
 	q.DeadLetterTo = o.text("dead-letter-exchange")
 	q.MaxLength = o.least("max-length")

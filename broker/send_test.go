@@ -147,7 +147,7 @@ func TestReplies(t *testing.T) {
 
 func consumerOfLock(t *testing.T, c *broker.Conn) *broker.Consumer {
 	t.Helper()
-	inbox, err := c.Lock(soon(t))
+	lock, err := c.Lock(soon(t))
 	require.NoError(t, err)
-	return inbox
+	return lock.Inbox
 }

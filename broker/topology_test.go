@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
@@ -32,9 +33,13 @@ func TestTopologyIsMadeOnceAndFitsClients(t *testing.T) {
 	first, err := conn.AssertTopology(soon(t))
 	require.NoError(t, err)
 	require.True(t, first.JournalCreated)
-	require.Len(t, first.Created, 11)
+	require.Len(t, first.Created, 5)
 	require.Empty(t, first.Findings)
 	require.NoError(t, conn.MakeWay(soon(t)))
+	first, faults := wanted(t, v.AMQPURL())
+	require.Len(t, first.Created, 8)
+	require.Empty(t, first.Findings)
+	require.Empty(t, faults)
 
 	declareAsClient(t, client(t, v.AMQPURL()))
 	require.NoError(t, conn.EnsureQueue(soon(t), "mail"))
@@ -45,9 +50,9 @@ func TestTopologyIsMadeOnceAndFitsClients(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, broker.Topology{}, again)
 	require.NoError(t, conn.MakeWay(soon(t)))
-	again, err = conn.AssertDirect(soon(t))
-	require.NoError(t, err)
+	again, faults = wanted(t, v.AMQPURL())
 	require.Equal(t, broker.Topology{}, again)
+	require.Empty(t, faults)
 	require.NoError(t, conn.Err())
 }
 
@@ -63,7 +68,10 @@ func TestTopologyAfterClients(t *testing.T) {
 	conn := dial(t, v.AMQPURL())
 	top, err := conn.AssertTopology(soon(t))
 	require.NoError(t, err)
-	require.Len(t, top.Created, 6)
+	require.Equal(t, broker.Topology{JournalCreated: true, Created: []string{"queue job_journal", "queue jobs.gated"}}, top)
+	top, faults := wanted(t, v.AMQPURL())
+	require.Empty(t, faults)
+	require.Len(t, top.Created, 5)
 	require.Len(t, top.Findings, 1)
 	require.Equal(t, "queue heartbeats", top.Findings[0].Subject)
 	if conn.Features().RefusalsNameArguments {
@@ -110,4 +118,103 @@ func TestTopologyRefusesWhatItCannotUse(t *testing.T) {
 	messages, consumers, err := conn.QueueDepth(soon(t), "scheduled_jobs")
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 0}, []int{messages, consumers}, "what is in it is left alone")
+}
+
+// Each thing that is wanted is made again on its own. Only a leader makes jobs.direct.
+func TestWantedThingsAreMadeOneByOne(t *testing.T) {
+	v := brokertest.New(t)
+	conn := dial(t, v.AMQPURL())
+	makeAll(t, v.AMQPURL(), conn)
+	ch := client(t, v.AMQPURL())
+	for _, queue := range []string{"heartbeats", "job_metrics", "job_metrics_rollups", "jobs.begins", "jobs.letters"} {
+		_, err := ch.QueueDelete(queue, false, false, false)
+		require.NoError(t, err)
+	}
+	for _, exchange := range []string{"jobs.dead", "jobs.control", "jobs.direct"} {
+		require.NoError(t, ch.ExchangeDelete(exchange, false, false))
+	}
+	top, faults, err := broker.AssertWanted(soon(t), broker.Config{AMQPURL: v.AMQPURL()}, false)
+	require.NoError(t, err)
+	require.Len(t, top.Created, 7)
+	require.Len(t, faults, 1)
+	require.Equal(t, broker.SubjectDirect, faults[0].Subject)
+	require.True(t, broker.IsMissing(faults[0].Err), "%v", faults[0].Err)
+	v.Publish(t, "jobs.dead", "", amqp.Publishing{Body: []byte("x")})
+	require.Equal(t, 1, v.QueueLength(t, "jobs.letters"), "it is bound again")
+	top, faults = wanted(t, v.AMQPURL())
+	require.Empty(t, faults)
+	require.Equal(t, []string{"exchange jobs.direct"}, top.Created)
+}
+
+// What cannot be used as it is does not keep the rest from being made.
+func TestWantedThingsThatAreOfAnotherKind(t *testing.T) {
+	v := brokertest.New(t)
+	ch := client(t, v.AMQPURL())
+	_, err := ch.QueueDeclare("heartbeats", true, false, false, false, nil)
+	require.NoError(t, err)
+	top, faults := wanted(t, v.AMQPURL())
+	require.Len(t, faults, 1)
+	require.Equal(t, "queue heartbeats", faults[0].Subject)
+	require.NotEmpty(t, faults[0].Costs)
+	require.ErrorContains(t, faults[0].Err, "not a stream")
+	require.False(t, broker.IsAway(faults[0].Err))
+	require.Contains(t, top.Created, "queue jobs.begins", "the last of them")
+}
+
+// A queue whose process has crashed is away: neither made again nor taken for missing. What is needed fails within five seconds.
+func TestThingsThatAreAway(t *testing.T) {
+	v := brokertest.Erlang(t)
+	conn := dial(t, v.AMQPURL())
+	makeAll(t, v.AMQPURL(), conn)
+	for _, name := range []string{"jobs.letters", "retries"} {
+		v.SetQueueState(t, name, "crashed")
+	}
+	top, faults := wanted(t, v.AMQPURL())
+	require.Equal(t, broker.Topology{}, top)
+	require.Len(t, faults, 1)
+	for _, f := range faults {
+		require.True(t, broker.IsAway(f.Err), "%v", f.Err)
+	}
+	begun := time.Now()
+	_, err := conn.AssertTopology(soon(t))
+	require.ErrorContains(t, err, "retries")
+	require.True(t, broker.IsAway(err), "%v", err)
+	require.Less(t, time.Since(begun), 15*time.Second)
+	for _, name := range []string{"jobs.letters", "retries"} {
+		v.SetQueueState(t, name, "live")
+	}
+	top, faults = wanted(t, v.AMQPURL())
+	require.Equal(t, broker.Topology{}, top)
+	require.Empty(t, faults)
+	top, err = conn.AssertTopology(soon(t))
+	require.NoError(t, err)
+	require.Equal(t, broker.Topology{}, top)
+}
+
+// The queue of dead letters that earlier versions had is unbound once the new one is bound. Each step can be repeated.
+func TestDeadLettersChangeTheirQueue(t *testing.T) {
+	v := brokertest.New(t)
+	ch := client(t, v.AMQPURL())
+	require.NoError(t, ch.ExchangeDeclare("jobs.dead", "fanout", true, false, false, false, nil))
+	_, err := ch.QueueDeclare("jobs.deadletters", true, false, false, false, nil)
+	require.NoError(t, err)
+	require.NoError(t, ch.QueueBind("jobs.deadletters", "", "jobs.dead", false, nil))
+	v.Publish(t, "jobs.dead", "", amqp.Publishing{Body: []byte("before")})
+	conn := dial(t, v.AMQPURL())
+	require.Error(t, conn.RetireDeadLetters(soon(t)), "there is no other queue yet")
+	v.Publish(t, "jobs.dead", "", amqp.Publishing{Body: []byte("meanwhile")})
+	require.Equal(t, 2, v.QueueLength(t, "jobs.deadletters"), "nothing is lost on the way")
+	makeAll(t, v.AMQPURL(), conn)
+	for range 2 {
+		require.NoError(t, conn.RetireDeadLetters(soon(t)))
+	}
+	v.Publish(t, "jobs.dead", "", amqp.Publishing{Body: []byte("after")})
+	require.Equal(t, 2, v.QueueLength(t, "jobs.deadletters"))
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "jobs.letters") == 1 }, "the new queue has it")
+	made := queueWith(t, management(t, v), "jobs.letters", func(q broker.QueueInfo) bool { return q.Type != "" })
+	want := "classic"
+	if conn.Features().QuorumQueues {
+		want = "quorum"
+	}
+	require.Equal(t, want, made.Type)
 }

@@ -2,10 +2,12 @@ package broker
 
 import (
 	"errors"
-	"net/url"
+	"fmt"
 	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 // MaskURL hides the password in a URL, also in one that does not parse.
@@ -28,24 +30,28 @@ func MaskURL(raw string) string {
 	return scheme + name + ":" + mask + rest[at:]
 }
 
-// parseURL says nothing of what was wrong: the standard library's errors quote the URL with its password.
-func parseURL(raw string) (amqp.URI, error) {
-	uri, err := amqp.ParseURI(raw)
-	if err != nil {
-		return amqp.URI{}, errors.New("broker: the AMQP URL is malformed (amqp://user:password@host:port/vhost; reserved characters must be percent-encoded)")
+var errMalformed = errors.New("broker: the AMQP URL is malformed (amqp://user:password@host:port/vhost; reserved characters must be percent-encoded)")
+
+// parseURL says nothing of what was wrong with a URL: the standard library's errors quote it with its
+// password.
+func parseURL(raw string) (hosts.URL, error) {
+	u, err := hosts.Parse(raw)
+	if errors.Is(err, hosts.ErrMalformed) {
+		return hosts.URL{}, errMalformed
 	}
-	return uri, nil
+	if err != nil {
+		return hosts.URL{}, fmt.Errorf("broker: AMQP URL: %w", err)
+	}
+	if _, err := amqp.ParseURI(u.At(u.Hosts[0])); err != nil {
+		return hosts.URL{}, errMalformed
+	}
+	return u, nil
 }
 
-func splitCredentials(raw string) (base, user, password string, err error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return "", "", "", errors.New("broker: the management URL is malformed (http://user:password@host:port; reserved characters must be percent-encoded)")
+// addresses lists the hosts of an AMQP URL with their ports.
+func addresses(u hosts.URL) []string {
+	if u.Scheme == "amqps" {
+		return u.Addresses("5671")
 	}
-	if u.User != nil {
-		user = u.User.Username()
-		password, _ = u.User.Password()
-	}
-	u.User, u.RawQuery, u.Fragment = nil, "", ""
-	return strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), "/api"), user, password, nil
+	return u.Addresses("5672")
 }

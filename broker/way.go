@@ -19,9 +19,8 @@ var (
 		{name: wire.ExchangeFire, kind: amqp.ExchangeFanout, own: true},
 		{name: wire.ExchangeBury, kind: amqp.ExchangeFanout, own: true},
 	}
-	wayQueues = []queue{{name: wire.Unrouted, own: true}}
 
-	toUnrouted = []binding{{wire.Unrouted, wire.Unrouted, true}}
+	toGated = []binding{{wire.Unrouted, wire.Gated, true}}
 	// jobs.route before the journal: LavinMQ asks an alternate exchange only while no queue has matched yet.
 	ofFire = []binding{{wire.ExchangeFire, wire.ExchangeRoute, false}, {wire.ExchangeFire, wire.Journal, true}}
 	// What is buried and not journaled is buried twice, what is journaled and not buried is lost: but both are looked after.
@@ -33,7 +32,7 @@ func (c *Conn) MakeWay(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	a := &assertion{conn: c}
-	if err := a.all(ctx, wayExchanges, wayQueues, append(toUnrouted, ofBury...)); err != nil {
+	if err := a.all(ctx, wayExchanges, nil, append(toGated, ofBury...)); err != nil {
 		return err
 	}
 	return c.rebuildFire(ctx)
@@ -52,7 +51,16 @@ func (c *Conn) rebuildFire(ctx context.Context) error {
 // BindJournal binds again what is bound already where all is well: without these bindings nothing is lost, but much is done twice, or waits.
 // An error that IsMissing says that the way is broken.
 func (c *Conn) BindJournal(ctx context.Context) error {
-	return c.request(ctx, func(ch *amqp.Channel) error { return bindAll(ch, append([]binding{ofFire[1]}, ofBury...)) })
+	return c.request(ctx, func(ch *amqp.Channel) error { return bindAll(ch, append([]binding{toGated[0], ofFire[1]}, ofBury...)) })
+}
+
+// UnbindOldQueue unbinds the queue jobs.unrouted, which versions before jobs.gated had in its place. Where it is not there nothing is done.
+func (c *Conn) UnbindOldQueue(ctx context.Context) error {
+	err := c.queueRequest(ctx, wire.Unrouted, func(ch *amqp.Channel) error { return ch.QueueUnbind(wire.Unrouted, "", wire.Unrouted, nil) })
+	if reasonOf(err) == ReasonMissing {
+		return nil
+	}
+	return err
 }
 
 // AssertDirect makes jobs.direct, if no client has yet. From then on clients publish, and what cannot be routed must have somewhere to go:

@@ -6,15 +6,39 @@ import (
 	"net"
 	"net/url"
 	"strings"
+
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 // address is where and as whom the stream protocol is spoken.
 type address struct {
 	hostPort       string
-	host           string
+	host           string // TLS checks this name
+	dial           string // hostPort with an IP address of host; empty: any
 	tls            bool
 	user, password string
 	vhost          string
+}
+
+// parseStreamURLs reads a URL of several hosts: the address is that of the first.
+func parseStreamURLs(raw string) (first address, all []string, err error) {
+	u, err := hosts.Parse(raw)
+	if errors.Is(err, hosts.ErrMalformed) {
+		return address{}, nil, errors.New("streams: stream URL: must be rabbitmq-stream://host:port or rabbitmq-stream+tls://host:port")
+	}
+	if err != nil {
+		return address{}, nil, fmt.Errorf("streams: stream URL: %w", err)
+	}
+	for _, host := range u.Hosts {
+		one, err := parseStreamURL(u.At(host))
+		if err != nil {
+			return address{}, nil, err
+		}
+		if all = append(all, one.hostPort); len(all) == 1 {
+			first = one
+		}
+	}
+	return first, all, nil
 }
 
 func parseStreamURL(raw string) (address, error) {
@@ -49,6 +73,13 @@ func parseStreamURL(raw string) (address, error) {
 	return a, nil
 }
 
+// at is the same at another host.
+func (a address) at(to hosts.Target) address {
+	a.hostPort, a.dial = to.Host, to.Address
+	a.host, _, _ = net.SplitHostPort(to.Host)
+	return a
+}
+
 func orPort(port, fallback string) string {
 	if port == "" {
 		return fallback
@@ -63,12 +94,4 @@ func withoutURL(err error) error {
 		return e.Err
 	}
 	return err
-}
-
-func redact(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "(not a URL)"
-	}
-	return u.Redacted()
 }

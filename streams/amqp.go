@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/wire"
@@ -12,6 +13,7 @@ import (
 // amqpTransport reads streams as AMQP 0-9-1 consumers do.
 type amqpTransport struct {
 	cfg      Config
+	hosts    *amqpHosts
 	features broker.Features
 	done     chan struct{} // closed by Close
 	once     sync.Once
@@ -20,13 +22,18 @@ type amqpTransport struct {
 }
 
 func openAMQP(ctx context.Context, cfg Config) (*amqpTransport, error) {
-	c, err := dialAMQP(ctx, cfg, "asks", nil)
+	hosts, err := newAMQPHosts(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c, err := hosts.dial(ctx, cfg, "asks", nil)
 	if err != nil {
 		return nil, err
 	}
 	product, _ := c.conn.Properties["product"].(string)
 	version, _ := c.conn.Properties["version"].(string)
-	return &amqpTransport{cfg: cfg, features: broker.FeaturesOf(product, version), done: make(chan struct{}), ask: newAMQPQueries(c)}, nil
+	return &amqpTransport{cfg: cfg, hosts: hosts, features: broker.FeaturesOf(product, version), done: make(chan struct{}),
+		ask: newAMQPQueries(hosts, c)}, nil
 }
 
 func (t *amqpTransport) Name() string { return "amqp" }
@@ -48,15 +55,14 @@ func (t *amqpTransport) Read(ctx context.Context, stream string, from int64, del
 	return err
 }
 
-// readChecked begins anew where wrong offsets are noticed before anything was delivered: so it is with the first record of every empty
-// stream. Later on its caller has to.
+// readChecked begins anew where wrong offsets are noticed before anything was delivered. Later on its caller has to.
 func (t *amqpTransport) readChecked(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error {
-	end, ok, err := t.Last(ctx, stream)
-	if err != nil {
+	if err := t.awaitFirst(ctx, stream); err != nil {
 		return err
 	}
-	if !ok {
-		end = First // the first record is looked at
+	end, _, err := t.Last(ctx, stream)
+	if err != nil {
+		return err
 	}
 	for {
 		check, delivered := &relabelCheck{stream: stream, end: end, fetch: t.Fetch}, false
@@ -66,6 +72,32 @@ func (t *amqpTransport) readChecked(ctx context.Context, stream string, from int
 		}))
 		if delivered || !errors.Is(err, ErrRelabelled) {
 			return err
+		}
+	}
+}
+
+const (
+	depthEvery   = 100 * time.Millisecond // how often it is asked at first whether an empty stream has a record
+	depthAtLeast = time.Second            // how often later on
+)
+
+// awaitFirst waits until a stream has a record. A reader that waits at an empty stream costs LavinMQ
+// a whole core from the first record on, and gets that seconds late and with a wrong offset.
+func (t *amqpTransport) awaitFirst(ctx context.Context, stream string) error {
+	for wait := depthEvery; ; wait = min(wait+wait/10, depthAtLeast) {
+		n, err := t.depth(ctx, stream)
+		if err != nil || n > 0 {
+			return err
+		}
+		if wait == depthEvery {
+			t.cfg.Log.Debug("streams: waiting for a first record", "stream", stream)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.done:
+			return lost("the transport was closed")
+		case <-time.After(wait):
 		}
 	}
 }
@@ -80,7 +112,7 @@ func (t *amqpTransport) read(ctx context.Context, stream string, from int64, che
 // closes because it cannot read what stands at an offset (see steps).
 func (t *amqpTransport) pump(ctx context.Context, stream string, from int64, check *relabelCheck, out *ahead) error {
 	step := t.steps.of(stream)
-	r := &amqpReader{cfg: t.cfg, stream: stream, from: from, next: from, out: out, step: step, check: check}
+	r := &amqpReader{cfg: t.cfg, hosts: t.hosts, stream: stream, from: from, next: from, out: out, step: step, check: check}
 	for {
 		err := r.session(ctx)
 		switch {

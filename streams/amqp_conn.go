@@ -9,6 +9,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 // leaveTimeout bounds how long a connection takes to say goodbye.
@@ -17,6 +19,7 @@ const leaveTimeout = time.Second
 // amqpConn is one AMQP 0-9-1 connection.
 type amqpConn struct {
 	conn   *amqp.Connection
+	host   hosts.Target
 	socket *pacedConn
 
 	mu     sync.Mutex
@@ -24,19 +27,71 @@ type amqpConn struct {
 	why    *amqp.Error
 }
 
-// dialAMQP connects. With out, nothing is read from the socket while out is full: the client library itself buffers without limit.
-func dialAMQP(ctx context.Context, cfg Config, purpose string, out *ahead) (*amqpConn, error) {
-	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
-	defer cancel()
+// amqpHosts are where AMQP 0-9-1 is spoken. Their order is not that of the process's other AMQP
+// connections: a node may be well and have no replica of a stream.
+type amqpHosts struct {
+	url   hosts.URL
+	all   []string
+	order hosts.Order
+}
+
+func newAMQPHosts(cfg Config) (*amqpHosts, error) {
+	u, err := hosts.Parse(cfg.AMQPURL)
+	if err == nil {
+		_, err = amqp.ParseURI(u.At(u.Hosts[0]))
+	}
+	if err != nil {
+		return nil, errors.New("streams: the AMQP URL is malformed (amqp://user:password@host:port/vhost; reserved characters must be percent-encoded)")
+	}
+	h := &amqpHosts{url: u, all: u.Addresses("5672")}
+	if u.Scheme == "amqps" {
+		h.all = u.Addresses("5671")
+	}
+	h.order.Near = cfg.Hosts
+	return h, nil
+}
+
+const (
+	amqpEach     = 4 * time.Second // bounds connecting to one of several hosts; see also broker.Dial
+	amqpPatience = time.Second     // after which another one is tried beside it
+)
+
+// dial connects to one of the hosts. With out, nothing is read from the socket while out is full: the client library itself buffers
+// without limit.
+func (h *amqpHosts) dial(ctx context.Context, cfg Config, purpose string, out *ahead) (*amqpConn, error) {
+	rules := hosts.Rules[*amqpConn]{
+		Patience: amqpPatience, Repeat: true,
+		Limits: hosts.Limits{Each: amqpEach, Only: cfg.Timeout},
+		Drop:   func(c *amqpConn) { c.close() },
+	}
+	c, err := hosts.Race(ctx, &h.order, h.all, rules, func(ctx context.Context, to hosts.Target) (*amqpConn, error) {
+		return dialAMQP(ctx, cfg, h.url.At(to.Host), to, purpose, out)
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, dialError(err)
+	}
+	return c, nil
+}
+
+// lost has the next connection try other hosts first.
+func (h *amqpHosts) lost(c *amqpConn) { h.order.Lost(c.host) }
+
+// several reports whether there is another host than one.
+func (h *amqpHosts) several() bool { return len(h.all) > 1 }
+
+func dialAMQP(ctx context.Context, cfg Config, url string, to hosts.Target, purpose string, out *ahead) (*amqpConn, error) {
 	socket := &pacedConn{out: out, heartbeat: cfg.Heartbeat, left: make(chan struct{})}
 	var stop func() bool
-	conn, err := amqp.DialConfig(cfg.AMQPURL, amqp.Config{
+	conn, err := amqp.DialConfig(url, amqp.Config{
 		Heartbeat:       cfg.Heartbeat,
 		TLSClientConfig: cfg.TLS.Clone(),
 		Properties:      amqp.Table{"connection_name": cfg.Name + " " + purpose, "product": "Millrace", "platform": "Go"},
-		Dial: func(network, addr string) (net.Conn, error) {
+		Dial: func(network, _ string) (net.Conn, error) {
 			var dialer net.Dialer
-			raw, err := dialer.DialContext(ctx, network, addr)
+			raw, err := dialer.DialContext(ctx, network, to.Address)
 			if err != nil {
 				return nil, err
 			}
@@ -46,13 +101,13 @@ func dialAMQP(ctx context.Context, cfg Config, purpose string, out *ahead) (*amq
 		},
 	})
 	if stop != nil && !stop() && err == nil {
-		conn.Close() // returns at once: its socket is closed
+		conn.Close() // its socket is closed
 		err = ctx.Err()
 	}
 	if err != nil {
-		return nil, dialError(err)
+		return nil, err
 	}
-	return &amqpConn{conn: conn, socket: socket, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}, nil
+	return &amqpConn{conn: conn, host: to, socket: socket, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}, nil
 }
 
 func dialError(err error) error {
@@ -137,7 +192,7 @@ func (p *pacedConn) wait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !isClosed(p.left) {
-		_ = p.Conn.SetReadDeadline(time.Now().Add(3 * p.heartbeat))
+		_ = p.Conn.SetReadDeadline(silentAt(p.heartbeat))
 	}
 }
 

@@ -31,13 +31,14 @@ const (
 
 // amqpQueries keeps the connection on which Last and Fetch ask, each on a channel of its own.
 type amqpQueries struct {
-	turn chan struct{} // held to look at what follows
-	conn *amqpConn
-	over bool
+	hosts *amqpHosts
+	turn  chan struct{} // held to look at what follows
+	conn  *amqpConn
+	over  bool
 }
 
-func newAMQPQueries(conn *amqpConn) *amqpQueries {
-	return &amqpQueries{turn: make(chan struct{}, 1), conn: conn}
+func newAMQPQueries(hosts *amqpHosts, conn *amqpConn) *amqpQueries {
+	return &amqpQueries{hosts: hosts, turn: make(chan struct{}, 1), conn: conn}
 }
 
 func (q *amqpQueries) close() {
@@ -45,6 +46,13 @@ func (q *amqpQueries) close() {
 	defer func() { <-q.turn }()
 	q.over = true
 	q.conn.close()
+}
+
+// alive reports whether the connection has not ended.
+func (q *amqpQueries) alive() bool {
+	q.turn <- struct{}{}
+	defer func() { <-q.turn }()
+	return !q.conn.conn.IsClosed()
 }
 
 // get gives the connection, a new one if it is dead.
@@ -61,7 +69,8 @@ func (q *amqpQueries) get(ctx context.Context, cfg Config) (*amqpConn, error) {
 	if !q.conn.conn.IsClosed() {
 		return q.conn, nil
 	}
-	c, err := dialAMQP(ctx, cfg, "asks", nil)
+	q.hosts.lost(q.conn)
+	c, err := q.hosts.dial(ctx, cfg, "asks", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -193,6 +202,9 @@ func (t *amqpTransport) lookOnce(ctx context.Context, stream string, q question,
 	defer c.leaveIfStuck(ctx)()
 	ch, err := c.consume(stream, q.where, q.prefetch)
 	if err != nil {
+		if errors.Is(err, ErrLost) && t.hosts.several() { // perhaps this node has no replica: the next try is on another
+			c.close()
+		}
 		return err
 	}
 	defer ch.end()

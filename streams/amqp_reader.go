@@ -13,6 +13,7 @@ import (
 // amqpReader reads one stream, over one connection after the other.
 type amqpReader struct {
 	cfg    Config
+	hosts  *amqpHosts
 	stream string
 	from   int64 // what was asked for
 	next   int64 // what to read next
@@ -33,12 +34,15 @@ var (
 
 // session reads over one connection.
 func (r *amqpReader) session(ctx context.Context) (err error) {
-	c, err := dialAMQP(ctx, r.cfg, "reads "+r.stream, r.out)
+	c, err := r.hosts.dial(ctx, r.cfg, "reads "+r.stream, r.out)
 	if err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, c.leave)
 	defer func() {
+		if errors.Is(err, ErrLost) && !isPoison(err) && ctx.Err() == nil {
+			r.hosts.lost(c)
+		}
 		stop()
 		c.close()
 	}()
@@ -101,7 +105,11 @@ func amqpRecord(stream string, offset int64, d amqp.Delivery) wire.Record {
 			return wire.Record{Stream: stream, Offset: offset, Through: offset, Fault: "unreadable: " + err.Error()}
 		}
 	}
-	return wire.Record{Stream: stream, Offset: offset, UserID: d.UserId, Headers: amqpHeaders(d.Headers), Body: d.Body}
+	r := wire.Record{Stream: stream, Offset: offset, UserID: d.UserId, Headers: amqpHeaders(d.Headers), Body: d.Body}
+	if wire.Routed(stream) {
+		r.Exchange, r.Key, r.Priority = d.Exchange, d.RoutingKey, d.Priority
+	}
+	return r
 }
 
 func amqpHeaders(table amqp.Table) (headers map[string]any) {

@@ -61,7 +61,7 @@ func (l *link) check(f frame, r *request) error {
 	if err := codeError(code); err != nil {
 		return err
 	}
-	if r.command == cmdPeerProperties || r.command == cmdSaslHandshake || r.command == cmdOpen {
+	if r.command == cmdPeerProperties || r.command == cmdSaslHandshake {
 		return l.skip(f)
 	}
 	return nil

@@ -116,7 +116,12 @@ func (r *chunkReader) record(b []byte) error {
 	if err != nil {
 		return r.emit(wire.Record{Stream: r.stream, Offset: offset, Through: offset, Time: r.stored, Fault: "unreadable: " + err.Error()})
 	}
-	return r.emit(wire.Record{Stream: r.stream, Offset: offset, Time: r.stored, UserID: m.userID, Headers: m.headers, Body: m.body})
+	out := wire.Record{Stream: r.stream, Offset: offset, Time: r.stored, UserID: m.userID, Headers: m.headers, Body: m.body}
+	if wire.Routed(r.stream) {
+		route := m.envelope.route()
+		out.Exchange, out.Key, out.Priority = route.exchange, route.key, route.priority
+	}
+	return r.emit(out)
 }
 
 // fault accounts for the offsets up to through that have not been emitted, if there are any.

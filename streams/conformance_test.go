@@ -184,6 +184,32 @@ func TestReadHeadersAndUser(t *testing.T) {
 	})
 }
 
+// Of a stream that an exchange leads to, a record says how it was published.
+func TestReadRoute(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
+		_, err := b.ch.QueueDeclare(wire.Gated, true, false, false, false, amqp.Table{"x-queue-type": "stream"})
+		require.NoError(t, err)
+		t.Cleanup(func() { _, _ = b.ch.QueueDelete(wire.Gated, false, false, false) })
+		require.NoError(t, b.ch.ExchangeDeclare(wire.Unrouted, "fanout", true, false, false, false, nil))
+		require.NoError(t, b.ch.ExchangeDeclare(wire.ExchangeRoute, "direct", true, false, false, false, amqp.Table{"alternate-exchange": wire.Unrouted}))
+		require.NoError(t, b.ch.ExchangeDeclare(wire.ExchangeFire, "fanout", true, false, false, false, nil))
+		require.NoError(t, b.ch.ExchangeBind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil))
+		require.NoError(t, b.ch.QueueBind(wire.Gated, "", wire.Unrouted, false, nil))
+		for _, exchange := range []string{wire.ExchangeRoute, wire.ExchangeFire} {
+			b.Publish(t, exchange, "a queue", amqp.Publishing{Priority: 7, Body: []byte("x"), Headers: amqp.Table{"millrace-op": "fired"}})
+		}
+		b.publish(t, wire.Gated, amqp.Publishing{Body: []byte("x")})
+		records := readUntil(t, tr, wire.Gated, First, func(r wire.Record) bool { return r.Offset == b.first+2 })
+		for i, want := range []route{{wire.ExchangeRoute, "a queue", 7}, {wire.ExchangeFire, "a queue", 7}, {"", wire.Gated, 0}} {
+			require.Equal(t, want, route{records[i].Exchange, records[i].Key, records[i].Priority})
+		}
+		require.Equal(t, map[string]any{"millrace-op": "fired"}, records[1].Headers)
+		fetched, err := tr.Fetch(t.Context(), wire.Gated, b.first)
+		require.NoError(t, err)
+		require.Equal(t, records[0].Key, fetched.Key)
+	})
+}
+
 // A client may say that its message is AMQP 1.0 already, and then send no body.
 func TestReadEmptyAMQP10(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
@@ -377,7 +403,7 @@ func TestCheapLastOfGarbage(t *testing.T) {
 	p.publish(single(dataMessage("first")))
 	p.publish(single([]byte("garbage")))
 	require.False(t, openTransport(t, b, Config{}).LastIsCheap(), "the broker closes the connection over AMQP 0-9-1")
-	tr := transportCases[0].open(t, b, Config{}).(*nativeTransport)
+	tr := transportCases[0].open(t, b, Config{}).(*choice).native
 	require.True(t, tr.LastIsCheap())
 	var kept *link
 	for range 3 {
@@ -385,8 +411,9 @@ func TestCheapLastOfGarbage(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.EqualValues(t, 1, last)
-		require.True(t, kept == nil || kept == tr.ask.link)
-		kept = tr.ask.link
+		require.Len(t, tr.links.idle, 1)
+		require.True(t, kept == nil || kept == tr.links.idle[0])
+		kept = tr.links.idle[0]
 	}
 }
 

@@ -24,8 +24,8 @@
 // The broker vouches for a record's UserID only if it came over AMQP: a native publisher writes whatever properties it likes. It
 // needs write permission on the stream itself to do so; AMQP clients, who publish through the default exchange, do not.
 //
-// The native transport connects to the given address and no other, whatever host name the broker advertises. On a cluster node without
-// a copy of the stream it gets ErrLost.
+// A node of a cluster serves a stream of which it has a replica, over either protocol. The native transport finds such a node: a
+// given host as it stands, or else by the name that the node advertises. Over AMQP 0-9-1 a reader that is refused tries the next host.
 //
 // Over AMQP 0-9-1, Last waits: two seconds for an empty stream, a quarter of a second behind the last record; so does Fetch, two
 // seconds for an offset behind the end, and First for an empty stream. Natively all know.

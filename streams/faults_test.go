@@ -2,7 +2,6 @@ package streams
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -342,15 +341,15 @@ func TestTLS(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
 	b.publish(t, stream, b.numbered(0, 10)...)
-	certificate, roots := selfSigned(t)
+	certificate := brokertest.NewCertificate(t, "127.0.0.1", "localhost")
 	through := &testBroker{Vhost: b.Vhost, ch: b.ch}
-	through.amqpURL = behindTLS(t, certificate, b.amqpURL, "amqps")
+	through.amqpURL = certificate.Front(t, b.amqpURL, "amqps")
 	if b.streamURL != "" {
-		through.streamURL = behindTLS(t, certificate, b.streamURL, "rabbitmq-stream+tls")
+		through.streamURL = certificate.Front(t, b.streamURL, "rabbitmq-stream+tls")
 	}
 	for _, c := range b.transports() {
 		t.Run(c.name, func(t *testing.T) {
-			tr := c.open(t, through, Config{TLS: &tls.Config{RootCAs: roots}})
+			tr := c.open(t, through, Config{TLS: certificate.Config()})
 			require.Equal(t, c.name, tr.Name())
 			require.Len(t, readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == b.first+9 }), 10)
 		})

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"time"
 )
 
 // The commands of the stream protocol that a reader needs. A response has the highest bit set.
@@ -53,7 +52,7 @@ func (c *content) Read(p []byte) (int, error) {
 		p = p[:c.left]
 	}
 	if c.from.in.Buffered() == 0 {
-		_ = c.from.conn.SetReadDeadline(time.Now().Add(3 * c.from.heartbeat))
+		_ = c.from.conn.SetReadDeadline(silentAt(c.from.heartbeat))
 	}
 	n, err := c.from.in.Read(p)
 	c.left -= int64(n)

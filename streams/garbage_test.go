@@ -203,7 +203,7 @@ func TestAMQPStepsBack(t *testing.T) {
 	require.False(t, step.died(next))
 	require.True(t, step.died(next)) // and now the reader believes that something unreadable is there
 	out := newAhead(1 << 20)
-	r := &amqpReader{cfg: tr.cfg, stream: stream, from: 0, next: next + 1, out: out, step: step, stepped: true}
+	r := &amqpReader{cfg: tr.cfg, hosts: tr.hosts, stream: stream, from: 0, next: next + 1, out: out, step: step, stepped: true}
 	ended := make(chan error)
 	go func() { ended <- r.session(t.Context()) }()
 	await(t, reading)

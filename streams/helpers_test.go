@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// watchLog gives a log, and a channel that tells of every subscription.
+// watchLog gives a log, and a channel that tells of every reader that subscribes or waits for a first record.
 func watchLog(t testing.TB) (*slog.Logger, <-chan struct{}) {
 	reading := make(chan struct{}, 1000)
 	return slog.New(&watcher{slog.NewTextHandler(t.Output(), nil), reading}), reading
@@ -23,7 +23,7 @@ type watcher struct {
 func (w *watcher) Enabled(context.Context, slog.Level) bool { return true }
 
 func (w *watcher) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == "streams: reading" {
+	if r.Message == "streams: reading" || r.Message == "streams: waiting for a first record" {
 		w.reading <- struct{}{}
 		return nil
 	}

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 // socketBuffer is the size of the kernel's buffers. With the 8 KiB that are usual in stream clients, one chunk takes many round trips
@@ -22,6 +25,11 @@ type link struct {
 	heartbeat time.Duration
 	timeout   time.Duration
 
+	to     hosts.Target
+	node   string          // as the broker names it, see located; empty if it does not say
+	serves map[string]bool // streams of which this node has a replica
+	kept   int             // how often it was put aside, see links
+
 	mu   sync.Mutex // guards writing
 	next uint32     // the last correlation id given out
 }
@@ -34,7 +42,8 @@ func dial(ctx context.Context, cfg Config, to address, purpose string) (*link, e
 	if err != nil {
 		return nil, lost("connecting to %s: %w", to.hostPort, err)
 	}
-	l := &link{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), heartbeat: cfg.Heartbeat, timeout: cfg.Timeout}
+	l := &link{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), heartbeat: cfg.Heartbeat, timeout: cfg.Timeout,
+		to: hosts.Target{Host: to.hostPort, Address: cmp.Or(to.dial, to.hostPort)}, serves: map[string]bool{}}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	if err := l.login(cfg.Name+" "+purpose, to); err != nil {
@@ -46,7 +55,7 @@ func dial(ctx context.Context, cfg Config, to address, purpose string) (*link, e
 
 func dialSocket(ctx context.Context, cfg Config, to address) (net.Conn, error) {
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", to.hostPort)
+	conn, err := dialer.DialContext(ctx, "tcp", cmp.Or(to.dial, to.hostPort))
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +96,16 @@ func (l *link) login(name string, to address) error {
 	if err := l.tune(); err != nil {
 		return err
 	}
-	_, err := l.ask(newRequest(cmdOpen).str(to.vhost))
-	return err
+	answer, err := l.ask(newRequest(cmdOpen).str(to.vhost))
+	if err != nil {
+		return err
+	}
+	return l.readNode(answer)
 }
+
+// silentAt is when a connection is lost on which nothing comes from now on. The broker sends a
+// heartbeat in half the time of one.
+func silentAt(heartbeat time.Duration) time.Time { return time.Now().Add(heartbeat + heartbeat/2) }
 
 // tune agrees on the heartbeat: the shorter of what the two sides want.
 func (l *link) tune() error {

@@ -17,20 +17,22 @@ var (
 
 // message is what Millrace wants of an AMQP 1.0 message.
 type message struct {
-	userID  string
-	headers map[string]any
-	body    []byte
+	userID   string
+	headers  map[string]any
+	body     []byte
+	envelope envelope
 }
 
 // The sections of an AMQP 1.0 message, by descriptor.
 const (
-	sectionHeader     = 0x70
-	sectionProperties = 0x73
-	sectionAppProps   = 0x74
-	sectionData       = 0x75
-	sectionSequence   = 0x76
-	sectionValue      = 0x77
-	sectionFooter     = 0x78
+	sectionHeader      = 0x70
+	sectionAnnotations = 0x72 // of the message; the broker notes there how it came
+	sectionProperties  = 0x73
+	sectionAppProps    = 0x74
+	sectionData        = 0x75
+	sectionSequence    = 0x76
+	sectionValue       = 0x77
+	sectionFooter      = 0x78
 )
 
 // parseMessage reads an AMQP 1.0 message without copying: the body aliases b unless it comes in several pieces.
@@ -47,6 +49,10 @@ func parseMessage(b []byte) (message, error) {
 			return message{}, fmt.Errorf("not AMQP 1.0: %w", err)
 		}
 		switch section {
+		case sectionHeader:
+			m.envelope.header, err = d.raw()
+		case sectionAnnotations:
+			m.envelope.annotations, err = d.raw()
 		case sectionProperties:
 			m.userID, err = d.properties()
 		case sectionAppProps:

@@ -31,6 +31,8 @@ func TestParseMessageOfStreamClient(t *testing.T) {
 	require.NoError(t, err)
 	got, err := parseMessage(b)
 	require.NoError(t, err)
+	require.Equal(t, route{priority: 3}, got.envelope.route())
+	got.envelope = envelope{}
 	require.Equal(t, message{userID: "millrace", body: []byte("body"), headers: map[string]any{
 		"millrace-s": "s", "millrace-i8": int64(-1), "millrace-u8": int64(255), "millrace-i16": int64(-2), "millrace-u16": int64(65535),
 		"millrace-i32": int64(-300), "millrace-small-i32": int64(-3), "millrace-u32": int64(math.MaxUint32), "millrace-small-u32": int64(9),
@@ -149,5 +151,37 @@ func FuzzParseMessage(f *testing.F) {
 		if err == nil && len(m.body) > len(b) {
 			t.Fatal("more body than bytes")
 		}
+	})
+}
+
+// How a message was published is read as RabbitMQ 3 and 4 note it, and left alone where it is something else.
+func TestEnvelope(t *testing.T) {
+	for name, c := range map[string]struct {
+		annotations amqp.Annotations
+		priority    uint8
+		want        route
+	}{
+		"RabbitMQ 3":   {annotations: amqp.Annotations{"x-exchange": "jobs.direct", "x-routing-key": "mail", "x-basic-priority": uint8(7)}, want: route{"jobs.direct", "mail", 7}},
+		"RabbitMQ 4":   {annotations: amqp.Annotations{"x-exchange": "jobs.fire", "x-routing-key": "mail"}, priority: 9, want: route{"jobs.fire", "mail", 9}},
+		"nothing":      {},
+		"other things": {annotations: amqp.Annotations{"x-exchange": int64(5), "x-routing-key": map[string]any{"x": "y"}, "x-basic-priority": "high", "x-else": "z"}},
+		"too high":     {annotations: amqp.Annotations{"x-basic-priority": int64(1000)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &amqp.Message{Data: [][]byte{[]byte("x")}, Annotations: c.annotations}
+			if c.priority > 0 {
+				m.Header = &amqp.MessageHeader{Priority: c.priority}
+			}
+			b, err := m.MarshalBinary()
+			require.NoError(t, err)
+			got, err := parseMessage(b)
+			require.NoError(t, err)
+			require.Equal(t, c.want, got.envelope.route())
+		})
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		e := envelope{header: rapid.SliceOf(rapid.Byte()).Draw(t, "header"), annotations: rapid.SliceOf(rapid.Byte()).Draw(t, "annotations")}
+		r := e.route()
+		require.LessOrEqual(t, len(r.exchange)+len(r.key), 2*len(e.annotations))
 	})
 }

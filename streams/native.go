@@ -16,27 +16,27 @@ const mostChunks = 8
 
 // nativeTransport speaks RabbitMQ's stream protocol.
 type nativeTransport struct {
-	cfg  Config
-	to   address
-	done chan struct{} // closed by Close
-	once sync.Once
-	ask  *nativeQueries
+	cfg   Config
+	nodes *nodes
+	done  chan struct{} // closed by Close
+	once  sync.Once
+
+	links *links // for questions
 }
 
-func openNative(ctx context.Context, cfg Config, to address) (*nativeTransport, error) {
-	l, err := dial(ctx, cfg, to, "asks")
+func newNative(cfg Config) (*nativeTransport, error) {
+	nodes, err := newNodes(cfg)
 	if err != nil {
 		return nil, err
 	}
-	l.close()
-	return &nativeTransport{cfg: cfg, to: to, done: make(chan struct{}), ask: newNativeQueries()}, nil
+	return &nativeTransport{cfg: cfg, nodes: nodes, done: make(chan struct{}), links: newLinks()}, nil
 }
 
 func (t *nativeTransport) Name() string { return "native" }
 
 func (t *nativeTransport) Close() error {
 	t.once.Do(func() { close(t.done) })
-	t.ask.close()
+	t.links.close()
 	return nil
 }
 
@@ -48,10 +48,18 @@ func (t *nativeTransport) Read(ctx context.Context, stream string, from int64, d
 
 // pump reads the stream from a connection of its own until that fails or ctx ends.
 func (t *nativeTransport) pump(ctx context.Context, stream string, from int64, out *ahead) error {
-	l, err := dial(ctx, t.cfg, t.to, "reads "+stream)
+	l, err := t.nodes.dial(ctx, stream, anyReplica, "reads "+stream)
 	if err != nil {
 		return err
 	}
+	err = t.follow(ctx, l, stream, from, out)
+	if errors.Is(err, ErrLost) && ctx.Err() == nil {
+		t.nodes.lost(l)
+	}
+	return err
+}
+
+func (t *nativeTransport) follow(ctx context.Context, l *link, stream string, from int64, out *ahead) error {
 	var beating sync.WaitGroup
 	defer beating.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -171,7 +179,7 @@ func (l *link) gone(ctx context.Context, f frame, stream string) error {
 		return err
 	}
 	for range 3 {
-		switch err := l.exists(stream); {
+		switch _, err := l.locate(stream); {
 		case errors.Is(err, ErrNoStream):
 			return cancelled(stream)
 		case err != nil:

@@ -4,49 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
-
-// keepLink is how long the connection for questions is kept after one: less than a heartbeat, since nobody reads from it meanwhile.
-const keepLink = 5 * time.Second
-
-// nativeQueries keeps the connection on which Last and Fetch ask, one question at a time.
-type nativeQueries struct {
-	turn chan struct{} // held by whoever asks; it guards the rest
-	link *link         // nil when there is none
-	idle *time.Timer   // closes link
-	over bool
-}
-
-func newNativeQueries() *nativeQueries {
-	q := &nativeQueries{turn: make(chan struct{}, 1)}
-	q.idle = time.AfterFunc(keepLink, func() {
-		select {
-		case q.turn <- struct{}{}:
-			q.drop()
-			<-q.turn
-		default: // somebody asks, and winds the timer up again
-		}
-	})
-	return q
-}
-
-func (q *nativeQueries) close() {
-	q.turn <- struct{}{}
-	defer func() { <-q.turn }()
-	q.over = true
-	q.idle.Stop()
-	q.drop()
-}
-
-func (q *nativeQueries) drop() {
-	if q.link != nil {
-		q.link.close()
-		q.link = nil
-	}
-}
 
 func (t *nativeTransport) First(ctx context.Context, stream string) (offset int64, ok bool, err error) {
 	return t.end(ctx, stream, func() *request { return subscribe(stream, First, 1) }, func(header chunk) int64 { return header.first })
@@ -58,9 +18,10 @@ func (t *nativeTransport) Last(ctx context.Context, stream string) (offset int64
 
 func (t *nativeTransport) LastIsCheap() bool { return true }
 
-// end gives the offset of the chunk that a subscription begins with.
+// end gives the offset of the chunk that a subscription to the stream's leader begins with. A replica may be behind, and right after an
+// election knows nothing of what is committed.
 func (t *nativeTransport) end(ctx context.Context, stream string, sub func() *request, of func(chunk) int64) (at int64, ok bool, err error) {
-	err = t.query(ctx, func(l *link) error {
+	err = t.askLeader(ctx, stream, func(l *link) error {
 		return l.peek(stream, sub(), func(header chunk, _ *content) error {
 			at, ok = of(header), true
 			return nil
@@ -71,7 +32,7 @@ func (t *nativeTransport) end(ctx context.Context, stream string, sub func() *re
 
 func (t *nativeTransport) Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error) {
 	var found *wire.Record
-	err := t.query(ctx, func(l *link) error {
+	err := t.askLeader(ctx, stream, func(l *link) error {
 		return l.peek(stream, subscribe(stream, offset, 1), func(header chunk, c *content) error {
 			if offset < header.first || offset > header.last() {
 				return nil
@@ -98,47 +59,77 @@ func (t *nativeTransport) Fetch(ctx context.Context, stream string, offset int64
 
 var errFound = errors.New("found")
 
-// query asks on the kept connection. If that turns out to be dead, it asks once more on a new one: it may have died long ago.
-func (t *nativeTransport) query(ctx context.Context, ask func(*link) error) error {
-	return within(ctx, t.cfg.Timeout, func(ctx context.Context) error { return t.queryTwice(ctx, ask) })
-}
-
-func (t *nativeTransport) queryTwice(ctx context.Context, ask func(*link) error) error {
-	select {
-	case t.ask.turn <- struct{}{}:
-		defer t.ask.release()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	for kept := t.ask.link != nil; ; kept = false {
-		if t.ask.over {
+// query asks a node that has the role for the stream.
+func (t *nativeTransport) query(ctx context.Context, stream string, r role, ask func(*link) error) error {
+	return within(ctx, t.cfg.Timeout, func(ctx context.Context) error {
+		end, err := t.links.begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer end()
+		l, err := t.kept(ctx, stream, r)
+		if err != nil {
+			return err
+		}
+		if l != nil {
+			if err := t.askOn(ctx, l, ask); !errors.Is(err, ErrLost) || ctx.Err() != nil {
+				return err
+			}
+			// It may have died long ago: a new one will tell.
+		}
+		if t.links.isClosed() {
 			return lost("the transport was closed")
 		}
-		err := t.ask.once(ctx, t, ask)
-		if !kept || !errors.Is(err, ErrLost) || ctx.Err() != nil {
+		if l, err = t.nodes.dial(ctx, stream, r, "asks"); err != nil {
 			return err
 		}
-	}
+		return t.askOn(ctx, l, ask)
+	})
 }
 
-func (q *nativeQueries) release() {
-	if q.link != nil {
-		q.idle.Reset(keepLink)
-	}
-	<-q.turn
+// askLeader asks the stream's leader.
+func (t *nativeTransport) askLeader(ctx context.Context, stream string, ask func(*link) error) error {
+	return t.query(ctx, stream, leader, ask)
 }
 
-func (q *nativeQueries) once(ctx context.Context, t *nativeTransport, ask func(*link) error) (err error) {
-	if q.link == nil {
-		if q.link, err = dial(ctx, t.cfg, t.to, "asks"); err != nil {
-			return err
-		}
+// kept returns an idle connection to a node that has the role, nil if there is none. Any connection
+// knows which nodes have it.
+func (t *nativeTransport) kept(ctx context.Context, stream string, r role) (*link, error) {
+	l := t.links.take(func(l *link) bool { return r == anyReplica && l.serves[stream] })
+	if l != nil {
+		return l, nil
 	}
-	l := q.link
+	if l = t.links.take(func(*link) bool { return true }); l == nil {
+		return nil, nil
+	}
+	var at located
+	err := t.askOn(ctx, l, func(l *link) (err error) {
+		at, err = l.locate(stream)
+		return err
+	})
+	if errors.Is(err, ErrLost) {
+		return nil, nil // it may have died long ago
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l = t.links.take(func(l *link) bool { return at.suits(l.node, r) }); l != nil {
+		l.serves[stream] = true
+	}
+	return l, nil
+}
+
+// askOn asks on a connection, and keeps it if that has not lost it.
+func (t *nativeTransport) askOn(ctx context.Context, l *link, ask func(*link) error) error {
 	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
-	err = ask(l)
-	if !stop() || errors.Is(err, ErrLost) {
-		q.drop()
+	err := ask(l)
+	if stop() && !errors.Is(err, ErrLost) {
+		t.links.put(l)
+	} else {
+		l.close()
+		if !errors.Is(ctx.Err(), context.Canceled) { // the node is dead, or too slow
+			t.nodes.lost(l)
+		}
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -189,31 +180,4 @@ func (l *link) show(f frame, show func(chunk, *content) error) error {
 		return err
 	}
 	return show(header, f.content)
-}
-
-// exists asks whether the stream is there.
-func (l *link) exists(stream string) error {
-	answer, err := l.ask(newRequest(cmdMetadata).u32(1).str(stream))
-	if err != nil {
-		return err
-	}
-	for nodes := answer.u32(); nodes > 0 && answer.err == nil; nodes-- {
-		answer.u16()
-		answer.str()
-		answer.u32()
-	}
-	answer.u32() // one stream
-	answer.str()
-	code := answer.u16()
-	answer.u16() // its leader, and its replicas
-	for replicas := answer.u32(); replicas > 0 && answer.err == nil; replicas-- {
-		answer.u16()
-	}
-	if answer.err != nil {
-		return lost("reading: %w", answer.err)
-	}
-	if code == codeNoStream {
-		return fmt.Errorf("streams: %w: %s", ErrNoStream, stream)
-	}
-	return nil
 }

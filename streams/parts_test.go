@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/internal/hosts"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -32,8 +33,17 @@ func TestParseStreamURL(t *testing.T) {
 		require.Error(t, err, raw)
 		require.NotContains(t, err.Error(), "secret")
 	}
-	require.Equal(t, "rabbitmq-stream://u:xxxxx@h/v", redact("rabbitmq-stream://u:secret@h/v"))
-	require.NotContains(t, redact("rabbitmq-stream://u:secret@h:x/v"), "secret")
+	first, all, err := parseStreamURLs("rabbitmq-stream://u:p@a,b:1/v,rabbitmq-stream://u:p@c/v")
+	require.NoError(t, err)
+	require.Equal(t, address{hostPort: "a:5552", host: "a", user: "u", password: "p", vhost: "v"}, first)
+	require.Equal(t, []string{"a:5552", "b:1", "c:5552"}, all)
+	require.Equal(t, address{hostPort: "b:1", host: "b", dial: "10.0.0.2:1", user: "u", password: "p", vhost: "v"},
+		first.at(hosts.Target{Host: "b:1", Address: "10.0.0.2:1"}))
+	for _, raw := range []string{"", "amqp://a,b", "rabbitmq-stream://u:secret@a,b:x/v", "rabbitmq-stream://u:secret@a,,b/v"} {
+		_, _, err := parseStreamURLs(raw)
+		require.ErrorContains(t, err, "stream URL: ", raw)
+		require.NotContains(t, err.Error(), "secret")
+	}
 }
 
 func TestPace(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
@@ -32,7 +33,8 @@ const (
 func newNativePublisher(t testing.TB, b *testBroker, stream string) *nativePublisher {
 	to, err := parseStreamURL(b.streamURL)
 	require.NoError(t, err)
-	l, err := dial(context.Background(), Config{}.withDefaults(), to, "publishes")
+	// It sends no heartbeats, and large messages take long on a busy machine.
+	l, err := dial(context.Background(), Config{Heartbeat: time.Minute}.withDefaults(), to, "publishes")
 	require.NoError(t, err)
 	t.Cleanup(l.close)
 	_, err = l.ask(newRequest(cmdDeclarePublisher).u8(0).str("").str(stream))

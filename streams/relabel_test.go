@@ -3,6 +3,7 @@ package streams
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,6 +25,34 @@ func TestReaderAtAnEmptyStreamHasTheRightOffsets(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A reader that waits at an empty stream costs LavinMQ a whole core, and gets the first record seconds
+// late: none subscribes there before there is one.
+func TestNoReaderWaitsAtAnEmptyStreamOfLavinMQ(t *testing.T) {
+	b := newTestBroker(t)
+	if !b.features.StreamOffsetsDrift {
+		t.Skip("only LavinMQ is like that")
+	}
+	stream := b.stream(t)
+	log, reading := watchLog(t)
+	r := startReading(t, transportCases[1].open(t, b, Config{Log: log}), stream, First)
+	await(t, reading)
+	pause := time.After(3 * depthAtLeast)
+	for waiting := true; waiting; {
+		select {
+		case <-pause:
+			waiting = false
+		case <-time.After(50 * time.Millisecond):
+		}
+		queue, err := b.ch.QueueDeclarePassive(stream, true, false, false, false, nil)
+		require.NoError(t, err)
+		require.Zero(t, queue.Consumers)
+	}
+	b.publish(t, stream, b.numbered(0, 1)...)
+	begun := time.Now()
+	require.Equal(t, b.first, r.next(t).Offset)
+	t.Logf("the first record came %v after its confirm", time.Since(begun))
 }
 
 func TestRelabelledRecordsAreNoticed(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/hosts"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -65,17 +66,20 @@ type Transport interface {
 
 // Config says where the broker is. The zero value of every field but AMQPURL is its default.
 type Config struct {
-	AMQPURL   string // where AMQP 0-9-1 is spoken; required
-	StreamURL string // where the stream protocol is spoken, e.g. rabbitmq-stream://guest:guest@127.0.0.1:5552/vhost; "" = nowhere
-	Name      string // the connections' name in the broker's lists; "" = millrace
+	AMQPURL   string       // where AMQP 0-9-1 is spoken; required. Several hosts stand with commas between them, here and below
+	StreamURL string       // where the stream protocol is spoken, e.g. rabbitmq-stream://guest:guest@127.0.0.1:5552/vhost; "" = nowhere
+	Hosts     *hosts.Order // of the process's AMQP connections: streams are read from the node of the last one, if possible; nil = any
+	Name      string       // the connections' name in the broker's lists; "" = millrace
 	Log       *slog.Logger
 	TLS       *tls.Config // for amqps and rabbitmq-stream+tls; nil = the system's
 
 	Ahead     int64         // bytes read ahead of deliver, by each Read, give or take a few records; 0 = 16 MiB
 	Timeout   time.Duration // for connecting, and for each question to the broker; 0 = 10 s
-	Heartbeat time.Duration // a connection silent for three of these is lost; 0 = 10 s
+	Heartbeat time.Duration // a connection that is silent for one and a half of these is lost; 0 = 5 s
 	Quiet     time.Duration // after so long without a record a reader makes sure that the broker has not forgotten it; 0 = 20 s
 	Patience  time.Duration // how long Open waits for the native protocol before it falls back; 0 = 2 s
+	FallBack  time.Duration // how long only AMQP 0-9-1 answers before readers of the native protocol use that; 0 = 10 s
+	Again     time.Duration // after so long native is tried again; 0 = 1 min
 }
 
 func (c Config) withDefaults() Config {
@@ -87,49 +91,29 @@ func (c Config) withDefaults() Config {
 	}
 	c.Ahead = cmp.Or(c.Ahead, 16<<20)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
-	c.Heartbeat = cmp.Or(c.Heartbeat, 10*time.Second)
+	c.Heartbeat = cmp.Or(c.Heartbeat, 5*time.Second)
 	c.Quiet = cmp.Or(c.Quiet, 20*time.Second)
 	c.Patience = cmp.Or(c.Patience, 2*time.Second)
+	c.FallBack = cmp.Or(c.FallBack, 10*time.Second)
+	c.Again = cmp.Or(c.Again, time.Minute)
 	return c
 }
 
-// Open connects, so that a wrong URL shows at once, and chooses the transport: native where StreamURL answers, AMQP 0-9-1 elsewhere.
+// Open connects, so that a wrong URL shows immediately, and chooses the transport: native where StreamURL answers, AMQP 0-9-1 elsewhere.
 func Open(ctx context.Context, cfg Config) (Transport, error) {
 	cfg = cfg.withDefaults()
 	if cfg.AMQPURL == "" {
 		return nil, errors.New("streams: no AMQP URL")
 	}
-	if cfg.StreamURL != "" {
-		native, err := openPatiently(ctx, cfg)
-		if err == nil {
-			return native, nil
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		cfg.Log.Warn("streams: the native protocol does not answer, reading over AMQP 0-9-1: "+
-			"slower, and records that native clients published in sub-batches or not as AMQP 1.0 cannot be read",
-			"url", redact(cfg.StreamURL), "err", err)
+	if cfg.StreamURL == "" {
+		return openAMQP(ctx, cfg)
 	}
-	return openAMQP(ctx, cfg)
-}
-
-// openPatiently tries the native protocol again for a while: right after its start a broker speaks AMQP before it speaks streams.
-func openPatiently(ctx context.Context, cfg Config) (*nativeTransport, error) {
-	address, err := parseStreamURL(cfg.StreamURL)
+	native, err := newNative(cfg)
 	if err != nil {
-		return nil, err
+		cfg.Log.Warn("streams: "+overAMQP, "url", broker.MaskURL(cfg.StreamURL), "error", err)
+		return openAMQP(ctx, cfg)
 	}
-	deadline := time.Now().Add(cfg.Patience)
-	for {
-		native, err := openNative(ctx, cfg, address)
-		if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil || time.Now().After(deadline) {
-			return native, err
-		}
-		if err := pause.For(ctx, 200*time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
+	return openChoice(ctx, cfg, native)
 }
 
 func lost(format string, args ...any) error {

@@ -80,3 +80,15 @@ func (v *Vhost) Get(t T, queue string) (d amqp.Delivery, ok bool) {
 	})
 	return d, ok
 }
+
+// HasQueue reports whether a queue is there.
+func (v *Vhost) HasQueue(t T, queue string) (has bool) {
+	t.Helper()
+	conn := v.Dial(t)
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err == nil {
+		_, err = ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	}
+	return err == nil
+}

@@ -195,3 +195,11 @@ func TestFeaturesAreThoseOfTheBroker(t *testing.T) {
 func TestANodeThatAnswersErlang(t *testing.T) {
 	require.Equal(t, "3", Erlang(t).Eval(t, "1 + 2."))
 }
+
+func TestANodeThatDeniesTransientQueues(t *testing.T) {
+	v := OwnDenyingTransient(t)
+	_, err := v.Channel(t).QueueDeclare("transient", false, false, false, false, nil)
+	require.Error(t, err)
+	_, err = v.Channel(t).QueueDeclare("exclusive", false, false, true, false, nil)
+	require.NoError(t, err, "exclusive queues are allowed")
+}

@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,8 +40,9 @@ func (v *Vhost) Restart(t testing.TB) {
 	require.NoError(t, v.Node(t).Restart(t.Context()))
 }
 
-// Sync has the broker put on disk which streams there are. RabbitMQ 3.10 that is killed within moments of its very first stream forgets
-// how to start that stream.
+// Sync has the broker put on disk which streams and quorum queues there are. RabbitMQ 3.10 that is
+// killed within half a second of making one forgets how to start it: the queue stands, and never
+// gets a leader.
 func (v *Vhost) Sync(t testing.TB) {
 	t.Helper()
 	if v.Node(t).HasErlang() {
@@ -54,4 +56,15 @@ func (v *Vhost) Eval(t testing.TB, expr string) string {
 	out, err := v.Node(t).Eval(t.Context(), expr)
 	require.NoError(t, err)
 	return out
+}
+
+// SetQueueState has RabbitMQ take a queue for one in that state: "crashed" makes it answer as a queue whose process is gone for good, "live"
+// ends that. Its process runs on.
+func (v *Vhost) SetQueueState(t testing.TB, queue, state string) {
+	t.Helper()
+	v.Eval(t, fmt.Sprintf(`begin N = rabbit_misc:r(<<"%s">>, queue, <<"%s">>), F = fun(Q) -> amqqueue:set_state(Q, %s) end,
+		case code:ensure_loaded(rabbit_db_queue) of
+			{module, _} -> rabbit_db_queue:update(N, F);
+			_ -> rabbit_misc:execute_mnesia_transaction(fun() -> rabbit_amqqueue:update(N, F) end)
+		end end.`, v.Name, queue, state))
 }

@@ -23,6 +23,14 @@ type Config struct {
 	// LavinMQ is the program of a LavinMQ to run in RabbitMQ's place. It has neither a StreamURL nor what HasErlang tells of.
 	LavinMQ string
 
+	// RabbitMQ is a folder with a RabbitMQ's rabbitmq-server, rabbitmqctl and epmd. Default: that of
+	// MILLRACE_TEST_RABBITMQ, or the installed RabbitMQ.
+	RabbitMQ string
+
+	// DenyTransientQueues has a RabbitMQ refuse queues that are neither durable nor exclusive. RabbitMQ
+	// 3.10 does not know the setting and does not start with it.
+	DenyTransientQueues bool
+
 	// Log gets the node's comings and goings. Default: nothing is logged.
 	Log *slog.Logger
 }
@@ -32,6 +40,7 @@ type Broker struct {
 	dir   string
 	tools tools
 	ports ports
+	seat  seat
 	log   *slog.Logger
 
 	mu   sync.Mutex
@@ -65,7 +74,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	b := &Broker{dir: dir, tools: tools, ports: ports, log: log}
+	b := &Broker{dir: dir, tools: tools, ports: ports, seat: lone(cfg), log: log}
 	if err := b.Restart(ctx); err != nil {
 		b.ports.release()
 		return nil, err
@@ -99,11 +108,13 @@ func (b *Broker) launch(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := b.ports.reserve(); err != nil {
-		return err
+	if !b.seat.shared {
+		if err := b.ports.reserve(); err != nil {
+			return err
+		}
 	}
-	if b.HasErlang() && !b.epmd.alive() {
-		if b.epmd, err = b.startEpmd(ctx); err != nil {
+	if b.HasErlang() && !b.seat.shared && !b.epmd.alive() {
+		if b.epmd, err = startEpmd(ctx, b.tools.epmd, b.env(), b.ports.epmd); err != nil {
 			return err
 		}
 	}
@@ -132,7 +143,9 @@ func (b *Broker) Stop(ctx context.Context) error {
 		err = b.stopNode(ctx)
 	}
 	err = errors.Join(err, b.halt())
-	b.ports.release()
+	if !b.seat.shared {
+		b.ports.release()
+	}
 	b.log.Info("local broker has stopped", "dir", b.dir)
 	return err
 }
@@ -165,6 +178,21 @@ func (b *Broker) Kill() error {
 	return b.node.kill()
 }
 
+// Freeze stops the node where it is (SIGSTOP), until Thaw. Its connections stay open.
+func (b *Broker) Freeze() error { return b.signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen node run again.
+func (b *Broker) Thaw() error { return b.signal(syscall.SIGCONT) }
+
+func (b *Broker) signal(s syscall.Signal) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.node.alive() {
+		return errors.New("localbroker: the node is not running")
+	}
+	return b.node.signal(s)
+}
+
 // halt kills what still runs and unlocks the folder.
 func (b *Broker) halt() error {
 	err := errors.Join(b.node.kill(), b.epmd.kill())
@@ -177,12 +205,12 @@ func (b *Broker) halt() error {
 
 // AMQPURL is where clients connect, as guest, to the default vhost.
 func (b *Broker) AMQPURL() string {
-	return fmt.Sprintf("amqp://guest:guest@127.0.0.1:%d/", b.ports.amqp)
+	return fmt.Sprintf("amqp://guest:guest@%s:%d/", b.seat.host, b.ports.amqp)
 }
 
 // ManagementURL is the root of the management API and UI.
 func (b *Broker) ManagementURL() string {
-	return fmt.Sprintf("http://guest:guest@127.0.0.1:%d", b.ports.management)
+	return fmt.Sprintf("http://guest:guest@%s:%d", b.seat.host, b.ports.management)
 }
 
 // StreamURL is where clients of the native stream protocol connect; empty if it does not speak that.

@@ -216,7 +216,7 @@ func TestFolderInTheWay(t *testing.T) {
 		_, err := Start(t.Context(), Config{Dir: dir})
 		require.ErrorContains(t, err, filepath.Join(dir, name))
 	}
-	require.Error(t, writeCookie(filepath.Join(t.TempDir(), "missing", "cookie")))
+	require.Error(t, writeCookie(filepath.Join(t.TempDir(), "missing", "cookie"), newCookie()))
 	require.Equal(t, "(it wrote nothing)", logTail(t.TempDir()))
 }
 
@@ -227,7 +227,7 @@ func testWaitReady(t *testing.T, b *Broker) {
 	stranger := strings.ReplaceAll(b.ManagementURL(), "guest", "stranger")
 	require.ErrorContains(t, WaitReady(ctx, b.AMQPURL(), stranger), "401")
 
-	require.NoError(t, dial(t.Context(), b.ports.stream))
+	require.NoError(t, dial(t.Context(), "127.0.0.1", b.ports.stream))
 	require.Contains(t, b.StreamURL(), fmt.Sprintf(":%d/", b.ports.stream))
 	require.NoError(t, b.Stop(t.Context()))
 	require.ErrorContains(t, b.StopApp(t.Context()), "not running")

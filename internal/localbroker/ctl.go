@@ -67,7 +67,7 @@ func (b *Broker) ctl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, ctlLimit)
 	defer cancel()
 	cmd := exec.Command(b.tools.ctl, args...)
-	cmd.Env = env(b.dir, b.ports)
+	cmd.Env = b.env()
 	cmd.Dir = b.dir
 	var out, fault bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &fault

@@ -49,18 +49,18 @@ func (b *Broker) writeFiles() error {
 		}
 	}
 	if !b.HasErlang() {
-		return writeLavinMQ(b.dir, b.ports)
+		return writeLavinMQ(b.dir, b.ports, b.seat)
 	}
-	return writeRabbitMQ(b.dir, b.ports)
+	return writeRabbitMQ(b.dir, b.ports, b.seat)
 }
 
-func writeRabbitMQ(dir string, p ports) error {
+func writeRabbitMQ(dir string, p ports, s seat) error {
 	machine, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("localbroker: asking for the machine's name: %w", err)
 	}
 	files := map[string]string{
-		"rabbitmq.conf":   fmt.Sprintf(config, p.amqp, p.management, p.stream, p.stream),
+		"rabbitmq.conf":   fmt.Sprintf(config, p.amqp, p.management, p.stream, p.stream) + s.config,
 		"enabled_plugins": plugins,
 		"inetrc":          fmt.Sprintf(inetrc, machine),
 	}
@@ -69,11 +69,11 @@ func writeRabbitMQ(dir string, p ports) error {
 			return fmt.Errorf("localbroker: configuring the node: %w", err)
 		}
 	}
-	return writeCookie(filepath.Join(dir, ".erlang.cookie"))
+	return writeCookie(filepath.Join(dir, ".erlang.cookie"), s.cookie)
 }
 
-// writeCookie makes the secret that lets rabbitmqctl in, unless there is one.
-func writeCookie(path string) error {
+// writeCookie keeps the secret that lets rabbitmqctl and other nodes in, unless there is one.
+func writeCookie(path, secret string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o400)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -81,18 +81,25 @@ func writeCookie(path string) error {
 	if err != nil {
 		return fmt.Errorf("localbroker: making the node's cookie: %w", err)
 	}
-	secret := make([]byte, 20)
-	_, _ = rand.Read(secret) // never fails
-	_, err = f.WriteString(hex.EncodeToString(secret))
+	_, err = f.WriteString(secret)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("localbroker: writing the node's cookie: %w", err)
 	}
 	return nil
 }
 
+// newCookie returns a secret that nobody can guess.
+func newCookie() string {
+	secret := make([]byte, 20)
+	_, _ = rand.Read(secret) // never fails
+	return hex.EncodeToString(secret)
+}
+
+func (b *Broker) env() []string { return env(b.dir, b.ports, b.seat.name) }
+
 // env is the whole environment of a node, epmd and rabbitmqctl. Nothing is inherited but PATH, so
 // that no RABBITMQ_ variable and no file in /etc/rabbitmq that is meant for another node reaches ours.
-func env(dir string, p ports) []string {
+func env(dir string, p ports, name string) []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"),
 		"LANG=C.UTF-8",
@@ -102,7 +109,7 @@ func env(dir string, p ports) []string {
 		"ERL_INETRC=" + filepath.Join(dir, "inetrc"),
 		// Every Erlang VM otherwise starts an epmd that stays for ever if it finds none.
 		"ERL_FLAGS=-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}",
-		"RABBITMQ_NODENAME=" + nodeName,
+		"RABBITMQ_NODENAME=" + name,
 		"RABBITMQ_CONF_ENV_FILE=" + filepath.Join(dir, "none"),
 		"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq.conf"),
 		"RABBITMQ_ADVANCED_CONFIG_FILE=" + filepath.Join(dir, "none.config"),

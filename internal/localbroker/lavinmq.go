@@ -8,30 +8,33 @@ import (
 
 // lavinmqINI has no listeners but those three, of which the last cannot be turned off. Statistics come as often as config has them come.
 const lavinmqINI = `[main]
-data_dir = %s
-control_unix_path = %s
+data_dir = %[1]s
+control_unix_path = %[2]s
 metrics_http_port = -1
 stats_interval = 1000
 
 [amqp]
-bind = 127.0.0.1
-port = %d
+bind = %[3]s
+port = %[4]d
 
 [mgmt]
-bind = 127.0.0.1
-port = %d
+bind = %[3]s
+port = %[5]d
 
 [clustering]
-bind = 127.0.0.1
-port = %d
+bind = %[3]s
+port = %[6]d
+%[7]s`
 
+// lavinmqAlone goes on a node that is alone: it has no MQTT.
+const lavinmqAlone = `
 [mqtt]
 port = -1
 `
 
 // writeLavinMQ prepares the folder for a LavinMQ.
-func writeLavinMQ(dir string, p ports) error {
-	ini := fmt.Sprintf(lavinmqINI, filepath.Join(dir, "data"), filepath.Join(dir, "ctl.sock"), p.amqp, p.management, p.dist)
+func writeLavinMQ(dir string, p ports, s seat) error {
+	ini := fmt.Sprintf(lavinmqINI, filepath.Join(dir, "data"), filepath.Join(dir, "ctl.sock"), s.host, p.amqp, p.management, p.dist, s.config)
 	if err := os.WriteFile(filepath.Join(dir, "lavinmq.ini"), []byte(ini), 0o600); err != nil {
 		return fmt.Errorf("localbroker: configuring the node: %w", err)
 	}

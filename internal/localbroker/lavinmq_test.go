@@ -56,5 +56,5 @@ func TestNoLavinMQ(t *testing.T) {
 	require.ErrorContains(t, err, "port = -1", "it was told how to listen, and what it wrote is told")
 
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "lavinmq.ini"), 0o700))
-	require.ErrorContains(t, writeLavinMQ(dir, ports{}), "configuring the node")
+	require.ErrorContains(t, writeLavinMQ(dir, ports{}, seat{}), "configuring the node")
 }

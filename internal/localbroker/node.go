@@ -13,14 +13,14 @@ import (
 
 // startEpmd starts Erlang's name server in the foreground, so that it is ours to stop, and waits
 // until it answers: the node looks for it at once.
-func (b *Broker) startEpmd(ctx context.Context) (*process, error) {
-	cmd := exec.Command(b.tools.epmd, "-port", strconv.Itoa(b.ports.epmd), "-address", "127.0.0.1")
-	cmd.Env = env(b.dir, b.ports)
+func startEpmd(ctx context.Context, program string, env []string, port int) (*process, error) {
+	cmd := exec.Command(program, "-port", strconv.Itoa(port), "-address", "127.0.0.1")
+	cmd.Env = env
 	p, err := startProcess(cmd)
 	if err != nil {
 		return nil, err
 	}
-	err = poll(ctx, p.done, func(ctx context.Context) error { return dial(ctx, b.ports.epmd) })
+	err = poll(ctx, p.done, func(ctx context.Context) error { return dial(ctx, "127.0.0.1", port) })
 	if err != nil {
 		return p, fmt.Errorf("localbroker: starting epmd: %w", err)
 	}
@@ -29,7 +29,7 @@ func (b *Broker) startEpmd(ctx context.Context) (*process, error) {
 
 // hasData says whether a node has run in the folder before.
 func (b *Broker) hasData() bool {
-	_, err := os.Stat(filepath.Join(b.dir, "data", nodeName))
+	_, err := os.Stat(filepath.Join(b.dir, "data", b.seat.name))
 	return err == nil
 }
 
@@ -42,7 +42,7 @@ func (b *Broker) startNode() (*process, error) {
 	defer out.Close()
 	cmd := exec.Command(b.tools.server, b.args()...)
 	cmd.Dir = b.dir
-	cmd.Env = env(b.dir, b.ports)
+	cmd.Env = b.env()
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.ExtraFiles = []*os.File{b.lock} // the folder stays locked for as long as the node lives
 	return startProcess(cmd)
@@ -78,9 +78,9 @@ func poll(ctx context.Context, exited <-chan struct{}, try func(context.Context)
 	}
 }
 
-func dial(ctx context.Context, port int) error {
+func dial(ctx context.Context, host string, port int) error {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func address(t *testing.T, hex string) string {
 	ip, port, _ := strings.Cut(hex, ":")
 	n, err := strconv.ParseUint(port, 16, 16)
 	require.NoError(t, err)
-	known := map[string]string{"0100007F": "127.0.0.1", "00000000000000000000000001000000": "[::1]"}
+	known := map[string]string{"0100007F": "127.0.0.1", "0B00007F": host(0), "0C00007F": host(1), "0D00007F": host(2), "00000000000000000000000001000000": "[::1]"}
 	if name, ok := known[ip]; ok {
 		ip = name
 	}

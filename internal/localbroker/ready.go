@@ -32,8 +32,12 @@ func (b *Broker) waitReady(ctx context.Context, node *process) error {
 	if !b.HasErlang() {
 		last = b.ports.management
 	}
-	err := poll(ctx, node.done, func(ctx context.Context) error { return dial(ctx, last) })
-	if err == nil {
+	err := poll(ctx, node.done, func(ctx context.Context) error { return dial(ctx, b.seat.host, last) })
+	switch {
+	case err != nil:
+	case b.seat.shared: // what streams do depends on the other nodes too
+		err = probeMember(ctx, node.done, b.AMQPURL(), b.ManagementURL())
+	default:
 		err = probe(ctx, node.done, b.AMQPURL(), b.ManagementURL())
 	}
 	if err != nil {
@@ -59,6 +63,21 @@ func probe(ctx context.Context, exited <-chan struct{}, amqpURL, managementURL s
 		return err
 	}
 	return poll(ctx, exited, func(ctx context.Context) error { return probeStreams(ctx, amqpURL) })
+}
+
+// probeMember waits until a node of a cluster can be used for what needs no other node.
+func probeMember(ctx context.Context, exited <-chan struct{}, amqpURL, managementURL string) error {
+	err := poll(ctx, exited, func(ctx context.Context) error { return probeManagement(ctx, managementURL) })
+	if err != nil {
+		return err
+	}
+	return poll(ctx, exited, func(context.Context) error {
+		conn, err := amqp.DialConfig(amqpURL, amqp.Config{Dial: amqp.DefaultDial(probeLimit)})
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
 }
 
 func probeManagement(ctx context.Context, url string) error {

@@ -28,7 +28,11 @@ func Available() error {
 }
 
 func (c Config) tools() (tools, error) {
-	if c.LavinMQ == "" {
+	switch {
+	case c.LavinMQ != "":
+	case c.RabbitMQ != "":
+		return toolsIn(c.RabbitMQ)
+	default:
 		return findTools()
 	}
 	path, err := exec.LookPath(c.LavinMQ)
@@ -59,7 +63,7 @@ func toolsIn(dir string) (tools, error) {
 	t := tools{server: filepath.Join(dir, "rabbitmq-server"), ctl: filepath.Join(dir, "rabbitmqctl"), epmd: filepath.Join(dir, "epmd")}
 	for _, program := range []string{t.server, t.ctl, t.epmd} {
 		if !isFile(program) {
-			return tools{}, fmt.Errorf("localbroker: %s=%s: there is no %s", envDir, dir, program)
+			return tools{}, fmt.Errorf("localbroker: %s does not hold a RabbitMQ: there is no %s", dir, program)
 		}
 	}
 	return t, nil

@@ -1,0 +1,26 @@
+package broker
+
+import (
+	"context"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// BoundTo returns the queues that are bound to an exchange with the routing key under which jobs for them are published.
+func (m *Management) BoundTo(ctx context.Context, exchange string) (map[string]bool, error) {
+	var said []struct {
+		Destination string `json:"destination"`
+		Type        string `json:"destination_type"`
+		Key         string `json:"routing_key"`
+	}
+	if err := m.get(ctx, "/api/exchanges/"+segment(m.vhost)+"/"+segment(exchange)+"/bindings/source", &said); err != nil {
+		return nil, err
+	}
+	bound := map[string]bool{}
+	for _, b := range said {
+		if b.Type == "queue" && b.Destination == wire.QueuePrefix+b.Key {
+			bound[b.Destination] = true
+		}
+	}
+	return bound, nil
+}

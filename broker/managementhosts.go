@@ -1,0 +1,142 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace-jobs/millrace/internal/hosts"
+)
+
+// managementPatience is how long the first host may take before the next one is asked too.
+const managementPatience = 3 * time.Second
+
+// managementHosts are the hosts that answer for the management API. All who ask the same ones share
+// their connections.
+type managementHosts struct {
+	url   hosts.URL // without user
+	order hosts.Order
+
+	mu      sync.Mutex
+	clients map[hosts.Target]*http.Client
+}
+
+// addresses lists the hosts with their ports.
+func (h *managementHosts) addresses() []string {
+	if h.url.Scheme == "https" {
+		return h.url.Addresses("443")
+	}
+	return h.url.Addresses("80")
+}
+
+// client returns the one that connects to an address. It checks the certificate of the host's name.
+func (h *managementHosts) client(to hosts.Target) *http.Client {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := h.clients[to]; c != nil {
+		return c
+	}
+	if h.clients == nil {
+		h.clients = map[hosts.Target]*http.Client{}
+	}
+	c := &http.Client{Timeout: managementTimeout, Transport: &http.Transport{
+		MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address == to.Host { // and not one that it redirects to
+				address = to.Address
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		},
+	}}
+	h.clients[to] = c
+	return c
+}
+
+func (h *managementHosts) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.clients {
+		c.CloseIdleConnections()
+	}
+}
+
+// request is one question to the management API.
+type request struct {
+	method, path   string // the path's parts are escaped
+	body           []byte // nil: none
+	user, password string
+}
+
+// answer is what a host answered.
+type answer struct {
+	from hosts.Target
+	body []byte
+	date string // when it was given, by the host's clock
+	err  error  // the answer was not success
+}
+
+// ask asks the hosts, and returns the first answer.
+func (h *managementHosts) ask(ctx context.Context, r request) (answer, error) {
+	return hosts.Race(ctx, &h.order, h.addresses(), hosts.Rules[answer]{Patience: managementPatience}, func(ctx context.Context, to hosts.Target) (answer, error) {
+		return h.askOne(ctx, to, r)
+	})
+}
+
+// askOne asks one host. It fails where another host may do better: there was no answer, or one of a
+// node that is in trouble.
+func (h *managementHosts) askOne(ctx context.Context, to hosts.Target, r request) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, r.method, strings.TrimSuffix(h.url.At(to.Host), "/")+r.path, bytes.NewReader(r.body))
+	if err != nil {
+		return answer{}, errors.New("malformed address")
+	}
+	req.SetBasicAuth(r.user, r.password)
+	if r.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := h.client(to).Do(req)
+	if err != nil {
+		var inner *url.Error
+		if errors.As(err, &inner) {
+			return answer{}, inner.Err // without the address, which the caller names without credentials
+		}
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, managementMaxBody))
+	switch {
+	case err != nil:
+		return answer{}, err
+	case resp.StatusCode >= 500:
+		return answer{}, &StatusError{Status: resp.StatusCode, Reason: refusal(raw)}
+	case resp.StatusCode >= 300:
+		err = &StatusError{Status: resp.StatusCode, Reason: refusal(raw)}
+	}
+	return answer{from: to, body: raw, date: resp.Header.Get("Date"), err: err}, nil
+}
+
+// splitCredentials takes the user out of a management URL.
+func splitCredentials(raw string) (u hosts.URL, user, password string, err error) {
+	u, err = hosts.Parse(raw)
+	if err != nil && !errors.Is(err, hosts.ErrMalformed) {
+		return u, "", "", fmt.Errorf("broker: management URL: %w", err)
+	}
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return u, "", "", errors.New("broker: the management URL is malformed (http://user:password@host:port; reserved characters must be percent-encoded)")
+	}
+	if u.User != nil {
+		user = u.User.Username()
+		password, _ = u.User.Password()
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/api")
+	u.RawPath = strings.TrimSuffix(strings.TrimSuffix(u.RawPath, "/"), "/api")
+	return u, user, password, nil
+}

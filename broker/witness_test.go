@@ -1,0 +1,70 @@
+package broker_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+)
+
+// The queue of a witness outlives a restart of its node, the witness in it does not, however the node
+// ends. Connections that come and go do it no harm.
+func TestWitnessEndsWithItsNode(t *testing.T) {
+	t.Parallel()
+	v := brokertest.Own(t)
+	if v.Features(t).OneNodeServes {
+		t.Skip("this broker's witness is a queue")
+	}
+	const node = "rabbit@node"
+	conn := dial(t, v.AMQPURL())
+	id, err := conn.Witness(soon(t), node)
+	require.NoError(t, err)
+	require.Empty(t, id, "there is no queue yet")
+	for name, end := range map[string]func(testing.TB){"killed": v.Kill, "stopped": v.Stop} {
+		require.NoError(t, conn.DeclareWitnessQueue(soon(t), node))
+		id, err = conn.Witness(soon(t), node)
+		require.NoError(t, err)
+		require.Empty(t, id, name)
+		require.NoError(t, conn.MakeWitness(soon(t), node, "first"))
+		require.NoError(t, conn.MakeWitness(soon(t), node, "second"))
+		require.NoError(t, conn.Close())
+		for range 3 {
+			conn = dial(t, v.AMQPURL())
+			id, err = conn.Witness(soon(t), node)
+			require.NoError(t, err)
+			require.Equal(t, "second", id)
+		}
+		exists, err := conn.QueueExists(soon(t), broker.WitnessQueue(node))
+		require.NoError(t, err)
+		require.True(t, exists)
+
+		v.Sync(t)
+		end(t)
+		v.Restart(t)
+		conn = dial(t, v.AMQPURL())
+		id, err = conn.Witness(soon(t), node)
+		require.NoError(t, err)
+		require.Empty(t, id, "its node was %s", name)
+	}
+}
+
+func TestQueueOnANode(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	mgmt, err := broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, nil)
+	require.NoError(t, err)
+	defer mgmt.Close()
+	if mgmt.Features().OneNodeServes {
+		t.Skip("this broker works as one node")
+	}
+	nodes, err := mgmt.Nodes(t.Context())
+	require.NoError(t, err)
+	require.Len(t, nodes, 1)
+	name := broker.WitnessQueue(nodes[0].Name)
+	require.NoError(t, mgmt.DeclareQueueOn(t.Context(), name, nodes[0].Name))
+	require.NoError(t, mgmt.DeclareQueueOn(t.Context(), name, nodes[0].Name), "twice does no harm")
+	queueWith(t, mgmt, name, func(q broker.QueueInfo) bool { return q.Durable && q.Type == "classic" && q.Node == nodes[0].Name })
+	require.NoError(t, dial(t, v.AMQPURL()).DeclareWitnessQueue(soon(t), nodes[0].Name), "both declare it alike")
+}
