@@ -24,8 +24,17 @@ type Asker struct {
 // NewAsker makes an asker; Run connects it.
 func NewAsker(cfg broker.Config) *Asker { return &Asker{cfg: cfg} }
 
-// answerWithin is how long the leader may take to answer.
-const answerWithin = 5 * time.Second
+const (
+	// answerWithin is how long the leader may take to answer.
+	answerWithin = 5 * time.Second
+	// askerPingEvery is how often an asker finds out whether a sidecar leads.
+	askerPingEvery = time.Second
+	// leaderSilent is after how long without an answer to a ping no sidecar is taken to lead.
+	leaderSilent = 3 * time.Second
+)
+
+// pingID is the correlation id of an asker's pings.
+const pingID = "ping"
 
 // line is one connection to the broker, with a queue for answers.
 type line struct {
@@ -34,8 +43,10 @@ type line struct {
 	answers *broker.Consumer
 	name    string
 
-	mu      sync.Mutex
-	waiting map[string]chan wire.Reply
+	mu       sync.Mutex
+	waiting  map[string]chan wire.Reply
+	heard    time.Time // when the leader answered a ping last, or the line was opened
+	answered bool      // it has answered one
 }
 
 // Run keeps the connection until ctx ends.
@@ -49,7 +60,12 @@ func (a *Asker) Run(ctx context.Context) error {
 		}
 		retry.Reset()
 		a.use(l)
+		pinging, stop := context.WithCancel(ctx)
+		var pings sync.WaitGroup
+		pings.Go(func() { l.ping(pinging) })
 		l.run(ctx)
+		stop()
+		pings.Wait()
 		a.use(nil)
 		_ = l.conn.Close()
 	}
@@ -58,6 +74,17 @@ func (a *Asker) Run(ctx context.Context) error {
 
 // Connected tells whether the broker is reached.
 func (a *Asker) Connected() bool { return a.current() != nil }
+
+// Led reports whether a leader is known to answer.
+func (a *Asker) Led() bool {
+	l := a.current()
+	if l == nil || l.unled() != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.answered || l.conn.Features().ExclusiveLock
+}
 
 // Broker names the product and version of the broker that is reached, if one is.
 func (a *Asker) Broker() (product, version string) {
@@ -102,7 +129,7 @@ func openLine(ctx context.Context, cfg broker.Config) (*line, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &line{conn: conn, waiting: map[string]chan wire.Reply{}}
+	l := &line{conn: conn, waiting: map[string]chan wire.Reply{}, heard: time.Now()}
 	if err := l.open(ctx); err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -117,6 +144,35 @@ func (l *line) open(ctx context.Context) (err error) {
 	l.name, l.answers, err = l.conn.Answers(ctx)
 	return err
 }
+
+// ping asks again and again whether a sidecar leads. Where the lock is exclusive nobody needs to ask: without a leader there is no queue,
+// and commands come back.
+func (l *line) ping(ctx context.Context) {
+	if l.conn.Features().ExclusiveLock {
+		return
+	}
+	m := wire.LeaderPing(pingID)
+	m.ReplyTo = l.name
+	for next := time.Duration(0); pause.For(ctx, next) == nil; next = askerPingEvery {
+		_ = l.pub.Send(ctx, m) // without an answer there is no leader, whatever the reason
+	}
+}
+
+// unled is the answer to a command where no sidecar leads, as far as pings show.
+func (l *line) unled() *wire.Reply {
+	l.mu.Lock()
+	silent := time.Since(l.heard)
+	l.mu.Unlock()
+	if silent < leaderSilent || l.conn.Features().ExclusiveLock {
+		return nil
+	}
+	if reason, _, blocked := l.conn.Blocked(); blocked {
+		return &wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the broker takes no messages now: " + reason}
+	}
+	return &wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: noLeader}
+}
+
+const noLeader = "no sidecar leads right now: try again"
 
 // run hands answers to those who wait for them.
 func (l *line) run(ctx context.Context) {
@@ -143,6 +199,9 @@ func (l *line) deliver(d wire.Delivery) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if d.CorrelationID == pingID && r.Status == wire.StatusDone {
+		l.heard, l.answered = time.Now(), true
+	}
 	if answer := l.waiting[d.CorrelationID]; answer != nil {
 		answer <- r
 		delete(l.waiting, d.CorrelationID)
@@ -150,6 +209,9 @@ func (l *line) deliver(d wire.Delivery) {
 }
 
 func (l *line) ask(ctx context.Context, cmd wire.Command) wire.Reply {
+	if reply := l.unled(); reply != nil {
+		return *reply
+	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	id := random()
@@ -168,7 +230,7 @@ func (l *line) ask(ctx context.Context, cmd wire.Command) wire.Reply {
 	}
 	err = l.pub.SendMandatory(ctx, wire.Message{Key: wire.LeaderInbox, ReplyTo: l.name, CorrelationID: id, Body: body})
 	if errors.Is(err, broker.ErrReturned) {
-		return wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "no sidecar leads right now: try again"}
+		return wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: noLeader}
 	}
 	if err != nil {
 		return unknown(fmt.Sprintf("it is not known whether the command arrived: %v", err))

@@ -11,9 +11,10 @@ import (
 
 // astray is what may have gone astray, by the journal's order.
 type astray struct {
-	state tracker.State
-	deeds []stray
-	at    map[spot]int
+	state  tracker.State
+	newest int64 // the epoch that led where the journal was read to
+	deeds  []stray
+	at     map[spot]int
 }
 
 // stray is a fire or burial that may not have arrived although it was confirmed: a view may have forgotten its entry.
@@ -23,10 +24,15 @@ type stray struct {
 	body []byte
 }
 
+func (s *stray) dispatch() dispatch {
+	return dispatch{wire.Through{Epoch: s.deed.Epoch, Through: s.deed.Seq}, s.deed.JIDTag}
+}
+
 // findAstray lists what may have gone astray. What is doubtful anyway is doubted all the more.
 func (c *core) findAstray() error {
 	a := astray{state: c.entries.State(), at: map[spot]int{}}
-	err := c.setup.journal(a.state.RoutedTo+1, c.epoch, func(r *wire.Record) error {
+	from := max(0, a.state.RoutedTo) // a probe or the beginning of an epoch: it says who led
+	err := c.setup.journal(from, c.epoch, func(r *wire.Record) error {
 		if c.entries.Trusts(r) {
 			a.read(r)
 		}
@@ -48,6 +54,9 @@ func (c *core) findAstray() error {
 			c.settling.open[i].Returned = true
 			continue
 		}
+		if c.settling.copies[s.dispatch()] {
+			continue // it arrived in jobs.gated
+		}
 		pending, err := c.entries.Get(s.at.stream, s.at.offset)
 		if err != nil {
 			return err
@@ -62,11 +71,26 @@ func (c *core) findAstray() error {
 
 // read takes in one record of the journal.
 func (a *astray) read(r *wire.Record) {
-	if d, fired := wire.DeedOf(r.Headers); fired {
-		a.add(r, d)
+	if p, is := wire.ProbeOf(r.Headers); is {
+		a.newest = max(a.newest, p.Epoch)
 		return
 	}
-	if j, err := wire.ParseJournal(r.Body); err == nil && (j.Type == wire.TypeReturned || j.Type == wire.TypeUnburied || j.Type == wire.TypeUndone) {
+	if d, fired := wire.DeedOf(r.Headers); fired {
+		if a.newest = max(a.newest, d.Epoch); d.Epoch == a.newest || !d.Burial() { // a late burial is void
+			a.add(r, d)
+		}
+		return
+	}
+	j, err := wire.ParseJournal(r.Body)
+	if err != nil {
+		return
+	}
+	if j.Type == wire.TypeOpened {
+		a.newest = r.Offset
+	}
+	switch {
+	case j.Type == wire.TypeReturned,
+		j.Epoch >= a.newest && (j.Type == wire.TypeUnburied || j.Type == wire.TypeUndone):
 		delete(a.at, spot{j.Stream, j.Offset}) // it is pending again, or something else was done to it since
 	}
 }
@@ -120,7 +144,7 @@ func (c *core) repeatBurial(s *stray) error {
 		return nil //nolint:nilerr // as above
 	}
 	origin := wire.Through{Epoch: s.deed.Epoch, Through: s.deed.Seq}
-	if c.settling.retried[origin] {
+	if c.settling.retried[s.dispatch()] {
 		return nil
 	}
 	dead, err := c.amongDead(e.JID, func(d *tracker.Stored) bool {

@@ -50,5 +50,8 @@ func (l *leadership) body(ctx context.Context, stream string, offset int64) ([]b
 			return nil, nil
 		}
 	}
-	return r.Body, err
+	if err != nil {
+		return nil, err
+	}
+	return wire.EntryBody(&r)
 }

@@ -84,12 +84,18 @@ func (c *core) continueCarry(now time.Time) error {
 		c.carry.again = now.Add(20 * time.Millisecond)
 		return err
 	}
+	read, err := c.entries.Position(wire.Journal) // first: low water settles all doubts up to here, which must be known
+	if err != nil {
+		return err
+	}
 	doubts, err := c.entries.Doubtful()
 	if err != nil {
 		return err
 	}
 	for _, d := range doubts {
-		if d.Returned { // the journal alone has this job: low water would drop it; the next leader fires it again
+		// Low water would settle what is in doubt. Of a returned fire the journal alone has the job: the
+		// next leader fires it again. Late fires are about to be settled.
+		if d.Returned || d.Epoch < c.epoch {
 			c.carry.again, c.carry.still = now.Add(time.Second), false
 			return nil
 		}
@@ -101,7 +107,7 @@ func (c *core) continueCarry(now time.Time) error {
 	if err := errors.Join(c.carryState(now), c.carryKeys(now)); err != nil {
 		return err
 	}
-	return c.endCarry(now)
+	return c.endCarry(now, read+1)
 }
 
 // readBack frees the entries whose replacement the view has.
@@ -160,8 +166,8 @@ func (c *core) giveUp(now time.Time, s *tracker.Stored) error {
 // carryOne appends an entry again. What is being acted upon, or doubtful, is left for the next round: it is about to go.
 func (c *core) carryOne(now time.Time, s *tracker.Stored) error {
 	at := spot{s.Stream, s.Offset}
-	if c.busy[at] != nil {
-		return nil
+	if busy, err := c.isBusy(s); err != nil || busy {
+		return err
 	}
 	if pending, err := c.entries.Pending(s); err != nil || !pending {
 		return err
@@ -206,15 +212,15 @@ func (c *core) burialsDoubtful() (bool, error) {
 	return false, err
 }
 
-// endCarry journals that below the cut everything is settled.
-func (c *core) endCarry(now time.Time) error {
+// endCarry journals that below the cut everything is settled, as far as the journal was read.
+func (c *core) endCarry(now time.Time, readTo int64) error {
 	low := map[string]int64{}
 	for stream, cut := range c.carry.cut {
 		low[stream] = cut + 1
 	}
 	state := c.entries.State()
-	r := wire.JournalRecord{Type: wire.TypeLowWater, LowWater: low, Needs: min(c.carry.needs, state.RoutedTo+1), // what went astray stands behind that
-		RoutedTo: &state.RoutedTo, Queue: state.Witness, Count: int64(c.carry.entries)}
+	r := wire.JournalRecord{Type: wire.TypeLowWater, ReadTo: readTo, LowWater: low, Needs: min(c.carry.needs, state.RoutedTo+1), // what went astray stands behind that
+		RoutedTo: &state.RoutedTo, Witness: state.Witness, WitnessFrom: &state.WitnessFrom, Count: int64(c.carry.entries)}
 	c.carry = nil
 	if err := c.record(now, r, spot{}, nil); err != nil {
 		return err
@@ -232,5 +238,8 @@ func inherit(headers map[string]any, old *tracker.Stored, why string) {
 	}
 	if old.Leased != "" {
 		headers[wire.HeaderLease] = int64(1)
+	}
+	if old.IsCopy() {
+		headers[wire.HeaderCopy] = old.Burial.Op
 	}
 }

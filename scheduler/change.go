@@ -110,7 +110,7 @@ func (c *core) tellReplaced(now time.Time) error {
 	return nil
 }
 
-// tell journals a replacement, and answers once that is confirmed.
+// tell journals a replacement, and answers once that is read back.
 func (c *core) tell(now time.Time, a wire.Announcement, r *replacement) error {
 	about, by := spot{}, a.Offset
 	if a.Dead != nil {
@@ -125,10 +125,11 @@ func (c *core) tell(now time.Time, a wire.Announcement, r *replacement) error {
 	}
 	record := a.Record()
 	record.Entry, record.Reason = r.entry, r.reason
-	return c.record(now, record, about, func(bool) {
+	return c.recordFolded(now, record, about, func() error {
 		if r.answer != nil {
 			r.answer(wire.Reply{Status: wire.StatusOK, Entry: &by})
 		}
+		return nil
 	})
 }
 

@@ -36,7 +36,10 @@ func (c *core) whenKnown(now time.Time, cmd wire.Command, fn func(now time.Time)
 	if err != nil {
 		return err
 	}
-	if h == nil || c.busy[spot{cmd.Stream, h.Offset}] == nil {
+	if h == nil {
+		return fn(now)
+	}
+	if at := (spot{cmd.Stream, h.Offset}); c.busy[at] == nil && !c.isUnsettled(at) {
 		return fn(now)
 	}
 	c.later(func() error { return c.whenKnown(c.now, cmd, fn) })
@@ -85,6 +88,16 @@ func (c *core) carryOut(now time.Time, cmd wire.Command, answer func(wire.Reply)
 		answer(*reply)
 		return nil
 	}
+	if fires := cmd.Command == wire.CommandTrigger || cmd.Command == wire.CommandRetry; fires && !c.lanes.of(s.Queue).bound {
+		return c.whenBound(now, s.Queue, func(fault error) error {
+			if fault != nil {
+				answer(wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
+					Reason: fmt.Sprintf("queue %q takes no job: %v: it is pending as before", s.Queue, fault)})
+				return nil
+			}
+			return c.carryOut(c.now, cmd, answer)
+		})
+	}
 	return c.act(now, cmd, s, e, answer)
 }
 
@@ -116,8 +129,8 @@ func (c *core) find(now time.Time, cmd wire.Command) (*tracker.Stored, *wire.Ent
 	if reply != nil || err != nil {
 		return nil, nil, reply, err
 	}
-	if c.busy[spot{s.Stream, s.Offset}] != nil {
-		return nil, nil, &busyNow, nil
+	if busy, err := c.isBusy(s); err != nil || busy {
+		return nil, nil, &busyNow, err
 	}
 	s, e, err := c.load(spot{s.Stream, s.Offset})
 	if err != nil && !errors.Is(err, errFetch) {
@@ -212,8 +225,10 @@ func (c *core) gone(cmd wire.Command) (*wire.Reply, error) {
 // act carries out a command about an entry that is there.
 func (c *core) act(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.Entry, answer func(wire.Reply)) error {
 	o := order{actor: cmd.Actor, command: cmd.ID, operation: cmd.Operation, key: tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset}, done: func(ok bool) {
-		answer(outcome(ok, s.Queue))
-	}}
+		if !ok {
+			answer(refusedBy(s.Queue))
+		}
+	}, read: func() error { return carriedOut(answer) }}
 	switch cmd.Command {
 	case wire.CommandTrigger:
 		o.op = wire.OpTriggered
@@ -233,10 +248,13 @@ func (c *core) act(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.E
 	return nil
 }
 
-func outcome(ok bool, queue string) wire.Reply {
-	if ok {
-		return wire.Reply{Status: wire.StatusDone}
-	}
+// carriedOut answers that a command was carried out.
+func carriedOut(answer func(wire.Reply)) error {
+	answer(wire.Reply{Status: wire.StatusDone})
+	return nil
+}
+
+func refusedBy(queue string) wire.Reply {
 	return wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
 		Reason: fmt.Sprintf("queue %q refused the job (full or down): it is pending as before", queue)}
 }
@@ -247,18 +265,18 @@ func (c *core) kill(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.
 	o.op = wire.OpBuried
 	o.done = func(ok bool) {
 		if !ok {
-			answer(outcome(false, wire.DeadJobs))
+			answer(refusedBy(wire.DeadJobs))
 		}
 	}
+	o.read = nil
 	o.follow = func(passed func()) {
 		at := spot{s.Stream, s.Offset}
 		r := killed(at, wire.JIDTag(s.JID), e)
 		r.DiedAt = wire.Seconds(now)
 		c.later(func() error {
-			return c.note(now, cmd, r, at, func(reply wire.Reply) {
-				passed()
-				answer(reply)
-			})
+			it := c.noteItem(now, cmd, r, at)
+			it.done, it.read = func(bool) { passed() }, func() error { return carriedOut(answer) }
+			return c.send(it)
 		})
 	}
 	class, message := e.ErrorClass, e.ErrorMessage
@@ -273,10 +291,16 @@ func killed(at spot, tag string, e *wire.Entry) wire.JournalRecord {
 	return wire.JournalRecord{Type: wire.TypeKilled, Stream: at.stream, Offset: at.offset, JID: tag, Entry: json.RawMessage(e.Raw)}
 }
 
-// note journals what a command did and answers once that is confirmed.
+// note journals what a command did, and answers once that is read back.
 func (c *core) note(now time.Time, cmd wire.Command, r wire.JournalRecord, about spot, answer func(wire.Reply)) error {
+	it := c.noteItem(now, cmd, r, about)
+	it.read = func() error { return carriedOut(answer) }
+	return c.send(it)
+}
+
+func (c *core) noteItem(now time.Time, cmd wire.Command, r wire.JournalRecord, about spot) *item {
 	r.Actor, r.Command, r.InOperation, r.Reason = cmd.Actor, cmd.ID, cmd.Operation, cmp.Or(r.Reason, cmd.Reason)
-	return c.record(now, r, about, func(bool) { answer(wire.Reply{Status: wire.StatusDone}) })
+	return c.recordItem(now, r, about)
 }
 
 func (c *core) dismiss(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {

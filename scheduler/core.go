@@ -20,6 +20,7 @@ type core struct {
 	epoch   int64
 
 	window
+	silence     silence
 	busy        map[spot]*item // entries that were acted upon and whose record has not been folded yet
 	folding     []*item        // the same, in the order in which their records will be folded
 	lanes       lanes
@@ -44,8 +45,12 @@ type core struct {
 	toldAt      time.Time      // when it was last looked which replacements were read back
 	now         time.Time      // of the newest step
 	passing     time.Duration  // how much time passed before it, of what the core could have slept
+	undecided   []int64        // copies in jobs.gated of which it is not known yet whether they stand
+	gatedHeld   bool           // nothing of jobs.gated is fired: an older broker topology is being taken over
 	unfetched   map[spot]int   // large entries that could not be fetched, with how often in a row
 	deferred    []func() error // what a confirm led to; done at the next step
+	unread      []unread       // what waits for the view
+	lateFires   lateFires
 	counters    Counters
 	late        time.Duration
 }
@@ -66,17 +71,20 @@ type setup struct {
 	identity  string // unique to this epoch
 	onGap     string // hold, fire or discard
 	base      int64  // the offset at which streams begin on this broker
-	known     *wire.Through
+	known     *wire.Confirmed
 	suspects  map[spot]int
-	deadMax   int64                   // dead jobs that are kept at most
-	deadAge   time.Duration           // and how long
-	pace      pace                    // of operations
-	mayRefuse func(queue string) bool // whether a queue may nack, as far as the broker tells
+	deadMax   int64                    // dead jobs that are kept at most
+	deadAge   time.Duration            // and how long
+	pace      pace                     // of operations
+	isBound   func(queue string) bool  // whether a queue is known to be there and bound
+	bind      func(queue string) error // has a queue made and bound; core.bound is told of it, unless there is an error
 	fetch     func(stream string, offset int64) ([]byte, error)
 	journal   func(from, below int64, each func(*wire.Record) error) error // reads the journal again
 	readLater func(from int64, each func(*wire.Record) error) *reading     // the same in the background, until each gives errRead
+	window    func(queue string) int                                       // how many fires a queue may have open
 	patience  func() time.Duration                                         // with a probe
 	probed    string                                                       // the queue to which probes are sent
+	follow    func(probe int64)                                            // has a probe followed by one to no queue
 }
 
 type phase int
@@ -110,6 +118,7 @@ type item struct {
 	plain     bool   // a record without a number: it is published until the broker takes it
 	once      bool   // if it is refused the epoch ends: only the stream tells whether it has it
 	deed      bool   // a fire or burial: if it is refused its entry comes back
+	buries    bool   // a burial: what its lane's queue answers says nothing of it
 	spot      spot   // the entry it is about, if any
 	more      []spot // further entries that it is about
 	operation string // of a fire: the operation that it is part of
@@ -118,10 +127,12 @@ type item struct {
 	lane      *lane
 	key       tracker.DueKey // where the lane has it
 	sent      time.Time
+	sentAfter time.Duration // by the clock of silence
 	acked     bool
 	folded    int64 // the number of the record after which its entry is what the view says
 	nacks     int
 	done      func(ok bool) // called once it is known whether the broker took it
+	read      func() error  // called once the broker took it and the view has folded it
 
 	// follow, if there is one, is called once the broker took it, and calls passed once a record that belongs to it is confirmed too. Until
 	// then it is in doubt: a leader that dies in between leaves the record to the next one.
@@ -135,7 +146,7 @@ func newCore(entries *tracker.Entries, p port, s setup) *core {
 	return &core{
 		entries: entries, port: p, setup: s, epoch: -1, suspects: s.suspects,
 		window: newWindow(), busy: map[spot]*item{}, unfetched: map[spot]int{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
-		replacing: map[spot]*replacement{}, operations: map[string]*operating{}, enqueuing: map[string]*enqueuing{},
+		lateFires: lateFires{seen: entries.Late()}, replacing: map[spot]*replacement{}, operations: map[string]*operating{}, enqueuing: map[string]*enqueuing{},
 	}
 }
 
@@ -160,6 +171,9 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	if err := c.doDeferred(); err != nil {
 		return now, err
 	}
+	if err := c.doRead(folded); err != nil {
+		return now, err
+	}
 	wake = now.Add(maxSleep)
 	switch c.phase {
 	case phaseOpening:
@@ -175,10 +189,17 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 }
 
 func (c *core) lead(now time.Time) (time.Time, error) {
+	c.watchSilence()
+	if err := c.settleWaiting(now); err != nil {
+		return now, err
+	}
 	if err := c.continueDiscard(now); err != nil {
 		return now, err
 	}
 	if err := c.tellReplaced(now); err != nil {
+		return now, err
+	}
+	if err := c.settleLate(now); err != nil {
 		return now, err
 	}
 	if err := c.trim(now); err != nil {
@@ -191,7 +212,10 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if err != nil {
 		return now, err
 	}
-	c.lanes.take(c.entries.TakeReady())
+	c.take(now, c.entries.TakeReady())
+	if err := c.decideCopies(now); err != nil {
+		return now, err
+	}
 	wake, err := c.fireDue(now)
 	if err != nil {
 		return now, err
@@ -236,11 +260,15 @@ func earlier(a, b time.Time) time.Time {
 
 // send publishes one item. The entry that it is about is busy until its record has been folded.
 func (c *core) send(it *item) error {
-	it.sent = c.now
+	it.sent, it.sentAfter = c.now, c.silence.clock
+	if len(c.flight) == 0 {
+		c.silence.answered = c.silence.clock
+	}
 	if it.plain {
 		return c.sendPlain(it)
 	}
 	m := it.build(c.seq+1, c.watermark)
+	c.sayAbove(m)
 	tag, err := c.port.Publish(m)
 	if err != nil {
 		return err
@@ -258,8 +286,20 @@ func (c *core) send(it *item) error {
 	return nil
 }
 
+// sayAbove adds to a message that says what is confirmed the numbers above the watermark.
+func (c *core) sayAbove(m wire.Message) {
+	if _, says := m.Headers[wire.HeaderConfirmed]; !says {
+		return
+	}
+	if above := c.aboveHeader(); above != "" {
+		m.Headers[wire.HeaderAbove] = above
+	}
+}
+
 func (c *core) sendPlain(it *item) error {
-	tag, err := c.port.Publish(it.build(0, c.watermark))
+	m := it.build(0, c.watermark)
+	c.sayAbove(m)
+	tag, err := c.port.Publish(m)
 	if err == nil {
 		c.add(tag, it)
 	}
@@ -273,17 +313,26 @@ func (c *core) append(stream string, r wire.JournalRecord) error {
 
 // record publishes a JSON record to the journal.
 func (c *core) record(now time.Time, r wire.JournalRecord, about spot, done func(ok bool)) error {
+	it := c.recordItem(now, r, about)
+	it.done = done
+	return c.send(it)
+}
+
+func (c *core) recordItem(now time.Time, r wire.JournalRecord, about spot) *item {
 	r.At, r.Epoch = wire.Seconds(now), c.epoch
-	return c.send(&item{spot: about, done: done, build: func(seq, confirmed int64) wire.Message {
-		return r.Append(wire.Journal, seq, confirmed)
-	}})
+	return &item{spot: about, build: func(seq, confirmed int64) wire.Message { return r.Append(wire.Journal, seq, confirmed) }}
 }
 
 // confirmed is told that the broker took a publish, or refused it.
 func (c *core) confirmed(now time.Time, tag uint64, ack bool) error {
+	c.silence.answered = c.silence.clock
 	it := c.remove(tag)
 	if it == nil {
-		return nil
+		return nil // it was given up on
+	}
+	if it.isSilent() { // it is counted again only now and then
+		c.silence.open--
+		c.silence.bytes -= it.size
 	}
 	if ack {
 		c.counters.Confirms.note(now.Sub(it.sent))
@@ -291,7 +340,7 @@ func (c *core) confirmed(now time.Time, tag uint64, ack bool) error {
 		return nil
 	}
 	if it.deed {
-		return c.returned(now, it)
+		return c.returned(now, it, nack)
 	}
 	if it.once {
 		return fmt.Errorf("%w: %s", errUnsure, it.spot.stream)
@@ -324,16 +373,27 @@ func (c *core) accepted(it *item) {
 	if it.done != nil {
 		it.done(true)
 	}
+	if it.read != nil {
+		c.unread = append(c.unread, unread{it.seq, it.read})
+	}
+}
+
+// heldBecause says why a queue is held, by what became of its fire.
+var heldBecause = map[string]string{
+	nack:     "refused: the queue is full or down",
+	noAnswer: "no answer: the queue's node may be down",
 }
 
 // returned journals that a fire or burial was refused: its entry is pending again, its queue is held, all others go on.
-func (c *core) returned(now time.Time, it *item) error {
+func (c *core) returned(now time.Time, it *item, why string) error {
 	c.counters.Returned++
 	c.way.cameBack(it.seq)
 	if it.lane != nil {
-		c.lanes.hold(it.lane, now, "refused: the queue is full or down")
+		it.lane.flying--
+		it.lane.bound, it.lane.recheck = false, true // it may be gone, or its node away
+		c.lanes.hold(it.lane, now, heldBecause[why], maxHold)
 	}
-	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: it.seq, Reason: "nack", Stream: it.spot.stream, Offset: it.spot.offset,
+	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: it.seq, Reason: why, Stream: it.spot.stream, Offset: it.spot.offset,
 		JID: it.tag, TookBack: it.command, InOperation: it.operation}
 	err := c.record(now, r, spot{}, func(bool) {
 		it.acked = true
@@ -390,13 +450,18 @@ func (c *core) releaseOne(it *item, folded int64) bool {
 	return true
 }
 
-// announce journals, once the window has drained, up to where everything is confirmed.
+// announce journals what is confirmed: once the window has drained, and while headers cannot say
+// all of it.
 func (c *core) announce(now time.Time) error {
-	if len(c.flight) > 0 || c.watermark <= c.announced && !c.way.unsaid() || len(c.again) > 0 {
+	drained := len(c.flight) == c.silence.open && len(c.again) == 0
+	if !drained && len(c.above) <= maxRanges || c.passes == c.announced && !c.way.unsaid() {
 		return nil
 	}
-	through := c.watermark
-	c.announced, c.announcedAt = through, now
-	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: c.epoch, Through: through, RoutedTo: c.way.say()}
-	return c.append(wire.Journal, r)
+	return c.sayConfirmed(now)
+}
+
+func (c *core) sayConfirmed(now time.Time) error {
+	c.announced, c.announcedAt = c.passes, now
+	return c.append(wire.Journal, wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: c.epoch,
+		Through: c.watermark, Above: slices.Clone(c.above), RoutedTo: c.way.say()})
 }

@@ -12,8 +12,8 @@
 // blip are one code path. An error of one queue or one message holds that queue or parks that entry, and ends nothing.
 //
 // The state machine (core) does no I/O: it looks at the view, publishes through a port and is told of confirms, commands and time. The
-// Scheduler connects it to a broker. Beside it, on the same connection, run three helpers of the leader: jobs for queues that do not
-// exist are rerouted once those are made, dead-lettered jobs are buried, and the topology is asserted again and again.
+// Scheduler connects it to a broker. Beside it, on the same connection, run three helpers of the leader: one makes and binds queues before
+// the first job is fired to them, one buries dead-lettered jobs, and one asserts the topology again and again.
 //
 // A stream forgets. At half the shortest retention in force the leader appends again whatever is pending (carry-over), reads it back, and
 // journals that below it everything is settled (low-water). So a job scheduled years ahead outlives any retention, and what was done

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -280,4 +281,12 @@ func TestLowWaterRepeatsTheWitness(t *testing.T) {
 	sc.elect(s, never)
 	sc.prove(s)
 	require.Equal(t, map[string]int{"x": 1}, sc.copies())
+}
+
+func TestWhatIsInDoubtIsCounted(t *testing.T) {
+	var c core
+	require.Zero(t, c.inDoubt())
+	c.settling = settling{open: make([]tracker.Doubt, 1), waiting: make([]tracker.Doubt, 2), astray: make([]stray, 4), lone: make([]*tracker.Stored, 8)}
+	c.lateFires.open = make([]tracker.Doubt, 16)
+	require.Equal(t, 31, c.inDoubt())
 }

@@ -87,7 +87,7 @@ func (c *core) tellEnqueued(now time.Time, a wire.Announcement) error {
 	by := a.Offset
 	e := wire.Enqueued{Key: a.Key, Sum: a.Sum, JID: a.JID, At: wire.Seconds(now)}
 	r := wire.JournalRecord{Type: wire.OpEnqueued, Stream: a.Stream, Offset: a.Offset, By: &by, JID: a.JIDTag, Actor: a.Actor, Enqueued: &e}
-	return c.recordFolded(now, r, func() error {
+	return c.recordFolded(now, r, spot{}, func() error {
 		under := c.enqueuing[a.Key]
 		if under == nil {
 			return nil

@@ -13,7 +13,7 @@ import (
 // fireDue fires what is due, the queues in turn, until the window is full, a batch is done or nothing is due any more.
 func (c *core) fireDue(now time.Time) (wake time.Time, err error) {
 	c.lanes.wakeUp(now)
-	if len(c.lanes.ring) == 0 || !c.room() {
+	if len(c.lanes.ring) == 0 || !c.room() || c.quiet() {
 		return c.lanes.next(now.Add(maxSleep)), nil
 	}
 	moment := c.entries.Moment()
@@ -54,7 +54,10 @@ func (c *core) alone() bool {
 
 // fireNext fires one entry of a lane, or takes the lane out of the ring. wait tells that the window must drain first.
 func (c *core) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, wait bool, err error) {
-	if ln.trial && ln.flying > 0 {
+	if ln.flying == 0 {
+		ln.limit = c.setup.window(ln.queue)
+	}
+	if ln.full = ln.flying >= ln.limit; ln.full || ln.silent || ln.trial && ln.flying > 0 {
 		c.lanes.leave(time.Time{})
 		return false, false, nil
 	}
@@ -66,8 +69,7 @@ func (c *core) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, w
 		c.lanes.leave(time.Time{})
 		return false, false, nil
 	}
-	if key.At.After(now) {
-		c.lanes.leave(key.At)
+	if !c.prepared(now, key.At, ln) {
 		return false, false, nil
 	}
 	at := spot{key.Stream, key.Offset}
@@ -79,13 +81,33 @@ func (c *core) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, w
 	return true, false, c.fireDueEntry(now, entries, at, key)
 }
 
+// prepared reports whether an entry may be fired now: it is due, and its queue is there. If not, its lane leaves the ring.
+func (c *core) prepared(now, at time.Time, ln *lane) bool {
+	if ahead := at.Add(-prepareAhead); !ln.bound && ahead.After(now) {
+		c.lanes.leave(ahead)
+		return false
+	}
+	ready := c.queueIsReady(now, ln)
+	switch {
+	case !ln.due: // it is held now
+	case at.After(now):
+		c.lanes.leave(at)
+	case !ready:
+		c.lanes.leave(time.Time{}) // bound wakes it
+	default:
+		return true
+	}
+	return false
+}
+
 // head is the first entry of a lane that may be fired when it is due.
 func (c *core) head(entries tracker.Lookup, ln *lane) (tracker.DueKey, bool, error) {
 	for {
 		for len(ln.ahead) > 0 {
 			key := ln.ahead[0]
 			at := spot{key.Stream, key.Offset}
-			if c.busy[at] == nil && !c.entries.IsHeld(at.stream, at.offset) {
+			waits := c.gatedHeld && at.stream == wire.Gated
+			if c.busy[at] == nil && !waits && !c.entries.IsHeld(at.stream, at.offset) {
 				return key, true, nil
 			}
 			ln.behind, ln.ahead = key, ln.ahead[1:]
@@ -108,6 +130,9 @@ func (c *core) fireDueEntry(now time.Time, entries tracker.Lookup, at spot, key 
 	if pending, err := entries.Pending(s); err != nil || !pending {
 		delete(c.unfetched, at)
 		return err // a command was quicker: the lane had looked ahead
+	}
+	if busy, err := c.isBusy(s); err != nil || busy {
+		return err // it is a copy: decideCopies has the lane look again
 	}
 	e, err := c.read(s)
 	if errors.Is(err, errFetch) {
@@ -145,9 +170,8 @@ func (c *core) postpone(now time.Time, at spot, key tracker.DueKey, why error) e
 		return c.refuse(now, s, why.Error())
 	}
 	ln := c.lanes.of(s.Queue)
-	ln.flying++ // hold takes one off
 	c.lanes.look(ln, key)
-	c.lanes.hold(ln, now, why.Error())
+	c.lanes.hold(ln, now, why.Error(), maxHold)
 	return nil
 }
 
@@ -166,6 +190,7 @@ type order struct {
 	command   string
 	operation string
 	done      func(ok bool)
+	read      func() error // once it is read back; a command is answered then
 	follow    func(passed func())
 }
 
@@ -216,7 +241,7 @@ func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) er
 		return c.refuse(now, s, err.Error())
 	}
 	ln := c.lanes.of(e.Job.Queue)
-	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, operation: o.operation, lane: ln, key: o.key, done: o.done,
+	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, operation: o.operation, lane: ln, key: o.key, done: o.done, read: o.read,
 		build: func(seq, confirmed int64) wire.Message {
 			m := wire.Fire(&e.Job, c.deed(s, o, seq, confirmed), body, now)
 			if s.Trace != "" {
@@ -246,7 +271,7 @@ func (c *core) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o order, cl
 		}
 		return c.refuse(now, s, err.Error())
 	}
-	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, key: o.key, done: o.done,
+	it := &item{deed: true, buries: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, key: o.key, done: o.done,
 		follow: o.follow, build: func(seq, confirmed int64) wire.Message {
 			return wire.Bury(&e.Job, c.deed(s, o, seq, confirmed), body, now)
 		}}
@@ -325,5 +350,9 @@ const maxTwins = 32
 
 // alike tells whether two entries may be the same publish, as far as can be told without reading them.
 func alike(a, b *tracker.Stored) bool {
+	if a.Stream == wire.Gated { // two fires may find no queue for equal jobs of two entries
+		return a.Queue == b.Queue && !a.IsCopy() && !b.IsCopy() || a.IsCopy() && a.Burial.Stream != "" &&
+			a.Burial.Stream == b.Burial.Stream && a.Burial.Offset == b.Burial.Offset
+	}
 	return a.At.Equal(b.At) || a.Stream == wire.Retries && a.Attempt == b.Attempt
 }

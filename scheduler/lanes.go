@@ -24,6 +24,17 @@ type lane struct {
 	backoff time.Duration
 	trial   bool // one job is sent to see whether the queue takes jobs again
 	flying  int  // unconfirmed fires
+	silent  bool // it has not answered for long
+	limit   int  // fires that it may have open
+	full    bool // it has so many, and left the ring
+
+	bound   bool                // the queue is known to be there and bound
+	boundAt time.Time           // when that was seen to
+	recheck bool                // it was bound once and may not be any more
+	asked   bool                // it is being seen to
+	unmade  bool                // that failed the last time
+	waiting []func(error) error // what is done when it is known
+	moving  string              // not empty: the queue is being moved to another type, and nothing is fired to it
 }
 
 // lanes are the queues: those that have something due take turns, the others wait for their time.
@@ -54,9 +65,13 @@ func (l *lanes) of(queue string) *lane {
 }
 
 // take has queues looked at that got entries.
-func (l *lanes) take(ready map[string]tracker.DueKey) {
+func (c *core) take(now time.Time, ready map[string]tracker.Ready) {
 	for _, queue := range slices.Sorted(maps.Keys(ready)) {
-		l.look(l.of(queue), ready[queue])
+		ln, r := c.lanes.of(queue), ready[queue]
+		if r.Unbound {
+			c.unbound(now, ln, r.Returned)
+		}
+		c.lanes.look(ln, r.First)
 	}
 }
 
@@ -120,11 +135,10 @@ func (l *lanes) leave(until time.Time) {
 // turn moves the first lane to the end of the ring.
 func (l *lanes) turn() { l.ring = append(l.ring[1:], l.ring[0]) }
 
-// hold has a queue wait that refused a job.
-func (l *lanes) hold(ln *lane, now time.Time, reason string) {
-	ln.flying--
+// hold has a queue wait that takes no jobs, at most so long before it is tried again.
+func (l *lanes) hold(ln *lane, now time.Time, reason string, most time.Duration) {
 	if ln.held == "" {
-		ln.backoff = min(max(2*ln.backoff, firstHold), maxHold)
+		ln.backoff = min(max(2*ln.backoff, firstHold), most)
 		if ln.since.IsZero() {
 			ln.since = now
 		}
@@ -142,11 +156,26 @@ func (l *lanes) hold(ln *lane, now time.Time, reason string) {
 	}
 }
 
+// limit sets how many fires each queue may have open.
+func (l *lanes) limit(of func(queue string) int) {
+	for _, ln := range l.all {
+		ln.limit = of(ln.queue)
+		if ln.full && ln.flying < ln.limit {
+			ln.full = false
+			l.rouse(ln, time.Time{})
+		}
+	}
+}
+
 // accepted notes that a queue took a job.
 func (l *lanes) accepted(ln *lane) {
 	ln.flying--
 	if ln.held != "" {
 		return
+	}
+	if ln.full {
+		ln.full = false
+		l.rouse(ln, time.Time{})
 	}
 	tried := ln.trial
 	ln.trial, ln.backoff, ln.since = false, 0, time.Time{}
@@ -155,16 +184,32 @@ func (l *lanes) accepted(ln *lane) {
 	}
 }
 
-// heldQueues lists the queues that take no jobs now.
+// maxShown is how many of them are listed at most.
+const maxShown = 1000
+
+// heldQueues lists queues that take no jobs now.
 func (l *lanes) heldQueues() []HeldQueue {
 	var all []HeldQueue
 	for _, ln := range l.all {
 		if ln.held != "" {
 			all = append(all, HeldQueue{ln.queue, ln.held, ln.since, ln.wake})
 		}
+		if len(all) == maxShown {
+			break
+		}
 	}
 	slices.SortFunc(all, func(a, b HeldQueue) int { return strings.Compare(a.Queue, b.Queue) })
 	return all
+}
+
+// silentQueues counts the queues that do not answer.
+func (l *lanes) silentQueues() (n int) {
+	for _, ln := range l.all {
+		if ln.silent {
+			n++
+		}
+	}
+	return n
 }
 
 // sleepers is a heap by waking time.

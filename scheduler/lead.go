@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -18,53 +20,89 @@ type leadership struct {
 	s        *Scheduler
 	conn     *broker.Conn
 	pub      *broker.Publisher
-	inbox    *broker.Consumer
-	replier  *replier
+	lock     *candidate
 	core     *core
-	moved    time.Time // when something was last confirmed or folded
-	oldest   uint64    // tag of the publish that has waited longest for its confirm
-	oldestAt time.Time
+	watchdog *watchdog
 	told     time.Time // when the status was last updated
 	lookout  *lookout
+	proof    proof
+	newer    newerProof
+	silent   silentQueues
+	witness  *witness
+	decided  chan verdict // on what the epoch before left in doubt
+	renewed  chan string  // another witness than the one that is journaled
+
+	oldWitness string // that of an older version, to be deleted
+	binder     *binder
+	mover      *mover
+	oldEnds    chan struct{} // closed when the queue of an older version is taken over, or given up
+	taken      sync.Once
+
+	rolledBack int // how often the view had been, when this leadership began
 
 	readLater func(from int64, each func(*wire.Record) error) *reading
+	beside    func(do func(ctx context.Context)) // does something beside the loop, until the epoch ends
 }
 
 // errResigned says that a leader gave up because it could not do its work.
 var errResigned = errors.New("scheduler: resigned")
 
 // lead is one epoch.
-func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.Consumer) error {
-	pub, err := conn.Publisher(ctx)
-	if err != nil {
-		return err
-	}
+func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate) error {
+	pub := lock.claim.Publisher
 	if journals := s.entries.State().Journals; journals != s.journals {
 		s.known, s.journals = nil, journals // it was about a journal that is gone
 	}
-	l := &leadership{s: s, conn: conn, pub: pub, replier: newReplier(s.cfg.Broker, s.log), inbox: inbox, moved: time.Now(), lookout: newLookout()}
+	if s.knownAt != s.view.RolledBack() && s.entries.State().Identity != s.knownBy {
+		s.known = nil // the record that began its epoch may be gone, and another one have its number
+	}
+	l := &leadership{s: s, conn: conn, pub: pub, lock: lock, watchdog: newWatchdog(time.Now), lookout: newLookout(), silent: newSilentQueues(),
+		binder: newBinder(s, conn), oldEnds: make(chan struct{}), decided: make(chan verdict), renewed: make(chan string), newer: newNewerProof(),
+		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}, rolledBack: s.view.RolledBack()}
+	if err := conn.DeclareProbes(ctx, l.lookout.queue); err != nil { // the record opened names it
+		return err
+	}
 	l.core = newCore(s.entries, pub, setup{
 		identity: s.cfg.Identity + "/" + random(), onGap: s.cfg.OnGap, base: conn.Features().StreamOffsetBase, known: s.known, suspects: s.suspects,
 		deadMax: int64(s.cfg.DeadMax), deadAge: s.cfg.DeadAge, pace: usualPace,
-		patience: l.patience, probed: l.lookout.queue,
+		window: func(queue string) int { return l.proof.window(queue) }, patience: l.patience, probed: l.lookout.queue, follow: l.lookout.followed.Store,
 		journal: func(from, below int64, each func(*wire.Record) error) error {
 			return l.readJournal(ctx, from, below, each)
 		},
 		readLater: func(from int64, each func(*wire.Record) error) *reading { return l.readLater(from, each) },
-		mayRefuse: s.mayRefuse, fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
+		isBound:   s.isBound, bind: l.binder.bind,
+		fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
 	})
+	l.mover = newMover(l)
 	s.setStatus(func(st *Status) { st.Counters.Epochs++ })
 	s.log.Info("scheduler: elected", "identity", s.cfg.Identity)
+	ctx, resign := context.WithCancelCause(ctx)
+	defer resign(nil)
+	s.inEpoch(lock.lease, resign)
+	defer s.inEpoch(nil, nil)
 	ended, cancel := context.WithCancel(ctx)
 	g, gctx := errgroup.WithContext(ended)
 	l.readLater = l.background(gctx, g)
+	l.beside = func(do func(context.Context)) {
+		g.Go(func() error {
+			do(gctx)
+			return nil
+		})
+	}
+	g.Go(func() error { return l.watch(gctx, resign) })
 	g.Go(func() error {
 		defer cancel()
 		err := l.loop(ctx, func() {
-			g.Go(func() error { return l.replier.run(gctx) })
 			g.Go(func() error { return l.watchProbes(gctx) })
-			g.Go(func() error { return s.reroute(gctx, conn, l.lookout.alarm) })
+			l.beside(func(ctx context.Context) { l.witness.watch(ctx, l.renewed) })
+			l.beside(l.dropOldWitness)
+			g.Go(func() error { return l.binder.run(gctx) })
+			if l.core.gatedHeld {
+				g.Go(func() error { return l.takeOverOldQueue(gctx) })
+			}
+			l.mover.undoOthers()
 			g.Go(func() error { return s.bury(gctx, conn) })
+			g.Go(func() error { return s.retireLetters(gctx, conn) })
 			g.Go(func() error { return s.maintain(gctx, conn) })
 			g.Go(func() error { return s.rollUp(gctx, conn) })
 		})
@@ -73,9 +111,18 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, inbox *broker.C
 		}
 		return err
 	})
-	err = g.Wait()
+	err := g.Wait()
+	if err == nil && errors.Is(context.Cause(ctx), errSmallLock) {
+		err = errSmallLock
+		s.remakeLock(ctx, conn)
+	}
+	if l.core.epoch >= 0 {
+		s.knownBy, s.knownAt = l.core.setup.identity, l.rolledBack
+	}
 	s.remember(l.core, provoked(err) || provoked(pub.Err()) || provoked(conn.Err()))
-	s.setStatus(func(st *Status) { st.Leader, st.Epoch, st.Held, st.Unconfirmed = false, -1, nil, 0 })
+	s.setStatus(func(st *Status) {
+		st.Leader, st.Epoch, st.Held, st.Unconfirmed, st.Silent, st.InDoubt = false, -1, nil, 0, 0, 0
+	})
 	s.log.Info("scheduler: no longer the leader", "epoch", l.core.epoch, "reason", err)
 	return err
 }
@@ -106,7 +153,7 @@ func (l *leadership) lastWords() {
 // remember keeps what the next epoch of this process can use. If the broker ended this one over something that was sent, one of the
 // entries in flight may be why.
 func (s *Scheduler) remember(c *core, provoked bool) {
-	s.known = c.through()
+	s.known, s.unsaid = c.confirmedNow(), c.hasUnsaid()
 	s.suspects = c.suspects
 	if !provoked {
 		return
@@ -126,22 +173,30 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 		if err := l.noteRecreated(); err != nil {
 			return err
 		}
-		if now := time.Now(); l.s.carryDue(now) {
-			if err := l.core.beginCarry(l.s.linger(now)); err != nil {
-				return err
-			}
-		}
 		phase := l.core.phase
-		wake, err := l.step()
+		var wake time.Time
+		err := l.steadily(func() (err error) {
+			if now := time.Now(); l.s.carryDue(now) {
+				if err := l.core.beginCarry(l.s.linger(now)); err != nil {
+					return err
+				}
+			}
+			wake, err = l.step()
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		if err := l.assist(ctx); err != nil {
+		if err := l.steadily(func() error { return l.assist(ctx) }); err != nil {
 			return err
 		}
 		if l.core.phase != phase { // nothing else need happen before the next has its turn
 			wake = time.Now()
 		}
+		if delivered, repeated, known := l.core.settledFires(); known {
+			l.s.log.Info("scheduler: jobs were in flight when the last leader ended", "delivered", delivered, "dispatched_again", repeated)
+		}
+		l.watchdog.Note(l.progress())
 		l.report()
 		if l.core.phase == phaseLeading && !led {
 			led = true
@@ -152,11 +207,21 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 			return err
 		}
 	}
+	if err := context.Cause(ctx); errors.Is(err, errResigned) {
+		return err
+	}
 	return l.retire()
 }
 
-// step has the core do what can be done now. While the broker takes no publishes that is nothing.
+// steadily has the core act on what the view shows. A view that was rolled back shows entries as
+// pending that this leader has fired: it must not act on that, and its epoch ends.
+func (l *leadership) steadily(act func() error) error { return l.s.view.Steadily(l.rolledBack, act) }
+
+// step has the core do what can be done now. While the broker takes no publishes, or the lock may be another's, that is nothing.
 func (l *leadership) step() (wake time.Time, err error) {
+	if !l.lock.mayPublish() {
+		return time.Now().Add(leaseLookEvery), nil
+	}
 	if l.blocked() {
 		l.core.way.since = 0 // nobody can tell why a probe does not arrive
 		return time.Now().Add(maxSleep), nil
@@ -167,10 +232,15 @@ func (l *leadership) step() (wake time.Time, err error) {
 
 // commands is where commands come from, once they can be carried out: a delete must not overtake what the last leader did.
 func (l *leadership) commands() <-chan wire.Delivery {
-	if l.core.phase != phaseLeading || !l.core.room() || l.blocked() {
+	if !l.mayAct() {
 		return nil
 	}
-	return l.inbox.Deliveries()
+	return l.lock.commands
+}
+
+// mayAct reports whether the core can carry out a request now.
+func (l *leadership) mayAct() bool {
+	return l.core.phase == phaseLeading && l.core.room() && !l.blocked() && l.lock.mayPublish()
 }
 
 func (l *leadership) blocked() bool {
@@ -186,31 +256,56 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 		return fmt.Errorf("scheduler: connection lost: %w", l.conn.Err())
 	case <-l.lookout.astray:
 		return errAstray
+	case v := <-l.decided:
+		l.core.decided(v)
+	case id := <-l.renewed:
+		return l.core.rewitnessed(time.Now(), id)
+	case v := <-l.silent.verdicts:
+		return l.silentVerdict(v)
 	case number := <-l.lookout.proven:
 		l.core.proven(number)
 	case <-l.pub.Done():
 		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
-	case <-l.inbox.Done():
-		return fmt.Errorf("scheduler: the lock is lost: %w", l.inbox.Err())
+	case <-l.lock.claim.Inbox.Done():
+		return fmt.Errorf("scheduler: the lock is lost: %w", l.lock.claim.Inbox.Err())
 	case confirms := <-l.pub.Confirms():
-		return l.confirmed(confirms)
-	case d, open := <-commands:
-		if open {
-			return l.command(d)
+		err := l.steadily(func() error { return l.confirmed(confirms) })
+		if errors.Is(err, view.ErrRolledBack) {
+			l.acknowledged(confirms)
 		}
+		return err
+	case d := <-commands:
+		return l.steadily(func() error { return l.command(d) })
+	case <-l.oldHold():
+		l.core.endGatedHold()
+	case b := <-l.binder.bound:
+		l.core.bound(time.Now(), b.queue, b.err)
+		if b.err == nil {
+			l.newer.ask(l, b.queue)
+		}
+	case known := <-l.newer.found:
+		l.newer.take(l, known)
+	case do := <-l.mover.steps():
+		return l.steadily(do)
 	case <-changed:
-		l.moved = time.Now()
 	case <-timer.C:
-		return l.checkStuck()
 	}
 	return nil
 }
 
+// oldHold is closed when what is in jobs.gated may be fired, while it is held.
+func (l *leadership) oldHold() <-chan struct{} {
+	if !l.core.gatedHeld {
+		return nil
+	}
+	return l.oldEnds
+}
+
 // confirmed hands confirms to the core.
 func (l *leadership) confirmed(confirms []broker.Confirm) error {
-	l.moved = time.Now()
+	now := time.Now()
 	for i, c := range confirms {
-		if err := l.core.confirmed(l.moved, c.Tag, c.Ack); err != nil {
+		if err := l.core.confirmed(now, c.Tag, c.Ack); err != nil {
 			l.acknowledged(confirms[i+1:])
 			return err
 		}
@@ -233,58 +328,41 @@ func (l *leadership) assist(ctx context.Context) error {
 	case phaseWay:
 		return l.checkWay(ctx)
 	case phaseWitness:
-		l.s.readQueues(ctx) // it may have stood by for days, and what may have been refused is fired again
-		intact, err := l.witnessStands(ctx)
-		if err != nil {
-			return err
-		}
-		l.core.witnessed(intact)
+		return l.checkWitness(ctx)
 	case phaseSettled:
-		name, err := l.newWitness(ctx)
+		id, err := l.witness.renew(ctx)
 		if err != nil {
 			return err
 		}
-		return l.core.settled(time.Now(), name)
-	default:
-		return nil
+		l.s.readBindings(ctx)
+		l.core.gatedHeld = l.hasOldQueue(ctx)
+		return l.core.settled(time.Now(), id)
+	case phaseLeading:
+		l.silent.ask(l)
 	}
 	return nil
-}
-
-func (l *leadership) witnessStands(ctx context.Context) (bool, error) {
-	name := l.s.entries.State().Witness
-	if name == "" {
-		return false, nil
-	}
-	return l.conn.QueueExists(ctx, name)
-}
-
-// newWitness declares a witness, where the one there was is gone.
-func (l *leadership) newWitness(ctx context.Context) (string, error) {
-	if l.core.settling.intact {
-		return l.s.entries.State().Witness, nil
-	}
-	name := witnessName()
-	err := l.conn.DeclareWitness(ctx, name)
-	if errors.Is(err, broker.ErrRefused) {
-		l.s.log.Warn("scheduler: the broker takes no non-durable queues: after a crash of the leader doubtful jobs are fired again", "error", err)
-		return "", nil
-	}
-	return name, err
 }
 
 var (
 	// errRecreated ends an epoch: the next begins with a barrier in the stream that was made anew.
 	errRecreated = errors.New("scheduler: an entry stream was deleted and made anew")
+	// errEmptied ends an epoch: the barrier of the next shows whether the stream is another one.
+	errEmptied = errors.New("scheduler: a stream has nothing any more")
 	// errDeleted ends an epoch: the next begins with the topology. Without a journal nothing must be fired.
 	errDeleted = errors.New("scheduler: a stream was deleted")
 )
 
-// noteRecreated tells the core of streams that the view found to be made anew.
+// noteRecreated tells the core of streams that the view found to be made anew, and ends the epoch
+// where only the barrier of another one can show whether a stream was.
 func (l *leadership) noteRecreated() error {
 	for _, stream := range l.s.view.Missing() {
 		if stream == wire.Journal || slices.Contains(wire.EntryStreams, stream) {
 			return fmt.Errorf("%w: %s", errDeleted, stream)
+		}
+	}
+	for _, stream := range l.s.view.Emptied() {
+		if l.core.phase > phaseCatching && slices.Contains(ledBy, stream) {
+			return fmt.Errorf("%w: %s", errEmptied, stream)
 		}
 	}
 	for _, stream := range l.s.view.Recreated() {
@@ -298,51 +376,30 @@ func (l *leadership) noteRecreated() error {
 	return nil
 }
 
-// maxStuck is how long a leader may get nothing done that the broker does not prevent.
-const maxStuck = 30 * time.Second
-
-// checkStuck resigns where nothing moves: another sidecar may be better off.
-func (l *leadership) checkStuck() error {
-	if _, _, blocked := l.conn.Blocked(); blocked {
-		l.moved, l.oldestAt = time.Now(), time.Now()
-		return nil
-	}
-	if tag, any := l.core.oldest(); !any || tag != l.oldest {
-		l.oldest, l.oldestAt = tag, time.Now()
-	} else if time.Since(l.oldestAt) > maxStuck { // RabbitMQ forgets to answer when a stream's process dies
-		return fmt.Errorf("%w: a publish was neither confirmed nor refused within %s", errResigned, maxStuck)
-	}
-	waiting := l.core.phase != phaseLeading || len(l.core.flight) > 0 || len(l.core.folding) > 0
-	if !waiting {
-		l.moved = time.Now()
-	}
-	if waiting && time.Since(l.moved) > maxStuck {
-		return fmt.Errorf("%w: nothing was confirmed or read for %s while %s", errResigned, maxStuck, l.core.phase)
-	}
-	// A view that is far behind but reads on is no reason: another's would be no better, and what is due waits while they change.
-	if stuck := l.s.view.StuckOf(ledBy...); stuck > maxStuck {
-		return fmt.Errorf("%w: the view is behind, and has read nothing for %s", errResigned, stuck.Round(time.Second))
-	}
-	return nil
-}
-
 // retireWithin bounds how long an orderly stop waits for what is unconfirmed.
 const retireWithin = 3 * time.Second
 
-// retire waits for what is in flight, so that the next leader finds nothing doubtful.
+// retire waits for what is in flight, and journals what is confirmed by then, so that the next leader
+// finds nothing in doubt. A leader journals that less often than its window drains. It returns once
+// the view has read that: a journal that loses confirmed records later is known to have lost them.
 func (l *leadership) retire() error {
 	deadline := time.NewTimer(retireWithin)
 	defer deadline.Stop()
-	for len(l.core.flight) > 0 {
+	for {
+		changed := l.s.view.Changed()
+		if l.core.epoch >= 0 {
+			if err := l.core.announce(time.Now()); err != nil {
+				return err
+			}
+		}
+		if len(l.core.flight) == 0 && l.core.hasReadConfirmed() {
+			return nil
+		}
 		select {
+		case <-changed:
 		case confirms := <-l.pub.Confirms():
 			if err := l.confirmed(confirms); err != nil {
 				return err
-			}
-			if len(l.core.flight) == 0 {
-				if err := l.core.announce(time.Now()); err != nil {
-					return err
-				}
 			}
 		case <-l.pub.Done(): // and all that it knew has been read
 			return l.pub.Err()
@@ -350,26 +407,25 @@ func (l *leadership) retire() error {
 			return nil
 		}
 	}
-	return nil
 }
 
 // command reads a command and answers it when the core knows what became of it.
 func (l *leadership) command(d wire.Delivery) error {
-	answer := func(r wire.Reply) { l.replier.send(d, r) }
+	answer := func(r wire.Reply) { l.lock.replier.send(d, r) }
 	cmd, err := wire.ParseCommand(d.Body)
 	if err == nil && cmd.Command == wire.CommandNote && !l.core.entries.Trusts(&wire.Record{UserID: d.UserID}) {
 		err = fmt.Errorf("command %s is for sidecars only", cmd.Command) // anybody else would have the journal say what was not done
 	}
 	if err != nil {
 		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
-	} else {
-		cmd.Actor = l.actor(d, cmd)
-		err = l.core.command(time.Now(), cmd, answer)
-		if err != nil {
-			return err
-		}
+		return nil
 	}
-	return l.inbox.Ack(d.Tag, false)
+	cmd.Actor = l.actor(d, cmd)
+	if cmd.Command == wire.CommandMoveType {
+		l.mover.command(cmd, answer)
+		return nil
+	}
+	return l.core.command(time.Now(), cmd, answer)
 }
 
 // actor is who the broker says sent a command. The sidecar's own account may name another: the REST API's user.
@@ -394,11 +450,12 @@ func (l *leadership) report() {
 	}
 	l.told = time.Now()
 	reason, _, _ := l.conn.Blocked()
-	held := c.lanes.heldQueues()
+	held, silent, inDoubt := c.lanes.heldQueues(), c.lanes.silentQueues(), c.inDoubt()
 	l.s.phase(c.phase.String())
 	l.s.setStatus(func(st *Status) {
 		st.Leader, st.Epoch, st.Unconfirmed, st.Overdue = c.phase == phaseLeading, c.epoch, len(c.flight), len(c.lanes.ring)
 		st.Blocked, st.Held, st.LastLate = reason, held, c.late
+		st.Silent, st.InDoubt = silent, inDoubt
 		n := &st.Counters
 		n.Fired, n.Returned, n.Refused, n.Commands = n.Fired+c.counters.Fired, n.Returned+c.counters.Returned,
 			n.Refused+c.counters.Refused, n.Commands+c.counters.Commands

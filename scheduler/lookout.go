@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -19,6 +20,7 @@ type lookout struct {
 	queue    string           // where probes arrive
 	arriving *broker.Consumer // nil until the way has stood once
 	proven   chan int64       // numbers of probes that did
+	followed atomic.Int64     // the number of the newest probe that is to be followed by one to no queue
 	astray   chan struct{}    // closed when the way is broken
 	once     sync.Once
 }
@@ -78,7 +80,10 @@ func (l *leadership) sendFirst(ctx context.Context) error {
 		if !open {
 			return l.lookout.arriving.Err()
 		}
-		return l.lookout.follow(ctx, pub, d)
+		if err := l.lookout.arriving.Ack(d.Tag, false); err != nil {
+			return err
+		}
+		return pub.SendMandatory(ctx, wire.UnroutedProbe())
 	case <-late.C:
 		if l.blocked() {
 			return errBlocked
@@ -87,14 +92,6 @@ func (l *leadership) sendFirst(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// follow has a probe that arrived followed by one to a queue that does not exist.
-func (o *lookout) follow(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
-	if err := o.arriving.Ack(d.Tag, false); err != nil {
-		return err
-	}
-	return pub.SendMandatory(ctx, wire.UnroutedProbe())
 }
 
 // checkWay sees to it that the way stands before anything is fired. It is mended only when the journal has it that it was broken: who dies
@@ -136,7 +133,8 @@ func (l *leadership) mendWay(ctx context.Context) error {
 	return nil
 }
 
-// watchProbes tells the loop of probes that arrive, each when it is known besides that jobs whose queue does not exist are kept.
+// watchProbes passes the numbers of probes that arrive to the loop. Some are followed by one to no queue: those pass once the broker has
+// kept that, as it keeps jobs whose queue does not exist.
 func (l *leadership) watchProbes(ctx context.Context) error {
 	pub, err := l.conn.Publisher(ctx)
 	if err != nil {
@@ -162,10 +160,15 @@ func (l *leadership) watchProbes(ctx context.Context) error {
 }
 
 func (l *leadership) arrived(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
-	if err := l.lookout.follow(ctx, pub, d); err != nil {
+	if err := l.lookout.arriving.Ack(d.Tag, false); err != nil {
 		return err
 	}
 	p, _ := wire.ProbeOf(d.Headers)
+	if p.Number == l.lookout.followed.Load() {
+		if err := pub.SendMandatory(ctx, wire.UnroutedProbe()); err != nil {
+			return err
+		}
+	}
 	select {
 	case l.lookout.proven <- p.Number:
 	case <-ctx.Done():

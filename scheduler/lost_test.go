@@ -26,6 +26,8 @@ func (s silent) Read(context.Context, string, int64, func([]wire.Record) error) 
 
 func (s silent) First(context.Context, string) (int64, bool, error) { return s.first, !s.empty, s.err }
 
+func (s silent) Last(context.Context, string) (int64, bool, error) { return s.first, !s.empty, s.err }
+
 // A record that does not come may only be late. An entry is given up if its stream begins behind it.
 func TestEntryIsLostOnlyIfItsStreamBeginsBehindIt(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -17,16 +17,16 @@ const maintainEvery = time.Minute
 // figuresLag is how long the management API may take to tell what holds for a queue that is new.
 const figuresLag = 6 * time.Second
 
-// maintain asserts topology and policies again and again, on channels apart from the firing channel.
+// maintain asserts what a leader needs, again and again, on channels apart from the firing channel. watchWanted does the rest.
 func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn) error {
 	for next := figuresLag; pause.For(ctx, next) == nil; next = maintainEvery {
-		if err := s.assertPolicies(ctx); err != nil {
-			s.log.Warn("scheduler: cannot set policies", "error", err)
-		}
 		if err := s.prepare(ctx, conn); err != nil {
 			s.log.Warn("scheduler: cannot assert the topology", "error", err)
 		}
-		s.assertDirect(ctx, conn)
+		s.readQueues(ctx) // how long streams are kept may have changed
+		if err := s.dropStrayWitnesses(ctx, conn); err != nil {
+			s.log.Warn("scheduler: cannot look for the witnesses of nodes that have left the cluster", "error", err)
+		}
 		if err := s.deleteUnused(ctx, conn, time.Now()); err != nil {
 			s.log.Warn("scheduler: cannot look for unused queues", "error", err)
 		}
@@ -44,19 +44,10 @@ func (s *Scheduler) assertDirect(ctx context.Context, conn *broker.Conn) {
 	found, err := conn.AssertDirect(ctx)
 	if err != nil {
 		s.log.Warn("scheduler: cannot make jobs.direct", "error", err)
+	} else {
+		s.setStatus(func(st *Status) { st.Accepts = true })
 	}
 	s.tell(found)
-}
-
-func (s *Scheduler) assertPolicies(ctx context.Context) error {
-	if s.mgmt == nil {
-		return nil
-	}
-	findings, err := s.mgmt.Policies(ctx)
-	for _, f := range findings {
-		s.log.Warn("scheduler: "+f.Problem, "subject", f.Subject, "remedy", f.Remedy)
-	}
-	return err
 }
 
 // unusedFor is how long a queue that Millrace made may be empty and without consumers before it is deleted: names that nobody consumes

@@ -61,35 +61,49 @@ type copyOf struct {
 	deed      wire.Deed
 	queue     string
 	at        time.Time
-	confirmed bool // the broker has confirmed it: a crash does not take it
-	gone      bool // a crash took it
+	confirmed bool  // the broker has confirmed it: a crash does not take it
+	gone      bool  // a crash took it, or it found no queue
+	bounced   bool  // it found no queue, and came back as an entry
+	record    int64 // where the journal has it, -1 until it does
+	late      bool  // its leader had been followed when it came
 }
 
 // sent is a publish on its way to the broker.
 type sent struct {
 	tag     uint64
 	message wire.Message
+	read    int64   // how far its leader had read the journal
+	all     bool    // it says all that its leader knew to be confirmed
+	copy    *copyOf // what a node that sees no majority made of it: see model_cut_test.go
 }
 
 // answer is a confirm on its way to the leader.
 type answer struct {
 	tag  uint64
 	ack  bool
-	copy *copyOf // what the leader will know of when it gets the answer
+	copy *copyOf        // what the leader will know of when it gets the answer
+	ends map[string]int // of the streams when the broker had processed it
 }
 
 // modelBroker has no clock and loses nothing by itself.
 type modelBroker struct {
 	streams map[string]*modelStream
 	copies  []*copyOf
-	full    map[string]bool // queues that refuse what is published
-	deaf    int             // so many records that are published to streams alone are refused
+	full    map[string]bool       // queues that refuse what is published
+	missing map[string]bool       // queues that are not there: what is fired to them comes back as a record of jobs.gated
+	away    map[string]bool       // those that cannot be made now
+	back    map[wire.Through]bool // fires that came back
+	halves  int                   // so many fires that come back are refused all the same
+	deaf    int                   // so many records that are published to streams alone are refused
 	nacks   func(wire.Message) bool
 
 	journalDown bool // what is nacked of burials is among the dead jobs, and not in the journal
 
-	witness string
-	conn    *modelConn // the one that holds the lock
+	witness string // of this run; empty after a restart
+	runs    int
+	conn    *modelConn             // the one that holds the lock
+	newest  int64                  // the epoch that began last
+	known   map[wire.Through]int64 // fires that a leader knew to be confirmed, with where the journal says so
 	unsafe  map[place]string
 	gone    map[place]string // entries that may be lost, with why
 	told    [][]byte         // what workers were told
@@ -104,6 +118,7 @@ type modelBroker struct {
 	broken []string         // what was fired though it was held
 
 	cut      bool           // jobs.fire does not lead to the queues
+	cutGated bool           // jobs.unrouted does not lead to jobs.gated
 	muted    bool           // jobs.fire does not lead to the journal
 	repeated map[place]bool // entries that stand for what went astray
 
@@ -112,6 +127,21 @@ type modelBroker struct {
 	cutBury bool // jobs.bury does not lead to the dead jobs
 	torn    bool // it is dying, and takes in burials in the journal alone
 	ended   bool // it is dying, and the journal takes in nothing any more
+
+	window   int  // fires that a queue may have open
+	cluster  bool // queues stand on several nodes, each with a witness
+	nodes    int  // how often one of them has restarted
+	links    int  // how often a link between two has broken and come back
+	linkSeen int  // the same, by the newest figures that the broker shows
+
+	changesAt map[int64]int // by epoch, nodes and links when it began to lead
+
+	silent bool           // the management API does not answer
+	blind  map[int64]bool // epochs that could not ask it, or had no witness to ask about
+
+	leases bool // a leader that loses the lock sends nothing more when the next one begins
+
+	sure map[string]int // by stream, how far what it has is confirmed to who published it
 
 	unnoticed bool // a stream was made anew, or the journal lost, and no leader has seen it yet
 }
@@ -130,14 +160,48 @@ type modelConn struct {
 	out     []sent   // not processed by the broker yet
 	answers []answer // not read by the leader yet
 	arrived []int64  // probes, not seen by the leader yet
+	acked   []acked  // fires that the leader knows to be confirmed
+
+	cut    bool   // its node sees no majority
+	held   []sent // what that node took in meanwhile, and waits for the others
+	leader *modelSidecar
 
 	unpublishable func(wire.Message) bool // what amqp091-go would refuse to send
 	dies          func() bool             // asked before each publish whether the connection has died
 }
 
+// acked is a fire of which its leader knows that it is confirmed, and what it had sent by then.
+type acked struct {
+	fire wire.Through
+	sent uint64
+}
+
+// noteKnown notes what the journal can know from a record: what its leader knew when it sent it.
+func (b *modelBroker) noteKnown(c *modelConn, tag uint64) {
+	c.acked = slices.DeleteFunc(c.acked, func(a acked) bool {
+		if a.sent < tag {
+			b.say(a.fire)
+		}
+		return a.sent < tag
+	})
+}
+
+// say notes that the journal's next record says of a fire that it is confirmed.
+func (b *modelBroker) say(fire wire.Through) {
+	if _, known := b.known[fire]; !known {
+		b.known[fire] = int64(b.streams[wire.Journal].end())
+	}
+}
+
+// isKnown reports whether what a leader has read of the journal says of a fire that it is confirmed.
+func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
+	at, known := b.known[fire]
+	return known && at < read
+}
+
 func newModelBroker() *modelBroker {
-	b := &modelBroker{streams: map[string]*modelStream{}, full: map[string]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
-		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, onCopy: func(*copyOf) {}}
+	b := &modelBroker{window: maxFlight, newest: -1, blind: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
+		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, onCopy: func(*copyOf) {}}
 	for _, name := range ledBy {
 		b.streams[name] = &modelStream{}
 	}
@@ -152,15 +216,20 @@ func (c *modelConn) Publish(m wire.Message) (uint64, error) {
 		return 0, fmt.Errorf("%w: the test says so", broker.ErrUnpublishable)
 	}
 	c.next++
-	c.out = append(c.out, sent{c.next, m})
+	c.out = append(c.out, sent{tag: c.next, message: m, read: int64(c.leader.at[wire.Journal]), all: len(c.leader.core.above) <= maxRanges})
+	c.broker.watchLease(m)
 	return c.next, nil
 }
 
 func (b *modelBroker) append(stream string, user string, m wire.Message) int64 {
 	s := b.streams[stream]
 	offset := int64(s.end())
-	s.records = append(s.records, wire.Record{Stream: stream, Offset: offset, UserID: user, Headers: m.Headers, Body: m.Body})
-	if e, err := wire.ParseEntry(stream, offset, m.Body); err == nil {
+	r := wire.Record{Stream: stream, Offset: offset, UserID: user, Headers: m.Headers, Body: m.Body}
+	if stream == wire.Gated {
+		r.Time, r.Exchange, r.Key, r.Priority = time.Unix(offset, 0), m.Exchange, m.Key, m.Priority
+	}
+	s.records = append(s.records, r)
+	if e, err := wire.EntryOf(&r); err == nil {
 		b.jids[place{stream, s.generation, offset}] = e.JID
 	}
 	return offset
@@ -188,15 +257,39 @@ func (b *modelBroker) first(p place) place {
 	return p
 }
 
+// ends are where the streams end.
+func (b *modelBroker) ends() map[string]int {
+	all := map[string]int{}
+	for name, stream := range b.streams {
+		all[name] = stream.end()
+	}
+	return all
+}
+
 // process takes the next publish of a connection in.
 func (b *modelBroker) process(c *modelConn, now time.Time) {
+	answered := len(c.answers)
+	b.processNext(c, now)
+	if len(c.answers) > answered {
+		c.answers[answered].ends = b.ends()
+	}
+}
+
+func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 	if len(c.out) == 0 {
 		return
 	}
 	next := c.out[0]
 	c.out = c.out[1:]
 	m := next.message
+	if c.cut {
+		b.hold(c, next)
+		return
+	}
 	if b.ended {
+		if m.Exchange == wire.ExchangeFire && !b.cut && !b.cutGated && b.missing[m.Key] {
+			b.comeBack(m)
+		}
 		if m.Exchange == wire.ExchangeBury && !b.cutBury {
 			b.append(wire.DeadJobs, millrace, m)
 		}
@@ -214,10 +307,18 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 		c.answers = append(c.answers, reply)
 		return
 	}
+	if next.all && (m.Exchange == wire.ExchangeFire && !b.muted || m.Exchange == wire.ExchangeBury || m.Key == wire.Journal && b.deaf == 0) {
+		b.noteKnown(c, next.tag)
+	}
 	switch m.Exchange {
 	case wire.ExchangeFire:
+		record := int64(-1)
 		if !b.muted {
-			b.append(wire.Journal, millrace, m)
+			record = b.append(wire.Journal, millrace, m)
+		}
+		if next.copy != nil { // its queue had it already
+			next.copy.record, next.copy.late, reply.copy = record, next.copy.deed.Epoch < b.newest, next.copy
+			break
 		}
 		if b.cut {
 			break
@@ -231,17 +332,29 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 			break
 		}
 		d, _ := wire.DeedOf(m.Headers)
+		b.excuseRefire(&d, next.read)
+		if b.missing[m.Key] && b.cutGated {
+			break
+		}
+		if b.missing[m.Key] {
+			b.comeBack(m)
+			b.copies = append(b.copies, &copyOf{deed: d, queue: m.Key, gone: true, bounced: true, confirmed: true, record: record})
+			if b.halves > 0 {
+				b.halves, reply.ack = b.halves-1, false
+			}
+			break
+		}
 		if end, held := b.frozen[d.Stream]; held && d.Op == wire.OpFired && end.generation == b.streams[d.Stream].generation && d.Offset < end.offset {
 			b.broken = append(b.broken, fmt.Sprintf("%s@%d was fired though it was held", d.Stream, d.Offset))
 		}
-		reply.copy = &copyOf{deed: d, queue: m.Key, at: m.Timestamp}
-		b.copies = append(b.copies, reply.copy)
-		b.onCopy(reply.copy)
+		reply.copy = b.deliver(d, m)
+		reply.copy.record = record
 	case wire.ExchangeBury:
 		if !b.cutBury && !b.torn {
 			b.append(wire.DeadJobs, millrace, m)
 		}
 		b.append(wire.Journal, millrace, m)
+		b.excuseBurial(m, next.read)
 	case wire.Control:
 		b.told = append(b.told, m.Body)
 	default:
@@ -261,15 +374,80 @@ func (b *modelBroker) process(c *modelConn, now time.Time) {
 			b.origin[here], b.repeated[was], b.repeated[here] = was, true, true
 		}
 		if j, err := wire.ParseJournal(m.Body); err == nil {
-			b.note(&j)
+			b.note(m.Key, offset, &j)
 		}
 	}
 	c.answers = append(c.answers, reply)
 }
 
-// note notes what a record of the journal allows.
-func (b *modelBroker) note(j *wire.JournalRecord) {
+// deliver puts a job into its queue.
+func (b *modelBroker) deliver(d wire.Deed, m wire.Message) *copyOf {
+	c := &copyOf{deed: d, queue: m.Key, at: m.Timestamp, record: -1, late: d.Epoch < b.newest}
+	b.copies = append(b.copies, c)
+	b.onCopy(c)
+	if c.late {
+		b.excuseLate(&d)
+	}
+	return c
+}
+
+// excuseRefire notes that a fire may come twice: its leader, which had read so far, knew nothing of
+// the first one, or nothing proves that the first one arrived.
+func (b *modelBroker) excuseRefire(d *wire.Deed, read int64) {
+	p := b.place(d.Stream, d.Offset)
+	for _, c := range b.copies {
+		if b.place(c.deed.Stream, c.deed.Offset) != p {
+			continue
+		}
+		if why := b.excuse(c, d, read); why != "" {
+			b.unsafe[p], b.unsafeTags[d.JIDTag] = why, true
+		}
+	}
+}
+
+func (b *modelBroker) excuse(first *copyOf, d *wire.Deed, read int64) string {
+	fired := wire.Through{Epoch: first.deed.Epoch, Through: first.deed.Seq}
+	changed := b.changesAt[fired.Epoch] != b.nodes+b.links
 	switch {
+	case fired.Epoch != d.Epoch && (first.record < 0 || first.record >= read):
+		return "another leader had fired it, and this one could not know"
+	case first.bounced:
+		return ""
+	case first.late && first.deed.Offset != d.Offset:
+		return "its leader had been followed, and did not know which entry stands for this one"
+	case d.Op != wire.OpRefired || b.isKnown(fired, read):
+		return ""
+	case b.blind[d.Epoch] || b.blind[fired.Epoch]:
+		return "its leader died with the fire unconfirmed, and nobody could ask whether it arrived"
+	case first.late && (b.cluster || first.queue == refusing):
+		return "its leader had been followed, and nothing proves that the fire arrived"
+	case first.queue == quorum || b.cluster && changed:
+		return "its leader died with the fire unconfirmed, and nothing proves that it arrived"
+	}
+	return ""
+}
+
+// comeBack is the way of a fire that finds no queue.
+func (b *modelBroker) comeBack(m wire.Message) {
+	offset := b.append(wire.Gated, millrace, m)
+	d, _ := wire.DeedOf(m.Headers)
+	b.back[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = true
+	b.origin[place{wire.Gated, b.streams[wire.Gated].generation, offset}] = b.placeWith(d.Stream, d.Offset, m.MessageID)
+}
+
+// note notes what a record of the journal allows.
+func (b *modelBroker) note(stream string, offset int64, j *wire.JournalRecord) {
+	switch {
+	case j.Type == wire.TypeBarrier:
+		b.streams[stream].noteBarrier(j, offset)
+	case j.Type == wire.TypeOpened:
+		b.newest = offset
+	case j.Epoch < b.newest:
+		return // void
+	}
+	switch {
+	case j.Type == wire.TypeDelivered:
+		b.checkDelivered(wire.Through{Epoch: j.FiredEpoch, Through: j.Seq})
 	case j.Type == wire.TypeLowWater:
 		b.streams[wire.Journal].spent = int(j.Needs)
 		for name, below := range j.LowWater {
@@ -288,6 +466,26 @@ func (b *modelBroker) note(j *wire.JournalRecord) {
 		delete(b.frozen, j.Stream) // but for what stood in it when its barrier was folded; that is checked with what was fired twice
 	case j.Type == wire.TypeReleased && len(j.Held) == 0:
 		b.frozen = nil
+	}
+}
+
+// checkDelivered makes sure that a fire that is settled as delivered has reached its queue. It may have
+// been misrouted, or its queue have died alone: those are settled in other ways, or stated exceptions.
+func (b *modelBroker) checkDelivered(fire wire.Through) {
+	for _, c := range b.copies {
+		if c.deed.Epoch != fire.Epoch || c.deed.Seq != fire.Through {
+			continue
+		}
+		if p := b.place(c.deed.Stream, c.deed.Offset); c.gone && !c.bounced && b.gone[p] == "" {
+			b.broken = append(b.broken, fmt.Sprintf("%v was settled as delivered, and its copy is gone", p))
+		}
+		return
+	}
+	for _, r := range b.streams[wire.Journal].records {
+		d, ok := wire.DeedOf(r.Headers)
+		if ok && d.Epoch == fire.Epoch && d.Seq == fire.Through && !d.Burial() && !b.everCut {
+			b.broken = append(b.broken, fmt.Sprintf("%s@%d was settled as delivered, and no queue has it", d.Stream, d.Offset))
+		}
 	}
 }
 
@@ -339,7 +537,8 @@ func (b *modelBroker) openDeeds(c *modelConn, burials bool) []place {
 	}
 	var open []place
 	for _, f := range fires {
-		if f.seq > last[f.epoch] {
+		fire := wire.Through{Epoch: f.epoch, Through: f.seq}
+		if _, known := b.known[fire]; f.seq > last[f.epoch] && !known && !b.back[fire] { // what came back is where it can be seen
 			open = append(open, f.place)
 			b.unsafeTags[f.tag] = true
 		}
@@ -365,14 +564,23 @@ type modelSidecar struct {
 	gen     map[string]int
 	core    *core
 	conn    *modelConn
-	known   *wire.Through
+	known   *wire.Confirmed
 	terms   int
 	suspect map[spot]int
 
-	later    []func()                                          // what is read in the background, at the next step
-	journals int                                               // as the scheduler keeps it
-	fetch    func(stream string, offset int64) ([]byte, error) // of large entries; from the broker if nil
-	followed bool                                              // it has read all that there was once: before that nobody stands for election
+	asked        []string                                          // queues that the core wants to be bound
+	later        []func()                                          // what is read in the background, at the next step
+	journals     int                                               // as the scheduler keeps it
+	fetch        func(stream string, offset int64) ([]byte, error) // of large entries; from the broker if nil
+	known0       string                                            // the witness that the journal named when the epoch began
+	decideAt     time.Time                                         // when it is known whether it stands
+	standing     string                                            // the witness that this leader wrote down last
+	refuses      func(string) bool                                 // which queues may refuse a job, by what the broker says
+	lastFollowed int64                                             // the newest probe that is followed by one to no queue
+	lease        *lease
+	unsaid       bool    // its last epoch knows of confirms that the journal may lack
+	acked        []acked // those
+	followed     bool    // it has read all that there was once: before that nobody stands for election
 }
 
 func newModelSidecar(b *modelBroker, name string) (*modelSidecar, error) {
@@ -385,7 +593,7 @@ func (s *modelSidecar) forget() (err error) {
 	if s.store != nil {
 		_ = s.store.Close()
 	}
-	s.known, s.suspect, s.followed = nil, nil, false
+	s.known, s.unsaid, s.suspect, s.followed = nil, false, nil, false
 	clear(s.at)
 	for name, stream := range s.broker.streams {
 		s.gen[name] = stream.generation
@@ -399,7 +607,7 @@ func (s *modelSidecar) forget() (err error) {
 
 // restart is a new process on the old state dir.
 func (s *modelSidecar) restart() (err error) {
-	s.known, s.suspect, s.followed = nil, nil, false
+	s.known, s.unsaid, s.suspect, s.followed = nil, false, nil, false
 	s.entries, err = tracker.NewEntries(s.store, millrace)
 	return err
 }
@@ -502,7 +710,7 @@ func (s *modelSidecar) recreated() (all []string) {
 
 // elect gives the sidecar the lock, when it has read everything.
 func (s *modelSidecar) elect(refuses func(string) bool) error {
-	if s.broker.conn != nil {
+	if s.broker.conn != nil || s.core != nil {
 		return nil
 	}
 	if err := s.readAll(); err != nil {
@@ -515,22 +723,31 @@ func (s *modelSidecar) elect(refuses func(string) bool) error {
 // stand gives the sidecar the lock, however far it has read.
 func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.terms++
+	s.refuses = refuses
 	if journals := s.entries.State().Journals; journals != s.journals {
 		s.known, s.journals = nil, journals
 	}
-	s.conn = &modelConn{broker: s.broker}
+	s.conn = &modelConn{broker: s.broker, leader: s}
 	s.broker.conn = s.conn
+	s.unsaid, s.acked = false, nil // the record opened says it
 	s.core = newCore(s.entries, s.conn, setup{
-		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1, read: 2}, known: s.known, suspects: s.suspect, mayRefuse: refuses,
+		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1, read: 2}, known: s.known, suspects: s.suspect,
+		window:   func(string) int { return s.broker.window },
 		patience: func() time.Duration { return 3 * time.Second }, journal: s.broker.journal, readLater: s.readLater,
 		fetch: func(stream string, offset int64) ([]byte, error) {
 			if s.fetch != nil {
 				return s.fetch(stream, offset)
 			}
 			if r := s.broker.streams[stream].get(offset); r != nil {
-				return r.Body, nil
+				return wire.EntryBody(r)
 			}
 			return nil, nil
+		},
+		follow:  func(number int64) { s.lastFollowed = number },
+		isBound: func(string) bool { return true }, // as was read once
+		bind: func(queue string) error {
+			s.asked = append(s.asked, queue)
+			return nil
 		},
 	})
 }
@@ -557,10 +774,14 @@ func (s *modelSidecar) step(now time.Time) error {
 		}
 	}
 	s.readNow()
+	s.bindNow(now)
 	if _, err := s.core.step(now); err != nil {
 		return err
 	}
 	for _, number := range s.conn.arrived {
+		if number == s.lastFollowed && s.broker.cutGated {
+			return errAstray
+		}
 		s.core.proven(number)
 	}
 	s.conn.arrived = nil
@@ -569,17 +790,84 @@ func (s *modelSidecar) step(now time.Time) error {
 		return s.checkWay(now)
 	case phaseWitness:
 		s.broker.unnoticed = false
-		w := s.entries.State().Witness
-		s.core.witnessed(w != "" && w == s.broker.witness)
+		s.core.witnessed(s.check(now), s.proof())
 	case phaseSettled:
-		name := s.broker.witness
-		if !s.core.settling.intact {
-			name = fmt.Sprintf("%s%s-%d", wire.WitnessPrefix, s.name, s.terms)
-			s.broker.witness = name
+		s.standing = s.broker.renew()
+		s.broker.blind[s.core.epoch] = s.broker.blind[s.core.epoch] || s.standing == ""
+		s.broker.changesAt[s.core.epoch] = s.broker.nodes + s.broker.links
+		if s.broker.links != s.broker.linkSeen {
+			s.broker.changesAt[s.core.epoch] = -1 // its witness is older than what it fires
 		}
-		return s.core.settled(now, name)
+		return s.core.settled(now, s.standing)
+	case phaseLeading:
+		if s.broker.cluster && !s.broker.silent && s.standing != s.broker.renew() {
+			s.standing = s.broker.renew()
+			if err := s.core.rewitnessed(now, s.standing); err != nil {
+				return err
+			}
+		}
+		if s.core.settling.verdict == undecided && !now.Before(s.decideAt) {
+			s.broker.linkSeen = s.broker.links
+			s.broker.blind[s.core.epoch] = s.broker.blind[s.core.epoch] || s.broker.silent
+			s.core.decided(map[bool]verdict{true: stands, false: gone}[s.known0 == s.broker.renew()])
+		}
+		return s.decideOverdue(now)
 	}
 	return nil
+}
+
+// check is what a leader finds out at once about the witness that the journal names.
+func (s *modelSidecar) check(now time.Time) verdict {
+	s.known0, s.decideAt = s.entries.State().Witness, now.Add(watchLinks)
+	s.broker.blind[s.core.epoch] = s.broker.silent || s.known0 == ""
+	switch {
+	case s.known0 == "" || s.known0 != s.broker.renew():
+		return gone
+	case s.broker.cluster:
+		return undecided
+	}
+	return stands
+}
+
+// decideOverdue does what a leader does about queues that do not answer.
+func (s *modelSidecar) decideOverdue(now time.Time) error {
+	s.broker.linkSeen = s.broker.links
+	for _, queue := range s.core.silence.overdue {
+		arrived := s.entries.State().Witness == s.broker.renew() && s.proof().of(queue)
+		if err := s.core.giveUpOn(now, queue, arrived); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renew is what identifies the broker's run, as far as it shows its links.
+func (b *modelBroker) renew() string {
+	if b.silent {
+		return ""
+	}
+	if b.witness == "" {
+		b.runs++
+		b.witness = fmt.Sprint("run-", b.runs)
+	}
+	return fmt.Sprint(b.witness, " nodes=", b.nodes, " links=", b.linkSeen)
+}
+
+const (
+	quorum   = "c" // the model's quorum queue
+	refusing = "b" // the one that may refuse, by its policy
+)
+
+// proof is what the broker's API says of its queues.
+func (s *modelSidecar) proof() proof {
+	if s.broker.silent {
+		return proof{}
+	}
+	p := proof{alone: !s.broker.cluster, known: map[string]bool{wire.QueuePrefix + quorum: false}}
+	for _, queue := range []string{"a", "b", "q"} {
+		p.known[wire.QueuePrefix+queue] = !s.refuses(queue)
+	}
+	return p
 }
 
 // answer hands the leader its next confirm.
@@ -591,6 +879,12 @@ func (s *modelSidecar) answer(now time.Time) error {
 	s.conn.answers = s.conn.answers[1:]
 	if a.copy != nil {
 		a.copy.confirmed = true
+		if d := a.copy.deed; a.ack {
+			s.conn.acked = append(s.conn.acked, acked{wire.Through{Epoch: d.Epoch, Through: d.Seq}, s.conn.next})
+		}
+	}
+	for stream, end := range a.ends { // a client's publish may have been confirmed since
+		s.broker.sure[stream] = max(s.broker.sure[stream], end)
 	}
 	return s.core.confirmed(now, a.tag, a.ack)
 }
@@ -600,7 +894,7 @@ func (s *modelSidecar) disconnect() {
 	if s.core == nil {
 		return
 	}
-	s.known = s.core.through()
+	s.known, s.unsaid, s.acked = s.core.confirmedNow(), s.core.hasUnsaid(), s.conn.acked
 	s.suspect = map[spot]int{}
 	s.lose()
 }
@@ -610,5 +904,19 @@ func (s *modelSidecar) lose() {
 	if s.conn != nil && s.broker.conn == s.conn {
 		s.broker.conn = nil
 	}
-	s.core, s.conn, s.later = nil, nil, nil
+	s.core, s.conn, s.later, s.asked = nil, nil, nil, nil
+}
+
+// bindNow makes and binds the queues that were asked for at the last step.
+func (s *modelSidecar) bindNow(now time.Time) {
+	asked := s.asked
+	s.asked = nil
+	for _, queue := range asked {
+		if s.broker.away[queue] {
+			s.core.bound(now, queue, errors.New("its node is away"))
+			continue
+		}
+		delete(s.broker.missing, queue)
+		s.core.bound(now, queue, nil)
+	}
 }

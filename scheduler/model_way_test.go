@@ -13,7 +13,7 @@ import (
 func (s *modelSidecar) checkWay(now time.Time) error {
 	b := s.broker
 	switch {
-	case !b.cut:
+	case !b.cut && !b.cutGated:
 	case s.core.mayMend():
 		b.mend(s.entries.State().RoutedTo)
 	default:
@@ -26,7 +26,7 @@ func (s *modelSidecar) checkWay(now time.Time) error {
 
 // mend notes what is fired again because nobody can tell whether it arrived.
 func (b *modelBroker) mend(routed int64) {
-	b.cut = false
+	b.cut, b.cutGated = false, false
 	for _, r := range b.streams[wire.Journal].records {
 		if d, ok := wire.DeedOf(r.Headers); ok && r.Offset > routed {
 			b.unsafe[b.place(d.Stream, d.Offset)] = fmt.Sprintf("fired at %d, and the way was broken behind %d", r.Offset, routed)
@@ -90,6 +90,11 @@ func (b *modelBroker) forgetStrays() {
 
 // loseRepeated notes what is deleted with a stream although it stood in another first.
 func (b *modelBroker) loseRepeated(stream string) {
+	for here, first := range b.origin {
+		if stream == wire.Gated && here.stream == stream && first.stream != stream {
+			b.gone[first] = "its copy stood in a stream that was deleted"
+		}
+	}
 	for here := range b.repeated {
 		if here.stream == stream && here.generation == b.streams[stream].generation {
 			b.gone[b.first(here)] = "it was entered again, in a stream that was deleted"

@@ -34,21 +34,21 @@ func (c *core) open(now time.Time, state tracker.State) error {
 	if c.opening.said != nil {
 		return nil
 	}
-	read, err := c.entries.Position(wire.Journal)
+	confirmed, err := c.entries.ConfirmedTo() // what was read beyond that may be gone after a failover
 	if err != nil {
 		return err
 	}
 	c.opening.said = &wire.JournalRecord{
 		Type: wire.TypeOpened, At: wire.Seconds(now), Format: wire.Format, Identity: c.setup.identity,
-		LowWater: state.LowWater, Needs: state.Needs, Held: toHold(state, gap), KnownConfirmed: c.setup.known,
-		Queue: state.Witness, Reason: cmp.Or(gap, state.Why), ReadTo: read + 1, RoutedTo: &state.RoutedTo,
+		LowWater: state.LowWater, Needs: state.Needs, Held: toHold(state, gap), KnownConfirmed: c.setup.known, Probe: c.setup.probed,
+		Witness: state.Witness, WitnessFrom: &state.WitnessFrom, Reason: cmp.Or(gap, state.Why), ReadTo: confirmed, RoutedTo: &state.RoutedTo,
 	}
 	return c.append(wire.Journal, *c.opening.said)
 }
 
 // repeats tells whether a record opened says all that the journal before it did.
 func repeats(said *wire.JournalRecord, state tracker.State) bool {
-	if said.Queue != state.Witness || said.Needs < state.Needs {
+	if said.Witness != state.Witness || said.Needs < state.Needs {
 		return false
 	}
 	return reaches(said.Held, state.Held) && reaches(said.LowWater, state.LowWater)

@@ -294,11 +294,14 @@ func (c *core) actOn(now time.Time, o *operating) (over, more bool, err error) {
 			return false, false, err
 		}
 		if chosen {
-			if c.busy[spot{s.Stream, s.Offset}] != nil {
-				return false, false, nil // what is being done to it comes first
+			if busy, err := c.isBusy(s); err != nil || busy {
+				return false, false, err // what is being done to it comes first
 			}
 			if left--; left < 0 {
 				return false, o.Rate <= 0, nil
+			}
+			if c.awaitsQueue(now, o, s) {
+				return false, false, nil
 			}
 			if err := c.actOnOne(now, o, s, s.Offset); err != nil {
 				return false, false, err
@@ -328,7 +331,10 @@ func (c *core) actOnJIDs(now time.Time, o *operating, left int) (over, more bool
 		case 0:
 			o.fails("an entry was not pending any more")
 		case 1:
-			if c.busy[spot{all[0].Stream, all[0].Offset}] != nil {
+			if busy, err := c.isBusy(all[0]); err != nil || busy {
+				return false, false, err
+			}
+			if c.awaitsQueue(now, o, all[0]) {
 				return false, false, nil
 			}
 			if err := c.actOnOne(now, o, all[0], o.next); err != nil {
@@ -347,9 +353,30 @@ func (o *operating) fails(reason string) {
 	o.LastError = reason
 }
 
+// fires reports whether an operation fires entries.
+func (o *operating) fires() bool {
+	return o.Action == wire.CommandTrigger || o.Action == wire.CommandRetry
+}
+
+// awaitsQueue reports whether an operation is to wait until an entry's queue is made and bound.
+func (c *core) awaitsQueue(now time.Time, o *operating, s *tracker.Stored) bool {
+	ln := c.lanes.of(s.Queue)
+	if ln.moving != "" && o.fires() {
+		return true
+	}
+	if failed := ln.unmade && ln.held != ""; !o.fires() || failed {
+		return false
+	}
+	return !c.queueIsReady(now, ln) && ln.asked
+}
+
 // actOnOne does to one entry what the operation is for. at is what it is called until that is answered.
 func (c *core) actOnOne(now time.Time, o *operating, s *tracker.Stored, at int64) error {
 	o.issued++
+	if ln := c.lanes.of(s.Queue); o.fires() && !ln.bound {
+		o.fails(fmt.Sprintf("queue %q takes no job: %s: it is pending as before", s.Queue, ln.held))
+		return nil
+	}
 	e, err := c.read(s)
 	if err != nil && !errors.Is(err, errFetch) {
 		return err

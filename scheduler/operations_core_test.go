@@ -102,6 +102,7 @@ func TestOperationsThatAreRepeated(t *testing.T) {
 	sc.broker.process(s.conn, sc.now)
 	require.NoError(t, s.answer(sc.now))
 	require.NoError(t, s.core.command(sc.now, cmd, answer))
+	sc.rounds(s, 2, nil)
 	require.Equal(t, []int{wire.StatusAccepted, wire.StatusAccepted}, answers)
 	require.EqualValues(t, 1, sc.ended(s, "op").Done)
 	require.Equal(t, 1, sc.journaled()[wire.OpTriggered])
@@ -290,4 +291,37 @@ func TestLowWaterWaitsForOperations(t *testing.T) {
 	sc.broker.nacks = nil
 	require.EqualValues(t, 1, sc.ended(s, "op").Done)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
+}
+
+// An operation that fires entries has their queues made first. Those of a queue that cannot be made stay pending, and are counted.
+func TestOperationsWaitForQueues(t *testing.T) {
+	for name, jids := range map[string][]string{"a filter": nil, "jids": {"j-0", "j-1", "other", "away-0", "away-1"}} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leader("a")
+			s.core.setup.isBound = func(string) bool { return false }
+			for i := range 2 {
+				sc.at(fmt.Sprint("j-", i), "missing", sc.now.Add(day))
+				sc.at(fmt.Sprint("away-", i), "away", sc.now.Add(day))
+			}
+			sc.at("other", "also missing", sc.now.Add(day))
+			for _, queue := range []string{"missing", "also missing", "away"} {
+				sc.broker.missing[queue] = true
+			}
+			sc.broker.away["away"] = true
+			sc.rounds(s, 2, nil)
+			op := wire.Operation{Action: wire.CommandTrigger, Stream: wire.ScheduledJobs, JIDs: jids}
+			if jids == nil {
+				op.Filter = &wire.Filter{}
+			}
+			require.Equal(t, wire.StatusAccepted, sc.operate(s, "op", op).Status)
+			sc.rounds(s, 20, nil)
+			got, _ := s.entries.Operation("op")
+			require.Equal(t, []any{wire.OperationDone, int64(3), int64(2)}, []any{got.State, got.Done, got.Failed})
+			require.Contains(t, got.LastError, `queue "away" takes no job: its node is away: it is pending as before`)
+			require.Equal(t, map[string]int{"j-0": 1, "j-1": 1, "other": 1}, sc.copies())
+			require.Zero(t, s.entries.Total(wire.Gated), "none came back")
+			require.EqualValues(t, 2, s.entries.Total(wire.ScheduledJobs))
+		})
+	}
 }

@@ -20,30 +20,65 @@ func (c *core) pause(now time.Time, cmd wire.Command, answer func(wire.Reply)) e
 		return nil
 	}
 	all := c.entries.Paused()
-	_, is := all[cmd.Queue]
+	before, is := all[cmd.Queue]
+	if is && before.Move != nil && cmd.Command == wire.CommandResume && cmd.Move == nil {
+		answer(conflict(fmt.Sprintf("queue %q is being moved to another type, and is resumed when that has ended", cmd.Queue)))
+		return nil
+	}
+	after, paused := pausedAfter(now, before, is, cmd)
+	if cmd.Command = wire.CommandResume; paused {
+		cmd.Command = wire.CommandPause
+	}
 	switch {
-	case is == (cmd.Command == wire.CommandPause):
+	case is == paused && after == before:
 		return c.tellWorkers(now, cmd, answer)
-	case is:
+	case !paused:
 		delete(all, cmd.Queue)
-	case len(all) >= maxPaused:
+	case !is && len(all) >= maxPaused:
 		answer(conflict(fmt.Sprintf("%d queues are paused, which is the most", maxPaused)))
 		return nil
 	default:
 		if all == nil {
 			all = map[string]wire.Pause{}
 		}
-		all[cmd.Queue] = wire.Pause{At: wire.Seconds(now), Actor: cmd.Actor, Reason: cmd.Reason}
+		all[cmd.Queue] = after
 	}
 	c.pausing = true
 	r := wire.JournalRecord{Type: wire.TypeState, Queue: cmd.Queue, Paused: &all, Actor: cmd.Actor, Reason: cmd.Reason}
-	return c.recordFolded(now, r, func() error {
+	if cmd.Move != nil {
+		r.Queue = "" // the move itself is noted
+	}
+	return c.recordFolded(now, r, spot{}, func() error {
 		c.pausing = false
 		if err := c.tellWorkers(now, cmd, answer); err != nil {
 			return err
 		}
 		return c.nextPauses()
 	})
+}
+
+// pausedAfter returns how a queue is paused after a command, and whether it is. A move to another
+// type pauses it too, and leaves it paused at its end only if it was paused before, or was paused
+// meanwhile.
+func pausedAfter(now time.Time, p wire.Pause, is bool, cmd wire.Command) (wire.Pause, bool) {
+	begun := wire.Pause{At: wire.Seconds(now), Actor: cmd.Actor, Reason: cmd.Reason, Move: cmd.Move}
+	moving := p.Move
+	switch pauses := cmd.Command == wire.CommandPause; {
+	case pauses && !is:
+		return begun, true
+	case pauses && cmd.Move != nil:
+		p.Move = &wire.PauseMove{To: cmd.Move.To, Paused: moving == nil || moving.Paused}
+	case pauses && moving != nil && !moving.Paused:
+		begun.Move = &wire.PauseMove{To: moving.To, Paused: true}
+		return begun, true
+	case pauses:
+	case cmd.Move == nil || !is:
+		return wire.Pause{}, false
+	default:
+		p.Move = nil
+		return p, moving == nil || moving.Paused
+	}
+	return p, true
 }
 
 // nextPauses carries out what waited, in its order, before anything that comes now: up to the first that needs a record again.

@@ -28,10 +28,7 @@ func (w *world) sync(*rapid.T) {
 	if w.disk.lag < 0 {
 		return
 	}
-	now := ends{w.now, map[string]int{}}
-	for name, stream := range w.broker.streams {
-		now.of[name] = stream.end()
-	}
+	now := ends{w.now, w.broker.ends()}
 	w.disk.synced = append(w.disk.synced, now)
 	for len(w.disk.synced) > 1 && !w.disk.synced[1].at.Add(w.disk.lag).After(w.now) {
 		w.disk.synced = w.disk.synced[1:]
@@ -96,6 +93,8 @@ func (w *world) powerFailure(t *rapid.T) {
 		stream.spent = min(stream.spent, stream.end())
 		short[name] = stream.end()
 	}
+	w.broker.forgetEpochs()
+	clear(w.broker.known) // what the journal was told may be lost
 	for _, p := range w.broker.openDeeds(nil, true) {
 		w.broker.unsafe[p] = "the journal does not tell any more that it was confirmed"
 	}
@@ -134,12 +133,16 @@ func (w *world) lose(r wire.Record) {
 		}
 	} else if j, err := wire.ParseJournal(r.Body); err == nil && j.Stream != "" {
 		about = w.broker.place(j.Stream, j.Offset)
+		if j.Type == wire.TypeKilled {
+			w.lostKills[spot{j.Stream, j.Offset}] = true
+		}
 	}
 	w.broker.unsafe[about], w.asked[about] = "the journal does not tell of it any more", true
 	delete(w.ended, about)
 }
 
-// discoverLosses has a sidecar find out, as its view does, that it had read more than there is.
+// discoverLosses has a sidecar find out, as its view does, that it had read more than there is: the view is rolled back, which is the same as to
+// build it anew; and where what is known to be confirmed is gone, the sidecar knows.
 func (w *world) discoverLosses(s *modelSidecar, short map[string]int) {
 	anew := false
 	for name, end := range short {
@@ -148,9 +151,12 @@ func (w *world) discoverLosses(s *modelSidecar, short map[string]int) {
 	if !anew {
 		return
 	}
-	read := s.at[wire.Journal]
+	confirmed, err := s.entries.ConfirmedTo()
+	require.NoError(w.t, err)
+	known := s.known
 	require.NoError(w.t, s.forget())
-	if end, lost := short[wire.Journal]; lost && read > end {
+	s.known = known // the process lives
+	if end, lost := short[wire.Journal]; lost && confirmed > int64(end) {
 		require.NoError(w.t, s.entries.LostEnd(int64(end-1)))
 	}
 }

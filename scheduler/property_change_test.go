@@ -40,12 +40,12 @@ func (e *appendedEntry) mayFire(now time.Time) bool {
 
 // fired checks every job that reaches a queue.
 func (w *world) fired(c *copyOf) {
-	if c.deed.Op != wire.OpFired && c.deed.Op != wire.OpRefired {
+	if c.deed.Op != wire.OpFired && c.deed.Op != wire.OpRefired || c.late {
 		return
 	}
 	p := w.placeOf(c)
 	here := place{c.deed.Stream, w.broker.streams[c.deed.Stream].generation, c.deed.Offset}
-	if w.broker.repeated[p] || w.broker.repeated[here] || w.broker.repeated[w.broker.first(here)] {
+	if c.deed.Stream == wire.Gated || w.broker.repeated[p] || w.broker.repeated[here] || w.broker.repeated[w.broker.first(here)] {
 		return // its time had come, whatever the clock says now
 	}
 	if e := w.appended[p]; e != nil && !e.dead && c.deed.Op == wire.OpFired {

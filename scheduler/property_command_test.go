@@ -86,8 +86,11 @@ func (w *world) give(t *rapid.T, s *modelSidecar, cmd sentCommand) {
 	if s.entries.IsHeld(cmd.Stream, *cmd.Offset) {
 		w.broker.unsafe[p] = "somebody asked for it while it was held"
 	}
-	undos, coming := w.undos[p], w.comesBack(s, p)
+	undos, coming, epoch := w.undos[p], w.comesBack(s, p), s.core.epoch
 	require.NoError(t, s.core.command(w.now, cmd.Command, func(r wire.Reply) {
+		if epoch < w.broker.newest && r.Status != wire.StatusDone {
+			return // it may say what was so before the next epoch began
+		}
 		if what := w.endedBy(cmd, r); what != "" && w.undos[p] == undos && !coming {
 			if _, before := w.ended[p]; !before {
 				w.ended[p] = end{what, w.copiesOf(p)}

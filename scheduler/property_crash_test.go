@@ -38,15 +38,89 @@ func (w *world) forgetOne(t *rapid.T, s *modelSidecar) {
 
 // dieInFlight has the broker take in some of what a dying connection had sent, and notes what its leader can never know.
 func (w *world) dieInFlight(t *rapid.T, s *modelSidecar) {
+	answered := len(w.broker.copies)
+	s.conn.heal()
 	for range rapid.IntRange(0, len(s.conn.out)).Draw(t, "still processed") {
 		w.broker.process(s.conn, w.now)
 	}
+	w.dropTail(t, w.broker.copies[answered:])
 	w.broker.confirm(s.conn)
 	for _, c := range w.broker.copies {
 		if w.refuses(c.queue) && !c.gone { // it may have been refused: fired again, rather than lost
 			w.broker.unsafe[w.broker.place(c.deed.Stream, c.deed.Offset)] = "its queue may refuse, and the leader died"
 			w.broker.unsafeTags[c.deed.JIDTag] = true
 		}
+	}
+}
+
+// dropTail has a quorum queue lose what its publisher had open when that publisher's channel ended.
+func (w *world) dropTail(t *rapid.T, open []*copyOf) {
+	lost := false
+	for _, c := range open {
+		lost = lost || rapid.Bool().Draw(t, "tail lost")
+		c.gone = c.gone || lost && c.queue == quorum
+	}
+}
+
+// killHome is the death of the node that one queue of a cluster stands on: what was not confirmed is
+// gone or comes back with the node, and is refused or never answered. The leader may die in the same
+// moment.
+func (w *world) killHome(t *rapid.T) { w.loseOpen(t, func() { w.broker.nodes++ }) }
+
+// cutLink has the link break that leads to a queue's node, and come back: what was on its way is gone.
+// The broker shows that a while later.
+func (w *world) cutLink(t *rapid.T) { w.loseOpen(t, func() { w.broker.links++ }) }
+
+// silence has the management API answer nothing, or answer again.
+func (w *world) silence(*rapid.T) { w.broker.silent = !w.broker.silent }
+
+// loseOpen loses some of what one queue of a cluster had not confirmed.
+func (w *world) loseOpen(t *rapid.T, fault func()) {
+	if !w.broker.cluster {
+		return
+	}
+	w.elect(t)
+	for range 6 {
+		w.round()
+	}
+	s := w.leader()
+	if s == nil || s.core.phase != phaseLeading {
+		return
+	}
+	w.append(t)
+	require.NoError(t, s.readAll())
+	w.step(s)
+	if s != w.leader() {
+		return
+	}
+	for range rapid.IntRange(0, len(s.conn.out)).Draw(t, "processed") {
+		w.broker.process(s.conn, w.now)
+	}
+	fault()
+	queue := rapid.SampledFrom([]string{"a", "b", quorum}).Draw(t, "queue")
+	var left []answer
+	for _, a := range s.conn.answers {
+		if a.copy == nil || a.copy.queue != queue || a.copy.confirmed {
+			left = append(left, a)
+			continue
+		}
+		a.copy.confirmed, a.copy.gone = true, rapid.Bool().Draw(t, "gone")
+		w.broker.unsafe[w.broker.place(a.copy.deed.Stream, a.copy.deed.Offset)] = "the node of its queue died with the fire unconfirmed"
+		w.broker.unsafeTags[a.copy.deed.JIDTag] = true
+		if !rapid.Bool().Draw(t, "unanswered") {
+			a.ack = false
+			left = append(left, a)
+		}
+	}
+	s.conn.answers = left
+	switch rapid.IntRange(0, 2).Draw(t, "leader") {
+	case 0:
+		w.dieInFlight(t, s)
+		s.lose()
+		require.NoError(t, s.restart())
+	case 1:
+		w.dieInFlight(t, s)
+		s.disconnect()
 	}
 }
 
@@ -140,7 +214,7 @@ func (w *world) lateRecord(t *rapid.T) {
 			continue
 		}
 		r := wire.JournalRecord{Type: wire.TypeDeleted, Epoch: old, Stream: p.stream, Offset: p.offset, JID: wire.JIDTag(e.jid)}
-		w.broker.append(wire.Journal, millrace, r.Append(wire.Journal, 1_000_000, 1_000_000))
+		w.broker.append(wire.Journal, millrace, r.Append(wire.Journal, 1_000_000, 0))
 		w.late = true
 		break
 	}
@@ -191,6 +265,10 @@ func (w *world) loseJournal(t *rapid.T) {
 	old := w.broker.streams[wire.Journal]
 	w.broker.streams[wire.Journal] = &modelStream{generation: old.generation + 1}
 	w.late, w.broker.frozen = false, nil
+	w.broker.newest = -1
+	clear(w.broker.known) // epochs begin again
+	clear(w.broker.changesAt)
+	clear(w.broker.blind)
 }
 
 // stopLeader ends the leader's connection where something goes that it was reading, and notes whose fires nobody can tell of any more.
@@ -223,6 +301,7 @@ func (w *world) forgetJournal(t *rapid.T) {
 	}
 	w.stopLeader(t)
 	stream := w.broker.streams[wire.Journal]
+	clear(w.broker.known)
 	if n := rapid.IntRange(0, len(stream.records)).Draw(t, "records"); n > 0 && n < len(stream.records) {
 		stream.records, stream.base = stream.records[n:], stream.base+n
 	}

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,12 +16,16 @@ func (w *world) append(t *rapid.T) {
 		w.jids++
 		due := w.now.Add(time.Duration(rapid.IntRange(-2, 5).Draw(t, "due")) * time.Second).Truncate(time.Second)
 		member := map[string]string{wire.ScheduledJobs: "scheduled_at", wire.Retries: "retry_at", wire.DeadJobs: "died_at"}[stream]
-		queue := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "queue")
+		queue := rapid.SampledFrom([]string{"a", "b", quorum}).Draw(t, "queue")
 		jid, named := fmt.Sprintf("j%d", w.jids), ""
 		if rapid.IntRange(0, 3).Draw(t, "named") != 0 {
 			named = fmt.Sprintf(`"jid":%q,`, jid)
 		} else {
 			jid = ""
+		}
+		if stream == wire.Gated {
+			w.appendGated(t, jid, named, queue)
+			continue
 		}
 		raw := fmt.Sprintf(`{%s%q:%d,"retry_count":1,"job":{"class":"C","args":[%d],"queue":%q}}`, named, member, due.Unix(), w.jids, queue)
 		w.appendOne(stream, jid, raw, due)
@@ -32,8 +35,36 @@ func (w *world) append(t *rapid.T) {
 	}
 }
 
+// appendGated has a client publish a job whose queue is not bound, or to jobs.gated itself.
+func (w *world) appendGated(t *rapid.T, jid, named, queue string) {
+	m := wire.Message{Body: fmt.Appendf(nil, `{%s"class":"C","args":[%d],"queue":%q}`, named, w.jids, queue)}
+	if rapid.Bool().Draw(t, "by its exchange") {
+		m.Exchange, m.Key = wire.ExchangeDirect, queue
+	}
+	offset := w.broker.append(wire.Gated, "client", m)
+	if jid == "" {
+		jid = wire.DerivedJID(wire.Gated, offset, m.Body)
+	}
+	w.broker.sure[wire.Gated] = int(offset) + 1
+	w.appended[w.broker.place(wire.Gated, offset)] = &appendedEntry{jid: jid, dues: map[int]time.Time{0: {}}, raw: string(m.Body)}
+}
+
+// unroute has queues vanish, or out of reach, or fires refused that came back.
+func (w *world) unroute(t *rapid.T) {
+	queue := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "queue")
+	switch rapid.IntRange(0, 3).Draw(t, "how") {
+	case 0, 1:
+		w.broker.missing[queue] = true
+	case 2:
+		w.broker.away[queue] = !w.broker.away[queue]
+	case 3:
+		w.broker.halves = rapid.IntRange(1, 3).Draw(t, "fires")
+	}
+}
+
 func (w *world) appendOne(stream, jid, raw string, due time.Time) {
 	offset := w.broker.append(stream, "client", wire.Message{Body: []byte(raw)})
+	w.broker.sure[stream] = int(offset) + 1
 	if jid == "" {
 		jid = wire.DerivedJID(stream, offset, []byte(raw))
 	}
@@ -46,12 +77,15 @@ func (w *world) read(t *rapid.T) {
 	require.NoError(t, s.read(stream, rapid.IntRange(1, 10).Draw(t, "n")))
 }
 
-func (w *world) refuses(queue string) bool { return queue == "b" } // by its policy, which the broker tells
+func (w *world) refuses(queue string) bool { return queue == refusing } // the broker tells
 
 // elect has somebody lead, if nobody does; it may have read less than there is.
 func (w *world) elect(t *rapid.T) {
 	s := w.pick(t)
-	if w.broker.conn == nil && s.followed && rapid.Bool().Draw(t, "behind") {
+	if !w.waitForLease() {
+		return
+	}
+	if w.broker.conn == nil && s.core == nil && s.followed && rapid.Bool().Draw(t, "behind") {
 		s.stand(w.refuses)
 		return
 	}
@@ -61,27 +95,32 @@ func (w *world) elect(t *rapid.T) {
 // lead moves the leader on by some of the things that happen to it.
 func (w *world) lead(t *rapid.T) {
 	for range rapid.IntRange(1, 12).Draw(t, "moves") {
-		s := w.leader()
-		if s == nil {
-			return
-		}
-		switch rapid.IntRange(0, 3).Draw(t, "move") {
-		case 0:
-			w.step(s)
-		case 1:
-			w.broker.process(s.conn, w.now)
-		case 2:
-			w.answer(s)
-		case 3:
-			require.NoError(t, s.read(wire.Journal, 3))
-		}
+		w.move(t)
+	}
+}
+
+func (w *world) move(t *rapid.T) {
+	s := w.leader()
+	if s == nil {
+		return
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "move") {
+	case 0:
+		w.step(s)
+	case 1:
+		w.broker.process(s.conn, w.now)
+	case 2:
+		w.answer(s)
+	case 3:
+		require.NoError(t, s.read(wire.Journal, 3))
 	}
 }
 
 // answer hands the leader its next confirm, which may end its epoch.
 func (w *world) answer(s *modelSidecar) {
 	err := s.answer(w.now)
-	if errors.Is(err, errUnsure) {
+	if endsBy(err) {
+		w.ends = append(w.ends, err)
 		w.dieInFlight(w.t, s)
 		s.disconnect()
 		return
@@ -112,6 +151,7 @@ func (w *world) round() {
 }
 
 func (w *world) pass(t *rapid.T) {
+	w.broker.linkSeen = w.broker.links
 	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 2500).Draw(t, "ms")) * time.Millisecond)
 }
 

@@ -100,11 +100,14 @@ func (w *world) allowDeletes(op *wire.Operation) {
 		if op.Filter != nil { // by its queue too, but that may have been changed
 			chosen = true
 		}
-		if p.stream == op.Stream && chosen {
+		if chosen && standsIn(p, op.Stream) {
 			w.asked[p] = true
 		}
 	}
 }
+
+// standsIn reports whether an entry, or a copy of it that found no queue, may stand in a stream.
+func standsIn(p place, stream string) bool { return p.stream == stream || stream == wire.Gated }
 
 // cancelOne cancels an operation.
 func (w *world) cancelOne(t *rapid.T) {
@@ -141,7 +144,8 @@ func (w *world) checkKillsAreTold() {
 			continue
 		}
 		if d, ok := wire.DeedOf(r.Headers); ok {
-			if leads = max(leads, d.Epoch); d.Epoch == leads && d.Op == wire.OpBuried && !w.lostEntry(&d) {
+			lost := w.lostEntry(&d) || w.lostKills[spot{d.Stream, d.Offset}]
+			if leads = max(leads, d.Epoch); d.Epoch == leads && d.Op == wire.OpBuried && !lost {
 				untold[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = spot{d.Stream, d.Offset}
 			}
 			continue
@@ -179,7 +183,7 @@ func (w *world) lostEntry(d *wire.Deed) bool {
 // allowHeld notes that what is held may have been done before: who asks for it all the same has decided that.
 func (w *world) allowHeld(s *modelSidecar, stream string) {
 	for p, e := range w.appended {
-		if p.stream != stream {
+		if !standsIn(p, stream) {
 			continue
 		}
 		for _, f := range w.found(s, stream, e.jid) {

@@ -13,8 +13,9 @@ import (
 
 // pauseAsked is what was asked of a queue, and answered.
 type pauseAsked struct {
-	asked    int // how often
-	answered int // the newest of those that was
+	asked    int   // how often
+	answered int   // the newest of those that was
+	epoch    int64 // of the leader that answered it
 	paused   bool
 }
 
@@ -37,10 +38,14 @@ func (w *world) pause(t *rapid.T) {
 	if rapid.Bool().Draw(t, "resume") {
 		cmd.Command = wire.CommandResume
 	}
+	epoch := s.core.epoch
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
 		require.Equal(w.t, wire.StatusDone, r.Status)
-		require.Greater(w.t, mine, p.answered, "an earlier one is answered later")
-		p.answered, p.paused = mine, cmd.Command == wire.CommandPause
+		if epoch < p.epoch { // it stands before what was answered already
+			return
+		}
+		require.True(w.t, epoch > p.epoch || mine > p.answered, "an earlier one is answered later")
+		p.answered, p.epoch, p.paused = mine, epoch, cmd.Command == wire.CommandPause
 	}))
 }
 

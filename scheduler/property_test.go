@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -35,12 +36,16 @@ type world struct {
 	journalLost bool
 	truncated   bool             // something was lost of the past: a view made anew does not know all of it
 	asked       map[place]bool   // what somebody may have deleted or killed
+	lostKills   map[spot]bool    // entries whose kill the journal had told of, in a record that it lost
 	undos       map[place]int    // how often somebody asked for it back
 	undoing     map[place]string // by which operation, last
 	recreated   bool             // an entry stream was deleted and made anew
 	disk        disk
 	holes       []hole
-	late        bool // the journal has a late record of a leader that was followed
+	acting      *modelSidecar // what happens to the leader happens to this one
+	freeAt      time.Time     // from when on the next may lead
+	ends        []error       // why epochs have ended, but for their connections
+	late        bool          // the journal has a late record of a leader that was followed
 }
 
 type appendedEntry struct {
@@ -51,15 +56,20 @@ type appendedEntry struct {
 	dues  map[int]time.Time // when it may fire, by when that was asked for
 }
 
-// tries has rapid do so many runs of so many steps, unless the command line says otherwise.
+// tries has rapid do so many runs of so many steps, unless the command line says otherwise. The runs
+// differ each time, unless MILLRACE_TEST_SEED names a seed.
 func tries(t *testing.T, checks, steps int) {
 	t.Helper()
 	if slow {
 		checks /= 10
 	}
-	for name, n := range map[string]int{"rapid.checks": checks, "rapid.steps": steps} {
+	settings := map[string]string{"rapid.checks": strconv.Itoa(checks), "rapid.steps": strconv.Itoa(steps)}
+	if seed := os.Getenv("MILLRACE_TEST_SEED"); seed != "" {
+		settings["rapid.seed"] = seed
+	}
+	for name, value := range settings {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
-			require.NoError(t, flag.Set(name, strconv.Itoa(n)))
+			require.NoError(t, flag.Set(name, value))
 			t.Cleanup(func() { require.NoError(t, flag.Set(name, f.DefValue)) })
 		}
 	}
@@ -108,8 +118,13 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"forget":           w.forget,
 		"killBroker":       w.killBroker,
 		"killQueue":        w.killQueue,
+		"killHome":         w.killHome,
+		"cutLink":          w.cutLink,
+		"silence":          w.silence,
 		"refuse":           w.refuse,
 		"refuseRecords":    w.refuseRecords,
+		"unroute":          w.unroute,
+		"unroute2":         w.unroute,
 		"recreate":         w.recreate,
 		"lateRecord":       w.lateRecord,
 		"carry":            w.carry,
@@ -128,11 +143,14 @@ func (w *world) actions() map[string]func(*rapid.T) {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, broker: newModelBroker(), now: time.Unix(1_800_000_000, 0), appended: map[place]*appendedEntry{}, ended: map[place]end{},
-		asked: map[place]bool{}, undos: map[place]int{}, undoing: map[place]string{}, operations: map[string]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
+		asked: map[place]bool{}, undos: map[place]int{}, undoing: map[place]string{}, operations: map[string]bool{}, lostKills: map[spot]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
 	w.broker.onCopy = w.fired
+	w.broker.cluster = rapid.Bool().Draw(t, "cluster")
+	w.broker.window = rapid.SampledFrom([]int{2, 4, maxFlight}).Draw(t, "window")
 	for i := range 2 {
 		s, err := newModelSidecar(w.broker, fmt.Sprintf("s%d", i))
 		require.NoError(t, err)
+		s.lease = newLease(func() time.Time { return w.now })
 		w.sidecars = append(w.sidecars, s)
 	}
 	require.NoError(t, w.sidecars[0].elect(w.refuses))
@@ -153,8 +171,11 @@ func (w *world) pick(t *rapid.T) *modelSidecar {
 }
 
 func (w *world) leader() *modelSidecar {
+	if w.acting != nil && w.acting.core != nil {
+		return w.acting
+	}
 	for _, s := range w.sidecars {
-		if s.core != nil {
+		if s.core != nil && s.conn == w.broker.conn {
 			return s
 		}
 	}

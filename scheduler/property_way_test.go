@@ -1,8 +1,6 @@
 package scheduler
 
 import (
-	"errors"
-
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -17,13 +15,19 @@ func (w *world) cutWay(t *rapid.T) {
 		w.broker.cut, w.broker.everCut = true, true
 	case 2:
 		w.broker.cutBury, w.broker.everCut = true, true
+	case 3:
+		w.broker.cutGated, w.broker.everCut = true, true
 	}
 }
 
 // step moves the leader on. It may find that what it fires does not arrive.
 func (w *world) step(s *modelSidecar) {
+	if s.ping(); !s.mayAct() {
+		return
+	}
 	err := s.step(w.now)
-	if errors.Is(err, errAstray) {
+	if endsBy(err) {
+		w.ends = append(w.ends, err)
 		w.dieInFlight(w.t, s)
 		s.disconnect()
 		return
@@ -33,17 +37,16 @@ func (w *world) step(s *modelSidecar) {
 
 // allProven tells whether a leader knows of all that it fired that it arrived.
 func (c *core) allProven() bool {
-	return !c.way.out && c.way.fired.jobs == 0 && len(c.way.burials) == 0
+	return !c.way.out && c.way.fired.jobs+c.way.before.jobs == 0 && len(c.way.burials) == 0
 }
 
-// found lists the pending entries of a stream with a jid, and those that stand for one of them that went astray.
-func (w *world) found(s *modelSidecar, stream, jid string) []*tracker.Stored {
-	found, err := s.entries.Find(stream, jid)
-	require.NoError(w.t, err)
-	if stream == wire.ScheduledJobs {
-		return found
+// found lists the pending entries of a stream with a jid, and those that stand for one of them: what
+// was entered again because it went astray, and copies.
+func (w *world) found(s *modelSidecar, stream, jid string) (all []*tracker.Stored) {
+	for name := range map[string]bool{stream: true, wire.ScheduledJobs: true, wire.Gated: true} {
+		found, err := s.entries.Find(name, jid)
+		require.NoError(w.t, err)
+		all = append(all, found...)
 	}
-	again, err := s.entries.Find(wire.ScheduledJobs, jid)
-	require.NoError(w.t, err)
-	return append(found, again...)
+	return all
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -192,17 +193,24 @@ func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, pa
 			return nil // the loop that fires ends the epoch
 		default:
 		}
-		s.log.Warn("scheduler: "+what+" begins again", "error", err)
+		level := slog.LevelWarn
+		if broker.IsAway(err) { // watchWanted says so, once
+			level = slog.LevelDebug
+		}
+		s.log.Log(ctx, level, "scheduler: "+what+" begins again", "error", err)
 		if broker.IsAstray(err) { // somebody deleted what it needs
 			if err := s.prepare(ctx, conn); err != nil {
 				s.log.Warn("scheduler: cannot assert the topology", "error", err)
 			}
 		}
+		s.wantedSoon()
 		if pause.For(ctx, retry.NextBackOff()) != nil {
 			return nil
 		}
 	}
 }
+
+func now() float64 { return wire.Seconds(time.Now()) }
 
 // rejection is a journal record about what a classic queue held that is no job.
 func (s *Scheduler) rejection(queue, reason string, body []byte) wire.Message {

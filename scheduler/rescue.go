@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -140,32 +139,4 @@ func (r *relay) blame(all []castaway, faults []error) {
 	if at := slices.IndexFunc(faults, broker.Provoked); at >= 0 {
 		r.bad.blame(all[at].Delivery)
 	}
-}
-
-// rescued enters a job that waited for its queue as one that is due: whoever leads fires it once the way to the queues stands again.
-func (r *rerouter) rescued(d wire.Delivery) (m wire.Message, some bool) {
-	if isProbe(r.conn, d) {
-		return m, false
-	}
-	m, err := asDue(d)
-	if err != nil {
-		m = r.s.rejection(wire.Unrouted, fmt.Sprintf("somebody deleted %s, where this waited for queue %q: %v", wire.Unrouted, d.Key, err), d.Body)
-	}
-	return m, true
-}
-
-// asDue is a job as a scheduled one that is due now, for the queue that it was sent to, whatever it says itself. Jobs fall due in the order
-// in which they are asked about here; in which they reach the stream says nothing.
-func asDue(d wire.Delivery) (m wire.Message, err error) {
-	job, err := wire.LeasedJob(&d, d.Key)
-	if err != nil {
-		return m, err
-	}
-	raw, err := wire.ForQueue(job.Raw, d.Key)
-	if err != nil {
-		return m, err
-	}
-	m = wire.Carry(wire.ScheduledJobs, job.JID, wire.ScheduledJob(job.JID, now(), raw), wire.TraceHeaders(wire.TraceOf(d.Headers)))
-	_, err = wire.ParseEntry(wire.ScheduledJobs, 0, m.Body)
-	return m, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -66,30 +67,153 @@ func TestQueuesThatNobodyUses(t *testing.T) {
 	require.Error(t, s.deleteUnused(t.Context(), conn, later))
 }
 
-// A client that declares the lock keeps everybody from leading. That is found out by asking whoever holds it.
-func TestLockThatNobodyOfUsHolds(t *testing.T) {
+// A client that takes the lock keeps everybody from leading. Asking whoever has it finds that out, and what helps.
+func TestLockThatIsAClients(t *testing.T) {
+	t.Parallel()
+	for name, take := range map[string]func(*testing.T, *amqp.Channel, *broker.Conn){
+		"as its exclusive queue": func(t *testing.T, ch *amqp.Channel, _ *broker.Conn) {
+			_, err := ch.QueueDeclare(wire.LeaderInbox, false, false, true, false, nil)
+			require.NoError(t, err)
+		},
+		"as a queue of its own": func(t *testing.T, ch *amqp.Channel, _ *broker.Conn) {
+			_, err := ch.QueueDeclare(wire.LeaderInbox, true, false, false, false, nil)
+			require.NoError(t, err)
+		},
+		"as its consumer": func(t *testing.T, ch *amqp.Channel, conn *broker.Conn) {
+			lock, err := conn.Lock(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, lock.Inbox.Close())
+			_, err = ch.Consume(wire.LeaderInbox, "", false, conn.Features().ExclusiveLock, false, false, nil)
+			if conn.Features().ExclusiveLock {
+				require.Error(t, err, "it is exclusive")
+				t.SkipNow()
+			}
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := brokertest.New(t)
+			s, conn := runner(t, v)
+			take(t, v.Channel(t), conn)
+			claim, refused := conn.Lock(t.Context())
+			s.lookForLeader(t.Context(), conn, refused)
+			st := s.Status()
+			require.True(t, st.Orphaned)
+			require.Contains(t, st.OrphanCause, wire.LeaderInbox)
+			switch {
+			case claim != nil:
+				require.Contains(t, st.OrphanCause, "consumes")
+				require.Contains(t, st.OrphanCure, "list_consumers")
+			case errors.Is(refused, broker.ErrForeignLock):
+				require.Contains(t, st.OrphanCause, "declared")
+				require.Contains(t, st.OrphanCure, "delete_queue --vhost "+v.Name+" "+wire.LeaderInbox)
+			case conn.Features().ExclusiveLock:
+				require.Contains(t, st.OrphanCure, "close its connection")
+			default:
+				require.Contains(t, st.OrphanCause, "exclusive")
+				require.Contains(t, st.OrphanCure, "owner_pid")
+			}
+		})
+	}
+}
+
+// A sidecar that waits in line behind a client, which takes its pings and answers none, says so, until the client is gone.
+func TestClientThatConsumesTheLock(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	if conn.Features().ExclusiveLock {
+		t.Skip("this broker's lock is consumed exclusively")
+	}
+	first, err := conn.Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, first.Inbox.Close())
+	client := v.Channel(t)
+	taken, err := client.Consume(wire.LeaderInbox, "", true, false, false, false, nil)
+	require.NoError(t, err)
+	claim, err := conn.Lock(t.Context())
+	require.NoError(t, err)
+	lock := newCandidate(claim, conn.User(), newReplier(s.cfg.Broker, s.log), s.log)
+	ctx, cancel := context.WithCancel(t.Context())
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer cancel()
+	parts.Go(func() { lock.run(ctx) })
+	s.orphanAfter = time.Second
+	waited := make(chan error, 1)
+	parts.Go(func() { waited <- s.waitInLine(ctx, conn, lock) })
+
+	brokertest.Eventually(t, func() bool { return s.Status().Orphaned }, "nobody answers pings")
+	require.Contains(t, s.Status().OrphanCause, "a client consumes jobs.leader")
+	require.NotEmpty(t, <-taken, "the client gets the pings")
+	require.Empty(t, waited)
+	require.NoError(t, client.Close())
+	require.NoError(t, <-waited, "the sidecar is the next in line")
+	require.False(t, s.Status().Orphaned)
+}
+
+func TestWaitingForTheLockEnds(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	_, err := v.Channel(t).QueueDeclare(wire.LeaderInbox, false, false, true, false, nil)
 	require.NoError(t, err)
-	s.lookForLeader(t.Context(), conn)
-	require.True(t, s.Status().Orphaned)
-
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = s.waitForLock(ended, conn)
+	_, err = s.claim(ended, conn)
 	require.ErrorIs(t, err, context.Canceled)
 	go func() { _ = conn.Close() }()
-	_, err = s.waitForLock(t.Context(), conn)
+	_, err = s.claim(t.Context(), conn)
 	require.Error(t, err)
+}
+
+// A leader waits for the one before where the broker cannot say that it has ended, and only there.
+func TestWaitingForThePredecessor(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	waits := func(since time.Duration) bool {
+		active := time.Now().Add(-since)
+		require.NoError(t, s.waitForPredecessor(t.Context(), conn, active))
+		return time.Since(active) >= wire.LeaderWait
+	}
+	require.False(t, waits(0), "nobody led before")
+
+	follow := func(probes string) {
+		r := wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, Identity: "before", Probe: probes}
+		m := r.Append(wire.Journal, 0, 0)
+		record := wire.Record{Stream: wire.Journal, Offset: s.entries.State().Epoch + 1, UserID: v.Owner.Name, Headers: m.Headers, Body: m.Body}
+		require.NoError(t, s.store.Apply(s.entries, wire.Journal, []wire.Record{record}, func() error { return nil }, func([]string) {}))
+	}
+	follow("jobs.probe.x")
+	cannotTell := !conn.Features().ExclusiveLock && !conn.Features().DelaysNodeLoss
+	require.Equal(t, cannotTell, waits(wire.LeaderWait-500*time.Millisecond), "it cannot be known how many nodes there are")
+	s.cfg.SingleNode = true
+	require.False(t, waits(0))
+	s.cfg.SingleNode = false
+	var err error
+	s.mgmt, err = broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
+	require.NoError(t, err)
+	defer s.mgmt.Close()
+	require.False(t, waits(0), "the broker says that it has one node")
+	s.mgmt = nil
+	follow("")
+	require.False(t, waits(0), "an older version had the lock exclusively")
+
+	follow("jobs.probe.x")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if cannotTell {
+		require.ErrorIs(t, s.waitForPredecessor(ended, conn, time.Now()), context.Canceled)
+	}
 }
 
 func TestLockThatIsFree(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
-	s.lookForLeader(t.Context(), conn)
+	s.lookForLeader(t.Context(), conn, nil)
 	require.False(t, s.Status().Orphaned, "there is no leader, and nothing that keeps one away")
 }
 
@@ -111,18 +235,37 @@ func TestAskingWithoutALeader(t *testing.T) {
 	require.Equal(t, "no_leader", a.Ask(t.Context(), wire.Command{Command: wire.CommandPing}).Error)
 	require.ErrorIs(t, a.Publish(t.Context(), wire.Message{Key: "nowhere"}), broker.ErrReturned)
 
-	inbox := v.Channel(t) // somebody who reads commands, and answers with garbage
+	var silent atomic.Bool
+	inbox := v.Channel(t) // a leader that answers pings, and everything else with garbage
 	_, err := inbox.QueueDeclare(wire.LeaderInbox, false, true, false, false, nil)
 	require.NoError(t, err)
 	commands, err := inbox.Consume(wire.LeaderInbox, "", true, false, false, false, nil)
 	require.NoError(t, err)
 	go func() {
 		for d := range commands {
+			if silent.Load() {
+				continue
+			}
+			if cmd, err := wire.ParseCommand(d.Body); err == nil && cmd.Command == wire.CommandPing {
+				_ = inbox.Publish("", d.ReplyTo, false, false, amqp.Publishing{CorrelationId: d.CorrelationId, Body: []byte(`{"status":204}`)})
+				continue
+			}
 			_ = inbox.Publish("", d.ReplyTo, false, false, amqp.Publishing{CorrelationId: d.CorrelationId, Body: []byte("garbage")})
 			_ = inbox.Publish("", d.ReplyTo, false, false, amqp.Publishing{CorrelationId: "another", Body: []byte(`{"status":204}`)})
 		}
 	}()
-	require.Equal(t, "outcome_unknown", a.Ask(t.Context(), wire.Command{Command: wire.CommandPing}).Error)
+	ask := func() string { return a.Ask(t.Context(), wire.Command{Command: wire.CommandState}).Error }
+	brokertest.Eventually(t, func() bool { return ask() == "outcome_unknown" }, "it is waited for an answer")
+
+	silent.Store(true)
+	if v.Features(t).ExclusiveLock {
+		require.Equal(t, "outcome_unknown", ask(), "there is a queue, so there is a leader")
+	} else {
+		brokertest.Eventually(t, func() bool { return ask() == "no_leader" }, "nobody answers pings")
+		asked := time.Now()
+		require.Equal(t, "no_leader", ask())
+		require.Less(t, time.Since(asked), time.Second, "nothing is waited for")
+	}
 	cancel()
 	require.NoError(t, <-done)
 	require.False(t, a.Connected())
@@ -133,10 +276,10 @@ func TestWithoutManagement(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
-	require.NoError(t, s.assertPolicies(t.Context()))
+	s.setPolicies(t.Context())
 	require.NoError(t, s.prepare(t.Context(), conn))
-	require.False(t, s.mayRefuse("q"))
-	require.NotNil(t, s.Topology())
+	require.True(t, s.readProof(t.Context(), true).of("q"), "of one node")
+	require.False(t, s.readProof(t.Context(), false).of("q"), "of one that may be a cluster")
 	require.True(t, s.carryDue(time.Now()), "of a retention that is not known")
 }
 
@@ -152,7 +295,39 @@ func TestManagementThatFails(t *testing.T) {
 	cancel()
 	s.readQueues(ended)
 	require.Nil(t, s.kept)
-	require.Error(t, s.assertPolicies(ended))
+	_, failing := s.policed(ended)
+	require.Len(t, failing, 1)
+	require.Equal(t, ManagementAPI, failing[0].Subject)
+}
+
+// A management API that does not answer, as that of a frozen node, holds up only a sidecar that knows
+// no queues yet.
+func TestManagementThatHangs(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, _ := runner(t, v)
+	proxy := brokertest.NewProxy(t, v.ManagementURL())
+	mgmt, err := broker.OpenManagement(t.Context(), proxy.URL(), v.Name, s.log)
+	require.NoError(t, err)
+	defer mgmt.Close()
+	s.mgmt = mgmt
+	var beside sync.WaitGroup
+	s.refreshQueues(t.Context(), &beside)
+	require.NotNil(t, s.kept, "nothing was known, so it waited")
+
+	proxy.Freeze(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	begun := time.Now()
+	s.refreshQueues(ctx, &beside)
+	require.Less(t, time.Since(begun), listQueuesWithin, "it does not wait")
+	cancel()
+	beside.Wait()
+	require.NotNil(t, s.kept, "what was known stays")
+
+	begun = time.Now()
+	require.False(t, s.readProof(t.Context(), true).of("q"), "nothing is proven")
+	s.readBindings(t.Context())
+	require.Less(t, time.Since(begun), 3*listQueuesWithin, "a takeover waits no longer than that")
 }
 
 // Who acted is what the broker says; the sidecar's own account may speak for another.
@@ -236,7 +411,7 @@ func TestRollUpsArePublishedOnce(t *testing.T) {
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	require.NoError(t, s.rollUp(t.Context(), conn), "without metrics there is nothing to do")
-	require.NoError(t, s.prepare(t.Context(), conn))
+	s.assertWanted(t.Context())
 	metrics := &pieces{}
 	s.cfg.Rollups = metrics
 	done := make(chan error)
@@ -248,19 +423,4 @@ func TestRollUpsArePublishedOnce(t *testing.T) {
 
 	require.NoError(t, conn.Close())
 	require.NoError(t, s.rollUp(t.Context(), conn), "whoever leads with the connection ends")
-}
-
-// However many queues are refused, so many are shown and kept in mind.
-func TestRefusedQueuesAreBounded(t *testing.T) {
-	r := &rerouter{s: &Scheduler{}, refused: map[string]*refusal{}}
-	for i := range 2 * maxShown {
-		until := time.Now().Add(time.Hour)
-		if i%4 == 0 {
-			until = time.Now().Add(-time.Hour)
-		}
-		r.refused[fmt.Sprint(i)] = &refusal{reason: "limit", until: until}
-	}
-	r.report()
-	require.Len(t, r.s.status.Unroutable, maxShown)
-	require.Len(t, r.refused, 2*maxShown*3/4)
 }

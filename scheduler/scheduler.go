@@ -20,14 +20,15 @@ import (
 
 // Config says how a sidecar schedules.
 type Config struct {
-	Broker    broker.Config
-	Identity  string        // of this sidecar, in the journal; host and process id if empty
-	OnGap     string        // what becomes of due entries when the journal has lost records: hold (default), fire or discard
-	MaxQueues int           // how many queues Millrace makes at most; default 1,000
-	DeadMax   int           // how many dead jobs are kept at most, beside those that queues dropped; default 1,000,000
-	DeadAge   time.Duration // how long they are kept; default 180 days
-	Rollups   Rollups       // of metrics, to be published; nil: none
-	Log       *slog.Logger
+	Broker     broker.Config
+	Identity   string        // of this sidecar, in the journal; host and process id if empty
+	OnGap      string        // what becomes of due entries when the journal has lost records: hold (default), fire or discard
+	MaxQueues  int           // how many queues Millrace makes at most; default 1,000
+	SingleNode bool          // the broker is one node and all job queues are classic, where the management API does not say so
+	DeadMax    int           // how many dead jobs are kept at most, beside those that queues dropped; default 1,000,000
+	DeadAge    time.Duration // how long they are kept; default 180 days
+	Rollups    Rollups       // of metrics, to be published; nil: none
+	Log        *slog.Logger
 }
 
 // Records is where bodies are fetched that the view does not keep.
@@ -38,6 +39,8 @@ type Records interface {
 	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
 	// First is the offset of the oldest record that a stream still has; ok is false if the stream is empty.
 	First(ctx context.Context, stream string) (offset int64, ok bool, err error)
+	// Last is the offset of its newest record.
+	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
 }
 
 // Scheduler stands for election, and leads while it is elected.
@@ -50,19 +53,33 @@ type Scheduler struct {
 	records Records
 	log     *slog.Logger
 
-	known    *wire.Through // what the last epoch of this process knows to be confirmed
-	journals int           // as it counted them; see tracker.State
-	suspects map[spot]int  // see core
+	known    *wire.Confirmed // what the last epoch of this process knows to be confirmed
+	unsaid   bool            // and the journal may not know that yet
+	knownBy  string          // the identity of that epoch's leader
+	knownAt  int             // how often the view had been rolled back when that epoch began
+	journals int             // as it counted them; see tracker.State
+	suspects map[spot]int    // see core
 	reluctance
+	policiesSet bool // once by this process
+	orphanAfter time.Duration
 
-	mu     sync.Mutex
-	status Status
-	kept   map[string]broker.Retention // of streams, by name; nil if the broker does not tell
-	made   map[string]time.Time        // queues that this process made, with when they were last in use
-	fatal  map[string]int              // names of queues, with how often the broker closed the connection when it was asked about them
-	queues map[string]bool             // queues by full name, with whether they may refuse a job, as far as the broker tells
-	topo   broker.Topology
-	base   int64 // the offset at which streams begin on the broker
+	mu        sync.Mutex
+	status    Status
+	kept      map[string]broker.Retention // of streams, by name; nil if the broker does not tell
+	made      map[string]time.Time        // queues that this process made, with when they were last in use
+	fatal     map[string]int              // names of queues, with how often the broker closed the connection when it was asked about them
+	queues    map[string]bool             // queues by full name, with whether they may lack a job that was fired to them, see proof
+	routed    map[string]bool             // queues by full name that are known to be bound to jobs.route
+	jobQueues int                         // how many of queues are job queues
+	nodes     map[string]string           // on which node each queue is, by full name, as far as the broker tells
+	resign    context.CancelCauseFunc     // ends this sidecar's epoch in order; nil if it has none
+	lease     *lease                      // of that epoch; nil if it has none
+	base      int64                       // the offset at which streams begin on the broker
+
+	degraded   degradations
+	findings   findings
+	lookAgain  chan struct{} // has watchWanted look again
+	wantedOnce chan struct{} // closed when it has looked once
 }
 
 // New makes a scheduler. mgmt may be nil.
@@ -77,6 +94,8 @@ func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, 
 		cfg.DeadAge = DefaultDeadAge
 	}
 	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, records: records, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}, fatal: map[string]int{}}
+	s.degraded.log, s.lookAgain, s.wantedOnce = cfg.Log, make(chan struct{}, 1), make(chan struct{})
+	s.orphanAfter = orphanAfter
 	s.status = Status{Epoch: -1, Phase: "connecting", Since: time.Now()}
 	return s
 }
@@ -86,6 +105,10 @@ const longestPause = 2 * time.Second
 
 // Run stands for election, leads and begins again, until ctx ends.
 func (s *Scheduler) Run(ctx context.Context) error {
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	watch.Go(func() { s.watchWanted(ctx) })
+	watch.Go(func() { s.watchNodes(ctx) })
 	retry := pause.Growing(longestPause)
 	for ctx.Err() == nil {
 		begun := time.Now()
@@ -111,19 +134,16 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
-// Topology is what was found on the broker when it was last asserted.
-func (s *Scheduler) Topology() broker.Topology {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.topo
-}
-
 // Status is what this sidecar knows of its own part in leadership.
 func (s *Scheduler) Status() Status {
 	state := s.entries.State()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.status
+	st.Degraded = s.degraded.list()
+	if s.lease != nil && st.Leader {
+		st.LeaseAge = s.lease.Age()
+	}
 	if st.Gap = state.Gap(s.base); len(state.Held) > 0 {
 		st.Gap = cmp.Or(state.Why, "the journal had lost records; what was due then is held")
 	}
@@ -145,49 +165,78 @@ func (s *Scheduler) phase(name string) {
 }
 
 // term is one connection: it waits for its turn and leads.
-func (s *Scheduler) term(ctx context.Context) error {
+func (s *Scheduler) term(ctx context.Context) (err error) {
 	conn, err := broker.Dial(ctx, s.cfg.Broker)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }()
-	// Policies first: from the moment that clients can publish, what cannot be routed or is rejected must go somewhere.
-	if err := s.assertPolicies(ctx); err != nil {
-		s.log.Warn("scheduler: cannot set policies", "error", err)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer func() {
+		if err != nil {
+			conn.Shun() // the next term may fare better on another node
+		}
+		_ = conn.Close()
+	}()
+	if s.mgmt != nil { // what became of the last connection may be true of the API's too
+		s.mgmt.Reconnect()
 	}
+	s.sayLastWords(ctx, conn)
+	s.setPolicies(ctx)
 	if err := s.prepare(ctx, conn); err != nil {
 		return err
 	}
+	s.refreshQueues(ctx, &beside)
+	s.awaitWanted(ctx)
 	s.setStatus(func(st *Status) { st.LastError = "" })
 	s.phase("waiting")
 	if err := s.waitForView(ctx, conn); err != nil {
 		return err
 	}
-	inbox, err := s.waitForLock(ctx, conn)
-	if err != nil {
-		return err
-	}
-	if !s.fit(time.Now()) { // the wait may have been long
-		return errUnfit
-	}
-	return s.lead(ctx, conn, inbox)
+	return s.stand(ctx, conn)
 }
 
 var errUnfit = errors.New("scheduler: elected, but the view is behind: another may be better off")
 
-// prepare asserts what Millrace needs on the broker.
+// prepare asserts what Millrace cannot fire without.
 func (s *Scheduler) prepare(ctx context.Context, conn *broker.Conn) error {
 	topo, err := conn.AssertTopology(ctx)
+	s.setStatus(func(st *Status) {
+		if st.Lacks = ""; err != nil {
+			st.Lacks = err.Error()
+		}
+	})
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.topo, s.base = topo, conn.Features().StreamOffsetBase
+	s.base = conn.Features().StreamOffsetBase
 	s.mu.Unlock()
 	s.tell(topo)
-	s.readQueues(ctx)
 	return nil
 }
+
+// setPolicies sets Millrace's policies before this process first leads: from the moment that clients can publish, what cannot be routed
+// or is rejected must go somewhere. Later watchWanted does that. A management API that is slow does not keep anybody from leading.
+func (s *Scheduler) setPolicies(ctx context.Context) {
+	if s.mgmt == nil || s.policiesSet {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, policiesWithin)
+	defer cancel()
+	_, err := s.mgmt.Policies(ctx)
+	if s.policiesSet = err == nil; err != nil {
+		s.log.Debug("scheduler: cannot set policies yet", "error", err)
+	}
+}
+
+// How long the management API may take, where something waits for its answer.
+const (
+	policiesWithin   = 3 * time.Second
+	listQueuesWithin = 5 * time.Second
+)
 
 func (s *Scheduler) tell(topo broker.Topology) {
 	for _, f := range topo.Findings {
@@ -246,89 +295,52 @@ func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 	if gap == "" {
 		return nil
 	}
-	s.log.Error("scheduler: the journal has a gap: as leader this sidecar holds what is due until an operator releases or discards it", "gap", gap)
+	s.log.Error("scheduler: what is pending is held and does not fire until an administrator runs millrace release (or gives it up with "+
+		"millrace release --discard), because the journal has a gap", "gap", gap, "on_gap", s.cfg.OnGap)
 	return pause.For(ctx, gapDelay)
 }
 
 // gapDelay is how long a sidecar with a gap lets others stand for election first.
 const gapDelay = 3 * time.Second
 
-// orphanAfter is how long the lock may be refused before it is asked who holds it.
-const orphanAfter = time.Minute
-
-func (s *Scheduler) waitForLock(ctx context.Context, conn *broker.Conn) (*broker.Consumer, error) {
-	asked := time.Now()
-	looking, stop := context.WithCancel(ctx)
-	defer stop()
-	for {
-		inbox, err := conn.Lock(ctx)
-		if err == nil {
-			s.setStatus(func(st *Status) { st.Orphaned = false })
-			return inbox, nil
-		}
-		if !errors.Is(err, broker.ErrLocked) {
-			return nil, err
-		}
-		if time.Since(asked) > orphanAfter {
-			asked = time.Now()
-			go s.lookForLeader(looking, conn) // meanwhile the lock may become free
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-conn.Done():
-			return nil, conn.Err()
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-// lookForLeader finds out whether who holds the lock leads: a client may have declared the queue.
-func (s *Scheduler) lookForLeader(ctx context.Context, conn *broker.Conn) {
-	reply := askOnce(ctx, s.cfg.Broker, wire.Command{Command: wire.CommandPing})
-	_, _, blocked := conn.Blocked()
-	opened := time.UnixMicro(int64(s.entries.State().OpenedAt * 1e6))
-	orphaned := reply.Status == wire.StatusUnknown && !blocked && time.Since(opened) > orphanAfter
-	if ctx.Err() != nil {
+// refreshQueues has the queues read. What an earlier term knew of them is enough to lead: a management
+// API that is slow, as while a node is frozen, is not waited for.
+func (s *Scheduler) refreshQueues(ctx context.Context, beside *sync.WaitGroup) {
+	s.mu.Lock()
+	known := s.kept != nil
+	s.mu.Unlock()
+	if !known {
+		s.readQueues(ctx)
 		return
 	}
-	s.setStatus(func(st *Status) { st.Orphaned = orphaned })
-	if orphaned {
-		s.log.Error("scheduler: jobs.leader is locked by none of us: nothing fires. A client has declared it: find its connection " +
-			"(rabbitmqctl list_queues name owner_pid) and close it; clients need no permission to configure jobs.*")
-	}
+	beside.Go(func() { s.readQueues(ctx) })
 }
 
-// readQueues notes which queues may refuse a job.
+// readQueues notes what queues there are and where, and how long the streams among them keep records.
 func (s *Scheduler) readQueues(ctx context.Context) {
 	if s.mgmt == nil {
 		return
 	}
-	queues, err := s.mgmt.Queues(ctx)
+	within, cancel := context.WithTimeout(ctx, listQueuesWithin)
+	defer cancel()
+	queues, err := s.mgmt.Queues(within)
 	if err != nil {
-		s.log.Warn("scheduler: cannot list queues", "error", err)
+		if ctx.Err() == nil {
+			s.log.Warn("scheduler: cannot list queues", "error", err)
+		}
 		return
 	}
-	found, kept := map[string]bool{}, map[string]broker.Retention{}
+	found, kept, nodes := map[string]bool{}, map[string]broker.Retention{}, map[string]string{}
 	for _, q := range queues {
-		found[q.Name] = q.MayRefuse()
+		found[q.Name], nodes[q.Name] = !proves(q), q.Node
 		if q.Type == "stream" {
 			kept[q.Name] = q.Retention()
 		}
 	}
 	s.mu.Lock()
-	s.queues, s.kept = found, kept
+	s.queues, s.kept, s.nodes, s.jobQueues = found, kept, nodes, countJobQueues(found)
 	s.mu.Unlock()
 }
-
-func (s *Scheduler) mayRefuse(queue string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.queues[wire.QueuePrefix+queue]
-}
-
-// witnessName is a name for the queue that tells whether the broker restarted.
-func witnessName() string { return wire.WitnessPrefix + random() }
 
 // randomJID is for a job that has none.
 func randomJID() string { return random() + random()[:8] }

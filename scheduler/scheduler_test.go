@@ -30,11 +30,15 @@ func TestScheduledJobArrives(t *testing.T) {
 			due := time.Now().Add(time.Second)
 			v.Publish(t, "", wire.ScheduledJobs, scheduled("j1", due, job("Mail", "mails")))
 			var got amqp.Delivery
-			brokertest.Eventually(t, func() bool { return s.Status().Counters.Rerouted == 1 }, "its queue is made")
+			brokertest.Eventually(t, func() bool { return v.HasQueue(t, "queue.mails") }, "its queue is made")
 			brokertest.Eventually(t, func() (ok bool) {
 				got, ok = v.Get(t, "queue.mails")
 				return ok
 			}, "the job arrives")
+			for _, r := range v.ReadStream(t, wire.Gated) {
+				_, fired := wire.DeedOf(r.Headers)
+				require.False(t, fired, "its queue was made before it was fired")
+			}
 			require.False(t, time.Now().Before(due), "it came early")
 			require.Equal(t, "j1", got.MessageId)
 			var body map[string]any

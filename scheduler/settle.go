@@ -13,21 +13,47 @@ import (
 // settling is how far the doubtful entries of earlier epochs are settled.
 type settling struct {
 	begun   bool
-	intact  bool              // the witness stands: the broker has not restarted since all was settled last
+	verdict verdict
+	proof   proof
+	from    wire.Through      // the witness tells only of what was fired after this
 	lone    []*tracker.Stored // dead jobs whose burials the journal does not have
 	open    []tracker.Doubt
-	astray  []stray               // what may not have arrived although it was confirmed
-	retried map[wire.Through]bool // burials whose dead job was acted upon already: they arrived
+	astray  []stray           // what may not have arrived although it was confirmed
+	waiting []tracker.Doubt   // fires that arrived if the verdict is that the witness stands: nobody waits for it
+	copies  map[dispatch]bool // fires that found no queue and stand in jobs.gated: they arrived
+	retried map[dispatch]bool // burials whose dead job was acted upon already: they arrived
 
 	entering int     // of what went astray, what is on its way
 	astrayAt float64 // when that was noticed
+
+	delivered int            // fires that were found to have arrived
+	repeated  map[string]int // fires that are dispatched again, by reason
 }
 
-// witnessed tells whether the witness of earlier epochs still stands.
-func (c *core) witnessed(intact bool) {
-	c.settling.intact = intact
+// dispatch identifies one fire or burial. The number alone does not: epochs begin again with a new
+// journal, and the streams may still hold what an older one tells of.
+type dispatch struct {
+	number wire.Through
+	jid    string // its tag
+}
+
+// dispatchOf identifies what an entry was made by.
+func dispatchOf(s *tracker.Stored) dispatch { return dispatch{s.Origin(), s.Burial.JIDTag} }
+
+// dispatchInDoubt identifies a fire or burial in doubt.
+func dispatchInDoubt(d *tracker.Doubt) dispatch {
+	return dispatch{wire.Through{Epoch: d.Epoch, Through: d.Seq}, d.JID}
+}
+
+// witnessed takes in whether the witness of earlier epochs still stands, and which queues it
+// speaks for. If that is undecided, decided is called later.
+func (c *core) witnessed(v verdict, p proof) {
+	c.settling.verdict, c.settling.proof = v, p
 	c.phase = phaseSettling
 }
+
+// decided takes in a verdict that was not known when the epoch began.
+func (c *core) decided(v verdict) { c.settling.verdict = v }
 
 // settle settles every doubtful entry of every earlier epoch, each with a record, so that a leader that dies here leaves the rest
 // doubtful.
@@ -40,8 +66,53 @@ func (c *core) settle(now time.Time) error {
 	if err := c.settleLone(now); err != nil || len(c.settling.lone) > 0 {
 		return err
 	}
+	if err := c.settleOpen(now); err != nil || len(c.settling.open) > 0 {
+		return err
+	}
+	done, err := c.enterAstray()
+	if done {
+		c.phase = phaseSettled
+	}
+	return err
+}
+
+// inDoubt counts the fires and burials of earlier leaders that are not settled yet.
+func (c *core) inDoubt() int {
+	return len(c.settling.lone) + len(c.settling.open) + len(c.settling.waiting) + len(c.settling.astray) + len(c.lateFires.open)
+}
+
+// isUnsettled reports whether a fire of an entry by an earlier leader waits to be settled: it may yet be
+// fired again, and refused.
+func (c *core) isUnsettled(at spot) bool {
+	isOf := func(d tracker.Doubt) bool { return spotOf(&d) == at }
+	return slices.ContainsFunc(c.settling.waiting, isOf) || slices.ContainsFunc(c.settling.open, isOf)
+}
+
+// settleWaiting settles, while the epoch leads, the fires that had to wait for the verdict.
+func (c *core) settleWaiting(now time.Time) error {
+	if c.settling.verdict == undecided || len(c.settling.open)+len(c.settling.waiting) == 0 {
+		return nil
+	}
+	if len(c.settling.waiting) > 0 {
+		var err error
+		if c.settling.copies, err = c.readCopies(); err != nil { // some may have come meanwhile
+			return err
+		}
+		c.settling.open = append(c.settling.open, c.settling.waiting...)
+		c.settling.waiting = nil
+	}
+	return c.settleOpen(now)
+}
+
+// settleOpen settles what is in doubt, as far as the window allows.
+func (c *core) settleOpen(now time.Time) error {
 	for len(c.settling.open) > 0 && c.room() {
 		d := c.settling.open[0]
+		if c.settling.verdict == undecided && c.provable(&d) && !c.isCopied(&d) {
+			c.settling.open = c.settling.open[1:]
+			c.settling.waiting = append(c.settling.waiting, d)
+			continue
+		}
 		if c.alone() || c.suspects[spotOf(&d)] > 0 && len(c.flight) > 0 {
 			return nil // a confirm comes first
 		}
@@ -50,14 +121,51 @@ func (c *core) settle(now time.Time) error {
 			return err
 		}
 	}
-	if len(c.settling.open) > 0 {
-		return nil
+	return nil
+}
+
+// provable reports whether a fire in doubt certainly arrived if the witness stands.
+func (c *core) provable(d *tracker.Doubt) bool { return c.unprovable(d) == "" }
+
+// unprovable returns why a fire in doubt may not have arrived although the witness stands; empty if
+// it certainly did.
+func (c *core) unprovable(d *tracker.Doubt) string {
+	fired := wire.Through{Epoch: d.Epoch, Through: d.Seq}
+	switch {
+	case (wire.Deed{Op: d.Op}).Burial():
+		return "burial"
+	case d.Returned:
+		return "misrouted"
+	case fired.Compare(c.settling.from) <= 0:
+		return "fired before the nodes or links changed"
+	case !c.settling.proof.of(queueOf(d)):
+		return "queue gives no proof"
 	}
-	done, err := c.enterAstray()
-	if done {
-		c.phase = phaseSettled
+	return ""
+}
+
+// settledFires returns what became of the fires that earlier leaders left in doubt, once it is known
+// of all of them. It returns it once.
+func (c *core) settledFires() (delivered int, repeated map[string]int, known bool) {
+	s := &c.settling
+	if c.phase != phaseLeading || len(s.open)+len(s.waiting) > 0 || s.delivered+len(s.repeated) == 0 {
+		return 0, nil, false
 	}
-	return err
+	delivered, repeated = s.delivered, s.repeated
+	s.delivered, s.repeated = 0, nil
+	return delivered, repeated, true
+}
+
+// noteRepeated counts a fire that is dispatched again.
+func (c *core) noteRepeated(d *tracker.Doubt) {
+	why := c.unprovable(d)
+	if why == "" {
+		why = "nodes or links changed"
+	}
+	if c.settling.repeated == nil {
+		c.settling.repeated = map[string]int{}
+	}
+	c.settling.repeated[why]++
 }
 
 func (c *core) beginSettling() error {
@@ -68,17 +176,25 @@ func (c *core) beginSettling() error {
 	if c.settling.lone, err = c.entries.Lone(); err != nil {
 		return err
 	}
-	c.settling.begun, c.settling.retried = true, map[wire.Through]bool{}
+	if c.settling.copies, err = c.readCopies(); err != nil {
+		return err
+	}
+	c.settling.begun, c.settling.retried, c.settling.from = true, map[dispatch]bool{}, c.entries.State().WitnessFrom
 	for _, d := range all {
 		c.settling.open = append(c.settling.open, d)
 		if d.Entry != nil && d.Place.Stream == wire.DeadJobs {
-			c.settling.retried[d.Entry.Origin()] = true
+			c.settling.retried[dispatchOf(d.Entry)] = true
 		}
 	}
 	return c.findAstray()
 }
 
+// settleOne settles a fire or burial, unless the journal has settled it meanwhile: the leader that fired
+// it may live on, and say that it was confirmed, or that it came back.
 func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
+	if open, err := c.entries.InDoubt(d.Epoch, d.Seq); err != nil || !open {
+		return err
+	}
 	at := spotOf(d)
 	burial := (wire.Deed{Op: d.Op}).Burial()
 	arrived := false
@@ -86,7 +202,7 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 	if burial {
 		arrived, err = c.isBuried(d)
 	} else {
-		arrived = !d.Returned && c.settling.intact && !c.setup.mayRefuse(queueOf(d))
+		arrived = c.isCopied(d) || c.settling.verdict == stands && c.provable(d)
 	}
 	if err != nil {
 		return err
@@ -95,6 +211,7 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 	case arrived && d.Op == wire.OpBuried && d.Entry != nil:
 		return c.tellKilled(now, d)
 	case arrived:
+		c.settling.delivered++
 		return c.record(now, settlement(wire.TypeDelivered, d), at, nil)
 	case burial && d.Entry != nil:
 		return c.takeBack(now, d)
@@ -102,6 +219,9 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 		return c.refuse(now, d.Entry, c.kills(at))
 	case c.suspects[at] >= maxKills:
 		return c.showOnly(now, d, c.kills(at))
+	}
+	if !burial {
+		c.noteRepeated(d)
 	}
 	return c.refire(now, d, burial)
 }
@@ -162,11 +282,10 @@ func (c *core) isBuried(d *tracker.Doubt) (bool, error) {
 	} else if e, err := wire.ParseEntry(wire.DeadJobs, 0, d.Body); err == nil {
 		jid = e.JID
 	}
-	origin := wire.Through{Epoch: d.Epoch, Through: d.Seq}
-	if c.settling.retried[origin] {
+	if c.settling.retried[dispatchInDoubt(d)] {
 		return true, nil
 	}
-	dead, err := c.amongDead(jid, madeBy(origin))
+	dead, err := c.amongDead(jid, madeBy(wire.Through{Epoch: d.Epoch, Through: d.Seq}))
 	return dead != nil, err
 }
 
@@ -207,8 +326,8 @@ func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 		e, err = wire.ParseEntry(wire.DeadJobs, 0, d.Body)
 		job = e.Job
 	}
-	if err != nil {
-		return nil //nolint:nilerr // it was read when it was fired; a body that cannot be read now was no job then either
+	if err != nil { // it was read when it was fired; a body that cannot be read now was no job then either
+		return c.record(now, settlement(wire.TypeDelivered, d), spotOf(d), nil)
 	}
 	return c.refireBody(now, d, &job, o, burial)
 }
@@ -228,11 +347,11 @@ func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o orde
 	return err
 }
 
-// settled is told the name of the witness that now stands; empty if the broker allows none. The epoch leads from here on, and the record
+// settled takes in the witness that stands from now on; empty if there is none. The epoch leads from here on, and the record
 // says so, be the witness new or not: an epoch that led left a barrier in every entry stream. Nothing is fired before that is confirmed: a
 // leader that died then would have left fires and no witness, and they would be fired again.
 func (c *core) settled(now time.Time, witness string) error {
-	r := wire.JournalRecord{Type: wire.TypeWitness, Queue: witness}
+	r := wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}
 	if err := c.record(now, r, spot{}, func(bool) { c.phase = phaseLeading }); err != nil {
 		return err
 	}
@@ -251,10 +370,21 @@ func (c *core) settled(now time.Time, witness string) error {
 		return err
 	}
 	c.entries.TakeReady()
+	c.entries.TakeCopies()
+	var err error
+	if c.undecided, err = c.entries.Copies(); err != nil {
+		return err
+	}
 	for _, queue := range c.entries.Queues() {
 		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})
 	}
 	return c.decideGap(now)
+}
+
+// rewitnessed journals another witness: the broker's nodes or links have changed. What was fired
+// before has none any more.
+func (c *core) rewitnessed(now time.Time, witness string) error {
+	return c.record(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, spot{}, nil)
 }
 
 // dropSuspects forgets those that are neither pending nor in doubt any more.

@@ -58,13 +58,17 @@ func start(t *testing.T, v *brokertest.Vhost, o options) *sidecar {
 	entries, err := tracker.NewEntries(store, v.Owner.Name)
 	require.NoError(t, err)
 	s := &sidecar{entries: entries}
-	s.view = view.New(store, source, entries, log, wire.Journal, wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics)
+	s.view = view.New(store, source, entries, log, wire.Journal, wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics)
 	bc := broker.Config{AMQPURL: o.amqpURL, Log: log}
 	s.Scheduler = scheduler.New(scheduler.Config{Broker: bc, Identity: o.identity, OnGap: o.onGap, MaxQueues: o.max, DeadMax: o.deadMax, Log: log}, s.view, store, entries, mgmt, source)
 	s.asker = scheduler.NewAsker(bc)
+	viewing, endView := context.WithCancel(context.Background())
 	done := make(chan error, 3)
-	go func() { done <- s.view.Run(ctx) }()
-	go func() { done <- s.Run(ctx) }()
+	go func() { done <- s.view.Run(viewing) }()
+	go func() {
+		defer endView() // a leader that stops waits for the view
+		done <- s.Run(ctx)
+	}()
 	go func() { done <- s.asker.Run(ctx) }()
 	stopped := false
 	s.stop = func() {
@@ -86,7 +90,7 @@ func start(t *testing.T, v *brokertest.Vhost, o options) *sidecar {
 
 func (s *sidecar) leads(t *testing.T) *sidecar {
 	t.Helper()
-	brokertest.Eventually(t, func() bool { return s.Status().Leader && s.asker.Connected() }, "the sidecar leads")
+	brokertest.Eventually(t, func() bool { return s.Status().Leader && s.asker.Led() }, "the sidecar leads")
 	return s
 }
 

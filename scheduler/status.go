@@ -4,20 +4,28 @@ import "time"
 
 // Status is what a sidecar knows of its own part in leadership.
 type Status struct {
-	Leader      bool          `json:"leader"`
-	Phase       string        `json:"phase"` // connecting, waiting, catching up, settling, leading, resigned
-	Epoch       int64         `json:"epoch"` // of this sidecar's leadership; -1 if it does not lead
-	Since       time.Time     `json:"since"` // when the phase began
-	Unconfirmed int           `json:"unconfirmed"`
-	Overdue     int           `json:"overdue"`              // entries that are due and wait for room in the window, at most 1,024
-	Blocked     string        `json:"blocked,omitempty"`    // the broker takes no publishes; its reason
-	Gap         string        `json:"gap,omitempty"`        // the journal may have lost records; due entries are held
-	Orphaned    bool          `json:"orphaned"`             // the lock is refused, and nobody who holds it leads
-	Held        []HeldQueue   `json:"held,omitempty"`       // queues that take no jobs now
-	Unroutable  []HeldQueue   `json:"unroutable,omitempty"` // queues that cannot be made; their jobs wait in jobs.unrouted
-	LastError   string        `json:"last_error,omitempty"`
-	LastLate    time.Duration `json:"last_late"` // how late the newest fire was
-	Counters    Counters      `json:"counters"`
+	Leader          bool           `json:"leader"`
+	Phase           string         `json:"phase"` // connecting, waiting, catching up, settling, leading, resigned
+	Epoch           int64          `json:"epoch"` // of this sidecar's leadership; -1 if it does not lead
+	Since           time.Time      `json:"since"` // when the phase began
+	Unconfirmed     int            `json:"unconfirmed"`
+	Overdue         int            `json:"overdue"`                 // entries that are due and wait for room in the window, at most 1,024
+	Blocked         string         `json:"blocked,omitempty"`       // the broker takes no publishes; its reason
+	Gap             string         `json:"gap,omitempty"`           // the journal may have lost records; due entries are held
+	Orphaned        bool           `json:"orphaned"`                // the lock is refused, and nobody who holds it leads
+	OrphanCause     string         `json:"orphan_cause,omitempty"`  // why, in words
+	OrphanCure      string         `json:"orphan_remedy,omitempty"` // what to do about it
+	Held            []HeldQueue    `json:"held,omitempty"`          // queues that take no jobs now
+	Lacks           string         `json:"lacks,omitempty"`         // why nothing can be fired: what is not on the broker, or cannot be reached
+	Degraded        []Degraded     `json:"degraded,omitempty"`      // what fails, and is not needed to fire
+	MissingReplicas map[string]int `json:"-"`                       // on a cluster, by stream or quorum queue: how many replicas it lacks that are online
+	InDoubt         int            `json:"-"`                       // fires of earlier leaders that may have arrived, and are not settled yet
+	Silent          int            `json:"-"`                       // queues that do not answer what is fired to them
+	LeaseAge        time.Duration  `json:"-"`                       // how old the newest ping is that came back to a leader; 0: it needs none
+	Accepts         bool           `json:"accepts"`                 // jobs.direct was there: clients can publish jobs
+	LastError       string         `json:"last_error,omitempty"`
+	LastLate        time.Duration  `json:"last_late"` // how late the newest fire was
+	Counters        Counters       `json:"counters"`
 }
 
 // HeldQueue is a queue that takes no jobs now. Everything else goes on.
@@ -34,7 +42,6 @@ type Counters struct {
 	Fired        int64 `json:"fired"`
 	Returned     int64 `json:"returned"`
 	Refused      int64 `json:"refused"`
-	Rerouted     int64 `json:"rerouted"`
 	DeadLettered int64 `json:"dead_lettered"`
 	Commands     int64 `json:"commands"`
 	Lost         int64 `json:"lost_connections"`

@@ -18,21 +18,24 @@ import (
 // bury turns what the broker dead-letters into dead jobs, as long as the connection lives.
 func (s *Scheduler) bury(ctx context.Context, conn *broker.Conn) error {
 	bad := badBodies{}
-	return s.keep(ctx, conn, "burying", func(ctx context.Context) error {
-		relay, err := openRelay(ctx, conn, wire.DeadLetters, bad)
-		if err != nil {
-			return err
+	return s.keep(ctx, conn, "burying", func(ctx context.Context) error { return s.buryFrom(ctx, conn, wire.DeadLetters, bad) })
+}
+
+// buryFrom turns the messages of one queue into dead jobs.
+func (s *Scheduler) buryFrom(ctx context.Context, conn *broker.Conn, queue string, bad badBodies) error {
+	relay, err := openRelay(ctx, conn, queue, bad)
+	if err != nil {
+		return err
+	}
+	defer relay.close()
+	relay.nacked = func(d wire.Delivery) {
+		if !relay.from.Cancelled() {
+			_ = pause.For(ctx, againAfter) // it comes again at once
 		}
-		defer relay.close()
-		relay.nacked = func(d wire.Delivery) {
-			if !relay.from.Cancelled() {
-				_ = pause.For(ctx, againAfter) // it comes again at once
-			}
-			relay.giveBack(d)
-		}
-		err = relay.run(ctx, func(d wire.Delivery) error { return s.buryOne(relay, d) }, nil, nil)
-		return errors.Join(err, relay.rescue(ctx, s, conn, s.rescuedLetter))
-	})
+		relay.giveBack(d)
+	}
+	err = relay.run(ctx, func(d wire.Delivery) error { return s.buryOne(relay, d) }, nil, nil)
+	return errors.Join(err, relay.rescue(ctx, s, conn, s.rescuedLetter))
 }
 
 func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
@@ -77,11 +80,9 @@ func dropped(d wire.Delivery) map[string]any {
 
 var errRefusedTwice = errors.New("the broker closed the channel each time that it was published")
 
-// isKnownDead tells whether a leader that died before it could acknowledge has buried the job already.
+// isKnownDead reports whether the job has been buried already: by a leader that died before it could acknowledge, or from the other of two
+// queues that both had the letter. A letter that comes twice need not be marked as redelivered.
 func (s *Scheduler) isKnownDead(d wire.Delivery) (bool, error) {
-	if !d.Redelivered {
-		return false, nil
-	}
 	_, jid, err := deadRecord(d, time.Now())
 	if err != nil {
 		return false, nil //nolint:nilerr // it is no job, and never was buried
@@ -114,7 +115,7 @@ func deadRecord(d wire.Delivery, taken time.Time) (record []byte, jid string, er
 		jid = randomJID()
 	}
 	if jid == "" || len(jid) > maxDeadJID {
-		jid = wire.DerivedJID(wire.DeadLetters, death.at.Unix(), d.Body)
+		jid = wire.DerivedJID(wire.OldDeadLetters, death.at.Unix(), d.Body)
 	}
 	if at := death.at; at.IsZero() || at.Year() < 1 || at.Year() > 9999 { // a producer's timestamp may be any number
 		death.at = taken

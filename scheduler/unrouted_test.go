@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +11,32 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
+
+// Probes that arrive are many, and those to no queue, which jobs.gated keeps, are few.
+func TestProbesLeaveFewRecords(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	w := work(t, v, "q", nil)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	probes := func(stream string) (n int) {
+		for _, d := range v.ReadStream(t, stream) {
+			if _, is := wire.ProbeOf(d.Headers); is {
+				n++
+			}
+		}
+		return n
+	}
+	began := time.Now()
+	for n := 0; s.entries.State().Probe < 6; n++ {
+		jid := fmt.Sprintf("job-%d", n)
+		schedule(t, v, time.Now(), "q", jid)
+		w.gets(t, jid)
+	}
+	all := probes(wire.Journal)
+	require.GreaterOrEqual(t, all, 6)
+	inTime := int(time.Since(began) / (5 * time.Second))
+	require.LessOrEqual(t, probes(wire.Gated), 2+inTime, "one at the begin of the epoch, and one each five seconds")
+}
 
 // Somebody takes jobs.fire its way to the queues: what is fired then is journaled and confirmed, and reaches none. It is entered again, and
 // what is known to have arrived is not.

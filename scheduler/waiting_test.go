@@ -60,7 +60,7 @@ func TestAskingWithoutABroker(t *testing.T) {
 
 // What is no command is not sent.
 func TestCommandsThatAreNoJSON(t *testing.T) {
-	l := &line{waiting: map[string]chan wire.Reply{}}
+	l := &line{waiting: map[string]chan wire.Reply{}, heard: time.Now()}
 	reply := l.ask(t.Context(), wire.Command{Command: wire.CommandChange, Changes: []byte("{")})
 	require.Equal(t, wire.StatusBad, reply.Status)
 	require.Empty(t, l.waiting, "nobody waits for an answer")
@@ -77,7 +77,7 @@ func TestRollUpsThatCannotBePublished(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- s.rollUp(ctx, conn) }()
 	brokertest.Eventually(t, func() bool { return metrics.asked.Load() >= 2 }, "there is no stream for it yet")
-	require.NoError(t, s.prepare(t.Context(), conn))
+	s.assertWanted(t.Context())
 	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, wire.Rollups)) == 1 }, "it is published")
 	cancel()
 	require.NoError(t, <-done)
@@ -93,27 +93,37 @@ func TestLeadersThatGetNothingDone(t *testing.T) {
 	model := sc.leader("a")
 	sc.at("j", "q", sc.now)
 	require.NoError(t, model.readAll())
-	l := &leadership{s: s, conn: conn, core: model.core, moved: time.Now()}
-	require.NoError(t, l.checkStuck())
+	l := &leadership{s: s, conn: conn, core: model.core, lock: &candidate{}, watchdog: newWatchdog(time.Now)}
+	passes := func(d time.Duration) {
+		l.watchdog.steppedAt, l.watchdog.oldestAt = l.watchdog.steppedAt.Add(-d), l.watchdog.oldestAt.Add(-d)
+	}
+	l.watchdog.Note(l.progress())
+	passes(2 * maxStuck)
+	require.NoError(t, l.checkStuck(), "nothing is out")
 	require.NoError(t, model.step(sc.now))
 	require.Len(t, model.core.flight, 1)
+	l.watchdog.Note(l.progress())
 	require.NoError(t, l.checkStuck(), "it was published just now")
-	l.oldestAt = l.oldestAt.Add(-2 * maxStuck)
-	err := l.checkStuck()
-	require.ErrorIs(t, err, errResigned)
-	require.ErrorContains(t, err, "neither confirmed nor refused")
+	passes(2 * maxStuck)
+	require.ErrorContains(t, l.checkStuck(), "neither confirmed nor refused")
 
-	l.oldestAt, l.moved = time.Now(), time.Now().Add(-2*maxStuck)
-	err = l.checkStuck()
-	require.ErrorIs(t, err, errResigned)
-	require.ErrorContains(t, err, "nothing was confirmed or read")
+	sc.answer(model) // and the view does not read it
+	l.watchdog.Note(l.progress())
+	require.NoError(t, l.checkStuck(), "it was confirmed just now")
+	passes(2 * maxStuck)
+	require.ErrorContains(t, l.checkStuck(), "no progress for 30s while leading")
 	sc.rounds(model, 3, nil)
+	l.watchdog.Note(l.progress())
 	require.NoError(t, l.checkStuck(), "nothing waits")
 
+	resigned, resign := context.WithCancelCause(t.Context())
 	s.unread()
-	err = l.checkStuck()
-	require.ErrorIs(t, err, errResigned)
-	require.ErrorContains(t, err, "behind")
+	require.NoError(t, l.watch(resigned, resign))
+	require.ErrorIs(t, context.Cause(resigned), errResigned)
+	require.ErrorContains(t, context.Cause(resigned), "behind")
+	l.lock = &candidate{lease: newLease(func() time.Time { return time.Now().Add(time.Hour) })}
+	l.lock.lease.silent = time.Time{}
+	require.ErrorContains(t, l.checkStuck(), "no ping came back")
 }
 
 // Commands wait until the leader has settled what the last one left, and while there is no room for what they publish.
@@ -121,12 +131,8 @@ func TestCommandsWait(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	_, conn := runner(t, v)
-	_, err := v.Channel(t).QueueDeclare("inbox", false, true, false, false, nil)
-	require.NoError(t, err)
-	inbox, err := conn.Consume(t.Context(), "inbox", 1, false)
-	require.NoError(t, err)
 	sc := newScene(t)
-	l := &leadership{conn: conn, core: sc.leader("a").core, inbox: inbox}
+	l := &leadership{conn: conn, core: sc.leader("a").core, lock: &candidate{commands: make(chan wire.Delivery)}}
 	require.NotNil(t, l.commands())
 	for phase := range phaseLeading {
 		l.core.phase = phase
@@ -135,6 +141,10 @@ func TestCommandsWait(t *testing.T) {
 	l.core.phase = phaseLeading
 	l.core.bytes = maxFlightBytes
 	require.Nil(t, l.commands())
+	l.core.bytes = 0
+	require.NotNil(t, l.commands())
+	l.lock.lease = newLease(time.Now)
+	require.Nil(t, l.commands(), "the lock may be another's")
 }
 
 // A leader that is asked to stop waits for its confirms, as long as there is anybody who could send them.
@@ -150,7 +160,8 @@ func TestRetiringWithoutAConnection(t *testing.T) {
 	require.NoError(t, model.readAll())
 	require.NoError(t, model.step(sc.now))
 	require.NotEmpty(t, model.core.flight)
-	l := &leadership{conn: conn, pub: pub, core: model.core}
+	seen := view.New(model.store, nil, model.entries, slog.New(slog.DiscardHandler), wire.Journal)
+	l := &leadership{s: &Scheduler{view: seen}, conn: conn, pub: pub, core: model.core}
 	require.NoError(t, pub.Close())
 	<-pub.Done()
 	err = l.retire()

@@ -25,7 +25,9 @@ type way struct {
 	asked   int64         // the number of a record behind it that says whether the journal has it
 	behind  int64         // the newest burial that was sent before it
 	fired   cargo         // what was sent since
-	before  cargo         // what was sent before it, since the one before
+	before  cargo         // what was sent before it, since the last one that was followed
+	follow  bool          // it is followed by one to no queue, which becomes a record of jobs.gated
+	unseen  time.Duration // since the last one that was
 	burials []int64       // the numbers of burials that have not been seen among the dead jobs
 	told    bool          // the journal is told that the way was broken
 	routed  int64         // up to here, in the journal, all went well
@@ -38,15 +40,19 @@ type cargo struct {
 	bytes int
 }
 
+func (c cargo) plus(more cargo) cargo { return cargo{c.jobs + more.jobs, c.bytes + more.bytes} }
+
 const (
 	probeEach   = 512                    // fires
 	probeEvery  = 500 * time.Millisecond // where there are fewer
 	probeAlways = time.Minute            // where there are none
+	followEach  = 8192                   // fires: after so many, a probe is followed by one to no queue
+	followEvery = 5 * time.Second        // or after so long, where there are fewer
 	wayDoubt    = 5 * time.Second        // after which it is asked for a probe that only the journal lacks
 	wayPatience = 15 * time.Second       // how long a probe may take that the broker has confirmed: meanwhile what is fired is journaled
 	wayLag      = 5 * time.Minute        // how much longer, at most, where the view is behind
 
-	maxUnproven      = 16384 // fires behind the last probe that arrived
+	maxUnproven      = 16384 // fires behind the last probe that arrived with the one that follows it
 	maxUnprovenBytes = 128 << 20
 )
 
@@ -71,12 +77,13 @@ func (w *way) room() bool {
 }
 
 // room tells whether anything may be published now.
-func (c *core) room() bool { return c.window.room() && c.way.room() }
+func (c *core) room() bool { return c.window.room(c.silence) && c.way.room() }
 
 // watchWay looks whether the newest probe has arrived, and sends the next when it is time.
 func (c *core) watchWay(now, wake time.Time) (time.Time, error) {
 	w := &c.way
 	w.since += c.passing
+	w.unseen += c.passing
 	if w.out {
 		if arrived := c.probeArrived(); !arrived && w.taken {
 			if err := c.watchLate(now); err != nil {
@@ -123,13 +130,22 @@ func (c *core) askForProbe(now time.Time) error {
 }
 
 func (w *way) isTime() bool {
-	return w.fired.jobs >= probeEach || w.since >= probeAlways || w.since >= probeEvery && w.fired.jobs > 0
+	return w.fired.jobs >= probeEach || w.since >= probeAlways || w.since >= probeEvery && w.fired.jobs > 0 || w.mustFollow(w.before)
+}
+
+// mustFollow reports whether the next probe is to be followed by one to no queue, with so much fired since the last that was.
+func (w *way) mustFollow(since cargo) bool {
+	return since.jobs >= followEach || since.jobs > 0 && w.unseen >= followEvery
 }
 
 func (c *core) sendProbe() error {
 	w := &c.way
 	w.probe, w.out, w.taken, w.back, w.since, w.asked, w.said = w.probe+1, true, false, false, 0, 0, w.routed
-	w.before, w.fired, w.behind = w.fired, cargo{}, c.seq
+	w.before, w.fired, w.behind = w.before.plus(w.fired), cargo{}, c.seq
+	if w.follow = w.mustFollow(w.before); w.follow {
+		w.unseen = 0
+		c.setup.follow(w.probe)
+	}
 	taken := func(bool) { w.taken, w.took, w.since = true, w.since, 0 } // a broker that is slow to confirm has lost nothing
 	return c.send(&item{plain: true, done: taken, build: func(_, confirmed int64) wire.Message {
 		return wire.Probe{Epoch: c.epoch, Number: w.probe, Confirmed: confirmed, Routed: w.routed}.To(c.setup.probed)
@@ -148,11 +164,14 @@ func (c *core) probeArrived() bool {
 	if !w.back || p.Number != w.probe || len(w.burials) > 0 && w.burials[0] <= w.behind {
 		return false
 	}
-	w.out, w.before, w.routed = false, cargo{}, p.Offset
+	w.out = false
+	if w.follow || w.before.jobs == 0 {
+		w.before, w.routed = cargo{}, p.Offset
+	}
 	return true
 }
 
-// proven is told that a probe came out at the end of the way.
+// proven is called when a probe came out at the end of the way, and the broker has kept the one that follows it, if any.
 func (c *core) proven(number int64) {
 	if number == c.way.probe {
 		c.way.back = true

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -49,7 +50,7 @@ func (sc *scene) take(s *modelSidecar) {
 // prove lets a leader work until it knows that all that it fired arrived.
 func (sc *scene) prove(s *modelSidecar) {
 	sc.rounds(s, 12, nil)
-	for range 20 {
+	for range 40 {
 		sc.rounds(s, 1, nil)
 		if s.core.phase == phaseLeading && s.core.allProven() && !s.core.way.unsaid() {
 			return
@@ -83,6 +84,55 @@ func TestWhatWentAstrayIsEnteredAgain(t *testing.T) {
 	sc.elect(s, never)
 	sc.prove(s)
 	require.Equal(t, map[string]int{"before": 1, "back": 1, "astray": 1}, sc.copies(), "it is over")
+}
+
+// Only some probes are followed by one to no queue, which becomes a record of jobs.gated: what was fired since the last of those is fired
+// again when jobs.gated keeps nothing.
+func TestProbesToNoQueueAreRare(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	followed := []int64{}
+	follow := s.core.setup.follow
+	s.core.setup.follow = func(probe int64) {
+		followed = append(followed, probe)
+		follow(probe)
+	}
+	sc.prove(s)
+	require.Empty(t, followed, "nothing was fired")
+	const seconds = 20
+	for i := range 5 * seconds {
+		if i%3 == 0 {
+			sc.due(fmt.Sprintf("job-%d", i), "q")
+		}
+		sc.rounds(s, 1, nil)
+	}
+	require.Greater(t, s.core.way.probe, int64(seconds), "the other probes are as frequent as ever")
+	require.LessOrEqual(t, len(followed), seconds/5)
+	require.NotEmpty(t, followed)
+	sc.prove(s)
+	require.Zero(t, s.core.way.before.jobs)
+
+	sc.broker.missing["gone"], sc.broker.cutGated = true, true
+	sc.due("lost", "gone")
+	sc.due("arrived", "q")
+	sc.untilAstray(s)
+	require.Equal(t, 1, sc.copies()["arrived"])
+	clear(sc.broker.missing)
+	sc.elect(s, never)
+	sc.prove(s)
+	require.Equal(t, 1, sc.copies()["lost"])
+	require.Equal(t, 2, sc.copies()["arrived"], "nothing says that it arrived")
+	require.Equal(t, 1, sc.copies()["job-0"])
+}
+
+// A burst is not limited by the time between probes to no queue.
+func TestProbesToNoQueueFollowBursts(t *testing.T) {
+	w := way{}
+	require.False(t, w.mustFollow(cargo{jobs: followEach - 1}))
+	require.True(t, w.mustFollow(cargo{jobs: followEach}))
+	w.unseen = followEvery
+	require.True(t, w.mustFollow(cargo{jobs: 1}))
+	require.False(t, w.mustFollow(cargo{}))
 }
 
 // A job whose fire was in doubt when the way broke is in doubt all the more: the witness stands, and it is fired again.
@@ -250,6 +300,7 @@ func TestALateProbeIsNotAstray(t *testing.T) {
 	wait() // the broker confirms nothing
 	require.True(t, s.core.way.out, "a probe is on its way")
 	require.False(t, s.core.way.taken)
+	late := s.core.way.probe
 	sc.take(s)
 	s.core.setup.patience = func() time.Duration { return time.Hour } // the view is behind
 	sc.answer(s)
@@ -258,7 +309,7 @@ func TestALateProbeIsNotAstray(t *testing.T) {
 	require.True(t, s.core.way.out)
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
-	require.False(t, s.core.way.out, "it has arrived")
+	require.Greater(t, s.core.way.probe, late, "it has arrived, and the next one is on its way")
 }
 
 // What follows a probe must be confirmed too, and a broker that is slow to confirm the one is slow with the other.

@@ -1,6 +1,10 @@
 package scheduler
 
-import "github.com/millrace-jobs/millrace/wire"
+import (
+	"slices"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
 
 // What may be unconfirmed at once.
 const (
@@ -12,17 +16,23 @@ const (
 type window struct {
 	seq       int64 // the newest number
 	watermark int64 // everything up to here is confirmed, or known to have come back
-	announced int64 // the watermark that the journal was told when the window was empty
 	flight    map[uint64]*item
 	bytes     int
-	ahead     map[int64]bool // numbers above the watermark that have passed
+
+	above      wire.Ranges // the numbers above the watermark that are, too
+	aboveText  string      // as the header names them; stale if aboveMoved
+	aboveMoved bool
+	passes     int // how many numbers passed
+	announced  int // how many had when a record of its own last said so
 }
 
 func newWindow() window {
-	return window{flight: map[uint64]*item{}, ahead: map[int64]bool{}}
+	return window{flight: map[uint64]*item{}}
 }
 
-func (w *window) room() bool { return len(w.flight) < maxFlight && w.bytes < maxFlightBytes }
+func (w *window) room(s silence) bool {
+	return len(w.flight)-s.open < maxFlight && w.bytes-s.bytes < maxFlightBytes && s.open < maxSilent
+}
 
 func (w *window) add(tag uint64, it *item) {
 	w.flight[tag] = it
@@ -38,9 +48,13 @@ func (w *window) remove(tag uint64) *item {
 	return it
 }
 
-// oldest is the tag of what was published first and is not confirmed.
+// oldest is the tag of what was published first and is not confirmed, but for what silent queues
+// have open.
 func (w *window) oldest() (tag uint64, any bool) {
-	for t := range w.flight {
+	for t, it := range w.flight {
+		if it.isSilent() {
+			continue
+		}
 		if !any || t < tag {
 			tag, any = t, true
 		}
@@ -53,19 +67,37 @@ func (w *window) passed(seq int64) {
 	if seq == 0 {
 		return
 	}
-	w.ahead[seq] = true
-	for w.ahead[w.watermark+1] {
-		w.watermark++
-		delete(w.ahead, w.watermark)
+	w.passes, w.aboveMoved = w.passes+1, true
+	if seq != w.watermark+1 {
+		w.above = w.above.Add(seq)
+	} else if w.watermark = seq; len(w.above) > 0 && w.above[0].First == seq+1 {
+		w.watermark = w.above[0].Last
+		w.above = w.above[1:]
 	}
 }
 
-// through is what this epoch knows to be confirmed.
-func (c *core) through() *wire.Through {
+// hasPassed reports whether nothing more is open about a number.
+func (w *window) hasPassed(seq int64) bool {
+	return seq <= w.watermark || slices.ContainsFunc(w.above, func(r wire.Range) bool { return r.First <= seq && seq <= r.Last })
+}
+
+// aboveHeader is what a header says of the numbers above the watermark; empty if there are none.
+func (w *window) aboveHeader() string {
+	if w.aboveMoved {
+		w.aboveText, w.aboveMoved = w.above[:min(len(w.above), maxRanges)].String(), false
+	}
+	return w.aboveText
+}
+
+// maxRanges is how many ranges a header names. A record of its own names all of them.
+const maxRanges = 8
+
+// confirmedNow is what this epoch knows to be confirmed.
+func (c *core) confirmedNow() *wire.Confirmed {
 	if c.epoch < 0 {
 		return c.setup.known
 	}
-	return &wire.Through{Epoch: c.epoch, Through: c.watermark}
+	return &wire.Confirmed{Epoch: c.epoch, Through: c.watermark, Above: slices.Clone(c.above)}
 }
 
 // inFlight lists the entries whose fires or burials are unconfirmed: if the connection dies, one of them may be why.

@@ -1,0 +1,126 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// candidateOn has a connection claim the lock, and reads what comes through it.
+func candidateOn(t *testing.T, s *Scheduler, conn *broker.Conn) *candidate {
+	t.Helper()
+	claim, err := conn.Lock(t.Context())
+	require.NoError(t, err)
+	c := newCandidate(claim, conn.User(), newReplier(s.cfg.Broker, s.log), s.log)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{}, 2)
+	go func() { c.run(ctx); done <- struct{}{} }()
+	go func() { _ = c.replier.run(ctx); done <- struct{}{} }()
+	t.Cleanup(func() { cancel(); <-done; <-done })
+	return c
+}
+
+// asks is a line to the leader, as the REST API has one.
+func asks(t *testing.T, s *Scheduler) *line {
+	t.Helper()
+	l, err := openLine(t.Context(), s.cfg.Broker)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { l.run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done; _ = l.conn.Close() })
+	return l
+}
+
+// Pings of other sidecars are answered by whoever leads, and by nobody who only waits for that.
+func TestPingsAreAnsweredByTheLeader(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	c := candidateOn(t, s, conn)
+	<-c.active
+	brokertest.Eventually(t, c.mayPublish, "its own pings come back")
+	ping := wire.Command{Command: wire.CommandPing}
+	require.Equal(t, wire.StatusUnknown, asks(t, s).ask(t.Context(), ping).Status)
+	c.leads.Store(true)
+	require.Equal(t, wire.StatusDone, asks(t, s).ask(t.Context(), ping).Status)
+	require.Empty(t, c.commands, "a ping needs no turn")
+}
+
+// Commands that come faster than they are carried out are refused, and do not keep pings from coming.
+func TestTooManyCommandsAreRefused(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	c := candidateOn(t, s, conn)
+	<-c.active
+	l := asks(t, s)
+	for range commandsAtHand {
+		require.NoError(t, l.pub.Send(t.Context(), wire.Message{Key: wire.LeaderInbox, Body: []byte(`{"command":"state"}`)}))
+	}
+	reply := asks(t, s).ask(t.Context(), wire.Command{Command: wire.CommandState})
+	require.Equal(t, wire.StatusUnavailable, reply.Status)
+	require.Contains(t, reply.Reason, "nothing was done")
+	require.Len(t, c.commands, commandsAtHand)
+	require.True(t, c.mayPublish())
+}
+
+// What another leader was given may have been carried out: it is not carried out again. What nobody was given is.
+func TestCommandsOfTheLeaderBefore(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	if conn.Features().ExclusiveLock {
+		t.Skip("the queue goes with its leader")
+	}
+	before, err := conn.Lock(t.Context())
+	require.NoError(t, err)
+	l := asks(t, s)
+	require.NoError(t, l.pub.Send(t.Context(), wire.Message{Key: wire.LeaderInbox, Body: []byte(`{"command":"state","reason":"given"}`)}))
+	<-before.Inbox.Deliveries()
+	require.NoError(t, before.Inbox.Close())
+	require.NoError(t, l.pub.Send(t.Context(), wire.Message{Key: wire.LeaderInbox, Body: []byte(`{"command":"state","reason":"new"}`)}))
+	c := candidateOn(t, s, conn)
+	d := <-c.commands
+	require.Contains(t, string(d.Body), "new")
+	require.Empty(t, c.commands)
+}
+
+// A ping that somebody else sent renews nothing, whatever it says.
+func TestForgedPingsRenewNothing(t *testing.T) {
+	c := &candidate{id: "id", user: millrace, lease: newLease(time.Now)}
+	n := c.lease.Send()
+	require.EqualValues(t, 1, n)
+	for name, d := range map[string]wire.Delivery{
+		"another user":   {CorrelationID: "id/1", UserID: "client"},
+		"another sender": {CorrelationID: "di/1", UserID: millrace},
+		"no number":      {CorrelationID: "id/x", UserID: millrace},
+		"nothing":        {UserID: millrace},
+	} {
+		require.False(t, c.isOwnPing(d), name)
+		require.False(t, c.mayPublish(), name)
+	}
+	require.True(t, c.isOwnPing(wire.Delivery{CorrelationID: "id/1", UserID: millrace}))
+	require.True(t, c.mayPublish())
+}
+
+// A view that is behind may name the leader before the last one: that one's end proves nothing.
+func TestPredecessorIsUnknownToAViewThatIsBehind(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	read, err := s.entries.Position(wire.Journal)
+	require.NoError(t, err)
+	knows := func(records silent) bool {
+		return (&Scheduler{entries: s.entries, records: records}).hasReadJournal(t.Context())
+	}
+	require.True(t, knows(silent{first: read}))
+	require.False(t, knows(silent{first: read + 1}))
+	require.False(t, knows(silent{first: read, err: errors.New("no answer")}))
+}

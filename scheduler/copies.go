@@ -1,0 +1,139 @@
+package scheduler
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A fire that found no queue comes back as an entry of jobs.gated, its copy: see package tracker. Exactly one of the two stands.
+//
+//   - The fire was confirmed: its entry is settled, and the copy stands for it.
+//   - The fire was refused: its entry is pending, and the copy is settled as a duplicate.
+//   - It is not known yet: nothing is done to the copy until it is.
+//
+// A fire of an earlier epoch that is in doubt counts as delivered if its copy is there, whatever the witness says. Where the entry of such a
+// fire is pending the journal may get the fire yet, late, and somebody would settle it as delivered: so there the entry is settled as a
+// duplicate, and the copy stands.
+
+type original int
+
+const (
+	originalGone    original = iota // the copy stands for it
+	originalPending                 // it stands
+	originalUnknown                 // what became of the fire is not known yet
+)
+
+// original returns what became of the entry of which a copy is.
+func (c *core) original(copied *tracker.Stored) (original, error) {
+	d := copied.Burial
+	if d.Seq == 0 { // that was known when it was carried over
+		return originalGone, nil
+	}
+	if _, folded := c.entries.Progress(); d.Epoch == c.epoch && (!c.hasPassed(d.Seq) || folded < d.Seq) {
+		return originalUnknown, nil
+	}
+	if open, err := c.entries.InDoubt(d.Epoch, d.Seq); err != nil || open {
+		return originalUnknown, err
+	}
+	if d.Stream == "" { // only the journal had the job
+		return originalGone, nil
+	}
+	s, err := c.current(d.Stream, d.Offset)
+	if err != nil || s == nil || wire.JIDTag(s.JID) != d.JIDTag {
+		return originalGone, err
+	}
+	if c.busy[spot{s.Stream, s.Offset}] != nil {
+		return originalUnknown, nil
+	}
+	pending, err := c.entries.Pending(s)
+	if err != nil || !pending {
+		return originalUnknown, err
+	}
+	return originalPending, nil
+}
+
+// isBusy reports whether something is under way about an entry that comes first.
+func (c *core) isBusy(s *tracker.Stored) (bool, error) {
+	if c.busy[spot{s.Stream, s.Offset}] != nil {
+		return true, nil
+	}
+	if !s.IsCopy() {
+		return false, nil
+	}
+	o, err := c.original(s)
+	return o != originalGone, err
+}
+
+// decideCopies finds out of the copies that came whether they stand.
+func (c *core) decideCopies(now time.Time) error {
+	c.undecided = append(c.undecided, c.entries.TakeCopies()...)
+	var fault error
+	c.undecided = slices.DeleteFunc(c.undecided, func(offset int64) bool {
+		if fault != nil {
+			return false
+		}
+		var decided bool
+		decided, fault = c.decideCopy(now, offset)
+		return decided
+	})
+	return fault
+}
+
+func (c *core) decideCopy(now time.Time, offset int64) (decided bool, err error) {
+	at := spot{wire.Gated, offset}
+	if c.busy[at] != nil {
+		return true, nil
+	}
+	s, err := c.entries.Get(at.stream, at.offset)
+	if err != nil || s == nil {
+		return true, err
+	}
+	if pending, err := c.entries.Pending(s); err != nil || !pending {
+		return true, err
+	}
+	o, err := c.original(s)
+	switch {
+	case err != nil || o == originalUnknown:
+		return false, err
+	case o == originalGone:
+		c.lanes.look(c.lanes.of(s.Queue), tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset})
+		return true, nil
+	case !c.room():
+		return false, nil
+	}
+	repeated := s
+	if s.Burial.Epoch != c.epoch {
+		if repeated, err = c.current(s.Burial.Stream, s.Burial.Offset); err != nil || repeated == nil {
+			return false, err
+		}
+	}
+	r := wire.JournalRecord{Type: wire.TypeDuplicate, Stream: repeated.Stream, Offset: repeated.Offset, JID: wire.JIDTag(repeated.JID)}
+	return repeated == s, c.record(now, r, spot{repeated.Stream, repeated.Offset}, nil)
+}
+
+// readCopies returns the fires of which a copy is not settled: they arrived.
+func (c *core) readCopies() (map[dispatch]bool, error) {
+	offsets, err := c.entries.Copies()
+	if err != nil {
+		return nil, err
+	}
+	fires := map[dispatch]bool{}
+	for _, offset := range offsets {
+		s, err := c.entries.Get(wire.Gated, offset)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil && s.Burial.Seq > 0 {
+			fires[dispatchOf(s)] = true
+		}
+	}
+	return fires, nil
+}
+
+// isCopied reports whether a fire in doubt found no queue, and so arrived in jobs.gated.
+func (c *core) isCopied(d *tracker.Doubt) bool {
+	return c.settling.copies[dispatchInDoubt(d)]
+}

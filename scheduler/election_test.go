@@ -1,0 +1,128 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A standby leads soon after its leader's end, whether that was stopped or lost its connection.
+func TestStandbyTakesOver(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	proxy := brokertest.NewProxy(t, v.AMQPURL())
+	first := start(t, v, options{identity: "first", amqpURL: proxy.URL()}).leads(t)
+	second := start(t, v, options{identity: "second"})
+	brokertest.Eventually(t, func() bool { return second.Status().Phase == "waiting" }, "the second stands by")
+
+	proxy.Cut(t)
+	cut := time.Now()
+	second.leads(t)
+	t.Logf("took over %s after the leader lost its connection", time.Since(cut).Round(time.Millisecond))
+
+	proxy.Heal(t)
+	brokertest.Eventually(t, func() bool { return first.Status().Phase == "waiting" }, "the first stands by")
+	stopped := time.Now()
+	second.stop()
+	first.leads(t)
+	t.Logf("took over %s after the leader was told to stop", time.Since(stopped).Round(time.Millisecond))
+}
+
+// A sidecar of an older version that leads is waited for. It does not get the lock back.
+func TestUpgradeWaitsForTheOldLeader(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	old := v.Dial(t)
+	ch, err := old.Channel()
+	require.NoError(t, err)
+	_, err = ch.QueueDeclare(wire.LeaderInbox, false, false, true, false, nil)
+	require.NoError(t, err)
+	s := start(t, v, options{identity: "new"})
+	brokertest.Eventually(t, func() bool { return s.Status().Phase == "waiting" }, "it stands by")
+	require.Never(t, func() bool { return s.Status().Leader }, 3*time.Second, 50*time.Millisecond)
+	require.NoError(t, old.Close())
+	s.leads(t)
+	_, err = v.Channel(t).QueueDeclare(wire.LeaderInbox, false, false, true, false, nil)
+	var refused *amqp.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, amqp.ResourceLocked, refused.Code)
+}
+
+// suspendLock stops the process that has the lock on the broker for a while, so that no ping comes back, and returns when that began.
+func suspendLock(t *testing.T, v *brokertest.Vhost, d time.Duration) time.Time {
+	t.Helper()
+	said := v.Eval(t, fmt.Sprintf(`{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"%s">>)), Lock = amqqueue:get_pid(Q),
+		spawn(fun() -> sys:suspend(Lock), timer:sleep(%d), sys:resume(Lock) end), erlang:system_time(millisecond).`,
+		v.Name, wire.LeaderInbox, d.Milliseconds()))
+	at, err := strconv.ParseInt(said, 10, 64)
+	require.NoError(t, err)
+	return time.UnixMilli(at)
+}
+
+// A leader whose pings do not come back fires nothing, and fires again when one does.
+func TestLeaderFallsSilentWithoutPings(t *testing.T) {
+	t.Parallel()
+	const silence = 6 * time.Second
+	v := brokertest.Erlang(t)
+	w := work(t, v, "q", nil)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	epoch := s.Status().Epoch
+	schedule(t, v, time.Now(), "q", "before")
+	w.gets(t, "before")
+	for n := 0; ; n++ {
+		began := suspendLock(t, v, silence)
+		due, jid := began.Add(3*time.Second), fmt.Sprintf("meanwhile-%d", n)
+		late := time.Now().After(due)
+		schedule(t, v, due, "q", jid)
+		w.gets(t, jid)
+		if late { // the shell's own start took too long: the job may have come after the silence
+			continue
+		}
+		require.Greater(t, time.Since(began), silence-pingEvery, "it was fired while no ping came back")
+		break
+	}
+	require.Equal(t, epoch, s.Status().Epoch, "it is still the same leader")
+}
+
+// pingEvery is how often pings are sent.
+const pingEvery = 500 * time.Millisecond
+
+func TestLeaderResignsWithoutPings(t *testing.T) {
+	t.Parallel()
+	v := brokertest.Erlang(t)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	epoch := s.Status().Epoch
+	suspendLock(t, v, 20*time.Second)
+	brokertest.Eventually(t, func() bool { return strings.Contains(s.Status().LastError, "no ping came back") }, "it resigns")
+	brokertest.Eventually(t, func() bool { return s.Status().Leader && s.Status().Epoch > epoch }, "it leads again")
+}
+
+// Whoever deletes the lock's queue ends the epoch, and no more: a sidecar declares it again.
+func TestLockThatIsDeletedIsDeclaredAgain(t *testing.T) {
+	t.Parallel()
+	v := brokertest.Erlang(t)
+	w := work(t, v, "q", nil)
+	first, second := start(t, v, options{identity: "first"}).leads(t), start(t, v, options{identity: "second"})
+	epoch := first.Status().Epoch
+	_, err := v.Channel(t).QueueDelete(wire.LeaderInbox, false, false, false)
+	require.NoError(t, err)
+	leading := func() int64 {
+		for _, s := range []*sidecar{first, second} {
+			if st := s.Status(); st.Leader {
+				return st.Epoch
+			}
+		}
+		return -1
+	}
+	brokertest.Eventually(t, func() bool { return leading() > epoch }, "one of them leads")
+	schedule(t, v, time.Now(), "q", "after")
+	w.gets(t, "after")
+}

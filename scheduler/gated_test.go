@@ -1,0 +1,154 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// firesThatFoundNoQueue counts the fires that came back as records of jobs.gated.
+func firesThatFoundNoQueue(t *testing.T, v *brokertest.Vhost) (n int) {
+	t.Helper()
+	for _, d := range v.ReadStream(t, wire.Gated) {
+		if _, fired := wire.DeedOf(d.Headers); fired {
+			n++
+		}
+	}
+	return n
+}
+
+// A leader that dies in the first seconds of a queue that is new doubles nothing of what it fired there, nor of what clients had published.
+func TestLeaderThatDiesWhileAQueueIsNew(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	proxy := brokertest.NewProxy(t, v.AMQPURL())
+	s := start(t, v, options{identity: "a", amqpURL: proxy.URL(), native: v.StreamURL() != ""}).leads(t)
+	const kills, jobs = 20, 300
+	for i := range kills {
+		queue := fmt.Sprint("new-", i)
+		published := make([]amqp.Publishing, jobs)
+		for n, jid := range names(queue+"-published", jobs) {
+			published[n] = amqp.Publishing{Body: fmt.Appendf(nil, `{"class":"C","args":[],"jid":%q}`, jid), DeliveryMode: amqp.Persistent}
+		}
+		v.Publish(t, wire.ExchangeDirect, queue, published...)
+		schedule(t, v, time.Now(), queue, names(queue+"-scheduled", jobs)...)
+		brokertest.Eventually(t, func() bool {
+			return v.HasQueue(t, wire.QueuePrefix+queue) && v.QueueLength(t, wire.QueuePrefix+queue) > i
+		}, "it fires to %s", queue)
+		proxy.Cut(t)
+		proxy.Heal(t)
+		s.leads(t)
+	}
+	for i := range kills {
+		queue := fmt.Sprint("new-", i)
+		work(t, v, queue, nil).gets(t, append(names(queue+"-published", jobs), names(queue+"-scheduled", jobs)...)...)
+	}
+	require.Zero(t, firesThatFoundNoQueue(t, v), "each queue was there before the first job was fired to it")
+}
+
+// An operation has the queue made of what it fires.
+func TestOperationMakesQueues(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	jids := names("bulk", 100)
+	schedule(t, v, time.Now().Add(time.Hour), "fresh", jids...)
+	s.reads(t, wire.ScheduledJobs, jids[len(jids)-1])
+	s.operates(t, wire.StatusAccepted, "run", wire.Operation{Action: wire.CommandTrigger, Stream: wire.ScheduledJobs, Filter: &wire.Filter{}})
+	op := s.ends(t, "run")
+	require.Equal(t, []int64{100, 0}, []int64{op.Done, op.Failed})
+	require.Zero(t, firesThatFoundNoQueue(t, v))
+	work(t, v, "fresh", nil).gets(t, jids...)
+}
+
+// A queue that is deleted takes what was in it; what is fired to it after that comes back, and fires once it is made again.
+func TestFireThatFindsNoQueueComesBack(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	ensure(t, v, "q")
+	schedule(t, v, time.Now(), "q", "before")
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.q") == 1 }, "it knows the queue")
+	_, err := v.Channel(t).QueueDelete("queue.q", false, false, false)
+	require.NoError(t, err)
+	jids := names("after", 20)
+	schedule(t, v, time.Now(), "q", jids...)
+	brokertest.Eventually(t, func() bool { return v.HasQueue(t, "queue.q") }, "it is made again")
+	work(t, v, "q", nil).gets(t, jids...)
+	require.Positive(t, firesThatFoundNoQueue(t, v))
+	brokertest.Eventually(t, func() bool {
+		return s.entries.Total(wire.Gated)+s.entries.Total(wire.ScheduledJobs) == 0 && len(s.Status().Held) == 0
+	}, "nothing is left")
+	require.Equal(t, int64(1), s.Status().Counters.Epochs)
+}
+
+// Jobs for queues that cannot be made, of which there are many, hold up no other queue, and can be seen and deleted.
+func TestManyImpossibleQueuesHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, v, options{identity: "a", max: 3}).leads(t)
+	ensure(t, v, "one", "two")
+	brokertest.Eventually(t, func() bool { return s.Status().Leader }, "it leads")
+	s.stop() // it counts what is there when it begins
+	s = start(t, v, options{identity: "b", max: 3}).leads(t)
+	const many = 2000
+	schedule(t, v, time.Now(), "three", "third")
+	work(t, v, "three", nil).gets(t, "third")
+	for i := range many {
+		v.Publish(t, wire.ExchangeDirect, fmt.Sprint("four-", i%1500), amqp.Publishing{Body: fmt.Appendf(nil, `{"class":"C","jid":"many-%d"}`, i)})
+		if i == 0 {
+			brokertest.Eventually(t, func() bool {
+				h, held := heldQueue(s, "four-0")
+				return held && strings.Contains(h.Reason, "max-queues is 3")
+			}, "it is held")
+		}
+	}
+	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.Gated) == many }, "all wait")
+	begun := time.Now()
+	schedule(t, v, time.Now(), "one", "other")
+	work(t, v, "one", nil).gets(t, "other")
+	require.Less(t, time.Since(begun), 10*time.Second)
+	reply := s.ask(t, wire.Command{Command: wire.CommandDelete, Stream: wire.Gated, JID: "many-7"})
+	require.Equal(t, wire.StatusDone, reply.Status)
+	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.Gated) == many-1 }, "it is gone")
+}
+
+// What an older version left in its queue jobs.unrouted is fired once, also what came while the stream was bound in its place.
+func TestOldQueueIsTakenOver(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	start(t, v, options{identity: "a"}).leads(t).stop()
+	ch := v.Channel(t)
+	_, err := ch.QueueDeclare(wire.Unrouted, true, false, false, false, nil)
+	require.NoError(t, err)
+	require.NoError(t, ch.QueueBind(wire.Unrouted, "", wire.Unrouted, false, nil))
+	publish := func(jids ...string) {
+		for _, jid := range jids {
+			v.Publish(t, wire.ExchangeDirect, "q", amqp.Publishing{Body: fmt.Appendf(nil, `{"class":"C","args":[],"jid":%q}`, jid), Priority: 4, DeliveryMode: amqp.Persistent})
+		}
+	}
+	both, old := names("both", 50), names("old", 300)
+	publish(both...) // the stream and the queue are bound now
+	require.NoError(t, ch.QueueUnbind(wire.Gated, "", wire.Unrouted, nil))
+	publish(old...)
+	v.Publish(t, wire.Unrouted, "q", amqp.Publishing{Body: []byte("no job"), DeliveryMode: amqp.Persistent})
+	require.Equal(t, 351, v.QueueLength(t, wire.Unrouted))
+
+	s := start(t, v, options{identity: "b"}).leads(t)
+	brokertest.Eventually(t, func() bool { return !v.HasQueue(t, wire.Unrouted) }, "it is empty, and deleted")
+	w := work(t, v, "q", nil)
+	w.gets(t, append(both, old...)...)
+	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.Gated) == 0 }, "nothing waits")
+	require.EqualValues(t, 50, s.entries.State().Duplicates)
+	require.Len(t, rejects(t, s, wire.Gated), 1)
+	publish("after")
+	w.gets(t, "after")
+	require.Equal(t, int64(1), s.Status().Counters.Epochs)
+}

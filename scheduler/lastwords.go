@@ -1,0 +1,48 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// sayWithin bounds how long last words may take: the journal may be out of reach.
+const sayWithin = 3 * time.Second
+
+// sayLastWords journals what the last epoch of this process knows to be confirmed, as soon as there is a connection again. Another sidecar
+// may lead by then: what it has not settled yet, it need not fire again.
+func (s *Scheduler) sayLastWords(ctx context.Context, conn *broker.Conn) {
+	if !s.unsaid || s.known == nil || s.entries.State().Journals != s.journals {
+		return
+	}
+	s.unsaid = false
+	ctx, cancel := context.WithTimeout(ctx, sayWithin)
+	defer cancel()
+	if err := s.say(ctx, conn, s.known); err != nil {
+		s.log.Warn("scheduler: cannot journal what was confirmed when the connection was lost", "epoch", s.known.Epoch, "error", err)
+	}
+}
+
+func (s *Scheduler) say(ctx context.Context, conn *broker.Conn, known *wire.Confirmed) error {
+	pub, err := conn.Publisher(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = pub.Close() }()
+	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(time.Now()), Epoch: known.Epoch, Through: known.Through, Above: known.Above}
+	return pub.Send(ctx, r.Append(wire.Journal, 0, 0))
+}
+
+// hasUnsaid reports whether the journal may not know yet what this epoch knows to be confirmed, and something is in doubt without it.
+func (c *core) hasUnsaid() bool {
+	return c.epoch >= 0 && (len(c.flight) > 0 || c.passes > c.announced)
+}
+
+// hasReadConfirmed reports whether the view knows of all that this epoch knows to be confirmed, or
+// cannot learn it any more.
+func (c *core) hasReadConfirmed() bool {
+	state := c.entries.State()
+	return c.epoch < 0 || state.Epoch != c.epoch || state.Confirmed >= c.watermark
+}

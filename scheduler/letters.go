@@ -1,0 +1,96 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Earlier versions keep dead letters in another queue, a classic one. A leader moves them: it binds the new queue, unbinds the old one,
+// empties it as it does the new one, and deletes it when it is empty. Each step can be repeated, and is: a sidecar of an earlier version
+// that still runs makes the old queue again. A letter that came into both is buried once.
+
+const (
+	lettersEvery = time.Minute     // how often the old queue is looked for
+	lettersAgain = time.Second     // while it is there
+	lettersRest  = 2 * time.Second // how long it must have been empty, and without a consumer, to be deleted
+)
+
+// retireLetters moves dead letters out of the queue that earlier versions had, as long as the connection lives.
+func (s *Scheduler) retireLetters(ctx context.Context, conn *broker.Conn) error {
+	bad := badBodies{}
+	for next := lettersRest; pause.For(ctx, next) == nil && conn.Err() == nil; { // what is in both queues is buried from the new one first
+		there, err := s.retireOnce(ctx, conn, bad)
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("scheduler: cannot move the dead letters of an earlier version", "queue", wire.OldDeadLetters, "error", err)
+		}
+		if errors.Is(err, errLettersStay) {
+			return nil
+		}
+		next = lettersEvery
+		if there && err == nil {
+			next = lettersAgain
+		}
+	}
+	return nil
+}
+
+// retireOnce reports whether the old queue is there, and empties it or, if it is empty, deletes it.
+func (s *Scheduler) retireOnce(ctx context.Context, conn *broker.Conn, bad badBodies) (there bool, err error) {
+	messages, consumers, err := conn.QueueDepth(ctx, wire.OldDeadLetters)
+	if broker.IsMissing(err) {
+		return false, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	if err := conn.RetireDeadLetters(ctx); err != nil {
+		return true, err
+	}
+	if messages == 0 && consumers == 0 {
+		return true, s.deleteOldLetters(ctx)
+	}
+	emptying, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer stop()
+	watch.Go(func() {
+		defer stop()
+		for pause.For(emptying, lettersAgain) == nil {
+			if messages, _, err := conn.QueueDepth(emptying, wire.OldDeadLetters); err != nil || messages == 0 {
+				return
+			}
+		}
+	})
+	return true, s.buryFrom(emptying, conn, wire.OldDeadLetters, bad)
+}
+
+// errLettersStay says that the broker does not delete the old queue. Nothing comes into it any more.
+var errLettersStay = errors.New("scheduler: the queue is empty, and nothing comes into it: delete it by hand")
+
+// deleteOldLetters deletes the old queue if it stays empty. It has a connection of its own: RabbitMQ ends one that asks for the deletion of
+// an empty quorum queue, which the old queue is where that is the virtual host's default. Then it remains, empty and unbound.
+func (s *Scheduler) deleteOldLetters(ctx context.Context) error {
+	conn, err := broker.Dial(ctx, s.cfg.Broker)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := pause.For(ctx, lettersRest); err != nil {
+		return err
+	}
+	if messages, consumers, err := conn.QueueDepth(ctx, wire.OldDeadLetters); err != nil || messages > 0 || consumers > 0 {
+		return err
+	}
+	if err := conn.DeleteQueue(ctx, wire.OldDeadLetters, true, true); err != nil {
+		return fmt.Errorf("%w: %w", errLettersStay, err)
+	}
+	s.log.Info("scheduler: deleted the queue of dead letters of an earlier version", "queue", wire.OldDeadLetters)
+	return nil
+}

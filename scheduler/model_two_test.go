@@ -1,0 +1,102 @@
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Two leaders at once: the lock has passed on, and the one that had it acts until it learns that.
+
+// hold is what a node does that sees no majority: a classic queue of its own takes in what is fired to
+// it, and streams wait for the other nodes. Nothing is confirmed.
+func (b *modelBroker) hold(c *modelConn, next sent) {
+	m := next.message
+	if d, ok := wire.DeedOf(m.Headers); ok && m.Exchange == wire.ExchangeFire && b.takes(m.Key) {
+		b.excuseRefire(&d, next.read)
+		next.copy = b.deliver(d, m)
+	}
+	c.held = append(c.held, next)
+}
+
+// takes reports whether a queue takes in a job without the other nodes.
+func (b *modelBroker) takes(queue string) bool {
+	return queue != quorum && !b.cut && !b.full[queue] && !b.missing[queue]
+}
+
+// heal joins a connection's node with the others again, which take in what it held.
+func (c *modelConn) heal() { c.out, c.held, c.cut = append(c.held, c.out...), nil, false }
+
+// excuseLate notes that a leader fired what its successor has buried, and could not know.
+func (b *modelBroker) excuseLate(fired *wire.Deed) {
+	for at := b.newest; at < int64(b.streams[wire.Journal].end()); at++ {
+		d, ok := wire.DeedOf(b.streams[wire.Journal].get(at).Headers)
+		if ok && d.Burial() && b.place(d.Stream, d.Offset) == b.place(fired.Stream, fired.Offset) {
+			b.unsafeTags[d.JIDTag] = true
+		}
+	}
+}
+
+// excuseBurial notes that a leader, which had read so far, buried what another has fired, and could
+// not know.
+func (b *modelBroker) excuseBurial(m wire.Message, read int64) {
+	d, _ := wire.DeedOf(m.Headers)
+	for _, c := range b.copies {
+		if c.deed.Epoch != d.Epoch && (c.record < 0 || c.record >= read) && b.place(c.deed.Stream, c.deed.Offset) == b.place(d.Stream, d.Offset) {
+			b.unsafeTags[d.JIDTag] = true
+		}
+	}
+}
+
+// noteBarrier notes a barrier of a leader that had been followed.
+func (s *modelStream) noteBarrier(j *wire.JournalRecord, offset int64) {
+	for at := s.base; at < int(offset); at++ {
+		b, err := wire.ParseJournal(s.get(int64(at)).Body)
+		if err == nil && b.Type == wire.TypeBarrier && b.Epoch > j.Epoch {
+			s.late = append(s.late, span{at, int(offset)})
+			return
+		}
+	}
+}
+
+// watchLease notes what a leader sends that has been followed, although leases are kept.
+func (b *modelBroker) watchLease(m wire.Message) {
+	d, ok := wire.DeedOf(m.Headers)
+	if ok && b.leases && d.Epoch < b.newest {
+		b.broken = append(b.broken, fmt.Sprintf("epoch %d fired %s@%d when epoch %d had begun", d.Epoch, d.Stream, d.Offset, b.newest))
+	}
+}
+
+// forgetEpochs finds the newest epoch after the journal's end was lost.
+func (b *modelBroker) forgetEpochs() {
+	b.newest = -1
+	for _, r := range b.streams[wire.Journal].records {
+		if j, err := wire.ParseJournal(r.Body); err == nil && r.UserID == millrace && j.Type == wire.TypeOpened {
+			b.newest = r.Offset
+		}
+	}
+}
+
+// ping has a ping of the sidecar come back, if the broker can see to that.
+func (s *modelSidecar) ping() {
+	if s.broker.conn == s.conn && !s.conn.cut {
+		s.lease.Back(s.lease.Send())
+	}
+}
+
+// mayAct reports whether the sidecar's lease lets it act as the leader.
+func (s *modelSidecar) mayAct() bool { return !s.broker.leases || s.lease.Fresh() }
+
+// sayLastWords journals what the sidecar's last epoch knows to be confirmed.
+func (s *modelSidecar) sayLastWords(now time.Time) {
+	if !s.unsaid || s.entries.State().Journals != s.journals {
+		return
+	}
+	s.unsaid = false
+	for _, a := range s.acked {
+		s.broker.say(a.fire)
+	}
+	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: s.known.Epoch, Through: s.known.Through, Above: s.known.Above}
+	s.broker.append(wire.Journal, millrace, r.Append(wire.Journal, 0, 0))
+}

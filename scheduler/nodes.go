@@ -1,0 +1,235 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Each sidecar looks at the nodes of its cluster, so that a node that is away has a name wherever something is said about its loss. The
+// leader also sees to it that Millrace's queues fit a cluster that has grown, or that has lost a node for good.
+
+const (
+	nodesEvery   = 5 * time.Second // how often the nodes are looked at
+	membersEvery = time.Minute     // how often queues are, while no node comes or goes, and no replica is missing
+	missingEvery = 10 * time.Second
+	nodesWithin  = 5 * time.Second // how long the management API may take
+	remakeEvery  = time.Hour       // how often a leader makes the lock again, at most
+)
+
+// errSmallLock ends an epoch: jobs.leader has fewer members than the cluster has nodes for.
+var errSmallLock = errors.New("scheduler: " + wire.LeaderInbox + " is made again, with more members: the cluster has grown")
+
+// clusterWatch is what a sidecar last saw of the nodes.
+type clusterWatch struct {
+	running []string      // names of the nodes that ran
+	looked  time.Time     // at the queues
+	again   time.Duration // how long that may be ago
+	remade  time.Time     // when this process last made the lock again
+}
+
+// watchNodes looks at the nodes again and again, until ctx ends.
+func (s *Scheduler) watchNodes(ctx context.Context) {
+	if s.mgmt == nil {
+		return
+	}
+	var w clusterWatch
+	for ctx.Err() == nil {
+		if err := s.lookAtNodes(ctx, &w, time.Now()); err != nil && ctx.Err() == nil {
+			s.log.Debug("scheduler: cannot look at the broker's nodes", "error", err)
+		}
+		_ = pause.For(ctx, nodesEvery)
+	}
+}
+
+func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
+	defer cancel()
+	nodes, err := s.mgmt.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	running := runningNodes(nodes)
+	if slices.Equal(running, w.running) && now.Sub(w.looked) < w.again {
+		return nil
+	}
+	queues, err := s.mgmt.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	w.running, w.looked, w.again = running, now, membersEvery
+	missing := map[string]int{}
+	if len(nodes) > 1 {
+		for _, q := range queues {
+			if q.OfMillrace() && len(q.Members) > 0 {
+				if missing[q.Name] = q.MissingOnline(nodes); missing[q.Name] > 0 {
+					w.again = missingEvery
+				}
+			}
+		}
+	}
+	s.degraded.set(now, clusterPart, clusterFaults(s.mgmt.Features(), s.mgmt.VHost(), nodes, queues))
+	s.setStatus(func(st *Status) { st.MissingReplicas = missing })
+	if !wholeCluster(nodes) {
+		return nil
+	}
+	lock := slices.IndexFunc(queues, func(q broker.QueueInfo) bool { return q.Name == wire.LeaderInbox })
+	small := lock >= 0 && (queues[lock].MissingMembers(nodes) > 0 || len(queues[lock].StrayMembers(nodes)) > 0)
+	if small && now.Sub(w.remade) > remakeEvery && s.resignFor(errSmallLock) {
+		w.remade = now
+	}
+	return nil
+}
+
+// runningNodes is sorted.
+func runningNodes(nodes []broker.Node) (names []string) {
+	for _, n := range nodes {
+		if n.Running {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// wholeCluster reports whether a queue that is made now can have a member on each of several nodes.
+func wholeCluster(nodes []broker.Node) bool {
+	return len(nodes) > 1 && !slices.ContainsFunc(nodes, func(n broker.Node) bool {
+		return !n.Running || n.Drained || len(n.Partitions) > 0
+	})
+}
+
+// clusterFaults lists what fails, or will fail with the next node that is lost.
+func clusterFaults(f broker.Features, vhost string, nodes []broker.Node, queues []broker.QueueInfo) []Degraded {
+	failing := awayNodes(nodes, queues)
+	if len(nodes) == 2 && f.QuorumQueues {
+		failing = append(failing, Degraded{Subject: "cluster of two nodes", Costs: "when either node is away, nothing fires",
+			Problem: "streams and quorum queues have no majority without both; add a third node"})
+	}
+	if len(nodes) > 1 {
+		failing = append(failing, fewMembers(vhost, nodes, queues)...)
+	}
+	return failing
+}
+
+// awayNodes says what each node that is away costs.
+func awayNodes(nodes []broker.Node, queues []broker.QueueInfo) (failing []Degraded) {
+	isMajority := 2*len(runningNodes(nodes)) > len(nodes)
+	for _, n := range nodes {
+		if n.Running {
+			continue
+		}
+		d := Degraded{Subject: "node " + n.Name, Node: n.Name, Problem: "the broker says that it does not run",
+			Costs: "streams and quorum queues have one replica less"}
+		if names := homedOn(n.Name, queues); len(names) > 0 {
+			d.Costs = "jobs for " + wire.Counted(int64(len(names)), "classic queue") + " wait"
+			d.Problem += "; it has " + someOf(names)
+		}
+		if !isMajority {
+			d.Costs = "the nodes that run are no majority, and nothing fires"
+		}
+		failing = append(failing, d)
+	}
+	return failing
+}
+
+// homedOn lists the classic job queues of a node.
+func homedOn(node string, queues []broker.QueueInfo) (names []string) {
+	for _, q := range queues {
+		if q.Type == "classic" && q.Node == node && strings.HasPrefix(q.Name, wire.QueuePrefix) {
+			names = append(names, q.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func someOf(names []string) string {
+	const shown = 5
+	if len(names) <= shown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
+}
+
+// fewMembers lists the streams and quorum queues of Millrace's that have too few members, but for the lock, which its leader makes again.
+func fewMembers(vhost string, nodes []broker.Node, queues []broker.QueueInfo) (failing []Degraded) {
+	for _, q := range queues {
+		commands := q.MemberCommands(vhost, nodes)
+		if !q.OfMillrace() || q.Name == wire.LeaderInbox || len(commands) == 0 {
+			continue
+		}
+		failing = append(failing, Degraded{Subject: "replicas of " + q.Name, Costs: "it may be lost, or away, with a node",
+			Problem: fmt.Sprintf("%s on %d nodes; run %s", wire.Counted(int64(len(q.Members)), "replica"), len(nodes), strings.Join(commands, "; "))})
+	}
+	return failing
+}
+
+// resignFor ends this sidecar's epoch in order, if it leads, and reports whether it does.
+func (s *Scheduler) resignFor(why error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.resign == nil {
+		return false
+	}
+	s.resign(why)
+	return true
+}
+
+// inEpoch notes the lease of this sidecar's epoch, and how that is ended in order; nil: there is none.
+func (s *Scheduler) inEpoch(l *lease, resign context.CancelCauseFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lease, s.resign = l, resign
+}
+
+// remakeLock deletes jobs.leader, for all sidecars to declare it again: this one has fired all that it will fire.
+func (s *Scheduler) remakeLock(ctx context.Context, conn *broker.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockPatience)
+	defer cancel()
+	if err := conn.DeleteQueue(ctx, wire.LeaderInbox, false, false); err != nil {
+		s.log.Warn("scheduler: cannot delete "+wire.LeaderInbox+", to make it again", "error", err)
+		return
+	}
+	s.log.Info("scheduler: deleted " + wire.LeaderInbox + ", which is made again with a member on each node")
+}
+
+// dropStrayWitnesses deletes the witnesses of nodes that are no part of the cluster any more.
+func (s *Scheduler) dropStrayWitnesses(ctx context.Context, conn *broker.Conn) error {
+	if s.mgmt == nil || conn.Features().OneNodeServes {
+		return nil
+	}
+	nodes, err := s.mgmt.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	queues, err := s.mgmt.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range strayWitnesses(nodes, queues) {
+		if err := conn.DeleteQueue(ctx, name, true, false); err != nil {
+			return err
+		}
+		s.log.Info("scheduler: deleted the witness of a node that has left the cluster", "queue", name)
+	}
+	return nil
+}
+
+// strayWitnesses lists the witnesses of nodes that are no part of the cluster.
+func strayWitnesses(nodes []broker.Node, queues []broker.QueueInfo) (stray []string) {
+	for _, q := range queues {
+		ofNode := func(n broker.Node) bool { return broker.WitnessQueue(n.Name) == q.Name }
+		if broker.IsWitnessQueue(q.Name) && q.Durable && !slices.ContainsFunc(nodes, ofNode) {
+			stray = append(stray, q.Name)
+		}
+	}
+	return stray
+}

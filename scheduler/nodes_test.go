@@ -1,0 +1,90 @@
+package scheduler
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func nodesOf(running ...string) (nodes []broker.Node) {
+	for _, name := range running {
+		nodes = append(nodes, broker.Node{Name: name, Running: true})
+	}
+	return nodes
+}
+
+func TestWhatANodeCostsThatIsAway(t *testing.T) {
+	nodes := append(nodesOf("rabbit@a", "rabbit@b"), broker.Node{Name: "rabbit@c"})
+	queues := []broker.QueueInfo{{Name: "queue.a", Type: "classic", Node: "rabbit@a"}, {Name: "jobs.boot.1", Type: "classic", Node: "rabbit@c"}}
+	away := awayNodes(nodes, queues)
+	require.Equal(t, []Degraded{{Subject: "node rabbit@c", Node: "rabbit@c", Problem: "the broker says that it does not run",
+		Costs: "streams and quorum queues have one replica less"}}, away)
+	for _, name := range []string{"f", "e", "d", "c", "b", "a"} {
+		queues = append(queues, broker.QueueInfo{Name: wire.QueuePrefix + name, Type: "classic", Node: "rabbit@c"})
+	}
+	away = awayNodes(nodes, queues)
+	require.Equal(t, "jobs for 6 classic queues wait", away[0].Costs, "their names are not for everybody")
+	require.Equal(t, "the broker says that it does not run; it has queue.a, queue.b, queue.c, queue.d, queue.e and 1 more", away[0].Problem)
+	require.Empty(t, awayNodes(nodesOf("rabbit@a"), queues))
+	for _, d := range awayNodes(append(nodesOf("rabbit@a"), broker.Node{Name: "rabbit@b"}, broker.Node{Name: "rabbit@c"}), queues) {
+		require.Equal(t, "the nodes that run are no majority, and nothing fires", d.Costs)
+	}
+}
+
+// The lock is made again only while a queue that is made then has a member on each node.
+func TestAWholeCluster(t *testing.T) {
+	require.True(t, wholeCluster(nodesOf("a", "b", "c")))
+	require.False(t, wholeCluster(nodesOf("a")), "it is no cluster")
+	for _, third := range []broker.Node{{}, {Running: true, Drained: true}, {Running: true, Partitions: []string{"a"}}} {
+		require.False(t, wholeCluster(append(nodesOf("a", "b"), third)), "%+v", third)
+	}
+}
+
+func TestTwoNodesAreWorseThanOne(t *testing.T) {
+	rabbit := broker.FeaturesOf(broker.RabbitMQ, "4.3.6")
+	found := clusterFaults(rabbit, "v", nodesOf("a", "b"), nil)
+	require.Len(t, found, 1)
+	require.Equal(t, "cluster of two nodes", found[0].Subject)
+	for _, fine := range [][]Degraded{clusterFaults(rabbit, "v", nodesOf("a"), nil), clusterFaults(rabbit, "v", nodesOf("a", "b", "c"), nil),
+		clusterFaults(broker.FeaturesOf(broker.LavinMQ, "2.9.1"), "v", nodesOf("a", "b"), nil)} {
+		require.Empty(t, fine)
+	}
+}
+
+func TestQueuesWithFewMembers(t *testing.T) {
+	nodes := nodesOf("a", "b", "c")
+	one, all := []string{"a"}, []string{"a", "b", "c"}
+	queues := []broker.QueueInfo{
+		{Name: wire.Journal, Type: "stream", Members: one, Online: one}, {Name: wire.Retries, Type: "stream", Members: all, Online: one},
+		{Name: wire.LeaderInbox, Type: "quorum", Members: one, Online: one}, {Name: "theirs", Type: "quorum", Members: one, Online: one},
+		{Name: wire.DeadLetters, Type: "quorum", Members: []string{"a", "b", "gone"}, Online: []string{"a", "b"}},
+	}
+	found := fewMembers("v", nodes, queues)
+	require.Len(t, found, 2)
+	require.Equal(t, "replicas of job_journal", found[0].Subject)
+	require.Equal(t, "1 replica on 3 nodes; run rabbitmq-streams add_replica --vhost 'v' 'job_journal' b; "+
+		"rabbitmq-streams add_replica --vhost 'v' 'job_journal' c", found[0].Problem)
+	require.Equal(t, "3 replicas on 3 nodes; run rabbitmq-queues add_member --vhost 'v' 'jobs.letters' c; "+
+		"rabbitmq-queues delete_member --vhost 'v' 'jobs.letters' gone", found[1].Problem)
+	require.Equal(t, 2, queues[1].MissingOnline(nodes))
+	require.Zero(t, queues[1].MissingMembers(nodes))
+}
+
+func TestWitnessesWithoutANode(t *testing.T) {
+	stays := []broker.QueueInfo{{Name: broker.WitnessQueue("rabbit@a"), Durable: true},
+		{Name: wire.WitnessPrefix + "0123456789abcdef", Durable: true}, {Name: wire.WitnessPrefix + "0badcafe"}, {Name: "queue.0badcafe", Durable: true}}
+	gone := broker.QueueInfo{Name: wire.WitnessPrefix + "0badcafe", Durable: true}
+	require.Equal(t, []string{gone.Name}, strayWitnesses(nodesOf("rabbit@a"), append(stays, gone)))
+}
+
+func TestOnlyALeaderResigns(t *testing.T) {
+	var s Scheduler
+	require.False(t, s.resignFor(errSmallLock))
+	var got error
+	s.inEpoch(nil, func(why error) { got = why })
+	require.True(t, s.resignFor(errSmallLock))
+	require.Equal(t, errSmallLock, got)
+}

@@ -1,0 +1,132 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Up to format 1 the exchange jobs.unrouted led to a classic queue of the same name. Who leads first with a newer format moves what is in
+// that queue to jobs.gated. The stream is bound before the queue is unbound, so what is published in between stands in both. It is known
+// as a repeated publish while both are pending, so nothing of jobs.gated is fired until the queue is empty.
+
+const (
+	// oldQueueAway is how long the old queue may be out of reach until jobs.gated is fired without what is in it.
+	oldQueueAway = 10 * time.Second
+	// oldQueueAgain is how often it is looked again whether it is empty.
+	oldQueueAgain = 100 * time.Millisecond
+)
+
+// hasOldQueue reports whether the old queue is there, or may be.
+func (l *leadership) hasOldQueue(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	_, _, err := l.conn.QueueDepth(ctx, wire.Unrouted)
+	return !broker.IsMissing(err)
+}
+
+// takeOverOldQueue moves what is in the old queue, and ends the hold.
+func (l *leadership) takeOverOldQueue(ctx context.Context) error {
+	limit := time.AfterFunc(oldQueueAway, l.endOldHold)
+	defer limit.Stop()
+	bad := badBodies{}
+	return l.s.keep(ctx, l.conn, "emptying the queue jobs.unrouted", func(ctx context.Context) error {
+		if err := l.conn.UnbindOldQueue(ctx); err != nil {
+			return err
+		}
+		moved, err := l.emptyOldQueue(ctx, bad, limit)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		if err := l.conn.DeleteQueue(ctx, wire.Unrouted, true, true); err != nil {
+			return err
+		}
+		l.s.log.Info("scheduler: the queue jobs.unrouted of an older version is empty and deleted", "moved", moved)
+		l.endOldHold()
+		<-ctx.Done()
+		return nil
+	})
+}
+
+// endOldHold has the loop fire what is in jobs.gated.
+func (l *leadership) endOldHold() { l.taken.Do(func() { close(l.oldEnds) }) }
+
+// emptyOldQueue moves what is in the old queue until it is empty. While it can be reached the hold lasts.
+func (l *leadership) emptyOldQueue(ctx context.Context, bad badBodies, limit *time.Timer) (moved int, err error) {
+	relay, err := openRelay(ctx, l.conn, wire.Unrouted, bad)
+	if broker.IsMissing(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer relay.close()
+	relay.nacked = relay.giveBack
+	limit.Stop()
+	defer limit.Reset(oldQueueAway) // its node may be away from now on
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	err = relay.run(running, func(d wire.Delivery) error {
+		moved++
+		return relay.pass(d, l.asGated(d))
+	}, every(running, oldQueueAgain), func() error {
+		left, _, err := l.conn.QueueDepth(ctx, wire.Unrouted)
+		if err == nil && left == 0 && len(relay.hand) == 0 {
+			stop()
+		}
+		return err
+	})
+	become := func(d wire.Delivery) (wire.Message, bool) { return l.asGated(d), true }
+	return moved, errors.Join(err, relay.rescue(ctx, l.s, l.conn, become))
+}
+
+// asGated is a job of the old queue as a record of jobs.gated. A fire that found no queue keeps what it says of itself.
+func (l *leadership) asGated(d wire.Delivery) wire.Message {
+	r := wire.Record{Stream: wire.Gated, UserID: d.UserID, Exchange: d.Exchange, Key: d.Key, Priority: d.Priority, Body: d.Body}
+	m := wire.Message{Key: wire.Gated, MessageID: d.MessageID, Timestamp: d.Timestamp, Headers: wire.TraceHeaders(wire.TraceOf(d.Headers)), Body: d.Body}
+	if body, err := wire.EntryBody(&r); err == nil {
+		m.Body = body // else the stream rejects it as it is
+	}
+	if !l.s.entries.Trusts(&r) {
+		return m
+	}
+	if deed, fired := wire.DeedOf(d.Headers); fired {
+		m.Headers = deed.Headers()
+		if trace := wire.TraceOf(d.Headers); trace != "" {
+			m.Headers[wire.HeaderTraceparent] = trace
+		}
+	} else if _, probe := wire.ProbeOf(d.Headers); probe {
+		m.Headers = map[string]any{wire.HeaderOp: wire.OpProbe}
+	}
+	return m
+}
+
+// endGatedHold has what is in jobs.gated fired.
+func (c *core) endGatedHold() {
+	if !c.gatedHeld {
+		return
+	}
+	c.gatedHeld = false
+	for queue := range c.entries.ByQueue(wire.Gated) {
+		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})
+	}
+}
+
+// every ticks until ctx ends.
+func every(ctx context.Context, d time.Duration) <-chan struct{} {
+	ticks := make(chan struct{})
+	go func() {
+		for pause.For(ctx, d) == nil {
+			select {
+			case ticks <- struct{}{}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return ticks
+}

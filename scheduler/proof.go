@@ -1,0 +1,105 @@
+package scheduler
+
+import (
+	"context"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// proof says which queues certainly have a fire that the journal has, although no confirm came, as
+// long as the witness shows that nothing has restarted. All others get the job again.
+type proof struct {
+	alone bool            // the broker is one node, so what is not known of a queue does not matter
+	known map[string]bool // queues, by full name, with whether they prove anything
+}
+
+// of reports whether a queue certainly has what was fired to it.
+func (p proof) of(queue string) bool {
+	proves, known := p.known[wire.QueuePrefix+queue]
+	return proves || p.alone && !known
+}
+
+// How many fires a queue may have open. All of those may come twice when a sidecar or a node dies,
+// so the less can be proven, the fewer.
+const (
+	maxOpenClassic  = maxFlight / 2
+	maxOpenUnproven = 64
+)
+
+// window is how many fires a queue may have open.
+func (p proof) window(queue string) int {
+	proves, known := p.known[wire.QueuePrefix+queue]
+	switch {
+	case known && !proves:
+		return maxOpenUnproven
+	case !p.alone:
+		return maxOpenClassic
+	}
+	return maxFlight
+}
+
+// proves reports whether a queue has what was fired to it, if its node has not restarted. A quorum
+// queue may not: it drops what its publisher had open when that publisher's channel ended. Nor may a
+// queue that refuses jobs, a mirrored one, which moves, or one whose node is away.
+func proves(q broker.QueueInfo) bool {
+	return q.Type == "classic" && !q.MayRefuse() && !q.Mirrored && q.State != "down" && q.State != "stopped"
+}
+
+// readProof asks the broker what its queues can prove now.
+func (s *Scheduler) readProof(ctx context.Context, alone bool) proof {
+	known := map[string]bool{}
+	if s.mgmt != nil {
+		ctx, cancel := context.WithTimeout(ctx, listQueuesWithin)
+		defer cancel()
+		queues, err := s.mgmt.Queues(ctx)
+		if err != nil {
+			s.log.Warn("scheduler: cannot list queues", "error", err)
+			return proof{}
+		}
+		for _, q := range queues {
+			known[q.Name] = proves(q)
+		}
+	}
+	return proof{alone: alone, known: known}
+}
+
+// newerProof learns what queues can prove that are newer than the epoch: a new quorum queue may have
+// fewer fires open than a classic one.
+type newerProof struct {
+	asking bool
+	again  string // a queue that was bound while the broker was asked
+	found  chan map[string]bool
+}
+
+func newNewerProof() newerProof { return newerProof{found: make(chan map[string]bool)} }
+
+// ask reads again, beside the loop, what queues can prove, if that is not known of one.
+func (n *newerProof) ask(l *leadership, queue string) {
+	if _, known := l.proof.known[wire.QueuePrefix+queue]; known || l.s.mgmt == nil {
+		return
+	}
+	if n.asking {
+		n.again = queue
+		return
+	}
+	n.asking = true
+	l.beside(func(ctx context.Context) {
+		select {
+		case n.found <- l.s.readProof(ctx, false).known:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// take takes in what was read; nil if the broker did not answer.
+func (n *newerProof) take(l *leadership, known map[string]bool) {
+	if n.asking = false; known != nil {
+		l.proof.known = known
+		l.core.lanes.limit(l.core.setup.window)
+	}
+	if queue := n.again; queue != "" {
+		n.again = ""
+		n.ask(l, queue)
+	}
+}

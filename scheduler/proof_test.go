@@ -1,0 +1,70 @@
+package scheduler
+
+import (
+	"context"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+)
+
+func TestProofOfQueues(t *testing.T) {
+	for name, c := range map[string]struct {
+		queue broker.QueueInfo
+		alone bool
+		want  bool
+		open  int
+	}{
+		"classic, one node":  {broker.QueueInfo{Name: "queue.q", Type: "classic"}, true, true, maxFlight},
+		"classic, a cluster": {broker.QueueInfo{Name: "queue.q", Type: "classic"}, false, true, maxOpenClassic},
+		"quorum, one node":   {broker.QueueInfo{Name: "queue.q", Type: "quorum"}, true, false, maxOpenUnproven},
+		"quorum, a cluster":  {broker.QueueInfo{Name: "queue.q", Type: "quorum"}, false, false, maxOpenUnproven},
+		"stream, one node":   {broker.QueueInfo{Name: "queue.q", Type: "stream"}, true, false, maxOpenUnproven},
+		"unknown, one node":  {broker.QueueInfo{Name: "queue.other", Type: "classic"}, true, true, maxFlight},
+		"unknown, a cluster": {broker.QueueInfo{Name: "queue.other", Type: "classic"}, false, false, maxOpenClassic},
+		"mirrored":           {broker.QueueInfo{Name: "queue.q", Type: "classic", Mirrored: true}, false, false, maxOpenUnproven},
+		"its node is away":   {broker.QueueInfo{Name: "queue.q", Type: "classic", State: "down"}, false, false, maxOpenUnproven},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := proof{alone: c.alone, known: map[string]bool{c.queue.Name: proves(c.queue)}}
+			require.Equal(t, c.want, p.of("q"))
+			require.Equal(t, c.open, p.window("q"))
+		})
+	}
+}
+
+// A queue that is made while a sidecar leads has the window of its type.
+func TestWindowsOfNewQueues(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	if v.Features(t).OneNodeServes {
+		t.Skip("this broker has no quorum queues")
+	}
+	s, _ := runner(t, v)
+	var err error
+	s.mgmt, err = broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
+	require.NoError(t, err)
+	defer s.mgmt.Close()
+	l := &leadership{s: s, proof: proof{alone: true, known: map[string]bool{}}, newer: newNewerProof(), beside: func(do func(context.Context)) { go do(t.Context()) }}
+	l.core = newCore(s.entries, nil, setup{window: func(queue string) int { return l.proof.window(queue) }})
+	ln := l.core.lanes.of("new")
+	ln.limit = l.proof.window("new")
+	require.Equal(t, maxFlight, ln.limit)
+
+	_, err = v.Channel(t).QueueDeclare("queue.new", true, false, false, false, amqp.Table{"x-queue-type": "quorum"})
+	require.NoError(t, err)
+	l.newer.ask(l, "new")
+	l.newer.ask(l, "new") // also one that is bound meanwhile
+	for range 2 {
+		l.newer.take(l, <-l.newer.found)
+		require.Equal(t, maxOpenUnproven, ln.limit)
+		if !l.newer.asking {
+			break
+		}
+	}
+	l.newer.ask(l, "new")
+	require.False(t, l.newer.asking, "it is known")
+}

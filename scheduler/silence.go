@@ -1,0 +1,200 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A broker may never answer a publish: RabbitMQ forgets some when the node of their queue stops. A
+// queue that does not answer stops only itself: nothing more is fired to it, and what it has open
+// leaves the window to the others.
+
+const (
+	silentAfter = 2 * time.Second  // without an answer, a queue is silent
+	giveUpAfter = 30 * time.Second // without an answer, it is decided what became of a fire
+	quietAfter  = time.Second      // without any answer, nothing is fired: the broker may have no majority
+	watchEvery  = 500 * time.Millisecond
+	maxSilent   = 4096 // fires that silent queues may have open, all together
+)
+
+// Why a fire is journaled as returned.
+const (
+	nack     = "nack"
+	noAnswer = "no answer"
+)
+
+// silence watches for queues that do not answer what is fired to them.
+type silence struct {
+	clock    time.Duration // how long the core has run; a clock that is set does not move it
+	looked   time.Duration
+	answered time.Duration // when the newest answer came, or the window was empty
+	open     int           // fires of silent queues
+	bytes    int
+	overdue  []string // queues with fires that are given up on
+}
+
+// isSilent reports whether it is a fire to a queue that is silent.
+func (it *item) isSilent() bool { return it.lane != nil && it.lane.silent && !it.buries }
+
+// quiet reports whether the broker has answered nothing for a while although something is open.
+func (c *core) quiet() bool {
+	return len(c.flight) > c.silence.open && c.silence.clock-c.silence.answered > quietAfter
+}
+
+// watchSilence finds the queues that do not answer, and those that answer again.
+func (c *core) watchSilence() {
+	s := &c.silence
+	s.clock += c.passing
+	if s.clock-s.looked < watchEvery {
+		return
+	}
+	s.looked = s.clock
+	oldest := map[*lane]time.Duration{}
+	for _, it := range c.flight {
+		if it.lane != nil && !it.buries {
+			oldest[it.lane] = max(oldest[it.lane], s.clock-it.sentAfter)
+		}
+	}
+	for _, ln := range c.lanes.all {
+		if ln.silent && oldest[ln] <= silentAfter {
+			ln.silent = false
+			c.lanes.rouse(ln, time.Time{})
+		}
+		ln.silent = oldest[ln] > silentAfter
+	}
+	s.open, s.bytes, s.overdue = 0, 0, nil
+	for _, it := range c.flight {
+		if it.isSilent() {
+			s.open++
+			s.bytes += it.size
+		}
+	}
+	for ln, age := range oldest {
+		if age > giveUpAfter {
+			s.overdue = append(s.overdue, ln.queue)
+		}
+	}
+	slices.Sort(s.overdue)
+}
+
+// giveUpOn decides what became of the fires that a queue has not answered for long: they arrived, or
+// they are journaled as returned, and their queue is tried again later. A fire that the view has not
+// read from the journal yet stays open: the journal may be what does not answer.
+func (c *core) giveUpOn(now time.Time, queue string, arrived bool) error {
+	_, folded := c.entries.Progress()
+	var tags []uint64
+	for tag, it := range c.flight {
+		if it.lane != nil && !it.buries && it.lane.queue == queue && c.silence.clock-it.sentAfter > giveUpAfter && it.seq <= folded {
+			tags = append(tags, tag)
+		}
+	}
+	slices.Sort(tags)
+	for _, tag := range tags {
+		it := c.remove(tag)
+		if arrived && c.witnessTells(it) {
+			c.accepted(it)
+		} else if err := c.returned(now, it, noAnswer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// witnessTells reports whether the witness that stands tells of a fire of this epoch.
+func (c *core) witnessTells(it *item) bool {
+	return wire.Through{Epoch: c.epoch, Through: it.seq}.Compare(c.entries.State().WitnessFrom) > 0
+}
+
+// silentQueues asks the broker about queues with fires that are given up on.
+type silentQueues struct {
+	asking   bool
+	asked    time.Time
+	verdicts chan silentVerdict
+}
+
+// silentVerdict is what was found out about a queue. Asking ends with one without a queue.
+type silentVerdict struct {
+	queue   string
+	arrived bool
+}
+
+func newSilentQueues() silentQueues { return silentQueues{verdicts: make(chan silentVerdict)} }
+
+// askAgainAfter is how long a queue that could not be asked about is left alone.
+const askAgainAfter = 5 * time.Second
+
+// ask finds out, beside the leader's loop, what became of the fires that queues have not answered. A
+// queue that the broker cannot say anything about now is asked about again later.
+func (q *silentQueues) ask(l *leadership) {
+	queues := l.core.silence.overdue
+	if len(queues) == 0 || q.asking || time.Since(q.asked) < askAgainAfter {
+		return
+	}
+	q.asking, q.asked = true, time.Now()
+	witness := l.s.entries.State().Witness
+	l.beside(func(ctx context.Context) {
+		known := l.answering(ctx, queues)
+		p := l.s.readProof(ctx, l.witness.alone(ctx))
+		v, err := l.witness.wait(ctx, witness) // last: it must tell of all that the core gives up on
+		for _, queue := range known {
+			if err == nil {
+				q.tell(ctx, silentVerdict{queue, v == stands && p.of(queue)})
+			}
+		}
+		q.tell(ctx, silentVerdict{})
+	})
+}
+
+func (q *silentQueues) tell(ctx context.Context, v silentVerdict) {
+	select {
+	case q.verdicts <- v:
+	case <-ctx.Done():
+	}
+}
+
+// answering returns those of some queues of which the broker says how they are.
+func (l *leadership) answering(ctx context.Context, queues []string) []string {
+	answers := make([]bool, len(queues))
+	var g errgroup.Group
+	g.SetLimit(bindAtOnce)
+	for i, queue := range queues {
+		g.Go(func() error {
+			answers[i] = l.answers(ctx, queue)
+			return nil
+		})
+	}
+	_ = g.Wait() // each has its answer
+	var known []string
+	for i, queue := range queues {
+		if answers[i] {
+			known = append(known, queue)
+		}
+	}
+	return known
+}
+
+// answers reports whether the broker says in time how a queue is: there, missing, or away. A queue on
+// a node that is frozen lets the question wait.
+func (l *leadership) answers(ctx context.Context, queue string) bool {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	_, _, err := l.conn.QueueDepth(ctx, wire.QueuePrefix+queue)
+	var refusal *broker.QueueError
+	return err == nil || errors.As(err, &refusal)
+}
+
+// silentVerdict hands what was found out to the core.
+func (l *leadership) silentVerdict(v silentVerdict) error {
+	if v.queue == "" {
+		l.silent.asking = false
+		return nil
+	}
+	return l.core.giveUpOn(time.Now(), v.queue, v.arrived)
+}

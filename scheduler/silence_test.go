@@ -1,0 +1,262 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// unanswered has the broker take in what a leader sent, and never answer the fires to one queue.
+func (sc *scene) unanswered(s *modelSidecar, queue string) {
+	for len(s.conn.out) > 0 {
+		sc.broker.process(s.conn, sc.now)
+	}
+	var left []answer
+	for _, a := range s.conn.answers {
+		if a.copy == nil || a.copy.queue != queue {
+			left = append(left, a)
+		}
+	}
+	s.conn.answers = left
+	for len(s.conn.answers) > 0 {
+		require.NoError(sc.t, s.answer(sc.now))
+	}
+	require.NoError(sc.t, s.readAll())
+}
+
+// silentFor lets a leader work while one queue answers nothing.
+func (sc *scene) silentFor(s *modelSidecar, queue string, d time.Duration) {
+	for end := sc.now.Add(d); sc.now.Before(end); {
+		sc.now = sc.now.Add(200 * time.Millisecond)
+		require.NoError(sc.t, s.step(sc.now))
+		sc.unanswered(s, queue)
+	}
+}
+
+func TestSilentQueueStopsOnlyItself(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("lost-answer", "silent")
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "silent", 3*time.Second)
+	for i := range 20 {
+		sc.due(fmt.Sprint("waits-", i), "silent")
+		sc.due(fmt.Sprint("comes-", i), "q")
+	}
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "silent", 5*time.Second)
+	require.Equal(t, 1, s.core.lanes.silentQueues())
+	require.Len(t, sc.copies(), 21, "nothing more is fired to the silent queue, and all that is due to the other")
+	require.Contains(t, sc.copies(), "lost-answer")
+}
+
+// What a silent queue has open is decided after a while: where nothing restarted it arrived, elsewhere
+// it is fired again.
+func TestFiresWithoutAnswerAreGivenUpOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		restarts bool
+		copies   int
+	}{"proven": {false, 1}, "not proven": {true, 2}} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leader("a")
+			sc.due("lost-answer", "q")
+			require.NoError(t, s.readAll())
+			sc.silentFor(s, "q", time.Second)
+			if c.restarts {
+				sc.broker.witness = ""
+			}
+			sc.silentFor(s, "none", giveUpAfter-2*time.Second)
+			require.Equal(t, map[string]int{"lost-answer": 1}, sc.copies(), "it is not decided early")
+			sc.silentFor(s, "none", 10*time.Second)
+			require.Equal(t, map[string]int{"lost-answer": c.copies}, sc.copies())
+			require.Empty(t, s.core.flight)
+			doubts, err := s.entries.Doubtful()
+			require.NoError(t, err)
+			require.Empty(t, doubts)
+		})
+	}
+}
+
+// An answer that comes after all says nothing about a fire that was given up on.
+func TestLateAnswersAreIgnored(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("late", "q")
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	sc.broker.process(s.conn, sc.now)
+	late := s.conn.answers
+	s.conn.answers = nil
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "none", giveUpAfter+5*time.Second)
+	before := s.core.watermark
+	for _, a := range late {
+		require.NoError(t, s.core.confirmed(sc.now, a.tag, false))
+	}
+	sc.silentFor(s, "none", 5*time.Second)
+	require.GreaterOrEqual(t, s.core.watermark, before)
+	require.Equal(t, map[string]int{"late": 1}, sc.copies())
+}
+
+// A queue may have only so many fires open, whatever is due to it.
+func TestQueuesHaveWindowsOfTheirOwn(t *testing.T) {
+	sc := newScene(t)
+	sc.broker.window = 4
+	s := sc.leader("a")
+	for i := range 20 {
+		sc.due(fmt.Sprint("q-", i), "q")
+		sc.due(fmt.Sprint("other-", i), quorum)
+	}
+	require.NoError(t, s.readAll())
+	for range 3 {
+		require.NoError(t, s.step(sc.now))
+	}
+	open := map[string]int{}
+	for _, m := range s.conn.out {
+		open[m.message.Key]++
+	}
+	require.Equal(t, s.core.setup.window("q"), open["q"])
+	require.Equal(t, s.core.setup.window(quorum), open[quorum])
+	sc.rounds(s, 20, nil)
+	require.Len(t, sc.copies(), 40)
+}
+
+// While the broker answers nothing at all, nothing more is fired: it may have lost its majority.
+func TestNothingIsFiredWhileNothingIsAnswered(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("first", "q")
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	require.Len(t, s.conn.out, 1)
+	for range 10 {
+		sc.now = sc.now.Add(150 * time.Millisecond)
+		require.NoError(t, s.step(sc.now))
+	}
+	sc.due("second", "other")
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	require.Equal(t, "first", s.conn.out[0].message.MessageID)
+	for _, m := range s.conn.out {
+		require.NotEqual(t, "second", m.message.MessageID)
+	}
+	sc.rounds(s, 5, nil)
+	require.Equal(t, map[string]int{"first": 1, "second": 1}, sc.copies())
+}
+
+// A leader says which numbers are confirmed above one that is not: its successor has only that one in doubt.
+func TestOnlyWhatIsOpenIsInDoubt(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("open", "silent")
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	sc.unanswered(s, "silent")
+	for i := range 20 {
+		sc.due(fmt.Sprint("j", i), fmt.Sprint("q", i%7))
+		require.NoError(t, s.readAll())
+		sc.silentFor(s, "silent", 200*time.Millisecond)
+	}
+	sc.silentFor(s, "silent", time.Second)
+	doubts, err := s.entries.Doubtful()
+	require.NoError(t, err)
+	require.Len(t, doubts, 1)
+	require.Equal(t, "open", doubts[0].JID)
+
+	sc.broker.witness = ""
+	s.lose()
+	require.NoError(t, s.forget())
+	sc.elect(s, never)
+	sc.rounds(s, 20, nil)
+	for jid, n := range sc.copies() {
+		require.Equal(t, map[bool]int{true: 2, false: 1}[jid == "open"], n, jid)
+	}
+}
+
+// More ranges than a header names stand in a record of their own.
+func TestManyRangesAreJournaled(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	for i := range 40 {
+		sc.due(fmt.Sprint("j", i), fmt.Sprint("q", i))
+	}
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	for len(s.conn.out) > 0 {
+		sc.broker.process(s.conn, sc.now)
+	}
+	for i, a := range s.conn.answers {
+		if i%2 == 1 {
+			require.NoError(t, s.core.confirmed(sc.now, a.tag, true))
+		}
+	}
+	s.conn.answers = nil
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "none", time.Second)
+	doubts, err := s.entries.Doubtful()
+	require.NoError(t, err)
+	require.Len(t, doubts, 20)
+	require.Positive(t, sc.journaled()[wire.TypeConfirmed])
+}
+
+// A silent queue with all the fires that a window holds leaves room for others'.
+func TestSilentFiresLeaveTheWindow(t *testing.T) {
+	w := newWindow()
+	for i := range uint64(maxFlight) {
+		w.add(i, &item{size: 1})
+	}
+	require.False(t, w.room(silence{}))
+	require.True(t, w.room(silence{open: maxFlight, bytes: maxFlight}))
+	require.False(t, w.room(silence{open: maxSilent}), "what silent queues have open is bounded too")
+}
+
+// A fire that the view has not read from the journal is not given up on: the journal may be what does
+// not answer.
+func TestFiresAreNotGivenUpOnWhileTheJournalDoesNotAnswer(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("unread", "q")
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	for range 5 * giveUpAfter / time.Second {
+		sc.now = sc.now.Add(time.Second)
+		require.NoError(t, s.step(sc.now))
+	}
+	require.Equal(t, "unread", s.conn.out[0].message.MessageID)
+	require.Equal(t, []string{"q"}, s.core.silence.overdue)
+	require.Equal(t, 1, s.core.lanes.of("q").flying, "the fire is open")
+	require.Zero(t, s.core.counters.Returned)
+	sc.rounds(s, 5, nil)
+	require.Equal(t, map[string]int{"unread": 1}, sc.copies())
+}
+
+// A burial that is not answered is not given up on: what is known of its job's queue says nothing of the
+// dead jobs. The leader resigns over it.
+func TestBurialsAreNotGivenUpOn(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.scheduled("expired", sc.now, `,"expires_at":1`)
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	sc.take(s)
+	var burial uint64
+	for tag, it := range s.core.flight {
+		if it.deed {
+			burial = tag
+		}
+	}
+	s.conn.answers = slices.DeleteFunc(s.conn.answers, func(a answer) bool { return a.tag == burial })
+	sc.silentFor(s, "none", giveUpAfter+10*time.Second)
+	require.Zero(t, s.core.lanes.silentQueues())
+	require.Contains(t, s.core.flight, burial)
+	oldest, open := s.core.oldest()
+	require.True(t, open)
+	require.Equal(t, burial, oldest, "the watchdog sees it")
+	require.Zero(t, s.core.counters.Returned)
+}

@@ -1,0 +1,350 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// verdict is what is known of a witness.
+type verdict int
+
+const (
+	undecided verdict = iota // no node has restarted; a link between two may have broken
+	gone                     // something has restarted, or there is no witness
+	stands                   // nothing has, and no link has broken
+)
+
+// witness finds out whether the broker has restarted, in part or as a whole, since a leader wrote
+// down what identifies its run. On RabbitMQ that is a fingerprint of the nodes and of the links
+// between them, on LavinMQ the name of a queue that a restart removes.
+type witness struct {
+	conn       *broker.Conn
+	mgmt       *broker.Management // nil if there is none
+	singleNode bool               // the settings say that the broker is one
+	log        *slog.Logger
+
+	mu       sync.Mutex // held while witnesses are looked at: two who look at one at once find it gone
+	standing string     // what identifies the broker's run, by the newest check; empty: nothing
+}
+
+const (
+	freshWithin   = 20 * time.Second       // RabbitMQ tells of its links every 5 s
+	freshEvery    = 500 * time.Millisecond // how often it is asked whether it has
+	freshLag      = time.Second
+	witnessWithin = 5 * time.Second // how long the queue of a witness may take to answer
+	watchLinks    = 5 * time.Second // how often a leader looks for nodes and links that have changed
+)
+
+// alone reports whether the broker is one node, or works as one.
+func (w *witness) alone(ctx context.Context) bool {
+	if w.conn.Features().OneNodeServes {
+		return true
+	}
+	nodes, err := w.nodes(ctx)
+	return err == nil && len(nodes) == 1 || err != nil && w.singleNode
+}
+
+var errNoManagement = errors.New("scheduler: there is no management API")
+
+func (w *witness) nodes(ctx context.Context) ([]broker.Node, error) {
+	switch {
+	case w.mgmt != nil:
+		return w.mgmt.Nodes(ctx)
+	case w.singleNode:
+		return []broker.Node{{Running: true}}, nil
+	}
+	return nil, errNoManagement
+}
+
+// check compares the broker with what a leader wrote down.
+func (w *witness) check(ctx context.Context, known string) (verdict, error) {
+	if known == "" {
+		return gone, nil
+	}
+	if strings.HasPrefix(known, wire.WitnessPrefix) { // LavinMQ; and RabbitMQ before format 2
+		asking, cancel := context.WithTimeout(ctx, witnessWithin)
+		defer cancel()
+		exists, err := w.conn.QueueExists(asking, known)
+		if broker.IsAway(err) { // one that cannot be reached shows nothing
+			return gone, nil
+		}
+		if err != nil || !exists || !w.alone(ctx) {
+			return gone, err
+		}
+		if w.conn.Features().OneNodeServes {
+			w.mu.Lock()
+			w.standing = known
+			w.mu.Unlock()
+		}
+		return stands, nil
+	}
+	nodes, err := w.nodes(ctx)
+	if err != nil {
+		w.log.Warn("scheduler: cannot list the broker's nodes; jobs in flight are delivered again", "error", err)
+		return gone, nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, err := w.fingerprint(ctx, nodes)
+	if err != nil {
+		return gone, err
+	}
+	if now.String() != known {
+		w.log.Info("scheduler: the broker's nodes or the links between them have changed since the last leader; jobs in flight are delivered again",
+			"before", known, "now", now.String())
+		return gone, nil
+	}
+	w.standing = known
+	if len(nodes) > 1 {
+		return undecided, nil
+	}
+	return stands, nil
+}
+
+// wait is check that waits for a verdict: until all nodes have told of their links anew.
+func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
+	within, cancel := context.WithTimeout(ctx, freshWithin)
+	defer cancel()
+	var first map[string]time.Duration
+	for {
+		nodes, err := w.nodes(within)
+		if err == nil && first == nil {
+			first = uptimes(nodes)
+		}
+		fresh := err == nil && freshSince(nodes, first)
+		if fresh { // a node's links follow its uptime by a moment
+			_ = pause.For(within, freshLag)
+		}
+		v, err := w.check(within, known)
+		switch {
+		case err != nil:
+			return gone, err
+		case v != undecided:
+			return v, nil
+		case fresh:
+			return stands, nil
+		}
+		if pause.For(within, freshEvery) != nil {
+			if ctx.Err() == nil {
+				w.log.Warn("scheduler: the broker does not say whether the links between its nodes have changed; jobs in flight are delivered again", "after", freshWithin)
+			}
+			return gone, ctx.Err()
+		}
+	}
+}
+
+// uptimes is by node how long it had run when it told of its links.
+func uptimes(nodes []broker.Node) map[string]time.Duration {
+	all := map[string]time.Duration{}
+	for _, n := range nodes {
+		all[n.Name] = n.Uptime
+	}
+	return all
+}
+
+// freshSince reports whether all running nodes have told of their links since they told first.
+func freshSince(nodes []broker.Node, first map[string]time.Duration) bool {
+	return !slices.ContainsFunc(nodes, func(n broker.Node) bool { return n.Running && n.Uptime <= first[n.Name] })
+}
+
+// fingerprint is that of the nodes that run. A node without a witness has an empty id.
+func (w *witness) fingerprint(ctx context.Context, nodes []broker.Node) (f broker.Fingerprint, err error) {
+	f = linksOf(nodes)
+	for node := range f.Nodes {
+		if f.Nodes[node], err = w.conn.Witness(ctx, node); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// linksOf is a fingerprint of which the witnesses are not known yet.
+func linksOf(nodes []broker.Node) broker.Fingerprint {
+	f := broker.Fingerprint{Nodes: map[string]string{}, Links: map[string]string{}}
+	for _, n := range nodes {
+		if n.Running {
+			f.Nodes[n.Name] = ""
+		}
+	}
+	for _, n := range nodes {
+		for _, l := range n.Links {
+			if _, runs := f.Nodes[l.Peer]; runs && n.Running {
+				f.Links[n.Name+">"+l.Peer] = l.Ports()
+			}
+		}
+	}
+	return f
+}
+
+// renew sees to it that every node has a witness, and returns what identifies the broker's run from
+// now on; empty if nothing can.
+func (w *witness) renew(ctx context.Context) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conn.Features().OneNodeServes {
+		return w.renewQueue(ctx)
+	}
+	nodes, err := w.nodes(ctx)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil {
+		w.log.Warn("scheduler: jobs in flight when a sidecar dies are delivered again: without the management API nothing shows that they arrived (a broker that is one node needs --single-node)", "error", err)
+		w.standing = ""
+		return "", nil
+	}
+	f, err := w.fingerprint(ctx, nodes)
+	if err != nil {
+		return "", err
+	}
+	for _, node := range slices.Sorted(maps.Keys(f.Nodes)) {
+		if f.Nodes[node] != "" {
+			continue
+		}
+		id := random()
+		if err := w.place(ctx, node, id, len(nodes) == 1); err != nil {
+			if errors.Is(err, broker.ErrLost) || ctx.Err() != nil {
+				return "", err
+			}
+			w.log.Warn("scheduler: jobs in flight when a sidecar dies are delivered again: a node takes no witness", "node", node, "error", err)
+			w.standing = ""
+			return "", nil
+		}
+		f.Nodes[node] = id
+	}
+	w.standing = f.String()
+	return w.standing, nil
+}
+
+// place gives a node a witness.
+func (w *witness) place(ctx context.Context, node, id string, alone bool) error {
+	var err error
+	if alone {
+		err = w.conn.DeclareWitnessQueue(ctx, node)
+	} else {
+		err = w.mgmt.DeclareQueueOn(ctx, broker.WitnessQueue(node), node)
+	}
+	if err != nil {
+		return err
+	}
+	return w.conn.MakeWitness(ctx, node, id)
+}
+
+// renewQueue is renew on a broker whose witness is a queue that a restart removes.
+func (w *witness) renewQueue(ctx context.Context) (string, error) {
+	if w.standing != "" {
+		return w.standing, nil
+	}
+	name := wire.WitnessPrefix + random()
+	err := w.conn.DeclareWitness(ctx, name)
+	if errors.Is(err, broker.ErrRefused) {
+		w.log.Warn("scheduler: the broker takes no queues that are not durable: jobs in flight when a sidecar dies are delivered again", "error", err)
+		return "", nil
+	}
+	w.standing = name
+	return name, err
+}
+
+// changed reports whether the broker's nodes or links are others than the ones it was renewed with,
+// or can be told now and could not be then.
+func (w *witness) changed(ctx context.Context) bool {
+	nodes, err := w.nodes(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil || w.conn.Features().OneNodeServes {
+		return false
+	}
+	return w.standing == "" || len(nodes) > 1 && !sameLinks(linksOf(nodes), w.standing)
+}
+
+// sameLinks reports whether what identifies a broker's run names these nodes and links.
+func sameLinks(f broker.Fingerprint, known string) bool {
+	parts := strings.Fields(known)
+	if len(parts) != len(f.Nodes)+len(f.Links) {
+		return false
+	}
+	for _, part := range parts {
+		name, value, _ := strings.Cut(part, "=")
+		_, isNode := f.Nodes[name]
+		if !isNode && f.Links[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// current returns what identified the broker's run when that was last looked at.
+func (w *witness) current() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.standing
+}
+
+// watch renews the witness when the broker's nodes or links have changed, and hands on what then
+// identifies its run, until ctx ends.
+func (w *witness) watch(ctx context.Context, renewed chan<- string) {
+	for pause.For(ctx, watchLinks) == nil {
+		if !w.changed(ctx) {
+			continue
+		}
+		before := w.current()
+		id, err := w.renew(ctx)
+		if err != nil || id == before {
+			continue
+		}
+		w.log.Info("scheduler: the broker's nodes or the links between them have changed")
+		select {
+		case renewed <- id:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// dropOldWitness deletes the witness of an older version: a queue that is not durable, which keeps a
+// RabbitMQ 4.3 with its own defaults from starting.
+func (l *leadership) dropOldWitness(ctx context.Context) {
+	if l.oldWitness == "" {
+		return
+	}
+	if err := l.conn.DeleteQueue(ctx, l.oldWitness, true, true); err != nil && ctx.Err() == nil {
+		l.s.log.Warn("scheduler: cannot delete the witness of an older version", "queue", l.oldWitness, "error", err)
+	}
+}
+
+// checkWitness has the core know whether the witness stands. If that cannot be said yet, the epoch
+// goes on, and is told later.
+func (l *leadership) checkWitness(ctx context.Context) error {
+	known := l.s.entries.State().Witness
+	if !l.conn.Features().OneNodeServes && strings.HasPrefix(known, wire.WitnessPrefix) {
+		l.oldWitness = known
+	}
+	l.proof = l.s.readProof(ctx, l.witness.alone(ctx)) // this sidecar may have stood by for days
+	v, err := l.witness.check(ctx, known)
+	if err != nil {
+		return err
+	}
+	l.core.witnessed(v, l.proof)
+	if v == undecided {
+		l.beside(func(ctx context.Context) {
+			v, err := l.witness.wait(ctx, known)
+			if err != nil {
+				v = gone
+			}
+			select {
+			case l.decided <- v:
+			case <-ctx.Done():
+			}
+		})
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package scheduler
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// twoNodes is what the management API says of two nodes that are connected.
+func twoNodes() []broker.Node {
+	return []broker.Node{
+		{Name: "rabbit@a", Running: true, Uptime: 9 * time.Second, Links: []broker.Link{{Peer: "rabbit@b", Port: 1, PeerPort: 2}}},
+		{Name: "rabbit@b", Running: true, Uptime: 7 * time.Second, Links: []broker.Link{{Peer: "rabbit@a", Port: 2, PeerPort: 1}}},
+		{Name: "rabbit@c", Uptime: time.Hour},
+	}
+}
+
+func TestLinksIdentifyARun(t *testing.T) {
+	f := linksOf(twoNodes())
+	f.Nodes["rabbit@a"], f.Nodes["rabbit@b"] = "x", "y"
+	known := f.String()
+	require.Equal(t, "rabbit@a=x rabbit@b=y rabbit@a>rabbit@b=1-2 rabbit@b>rabbit@a=2-1", known)
+	require.True(t, sameLinks(linksOf(twoNodes()), known))
+	require.Empty(t, broker.Fingerprint{}.String())
+
+	for name, change := range map[string]func(all []broker.Node){
+		"a link has another port":   func(all []broker.Node) { all[0].Links[0].Port = 3 },
+		"a link is gone":            func(all []broker.Node) { all[1].Links = nil },
+		"a node is away":            func(all []broker.Node) { all[1].Running = false },
+		"another node runs":         func(all []broker.Node) { all[2].Running = true },
+		"a node has another name":   func(all []broker.Node) { all[0].Name = "rabbit@d" },
+		"a link leads to a third":   func(all []broker.Node) { all[2].Running, all[0].Links[0].Peer = true, "rabbit@c" },
+		"none of the nodes is left": func(all []broker.Node) { all[0].Running, all[1].Running = false, false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := twoNodes()
+			change(nodes)
+			require.False(t, sameLinks(linksOf(nodes), known))
+			now := linksOf(nodes)
+			for node := range now.Nodes {
+				now.Nodes[node] = f.Nodes[node]
+			}
+			require.NotEqual(t, known, now.String())
+		})
+	}
+}
+
+// Links are known once every node that runs has told of them since it was first asked.
+func TestFreshLinks(t *testing.T) {
+	first := uptimes(twoNodes())
+	nodes := twoNodes()
+	require.False(t, freshSince(nodes, first))
+	nodes[0].Uptime += 5 * time.Second
+	require.False(t, freshSince(nodes, first), "one node has not told yet")
+	nodes[1].Uptime += 5 * time.Second
+	require.True(t, freshSince(nodes, first), "the third one does not run")
+}
+
+// A witness stands until the broker restarts, and a leader recognises that of the one before it.
+func TestWitnessOfOneNode(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	mgmt, err := broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
+	require.NoError(t, err)
+	defer mgmt.Close()
+	w := func() *witness { return &witness{conn: conn, mgmt: mgmt, log: slog.New(slog.DiscardHandler)} }
+
+	for _, unknown := range []string{"", "rabbit@elsewhere=1234", wire.WitnessPrefix + "none"} {
+		found, err := w().check(t.Context(), unknown)
+		require.NoError(t, err)
+		require.Equal(t, gone, found, unknown)
+	}
+	first := w()
+	require.Equal(t, !conn.Features().OneNodeServes, first.changed(t.Context()), "there is none: the API had not answered")
+	id, err := first.renew(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, id)
+	for range 5 {
+		next := w()
+		found, err := next.check(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, stands, found)
+		found, err = next.wait(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, stands, found)
+		again, err := next.renew(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, id, again)
+		require.False(t, next.changed(t.Context()))
+	}
+	require.True(t, w().alone(t.Context()))
+}
+
+// Without a management API nothing says that the broker is one node, but for a setting.
+func TestWitnessWithoutManagement(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	_, conn := runner(t, v)
+	if conn.Features().OneNodeServes {
+		t.Skip("this broker works as one node")
+	}
+	w := &witness{conn: conn, log: slog.New(slog.DiscardHandler)}
+	require.False(t, w.alone(t.Context()))
+	id, err := w.renew(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, id)
+
+	w.singleNode = true
+	require.True(t, w.alone(t.Context()))
+	id, err = w.renew(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, id)
+	found, err := w.check(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, stands, found)
+}
+
+// The first leader of this version deletes the witness of an older one, and what that one had fired
+// is not fired again.
+func TestWitnessOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	if conn.Features().OneNodeServes {
+		t.Skip("this broker's witness is such a queue")
+	}
+	mgmt, err := broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
+	require.NoError(t, err)
+	defer mgmt.Close()
+	old := wire.WitnessPrefix + "0123456789abcdef"
+	require.NoError(t, conn.DeclareWitness(t.Context(), old))
+	w := &witness{conn: conn, mgmt: mgmt, log: slog.New(slog.DiscardHandler)}
+	found, err := w.check(t.Context(), old)
+	require.NoError(t, err)
+	require.Equal(t, stands, found)
+	id, err := w.renew(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, old, id)
+
+	l := &leadership{s: s, conn: conn, oldWitness: old}
+	l.dropOldWitness(t.Context())
+	exists, err := conn.QueueExists(t.Context(), old)
+	require.NoError(t, err)
+	require.False(t, exists)
+}
