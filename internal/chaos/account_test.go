@@ -26,7 +26,6 @@ type account struct {
 	due    time.Time
 	fate   fate
 	told   []string // what the leader answered
-	twice  bool     // it may come twice: it had to go through jobs.unrouted
 }
 
 // accounts are all jobs of a scenario.
@@ -49,12 +48,6 @@ func (a *accounts) set(jid string, f fate, told string) {
 	if told != "" {
 		j.told = append(j.told, told)
 	}
-}
-
-func (a *accounts) mayRepeat(jid string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.all[jid].twice = true
 }
 
 func (a *accounts) size() int {
@@ -87,7 +80,7 @@ func (a *accounts) reckon(c *counter, where func(jid string) []string) (r reckon
 	defer a.mu.Unlock()
 	for jid, j := range a.all {
 		n, first := c.of(jid)
-		if n > 1 && !j.twice {
+		if n > 1 {
 			r.doubled = append(r.doubled, fmt.Sprintf("%s came %d times %v", jid, n, j.told))
 			r.doubledJIDs = append(r.doubledJIDs, jid)
 		}

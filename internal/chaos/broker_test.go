@@ -75,7 +75,7 @@ func deletions() (all []deletion) {
 	}
 	all = append(all, unbind(wire.Journal, "", wire.ExchangeFire), unbind(wire.Journal, "", wire.ExchangeBury),
 		queue(wire.DeadLetters), unbind(wire.DeadLetters, "", wire.ExchangeDead))
-	return append(all, queue(wire.Unrouted), unbind(wire.Unrouted, "", wire.Unrouted),
+	return append(all, unbind(wire.Gated, "", wire.Unrouted),
 		unbind(wire.DeadJobs, "", wire.ExchangeBury),
 		deletion{"binding of " + wire.ExchangeRoute + " to " + wire.ExchangeFire, func(ch *amqp.Channel) error {
 			return ch.ExchangeUnbind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil)

@@ -203,7 +203,7 @@ func (x *vandal) toQueues() {
 		if i < 20 {
 			x.publish(wire.ExchangeDirect, fmt.Sprintf("no\x01queue%d", i), x.odd(body))
 			x.publish(wire.ExchangeDirect, strings.Repeat("q", 201+i), x.odd(body))
-			x.refused[wire.Unrouted] += 2
+			x.refused[wire.Gated] += 2
 			x.honest()
 		}
 	}
@@ -258,7 +258,7 @@ func (x *vandal) requireRejects(s *sidecar) {
 			require.NotEmpty(x.t, r.Reason)
 			reasons[r.Reason]++
 		}
-		if stream != wire.Journal && stream != wire.Unrouted {
+		if stream != wire.Journal && stream != wire.Gated {
 			require.Greater(x.t, len(reasons), 2, "%s: %v", stream, reasons)
 		}
 	}

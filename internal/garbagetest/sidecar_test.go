@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { brokertest.Main(m) }
 
-var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics}
+var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics}
 
 // sidecar is what folds and schedules, in this process.
 type sidecar struct {
@@ -48,13 +48,18 @@ func start(t *testing.T, v *brokertest.Vhost, identity string, native bool) *sid
 	s.Scheduler = scheduler.New(scheduler.Config{Broker: broker.Config{AMQPURL: v.AMQPURL(), Log: log}, Identity: identity, Log: log},
 		s.view, store, entries, mgmt, source)
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{s.view.Run, s.Run} {
-		running.Go(func() {
-			if err := run(ctx); err != nil {
-				t.Errorf("%s ended: %v", identity, err)
-			}
-		})
-	}
+	viewing, endView := context.WithCancel(context.Background())
+	running.Go(func() {
+		if err := s.view.Run(viewing); err != nil {
+			t.Errorf("the view of %s ended: %v", identity, err)
+		}
+	})
+	running.Go(func() {
+		defer endView() // a leader that stops waits for the view
+		if err := s.Run(ctx); err != nil {
+			t.Errorf("%s ended: %v", identity, err)
+		}
+	})
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
@@ -65,9 +70,13 @@ func start(t *testing.T, v *brokertest.Vhost, identity string, native bool) *sid
 	return s
 }
 
+// leads waits until the sidecar leads, and until everything that clients write to is there.
 func (s *sidecar) leads(t *testing.T) *sidecar {
 	t.Helper()
-	brokertest.Eventually(t, func() bool { return s.Status().Leader }, "the sidecar leads")
+	brokertest.Eventually(t, func() bool {
+		st := s.Status()
+		return st.Leader && st.Accepts && len(st.Degraded) == 0 && s.view.Followed(append(viewed, wire.Journal)...)
+	}, "the sidecar leads")
 	return s
 }
 

@@ -89,6 +89,8 @@ func (t *tree) verdict(ctx context.Context, v variant) (verdict string, caught b
 	return "caught", true
 }
 
+var errNoTest = errors.New("no test has this name")
+
 // limit bounds one test.
 const limit = 10 * time.Minute
 
@@ -96,7 +98,11 @@ func (t *tree) test(ctx context.Context, test check) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	args := []string{"test", "-trimpath", "-count=1", test.pkg, "-run", "^(" + test.run + ")$"}
-	return t.command(ctx, append(args, test.args...)...)
+	out, err := t.command(ctx, append(args, test.args...)...)
+	if err == nil && bytes.Contains(out, []byte("[no tests to run]")) {
+		err = errNoTest
+	}
+	return out, err
 }
 
 func (t *tree) command(ctx context.Context, args ...string) ([]byte, error) {

@@ -58,6 +58,8 @@ func TestAVariantIsCaughtOrSurvives(t *testing.T) {
 		require.Regexp(t, c.verdict, r.verdict)
 		require.Equal(t, c.caught, r.caught)
 	}
+	_, err = dir.test(t.Context(), check{".", "TestTw", nil})
+	require.ErrorIs(t, err, errNoTest)
 	r := dir.try(t.Context(), variant{file: "b.go", test: test})
 	require.Regexp(t, "^DOES NOT APPLY", r.verdict)
 }

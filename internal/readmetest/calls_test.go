@@ -134,7 +134,7 @@ func asks(c call, method string, segments [][]string) bool {
 
 // oneOf says what the variables of the UI's code stand for that choose a route. All others are parameters of one.
 var oneOf = map[string][]string{
-	"set":    {"scheduled-jobs", "retries", "dead-jobs"},
+	"set":    {"scheduled-jobs", "retries", "dead-jobs", "gated-jobs"},
 	"path":   {"job-queues", "job-metrics", "processes"},
 	"action": {"trigger", "retry", "kill"},
 	"what":   {"quiet", "stop"},
@@ -185,7 +185,7 @@ func actionsOf(t *testing.T, code string) (found []request) {
 			found = append(found, request{"POST", [][]string{{of[1]}, nil, {action}}, of[0]})
 		}
 	}
-	require.Len(t, found, 5)
+	require.Len(t, found, 6)
 	return found
 }
 

@@ -36,7 +36,7 @@ func fill(t *testing.T, v *brokertest.Vhost, url string) (known []string) {
 	for _, op := range []string{"made", "purged", "paused", "operation", "deleted", "undone"} {
 		brokertest.Eventually(t, func() bool { return gjson.Get(get(t, v, url+"/api/journal?op="+op), "items.0.record").Exists() }, "the journal has %s", op)
 	}
-	for _, from := range []string{wire.Unrouted, wire.DeadLetters} {
+	for _, from := range []string{wire.Gated, wire.DeadLetters} {
 		brokertest.Eventually(t, func() bool { return strings.Contains(get(t, v, url+"/api/rejected"), `"stream":"`+from+`"`) }, "what %s had is rejected", from)
 	}
 	return []string{"LEASES=" + strings.Join(leases, " "), "OPERATIONS=" + strings.Join(operations, " "), "REJECTED=" + strings.Join(f.rejected(), " ")}

@@ -91,9 +91,9 @@ def one_way(body):
     drop(body, "expected_count")  # random ones are answered 412
     if body.get("action") == "trigger":
         body["set"] = "scheduled-jobs"
-    elif body.get("action") in ("kill", "change") and body.get("set") == "dead-jobs":
+    elif (body.get("action"), body.get("set")) in {("kill", "dead-jobs"), ("change", "dead-jobs"), ("change", "gated-jobs")}:
         body["set"] = "retries"
-    elif body.get("action") == "retry" and body.get("set") == "scheduled-jobs":
+    elif body.get("action") == "retry" and body.get("set") in ("scheduled-jobs", "gated-jobs"):
         body["set"] = "retries"
     if body.get("action") == "change":
         body["at"] = 4.1e9

@@ -21,7 +21,7 @@ func TestJobsForQueuesThatNobodyDeclared(t *testing.T) {
 		names = names[:2]
 	}
 	for _, name := range names {
-		job := `{ "class":"SendEmailJob", "args":` + hardArgs + `, "queue":"` + name + `" }`
+		job := `{ "jid":"1", "class":"SendEmailJob", "args":` + hardArgs + `, "queue":"` + name + `" }`
 		publish(t, c, "jobs.direct", name, job)
 		require.Equal(t, job, take(t, c, "queue."+name))
 		publish(t, c, "jobs.direct", name, job)
@@ -41,7 +41,7 @@ func TestJobsPublishedWhileMillraceStarts(t *testing.T) {
 		require.NoError(t, err)
 		return ch.ExchangeDeclarePassive("jobs.direct", "direct", true, false, false, false, nil) == nil
 	}, "jobs.direct is there")
-	job := `{"class":"SendEmailJob","args":[],"queue":"early"}`
+	job := `{"jid":"1","class":"SendEmailJob","args":[],"queue":"early"}`
 	v.Publish(t, "jobs.direct", "early", amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte(job)})
 	require.Equal(t, job, arrives(t, v, "queue.early").Raw)
 }

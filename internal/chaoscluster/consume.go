@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/internal/pause"
+)
+
+// dialLimit bounds a connection attempt: a frozen node accepts and never answers.
+const dialLimit = 3 * time.Second
+
+// dial connects to any node, the given one first.
+func (w *world) dial(first int) (*amqp.Connection, error) {
+	var err error
+	for i := range w.nodes.Nodes {
+		var conn *amqp.Connection
+		conn, err = w.dialNode((first + i) % len(w.nodes.Nodes))
+		if err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+func (w *world) dialNode(node int) (*amqp.Connection, error) {
+	return amqp.DialConfig(w.nodes.Nodes[node].AMQPURL()+w.vhost, amqp.Config{Dial: amqp.DefaultDial(dialLimit), Heartbeat: 2 * time.Second})
+}
+
+// dialEvery is how often an attempt to connect is begun while those before it hang.
+const dialEvery = 250 * time.Millisecond
+
+// dialSoon connects to the first node that answers. While a node is frozen, others may hang with it:
+// a client that waited for each in turn would be late where the cluster serves again.
+func (w *world) dialSoon(ctx context.Context, first int) (*amqp.Connection, error) {
+	connected := make(chan *amqp.Connection)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for node := first; ; node++ {
+		w.all.Go(func() {
+			conn, err := w.dialNode(node % len(w.nodes.Nodes))
+			if err != nil {
+				return
+			}
+			select {
+			case connected <- conn:
+			case <-ctx.Done():
+				_ = conn.CloseDeadline(time.Now().Add(dialLimit))
+			}
+		})
+		select {
+		case conn := <-connected:
+			return conn, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(dialEvery):
+		}
+	}
+}
+
+// consume takes jobs from a queue until the context ends, through whichever node answers.
+func (w *world) consume(ctx context.Context, queue string, preferred int) {
+	for ctx.Err() == nil {
+		w.consumeOnce(ctx, queue, preferred)
+		preferred = rand.IntN(len(w.nodes.Nodes)) //nolint:gosec // no secret
+		_ = pause.For(ctx, 100*time.Millisecond)
+	}
+}
+
+func (w *world) consumeOnce(ctx context.Context, queue string, preferred int) {
+	conn, err := w.dialSoon(ctx, preferred)
+	if err != nil {
+		return
+	}
+	// A close would wait for a frozen node.
+	defer func() { _ = conn.CloseDeadline(time.Now().Add(dialLimit)) }()
+	defer context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now().Add(dialLimit)) })()
+	ch, err := conn.Channel()
+	if err != nil || ch.Qos(200, 0, false) != nil {
+		return
+	}
+	deliveries, err := ch.Consume("queue."+queue, "", false, false, false, false, nil)
+	if err != nil {
+		return
+	}
+	for d := range deliveries {
+		var body struct{ JID string }
+		_ = json.Unmarshal(d.Body, &body)
+		w.jobs.arrive(body.JID, d.Headers, d.Redelivered)
+		if d.Ack(false) != nil {
+			return
+		}
+	}
+}
+
+// feed publishes entries at a rate, each some time before it is due, until it is stopped.
+type feed struct {
+	w      *world
+	queues []string
+	next   time.Time // when the next entry is due
+	serial int
+}
+
+// lookahead is how long before its time an entry is published. So jobs fall due while nothing can be published.
+const lookahead = 10 * time.Second
+
+// run publishes until the context ends.
+func (f *feed) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		conn, err := f.w.dial(rand.IntN(len(f.w.nodes.Nodes))) //nolint:gosec // no secret
+		if err == nil {
+			f.publish(ctx, conn)
+			_ = conn.CloseDeadline(time.Now().Add(dialLimit))
+		}
+		_ = pause.For(ctx, 100*time.Millisecond)
+	}
+}
+
+func (f *feed) publish(ctx context.Context, conn *amqp.Connection) {
+	ch, err := conn.Channel()
+	if err != nil || ch.Confirm(false) != nil {
+		return
+	}
+	for ctx.Err() == nil {
+		if f.w.jobs.publish(ctx, ch, f.batch(time.Now().Add(lookahead))) != nil {
+			return
+		}
+		_ = pause.For(ctx, 100*time.Millisecond)
+	}
+}
+
+// batch is the entries that fall due until then.
+func (f *feed) batch(until time.Time) (all []entry) {
+	every := time.Second / time.Duration(f.w.rate)
+	for f.next.Before(until) {
+		all = append(all, entry{f.w.jid(f.serial), f.queues[f.serial%len(f.queues)], f.next})
+		f.serial++
+		f.next = f.next.Add(every)
+	}
+	return all
+}
+
+// start runs the feed in the background.
+func (f *feed) start(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() { f.run(ctx) })
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// wireFrame is a frame as it stands on the wire.
+func wireFrame(kind byte, channel uint16, payload ...byte) []byte {
+	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16([]byte{kind}, channel), uint32(len(payload)))
+	return append(append(head, payload...), frameEnd)
+}
+
+func shortstr(s string) []byte { return append([]byte{byte(len(s))}, s...) }
+
+func longstr(s string) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(s))), s...)
+}
+
+// headerFrame is a content header with a content type and headers.
+func headerFrame(channel uint16, headers ...byte) []byte {
+	payload := make([]byte, 12)
+	payload = append(payload, 0xA0, 0) // content type and headers
+	payload = append(payload, shortstr("application/json")...)
+	payload = append(payload, longstr(string(headers))...)
+	return wireFrame(frameHeader, channel, payload...)
+}
+
+// fireHeaders are the headers of a fire.
+func fireHeaders(op string, epoch, seq int64) (t []byte) {
+	t = append(append(t, shortstr("millrace-op")...), 'S')
+	t = append(t, longstr(op)...)
+	t = append(append(t, shortstr("skipped")...), 'V')
+	t = append(append(t, shortstr("millrace-epoch")...), 'l')
+	t = binary.BigEndian.AppendUint64(t, uint64(epoch))
+	t = append(append(t, shortstr("millrace-seq")...), 'I')
+	return binary.BigEndian.AppendUint32(t, uint32(seq))
+}
+
+func method(channel uint16, class, id uint16, args ...byte) []byte {
+	payload := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, class), id)
+	return wireFrame(frameMethod, channel, append(payload, args...)...)
+}
+
+func publish(channel uint16, key string) []byte {
+	return method(channel, 60, 40, append(append([]byte{0, 0}, shortstr("jobs.fire")...), append(shortstr(key), 0)...)...)
+}
+
+func answer(id uint16, channel uint16, tag uint64, flags byte) []byte {
+	return method(channel, 60, id, append(binary.BigEndian.AppendUint64(nil, tag), flags)...)
+}
+
+// A conversation is understood however it is cut into pieces.
+func TestTapSeesFiresAndAnswers(t *testing.T) {
+	for _, size := range []int{1, 7, 1 << 20} {
+		truth := newTruth()
+		c := truth.connection(2, 1)
+		sent := &frames{preface: 8, handle: c.fromSidecar}
+		got := &frames{handle: c.fromBroker}
+
+		var up []byte
+		up = append(up, "AMQP\x00\x00\x09\x01"...)
+		up = append(up, method(1, 20, 10, 0)...)
+		up = append(up, publish(1, "before-confirms")...)
+		up = append(up, headerFrame(1, fireHeaders("fired", 3, 99)...)...)
+		up = append(up, method(1, 85, 10, 0)...)
+		for i, key := range []string{"a", "b", "c", "d"} {
+			up = append(up, publish(1, key)...)
+			up = append(up, headerFrame(1, fireHeaders("fired", 3, int64(i+1))...)...)
+		}
+		up = append(up, publish(1, "probe")...)
+		up = append(up, headerFrame(1, fireHeaders("probe", 3, 1)...)...)
+		write(sent, up, size)
+		require.Equal(t, 4, truth.open())
+		write(got, append(append(answer(80, 1, 2, 1), answer(120, 1, 3, 0)...), answer(80, 2, 4, 0)...), size)
+
+		require.Len(t, truth.fires, 4, "probes, and what is published without confirms, are no fires")
+		require.Equal(t, 1, truth.open())
+		require.False(t, truth.fires[fire{3, 1}].acked.IsZero(), "one answer for several")
+		require.False(t, truth.fires[fire{3, 2}].acked.IsZero())
+		require.False(t, truth.fires[fire{3, 3}].nacked.IsZero())
+		require.False(t, truth.fires[fire{3, 4}].answered())
+		require.Equal(t, truth.fires[fire{3, 2}].sent, c.proven)
+		require.Equal(t, "d", truth.fires[fire{3, 4}].queue)
+		sidecar, node, ok := truth.leader()
+		require.True(t, ok)
+		require.Equal(t, []int{2, 1}, []int{sidecar, node})
+		c.end()
+		require.Zero(t, truth.open())
+	}
+}
+
+func write(f *frames, all []byte, size int) {
+	for len(all) > 0 {
+		n := min(size, len(all))
+		_, _ = f.Write(all[:n])
+		all = all[n:]
+	}
+}
+
+// What is no AMQP is passed on and not looked at any more.
+func TestFramesThatAreNone(t *testing.T) {
+	seen := 0
+	f := &frames{handle: func(frame) { seen++ }}
+	bad := wireFrame(frameMethod, 1, 1, 2, 3)
+	bad[len(bad)-1] = 0
+	n, err := f.Write(bad)
+	require.NoError(t, err)
+	require.Equal(t, len(bad), n)
+	_, _ = f.Write(wireFrame(frameMethod, 1, 1))
+	require.Zero(t, seen)
+
+	short := frame{kind: frameHeader, payload: []byte{0, 60}}
+	_, err = short.properties()
+	require.ErrorIs(t, err, errShort)
+}

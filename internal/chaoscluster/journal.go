@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// journal is what job_journal says about fires.
+type journal struct {
+	written  map[fire]int64 // the offset of each fire's record
+	confirms map[int64][]confirm
+	returned map[fire]bool // their leader had a nack, or no answer: a confirm that covers them says only that
+	opened   []string      // who opened each epoch, in order
+}
+
+// confirm is what one record says to be confirmed of an epoch.
+type confirm struct {
+	offset, through int64
+	above           [][2]int64
+}
+
+func newJournal() *journal {
+	return &journal{written: map[fire]int64{}, confirms: map[int64][]confirm{}, returned: map[fire]bool{}}
+}
+
+// confirmedBefore reports whether the journal said before an offset that a fire was confirmed.
+func (j *journal) confirmedBefore(f fire, offset int64) bool {
+	if j.returned[f] {
+		return false
+	}
+	for _, c := range j.confirms[f.epoch] {
+		if c.offset >= offset {
+			break
+		}
+		if f.seq <= c.through {
+			return true
+		}
+		for _, r := range c.above {
+			if r[0] <= f.seq && f.seq <= r[1] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// offset is where a fire is written; one that is not is taken for the last.
+func (j *journal) offset(f fire) int64 {
+	if offset, ok := j.written[f]; ok {
+		return offset
+	}
+	return math.MaxInt64
+}
+
+// known is what a record's body says that matters here.
+type known struct {
+	Type     string `json:"type"`
+	Epoch    int64  `json:"epoch"`
+	Seq      int64  `json:"seq"`
+	Identity string `json:"identity"`
+	Through  int64  `json:"through"`
+	Above    string `json:"above"`
+	Known    *struct {
+		Epoch   int64  `json:"epoch"`
+		Through int64  `json:"through"`
+		Above   string `json:"above"`
+	} `json:"known_confirmed"`
+}
+
+// read takes one record in.
+func (j *journal) read(offset int64, headers map[string]any, body []byte) {
+	if f, ok := fireOf(headers); ok {
+		j.written[f] = offset
+	}
+	through, said := whole(headers["millrace-confirmed"])
+	above, _ := headers["millrace-above"].(string)
+	epoch, hasEpoch := whole(headers["millrace-epoch"])
+	if said && hasEpoch {
+		j.confirm(epoch, offset, through, above)
+	}
+	if headers["millrace-op"] != nil { // the body is a job, or a probe
+		return
+	}
+	var k known
+	if json.Unmarshal(body, &k) != nil {
+		return
+	}
+	if k.Type == "confirmed" {
+		j.confirm(k.Epoch, offset, k.Through, k.Above)
+	}
+	if k.Type == "returned" {
+		j.returned[fire{k.Epoch, k.Seq}] = true
+	}
+	if k.Type == "opened" {
+		j.opened = append(j.opened, k.Identity)
+		if k.Known != nil {
+			j.confirm(k.Known.Epoch, offset, k.Known.Through, k.Known.Above)
+		}
+	}
+}
+
+func (j *journal) confirm(epoch, offset, through int64, above string) {
+	j.confirms[epoch] = append(j.confirms[epoch], confirm{offset, through, ranges(above)})
+}
+
+// ranges reads "7,1126-5193".
+func ranges(text string) (all [][2]int64) {
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, run := strings.Cut(part, "-")
+		if !run {
+			last = first
+		}
+		a, err := strconv.ParseInt(first, 10, 64)
+		b, err2 := strconv.ParseInt(last, 10, 64)
+		if err == nil && err2 == nil {
+			all = append(all, [2]int64{a, b})
+		}
+	}
+	return all
+}
+
+// readJournal reads the whole journal. No sidecar may run any more.
+func readJournal(ctx context.Context, conn *amqp.Connection) (*journal, error) {
+	j := newJournal()
+	return j, readStream(ctx, conn, "job_journal", j.read)
+}
+
+// readStored returns how often scheduled_jobs has what clients published, by jid.
+func readStored(ctx context.Context, conn *amqp.Connection) (map[string]int, error) {
+	stored := map[string]int{}
+	return stored, readStream(ctx, conn, "scheduled_jobs", func(_ int64, headers map[string]any, body []byte) {
+		if jid, published := publishedJID(headers, body); published {
+			stored[jid]++
+		}
+	})
+}
+
+// publishedJID returns the jid of an entry that Millrace did not append itself.
+func publishedJID(headers map[string]any, body []byte) (string, bool) {
+	for name := range headers {
+		if strings.HasPrefix(name, "millrace-") {
+			return "", false
+		}
+	}
+	var entry struct {
+		JID string `json:"jid"`
+	}
+	return entry.JID, json.Unmarshal(body, &entry) == nil && entry.JID != ""
+}
+
+// endMark is the record that the program writes at a stream's end, to know when it has read all.
+const endMark = `{"type":"chaoscluster-end"}`
+
+// readStream reads a whole stream.
+func readStream(ctx context.Context, conn *amqp.Connection, stream string, each func(offset int64, headers map[string]any, body []byte)) error {
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	defer ch.Close()
+	if err := publishConfirmed(ctx, ch, stream, []byte(endMark)); err != nil {
+		return fmt.Errorf("marking the end of %s: %w", stream, err)
+	}
+	const ahead = 500
+	if err := ch.Qos(ahead, 0, false); err != nil {
+		return err
+	}
+	records, err := ch.ConsumeWithContext(ctx, stream, "", false, false, false, false, amqp.Table{"x-stream-offset": "first"})
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", stream, err)
+	}
+	for {
+		select {
+		case d, ok := <-records:
+			if !ok {
+				return fmt.Errorf("reading %s: the channel was closed", stream)
+			}
+			if string(d.Body) == endMark {
+				return nil
+			}
+			offset, _ := whole(d.Headers["x-stream-offset"])
+			each(offset, d.Headers, d.Body)
+			if err := d.Ack(false); err != nil {
+				return err
+			}
+		case <-time.After(time.Minute):
+			return fmt.Errorf("reading %s: no record came for a minute", stream)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func publishConfirmed(ctx context.Context, ch *amqp.Channel, queue string, bodies ...[]byte) error {
+	if err := ch.Confirm(false); err != nil {
+		return err
+	}
+	var all []*amqp.DeferredConfirmation
+	for _, body := range bodies {
+		c, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", queue, false, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: body})
+		if err != nil {
+			return err
+		}
+		all = append(all, c)
+	}
+	for _, c := range all {
+		if ok, err := c.WaitContext(ctx); err != nil || !ok {
+			return errors.Join(err, errors.New("the broker did not confirm"))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// doubles are jobs of which two different fires arrived, by the truth of the first fire.
+type doubles struct {
+	Total     int `json:"total"`
+	Journaled int `json:"journaled"`
+	Stale     int `json:"stale"`
+	Answered  int `json:"answered"`
+	Nacked    int `json:"nacked"`
+	Open      int `json:"open"`
+	Bare      int `json:"bare"`   // a copy did not say which fire it was
+	Unseen    int `json:"unseen"` // the taps did not see it
+	Stored    int `json:"stored"` // the broker stored a record twice that was published once
+
+	byQueue map[string]int
+	example map[string]string // a jid for each truth
+}
+
+// staleAfter is how long after an answer a fire must say in the journal that it came.
+const staleAfter = 2 * time.Second
+
+// countDoubles judges each pair of fires of one job that followed each other.
+func countDoubles(j *jobs, t *truth, log *journal) doubles {
+	d := doubles{byQueue: map[string]int{}, example: map[string]string{}}
+	for jid, a := range j.came {
+		if a.copies() < 2 {
+			continue
+		}
+		d.Total++
+		d.byQueue[j.all[jid].queue]++
+		var fires []fire
+		for f := range a.fires {
+			fires = append(fires, f)
+		}
+		slices.SortFunc(fires, func(a, b fire) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.seq, b.seq)) })
+		verdict := "bare"
+		if j.stored[jid] > 1 {
+			verdict, fires = "stored", nil
+		}
+		for i := range max(len(fires)-1, 0) {
+			verdict = judge(fires[i], fires[i+1], t, log)
+			if verdict == "journaled" || verdict == "stale" {
+				break
+			}
+		}
+		*d.of(verdict)++
+		d.example[verdict] = jid
+	}
+	return d
+}
+
+func (d *doubles) of(verdict string) *int {
+	switch verdict {
+	case "journaled":
+		return &d.Journaled
+	case "stale":
+		return &d.Stale
+	case "answered":
+		return &d.Answered
+	case "nacked":
+		return &d.Nacked
+	case "open":
+		return &d.Open
+	case "bare":
+		return &d.Bare
+	case "stored":
+		return &d.Stored
+	}
+	return &d.Unseen
+}
+
+// losses are jobs that did not come, by the truth of their last fire.
+type losses struct {
+	Unfired  int `json:"unfired"` // they are pending, or held
+	Answered int `json:"answered"`
+	Nacked   int `json:"nacked"`
+	Open     int `json:"open"`
+}
+
+func countLosses(jids []string, t *truth) (l losses) {
+	last := map[string]*fate{}
+	for _, f := range t.fires {
+		if before := last[f.jid]; before == nil || f.sent.After(before.sent) {
+			last[f.jid] = f
+		}
+	}
+	for _, jid := range jids {
+		switch f := last[jid]; {
+		case f == nil:
+			l.Unfired++
+		case !f.acked.IsZero():
+			l.Answered++
+		case !f.nacked.IsZero():
+			l.Nacked++
+		default:
+			l.Open++
+		}
+	}
+	return l
+}
+
+// judge says what was so of a fire when the second was sent.
+func judge(first, second fire, t *truth, log *journal) string {
+	if log.confirmedBefore(first, log.offset(second)) {
+		return "journaled"
+	}
+	f, again := t.fires[first], t.fires[second]
+	if f == nil || again == nil {
+		return "unseen"
+	}
+	switch {
+	case !f.nacked.IsZero() && f.nacked.Before(again.sent):
+		return "nacked"
+	case f.acked.IsZero() || f.acked.After(again.sent):
+		return "open"
+	case f.connection.proven.Sub(f.acked) > staleAfter:
+		return "stale"
+	}
+	return "answered"
+}
+
+// standstill is the longest time between two moments in which nothing came for these queues. The
+// time since the last job came counts only if jobs were due until the end.
+func standstill(j *jobs, queues map[string]bool, from, to time.Time, dueUntilEnd bool) time.Duration {
+	return longestGap(j.times(queues), from, to, dueUntilEnd && len(queues) > 0)
+}
+
+// longestGap is the longest time between two of these moments. The time after the last one counts
+// only if untilEnd is set.
+func longestGap(times []time.Time, from, to time.Time, untilEnd bool) time.Duration {
+	longest, before := time.Duration(0), from
+	for _, at := range times {
+		if at.After(from) && !at.After(to) {
+			longest, before = max(longest, at.Sub(before)), at
+		}
+	}
+	if untilEnd {
+		longest = max(longest, to.Sub(before))
+	}
+	return longest
+}
+
+// firstAfter is how long after a moment the next job came for these queues; zero if none did.
+func firstAfter(j *jobs, queues map[string]bool, from time.Time) time.Duration {
+	for _, at := range j.times(queues) {
+		if at.After(from) {
+			return at.Sub(from)
+		}
+	}
+	return 0
+}
+
+// times are when jobs came for these queues, in order.
+func (j *jobs) times(queues map[string]bool) (times []time.Time) {
+	for jid, a := range j.came {
+		if queues[j.all[jid].queue] {
+			times = append(times, a.first)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	return times
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each pair of fires is judged by what was so of the first when the second was sent.
+func TestDoublesAreSplitByTruth(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
+	died := &connection{proven: at(10), ended: at(30)}
+	log := newJournal()
+	confirmed := map[string]any{"millrace-epoch": int64(1), "millrace-confirmed": int64(1), "millrace-above": "5,7-8"}
+	log.read(50, confirmed, nil)
+	log.read(90, nil, []byte(`{"type":"confirmed","epoch":1,"through":9}`))
+	second := fire{2, 1}
+	log.written[second] = 60
+	again := &fate{sent: at(20)}
+
+	for verdict, first := range map[string]struct {
+		seq  int64
+		fate *fate
+	}{
+		"journaled": {7, &fate{}},
+		"open":      {2, &fate{connection: died}},
+		"answered":  {3, &fate{acked: at(9), connection: died}},
+		"stale":     {4, &fate{acked: at(5), connection: died}},
+		"nacked":    {6, &fate{nacked: at(5), connection: died}},
+		"unseen":    {9, nil},
+	} {
+		truth := newTruth()
+		truth.fires[second] = again
+		if first.fate != nil {
+			truth.fires[fire{1, first.seq}] = first.fate
+		}
+		require.Equal(t, verdict, judge(fire{1, first.seq}, second, truth, log))
+
+		j := newJobs()
+		j.add("x", "q", at(0))
+		j.arrive("x", fired(1, first.seq), false)
+		j.arrive("x", fired(1, first.seq), true)
+		require.Zero(t, countDoubles(j, truth, log).Total, "the broker gave one fire out twice")
+		j.arrive("x", fired(2, 1), false)
+		d := countDoubles(j, truth, log)
+		require.Equal(t, 1, d.Total)
+		require.Equal(t, 1, *d.of(verdict))
+		require.Equal(t, map[string]int{"q": 1}, d.byQueue)
+		require.Equal(t, 1, j.redelivered)
+	}
+}
+
+func fired(epoch, seq int64) map[string]any {
+	return map[string]any{"millrace-op": "fired", "millrace-epoch": epoch, "millrace-seq": seq}
+}
+
+// Each kind of record says what is confirmed, from there on.
+func TestJournalSaysWhatIsConfirmed(t *testing.T) {
+	headers := func(confirmed int64, more ...any) map[string]any {
+		h := map[string]any{"millrace-epoch": int64(7), "millrace-confirmed": confirmed}
+		for i := 0; i+1 < len(more); i += 2 {
+			h[more[i].(string)] = more[i+1]
+		}
+		return h
+	}
+	j := newJournal()
+	j.read(7, headers(0), []byte(`{"type":"opened","identity":"s1/x"}`))
+	j.read(10, headers(1, "millrace-op", "fired", "millrace-seq", int64(3)), []byte(`{"type":"confirmed","epoch":7,"through":99}`))
+	j.read(20, headers(1, "millrace-above", "4,6-8"), []byte(`{"type":"delivered","epoch":7}`))
+	j.read(30, headers(2), []byte(`{"type":"confirmed","epoch":7,"through":5,"above":"9"}`))
+	j.read(40, nil, []byte(`{"type":"opened","identity":"s2/y","known_confirmed":{"epoch":7,"through":11,"above":"13-14"}}`))
+	require.Equal(t, []string{"s1/x", "s2/y"}, j.opened)
+	require.Equal(t, int64(10), j.offset(fire{7, 3}))
+	for seq, from := range map[int64]int64{1: 11, 2: 31, 4: 21, 5: 31, 7: 21, 9: 31, 10: 41, 13: 41} {
+		require.True(t, j.confirmedBefore(fire{7, seq}, from), "%d", seq)
+		require.False(t, j.confirmedBefore(fire{7, seq}, from-1), "%d", seq)
+	}
+	require.False(t, j.confirmedBefore(fire{7, 12}, 100))
+	j.read(50, headers(11), []byte(`{"type":"returned","epoch":7,"seq":4,"reason":"no answer"}`))
+	require.False(t, j.confirmedBefore(fire{7, 4}, 100), "its leader knew only that it had no answer")
+	require.False(t, j.confirmedBefore(fire{8, 1}, 100))
+}
+
+// Copies that do not say which fire they are count, unless the broker gave them out again.
+func TestCopiesWithoutHeaders(t *testing.T) {
+	j := newJobs()
+	j.add("x", "q", time.Now())
+	j.confirm("x")
+	require.Equal(t, []string{"x"}, j.missing())
+	j.arrive("x", nil, false)
+	j.arrive("x", nil, true)
+	require.Zero(t, countDoubles(j, newTruth(), newJournal()).Total)
+	j.arrive("x", nil, false)
+	require.Equal(t, 1, countDoubles(j, newTruth(), newJournal()).Bare)
+	j.arrive("never published", nil, false)
+	require.Equal(t, 1, j.strange)
+	require.Empty(t, j.missing())
+	j.forget()
+	j.arrive("x", nil, false)
+	require.Equal(t, 1, j.strange)
+	require.Zero(t, j.arrived())
+}
+
+func TestLossesAreSplitByTruth(t *testing.T) {
+	truth := newTruth()
+	for i, f := range []*fate{
+		{jid: "again", acked: time.Now(), sent: time.Unix(1, 0)}, {jid: "again", sent: time.Unix(2, 0)},
+		{jid: "acked", acked: time.Now()}, {jid: "nacked", nacked: time.Now()},
+	} {
+		truth.fires[fire{1, int64(i)}] = f
+	}
+	l := countLosses([]string{"again", "acked", "nacked", "pending"}, truth)
+	require.Equal(t, losses{Unfired: 1, Answered: 1, Nacked: 1, Open: 1}, l)
+}
+
+func TestStandstill(t *testing.T) {
+	from := time.Now()
+	j := newJobs()
+	come := func(jid, queue string, after time.Duration) {
+		j.add(jid, queue, from)
+		j.came[jid] = &arrival{first: from.Add(after)}
+	}
+	come("a", "q", -time.Second)
+	come("b", "q", time.Second)
+	come("c", "other", 2*time.Second)
+	come("d", "q", 4*time.Second)
+	come("e", "q", time.Minute)
+	q := map[string]bool{"q": true}
+	require.Equal(t, 3*time.Second, standstill(j, q, from, from.Add(10*time.Second), false))
+	require.Equal(t, 6*time.Second, standstill(j, q, from, from.Add(10*time.Second), true))
+	require.Equal(t, 56*time.Second, standstill(j, q, from, from.Add(time.Hour), false))
+	require.Zero(t, standstill(j, nil, from, from.Add(time.Hour), true))
+	require.Equal(t, time.Second, firstAfter(j, q, from.Add(3*time.Second)))
+	require.Zero(t, firstAfter(j, q, from.Add(time.Hour)))
+}
+
+func TestFlags(t *testing.T) {
+	o, chosen, err := parse([]string{"-broker", "4.3,lavinmq", "-row", "3,16", "-full"}, t.Output())
+	require.NoError(t, err)
+	require.Equal(t, []string{rabbit43, lavinMQ}, chosen)
+	require.Equal(t, []int{3, 16}, o.rows)
+	require.Equal(t, 1000, o.rate)
+	for _, args := range [][]string{{"-broker", "5"}, {"-row", "99"}, {"-row", "x"}, {"-hosts", "some"}, {"-runs", "0"}} {
+		_, _, err := parse(args, t.Output())
+		require.Error(t, err, "%v", args)
+	}
+}
+
+// A run that is in the results file is not repeated, unless it was void.
+func TestResume(t *testing.T) {
+	o := options{commit: "c", broker: rabbit310, hosts: "one"}
+	r := rows()[0]
+	table := &results{path: t.TempDir() + "/results", out: t.Output()}
+	require.False(t, table.has(o, r, 0))
+	res := result{Commit: "c", Broker: rabbit310, Row: r.number, Hosts: "one", Error: "void"}
+	require.NoError(t, table.add(res))
+	require.False(t, table.has(o, r, 0))
+	res.Error = ""
+	require.NoError(t, table.add(res))
+	require.True(t, table.has(o, r, 0))
+	require.False(t, table.has(o, r, 1))
+	require.Equal(t, 1, table.broken)
+}

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// result is one run of a row, as it stands in the results file.
+type result struct {
+	Time        string            `json:"time"`
+	Commit      string            `json:"commit"`
+	Broker      string            `json:"broker"`
+	Row         int               `json:"row"`
+	Name        string            `json:"name"`
+	Run         int               `json:"run"`
+	Seed        uint64            `json:"seed"`
+	Hosts       string            `json:"hosts"`
+	Full        bool              `json:"full"`
+	Rate        int               `json:"rate"`
+	Jobs        int               `json:"jobs"`   // confirmed
+	Unsure      int               `json:"unsure"` // published and not confirmed
+	Lost        int               `json:"lost"`
+	Losses      losses            `json:"losses"`
+	Gap         string            `json:"gap,omitempty"` // why a sidecar holds what is pending
+	Doubled     doubles           `json:"doubled"`
+	ByQueue     map[string]int    `json:"doubled_by_queue,omitempty"`
+	Redelivered int               `json:"redelivered"`
+	Open        int               `json:"open"` // fires without an answer when the fault came, at most
+	Faults      int               `json:"faults"`
+	Standstill  float64           `json:"standstill"`      // of queues that were not affected, seconds
+	Own         float64           `json:"own"`             // of the affected ones
+	Away        float64           `json:"away"`            // for how long the broker served no other client
+	AfterBack   float64           `json:"after_back"`      // until an affected queue got jobs again, from when the fault had ended
+	Exits       int               `json:"sidecar_exits"`   // sidecars that ended by themselves
+	Epochs      int               `json:"epochs"`          // that the journal has
+	Load        string            `json:"load"`            // of the machine, at the end
+	Took        float64           `json:"took"`            // seconds
+	Broken      []string          `json:"broken"`          // which bounds
+	Error       string            `json:"error,omitempty"` // why the run is void
+	LostJIDs    []string          `json:"lost_jids,omitempty"`
+	Examples    map[string]string `json:"examples,omitempty"`
+}
+
+// runRow runs a row once. An error within it makes the run void, and is part of the result.
+func runRow(ctx context.Context, o options, r row, run int, n *nodes, dir string, log *slog.Logger) result {
+	began := time.Now()
+	res := result{Time: began.UTC().Format(time.RFC3339), Commit: o.commit, Broker: o.broker, Row: r.number, Name: r.name, Run: run,
+		Seed: o.seed, Hosts: o.hosts, Full: o.full, Rate: o.rate, Broken: []string{}}
+	w := &world{options: o, nodes: n, log: log, dir: filepath.Join(dir, "sidecars"), truth: newTruth(), jobs: newJobs(), pulse: &pulse{},
+		random: rand.New(rand.NewPCG(o.seed, uint64(r.number))), //nolint:gosec // not negative
+		vhost:  fmt.Sprintf("row%d-%d-%d", r.number, run, began.UnixMilli()%1e6)}
+	if w.starts = o.binary; r.upgrades {
+		w.starts, w.hosts = o.older, "one"
+	}
+	for i := range n.Nodes {
+		w.queues = append(w.queues, classic(i))
+		if o.broker != lavinMQ && !r.quorumByDefault {
+			w.queues = append(w.queues, quorum(i))
+		}
+	}
+	err := os.MkdirAll(w.dir, 0o700)
+	if err == nil {
+		err = w.run(ctx, r, &res)
+	}
+	if errors.Is(err, errStandstill) {
+		res.Broken, err = append(res.Broken, err.Error()), nil
+	}
+	if err := errors.Join(err, w.end(ctx)); err != nil {
+		res.Error = err.Error()
+	}
+	res.Took = time.Since(began).Seconds()
+	text, _ := os.ReadFile("/proc/loadavg")
+	res.Load, _, _ = strings.Cut(string(text), " ")
+	return res
+}
+
+func (w *world) run(ctx context.Context, r row, res *result) error {
+	if err := w.begin(ctx, r); err != nil {
+		return err
+	}
+	f := &feed{w: w, queues: w.queues, next: time.Now().Add(time.Second)}
+	stop := f.start(ctx)
+	defer stop()
+	if err := w.flows(ctx, w.rate); err != nil {
+		return err
+	}
+	watched, cancel := context.WithCancel(ctx)
+	defer cancel()
+	peak := w.watchOpen(watched)
+	stood := r.do(ctx, w)
+	if stood != nil && !errors.Is(stood, errStandstill) {
+		return stood
+	}
+	stop()
+	if err := w.drain(ctx); err != nil {
+		return err
+	}
+	w.ended = time.Now()
+	cancel()
+	res.Open = <-peak
+	for _, s := range w.slots {
+		if o, ok, err := s.process().Overview(); ok && err == nil && o.Self.Gap != "" {
+			res.Gap = o.Self.Gap
+		}
+		_ = s.stop() // one that does not end in time is killed
+		res.Exits += s.exits
+	}
+	log, err := w.read(ctx)
+	if err != nil {
+		return err
+	}
+	w.reckon(r, res, log)
+	return stood
+}
+
+// watchOpen gives the most fires that were without an answer at one time.
+func (w *world) watchOpen(ctx context.Context) <-chan int {
+	peak := make(chan int, 1)
+	go func() {
+		most := 0
+		for tick := time.NewTicker(20 * time.Millisecond); ; {
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				peak <- most
+				return
+			case <-tick.C:
+				most = max(most, w.truth.open())
+			}
+		}
+	}()
+	return peak
+}
+
+// read reads the journal, and which entries are stored, through any node that has them all.
+func (w *world) read(ctx context.Context) (j *journal, err error) {
+	for i := range w.nodes.Nodes {
+		conn, dialled := w.dialNode(i)
+		if err = dialled; err != nil {
+			continue
+		}
+		if j, err = readJournal(ctx, conn); err == nil {
+			w.jobs.stored, err = readStored(ctx, conn)
+		}
+		_ = conn.CloseDeadline(time.Now().Add(dialLimit))
+		if err == nil {
+			return j, nil
+		}
+	}
+	return nil, err
+}
+
+// Millrace's window: what may be open of all queues, of one classic queue, and of one quorum queue.
+const (
+	window        = 1024
+	windowClassic = 512
+	windowQuorum  = 64
+)
+
+// reckon fills the result in and compares it with the bounds.
+func (w *world) reckon(r row, res *result, log *journal) {
+	j := w.jobs
+	lost := j.missing()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	w.truth.mu.Lock()
+	defer w.truth.mu.Unlock()
+	for _, job := range j.all {
+		if job.sure {
+			res.Jobs++
+		} else {
+			res.Unsure++
+		}
+	}
+	res.Lost, res.Losses, res.LostJIDs = len(lost), countLosses(lost, w.truth), lost[:min(len(lost), 20)]
+	res.Doubled, res.Redelivered, res.Epochs, res.Faults = countDoubles(j, w.truth, log), j.redelivered, len(log.opened), len(w.faults)
+	res.ByQueue, res.Examples = res.Doubled.byQueue, res.Doubled.example
+	must := func(holds bool, format string, args ...any) {
+		if !holds {
+			res.Broken = append(res.Broken, fmt.Sprintf(format, args...))
+		}
+	}
+	must(res.Lost == 0, "%d lost (never fired %d, answered %d, nacked %d, open %d)",
+		res.Lost, res.Losses.Unfired, res.Losses.Answered, res.Losses.Nacked, res.Losses.Open)
+	must(res.Gap == "", "jobs are held: %s", res.Gap)
+	must(j.strange == 0, "%d came that were never published", j.strange)
+	must(res.Doubled.Journaled == 0, "%d doubled although the journal said that they were confirmed", res.Doubled.Journaled)
+	must(res.Doubled.Stale == 0, "%d doubled although their leader had the answer, and %v later could journal it", res.Doubled.Stale, staleAfter)
+	must(res.Doubled.Bare == 0, "%d doubled that do not say which fire they are", res.Doubled.Bare)
+	w.boundDoubles(r.scope(w.broker), res, must)
+	w.boundTimes(r, res, must)
+}
+
+func (w *world) boundDoubles(s scope, res *result, must func(bool, string, ...any)) {
+	hit, journal := map[string]bool{}, false
+	for _, f := range w.faults {
+		journal = journal || f.journal
+		for q := range f.affected {
+			hit[q] = true
+		}
+	}
+	n := max(len(w.faults), 1)
+	must(res.Doubled.Total <= n*window, "%d doubled: more than %d faults can leave open", res.Doubled.Total, n)
+	for queue, doubled := range res.ByQueue {
+		isQuorum := strings.HasPrefix(queue, "quorum")
+		limit := windowClassic
+		if isQuorum {
+			limit = windowQuorum
+		}
+		allowed := s == open || s == affected && (hit[queue] || journal) || s == quorums && isQuorum
+		must(allowed, "%d doubled of %s: none may be", doubled, queue)
+		must(!allowed || doubled <= n*limit, "%d doubled of %s: more than %d", doubled, queue, n*limit)
+	}
+}
+
+func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) {
+	for i, f := range w.faults {
+		others := map[string]bool{}
+		for _, q := range w.queues {
+			if !f.affected[q] {
+				others[q] = true
+			}
+		}
+		to, last := w.ended, i == len(w.faults)-1
+		if !last {
+			to = w.faults[i+1].from
+		}
+		stood := func(queues map[string]bool) float64 {
+			return standstill(w.jobs, queues, f.from, to, !last || w.jobs.anyMissing(queues)).Seconds()
+		}
+		stillFor, away := stood(others), w.pulse.away(f.from, to).Seconds()
+		res.Standstill, res.Own, res.Away = max(res.Standstill, stillFor), max(res.Own, stood(f.affected)), max(res.Away, away)
+		w.boundStill(r, stillFor, away, must)
+		if r.own && !f.back.IsZero() {
+			res.AfterBack = max(res.AfterBack, firstAfter(w.jobs, f.affected, f.back).Seconds())
+		}
+	}
+	const afterBack = 5
+	must(res.AfterBack <= afterBack*w.slack, "affected queues stood still for %.1f s after the fault had ended: more than %.1f s", res.AfterBack, afterBack*w.slack)
+}
+
+// boundStill compares the standstill after one fault with its bound.
+func (w *world) boundStill(r row, still, away float64, must func(bool, string, ...any)) {
+	limit, bounded := r.still[w.broker]
+	limit *= w.slack
+	switch {
+	case !bounded:
+	case r.failover && w.broker == lavinMQ:
+		must(still <= away+limit, "standstill of %.1f s: more than %.1f s longer than the broker's own of %.1f s", still, limit, away)
+	default:
+		must(still <= limit, "standstill of %.1f s: more than %.1f s", still, limit)
+	}
+}
+
+// results is the table that is printed, and the file.
+type results struct {
+	path         string
+	out          io.Writer
+	runs, broken int
+}
+
+// add prints a result and appends it to the file.
+func (t *results) add(res result) error {
+	t.runs++
+	verdict := "holds"
+	if len(res.Broken) > 0 || res.Error != "" {
+		t.broken++
+		verdict = "BROKEN: " + strings.Join(res.Broken, "; ")
+	}
+	if res.Error != "" {
+		verdict = "VOID: " + strings.ReplaceAll(res.Error, "\n", "; ")
+	}
+	d := res.Doubled
+	fmt.Fprintf(t.out, "%s row %d (%s), run %d, seed %d, load %s: %d jobs, lost %d, doubled %d (journaled %d, stale %d, answered %d, nacked %d, open %d, bare %d, unseen %d, stored twice %d), "+
+		"redelivered %d, open at most %d, standstill %.1f s (affected %.1f s, %.1f s after; the broker %.1f s), %.0f s: %s\n",
+		res.Broker, res.Row, res.Name, res.Run, res.Seed, res.Load, res.Jobs, res.Lost, d.Total, d.Journaled, d.Stale, d.Answered, d.Nacked, d.Open, d.Bare, d.Unseen, d.Stored,
+		res.Redelivered, res.Open, res.Standstill, res.Own, res.AfterBack, res.Away, res.Took, verdict)
+	if t.path == "" {
+		return nil
+	}
+	text, err := json.Marshal(res)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(t.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("keeping the result: %w", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// has reports whether the file has a run already, that was not void.
+func (t *results) has(o options, r row, run int) bool {
+	f, err := os.Open(t.path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	const longest = 1 << 20
+	for lines.Buffer(nil, longest); lines.Scan(); {
+		var res result
+		if json.Unmarshal(lines.Bytes(), &res) == nil && res.Error == "" && res.Commit == o.commit && res.Broker == o.broker && res.Row == r.number &&
+			res.Run == run && res.Full == o.full && res.Hosts == o.hosts {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,456 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace-jobs/millrace/internal/pause"
+)
+
+// The brokers whose clusters are broken.
+const (
+	rabbit310 = "3.10"
+	rabbit43  = "4.3"
+	lavinMQ   = "lavinmq"
+)
+
+var brokers = []string{rabbit310, rabbit43, lavinMQ}
+
+// scope is which jobs may be doubled in a row.
+type scope int
+
+const (
+	none     scope = iota
+	quorums        // what was open of quorum queues: nothing proves that it arrived
+	affected       // what was open of the queues that were affected; of all, if the journal was
+	open           // what was open
+)
+
+// row is one fault and what Millrace promises for it.
+type row struct {
+	number  int
+	name    string
+	do      func(context.Context, *world) error
+	doubled scope
+	still   map[string]float64 // seconds by broker, on a machine that is not overloaded; a broker that is not named is left out
+	// failover is set where a node goes away that LavinMQ may be led by: what was open may be doubled
+	// there, and still begins when LavinMQ serves again.
+	failover   bool
+	own        bool // the affected queues get jobs within five seconds after the fault has ended
+	undeclared bool // the queues are left to Millrace
+	upgrades   bool // the sidecars are of an older version at first, which takes one host
+	// quorumByDefault has the virtual host make quorum queues where nothing else is said.
+	quorumByDefault bool
+}
+
+// addedToFailover is what Millrace may add to a failover of LavinMQ, or to its return.
+const addedToFailover = 3
+
+func every(seconds float64) map[string]float64 {
+	return map[string]float64{rabbit310: seconds, rabbit43: seconds, lavinMQ: seconds}
+}
+
+func cluster(seconds, lavin float64) map[string]float64 {
+	return map[string]float64{rabbit310: seconds, rabbit43: seconds, lavinMQ: lavin}
+}
+
+func rabbits(seconds float64) map[string]float64 {
+	return map[string]float64{rabbit310: seconds, rabbit43: seconds}
+}
+
+// frozenNode is when RabbitMQ's other nodes take a frozen one for dead, at the latest, and what the streams take then.
+const frozenNode = 1.25*15 + 5
+
+func rows() []row {
+	return []row{
+		{number: 1, name: "sidecar killed", do: sidecarKilled, doubled: quorums, still: every(1.5)},
+		{number: 2, name: "sidecar frozen", do: sidecarFrozen, still: every(16)},
+		{number: 3, name: "node of the leader's connection killed", do: leadersNodeKilled, doubled: open, failover: true, still: cluster(5, addedToFailover), own: true},
+		{number: 4, name: "node of a stream's leader killed", do: streamsNodeKilled, doubled: affected, still: rabbits(5), own: true},
+		{number: 5, name: "home of a classic queue killed", do: homeKilled, doubled: affected, failover: true, still: cluster(1, addedToFailover), own: true},
+		{number: 6, name: "leader of a quorum queue killed", do: quorumKilled, doubled: affected, still: rabbits(5)},
+		{number: 7, name: "home and leading sidecar killed together", do: homeAndSidecarKilled,
+			doubled: open, failover: true, // nothing proves a delivery on a cluster of which a node died
+			still: map[string]float64{rabbit310: 5, rabbit43: 1.5, lavinMQ: addedToFailover}, own: true},
+		{number: 8, name: "each node stopped in turn", do: rolling(5*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover)},
+		{number: 9, name: "leader's node cut off", do: cutOff, doubled: open, still: rabbits(5)},
+		{number: 10, name: "link broken for 100 ms, sidecar killed meanwhile", do: linkBroken, doubled: open, still: rabbits(5)},
+		{number: 11, name: "leader's node frozen", do: nodeFrozen, doubled: open, failover: true, still: cluster(frozenNode, addedToFailover)},
+		{number: 12, name: "node of the dead letters away", do: deadLettersAway, doubled: affected, still: rabbits(1)},
+		{number: 13, name: "new queue, leader killed in its first seconds", do: newQueue, doubled: quorums, still: every(5)},
+		{number: 14, name: "quorum queues by default", do: nothing, undeclared: true, quorumByDefault: true, still: map[string]float64{rabbit43: 1.5}},
+		{number: 15, name: "two nodes of three away", do: twoAway, doubled: open, still: map[string]float64{}, own: true},
+		{number: 16, name: "each node stopped for 15 s in turn", do: rolling(15*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover)},
+		{number: 17, name: "rolling upgrade from an older version", do: upgrade, doubled: open, upgrades: true, still: every(5)},
+	}
+}
+
+// runsOn reports whether the row is about this broker.
+func (r row) runsOn(broker string) bool {
+	_, bounded := r.still[broker]
+	return bounded || r.number == 15 && broker != lavinMQ
+}
+
+// scope is which jobs may be doubled on this broker.
+func (r row) scope(broker string) scope {
+	switch {
+	case broker != lavinMQ:
+		return r.doubled
+	case r.failover:
+		return open
+	}
+	return none
+}
+
+// size is one number by default and another one with -full.
+func (w *world) size(small, full int) int {
+	if w.full {
+		return full
+	}
+	return small
+}
+
+func (w *world) lasting(small, full time.Duration) time.Duration {
+	if w.full {
+		return full
+	}
+	return small
+}
+
+// upTo is a random part of a time: when a fault comes is left to chance.
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.random.Int64N(int64(d))) }
+
+func nothing(ctx context.Context, w *world) error {
+	w.mark()
+	return pause.For(ctx, w.lasting(5*time.Second, 30*time.Second))
+}
+
+func sidecarKilled(ctx context.Context, w *world) error {
+	for range w.size(5, 50) {
+		if err := errors.Join(w.flows(ctx, w.rate), pause.For(ctx, w.upTo(time.Second))); err != nil {
+			return err
+		}
+		s, _, err := w.leader()
+		if err != nil {
+			return err
+		}
+		w.mark()
+		s.kill()
+		if err := errors.Join(w.flows(ctx, 1), s.start()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upgrade stops each sidecar in turn and starts the newer version in its place.
+func upgrade(ctx context.Context, w *world) error {
+	for _, s := range w.slots {
+		if err := w.flows(ctx, w.rate); err != nil {
+			return err
+		}
+		w.mark()
+		_ = s.stop() // an older sidecar ends with an error once a newer one leads
+		if err := s.startAs(w.binary); err != nil {
+			return err
+		}
+		if err := eventually(ctx, startWithin, "the newer sidecar answers", func() bool { return s.process().Ready() }); err != nil {
+			return err
+		}
+	}
+	return w.flows(ctx, w.rate)
+}
+
+func sidecarFrozen(ctx context.Context, w *world) error {
+	s, _, err := w.leader()
+	if err != nil {
+		return err
+	}
+	w.mark()
+	p := s.process()
+	if err := errors.Join(p.Freeze(), pause.For(ctx, w.lasting(20*time.Second, 40*time.Second)), p.Thaw()); err != nil {
+		return err
+	}
+	if s, _, err = w.leader(); err != nil {
+		return err
+	}
+	// The same for the network: the sidecar runs on, and nothing reaches it.
+	if err := errors.Join(w.flows(ctx, w.rate), pause.For(ctx, w.upTo(time.Second))); err != nil {
+		return err
+	}
+	w.mark()
+	for i, other := range w.slots {
+		if other != s {
+			continue
+		}
+		for _, t := range w.taps[i] {
+			t.freeze()
+			defer t.thaw()
+		}
+	}
+	return pause.For(ctx, w.lasting(20*time.Second, 40*time.Second))
+}
+
+// nodeAway kills a node for a while; with is done in the same moment.
+func (w *world) nodeAway(ctx context.Context, node int, with func(), queues ...string) error {
+	if err := pause.For(ctx, w.upTo(time.Second)); err != nil {
+		return err
+	}
+	ledJournal := w.nodes.home(ctx, w.vhost, "job_journal") == node
+	f := w.mark(queues...)
+	f.journal = ledJournal
+	if err := w.nodes.kill(node); err != nil {
+		return err
+	}
+	with()
+	return w.nodeBack(ctx, node, f, w.lasting(10*time.Second, 35*time.Second))
+}
+
+func (w *world) nodeBack(ctx context.Context, node int, f *fault, after time.Duration) error {
+	if err := errors.Join(pause.For(ctx, after), w.nodes.back(ctx, node)); err != nil {
+		return err
+	}
+	f.back = time.Now()
+	return nil
+}
+
+func nothingElse() {}
+
+func leadersNodeKilled(ctx context.Context, w *world) error {
+	_, node, err := w.leader()
+	if err != nil {
+		return err
+	}
+	if w.nodes.kind == lavinMQ {
+		return w.nodeAway(ctx, w.nodes.Leading(ctx), nothingElse)
+	}
+	return w.nodeAway(ctx, node, nothingElse, classic(node))
+}
+
+func streamsNodeKilled(ctx context.Context, w *world) error {
+	for _, stream := range []string{"job_journal", "scheduled_jobs", "retries", "dead_jobs"} {
+		_, leads, err := w.leader()
+		if err != nil {
+			return err
+		}
+		if node := w.nodes.home(ctx, w.vhost, stream); node != -1 && node != leads {
+			return w.nodeAway(ctx, node, nothingElse, classic(node))
+		}
+	}
+	node := w.nodes.home(ctx, w.vhost, "job_journal")
+	if err := w.leadElsewhere(ctx, node); err != nil {
+		return err
+	}
+	return w.nodeAway(ctx, node, nothingElse, classic(node))
+}
+
+// otherNode is a node to which the leader is not connected.
+func (w *world) otherNode() (int, *slot, error) {
+	s, node, err := w.leader()
+	return (node + 1 + w.random.IntN(len(w.nodes.Nodes)-1)) % len(w.nodes.Nodes), s, err
+}
+
+func homeKilled(ctx context.Context, w *world) error {
+	if w.nodes.kind == lavinMQ {
+		return w.nodeAway(ctx, w.nodes.Leading(ctx), nothingElse)
+	}
+	node, _, err := w.otherNode()
+	if err != nil {
+		return err
+	}
+	return w.nodeAway(ctx, node, nothingElse, classic(node))
+}
+
+func quorumKilled(ctx context.Context, w *world) error {
+	node, _, err := w.otherNode()
+	if err != nil {
+		return err
+	}
+	var led []string
+	for i := range w.nodes.Nodes {
+		if w.nodes.home(ctx, w.vhost, "queue."+quorum(i)) == node {
+			led = append(led, quorum(i))
+		}
+	}
+	return w.nodeAway(ctx, node, nothingElse, append(led, classic(node))...)
+}
+
+func homeAndSidecarKilled(ctx context.Context, w *world) error {
+	node, s, err := w.otherNode()
+	if err != nil {
+		return err
+	}
+	queues := []string{classic(node)}
+	if w.nodes.kind == lavinMQ {
+		node, queues = w.nodes.Leading(ctx), nil
+	}
+	if err := w.nodeAway(ctx, node, s.kill, queues...); err != nil {
+		return err
+	}
+	return s.start()
+}
+
+func rolling(small, full time.Duration) func(context.Context, *world) error {
+	return func(ctx context.Context, w *world) error {
+		for node := range w.nodes.Nodes {
+			if err := w.flows(ctx, w.rate); err != nil {
+				return err
+			}
+			f := w.mark(classic(node))
+			if err := errors.Join(w.nodes.halt(ctx, node), w.nodeBack(ctx, node, f, w.lasting(small, full))); err != nil {
+				return err
+			}
+			if err := w.nodes.healthy(ctx, startWithin); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func cutOff(ctx context.Context, w *world) error {
+	_, node, err := w.leader()
+	if err != nil {
+		return err
+	}
+	f := w.mark(classic(node))
+	if err := errors.Join(w.nodes.Cut(ctx, node), pause.For(ctx, w.lasting(15*time.Second, 35*time.Second)), w.nodes.Heal(ctx, node)); err != nil {
+		return err
+	}
+	if err := w.nodes.healthy(ctx, startWithin); err != nil {
+		return err
+	}
+	f.back = time.Now()
+	return nil
+}
+
+func linkBroken(ctx context.Context, w *world) error {
+	s, node, err := w.leader()
+	if err != nil {
+		return err
+	}
+	other, _, err := w.otherNode()
+	if err != nil {
+		return err
+	}
+	w.mark(classic(node), classic(other))
+	if err := w.nodes.Blip(ctx, node, other, 100*time.Millisecond, s.kill); err != nil {
+		return err
+	}
+	return errors.Join(w.nodes.healthy(ctx, startWithin), s.start())
+}
+
+func nodeFrozen(ctx context.Context, w *world) error {
+	_, node, err := w.leader()
+	if err != nil {
+		return err
+	}
+	if w.nodes.kind == lavinMQ {
+		node = w.nodes.Leading(ctx)
+	}
+	f := w.mark(classic(node))
+	if w.nodes.kind == lavinMQ {
+		f.affected = nil
+	}
+	if err := errors.Join(w.nodes.Nodes[node].Freeze(), pause.For(ctx, w.lasting(35*time.Second, 80*time.Second)), w.nodes.Nodes[node].Thaw()); err != nil {
+		return err
+	}
+	f.back = time.Now()
+	return nil
+}
+
+func deadLettersAway(ctx context.Context, w *world) error {
+	for _, queue := range []string{"jobs.letters", "jobs.deadletters"} {
+		node := w.nodes.home(ctx, w.vhost, queue)
+		if node == -1 {
+			continue
+		}
+		if err := w.leadElsewhere(ctx, node); err != nil {
+			return err
+		}
+		return w.nodeAway(ctx, node, nothingElse, classic(node))
+	}
+	return errors.New("there is no queue of dead letters")
+}
+
+func newQueue(ctx context.Context, w *world) error {
+	consumed, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	made := map[string]bool{}
+	for i := range w.size(5, 20) {
+		if err := w.flows(ctx, w.rate); err != nil {
+			return err
+		}
+		queue := fmt.Sprintf("new%d", i)
+		made[queue] = true
+		all.Go(func() { w.consume(consumed, queue, i%len(w.nodes.Nodes)) })
+		if err := w.burst(ctx, queue, w.size(300, 2000)); err != nil {
+			return err
+		}
+		s, _, err := w.leader()
+		if err != nil {
+			return err
+		}
+		if err := pause.For(ctx, w.upTo(time.Second)); err != nil {
+			return err
+		}
+		w.mark()
+		s.kill()
+		if err := errors.Join(w.flows(ctx, 1), s.start()); err != nil {
+			return err
+		}
+	}
+	// What is missing then is found in the end.
+	err := eventually(ctx, w.patience, "the jobs of the new queues arrive", func() bool {
+		w.jobs.mu.Lock()
+		defer w.jobs.mu.Unlock()
+		return !w.jobs.anyMissing(made)
+	})
+	if errors.Is(err, errNotWithin) {
+		return nil
+	}
+	return err
+}
+
+// burst publishes jobs that are due now.
+func (w *world) burst(ctx context.Context, queue string, n int) error {
+	conn, err := w.dial(0)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	if err := ch.Confirm(false); err != nil {
+		return err
+	}
+	var entries []entry
+	for i := range n {
+		entries = append(entries, entry{fmt.Sprintf("%s-%s-%05d", w.vhost, queue, i), queue, time.Now()})
+	}
+	return w.jobs.publish(ctx, ch, entries)
+}
+
+func twoAway(ctx context.Context, w *world) error {
+	first := w.random.IntN(len(w.nodes.Nodes))
+	second := (first + 1) % len(w.nodes.Nodes)
+	f := w.mark(w.queues...)
+	if err := errors.Join(w.nodes.kill(first), w.nodes.kill(second), pause.For(ctx, w.lasting(10*time.Second, 35*time.Second))); err != nil {
+		return err
+	}
+	errs := make([]error, 2)
+	var both sync.WaitGroup
+	for i, node := range []int{first, second} {
+		both.Go(func() { errs[i] = w.nodes.back(ctx, node) })
+	}
+	both.Wait()
+	f.back = time.Now()
+	return errors.Join(errs...)
+}

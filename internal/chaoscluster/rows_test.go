@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRowsAreNumbered(t *testing.T) {
+	for i, r := range rows() {
+		require.Equal(t, i+1, r.number)
+		require.True(t, slices.ContainsFunc(brokers, r.runsOn), "%s runs nowhere", r.name)
+	}
+	require.False(t, rows()[13].runsOn(rabbit310), "it has no virtual hosts with quorum queues by default")
+}
+
+// What may be doubled depends on the row, the queue and the number of faults.
+func TestBoundsOfDoubles(t *testing.T) {
+	w := &world{options: options{broker: rabbit43}}
+	w.mark(classic(0))
+	broken := func(s scope, byQueue map[string]int) (all []string) {
+		total := 0
+		for _, n := range byQueue {
+			total += n
+		}
+		w.boundDoubles(s, &result{ByQueue: byQueue, Doubled: doubles{Total: total}}, func(holds bool, format string, args ...any) {
+			if !holds {
+				all = append(all, fmt.Sprintf(format, args...))
+			}
+		})
+		return all
+	}
+	for _, c := range []struct {
+		scope scope
+		queue string
+		n     int
+		holds bool
+	}{
+		{none, classic(0), 1, false},
+		{quorums, classic(0), 1, false},
+		{quorums, quorum(0), windowQuorum, true},
+		{quorums, quorum(0), windowQuorum + 1, false},
+		{affected, classic(0), windowClassic, true},
+		{affected, classic(0), windowClassic + 1, false},
+		{affected, classic(1), 1, false},
+		{open, classic(1), windowClassic, true},
+		{open, quorum(1), windowQuorum + 1, false},
+	} {
+		require.Equal(t, c.holds, len(broken(c.scope, map[string]int{c.queue: c.n})) == 0, "%+v", c)
+	}
+	require.Len(t, broken(open, map[string]int{"classic1": 512, "classic2": 512, "classic3": 1}), 1, "more than the window")
+	w.mark()
+	require.Empty(t, broken(open, map[string]int{"classic1": 1024, "quorum1": 128}), "two faults")
+}
+
+// Times are measured from each fault to the next, for the queues that it did not affect.
+func TestBoundsOfTimes(t *testing.T) {
+	began := time.Now().Add(-time.Minute)
+	w := &world{options: options{broker: rabbit310, slack: 1}, jobs: newJobs(), pulse: &pulse{}, queues: []string{"a", "b"}, ended: time.Now()}
+	come := func(queue string, after float64) {
+		jid := fmt.Sprint(queue, after)
+		w.jobs.add(jid, queue, began)
+		w.jobs.came[jid] = &arrival{first: began.Add(time.Duration(after * float64(time.Second)))}
+	}
+	w.faults = []*fault{
+		{from: began, back: began.Add(10 * time.Second), affected: map[string]bool{"a": true}},
+		{from: began.Add(20 * time.Second)},
+	}
+	for _, after := range []float64{1, 4, 15, 19, 22} {
+		come("b", after)
+	}
+	come("a", 16)
+	res := &result{}
+	var broken []string
+	w.boundTimes(row{own: true, still: rabbits(5)}, res, func(holds bool, format string, args ...any) {
+		if !holds {
+			broken = append(broken, fmt.Sprintf(format, args...))
+		}
+	})
+	require.InDelta(t, 11, res.Standstill, 0.001)
+	require.InDelta(t, 16, res.Own, 0.001)
+	require.InDelta(t, 6, res.AfterBack, 0.001)
+	require.Len(t, broken, 2)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/internal/sidecar"
+)
+
+// slot runs one sidecar after another: one that ends by itself is started again, as systemd would.
+type slot struct {
+	cfg sidecar.Config
+	log *os.File
+
+	mu    sync.Mutex
+	p     *sidecar.Process
+	down  bool // it is meant to be
+	exits int  // how often it ended by itself
+}
+
+func newSlot(cfg sidecar.Config, dir string) (*slot, error) {
+	cfg.StateDir = filepath.Join(dir, cfg.Identity)
+	out, err := os.OpenFile(filepath.Join(dir, cfg.Identity+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Output = out
+	s := &slot{cfg: cfg, log: out}
+	return s, s.start()
+}
+
+func (s *slot) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, err := sidecar.Start(s.cfg)
+	if err == nil {
+		s.p, s.down = p, false
+	}
+	return err
+}
+
+// startAs is start with another program.
+func (s *slot) startAs(binary string) error {
+	s.mu.Lock()
+	s.cfg.Binary = binary
+	s.mu.Unlock()
+	return s.start()
+}
+
+func (s *slot) process() *sidecar.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.p
+}
+
+// supervise ends with the context.
+func (s *slot) supervise(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.process().Exited():
+		}
+		if pause.For(ctx, time.Second) != nil {
+			return
+		}
+		s.mu.Lock()
+		again := !s.down && s.ended()
+		if again {
+			s.exits++
+		}
+		s.mu.Unlock()
+		if again {
+			_ = s.start()
+		}
+	}
+}
+
+// ended reports whether the newest process has ended.
+func (s *slot) ended() bool {
+	select {
+	case <-s.p.Exited():
+		return true
+	default:
+		return false
+	}
+}
+
+// kill is kill -9; the sidecar stays down until start.
+func (s *slot) kill() {
+	s.mu.Lock()
+	s.down = true
+	p := s.p
+	s.mu.Unlock()
+	p.Kill()
+}
+
+// stop ends the sidecar in order; it stays down until start.
+func (s *slot) stop() error {
+	s.mu.Lock()
+	s.down = true
+	p := s.p
+	s.mu.Unlock()
+	return p.Stop()
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"sync"
+	"time"
+)
+
+// fire is one publish of a job by a leader.
+type fire struct{ epoch, seq int64 }
+
+// fate is what the broker answered to a fire, as far as the answer was passed on to its leader.
+type fate struct {
+	jid, queue string
+	sent       time.Time
+	acked      time.Time
+	nacked     time.Time
+	connection *connection
+}
+
+func (f *fate) answered() bool { return !f.acked.IsZero() || !f.nacked.IsZero() }
+
+// truth is what taps saw of all fires.
+type truth struct {
+	mu    sync.Mutex
+	fires map[fire]*fate
+	last  *connection // on which the newest fire was sent
+}
+
+func newTruth() *truth { return &truth{fires: map[fire]*fate{}} }
+
+// connection is one AMQP connection of a sidecar to a node.
+type connection struct {
+	truth         *truth
+	sidecar, node int
+	channels      map[uint16]*channel
+	proven        time.Time // when the newest fire was sent that the broker answered with an ack
+	ended         time.Time
+}
+
+type channel struct {
+	confirms bool
+	tag      uint64 // of the newest publish
+	key      string // its routing key
+	open     map[uint64]*fate
+}
+
+func (t *truth) connection(sidecar, node int) *connection {
+	return &connection{truth: t, sidecar: sidecar, node: node, channels: map[uint16]*channel{}}
+}
+
+func (c *connection) channel(n uint16) *channel {
+	if c.channels[n] == nil {
+		c.channels[n] = &channel{open: map[uint64]*fate{}}
+	}
+	return c.channels[n]
+}
+
+// fromSidecar notes what a sidecar sent.
+func (c *connection) fromSidecar(f frame) {
+	c.truth.mu.Lock()
+	defer c.truth.mu.Unlock()
+	ch := c.channel(f.channel)
+	switch f.kind {
+	case frameMethod:
+		switch id, args := f.method(); id {
+		case channelOpen:
+			delete(c.channels, f.channel)
+		case confirmSelect:
+			ch.confirms = true
+		case basicPublish:
+			args.short()
+			args.shortString() // exchange
+			ch.key = args.shortString()
+			if ch.confirms {
+				ch.tag++
+			}
+		}
+	case frameHeader:
+		headers, err := f.properties()
+		if k, ok := fireOf(headers); ok && err == nil && ch.confirms {
+			jid, _ := headers["millrace-jid"].(string)
+			fate := &fate{jid: jid, queue: ch.key, sent: time.Now(), connection: c}
+			c.truth.fires[k], ch.open[ch.tag], c.truth.last = fate, fate, c
+		}
+	}
+}
+
+// fromBroker notes what the broker answered.
+func (c *connection) fromBroker(f frame) {
+	if f.kind != frameMethod {
+		return
+	}
+	id, args := f.method()
+	if id != basicAck && id != basicNack {
+		return
+	}
+	tag, multiple := args.longLong(), args.octet()&1 != 0
+	c.truth.mu.Lock()
+	defer c.truth.mu.Unlock()
+	ch, now := c.channel(f.channel), time.Now()
+	answer := func(tag uint64, fate *fate) {
+		if id == basicAck {
+			fate.acked = now
+			if fate.sent.After(c.proven) {
+				c.proven = fate.sent
+			}
+		} else {
+			fate.nacked = now
+		}
+		delete(ch.open, tag)
+	}
+	if fate := ch.open[tag]; fate != nil {
+		answer(tag, fate)
+	}
+	if !multiple {
+		return
+	}
+	for t, fate := range ch.open {
+		if t <= tag || tag == 0 {
+			answer(t, fate)
+		}
+	}
+}
+
+func (c *connection) end() {
+	c.truth.mu.Lock()
+	defer c.truth.mu.Unlock()
+	if c.ended.IsZero() {
+		c.ended = time.Now()
+	}
+}
+
+// leader is where the newest fire came from: a sidecar and the node that it is connected to.
+func (t *truth) leader() (sidecar, node int, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last == nil {
+		return 0, 0, false
+	}
+	return t.last.sidecar, t.last.node, true
+}
+
+// open is how many fires have no answer on connections that stand.
+func (t *truth) open() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last == nil || !t.last.ended.IsZero() {
+		return 0
+	}
+	for _, ch := range t.last.channels {
+		n += len(ch.open)
+	}
+	return n
+}
+
+// fireOf reads which fire a message is. Probes and burials are none.
+func fireOf(headers map[string]any) (f fire, ok bool) {
+	switch headers["millrace-op"] {
+	case "fired", "triggered", "retried", "refired":
+	default:
+		return f, false
+	}
+	epoch, hasEpoch := whole(headers["millrace-epoch"])
+	seq, hasSeq := whole(headers["millrace-seq"])
+	return fire{epoch, seq}, hasEpoch && hasSeq
+}
+
+// whole is a number of any of AMQP's types.
+func whole(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case int32:
+		return int64(n), true
+	case int16:
+		return int64(n), true
+	case int8:
+		return int64(n), true
+	case uint8:
+		return int64(n), true
+	case int:
+		return int64(n), true
+	}
+	return 0, false
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/internal/sidecar"
+)
+
+// world is one run of a row: a virtual host, sidecars, jobs, and what was done to them.
+type world struct {
+	options
+	nodes  *nodes
+	log    *slog.Logger
+	random *rand.Rand
+	dir    string
+	vhost  string
+	starts string // the program of the first sidecars
+	truth  *truth
+	taps   [][]*tap // by sidecar and node
+	slots  []*slot
+	jobs   *jobs
+	pulse  *pulse
+	queues []string // without "queue."
+	faults []*fault
+	ended  time.Time // when all had come, or was given up
+	all    sync.WaitGroup
+	cancel context.CancelFunc
+}
+
+// fault is what was done, and to which queues.
+type fault struct {
+	from     time.Time
+	back     time.Time       // when what was broken was there again
+	affected map[string]bool // queues that cannot be expected to get jobs meanwhile
+	journal  bool            // the journal's leader was on the node: what was open of any queue may be unanswered
+}
+
+func (w *world) jid(n int) string { return fmt.Sprintf("%s-%07d", w.vhost, n) }
+
+// startWithin bounds what sidecars take to be ready.
+const startWithin = 3 * time.Minute
+
+// begin makes the virtual host and starts the sidecars.
+func (w *world) begin(ctx context.Context, r row) error {
+	path := "/api/vhosts/" + url.PathEscape(w.vhost)
+	body := map[string]any{}
+	if r.quorumByDefault {
+		body["default_queue_type"] = "quorum"
+	}
+	if err := w.nodes.api(ctx, http.MethodPut, path, body, nil); err != nil {
+		return err
+	}
+	rights := map[string]string{"configure": ".*", "write": ".*", "read": ".*"}
+	if err := w.nodes.api(ctx, http.MethodPut, "/api/permissions/"+url.PathEscape(w.vhost)+"/guest", rights, nil); err != nil {
+		return err
+	}
+	if !r.undeclared {
+		if err := w.declareQueues(); err != nil {
+			return err
+		}
+	}
+	if err := w.startSidecars(); err != nil {
+		return err
+	}
+	ctx, w.cancel = context.WithCancel(ctx)
+	for i, s := range w.slots {
+		w.all.Go(func() { s.supervise(ctx) })
+		if err := eventually(ctx, startWithin, fmt.Sprintf("sidecar %d is ready", i), func() bool { return s.process().Ready() }); err != nil {
+			return err
+		}
+	}
+	for i, q := range w.queues {
+		w.all.Go(func() { w.consume(ctx, q, i) })
+	}
+	w.all.Go(func() { w.pulse.feel(ctx, w) })
+	return w.warmUp(ctx)
+}
+
+// declareQueues declares a classic queue on each node, and quorum queues.
+func (w *world) declareQueues() error {
+	for i := range w.nodes.Nodes {
+		conn, err := w.dialNode(i)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		ch, err := conn.Channel()
+		if err != nil {
+			return err
+		}
+		if _, err := ch.QueueDeclare("queue."+classic(i), true, false, false, false, amqp.Table{"x-max-priority": int32(10)}); err != nil {
+			return err
+		}
+		if w.nodes.kind == lavinMQ {
+			continue
+		}
+		if _, err := ch.QueueDeclare("queue."+quorum(i), true, false, false, false, amqp.Table{"x-queue-type": "quorum"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func classic(node int) string { return fmt.Sprintf("classic%d", node+1) }
+func quorum(node int) string  { return fmt.Sprintf("quorum%d", node+1) }
+
+// startSidecars starts one sidecar for each node, with a tap before each node.
+func (w *world) startSidecars() error {
+	for i := range w.nodes.Nodes {
+		var taps []*tap
+		for n, b := range w.nodes.Nodes {
+			u, err := url.Parse(b.AMQPURL())
+			if err != nil {
+				return err
+			}
+			t, err := newTap(w.truth, i, n, u.Host)
+			if err != nil {
+				return err
+			}
+			taps = append(taps, t)
+		}
+		w.taps = append(w.taps, taps)
+		s, err := newSlot(w.sidecar(i), w.dir)
+		if err != nil {
+			return err
+		}
+		w.slots = append(w.slots, s)
+	}
+	return nil
+}
+
+// sidecar is what one sidecar is given: its own node's addresses, or all.
+func (w *world) sidecar(i int) sidecar.Config {
+	hosts, management := []string{w.taps[i][i].address()}, []string{w.nodes.Nodes[i].ManagementURL()}
+	if w.hosts == "all" {
+		hosts, management = nil, nil
+		for n, b := range w.nodes.Nodes {
+			hosts, management = append(hosts, w.taps[i][n].address()), append(management, b.ManagementURL())
+		}
+	}
+	for n := range management {
+		if n > 0 {
+			management[n] = management[n][strings.Index(management[n], "@")+1:]
+		}
+	}
+	return sidecar.Config{
+		Binary: w.starts, Identity: fmt.Sprintf("s%d", i+1), LogLevel: "debug",
+		AMQPURL:       "amqp://guest:guest@" + strings.Join(hosts, ",") + "/" + w.vhost,
+		ManagementURL: strings.Join(management, ","),
+	}
+}
+
+// warmUp sends one job through each queue, so that all are bound.
+func (w *world) warmUp(ctx context.Context) error {
+	conn, err := w.dial(0)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	if err := ch.Confirm(false); err != nil {
+		return err
+	}
+	var entries []entry
+	for _, q := range w.queues {
+		entries = append(entries, entry{w.vhost + "-warm-" + q, q, time.Now()})
+	}
+	if err := w.jobs.publish(ctx, ch, entries); err != nil {
+		return err
+	}
+	if err := eventually(ctx, startWithin, "the first jobs arrive", func() bool { return len(w.jobs.missing()) == 0 }); err != nil {
+		return fmt.Errorf("%w: %w", errStandstill, err)
+	}
+	// Jobs for a queue that was not bound may come again if their leader dies now: they do not count.
+	w.jobs.forget()
+	return nil
+}
+
+// end stops what the run started and deletes the virtual host.
+func (w *world) end(ctx context.Context) error {
+	var errs []error
+	for _, s := range w.slots {
+		s.kill()
+		errs = append(errs, s.log.Close())
+	}
+	if w.cancel != nil {
+		w.cancel()
+	}
+	w.all.Wait()
+	for _, taps := range w.taps {
+		for _, t := range taps {
+			errs = append(errs, t.close())
+		}
+	}
+	// What cannot be deleted now does no harm: each run has a virtual host of its own.
+	_ = w.nodes.api(ctx, http.MethodDelete, "/api/vhosts/"+url.PathEscape(w.vhost), nil, nil)
+	return errors.Join(errs...)
+}
+
+// flows waits until jobs come.
+func (w *world) flows(ctx context.Context, more int) error {
+	was := w.jobs.arrived()
+	err := eventually(ctx, time.Minute, "jobs come", func() bool { return w.jobs.arrived() >= was+more })
+	if errors.Is(err, errNotWithin) {
+		return fmt.Errorf("%w: %w", errStandstill, err)
+	}
+	return err
+}
+
+// drain waits until all that must come has come, and nothing more does.
+func (w *world) drain(ctx context.Context) error {
+	const quiet = 2 * time.Second
+	for began := time.Now(); ; {
+		since := time.Since(w.jobs.last())
+		if since > w.patience && time.Since(began) > w.patience || since > quiet && len(w.jobs.missing()) == 0 {
+			return nil
+		}
+		if err := pause.For(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// leader is the sidecar that leads and the node that it is connected to.
+func (w *world) leader() (*slot, int, error) {
+	s, n, ok := w.truth.leader()
+	if !ok {
+		return nil, 0, errors.New("no sidecar has fired")
+	}
+	return w.slots[s], n, nil
+}
+
+// leadElsewhere has another sidecar lead until it is not connected to this node.
+func (w *world) leadElsewhere(ctx context.Context, node int) error {
+	for range 6 {
+		s, n, err := w.leader()
+		if err != nil || n != node {
+			return err
+		}
+		if err := s.stop(); err != nil {
+			return err
+		}
+		if err := w.flows(ctx, w.rate); err != nil {
+			return err
+		}
+		if err := s.start(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the leader stays connected to node %d", node)
+}
+
+// mark notes that a fault begins, of which these queues are part.
+func (w *world) mark(affected ...string) *fault {
+	f := &fault{from: time.Now(), affected: map[string]bool{}}
+	for _, q := range affected {
+		f.affected[q] = true
+	}
+	w.faults = append(w.faults, f)
+	return f
+}
