@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -120,8 +121,13 @@ func (w *worker) launch() {
 	text, err := json.Marshal(w.settings)
 	require.NoError(w.t, err)
 	cmd := exec.Command("./" + w.client.dir + "/worker")
-	cmd.Env = append(os.Environ(), "MILLRACE_AMQP_URL="+w.t.room.amqpURL, "MILLRACE_WORKER="+string(text), "MILLRACE_EFFECTS="+w.file)
+	cmd.Env = append(w.t.environ(), "MILLRACE_WORKER="+string(text), "MILLRACE_EFFECTS="+w.file)
 	w.program = w.t.start(w.client.name+"'s worker", cmd)
+}
+
+// environ is the environment of programs.
+func (t *trial) environ() []string {
+	return slices.Concat(os.Environ(), t.room.env, []string{"MILLRACE_AMQP_URL=" + t.room.amqpURL})
 }
 
 // ready waits until a worker consumes a queue.
@@ -215,7 +221,7 @@ func (t *trial) startProducer(c client, commands ...map[string]any) *producer {
 	p := &producer{file: filepath.Join(dir, "results"), commands: len(commands)}
 	require.NoError(t, os.WriteFile(p.file, nil, 0o666))
 	cmd := exec.Command("./" + c.dir + "/producer")
-	cmd.Env = append(os.Environ(), "MILLRACE_AMQP_URL="+t.room.amqpURL, "MILLRACE_RESULTS="+p.file)
+	cmd.Env = append(t.environ(), "MILLRACE_RESULTS="+p.file)
 	var in strings.Builder
 	for _, command := range commands {
 		line, err := json.Marshal(command)

@@ -21,7 +21,8 @@ import (
 // room is the virtual host of a trial, with a sidecar.
 type room struct {
 	vhost     string
-	amqpURL   string // for the programs
+	amqpURL   string   // for the programs
+	env       []string // of the programs
 	runnerURL string
 	api       string // of the sidecar
 }
@@ -68,7 +69,7 @@ func (t *trial) tryManage(method, path string, in, out any) error {
 var httpClient = &http.Client{Timeout: 30 * time.Second}
 
 // serve starts the sidecar and waits until it leads.
-func (t *trial) serve() {
+func (t *trial) serve() (sidecar *program) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	addr := listener.Addr().String()
@@ -82,6 +83,7 @@ func (t *trial) serve() {
 		t.runs(p)
 		return t.tryAPI(http.MethodGet, "/api/overview").Get("scheduler.phase").String() == "leading"
 	}, "the sidecar leads")
+	return p
 }
 
 // must has the sidecar do something.

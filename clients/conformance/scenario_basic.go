@@ -86,6 +86,9 @@ func (t *trial) heartbeat(tag string, concurrency int64) {
 }
 
 func producerErrors(t *trial) {
+	early := t.produce(enqueue("Append", "no sidecar has been here"))
+	require.Equal(t, "Refused", early[0].Error)
+	require.Contains(t, early[0].Message, "404")
 	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
 		if err := ch.ExchangeDeclare(wire.ExchangeDirect, "direct", true, false, false, false, nil); err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 )
 
 func control(t *trial) {
-	t.serve()
+	sidecar := t.serve()
 	t.declare("default", "other")
 	w := t.worker(settings{Queues: []string{"default", "other"}, Concurrency: 3}).ready("other")
 	t.tell(map[string]any{"id": "1", "op": "pause", "identity": "*", "queue": "default"})
@@ -48,6 +48,17 @@ func control(t *trial) {
 	require.False(t, t.consumed("default"))
 	t.must(http.MethodPut, "/api/job-queues/default/resume")
 	w.did("ran", "paused for later")
+
+	// A worker that connects again while there is no leader keeps to what it knows.
+	t.must(http.MethodPut, "/api/job-queues/default/pause")
+	t.eventually(func() bool { return !t.consumed("default") }, "default is paused again")
+	sidecar.stop(t, 20*time.Second)
+	t.closeWorkers()
+	t.put("default", job("Append", 0, "paused without a leader"))
+	t.put("other", job("Append", 0, "connected again"))
+	w.did("ran", "connected again")
+	require.Zero(t, w.count("ran", "paused without a leader"))
+	require.False(t, t.consumed("default"))
 	w.stop(t, 20*time.Second)
 }
 

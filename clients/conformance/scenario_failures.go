@@ -15,6 +15,7 @@ func outcomes(t *trial) {
 	t.serve()
 	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 4}).ready("default")
 	never := map[string]any{"retry": 0}
+	t.metric(t.produce(enqueue("Append", "first"))[0].jid(t)) // from here on the queue is bound: a job that waits for that expires beside the leader
 	got := t.produce(
 		enqueue("Fail", "fail"), enqueue("Fatal", "fatal"), enqueue("Discard", "discard"), enqueue("Kill", "kill"), enqueue("Nobody", "nobody"),
 		with(map[string]any{"timeout": 0.3}, "Wait", "timeout", 30),

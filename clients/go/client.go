@@ -11,9 +11,10 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// ClientConfig says how to reach the broker. Only URL is needed.
+// ClientConfig says how to reach the broker. Only URL is needed, or URLs.
 type ClientConfig struct {
-	URL        string             // amqp://user:password@host:port/vhost, or amqps://
+	URL        string             // amqp://user:password@host:port/vhost, or amqps://; several hosts with commas: host:port,host:port
+	URLs       []string           // in place of a URL with commas: one for each host
 	Timeout    time.Duration      // of a publish whose context has no deadline; 30 s if zero
 	Middleware []ClientMiddleware // the first is the outermost
 }
@@ -29,6 +30,7 @@ const defaultTimeout = 30 * time.Second
 // Client enqueues jobs. It is safe for concurrent use, connects when it has to, and connects again when a connection is lost.
 type Client struct {
 	cfg     ClientConfig
+	hosts   *hosts
 	enqueue Enqueue
 	dialing chan struct{} // held by whoever connects
 
@@ -40,13 +42,14 @@ type Client struct {
 
 // NewClient makes a client. It does not connect yet.
 func NewClient(cfg ClientConfig) (*Client, error) {
-	if err := checkURL(cfg.URL); err != nil {
+	hosts, err := newHosts(urlsOf(cfg.URL, cfg.URLs))
+	if err != nil {
 		return nil, err
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
 	}
-	c := &Client{cfg: cfg, dialing: make(chan struct{}, 1)}
+	c := &Client{cfg: cfg, hosts: hosts, dialing: make(chan struct{}, 1)}
 	c.enqueue = c.one
 	for i := len(cfg.Middleware) - 1; i >= 0; i-- {
 		c.enqueue = cfg.Middleware[i](c.enqueue)
@@ -200,7 +203,7 @@ func (c *Client) current() (*publisher, error) {
 }
 
 func (c *Client) connect(ctx context.Context) (*publisher, error) {
-	conn, err := dial(ctx, c.cfg.URL, fmt.Sprintf("millrace producer %s:%d", hostname(), os.Getpid()))
+	conn, err := c.hosts.dial(ctx, fmt.Sprintf("millrace producer %s:%d", hostname(), os.Getpid()))
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,10 @@ import (
 // Version is this library's.
 const Version = "0.1.0"
 
-// WorkerConfig says what a worker works on, and how. Only URL is needed.
+// WorkerConfig says what a worker works on, and how. Only URL is needed, or URLs.
 type WorkerConfig struct {
-	URL         string         // amqp://user:password@host:port/vhost, or amqps://
+	URL         string         // amqp://user:password@host:port/vhost, or amqps://; several hosts with commas: host:port,host:port
+	URLs        []string       // in place of a URL with commas: one for each host
 	Queues      []string       // strict: the first that has a job is served. "default" if there are neither Queues, Weights nor Lanes
 	Weights     map[string]int // in place of Queues: each is served in proportion to its weight
 	Concurrency int            // how many jobs run at once; 5 if zero
@@ -83,7 +84,7 @@ func (c WorkerConfig) lanes() []Lane {
 
 // Check says what is wrong with a configuration. Run says the same.
 func (c WorkerConfig) Check() error {
-	if err := checkURL(c.URL); err != nil {
+	if _, err := newHosts(urlsOf(c.URL, c.URLs)); err != nil {
 		return err
 	}
 	names := map[string]bool{}

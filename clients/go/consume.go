@@ -1,7 +1,6 @@
 package millrace
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -20,6 +19,7 @@ type attachment struct {
 	in        chan arrival
 	consumers []*consumer // by queue, nil while it is not consumed
 	resting   []bool      // by queue: given back for others, until a slot is idle
+	missing   []bool      // by queue: there is none, which the next tick looks at again
 	hand      *hand
 }
 
@@ -62,7 +62,7 @@ func (l *lane) attach(s *session) error {
 	}
 	a := &attachment{
 		lane: l, s: s, ch: ch, gone: make(chan struct{}), in: make(chan arrival, l.prefetch()), consumers: make([]*consumer, len(l.queues)),
-		resting: make([]bool, len(l.queues)), hand: newHand(l),
+		resting: make([]bool, len(l.queues)), missing: make([]bool, len(l.queues)), hand: newHand(l),
 	}
 	closes := ch.NotifyClose(make(chan *amqp.Error, 1))
 	why := make(chan error, 1)
@@ -118,7 +118,8 @@ func (a *attachment) loop() error {
 		case <-a.changed:
 			err = a.adjust()
 		case <-tick.C:
-			err = a.share()
+			a.share()
+			err = a.adjust()
 		case <-a.gone:
 			return errLost
 		case <-a.s.ctx.Done():
@@ -178,9 +179,9 @@ func (a *attachment) adjust() error {
 }
 
 // share gives back what waits for long because the lane is busy with other queues, and takes it up again when it is idle.
-func (a *attachment) share() error {
+func (a *attachment) share() {
 	if len(a.queues) == 1 {
-		return nil
+		return
 	}
 	idle := a.hand.count == 0 && len(a.slots) < cap(a.slots)
 	for q := range a.queues {
@@ -192,7 +193,6 @@ func (a *attachment) share() error {
 			a.resting[q] = true
 		}
 	}
-	return a.adjust()
 }
 
 func (a *attachment) cancel(q int) error {
@@ -210,8 +210,16 @@ func (a *attachment) cancel(q int) error {
 }
 
 func (a *attachment) consume(q int) error {
-	if err := a.s.ensureQueue(a.s.ctx, a.queues[q]); err != nil {
+	found, err := a.s.ensureQueue(a.queues[q])
+	if err != nil {
 		return err
+	}
+	if !found && !a.missing[q] {
+		a.w.cfg.Log.Warn("millrace: a queue does not exist yet", "queue", a.queues[q])
+	}
+	a.missing[q] = !found
+	if !found {
+		return nil
 	}
 	c := &consumer{queue: q, tag: fmt.Sprintf("%s-%d", a.w.process, a.s.nextTag())}
 	deliveries, err := a.ch.Consume(wire.QueuePrefix+a.queues[q], c.tag, false, false, false, false, nil)
@@ -239,26 +247,18 @@ func (a *attachment) deliver(x arrival) {
 	}
 }
 
-// ensureQueue waits until a queue is there, or declares it.
-func (s *session) ensureQueue(ctx context.Context, name string) error {
+// ensureQueue reports whether a queue is there, after it has declared a missing one. It never declares a queue that exists: that
+// may have other arguments.
+func (s *session) ensureQueue(name string) (bool, error) {
 	full := wire.QueuePrefix + name
-	var pause pauses
-	for {
-		found, err := s.exists(full)
-		if found || err != nil {
-			return err
-		}
-		if !s.w.cfg.NoDeclare {
-			s.declare(full)
-			if found, err := s.exists(full); found || err != nil {
-				return err
-			}
-		}
-		s.w.cfg.Log.Warn("millrace: a queue does not exist yet", "queue", name)
-		if err := pause.wait(ctx); err != nil {
-			return err
-		}
+	found, err := s.exists(full)
+	if found || err != nil || s.w.cfg.NoDeclare {
+		return found, err
 	}
+	if err := s.declare(full); err != nil {
+		s.w.cfg.Log.Warn("millrace: a queue could not be declared", "queue", full, "error", err)
+	}
+	return s.exists(full)
 }
 
 // exists asks on a channel of its own, which the answer may close.
@@ -279,13 +279,24 @@ func (s *session) exists(queue string) (bool, error) {
 	return err == nil, err
 }
 
-func (s *session) declare(queue string) {
+// declare makes a classic queue with priorities. It names the type only where the virtual host makes queues of another type by
+// default, so that elsewhere the queue equals what other programs declare.
+func (s *session) declare(queue string) error {
+	err := s.declareWith(queue, amqp.Table{"x-max-priority": wire.MaxPriority})
+	var said *amqp.Error
+	if errors.As(err, &said) && said.Code == amqp.PreconditionFailed {
+		err = s.declareWith(queue, amqp.Table{"x-max-priority": wire.MaxPriority, "x-queue-type": "classic"})
+	}
+	return err
+}
+
+// declareWith declares on a channel of its own, which a refusal closes.
+func (s *session) declareWith(queue string, args amqp.Table) error {
 	ch, err := s.conn.Channel()
 	if err != nil {
-		return
+		return fmt.Errorf("millrace: open a channel: %w", err)
 	}
 	defer ch.Close()
-	if _, err := ch.QueueDeclare(queue, true, false, false, false, amqp.Table{"x-max-priority": wire.MaxPriority}); err != nil {
-		s.w.cfg.Log.Warn("millrace: a queue could not be declared", "queue", queue, "error", err)
-	}
+	_, err = ch.QueueDeclare(queue, true, false, false, false, args)
+	return err
 }

@@ -95,7 +95,7 @@ const (
 	askTimeout  = 2 * time.Second
 )
 
-// askPaused asks the leader which queues are paused. Without an answer none are.
+// askPaused asks the leader which queues are paused. Without an answer, what the worker knew holds.
 func (w *Worker) askPaused(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -3,10 +3,8 @@ package millrace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -14,7 +12,7 @@ import (
 
 const (
 	heartbeatEvery = 10 * time.Second // of AMQP
-	dialTimeout    = 10 * time.Second
+	dialTimeout    = 3 * time.Second  // to connect and to log in, each host
 	firstPause     = 100 * time.Millisecond
 	longestPause   = 5 * time.Second
 )
@@ -34,20 +32,21 @@ func (p *pauses) wait(ctx context.Context) error {
 	}
 }
 
-// dial connects once.
-func dial(ctx context.Context, url, name string) (*amqp.Connection, error) {
+// dial connects to an address of the host that a URL names. TLS checks that name.
+func dial(ctx context.Context, url, address, name string) (*amqp.Connection, error) {
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName(name)
 	return amqp.DialConfig(url, amqp.Config{
 		Heartbeat:  heartbeatEvery,
 		Properties: properties,
-		Dial: func(network, addr string) (net.Conn, error) {
-			d := net.Dialer{Timeout: dialTimeout}
-			conn, err := d.DialContext(ctx, network, addr)
+		Dial: func(network, _ string) (net.Conn, error) {
+			deadline := time.Now().Add(dialTimeout)
+			d := net.Dialer{Deadline: deadline}
+			conn, err := d.DialContext(ctx, network, address)
 			if err != nil {
 				return nil, err
 			}
-			return conn, conn.SetDeadline(time.Now().Add(dialTimeout)) // of the handshake; the library lifts it
+			return conn, conn.SetDeadline(deadline) // of the handshake; the library lifts it
 		},
 	})
 }
@@ -59,19 +58,4 @@ func unwelcome(err error) bool {
 	}
 	var said *amqp.Error
 	return errors.As(err, &said) && (said.Code == amqp.AccessRefused || said.Code == amqp.NotAllowed)
-}
-
-func checkURL(url string) error {
-	if _, err := amqp.ParseURI(url); err != nil {
-		return fmt.Errorf("millrace: broker's URL: %w", err)
-	}
-	return nil
-}
-
-func hostname() string {
-	name, err := os.Hostname()
-	if err != nil || name == "" {
-		return "localhost"
-	}
-	return name
 }

@@ -33,8 +33,9 @@ func topology(t *testing.T, v *brokertest.Vhost, queues ...string) {
 	_, err = conn.AssertTopology(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, conn.MakeWay(t.Context()))
-	_, err = conn.AssertDirect(t.Context())
+	_, faults, err := broker.AssertWanted(t.Context(), broker.Config{AMQPURL: v.AMQPURL()}, true)
 	require.NoError(t, err)
+	require.Empty(t, faults)
 	ch := v.Channel(t)
 	for _, q := range append(queues, wire.DefaultQueue) {
 		_, err := ch.QueueDeclare("queue."+q, true, false, false, false, amqp.Table{"x-max-priority": 10})

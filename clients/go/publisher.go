@@ -27,9 +27,11 @@ type publisher struct {
 	ch      *amqp.Channel
 	slots   chan struct{} // full: as much is unconfirmed as may be
 	returns chan amqp.Return
+	closes  chan *amqp.Error
 
 	mu       sync.Mutex
 	sent     uint64
+	why      *amqp.Error       // the broker closed the channel
 	returned map[string]string // correlation id → why
 }
 
@@ -46,6 +48,7 @@ func newPublisher(conn *amqp.Connection) (*publisher, error) {
 	// As large as the window, so that the library never waits for us: a return comes before its confirm, and who waits for the
 	// confirm reads the return.
 	p.returns = ch.NotifyReturn(make(chan amqp.Return, window))
+	p.closes = ch.NotifyClose(make(chan *amqp.Error, 1))
 	return p, nil
 }
 
@@ -53,6 +56,7 @@ func newPublisher(conn *amqp.Connection) (*publisher, error) {
 type answer struct {
 	p           *publisher
 	id          string
+	exchange    string
 	confirm     *amqp.DeferredConfirmation
 	unconfirmed func()
 }
@@ -73,7 +77,7 @@ func (p *publisher) send(ctx context.Context, m message) (*answer, error) {
 		<-p.slots
 		return nil, fmt.Errorf("%w: %w", errLost, err)
 	}
-	return &answer{p: p, id: m.CorrelationId, confirm: confirm, unconfirmed: sync.OnceFunc(func() { <-p.slots })}, nil
+	return &answer{p: p, id: m.CorrelationId, exchange: m.exchange, confirm: confirm, unconfirmed: sync.OnceFunc(func() { <-p.slots })}, nil
 }
 
 // wait returns nil when the broker has the message, ErrRefused when it will not have it, errLost when nobody knows, and ctx's error
@@ -95,7 +99,7 @@ func (a *answer) wait(ctx context.Context) error {
 	case ok:
 		return nil
 	case a.p.ch.IsClosed():
-		return errLost
+		return a.p.whyClosed(a.exchange)
 	}
 	return fmt.Errorf("%w: it answered nack", ErrRefused)
 }
@@ -117,6 +121,24 @@ func (p *publisher) whyReturned(id string) (string, bool) {
 		delete(p.returned, id)
 		return why, found
 	}
+}
+
+// whyClosed returns why a message was not answered when the channel closed: ErrRefused if there is no such exchange, or the user
+// may not write to it, for both of which the broker closes the channel; else errLost.
+func (p *publisher) whyClosed(exchange string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case e, open := <-p.closes:
+		if open {
+			p.why = e
+		}
+	default:
+	}
+	if exchange != "" && p.why != nil && (p.why.Code == amqp.NotFound || p.why.Code == amqp.AccessRefused) {
+		return fmt.Errorf("%w: %d %s", ErrRefused, p.why.Code, p.why.Reason)
+	}
+	return errLost
 }
 
 // publish sends and waits for the answer.

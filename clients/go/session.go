@@ -29,7 +29,7 @@ type session struct {
 
 // open connects and prepares everything but the lanes.
 func (w *Worker) open(ctx context.Context) (*session, error) {
-	conn, err := dial(ctx, w.cfg.URL, "millrace worker "+w.identity)
+	conn, err := w.hosts.dial(ctx, "millrace worker "+w.identity)
 	if err != nil {
 		return nil, err
 	}

@@ -289,3 +289,43 @@ func vectorJob(c gjson.Result) NewJob {
 	}
 	return job
 }
+
+func TestVectorsHosts(t *testing.T) {
+	vectors(t, "hosts.json", func(t *testing.T, c gjson.Result) {
+		hosts, err := newHosts(texts(c.Get("urls")))
+		if text := c.Get("error").String(); text != "" {
+			require.EqualError(t, err, "millrace: "+text)
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, texts(c.Get("hosts")), hosts.urls)
+	})
+}
+
+func TestVectorsHostOrder(t *testing.T) {
+	vectors(t, "host_order.json", func(t *testing.T, c gjson.Result) {
+		firsts := map[string]bool{}
+		for range 200 {
+			order := tryOrder(texts(c.Get("hosts")), c.Get("good").String(), c.Get("lost").Bool())
+			rest := order
+			for _, group := range c.Get("order").Array() {
+				n := len(group.Array())
+				require.ElementsMatch(t, texts(group), rest[:n])
+				rest = rest[n:]
+			}
+			require.Empty(t, rest)
+			if len(order) > 0 {
+				firsts[order[0]] = true
+			}
+		}
+		require.Len(t, firsts, len(c.Get("order.0").Array()), "each of the first group comes first at times")
+	})
+}
+
+func texts(list gjson.Result) []string {
+	all := []string{}
+	for _, text := range list.Array() {
+		all = append(all, text.String())
+	}
+	return all
+}

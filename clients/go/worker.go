@@ -12,6 +12,7 @@ import (
 // Worker runs the jobs of its queues. Register handlers, then call Run.
 type Worker struct {
 	cfg        WorkerConfig
+	hosts      *hosts
 	identity   string
 	process    string // told apart from all others, also from one with the same identity
 	started    time.Time
@@ -59,6 +60,7 @@ func NewWorker(cfg WorkerConfig) *Worker {
 		running: newRunning(), beat: make(chan struct{}, 1), paused: map[string]bool{},
 		quieted: newOnceChan(), stopped: newOnceChan(), hurried: newOnceChan(),
 	}
+	w.hosts, _ = newHosts(urlsOf(cfg.URL, cfg.URLs)) // Run returns the error
 	w.metrics = newMetrics(w.identity)
 	for _, l := range cfg.lanes() {
 		w.lanes = append(w.lanes, newLane(w, l))

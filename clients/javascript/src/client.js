@@ -1,5 +1,6 @@
-import { Pauses, brokerUrl, close, dial, hostname, pause, unwelcome } from './connection.js';
+import { Pauses, close, hostname, pause, unwelcome } from './connection.js';
 import { Incomplete, Unconfirmed, Unreachable } from './errors.js';
+import { Hosts, splitHosts } from './hosts.js';
 import { Lost, Publisher } from './publisher.js';
 import { prepare } from './write.js';
 
@@ -29,7 +30,7 @@ class Deadline {
 
 /** Enqueues jobs. It connects when it has to, and connects again when a connection is lost. */
 export class Client {
-  #url;
+  #hosts;
   #timeout;
   #middleware = [];
   #publisher;
@@ -44,7 +45,7 @@ export class Client {
   });
 
   constructor({ url, timeout = TIMEOUT } = /** @type {any} */ ({})) {
-    this.#url = brokerUrl(url);
+    this.#hosts = new Hosts(splitHosts(url));
     this.#timeout = timeout;
   }
 
@@ -154,7 +155,7 @@ export class Client {
   }
 
   async #dial() {
-    const connection = await dial(this.#url, `millrace producer ${hostname()}:${process.pid}`);
+    const connection = await this.#hosts.dial(`millrace producer ${hostname()}:${process.pid}`);
     if (this.#closed) {
       await close(connection);
       throw new Unreachable('the client is closed');

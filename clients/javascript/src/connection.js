@@ -2,7 +2,7 @@ import { hostname as osHostname } from 'node:os';
 import amqplib from 'amqplib';
 
 const HEARTBEAT = 10; // s, of AMQP
-const DIAL_TIMEOUT = 10_000;
+const DIAL_TIMEOUT = 3_000; // ms to connect and to log in
 const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 5_000;
 
@@ -35,21 +35,27 @@ export async function pause(ms, ...unless) {
   }
 }
 
-/** The broker's URL with our heartbeat, or a TypeError. */
+/** A URL of one host with our heartbeat, or a TypeError. */
 export function brokerUrl(url) {
   const parsed = new URL(url);
-  if (!['amqp:', 'amqps:'].includes(parsed.protocol)) throw new TypeError(`the broker's URL begins with ${parsed.protocol}`);
   if (!parsed.searchParams.has('heartbeat')) parsed.searchParams.set('heartbeat', String(HEARTBEAT));
   return parsed.toString();
 }
 
 /**
- * Connects once. The connection gets `lost`, a promise of why it ended, which is settled when it has; and `gone`, whether it has.
+ * Connects once, to an address of the URL's host, whose name TLS checks. The connection gets `lost`, a promise of why it ended, which is
+ * settled when it has; and `gone`, whether it has.
  */
-export async function dial(url, name) {
-  const connection = await amqplib.connect(brokerUrl(url), {
+export async function dial(url, address, name) {
+  const opening = amqplib.connect(brokerUrl(url), {
     noDelay: true, timeout: DIAL_TIMEOUT, clientProperties: { connection_name: name },
+    lookup: (_, { all }, found) => (all ? found(null, [address]) : found(null, address.address, address.family)),
   });
+  if (await pause(DIAL_TIMEOUT, opening)) {
+    opening.then((late) => close(watched(late)), () => {});
+    throw new Error('no answer in time');
+  }
+  const connection = await opening;
   gather(/** @type {any} */ (connection).connection.stream);
   return watched(connection);
 }
@@ -111,4 +117,4 @@ export function answer(channel, then, message) {
 }
 
 /** Whether the broker will not have us, however often we ask. */
-export const unwelcome = (error) => /ACCESS[-_]REFUSED|NOT[-_]ALLOWED|\b403\b|\b530\b/.test(String(error?.message));
+export const unwelcome = (error) => error?.unwelcome ?? /ACCESS[-_]REFUSED|NOT[-_]ALLOWED|\b403\b|\b530\b/.test(String(error?.message));

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { brokerUrl } from './connection.js';
 import { queueName, queueNameFault } from './format.js';
+import { splitHosts } from './hosts.js';
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 
@@ -32,13 +32,13 @@ export function settings(given) {
   for (const name of Object.keys(given)) check(NAMES.has(name), `there is no option ${name}`);
   /** @type {any} */
   const set = Object.fromEntries(Object.entries(given).filter(([name, value]) => value !== undefined && name !== 'logger'));
-  const { queues, lanes = [], concurrency, ...rest } = { ...DEFAULTS, ...set };
-  brokerUrl(rest.url);
+  const { url, queues, lanes = [], concurrency, ...rest } = { ...DEFAULTS, ...set };
+  const urls = splitHosts(url);
   for (const name of ['stopTimeout', 'maxDeaths', 'heartbeat']) check(Number.isFinite(rest[name]) && rest[name] >= 0, `${name} is ${rest[name]}`);
   check(rest.heartbeat > 0, 'heartbeat is 0');
   check(!rest.tag.includes(':'), `the tag ${rest.tag} has a colon`);
   const own = queues ?? (lanes.length ? undefined : ['default']);
   const all = [...(own ? [{ name: 'default', queues: own, concurrency }] : []), ...lanes].map(lane);
   check(new Set(all.map(({ name }) => name)).size === all.length, 'two lanes have one name');
-  return { ...rest, lanes: all };
+  return { ...rest, urls, lanes: all };
 }

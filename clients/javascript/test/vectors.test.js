@@ -5,6 +5,7 @@ import { Begins } from '../src/engine/begins.js';
 import { Metrics } from '../src/engine/metrics.js';
 import { Discard, HandBack, Invalid, Kill, RetryIn, Timeout } from '../src/errors.js';
 import { millis, properties } from '../src/format.js';
+import { splitHosts, tryOrder } from '../src/hosts.js';
 import { Job } from '../src/job.js';
 import { backoff, expire, judge, poisoned, unknownClass } from '../src/outcome.js';
 import { Undecodable, parseJob } from '../src/parse.js';
@@ -28,6 +29,22 @@ function withoutJob(record, job) {
 }
 
 const boom = { kind: 'fail', errorClass: 'Boom', message: 'it broke' };
+
+vectors('hosts', (c) => {
+  if (c.error) assert.throws(() => splitHosts(c.urls), { name: 'TypeError', message: `millrace: ${c.error}` });
+  else assert.deepEqual(splitHosts(c.urls), c.hosts);
+});
+
+vectors('host_order', (c) => {
+  const firsts = new Set();
+  for (let n = 0; n < 200; n++) {
+    const order = tryOrder(c.hosts, c.good ?? undefined, c.lost);
+    if (order.length > 0) firsts.add(order[0]);
+    for (const group of c.order) assert.deepEqual(order.splice(0, group.length).sort(), group.toSorted());
+    assert.deepEqual(order, []);
+  }
+  assert.deepEqual([...firsts].sort(), c.order[0].toSorted(), 'each comes first at times');
+});
 
 vectors('backoff', ({ retry_count: n, min, max }) => {
   assert.equal(backoff(n, () => 0), min);

@@ -47,8 +47,8 @@ export interface NewJob {
 export type ClientMiddleware = (job: NewJob, next: () => Promise<string | null>) => Promise<string | null> | string | null;
 
 export interface ClientOptions {
-  /** amqp://user:password@host:port/vhost, or amqps:// */
-  url: string;
+  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs. */
+  url: string | string[];
   /** Seconds that a publish may take. Default 30. */
   timeout?: number;
 }
@@ -126,8 +126,8 @@ export interface Logger {
 }
 
 export interface WorkerOptions {
-  /** amqp://user:password@host:port/vhost, or amqps:// */
-  url: string;
+  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs. */
+  url: string | string[];
   /** Of the lane "default". Default ["default"] if there are no lanes. */
   queues?: Queues;
   /** How many jobs run at once. Default 5. */

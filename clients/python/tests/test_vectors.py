@@ -6,6 +6,7 @@ from typing import Any
 
 from millrace import Discard, HandBack, Kill, RetryIn, Timeout, UnknownClass
 from millrace._begins import Begins, Key
+from millrace._hosts import split_hosts, try_order
 from millrace._metrics import metric
 from millrace._outcome import SUCCEEDED, Outcome, Said, backoff, expire, judge, poisoned
 from millrace._record import retry_record
@@ -52,6 +53,27 @@ def wanted(case: dict[str, Any], job: Job) -> Outcome:
 
 class Vectors(unittest.TestCase):
     maxDiff = 2000
+
+    def test_hosts(self) -> None:
+        for case in vectors.cases("hosts"):
+            with self.subTest(case["name"]):
+                if "error" not in case:
+                    self.assertEqual(case["hosts"], split_hosts(case["urls"]))
+                    continue
+                with self.assertRaises(ValueError) as caught:
+                    split_hosts(case["urls"])
+                self.assertEqual(case["error"], str(caught.exception))
+
+    def test_host_order(self) -> None:
+        for case in vectors.cases("host_order"):
+            with self.subTest(case["name"]):
+                orders = [try_order(case["hosts"], case["good"] or "", case["lost"]) for _ in range(200)]
+                for order in orders:
+                    for group in case["order"]:
+                        self.assertCountEqual(group, order[: len(group)])
+                        order = order[len(group) :]
+                    self.assertEqual([], order)
+                self.assertEqual(set(case["order"][0]), {order[0] for order in orders if order}, "each comes first at times")
 
     def test_backoff(self) -> None:
         for case in vectors.cases("backoff"):

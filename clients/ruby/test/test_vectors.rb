@@ -12,6 +12,24 @@ class TestVectors < Minitest::Test
     end
   end
 
+  each_case('hosts') do |c|
+    if c['error']
+      assert_equal c['error'], assert_raises(ArgumentError) { Urls.split(c['urls']) }.message
+    else
+      assert_equal c['hosts'], Urls.split(c['urls'])
+    end
+  end
+
+  each_case('host_order') do |c|
+    orders = Array.new(200) { Hosts.try_order(c['hosts'], c['good'], lost: c['lost']) }
+    orders.each do |order|
+      rest = order.dup
+      c['order'].each { |group| assert_equal group.sort, rest.shift(group.size).sort }
+      assert_empty rest
+    end
+    assert_equal c['order'].first.sort, orders.filter_map(&:first).uniq.sort, 'each comes first at times'
+  end
+
   each_case('backoff') do |c|
     assert_equal c['min'], Outcome::Judge.backoff(c['retry_count'], &:min)
     assert_equal c['max'], Outcome::Judge.backoff(c['retry_count'], &:max)

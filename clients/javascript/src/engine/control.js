@@ -29,7 +29,7 @@ export async function listen(session) {
   return queue;
 }
 
-/** Asks the leader which queues are paused. Without an answer none are. */
+/** Asks the leader which queues are paused. Without an answer, what the worker knew holds. */
 export async function askPaused(session) {
   const channel = await openChannel(session.connection);
   try {
@@ -41,9 +41,9 @@ export async function askPaused(session) {
     channel.publish('', LEADER, ask, { mandatory: true, contentType: 'application/json', replyTo: DIRECT_REPLY, correlationId: newJid() });
     await pause(ASK_TIMEOUT, answer, channel.lost);
     const said = await Promise.race([answer, undefined]);
-    return said?.status === 200 && Array.isArray(said.paused) ? said.paused : [];
+    return said?.status === 200 && Array.isArray(said.paused) ? said.paused : [...session.engine.paused];
   } catch {
-    return [];
+    return [...session.engine.paused];
   } finally {
     await close(channel);
   }

@@ -4,6 +4,7 @@ import { Metrics } from './metrics.js';
 import { Session } from './session.js';
 import { Pauses, hostname, pause, unwelcome } from '../connection.js';
 import { seconds } from '../format.js';
+import { Hosts } from '../hosts.js';
 
 const LAST_CALL = 500; // ms that handlers have to end after their signals
 const SETTLE_TIME = 2_000; // ms that outcomes on their way may take when the worker ends
@@ -44,6 +45,7 @@ export class Engine {
     this.config = config;
     this.host = host;
     this.identity = `${this.hostname}:${process.pid}:${config.tag}`;
+    this.hosts = new Hosts(config.urls);
     this.metrics = new Metrics(this.identity);
     this.lanes = config.lanes.map((lane) => new Lane(this, lane));
     this.queues = [...new Set(this.lanes.flatMap((l) => l.queues))];

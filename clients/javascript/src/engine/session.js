@@ -1,7 +1,7 @@
 import { askPaused, listen } from './control.js';
 import { heartbeat } from './heartbeat.js';
 import { Ledger } from './ledger.js';
-import { close, dial, openChannel, pause } from '../connection.js';
+import { close, openChannel, pause } from '../connection.js';
 import { HEARTBEATS, MAX_PRIORITY, QUEUE_PREFIX } from '../format.js';
 import { Publisher } from '../publisher.js';
 
@@ -17,7 +17,7 @@ export class Session {
   #rtt;
 
   static async open(engine) {
-    const connection = await dial(engine.config.url, `millrace worker ${engine.identity}`);
+    const connection = await engine.hosts.dial(`millrace worker ${engine.identity}`);
     const session = new Session(engine, connection);
     try {
       await session.#prepare();
@@ -99,16 +99,19 @@ export class Session {
     }
   }
 
-  /** Waits until a queue is there, or declares it. False: it is not wanted any more. */
+  /**
+   * Waits until a queue is there, after it declared a missing one. One that exists it never declares: it may have other arguments. False: the
+   * queue is not wanted any more.
+   */
   async ensureQueue(name, wanted) {
     const full = QUEUE_PREFIX + name;
-    for (;;) {
+    for (let first = true; ; first = false) {
       if (await this.exists(full)) return wanted();
       if (this.engine.config.declare) {
         await this.#declare(full);
         if (await this.exists(full)) return wanted();
       }
-      this.engine.log('warn', 'a queue does not exist yet', { queue: name });
+      if (first) this.engine.log('warn', 'a queue does not exist yet', { queue: name });
       await pause(QUEUE_EVERY, this.lost, this.engine.stopped.promise);
       if (!wanted() || this.ending()) return false;
     }
@@ -129,12 +132,26 @@ export class Session {
     }
   }
 
+  /**
+   * Makes a classic queue with priorities. It names the type only where the virtual host makes queues of another type by default, so that
+   * elsewhere the queue equals what other programs declare.
+   */
   async #declare(queue) {
-    const channel = await openChannel(this.connection);
     try {
-      await channel.assertQueue(queue, { durable: true, maxPriority: MAX_PRIORITY });
+      await this.#declareWith(queue, {}).catch((error) => {
+        if (error.code !== 406) throw error;
+        return this.#declareWith(queue, { 'x-queue-type': 'classic' });
+      });
     } catch (error) {
       this.engine.log('warn', 'a queue could not be declared', { queue, error: error.message });
+    }
+  }
+
+  /** Declares on a channel of its own, which a refusal closes. */
+  async #declareWith(queue, more) {
+    const channel = await openChannel(this.connection);
+    try {
+      await channel.assertQueue(queue, { durable: true, maxPriority: MAX_PRIORITY, arguments: more });
     } finally {
       await close(channel);
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,9 +18,10 @@ from pika.adapters.asyncio_connection import AsyncioConnection
 
 from ._wire import Message
 
-OPEN_TIMEOUT = 15.0
+REFUSED = 403
 NOT_FOUND = 404
 LOCKED = 405
+PRECONDITION_FAILED = 406
 
 
 class Lost(Exception):
@@ -32,6 +33,14 @@ class Lost(Exception):
         self.code: int = getattr(self.reason, "reply_code", 0)
 
 
+class Unreached(Exception):
+    """No host took us. ``failures`` has the address and the reason of each."""
+
+    def __init__(self, failures: Sequence[tuple[str, BaseException]]) -> None:
+        super().__init__("; ".join(f"{where}: {str(why) or 'no answer in time'}" for where, why in failures))
+        self.failures = failures
+
+
 def _innermost(error: BaseException) -> BaseException:
     """Give what pika wrapped: the failure of an attempt to connect stands several errors deep."""
     attempts = getattr(error, "exceptions", None)
@@ -39,16 +48,17 @@ def _innermost(error: BaseException) -> BaseException:
     return _innermost(inner) if isinstance(inner, BaseException) else error
 
 
-def check_url(url: str) -> None:
-    """Raise ValueError if that is no broker's URL."""
-    if not url.startswith(("amqp://", "amqps://")):
-        raise ValueError("the broker's URL must begin with amqp:// or amqps://")
-    pika.URLParameters(url)
+def host_of(url: str) -> tuple[str, int]:
+    """Give the host and port of a URL with one host; ValueError if it is none."""
+    parameters = pika.URLParameters(url)
+    return parameters.host, parameters.port
 
 
 def unwelcome(error: BaseException) -> bool:
-    """Tell whether the broker will not have us, however often we ask."""
+    """Report whether the broker refuses us, so that asking again is of no use. Of several hosts, one refusal is enough."""
     reason = error.reason if isinstance(error, Lost) else error
+    if isinstance(reason, Unreached):
+        return any(unwelcome(why) for _, why in reason.failures)
     exceptions = pika.exceptions
     refusals = (exceptions.AuthenticationError, exceptions.ProbableAuthenticationError, exceptions.ProbableAccessDeniedError)
     return isinstance(reason, refusals) or getattr(reason, "reply_code", 0) in (403, 530)
@@ -63,9 +73,12 @@ class Connection:
         self.closed: asyncio.Future[Lost] = asyncio.get_running_loop().create_future()
 
     @classmethod
-    async def open(cls, url: str, name: str) -> Connection:
-        """Connect once. Lost, or TimeoutError."""
+    async def open(cls, url: str, address: str, name: str, within: float) -> Connection:
+        """Connect once, to an address of the URL's host, and log in within some seconds. Lost, or TimeoutError."""
         parameters = pika.URLParameters(url)
+        if parameters.ssl_options and parameters.ssl_options.server_hostname is None:
+            parameters.ssl_options.server_hostname = parameters.host
+        parameters.host = address
         parameters.heartbeat = min(parameters.heartbeat or 10, 10)
         parameters.connection_attempts = 1
         parameters.client_properties = {"connection_name": name}
@@ -85,7 +98,7 @@ class Connection:
         raw = AsyncioConnection(parameters, lambda _: _result(opened), failed, closed, custom_ioloop=loop)
         self = cls(raw)
         try:
-            async with asyncio.timeout(OPEN_TIMEOUT):
+            async with asyncio.timeout(within):
                 await opened
         except BaseException:
             self.drop()

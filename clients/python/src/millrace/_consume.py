@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import _wire
-from ._amqp import LOCKED, NOT_FOUND, Channel, Connection, Lost
+from ._amqp import LOCKED, NOT_FOUND, PRECONDITION_FAILED, Channel, Connection, Lost
 from ._lane import Arrival, Hand, Pool
 from ._pauses import LONGEST, Pauses, first_of
 from ._task import Task
@@ -31,6 +31,7 @@ class Attachment:
         self._hand = Hand(pool)
         self._tags: list[str | None] = [None] * len(pool.queues)  # of consumers, by queue
         self._resting = [False] * len(pool.queues)  # given back for others, until a slot is idle
+        self._missing = [False] * len(pool.queues)  # looked for again every second
         self._changed = asyncio.Event()
         self._cancelled = False
         channel.raw.add_on_cancel_callback(self._on_cancel)
@@ -77,7 +78,12 @@ class Attachment:
         self._withdraw()
         for queue, name in enumerate(self.pool.queues):
             if self._tags[queue] is None and self._wanted(queue):
-                await ensure_queue(self.session, name)
+                found = await ensure_queue(self.session, name)
+                if not (found or self._missing[queue]):
+                    self._worker.log.warning("millrace: queue %s does not exist yet", name)
+                self._missing[queue] = not found
+                if not found:
+                    continue
                 tag = f"{self._worker.process}-{self.session.next_tag()}"
                 self._tags[queue] = tag
                 await self.channel.consume(_wire.QUEUE_PREFIX + name, partial(self._on_message, queue, tag), consumer_tag=tag)
@@ -133,16 +139,18 @@ async def serve(session: Session, pool: Pool) -> None:
         await pauses.wait()
 
 
-async def ensure_queue(session: Session, name: str) -> None:
-    """Wait until a queue is there, or declare it."""
+async def ensure_queue(session: Session, name: str) -> bool:
+    """Report whether a queue exists, after declaring a missing one.
+
+    One that exists is never declared: it may have other arguments.
+    """
     full = _wire.QUEUE_PREFIX + name
-    while not await exists(session.connection, full):
-        if session.worker.declare:
-            await _declare(session, full)
-            if await exists(session.connection, full):
-                return
-        session.worker.log.warning("millrace: queue %s does not exist yet", name)
-        await asyncio.sleep(1)
+    if await exists(session.connection, full):
+        return True
+    if not session.worker.declare:
+        return False
+    await _declare(session, full)
+    return await exists(session.connection, full)
 
 
 async def exists(connection: Connection, queue: str) -> bool:
@@ -160,10 +168,27 @@ async def exists(connection: Connection, queue: str) -> bool:
 
 
 async def _declare(session: Session, queue: str) -> None:
-    channel = await session.connection.channel()
+    """Make a classic queue with priorities.
+
+    It names the type only where the virtual host makes queues of another type by default, so that elsewhere the queue equals what
+    other programs declare.
+    """
+    arguments: dict[str, Any] = {"x-max-priority": _wire.MAX_PRIORITY}
     try:
-        await channel.declare(queue, durable=True, arguments={"x-max-priority": _wire.MAX_PRIORITY})
+        try:
+            await _declare_with(session.connection, queue, arguments)
+        except Lost as e:
+            if e.code != PRECONDITION_FAILED:
+                raise
+            await _declare_with(session.connection, queue, {**arguments, "x-queue-type": "classic"})
     except Lost as e:
         session.worker.log.warning("millrace: %s could not be declared: %s", queue, e)
+
+
+async def _declare_with(connection: Connection, queue: str, arguments: dict[str, Any]) -> None:
+    """Declare on a channel of its own, which a refusal closes."""
+    channel = await connection.channel()
+    try:
+        await channel.declare(queue, durable=True, arguments=arguments)
     finally:
         channel.close()

@@ -61,7 +61,7 @@ def obey(worker: Worker, body: bytes) -> None:
 
 
 async def ask_paused(session: Session) -> None:
-    """Ask the leader which queues are paused. Without an answer none are."""
+    """Ask the leader which queues are paused. Without an answer, what the worker knew holds."""
     answered = asyncio.Event()
     worker = session.worker
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ._amqp import Channel, Connection, Lost
+from ._amqp import NOT_FOUND, REFUSED, Channel, Connection, Lost
 from ._wire import Message
 from .errors import Refused
 
@@ -19,7 +19,7 @@ class Publisher:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self._sent = 0
-        self._unanswered: dict[int, asyncio.Future[None]] = {}  # in the order of their tags
+        self._unanswered: dict[int, tuple[asyncio.Future[None], str]] = {}  # with their exchange, in the order of their tags
         self._returned: dict[str, str] = {}
         self._room = asyncio.Semaphore(WINDOW)
         channel.closed.add_done_callback(self._lose)
@@ -44,7 +44,7 @@ class Publisher:
             raise
         self._sent = tag
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._unanswered[tag] = future
+        self._unanswered[tag] = future, message.exchange
         await future
 
     def _return(self, _channel: object, method: Any, properties: Any, _body: bytes) -> None:
@@ -60,9 +60,9 @@ class Publisher:
             self._settle(method.delivery_tag, method.NAME)
 
     def _settle(self, tag: int, name: str) -> None:
-        future = self._unanswered.pop(tag, None)
-        if future is None:
+        if tag not in self._unanswered:
             return
+        future, _ = self._unanswered.pop(tag)
         self._room.release()
         why = self._returned.pop(str(tag), None)
         if future.done():
@@ -75,8 +75,10 @@ class Publisher:
             future.set_exception(Refused("the broker answered nack"))
 
     def _lose(self, closed: asyncio.Future[Lost]) -> None:
-        for future in self._unanswered.values():
+        lost = closed.result()
+        no_exchange = lost.code in (NOT_FOUND, REFUSED)  # there is none, or the user may not write to it
+        for future, exchange in self._unanswered.values():
             self._room.release()
             if not future.done():
-                future.set_exception(Lost(closed.result().reason))
+                future.set_exception(Refused(str(lost)) if no_exchange and exchange else Lost(lost.reason))
         self._unanswered.clear()

@@ -37,7 +37,7 @@ class Session:
     @classmethod
     async def open(cls, worker: Worker) -> Session:
         """Connect, and prepare everything but the lanes."""
-        connection = await Connection.open(worker.url, f"millrace worker {worker.identity}")
+        connection = await worker.hosts.open(f"millrace worker {worker.identity}")
         self = cls(worker, connection)
         try:
             self.publisher = await Publisher.open(connection)

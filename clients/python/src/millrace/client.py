@@ -12,8 +12,8 @@ from concurrent.futures import CancelledError, Future
 from datetime import datetime
 from typing import Any, Unpack
 
-from . import _amqp
-from ._amqp import Connection, Lost
+from ._amqp import Lost, unwelcome
+from ._hosts import Hosts, split_hosts
 from ._newjob import NewJob, Options
 from ._pauses import Pauses
 from ._publisher import Publisher
@@ -27,12 +27,13 @@ ClientMiddleware = Callable[[NewJob, Enqueue], "str | None"]
 class Client:
     """Enqueues jobs. It is safe to use from several threads, connects when it has to, and again when a connection is lost.
 
-    A fork is survived: the child connects for itself. ``timeout`` is how many seconds a publish may take.
+    A fork is survived: the child connects for itself. ``url`` is ``amqp://user:password@host:port/vhost``, or ``amqps://``; of a
+    cluster with several hosts, ``amqp://user:password@a,b/vhost``, or a list of URLs. ``timeout`` is how many seconds a publish may
+    take.
     """
 
-    def __init__(self, url: str, *, timeout: float = 30) -> None:
-        _amqp.check_url(url)
-        self._url = url
+    def __init__(self, url: str | Sequence[str], *, timeout: float = 30) -> None:
+        self._urls = split_hosts(url)
         self._timeout = timeout
         self._middleware: list[ClientMiddleware] = []
         self._lock = threading.Lock()
@@ -140,7 +141,7 @@ class Client:
             if self._closed:
                 raise Closed("the client was closed")
             if self._line is None or self._line.pid != os.getpid():
-                self._line = _Line(self._url)
+                self._line = _Line(self._urls)
             return self._line
 
 
@@ -158,9 +159,9 @@ def _raising(error: Error) -> Callable[[], str]:
 class _Line:
     """A thread that owns the connection."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, urls: Sequence[str]) -> None:
         self.pid = os.getpid()
-        self._url = url
+        self._hosts = Hosts(urls)
         self._loop = asyncio.new_event_loop()
         self._publisher: Publisher | None = None
         self._connecting = asyncio.Lock()
@@ -203,15 +204,15 @@ class _Line:
             while not self._publisher:
                 try:
                     self._publisher = await self._connect()
-                except (Lost, OSError, TimeoutError) as e:
+                except Lost as e:
                     self._why = e
-                    if _amqp.unwelcome(e) and not self._welcome:
+                    if unwelcome(e) and not self._welcome:
                         raise Lost(e) from e
                     await pauses.wait()
             return self._publisher
 
     async def _connect(self) -> Publisher:
-        connection = await Connection.open(self._url, f"millrace producer {socket.gethostname()}:{self.pid}")
+        connection = await self._hosts.open(f"millrace producer {socket.gethostname()}:{self.pid}")
         try:
             publisher = await Publisher.open(connection)
         except BaseException:

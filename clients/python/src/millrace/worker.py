@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, overload
 
-from . import _amqp
-from ._amqp import Lost
+from ._amqp import Lost, unwelcome
 from ._begins import Key
 from ._hooks import Hook, Hooks
+from ._hosts import Hosts, split_hosts
 from ._lane import CONCURRENCY, Lane, Pool, Queues
 from ._metrics import Metrics
 from ._outcome import RetryDelay
@@ -48,6 +48,8 @@ class Handler:
 class Worker:
     """Runs the jobs of its queues. Register handlers, then call `run`.
 
+    ``url`` is that of a `Client`, and may name several hosts.
+
     ``queues`` is a list (strict: the first that has a job is served) or a map (each is served in proportion to its weight); with
     ``concurrency`` they are the lane ``default``, and ``lanes`` are more of them. Without queues and lanes it serves ``default``.
     ``tag`` is part of the identity, ``labels`` are shown beside the worker, ``version`` is your program's. Running jobs may go on for
@@ -56,14 +58,13 @@ class Worker:
     """
 
     def __init__(
-        self, url: str, *, queues: Queues | None = None, concurrency: int = CONCURRENCY, lanes: Sequence[Lane] = (), tag: str = "",
-        labels: Mapping[str, str] | None = None, stop_timeout: float = 25, max_deaths: int = 3, version: str = __version__,
-        declare: bool = True, heartbeat: float = 10, log: logging.Logger | None = None,
+        self, url: str | Sequence[str], *, queues: Queues | None = None, concurrency: int = CONCURRENCY,
+        lanes: Sequence[Lane] = (), tag: str = "", labels: Mapping[str, str] | None = None, stop_timeout: float = 25, max_deaths: int = 3,
+        version: str = __version__, declare: bool = True, heartbeat: float = 10, log: logging.Logger | None = None,
     ) -> None:  # fmt: skip
-        _amqp.check_url(url)
+        self.hosts = Hosts(split_hosts(url))
         if ":" in tag:
             raise ValueError(f"the tag {tag!r} has a colon")
-        self.url = url
         self.tag = tag
         self.labels = labels or {}
         self.stop_timeout = stop_timeout
@@ -198,7 +199,7 @@ class Worker:
                 if why is None:
                     return
             except (Lost, OSError, TimeoutError) as e:
-                if first and _amqp.unwelcome(e):
+                if first and unwelcome(e):
                     raise Unreachable(f"the broker turns us away: {e}") from e
                 why = e
             self.log.warning("millrace: no connection to the broker, trying again: %s", why)

@@ -8,6 +8,8 @@ module Millrace
     PATIENCE = 5.0
     # How often it is looked whether the channel was closed, of which bunny tells nobody.
     LOOK = 0.5
+    # How long until a queue that is missing is looked for again.
+    AGAIN = 1
 
     attr_reader :session, :pool, :channel, :hand
 
@@ -18,6 +20,7 @@ module Millrace
       @queues = pool.lane.queues
       @tags = Array.new(@queues.size) # of consumers, by queue
       @resting = Array.new(@queues.size, false) # given back for others, until a slot is idle
+      @missing = {} # by queue: when to look for it again
       @hand = Hand.new(pool.lane)
       @withdrawn = Thread::Queue.new
       @channel = session.connection.channel
@@ -66,10 +69,19 @@ module Millrace
       withdraw
       @channel.cancel(@withdrawn.pop) until @withdrawn.empty?
       @queues.each_with_index do |name, queue|
-        next if @tags[queue] || !wanted?(queue)
+        next if @tags[queue] || !wanted?(queue) || Wire.ticks < @missing.fetch(queue, 0)
 
-        consume(queue, name) if @session.ensure_queue(name) && wanted?(queue)
+        found?(queue, name) && wanted?(queue) && consume(queue, name)
       end
+    end
+
+    # Reports whether a queue exists. A missing one is looked for again a second later.
+    def found?(queue, name)
+      return @missing.delete(queue) || true if @session.ensure_queue(name)
+
+      @worker.log.warn("queue #{name} does not exist yet") unless @missing.key?(queue)
+      @missing[queue] = Wire.ticks + AGAIN
+      false
     end
 
     def consume(queue, name)

@@ -32,11 +32,23 @@ module Millrace
       end
     end
 
+    # Connects to one address of a host, for bunny would take any. TLS checks the host's name.
+    module AtAddress
+      # @private
+      def initialize_socket
+        name = @host
+        @host = @opts[:address]
+        super
+      ensure
+        @host = name
+      end
+    end
+
     protected
 
     # @private
     def initialize_transport
-      super.extend(Lenient)
+      super.extend(Lenient, AtAddress)
     end
   end
 end

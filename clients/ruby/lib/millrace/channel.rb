@@ -156,12 +156,9 @@ module Millrace
 
     private
 
-    # Why it is closed, which bunny says to whoever uses it.
+    # Why it is closed, in the words of the broker, which bunny keeps to itself.
     def why
-      @raw.basic_qos(0) unless @raw.open?
-      'the channel is closed'
-    rescue Bunny::ChannelAlreadyClosed => e
-      e
+      @raw.instance_variable_get(:@last_channel_error) || 'the channel is closed'
     end
 
     def properties(message)

@@ -4,11 +4,11 @@ module Millrace
   # Enqueues jobs. It is safe to use from several threads, connects when it has to, and again when a connection is lost. A fork is
   # survived: the child connects for itself.
   class Client
-    # @param url [String] `amqp://user:password@host:port/vhost`, or `amqps://`
+    # @param url [String, Array<String>] `amqp://user:password@host:port/vhost`, or `amqps://`; of a cluster with several hosts,
+    #   `amqp://user:password@a,b/vhost`, or a list of URLs
     # @param timeout [Numeric] how many seconds a publish may take
     def initialize(url, timeout: 30)
-      Connection.check_url(url)
-      @url = url
+      @hosts = Hosts.new(url)
       @timeout = timeout
       @middleware = []
       @mutex = Mutex.new
@@ -131,7 +131,7 @@ module Millrace
       @mutex.synchronize do
         raise Closed, 'the client was closed' if @closed
 
-        @line = Line.new(@url) unless @line && @line.pid == ::Process.pid
+        @line = Line.new(@hosts) unless @line && @line.pid == ::Process.pid
         @line
       end
     end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require 'logger'
+require 'timeout'
 require_relative 'bunny_session'
 
 module Millrace
@@ -11,10 +12,12 @@ module Millrace
   # opened while another is closed; and it ends when the connection does, which bunny would not notice.
   # @private
   class Connection
-    OPEN_TIMEOUT = 10
+    ANSWER_TIMEOUT = 10
     HEARTBEAT = 10
+    REFUSED = 403
     NOT_FOUND = 404
     LOCKED = 405
+    PRECONDITION_FAILED = 406
 
     # The connection or channel is gone. `code` is the broker's, or nil.
     class Lost < StandardError
@@ -45,17 +48,21 @@ module Millrace
       end
     end
 
+    # Raises ArgumentError if that is no URL of one host.
     def self.check_url(url)
-      raise ArgumentError, "the broker's URL must begin with amqp:// or amqps://" unless url.to_s.start_with?('amqp://', 'amqps://')
-
-      Bunny::Session.parse_uri(url)
-    rescue URI::InvalidURIError => e
-      raise ArgumentError, e.message
+      settings(url)
+    rescue URI::InvalidURIError
+      raise ArgumentError, "the broker's URL cannot be read: write special characters of user, password and virtual host as %2F"
     end
 
-    # Connects once, or raises Lost.
-    def self.open(url, name)
-      new.tap { |connection| connection.open(settings(url), name) }
+    # Gives the host and port of a URL.
+    def self.address(url)
+      settings(url).values_at(:host, :port)
+    end
+
+    # Connects once, to an address of the URL's host, and logs in within some seconds; or raises Lost.
+    def self.open(url, address, name, within)
+      new.tap { |connection| connection.open(settings(url).merge(address: address), name, within) }
     end
 
     def self.settings(url)
@@ -63,6 +70,7 @@ module Millrace
       wanted = settings[:heartbeat].to_i
       # Bunny looks at no certificate if the URL does not ask for that.
       settings[:verify_peer] = true unless url.match?(/[?&]verify=/)
+      settings[:host] = settings[:host].delete('[]') # of an IPv6 address
       settings.merge(heartbeat: wanted.between?(1, HEARTBEAT) ? wanted : HEARTBEAT)
     end
 
@@ -75,13 +83,15 @@ module Millrace
       @listeners = []
     end
 
-    def open(settings, name)
-      @session = BunnySession.new(
-        settings.merge(automatically_recover: false, recover_from_connection_close: false, session_error_handler: Listener.new(self),
-                       connection_timeout: OPEN_TIMEOUT, read_timeout: OPEN_TIMEOUT, write_timeout: 2 * OPEN_TIMEOUT,
-                       continuation_timeout: OPEN_TIMEOUT * 1000, connection_name: name, log_file: File::NULL, logger: Logger.new(nil))
-      )
-      @session.start
+    def open(settings, name, within)
+      ::Timeout.timeout(within, nil, 'no answer in time') do
+        @session = BunnySession.new(
+          settings.merge(automatically_recover: false, recover_from_connection_close: false, session_error_handler: Listener.new(self),
+                         connection_timeout: within, read_timeout: within, write_timeout: 2 * ANSWER_TIMEOUT,
+                         continuation_timeout: ANSWER_TIMEOUT * 1000, connection_name: name, log_file: File::NULL, logger: Logger.new(nil))
+        )
+        @session.start
+      end
       raise @lost if @lost
     rescue StandardError => e
       lose(e)

@@ -47,7 +47,7 @@ module Millrace
       end
     end
 
-    # Asks the leader which queues are paused. Without an answer none are.
+    # Asks the leader which queues are paused; nil if it does not say.
     def ask_paused(session)
       channel = session.connection.channel
       answer = nil
@@ -59,11 +59,9 @@ module Millrace
       channel.consume(REPLY, session.next_tag, on_reply, no_ack: true)
       channel.publish(question)
       session.worker.bell.wait(ASK_TIMEOUT) { answer || session.connection.lost || session.worker.stopping? }
-      answer && answer['status'] == 200 ? Array(answer['paused']).grep(String) : []
+      answer && answer['status'] == 200 ? Array(answer['paused']).grep(String) : nil
     rescue Connection::Lost
       raise if session.connection.lost
-
-      []
     ensure
       channel&.close
     end

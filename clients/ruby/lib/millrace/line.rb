@@ -45,9 +45,9 @@ module Millrace
 
     attr_reader :pid
 
-    def initialize(url)
+    def initialize(hosts)
       @pid = ::Process.pid
-      @url = url
+      @hosts = hosts
       @mutex = Mutex.new
       @more = ConditionVariable.new
       @pending = []
@@ -157,7 +157,7 @@ module Millrace
     end
 
     def connect
-      connection = Connection.open(@url, "millrace producer #{Socket.gethostname}:#{@pid}")
+      connection = @hosts.open("millrace producer #{Socket.gethostname}:#{@pid}")
       publisher = Publisher.new(connection, Wire::DIRECT)
       @mutex.synchronize { @publisher = publisher }
       @pauses = Pauses.new

@@ -27,13 +27,13 @@ module Millrace
       message = message.dup
       @channel.publish(message) do |number|
         message.correlation_id = number.to_s
-        @mutex.synchronize { @unanswered[number] = answer }
+        @mutex.synchronize { @unanswered[number] = [answer, message.exchange] }
       end
       look # it may have been lost after it was looked at, and before there was something to answer
     rescue Connection::Lost => e
       raise unless message.correlation_id # else it has been, or is, in the books
 
-      @mutex.synchronize { @unanswered.delete(message.correlation_id.to_i) }&.call(e)
+      @mutex.synchronize { @unanswered.delete(message.correlation_id.to_i) }&.first&.call(e)
     end
 
     # Publishes and returns when the broker has the message; raises Refused if it will not have it, Connection::Lost if nobody knows,
@@ -89,7 +89,7 @@ module Millrace
     def settle(number, nack)
       answer, why = @mutex.synchronize do
         @answered.signal
-        [@unanswered.delete(number), @returned.delete(number.to_s)]
+        [@unanswered.delete(number)&.first, @returned.delete(number.to_s)]
       end
       @channel.forget_confirms if (number % 1000).zero?
       return unless answer
@@ -107,7 +107,9 @@ module Millrace
         @unanswered.values.tap { @unanswered.clear }
       end
       lost = @channel.lost
-      answers.each { |answer| answer.call(lost) }
+      # The broker closes the channel if there is no such exchange, or the user may not write to it.
+      refused = Refused.new("#{lost.code} #{lost.reason.message}") if [Connection::NOT_FOUND, Connection::REFUSED].include?(lost.code)
+      answers.each { |answer, exchange| answer.call((refused unless exchange.empty?) || lost) }
     end
   end
 end

@@ -11,7 +11,7 @@ module Millrace
 
     # Connects, and prepares everything but the lanes. Raises Connection::Lost.
     def self.open(worker)
-      new(worker, Connection.open(worker.url, "millrace worker #{worker.identity}"))
+      new(worker, worker.hosts.open("millrace worker #{worker.identity}"))
     end
 
     def initialize(worker, connection)
@@ -51,19 +51,14 @@ module Millrace
       parts&.each { |part| part.join(1) || part.kill }
     end
 
-    # Waits until a queue is there, or declares it. False: it is not wanted any more.
+    # Reports whether a queue exists, after declaring a missing one. One that exists is never declared: it may have other arguments.
     def ensure_queue(name)
       full = Wire::QUEUE_PREFIX + name
-      until @connection.queue?(full)
-        if @worker.declare
-          declare(full)
-          return true if @connection.queue?(full)
-        end
-        @worker.log.warn("queue #{name} does not exist yet")
-        @worker.bell.wait(1) { over? || @worker.quiet? }
-        return false if over? || @worker.quiet?
-      end
-      true
+      return true if @connection.queue?(full)
+      return false unless @worker.declare
+
+      declare(full)
+      @connection.queue?(full)
     end
 
     # Its parts have the broker's password.
@@ -79,19 +74,33 @@ module Millrace
       @control = Control.listen(self)
       @ledger = Ledger.new(self)
       @ledger.open
-      @worker.paused = Control.ask_paused(self)
+      @worker.paused = Control.ask_paused(self) || @worker.paused
       @worker.metrics.attach(lambda { |body|
         @tell.publish(Wire::Message.new(exchange: '', key: Wire::METRICS, body: body, mandatory: false))
       })
     end
 
+    # Makes a classic queue with priorities. It names the type only where the virtual host makes queues of another type by default, so
+    # that elsewhere the queue equals what other programs declare.
     def declare(queue)
-      channel = @connection.channel
-      channel.declare(queue, durable: true, arguments: { 'x-max-priority' => Wire::MAX_PRIORITY })
+      arguments = { 'x-max-priority' => Wire::MAX_PRIORITY }
+      begin
+        declare_with(queue, arguments)
+      rescue Connection::Lost => e
+        raise unless e.code == Connection::PRECONDITION_FAILED
+
+        declare_with(queue, arguments.merge('x-queue-type' => 'classic'))
+      end
     rescue Connection::Lost => e
       raise if @connection.lost
 
       @worker.log.warn("#{queue} could not be declared: #{e.message}")
+    end
+
+    # Declares on a channel of its own, which a refusal closes.
+    def declare_with(queue, arguments)
+      channel = @connection.channel
+      channel.declare(queue, durable: true, arguments: arguments)
     ensure
       channel&.close
     end

@@ -23,12 +23,12 @@ module Millrace
     # @return [String] what it is called in heartbeats: `host:pid:tag`
     attr_reader :identity
     # @private
-    attr_reader :url, :tag, :labels, :stop_timeout, :max_deaths, :version, :declare, :heartbeat, :log, :process, :started_at, :pools, :bell,
-                :hooks, :metrics, :settler, :timers, :unended, :session, :paused
+    attr_reader :hosts, :tag, :labels, :stop_timeout, :max_deaths, :version, :declare, :heartbeat, :log, :process, :started_at, :pools,
+                :bell, :hooks, :metrics, :settler, :timers, :unended, :session, :paused
     # @private
     attr_writer :beat_due
 
-    # @param url [String] `amqp://user:password@host:port/vhost`, or `amqps://`
+    # @param url [String, Array<String>] as {Client} takes it: of one host, or of several
     # @param queues [Array<String>, Hash{String => Integer}] strict: the first that has a job is served; or with weights. With
     #   `concurrency` they are the lane `default`; without queues and lanes it is the queue `default`
     # @param concurrency [Integer] how many jobs run at once
@@ -43,10 +43,9 @@ module Millrace
     # @param logger [Logger]
     def initialize(url, queues: nil, concurrency: Lane::CONCURRENCY, lanes: [], tag: '', labels: {}, stop_timeout: 25, max_deaths: 3,
                    version: VERSION, declare: true, heartbeat: 10, logger: Millrace.logger)
-      Connection.check_url(url)
       raise ArgumentError, "the tag #{tag.inspect} has a colon" if tag.include?(':')
 
-      @url = url
+      @hosts = Hosts.new(url)
       @tag = tag
       @labels = labels
       @stop_timeout = stop_timeout

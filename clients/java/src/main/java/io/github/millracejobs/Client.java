@@ -20,29 +20,32 @@ public final class Client implements Enqueuer, AutoCloseable {
     private final List<ClientMiddleware> middleware;
 
     private Client(Builder builder) {
-        this.line = new Line(builder.url);
+        this.line = new Line(new Hosts(builder.urls));
         this.timeout = builder.timeout;
         this.middleware = List.copyOf(builder.middleware);
     }
 
-    /** {@return a client for a broker: {@code amqp://user:password@host:port/vhost}, or {@code amqps://}} */
-    public static Client of(String url) {
-        return builder(url).build();
+    /**
+     * {@return a client for a broker: {@code amqp://user:password@host:port/vhost}, or {@code amqps://}} Of a cluster it takes several hosts:
+     * {@code amqp://user:password@a,b/vhost}, or several URLs. It does not connect yet. IllegalArgumentException: that is no broker's URL.
+     */
+    public static Client of(String... urls) {
+        return builder(urls).build();
     }
 
-    /** {@return what makes a client for a broker} */
-    public static Builder builder(String url) {
-        return new Builder(url);
+    /** {@return what makes a client for a broker, of whose URLs it takes as many as {@link #of}} */
+    public static Builder builder(String... urls) {
+        return new Builder(urls);
     }
 
     /** How a client is to be. */
     public static final class Builder {
-        private final String url;
+        private final List<String> urls;
         private final List<ClientMiddleware> middleware = new ArrayList<>();
         private Duration timeout = Duration.ofSeconds(30);
 
-        private Builder(String url) {
-            this.url = url;
+        private Builder(String... urls) {
+            this.urls = List.of(urls);
         }
 
         /** Sets how long a publish may take; 30 seconds if nothing is said. */

@@ -66,7 +66,7 @@ final class Control {
         return value instanceof String text ? text : "";
     }
 
-    /** Asks the leader which queues are paused. Without an answer none are. */
+    /** Asks the leader which queues are paused. Without an answer, what the worker knew holds. */
     static void askPaused(Session session) {
         CompletableFuture<Map<String, Object>> answered = new CompletableFuture<>();
         try {

@@ -1,6 +1,5 @@
 package io.github.millracejobs;
 
-import com.rabbitmq.client.ConnectionFactory;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -12,7 +11,7 @@ import java.util.concurrent.TimeoutException;
 final class Line {
     private static final Duration CLOSING = Duration.ofSeconds(2);
 
-    private final ConnectionFactory factory;
+    private final Hosts hosts;
     private final ExecutorService deliveries = Waits.callbacks("millrace producer callbacks", () -> { }); // confirms come another way
     private final CompletableFuture<Void> closed = new CompletableFuture<>();
     private Link link; // these four: under the lock of this
@@ -22,8 +21,8 @@ final class Line {
     private volatile boolean welcome; // once it was, what sounds like a refusal is a broker that is starting
     private volatile Lost why; // the last attempt failed
 
-    Line(String url) {
-        factory = Link.factory(url);
+    Line(Hosts hosts) {
+        this.hosts = hosts;
     }
 
     /**
@@ -62,7 +61,7 @@ final class Line {
         Waits.Pauses pauses = new Waits.Pauses();
         while (!closed.isDone()) {
             try {
-                Link opened = Link.open(factory, "millrace producer " + Host.NAME + ":" + Host.PID, deliveries);
+                Link opened = hosts.open("millrace producer " + Host.NAME + ":" + Host.PID, deliveries);
                 connected(attempt, opened);
                 return;
             } catch (Lost e) {

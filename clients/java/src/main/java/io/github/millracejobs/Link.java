@@ -1,19 +1,31 @@
 package io.github.millracejobs;
 
 import com.rabbitmq.client.AMQP;
+import com.rabbitmq.client.Address;
+import com.rabbitmq.client.AddressResolver;
 import com.rabbitmq.client.AlreadyClosedException;
 import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;
+import com.rabbitmq.client.ListAddressResolver;
 import com.rabbitmq.client.ShutdownSignalException;
+import com.rabbitmq.client.impl.FrameHandler;
+import com.rabbitmq.client.impl.FrameHandlerFactory;
+import com.rabbitmq.client.impl.SocketFrameHandlerFactory;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.net.URISyntaxException;
 import java.security.GeneralSecurityException;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.TimeoutException;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import javax.net.ssl.SSLContext;
 
 /** A connection. What is asked of the broker here waits for its answer: never in a thread that delivers. */
@@ -22,8 +34,10 @@ final class Link {
     final CompletableFuture<Lost> lost = new CompletableFuture<>();
 
     private static final int HEARTBEAT = 10;
-    private static final int CONNECT_TIMEOUT = 15_000;
+    private static final int CONNECT_TIMEOUT = 3_000;
     private static final int ANSWER_TIMEOUT = 30_000;
+    private static final int LARGEST_BODY = 64 << 20;
+    private static final Pattern HOST = Pattern.compile("(amqps?://(?:[^/?#]*@)?)\\[?([^]/?#]*?)]?(:\\d+)?(?=[/?#]|$)");
 
     private final Connection connection;
 
@@ -37,17 +51,26 @@ final class Link {
         connection.addShutdownListener(cause -> lost.complete(new Lost(cause)));
     }
 
-    /** Makes what connects. IllegalArgumentException: that is no broker's URL. */
-    static ConnectionFactory factory(String url) {
-        ConnectionFactory factory = new ConnectionFactory();
+    /** Makes what connects to the host of a URL, at an address. IllegalArgumentException: that is no broker's URL. */
+    static ConnectionFactory factory(String url, InetAddress address) {
+        ConnectionFactory factory = new AtAddress(address);
+        Matcher host = HOST.matcher(url);
+        if (!host.lookingAt()) {
+            throw new IllegalArgumentException("the broker's URL has no host");
+        }
+        String port = host.group(3) == null ? "" : host.group(3);
         try {
-            factory.setUri(url);
+            // The host goes in by itself: Java takes a name with an underscore for none, and says nothing.
+            factory.setUri(host.group(1) + "localhost" + port + url.substring(host.end()));
+            factory.setHost(host.group(2));
             if (factory.isSSL()) { // the library would trust everybody
                 factory.useSslProtocol(SSLContext.getDefault());
                 factory.enableHostnameVerification();
             }
-        } catch (URISyntaxException | GeneralSecurityException e) {
-            throw new IllegalArgumentException("no broker's URL: " + e.getMessage(), e);
+        } catch (URISyntaxException e) { // its message has the password
+            throw new IllegalArgumentException("the broker's URL cannot be read: " + e.getReason(), null);
+        } catch (GeneralSecurityException e) {
+            throw new IllegalArgumentException("no TLS: " + e.getMessage(), e);
         }
         if (factory.getVirtualHost().isEmpty()) { // of a URL that ends with a slash; the other libraries take it so
             factory.setVirtualHost(ConnectionFactory.DEFAULT_VHOST);
@@ -64,9 +87,39 @@ final class Link {
         return factory;
     }
 
-    /** Connects once; {@code deliveries} runs what the library calls back. */
-    static Link open(ConnectionFactory factory, String name, ExecutorService deliveries) throws Lost {
-        return new Link(call(() -> factory.newConnection(deliveries, name)));
+    /** Connects once, to an address of the host; {@code deliveries} runs what the library calls back. */
+    static Link open(String url, InetAddress address, String name, ExecutorService deliveries) throws Lost {
+        ConnectionFactory factory = factory(url, address);
+        AddressResolver host = new ListAddressResolver(List.of(new Address(factory.getHost(), factory.getPort())));
+        return new Link(call(() -> factory.newConnection(deliveries, host, name)));
+    }
+
+    /** Connects to an address that was chosen, for the library would take any. TLS checks the host's name, which the address has. */
+    private static final class AtAddress extends ConnectionFactory {
+        private final InetAddress address;
+
+        AtAddress(InetAddress address) {
+            this.address = address;
+        }
+
+        @Override
+        protected synchronized FrameHandlerFactory createFrameHandlerFactory() {
+            return new SocketFrameHandlerFactory(
+                    getConnectionTimeout(), getSocketFactory(), getSocketConfigurator(), isSSL(), null, null, LARGEST_BODY) {
+                @Override
+                public FrameHandler create(Address host, String name) throws IOException {
+                    Socket socket = createSocket(name);
+                    try {
+                        getSocketConfigurator().configure(socket);
+                        socket.connect(new InetSocketAddress(address, host.getPort()), getConnectionTimeout());
+                        return create(socket);
+                    } catch (IOException e) {
+                        socket.close();
+                        throw e;
+                    }
+                }
+            };
+        }
     }
 
     /** Calls the library; whatever goes wrong is Lost. */
@@ -102,11 +155,26 @@ final class Link {
         }
     }
 
-    /** Declares a job queue. Lost: it was refused, or nobody answers. */
+    /**
+     * Declares a job queue: a classic one with priorities. It names the type only where the virtual host makes queues of another type by
+     * default, so that elsewhere the queue equals what other programs declare. Lost: it was refused, or not answered.
+     */
     void declare(String queue) throws Lost {
+        try {
+            declare(queue, Map.of("x-max-priority", Wire.MAX_PRIORITY));
+        } catch (Lost e) {
+            if (e.code() != AMQP.PRECONDITION_FAILED) {
+                throw e;
+            }
+            declare(queue, Map.of("x-max-priority", Wire.MAX_PRIORITY, "x-queue-type", "classic"));
+        }
+    }
+
+    /** Declares on a channel of its own, which a refusal closes. */
+    private void declare(String queue, Map<String, Object> arguments) throws Lost {
         Channel channel = channel();
         try {
-            call(() -> channel.queueDeclare(queue, true, false, false, Map.of("x-max-priority", Wire.MAX_PRIORITY)));
+            call(() -> channel.queueDeclare(queue, true, false, false, arguments));
         } finally {
             drop(channel);
         }

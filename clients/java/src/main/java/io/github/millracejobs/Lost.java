@@ -4,6 +4,8 @@ import com.rabbitmq.client.AMQP;
 import com.rabbitmq.client.Method;
 import com.rabbitmq.client.PossibleAuthenticationFailureException;
 import com.rabbitmq.client.ShutdownSignalException;
+import java.util.List;
+import java.util.stream.Collectors;
 
 /** The connection or channel is gone, or was not to be had. */
 final class Lost extends Exception {
@@ -16,14 +18,35 @@ final class Lost extends Exception {
         this.code = code(why);
     }
 
+    /** The same at an address. */
+    Lost(String address, Lost why) {
+        super(address + ": " + why.getMessage(), why);
+        this.code = why.code;
+    }
+
+    /** A round of all hosts in which none took us. */
+    Lost(List<Lost> failures) {
+        super(failures.stream().map(Lost::getMessage).collect(Collectors.joining("; ")));
+        this.code = 0;
+        failures.forEach(this::addSuppressed);
+    }
+
     /** The broker's, or 0. */
     int code() {
         return code;
     }
 
-    /** Whether the broker will not have us, however often we ask. */
+    /** Whether the broker will not have us, however often we ask. Of a round of several hosts, one that said so is enough. */
     boolean isUnwelcome() {
+        for (Throwable failure : getSuppressed()) {
+            if (failure instanceof Lost lost && lost.isUnwelcome()) {
+                return true;
+            }
+        }
         for (Throwable at = getCause(); at != null; at = at.getCause()) {
+            if (at instanceof Lost lost && lost.isUnwelcome()) {
+                return true;
+            }
             if (at instanceof PossibleAuthenticationFailureException) { // the sure one is one of these
                 return true;
             }

@@ -39,7 +39,12 @@ final class Publisher {
     /** The broker's answer to a publish. */
     final class Answer {
         private final CompletableFuture<Void> done = new CompletableFuture<>();
+        private final String exchange;
         private volatile boolean sent;
+
+        private Answer(String exchange) {
+            this.exchange = exchange;
+        }
 
         boolean isDone() {
             return done.isDone();
@@ -107,7 +112,7 @@ final class Publisher {
         if (!room.tryAcquire(deadline - System.nanoTime(), TimeUnit.NANOSECONDS)) {
             throw new TimeoutException("too much is unconfirmed");
         }
-        Answer answer = new Answer();
+        Answer answer = new Answer(message.exchange());
         try {
             thread.execute(() -> transmit(message, answer));
         } catch (RejectedExecutionException e) {
@@ -179,10 +184,13 @@ final class Publisher {
 
     private void end(Lost why) {
         thread.shutdown(); // what waits in it fails by itself
+        // The broker closes the channel if there is no such exchange, or the user may not write to it.
+        boolean noExchange = why.code() == AMQP.NOT_FOUND || why.code() == AMQP.ACCESS_REFUSED;
         while (!unanswered.isEmpty()) {
             Map.Entry<Long, Answer> one = unanswered.pollFirstEntry();
             if (one != null) {
-                one.getValue().settle(why);
+                Answer answer = one.getValue();
+                answer.settle(noExchange && !answer.exchange.isEmpty() ? new RefusedException(why.getMessage(), why) : why);
             }
         }
     }

@@ -45,7 +45,7 @@ final class Session {
 
     /** Connects, and prepares everything but the lanes. */
     static Session open(Worker worker) throws Lost {
-        Link link = Link.open(worker.factory, "millrace worker " + worker.identity, worker.deliveries);
+        Link link = worker.hosts.open("millrace worker " + worker.identity, worker.deliveries);
         try {
             return new Session(worker, link);
         } catch (Lost | RuntimeException e) {

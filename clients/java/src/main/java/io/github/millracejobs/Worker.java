@@ -1,6 +1,5 @@
 package io.github.millracejobs;
 
-import com.rabbitmq.client.ConnectionFactory;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -22,7 +21,7 @@ import org.slf4j.LoggerFactory;
 /** Runs the jobs of its queues. Register handlers, then call {@link #run}. */
 public final class Worker implements AutoCloseable {
     final Logger log = LoggerFactory.getLogger("millrace");
-    final ConnectionFactory factory;
+    final Hosts hosts;
     final String tag;
     final Map<String, String> labels;
     final Duration stopTimeout;
@@ -57,7 +56,7 @@ public final class Worker implements AutoCloseable {
     private boolean interrupted;
 
     Worker(WorkerBuilder builder) {
-        factory = Link.factory(builder.url);
+        hosts = new Hosts(builder.urls);
         tag = builder.tag;
         labels = Map.copyOf(builder.labels);
         stopTimeout = builder.stopTimeout;
@@ -71,9 +70,12 @@ public final class Worker implements AutoCloseable {
         clock.setRemoveOnCancelPolicy(true);
     }
 
-    /** {@return what makes a worker on a broker: {@code amqp://user:password@host:port/vhost}, or {@code amqps://}} */
-    public static WorkerBuilder builder(String url) {
-        return new WorkerBuilder(url);
+    /**
+     * {@return what makes a worker on a broker: {@code amqp://user:password@host:port/vhost}, or {@code amqps://}} Of a cluster it takes several
+     * hosts: {@code amqp://user:password@a,b/vhost}, or several URLs.
+     */
+    public static WorkerBuilder builder(String... urls) {
+        return new WorkerBuilder(urls);
     }
 
     /** Registers what runs jobs of a class, before {@link #run}. */

@@ -10,7 +10,7 @@ import java.util.Set;
 
 /** How a worker is to be. Without queues and lanes it serves the queue {@code default}. */
 public final class WorkerBuilder {
-    final String url;
+    final List<String> urls;
     final Map<String, String> labels = new LinkedHashMap<>();
     String tag = "";
     Duration stopTimeout = Duration.ofSeconds(25);
@@ -23,8 +23,8 @@ public final class WorkerBuilder {
     private Lane own;
     private int concurrency = Lane.CONCURRENCY;
 
-    WorkerBuilder(String url) {
-        this.url = url;
+    WorkerBuilder(String... urls) {
+        this.urls = List.of(urls);
     }
 
     /** Sets queues, strict: a job of a later one begins only when there is none of an earlier one. */

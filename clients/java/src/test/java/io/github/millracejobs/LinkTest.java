@@ -2,6 +2,7 @@ package io.github.millracejobs;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.rabbitmq.client.AMQP;
@@ -9,27 +10,43 @@ import com.rabbitmq.client.AuthenticationFailureException;
 import com.rabbitmq.client.ConnectionFactory;
 import com.rabbitmq.client.ShutdownSignalException;
 import java.io.IOException;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
 import org.junit.jupiter.api.Test;
 
 class LinkTest {
     @Test
     void urls() {
-        assertEquals("/", Link.factory("amqp://localhost").getVirtualHost());
-        assertEquals("/", Link.factory("amqp://localhost/").getVirtualHost());
-        assertEquals("/", Link.factory("amqp://localhost/%2f").getVirtualHost());
-        ConnectionFactory factory = Link.factory("amqp://ann:secret@example.com:5673/jobs");
+        assertEquals("/", Link.factory("amqp://localhost", null).getVirtualHost());
+        assertEquals("/", Link.factory("amqp://localhost/", null).getVirtualHost());
+        assertEquals("/", Link.factory("amqp://localhost/%2f", null).getVirtualHost());
+        ConnectionFactory factory = Link.factory("amqp://ann:secret@example.com:5673/jobs", null);
         assertEquals("ann secret example.com 5673 jobs", String.join(" ", factory.getUsername(), factory.getPassword(), factory.getHost(),
                 Integer.toString(factory.getPort()), factory.getVirtualHost()));
         assertFalse(factory.isAutomaticRecoveryEnabled());
         assertFalse(factory.isSSL());
-        assertTrue(Link.factory("amqps://localhost").isSSL());
+        assertTrue(Link.factory("amqps://localhost", null).isSSL());
+        factory = Link.factory("amqps://ann:secret@rabbit_1:5673?", null);
+        assertEquals("ann rabbit_1 5673", factory.getUsername() + " " + factory.getHost() + " " + factory.getPort());
+        assertEquals("::1", Link.factory("amqp://ann:secret@[::1]:5673/jobs", null).getHost());
+        String message = assertThrows(IllegalArgumentException.class, () -> Client.of("amqp://ann:sec%ret@a")).getMessage();
+        assertFalse(message.contains("sec"), message);
     }
 
     @Test
     void heartbeats() {
-        assertEquals(10, Link.factory("amqp://localhost").getRequestedHeartbeat());
-        assertEquals(10, Link.factory("amqp://localhost?heartbeat=0").getRequestedHeartbeat());
-        assertEquals(3, Link.factory("amqp://localhost?heartbeat=3").getRequestedHeartbeat());
+        assertEquals(10, Link.factory("amqp://localhost", null).getRequestedHeartbeat());
+        assertEquals(10, Link.factory("amqp://localhost?heartbeat=0", null).getRequestedHeartbeat());
+        assertEquals(3, Link.factory("amqp://localhost?heartbeat=3", null).getRequestedHeartbeat());
+    }
+
+    @Test
+    void whyNoHostIsReached() {
+        ExecutorService calls = Waits.callbacks("test", () -> { });
+        Hosts hosts = new Hosts(List.of("amqp://127.0.0.1:1,localhost:2"));
+        String message = assertThrows(Lost.class, () -> hosts.open("test", calls)).getMessage();
+        assertTrue(message.contains("127.0.0.1:1: Connection refused"), message);
+        assertTrue(message.contains("127.0.0.1:2: Connection refused"), message);
     }
 
     private static Lost closedWith(int code) {
@@ -48,5 +65,9 @@ class LinkTest {
         assertTrue(new Lost(new AuthenticationFailureException("no")).isUnwelcome());
         assertFalse(new Lost(new IOException()).isUnwelcome());
         assertEquals("IOException", new Lost(new IOException()).getMessage());
+        Lost round = new Lost(List.of(new Lost("a:1", new Lost(new IOException("down"))), new Lost("b:1", closedWith(403))));
+        assertTrue(round.isUnwelcome());
+        assertTrue(round.getMessage().startsWith("a:1: down; b:1: "), round.getMessage());
+        assertFalse(new Lost(List.of(new Lost("a:1", new Lost(new IOException())))).isUnwelcome());
     }
 }

@@ -33,6 +33,10 @@ final class Vectors {
             return (String) members.get(name);
         }
 
+        List<String> texts(String name) {
+            return ((List<?>) members.get(name)).stream().map(String.class::cast).toList();
+        }
+
         double number(String name) {
             return ((Number) members.get(name)).doubleValue();
         }

@@ -25,6 +25,37 @@ import org.junit.jupiter.api.TestFactory;
 
 class VectorsTest {
     @TestFactory
+    Stream<DynamicTest> hosts() throws IOException {
+        return Vectors.each("hosts", c -> {
+            if (c.get("error") == null) {
+                assertEquals(c.get("hosts"), Urls.split(c.texts("urls")));
+                return;
+            }
+            assertEquals(c.text("error"), assertThrows(IllegalArgumentException.class, () -> Urls.split(c.texts("urls"))).getMessage());
+        });
+    }
+
+    @TestFactory
+    Stream<DynamicTest> hostOrder() throws IOException {
+        return Vectors.each("host_order", c -> {
+            List<?> groups = (List<?>) c.get("order");
+            Set<String> firsts = new HashSet<>();
+            for (int i = 0; i < 200; i++) {
+                List<String> order = Hosts.tryOrder(c.texts("hosts"), c.text("good"), Boolean.TRUE.equals(c.get("lost")));
+                order.stream().findFirst().ifPresent(firsts::add);
+                int at = 0;
+                for (Object group : groups) {
+                    int end = at + ((List<?>) group).size();
+                    assertEquals(Set.copyOf((List<?>) group), Set.copyOf(order.subList(at, end)));
+                    at = end;
+                }
+                assertEquals(at, order.size());
+            }
+            assertEquals(Set.copyOf((List<?>) groups.get(0)), firsts, "each comes first at times");
+        });
+    }
+
+    @TestFactory
     Stream<DynamicTest> backoff() throws IOException {
         return Vectors.each("backoff", c -> {
             assertEquals(c.whole("min"), Verdict.backoff(c.whole("retry_count"), most -> 0));

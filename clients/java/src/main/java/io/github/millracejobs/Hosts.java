@@ -1,0 +1,103 @@
+package io.github.millracejobs;
+
+import com.rabbitmq.client.ConnectionFactory;
+import java.net.InetAddress;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
+
+/** The hosts of a broker, and which of them took this client last. One thread at a time connects. */
+final class Hosts {
+    /** How long it may take to connect and to log in, each address. */
+    private static final Duration OPEN_TIMEOUT = Duration.ofSeconds(3);
+
+    private final List<String> urls;
+    private String url; // of the host that took the client last
+    private InetAddress address; // of that host
+    private boolean lost; // that connection has been used: it is gone when the next one is wanted
+
+    /** Reads URLs, each of which may name several hosts. IllegalArgumentException: they are wrong. */
+    Hosts(List<String> urls) {
+        this.urls = Urls.split(urls);
+    }
+
+    /** Connects to the first host that takes us, and tries each of them, and each of their addresses, once. */
+    synchronized Link open(String name, ExecutorService deliveries) throws Lost {
+        List<Lost> failures = new ArrayList<>();
+        for (String candidate : tryOrder(urls, url, lost)) {
+            ConnectionFactory host = Link.factory(candidate, null);
+            for (InetAddress at : addresses(host.getHost(), failures)) {
+                try {
+                    Link link = inTime(() -> Link.open(candidate, at, name, deliveries), late -> late.close(OPEN_TIMEOUT));
+                    url = candidate;
+                    address = at;
+                    lost = true;
+                    return link;
+                } catch (Lost e) {
+                    failures.add(new Lost(at.getHostAddress() + ":" + host.getPort(), e));
+                }
+            }
+        }
+        lost = false;
+        throw new Lost(failures);
+    }
+
+    /** The addresses of a host, in the order in which to try them. */
+    private List<InetAddress> addresses(String host, Collection<Lost> failures) {
+        try {
+            InetAddress[] all = inTime(() -> Link.call(() -> InetAddress.getAllByName(host)), late -> { });
+            return tryOrder(Arrays.asList(all), address, lost);
+        } catch (Lost e) {
+            failures.add(new Lost(host, e));
+            return List.of();
+        }
+    }
+
+    /**
+     * {@return in which order to try hosts, or addresses} The last good one comes first, but last when its connection was just lost; the
+     * others come in random order.
+     */
+    static <T> List<T> tryOrder(Collection<T> all, T good, boolean lost) {
+        List<T> order = new ArrayList<>(all);
+        boolean known = order.remove(good);
+        Collections.shuffle(order);
+        if (known) {
+            order.add(lost ? order.size() : 0, good);
+        }
+        return order;
+    }
+
+    /** Something that may fail. */
+    private interface Attempt<T> {
+        T make() throws Lost;
+    }
+
+    /** Does something in a thread of its own, and waits for it no longer than one address may take; what comes late is dropped. */
+    private static <T> T inTime(Attempt<T> attempt, Consumer<T> drop) throws Lost {
+        CompletableFuture<T> done = new CompletableFuture<>();
+        Waits.start("millrace opens", () -> {
+            try {
+                done.complete(attempt.make());
+            } catch (Throwable e) {
+                done.completeExceptionally(e);
+            }
+        });
+        if (!Waits.firstOf(OPEN_TIMEOUT, done)) {
+            done.thenAccept(drop);
+            throw new Lost(new TimeoutException("no answer in time"));
+        }
+        try {
+            return done.join();
+        } catch (CompletionException e) {
+            throw e.getCause() instanceof Lost lost ? lost : new Lost(e.getCause());
+        }
+    }
+}
