@@ -48,7 +48,7 @@ up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--
 # Tried without the race detector: what tests or measures the others, and the tracker, because Pebble checks itself under it, and takes forty
 # times as long. The tests of what uses the tracker from several goroutines have it.
 UNRACED := /bench$$|/internal/|/tracker$$
-GO_TEST := xargs --no-run-if-empty go test -shuffle=on -timeout 30m $(TESTFLAGS)
+GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
 .PHONY: test
 test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby test-java test-properties) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
@@ -58,7 +58,7 @@ test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby tes
 # The race detector slows these down most and finds nothing in them: with it they are tried less often.
 .PHONY: test-properties
 test-properties: deps ## The properties of the core, at full size
-	go test -shuffle=on -timeout 30m -run '^(TestNothingIsLostOrDoubled|TestPowerFailures|TestOperationsAreUndoneOnce)$$' ./scheduler
+	go test -shuffle=on -timeout 30m -run '^(TestNothingIsLostOrDoubled|TestPowerFailures|TestTwoLeaders|TestOperationsAreUndoneOnce)$$' ./scheduler
 
 # internal/localbroker is about the installed RabbitMQ.
 .PHONY: test-rabbitmq4
@@ -196,6 +196,18 @@ chaos: deps ## Kill, freeze and cut off sidecars and brokers, and count every jo
 .PHONY: chaos-rabbitmq4
 chaos-rabbitmq4: deps ## The same on RabbitMQ 4, which is set up in .cache from Debian forky
 	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) $(MAKE) --no-print-directory chaos
+
+# The rows of LavinMQ run where MILLRACE_TEST_LAVINMQ names its program.
+.PHONY: chaos-cluster
+chaos-cluster: tools ## Break clusters of three nodes, and count every job (ARGS='-broker=4.3 -row=3,7 -runs=5 -full -resume')
+	@scripts/deps.sh broker $(if $(MILLRACE_TEST_LAVINMQ),etcd)
+	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go run ./internal/chaoscluster -results chaos-cluster.jsonl $(ARGS)
+
+.PHONY: chaos-cluster-short
+chaos-cluster-short: tools ## One row of it on each RabbitMQ: some three minutes
+	@scripts/deps.sh broker
+	go run ./internal/chaoscluster -rate 100 -broker 3.10 -row 7 $(ARGS)
+	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go run ./internal/chaoscluster -rate 100 -broker 4.3 -row 3 $(ARGS)
 
 .PHONY: test-alerts
 test-alerts: ## Test the Prometheus alerts with promtool

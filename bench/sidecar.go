@@ -90,7 +90,7 @@ func (p process) scheduled() (int64, error) {
 func (p process) stop() error { return p.Stop() }
 
 // streams that a sidecar's view is made of, beside the journal.
-var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics}
+var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics}
 
 func (b *bench) logLevel() string {
 	if b.verbose {

@@ -28,6 +28,12 @@ func (s *Server) attention(c echo.Context) error {
 func (s *Server) facts(ctx context.Context) (any, error) {
 	now := s.cfg.Now()
 	f := attention.Facts{Processes: s.processes(), Lag: s.cfg.View.Lag(), SLO: s.cfg.QueueSLO, Paused: s.cfg.Entries.Paused()}
+	if leader := s.cfg.Leader(); leader.Orphaned {
+		f.NoLeader = leader.OrphanCause + "; " + leader.OrphanCure
+	}
+	for _, d := range s.degraded() {
+		f.Degraded = append(f.Degraded, attention.Failing{Subject: d.Subject, Problem: d.Problem, Costs: d.Costs, Node: d.Node, For: now.Sub(d.Since)})
+	}
 	if s.cfg.Queues != nil {
 		if snap, err := s.cfg.Queues.Look(ctx); err == nil {
 			f.Queues, f.Alarms = snap.Queues, snap.Alarms

@@ -43,7 +43,7 @@ func (s *Server) health() echo.HandlerFunc {
 			return newProblem(http.StatusNotFound, "there is no such check")
 		}
 		if reason := check(c.Request().Context()); reason != "" {
-			return c.JSON(http.StatusServiceUnavailable, health{"failed", reason})
+			return c.JSON(http.StatusServiceUnavailable, health{Status: "failed", Reason: reason})
 		}
 		return c.JSON(http.StatusOK, health{Status: "ok"})
 	}

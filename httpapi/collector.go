@@ -38,13 +38,16 @@ var (
 	descFires       = desc("fires_total", "Jobs that this sidecar fired.")
 	descJournaled   = desc("journal_deeds_total", "Fires and burials that the journal tells of, by whichever leader.", "deed")
 	descDuplicates  = desc("duplicates_total", "Publishes that were recognised as repeated.")
-	descRerouted    = desc("rerouted_total", "Jobs for a queue that did not exist, that this sidecar passed on.")
 	descDeadLetters = desc("dead_lettered_total", "Jobs that the broker dead-lettered, that this sidecar took over.")
 	descCommands    = desc("commands_total", "Commands that this sidecar answered as leader.")
 	descEpochs      = desc("epochs_total", "How often this sidecar became leader.")
 	descHeld        = desc("held_queues", "Queues that take no jobs now.")
-	descUnroutable  = desc("unroutable_queues", "Queues that cannot be made; their jobs wait.")
 	descGap         = desc("journal_gap", "1 if the journal may have lost records and due entries are held.")
+	descDegraded    = desc("degraded", "1 for each thing that fails and that jobs fire without, such as a metrics stream.", "subject")
+	descInDoubt     = desc("fires_in_doubt", "Fires of earlier leaders that may have arrived, and that this leader has not settled yet.")
+	descSilent      = desc("silent_queues", "Queues that do not answer what this leader fires to them.")
+	descLease       = desc("leader_lease_age_seconds", "How old the newest ping is that came back to this leader through the lock; 0 if it needs none.")
+	descReplicas    = desc("missing_replicas", "Replicas that a stream or quorum queue should have, and that are not online.", "queue")
 	descOrphaned    = desc("leader_lock_orphaned", "1 if the lock is held by nobody who leads.")
 	descVoid        = desc("void_records_total", "Records of a leader that had been followed already.", "stream")
 	descRejected    = desc("rejected_records_total", "Records that could not be taken in.", "stream")
@@ -52,7 +55,7 @@ var (
 )
 
 // counted are all that records are read from.
-var counted = append(slices.Clone(wire.EntryStreams), wire.Journal, wire.Heartbeats, wire.JobMetrics, wire.Unrouted, wire.DeadLetters)
+var counted = append(slices.Clone(wire.EntryStreams), wire.Journal, wire.Heartbeats, wire.JobMetrics, wire.DeadLetters)
 
 // Describe says that what is collected is known only when it is.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
@@ -114,16 +117,23 @@ func (c *collector) collectScheduler(out sink, s scheduler.Status) {
 	out.gauge(descBlocked, truth(s.Blocked != ""))
 	out.gauge(descUnconfirmed, float64(s.Unconfirmed))
 	out.gauge(descHeld, float64(len(s.Held)))
-	out.gauge(descUnroutable, float64(len(s.Unroutable)))
 	out.gauge(descGap, truth(s.Gap != ""))
+	out.gauge(descInDoubt, float64(s.InDoubt))
+	out.gauge(descSilent, float64(s.Silent))
+	out.gauge(descLease, s.LeaseAge.Seconds())
+	for queue, n := range s.MissingReplicas {
+		out.gauge(descReplicas, float64(n), queue)
+	}
 	out.gauge(descOrphaned, truth(s.Orphaned))
+	for _, d := range s.Degraded {
+		out.gauge(descDegraded, 1, d.Subject)
+	}
 	out.delays(descFireDelay, &s.Counters.FireDelays)
 	out.delays(descConfirm, &s.Counters.Confirms)
 	out.counter(descReconnects, s.Counters.Lost)
 	out.counter(descFailed, s.Counters.Returned, "returned")
 	out.counter(descFailed, s.Counters.Refused, "refused")
 	out.counter(descFires, s.Counters.Fired)
-	out.counter(descRerouted, s.Counters.Rerouted)
 	out.counter(descDeadLetters, s.Counters.DeadLettered)
 	out.counter(descCommands, s.Counters.Commands)
 	out.counter(descEpochs, s.Counters.Epochs)

@@ -55,11 +55,11 @@ func (s *Server) record(ctx context.Context, e *tracker.Stored) ([]byte, error) 
 	if err != nil {
 		return nil, unavailable(err, "the record is over 64 KiB and stays in the stream, which cannot be read now")
 	}
-	found, err := wire.ParseEntry(e.Stream, e.Offset, r.Body)
-	if err != nil || r.Offset != e.Offset || found.JID != e.JID {
+	found, err := wire.EntryOf(&r)
+	if err != nil || r.Stream != e.Stream || r.Offset != e.Offset || found.JID != e.JID {
 		return nil, unavailable(err, reasonForgotten)
 	}
-	return r.Body, nil
+	return found.Raw, nil
 }
 
 // wholeItem is an entry with its record, whatever that costs, if it can be had.

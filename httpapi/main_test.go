@@ -61,7 +61,7 @@ func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
 	t.Helper()
 	w := &world{
 		t: t, offsets: map[string]int64{}, streams: map[string]map[int64]wire.Record{}, connected: true, log: &lines{}, source: source{},
-		reply: wire.Reply{Status: wire.StatusDone}, status: scheduler.Status{Epoch: -1},
+		reply: wire.Reply{Status: wire.StatusDone}, status: scheduler.Status{Epoch: -1, Accepts: true},
 		clock: time.Unix(1_700_000_000, 0),
 	}
 	var err error

@@ -84,7 +84,7 @@ func (s *Server) operate(c echo.Context) error {
 		}
 	}
 	if op.Stream == "" {
-		return badRequest("set is %q: it must be scheduled-jobs, retries or dead-jobs", shorten(body.Set))
+		return badRequest("set is %q: it must be scheduled-jobs, retries, dead-jobs or gated-jobs", shorten(body.Set))
 	}
 	if op.Action == wire.CommandUndo {
 		return badRequest("undo is asked for at /api/operations/:id/undo")

@@ -129,6 +129,7 @@ func TestResubmit(t *testing.T) {
 		{wire.DeadJobs, `{"died_at":1,"job":` + job + `}`, "", wire.DeadJobs, "j", "Mail"},
 		{wire.Heartbeats, `{"identity":"h","beat":1}`, "", wire.Heartbeats, "", ""},
 		{wire.JobMetrics, `[{"job_class":"C","status":"success","timestamp":1}]`, "", wire.JobMetrics, "", ""},
+		{wire.Gated, job, "", wire.Gated, "j", "Mail"},
 		{wire.Unrouted, job, wire.ExchangeRoute, "mail", "j", "Mail"},
 		{wire.DeadLetters, job, "", wire.DeadLetters, "j", "Mail"},
 		{wire.DeadLetters, dead("d", 1_000_000_000), "", wire.DeadLetters, "", ""},

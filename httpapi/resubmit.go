@@ -71,7 +71,7 @@ func (s *Server) mended(stream string, body []byte) (wire.Message, error) {
 	var job wire.Job
 	var err error
 	switch stream {
-	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs:
+	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated:
 		var e wire.Entry
 		e, err = wire.ParseEntry(stream, 0, body)
 		job = e.Job
@@ -82,7 +82,8 @@ func (s *Server) mended(stream string, body []byte) (wire.Message, error) {
 	case wire.Unrouted:
 		job, err = wire.ParseJob(body)
 		m.Exchange, m.Key = wire.ExchangeRoute, job.Queue
-	case wire.DeadLetters:
+	case wire.DeadLetters, wire.OldDeadLetters:
+		m.Key = wire.DeadLetters
 		if job, err = wire.ParseJob(body); err != nil {
 			_, err = wire.ParseEntry(wire.DeadJobs, 0, body) // the other form that is taken there
 		}
@@ -99,7 +100,7 @@ func (s *Server) mended(stream string, body []byte) (wire.Message, error) {
 // isStream tells whether rejected records of a name stand in a stream, where they can be read again.
 func isStream(name string) bool {
 	switch name {
-	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.Journal:
+	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics, wire.Journal:
 		return true
 	}
 	return false

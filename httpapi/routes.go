@@ -45,6 +45,7 @@ func (s *Server) table() []route {
 		route{post, "/api/scheduled-jobs/:jid/kill", acts, s.command(wire.CommandKill, wire.ScheduledJobs)},
 		route{post, "/api/retries/:jid/retry", acts, s.command(wire.CommandRetry, wire.Retries)},
 		route{post, "/api/retries/:jid/kill", acts, s.command(wire.CommandKill, wire.Retries)},
+		route{post, "/api/gated-jobs/:jid/kill", acts, s.command(wire.CommandKill, wire.Gated)},
 		route{post, "/api/dead-jobs/:jid/retry", acts, s.command(wire.CommandRetry, wire.DeadJobs)},
 		route{post, "/api/release", administer, s.release},
 
@@ -81,6 +82,7 @@ func (s *Server) table() []route {
 		route{put, "/api/job-queues/:queue/pause", acts, s.pauseQueue(wire.CommandPause)},
 		route{put, "/api/job-queues/:queue/resume", acts, s.pauseQueue(wire.CommandResume)},
 		route{post, "/api/job-queues/:queue/move", acts, s.moveQueue},
+		route{post, "/api/job-queues/:queue/move-type", acts, s.moveType},
 		route{post, "/api/job-queues/:queue/lease", acts, s.leaseJobs},
 		route{post, "/api/leases/:id/ack", acts, s.ackLease},
 		route{post, "/api/leases/:id/fail", acts, s.failLease},

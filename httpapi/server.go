@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +29,7 @@ const (
 // entrySets are the sets of entries: how paths name them, where they stand, and how metrics name them.
 var entrySets = []struct{ path, stream, metric string }{
 	{"scheduled-jobs", wire.ScheduledJobs, "scheduled"}, {"retries", wire.Retries, "retry"}, {"dead-jobs", wire.DeadJobs, "dead"},
+	{"gated-jobs", wire.Gated, "gated"},
 }
 
 // Server answers HTTP requests.
@@ -43,6 +45,7 @@ type Server struct {
 
 	fingerprints *fingerprints
 	leading      memo
+	accepted     atomic.Bool // clients could publish jobs once
 	registry     *prometheus.Registry
 	requests     *requestMetrics
 	handler      http.Handler

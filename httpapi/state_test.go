@@ -25,9 +25,66 @@ func TestHealthAndReadiness(t *testing.T) {
 
 	defer w.catchUp()()
 	require.JSONEq(t, `{"status":"ok"}`, w.get("/readyz").body, "it does not lead, and is ready all the same")
+	w.status.Gap = "the journal lost its newest records, those behind 7"
+	a = w.get("/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "what is held does not fire")
+	require.JSONEq(t, `{"status":"failed","reason":"what was pending is held and does not fire until an administrator runs millrace release, `+
+		`because the journal has a gap: the journal lost its newest records, those behind 7"}`, a.body)
+	require.Equal(t, http.StatusOK, w.get("/healthz").StatusCode)
+	w.status.Gap = ""
+	require.Equal(t, http.StatusOK, w.get("/readyz").StatusCode)
 	w.connected = false
 	require.Equal(t, http.StatusServiceUnavailable, w.get("/readyz").StatusCode)
 	require.Equal(t, http.StatusOK, w.get("/healthz").StatusCode)
+}
+
+// A broker is ready when clients can publish, not before. A client that deletes jobs.direct later does not change that.
+func TestReadyOnceClientsCanPublish(t *testing.T) {
+	w := newWorld(t)
+	defer w.catchUp()()
+	w.status.Accepts = false
+	a := w.get("/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode)
+	require.Contains(t, a.body, "no leader has made jobs.direct")
+	w.status.Accepts = true
+	require.Equal(t, http.StatusOK, w.get("/readyz").StatusCode)
+	w.status.Accepts = false // of a scheduler that has just begun
+	require.Equal(t, http.StatusOK, w.get("/readyz").StatusCode)
+	w.status.Lacks = "broker: look for queue retries: user x"
+	a = w.get("/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode)
+	require.NotContains(t, a.body, "user x")
+	require.NotContains(t, a.body, "away")
+	w.status.Degraded = []scheduler.Degraded{{Subject: "node b", Node: "b"}, {Subject: "queue jobs.letters", Node: "b"}}
+	require.Contains(t, w.get("/readyz").body, "a stream is missing or cannot be reached while node b is away;")
+	w.status.Degraded = append(w.status.Degraded, scheduler.Degraded{Subject: "node c", Node: "c"})
+	require.Contains(t, w.get("/readyz").body, "while the nodes b, c are away;")
+	w.connected = false
+	require.Contains(t, w.get("/readyz").body, "the broker is not connected while the nodes b, c are away")
+}
+
+// What jobs fire without leaves a sidecar ready. It is listed, without the broker's own words.
+func TestDegradedIsReady(t *testing.T) {
+	w := newWorld(t)
+	defer w.catchUp()()
+	w.status.Degraded = []scheduler.Degraded{{Subject: "queue heartbeats", Problem: "refused for user 'x'", Costs: "the list is old", Node: "rabbit@b", Since: time.Unix(5, 0).UTC()}}
+	a := w.get("/readyz")
+	require.Equal(t, http.StatusOK, a.StatusCode)
+	require.JSONEq(t, `{"status":"ok","degraded":[{"subject":"queue heartbeats","costs":"the list is old","node":"rabbit@b","since":"1970-01-01T00:00:05Z"}]}`, a.body)
+	require.Contains(t, w.get("/metrics").body, `millrace_degraded{subject="queue heartbeats",vhost="/"} 1`)
+	require.Contains(t, w.get("/api/attention").body, `the list is old while node rabbit@b is away: refused for user 'x'`)
+	w.status.Degraded = nil
+	require.JSONEq(t, `{"status":"ok"}`, w.get("/readyz").body)
+	require.NotContains(t, w.get("/metrics").body, "millrace_degraded")
+}
+
+// A lock that a client has is on the list, with what to do.
+func TestLockThatIsAClientsNeedsALook(t *testing.T) {
+	w := newWorld(t)
+	w.status.Orphaned, w.status.OrphanCause, w.status.OrphanCure = true, "a client consumes jobs.leader, and answers no pings", "close its connection"
+	require.Contains(t, w.get("/api/attention").body, `"kind":"no_leader","severity":"critical","text":"no sidecar leads, no jobs are dispatched: `+
+		`a client consumes jobs.leader, and answers no pings; close its connection"`)
+	require.Contains(t, w.get("/metrics").body, `millrace_leader_lock_orphaned{vhost="/"} 1`)
 }
 
 // busy is a world in which everything has happened.
@@ -41,11 +98,13 @@ func busy(t *testing.T) *world {
 	w.add(wire.Retries, retry("b", 1_999_999_990, "q", "C", "E"))
 	w.add(wire.DeadJobs, dead("d", 1_000_000_000))
 	w.add(wire.DeadJobs, "garbage")
-	w.journal(wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: epoch - 1}) // of a leader that was followed
+	// A leader that was followed decided this. It is void: the entry stays.
+	w.journal(wire.JournalRecord{Type: wire.TypeDeleted, Epoch: epoch - 1, Stream: wire.Retries, Offset: late, JID: wire.JIDTag("parked")})
 	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 99, JIDTag: "x", Epoch: epoch, Seq: 1}
 	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: []byte("{}")})
 	w.status = scheduler.Status{Leader: true, Phase: "leading", Epoch: epoch, Unconfirmed: 7, Blocked: "memory", LastLate: 2 * time.Millisecond,
-		Held: []scheduler.HeldQueue{{Queue: "q"}}, Counters: scheduler.Counters{Fired: 11, Returned: 2, Refused: 1, Lost: 3, Commands: 4, Epochs: 1}}
+		Held: []scheduler.HeldQueue{{Queue: "q"}}, InDoubt: 5, Silent: 2, LeaseAge: 250 * time.Millisecond,
+		MissingReplicas: map[string]int{wire.Journal: 1, wire.Retries: 0}, Counters: scheduler.Counters{Fired: 11, Returned: 2, Refused: 1, Lost: 3, Commands: 4, Epochs: 1}}
 	w.status.Counters.FireDelays.Counts = [15]int64{2: 3, 14: 1}
 	w.status.Counters.Confirms.Sum = 3 * time.Second
 	return w
@@ -103,7 +162,7 @@ func TestOverview(t *testing.T) {
 	require.EqualValues(t, len(dead("d", 1_000_000_000)), o.Sets["dead-jobs"].Bytes)
 	require.EqualValues(t, 10, o.Overdue, "a parked entry waits for a person, and is not overdue")
 	require.True(t, o.Views.CaughtUp)
-	require.Len(t, o.Views.Streams, 4)
+	require.Len(t, o.Views.Streams, 5)
 	require.EqualValues(t, 1, o.Rejected[wire.DeadJobs].Kept)
 	require.EqualValues(t, 1, o.Journal.Fired)
 	require.EqualValues(t, 1, o.Journal.Void[wire.Journal])
@@ -147,10 +206,15 @@ func TestMetrics(t *testing.T) {
 		`millrace_fires_total{vhost="/"} 11`,
 		`millrace_journal_deeds_total{deed="fire",vhost="/"} 1`,
 		`millrace_held_queues{vhost="/"} 1`,
+		`millrace_fires_in_doubt{vhost="/"} 5`,
+		`millrace_silent_queues{vhost="/"} 2`,
+		`millrace_leader_lease_age_seconds{vhost="/"} 0.25`,
+		`millrace_missing_replicas{queue="job_journal",vhost="/"} 1`,
+		`millrace_missing_replicas{queue="retries",vhost="/"} 0`,
 		`millrace_void_records_total{stream="job_journal",vhost="/"} 1`,
 		`millrace_rejected_records_total{stream="dead_jobs",vhost="/"} 1`,
 		`millrace_rejected_records_total{stream="retries",vhost="/"} 0`,
-		`millrace_rejected_records_total{stream="jobs.unrouted",vhost="/"} 0`,
+		`millrace_rejected_records_total{stream="jobs.gated",vhost="/"} 0`,
 		`millrace_void_records_total{stream="retries",vhost="/"} 0`,
 		`millrace_rejected_records{stream="dead_jobs",vhost="/"} 1`,
 		`millrace_http_requests_total{code="404",method="GET",route="/api/retries/:jid",vhost="/"} 20`,

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs what is missing of the parts named: broker compiler python ruby ruby-tools node java browser promtool.
+# Installs what is missing of the parts named: broker etcd compiler python ruby ruby-tools node java browser promtool.
 #
 #   broker    RabbitMQ, run privately by `millrace up` and by the tests; never as a service
+#   etcd      which clusters of LavinMQ need; run privately by the tests, never as a service
 #   compiler  a C compiler, which Go's race detector needs
 #   python    pika for Debian's own Python (/usr/bin/python3), and what makes environments
 #   ruby      Ruby with bunny
@@ -19,6 +20,10 @@ packages=()
 
 broker() {
 	[[ -x /usr/lib/rabbitmq/bin/rabbitmq-server || -x /opt/rabbitmq/sbin/rabbitmq-server ]] || packages+=(rabbitmq-server)
+}
+
+etcd() {
+	[[ -x /usr/bin/etcd ]] || packages+=(etcd-server)
 }
 
 compiler() {
@@ -86,7 +91,7 @@ node_modules() {
 with_node=
 for part in "$@"; do
 	case $part in
-	broker | compiler | python | java | browser | promtool) "$part" ;;
+	broker | etcd | compiler | python | java | browser | promtool) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
 	node) with_node=yes ;;

@@ -61,6 +61,7 @@ func parse(args []string, stdout, stderr io.Writer) (command *kong.Context, done
 
 func newParser(root *cli, stdout, stderr io.Writer, more ...kong.Option) (*kong.Kong, error) {
 	return kong.New(root, append(more,
+		kong.NamedMapper(urlsType, kong.MapperFunc(decodeURLs)),
 		kong.Name("millrace"),
 		kong.Description("Background jobs on RabbitMQ and LavinMQ, for workers in any language."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),

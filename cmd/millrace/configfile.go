@@ -67,6 +67,9 @@ func (f configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any
 	if !found || len(flag.Envs) == 0 || slices.ContainsFunc(flag.Envs, isSet) {
 		return nil, nil // kong's way to hear that it is not set here
 	}
+	if flag.Tag.Type == urlsType {
+		return strings.ReplaceAll(value, `\,`, ","), nil
+	}
 	return value, nil
 }
 

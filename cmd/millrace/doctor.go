@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 type doctorCmd struct {
@@ -38,6 +39,7 @@ type finding struct {
 type examination struct {
 	cfg      *sidecarSettings
 	signIn   *signInSettings
+	hosts    hosts.Order // of AMQP
 	conn     *broker.Conn
 	mgmt     *broker.Management
 	findings []finding
@@ -68,7 +70,7 @@ func (c *doctorCmd) Run(ctx context.Context, out output) error {
 
 func (e *examination) examine(ctx context.Context) {
 	var err error
-	e.conn, err = broker.Dial(ctx, broker.Config{AMQPURL: e.cfg.AMQPURL, Name: connectionName + " doctor", Log: quiet()})
+	e.conn, err = broker.Dial(ctx, broker.Config{AMQPURL: e.cfg.AMQPURL, Hosts: &e.hosts, Name: connectionName + " doctor", Log: quiet()})
 	if err != nil {
 		e.note(mend, "broker", err.Error(), reachRemedy(err))
 		return
@@ -79,7 +81,7 @@ func (e *examination) examine(ctx context.Context) {
 	e.openManagement(ctx)
 	if e.mgmt != nil {
 		defer e.mgmt.Close()
-		for _, look := range []func(context.Context) error{e.alarms, e.permissions, e.policies, e.queues, e.sharing, e.clock} {
+		for _, look := range []func(context.Context) error{e.alarms, e.permissions, e.policies, e.queues, e.cluster, e.sharing, e.clock} {
 			if err := look(ctx); err != nil {
 				e.note(advice, "management API", err.Error(), "")
 			}
@@ -105,7 +107,7 @@ func reachRemedy(err error) string {
 
 func (e *examination) openManagement(ctx context.Context) {
 	var err error
-	e.mgmt, err = openManagement(ctx, &e.cfg.brokerSettings, quiet())
+	e.mgmt, err = openManagement(ctx, &e.cfg.brokerSettings, &e.hosts, quiet())
 	switch {
 	case err == nil:
 		e.note(fine, "management API", "answers", "")

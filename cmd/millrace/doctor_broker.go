@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -88,15 +87,14 @@ func (e *examination) queues(ctx context.Context) error {
 		case strings.HasPrefix(q.Name, wire.QueuePrefix):
 			e.jobQueue(q)
 		case q.Name == wire.Unrouted && q.Ready > 0:
-			e.note(advice, q.Name, "waiting for a queue that cannot be made, or for a leader: "+wire.Counted(q.Ready, "job"),
-				"the sidecar's log says which (queue name, limit of --max-queues, permissions)")
+			e.note(advice, q.Name, "left by an older version: "+wire.Counted(q.Ready, "job"), "start a sidecar: it moves them to "+wire.Gated)
 		}
 	}
 	return nil
 }
 
 func (e *examination) jobQueue(q *broker.QueueInfo) {
-	if _, has := q.Arguments["x-max-priority"]; !has {
+	if _, has := q.Arguments["x-max-priority"]; !has && (q.Type != string(broker.QueueQuorum) || !e.conn.Features().QuorumPriorities) {
 		e.note(advice, q.Name, "has no priorities: it was declared without x-max-priority", "if priorities matter, delete it while it is empty: Millrace makes it anew")
 	}
 	if q.DeadLetterTo != "" && q.DeadLetterTo != wire.ExchangeDead {
@@ -134,20 +132,13 @@ const maxSkew = 2 * time.Second
 
 // clock compares this machine's clock with the broker's: producers, broker and sidecar should agree on when a job is due.
 func (e *examination) clock(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, e.cfg.managementURL(), http.NoBody)
-	if err != nil {
-		return err
-	}
-	req.Close = true
 	before := time.Now()
-	resp, err := http.DefaultClient.Do(req)
+	theirs, ok, err := e.mgmt.Clock(ctx)
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
 	after := time.Now()
-	theirs, err := http.ParseTime(resp.Header.Get("Date"))
-	if err != nil {
+	if !ok {
 		e.note(advice, "clocks", "the broker does not tell its time", "")
 		return nil
 	}

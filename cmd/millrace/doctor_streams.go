@@ -12,7 +12,7 @@ import (
 
 // streams looks at how streams can be read.
 func (e *examination) streams(ctx context.Context) {
-	transport, err := openTransport(ctx, e.cfg, e.mgmt, quiet())
+	transport, err := openTransport(ctx, e.cfg, &e.hosts, e.mgmt, quiet())
 	if err != nil {
 		e.note(mend, "streams", err.Error(), "check --stream-url, and the broker's log")
 		return

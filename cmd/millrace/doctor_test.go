@@ -70,9 +70,9 @@ func TestDoctorCannotReachTheBroker(t *testing.T) {
 			require.NoError(t, err)
 			switch name {
 			case "wrong password":
-				address = "amqp://" + v.Owner.Name + ":wrong@" + u.Host + u.Path
+				address = "amqp://" + v.Owner.Name + ":wrong@" + u.Hosts[0] + u.Path
 			case "no vhost":
-				address = "amqp://" + u.User.String() + "@" + u.Host + "/nowhere"
+				address = "amqp://" + u.User.String() + "@" + u.Hosts[0] + "/nowhere"
 			}
 			r := millrace(t, "doctor", "--amqp-url", address)
 			require.Equal(t, exitFailed, r.code)
@@ -150,7 +150,7 @@ func TestDoctorLooksAtQueues(t *testing.T) {
 		`note  queue.plain     has a length limit beyond which it drops`,
 		`note  queue.drops     has a length limit beyond which it drops`,
 		`note  queue.elsewhere what workers reject goes to mine`,
-		`note  jobs.unrouted   waiting for a queue that cannot be made, or for a leader: 1 job`,
+		`note  jobs.unrouted   left by an older version: 1 job`,
 	} {
 		require.Contains(t, r.out, line)
 	}
@@ -168,12 +168,12 @@ func TestDoctorSeesClientsThatShareTheUser(t *testing.T) {
 
 func TestDoctorTellsWhatTheSidecarSuffersFrom(t *testing.T) {
 	v := brokertest.New(t)
-	a := newAPI(t, http.StatusOK, `{"vhost":"v","scheduler":{"phase":"waiting","gap":"it is new","orphaned":true,"blocked":"memory",
+	a := newAPI(t, http.StatusOK, `{"vhost":"v","scheduler":{"phase":"waiting","gap":"it is new","orphaned":true,"orphan_cause":"a client has jobs.leader","orphan_remedy":"close it","blocked":"memory",
 		"held":[{"queue":"mail","reason":"full"}]}}`)
 	r := doctor(t, v.Owner, "--http-addr", a.addr())
 	require.Equal(t, exitFailed, r.code)
 	require.Regexp(t, `MEND  journal .*it is new\n +→ fire it, as an administrator: millrace release\n +→ or give it up: millrace release --discard\n`, r.out)
-	require.Regexp(t, `MEND  leader .*jobs.leader`, r.out)
+	require.Regexp(t, `MEND  leader .*no sidecar leads.*: a client has jobs.leader\n +→ close it\n`, r.out)
 	require.Regexp(t, `MEND  leader .*memory`, r.out)
 	require.Regexp(t, `MEND  queue mail +takes no jobs: full`, r.out)
 

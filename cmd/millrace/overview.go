@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -64,11 +65,19 @@ type schedulerState struct {
 	Phase    string `json:"phase"`
 	Gap      string `json:"gap"`
 	Orphaned bool   `json:"orphaned"`
+	Cause    string `json:"orphan_cause"`
+	Remedy   string `json:"orphan_remedy"`
 	Blocked  string `json:"blocked"`
+	Lacks    string `json:"lacks"`
 	Held     []struct {
 		Queue  string `json:"queue"`
 		Reason string `json:"reason"`
 	} `json:"held"`
+	Degraded []struct {
+		Subject string `json:"subject"`
+		Problem string `json:"problem"`
+		Costs   string `json:"costs"`
+	} `json:"degraded"`
 }
 
 // overview asks how everything is.
@@ -92,11 +101,17 @@ func (s *schedulerState) troubles() (all []trouble) {
 			"fire it, as an administrator: millrace release\nor give it up: millrace release --discard"})
 	}
 	if s.Orphaned {
-		all = append(all, trouble{"leader", "the lock " + wire.LeaderInbox + " is held by a connection that is no sidecar's: nothing fires",
-			"find it with `rabbitmqctl list_queues name owner_pid`, close it, and take configure on jobs.* from clients"})
+		all = append(all, trouble{"leader", "no sidecar leads, no jobs are dispatched: " +
+			cmp.Or(s.Cause, "a client has the lock "+wire.LeaderInbox), s.Remedy})
 	}
 	if s.Blocked != "" {
 		all = append(all, trouble{"leader", "the broker takes no messages: " + s.Blocked, "free memory or disk on the broker"})
+	}
+	if s.Lacks != "" {
+		all = append(all, trouble{"streams", "nothing fires: " + s.Lacks, "start the node that has the stream"})
+	}
+	for _, d := range s.Degraded {
+		all = append(all, trouble{d.Subject, d.Costs + ": " + d.Problem, ""})
 	}
 	for _, h := range s.Held {
 		all = append(all, trouble{"queue " + h.Queue, "takes no jobs: " + h.Reason, ""})

@@ -36,7 +36,7 @@ var (
 
 // needed are names that a sidecar must be allowed to configure, write and read, one of each kind.
 var needed = []string{
-	wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeRoute, wire.ExchangeFire, wire.ExchangeBury, wire.Unrouted, wire.DeadLetters,
+	wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeRoute, wire.ExchangeFire, wire.ExchangeBury, wire.Unrouted, wire.Gated, wire.DeadLetters,
 	wire.Control, wire.LeaderInbox, wire.WitnessPrefix + "x", wire.QueuePrefix + "x", "amq.gen-x", wire.ScheduledJobs, wire.Retries,
 	wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.Journal, wire.Rollups,
 }

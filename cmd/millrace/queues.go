@@ -14,15 +14,16 @@ import (
 )
 
 type queuesCmd struct {
-	List   listQueuesCmd  `cmd:"" default:"withargs" help:"List them."`
-	Show   showQueueCmd   `cmd:"" help:"Show one."`
-	Make   makeQueueCmd   `cmd:"" help:"Make one, ready for jobs."`
-	Delete deleteQueueCmd `cmd:"" help:"Delete one, with all jobs in it."`
-	Pause  pauseQueueCmd  `cmd:"" help:"Have nobody take jobs of one."`
-	Resume resumeQueueCmd `cmd:"" help:"Have workers take its jobs again."`
-	Move   moveQueueCmd   `cmd:"" help:"Move all jobs that wait in one to another."`
-	Purge  purgeQueueCmd  `cmd:"" help:"Drop all jobs that wait in one."`
-	Peek   peekQueueCmd   `cmd:"" help:"Look at the jobs at the head of one: they are taken and put back, which marks them as redelivered."`
+	List     listQueuesCmd  `cmd:"" default:"withargs" help:"List them."`
+	Show     showQueueCmd   `cmd:"" help:"Show one."`
+	Make     makeQueueCmd   `cmd:"" help:"Make one, ready for jobs."`
+	Delete   deleteQueueCmd `cmd:"" help:"Delete one, with all jobs in it."`
+	Pause    pauseQueueCmd  `cmd:"" help:"Have nobody take jobs of one."`
+	Resume   resumeQueueCmd `cmd:"" help:"Have workers take its jobs again."`
+	Move     moveQueueCmd   `cmd:"" help:"Move all jobs that wait in one to another."`
+	MoveType moveTypeCmd    `cmd:"" help:"Make one a queue of another type, with the jobs that it has. Without --yes it only says what that does."`
+	Purge    purgeQueueCmd  `cmd:"" help:"Drop all jobs that wait in one."`
+	Peek     peekQueueCmd   `cmd:"" help:"Look at the jobs at the head of one: they are taken and put back, which marks them as redelivered."`
 }
 
 const queuesPath = "/api/job-queues"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/hosts"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/streams"
 )
@@ -28,7 +30,7 @@ var (
 )
 
 // reach connects to the broker for the first time, for as long as that takes, and finds out what it is. mgmt is nil where there is no
-// management API. An error says that ctx has ended.
+// management API. An error says that ctx has ended, or is errSetting.
 func (s *sidecar) reach(ctx context.Context) (mgmt *broker.Management, err error) {
 	retry := backoff.NewExponentialBackOff()
 	retry.MaxInterval = reachAtMostEvery
@@ -44,6 +46,9 @@ func (s *sidecar) reach(ctx context.Context) (mgmt *broker.Management, err error
 		}
 		if mgmt != nil {
 			mgmt.Close()
+		}
+		if errors.Is(err, errSetting) {
+			return nil, err
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -63,15 +68,21 @@ func (s *sidecar) introduce(ctx context.Context) error {
 		return err
 	}
 	s.log.Info("millrace: broker reached", "product", conn.Product(), "version", conn.Version(), "vhost", conn.VHost(), "user", conn.User())
+	if err := conn.Features().CheckQueueType(broker.QueueType(s.cfg.QueueType)); err != nil {
+		return errors.Join(fmt.Errorf("%w: %w", errSetting, err), conn.Close())
+	}
 	return conn.Close()
 }
+
+// errSetting ends the sidecar: the broker was reached and cannot do what a setting asks for.
+var errSetting = errors.New("--queue-type")
 
 // management opens the management API; nil if it does not answer.
 func (s *sidecar) management(ctx context.Context) *broker.Management {
 	ctx, cancel := context.WithTimeout(ctx, managementPatience)
 	defer cancel()
 	for {
-		mgmt, err := openManagement(ctx, &s.cfg.brokerSettings, s.log)
+		mgmt, err := openManagement(ctx, &s.cfg.brokerSettings, s.hosts, s.log)
 		if err == nil || broker.Unauthorized(err) || ctx.Err() != nil {
 			s.noteManagement(err)
 			return mgmt
@@ -100,7 +111,7 @@ func (s *sidecar) awaitManagement(ctx context.Context) *broker.Management {
 		if ctx.Err() != nil {
 			return nil
 		}
-		mgmt, err := openManagement(ctx, &s.cfg.brokerSettings, s.log)
+		mgmt, err := openManagement(ctx, &s.cfg.brokerSettings, s.hosts, s.log)
 		s.noteUsers(err)
 		if err == nil {
 			s.log.Info("millrace: the management API answers now; the scheduler starts again to use it")
@@ -109,13 +120,22 @@ func (s *sidecar) awaitManagement(ctx context.Context) *broker.Management {
 	}
 }
 
-func openManagement(ctx context.Context, cfg *brokerSettings, log *slog.Logger) (*broker.Management, error) {
-	return broker.OpenManagement(ctx, cfg.managementURL(), cfg.vhost(), log)
+func openManagement(ctx context.Context, cfg *brokerSettings, amqp *hosts.Order, log *slog.Logger) (*broker.Management, error) {
+	mgmt, err := broker.NewManagement(cfg.managementURL(), cfg.vhost(), log)
+	if err != nil {
+		return nil, err
+	}
+	mgmt.Near(amqp)
+	if err := mgmt.FindFeatures(ctx); err != nil {
+		mgmt.Close()
+		return nil, err
+	}
+	return mgmt, nil
 }
 
 // openStreams chooses how streams are read.
 func (s *sidecar) openStreams(ctx context.Context, mgmt *broker.Management) error {
-	transport, err := openTransport(ctx, &s.cfg, mgmt, s.log)
+	transport, err := openTransport(ctx, &s.cfg, s.hosts, mgmt, s.log)
 	if err != nil {
 		return err
 	}
@@ -124,12 +144,12 @@ func (s *sidecar) openStreams(ctx context.Context, mgmt *broker.Management) erro
 	return nil
 }
 
-func openTransport(ctx context.Context, cfg *sidecarSettings, mgmt *broker.Management, log *slog.Logger) (streams.Transport, error) {
+func openTransport(ctx context.Context, cfg *sidecarSettings, amqp *hosts.Order, mgmt *broker.Management, log *slog.Logger) (streams.Transport, error) {
 	address, err := cfg.streamURL(ctx, mgmt)
 	if err != nil {
-		log.Warn("millrace: cannot ask for the broker's stream listener; --stream-url says where it is", "error", err)
+		log.Warn("millrace: cannot ask for the broker's stream listeners; --stream-url says where they are", "error", err)
 	}
-	return streams.Open(ctx, streams.Config{AMQPURL: cfg.AMQPURL, StreamURL: address, Name: connectionName, Log: log})
+	return streams.Open(ctx, streams.Config{AMQPURL: cfg.AMQPURL, StreamURL: address, Hosts: amqp, Name: connectionName, Log: log})
 }
 
 // streamURL is where the native stream protocol is spoken; empty if that is not known.
@@ -141,10 +161,12 @@ func (s *sidecarSettings) streamURL(ctx context.Context, mgmt *broker.Management
 	if mgmt == nil || amqp.Scheme == "amqps" { // a listener without TLS is not for who asked for TLS
 		return "", nil
 	}
-	hostPort, found, err := mgmt.StreamListener(ctx)
-	if err != nil || !found {
+	addresses, err := mgmt.StreamListeners(ctx)
+	if err != nil || len(addresses) == 0 {
 		return "", err
 	}
-	u := url.URL{Scheme: "rabbitmq-stream", User: url.UserPassword(userOf(amqp), passwordOf(amqp)), Host: hostPort}
-	return fmt.Sprintf("%s/%s", u.String(), url.PathEscape(vhostOf(amqp))), nil
+	vhost := vhostOf(amqp)
+	u := hosts.URL{Hosts: addresses, URL: url.URL{Scheme: "rabbitmq-stream", User: url.UserPassword(userOf(amqp), passwordOf(amqp)),
+		Path: "/" + vhost, RawPath: "/" + url.PathEscape(vhost)}}
+	return u.String(), nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/internal/hosts"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
@@ -25,7 +26,7 @@ import (
 )
 
 // viewed are the streams that the view is made of, beside the journal.
-var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.Rollups}
+var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics, wire.Rollups}
 
 // sidecar is the parts that outlive a connection.
 type sidecar struct {
@@ -41,6 +42,7 @@ type sidecar struct {
 	source  *source
 	asker   *scheduler.Asker
 	lent    *lender
+	hosts   *hosts.Order                      // of AMQP
 	mgmt    atomic.Pointer[broker.Management] // nil where there is none
 	users   *broker.Management                // asks the management API who users are
 	has     atomic.Int32                      // an httpapi.HasUsers: whether there is one
@@ -87,7 +89,7 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	source := &source{}
 	defer source.Close()
 
-	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, metrics: sums, queues: queues.New(nil), feed: happens, source: source}
+	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, metrics: sums, queues: queues.New(nil), feed: happens, source: source, hosts: &hosts.Order{}}
 	s.lent = &lender{dial: func(ctx context.Context) (*broker.Conn, error) { return broker.Dial(ctx, s.brokerConfig("leases")) }}
 	defer s.lent.close()
 	s.view = view.New(store, source, entries, log, wire.Journal, viewed...)
@@ -99,6 +101,7 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	if s.users, err = broker.NewManagement(cfg.managementURL(), cfg.vhost(), log); err != nil {
 		return err
 	}
+	s.users.Near(s.hosts)
 	defer s.users.Close()
 	api, err := s.api(listener.Addr().String())
 	if err != nil {
@@ -135,16 +138,25 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 // connected runs what needs the broker, once that has been reached.
 func (s *sidecar) connected(ctx context.Context) error {
 	mgmt, err := s.reach(ctx)
+	if errors.Is(err, errSetting) {
+		return err
+	}
 	if err != nil {
 		return nil // ctx ended first
 	}
+	// The view ends last: a leader that stops waits until it has read what it journaled at last.
+	viewing, endView := context.WithCancel(context.WithoutCancel(ctx))
+	defer endView()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		s.awaitTopology(ctx)
-		return s.view.Run(ctx)
+		return s.view.Run(viewing)
 	})
 	g.Go(func() error { return s.asker.Run(ctx) })
-	g.Go(func() error { return s.schedule(ctx, mgmt) })
+	g.Go(func() error {
+		defer endView()
+		return s.schedule(ctx, mgmt)
+	})
 	return g.Wait()
 }
 
@@ -167,7 +179,7 @@ func (s *sidecar) schedule(ctx context.Context, mgmt *broker.Management) error {
 
 func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) error {
 	cfg := scheduler.Config{
-		Broker: s.brokerConfig("leads"), Identity: s.cfg.identity(), OnGap: s.cfg.OnGap, MaxQueues: s.cfg.MaxQueues,
+		Broker: s.brokerConfig("leads"), Identity: s.cfg.identity(), OnGap: s.cfg.OnGap, MaxQueues: s.cfg.MaxQueues, SingleNode: s.cfg.SingleNode,
 		DeadMax: s.cfg.DeadMax, DeadAge: s.cfg.deadAge(), Rollups: s.metrics, Log: s.log,
 	}
 	s.watchQueues(*mgmt)
@@ -190,7 +202,8 @@ func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) er
 }
 
 func (s *sidecar) brokerConfig(does string) broker.Config {
-	return broker.Config{AMQPURL: s.cfg.AMQPURL, Name: connectionName + " " + does, Log: s.log}
+	return broker.Config{AMQPURL: s.cfg.AMQPURL, Hosts: s.hosts, Name: connectionName + " " + does,
+		QueueType: broker.QueueType(s.cfg.QueueType), Log: s.log}
 }
 
 // connectionName begins the names of all connections of a sidecar, so that doctor can tell them from its clients'.

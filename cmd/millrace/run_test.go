@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -120,6 +122,55 @@ func TestBrokerThatIsNotThereYet(t *testing.T) {
 	proxy.Heal(t)
 	s.ready(t)
 	s.leads(t)
+}
+
+// A sidecar beside an empty broker is ready when a job that a client publishes is accepted, not before.
+func TestReadyWhenJobsAreAccepted(t *testing.T) {
+	v := brokertest.New(t)
+	owner := v.Dial(t)
+	ch, err := owner.Channel()
+	require.NoError(t, err)
+	_, err = ch.QueueDeclare(wire.LeaderInbox, false, false, true, false, nil) // nobody else can lead
+	require.NoError(t, err)
+	s := start(t, beside(v))
+	reason := func() string {
+		resp, err := s.api.http.Get(s.api.base + "/readyz")
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return string(body)
+	}
+	brokertest.Eventually(t, func() bool { return strings.Contains(reason(), "no leader has made jobs.direct") }, "it says what it waits for")
+	require.NoError(t, owner.Close())
+	s.ready(t)
+	v.Publish(t, wire.ExchangeDirect, "mail", amqp.Publishing{Body: []byte(`{"class":"C","jid":"first"}`)})
+	take(t, v, "queue.mail")
+	brokertest.Eventually(t, func() bool { return reason() == `{"status":"ok"}`+"\n" }, "nothing is degraded")
+}
+
+// A sidecar that is to make quorum queues on a broker whose quorum queues have no priorities ends, and says what to do.
+func TestQueueTypeThatTheBrokerDoesNotHave(t *testing.T) {
+	v := brokertest.New(t)
+	r := func() error {
+		settings := beside(v)
+		settings.QueueType, settings.HTTPAddr = "quorum", "127.0.0.1:0"
+		require.NoError(t, settings.AfterApply())
+		listener, err := listen(t.Context(), settings.HTTPAddr, settings.exposure())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if v.Features(t).QuorumPriorities {
+			cancel() // nothing refuses it
+		}
+		return serve(ctx, settings, newLog(io.Discard, "info", "text"), listener)
+	}
+	if v.Features(t).QuorumPriorities {
+		require.NoError(t, r())
+		return
+	}
+	require.ErrorContains(t, r(), "--queue-type: "+v.Features(t).Product)
+	require.ErrorContains(t, r(), "use --queue-type auto or classic")
 }
 
 func TestSidecarEndsWhileItWaitsForTheBroker(t *testing.T) {
@@ -282,6 +333,7 @@ func TestSidecarSurvivesItsBroker(t *testing.T) {
 	s.leads(t)
 	s.ready(t)
 	require.Zero(t, millrace(t, "schedule", "Mail", "--in", "2s", "--queue", "mail", "--amqp-url", v.AMQPURL()).code)
+	v.Sync(t)
 	v.Kill(t)
 	brokertest.Eventually(t, func() bool { return s.status(t, "/readyz") == http.StatusServiceUnavailable }, "it is not ready")
 	require.Equal(t, http.StatusOK, s.status(t, "/healthz"))

@@ -8,17 +8,19 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/hosts"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/view"
 )
 
 // amqpSettings say where the broker is, and as whom.
 type amqpSettings struct {
-	AMQPURL          string `name:"amqp-url" env:"MILLRACE_AMQP_URL" default:"amqp://guest:guest@localhost:5672/" placeholder:"URL" help:"The broker and virtual host: amqp://user:password@host:port/vhost, or amqps:// (${default})."`
+	AMQPURL          string `name:"amqp-url" env:"MILLRACE_AMQP_URL" type:"urls" default:"amqp://guest:guest@localhost:5672/" placeholder:"URL" help:"The broker and virtual host: amqp://user:password@host:port/vhost, or amqps:// (${default}). Several hosts of one broker: host:port,host:port, or the flag again."`
 	AMQPPassword     string `name:"amqp-password" env:"MILLRACE_AMQP_PASSWORD" placeholder:"PASSWORD" help:"The password, as it is, instead of the URL's: in the environment, since everybody on a machine sees its command lines."`
 	AMQPPasswordFile string `name:"amqp-password-file" env:"MILLRACE_AMQP_PASSWORD_FILE" placeholder:"FILE" help:"Read the password from this file instead of the URL."`
 }
@@ -27,7 +29,7 @@ type amqpSettings struct {
 type brokerSettings struct {
 	amqpSettings
 
-	ManagementURL string `name:"management-url" env:"MILLRACE_MANAGEMENT_URL" placeholder:"URL" help:"The broker's management API: http://host:port. Default: port 15672 of the broker's host, if it answers."`
+	ManagementURL string `name:"management-url" env:"MILLRACE_MANAGEMENT_URL" type:"urls" placeholder:"URL" help:"The broker's management API: http://host:port. Default: port 15672 of the broker's hosts, if it answers. Several hosts as in --amqp-url."`
 }
 
 // sidecarSettings are all settings of a sidecar.
@@ -38,7 +40,7 @@ type sidecarSettings struct {
 	sideSettings
 	timelineSettings
 
-	StreamURL    string                   `name:"stream-url" env:"MILLRACE_STREAM_URL" placeholder:"URL" help:"RabbitMQ's stream listener: rabbitmq-stream://host:port. Default: the one that the management API names, if any."`
+	StreamURL    string                   `name:"stream-url" env:"MILLRACE_STREAM_URL" type:"urls" placeholder:"URL" help:"RabbitMQ's stream listener: rabbitmq-stream://host:port. Default: those that the management API names, if any. Several hosts as in --amqp-url."`
 	StateDir     string                   `name:"state-dir" env:"MILLRACE_STATE_DIR" placeholder:"DIR" help:"Where to keep the view between runs. It is a cache: losing it loses nothing. Default: a temporary folder, which goes when it stops."`
 	Identity     string                   `name:"identity" env:"MILLRACE_IDENTITY" placeholder:"NAME" help:"This sidecar's name in the journal and in logs. Default: host:pid."`
 	LogLevel     string                   `name:"log-level" env:"MILLRACE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
@@ -49,6 +51,8 @@ type sidecarSettings struct {
 	DeadAge      string                   `name:"dead-age" env:"MILLRACE_DEAD_AGE" default:"180d" placeholder:"DURATION" help:"How long dead jobs are kept: 12h, 30d (${default})."`
 	QueueSLO     map[string]time.Duration `name:"queue-slo" env:"MILLRACE_QUEUE_SLO" mapsep:"," placeholder:"QUEUE=DURATION,…" help:"How long a job may wait in a queue before that is pointed out: critical=5s,*=10m."`
 	MaxQueues    int                      `name:"max-queues" env:"MILLRACE_MAX_QUEUES" default:"1000" help:"How many job queues are made for names that producers use."`
+	QueueType    string                   `name:"queue-type" env:"MILLRACE_QUEUE_TYPE" enum:"auto,classic,quorum" default:"auto" help:"What kind of job queues are made: auto, classic or quorum. auto makes classic queues, and quorum queues where they are the virtual host's default and the broker is RabbitMQ 4.3 or later. Queues that exist are used as they are."`
+	SingleNode   bool                     `name:"single-node" env:"MILLRACE_SINGLE_NODE" help:"The broker is one node and its job queues are classic queues. Only needed where the management API cannot say so: without it, jobs in flight when a sidecar dies are delivered twice."`
 }
 
 // apiSettings say where the REST API is.
@@ -63,10 +67,12 @@ func (s *amqpSettings) AfterApply() error {
 		return err
 	}
 	password, given, err := s.password()
-	if err != nil || !given {
+	if err != nil {
 		return err
 	}
-	u.User = url.UserPassword(userOf(u), password)
+	if given {
+		u.User = url.UserPassword(userOf(u), password)
+	}
 	s.AMQPURL, s.AMQPPassword = u.String(), "" // what shows settings masks URLs
 	return nil
 }
@@ -106,37 +112,43 @@ func (s *sidecarSettings) AfterApply() error {
 		return err
 	}
 	amqp := s.amqp()
-	u, err := url.Parse(s.StreamURL)
-	if err != nil || u.Scheme != "rabbitmq-stream" && u.Scheme != "rabbitmq-stream+tls" || u.Hostname() == "" {
-		return errors.New("--stream-url: must be rabbitmq-stream://host:port or rabbitmq-stream+tls://host:port")
+	u, err := parseURL("--stream-url", s.StreamURL, "rabbitmq-stream://host:port or rabbitmq-stream+tls://host:port", "rabbitmq-stream", "rabbitmq-stream+tls")
+	if err != nil {
+		return err
 	}
 	if u.User == nil {
 		u.User = url.UserPassword(userOf(amqp), passwordOf(amqp))
 	}
-	address := *u
-	address.Path, address.RawPath = "", ""
-	vhost := strings.TrimPrefix(u.EscapedPath(), "/")
-	if vhost == "" {
-		vhost = url.PathEscape(vhostOf(amqp))
+	if strings.TrimPrefix(u.EscapedPath(), "/") == "" {
+		vhost := vhostOf(amqp)
+		u.Path, u.RawPath = "/"+vhost, "/"+url.PathEscape(vhost)
 	}
-	s.StreamURL = address.String() + "/" + vhost
+	s.StreamURL = u.String()
 	return nil
 }
 
-// parseAMQPURL never quotes the URL in its error: it may hold a password.
-func parseAMQPURL(raw string) (*url.URL, error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "amqp" && u.Scheme != "amqps" || u.Hostname() == "" {
-		return nil, errors.New("--amqp-url: must be amqp://user:password@host:port/vhost, with reserved characters percent-encoded")
+// parseURL reads a URL of one host or several. It never quotes the URL in its error: it may hold a
+// password.
+func parseURL(flag, raw, form string, schemes ...string) (hosts.URL, error) {
+	u, err := hosts.Parse(raw)
+	switch {
+	case errors.Is(err, hosts.ErrMalformed) || err == nil && !slices.Contains(schemes, u.Scheme):
+		return u, fmt.Errorf("%s: must be %s", flag, form)
+	case err != nil:
+		return u, fmt.Errorf("%s: %w", flag, err)
 	}
 	return u, nil
 }
 
+func parseAMQPURL(raw string) (hosts.URL, error) {
+	return parseURL("--amqp-url", raw, "amqp://user:password@host:port/vhost, with reserved characters percent-encoded", "amqp", "amqps")
+}
+
 // withCredentials gives a management URL without a user those of the AMQP URL.
-func withCredentials(raw string, amqp *url.URL) (string, error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return "", errors.New("--management-url: must be http://host:port or https://host:port")
+func withCredentials(raw string, amqp hosts.URL) (string, error) {
+	u, err := parseURL("--management-url", raw, "http://host:port or https://host:port", "http", "https")
+	if err != nil {
+		return "", err
 	}
 	if u.User == nil {
 		u.User = url.UserPassword(userOf(amqp), passwordOf(amqp))
@@ -145,35 +157,38 @@ func withCredentials(raw string, amqp *url.URL) (string, error) {
 }
 
 // amqp is the AMQP URL, which AfterApply has checked.
-func (s *amqpSettings) amqp() *url.URL {
+func (s *amqpSettings) amqp() hosts.URL {
 	u, err := parseAMQPURL(s.AMQPURL)
 	if err != nil {
-		return &url.URL{}
+		return hosts.URL{}
 	}
 	return u
 }
 
-// managementURL is the one that is set, or where the management API is unless somebody moved it.
+// managementURL is the one that is set, or where the management API is by default.
 func (s *brokerSettings) managementURL() string {
 	if s.ManagementURL != "" {
 		return s.ManagementURL
 	}
 	amqp := s.amqp()
-	u := url.URL{Scheme: "http", Host: net.JoinHostPort(amqp.Hostname(), "15672"), User: url.UserPassword(userOf(amqp), passwordOf(amqp))}
+	scheme, port := "http", "15672"
 	if amqp.Scheme == "amqps" {
-		u.Scheme, u.Host = "https", net.JoinHostPort(amqp.Hostname(), "15671")
+		scheme, port = "https", "15671"
+	}
+	u := hosts.URL{URL: url.URL{Scheme: scheme, User: url.UserPassword(userOf(amqp), passwordOf(amqp))}}
+	for _, name := range amqp.Names() {
+		u.Hosts = append(u.Hosts, net.JoinHostPort(name, port))
 	}
 	return u.String()
 }
 
 // brokerIdentity names broker and virtual host, so that a view of another one is never taken for ours.
+// The order of the hosts does not matter.
 func (s *brokerSettings) brokerIdentity() string {
 	u := s.amqp()
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"amqp": "5672", "amqps": "5671"}[u.Scheme]
-	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), port) + "/" + url.PathEscape(vhostOf(u))
+	addresses := u.Addresses(map[string]string{"amqp": "5672", "amqps": "5671"}[u.Scheme])
+	slices.Sort(addresses)
+	return strings.ToLower(strings.Join(addresses, ",")) + "/" + url.PathEscape(vhostOf(u))
 }
 
 // vhost is the virtual host that this sidecar serves.
@@ -182,7 +197,7 @@ func (s *brokerSettings) vhost() string { return vhostOf(s.amqp()) }
 // user is whom the broker will vouch for on what we publish.
 func (s *brokerSettings) user() string { return userOf(s.amqp()) }
 
-func vhostOf(u *url.URL) string {
+func vhostOf(u hosts.URL) string {
 	if name := strings.TrimPrefix(u.Path, "/"); name != "" {
 		return name
 	}
@@ -190,14 +205,14 @@ func vhostOf(u *url.URL) string {
 }
 
 // amqp091-go's defaults, and both brokers'.
-func userOf(u *url.URL) string {
+func userOf(u hosts.URL) string {
 	if name := u.User.Username(); name != "" {
 		return name
 	}
 	return "guest"
 }
 
-func passwordOf(u *url.URL) string {
+func passwordOf(u hosts.URL) string {
 	if password, set := u.User.Password(); set {
 		return password
 	}

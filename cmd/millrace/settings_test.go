@@ -157,6 +157,7 @@ func TestWhatFollowsFromTheAMQPURL(t *testing.T) {
 		{"amqp://localhost/%2F", "localhost:5672/%2F", "/", "guest", "http://guest:guest@localhost:15672"},
 		{"amqps://ann:pw@h/a%2Fb", "h:5671/a%2Fb", "a/b", "ann", "https://ann:pw@h:15671"},
 		{"amqp://ann:@[::1]:1/v", "[::1]:1/v", "v", "ann", "http://ann:@[::1]:15672"},
+		{"amqp://ann:pw@b:2,[::1],a,a:3/v", "[::1]:5672,a:3,a:5672,b:2/v", "v", "ann", "http://ann:pw@b:15672,[::1]:15672,a:15672"},
 	} {
 		s := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: test.url}}}
 		require.NoError(t, s.AfterApply(), test.url)
@@ -164,6 +165,47 @@ func TestWhatFollowsFromTheAMQPURL(t *testing.T) {
 		require.Equal(t, test.vhost, s.vhost())
 		require.Equal(t, test.user, s.user())
 		require.Equal(t, test.management, strings.ToLower(s.managementURL()))
+	}
+}
+
+func TestSeveralHosts(t *testing.T) {
+	const want = "amqp://ann:***@a:1,b,c:2/v"
+	check := func(args ...string) {
+		t.Helper()
+		require.Equal(t, want, settingsOf(t, args...)["amqp-url"])
+	}
+	check("--amqp-url", "amqp://ann:pw@a:1,b,c:2/v")
+	check("--amqp-url", "amqp://ann:pw@a:1/v", "--amqp-url", "amqp://ann:pw@b/v", "--amqp-url", "amqp://ann:pw@c:2/v")
+	check("--amqp-url", "amqp://ann:pw@a:1,b/v", "--amqp-url", "amqp://ann:pw@c:2/v")
+	check("--config", file(t, "amqp-url: amqp://ann:pw@a:1,b,c:2/v\n"))
+	check("--config", file(t, "amqp-url:\n  - amqp://ann:pw@a:1,b/v\n  - amqp://ann:pw@c:2/v\n"))
+	check("--amqp-url", "amqp://ann@a:1,b,c:2/v", "--amqp-password-file", file(t, "pw"))
+	t.Setenv("MILLRACE_AMQP_URL", "amqp://ann:pw@a:1,b,c:2/v")
+	check()
+	t.Setenv("MILLRACE_AMQP_URL", "amqp://ann:pw@a:1,b/v,amqp://ann:pw@c:2/v")
+	check()
+
+	s := settingsOf(t, "--management-url", "http://a:1,b:2", "--stream-url", "rabbitmq-stream://a", "--stream-url", "rabbitmq-stream://b")
+	require.Equal(t, "http://ann:***@a:1,b:2", s["management-url"])
+	require.Equal(t, "rabbitmq-stream://ann:***@a,b/v", s["stream-url"])
+}
+
+func TestBadListsOfHosts(t *testing.T) {
+	for _, test := range []struct{ flag, first, second, says string }{
+		{"--amqp-url", "amqp://ann:s3cret@a/v", "amqps://ann:s3cret@b/v", "differ in their schemes"},
+		{"--amqp-url", "amqp://ann:s3cret@a/v", "amqp://ann:s3cre7@b/v", "differ in their users or passwords"},
+		{"--amqp-url", "amqp://ann:s3cret@a/v", "amqp://ann:s3cret@b/w", "differ in their virtual hosts"},
+		{"--amqp-url", "amqp://ann:s3cret@a/v", "amqp://ann:s3cret@b,,c/v", "a comma too many"},
+		{"--amqp-url", "amqp://ann:s3cret@a/v", "amqp://ann:s3cret@/v", "must be amqp://"},
+		{"--amqp-url", "amqp://ann:s3cret@a/v", "", "a comma too many"},
+		{"--management-url", "http://ann:s3cret@a:1", "http://ann:s3cret@b:1/x", "differ in their paths"},
+		{"--stream-url", "rabbitmq-stream://ann:s3cret@a", "rabbitmq-stream+tls://ann:s3cret@b", "differ in their schemes"},
+	} {
+		r := millrace(t, "config", test.flag, test.first, test.flag, test.second)
+		require.Equal(t, exitUsage, r.code, test)
+		require.Contains(t, r.err, test.flag+": ", test)
+		require.Contains(t, r.err, test.says, test)
+		require.NotContains(t, r.err, "s3cre", test)
 	}
 }
 

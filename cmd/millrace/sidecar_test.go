@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -79,4 +80,15 @@ func (r *running) status(t *testing.T, path string) int {
 	require.NoError(t, resp.Body.Close())
 	r.api.http.CloseIdleConnections()
 	return resp.StatusCode
+}
+
+func (r *running) body(t *testing.T, path string) string {
+	t.Helper()
+	resp, err := r.api.http.Get(r.api.base + path)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	r.api.http.CloseIdleConnections()
+	return string(body)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 type workerCmd struct {
-	AMQPURL  string `name:"amqp-url" env:"MILLRACE_AMQP_URL" default:"amqp://guest:guest@localhost:5672/" help:"The broker and virtual host."`
+	AMQPURL  string `name:"amqp-url" env:"MILLRACE_AMQP_URL" type:"urls" default:"amqp://guest:guest@localhost:5672/" help:"The broker and virtual host."`
 	Exec     string `required:"" placeholder:"FILE" type:"existingfile" help:"A YAML file that says which command runs the jobs of which class."`
 	Check    bool   `help:"Only check the file."`
 	LogLevel string `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`

@@ -68,7 +68,10 @@ export async function serve({ amqp, management }, vhost, more) {
   const begin = async () => {
     child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] });
     ended = new Promise((done) => { child.once('exit', done); });
-    await until('the sidecar is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok);
+    await until('the sidecar is ready, or holds what was pending', async () => {
+      const answer = await fetch(`http://127.0.0.1:${port}/readyz`);
+      return answer.ok || (await answer.text()).includes('is held');
+    });
   };
   const stop = async () => {
     child.kill('SIGTERM');

@@ -14,7 +14,7 @@ export const plural = (n, one, many) => count(n) + ' ' + (n === 1 ? one : many |
 /** Something a second. @param {number|null|undefined} n */
 export const rate = (n) => (n === null || n === undefined ? '–' : n === 0 ? '0/s' : n < 0.01 ? '<0.01/s' : (n < 10 ? two : three).format(n) + '/s');
 /** @param {number|null|undefined} part of 1 */
-export const percent = (part) => (part === null || part === undefined || Number.isNaN(part) ? '–' : part > 0 && part < 0.001 ? '<0.1 %' : three.format(part < 0.1 ? Math.round(part * 1000) / 10 : Math.round(part * 1000) / 10) + ' %');
+export const percent = (part) => (part === null || part === undefined || Number.isNaN(part) ? '–' : part > 0 && part < 0.001 ? '<0.1 %' : three.format(Math.round(part * 1000) / 10) + ' %');
 /** @param {number|null|undefined} ms */
 export function millis(ms) {
   if (ms === null || ms === undefined) return '–';

@@ -14,7 +14,7 @@ import { Trace } from '../parts/trace.js';
 import { Time } from '../parts/time.js';
 import { factsOf, told, Whereabouts } from '../parts/whereabouts.js';
 
-const where = { 'scheduled-jobs': 'scheduled', retries: 'waits for its next attempt', 'dead-jobs': 'dead' };
+const where = { 'scheduled-jobs': 'scheduled', retries: 'waits for its next attempt', 'dead-jobs': 'dead', 'gated-jobs': 'waits for its queue' };
 
 /** @param {{part: string}} p */
 export default function Job({ part: jid }) {
@@ -46,7 +46,7 @@ function Entry({ row, done }) {
   const own = ownText(row.raw);
   const lines = typeof row.backtrace === 'string' ? row.backtrace.split('\n') : row.backtrace || [];
   const job = row.job || row;
-  return html`<${Card} title=${{ 'scheduled-jobs': 'Scheduled', retries: 'Retry', 'dead-jobs': 'Dead' }[set]} tools=${mayAct.value && html`${actionsOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : a === 'change' ? '' : ' primary')} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} small />${actions[a].label}</button>`)}
+  return html`<${Card} title=${{ 'scheduled-jobs': 'Scheduled', retries: 'Retry', 'dead-jobs': 'Dead', 'gated-jobs': 'Waits for its queue' }[set]} tools=${mayAct.value && html`${actionsOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : a === 'change' ? '' : ' primary')} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} small />${actions[a].label}</button>`)}
         <button class="btn small" onClick=${() => copyOf(row)}><${Icon} name="copy" small />Run a copy</button>`}>
       ${m.refused && html`<div class="banner bad"><${Icon} name="alert" /><span>The broker could not take it and it is not tried again by itself: ${m.refused}</span></div>`}
       ${m.omitted && html`<div class="banner"><${Icon} name="warn" /><span>The record could not be read: ${m.omitted}</span></div>`}

@@ -24,9 +24,9 @@ export const actions = {
   delete: { label: 'Delete', icon: 'trash', did: 'deleted', hurt: true, key: '#' },
 };
 /** What can be done in which set. */
-export const actionsOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'change', 'delete'] };
+export const actionsOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'change', 'delete'], 'gated-jobs': ['change', 'kill', 'delete'] };
 /** And to many at once. */
-export const bulkOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'delete'] };
+export const bulkOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'delete'], 'gated-jobs': ['kill', 'delete'] };
 
 export const jidOf = (/** @type {any} */ row) => row.jid || row.job?.jid || '';
 const nameOf = (/** @type {any} */ row) => `${row.millrace?.class || 'job'} ${jidOf(row).slice(0, 8)}`;

@@ -17,9 +17,9 @@ export const followed = signal([]);
 onSignOut(() => { followed.value = []; });
 
 export const verbs = { trigger: 'Run', retry: 'Retry', kill: 'Kill', delete: 'Delete', change: 'Reschedule', undo: 'Undo' };
-export const setNames = { 'scheduled-jobs': 'scheduled jobs', retries: 'retries', 'dead-jobs': 'dead jobs' };
+export const setNames = { 'scheduled-jobs': 'scheduled jobs', retries: 'retries', 'dead-jobs': 'dead jobs', 'gated-jobs': 'jobs without a queue' };
 
-export const single = { 'scheduled-jobs': 'scheduled job', retries: 'retry', 'dead-jobs': 'dead job' };
+export const single = { 'scheduled-jobs': 'scheduled job', retries: 'retry', 'dead-jobs': 'dead job', 'gated-jobs': 'job without a queue' };
 /** So many of a set. @param {string} set @param {number} n */
 export const ofSet = (set, n) => plural(n, single[set] || 'entry', setNames[set] || set || 'entries');
 

@@ -18,7 +18,8 @@ import { Toasts } from './toast.js';
 /** @type {[string, [string, string, string, ((o: any) => number|undefined)?, string?][]][]} */
 export const groups = [
   ['Work', [['job-queues', 'dashboard', 'Dashboard'],
-    ['scheduled-jobs', 'clock', 'Scheduled', (o) => o.sets['scheduled-jobs']?.total], ['retries', 'retry', 'Retries', (o) => o.sets.retries?.total], ['dead-jobs', 'dead', 'Dead', (o) => o.sets['dead-jobs']?.total]]],
+    ['scheduled-jobs', 'clock', 'Scheduled', (o) => o.sets['scheduled-jobs']?.total], ['retries', 'retry', 'Retries', (o) => o.sets.retries?.total], ['dead-jobs', 'dead', 'Dead', (o) => o.sets['dead-jobs']?.total],
+    ['gated-jobs', 'clock', 'No queue yet', (o) => o.sets['gated-jobs']?.total || undefined]]],
   ['Insight', [['job-metrics', 'chart', 'Metrics'], ['live', 'live', 'Live']]],
   ['Workers', [['worker-processes', 'worker', 'Processes', (o) => o.processes.running]]],
   ['System', [['operations', 'ops', 'Operations'], ['rejected', 'rejected', 'Rejected', (o) => Object.values(o.rejected).reduce((n, r) => n + r.kept, 0) || undefined, 'bad'], ['health', 'health', 'Health'], ['api-docs', 'api', 'HTTP API']]],

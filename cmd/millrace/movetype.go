@@ -1,0 +1,130 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+type moveTypeCmd struct {
+	changeQueueCmd
+
+	Type    string        `arg:"" enum:"classic,quorum" help:"classic or quorum. quorum needs RabbitMQ 4.3 or later."`
+	Timeout time.Duration `default:"1m" help:"How long to wait for jobs that workers have not acknowledged, at least 20s. After that the queue is left as it was."`
+	Yes     bool          `help:"Do it."`
+}
+
+// shownMove is a move as the API gives it.
+type shownMove struct {
+	wire.TypeMove
+
+	Processes []string `json:"processes"`
+}
+
+const (
+	followMoveEvery = time.Second
+	leaderlessFor   = time.Minute // how long a move is followed while no leader answers
+)
+
+// Run says what a move does, or moves the queue and follows that to its end.
+func (c *moveTypeCmd) Run(ctx context.Context, out output) error {
+	id := rand.Text()
+	m, err := c.post(ctx, id, !c.Yes)
+	if err != nil {
+		return err
+	}
+	if !c.Yes {
+		return printPlan(out.Out, m)
+	}
+	return c.follow(ctx, out, id, m)
+}
+
+func (c *moveTypeCmd) post(ctx context.Context, id string, dryRun bool) (*shownMove, error) {
+	request := fields{"type": c.Type, "timeout_s": c.Timeout.Seconds(), "id": id, "reason": c.Reason, "dry_run": dryRun}
+	body, err := c.client().do(ctx, http.MethodPost, c.path()+"/move-type", nil, request.json())
+	if err != nil {
+		return nil, err
+	}
+	var m shownMove
+	if err := json.Unmarshal(body, &m); err != nil {
+		return nil, unreadable(err)
+	}
+	return &m, nil
+}
+
+// follow repeats the request until the move has ended. Another leader, where there is one meanwhile, begins it again.
+func (c *moveTypeCmd) follow(ctx context.Context, out output, id string, m *shownMove) error {
+	step, heard := "", time.Now()
+	for m.State != wire.MoveDone {
+		id = cmp.Or(m.ID, id) // it may be another's, that ran already
+		if m.Step != step {
+			step = m.Step
+			if _, err := fmt.Fprintf(out.Err, "%s: %s\n", c.Queue, step); err != nil {
+				return err
+			}
+		}
+		if err := pause.For(ctx, followMoveEvery); err != nil {
+			return err
+		}
+		next, err := c.post(ctx, id, false)
+		var refusal *apiError
+		switch {
+		case err == nil:
+			m, heard = next, time.Now()
+		case !errors.As(err, &refusal) || refusal.Status < http.StatusInternalServerError || time.Since(heard) > leaderlessFor:
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(out.Out, "%s: it is a %s queue now, %s went through %s\n", c.Queue, m.To, wire.Counted(m.Moved, "job"), wire.Gated)
+	return err
+}
+
+func printPlan(w io.Writer, m *shownMove) error {
+	if m.From == m.To {
+		_, err := fmt.Fprintf(w, "%s: it is a %s queue already\n", m.Queue, m.To)
+		return err
+	}
+	lines := []string{
+		fmt.Sprintf("%s: a %s queue%s", m.Queue, m.From, onNode(m.Node)),
+		fmt.Sprintf("ready jobs:     %d, which are moved to the new queue", m.Ready),
+		fmt.Sprintf("unacknowledged: %d, which are waited for", m.Unacked),
+		fmt.Sprintf("consumers:      %d, which are asked to stop; those that do not listen to %s lose the queue when it is replaced", m.Consumers, wire.Control),
+	}
+	for _, identity := range m.Processes {
+		lines = append(lines, "worker:         "+identity)
+	}
+	lines = append(lines, "new arguments:  "+argumentList(m.Arguments))
+	if len(m.Dropped) > 0 {
+		lines = append(lines, "no longer:      "+argumentList(m.Dropped))
+	}
+	lines = append(lines, fmt.Sprintf("add --yes to make it a %s queue; its jobs wait meanwhile, at least 12 seconds", m.To))
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+func onNode(node string) string {
+	if node == "" {
+		return ""
+	}
+	return " on " + node
+}
+
+func argumentList(all map[string]any) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, fmt.Sprintf("%s=%v", name, all[name]))
+	}
+	return strings.Join(list, " ")
+}

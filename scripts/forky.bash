@@ -1,0 +1,81 @@
+# Sourced by the scripts that set a program of Debian forky up, in a root folder of its own.
+# Needs root: debootstrap and chroot do. Nothing stays mounted and no service is started.
+
+# debian_mirror prints where Debian's packages are: DEBIAN_MIRROR, or the mirror that apt itself uses.
+debian_mirror() {
+	if [[ ${DEBIAN_MIRROR:-} ]]; then
+		echo "$DEBIAN_MIRROR"
+		return
+	fi
+	local found
+	found=$(apt_mirror)
+	if [[ ! $found ]]; then # apt knows whose packages a source has only after an update
+		apt-get update -qq >&2
+		found=$(apt_mirror)
+	fi
+	if [[ ! $found ]]; then
+		echo "apt has no source of Debian's packages here: set DEBIAN_MIRROR to the URL of one" >&2
+		return 1
+	fi
+	echo "$found"
+}
+
+# apt_mirror prints the first of apt's sources with Debian's packages; apt reads .sources and .list.
+apt_mirror() {
+	apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Identifier: Packages' |
+		sed -nE 's,^Debian (https?://.*[^/])/?$,\1,p' | sed -n 1p
+}
+
+# forky_root FOLDER LOG PACKAGE... makes a root folder of Debian forky with these packages.
+forky_root() {
+	local root=$1 log=$2
+	shift 2
+	if [[ $(id -u) != 0 ]]; then
+		echo "setting a root folder up takes root (for debootstrap and chroot): run 'sudo $0'" >&2
+		return 1
+	fi
+	if [[ ! ${DEBOOTSTRAP_DIR:-} ]] && ! command -v debootstrap >/dev/null; then
+		echo "installing debootstrap" >&2
+		scripts/apt-install.sh debootstrap >&2
+	fi
+	local mirror
+	mirror=$(debian_mirror)
+	use_apt_proxy
+	# forky is made as sid is; an older debootstrap does not know its name. It leaves /proc mounted.
+	local script=${DEBOOTSTRAP_DIR:-/usr/share/debootstrap}/scripts/sid
+	logged "$log" unshare --mount "${DEBOOTSTRAP:-debootstrap}" --variant=minbase forky "$root" "$mirror" "$script"
+	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+	chmod 755 "$root/usr/sbin/policy-rc.d"
+	in_root "$root" "$log" apt-get install -y -qq --no-install-recommends "$@"
+	rm -f "$root/var/cache/apt/archives/"*.deb
+}
+
+# in_root FOLDER LOG PROGRAM ARGUMENT... runs a program in the root folder.
+in_root() {
+	local root=$1 log=$2
+	shift 2
+	logged "$log" unshare --mount bash -euc '
+		root=$1
+		shift
+		mount -t proc proc "$root/proc"
+		mount --rbind /dev "$root/dev"
+		export DEBIAN_FRONTEND=noninteractive
+		exec chroot "$root" "$@"' - "$root" "$@"
+}
+
+# use_apt_proxy has debootstrap, and apt in the root folder, use the proxy that apt is set up for.
+use_apt_proxy() {
+	local proxy=
+	eval "$(apt-config shell proxy Acquire::http::Proxy)"
+	if [[ $proxy && ! ${http_proxy:-} ]]; then export http_proxy=$proxy; fi
+}
+
+# logged LOG COMMAND... runs a command, and shows the end of the log where it fails.
+logged() {
+	local log=$1
+	shift
+	"$@" >>"$log" 2>&1 || {
+		tail -n 20 "$log" >&2
+		return 1
+	}
+}

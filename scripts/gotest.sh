@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Runs go test, with the arguments given, on the packages that standard input names.
+#
+# With RERUN set, as in CI, tests that fail are run once more, unless there are many. They are listed
+# at the end either way: a test that passes only then has a fault, or meets one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=$(cat)
+[[ $packages ]] || exit 0
+arguments=(-shuffle=on -timeout 30m "$@")
+if [[ ! ${RERUN:-} ]]; then
+	# shellcheck disable=SC2086 # a word for each package
+	exec go test "${arguments[@]}" $packages
+fi
+version=v1.13.0
+gotestsum=$PWD/.cache/bin/gotestsum-$version
+if [[ ! -x $gotestsum ]]; then
+	echo "installing gotestsum $version into .cache/bin"
+	mkdir -p .cache/bin
+	GOBIN=$PWD/.cache/bin go install gotest.tools/gotestsum@$version
+	mv .cache/bin/gotestsum "$gotestsum"
+fi
+exec "$gotestsum" --format pkgname --format-hide-empty-pkg --rerun-fails=1 --rerun-fails-max-failures=5 \
+	--packages="$(xargs <<<"$packages")" -- "${arguments[@]}"
