@@ -20,6 +20,7 @@ type author struct {
 	flight  []flying // fires and burials of this epoch that are not confirmed yet
 	dead    []int64  // epochs that ended
 	rejects []wire.Record
+	late    int64 // the newest number of those that had been followed
 }
 
 type flying struct {
@@ -241,7 +242,9 @@ func (a *author) lateWriter() {
 	if len(a.dead) == 0 || s == nil {
 		return
 	}
-	now := a.epoch
+	now, seq := a.epoch, a.seq
+	a.late = max(a.late, seq, 1_000) // no leader uses a number twice
+	a.seq = a.late
 	a.epoch = a.dead[a.draw(len(a.dead), "which")]
 	switch a.draw(4, "late") {
 	case 0:
@@ -253,8 +256,7 @@ func (a *author) lateWriter() {
 	case 3:
 		a.replace(s.Stream, s.Offset, s.JID, 9)
 	}
-	a.epoch = now
-	a.seq += 10 // the numbers are another leader's
+	a.epoch, a.seq, a.late = now, seq, a.seq
 }
 
 // anew is an operator who deletes a stream; the leader dies of it, and the next one journals it.
