@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"os"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	_ "github.com/millrace-jobs/millrace/internal/rapidseed"
 )
 
 func mapKeys[K cmp.Ordered, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
@@ -56,17 +57,13 @@ type appendedEntry struct {
 	dues  map[int]time.Time // when it may fire, by when that was asked for
 }
 
-// tries has rapid do so many runs of so many steps, unless the command line says otherwise. The runs
-// differ each time, unless MILLRACE_TEST_SEED names a seed.
+// tries has rapid do so many runs of so many steps, unless the command line says otherwise.
 func tries(t *testing.T, checks, steps int) {
 	t.Helper()
 	if slow {
 		checks /= 10
 	}
 	settings := map[string]string{"rapid.checks": strconv.Itoa(checks), "rapid.steps": strconv.Itoa(steps)}
-	if seed := os.Getenv("MILLRACE_TEST_SEED"); seed != "" {
-		settings["rapid.seed"] = seed
-	}
 	for name, value := range settings {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
 			require.NoError(t, flag.Set(name, value))

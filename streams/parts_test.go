@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace-jobs/millrace/internal/hosts"
+	_ "github.com/millrace-jobs/millrace/internal/rapidseed"
 	"github.com/millrace-jobs/millrace/wire"
 )
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	_ "github.com/millrace-jobs/millrace/internal/rapidseed"
 )
 
 func TestBackoff(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	_ "github.com/millrace-jobs/millrace/internal/rapidseed"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/wire"
 )
