@@ -134,8 +134,10 @@ func (b *binder) take() []string {
 }
 
 const (
-	// bindAtOnce is how many queues are made at once: one whose node is away lets the broker wait.
-	bindAtOnce = 8
+	// bindAtOnce is how many queues are made concurrently. The broker may not answer about a queue whose
+	// node is frozen, until it takes the node for down, after about a minute: the channels of that time
+	// must be fewer than a connection has.
+	bindAtOnce = 32
 	bindWithin = 5 * time.Second
 )
 

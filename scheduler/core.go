@@ -181,6 +181,7 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	case phaseCatching:
 		err = c.catchUp(now, c.entries.State())
 	case phaseSettling:
+		c.watchSilence()
 		err = c.settle(now)
 	case phaseLeading:
 		wake, err = c.lead(now)

@@ -332,16 +332,25 @@ func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 	return c.refireBody(now, d, &job, o, burial)
 }
 
-// refireBody publishes again a job that only the journal has.
+// refireBody publishes again a job that only the journal has. A fire counts in its queue's lane, so that
+// a queue that does not answer stops only itself.
 func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o order, burial bool) error {
-	err := c.send(&item{deed: true, spot: spot{d.Place.Stream, d.Place.Offset}, tag: d.JID, build: func(seq, confirmed int64) wire.Message {
+	it := &item{deed: true, spot: spotOf(d), tag: d.JID, build: func(seq, confirmed int64) wire.Message {
 		deed := wire.Deed{Op: o.op, Stream: d.Place.Stream, Offset: d.Place.Offset, JIDTag: d.JID, Epoch: c.epoch, Seq: seq, Confirmed: confirmed}
 		if burial {
 			return wire.Bury(job, deed, d.Body, now)
 		}
 		return wire.Fire(job, deed, d.Body, now)
-	}})
+	}}
+	if !burial {
+		it.lane = c.lanes.of(job.Queue)
+		it.lane.flying++
+	}
+	err := c.send(it)
 	if errors.Is(err, broker.ErrUnpublishable) {
+		if it.lane != nil {
+			it.lane.flying--
+		}
 		return c.showOnly(now, d, err.Error())
 	}
 	return err

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,14 +12,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// unanswered has the broker take in what a leader sent, and never answer the fires to one queue.
-func (sc *scene) unanswered(s *modelSidecar, queue string) {
+// unanswered has the broker take in what a leader sent, and never answer the fires to some queues.
+func (sc *scene) unanswered(s *modelSidecar, prefix string) {
 	for len(s.conn.out) > 0 {
 		sc.broker.process(s.conn, sc.now)
 	}
 	var left []answer
 	for _, a := range s.conn.answers {
-		if a.copy == nil || a.copy.queue != queue {
+		if a.copy == nil || !strings.HasPrefix(a.copy.queue, prefix) {
 			left = append(left, a)
 		}
 	}
@@ -29,12 +30,12 @@ func (sc *scene) unanswered(s *modelSidecar, queue string) {
 	require.NoError(sc.t, s.readAll())
 }
 
-// silentFor lets a leader work while one queue answers nothing.
-func (sc *scene) silentFor(s *modelSidecar, queue string, d time.Duration) {
+// silentFor lets a leader work while some queues answer nothing.
+func (sc *scene) silentFor(s *modelSidecar, prefix string, d time.Duration) {
 	for end := sc.now.Add(d); sc.now.Before(end); {
 		sc.now = sc.now.Add(200 * time.Millisecond)
 		require.NoError(sc.t, s.step(sc.now))
-		sc.unanswered(s, queue)
+		sc.unanswered(s, prefix)
 	}
 }
 
@@ -259,4 +260,52 @@ func TestBurialsAreNotGivenUpOn(t *testing.T) {
 	require.True(t, open)
 	require.Equal(t, burial, oldest, "the watchdog sees it")
 	require.Zero(t, s.core.counters.Returned)
+}
+
+// The job of a fire that is repeated from the journal counts in its queue's lane as any other.
+func TestSilentQueueOfAFireThatOnlyTheJournalHas(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leaderWith("gone")
+	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "gone"}, func(wire.Reply) {}))
+	sc.inFlight(s)
+	entries := sc.broker.streams[wire.ScheduledJobs]
+	entries.records[len(entries.records)-1].Body = []byte("garbage")
+	fresh := sc.sidecar("fresh")
+	sc.elect(fresh, never)
+	sc.silentFor(fresh, "q", 5*time.Second)
+	require.Equal(t, phaseLeading, fresh.core.phase)
+	require.Equal(t, 1, fresh.core.lanes.silentQueues())
+	require.Equal(t, len(fresh.core.flight), fresh.core.silence.open, "it leaves the window to others")
+	sc.due("other", "r")
+	require.NoError(t, fresh.readAll())
+	sc.silentFor(fresh, "q", 2*time.Second)
+	require.Equal(t, 1, sc.copies()["other"])
+	sc.broker.witness = ""
+	sc.silentFor(fresh, "none", giveUpAfter+10*time.Second)
+	require.Zero(t, fresh.core.lanes.of("q").flying)
+	require.Empty(t, fresh.core.flight)
+}
+
+// A new leader repeats more fires than a window holds, to queues that do not answer, and leads.
+func TestSilentQueuesWhileDoubtsAreSettled(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	for wave, n := range []int{maxFlight, 200} { // the second is fired when the queues of the first have left the window
+		for i := range n {
+			sc.due(fmt.Sprintf("j-%d-%d", wave, i), fmt.Sprintf("silent-%d-%d", wave, i%8))
+		}
+		require.NoError(t, s.readAll())
+		sc.silentFor(s, "silent-", 5*time.Second)
+	}
+	require.Greater(t, len(s.core.flight), maxFlight)
+	s.lose()
+	sc.broker.witness = ""
+	fresh := sc.sidecar("fresh")
+	sc.elect(fresh, never)
+	sc.silentFor(fresh, "silent-", 10*time.Second)
+	require.Equal(t, phaseLeading, fresh.core.phase)
+	sc.due("other", "q")
+	require.NoError(t, fresh.readAll())
+	sc.silentFor(fresh, "silent-", 2*time.Second)
+	require.Equal(t, 1, sc.copies()["other"])
 }
