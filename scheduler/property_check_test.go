@@ -32,10 +32,11 @@ func (w *world) quiesce() {
 			require.NoError(w.t, w.sidecars[i%2].elect(w.refuses))
 		}
 		w.now = w.now.Add(500 * time.Millisecond)
+		cut := w.broker.cut || w.broker.cutGated // a leader that has nothing to do notices it within a minute
 		w.round()
 		w.endHold(w.t)
 		s := w.leader()
-		if i == calm {
+		if i == calm || cut {
 			w.ends = nil
 		}
 		if i == 100 && s != nil && s.core.phase != phaseLeading { // as leadership.checkStuck does: it had been behind a journal that was lost
