@@ -22,6 +22,10 @@ mkdir -p "$dir/bin"
 echo "setting RabbitMQ 4 up in $dir, from Debian forky (once; takes some minutes, and 600 MB)" >&2
 forky_root "$dir/root" "$dir/log" rabbitmq-server
 
+# Debian allows transient queues, which RabbitMQ itself refuses by default from 4.3 on.
+mkdir -p "$dir/root/etc/rabbitmq/conf.d"
+echo 'deprecated_features.permit.transient_nonexcl_queues = false' >"$dir/root/etc/rabbitmq/conf.d/upstream.conf"
+
 # A program sees the node's own folder, which is its HOME, where it is.
 wrap() {
 	cat >"$dir/bin/$1" <<END

@@ -52,8 +52,6 @@ func findServer(ctx context.Context) (*server, error) {
 
 // nodeConfig is of a private node of the broker that is tested.
 func nodeConfig(dir string) localbroker.Config {
-	// RabbitMQ 4.3 denies transient queues by default, and Debian's allows them. Set
-	// DenyTransientQueues here, for what envRabbitMQ names, when no part of Millrace needs them.
 	return localbroker.Config{Dir: dir, LavinMQ: os.Getenv(envLavinMQ)}
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -53,18 +52,6 @@ func Own(t testing.TB) *Vhost {
 func OwnErlang(t testing.TB) *Vhost {
 	t.Helper()
 	return own(t, localbroker.Config{Dir: t.TempDir()}, localbroker.Available())
-}
-
-// OwnDenyingTransient is OwnErlang on a RabbitMQ 4 that refuses queues that are neither durable nor
-// exclusive. The installed RabbitMQ does not know that setting: the test is skipped there.
-//
-// All tests are to run so once Millrace declares no such queue any more; see nodeConfig.
-func OwnDenyingTransient(t testing.TB) *Vhost {
-	t.Helper()
-	if os.Getenv(envRabbitMQ) == "" {
-		t.Skip("this test needs a RabbitMQ 4, which " + envRabbitMQ + " names")
-	}
-	return own(t, localbroker.Config{Dir: t.TempDir(), DenyTransientQueues: true}, localbroker.Available())
 }
 
 func own(t testing.TB, cfg localbroker.Config, missing error) *Vhost {

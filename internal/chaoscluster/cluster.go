@@ -36,7 +36,7 @@ const netTickTime = 15 * time.Second
 func startNodes(ctx context.Context, o options, dir string, log *slog.Logger) (*nodes, error) {
 	c, err := localbroker.StartCluster(ctx, localbroker.ClusterConfig{
 		Dir: filepath.Join(dir, "cluster"), RabbitMQ: o.rabbitMQ(), LavinMQ: o.lavinMQ(),
-		DenyTransientQueues: o.denyTransient, NetTickTime: netTickTime, Log: log,
+		NetTickTime: netTickTime, Log: log,
 	})
 	if err != nil {
 		return nil, err

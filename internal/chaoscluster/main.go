@@ -22,25 +22,24 @@ import (
 
 // options are the program's flags.
 type options struct {
-	broker        string // the one whose cluster runs
-	rows          []int
-	runs          int
-	full          bool
-	rate          int
-	slack         float64
-	patience      time.Duration
-	seed          uint64
-	hosts         string
-	binary        string
-	older         string
-	commit        string
-	results       string
-	resume        bool
-	dir           string
-	keep          bool
-	verbose       bool
-	denyTransient bool
-	rabbitMQ4     string
+	broker    string // the one whose cluster runs
+	rows      []int
+	runs      int
+	full      bool
+	rate      int
+	slack     float64
+	patience  time.Duration
+	seed      uint64
+	hosts     string
+	binary    string
+	older     string
+	commit    string
+	results   string
+	resume    bool
+	dir       string
+	keep      bool
+	verbose   bool
+	rabbitMQ4 string
 }
 
 func (o options) rabbitMQ() string {
@@ -104,7 +103,6 @@ func parse(args []string, stderr io.Writer) (o options, chosen []string, err err
 	flags.StringVar(&o.dir, "dir", "", "where nodes and sidecars keep their data (default: a new folder, in memory where there is /dev/shm)")
 	flags.BoolVar(&o.keep, "keep", false, "keep that folder, with all logs")
 	flags.BoolVar(&o.verbose, "v", false, "log what is done")
-	flags.BoolVar(&o.denyTransient, "deny-transient", false, "have RabbitMQ 4.3 refuse transient queues, as it does by default")
 	flags.StringVar(&o.rabbitMQ4, "rabbitmq4", os.Getenv(envRabbitMQ), "the `folder` with RabbitMQ 4.3's programs (scripts/rabbitmq4.sh prints it)")
 	if err := flags.Parse(args); err != nil {
 		return o, nil, err

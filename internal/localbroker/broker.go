@@ -27,10 +27,6 @@ type Config struct {
 	// MILLRACE_TEST_RABBITMQ, or the installed RabbitMQ.
 	RabbitMQ string
 
-	// DenyTransientQueues has a RabbitMQ refuse queues that are neither durable nor exclusive. RabbitMQ
-	// 3.10 does not know the setting and does not start with it.
-	DenyTransientQueues bool
-
 	// Log gets the node's comings and goings. Default: nothing is logged.
 	Log *slog.Logger
 }

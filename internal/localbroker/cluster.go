@@ -21,9 +21,8 @@ type ClusterConfig struct {
 	// Dir holds a folder for each node. It is made if missing. Required, and not used before.
 	Dir string
 
-	// RabbitMQ, LavinMQ and DenyTransientQueues are as in Config.
-	RabbitMQ, LavinMQ   string
-	DenyTransientQueues bool
+	// RabbitMQ and LavinMQ are as in Config.
+	RabbitMQ, LavinMQ string
 
 	// NetTickTime is after how long RabbitMQ's nodes take a silent one for dead, roughly.
 	// Default: RabbitMQ's own 60 seconds.
@@ -160,7 +159,6 @@ func (c *Cluster) seatRabbitMQ(ctx context.Context, cfg ClusterConfig) error {
 	if cfg.NetTickTime != 0 {
 		fmt.Fprintf(config, "net_ticktime = %d\n", int(cfg.NetTickTime.Seconds()))
 	}
-	config.WriteString(transient(cfg.DenyTransientQueues))
 	for i, b := range c.Nodes {
 		b.ports.epmd = first.ports.epmd
 		b.seat = seat{name: memberName(i), host: loopback, cookie: cookie, config: config.String(), shared: true}

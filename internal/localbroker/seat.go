@@ -13,17 +13,9 @@ type seat struct {
 }
 
 func lone(cfg Config) seat {
-	s := seat{name: nodeName, host: loopback, cookie: newCookie(), config: transient(cfg.DenyTransientQueues)}
+	s := seat{name: nodeName, host: loopback, cookie: newCookie()}
 	if cfg.LavinMQ != "" {
 		s.config = lavinmqAlone
 	}
 	return s
-}
-
-// transient is the line that refuses transient queues.
-func transient(deny bool) string {
-	if !deny {
-		return ""
-	}
-	return "deprecated_features.permit.transient_nonexcl_queues = false\n"
 }
