@@ -50,6 +50,7 @@ func scenarios() []scenario {
 			standby(w, n(40_000, 6_000), n(20, 4))
 			w.aimed()
 		}},
+		{"new-queues", false, func(w *world) { newQueues(w, n(60_000, 6_000), n(50, 10)) }},
 		{"over-http", false, func(w *world) { overHTTP(w, n(5_000, 600), n(50_000, 5_000), n(60, 12)) }},
 		{"frozen", false, func(w *world) { frozen(w, 200, n(3, 1)) }},
 		{"network", false, func(w *world) { network(w, 200, lasting) }},

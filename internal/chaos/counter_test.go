@@ -37,7 +37,7 @@ type arrived struct {
 // python is Debian's own, for which pika is installed.
 const python = "/usr/bin/python3"
 
-func count(w *world, queues ...string) *counter {
+func startCounter(w *world, queues ...string) *counter {
 	w.t.Helper()
 	c := &counter{jobs: map[string]*arrived{}, epochs: map[int64]time.Time{}}
 	cmd := exec.Command(python, append([]string{"testdata/count.py", w.v.AMQPURL()}, queues...)...)

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
@@ -71,6 +72,26 @@ func sidecarKilled(w *world, jobs, kills int, stateDir bool) {
 	}
 	w.awaitLeader()
 	stop()
+	w.exactlyOnce()
+}
+
+// newQueues kills the only sidecar each time while it fires the first jobs of a queue that no client
+// has declared. The jobs are counted in the end.
+func newQueues(w *world, jobs, kills int) {
+	s := w.slot("s", nil)
+	p := w.run(s)
+	brokertest.EventuallyWithin(w.t, time.Minute, p.Ready, "the sidecar is ready")
+	w.queues = nil
+	for i := range kills {
+		queue := fmt.Sprintf("new%02d", i)
+		w.queues = append(w.queues, queue)
+		w.scheduleTo([]string{queue}, jobs*(i+1)/kills-w.row.jobs, time.Now(), 500*time.Millisecond)
+		w.await(p, w.aims())
+		w.kill(s)
+		p = w.run(s)
+	}
+	w.awaitLeader()
+	w.count()
 	w.exactlyOnce()
 }
 

@@ -31,6 +31,7 @@ type world struct {
 	v       *brokertest.Vhost
 	random  *rand.Rand
 	began   time.Time
+	queues  []string // that are counted
 	counter *counter
 	accounts
 	row
@@ -54,7 +55,7 @@ func begin(t testing.TB, v *brokertest.Vhost, seed uint64) *world {
 	h := fnv.New64a()
 	name := path.Base(t.Name())
 	_, _ = h.Write([]byte(name))
-	w := &world{t: t, v: v, random: rand.New(rand.NewPCG(seed, h.Sum64())), began: time.Now()}
+	w := &world{t: t, v: v, random: rand.New(rand.NewPCG(seed, h.Sum64())), began: time.Now(), queues: queues}
 	w.all = map[string]*account{}
 	f := v.Features(t)
 	w.row = row{name: name, broker: f.Product + " " + f.Version, seed: seed, broken: []string{"it did not end"}}
@@ -65,16 +66,22 @@ func begin(t testing.TB, v *brokertest.Vhost, seed uint64) *world {
 // warmUp has the client consume, and one job fired to each queue, so that all are bound.
 func (w *world) warmUp() {
 	w.t.Helper()
-	var names []string
-	for _, q := range queues {
-		names = append(names, wire.QueuePrefix+q)
-	}
-	w.counter = count(w, names...)
+	w.count()
 	for _, q := range queues {
 		jid := "warm-" + q
 		w.publish(wire.ScheduledJobs, w.entry(jid, wire.ScheduledJobs, q, time.Now().Add(-time.Second), comes))
 	}
 	brokertest.EventuallyWithin(w.t, time.Minute, func() bool { return w.missing(w.counter) == 0 }, "the first jobs arrive")
+}
+
+// count has the client consume what it counts.
+func (w *world) count() {
+	w.t.Helper()
+	var names []string
+	for _, q := range w.queues {
+		names = append(names, wire.QueuePrefix+q)
+	}
+	w.counter = startCounter(w, names...)
 }
 
 // entry is a job with a time, and opens its account.
@@ -95,6 +102,12 @@ func (w *world) publish(stream string, messages ...amqp.Publishing) {
 
 // schedule publishes n jobs that fall due one after another within a span; half are scheduled, half are retries.
 func (w *world) schedule(n int, from time.Time, span time.Duration) {
+	w.t.Helper()
+	w.scheduleTo(queues, n, from, span)
+}
+
+// scheduleTo is schedule for some queues.
+func (w *world) scheduleTo(queues []string, n int, from time.Time, span time.Duration) {
 	w.t.Helper()
 	batches := map[string][]amqp.Publishing{}
 	for i := range n {
@@ -170,7 +183,7 @@ func (w *world) settle() {
 
 // waiting is how many jobs lie in the queues.
 func (w *world) waiting() (n int) {
-	for _, q := range queues {
+	for _, q := range w.queues {
 		n += w.v.QueueLength(w.t, wire.QueuePrefix+q)
 	}
 	return n
