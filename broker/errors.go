@@ -27,6 +27,8 @@ var (
 	ErrLocked = errors.New("locked by another connection")
 	// ErrForeignLock says that jobs.leader exists, and is a queue that no sidecar has declared.
 	ErrForeignLock = errors.New("declared by another program")
+	// ErrNoConditions says that the broker does not delete a queue on condition that it is idle: a quorum queue.
+	ErrNoConditions = errors.New("a quorum queue is not deleted on conditions")
 	// ErrAlarm says that a channel ended because the broker is out of disk space. LavinMQ answers so; RabbitMQ blocks (see Conn.Blocked).
 	ErrAlarm = errors.New("the broker is out of disk space")
 	// ErrRefused says that the broker does not make queues of this kind.

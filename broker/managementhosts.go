@@ -90,6 +90,34 @@ func (h *managementHosts) ask(ctx context.Context, r request) (answer, error) {
 	})
 }
 
+// SilentHosts lists the hosts of the management API that do not answer, if others do. LavinMQ lists
+// none of its followers, and each of them answers.
+func (m *Management) SilentHosts(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, managementPatience)
+	defer cancel()
+	all := m.hosts.addresses()
+	answered := make([]bool, len(all))
+	var asking sync.WaitGroup
+	for i, host := range all {
+		asking.Go(func() {
+			_, err := m.hosts.askOne(ctx, hosts.Target{Host: host, Address: host},
+				request{method: http.MethodHead, path: "/", user: m.user, password: m.password})
+			answered[i] = err == nil
+		})
+	}
+	asking.Wait()
+	var silent []string
+	for i, host := range all {
+		if !answered[i] {
+			silent = append(silent, host)
+		}
+	}
+	if len(silent) == len(all) {
+		return nil
+	}
+	return silent
+}
+
 // askOne asks one host. It fails where another host may do better: there was no answer, or one of a
 // node that is in trouble.
 func (h *managementHosts) askOne(ctx context.Context, to hosts.Target, r request) (answer, error) {

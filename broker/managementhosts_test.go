@@ -55,6 +55,19 @@ func TestManagementOfASilentHostIsAskedElsewhereToo(t *testing.T) {
 	require.Less(t, time.Since(begun), 3*time.Second, "the one that answered is asked first now")
 }
 
+func TestHostsThatDoNotAnswerAreListed(t *testing.T) {
+	v := brokertest.New(t)
+	dead := elsewhere(t, v.ManagementURL(), "127.0.0.1:1")
+	m := open(t, several(t, dead, v.ManagementURL()), v.Name)
+	require.Equal(t, []string{"127.0.0.1:1"}, m.SilentHosts(soon(t)))
+	require.Empty(t, open(t, v.ManagementURL(), v.Name).SilentHosts(soon(t)))
+
+	none, err := broker.NewManagement(several(t, dead, elsewhere(t, dead, "127.0.0.1:2")), v.Name, nil)
+	require.NoError(t, err)
+	t.Cleanup(none.Close)
+	require.Empty(t, none.SilentHosts(soon(t)), "that the management API is away is said elsewhere")
+}
+
 func port(t *testing.T, hostPort string) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(hostPort)

@@ -199,8 +199,6 @@ func cost(ours policy) string {
 		return "jobs that their workers reject are lost"
 	case "millrace-quorum":
 		return "jobs that their workers reject may be lost when a node dies, and a job that is delivered 20 times without an end is dropped"
-	case "millrace-unrouted":
-		return "jobs that expire before their queue is made are lost"
 	case "millrace-direct":
 		return "jobs that clients publish for a queue that does not exist are lost"
 	default:

@@ -203,8 +203,24 @@ func (c *Conn) DeclareWitness(ctx context.Context, name string) error {
 	return nil
 }
 
-// DeleteQueue deletes a queue, by its full name; ifUnused and ifEmpty keep one that has consumers or messages. Deleting what does not
-// exist does no harm.
+// DeleteIdle deletes a queue, by its full name, that has neither consumers nor messages. It uses a
+// connection of its own: RabbitMQ ends one that asks this of a quorum queue, and the error is
+// ErrNoConditions then.
+func DeleteIdle(ctx context.Context, cfg Config, name string) error {
+	conn, err := Dial(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	err = conn.DeleteQueue(ctx, name, true, true)
+	if errors.Is(err, ErrLost) && (hasCode(err, amqp.NotImplemented) || hasCode(conn.Err(), amqp.NotImplemented)) {
+		return fmt.Errorf("broker: delete %s: %w", name, ErrNoConditions)
+	}
+	return err
+}
+
+// DeleteQueue deletes a queue, by its full name; ifUnused and ifEmpty keep one that has consumers or messages, and must not be asked of a
+// quorum queue: see DeleteIdle. Deleting what does not exist does no harm.
 func (c *Conn) DeleteQueue(ctx context.Context, name string, ifUnused, ifEmpty bool) error {
 	err := c.queueRequest(ctx, name, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDelete(name, ifUnused, ifEmpty, false)

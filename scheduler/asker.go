@@ -29,6 +29,11 @@ const (
 	answerWithin = 5 * time.Second
 	// askerPingEvery is how often an asker finds out whether a sidecar leads.
 	askerPingEvery = time.Second
+	// askerPingWithin is how long the broker may take to confirm a ping, askerDeafAfter after how long
+	// without a confirm another connection is made. RabbitMQ 3.10 loses all that a channel sends to a
+	// quorum queue if the queue's leader died when the channel first used it.
+	askerPingWithin = 2 * time.Second
+	askerDeafAfter  = 5 * time.Second
 	// leaderSilent is after how long without an answer to a ping no sidecar is taken to lead.
 	leaderSilent = 3 * time.Second
 )
@@ -153,8 +158,19 @@ func (l *line) ping(ctx context.Context) {
 	}
 	m := wire.LeaderPing(pingID)
 	m.ReplyTo = l.name
+	answered := time.Now()
 	for next := time.Duration(0); pause.For(ctx, next) == nil; next = askerPingEvery {
-		_ = l.pub.Send(ctx, m) // without an answer there is no leader, whatever the reason
+		sending, cancel := context.WithTimeout(ctx, askerPingWithin)
+		err := l.pub.Send(sending, m) // an error says that no sidecar leads, as silence does
+		cancel()
+		_, _, blocked := l.conn.Blocked()
+		if blocked || !errors.Is(err, context.DeadlineExceeded) {
+			answered = time.Now()
+		}
+		if time.Since(answered) > askerDeafAfter {
+			_ = l.conn.Close()
+			return
+		}
 	}
 }
 

@@ -135,6 +135,9 @@ func (c *candidate) activate() {
 		return
 	}
 	c.activeAt = time.Now()
+	if c.lease != nil {
+		c.lease.Begin()
+	}
 	close(c.active)
 	c.ping() // nothing is published before one came back
 }

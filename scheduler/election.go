@@ -113,7 +113,7 @@ func (s *Scheduler) waitInLine(ctx context.Context, conn *broker.Conn, lock *can
 // leaseLasts, because its pings do not come back.
 func (s *Scheduler) waitForPredecessor(ctx context.Context, conn *broker.Conn, activeAt time.Time) error {
 	f := conn.Features()
-	if f.ExclusiveLock || f.DelaysNodeLoss {
+	if f.ExclusiveLock || f.DelaysNodeLoss && !s.olderNodes.Load() {
 		return nil
 	}
 	until, cancel := context.WithDeadline(ctx, activeAt.Add(wire.LeaderWait))
@@ -129,8 +129,9 @@ func (s *Scheduler) waitForPredecessor(ctx context.Context, conn *broker.Conn, a
 // predecessorGone reports whether the leader before has certainly ended. One of an older version held the lock exclusively, and ended
 // before the lock was free.
 func (s *Scheduler) predecessorGone(ctx context.Context, conn *broker.Conn) bool {
-	queue := s.entries.State().ProbeQueue
-	if queue == "" {
+	state := s.entries.State()
+	queue := state.ProbeQueue
+	if queue == "" && (state.Epoch < 0 || state.Identity != "") { // nobody has led, or an older version
 		return true
 	}
 	if s.cfg.SingleNode { // it has seen the end of the channel that had the lock
@@ -151,8 +152,11 @@ func (s *Scheduler) predecessorGone(ctx context.Context, conn *broker.Conn) bool
 			return false
 		}
 	}
+	if queue == "" { // the journal does not go back to the record in which the leader named it
+		return false
+	}
 	stands, err := conn.QueueExists(ctx, queue)
-	return err == nil && !stands && s.hasReadJournal(ctx)
+	return err == nil && !stands && s.hasReadJournal(ctx) && s.entries.State().ProbeQueue == queue
 }
 
 // hasReadJournal reports whether the view knows the whole journal, and so which leader came last.

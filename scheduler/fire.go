@@ -73,7 +73,7 @@ func (c *core) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, w
 		return false, false, nil
 	}
 	at := spot{key.Stream, key.Offset}
-	if c.suspects[at] > 0 && len(c.flight) > 0 {
+	if c.suspects[at] > 0 && len(c.flight) > c.silence.open {
 		return false, true, nil
 	}
 	ln.behind, ln.ahead = key, ln.ahead[1:]

@@ -122,11 +122,20 @@ func TestManyImpossibleQueuesHoldUpNoOther(t *testing.T) {
 
 // What an older version left in its queue jobs.unrouted is fired once, also what came while the stream was bound in its place.
 func TestOldQueueIsTakenOver(t *testing.T) {
+	for name, arguments := range map[string]amqp.Table{
+		"classic": nil,
+		"quorum":  {"x-queue-type": "quorum"}, // where that was the virtual host's default
+	} {
+		t.Run(name, func(t *testing.T) { takeOverOldQueue(t, arguments) })
+	}
+}
+
+func takeOverOldQueue(t *testing.T, arguments amqp.Table) {
 	t.Parallel()
 	v := brokertest.New(t)
 	start(t, v, options{identity: "a"}).leads(t).stop()
 	ch := v.Channel(t)
-	_, err := ch.QueueDeclare(wire.Unrouted, true, false, false, false, nil)
+	_, err := ch.QueueDeclare(wire.Unrouted, true, false, false, false, arguments)
 	require.NoError(t, err)
 	require.NoError(t, ch.QueueBind(wire.Unrouted, "", wire.Unrouted, false, nil))
 	publish := func(jids ...string) {

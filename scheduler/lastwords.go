@@ -14,7 +14,7 @@ const sayWithin = 3 * time.Second
 // sayLastWords journals what the last epoch of this process knows to be confirmed, as soon as there is a connection again. Another sidecar
 // may lead by then: what it has not settled yet, it need not fire again.
 func (s *Scheduler) sayLastWords(ctx context.Context, conn *broker.Conn) {
-	if !s.unsaid || s.known == nil || s.entries.State().Journals != s.journals {
+	if s.checkKnown(); !s.unsaid || s.known == nil {
 		return
 	}
 	s.unsaid = false
@@ -22,6 +22,17 @@ func (s *Scheduler) sayLastWords(ctx context.Context, conn *broker.Conn) {
 	defer cancel()
 	if err := s.say(ctx, conn, s.known); err != nil {
 		s.log.Warn("scheduler: cannot journal what was confirmed when the connection was lost", "epoch", s.known.Epoch, "error", err)
+	}
+}
+
+// checkKnown forgets what this process knows to be confirmed where that may be about another epoch.
+func (s *Scheduler) checkKnown() {
+	state := s.entries.State()
+	if state.Journals != s.journals { // it was about a journal that is gone
+		s.known, s.journals = nil, state.Journals
+	}
+	if s.knownAt != s.view.RolledBack() && state.Identity != s.knownBy { // the record that began its epoch may be gone, and another one have its number
+		s.known = nil
 	}
 }
 

@@ -50,12 +50,7 @@ var errResigned = errors.New("scheduler: resigned")
 // lead is one epoch.
 func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate) error {
 	pub := lock.claim.Publisher
-	if journals := s.entries.State().Journals; journals != s.journals {
-		s.known, s.journals = nil, journals // it was about a journal that is gone
-	}
-	if s.knownAt != s.view.RolledBack() && s.entries.State().Identity != s.knownBy {
-		s.known = nil // the record that began its epoch may be gone, and another one have its number
-	}
+	s.checkKnown()
 	l := &leadership{s: s, conn: conn, pub: pub, lock: lock, watchdog: newWatchdog(time.Now), lookout: newLookout(), silent: newSilentQueues(),
 		binder: newBinder(s, conn), oldEnds: make(chan struct{}), decided: make(chan verdict), renewed: make(chan string), newer: newNewerProof(),
 		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}, rolledBack: s.view.RolledBack()}

@@ -62,6 +62,13 @@ func (l *lease) Back(number int64) {
 	}
 }
 
+// Begin notes that the sidecar has the lock: from now on silence counts.
+func (l *lease) Begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silent = l.clock()
+}
+
 // Unanswered returns for how long a ping has been on its way since one came back, zero if none is.
 func (l *lease) Unanswered() time.Duration {
 	l.mu.Lock()

@@ -54,7 +54,7 @@ func (s *Scheduler) retireOnce(ctx context.Context, conn *broker.Conn, bad badBo
 		return true, err
 	}
 	if messages == 0 && consumers == 0 {
-		return true, s.deleteOldLetters(ctx)
+		return true, s.deleteOldLetters(ctx, conn)
 	}
 	emptying, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -74,21 +74,15 @@ func (s *Scheduler) retireOnce(ctx context.Context, conn *broker.Conn, bad badBo
 // errLettersStay says that the broker does not delete the old queue. Nothing comes into it any more.
 var errLettersStay = errors.New("scheduler: the queue is empty, and nothing comes into it: delete it by hand")
 
-// deleteOldLetters deletes the old queue if it stays empty. It has a connection of its own: RabbitMQ ends one that asks for the deletion of
-// an empty quorum queue, which the old queue is where that is the virtual host's default. Then it remains, empty and unbound.
-func (s *Scheduler) deleteOldLetters(ctx context.Context) error {
-	conn, err := broker.Dial(ctx, s.cfg.Broker)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
+// deleteOldLetters deletes the old queue if it stays empty. Where it is a quorum queue it remains, empty and unbound.
+func (s *Scheduler) deleteOldLetters(ctx context.Context, conn *broker.Conn) error {
 	if err := pause.For(ctx, lettersRest); err != nil {
 		return err
 	}
 	if messages, consumers, err := conn.QueueDepth(ctx, wire.OldDeadLetters); err != nil || messages > 0 || consumers > 0 {
 		return err
 	}
-	if err := conn.DeleteQueue(ctx, wire.OldDeadLetters, true, true); err != nil {
+	if err := broker.DeleteIdle(ctx, s.cfg.Broker, wire.OldDeadLetters); err != nil {
 		return fmt.Errorf("%w: %w", errLettersStay, err)
 	}
 	s.log.Info("scheduler: deleted the queue of dead letters of an earlier version", "queue", wire.OldDeadLetters)

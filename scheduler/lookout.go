@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -43,17 +44,24 @@ func (l *leadership) patience() time.Duration {
 	return wayPatience + min(l.s.view.LagOf(wire.Journal, wire.DeadJobs), wayLag)
 }
 
-// look sends a probe and tells why the way is broken, nil if the probe arrives.
+// unroutedAgain is how long the leader waits after the broker refused a probe to no queue.
+const unroutedAgain = 500 * time.Millisecond
+
+// look sends a probe and tells why the way is broken, nil if the probe arrives. A probe that comes back
+// while jobs.gated is away shows nothing: the next epoch looks again.
 func (l *leadership) look(ctx context.Context) (broken, err error) {
 	within, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	if err = l.sendFirst(within); err == nil {
 		err = l.conn.BindJournal(ctx) // of what it needs no probe sees jobs.bury
 	}
-	if errors.Is(err, errAstray) || broker.IsAstray(err) {
-		return err, nil
+	if !errors.Is(err, errAstray) && !broker.IsAstray(err) {
+		return nil, err
 	}
-	return nil, err
+	if _, away := l.conn.QueueExists(within, wire.Gated); broker.IsAway(away) {
+		return nil, away
+	}
+	return err, nil
 }
 
 // sendFirst sends a probe on a channel of its own: where jobs.fire is missing, that ends.
@@ -165,7 +173,7 @@ func (l *leadership) arrived(ctx context.Context, pub *broker.Publisher, d wire.
 	}
 	p, _ := wire.ProbeOf(d.Headers)
 	if p.Number == l.lookout.followed.Load() {
-		if err := pub.SendMandatory(ctx, wire.UnroutedProbe()); err != nil {
+		if err := sendUnrouted(ctx, pub); err != nil {
 			return err
 		}
 	}
@@ -174,6 +182,20 @@ func (l *leadership) arrived(ctx context.Context, pub *broker.Publisher, d wire.
 	case <-ctx.Done():
 	}
 	return nil
+}
+
+// sendUnrouted sends a probe to no queue, until the broker has kept it: a stream without a leader
+// refuses it for a moment. The core ends the epoch where that takes too long.
+func sendUnrouted(ctx context.Context, pub *broker.Publisher) error {
+	for {
+		err := pub.SendMandatory(ctx, wire.UnroutedProbe())
+		if !errors.Is(err, broker.ErrNacked) {
+			return err
+		}
+		if err := pause.For(ctx, unroutedAgain); err != nil {
+			return err
+		}
+	}
 }
 
 // readJournal reads a part of the journal again.

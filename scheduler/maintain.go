@@ -81,11 +81,14 @@ func (s *Scheduler) deleteUnused(ctx context.Context, conn *broker.Conn, now tim
 		case messages > 0 || consumers > 0:
 			s.noteMade(name)
 		case now.Sub(used) > unusedFor:
-			s.forgetMade(name)
-			if err := conn.DeleteQueue(ctx, queue, true, true); err != nil && !errors.As(err, &refusal) {
+			err := broker.DeleteIdle(ctx, s.cfg.Broker, queue)
+			if err != nil && !errors.As(err, &refusal) && !errors.Is(err, broker.ErrNoConditions) {
 				return err
 			}
-			s.log.Info("scheduler: deleted a queue that nobody used", "queue", name)
+			s.forgetMade(name)
+			if err == nil {
+				s.log.Info("scheduler: deleted an unused queue", "queue", name)
+			}
 		}
 	}
 	return nil

@@ -74,7 +74,7 @@ type sent struct {
 	message wire.Message
 	read    int64   // how far its leader had read the journal
 	all     bool    // it says all that its leader knew to be confirmed
-	copy    *copyOf // what a node that sees no majority made of it: see model_cut_test.go
+	copy    *copyOf // what a node that sees no majority made of it: see modelBroker.hold
 }
 
 // answer is a confirm on its way to the leader.

@@ -50,12 +50,17 @@ func (s *Scheduler) watchNodes(ctx context.Context) {
 }
 
 func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.Time) error {
+	if s.mgmt.Features().OneNodeServes {
+		s.degraded.set(now, clusterPart, silentHosts(s.mgmt.SilentHosts(ctx)))
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
 	defer cancel()
 	nodes, err := s.mgmt.Nodes(ctx)
 	if err != nil {
 		return err
 	}
+	s.olderNodes.Store(slices.ContainsFunc(nodes, passesLockAtOnce))
 	running := runningNodes(nodes)
 	if slices.Equal(running, w.running) && now.Sub(w.looked) < w.again {
 		return nil
@@ -88,6 +93,12 @@ func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.T
 	return nil
 }
 
+// passesLockAtOnce reports whether a node is of a version that passes the lock on as soon as it loses
+// sight of the leader's node, as nodes are during an upgrade.
+func passesLockAtOnce(n broker.Node) bool {
+	return n.Version != "" && !broker.FeaturesOf(broker.RabbitMQ, n.Version).DelaysNodeLoss
+}
+
 // runningNodes is sorted.
 func runningNodes(nodes []broker.Node) (names []string) {
 	for _, n := range nodes {
@@ -115,6 +126,16 @@ func clusterFaults(f broker.Features, vhost string, nodes []broker.Node, queues 
 	}
 	if len(nodes) > 1 {
 		failing = append(failing, fewMembers(vhost, nodes, queues)...)
+	}
+	return failing
+}
+
+// silentHosts says what each host costs that does not answer, where one node serves and the others
+// follow it.
+func silentHosts(hosts []string) (failing []Degraded) {
+	for _, host := range hosts {
+		failing = append(failing, Degraded{Subject: "node " + host, Node: host, Problem: "its management API does not answer",
+			Costs: "everything has one copy less"})
 	}
 	return failing
 }
@@ -201,7 +222,8 @@ func (s *Scheduler) remakeLock(ctx context.Context, conn *broker.Conn) {
 	s.log.Info("scheduler: deleted " + wire.LeaderInbox + ", which is made again with a member on each node")
 }
 
-// dropStrayWitnesses deletes the witnesses of nodes that are no part of the cluster any more.
+// dropStrayWitnesses deletes the witnesses of nodes that have left the cluster, and those of older
+// versions.
 func (s *Scheduler) dropStrayWitnesses(ctx context.Context, conn *broker.Conn) error {
 	if s.mgmt == nil || conn.Features().OneNodeServes {
 		return nil
@@ -218,16 +240,18 @@ func (s *Scheduler) dropStrayWitnesses(ctx context.Context, conn *broker.Conn) e
 		if err := conn.DeleteQueue(ctx, name, true, false); err != nil {
 			return err
 		}
-		s.log.Info("scheduler: deleted the witness of a node that has left the cluster", "queue", name)
+		s.log.Info("scheduler: deleted a witness that is not used any more", "queue", name)
 	}
 	return nil
 }
 
-// strayWitnesses lists the witnesses of nodes that are no part of the cluster.
+// strayWitnesses lists the witnesses that are of no node of the cluster. Those of older versions are
+// not durable, which keeps a RabbitMQ 4.3 with its own defaults from starting.
 func strayWitnesses(nodes []broker.Node, queues []broker.QueueInfo) (stray []string) {
 	for _, q := range queues {
 		ofNode := func(n broker.Node) bool { return broker.WitnessQueue(n.Name) == q.Name }
-		if broker.IsWitnessQueue(q.Name) && q.Durable && !slices.ContainsFunc(nodes, ofNode) {
+		old := strings.HasPrefix(q.Name, wire.WitnessPrefix) && !q.Durable
+		if old || broker.IsWitnessQueue(q.Name) && !slices.ContainsFunc(nodes, ofNode) {
 			stray = append(stray, q.Name)
 		}
 	}

@@ -34,6 +34,11 @@ func TestWhatANodeCostsThatIsAway(t *testing.T) {
 	}
 }
 
+func TestSilentHostsAreNamed(t *testing.T) {
+	require.Equal(t, []Degraded{{Subject: "node 127.0.0.12:15672", Node: "127.0.0.12:15672",
+		Problem: "its management API does not answer", Costs: "everything has one copy less"}}, silentHosts([]string{"127.0.0.12:15672"}))
+}
+
 // The lock is made again only while a queue that is made then has a member on each node.
 func TestAWholeCluster(t *testing.T) {
 	require.True(t, wholeCluster(nodesOf("a", "b", "c")))
@@ -75,9 +80,10 @@ func TestQueuesWithFewMembers(t *testing.T) {
 
 func TestWitnessesWithoutANode(t *testing.T) {
 	stays := []broker.QueueInfo{{Name: broker.WitnessQueue("rabbit@a"), Durable: true},
-		{Name: wire.WitnessPrefix + "0123456789abcdef", Durable: true}, {Name: wire.WitnessPrefix + "0badcafe"}, {Name: "queue.0badcafe", Durable: true}}
-	gone := broker.QueueInfo{Name: wire.WitnessPrefix + "0badcafe", Durable: true}
-	require.Equal(t, []string{gone.Name}, strayWitnesses(nodesOf("rabbit@a"), append(stays, gone)))
+		{Name: wire.WitnessPrefix + "0123456789abcdef", Durable: true}, {Name: "queue.0badcafe"}}
+	left := broker.QueueInfo{Name: wire.WitnessPrefix + "0badcafe", Durable: true}
+	older := broker.QueueInfo{Name: wire.WitnessPrefix + "fedcba9876543210"}
+	require.Equal(t, []string{left.Name, older.Name}, strayWitnesses(nodesOf("rabbit@a"), append(stays, left, older)))
 }
 
 func TestOnlyALeaderResigns(t *testing.T) {

@@ -43,14 +43,27 @@ func (l *leadership) takeOverOldQueue(ctx context.Context) error {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		if err := l.conn.DeleteQueue(ctx, wire.Unrouted, true, true); err != nil {
+		l.endOldHold()
+		if err := l.deleteOldQueue(ctx); err != nil {
 			return err
 		}
 		l.s.log.Info("scheduler: the queue jobs.unrouted of an older version is empty and deleted", "moved", moved)
-		l.endOldHold()
 		<-ctx.Done()
 		return nil
 	})
+}
+
+// deleteOldQueue deletes the old queue, which is unbound. Where it is a quorum queue, as the virtual
+// host's default may have made it, that cannot depend on its being empty: it has just been.
+func (l *leadership) deleteOldQueue(ctx context.Context) error {
+	err := broker.DeleteIdle(ctx, l.s.cfg.Broker, wire.Unrouted)
+	if !errors.Is(err, broker.ErrNoConditions) {
+		return err
+	}
+	if messages, consumers, err := l.conn.QueueDepth(ctx, wire.Unrouted); err != nil || messages > 0 || consumers > 0 {
+		return err
+	}
+	return l.conn.DeleteQueue(ctx, wire.Unrouted, false, false)
 }
 
 // endOldHold has the loop fire what is in jobs.gated.

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -110,9 +111,37 @@ func (w *world) move(t *rapid.T) {
 	case 1:
 		w.broker.process(s.conn, w.now)
 	case 2:
+		w.reorderConfirms(t, s)
 		w.answer(s)
 	case 3:
 		require.NoError(t, s.read(wire.Journal, 3))
+	}
+	w.boundOpen(s)
+}
+
+// reorderConfirms has a later confirm come before the one that is next: each queue answers by itself.
+func (w *world) reorderConfirms(t *rapid.T, s *modelSidecar) {
+	if n := len(s.conn.answers); n > 1 {
+		i := rapid.IntRange(0, min(n, 6)-1).Draw(t, "overtakes")
+		later := s.conn.answers[i]
+		s.conn.answers = slices.Insert(slices.Delete(s.conn.answers, i, i+1), 0, later)
+	}
+}
+
+// boundOpen checks how many fires a leader has open.
+func (w *world) boundOpen(s *modelSidecar) {
+	if s.core == nil {
+		return
+	}
+	perLane := map[*lane]int{}
+	for _, it := range s.core.flight {
+		if it.deed && !it.buries && it.lane != nil {
+			perLane[it.lane]++
+		}
+	}
+	require.LessOrEqual(w.t, len(s.core.flight), maxFlight+maxSilent)
+	for l, open := range perLane {
+		require.LessOrEqual(w.t, open, s.core.setup.window(l.queue), l.queue)
 	}
 }
 

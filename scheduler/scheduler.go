@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -62,6 +63,7 @@ type Scheduler struct {
 	reluctance
 	policiesSet bool // once by this process
 	orphanAfter time.Duration
+	olderNodes  atomic.Bool // a node of the cluster passes the lock on before its leader may be gone
 
 	mu        sync.Mutex
 	status    Status

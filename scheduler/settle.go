@@ -113,7 +113,7 @@ func (c *core) settleOpen(now time.Time) error {
 			c.settling.waiting = append(c.settling.waiting, d)
 			continue
 		}
-		if c.alone() || c.suspects[spotOf(&d)] > 0 && len(c.flight) > 0 {
+		if c.alone() || c.suspects[spotOf(&d)] > 0 && len(c.flight) > c.silence.open {
 			return nil // a confirm comes first
 		}
 		c.settling.open = c.settling.open[1:]
@@ -195,10 +195,14 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 	if open, err := c.entries.InDoubt(d.Epoch, d.Seq); err != nil || !open {
 		return err
 	}
+	returned, err := c.entries.HasReturned(d.Epoch, d.Seq)
+	if err != nil {
+		return err
+	}
+	d.Returned = d.Returned || returned
 	at := spotOf(d)
 	burial := (wire.Deed{Op: d.Op}).Burial()
 	arrived := false
-	var err error
 	if burial {
 		arrived, err = c.isBuried(d)
 	} else {

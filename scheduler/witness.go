@@ -38,11 +38,11 @@ type witness struct {
 }
 
 const (
-	freshWithin   = 20 * time.Second       // RabbitMQ tells of its links every 5 s
-	freshEvery    = 500 * time.Millisecond // how often it is asked whether it has
-	freshLag      = time.Second
-	witnessWithin = 5 * time.Second // how long the queue of a witness may take to answer
-	watchLinks    = 5 * time.Second // how often a leader looks for nodes and links that have changed
+	freshWithin   = 20 * time.Second        // RabbitMQ tells of its links every 5 s
+	freshEvery    = 500 * time.Millisecond  // how often it is asked whether it has
+	freshLag      = 2500 * time.Millisecond // a node notes its uptime first, and then looks at its links
+	witnessWithin = 5 * time.Second         // how long the queue of a witness may take to answer
+	watchLinks    = 5 * time.Second         // how often a leader looks for nodes and links that have changed
 )
 
 // alone reports whether the broker is one node, or works as one.
@@ -56,9 +56,12 @@ func (w *witness) alone(ctx context.Context) bool {
 
 var errNoManagement = errors.New("scheduler: there is no management API")
 
+// nodes lists the broker's nodes. A management API that does not answer keeps nobody from leading.
 func (w *witness) nodes(ctx context.Context) ([]broker.Node, error) {
 	switch {
 	case w.mgmt != nil:
+		ctx, cancel := context.WithTimeout(ctx, nodesWithin)
+		defer cancel()
 		return w.mgmt.Nodes(ctx)
 	case w.singleNode:
 		return []broker.Node{{Running: true}}, nil
@@ -91,6 +94,10 @@ func (w *witness) check(ctx context.Context, known string) (verdict, error) {
 	nodes, err := w.nodes(ctx)
 	if err != nil {
 		w.log.Warn("scheduler: cannot list the broker's nodes; jobs in flight are delivered again", "error", err)
+		return gone, nil
+	}
+	if !linked(nodes) {
+		w.log.Warn("scheduler: the broker does not tell of the links between its nodes; jobs in flight are delivered again")
 		return gone, nil
 	}
 	w.mu.Lock()
@@ -186,6 +193,28 @@ func linksOf(nodes []broker.Node) broker.Fingerprint {
 	return f
 }
 
+// linked reports whether the broker tells of a link between each two of the nodes that run. Without
+// that, as where they speak TLS, nothing shows that a link has broken.
+func linked(nodes []broker.Node) bool {
+	known := map[[2]string]bool{}
+	for _, n := range nodes {
+		for _, l := range n.Links {
+			if l.Port != 0 && l.PeerPort != 0 {
+				known[[2]string{n.Name, l.Peer}], known[[2]string{l.Peer, n.Name}] = true, true
+			}
+		}
+	}
+	running := runningNodes(nodes)
+	for i, a := range running {
+		for _, b := range running[:i] {
+			if !known[[2]string{a, b}] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // renew sees to it that every node has a witness, and returns what identifies the broker's run from
 // now on; empty if nothing can.
 func (w *witness) renew(ctx context.Context) (string, error) {
@@ -200,6 +229,11 @@ func (w *witness) renew(ctx context.Context) (string, error) {
 	}
 	if err != nil {
 		w.log.Warn("scheduler: jobs in flight when a sidecar dies are delivered again: without the management API nothing shows that they arrived (a broker that is one node needs --single-node)", "error", err)
+		w.standing = ""
+		return "", nil
+	}
+	if !linked(nodes) {
+		w.log.Warn("scheduler: jobs in flight when a sidecar dies are delivered again: the broker does not tell of the links between its nodes")
 		w.standing = ""
 		return "", nil
 	}
@@ -228,6 +262,8 @@ func (w *witness) renew(ctx context.Context) (string, error) {
 
 // place gives a node a witness.
 func (w *witness) place(ctx context.Context, node, id string, alone bool) error {
+	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
+	defer cancel()
 	var err error
 	if alone {
 		err = w.conn.DeclareWitnessQueue(ctx, node)
@@ -261,7 +297,7 @@ func (w *witness) changed(ctx context.Context) bool {
 	nodes, err := w.nodes(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err != nil || w.conn.Features().OneNodeServes {
+	if err != nil || w.conn.Features().OneNodeServes || !linked(nodes) {
 		return false
 	}
 	return w.standing == "" || len(nodes) > 1 && !sameLinks(linksOf(nodes), w.standing)

@@ -51,6 +51,24 @@ func TestLinksIdentifyARun(t *testing.T) {
 	}
 }
 
+// Without a link between each two nodes that run nothing shows that one has broken.
+func TestUnknownLinks(t *testing.T) {
+	require.True(t, linked(twoNodes()), "the third one does not run")
+	require.True(t, linked(twoNodes()[:1]))
+	for name, change := range map[string]func(all []broker.Node){
+		"no node tells of links": func(all []broker.Node) { all[0].Links, all[1].Links = nil, nil },
+		"links have no ports":    func(all []broker.Node) { all[0].Links[0].Port, all[1].Links[0].PeerPort = 0, 0 },
+		"a third node runs":      func(all []broker.Node) { all[2].Running = true },
+	} {
+		nodes := twoNodes()
+		change(nodes)
+		require.False(t, linked(nodes), name)
+	}
+	oneSide := twoNodes()
+	oneSide[0].Links = nil
+	require.True(t, linked(oneSide), "the other end tells of it")
+}
+
 // Links are known once every node that runs has told of them since it was first asked.
 func TestFreshLinks(t *testing.T) {
 	first := uptimes(twoNodes())

@@ -13,7 +13,14 @@ dir=$(realpath -m "${1:-$(dirname "$0")/../.cache/rabbitmq4}")
 cd "$(dirname "$0")/.."
 . scripts/forky.bash
 
+# Debian allows transient queues, which RabbitMQ itself refuses by default from 4.3 on.
+as_upstream() {
+	mkdir -p "$dir/root/etc/rabbitmq/conf.d"
+	echo 'deprecated_features.permit.transient_nonexcl_queues = false' >"$dir/root/etc/rabbitmq/conf.d/upstream.conf"
+}
+
 if [[ -e $dir/ready ]]; then
+	as_upstream
 	echo "$dir/bin"
 	exit
 fi
@@ -21,10 +28,7 @@ rm -rf "$dir"
 mkdir -p "$dir/bin"
 echo "setting RabbitMQ 4 up in $dir, from Debian forky (once; takes some minutes, and 600 MB)" >&2
 forky_root "$dir/root" "$dir/log" rabbitmq-server
-
-# Debian allows transient queues, which RabbitMQ itself refuses by default from 4.3 on.
-mkdir -p "$dir/root/etc/rabbitmq/conf.d"
-echo 'deprecated_features.permit.transient_nonexcl_queues = false' >"$dir/root/etc/rabbitmq/conf.d/upstream.conf"
+as_upstream
 
 # A program sees the node's own folder, which is its HOME, where it is.
 wrap() {

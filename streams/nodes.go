@@ -26,7 +26,7 @@ type nodes struct {
 
 	mu      sync.Mutex
 	learned []string // advertised by other nodes than those that answered
-	down    error    // why none could be reached last; nil when one was
+	down    error    // why none could be reached last; nil when one was, or when a stream had no leader
 }
 
 func newNodes(cfg Config) (*nodes, error) {
@@ -85,6 +85,9 @@ func (n *nodes) reach(ctx context.Context, connect func(context.Context, hosts.T
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.down = err
+	if errors.Is(err, errNoRole) {
+		n.down = nil
+	}
 	return l, err
 }
 
@@ -111,6 +114,10 @@ func (n *nodes) learn(from string, at located) {
 		}
 	}
 }
+
+// errNoRole says that the nodes answer, and no node has the role that is needed: a stream without a
+// leader is no reason to read over AMQP.
+var errNoRole = errors.New("no node has the role now")
 
 // search looks for a node that has a role.
 type search struct {
@@ -145,6 +152,9 @@ func (s *search) from(ctx context.Context, to hosts.Target) (*link, error) {
 		return nil, err
 	}
 	s.tried = append(s.tried, l.node)
+	if len(at.nodes(s.role)) == 0 {
+		return nil, lost("%s has no %s: %w", s.stream, s.role, errNoRole)
+	}
 	return s.advertised(at, lost("%s has no %s at %s", s.stream, s.role, to.Host))
 }
 

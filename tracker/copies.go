@@ -41,5 +41,15 @@ func (l Lookup) InDoubt(epoch, seq int64) (bool, error) {
 	return open, err
 }
 
+// HasReturned reports whether a fire that is in doubt is known to have come back.
+func (l Lookup) HasReturned(epoch, seq int64) (bool, error) {
+	at, open, err := l.r.Get(keyDoubtful(epoch, seq))
+	if err != nil || !open {
+		return false, err
+	}
+	m, err := markAt(l.r, placeOf(at))
+	return m != nil && m.returned, err
+}
+
 // IsCopy reports whether an entry is a fire that found no queue.
 func (s *Stored) IsCopy() bool { return s.Stream == wire.Gated && s.Burial.Op != "" }

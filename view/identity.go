@@ -51,6 +51,7 @@ func (t *tail) judge(ctx context.Context) (f finding, err error) {
 	}
 	last, ok, err := t.view.source.Last(ctx, t.stream)
 	if err != nil {
+		t.endsBelow(false) // patience is counted in answers
 		return f, err
 	}
 	below := !ok || last < at.offset
@@ -140,9 +141,12 @@ func (t *tail) judgeByLandmarks(ctx context.Context, known []position, at positi
 		}
 		differ = differ || c == differs
 	}
-	first, _, err := t.view.source.First(ctx, t.stream)
-	if err != nil {
+	first, ok, err := t.view.source.First(ctx, t.stream)
+	switch {
+	case err != nil:
 		return finding{}, err
+	case !ok: // it ends somewhere: the broker is too slow to say where it begins
+		return finding{verdict: unclear}, nil
 	}
 	if first > firstOffset { // it has forgotten its beginning, and with that what is known of it: it is not new
 		kept.end = min(last, at.offset-1)

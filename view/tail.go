@@ -142,6 +142,7 @@ func (t *tail) follow(parent context.Context) error {
 func (t *tail) aim(ctx context.Context, generation int, at position, from int64) error {
 	last, ok, err := t.view.source.Last(ctx, t.stream)
 	if err != nil {
+		t.endsBelow(false)
 		return fmt.Errorf("view: end of %s: %w", t.stream, err)
 	}
 	if !ok {

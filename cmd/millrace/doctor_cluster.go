@@ -19,6 +19,7 @@ type cluster struct {
 	features    broker.Features
 	vhost       string
 	defaultType string // of queues in the virtual host; empty where it has none
+	typeUnknown bool   // the default type may not be asked for
 	nodes       []broker.Node
 	queues      []broker.QueueInfo
 }
@@ -36,7 +37,12 @@ func (e *examination) cluster(ctx context.Context) error {
 	if c.queues, err = e.mgmt.Queues(ctx); err != nil {
 		return err
 	}
-	if c.defaultType, err = e.mgmt.DefaultQueueType(ctx); err != nil {
+	c.defaultType, err = e.mgmt.DefaultQueueType(ctx)
+	switch {
+	case broker.Unauthorized(err): // RabbitMQ tells administrators alone
+		c.typeUnknown = true
+		e.note(advice, "queue types", "only an administrator may ask for the virtual host's default type", "")
+	case err != nil:
 		return err
 	}
 	e.findings = append(e.findings, c.findings()...)
@@ -125,7 +131,7 @@ func (c *cluster) quorumDefault() []finding {
 	case isQuorum:
 		return []finding{{advice, subject, "quorum is the virtual host's default: workers that declare a queue with x-max-priority are refused (406)",
 			"have workers look for their queue before they declare it, or make classic the default:\n" + set("classic")}}
-	case c.features.QuorumPriorities && len(c.nodes) > 1:
+	case c.features.QuorumPriorities && len(c.nodes) > 1 && !c.typeUnknown:
 		return []finding{{advice, subject, "new job queues are classic: jobs in one wait while its node is down", set("quorum")}}
 	}
 	return nil
@@ -231,7 +237,11 @@ func (c *cluster) homes() (all []finding) {
 		if more := len(names) - shown; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		all = append(all, finding{advice, "node " + node, "while it is down, jobs wait for these classic queues: " + text, ""})
+		remedy := ""
+		if c.features.QuorumPriorities {
+			remedy = "millrace queues move-type NAME quorum"
+		}
+		all = append(all, finding{advice, "node " + node, "while it is down, jobs wait for these classic queues: " + text, remedy})
 	}
 	return all
 }

@@ -103,6 +103,10 @@ func TestDoctorOfAUserThatMayNotAsk(t *testing.T) {
 	r = doctor(t, v.Owner)
 	require.Zero(t, r.code, r.out)
 	require.Regexp(t, `note  permissions     only an administrator may list them`, r.out)
+	if v.Features(t).QuorumQueues {
+		require.Regexp(t, `note  queue types     only an administrator may ask`, r.out)
+	}
+	require.NotContains(t, r.out, "401")
 
 	nobody := v.AddUser(t, "nobody", brokertest.Permissions{})
 	r = doctor(t, nobody)

@@ -182,12 +182,24 @@ func (n *nodes) home(ctx context.Context, vhost, queue string) int {
 		return -1
 	}
 	for i := range n.Nodes {
-		name := fmt.Sprintf("millrace%d@localhost", i+1)
+		name := n.name(i)
 		if q.Leader == name || q.Leader == "" && q.Node == name {
 			return i
 		}
 	}
 	return -1
+}
+
+// name is what sidecars call a node: LavinMQ lists no followers, so there it is a host.
+func (n *nodes) name(i int) string {
+	if n.kind != lavinMQ {
+		return fmt.Sprintf("millrace%d@localhost", i+1)
+	}
+	u, err := url.Parse(n.Nodes[i].ManagementURL())
+	if err != nil {
+		return n.Nodes[i].ManagementURL()
+	}
+	return u.Host
 }
 
 var errNotWithin = errors.New("not in time")

@@ -21,11 +21,11 @@ type jobs struct {
 	mu          sync.Mutex
 	all         map[string]*job
 	came        map[string]*arrival
-	forgotten   map[string]bool // what came before the run began
-	newest      time.Time       // when a job came that had not come before
-	redelivered int             // copies of one fire that the broker gave out again
-	strange     int             // what came and was never published
-	stored      map[string]int  // by jid, how often scheduled_jobs has what was published once
+	newest      time.Time      // when something came that the broker had not given out before
+	redelivered int            // copies of one fire that the broker gave out again
+	again       int            // copies of one fire that it did not call redelivered
+	strange     int            // what came and was never published
+	stored      map[string]int // by jid, how often scheduled_jobs has what was published once
 }
 
 // arrival is what came of one job.
@@ -38,7 +38,7 @@ type arrival struct {
 func (a *arrival) copies() int { return len(a.fires) + a.bare }
 
 func newJobs() *jobs {
-	return &jobs{all: map[string]*job{}, came: map[string]*arrival{}, forgotten: map[string]bool{}}
+	return &jobs{all: map[string]*job{}, came: map[string]*arrival{}}
 }
 
 func (j *jobs) add(jid, queue string, due time.Time) {
@@ -59,34 +59,28 @@ func (j *jobs) arrive(jid string, headers map[string]any, redelivered bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.all[jid] == nil {
-		if !j.forgotten[jid] {
-			j.strange++
-		}
+		j.strange++
 		return
 	}
+	now := time.Now()
 	a := j.came[jid]
 	if a == nil {
-		a = &arrival{first: time.Now(), fires: map[fire]bool{}}
-		j.came[jid], j.newest = a, a.first
+		a = &arrival{first: now, fires: map[fire]bool{}}
+		j.came[jid] = a
 	}
-	switch {
-	case known && a.fires[f], !known && redelivered && a.bare > 0:
+	repeated := known && a.fires[f]
+	if redelivered && (repeated || !known && a.bare > 0) {
 		j.redelivered++
+		return
+	}
+	j.newest = now
+	switch {
+	case repeated:
+		j.again++
 	case known:
 		a.fires[f] = true
 	default:
 		a.bare++
-	}
-}
-
-// forget takes out what has come so far.
-func (j *jobs) forget() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for jid := range j.came {
-		j.forgotten[jid] = true
-		delete(j.all, jid)
-		delete(j.came, jid)
 	}
 }
 

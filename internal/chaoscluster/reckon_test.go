@@ -96,10 +96,20 @@ func TestCopiesWithoutHeaders(t *testing.T) {
 	j.arrive("never published", nil, false)
 	require.Equal(t, 1, j.strange)
 	require.Empty(t, j.missing())
-	j.forget()
-	j.arrive("x", nil, false)
-	require.Equal(t, 1, j.strange)
-	require.Zero(t, j.arrived())
+}
+
+// A copy of a fire that came before is the broker's only if it says so.
+func TestCopiesOfOneFire(t *testing.T) {
+	j := newJobs()
+	j.add("x", "q", time.Now())
+	headers := map[string]any{"millrace-op": "fired", "millrace-epoch": int64(7), "millrace-seq": int64(1)}
+	j.arrive("x", headers, false)
+	j.arrive("x", headers, true)
+	require.Zero(t, j.again)
+	j.arrive("x", headers, false)
+	require.Equal(t, 1, j.again)
+	require.Equal(t, 1, j.redelivered)
+	require.Zero(t, countDoubles(j, newTruth(), newJournal()).Total, "it is one fire")
 }
 
 func TestLossesAreSplitByTruth(t *testing.T) {
@@ -147,18 +157,28 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A run that is in the results file is not repeated, unless it was void.
+// A run that is in the results file is not repeated, unless it was void, broke a bound, or was run in
+// another way.
 func TestResume(t *testing.T) {
-	o := options{commit: "c", broker: rabbit310, hosts: "one"}
+	o := options{commit: "c", broker: rabbit310, hosts: "one", rate: 100, slack: 1}
 	r := rows()[0]
 	table := &results{path: t.TempDir() + "/results", out: t.Output()}
 	require.False(t, table.has(o, r, 0))
-	res := result{Commit: "c", Broker: rabbit310, Row: r.number, Hosts: "one", Error: "void"}
+	res := result{Commit: "c", Broker: rabbit310, Row: r.number, Hosts: "one", Error: "void", Rate: 100, Slack: 1}
 	require.NoError(t, table.add(res))
 	require.False(t, table.has(o, r, 0))
-	res.Error = ""
+	res.Error, res.Broken = "", []string{"1 lost"}
+	require.NoError(t, table.add(res))
+	require.False(t, table.has(o, r, 0))
+	for _, other := range []func(*result){func(r *result) { r.Rate = 10 }, func(r *result) { r.Slack = 3 }} {
+		res := result{Commit: "c", Broker: rabbit310, Row: r.number, Hosts: "one", Rate: 100, Slack: 1}
+		other(&res)
+		require.NoError(t, table.add(res))
+	}
+	require.False(t, table.has(o, r, 0))
+	res.Broken = nil
 	require.NoError(t, table.add(res))
 	require.True(t, table.has(o, r, 0))
 	require.False(t, table.has(o, r, 1))
-	require.Equal(t, 1, table.broken)
+	require.Equal(t, 2, table.broken)
 }

@@ -27,6 +27,7 @@ type result struct {
 	Hosts       string            `json:"hosts"`
 	Full        bool              `json:"full"`
 	Rate        int               `json:"rate"`
+	Slack       float64           `json:"slack"`
 	Jobs        int               `json:"jobs"`   // confirmed
 	Unsure      int               `json:"unsure"` // published and not confirmed
 	Lost        int               `json:"lost"`
@@ -35,7 +36,8 @@ type result struct {
 	Doubled     doubles           `json:"doubled"`
 	ByQueue     map[string]int    `json:"doubled_by_queue,omitempty"`
 	Redelivered int               `json:"redelivered"`
-	Open        int               `json:"open"` // fires without an answer when the fault came, at most
+	Again       int               `json:"again"` // copies of one fire that the broker did not call redelivered
+	Open        int               `json:"open"`  // fires without an answer when the fault came, at most
 	Faults      int               `json:"faults"`
 	Standstill  float64           `json:"standstill"`      // of queues that were not affected, seconds
 	Own         float64           `json:"own"`             // of the affected ones
@@ -55,7 +57,7 @@ type result struct {
 func runRow(ctx context.Context, o options, r row, run int, n *nodes, dir string, log *slog.Logger) result {
 	began := time.Now()
 	res := result{Time: began.UTC().Format(time.RFC3339), Commit: o.commit, Broker: o.broker, Row: r.number, Name: r.name, Run: run,
-		Seed: o.seed, Hosts: o.hosts, Full: o.full, Rate: o.rate, Broken: []string{}}
+		Seed: o.seed, Hosts: o.hosts, Full: o.full, Rate: o.rate, Slack: o.slack, Broken: []string{}}
 	w := &world{options: o, nodes: n, log: log, dir: filepath.Join(dir, "sidecars"), truth: newTruth(), jobs: newJobs(), pulse: &pulse{},
 		random: rand.New(rand.NewPCG(o.seed, uint64(r.number))), //nolint:gosec // not negative
 		vhost:  fmt.Sprintf("row%d-%d-%d", r.number, run, began.UnixMilli()%1e6)}
@@ -184,6 +186,7 @@ func (w *world) reckon(r row, res *result, log *journal) {
 	}
 	res.Lost, res.Losses, res.LostJIDs = len(lost), countLosses(lost, w.truth), lost[:min(len(lost), 20)]
 	res.Doubled, res.Redelivered, res.Epochs, res.Faults = countDoubles(j, w.truth, log), j.redelivered, len(log.opened), len(w.faults)
+	res.Again = j.again
 	res.ByQueue, res.Examples = res.Doubled.byQueue, res.Doubled.example
 	must := func(holds bool, format string, args ...any) {
 		if !holds {
@@ -197,6 +200,12 @@ func (w *world) reckon(r row, res *result, log *journal) {
 	must(res.Doubled.Journaled == 0, "%d doubled although the journal said that they were confirmed", res.Doubled.Journaled)
 	must(res.Doubled.Stale == 0, "%d doubled although their leader had the answer, and %v later could journal it", res.Doubled.Stale, staleAfter)
 	must(res.Doubled.Bare == 0, "%d doubled that do not say which fire they are", res.Doubled.Bare)
+	must(res.Doubled.Unseen == 0, "%d doubled of which the taps saw only one fire", res.Doubled.Unseen)
+	must(res.Again == 0 || !r.nodesStay, "%d copies of a fire came again that the broker does not call redelivered", res.Again)
+	must(res.Exits == 0 || r.upgrades, "%d sidecars ended by themselves", res.Exits)
+	for _, text := range w.mute {
+		must(false, "%s", text)
+	}
 	w.boundDoubles(r.scope(w.broker), res, must)
 	w.boundTimes(r, res, must)
 }
@@ -282,9 +291,9 @@ func (t *results) add(res result) error {
 	}
 	d := res.Doubled
 	fmt.Fprintf(t.out, "%s row %d (%s), run %d, seed %d, load %s: %d jobs, lost %d, doubled %d (journaled %d, stale %d, answered %d, nacked %d, open %d, bare %d, unseen %d, stored twice %d), "+
-		"redelivered %d, open at most %d, standstill %.1f s (affected %.1f s, %.1f s after; the broker %.1f s), %.0f s: %s\n",
+		"redelivered %d, again %d, exits %d, open at most %d, standstill %.1f s (affected %.1f s, %.1f s after; the broker %.1f s), %.0f s: %s\n",
 		res.Broker, res.Row, res.Name, res.Run, res.Seed, res.Load, res.Jobs, res.Lost, d.Total, d.Journaled, d.Stale, d.Answered, d.Nacked, d.Open, d.Bare, d.Unseen, d.Stored,
-		res.Redelivered, res.Open, res.Standstill, res.Own, res.AfterBack, res.Away, res.Took, verdict)
+		res.Redelivered, res.Again, res.Exits, res.Open, res.Standstill, res.Own, res.AfterBack, res.Away, res.Took, verdict)
 	if t.path == "" {
 		return nil
 	}
@@ -300,7 +309,7 @@ func (t *results) add(res result) error {
 	return errors.Join(err, f.Close())
 }
 
-// has reports whether the file has a run already, that was not void.
+// has reports whether the file has a run already that kept its bounds, at this size and as strictly.
 func (t *results) has(o options, r row, run int) bool {
 	f, err := os.Open(t.path)
 	if err != nil {
@@ -311,8 +320,8 @@ func (t *results) has(o options, r row, run int) bool {
 	const longest = 1 << 20
 	for lines.Buffer(nil, longest); lines.Scan(); {
 		var res result
-		if json.Unmarshal(lines.Bytes(), &res) == nil && res.Error == "" && res.Commit == o.commit && res.Broker == o.broker && res.Row == r.number &&
-			res.Run == run && res.Full == o.full && res.Hosts == o.hosts {
+		if json.Unmarshal(lines.Bytes(), &res) == nil && res.Error == "" && len(res.Broken) == 0 && res.Commit == o.commit && res.Broker == o.broker &&
+			res.Row == r.number && res.Run == run && res.Full == o.full && res.Rate == o.rate && res.Slack <= o.slack && res.Hosts == o.hosts {
 			return true
 		}
 	}

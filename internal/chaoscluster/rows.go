@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +45,7 @@ type row struct {
 	own        bool // the affected queues get jobs within five seconds after the fault has ended
 	undeclared bool // the queues are left to Millrace
 	upgrades   bool // the sidecars are of an older version at first, which takes one host
+	nodesStay  bool // no node goes away, so the broker knows what it has given out before
 	// quorumByDefault has the virtual host make quorum queues where nothing else is said.
 	quorumByDefault bool
 }
@@ -66,8 +70,8 @@ const frozenNode = 1.25*15 + 5
 
 func rows() []row {
 	return []row{
-		{number: 1, name: "sidecar killed", do: sidecarKilled, doubled: quorums, still: every(1.5)},
-		{number: 2, name: "sidecar frozen", do: sidecarFrozen, still: every(16)},
+		{number: 1, name: "sidecar killed", do: sidecarKilled, doubled: quorums, still: every(1.5), nodesStay: true},
+		{number: 2, name: "sidecar frozen", do: sidecarFrozen, still: every(16), nodesStay: true},
 		{number: 3, name: "node of the leader's connection killed", do: leadersNodeKilled, doubled: open, failover: true, still: cluster(5, addedToFailover), own: true},
 		{number: 4, name: "node of a stream's leader killed", do: streamsNodeKilled, doubled: affected, still: rabbits(5), own: true},
 		{number: 5, name: "home of a classic queue killed", do: homeKilled, doubled: affected, failover: true, still: cluster(1, addedToFailover), own: true},
@@ -80,11 +84,11 @@ func rows() []row {
 		{number: 10, name: "link broken for 100 ms, sidecar killed meanwhile", do: linkBroken, doubled: open, still: rabbits(5)},
 		{number: 11, name: "leader's node frozen", do: nodeFrozen, doubled: open, failover: true, still: cluster(frozenNode, addedToFailover)},
 		{number: 12, name: "node of the dead letters away", do: deadLettersAway, doubled: affected, still: rabbits(1)},
-		{number: 13, name: "new queue, leader killed in its first seconds", do: newQueue, doubled: quorums, still: every(5)},
-		{number: 14, name: "quorum queues by default", do: nothing, undeclared: true, quorumByDefault: true, still: map[string]float64{rabbit43: 1.5}},
+		{number: 13, name: "new queue, leader killed in its first seconds", do: newQueue, doubled: quorums, still: every(5), nodesStay: true},
+		{number: 14, name: "quorum queues by default", do: nothing, nodesStay: true, undeclared: true, quorumByDefault: true, still: map[string]float64{rabbit43: 1.5}},
 		{number: 15, name: "two nodes of three away", do: twoAway, doubled: open, still: map[string]float64{}, own: true},
 		{number: 16, name: "each node stopped for 15 s in turn", do: rolling(15*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover)},
-		{number: 17, name: "rolling upgrade from an older version", do: upgrade, doubled: open, upgrades: true, still: every(5)},
+		{number: 17, name: "rolling upgrade from an older version", do: upgrade, doubled: open, nodesStay: true, upgrades: true, still: every(5)},
 	}
 }
 
@@ -210,11 +214,44 @@ func (w *world) nodeAway(ctx context.Context, node int, with func(), queues ...s
 }
 
 func (w *world) nodeBack(ctx context.Context, node int, f *fault, after time.Duration) error {
-	if err := errors.Join(pause.For(ctx, after), w.nodes.back(ctx, node)); err != nil {
+	return w.away(ctx, node, f, after, func() error { return w.nodes.back(ctx, node) })
+}
+
+// away waits, has the node back, and looks whether a sidecar says meanwhile that the node is away, and
+// none does afterwards.
+func (w *world) away(ctx context.Context, node int, f *fault, after time.Duration, back func() error) error {
+	const namedWithin, namedFor = 10 * time.Second, 30 * time.Second
+	name, named := w.nodes.name(node), false
+	for until := time.Now().Add(after); time.Now().Before(until); {
+		named = named || w.names(name)
+		if err := pause.For(ctx, min(time.Until(until), 500*time.Millisecond)); err != nil {
+			return err
+		}
+	}
+	if err := back(); err != nil {
 		return err
 	}
 	f.back = time.Now()
-	return nil
+	if !named {
+		if after >= namedWithin {
+			w.mute = append(w.mute, name+" was away, and no sidecar said so in /readyz")
+		}
+		return nil
+	}
+	err := eventually(ctx, namedFor, "no sidecar says that "+name+" is away", func() bool { return !w.names(name) })
+	if errors.Is(err, errNotWithin) {
+		w.mute = append(w.mute, name+" was back, and a sidecar said in /readyz that it was away")
+		return nil
+	}
+	return err
+}
+
+// names reports whether a sidecar says that a node is away.
+func (w *world) names(node string) bool {
+	return slices.ContainsFunc(w.slots, func(s *slot) bool {
+		_, answer, err := s.process().Do(http.MethodGet, "/readyz", "")
+		return err == nil && strings.Contains(string(answer), node)
+	})
 }
 
 func nothingElse() {}
@@ -355,11 +392,10 @@ func nodeFrozen(ctx context.Context, w *world) error {
 	if w.nodes.kind == lavinMQ {
 		f.affected = nil
 	}
-	if err := errors.Join(w.nodes.Nodes[node].Freeze(), pause.For(ctx, w.lasting(35*time.Second, 80*time.Second)), w.nodes.Nodes[node].Thaw()); err != nil {
+	if err := w.nodes.Nodes[node].Freeze(); err != nil {
 		return err
 	}
-	f.back = time.Now()
-	return nil
+	return w.away(ctx, node, f, w.lasting(35*time.Second, 80*time.Second), w.nodes.Nodes[node].Thaw)
 }
 
 func deadLettersAway(ctx context.Context, w *world) error {

@@ -34,6 +34,7 @@ type world struct {
 	pulse  *pulse
 	queues []string // without "queue."
 	faults []*fault
+	mute   []string  // nodes of which no sidecar said that they were away, or all did for too long
 	ended  time.Time // when all had come, or was given up
 	all    sync.WaitGroup
 	cancel context.CancelFunc
@@ -186,8 +187,6 @@ func (w *world) warmUp(ctx context.Context) error {
 	if err := eventually(ctx, startWithin, "the first jobs arrive", func() bool { return len(w.jobs.missing()) == 0 }); err != nil {
 		return fmt.Errorf("%w: %w", errStandstill, err)
 	}
-	// Jobs for a queue that was not bound may come again if their leader dies now: they do not count.
-	w.jobs.forget()
 	return nil
 }
 
@@ -222,12 +221,14 @@ func (w *world) flows(ctx context.Context, more int) error {
 	return err
 }
 
-// drain waits until all that must come has come, and nothing more does.
+// drain waits until all that must come has come, and nothing more does. A fire without an answer may be
+// repeated after half a minute.
 func (w *world) drain(ctx context.Context) error {
-	const quiet = 2 * time.Second
+	const quiet, repeated = 2 * time.Second, 35 * time.Second
 	for began := time.Now(); ; {
 		since := time.Since(w.jobs.last())
-		if since > w.patience && time.Since(began) > w.patience || since > quiet && len(w.jobs.missing()) == 0 {
+		nothingMore := since > quiet && w.truth.open() == 0 || since > repeated && time.Since(began) > repeated
+		if since > w.patience && time.Since(began) > w.patience || nothingMore && len(w.jobs.missing()) == 0 {
 			return nil
 		}
 		if err := pause.For(ctx, 100*time.Millisecond); err != nil {

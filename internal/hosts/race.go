@@ -99,13 +99,15 @@ func (r *race[T]) over() bool {
 	return len(r.started) == 0
 }
 
-// start makes the next attempt, if there is one.
+// start makes the next attempt, if there is one. Where all have been made it looks the hosts up again,
+// once: lookups that fail now may succeed at the next call.
 func (r *race[T]) start() {
-	for {
+	lookedUp := false
+	for r.ctx.Err() == nil {
 		t, err, more := r.next()
-		if !more && r.Repeat && len(r.failed) < len(r.targets) {
+		if !more && r.Repeat && !lookedUp && len(r.failed) < len(r.targets) {
 			r.stop()
-			r.again = true
+			r.again, lookedUp = true, true
 			r.next, r.stop = iter.Pull2(r.order.targets(r.ctx, r.hosts))
 			t, err, more = r.next()
 		}

@@ -12,6 +12,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A host name that cannot be looked up any more, while an attempt at it hangs, is looked up now and
+// then, and the race ends with its context.
+func TestRaceWhoseNamesAreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lookups := 0
+		o := &Order{lookup: func(_ context.Context, name string) ([]string, error) {
+			if lookups++; lookups > 1 {
+				return nil, errors.New("no such host")
+			}
+			return []string{"192.0.2.1"}, nil
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := Race(ctx, o, []string{"a:1"}, Rules[string]{Patience: time.Second, Repeat: true}, func(ctx context.Context, _ Target) (string, error) {
+			return "", hang(ctx)
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.LessOrEqual(t, lookups, 10)
+	})
+}
+
 func TestRace(t *testing.T) {
 	after := func(d time.Duration, err error) func(context.Context) error {
 		return func(ctx context.Context) error {

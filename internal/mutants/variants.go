@@ -44,6 +44,8 @@ var (
 	refusals = check{"./broker", "TestReasonsOfRefusals", nil}
 	awayTest = check{"./scheduler", "TestLeadersFireWithoutWhatIsAway", nil}
 	short    = check{"./view", "TestStreamsThatLookShortForAWhile", nil}
+
+	takenBack = check{"./view", "TestRecordsThatAreTakenBack", nil}
 	lateOnes = check{"./scheduler", "TestLateFiresThatFoundNoQueue|TestLateBurialsAreNotRepeated", nil}
 	rebuilt  = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
 )
@@ -187,6 +189,8 @@ var variants = []variant{
 		"if broker.IsAway(err) { // one that", "if false && broker.IsAway(err) { // one that", awayTest},
 	{"empty-believed", "a stream that looks short after a failover is taken for one that lost its end", "view/identity.go",
 		"!f.proven && waited < patience {", "!f.proven && waited < 0 {", short},
+	{"unconfirmed-end-is-a-gap", "records that were taken back before they were confirmed are taken for lost ones", "view/identity.go",
+		"return finding{verdict: short, end: confirmed.offset}, nil", "return finding{verdict: gapped, end: confirmed.offset}, nil", takenBack},
 	{"undo-begins-anew", "a leader that goes on with an undo does not know what the one before it took back", "scheduler/undoall.go",
 		"case u.survey.mine.has(d.at):", "case false:", undone},
 }
