@@ -32,6 +32,12 @@ func TestLastWordsAreSaidOnTheNextConnection(t *testing.T) {
 	require.Equal(t, wire.TypeConfirmed, r.Type)
 	require.Equal(t, wire.Through{Epoch: model.core.epoch, Through: model.core.watermark}, wire.Through{Epoch: r.Epoch, Through: r.Through})
 	require.Positive(t, r.Through)
+
+	s.remember(model.core, false)
+	s.knownAt-- // the view was rolled back since that epoch began, and the newest epoch is another sidecar's
+	s.knownBy = "b"
+	s.sayLastWords(t.Context(), conn)
+	require.Len(t, v.ReadStream(t, wire.Journal), 1, "another epoch may have its number")
 }
 
 // Where the journal knows all there is to know, there is nothing to say.

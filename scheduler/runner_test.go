@@ -33,7 +33,7 @@ func runner(t *testing.T, v *brokertest.Vhost) (*Scheduler, *broker.Conn) {
 	t.Cleanup(func() { _ = store.Close() })
 	entries, err := tracker.NewEntries(store, v.Owner.Name)
 	require.NoError(t, err)
-	return New(Config{Broker: cfg, Log: cfg.Log}, nil, store, entries, nil, nil), conn
+	return New(Config{Broker: cfg, Log: cfg.Log}, &view.View{}, store, entries, nil, nil), conn
 }
 
 // Queues that Millrace made are deleted when nobody has used them for long, and no others.
