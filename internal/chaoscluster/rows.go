@@ -71,7 +71,7 @@ const frozenNode = 1.25*15 + 5
 func rows() []row {
 	return []row{
 		{number: 1, name: "sidecar killed", do: sidecarKilled, doubled: quorums, still: every(1.5), nodesStay: true},
-		{number: 2, name: "sidecar frozen", do: sidecarFrozen, still: every(16), nodesStay: true},
+		{number: 2, name: "sidecar frozen", do: sidecarFrozen, doubled: quorums, still: every(16), nodesStay: true},
 		{number: 3, name: "node of the leader's connection killed", do: leadersNodeKilled, doubled: open, failover: true, still: cluster(5, addedToFailover), own: true},
 		{number: 4, name: "node of a stream's leader killed", do: streamsNodeKilled, doubled: affected, still: rabbits(5), own: true},
 		{number: 5, name: "home of a classic queue killed", do: homeKilled, doubled: affected, failover: true, still: cluster(1, addedToFailover), own: true},
@@ -220,7 +220,7 @@ func (w *world) nodeBack(ctx context.Context, node int, f *fault, after time.Dur
 // away waits, has the node back, and looks whether a sidecar says meanwhile that the node is away, and
 // none does afterwards.
 func (w *world) away(ctx context.Context, node int, f *fault, after time.Duration, back func() error) error {
-	const namedWithin, namedFor = 10 * time.Second, 30 * time.Second
+	namedWithin, namedFor := w.slacken(10*time.Second), w.slacken(30*time.Second)
 	name, named := w.nodes.name(node), false
 	for until := time.Now().Add(after); time.Now().Before(until); {
 		named = named || w.names(name)
@@ -245,6 +245,9 @@ func (w *world) away(ctx context.Context, node int, f *fault, after time.Duratio
 	}
 	return err
 }
+
+// slacken is a bound of time on this machine.
+func (w *world) slacken(d time.Duration) time.Duration { return time.Duration(float64(d) * w.slack) }
 
 // names reports whether a sidecar says that a node is away.
 func (w *world) names(node string) bool {
