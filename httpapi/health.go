@@ -58,7 +58,7 @@ func (s *Server) unready() string {
 	}
 	if leader.Lacks != "" {
 		return "jobs cannot be fired: a stream is missing or cannot be reached" + whileAway(leader.Degraded) +
-			"; `millrace overview` and the log say which"
+			"; `millrace status` and the log say which"
 	}
 	for _, t := range s.cfg.View.Status() {
 		if !t.CaughtUp && !s.dispensable(&t) {

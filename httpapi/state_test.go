@@ -55,6 +55,7 @@ func TestReadyOnceClientsCanPublish(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode)
 	require.NotContains(t, a.body, "user x")
 	require.NotContains(t, a.body, "away")
+	require.Contains(t, a.body, "`millrace status` and the log say which")
 	w.status.Degraded = []scheduler.Degraded{{Subject: "node b", Node: "b"}, {Subject: "queue jobs.letters", Node: "b"}}
 	require.Contains(t, w.get("/readyz").body, "a stream is missing or cannot be reached while node b is away;")
 	w.status.Degraded = append(w.status.Degraded, scheduler.Degraded{Subject: "node c", Node: "c"})
