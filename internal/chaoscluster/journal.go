@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,23 +34,18 @@ func newJournal() *journal {
 
 // confirmedBefore reports whether the journal said before an offset that a fire was confirmed.
 func (j *journal) confirmedBefore(f fire, offset int64) bool {
-	if j.returned[f] {
-		return false
-	}
+	at, said := j.confirmedAt(f)
+	return said && at < offset && !j.returned[f]
+}
+
+// confirmedAt is the offset of the first record that says that a fire was confirmed.
+func (j *journal) confirmedAt(f fire) (offset int64, said bool) {
 	for _, c := range j.confirms[f.epoch] {
-		if c.offset >= offset {
-			break
-		}
-		if f.seq <= c.through {
-			return true
-		}
-		for _, r := range c.above {
-			if r[0] <= f.seq && f.seq <= r[1] {
-				return true
-			}
+		if f.seq <= c.through || slices.ContainsFunc(c.above, func(r [2]int64) bool { return r[0] <= f.seq && f.seq <= r[1] }) {
+			return c.offset, true
 		}
 	}
-	return false
+	return 0, false
 }
 
 // offset is where a fire is written; one that is not is taken for the last.

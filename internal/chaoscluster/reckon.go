@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -50,10 +51,40 @@ func countDoubles(j *jobs, t *truth, log *journal) doubles {
 			}
 		}
 		*d.of(verdict)++
-		d.example[verdict] = jid
+		d.example[verdict] = jid + history(fires, t, log)
 	}
 	return d
 }
+
+// history is what is known of the fires of one job.
+func history(fires []fire, t *truth, log *journal) (text string) {
+	for _, f := range fires {
+		text += fmt.Sprintf("; fire %d/%d", f.epoch, f.seq)
+		if at, written := log.written[f]; written {
+			text += fmt.Sprintf(" at %d", at)
+		}
+		if at, said := log.confirmedAt(f); said {
+			text += fmt.Sprintf(", confirmed by %d", at)
+		}
+		if log.returned[f] {
+			text += ", returned"
+		}
+		if fate := t.fires[f]; fate != nil {
+			text += ", sent " + fate.sent.Format(clockTime)
+			if c := fate.connection; c != nil {
+				text += fmt.Sprintf(" by sidecar %d to node %d", c.sidecar+1, c.node+1)
+			}
+			for what, when := range map[string]time.Time{"acked": fate.acked, "nacked": fate.nacked} {
+				if !when.IsZero() {
+					text += fmt.Sprintf(", %s %s", what, when.Format(clockTime))
+				}
+			}
+		}
+	}
+	return text
+}
+
+const clockTime = "15:04:05.000"
 
 func (d *doubles) of(verdict string) *int {
 	switch verdict {
