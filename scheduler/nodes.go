@@ -18,7 +18,8 @@ import (
 
 const (
 	nodesEvery   = 5 * time.Second // how often the nodes are looked at
-	membersEvery = time.Minute     // how often queues are, while no node comes or goes, and no replica is missing
+	nodesSoon    = 500 * time.Millisecond
+	membersEvery = time.Minute // how often queues are, while no node comes or goes, and no replica is missing
 	missingEvery = 10 * time.Second
 	nodesWithin  = 5 * time.Second // how long the management API may take
 	remakeEvery  = time.Hour       // how often a leader makes the lock again, at most
@@ -27,9 +28,13 @@ const (
 // errSmallLock ends an epoch: jobs.leader has fewer members than the cluster has nodes for.
 var errSmallLock = errors.New("scheduler: " + wire.LeaderInbox + " is made again, with more members: the cluster has grown")
 
+// errIsolated ends a term: the node that the sidecar is connected to sees no majority of the cluster.
+var errIsolated = fmt.Errorf("%w: the broker's node is cut off from most of the others; another one is tried", errResigned)
+
 // clusterWatch is what a sidecar last saw of the nodes.
 type clusterWatch struct {
 	running []string      // names of the nodes that ran
+	left    bool          // those were no majority, and this sidecar has left their node
 	looked  time.Time     // at the queues
 	again   time.Duration // how long that may be ago
 	remade  time.Time     // when this process last made the lock again
@@ -45,8 +50,46 @@ func (s *Scheduler) watchNodes(ctx context.Context) {
 		if err := s.lookAtNodes(ctx, &w, time.Now()); err != nil && ctx.Err() == nil {
 			s.log.Debug("scheduler: cannot look at the broker's nodes", "error", err)
 		}
-		_ = pause.For(ctx, nodesEvery)
+		s.pauseNodes(ctx)
 	}
+}
+
+// pauseNodes waits until the nodes are to be looked at again: soon, if a leader hears nothing of its lock.
+func (s *Scheduler) pauseNodes(ctx context.Context) {
+	for begun := time.Now(); time.Since(begun) < nodesEvery; {
+		if pause.For(ctx, nodesSoon) != nil || s.leaseLapsed() {
+			return
+		}
+	}
+}
+
+// leaseLapsed reports whether this sidecar leads, and may not act because no ping comes back.
+func (s *Scheduler) leaseLapsed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lease != nil && s.status.Leader && !s.lease.Fresh()
+}
+
+// inTerm notes how this sidecar's term is ended; nil: there is none.
+func (s *Scheduler) inTerm(leave context.CancelCauseFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave = leave
+}
+
+// leaveNode ends this sidecar's term, for the next to begin on another node, and reports whether it does.
+// A leader leaves only a node that does not show it the lock either.
+func (s *Scheduler) leaveNode() bool {
+	if !s.cfg.Broker.HasSeveralHosts() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leave == nil || s.lease != nil && s.lease.Fresh() {
+		return false
+	}
+	s.leave(errIsolated)
+	return true
 }
 
 func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.Time) error {
@@ -62,6 +105,7 @@ func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.T
 	}
 	s.olderNodes.Store(slices.ContainsFunc(nodes, passesLockAtOnce))
 	running := runningNodes(nodes)
+	w.left = !isMajority(nodes) && (w.left || s.leaveNode())
 	if slices.Equal(running, w.running) && now.Sub(w.looked) < w.again {
 		return nil
 	}
@@ -110,6 +154,9 @@ func runningNodes(nodes []broker.Node) (names []string) {
 	return names
 }
 
+// isMajority reports whether most nodes run, as one of them sees it.
+func isMajority(nodes []broker.Node) bool { return 2*len(runningNodes(nodes)) > len(nodes) }
+
 // wholeCluster reports whether a queue that is made now can have a member on each of several nodes.
 func wholeCluster(nodes []broker.Node) bool {
 	return len(nodes) > 1 && !slices.ContainsFunc(nodes, func(n broker.Node) bool {
@@ -142,7 +189,6 @@ func silentHosts(hosts []string) (failing []Degraded) {
 
 // awayNodes says what each node that is away costs.
 func awayNodes(nodes []broker.Node, queues []broker.QueueInfo) (failing []Degraded) {
-	isMajority := 2*len(runningNodes(nodes)) > len(nodes)
 	for _, n := range nodes {
 		if n.Running {
 			continue
@@ -153,7 +199,7 @@ func awayNodes(nodes []broker.Node, queues []broker.QueueInfo) (failing []Degrad
 			d.Costs = "jobs for " + wire.Counted(int64(len(names)), "classic queue") + " wait"
 			d.Problem += "; it has " + someOf(names)
 		}
-		if !isMajority {
+		if !isMajority(nodes) {
 			d.Costs = "the nodes that run are no majority, and nothing fires"
 		}
 		failing = append(failing, d)

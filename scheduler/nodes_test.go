@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -84,6 +85,26 @@ func TestWitnessesWithoutANode(t *testing.T) {
 	left := broker.QueueInfo{Name: wire.WitnessPrefix + "0badcafe", Durable: true}
 	older := broker.QueueInfo{Name: wire.WitnessPrefix + "fedcba9876543210"}
 	require.Equal(t, []string{left.Name, older.Name}, strayWitnesses(nodesOf("rabbit@a"), append(stays, left, older)))
+}
+
+// A sidecar leaves a node that sees no majority if it has another host; a leader only while no ping comes
+// back.
+func TestSidecarLeavesANodeThatIsCutOff(t *testing.T) {
+	require.True(t, isMajority(nodesOf("a", "b")))
+	require.False(t, isMajority(append(nodesOf("a"), broker.Node{Name: "b"})))
+	s := &Scheduler{cfg: Config{Broker: broker.Config{AMQPURL: "amqp://a,b/v"}}}
+	require.False(t, s.leaveNode(), "it has no connection")
+	var left error
+	s.inTerm(func(why error) { left = why })
+	held := newLease(time.Now)
+	held.Back(held.Send())
+	s.inEpoch(held, nil)
+	require.False(t, s.leaveNode(), "the lock is there")
+	s.inEpoch(newLease(time.Now), nil)
+	require.True(t, s.leaveNode())
+	require.ErrorIs(t, left, errResigned)
+	s.cfg.Broker.AMQPURL = "amqp://a/v"
+	require.False(t, s.leaveNode(), "there is no other host")
 }
 
 func TestOnlyALeaderResigns(t *testing.T) {

@@ -29,6 +29,7 @@ type Config struct {
 	DeadMax    int           // how many dead jobs are kept at most, beside those that queues dropped; default 1,000,000
 	DeadAge    time.Duration // how long they are kept; default 180 days
 	Rollups    Rollups       // of metrics, to be published; nil: none
+	Moved      func()        // is called when the sidecar has left a node that may be cut off, and is connected to another; may be nil
 	Log        *slog.Logger
 }
 
@@ -62,6 +63,7 @@ type Scheduler struct {
 	suspects map[spot]int    // see core
 	reluctance
 	policiesSet bool // once by this process
+	left        bool // the last term ended although its connection did not
 	orphanAfter time.Duration
 	olderNodes  atomic.Bool // a node of the cluster passes the lock on before its leader may be gone
 
@@ -74,6 +76,7 @@ type Scheduler struct {
 	routed    map[string]bool             // queues by full name that are known to be bound to jobs.route
 	jobQueues int                         // how many of queues are job queues
 	nodes     map[string]string           // on which node each queue is, by full name, as far as the broker tells
+	leave     context.CancelCauseFunc     // ends this sidecar's term; nil if it has none
 	resign    context.CancelCauseFunc     // ends this sidecar's epoch in order; nil if it has none
 	lease     *lease                      // of that epoch; nil if it has none
 	base      int64                       // the offset at which streams begin on the broker
@@ -172,13 +175,27 @@ func (s *Scheduler) term(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if s.left && s.cfg.Moved != nil {
+		s.cfg.Moved()
+	}
+	s.left = false
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	s.inTerm(leave)
+	defer s.inTerm(nil)
 	defer func() {
+		if cause := context.Cause(ctx); errors.Is(cause, errIsolated) {
+			err = cause
+		}
 		if err != nil {
+			s.left = conn.Err() == nil
 			conn.Shun() // the next term may fare better on another node
+		}
+		if errors.Is(err, errIsolated) {
+			go func() { _ = conn.Close() }() // the node may not answer
+			return
 		}
 		_ = conn.Close()
 	}()

@@ -180,7 +180,7 @@ func (s *sidecar) schedule(ctx context.Context, mgmt *broker.Management) error {
 func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) error {
 	cfg := scheduler.Config{
 		Broker: s.brokerConfig("leads"), Identity: s.cfg.identity(), OnGap: s.cfg.OnGap, MaxQueues: s.cfg.MaxQueues, SingleNode: s.cfg.SingleNode,
-		DeadMax: s.cfg.DeadMax, DeadAge: s.cfg.deadAge(), Rollups: s.metrics, Log: s.log,
+		DeadMax: s.cfg.DeadMax, DeadAge: s.cfg.deadAge(), Rollups: s.metrics, Moved: s.source.Move, Log: s.log,
 	}
 	s.watchQueues(*mgmt)
 	scheduling := scheduler.New(cfg, s.view, s.store, s.entries, *mgmt, s.source)

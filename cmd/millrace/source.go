@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/millrace-jobs/millrace/streams"
@@ -13,6 +15,30 @@ import (
 // it found.
 type source struct {
 	transport atomic.Pointer[streams.Transport]
+
+	mu   sync.Mutex
+	move chan struct{} // closed to have streams read from another node
+}
+
+// Move has streams read from the node that the sidecar is connected to now: the one where they are read
+// may be cut off, and say nothing of that.
+func (s *source) Move() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.move != nil {
+		close(s.move)
+		s.move = nil
+	}
+}
+
+// moves is closed by the next Move.
+func (s *source) moves() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.move == nil {
+		s.move = make(chan struct{})
+	}
+	return s.move
 }
 
 var errNotConnected = errors.New("the broker has not been reached yet")
@@ -25,7 +51,21 @@ func (s *source) Read(ctx context.Context, stream string, from int64, deliver fu
 	if t == nil {
 		return errNotConnected
 	}
-	return (*t).Read(ctx, stream, from, deliver)
+	moves := s.moves()
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-moves:
+			stop()
+		case <-reading.Done():
+		}
+	}()
+	err := (*t).Read(reading, stream, from, deliver)
+	if ctx.Err() == nil && reading.Err() != nil {
+		return fmt.Errorf("%w: %s is read from another node", streams.ErrLost, stream)
+	}
+	return err
 }
 
 // First implements scheduler.Records.
