@@ -53,7 +53,7 @@ func (t *nativeTransport) pump(ctx context.Context, stream string, from int64, o
 		return err
 	}
 	err = t.follow(ctx, l, stream, from, out)
-	if errors.Is(err, ErrLost) && ctx.Err() == nil {
+	if errors.Is(err, ErrLost) && ctx.Err() == nil || errors.Is(context.Cause(ctx), ErrMoved) {
 		t.nodes.lost(l)
 	}
 	return err

@@ -22,6 +22,7 @@ var (
 	ErrCancelled = errors.New("stream deleted under its reader") // the broker cancelled the subscription
 	ErrNotFound  = errors.New("no record at that offset")        // never was, or retention took it
 	ErrRefused   = errors.New("refused")                         // no permission
+	ErrMoved     = errors.New("read from another node")          // as the cause of a reader's end: its node is not to be tried next
 )
 
 // First as an offset to read from: the first record that the stream still has.

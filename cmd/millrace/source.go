@@ -52,18 +52,18 @@ func (s *source) Read(ctx context.Context, stream string, from int64, deliver fu
 		return errNotConnected
 	}
 	moves := s.moves()
-	reading, stop := context.WithCancel(ctx)
-	defer stop()
+	reading, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	go func() {
 		select {
 		case <-moves:
-			stop()
+			stop(streams.ErrMoved)
 		case <-reading.Done():
 		}
 	}()
 	err := (*t).Read(reading, stream, from, deliver)
 	if ctx.Err() == nil && reading.Err() != nil {
-		return fmt.Errorf("%w: %s is read from another node", streams.ErrLost, stream)
+		return fmt.Errorf("%w: %s: %w", streams.ErrLost, stream, streams.ErrMoved)
 	}
 	return err
 }

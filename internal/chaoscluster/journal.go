@@ -32,10 +32,18 @@ func newJournal() *journal {
 	return &journal{written: map[fire]int64{}, confirms: map[int64][]confirm{}, returned: map[fire]bool{}}
 }
 
-// confirmedBefore reports whether the journal said before an offset that a fire was confirmed.
-func (j *journal) confirmedBefore(f fire, offset int64) bool {
-	at, said := j.confirmedAt(f)
-	return said && at < offset && !j.returned[f]
+// knew reports whether whoever sent the second fire knew from the journal that the first was confirmed.
+// What the first one's leader says after another has followed, that one must have read before.
+func (j *journal) knew(first, second fire) bool {
+	at, said := j.confirmedAt(first)
+	if !said || j.returned[first] {
+		return false
+	}
+	read := j.offset(second)
+	if at > second.epoch {
+		read -= window
+	}
+	return at < read
 }
 
 // confirmedAt is the offset of the first record that says that a fire was confirmed.

@@ -138,7 +138,7 @@ func countLosses(jids []string, t *truth) (l losses) {
 
 // judge says what was so of a fire when the second was sent.
 func judge(first, second fire, t *truth, log *journal) string {
-	if log.confirmedBefore(first, log.offset(second)) {
+	if log.knew(first, second) {
 		return "journaled"
 	}
 	f, again := t.fires[first], t.fires[second]

@@ -72,14 +72,27 @@ func TestJournalSaysWhatIsConfirmed(t *testing.T) {
 	j.read(40, nil, []byte(`{"type":"opened","identity":"s2/y","known_confirmed":{"epoch":7,"through":11,"above":"13-14"}}`))
 	require.Equal(t, []string{"s1/x", "s2/y"}, j.opened)
 	require.Equal(t, int64(10), j.offset(fire{7, 3}))
-	for seq, from := range map[int64]int64{1: 11, 2: 31, 4: 21, 5: 31, 7: 21, 9: 31, 10: 41, 13: 41} {
-		require.True(t, j.confirmedBefore(fire{7, seq}, from), "%d", seq)
-		require.False(t, j.confirmedBefore(fire{7, seq}, from-1), "%d", seq)
+	for seq, by := range map[int64]int64{1: 10, 2: 30, 4: 20, 5: 30, 7: 20, 9: 30, 10: 40, 13: 40} {
+		at, said := j.confirmedAt(fire{7, seq})
+		require.True(t, said, "%d", seq)
+		require.Equal(t, by, at, "%d", seq)
 	}
-	require.False(t, j.confirmedBefore(fire{7, 12}, 100))
+	for _, unknown := range []fire{{7, 12}, {8, 1}} {
+		_, said := j.confirmedAt(unknown)
+		require.False(t, said)
+	}
+	second := fire{40, 1}
+	require.True(t, j.knew(fire{7, 10}, second), "it is as good as not written")
+	j.written[second] = 41
+	require.True(t, j.knew(fire{7, 10}, second))
 	j.read(50, headers(11), []byte(`{"type":"returned","epoch":7,"seq":4,"reason":"no answer"}`))
-	require.False(t, j.confirmedBefore(fire{7, 4}, 100), "its leader knew only that it had no answer")
-	require.False(t, j.confirmedBefore(fire{8, 1}, 100))
+	require.False(t, j.knew(fire{7, 4}, second), "its leader knew only that it had no answer")
+
+	j.read(60, headers(12), []byte(`{"type":"confirmed","epoch":7,"through":12}`)) // last words
+	j.written[second] = 60 + window
+	require.False(t, j.knew(fire{7, 12}, second), "its leader may not have read them yet")
+	j.written[second]++
+	require.True(t, j.knew(fire{7, 12}, second))
 }
 
 // Copies that do not say which fire they are count, unless the broker gave them out again.

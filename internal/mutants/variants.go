@@ -46,8 +46,8 @@ var (
 	short    = check{"./view", "TestStreamsThatLookShortForAWhile", nil}
 
 	takenBack = check{"./view", "TestRecordsThatAreTakenBack", nil}
-	lateOnes = check{"./scheduler", "TestLateFiresThatFoundNoQueue|TestLateBurialsAreNotRepeated", nil}
-	rebuilt  = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
+	lateOnes  = check{"./scheduler", "TestLateFiresThatFoundNoQueue|TestLateBurialsAreNotRepeated", nil}
+	rebuilt   = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
 )
 
 // variant is one way to break the code.
