@@ -42,6 +42,7 @@ const (
 	freshEvery    = 500 * time.Millisecond  // how often it is asked whether it has
 	freshLag      = 2500 * time.Millisecond // a node notes its uptime first, and then looks at its links
 	witnessWithin = 5 * time.Second         // how long the queue of a witness may take to answer
+	placeWithin   = 2 * time.Second         // how long a node may take to get a witness; later it is tried again
 	watchLinks    = 5 * time.Second         // how often a leader looks for nodes and links that have changed
 )
 
@@ -262,7 +263,7 @@ func (w *witness) renew(ctx context.Context) (string, error) {
 
 // place gives a node a witness.
 func (w *witness) place(ctx context.Context, node, id string, alone bool) error {
-	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
+	ctx, cancel := context.WithTimeout(ctx, placeWithin)
 	defer cancel()
 	var err error
 	if alone {

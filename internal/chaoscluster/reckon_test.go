@@ -15,7 +15,7 @@ func TestDoublesAreSplitByTruth(t *testing.T) {
 	confirmed := map[string]any{"millrace-epoch": int64(1), "millrace-confirmed": int64(1), "millrace-above": "5,7-8"}
 	log.read(50, confirmed, nil)
 	log.read(90, nil, []byte(`{"type":"confirmed","epoch":1,"through":9}`))
-	second := fire{2, 1}
+	second := fire{55, 1}
 	log.written[second] = 60
 	again := &fate{sent: at(20)}
 
@@ -42,7 +42,7 @@ func TestDoublesAreSplitByTruth(t *testing.T) {
 		j.arrive("x", fired(1, first.seq), false)
 		j.arrive("x", fired(1, first.seq), true)
 		require.Zero(t, countDoubles(j, truth, log).Total, "the broker gave one fire out twice")
-		j.arrive("x", fired(2, 1), false)
+		j.arrive("x", fired(second.epoch, second.seq), false)
 		d := countDoubles(j, truth, log)
 		require.Equal(t, 1, d.Total)
 		require.Equal(t, 1, *d.of(verdict))

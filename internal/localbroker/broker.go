@@ -214,7 +214,7 @@ func (b *Broker) StreamURL() string {
 	if !b.HasErlang() {
 		return ""
 	}
-	return fmt.Sprintf("rabbitmq-stream://guest:guest@127.0.0.1:%d/", b.ports.stream)
+	return fmt.Sprintf("rabbitmq-stream://guest:guest@%s:%d/", b.seat.host, b.ports.stream)
 }
 
 // HasErlang says whether this is a RabbitMQ, which can be asked with Eval and whose application StopApp stops.

@@ -32,9 +32,9 @@ type ClusterConfig struct {
 	Log *slog.Logger
 }
 
-// Cluster is three private nodes that know each other. RabbitMQ's are all on 127.0.0.1 and share an
+// Cluster is three private nodes that know each other, on 127.0.0.11 to 127.0.0.13. RabbitMQ's share an
 // epmd and a cookie; a partition has the smaller side pause (RabbitMQ 3) or wait (RabbitMQ 4).
-// LavinMQ's are on 127.0.0.11 to 127.0.0.13, with the same ports, and with an etcd beside each.
+// LavinMQ's have the same ports, and an etcd beside each.
 //
 // Each node is a Broker, to be killed, stopped, frozen and started again.
 type Cluster struct {
@@ -161,7 +161,7 @@ func (c *Cluster) seatRabbitMQ(ctx context.Context, cfg ClusterConfig) error {
 	}
 	for i, b := range c.Nodes {
 		b.ports.epmd = first.ports.epmd
-		b.seat = seat{name: memberName(i), host: loopback, cookie: cookie, config: config.String(), shared: true}
+		b.seat = seat{name: memberName(i), host: host(i), cookie: cookie, config: config.String(), shared: true}
 	}
 	if err := first.writeFiles(); err != nil {
 		return err

@@ -21,12 +21,12 @@ const plugins = "[rabbitmq_management,rabbitmq_stream].\n"
 // config is the node's rabbitmq.conf. The statistics interval is a second instead of five, so that
 // who watches queue lengths does not wait. The disk limit is low because a full disk of a developer's
 // machine is no reason to block publishers.
-const config = `listeners.tcp.1 = 127.0.0.1:%d
-management.tcp.ip = 127.0.0.1
-management.tcp.port = %d
-stream.listeners.tcp.1 = 127.0.0.1:%d
-stream.advertised_host = 127.0.0.1
-stream.advertised_port = %d
+const config = `listeners.tcp.1 = %[1]s:%[2]d
+management.tcp.ip = %[1]s
+management.tcp.port = %[3]d
+stream.listeners.tcp.1 = %[1]s:%[4]d
+stream.advertised_host = %[1]s
+stream.advertised_port = %[4]d
 disk_free_limit.absolute = 10MB
 collect_statistics_interval = 1000
 log.console = false
@@ -60,7 +60,7 @@ func writeRabbitMQ(dir string, p ports, s seat) error {
 		return fmt.Errorf("localbroker: asking for the machine's name: %w", err)
 	}
 	files := map[string]string{
-		"rabbitmq.conf":   fmt.Sprintf(config, p.amqp, p.management, p.stream, p.stream) + s.config,
+		"rabbitmq.conf":   fmt.Sprintf(config, s.host, p.amqp, p.management, p.stream) + s.config,
 		"enabled_plugins": plugins,
 		"inetrc":          fmt.Sprintf(inetrc, machine),
 	}

@@ -1,6 +1,6 @@
 package localbroker
 
-// loopback is where every RabbitMQ listens, and a LavinMQ that is alone.
+// loopback is where a node listens that is alone.
 const loopback = "127.0.0.1"
 
 // seat is what a node is given by the cluster that it belongs to, and has by default if it is alone.
