@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -188,6 +189,22 @@ func (n *nodes) home(ctx context.Context, vhost, queue string) int {
 		}
 	}
 	return -1
+}
+
+// needed are the streams without which nothing can be fired.
+var needed = []string{"job_journal", "scheduled_jobs", "retries", "dead_jobs", "jobs.gated"}
+
+// streamsLedBy returns the needed streams that a node leads, as another one sees it.
+func (n *nodes) streamsLedBy(ctx context.Context, vhost string, node int) (led []string) {
+	other := n.Nodes[(node+1)%len(n.Nodes)]
+	for _, stream := range needed {
+		var q struct{ Node, Leader string }
+		text, err := ask(ctx, http.MethodGet, other.ManagementURL()+"/api/queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(stream), nil)
+		if err == nil && json.Unmarshal(text, &q) == nil && cmp.Or(q.Leader, q.Node) == n.name(node) {
+			led = append(led, stream)
+		}
+	}
+	return led
 }
 
 // name is what sidecars call a node: LavinMQ lists no followers, so there it is a host.

@@ -42,6 +42,7 @@ type result struct {
 	Standstill  float64           `json:"standstill"`      // of queues that were not affected, seconds
 	Own         float64           `json:"own"`             // of the affected ones
 	Away        float64           `json:"away"`            // for how long the broker served no other client
+	Stuck       []string          `json:"stuck,omitempty"` // streams that the broker gave no other leader while theirs was cut off: then nothing can fire
 	AfterBack   float64           `json:"after_back"`      // until an affected queue got jobs again, from when the fault had ended
 	Exits       int               `json:"sidecar_exits"`   // sidecars that ended by themselves
 	Epochs      int               `json:"epochs"`          // that the journal has
@@ -249,7 +250,9 @@ func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) 
 		}
 		stillFor, away := stood(others), w.pulse.away(f.from, to).Seconds()
 		res.Standstill, res.Own, res.Away = max(res.Standstill, stillFor), max(res.Own, stood(f.affected)), max(res.Away, away)
-		w.boundStill(r, stillFor, away, must)
+		if res.Stuck = append(res.Stuck, f.stuck...); len(f.stuck) == 0 {
+			w.boundStill(r, stillFor, away, must)
+		}
 		if r.own && !f.back.IsZero() {
 			res.AfterBack = max(res.AfterBack, firstAfter(w.jobs, f.affected, f.back).Seconds())
 		}
@@ -291,9 +294,9 @@ func (t *results) add(res result) error {
 	}
 	d := res.Doubled
 	fmt.Fprintf(t.out, "%s row %d (%s), run %d, seed %d, load %s: %d jobs, lost %d, doubled %d (journaled %d, stale %d, answered %d, nacked %d, open %d, bare %d, unseen %d, stored twice %d), "+
-		"redelivered %d, again %d, exits %d, open at most %d, standstill %.1f s (affected %.1f s, %.1f s after; the broker %.1f s), %.0f s: %s\n",
+		"redelivered %d, again %d, exits %d, open at most %d, standstill %.1f s (affected %.1f s, %.1f s after; the broker %.1f s, streams without a leader %v), %.0f s: %s\n",
 		res.Broker, res.Row, res.Name, res.Run, res.Seed, res.Load, res.Jobs, res.Lost, d.Total, d.Journaled, d.Stale, d.Answered, d.Nacked, d.Open, d.Bare, d.Unseen, d.Stored,
-		res.Redelivered, res.Again, res.Exits, res.Open, res.Standstill, res.Own, res.AfterBack, res.Away, res.Took, verdict)
+		res.Redelivered, res.Again, res.Exits, res.Open, res.Standstill, res.Own, res.AfterBack, res.Away, res.Stuck, res.Took, verdict)
 	if t.path == "" {
 		return nil
 	}

@@ -357,7 +357,11 @@ func cutOff(ctx context.Context, w *world) error {
 		return err
 	}
 	f := w.mark(classic(node))
-	if err := errors.Join(w.nodes.Cut(ctx, node), pause.For(ctx, w.lasting(15*time.Second, 35*time.Second)), w.nodes.Heal(ctx, node)); err != nil {
+	if err := errors.Join(w.nodes.Cut(ctx, node), pause.For(ctx, w.lasting(15*time.Second, 35*time.Second))); err != nil {
+		return err
+	}
+	f.stuck = w.nodes.streamsLedBy(ctx, w.vhost, node)
+	if err := w.nodes.Heal(ctx, node); err != nil {
 		return err
 	}
 	if err := w.nodes.healthy(ctx, startWithin); err != nil {

@@ -45,6 +45,7 @@ type fault struct {
 	from     time.Time
 	back     time.Time       // when what was broken was there again
 	affected map[string]bool // queues that cannot be expected to get jobs meanwhile
+	stuck    []string        // streams that the broker did not give another leader
 	journal  bool            // the journal's leader was on the node: what was open of any queue may be unanswered
 }
 
