@@ -15,7 +15,7 @@ type Result struct {
 
 // EnqueueBulk publishes many jobs, in order, and returns when all are answered: a result for each, and an error that joins those of
 // the jobs that failed.
-func (c *Client) EnqueueBulk(ctx context.Context, jobs []NewJob) ([]Result, error) {
+func (c *Client) EnqueueBulk(ctx context.Context, jobs []EnqueueParams) ([]Result, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	results := make([]Result, len(jobs))
@@ -44,13 +44,13 @@ type bulk struct {
 	sent    map[int]bool // which may have arrived
 }
 
-func (b *bulk) prepare(jobs []NewJob) {
+func (b *bulk) prepare(jobs []EnqueueParams) {
 	b.jobs, b.sent = make([]ready, len(jobs)), map[int]bool{}
 	now := time.Now()
 	for i, job := range jobs {
 		r, err := job.prepare(now)
 		if err != nil {
-			b.results[i].Err = fmt.Errorf("job %d, %s: %w", i, job.Class, err)
+			b.results[i].Err = fmt.Errorf("job %d, %s: %w", i, job.Class(), err)
 			continue
 		}
 		b.jobs[i] = r

@@ -19,11 +19,11 @@ type ClientConfig struct {
 	Middleware []ClientMiddleware // the first is the outermost
 }
 
-// Enqueue is what client middleware wraps: it publishes a job and gives its jid.
-type Enqueue func(ctx context.Context, job *NewJob) (jid string, err error)
+// EnqueueFunc is what client middleware wraps: it publishes a job and returns its jid.
+type EnqueueFunc func(ctx context.Context, job *EnqueueParams) (jid string, err error)
 
 // ClientMiddleware wraps each publish. It may change the job; if it does not call next, nothing is published.
-type ClientMiddleware func(next Enqueue) Enqueue
+type ClientMiddleware func(next EnqueueFunc) EnqueueFunc
 
 const defaultTimeout = 30 * time.Second
 
@@ -31,7 +31,7 @@ const defaultTimeout = 30 * time.Second
 type Client struct {
 	cfg     ClientConfig
 	hosts   *hosts
-	enqueue Enqueue
+	enqueue EnqueueFunc
 	dialing chan struct{} // held by whoever connects
 
 	mu     sync.Mutex
@@ -69,35 +69,29 @@ func (c *Client) Close() error {
 	return conn.Close()
 }
 
-// Enqueue publishes a job and returns its jid when the broker has confirmed it.
-func (c *Client) Enqueue(ctx context.Context, class string, args []any, options ...Options) (string, error) {
-	return c.Push(ctx, NewJob{Class: class, Args: args, Options: first(options)})
+// Enqueue publishes a job and returns its jid when the broker has confirmed it. Options may be nil.
+func (c *Client) Enqueue(ctx context.Context, args JobArgs, options *EnqueueOptions) (jid string, err error) {
+	return c.push(ctx, paramsOf(args, options))
 }
 
-// EnqueueAt publishes a job that is due at a time. One in the past is due at once.
-func (c *Client) EnqueueAt(ctx context.Context, at time.Time, class string, args []any, options ...Options) (string, error) {
-	return c.Push(ctx, NewJob{Class: class, Args: args, At: at, Options: first(options)})
+// EnqueueAt publishes a job that is due at a time. One in the past is due immediately.
+func (c *Client) EnqueueAt(ctx context.Context, at time.Time, args JobArgs, options *EnqueueOptions) (jid string, err error) {
+	job := paramsOf(args, options)
+	job.Options.ScheduledAt = at
+	return c.push(ctx, job)
 }
 
 // EnqueueIn publishes a job that is due after a while.
-func (c *Client) EnqueueIn(ctx context.Context, after time.Duration, class string, args []any, options ...Options) (string, error) {
-	return c.EnqueueAt(ctx, time.Now().Add(after), class, args, options...)
+func (c *Client) EnqueueIn(ctx context.Context, after time.Duration, args JobArgs, options *EnqueueOptions) (jid string, err error) {
+	return c.EnqueueAt(ctx, time.Now().Add(after), args, options)
 }
 
-func first(options []Options) Options {
-	if len(options) == 0 {
-		return Options{}
-	}
-	return options[0]
-}
-
-// Push publishes a job.
-func (c *Client) Push(ctx context.Context, job NewJob) (string, error) {
+func (c *Client) push(ctx context.Context, job EnqueueParams) (string, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	jid, err := c.enqueue(ctx, &job)
 	if err != nil {
-		return "", fmt.Errorf("millrace: enqueue %s: %w", job.Class, err)
+		return "", fmt.Errorf("millrace: enqueue %s: %w", job.Class(), err)
 	}
 	return jid, nil
 }
@@ -110,7 +104,7 @@ func (c *Client) deadline(ctx context.Context) (context.Context, context.CancelF
 }
 
 // one publishes one job, again and again on new connections until it is answered.
-func (c *Client) one(ctx context.Context, job *NewJob) (string, error) {
+func (c *Client) one(ctx context.Context, job *EnqueueParams) (string, error) {
 	r, err := job.prepare(time.Now())
 	if err != nil {
 		return "", err

@@ -18,19 +18,20 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Job is what a handler works on.
-type Job struct {
-	JID        string
-	Class      string
-	Args       json.RawMessage // as they were enqueued; nil if there are none
-	Queue      string          // that it came from
-	Attempt    int             // 1 for the first
-	RetryCount int             // how often it failed
-	Retry      int             // how often at most it is retried
-	Priority   uint8
-	Tags       []string
-	Headers    map[string]any // of the message
-	Raw        []byte         // the job byte for byte; not to be changed
+// RawJob is a job as it was delivered, with args that are not decoded yet. Middleware, hooks and handlers of Worker.Handle get it,
+// and a Job has one inside.
+type RawJob struct {
+	JID         string
+	Class       string
+	Args        json.RawMessage // as they were enqueued; nil if there are none
+	Queue       string          // that the job came from
+	Attempt     int             // 1 for the first
+	RetryCount  int             // how often the job has failed
+	MaxAttempts int             // how often the job is tried at most
+	Priority    uint8
+	Tags        []string
+	Headers     map[string]any // of the message
+	Raw         []byte         // the job byte for byte; not to be changed
 
 	expiresAt  time.Time
 	enqueuedAt time.Time // zero if it does not say
@@ -41,16 +42,16 @@ type Job struct {
 }
 
 // Stopping is closed when the worker begins to stop. The handler may go on until its context ends, at the end of the stop timeout.
-func (j *Job) Stopping() <-chan struct{} { return j.stopping }
+func (j *RawJob) Stopping() <-chan struct{} { return j.stopping }
 
 // Traceparent is the job's W3C trace context, or "".
-func (j *Job) Traceparent() string { return wire.Traceparent(j.Headers[headerTraceparent]) }
+func (j *RawJob) Traceparent() string { return wire.Traceparent(j.Headers[headerTraceparent]) }
 
 const headerTraceparent = "traceparent"
 
 // Bind reads the args into variables: one pointer for each. Numbers keep their precision in a json.Number, integers and structs as
 // encoding/json reads them.
-func (j *Job) Bind(into ...any) error {
+func (j *RawJob) Bind(into ...any) error {
 	var args []json.RawMessage
 	if len(j.Args) > 0 {
 		if err := json.Unmarshal(j.Args, &args); err != nil {
@@ -58,7 +59,7 @@ func (j *Job) Bind(into ...any) error {
 		}
 	}
 	if len(args) != len(into) {
-		return fmt.Errorf("millrace: %s takes %d args, the job has %d", j.Class, len(into), len(args))
+		return fmt.Errorf("millrace: the handler of %s takes %s, the job has %d", j.Class, count(len(into), "arg"), len(args))
 	}
 	for i, arg := range args {
 		decoder := json.NewDecoder(bytes.NewReader(arg))
@@ -70,18 +71,25 @@ func (j *Job) Bind(into ...any) error {
 	return nil
 }
 
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 type jobKey struct{}
 
-// JobFrom is the job whose handler got this context, or nil.
-func JobFrom(ctx context.Context) *Job {
-	job, _ := ctx.Value(jobKey{}).(*Job)
+// JobFrom returns the job whose handler got this context, or nil.
+func JobFrom(ctx context.Context) *RawJob {
+	job, _ := ctx.Value(jobKey{}).(*RawJob)
 	return job
 }
 
 var errNotUTF8 = errors.New("job is not UTF-8")
 
 // parseJob reads a delivery. What it refuses no worker can decode.
-func parseJob(d *amqp.Delivery, queue string) (*Job, error) {
+func parseJob(d *amqp.Delivery, queue string) (*RawJob, error) {
 	if !utf8.Valid(d.Body) {
 		return nil, errNotUTF8
 	}
@@ -89,8 +97,8 @@ func parseJob(d *amqp.Delivery, queue string) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{
-		JID: parsed.JID, Class: parsed.Class, Queue: queue, Attempt: parsed.RetryCount + 1, RetryCount: parsed.RetryCount, Retry: parsed.Retry,
+	j := &RawJob{
+		JID: parsed.JID, Class: parsed.Class, Queue: queue, Attempt: parsed.RetryCount + 1, RetryCount: parsed.RetryCount, MaxAttempts: parsed.Retry + 1,
 		Priority: parsed.Priority, Tags: parsed.Tags, Headers: d.Headers, Raw: d.Body, expiresAt: parsed.ExpiresAt, bury: parsed.Dead,
 	}
 	if j.JID == "" {
@@ -104,7 +112,7 @@ func parseJob(d *amqp.Delivery, queue string) (*Job, error) {
 }
 
 // readMore reads the members that only workers look at, in whatever form.
-func (j *Job) readMore() {
+func (j *RawJob) readMore() {
 	more := gjson.GetManyBytes(j.Raw, "args", "timeout", "backtrace", "enqueued_at")
 	if more[0].Exists() && more[0].Type != gjson.Null {
 		j.Args = json.RawMessage(more[0].Raw)

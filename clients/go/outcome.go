@@ -25,11 +25,11 @@ type circumstances struct {
 	now       time.Time
 	stopping  bool
 	cancelled bool
-	retryIn   func(count int, err error, job *Job) time.Duration // the handler's own backoff, or nil
+	retryIn   func(count int, err error, job *RawJob) time.Duration // the handler's own backoff, or nil
 }
 
 // judge says what becomes of a job whose handler returned err.
-func judge(j *Job, err error, c circumstances) outcome {
+func judge(j *RawJob, err error, c circumstances) outcome {
 	var (
 		kill  killError
 		later retryInError
@@ -46,7 +46,7 @@ func judge(j *Job, err error, c circumstances) outcome {
 		return outcome{requeue: true}
 	case c.cancelled:
 		return outcome{status: wire.MetricDiscarded}
-	case j.RetryCount >= j.Retry:
+	case j.Attempt >= j.MaxAttempts:
 		return exhaust(j, err, c.now)
 	case errors.As(err, &later):
 		return retry(j, err, c.now, later.after)
@@ -55,7 +55,7 @@ func judge(j *Job, err error, c circumstances) outcome {
 }
 
 // backoff is how long a failed job waits: the handler's own answer, if it has one that makes sense.
-func backoff(j *Job, err error, own func(int, error, *Job) time.Duration) time.Duration {
+func backoff(j *RawJob, err error, own func(int, error, *RawJob) time.Duration) time.Duration {
 	if own != nil {
 		if after := ask(own, j, err); after > 0 {
 			return after
@@ -64,7 +64,7 @@ func backoff(j *Job, err error, own func(int, error, *Job) time.Duration) time.D
 	return wire.Backoff(j.RetryCount, rand.IntN)
 }
 
-func ask(own func(int, error, *Job) time.Duration, j *Job, err error) (after time.Duration) {
+func ask(own func(int, error, *RawJob) time.Duration, j *RawJob, err error) (after time.Duration) {
 	defer func() {
 		if recover() != nil {
 			after = 0
@@ -73,20 +73,20 @@ func ask(own func(int, error, *Job) time.Duration, j *Job, err error) (after tim
 	return own(j.RetryCount, err, j)
 }
 
-func retry(j *Job, err error, now time.Time, after time.Duration) outcome {
+func retry(j *RawJob, err error, now time.Time, after time.Duration) outcome {
 	return sized(outcome{
 		stream: wire.Retries, record: retryRecord(j, err, now, now.Add(after)), status: wire.MetricFailed, class: errorClass(err),
 	}, err)
 }
 
-func exhaust(j *Job, err error, now time.Time) outcome {
+func exhaust(j *RawJob, err error, now time.Time) outcome {
 	if !j.bury {
 		return outcome{status: wire.MetricDiscarded, class: errorClass(err), died: err}
 	}
 	return bury(j, err, wire.ReasonExhausted, now)
 }
 
-func bury(j *Job, err error, reason string, now time.Time) outcome {
+func bury(j *RawJob, err error, reason string, now time.Time) outcome {
 	return sized(outcome{
 		stream: wire.DeadJobs, record: deadRecord(j, err, reason, now), status: wire.MetricDead, class: errorClass(err), died: err,
 	}, err)
@@ -106,7 +106,7 @@ func (e namedError) Error() string      { return e.text }
 func (e namedError) ErrorClass() string { return e.class }
 
 // expire is the outcome of a job that is past its time before it begins.
-func expire(j *Job, now time.Time) outcome {
+func expire(j *RawJob, now time.Time) outcome {
 	o := outcome{status: wire.MetricExpired, class: "expired"}
 	if j.bury {
 		o.stream, o.record = wire.DeadJobs, deadRecord(j, namedError{"expired", "expired before it began"}, wire.ReasonExpired, now)
@@ -115,6 +115,6 @@ func expire(j *Job, now time.Time) outcome {
 }
 
 // poisoned is the outcome of a job that killed too many workers.
-func poisoned(j *Job, deaths int, now time.Time) outcome {
+func poisoned(j *RawJob, deaths int, now time.Time) outcome {
 	return bury(j, namedError{"poison", fmt.Sprintf("its worker died %d times while it ran", deaths)}, wire.ReasonPoison, now)
 }

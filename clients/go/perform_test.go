@@ -13,19 +13,20 @@ import (
 func TestArgsOfFunctions(t *testing.T) {
 	w := NewWorker(WorkerConfig{URL: "amqp://localhost"})
 	got := map[string]string{}
-	w.Handle("None", Func0(func(context.Context) error { got["None"] = "ran"; return nil }))
-	w.Handle("One", Func1(func(_ context.Context, a string) error { got["One"] = a; return nil }))
-	w.Handle("Two", Func2(func(_ context.Context, a int, b []string) error { got["Two"] = fmt.Sprint(a, b); return nil }))
+	w.Handle("None", Func0(func(context.Context) error { got["None"] = "ran"; return nil }), nil)
+	w.Handle("One", Func1(func(_ context.Context, a string) error { got["One"] = a; return nil }), nil)
+	w.Handle("Two", Func2(func(_ context.Context, a int, b []string) error { got["Two"] = fmt.Sprint(a, b); return nil }), nil)
 	w.Handle("Three", Func3(func(_ context.Context, a struct{ Name string }, b *bool, c any) error {
 		got["Three"] = fmt.Sprintf("%s %t %v", a.Name, *b, c)
 		return nil
-	}))
+	}), nil)
+
 	perform := func(class, args string) error {
 		return w.Perform(t.Context(), fmt.Appendf(nil, `{"class":%q,"args":%s}`, class, args), "q")
 	}
 	for _, wrong := range []struct{ class, args, says string }{
 		{"None", `[1]`, "takes 0 args, the job has 1"},
-		{"One", `[]`, "takes 1 args, the job has 0"},
+		{"One", `[]`, "takes 1 arg, the job has 0"},
 		{"One", `[["a"]]`, "arg 1 of One"},
 		{"Two", `[1,"b"]`, "arg 2 of Two"},
 		{"Two", `{"a":1}`, "args of Two"},
@@ -48,13 +49,13 @@ func TestPerform(t *testing.T) {
 	var order []string
 	for _, name := range []string{"outer", "inner"} {
 		w.Use(func(next Handler) Handler {
-			return func(ctx context.Context, job *Job) error {
+			return func(ctx context.Context, job *RawJob) error {
 				order = append(order, name)
 				return next(ctx, job)
 			}
 		})
 	}
-	w.Handle("Mail", func(ctx context.Context, job *Job) error {
+	w.Handle("Mail", func(ctx context.Context, job *RawJob) error {
 		order = append(order, fmt.Sprintf("%s %t %d", job.Queue, JobFrom(ctx) == job, job.Priority))
 		select {
 		case <-job.Stopping():
@@ -62,10 +63,11 @@ func TestPerform(t *testing.T) {
 		default:
 		}
 		return nil
-	})
-	w.Handle("Panic", func(context.Context, *Job) error { panic("help") })
+	}, nil)
 
-	jid, body, err := NewJob{Class: "Mail", Options: Options{Priority: 3}}.Message(time.Now())
+	w.Handle("Panic", func(context.Context, *RawJob) error { panic("help") }, nil)
+
+	jid, body, err := EnqueueParams{Args: Args("Mail"), Options: EnqueueOptions{Priority: 3}}.Message(time.Now())
 	require.NoError(t, err)
 	require.Contains(t, string(body), jid)
 	require.NoError(t, w.Perform(t.Context(), body, "mails"))
@@ -78,6 +80,6 @@ func TestPerform(t *testing.T) {
 	require.EqualError(t, w.Perform(t.Context(), []byte(`{"class":"Nobody"}`), "q"), "no handler for class Nobody")
 	require.ErrorIs(t, w.Perform(t.Context(), []byte("\xff"), "q"), errNotUTF8)
 	require.Error(t, w.Perform(t.Context(), []byte(`{}`), "q"), "a job has a class")
-	_, _, err = NewJob{}.Message(time.Now())
+	_, _, err = EnqueueParams{}.Message(time.Now())
 	require.ErrorIs(t, err, ErrInvalid)
 }

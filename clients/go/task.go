@@ -25,14 +25,14 @@ type task struct {
 	settled chan struct{} // closed when that is done
 
 	mu     sync.Mutex
-	job    *Job
+	job    *RawJob
 	since  time.Time // when its handler began
 	cancel context.CancelCauseFunc
 	ended  error // why its context is to end
 }
 
 // current is the job once its handler runs.
-func (t *task) current() *Job {
+func (t *task) current() *RawJob {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.job
@@ -54,7 +54,7 @@ func (t *task) end(cause error) {
 func (t *task) work() {
 	job, err := parseJob(&t.d, t.queue)
 	if err != nil {
-		t.w.cfg.Log.Error("millrace: a message is no job, it is rejected", "queue", t.queue, "error", err)
+		t.w.cfg.Logger.Error("millrace: a message is no job, it is rejected", "queue", t.queue, "error", err)
 		t.settle(nil, outcome{reject: true})
 		return
 	}
@@ -73,7 +73,7 @@ func (t *task) work() {
 }
 
 // suspect looks into what was delivered before. It tells whether the job may go on.
-func (t *task) suspect(job *Job) (suspect bool, deaths int, ok bool) {
+func (t *task) suspect(job *RawJob) (suspect bool, deaths int, ok bool) {
 	if !t.d.Redelivered || t.w.cfg.MaxDeaths < 0 {
 		return false, 0, true
 	}
@@ -82,7 +82,7 @@ func (t *task) suspect(job *Job) (suspect bool, deaths int, ok bool) {
 }
 
 // run runs the job, and gives its outcome to then.
-func (t *task) run(job *Job, deaths int, then func(outcome)) {
+func (t *task) run(job *RawJob, deaths int, then func(outcome)) {
 	now := time.Now()
 	if limit := t.w.cfg.MaxDeaths; limit > 0 && deaths >= limit {
 		then(t.measured(job, now, now, poisoned(job, deaths, now)))
@@ -110,7 +110,7 @@ func (t *task) run(job *Job, deaths int, then func(outcome)) {
 }
 
 // call calls the handler, and then with its error. The cause says why its context ended, if it did before the handler.
-func (t *task) call(job *Job, h *handler, then func(err, cause error)) {
+func (t *task) call(job *RawJob, h *handler, then func(err, cause error)) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), jobKey{}, job))
 	defer cancel(nil)
 	limit := job.timeout
@@ -148,7 +148,7 @@ func final(err error) bool {
 
 // protect turns a panic, and a handler that ends its goroutine, into an error. So what comes then is deferred: in a goroutine of its own
 // the handler would cost as much again as all the rest.
-func protect(ctx context.Context, job *Job, run Handler, then func(error)) {
+func protect(ctx context.Context, job *RawJob, run Handler, then func(error)) {
 	err := error(namedError{"Goexit", "the handler ended its goroutine"})
 	defer func() {
 		if p := recover(); p != nil {
@@ -170,7 +170,7 @@ func stack() []string {
 }
 
 // measured puts the outcome into the metrics.
-func (t *task) measured(job *Job, begin, end time.Time, o outcome) outcome {
+func (t *task) measured(job *RawJob, begin, end time.Time, o outcome) outcome {
 	if o.status != "" {
 		t.w.metrics.add(job, begin, end, o)
 	}

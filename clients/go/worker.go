@@ -30,26 +30,26 @@ type Worker struct {
 	paused map[string]bool
 }
 
-// handler is a function with what was said of it.
+// handler is a function with its options.
 type handler struct {
 	run  Handler
 	opts HandlerOptions
 }
 
-// HandlerOptions are what may be said of a handler. The zero value says nothing.
+// HandlerOptions are what may be set for a handler. The zero value sets nothing.
 type HandlerOptions struct {
-	// RetryIn is how long a job waits that has now failed count+1 times; the usual backoff if it is not above 0.
-	RetryIn func(count int, err error, job *Job) time.Duration
-	// Timeout is how long a job may run that does not say itself.
+	// RetryIn returns how long a job waits that has now failed count+1 times. If the result is not above 0, the usual backoff holds.
+	RetryIn func(count int, err error, job *RawJob) time.Duration
+	// Timeout is how long an attempt may run if the job has no timeout of its own.
 	Timeout time.Duration
 }
 
 // Hooks are told what happens. A nil one is skipped; one that panics is logged.
 type Hooks struct {
-	Startup  func()                    // it consumes for the first time
-	Quiet    func()                    // it takes no more jobs
-	Shutdown func()                    // every job has ended or was handed back
-	Death    func(job *Job, err error) // a job was given up
+	Startup  func()                       // it consumes for the first time
+	Quiet    func()                       // it takes no more jobs
+	Shutdown func()                       // every job has ended or was handed back
+	Death    func(job *RawJob, err error) // a job was given up
 }
 
 // NewWorker makes a worker. What is wrong with its configuration Run says.
@@ -74,11 +74,12 @@ func newProcess() string {
 	return hex.EncodeToString(id)
 }
 
-// Handle registers the function that runs jobs of a class. It is called before Run.
-func (w *Worker) Handle(class string, run Handler, options ...HandlerOptions) {
+// Handle registers the function that runs the jobs of a class. Options may be nil. For args that are one struct the function
+// [Handle] is the better one.
+func (w *Worker) Handle(class string, run Handler, options *HandlerOptions) {
 	h := &handler{run: run}
-	if len(options) > 0 {
-		h.opts = options[0]
+	if options != nil {
+		h.opts = *options
 	}
 	w.handlers[class] = h
 }
@@ -160,7 +161,7 @@ func (w *Worker) sessions() error {
 		if w.stopped.isClosed() {
 			break
 		}
-		w.cfg.Log.Warn("millrace: no connection to the broker, trying again", "error", err)
+		w.cfg.Logger.Warn("millrace: no connection to the broker, trying again", "error", err)
 		_ = pause.wait(ctx)
 	}
 	w.wait()
@@ -203,13 +204,13 @@ func (w *Worker) call(name string, hook func()) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			w.cfg.Log.Error("millrace: a hook failed", "hook", name, "error", p)
+			w.cfg.Logger.Error("millrace: a hook failed", "hook", name, "error", p)
 		}
 	}()
 	hook()
 }
 
-func (w *Worker) died(job *Job, err error) {
+func (w *Worker) died(job *RawJob, err error) {
 	if w.hooks.Death != nil {
 		w.call("death", func() { w.hooks.Death(job, err) })
 	}

@@ -106,17 +106,16 @@ func (p pusher) perform(ctx context.Context, j Job) error {
 	return p.worker.Perform(ctx, j.Body, j.Queue)
 }
 
-// Push takes a job.
-func (p pusher) Push(ctx context.Context, n millrace.NewJob) (string, error) {
+func (p pusher) push(ctx context.Context, n millrace.EnqueueParams) (string, error) {
 	jid, body, err := n.Message(time.Now())
 	if err != nil {
 		return "", err
 	}
-	j := Job{JID: jid, Class: n.Class, Queue: n.Queue, At: n.At, Body: body}
+	j := Job{JID: jid, Class: n.Class(), Queue: n.Options.Queue, At: n.Options.ScheduledAt, Body: body}
 	if j.Queue == "" {
 		j.Queue = wire.DefaultQueue
 	}
-	if !n.At.IsZero() {
+	if !j.At.IsZero() {
 		var entry struct {
 			Job json.RawMessage `json:"job"`
 		}
@@ -129,30 +128,35 @@ func (p pusher) Push(ctx context.Context, n millrace.NewJob) (string, error) {
 }
 
 // Enqueue takes a job.
-func (p pusher) Enqueue(ctx context.Context, class string, args []any, options ...millrace.Options) (string, error) {
-	return p.EnqueueAt(ctx, time.Time{}, class, args, options...)
+func (p pusher) Enqueue(ctx context.Context, args millrace.JobArgs, options *millrace.EnqueueOptions) (string, error) {
+	n := millrace.EnqueueParams{Args: args}
+	if options != nil {
+		n.Options = *options
+	}
+	return p.push(ctx, n)
 }
 
 // EnqueueIn takes a job for later.
-func (p pusher) EnqueueIn(ctx context.Context, after time.Duration, class string, args []any, options ...millrace.Options) (string, error) {
-	return p.EnqueueAt(ctx, time.Now().Add(after), class, args, options...)
+func (p pusher) EnqueueIn(ctx context.Context, after time.Duration, args millrace.JobArgs, options *millrace.EnqueueOptions) (string, error) {
+	return p.EnqueueAt(ctx, time.Now().Add(after), args, options)
 }
 
 // EnqueueAt takes a job for a time.
-func (p pusher) EnqueueAt(ctx context.Context, at time.Time, class string, args []any, options ...millrace.Options) (string, error) {
-	n := millrace.NewJob{Class: class, Args: args, At: at}
-	if len(options) > 0 {
-		n.Options = options[0]
+func (p pusher) EnqueueAt(ctx context.Context, at time.Time, args millrace.JobArgs, options *millrace.EnqueueOptions) (string, error) {
+	var with millrace.EnqueueOptions
+	if options != nil {
+		with = *options
 	}
-	return p.Push(ctx, n)
+	with.ScheduledAt = at
+	return p.Enqueue(ctx, args, &with)
 }
 
 // EnqueueBulk takes many.
-func (p pusher) EnqueueBulk(ctx context.Context, jobs []millrace.NewJob) ([]millrace.Result, error) {
+func (p pusher) EnqueueBulk(ctx context.Context, jobs []millrace.EnqueueParams) ([]millrace.Result, error) {
 	results := make([]millrace.Result, len(jobs))
 	var errs []error
 	for i, job := range jobs {
-		results[i].JID, results[i].Err = p.Push(ctx, job)
+		results[i].JID, results[i].Err = p.push(ctx, job)
 		errs = append(errs, results[i].Err)
 	}
 	return results, errors.Join(errs...)

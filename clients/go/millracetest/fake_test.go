@@ -13,10 +13,10 @@ import (
 )
 
 func signUp(ctx context.Context, jobs millrace.Enqueuer, address string) error {
-	if _, err := jobs.Enqueue(ctx, "Welcome", []any{address, 1}, millrace.Options{Queue: "mail"}); err != nil {
+	if _, err := jobs.Enqueue(ctx, millrace.Args("Welcome", address, 1), &millrace.EnqueueOptions{Queue: "mail"}); err != nil {
 		return err
 	}
-	_, err := jobs.EnqueueIn(ctx, time.Hour, "Remind", []any{address})
+	_, err := jobs.EnqueueIn(ctx, time.Hour, millrace.Args("Remind", address), nil)
 	return err
 }
 
@@ -25,7 +25,7 @@ func TestFake(t *testing.T) {
 	var seen []string
 	w := millrace.NewWorker(millrace.WorkerConfig{URL: "amqp://localhost"})
 	w.Use(func(next millrace.Handler) millrace.Handler {
-		return func(ctx context.Context, job *millrace.Job) error {
+		return func(ctx context.Context, job *millrace.RawJob) error {
 			seen = append(seen, "through "+job.Queue)
 			return next(ctx, job)
 		}
@@ -33,10 +33,11 @@ func TestFake(t *testing.T) {
 	fake := millracetest.NewFake(w)
 	w.Handle("Welcome", millrace.Func2(func(ctx context.Context, address string, n int) error {
 		seen = append(seen, address)
-		_, err := fake.EnqueueBulk(ctx, []millrace.NewJob{{Class: "Count"}})
+		_, err := fake.EnqueueBulk(ctx, []millrace.EnqueueParams{{Args: millrace.Args("Count")}})
 		return err
-	}))
-	w.Handle("Count", millrace.Func0(func(context.Context) error { panic("too much") }))
+	}), nil)
+
+	w.Handle("Count", millrace.Func0(func(context.Context) error { panic("too much") }), nil)
 	require.NoError(t, signUp(t.Context(), fake, "ann@example.com"))
 	require.Len(t, fake.Jobs(), 2)
 	require.Equal(t, "mail", fake.Jobs("Welcome")[0].Queue)
@@ -46,9 +47,9 @@ func TestFake(t *testing.T) {
 	require.ErrorContains(t, err, "Remind: no handler for class Remind")
 	require.Equal(t, []string{"through mail", "ann@example.com", "through default"}, seen)
 
-	_, err = fake.Enqueue(t.Context(), "", nil)
+	_, err = fake.Enqueue(t.Context(), millrace.Args(""), nil)
 	require.ErrorIs(t, err, millrace.ErrInvalid)
-	_, err = fake.Enqueue(t.Context(), "Later", nil)
+	_, err = fake.Enqueue(t.Context(), millrace.Args("Later"), nil)
 	require.NoError(t, err)
 	fake.Clear()
 	require.Empty(t, fake.Jobs())
@@ -62,12 +63,13 @@ func TestInline(t *testing.T) {
 		require.Equal(t, []int{1, 2}, b)
 		require.Equal(t, map[string]string{"k": "v"}, c)
 		return errors.New("failed")
-	}))
+	}), nil)
+
 	inline := millracetest.NewInline(w)
-	_, err := inline.Enqueue(t.Context(), "Welcome", []any{"a", []int{1, 2}, map[string]string{"k": "v"}})
+	_, err := inline.Enqueue(t.Context(), millrace.Args("Welcome", "a", []int{1, 2}, map[string]string{"k": "v"}), nil)
 	require.EqualError(t, err, "failed")
-	_, err = inline.Enqueue(t.Context(), "Welcome", []any{"a"})
+	_, err = inline.Enqueue(t.Context(), millrace.Args("Welcome", "a"), nil)
 	require.ErrorContains(t, err, "takes 3 args, the job has 1")
-	_, err = inline.Enqueue(t.Context(), "Welcome", []any{"a", "b", "c"})
+	_, err = inline.Enqueue(t.Context(), millrace.Args("Welcome", "a", "b", "c"), nil)
 	require.ErrorContains(t, err, "arg 2 of Welcome")
 }
