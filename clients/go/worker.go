@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,6 +26,7 @@ type Worker struct {
 	metrics    *metrics
 	beat       chan struct{} // the state has changed: a heartbeat is due
 
+	begun                     atomic.Bool // Run was called
 	quieted, stopped, hurried onceChan
 
 	mu     sync.Mutex
@@ -76,7 +79,18 @@ func newProcess() string {
 
 // Handle registers the function that runs the jobs of a class. Options may be nil. For args that are one struct the function
 // [Handle] is the better one.
+//
+// It panics, as http.ServeMux does, if the class has a handler already, and after Run was called.
 func (w *Worker) Handle(class string, run Handler, options *HandlerOptions) {
+	w.beforeRun("Handle")
+	switch {
+	case class == "":
+		panic("millrace: Handle: the class is empty")
+	case run == nil:
+		panic("millrace: Handle: the handler of " + class + " is nil")
+	case w.handlers[class] != nil:
+		panic("millrace: Handle: class " + class + " has a handler already")
+	}
 	h := &handler{run: run}
 	if options != nil {
 		h.opts = *options
@@ -84,11 +98,24 @@ func (w *Worker) Handle(class string, run Handler, options *HandlerOptions) {
 	w.handlers[class] = h
 }
 
-// Use adds middleware around all handlers; the first is the outermost. It is called before Run.
-func (w *Worker) Use(m ...Middleware) { w.middleware = append(w.middleware, m...) }
+// Use adds middleware around all handlers; the first is the outermost. It panics after Run was called.
+func (w *Worker) Use(m ...Middleware) {
+	w.beforeRun("Use")
+	w.middleware = append(w.middleware, m...)
+}
 
-// On sets the hooks. It is called before Run.
-func (w *Worker) On(hooks Hooks) { w.hooks = hooks }
+// On sets the hooks. It panics after Run was called.
+func (w *Worker) On(hooks Hooks) {
+	w.beforeRun("On")
+	w.hooks = hooks
+}
+
+// beforeRun panics if the worker runs, for what a method registers then would have no effect.
+func (w *Worker) beforeRun(method string) {
+	if w.begun.Load() {
+		panic("millrace: " + method + " was called after Run: register handlers, middleware and hooks first")
+	}
+}
 
 // Identity is how the worker is called in heartbeats.
 func (w *Worker) Identity() string { return w.identity }
@@ -112,11 +139,14 @@ func (w *Worker) Stop() {
 	w.stopped.close(w.changed)
 }
 
-// Run works until Stop is called or ctx ends, which is the same. It returns an error if the configuration is wrong, or if the broker
+// Run runs jobs until Stop is called or ctx ends, which is the same. It returns an error if the configuration is wrong, or if the broker
 // turns the worker away at its first attempt; everything else is tried again.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.cfg.Check(); err != nil {
 		return err
+	}
+	if !w.begun.CompareAndSwap(false, true) {
+		return errors.New("millrace: Run was called before: a worker runs once")
 	}
 	w.wrap()
 	defer context.AfterFunc(ctx, w.Stop)()
