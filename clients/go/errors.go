@@ -120,6 +120,14 @@ func isOurs(err error) bool {
 	return ours
 }
 
+// bare returns an error without what only says what becomes of the job.
+func bare(err error) error {
+	for isOurs(err) {
+		err = errors.Unwrap(err)
+	}
+	return err
+}
+
 // backtrace is where an error came from, if it knows: a method Backtrace() []string.
 func backtrace(err error) []string {
 	var traced interface{ Backtrace() []string }

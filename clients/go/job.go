@@ -119,6 +119,8 @@ func (j *RawJob) readMore() {
 	}
 	j.timeout = seconds(more[1])
 	switch more[2].Type {
+	case gjson.Null: // also where there is none
+		j.backtrace = defaultBacktrace
 	case gjson.True:
 		j.backtrace = allLines
 	case gjson.Number:
@@ -129,8 +131,10 @@ func (j *RawJob) readMore() {
 	}
 }
 
-// allLines is how many lines of a backtrace are kept at most.
-const allLines = 100
+const (
+	defaultBacktrace = 20  // how many lines of a backtrace are kept if the job does not say
+	allLines         = 100 // how many lines at most
+)
 
 func seconds(v gjson.Result) time.Duration {
 	if v.Type != gjson.Number || !(v.Num > 0 && v.Num < math.MaxInt64/1e9) {

@@ -16,9 +16,10 @@ func deadRecord(j *RawJob, err error, reason string, died time.Time) []byte {
 }
 
 func failure(j *RawJob, err error) wire.Failure {
-	lines := backtrace(err)
 	return wire.Failure{JID: j.JID, RetryCount: j.RetryCount, ErrorClass: errorClass(err), ErrorMessage: err.Error(),
-		Backtrace: strings.Join(lines[:min(len(lines), j.backtrace)], "\n")}
+		Backtrace: strings.Join(firstLines(backtrace(err), j.backtrace), "\n")}
 }
+
+func firstLines(lines []string, n int) []string { return lines[:min(len(lines), n)] }
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

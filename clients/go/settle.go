@@ -12,12 +12,25 @@ func (t *task) settle(job *RawJob, o outcome) {
 		return // it was handed back
 	}
 	defer close(t.settled)
+	t.w.report(job, o, t.isLost())
 	if o.record != nil && !t.publish(job, o) {
 		return
 	}
 	t.answer(o)
-	if o.died != nil {
-		t.w.died(job, o.died)
+	if o.died {
+		t.w.callWith("death", t.w.hooks.Death, job, o.err)
+	}
+}
+
+// isLost reports whether the broker gives the job to another worker, whatever becomes of it here.
+func (t *task) isLost() bool {
+	select {
+	case <-t.lost:
+		return true
+	case <-t.s.lost:
+		return true
+	default:
+		return false
 	}
 }
 

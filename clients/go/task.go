@@ -94,7 +94,7 @@ func (t *task) run(job *RawJob, deaths int, then func(outcome)) {
 	}
 	h := t.w.handlers[job.Class]
 	if h == nil {
-		then(t.measured(job, now, now, judge(job, unknownClassError{job.Class}, circumstances{now: now})))
+		then(t.measured(job, now, now, judge(job, unknownClassError{job.Class}, circumstances{now: now, log: t.w.cfg.Logger})))
 		return
 	}
 	t.call(job, h, func(err, cause error) {
@@ -103,7 +103,7 @@ func (t *task) run(job *RawJob, deaths int, then func(outcome)) {
 			err = errors.Join(ErrStopping, err)
 		}
 		o := judge(job, err, circumstances{
-			now: end, stopping: t.w.stopped.isClosed(), cancelled: errors.Is(cause, ErrCancelled), retryIn: h.opts.RetryIn,
+			now: end, stopping: t.w.stopped.isClosed(), cancelled: errors.Is(cause, ErrCancelled), retryIn: h.opts.RetryIn, log: t.w.cfg.Logger,
 		})
 		then(t.measured(job, now, end, o))
 	})
@@ -156,7 +156,9 @@ func protect(ctx context.Context, job *RawJob, run Handler, then func(error)) {
 		}
 		then(err)
 	}()
-	err = run(ctx, job)
+	if err = run(ctx, job); err != nil {
+		_, _, _ = err.Error(), errorClass(err), backtrace(err) // an error that panics when it is asked does so here
+	}
 }
 
 func stack() []string {

@@ -47,12 +47,15 @@ type HandlerOptions struct {
 	Timeout time.Duration
 }
 
-// Hooks are told what happens. A nil one is skipped; one that panics is logged.
+// Hooks are functions that the worker calls. A nil one is skipped. One that panics is logged, and changes nothing.
+//
+// Failure and Death run in the slot of their job, which is not acknowledged before Failure has returned.
 type Hooks struct {
-	Startup  func()                       // it consumes for the first time
-	Quiet    func()                       // it takes no more jobs
+	Startup  func()                       // the worker consumes for the first time
+	Quiet    func()                       // the worker takes no more jobs
 	Shutdown func()                       // every job has ended or was handed back
-	Death    func(job *RawJob, err error) // a job was given up
+	Failure  func(job *RawJob, err error) // an attempt failed; called before the retry or the dead job is published
+	Death    func(job *RawJob, err error) // a job was given up; called after Failure, when the dead job is published or discarded
 }
 
 // NewWorker makes a worker. What is wrong with its configuration Run says.
@@ -158,6 +161,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	err := w.sessions()
 	w.metrics.close()
 	<-flushed
+	if err == nil {
+		w.cfg.Logger.Info("millrace: worker stopped", "identity", w.identity)
+	}
 	return err
 }
 
@@ -179,6 +185,7 @@ func (w *Worker) sessions() error {
 		s, err := w.open(ctx)
 		if err == nil {
 			if first {
+				w.logStart()
 				w.call("startup", w.hooks.Startup)
 			}
 			first, pause = false, pauses{}
@@ -232,17 +239,23 @@ func (w *Worker) call(name string, hook func()) {
 	if hook == nil {
 		return
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			w.cfg.Logger.Error("millrace: a hook failed", "hook", name, "error", p)
-		}
+	called := make(chan struct{})
+	go func() { // a hook may end its goroutine
+		defer close(called)
+		defer func() {
+			if p := recover(); p != nil {
+				w.cfg.Logger.Error("millrace: a hook panicked", "hook", name, "error", p)
+			}
+		}()
+		hook()
 	}()
-	hook()
+	<-called
 }
 
-func (w *Worker) died(job *RawJob, err error) {
-	if w.hooks.Death != nil {
-		w.call("death", func() { w.hooks.Death(job, err) })
+// callWith calls a hook about a job.
+func (w *Worker) callWith(name string, hook func(*RawJob, error), job *RawJob, err error) {
+	if hook != nil {
+		w.call(name, func() { hook(job, err) })
 	}
 }
 
