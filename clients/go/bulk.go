@@ -9,7 +9,7 @@ import (
 
 // Result is what became of one job of many.
 type Result struct {
-	JID string // empty if it failed
+	JID string // empty if the job was not enqueued; with ErrUnconfirmed it may have been, and the jid is there
 	Err error
 }
 
@@ -134,7 +134,8 @@ func (b *bulk) settle(ctx context.Context, w waiting) (again bool) {
 // fail gives up what is not answered.
 func (b *bulk) fail(err error) {
 	for _, i := range b.todo {
-		b.results[i].Err = fmt.Errorf("job %d: %w", i, ended(err, b.sent[i]))
+		err := b.jobs[i].ended(err, b.sent[i])
+		b.results[i] = Result{jidOf(err), fmt.Errorf("job %d: %w", i, err)}
 	}
 	b.todo = nil
 }

@@ -15,7 +15,7 @@ import (
 type ClientConfig struct {
 	URL        string             // amqp://user:password@host:port/vhost, or amqps://; several hosts with commas: host:port,host:port
 	URLs       []string           // in place of a URL with commas: one for each host
-	Timeout    time.Duration      // of a publish whose context has no deadline; 30 s if zero
+	Timeout    time.Duration      // how long an enqueue may take whose context has no deadline; 30 s if zero
 	Middleware []ClientMiddleware // the first is the outermost
 }
 
@@ -69,7 +69,11 @@ func (c *Client) Close() error {
 	return conn.Close()
 }
 
-// Enqueue publishes a job and returns its jid when the broker has confirmed it. Options may be nil.
+// Enqueue publishes a job and returns its jid when the broker has confirmed it. Options may be nil. With ErrUnconfirmed it returns
+// the jid too.
+//
+// While the broker cannot be reached, it waits for a connection until the deadline of ctx, or for ClientConfig.Timeout if ctx has no
+// deadline.
 func (c *Client) Enqueue(ctx context.Context, args JobArgs, options *EnqueueOptions) (jid string, err error) {
 	return c.push(ctx, paramsOf(args, options))
 }
@@ -91,7 +95,7 @@ func (c *Client) push(ctx context.Context, job EnqueueParams) (string, error) {
 	defer cancel()
 	jid, err := c.enqueue(ctx, &job)
 	if err != nil {
-		return "", fmt.Errorf("millrace: enqueue %s: %w", job.Class(), err)
+		return jidOf(err), fmt.Errorf("millrace: enqueue %s: %w", job.Class(), err)
 	}
 	return jid, nil
 }
@@ -109,11 +113,19 @@ func (c *Client) one(ctx context.Context, job *EnqueueParams) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	err = c.publish(ctx, r)
+	if err != nil {
+		return jidOf(err), err
+	}
+	return r.jid, nil
+}
+
+func (c *Client) publish(ctx context.Context, r ready) error {
 	sent := false
 	for {
 		pub, err := c.publisher(ctx)
 		if err != nil {
-			return "", ended(err, sent)
+			return r.ended(err, sent)
 		}
 		a, err := pub.send(ctx, r.message)
 		if err == nil {
@@ -122,24 +134,24 @@ func (c *Client) one(ctx context.Context, job *EnqueueParams) (string, error) {
 		}
 		switch {
 		case err == nil:
-			return r.jid, nil
+			return nil
 		case errors.Is(err, errLost):
 			c.forget(pub)
 		case errors.Is(err, ErrRefused):
-			return "", err
+			return err
 		default:
-			return "", ended(err, sent)
+			return r.ended(err, sent)
 		}
 	}
 }
 
-// ended says what a publish has come to whose time is over.
-func ended(err error, sent bool) error {
+// ended returns the error of a job whose time is over.
+func (r ready) ended(err error, sent bool) error {
 	switch {
-	case errors.Is(err, ErrClosed) || errors.Is(err, ErrUnreachable) && !sent:
-		return err
 	case sent:
-		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+		return &UnconfirmedError{r.jid, err}
+	case errors.Is(err, ErrClosed) || errors.Is(err, ErrUnreachable):
+		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
@@ -175,7 +187,10 @@ func (c *Client) publisher(ctx context.Context) (*publisher, error) {
 		if err == nil {
 			return pub, nil
 		}
-		if errors.Is(err, ErrClosed) || unwelcome(err) {
+		if errors.Is(err, ErrClosed) {
+			return nil, err
+		}
+		if unwelcome(err) {
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 		if pause.wait(ctx) != nil {

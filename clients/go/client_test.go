@@ -148,13 +148,65 @@ func TestEnqueueUnconfirmed(t *testing.T) {
 	p.Freeze(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	_, err = c.Enqueue(ctx, Args("A"), nil)
+	bulk := make(chan []Result)
+	go func() {
+		results, _ := c.EnqueueBulk(ctx, []EnqueueParams{{Args: Args("B")}, {}}) // each result has its error
+		bulk <- results
+	}()
+	jid, err := c.Enqueue(ctx, Args("A"), nil)
 	require.ErrorIs(t, err, ErrUnconfirmed)
-	_, err = c.EnqueueBulk(ctx, []EnqueueParams{{Args: Args("A")}})
-	require.Error(t, err)
+	require.NotEmpty(t, jid)
+	var unconfirmed *UnconfirmedError
+	require.ErrorAs(t, err, &unconfirmed)
+	require.Equal(t, jid, unconfirmed.JID)
+	require.ErrorContains(t, err, jid)
+	results := <-bulk
+	require.ErrorIs(t, results[0].Err, ErrUnconfirmed)
+	require.NotEmpty(t, results[0].JID)
+	require.Empty(t, results[1].JID)
 	p.Heal(t)
-	_, err = c.Enqueue(t.Context(), Args("A"), nil)
+	again, err := c.Enqueue(t.Context(), Args("A"), &EnqueueOptions{JID: jid})
 	require.NoError(t, err)
+	require.Equal(t, jid, again, "it can be enqueued again under the same jid")
+	seen := map[string]bool{}
+	brokertest.Eventually(t, func() bool {
+		if d, ok := v.Get(t, "queue.default"); ok {
+			seen[d.MessageId] = true
+		}
+		return seen[jid]
+	}, "it is there")
+}
+
+// A client that is closed while a publish is unanswered says that the job may have arrived.
+func TestClosedWhileUnconfirmed(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	p := brokertest.NewProxy(t, v.AMQPURL())
+	c := client(t, p.URL())
+	_, err := c.Enqueue(t.Context(), Args("A"), nil)
+	require.NoError(t, err)
+	p.Freeze(t)
+	c.mu.Lock()
+	pub := c.pub
+	c.mu.Unlock()
+	ended := make(chan error)
+	go func() {
+		_, err := c.Enqueue(t.Context(), Args("A"), nil)
+		ended <- err
+	}()
+	brokertest.Eventually(t, func() bool { return len(pub.slots) == 1 }, "it is sent")
+	go c.Close()
+	brokertest.Eventually(t, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.closed
+	}, "it is closed")
+	p.Heal(t) // which ends the frozen connection
+	err = <-ended
+	require.ErrorIs(t, err, ErrUnconfirmed)
+	require.ErrorContains(t, err, ErrClosed.Error())
+	require.NotErrorIs(t, err, ErrClosed, "that would mean that nothing was sent")
+	require.NotEmpty(t, jidOf(err))
 }
 
 func TestClientMiddleware(t *testing.T) {

@@ -16,11 +16,40 @@ var (
 	ErrRefused = errors.New("refused by the broker")
 	// ErrUnreachable: there was no connection until the deadline. Nothing was sent.
 	ErrUnreachable = errors.New("broker not reached")
-	// ErrUnconfirmed: it was sent, and the deadline passed without an answer. It may have arrived.
+	// ErrUnconfirmed: it was sent, and the deadline passed, or the client was closed, without an answer. It may have arrived. The
+	// error is an *UnconfirmedError, which has the jid.
 	ErrUnconfirmed = errors.New("not confirmed")
-	// ErrClosed: the client was closed.
+	// ErrClosed: the client was closed. Nothing was sent.
 	ErrClosed = errors.New("client is closed")
 )
+
+// UnconfirmedError is the error of a job that may have been enqueued, or not. Enqueue returns the jid beside it.
+//
+// To enqueue the job again, set EnqueueOptions.JID to the jid: a handler that is called twice can find out that it is the same job.
+type UnconfirmedError struct {
+	JID   string
+	cause error
+}
+
+func (e *UnconfirmedError) Error() string {
+	return fmt.Sprintf("%v, job %s may have arrived: %v", ErrUnconfirmed, e.JID, e.cause)
+}
+
+// Unwrap returns ErrUnconfirmed, and why there was no answer, unless that is another error of a Client: for this job it is not true.
+func (e *UnconfirmedError) Unwrap() []error {
+	if errors.Is(e.cause, ErrUnreachable) || errors.Is(e.cause, ErrClosed) {
+		return []error{ErrUnconfirmed}
+	}
+	return []error{ErrUnconfirmed, e.cause}
+}
+
+// jidOf returns the jid of a job that may have been enqueued, or "".
+func jidOf(err error) string {
+	if unconfirmed := (*UnconfirmedError)(nil); errors.As(err, &unconfirmed) {
+		return unconfirmed.JID
+	}
+	return ""
+}
 
 // ErrHandBack is what a handler returns when it gives up because the worker is stopping: the job goes back to its queue as it came.
 // From a worker that is not stopping it is a failure.
