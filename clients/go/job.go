@@ -1,7 +1,6 @@
 package millrace
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -49,6 +49,23 @@ func (j *RawJob) Traceparent() string { return wire.Traceparent(j.Headers[header
 
 const headerTraceparent = "traceparent"
 
+// Fields returns the job's own members, beside those of the format: what EnqueueOptions.Fields set. Numbers are json.Number.
+//
+//	tenant, _ := job.Fields()["tenant"].(string)
+func (j *RawJob) Fields() map[string]any {
+	fields := map[string]any{}
+	gjson.ParseBytes(j.Raw).ForEach(func(name, value gjson.Result) bool {
+		if !reserved[name.String()] {
+			var field any
+			if decode(value.Raw, &field) == nil {
+				fields[name.String()] = field
+			}
+		}
+		return true
+	})
+	return fields
+}
+
 // Bind reads the args into variables: one pointer for each. Numbers keep their precision in a json.Number, integers and structs as
 // encoding/json reads them.
 func (j *RawJob) Bind(into ...any) error {
@@ -62,13 +79,18 @@ func (j *RawJob) Bind(into ...any) error {
 		return fmt.Errorf("millrace: the handler of %s takes %s, the job has %d", j.Class, count(len(into), "arg"), len(args))
 	}
 	for i, arg := range args {
-		decoder := json.NewDecoder(bytes.NewReader(arg))
-		decoder.UseNumber()
-		if err := decoder.Decode(into[i]); err != nil {
+		if err := decode(string(arg), into[i]); err != nil {
 			return fmt.Errorf("millrace: arg %d of %s: %w", i+1, j.Class, err)
 		}
 	}
 	return nil
+}
+
+// decode reads JSON; a number that is to become an any stays as it is written.
+func decode(text string, into any) error {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode(into)
 }
 
 func count(n int, what string) string {
