@@ -114,11 +114,11 @@ func (p EnqueueParams) prepare(now time.Time) (ready, error) {
 	if err := o.check(class); err != nil {
 		return ready{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	args := listOf(p.Args)
-	if err := errors.Join(checkText(args), checkText(o.Fields)); err != nil {
-		return ready{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	members := o.members(class, listOf(p.Args), now)
+	body, err := marshal(members)
+	if err == nil {
+		err = checkText(body, members)
 	}
-	body, err := marshal(o.members(class, args, now))
 	if err != nil {
 		return ready{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -221,29 +221,6 @@ func marshal(v any) ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(v)
 	return bytes.TrimRight(out.Bytes(), "\n"), err
-}
-
-// checkText finds text that is not UTF-8, which encoding/json would change silently. What is in structs is not looked at.
-func checkText(v any) error {
-	switch v := v.(type) {
-	case string:
-		if !utf8.ValidString(v) {
-			return fmt.Errorf("the text %.40q is not UTF-8", v)
-		}
-	case []any:
-		for _, item := range v {
-			if err := checkText(item); err != nil {
-				return err
-			}
-		}
-	case map[string]any:
-		for name, item := range v {
-			if err := errors.Join(checkText(name), checkText(item)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func newJID() string {

@@ -1,6 +1,7 @@
 package millrace
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -57,7 +57,7 @@ func (j *RawJob) Fields() map[string]any {
 	gjson.ParseBytes(j.Raw).ForEach(func(name, value gjson.Result) bool {
 		if !reserved[name.String()] {
 			var field any
-			if decode(value.Raw, &field) == nil {
+			if decode([]byte(value.Raw), &field) == nil {
 				fields[name.String()] = field
 			}
 		}
@@ -79,7 +79,7 @@ func (j *RawJob) Bind(into ...any) error {
 		return fmt.Errorf("millrace: the handler of %s takes %s, the job has %d", j.Class, count(len(into), "arg"), len(args))
 	}
 	for i, arg := range args {
-		if err := decode(string(arg), into[i]); err != nil {
+		if err := decode(arg, into[i]); err != nil {
 			return fmt.Errorf("millrace: arg %d of %s: %w", i+1, j.Class, err)
 		}
 	}
@@ -87,8 +87,8 @@ func (j *RawJob) Bind(into ...any) error {
 }
 
 // decode reads JSON; a number that is to become an any stays as it is written.
-func decode(text string, into any) error {
-	decoder := json.NewDecoder(strings.NewReader(text))
+func decode(text []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	return decoder.Decode(into)
 }
