@@ -130,6 +130,9 @@ func expire(j *RawJob, now time.Time) outcome {
 	if j.bury {
 		o.stream, o.record = wire.DeadJobs, deadRecord(j, o.err, wire.ReasonExpired, now)
 	}
+	if len(o.record) > wire.MaxRecord {
+		o.stream, o.record, o.reject = "", nil, true
+	}
 	return o
 }
 
