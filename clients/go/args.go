@@ -69,7 +69,7 @@ type Job[T JobArgs] struct {
 //		return mailer.Send(ctx, job.Args.To, job.Args.Text)
 //	}, nil)
 func Handle[T JobArgs](w *Worker, work func(context.Context, *Job[T]) error, options *HandlerOptions) {
-	kind, err := kindOf[T]()
+	kind, err := KindOf[T]()
 	if err != nil {
 		panic(fmt.Sprintf("millrace: Handle: %v", err))
 	}
@@ -85,8 +85,8 @@ func Handle[T JobArgs](w *Worker, work func(context.Context, *Job[T]) error, opt
 	}, options)
 }
 
-// kindOf returns the kind of a type of args.
-func kindOf[T JobArgs]() (string, error) {
+// KindOf returns the kind of a type of args. It is for test helpers.
+func KindOf[T JobArgs]() (string, error) {
 	args, err := zeroArgs[T]()
 	if err != nil {
 		return "", err

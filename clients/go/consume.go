@@ -1,6 +1,7 @@
 package millrace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -135,6 +136,7 @@ func (a *attachment) begin() {
 	queue, x := a.hand.take()
 	t := &task{
 		w: a.w, s: a.s, lane: a.lane, lost: a.gone, d: x.d, queue: a.queues[queue], begun: time.Now(), settled: make(chan struct{}),
+		base: context.Background(),
 	}
 	a.w.running.add(t)
 	go func() {

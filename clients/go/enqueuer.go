@@ -21,9 +21,3 @@ func (p EnqueueParams) Message(now time.Time) (jid string, body []byte, err erro
 	r, err := p.withDefaults().prepare(now)
 	return r.jid, r.Body, err
 }
-
-// Perform runs a job's bytes through a worker's handlers and middleware, as if it had been delivered from that queue: for tests, without a
-// broker. The error is the handler's.
-func (w *Worker) Perform(ctx context.Context, body []byte, queue string) error {
-	return w.perform(ctx, body, queue)
-}

@@ -29,7 +29,7 @@ func TestFieldsOfAJob(t *testing.T) {
 		DiscardExhausted: true, Backtrace: 1, Fields: fields,
 	}}.Message(time.Now())
 	require.NoError(t, err)
-	require.NoError(t, w.Perform(t.Context(), body, "low"))
+	require.NoError(t, w.Perform(t.Context(), body, "low").Err)
 	require.Equal(t, []map[string]any{fields, fields}, got)
 
 	job := RawJob{Raw: []byte(`{"jid":"j","class":"A","tenant":"a","tenant":"b","esc\u0061ped":1.0}`)}

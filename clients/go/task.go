@@ -21,8 +21,9 @@ type task struct {
 	d       amqp.Delivery
 	queue   string
 	begun   time.Time
-	claimed atomic.Bool   // somebody settles it
-	settled chan struct{} // closed when that is done
+	claimed atomic.Bool     // somebody settles it
+	settled chan struct{}   // closed when that is done
+	base    context.Context // of the handler's context
 
 	mu     sync.Mutex
 	job    *RawJob
@@ -92,7 +93,7 @@ func (t *task) run(job *RawJob, deaths int, then func(outcome)) {
 		then(t.measured(job, now, now, expire(job, now)))
 		return
 	}
-	h := t.w.handlers[job.Class]
+	h := t.w.handlerOf(job.Class)
 	if h == nil {
 		then(t.measured(job, now, now, judge(job, unknownClassError{job.Class}, circumstances{now: now, log: t.w.cfg.Logger})))
 		return
@@ -111,7 +112,7 @@ func (t *task) run(job *RawJob, deaths int, then func(outcome)) {
 
 // call calls the handler, and then with its error. The cause says why its context ended, if it did before the handler.
 func (t *task) call(job *RawJob, h *handler, then func(err, cause error)) {
-	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), jobKey{}, job))
+	ctx, cancel := context.WithCancelCause(context.WithValue(t.base, jobKey{}, job))
 	defer cancel(nil)
 	limit := job.timeout
 	if limit == 0 {

@@ -169,11 +169,26 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // wrap puts the middleware around each handler.
 func (w *Worker) wrap() {
-	for _, h := range w.handlers {
-		for i := len(w.middleware) - 1; i >= 0; i-- {
-			h.run = w.middleware[i](h.run)
-		}
+	for class, h := range w.handlers {
+		w.handlers[class] = w.wrapped(h)
 	}
+}
+
+func (w *Worker) wrapped(h *handler) *handler {
+	run := h.run
+	for i := len(w.middleware) - 1; i >= 0; i-- {
+		run = w.middleware[i](run)
+	}
+	return &handler{run, h.opts}
+}
+
+// handlerOf returns the handler of a class, with the middleware around it, or nil.
+func (w *Worker) handlerOf(class string) *handler {
+	h := w.handlers[class]
+	if h == nil || w.begun.Load() {
+		return h
+	}
+	return w.wrapped(h) // a test
 }
 
 // sessions connects again and again until the worker has stopped.
