@@ -3,6 +3,7 @@ package millrace
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -157,11 +158,19 @@ func bare(err error) error {
 	return err
 }
 
-// backtrace is where an error came from, if it knows: a method Backtrace() []string.
+// backtrace returns where an error came from, if the error knows: by a method Backtrace() []string, or a method StackTrace whose result
+// %+v shows, as errors of github.com/pkg/errors have it.
 func backtrace(err error) []string {
 	var traced interface{ Backtrace() []string }
 	if errors.As(err, &traced) {
 		return traced.Backtrace()
 	}
-	return nil
+	var lines []string
+	for e := err; e != nil; e = errors.Unwrap(e) { // the innermost is the nearest
+		m := reflect.ValueOf(e).MethodByName("StackTrace")
+		if m.IsValid() && m.Type().NumIn() == 0 && m.Type().NumOut() == 1 {
+			lines = strings.Split(strings.TrimSpace(fmt.Sprintf("%+v", m.Call(nil)[0])), "\n")
+		}
+	}
+	return lines
 }
