@@ -60,7 +60,7 @@ var ErrHandBack = errors.New("handed back by a worker that is not stopping")
 var (
 	// ErrStopping: the worker's stop timeout is over.
 	ErrStopping = errors.New("the worker is stopping")
-	// ErrCancelled: somebody cancelled the job.
+	// ErrCancelled: the job was cancelled, in the web UI for example.
 	ErrCancelled = errors.New("the job was cancelled")
 )
 

@@ -72,13 +72,13 @@ func (c circumstances) backoff(j *RawJob, err error) time.Duration {
 
 // ask calls the handler's own function, and returns 0 if it panics.
 func (c circumstances) ask(j *RawJob, err error) (after time.Duration) {
-	defer func() {
-		if p := recover(); p != nil {
-			c.log.Warn("millrace: RetryIn panicked, the usual backoff is used", "class", j.Class, "jid", j.JID, "error", p,
-				"stack", strings.Join(firstLines(stack(), defaultBacktrace), "\n"))
-		}
-	}()
-	return c.retryIn(j.RetryCount, bare(err), j)
+	failure := guard(func() { after = c.retryIn(j.RetryCount, bare(err), j) })
+	if failure != nil {
+		c.log.Warn("millrace: RetryIn failed, the usual backoff is used", "class", j.Class, "jid", j.JID, "error", failure,
+			"stack", strings.Join(firstLines(backtrace(failure), defaultBacktrace), "\n"))
+		return 0
+	}
+	return after
 }
 
 func retry(j *RawJob, err error, now time.Time, after time.Duration) outcome {

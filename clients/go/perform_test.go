@@ -126,7 +126,7 @@ func TestOutcomesOfPerform(t *testing.T) {
 	require.Equal(t, StatusExpired, o.Status)
 	require.EqualError(t, o.Err, "expired before it began")
 	require.Empty(t, hooks)
-	require.EqualError(t, perform(t.Context(), `{"class":"Goexit"}`).Err, "the handler ended its goroutine")
+	require.EqualError(t, perform(t.Context(), `{"class":"Goexit"}`).Err, "the function ended its goroutine")
 	require.EqualError(t, perform(t.Context(), `{"class":"Wait"}`).Err, "ran longer than 0.01 s")
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	cancel(ErrCancelled)

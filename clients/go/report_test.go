@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -64,8 +65,11 @@ func TestReports(t *testing.T) {
 	w.On(Hooks{
 		Failure: func(job *RawJob, err error) {
 			hooks.add("failure " + job.JID + " " + err.Error())
-			if job.JID == "hostile" {
+			switch job.JID {
+			case "hostile":
 				panic("a hook")
+			case "later":
+				runtime.Goexit()
 			}
 		},
 		Death: func(job *RawJob, err error) { hooks.add("death " + job.JID + " " + err.Error()) },
@@ -79,11 +83,12 @@ func TestReports(t *testing.T) {
 	w.Handle("Kill", fails(KillWith(cause)), nil)
 	w.Handle("Discard", fails(fmt.Errorf("wrapped: %w", Discard("too late"))), nil)
 	w.Handle("Panic", func(context.Context, *RawJob) error { panic("help") }, nil)
+	w.Handle("Ends", fails(cause), &HandlerOptions{RetryIn: func(int, error, *RawJob) time.Duration { runtime.Goexit(); return 0 }})
 	w.Handle("Backoff", fails(cause), &HandlerOptions{RetryIn: func(int, error, *RawJob) time.Duration { panic("no idea") }})
 
 	jobs := map[string]string{
 		"well": "Well", "fails": "Fail", "hostile": "Fail", "nil": "Nil", "later": "Later", "killed": "Kill", "discarded": "Discard", "panics": "Panic",
-		"dies": "Fail", "dropped": "Fail", "backoff": "Backoff", "unknown": "Nobody", "expires": "Well", "vanishes": "Well", "none": "Panic", "three": "Panic",
+		"dies": "Fail", "dropped": "Fail", "backoff": "Backoff", "ends": "Ends", "unknown": "Nobody", "expires": "Well", "vanishes": "Well", "none": "Panic", "three": "Panic",
 	}
 	options := map[string]EnqueueOptions{
 		"dies": {MaxAttempts: 1}, "dropped": {MaxAttempts: 1, DiscardExhausted: true}, "expires": {ExpiresAt: time.Unix(1, 0)},
@@ -135,12 +140,14 @@ func TestReports(t *testing.T) {
 		require.NotContains(t, line, "discarded")
 	}
 
-	require.Len(t, logs.about("millrace: a hook panicked"), 1)
-	require.Equal(t, "failure", logs.about("millrace: a hook panicked")[0].Get("hook").String())
+	require.Len(t, logs.about("millrace: a hook failed"), 2)
+	require.Equal(t, "failure", logs.about("millrace: a hook failed")[0].Get("hook").String())
 	recordOf(t, v, wire.Retries, "hostile")
+	recordOf(t, v, wire.Retries, "later")
+	recordOf(t, v, wire.Retries, "ends")
 	lines := logs.about("backoff")
 	require.Len(t, lines, 2)
-	require.Equal(t, []string{"WARN", "millrace: RetryIn panicked, the usual backoff is used", "no idea"}, members(lines[0], "level", "msg", "error"))
+	require.Equal(t, []string{"WARN", "millrace: RetryIn failed, the usual backoff is used", "panic: no idea"}, members(lines[0], "level", "msg", "error"))
 	require.Contains(t, lines[0].Get("stack").String(), "report_test.go")
 	backoff := recordOf(t, v, wire.Retries, "backoff")
 	require.InDelta(t, 30, backoff.Get("retry_at").Float()-backoff.Get("failed_at").Float(), 15.01)

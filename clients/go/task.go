@@ -150,7 +150,7 @@ func final(err error) bool {
 // protect turns a panic, and a handler that ends its goroutine, into an error. So what comes then is deferred: in a goroutine of its own
 // the handler would cost as much again as all the rest.
 func protect(ctx context.Context, job *RawJob, run Handler, then func(error)) {
-	err := error(namedError{"Goexit", "the handler ended its goroutine"})
+	err := error(namedError{"Goexit", "the function ended its goroutine"})
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{value: p, stack: stack()}
@@ -160,6 +160,16 @@ func protect(ctx context.Context, job *RawJob, run Handler, then func(error)) {
 	if err = run(ctx, job); err != nil {
 		_, _, _ = err.Error(), errorClass(err), backtrace(err) // an error that panics when it is asked does so here
 	}
+}
+
+// guard calls a function of the program's, and returns an error if it panics or ends its goroutine. For that it gets one of its own.
+func guard(call func()) error {
+	failed := make(chan error, 1)
+	go protect(context.Background(), nil, func(context.Context, *RawJob) error {
+		call()
+		return nil
+	}, func(err error) { failed <- err })
+	return <-failed
 }
 
 func stack() []string {

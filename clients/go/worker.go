@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -254,17 +255,10 @@ func (w *Worker) call(name string, hook func()) {
 	if hook == nil {
 		return
 	}
-	called := make(chan struct{})
-	go func() { // a hook may end its goroutine
-		defer close(called)
-		defer func() {
-			if p := recover(); p != nil {
-				w.cfg.Logger.Error("millrace: a hook panicked", "hook", name, "error", p)
-			}
-		}()
-		hook()
-	}()
-	<-called
+	if err := guard(hook); err != nil {
+		w.cfg.Logger.Error("millrace: a hook failed", "hook", name, "error", err,
+			"stack", strings.Join(firstLines(backtrace(err), defaultBacktrace), "\n"))
+	}
 }
 
 // callWith calls a hook about a job.

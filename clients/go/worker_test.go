@@ -63,7 +63,7 @@ func TestOutcomes(t *testing.T) {
 	for what, want := range map[string]struct{ stream, class, message, status string }{
 		"Fail":      {wire.Retries, "*millrace.tooBusy", "cannot: too busy", "failed"},
 		"Panic":     {wire.Retries, "panic", "panic: help", "failed"},
-		"Goexit":    {wire.Retries, "Goexit", "the handler ended its goroutine", "failed"},
+		"Goexit":    {wire.Retries, "Goexit", "the function ended its goroutine", "failed"},
 		"Slow":      {wire.Retries, "Timeout", "ran longer than 0.05 s", "failed"},
 		"Later":     {wire.Retries, "*millrace.tooBusy", "too busy", "failed"},
 		"Own":       {wire.Retries, "*millrace.tooBusy", "too busy", "failed"},
