@@ -22,8 +22,10 @@ type ClientConfig struct {
 // EnqueueFunc is what client middleware wraps: it publishes a job and returns its jid.
 type EnqueueFunc func(ctx context.Context, job *EnqueueParams) (jid string, err error)
 
-// ClientMiddleware wraps each publish. It may change the job. If it does not call next, nothing is published. The jobs of EnqueueBulk
-// come one after the other: the part before next for all of up to 1,000 jobs, then the part after next.
+// ClientMiddleware wraps each publish. It may change the job. If it does not call next, nothing is published.
+//
+// For the jobs of EnqueueBulk it runs up to its call of next for each job, in order, up to 1,000 times; when the broker has answered, the
+// calls return, in order. It has to be safe for concurrent use, as the client is.
 type ClientMiddleware func(next EnqueueFunc) EnqueueFunc
 
 const defaultTimeout = 30 * time.Second

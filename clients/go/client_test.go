@@ -146,7 +146,7 @@ func TestEnqueueUnconfirmed(t *testing.T) {
 	_, err := c.Enqueue(t.Context(), Args("A"), nil)
 	require.NoError(t, err)
 	p.Freeze(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	bulk := make(chan []Result)
 	go func() {

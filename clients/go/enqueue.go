@@ -111,6 +111,9 @@ func (p EnqueueParams) prepare(now time.Time) (ready, error) {
 	if o.JID == "" {
 		o.JID = newJID()
 	}
+	if p.Args == nil {
+		return ready{}, fmt.Errorf("%w: it has no args", ErrInvalid)
+	}
 	if err := o.check(class); err != nil {
 		return ready{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}

@@ -25,7 +25,7 @@ func checkText(body []byte, v any) error {
 	return findBadText(reflect.ValueOf(v))
 }
 
-// findBadText returns an error that has the first text of a value that is not UTF-8. What has its own way to be JSON is not looked into.
+// findBadText returns an error that has the first text of a value that is not UTF-8. It skips values that marshal themselves to JSON.
 func findBadText(v reflect.Value) error {
 	if !v.IsValid() {
 		return nil
