@@ -184,10 +184,11 @@ func TestFailureHookComesFirst(t *testing.T) {
 	p := brokertest.NewProxy(t, v.AMQPURL())
 	var logs logged
 	w := &worker{NewWorker(WorkerConfig{URL: p.URL(), Logger: logs.logger()}), &said{}, make(chan error, 1)}
-	called, release := make(chan struct{}, 2), make(chan struct{})
+	called, released := make(chan struct{}, 2), make(chan struct{})
+	release := sync.OnceFunc(func() { close(released) })
 	w.On(Hooks{Failure: func(*RawJob, error) {
 		called <- struct{}{}
-		<-release
+		<-released
 	}})
 	lost := make(chan struct{})
 	w.Handle("Fail", func(_ context.Context, job *RawJob) error {
@@ -199,16 +200,17 @@ func TestFailureHookComesFirst(t *testing.T) {
 	}, nil)
 	v.Publish(t, "", "queue.default", amqp.Publishing{Body: []byte(`{"jid":"j","class":"Fail"}`)})
 	w.start(t)
+	t.Cleanup(release) // before it is stopped
 	w.said.has(t, "began")
 	p.Cut(t)
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.default") == 1 }, "the broker has it back")
 	w.said.add("cut")
 	close(lost)
-	<-called
+	brokertest.Eventually(t, func() bool { return len(called) == 1 }, "the hook is called, though the delivery is lost")
 	p.Heal(t)
-	<-called
+	brokertest.Eventually(t, func() bool { return len(called) == 2 }, "the hook is called again")
 	require.Empty(t, v.ReadStream(t, wire.Retries), "the hook has not returned")
-	close(release)
+	release()
 	recordOf(t, v, wire.Retries, "j")
 	w.idle(t, v, "default")
 	var next []string
