@@ -59,12 +59,13 @@ func (b *bench) enqueued(ctx context.Context, v *vhost) (took, begun []time.Dura
 	defer client.Close()
 	n := b.jobsInAll()
 	started, ended, arrived := make(chan struct{}), make(chan error, 1), make(chan arrival, n)
-	worker := millrace.NewWorker(millrace.WorkerConfig{URL: v.amqpURL, Concurrency: jobSlots, Queues: []string{"jobs"}, Log: b.log})
+	worker := millrace.NewWorker(millrace.WorkerConfig{URL: v.amqpURL, Concurrency: jobSlots, Queues: []string{"jobs"}, Logger: b.log})
 	worker.On(millrace.Hooks{Startup: func() { close(started) }})
-	worker.Handle("Noop", func(_ context.Context, job *millrace.Job) error {
+	worker.Handle("Noop", func(_ context.Context, job *millrace.RawJob) error {
 		arrived <- arrival{job.JID, time.Now()}
 		return nil
-	})
+	}, nil)
+
 	go func() { ended <- worker.Run(ctx) }()
 	defer func() {
 		worker.Stop()
@@ -72,7 +73,7 @@ func (b *bench) enqueued(ctx context.Context, v *vhost) (took, begun []time.Dura
 	}()
 	<-started
 	sent, took, err := b.paced(func(i int) error {
-		_, err := client.Enqueue(ctx, "Noop", []any{i, "some text"}, millrace.Options{Queue: "jobs", JID: jid(i)})
+		_, err := client.Enqueue(ctx, millrace.Args("Noop", i, "some text"), &millrace.EnqueueOptions{Queue: "jobs", JID: jid(i)})
 		return err
 	})
 	if err != nil {

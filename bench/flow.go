@@ -25,8 +25,8 @@ func (m *million) flow(ctx context.Context) (stop func() error, err error) {
 		return nil, err
 	}
 	var done atomic.Int64
-	worker := millrace.NewWorker(millrace.WorkerConfig{URL: m.v.amqpURL, Concurrency: jobSlots, Queues: []string{flowQueue}, Log: m.log})
-	worker.Handle("Noop", func(context.Context, *millrace.Job) error { done.Add(1); return nil })
+	worker := millrace.NewWorker(millrace.WorkerConfig{URL: m.v.amqpURL, Concurrency: jobSlots, Queues: []string{flowQueue}, Logger: m.log})
+	worker.Handle("Noop", func(context.Context, *millrace.RawJob) error { done.Add(1); return nil }, nil)
 	worked, sent := make(chan error, 1), make(chan error, 1)
 	go func() { worked <- worker.Run(context.WithoutCancel(ctx)) }()
 	begin := time.Now()
@@ -49,9 +49,9 @@ func (m *million) flow(ctx context.Context) (stop func() error, err error) {
 func (m *million) send(ctx context.Context, client *millrace.Client) error {
 	tick := time.NewTicker(flowEvery)
 	defer tick.Stop()
-	jobs := make([]millrace.NewJob, m.size.flow*int(flowEvery)/int(time.Second))
+	jobs := make([]millrace.EnqueueParams, m.size.flow*int(flowEvery)/int(time.Second))
 	for i := range jobs {
-		jobs[i] = millrace.NewJob{Class: "Noop", Args: []any{i, "some text"}, Options: millrace.Options{Queue: flowQueue}}
+		jobs[i] = millrace.EnqueueParams{Args: millrace.Args("Noop", i, "some text"), Options: millrace.EnqueueOptions{Queue: flowQueue}}
 	}
 	for {
 		select {

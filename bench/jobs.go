@@ -50,17 +50,18 @@ func (b *bench) endToEnd(ctx context.Context, v *vhost) (time.Duration, error) {
 	defer client.Close()
 	var done atomic.Int64
 	started, finished, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	worker := millrace.NewWorker(millrace.WorkerConfig{URL: v.amqpURL, Concurrency: jobSlots, Queues: []string{"jobs"}, Log: b.log})
+	worker := millrace.NewWorker(millrace.WorkerConfig{URL: v.amqpURL, Concurrency: jobSlots, Queues: []string{"jobs"}, Logger: b.log})
 	worker.On(millrace.Hooks{Startup: func() { close(started) }})
-	worker.Handle("Noop", func(context.Context, *millrace.Job) error {
-		if done.Add(1) == int64(b.size.jobs)+1 { // one to warm up
+	worker.Handle("Noop", func(context.Context, *millrace.RawJob) error {
+		if done.Add(1) == int64(b.size.jobs)+1 {
 			close(finished)
 		}
 		return nil
-	})
+	}, nil)
+
 	go func() { ended <- worker.Run(ctx) }()
 	<-started
-	if _, err := client.Enqueue(ctx, "Noop", nil, millrace.Options{Queue: "jobs"}); err != nil {
+	if _, err := client.Enqueue(ctx, millrace.Args("Noop"), &millrace.EnqueueOptions{Queue: "jobs"}); err != nil {
 		return 0, err
 	}
 	if err := wait(ctx, startWithin, "the first job is done", func() (bool, error) { return done.Load() == 1, nil }); err != nil {
@@ -68,9 +69,9 @@ func (b *bench) endToEnd(ctx context.Context, v *vhost) (time.Duration, error) {
 	}
 	begin := time.Now()
 	for sent := 0; sent < b.size.jobs; sent += bulk {
-		jobs := make([]millrace.NewJob, min(bulk, b.size.jobs-sent))
+		jobs := make([]millrace.EnqueueParams, min(bulk, b.size.jobs-sent))
 		for i := range jobs {
-			jobs[i] = millrace.NewJob{Class: "Noop", Args: []any{sent + i, "some text"}, Options: millrace.Options{Queue: "jobs"}}
+			jobs[i] = millrace.EnqueueParams{Args: millrace.Args("Noop", sent+i, "some text"), Options: millrace.EnqueueOptions{Queue: "jobs"}}
 		}
 		if _, err := client.EnqueueBulk(ctx, jobs); err != nil {
 			return 0, err

@@ -36,7 +36,7 @@ const memory = 72 * time.Hour
 // key tells jobs apart: two with one jid are not the same job.
 type key struct{ jid, body string }
 
-func keyOf(j *Job) key {
+func keyOf(j *RawJob) key {
 	sum := sha256.Sum256(j.Raw)
 	return key{j.JID, hex.EncodeToString(sum[:8])}
 }

@@ -9,30 +9,25 @@ import (
 
 // Result is what became of one job of many.
 type Result struct {
-	JID string // empty if it failed
+	JID string // empty if the job was not enqueued; with ErrUnconfirmed it may have been, and the jid is there
 	Err error
 }
 
 // EnqueueBulk publishes many jobs, in order, and returns when all are answered: a result for each, and an error that joins those of
 // the jobs that failed.
-func (c *Client) EnqueueBulk(ctx context.Context, jobs []NewJob) ([]Result, error) {
+func (c *Client) EnqueueBulk(ctx context.Context, jobs []EnqueueParams) ([]Result, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	results := make([]Result, len(jobs))
+	b := &bulk{client: c, results: make([]Result, len(jobs)), jobs: make([]ready, len(jobs)), sent: map[int]bool{}}
 	if len(c.cfg.Middleware) > 0 {
-		for i := range jobs {
-			results[i].JID, results[i].Err = c.enqueue(ctx, &jobs[i])
+		for from := 0; from < len(jobs); from += window {
+			b.throughMiddleware(ctx, jobs[from:min(from+window, len(jobs))], from)
 		}
-		return results, joined(results)
+	} else {
+		b.prepare(jobs)
+		b.run(ctx)
 	}
-	b := &bulk{client: c, results: results}
-	b.prepare(jobs)
-	for len(b.todo) > 0 {
-		if err := b.round(ctx); err != nil {
-			b.fail(err)
-		}
-	}
-	return results, joined(results)
+	return b.results, b.joined(jobs)
 }
 
 // bulk is many publishes in one window.
@@ -44,17 +39,29 @@ type bulk struct {
 	sent    map[int]bool // which may have arrived
 }
 
-func (b *bulk) prepare(jobs []NewJob) {
-	b.jobs, b.sent = make([]ready, len(jobs)), map[int]bool{}
+func (b *bulk) prepare(jobs []EnqueueParams) {
 	now := time.Now()
 	for i, job := range jobs {
-		r, err := job.prepare(now)
+		r, err := job.withDefaults().prepare(now)
 		if err != nil {
-			b.results[i].Err = fmt.Errorf("job %d, %s: %w", i, job.Class, err)
+			b.results[i].Err = err
 			continue
 		}
-		b.jobs[i] = r
-		b.todo = append(b.todo, i)
+		b.add(i, r)
+	}
+}
+
+func (b *bulk) add(i int, r ready) {
+	b.jobs[i] = r
+	b.todo = append(b.todo, i)
+}
+
+// run publishes until all are answered.
+func (b *bulk) run(ctx context.Context) {
+	for len(b.todo) > 0 {
+		if err := b.round(ctx); err != nil {
+			b.fail(err)
+		}
 	}
 }
 
@@ -116,7 +123,7 @@ func (b *bulk) send(ctx context.Context, pub *publisher, answers chan<- waiting)
 	return nil
 }
 
-// settle waits for an answer and tells whether the job is to be published again.
+// settle waits for an answer and reports whether the job is to be published again.
 func (b *bulk) settle(ctx context.Context, w waiting) (again bool) {
 	b.sent[w.index] = true
 	err := w.wait(ctx)
@@ -125,7 +132,7 @@ func (b *bulk) settle(ctx context.Context, w waiting) (again bool) {
 		return false
 	}
 	if errors.Is(err, ErrRefused) {
-		b.results[w.index].Err = fmt.Errorf("job %d: %w", w.index, err)
+		b.results[w.index].Err = err
 		return false
 	}
 	return true
@@ -134,20 +141,23 @@ func (b *bulk) settle(ctx context.Context, w waiting) (again bool) {
 // fail gives up what is not answered.
 func (b *bulk) fail(err error) {
 	for _, i := range b.todo {
-		b.results[i].Err = fmt.Errorf("job %d: %w", i, ended(err, b.sent[i]))
+		err := b.jobs[i].ended(err, b.sent[i])
+		b.results[i] = Result{jidOf(err), err}
 	}
 	b.todo = nil
 }
 
-func joined(results []Result) error {
+// joined says in each job's error which job it is, and joins them.
+func (b *bulk) joined(jobs []EnqueueParams) error {
 	var errs []error
-	for _, r := range results {
-		if r.Err != nil {
+	for i := range b.results {
+		if r := &b.results[i]; r.Err != nil {
+			r.Err = fmt.Errorf("job %d, %s: %w", i, jobs[i].Class(), r.Err)
 			errs = append(errs, r.Err)
 		}
 	}
 	if len(errs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("millrace: %d of %d jobs were not enqueued: %w", len(errs), len(results), errors.Join(errs...))
+	return fmt.Errorf("millrace: %d of %d jobs were not enqueued: %w", len(errs), len(b.results), errors.Join(errs...))
 }

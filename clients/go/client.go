@@ -15,15 +15,18 @@ import (
 type ClientConfig struct {
 	URL        string             // amqp://user:password@host:port/vhost, or amqps://; several hosts with commas: host:port,host:port
 	URLs       []string           // in place of a URL with commas: one for each host
-	Timeout    time.Duration      // of a publish whose context has no deadline; 30 s if zero
+	Timeout    time.Duration      // how long an enqueue may take whose context has no deadline; 30 s if zero
 	Middleware []ClientMiddleware // the first is the outermost
 }
 
-// Enqueue is what client middleware wraps: it publishes a job and gives its jid.
-type Enqueue func(ctx context.Context, job *NewJob) (jid string, err error)
+// EnqueueFunc is what client middleware wraps: it publishes a job and returns its jid.
+type EnqueueFunc func(ctx context.Context, job *EnqueueParams) (jid string, err error)
 
-// ClientMiddleware wraps each publish. It may change the job; if it does not call next, nothing is published.
-type ClientMiddleware func(next Enqueue) Enqueue
+// ClientMiddleware wraps each publish. It may change the job. If it does not call next, nothing is published.
+//
+// For the jobs of EnqueueBulk it runs up to its call of next for each job, in order, up to 1,000 times; when the broker has answered, the
+// calls return, in order. It has to be safe for concurrent use, as the client is.
+type ClientMiddleware func(next EnqueueFunc) EnqueueFunc
 
 const defaultTimeout = 30 * time.Second
 
@@ -31,7 +34,7 @@ const defaultTimeout = 30 * time.Second
 type Client struct {
 	cfg     ClientConfig
 	hosts   *hosts
-	enqueue Enqueue
+	enqueue EnqueueFunc
 	dialing chan struct{} // held by whoever connects
 
 	mu     sync.Mutex
@@ -69,35 +72,33 @@ func (c *Client) Close() error {
 	return conn.Close()
 }
 
-// Enqueue publishes a job and returns its jid when the broker has confirmed it.
-func (c *Client) Enqueue(ctx context.Context, class string, args []any, options ...Options) (string, error) {
-	return c.Push(ctx, NewJob{Class: class, Args: args, Options: first(options)})
+// Enqueue publishes a job and returns its jid when the broker has confirmed it. Options may be nil. With ErrUnconfirmed it returns
+// the jid too.
+//
+// While the broker cannot be reached, it waits for a connection until the deadline of ctx, or for ClientConfig.Timeout if ctx has no
+// deadline.
+func (c *Client) Enqueue(ctx context.Context, args JobArgs, options *EnqueueOptions) (jid string, err error) {
+	return c.push(ctx, paramsOf(args, options))
 }
 
-// EnqueueAt publishes a job that is due at a time. One in the past is due at once.
-func (c *Client) EnqueueAt(ctx context.Context, at time.Time, class string, args []any, options ...Options) (string, error) {
-	return c.Push(ctx, NewJob{Class: class, Args: args, At: at, Options: first(options)})
+// EnqueueAt publishes a job that is due at a time. One in the past is due immediately.
+func (c *Client) EnqueueAt(ctx context.Context, at time.Time, args JobArgs, options *EnqueueOptions) (jid string, err error) {
+	job := paramsOf(args, options)
+	job.Options.ScheduledAt = at
+	return c.push(ctx, job)
 }
 
 // EnqueueIn publishes a job that is due after a while.
-func (c *Client) EnqueueIn(ctx context.Context, after time.Duration, class string, args []any, options ...Options) (string, error) {
-	return c.EnqueueAt(ctx, time.Now().Add(after), class, args, options...)
+func (c *Client) EnqueueIn(ctx context.Context, after time.Duration, args JobArgs, options *EnqueueOptions) (jid string, err error) {
+	return c.EnqueueAt(ctx, time.Now().Add(after), args, options)
 }
 
-func first(options []Options) Options {
-	if len(options) == 0 {
-		return Options{}
-	}
-	return options[0]
-}
-
-// Push publishes a job.
-func (c *Client) Push(ctx context.Context, job NewJob) (string, error) {
+func (c *Client) push(ctx context.Context, job EnqueueParams) (string, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	jid, err := c.enqueue(ctx, &job)
 	if err != nil {
-		return "", fmt.Errorf("millrace: enqueue %s: %w", job.Class, err)
+		return jidOf(err), fmt.Errorf("millrace: enqueue %s: %w", job.Class(), err)
 	}
 	return jid, nil
 }
@@ -110,16 +111,27 @@ func (c *Client) deadline(ctx context.Context) (context.Context, context.CancelF
 }
 
 // one publishes one job, again and again on new connections until it is answered.
-func (c *Client) one(ctx context.Context, job *NewJob) (string, error) {
+func (c *Client) one(ctx context.Context, job *EnqueueParams) (string, error) {
+	if p, _ := ctx.Value(passKey{}).(*pass); p != nil && p.take() {
+		return p.publish(ctx, job)
+	}
 	r, err := job.prepare(time.Now())
 	if err != nil {
 		return "", err
 	}
+	err = c.publish(ctx, r)
+	if err != nil {
+		return jidOf(err), err
+	}
+	return r.jid, nil
+}
+
+func (c *Client) publish(ctx context.Context, r ready) error {
 	sent := false
 	for {
 		pub, err := c.publisher(ctx)
 		if err != nil {
-			return "", ended(err, sent)
+			return r.ended(err, sent)
 		}
 		a, err := pub.send(ctx, r.message)
 		if err == nil {
@@ -128,24 +140,24 @@ func (c *Client) one(ctx context.Context, job *NewJob) (string, error) {
 		}
 		switch {
 		case err == nil:
-			return r.jid, nil
+			return nil
 		case errors.Is(err, errLost):
 			c.forget(pub)
 		case errors.Is(err, ErrRefused):
-			return "", err
+			return err
 		default:
-			return "", ended(err, sent)
+			return r.ended(err, sent)
 		}
 	}
 }
 
-// ended says what a publish has come to whose time is over.
-func ended(err error, sent bool) error {
+// ended returns the error of a job whose time is over.
+func (r ready) ended(err error, sent bool) error {
 	switch {
-	case errors.Is(err, ErrClosed) || errors.Is(err, ErrUnreachable) && !sent:
-		return err
 	case sent:
-		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+		return &UnconfirmedError{r.jid, err}
+	case errors.Is(err, ErrClosed) || errors.Is(err, ErrUnreachable):
+		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
@@ -181,7 +193,10 @@ func (c *Client) publisher(ctx context.Context) (*publisher, error) {
 		if err == nil {
 			return pub, nil
 		}
-		if errors.Is(err, ErrClosed) || unwelcome(err) {
+		if errors.Is(err, ErrClosed) {
+			return nil, err
+		}
+		if unwelcome(err) {
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 		if pause.wait(ctx) != nil {

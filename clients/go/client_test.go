@@ -18,7 +18,7 @@ func TestEnqueue(t *testing.T) {
 	t.Parallel()
 	v := vhost(t, "low")
 	c := client(t, v.AMQPURL())
-	jid, err := c.Enqueue(t.Context(), "Mail", []any{"<ann@example.com>", 12345678901234567}, Options{Queue: "low", Priority: 3, Traceparent: "00-1-2-01"})
+	jid, err := c.Enqueue(t.Context(), Args("Mail", "<ann@example.com>", 12345678901234567), &EnqueueOptions{Queue: "low", Priority: 3, Traceparent: "00-1-2-01"})
 	require.NoError(t, err)
 	d, ok := v.Get(t, "queue.low")
 	require.True(t, ok, "confirmed is queued")
@@ -28,18 +28,18 @@ func TestEnqueue(t *testing.T) {
 	require.Equal(t, "00-1-2-01", d.Headers["traceparent"])
 	require.Equal(t, `["<ann@example.com>",12345678901234567]`, gjson.GetBytes(d.Body, "args").Raw)
 
-	in, err := c.EnqueueIn(t.Context(), time.Hour, "Mail", nil)
+	in, err := c.EnqueueIn(t.Context(), time.Hour, Args("Mail"), nil)
 	require.NoError(t, err)
 	entry, err := wire.ParseEntry(wire.ScheduledJobs, 1, v.ReadStream(t, wire.ScheduledJobs)[0].Body)
 	require.NoError(t, err)
 	require.Equal(t, in, entry.JID)
 	require.WithinDuration(t, time.Now().Add(time.Hour), entry.At, time.Minute)
 
-	for name, job := range map[string]NewJob{
-		"no class": {}, "no JSON": {Class: "A", Args: []any{func() {}}}, "too large": {Class: "A", Args: []any{string(make([]byte, 17<<20))}},
-		"timeout": {Class: "A", Options: Options{Timeout: -1}}, "field": {Class: "A", Options: Options{Fields: map[string]any{"a": map[string]any{"\xff": 1}}}},
+	for name, job := range map[string]EnqueueParams{
+		"no args": {}, "no class": {Args: Args("")}, "no JSON": {Args: Args("A", func() {})}, "too large": {Args: Args("A", string(make([]byte, 17<<20)))},
+		"timeout": {Args: Args("A"), Options: EnqueueOptions{Timeout: -1}}, "field": {Args: Args("A"), Options: EnqueueOptions{Fields: map[string]any{"a": map[string]any{"\xff": 1}}}},
 	} {
-		_, err := c.Push(t.Context(), job)
+		_, err := c.Enqueue(t.Context(), job.Args, &job.Options)
 		require.ErrorIs(t, err, ErrInvalid, name)
 	}
 }
@@ -52,9 +52,9 @@ func TestEnqueueRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, ch.QueueBind("queue.full", "full", wire.ExchangeDirect, false, nil))
 	c := client(t, v.AMQPURL())
-	jobs := []NewJob{
-		{Class: "A", Options: Options{Queue: "full"}}, {Class: "A", Options: Options{Queue: "full"}}, {Class: "A", Options: Options{Queue: "nowhere"}},
-		{Class: "A"}, {},
+	jobs := []EnqueueParams{
+		{Args: Args("A"), Options: EnqueueOptions{Queue: "full"}}, {Args: Args("A"), Options: EnqueueOptions{Queue: "full"}}, {Args: Args("A"), Options: EnqueueOptions{Queue: "nowhere"}},
+		{Args: Args("A")}, {},
 	}
 	results, err := c.EnqueueBulk(t.Context(), jobs)
 	require.ErrorIs(t, err, ErrRefused)
@@ -67,9 +67,9 @@ func TestEnqueueRefused(t *testing.T) {
 	require.ErrorIs(t, results[4].Err, ErrInvalid)
 	require.NotEmpty(t, results[3].JID)
 
-	_, err = c.Enqueue(t.Context(), "A", nil, Options{Queue: "nowhere"})
+	_, err = c.Enqueue(t.Context(), Args("A"), &EnqueueOptions{Queue: "nowhere"})
 	require.ErrorIs(t, err, ErrRefused)
-	_, err = c.Enqueue(t.Context(), "A", nil)
+	_, err = c.Enqueue(t.Context(), Args("A"), nil)
 	require.NoError(t, err, "a refusal breaks nothing")
 }
 
@@ -80,21 +80,21 @@ func TestEnqueueUnreachable(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	c := client(t, "amqp://guest:guest@127.0.0.1:1/")
-	_, err = c.Enqueue(ctx, "A", nil)
+	_, err = c.Enqueue(ctx, Args("A"), nil)
 	require.ErrorIs(t, err, ErrUnreachable)
-	_, err = c.EnqueueBulk(ctx, []NewJob{{Class: "A"}})
+	_, err = c.EnqueueBulk(ctx, []EnqueueParams{{Args: Args("A")}})
 	require.ErrorIs(t, err, ErrUnreachable)
 
 	v := vhost(t)
 	stranger, err := amqp.ParseURI(v.AMQPURL())
 	require.NoError(t, err)
 	stranger.Password = "wrong"
-	_, err = client(t, stranger.String()).Enqueue(t.Context(), "A", nil)
+	_, err = client(t, stranger.String()).Enqueue(t.Context(), Args("A"), nil)
 	require.ErrorIs(t, err, ErrUnreachable, "at once: it would not get better")
 
 	closed := client(t, v.AMQPURL())
 	require.NoError(t, closed.Close())
-	_, err = closed.Enqueue(t.Context(), "A", nil)
+	_, err = closed.Enqueue(t.Context(), Args("A"), nil)
 	require.ErrorIs(t, err, ErrClosed)
 }
 
@@ -115,13 +115,13 @@ func TestEnqueueWhileTheNetworkFails(t *testing.T) {
 	}()
 	seen := map[string]bool{}
 	for i := range 20 {
-		jobs := make([]NewJob, 100)
+		jobs := make([]EnqueueParams, 100)
 		for n := range jobs {
-			jobs[n] = NewJob{Class: "A", Args: []any{fmt.Sprint(i, n)}}
+			jobs[n] = EnqueueParams{Args: Args("A", fmt.Sprint(i, n))}
 		}
 		results, err := c.EnqueueBulk(t.Context(), jobs)
 		require.NoError(t, err)
-		jid, err := c.Enqueue(t.Context(), "A", []any{i})
+		jid, err := c.Enqueue(t.Context(), Args("A", i), nil)
 		require.NoError(t, err)
 		seen[jid] = true
 		for _, r := range results {
@@ -143,18 +143,70 @@ func TestEnqueueUnconfirmed(t *testing.T) {
 	v := vhost(t)
 	p := brokertest.NewProxy(t, v.AMQPURL())
 	c := client(t, p.URL())
-	_, err := c.Enqueue(t.Context(), "A", nil)
+	_, err := c.Enqueue(t.Context(), Args("A"), nil)
 	require.NoError(t, err)
 	p.Freeze(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	_, err = c.Enqueue(ctx, "A", nil)
+	bulk := make(chan []Result)
+	go func() {
+		results, _ := c.EnqueueBulk(ctx, []EnqueueParams{{Args: Args("B")}, {}}) // each result has its error
+		bulk <- results
+	}()
+	jid, err := c.Enqueue(ctx, Args("A"), nil)
 	require.ErrorIs(t, err, ErrUnconfirmed)
-	_, err = c.EnqueueBulk(ctx, []NewJob{{Class: "A"}})
-	require.Error(t, err)
+	require.NotEmpty(t, jid)
+	var unconfirmed *UnconfirmedError
+	require.ErrorAs(t, err, &unconfirmed)
+	require.Equal(t, jid, unconfirmed.JID)
+	require.ErrorContains(t, err, jid)
+	results := <-bulk
+	require.ErrorIs(t, results[0].Err, ErrUnconfirmed)
+	require.NotEmpty(t, results[0].JID)
+	require.Empty(t, results[1].JID)
 	p.Heal(t)
-	_, err = c.Enqueue(t.Context(), "A", nil)
+	again, err := c.Enqueue(t.Context(), Args("A"), &EnqueueOptions{JID: jid})
 	require.NoError(t, err)
+	require.Equal(t, jid, again, "it can be enqueued again under the same jid")
+	seen := map[string]bool{}
+	brokertest.Eventually(t, func() bool {
+		if d, ok := v.Get(t, "queue.default"); ok {
+			seen[d.MessageId] = true
+		}
+		return seen[jid]
+	}, "it is there")
+}
+
+// A client that is closed while a publish is unanswered says that the job may have arrived.
+func TestClosedWhileUnconfirmed(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	p := brokertest.NewProxy(t, v.AMQPURL())
+	c := client(t, p.URL())
+	_, err := c.Enqueue(t.Context(), Args("A"), nil)
+	require.NoError(t, err)
+	p.Freeze(t)
+	c.mu.Lock()
+	pub := c.pub
+	c.mu.Unlock()
+	ended := make(chan error)
+	go func() {
+		_, err := c.Enqueue(t.Context(), Args("A"), nil)
+		ended <- err
+	}()
+	brokertest.Eventually(t, func() bool { return len(pub.slots) == 1 }, "it is sent")
+	go c.Close()
+	brokertest.Eventually(t, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.closed
+	}, "it is closed")
+	p.Heal(t) // which ends the frozen connection
+	err = <-ended
+	require.ErrorIs(t, err, ErrUnconfirmed)
+	require.ErrorContains(t, err, ErrClosed.Error())
+	require.NotErrorIs(t, err, ErrClosed, "that would mean that nothing was sent")
+	require.NotEmpty(t, jidOf(err))
 }
 
 func TestClientMiddleware(t *testing.T) {
@@ -162,13 +214,13 @@ func TestClientMiddleware(t *testing.T) {
 	v := vhost(t)
 	var order []string
 	named := func(name string) ClientMiddleware {
-		return func(next Enqueue) Enqueue {
-			return func(ctx context.Context, job *NewJob) (string, error) {
+		return func(next EnqueueFunc) EnqueueFunc {
+			return func(ctx context.Context, job *EnqueueParams) (string, error) {
 				order = append(order, name)
-				if job.Class == "Never" {
+				if job.Class() == "Never" {
 					return "", nil
 				}
-				job.Tags = append(job.Tags, name)
+				job.Options.Tags = append(job.Options.Tags, name)
 				return next(ctx, job)
 			}
 		}
@@ -176,9 +228,9 @@ func TestClientMiddleware(t *testing.T) {
 	c, err := NewClient(ClientConfig{URL: v.AMQPURL(), Middleware: []ClientMiddleware{named("outer"), named("inner")}})
 	require.NoError(t, err)
 	defer c.Close()
-	_, err = c.EnqueueBulk(t.Context(), []NewJob{{Class: "A"}})
+	_, err = c.EnqueueBulk(t.Context(), []EnqueueParams{{Args: Args("A")}})
 	require.NoError(t, err)
-	jid, err := c.Enqueue(t.Context(), "Never", nil)
+	jid, err := c.Enqueue(t.Context(), Args("Never"), nil)
 	require.NoError(t, err)
 	require.Empty(t, jid)
 	require.Equal(t, []string{"outer", "inner", "outer"}, order)

@@ -28,8 +28,8 @@ type WorkerConfig struct {
 	StopTimeout time.Duration     // how long running jobs may go on after Stop; 25 s if zero
 	MaxDeaths   int               // a job that has seen so many workers die is poison; 3 if zero, never if negative
 	NoDeclare   bool              // wait for queues instead of declaring them
-	Beat        time.Duration     // between heartbeats; 10 s if zero
-	Log         *slog.Logger      // slog.Default() if nil
+	Heartbeat   time.Duration     // between two heartbeats; 10 s if zero
+	Logger      *slog.Logger      // slog.Default() if nil; slog.New(slog.DiscardHandler) silences the worker
 }
 
 // Lane is a pool of slots for some queues, so that quick jobs never wait for slow ones.
@@ -57,14 +57,14 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 	if c.MaxDeaths == 0 {
 		c.MaxDeaths = defaultMaxDeaths
 	}
-	if c.Beat <= 0 {
-		c.Beat = defaultBeat
+	if c.Heartbeat <= 0 {
+		c.Heartbeat = defaultBeat
 	}
 	if c.Labels == nil {
 		c.Labels = map[string]string{}
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
+	if c.Logger == nil {
+		c.Logger = slog.Default()
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 package millrace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -48,7 +49,7 @@ func (l *lane) serve(s *session) {
 		if l.w.stopped.isClosed() {
 			return
 		}
-		l.w.cfg.Log.Warn("millrace: a lane lost its channel, it opens another", "lane", l.name, "error", err)
+		l.w.cfg.Logger.Warn("millrace: a lane lost its channel, it opens another", "lane", l.name, "error", err)
 		if pause.wait(s.ctx) != nil {
 			return
 		}
@@ -135,6 +136,7 @@ func (a *attachment) begin() {
 	queue, x := a.hand.take()
 	t := &task{
 		w: a.w, s: a.s, lane: a.lane, lost: a.gone, d: x.d, queue: a.queues[queue], begun: time.Now(), settled: make(chan struct{}),
+		base: context.Background(),
 	}
 	a.w.running.add(t)
 	go func() {
@@ -215,7 +217,7 @@ func (a *attachment) consume(q int) error {
 		return err
 	}
 	if !found && !a.missing[q] {
-		a.w.cfg.Log.Warn("millrace: a queue does not exist yet", "queue", a.queues[q])
+		a.w.cfg.Logger.Warn("millrace: a queue does not exist yet", "queue", a.queues[q])
 	}
 	a.missing[q] = !found
 	if !found {
@@ -256,7 +258,7 @@ func (s *session) ensureQueue(name string) (bool, error) {
 		return found, err
 	}
 	if err := s.declare(full); err != nil {
-		s.w.cfg.Log.Warn("millrace: a queue could not be declared", "queue", full, "error", err)
+		s.w.cfg.Logger.Warn("millrace: a queue could not be declared", "queue", full, "error", err)
 	}
 	return s.exists(full)
 }

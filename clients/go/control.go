@@ -51,7 +51,7 @@ func (s *session) bind(queue string) {
 	}
 	defer ch.Close()
 	if err := ch.QueueBind(queue, "", wire.Control, false, nil); err != nil {
-		s.w.cfg.Log.Warn("millrace: commands do not reach this worker", "error", err)
+		s.w.cfg.Logger.Warn("millrace: commands do not reach this worker", "error", err)
 	}
 }
 
@@ -60,7 +60,7 @@ func (w *Worker) obey(body []byte) {
 	if json.Unmarshal(body, &c) != nil || c.Identity != "*" && c.Identity != w.identity {
 		return
 	}
-	w.cfg.Log.Info("millrace: command", "op", c.Op, "queue", c.Queue, "jid", c.JID)
+	w.cfg.Logger.Info("millrace: command", "op", c.Op, "queue", c.Queue, "jid", c.JID)
 	switch c.Op {
 	case "quiet":
 		w.Quiet()

@@ -1,15 +1,28 @@
-// Package millrace enqueues background jobs and works them off, through RabbitMQ or LavinMQ with a Millrace sidecar beside it.
+// Package millrace enqueues background jobs and runs them, through RabbitMQ or LavinMQ with a Millrace sidecar beside it.
 //
-// A producer is a [Client]:
+// The args of a job are a struct ([JobArgs]), and Kind names the job's class:
+//
+//	type SendEmailArgs struct {
+//		To   string `json:"to"`
+//		Text string `json:"text"`
+//	}
+//
+//	func (SendEmailArgs) Kind() string { return "SendEmail" }
+//
+// A [Client] enqueues jobs:
 //
 //	client, err := millrace.NewClient(millrace.ClientConfig{URL: "amqp://localhost"})
-//	jid, err := client.Enqueue(ctx, "SendEmail", []any{"ann@example.com", "Hello!"})
+//	jid, err := client.Enqueue(ctx, SendEmailArgs{To: "ann@example.com", Text: "Hello!"}, nil)
 //
-// A [Worker] runs functions by the class of a job:
+// A [Worker] runs the handler of each job's class:
 //
 //	worker := millrace.NewWorker(millrace.WorkerConfig{URL: "amqp://localhost", Queues: []string{"critical", "default"}})
-//	worker.Handle("SendEmail", millrace.Func2(func(ctx context.Context, to, text string) error { … }))
+//	millrace.Handle(worker, func(ctx context.Context, job *millrace.Job[SendEmailArgs]) error {
+//		return mailer.Send(ctx, job.Args.To, job.Args.Text)
+//	}, nil)
 //	err := worker.Run(ctx)
+//
+// Jobs whose args are a list, as other languages write them, are enqueued with [Args], and handled with [Worker.Handle] and [Func2].
 //
 // # Promises
 //

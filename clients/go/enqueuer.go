@@ -5,25 +5,19 @@ import (
 	"time"
 )
 
-// Enqueuer is what a Client and the fakes of millracetest have in common: what code takes that enqueues jobs and is to be tested.
+// Enqueuer is what a Client and the fakes of package millracetest have in common. Code that enqueues jobs and is to be tested takes
+// an Enqueuer.
 type Enqueuer interface {
-	Enqueue(ctx context.Context, class string, args []any, options ...Options) (string, error)
-	EnqueueAt(ctx context.Context, at time.Time, class string, args []any, options ...Options) (string, error)
-	EnqueueIn(ctx context.Context, after time.Duration, class string, args []any, options ...Options) (string, error)
-	EnqueueBulk(ctx context.Context, jobs []NewJob) ([]Result, error)
-	Push(ctx context.Context, job NewJob) (string, error)
+	Enqueue(ctx context.Context, args JobArgs, options *EnqueueOptions) (jid string, err error)
+	EnqueueAt(ctx context.Context, at time.Time, args JobArgs, options *EnqueueOptions) (jid string, err error)
+	EnqueueIn(ctx context.Context, after time.Duration, args JobArgs, options *EnqueueOptions) (jid string, err error)
+	EnqueueBulk(ctx context.Context, jobs []EnqueueParams) ([]Result, error)
 }
 
 var _ Enqueuer = (*Client)(nil)
 
-// Message checks a job as a Client does, and gives its jid and the bytes that it would publish. It is for test helpers.
-func (n NewJob) Message(now time.Time) (jid string, body []byte, err error) {
-	r, err := n.prepare(now)
+// Message checks a job as a Client does, and returns its jid and the bytes that a Client would publish. It is for test helpers.
+func (p EnqueueParams) Message(now time.Time) (jid string, body []byte, err error) {
+	r, err := p.withDefaults().prepare(now)
 	return r.jid, r.Body, err
-}
-
-// Perform runs a job's bytes through a worker's handlers and middleware, as if it had been delivered from that queue: for tests, without a
-// broker. The error is the handler's.
-func (w *Worker) Perform(ctx context.Context, body []byte, queue string) error {
-	return w.perform(ctx, body, queue)
 }

@@ -3,6 +3,7 @@ package millrace
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -16,11 +17,40 @@ var (
 	ErrRefused = errors.New("refused by the broker")
 	// ErrUnreachable: there was no connection until the deadline. Nothing was sent.
 	ErrUnreachable = errors.New("broker not reached")
-	// ErrUnconfirmed: it was sent, and the deadline passed without an answer. It may have arrived.
+	// ErrUnconfirmed: it was sent, and the deadline passed, or the client was closed, without an answer. It may have arrived. The
+	// error is an *UnconfirmedError, which has the jid.
 	ErrUnconfirmed = errors.New("not confirmed")
-	// ErrClosed: the client was closed.
+	// ErrClosed: the client was closed. Nothing was sent.
 	ErrClosed = errors.New("client is closed")
 )
+
+// UnconfirmedError is the error of a job that may have been enqueued, or not. Enqueue returns the jid beside it.
+//
+// To enqueue the job again, set EnqueueOptions.JID to the jid: a handler that is called twice can find out that it is the same job.
+type UnconfirmedError struct {
+	JID   string
+	cause error
+}
+
+func (e *UnconfirmedError) Error() string {
+	return fmt.Sprintf("%v, job %s may have arrived: %v", ErrUnconfirmed, e.JID, e.cause)
+}
+
+// Unwrap returns ErrUnconfirmed, and why there was no answer, unless that is another error of a Client: for this job it is not true.
+func (e *UnconfirmedError) Unwrap() []error {
+	if errors.Is(e.cause, ErrUnreachable) || errors.Is(e.cause, ErrClosed) {
+		return []error{ErrUnconfirmed}
+	}
+	return []error{ErrUnconfirmed, e.cause}
+}
+
+// jidOf returns the jid of a job that may have been enqueued, or "".
+func jidOf(err error) string {
+	if unconfirmed := (*UnconfirmedError)(nil); errors.As(err, &unconfirmed) {
+		return unconfirmed.JID
+	}
+	return ""
+}
 
 // ErrHandBack is what a handler returns when it gives up because the worker is stopping: the job goes back to its queue as it came.
 // From a worker that is not stopping it is a failure.
@@ -30,7 +60,7 @@ var ErrHandBack = errors.New("handed back by a worker that is not stopping")
 var (
 	// ErrStopping: the worker's stop timeout is over.
 	ErrStopping = errors.New("the worker is stopping")
-	// ErrCancelled: somebody cancelled the job.
+	// ErrCancelled: the job was cancelled, in the web UI for example.
 	ErrCancelled = errors.New("the job was cancelled")
 )
 
@@ -120,11 +150,27 @@ func isOurs(err error) bool {
 	return ours
 }
 
-// backtrace is where an error came from, if it knows: a method Backtrace() []string.
+// bare returns an error without what only says what becomes of the job.
+func bare(err error) error {
+	for isOurs(err) {
+		err = errors.Unwrap(err)
+	}
+	return err
+}
+
+// backtrace returns where an error came from, if the error knows: by a method Backtrace() []string, or a method StackTrace whose result
+// %+v shows, as errors of github.com/pkg/errors have it.
 func backtrace(err error) []string {
 	var traced interface{ Backtrace() []string }
 	if errors.As(err, &traced) {
 		return traced.Backtrace()
 	}
-	return nil
+	var lines []string
+	for e := err; e != nil; e = errors.Unwrap(e) { // the innermost is the nearest
+		m := reflect.ValueOf(e).MethodByName("StackTrace")
+		if m.IsValid() && m.Type().NumIn() == 0 && m.Type().NumOut() == 1 {
+			lines = strings.Split(strings.TrimSpace(fmt.Sprintf("%+v", m.Call(nil)[0])), "\n")
+		}
+	}
+	return lines
 }

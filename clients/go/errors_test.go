@@ -32,3 +32,30 @@ func TestErrorClasses(t *testing.T) {
 	require.ErrorIs(t, &panicError{value: cause}, cause, "an error that was thrown can be looked for")
 	require.NotErrorIs(t, &panicError{value: "the disk is full"}, cause)
 }
+
+type frames []string
+
+func (f frames) Format(s fmt.State, _ rune) {
+	if s.Flag('+') {
+		for _, frame := range f {
+			_, _ = fmt.Fprintf(s, "\n%s", frame)
+		}
+	}
+}
+
+type stackError struct {
+	error
+	frames frames
+}
+
+func (e stackError) StackTrace() frames { return e.frames }
+func (e stackError) Unwrap() error      { return e.error }
+
+// A stack is found where errors of the usual packages have it: the innermost is that of the place.
+func TestStacksOfErrors(t *testing.T) {
+	inner := stackError{errors.New("x"), frames{"main.work", "\tmain.go:12", "main.main", "\tmain.go:7"}}
+	outer := fmt.Errorf("failed: %w", stackError{inner, frames{"elsewhere"}})
+	require.Equal(t, []string{"main.work", "\tmain.go:12", "main.main", "\tmain.go:7"}, backtrace(outer))
+	require.Empty(t, backtrace(errors.New("x")))
+	require.Equal(t, []string{"a"}, backtrace(fmt.Errorf("failed: %w", &panicError{stack: []string{"a"}})))
+}

@@ -9,7 +9,48 @@ import (
 	millrace "github.com/millrace-jobs/millrace/clients/go"
 )
 
-// Lanes, middleware, hooks, a handler that notices when it should end, and failures that say what is to become of the job.
+type ChargeArgs struct {
+	Customer string `json:"customer"`
+	Cents    int    `json:"cents"`
+}
+
+func (ChargeArgs) Kind() string { return "Charge" }
+
+type ReportArgs struct {
+	Year int `json:"year"`
+}
+
+func (ReportArgs) Kind() string { return "Report" }
+
+// EnqueueOptions holds for each report, unless a call sets something else.
+func (ReportArgs) EnqueueOptions() millrace.EnqueueOptions {
+	return millrace.EnqueueOptions{Queue: "reports", MaxAttempts: 3}
+}
+
+// One struct is the args of a job. It ties the class of the job, which Kind returns, to the type of its args.
+func Example() {
+	client, err := millrace.NewClient(millrace.ClientConfig{URL: "amqp://localhost"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	jid, err := client.Enqueue(context.Background(), ChargeArgs{Customer: "ann", Cents: 1200}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Printf("enqueued %s", jid)
+
+	worker := millrace.NewWorker(millrace.WorkerConfig{URL: "amqp://localhost"})
+	millrace.Handle(worker, func(_ context.Context, job *millrace.Job[ChargeArgs]) error {
+		log.Printf("%s pays %d cents", job.Args.Customer, job.Args.Cents)
+		return nil
+	}, nil)
+	if err := worker.RunWithSignals(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// Lanes, middleware, hooks, a handler that notices when it should end, and failures that say what becomes of the job.
 func ExampleWorker() {
 	w := millrace.NewWorker(millrace.WorkerConfig{
 		URL:     "amqp://localhost",
@@ -17,12 +58,12 @@ func ExampleWorker() {
 		Lanes: []millrace.Lane{{Name: "slow", Queues: []string{"reports"}, Concurrency: 2}},
 	})
 	w.Use(func(next millrace.Handler) millrace.Handler {
-		return func(ctx context.Context, job *millrace.Job) error {
+		return func(ctx context.Context, job *millrace.RawJob) error {
 			log.Printf("%s begins, attempt %d", job.Class, job.Attempt)
 			return next(ctx, job)
 		}
 	})
-	w.Handle("Report", func(ctx context.Context, job *millrace.Job) error {
+	millrace.Handle(w, func(ctx context.Context, job *millrace.Job[ReportArgs]) error {
 		for range 100 { // pages
 			select {
 			case <-time.After(time.Second): // in place of work
@@ -33,22 +74,19 @@ func ExampleWorker() {
 			}
 		}
 		return nil
-	}, millrace.HandlerOptions{Timeout: 10 * time.Minute})
-	w.Handle("Charge", func(_ context.Context, job *millrace.Job) error {
-		var customer string
-		var amount int
-		if err := job.Bind(&customer, &amount); err != nil {
-			return err
-		}
+	}, &millrace.HandlerOptions{Timeout: 10 * time.Minute})
+	millrace.Handle(w, func(_ context.Context, job *millrace.Job[ChargeArgs]) error {
 		switch {
-		case amount <= 0:
+		case job.Args.Cents <= 0:
 			return millrace.Discard("nothing to pay")
-		case customer == "busy":
+		case job.Args.Customer == "busy":
 			return millrace.RetryIn(5*time.Second, errors.New("the bank is busy"))
 		}
 		return nil
-	}, millrace.HandlerOptions{RetryIn: func(count int, _ error, _ *millrace.Job) time.Duration { return time.Minute * time.Duration(count+1) }})
-	w.On(millrace.Hooks{Death: func(job *millrace.Job, err error) { log.Printf("%s %s was given up: %v", job.Class, job.JID, err) }})
+	}, &millrace.HandlerOptions{RetryIn: func(count int, _ error, _ *millrace.RawJob) time.Duration {
+		return time.Minute * time.Duration(count+1)
+	}})
+	w.On(millrace.Hooks{Death: func(job *millrace.RawJob, err error) { log.Printf("%s %s is dead: %v", job.Class, job.JID, err) }})
 	if err := w.RunWithSignals(context.Background()); err != nil {
 		log.Fatal(err)
 	}
@@ -63,16 +101,32 @@ func ExampleClient() {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	jid, err := client.Enqueue(ctx, "Charge", []any{"ann", 12}, millrace.Options{Queue: "critical", Priority: 9})
+	jid, err := client.Enqueue(ctx, ChargeArgs{"ann", 1200}, &millrace.EnqueueOptions{Queue: "critical", Priority: 9})
 	if errors.Is(err, millrace.ErrUnconfirmed) {
 		log.Printf("%s may have been enqueued, or not", jid)
 	}
-	_, _ = client.EnqueueIn(ctx, 24*time.Hour, "Report", []any{2026}, millrace.Options{Queue: "reports"})
-	jobs := []millrace.NewJob{{Class: "Charge", Args: []any{"bob", 7}}, {Class: "Charge", Args: []any{"cleo", 8}}}
+	_, _ = client.EnqueueIn(ctx, 24*time.Hour, ReportArgs{2026}, nil)
+	jobs := []millrace.EnqueueParams{{Args: ChargeArgs{"bob", 700}}, {Args: ChargeArgs{"cleo", 800}}}
 	results, err := client.EnqueueBulk(ctx, jobs)
 	if err != nil {
 		for i, r := range results {
 			log.Printf("job %d: %s %v", i, r.JID, r.Err)
 		}
 	}
+}
+
+// A job without a type of its own: its class is a text, and its args are a list.
+func ExampleArgs() {
+	client, err := millrace.NewClient(millrace.ClientConfig{URL: "amqp://localhost"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	_, _ = client.Enqueue(context.Background(), millrace.Args("Resize", "cat.png", 640, 480), nil)
+
+	w := millrace.NewWorker(millrace.WorkerConfig{URL: "amqp://localhost"})
+	w.Handle("Resize", millrace.Func3(func(_ context.Context, file string, width, height int) error {
+		log.Printf("resize %s to %d × %d", file, width, height)
+		return nil
+	}), nil)
 }

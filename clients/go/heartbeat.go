@@ -53,7 +53,7 @@ const shownWork = 100
 
 // beats sends heartbeats until the session ends.
 func (s *session) beats() {
-	tick := time.NewTicker(s.w.cfg.Beat)
+	tick := time.NewTicker(s.w.cfg.Heartbeat)
 	defer tick.Stop()
 	var rtt time.Duration
 	for {

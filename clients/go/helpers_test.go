@@ -53,9 +53,9 @@ func client(t *testing.T, url string) *Client {
 }
 
 // enqueue publishes a job whose arg is a text.
-func enqueue(t *testing.T, v *brokertest.Vhost, class, text string, o ...Options) string {
+func enqueue(t *testing.T, v *brokertest.Vhost, class, text string, o *EnqueueOptions) string {
 	t.Helper()
-	jid, err := client(t, v.AMQPURL()).Enqueue(t.Context(), class, []any{text}, o...)
+	jid, err := client(t, v.AMQPURL()).Enqueue(t.Context(), Args(class, text), o)
 	require.NoError(t, err)
 	return jid
 }
@@ -69,7 +69,7 @@ type worker struct {
 
 func newTestWorker(t *testing.T, cfg WorkerConfig) *worker {
 	t.Helper()
-	cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	return &worker{Worker: NewWorker(cfg), said: &said{}, end: make(chan error, 1)}
 }
 

@@ -18,19 +18,20 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Job is what a handler works on.
-type Job struct {
-	JID        string
-	Class      string
-	Args       json.RawMessage // as they were enqueued; nil if there are none
-	Queue      string          // that it came from
-	Attempt    int             // 1 for the first
-	RetryCount int             // how often it failed
-	Retry      int             // how often at most it is retried
-	Priority   uint8
-	Tags       []string
-	Headers    map[string]any // of the message
-	Raw        []byte         // the job byte for byte; not to be changed
+// RawJob is a job as it was delivered, with args that are not decoded yet. Middleware, hooks and handlers of Worker.Handle get it,
+// and a Job has one inside.
+type RawJob struct {
+	JID         string
+	Class       string
+	Args        json.RawMessage // as they were enqueued; nil if there are none
+	Queue       string          // that the job came from
+	Attempt     int             // 1 for the first
+	RetryCount  int             // how often the job has failed
+	MaxAttempts int             // how often the job is tried at most
+	Priority    uint8
+	Tags        []string
+	Headers     map[string]any // of the message
+	Raw         []byte         // the job byte for byte; not to be changed
 
 	expiresAt  time.Time
 	enqueuedAt time.Time // zero if it does not say
@@ -41,16 +42,33 @@ type Job struct {
 }
 
 // Stopping is closed when the worker begins to stop. The handler may go on until its context ends, at the end of the stop timeout.
-func (j *Job) Stopping() <-chan struct{} { return j.stopping }
+func (j *RawJob) Stopping() <-chan struct{} { return j.stopping }
 
 // Traceparent is the job's W3C trace context, or "".
-func (j *Job) Traceparent() string { return wire.Traceparent(j.Headers[headerTraceparent]) }
+func (j *RawJob) Traceparent() string { return wire.Traceparent(j.Headers[headerTraceparent]) }
 
 const headerTraceparent = "traceparent"
 
+// Fields returns the job's own members, beside those of the format: what EnqueueOptions.Fields set. Numbers are json.Number.
+//
+//	tenant, _ := job.Fields()["tenant"].(string)
+func (j *RawJob) Fields() map[string]any {
+	fields := map[string]any{}
+	gjson.ParseBytes(j.Raw).ForEach(func(name, value gjson.Result) bool {
+		if !reserved[name.String()] {
+			var field any
+			if decode([]byte(value.Raw), &field) == nil {
+				fields[name.String()] = field
+			}
+		}
+		return true
+	})
+	return fields
+}
+
 // Bind reads the args into variables: one pointer for each. Numbers keep their precision in a json.Number, integers and structs as
 // encoding/json reads them.
-func (j *Job) Bind(into ...any) error {
+func (j *RawJob) Bind(into ...any) error {
 	var args []json.RawMessage
 	if len(j.Args) > 0 {
 		if err := json.Unmarshal(j.Args, &args); err != nil {
@@ -58,30 +76,42 @@ func (j *Job) Bind(into ...any) error {
 		}
 	}
 	if len(args) != len(into) {
-		return fmt.Errorf("millrace: %s takes %d args, the job has %d", j.Class, len(into), len(args))
+		return fmt.Errorf("millrace: the handler of %s takes %s, the job has %d", j.Class, count(len(into), "arg"), len(args))
 	}
 	for i, arg := range args {
-		decoder := json.NewDecoder(bytes.NewReader(arg))
-		decoder.UseNumber()
-		if err := decoder.Decode(into[i]); err != nil {
+		if err := decode(arg, into[i]); err != nil {
 			return fmt.Errorf("millrace: arg %d of %s: %w", i+1, j.Class, err)
 		}
 	}
 	return nil
 }
 
+// decode reads JSON; a number that is to become an any stays as it is written.
+func decode(text []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode(into)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 type jobKey struct{}
 
-// JobFrom is the job whose handler got this context, or nil.
-func JobFrom(ctx context.Context) *Job {
-	job, _ := ctx.Value(jobKey{}).(*Job)
+// JobFrom returns the job whose handler got this context, or nil.
+func JobFrom(ctx context.Context) *RawJob {
+	job, _ := ctx.Value(jobKey{}).(*RawJob)
 	return job
 }
 
 var errNotUTF8 = errors.New("job is not UTF-8")
 
 // parseJob reads a delivery. What it refuses no worker can decode.
-func parseJob(d *amqp.Delivery, queue string) (*Job, error) {
+func parseJob(d *amqp.Delivery, queue string) (*RawJob, error) {
 	if !utf8.Valid(d.Body) {
 		return nil, errNotUTF8
 	}
@@ -89,8 +119,8 @@ func parseJob(d *amqp.Delivery, queue string) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{
-		JID: parsed.JID, Class: parsed.Class, Queue: queue, Attempt: parsed.RetryCount + 1, RetryCount: parsed.RetryCount, Retry: parsed.Retry,
+	j := &RawJob{
+		JID: parsed.JID, Class: parsed.Class, Queue: queue, Attempt: parsed.RetryCount + 1, RetryCount: parsed.RetryCount, MaxAttempts: parsed.Retry + 1,
 		Priority: parsed.Priority, Tags: parsed.Tags, Headers: d.Headers, Raw: d.Body, expiresAt: parsed.ExpiresAt, bury: parsed.Dead,
 	}
 	if j.JID == "" {
@@ -104,13 +134,15 @@ func parseJob(d *amqp.Delivery, queue string) (*Job, error) {
 }
 
 // readMore reads the members that only workers look at, in whatever form.
-func (j *Job) readMore() {
+func (j *RawJob) readMore() {
 	more := gjson.GetManyBytes(j.Raw, "args", "timeout", "backtrace", "enqueued_at")
 	if more[0].Exists() && more[0].Type != gjson.Null {
 		j.Args = json.RawMessage(more[0].Raw)
 	}
 	j.timeout = seconds(more[1])
 	switch more[2].Type {
+	case gjson.Null: // also where there is none
+		j.backtrace = defaultBacktrace
 	case gjson.True:
 		j.backtrace = allLines
 	case gjson.Number:
@@ -121,8 +153,10 @@ func (j *Job) readMore() {
 	}
 }
 
-// allLines is how many lines of a backtrace are kept at most.
-const allLines = 100
+const (
+	defaultBacktrace = 20  // how many lines of a backtrace are kept if the job does not say
+	allLines         = 100 // how many lines at most
+)
 
 func seconds(v gjson.Result) time.Duration {
 	if v.Type != gjson.Number || !(v.Num > 0 && v.Num < math.MaxInt64/1e9) {

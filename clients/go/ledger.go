@@ -49,7 +49,7 @@ func (l *ledger) open(ctx context.Context) {
 		err = l.publish(ctx, begin{Type: typeOpened, Identity: l.w.identity, Queue: l.s.control, Queues: l.w.consumed()})
 	}
 	if err != nil {
-		l.w.cfg.Log.Warn("millrace: jobs that kill their workers are not found: there is no stream for it", "stream", wire.JobBegins, "error", err)
+		l.w.cfg.Logger.Warn("millrace: jobs that kill their workers are not found: there is no stream for it", "stream", wire.JobBegins, "error", err)
 		return
 	}
 	l.mu.Lock()
@@ -133,7 +133,7 @@ func (l *ledger) apply(body []byte) {
 
 // begin writes down that a job begins which was delivered before, and counts how often that went wrong. Not ok: it must not begin, for
 // the worker stops or has lost the delivery.
-func (l *ledger) begin(t *task, job *Job) (deaths int, ok bool) {
+func (l *ledger) begin(t *task, job *RawJob) (deaths int, ok bool) {
 	if !l.isUsable() {
 		return 0, true
 	}
@@ -146,7 +146,7 @@ func (l *ledger) begin(t *task, job *Job) (deaths int, ok bool) {
 	ctx, cancel := context.WithTimeout(l.s.ctx, readBack)
 	defer cancel()
 	if err := l.publish(ctx, begin{Type: typeBegun, JID: k.jid, Body: k.body, Blames: &blames}); err != nil {
-		l.w.cfg.Log.Warn("millrace: a job begins that was delivered before, and that cannot be written down", "jid", job.JID, "error", err)
+		l.w.cfg.Logger.Warn("millrace: a job begins that was delivered before, and that cannot be written down", "jid", job.JID, "error", err)
 		return 0, l.s.ctx.Err() == nil
 	}
 	select {
@@ -183,7 +183,7 @@ func (l *ledger) expect(k key) <-chan struct{} {
 	return c
 }
 
-func (l *ledger) blame(k key, job *Job) string {
+func (l *ledger) blame(k key, job *RawJob) string {
 	gone := l.look(k, job.Queue)
 	l.mu.Lock()
 	defer l.mu.Unlock()

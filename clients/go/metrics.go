@@ -37,7 +37,7 @@ func newMetrics(identity string) *metrics {
 	}
 }
 
-func (m *metrics) add(job *Job, begin, end time.Time, o outcome) {
+func (m *metrics) add(job *RawJob, begin, end time.Time, o outcome) {
 	r := wire.MetricRecord{
 		Type: "job_metric", Timestamp: wire.Seconds(end), JobClass: job.Class, Queue: job.Queue, DurationMS: end.Sub(begin).Milliseconds(),
 		Status: o.status, WorkerIdentity: m.identity, JID: job.JID, Attempt: job.Attempt, ErrorClass: valid(o.class),

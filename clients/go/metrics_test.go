@@ -15,7 +15,7 @@ import (
 func (m *metrics) addSome(n int) {
 	now := time.Now()
 	for i := range n {
-		m.add(&Job{JID: fmt.Sprint(i), Class: "C", Queue: "q", Attempt: 1}, now, now, outcome{status: "success"})
+		m.add(&RawJob{JID: fmt.Sprint(i), Class: "C", Queue: "q", Attempt: 1}, now, now, outcome{status: "success"})
 	}
 }
 

@@ -3,7 +3,9 @@ package millrace
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
@@ -13,11 +15,14 @@ import (
 type outcome struct {
 	stream  string // that gets a record before the delivery is settled, or ""
 	record  []byte
-	requeue bool   // hand it back
-	reject  bool   // no worker can do anything with it
-	status  string // of its metric, or ""
-	class   string // of its error, if it has one
-	died    error  // it was given up: the death hooks are told
+	requeue bool      // hand it back
+	reject  bool      // no worker can do anything with it
+	status  string    // of its metric, or ""
+	class   string    // of its error, if it has one
+	err     error     // why the job did not end well
+	failed  bool      // the attempt failed with err: the failure hook is called
+	died    bool      // the job was given up because of err: the death hook is called
+	retryAt time.Time // when a job that is retried is due
 }
 
 // circumstances are what an outcome depends on beside the job and the error.
@@ -25,13 +30,14 @@ type circumstances struct {
 	now       time.Time
 	stopping  bool
 	cancelled bool
-	retryIn   func(count int, err error, job *Job) time.Duration // the handler's own backoff, or nil
+	retryIn   func(count int, err error, job *RawJob) time.Duration // the handler's own backoff, or nil
+	log       *slog.Logger                                          // for a backoff that panics
 }
 
 // judge says what becomes of a job whose handler returned err.
-func judge(j *Job, err error, c circumstances) outcome {
+func judge(j *RawJob, err error, c circumstances) outcome {
 	var (
-		kill  killError
+		fatal killError
 		later retryInError
 		drop  discardError
 	)
@@ -39,65 +45,78 @@ func judge(j *Job, err error, c circumstances) outcome {
 	case err == nil:
 		return outcome{status: wire.MetricSuccess}
 	case errors.As(err, &drop):
-		return outcome{status: wire.MetricDiscarded}
-	case errors.As(err, &kill):
-		return bury(j, err, wire.ReasonKilled, c.now)
+		return outcome{status: wire.MetricDiscarded, err: drop}
+	case errors.As(err, &fatal):
+		return kill(j, err, c.now)
 	case c.stopping && (errors.Is(err, ErrHandBack) || errors.Is(err, ErrStopping)):
 		return outcome{requeue: true}
 	case c.cancelled:
-		return outcome{status: wire.MetricDiscarded}
-	case j.RetryCount >= j.Retry:
+		return outcome{status: wire.MetricDiscarded, err: ErrCancelled}
+	case j.Attempt >= j.MaxAttempts:
 		return exhaust(j, err, c.now)
 	case errors.As(err, &later):
 		return retry(j, err, c.now, later.after)
 	}
-	return retry(j, err, c.now, backoff(j, err, c.retryIn))
+	return retry(j, err, c.now, c.backoff(j, err))
 }
 
-// backoff is how long a failed job waits: the handler's own answer, if it has one that makes sense.
-func backoff(j *Job, err error, own func(int, error, *Job) time.Duration) time.Duration {
-	if own != nil {
-		if after := ask(own, j, err); after > 0 {
+// backoff returns how long a failed job waits: what the handler's own function says, if it has one and that is above 0.
+func (c circumstances) backoff(j *RawJob, err error) time.Duration {
+	if c.retryIn != nil {
+		if after := c.ask(j, err); after > 0 {
 			return after
 		}
 	}
 	return wire.Backoff(j.RetryCount, rand.IntN)
 }
 
-func ask(own func(int, error, *Job) time.Duration, j *Job, err error) (after time.Duration) {
-	defer func() {
-		if recover() != nil {
-			after = 0
-		}
-	}()
-	return own(j.RetryCount, err, j)
-}
-
-func retry(j *Job, err error, now time.Time, after time.Duration) outcome {
-	return sized(outcome{
-		stream: wire.Retries, record: retryRecord(j, err, now, now.Add(after)), status: wire.MetricFailed, class: errorClass(err),
-	}, err)
-}
-
-func exhaust(j *Job, err error, now time.Time) outcome {
-	if !j.bury {
-		return outcome{status: wire.MetricDiscarded, class: errorClass(err), died: err}
+// ask calls the handler's own function, and returns 0 if it panics.
+func (c circumstances) ask(j *RawJob, err error) (after time.Duration) {
+	failure := guard(func() { after = c.retryIn(j.RetryCount, bare(err), j) })
+	if failure != nil {
+		c.log.Warn("millrace: RetryIn failed, the usual backoff is used", "class", j.Class, "jid", j.JID, "error", failure,
+			"stack", strings.Join(firstLines(backtrace(failure), defaultBacktrace), "\n"))
+		return 0
 	}
-	return bury(j, err, wire.ReasonExhausted, now)
+	return after
 }
 
-func bury(j *Job, err error, reason string, now time.Time) outcome {
+func retry(j *RawJob, err error, now time.Time, after time.Duration) outcome {
+	due := now.Add(after)
 	return sized(outcome{
-		stream: wire.DeadJobs, record: deadRecord(j, err, reason, now), status: wire.MetricDead, class: errorClass(err), died: err,
-	}, err)
+		stream: wire.Retries, record: retryRecord(j, err, now, due), status: wire.MetricFailed, class: errorClass(err),
+		err: bare(err), failed: true, retryAt: due,
+	})
+}
+
+func kill(j *RawJob, err error, now time.Time) outcome {
+	o := bury(j, err, wire.ReasonKilled, now)
+	o.failed = true
+	return o
+}
+
+func exhaust(j *RawJob, err error, now time.Time) outcome {
+	if !j.bury {
+		return outcome{status: wire.MetricDiscarded, class: errorClass(err), err: bare(err), failed: true, died: true}
+	}
+	o := bury(j, err, wire.ReasonExhausted, now)
+	o.failed = true
+	return o
+}
+
+func bury(j *RawJob, err error, reason string, now time.Time) outcome {
+	return sized(outcome{
+		stream: wire.DeadJobs, record: deadRecord(j, err, reason, now), status: wire.MetricDead, class: errorClass(err),
+		err: bare(err), died: true,
+	})
 }
 
 // sized rejects what would be too large to be read: the sidecar buries it, shortened.
-func sized(o outcome, err error) outcome {
+func sized(o outcome) outcome {
 	if len(o.record) <= wire.MaxRecord {
 		return o
 	}
-	return outcome{reject: true, status: wire.MetricDead, class: o.class, died: err}
+	return outcome{reject: true, status: wire.MetricDead, class: o.class, err: o.err, failed: o.failed, died: true}
 }
 
 type namedError struct{ class, text string }
@@ -106,15 +125,18 @@ func (e namedError) Error() string      { return e.text }
 func (e namedError) ErrorClass() string { return e.class }
 
 // expire is the outcome of a job that is past its time before it begins.
-func expire(j *Job, now time.Time) outcome {
-	o := outcome{status: wire.MetricExpired, class: "expired"}
+func expire(j *RawJob, now time.Time) outcome {
+	o := outcome{status: wire.MetricExpired, class: "expired", err: namedError{"expired", "expired before it began"}}
 	if j.bury {
-		o.stream, o.record = wire.DeadJobs, deadRecord(j, namedError{"expired", "expired before it began"}, wire.ReasonExpired, now)
+		o.stream, o.record = wire.DeadJobs, deadRecord(j, o.err, wire.ReasonExpired, now)
+	}
+	if len(o.record) > wire.MaxRecord {
+		o.stream, o.record, o.reject = "", nil, true
 	}
 	return o
 }
 
 // poisoned is the outcome of a job that killed too many workers.
-func poisoned(j *Job, deaths int, now time.Time) outcome {
+func poisoned(j *RawJob, deaths int, now time.Time) outcome {
 	return bury(j, namedError{"poison", fmt.Sprintf("its worker died %d times while it ran", deaths)}, wire.ReasonPoison, now)
 }

@@ -37,7 +37,7 @@ func dying(t *testing.T, v *brokertest.Vhost, id, jid string) {
 	t.Helper()
 	d, ok := v.Get(t, "queue.default")
 	require.True(t, ok)
-	k := keyOf(&Job{JID: jid, Raw: d.Body})
+	k := keyOf(&RawJob{JID: jid, Raw: d.Body})
 	text, err := json.Marshal(begin{Type: typeBegun, Process: id, JID: k.jid, Body: k.body, At: wire.Seconds(time.Now())})
 	require.NoError(t, err)
 	v.Publish(t, "", wire.JobBegins, amqp.Publishing{Body: text})
@@ -48,7 +48,7 @@ func dying(t *testing.T, v *brokertest.Vhost, id, jid string) {
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
-	jid := enqueue(t, v, "Die", "would kill")
+	jid := enqueue(t, v, "Die", "would kill", nil)
 	peek(t, v)
 	for _, id := range []string{"one", "two", "three"} {
 		deadProcess(t, v, id)
@@ -57,7 +57,7 @@ func TestPoison(t *testing.T) {
 		dying(t, v, id, jid)
 	}
 	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL()})
-	w.Handle("Die", w.says(nil))
+	w.Handle("Die", w.says(nil), nil)
 	w.start(t)
 	dead := recordOf(t, v, wire.DeadJobs, jid)
 	require.Equal(t, "poison", dead.Get("reason").String())
@@ -74,8 +74,8 @@ func TestPeekedIsNotPoison(t *testing.T) {
 	v := vhost(t)
 	deadProcess(t, v, "other")
 	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), MaxDeaths: 2})
-	w.Handle("Well", w.says(nil))
-	enqueue(t, v, "Well", "peeked")
+	w.Handle("Well", w.says(nil), nil)
+	enqueue(t, v, "Well", "peeked", nil)
 	for range 5 {
 		peek(t, v)
 	}
@@ -91,7 +91,7 @@ func TestNoStreamOfBegins(t *testing.T) {
 	v := brokertest.New(t)
 	ch := v.Channel(t)
 	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), MaxDeaths: 1})
-	w.Handle("Well", w.says(func(context.Context, string) error { return nil }))
+	w.Handle("Well", w.says(func(context.Context, string) error { return nil }), nil)
 	w.start(t)
 	brokertest.Eventually(t, func() bool {
 		_, err := v.Channel(t).QueueDeclarePassive("queue.default", true, false, false, false, nil)

@@ -7,18 +7,19 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func retryRecord(j *Job, err error, failed, due time.Time) []byte {
+func retryRecord(j *RawJob, err error, failed, due time.Time) []byte {
 	return failure(j, err).Retry(j.Queue, j.Raw, failed, due)
 }
 
-func deadRecord(j *Job, err error, reason string, died time.Time) []byte {
+func deadRecord(j *RawJob, err error, reason string, died time.Time) []byte {
 	return failure(j, err).Dead(j.Queue, j.Raw, reason, died)
 }
 
-func failure(j *Job, err error) wire.Failure {
-	lines := backtrace(err)
+func failure(j *RawJob, err error) wire.Failure {
 	return wire.Failure{JID: j.JID, RetryCount: j.RetryCount, ErrorClass: errorClass(err), ErrorMessage: err.Error(),
-		Backtrace: strings.Join(lines[:min(len(lines), j.backtrace)], "\n")}
+		Backtrace: strings.Join(firstLines(backtrace(err), j.backtrace), "\n")}
 }
+
+func firstLines(lines []string, n int) []string { return lines[:min(len(lines), n)] }
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -7,23 +7,36 @@ import (
 )
 
 // settle makes an outcome known: first its record, confirmed, and only then the acknowledgement.
-func (t *task) settle(job *Job, o outcome) {
+func (t *task) settle(job *RawJob, o outcome) {
 	if !t.claimed.CompareAndSwap(false, true) {
 		return // it was handed back
 	}
 	defer close(t.settled)
+	t.w.report(job, o, t.isLost())
 	if o.record != nil && !t.publish(job, o) {
 		return
 	}
 	t.answer(o)
-	if o.died != nil {
-		t.w.died(job, o.died)
+	if o.died {
+		t.w.callWith("death", t.w.hooks.Death, job, o.err)
+	}
+}
+
+// isLost reports whether the broker gives the job to another worker, whatever becomes of it here.
+func (t *task) isLost() bool {
+	select {
+	case <-t.lost:
+		return true
+	case <-t.s.lost:
+		return true
+	default:
+		return false
 	}
 }
 
 // publish gets an outcome's record confirmed, however long that takes. It gives up when the delivery is lost, for then the job comes
 // again by itself.
-func (t *task) publish(job *Job, o outcome) bool {
+func (t *task) publish(job *RawJob, o outcome) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -45,7 +58,7 @@ func (t *task) publish(job *Job, o outcome) bool {
 		case errors.Is(err, errLost) || ctx.Err() != nil:
 			return false
 		}
-		t.w.cfg.Log.Error("millrace: the broker does not take what became of a job; it is tried again", "jid", job.JID, "stream", o.stream, "error", err)
+		t.w.cfg.Logger.Error("millrace: the broker does not take what became of a job; it is tried again", "jid", job.JID, "stream", o.stream, "error", err)
 		if pause.wait(ctx) != nil {
 			return false
 		}

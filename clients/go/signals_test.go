@@ -15,7 +15,7 @@ import (
 func TestSignals(t *testing.T) {
 	v := vhost(t)
 	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL()})
-	w.Handle("Well", w.says(nil))
+	w.Handle("Well", w.says(nil), nil)
 	go func() { w.end <- w.RunWithSignals(context.Background()) }()
 	t.Cleanup(func() { w.stop(t) })
 	brokertest.Eventually(t, func() bool { return consumers(t, v, "default") == 1 }, "it consumes")

@@ -35,7 +35,7 @@ func (w *Worker) wait() {
 }
 
 // RunWithSignals is Run with the signals that job workers know: SIGTSTP makes it quiet, SIGTERM and SIGINT stop it, and a second one
-// stops it at once.
+// ends the wait for jobs that still run. A program that handles signals itself, by signal.NotifyContext for example, calls Run.
 func (w *Worker) RunWithSignals(ctx context.Context) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTSTP, syscall.SIGTERM, syscall.SIGINT)

@@ -21,18 +21,19 @@ type task struct {
 	d       amqp.Delivery
 	queue   string
 	begun   time.Time
-	claimed atomic.Bool   // somebody settles it
-	settled chan struct{} // closed when that is done
+	claimed atomic.Bool     // somebody settles it
+	settled chan struct{}   // closed when that is done
+	base    context.Context // of the handler's context
 
 	mu     sync.Mutex
-	job    *Job
+	job    *RawJob
 	since  time.Time // when its handler began
 	cancel context.CancelCauseFunc
 	ended  error // why its context is to end
 }
 
 // current is the job once its handler runs.
-func (t *task) current() *Job {
+func (t *task) current() *RawJob {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.job
@@ -54,7 +55,7 @@ func (t *task) end(cause error) {
 func (t *task) work() {
 	job, err := parseJob(&t.d, t.queue)
 	if err != nil {
-		t.w.cfg.Log.Error("millrace: a message is no job, it is rejected", "queue", t.queue, "error", err)
+		t.w.cfg.Logger.Error("millrace: a message is no job, it is rejected", "queue", t.queue, "error", err)
 		t.settle(nil, outcome{reject: true})
 		return
 	}
@@ -73,7 +74,7 @@ func (t *task) work() {
 }
 
 // suspect looks into what was delivered before. It tells whether the job may go on.
-func (t *task) suspect(job *Job) (suspect bool, deaths int, ok bool) {
+func (t *task) suspect(job *RawJob) (suspect bool, deaths int, ok bool) {
 	if !t.d.Redelivered || t.w.cfg.MaxDeaths < 0 {
 		return false, 0, true
 	}
@@ -82,7 +83,7 @@ func (t *task) suspect(job *Job) (suspect bool, deaths int, ok bool) {
 }
 
 // run runs the job, and gives its outcome to then.
-func (t *task) run(job *Job, deaths int, then func(outcome)) {
+func (t *task) run(job *RawJob, deaths int, then func(outcome)) {
 	now := time.Now()
 	if limit := t.w.cfg.MaxDeaths; limit > 0 && deaths >= limit {
 		then(t.measured(job, now, now, poisoned(job, deaths, now)))
@@ -92,9 +93,9 @@ func (t *task) run(job *Job, deaths int, then func(outcome)) {
 		then(t.measured(job, now, now, expire(job, now)))
 		return
 	}
-	h := t.w.handlers[job.Class]
+	h := t.w.handlerOf(job.Class)
 	if h == nil {
-		then(t.measured(job, now, now, judge(job, unknownClassError{job.Class}, circumstances{now: now})))
+		then(t.measured(job, now, now, judge(job, unknownClassError{job.Class}, circumstances{now: now, log: t.w.cfg.Logger})))
 		return
 	}
 	t.call(job, h, func(err, cause error) {
@@ -103,15 +104,15 @@ func (t *task) run(job *Job, deaths int, then func(outcome)) {
 			err = errors.Join(ErrStopping, err)
 		}
 		o := judge(job, err, circumstances{
-			now: end, stopping: t.w.stopped.isClosed(), cancelled: errors.Is(cause, ErrCancelled), retryIn: h.opts.RetryIn,
+			now: end, stopping: t.w.stopped.isClosed(), cancelled: errors.Is(cause, ErrCancelled), retryIn: h.opts.RetryIn, log: t.w.cfg.Logger,
 		})
 		then(t.measured(job, now, end, o))
 	})
 }
 
 // call calls the handler, and then with its error. The cause says why its context ended, if it did before the handler.
-func (t *task) call(job *Job, h *handler, then func(err, cause error)) {
-	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), jobKey{}, job))
+func (t *task) call(job *RawJob, h *handler, then func(err, cause error)) {
+	ctx, cancel := context.WithCancelCause(context.WithValue(t.base, jobKey{}, job))
 	defer cancel(nil)
 	limit := job.timeout
 	if limit == 0 {
@@ -148,15 +149,27 @@ func final(err error) bool {
 
 // protect turns a panic, and a handler that ends its goroutine, into an error. So what comes then is deferred: in a goroutine of its own
 // the handler would cost as much again as all the rest.
-func protect(ctx context.Context, job *Job, run Handler, then func(error)) {
-	err := error(namedError{"Goexit", "the handler ended its goroutine"})
+func protect(ctx context.Context, job *RawJob, run Handler, then func(error)) {
+	err := error(namedError{"Goexit", "the function ended its goroutine"})
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{value: p, stack: stack()}
 		}
 		then(err)
 	}()
-	err = run(ctx, job)
+	if err = run(ctx, job); err != nil {
+		_, _, _ = err.Error(), errorClass(err), backtrace(err) // an error that panics when it is asked does so here
+	}
+}
+
+// guard calls a function of the program's, and returns an error if it panics or ends its goroutine. For that it gets one of its own.
+func guard(call func()) error {
+	failed := make(chan error, 1)
+	go protect(context.Background(), nil, func(context.Context, *RawJob) error {
+		call()
+		return nil
+	}, func(err error) { failed <- err })
+	return <-failed
 }
 
 func stack() []string {
@@ -170,7 +183,7 @@ func stack() []string {
 }
 
 // measured puts the outcome into the metrics.
-func (t *task) measured(job *Job, begin, end time.Time, o outcome) outcome {
+func (t *task) measured(job *RawJob, begin, end time.Time, o outcome) outcome {
 	if o.status != "" {
 		t.w.metrics.add(job, begin, end, o)
 	}

@@ -78,7 +78,7 @@ func TestVectorsUndecodable(t *testing.T) {
 			require.Equal(t, jid, job.JID)
 		}
 		require.Equal(t, c.Get("class").String(), job.Class)
-		require.EqualValues(t, c.Get("retry").Int(), job.Retry)
+		require.EqualValues(t, c.Get("retry").Int()+1, job.MaxAttempts)
 		require.EqualValues(t, c.Get("retry_count").Int(), job.RetryCount)
 	})
 }
@@ -135,7 +135,7 @@ func TestVectorsOutcomes(t *testing.T) {
 	})
 }
 
-func vectorOutcome(t *testing.T, job *Job, kind gjson.Result, now time.Time) outcome {
+func vectorOutcome(t *testing.T, job *RawJob, kind gjson.Result, now time.Time) outcome {
 	t.Helper()
 	at := circumstances{now: now, stopping: kind.Get("stopping").Bool()}
 	failure := vectorError{kind.Get("error_class").String(), kind.Get("error_message").String(), kind.Get("backtrace").Array()}
@@ -204,7 +204,7 @@ func checkRecord(t *testing.T, c gjson.Result, o outcome) {
 	require.Empty(t, got)
 }
 
-func checkMetric(t *testing.T, want gjson.Result, job *Job, o outcome, now time.Time) {
+func checkMetric(t *testing.T, want gjson.Result, job *RawJob, o outcome, now time.Time) {
 	t.Helper()
 	m := newMetrics("me")
 	task := &task{w: &Worker{metrics: m}}
@@ -255,22 +255,21 @@ func raw(v gjson.Result) any {
 	return v.Value()
 }
 
-func vectorJob(c gjson.Result) NewJob {
-	job := NewJob{Class: raw(c.Get("class")).(string), Args: []any{}}
+func vectorJob(c gjson.Result) EnqueueParams {
+	var args []any
 	for _, arg := range c.Get("args").Array() {
-		job.Args = append(job.Args, raw(arg))
-	}
-	if at := c.Get("at"); at.Exists() {
-		job.At = clock(at.Float())
+		args = append(args, raw(arg))
 	}
 	o := c.Get("options")
-	job.JID = c.Get("jid").String()
-	job.Options = Options{
-		Queue: o.Get("queue").String(), Priority: int(o.Get("priority").Int()), JID: job.JID, Timeout: seconds(o.Get("timeout")),
-		KeepNot: o.Get("dead").Raw == "false", Backtrace: int(o.Get("backtrace").Int()), Traceparent: o.Get("traceparent").String(),
+	job := EnqueueOptions{
+		Queue: o.Get("queue").String(), Priority: int(o.Get("priority").Int()), JID: c.Get("jid").String(), Timeout: seconds(o.Get("timeout")),
+		DiscardExhausted: o.Get("dead").Raw == "false", Backtrace: int(o.Get("backtrace").Int()), Traceparent: o.Get("traceparent").String(),
 	}
 	if o.Get("jid").Exists() {
 		job.JID = o.Get("jid").String()
+	}
+	if at := c.Get("at"); at.Exists() {
+		job.ScheduledAt = clock(at.Float())
 	}
 	if o.Get("expires_at").Exists() {
 		job.ExpiresAt = clock(o.Get("expires_at").Float())
@@ -279,15 +278,13 @@ func vectorJob(c gjson.Result) NewJob {
 		job.Tags = append(job.Tags, tag.String())
 	}
 	job.Fields, _ = o.Get("fields").Value().(map[string]any)
-	switch r := o.Get("retry"); r.Type {
-	case gjson.Number:
-		job.Retry = Retries(int(r.Int()))
-	case gjson.True:
-		job.Retry = Retries(25)
-	case gjson.False:
-		job.Retry = Retries(0)
+	switch r := o.Get("retry"); {
+	case r.Int() < 0:
+		job.MaxAttempts = int(r.Int())
+	case r.Exists():
+		job.MaxAttempts = int(r.Int()) + 1
 	}
-	return job
+	return EnqueueParams{Args: Args(raw(c.Get("class")).(string), args...), Options: job}
 }
 
 func TestVectorsHosts(t *testing.T) {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,32 +27,36 @@ type Worker struct {
 	metrics    *metrics
 	beat       chan struct{} // the state has changed: a heartbeat is due
 
+	begun                     atomic.Bool // Run was called
 	quieted, stopped, hurried onceChan
 
 	mu     sync.Mutex
 	paused map[string]bool
 }
 
-// handler is a function with what was said of it.
+// handler is a function with its options.
 type handler struct {
 	run  Handler
 	opts HandlerOptions
 }
 
-// HandlerOptions are what may be said of a handler. The zero value says nothing.
+// HandlerOptions are what may be set for a handler. The zero value sets nothing.
 type HandlerOptions struct {
-	// RetryIn is how long a job waits that has now failed count+1 times; the usual backoff if it is not above 0.
-	RetryIn func(count int, err error, job *Job) time.Duration
-	// Timeout is how long a job may run that does not say itself.
+	// RetryIn returns how long a job waits that has now failed count+1 times. If the result is not above 0, the usual backoff holds.
+	RetryIn func(count int, err error, job *RawJob) time.Duration
+	// Timeout is how long an attempt may run if the job has no timeout of its own.
 	Timeout time.Duration
 }
 
-// Hooks are told what happens. A nil one is skipped; one that panics is logged.
+// Hooks are functions that the worker calls. A nil one is skipped. One that panics is logged, and changes nothing.
+//
+// Failure and Death run in the slot of their job, which is not acknowledged before Failure has returned.
 type Hooks struct {
-	Startup  func()                    // it consumes for the first time
-	Quiet    func()                    // it takes no more jobs
-	Shutdown func()                    // every job has ended or was handed back
-	Death    func(job *Job, err error) // a job was given up
+	Startup  func()                       // the worker consumes for the first time
+	Quiet    func()                       // the worker takes no more jobs
+	Shutdown func()                       // every job has ended or was handed back
+	Failure  func(job *RawJob, err error) // an attempt failed; called before the retry or the dead job is published
+	Death    func(job *RawJob, err error) // a job was given up; called after Failure, when the dead job is published or discarded
 }
 
 // NewWorker makes a worker. What is wrong with its configuration Run says.
@@ -74,20 +81,45 @@ func newProcess() string {
 	return hex.EncodeToString(id)
 }
 
-// Handle registers the function that runs jobs of a class. It is called before Run.
-func (w *Worker) Handle(class string, run Handler, options ...HandlerOptions) {
+// Handle registers the function that runs the jobs of a class. Options may be nil. For args that are one struct the function
+// [Handle] is the better one.
+//
+// It panics, as http.ServeMux does, if the class has a handler already, and after Run was called.
+func (w *Worker) Handle(class string, run Handler, options *HandlerOptions) {
+	w.beforeRun("Handle")
+	switch {
+	case class == "":
+		panic("millrace: Handle: the class is empty")
+	case run == nil:
+		panic("millrace: Handle: the handler of " + class + " is nil")
+	case w.handlers[class] != nil:
+		panic("millrace: Handle: class " + class + " has a handler already")
+	}
 	h := &handler{run: run}
-	if len(options) > 0 {
-		h.opts = options[0]
+	if options != nil {
+		h.opts = *options
 	}
 	w.handlers[class] = h
 }
 
-// Use adds middleware around all handlers; the first is the outermost. It is called before Run.
-func (w *Worker) Use(m ...Middleware) { w.middleware = append(w.middleware, m...) }
+// Use adds middleware around all handlers; the first is the outermost. It panics after Run was called.
+func (w *Worker) Use(m ...Middleware) {
+	w.beforeRun("Use")
+	w.middleware = append(w.middleware, m...)
+}
 
-// On sets the hooks. It is called before Run.
-func (w *Worker) On(hooks Hooks) { w.hooks = hooks }
+// On sets the hooks. It panics after Run was called.
+func (w *Worker) On(hooks Hooks) {
+	w.beforeRun("On")
+	w.hooks = hooks
+}
+
+// beforeRun panics if the worker runs, for what a method registers then would have no effect.
+func (w *Worker) beforeRun(method string) {
+	if w.begun.Load() {
+		panic("millrace: " + method + " was called after Run: register handlers, middleware and hooks first")
+	}
+}
 
 // Identity is how the worker is called in heartbeats.
 func (w *Worker) Identity() string { return w.identity }
@@ -111,11 +143,14 @@ func (w *Worker) Stop() {
 	w.stopped.close(w.changed)
 }
 
-// Run works until Stop is called or ctx ends, which is the same. It returns an error if the configuration is wrong, or if the broker
+// Run runs jobs until Stop is called or ctx ends, which is the same. It returns an error if the configuration is wrong, or if the broker
 // turns the worker away at its first attempt; everything else is tried again.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.cfg.Check(); err != nil {
 		return err
+	}
+	if !w.begun.CompareAndSwap(false, true) {
+		return errors.New("millrace: Run was called before: a worker runs once")
 	}
 	w.wrap()
 	defer context.AfterFunc(ctx, w.Stop)()
@@ -127,16 +162,34 @@ func (w *Worker) Run(ctx context.Context) error {
 	err := w.sessions()
 	w.metrics.close()
 	<-flushed
+	if err == nil {
+		w.cfg.Logger.Info("millrace: worker stopped", "identity", w.identity)
+	}
 	return err
 }
 
 // wrap puts the middleware around each handler.
 func (w *Worker) wrap() {
-	for _, h := range w.handlers {
-		for i := len(w.middleware) - 1; i >= 0; i-- {
-			h.run = w.middleware[i](h.run)
-		}
+	for class, h := range w.handlers {
+		w.handlers[class] = w.wrapped(h)
 	}
+}
+
+func (w *Worker) wrapped(h *handler) *handler {
+	run := h.run
+	for i := len(w.middleware) - 1; i >= 0; i-- {
+		run = w.middleware[i](run)
+	}
+	return &handler{run, h.opts}
+}
+
+// handlerOf returns the handler of a class, with the middleware around it, or nil.
+func (w *Worker) handlerOf(class string) *handler {
+	h := w.handlers[class]
+	if h == nil || w.begun.Load() {
+		return h
+	}
+	return w.wrapped(h) // a test
 }
 
 // sessions connects again and again until the worker has stopped.
@@ -148,6 +201,7 @@ func (w *Worker) sessions() error {
 		s, err := w.open(ctx)
 		if err == nil {
 			if first {
+				w.logStart()
 				w.call("startup", w.hooks.Startup)
 			}
 			first, pause = false, pauses{}
@@ -160,7 +214,7 @@ func (w *Worker) sessions() error {
 		if w.stopped.isClosed() {
 			break
 		}
-		w.cfg.Log.Warn("millrace: no connection to the broker, trying again", "error", err)
+		w.cfg.Logger.Warn("millrace: no connection to the broker, trying again", "error", err)
 		_ = pause.wait(ctx)
 	}
 	w.wait()
@@ -201,17 +255,16 @@ func (w *Worker) call(name string, hook func()) {
 	if hook == nil {
 		return
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			w.cfg.Log.Error("millrace: a hook failed", "hook", name, "error", p)
-		}
-	}()
-	hook()
+	if err := guard(hook); err != nil {
+		w.cfg.Logger.Error("millrace: a hook failed", "hook", name, "error", err,
+			"stack", strings.Join(firstLines(backtrace(err), defaultBacktrace), "\n"))
+	}
 }
 
-func (w *Worker) died(job *Job, err error) {
-	if w.hooks.Death != nil {
-		w.call("death", func() { w.hooks.Death(job, err) })
+// callWith calls a hook about a job.
+func (w *Worker) callWith(name string, hook func(*RawJob, error), job *RawJob, err error) {
+	if hook != nil {
+		w.call(name, func() { hook(job, err) })
 	}
 }
 

@@ -28,42 +28,42 @@ func TestOutcomes(t *testing.T) {
 	var deaths said
 	w.On(Hooks{
 		Startup: func() { w.said.add("startup") }, Quiet: func() { w.said.add("quiet") }, Shutdown: func() { panic("a hook") },
-		Death: func(job *Job, err error) { deaths.add(job.JID + " " + err.Error()) },
+		Death: func(job *RawJob, err error) { deaths.add(job.JID + " " + err.Error()) },
 	})
 	w.Use(func(next Handler) Handler {
-		return func(ctx context.Context, job *Job) error {
+		return func(ctx context.Context, job *RawJob) error {
 			if JobFrom(ctx) != job || job.Attempt != 1 {
 				return errors.New("not my job")
 			}
 			return next(ctx, job)
 		}
 	})
-	w.Handle("Well", w.says(nil))
-	w.Handle("Fail", w.says(func(context.Context, string) error { return fmt.Errorf("cannot: %w", &tooBusy{}) }))
-	w.Handle("Panic", w.says(func(context.Context, string) error { panic("help") }))
-	w.Handle("Goexit", w.says(func(context.Context, string) error { runtime.Goexit(); return nil }))
-	w.Handle("Slow", w.says(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }), HandlerOptions{Timeout: 50 * time.Millisecond})
-	w.Handle("Later", w.says(func(context.Context, string) error { return RetryIn(time.Hour, &tooBusy{}) }))
+	w.Handle("Well", w.says(nil), nil)
+	w.Handle("Fail", w.says(func(context.Context, string) error { return fmt.Errorf("cannot: %w", &tooBusy{}) }), nil)
+	w.Handle("Panic", w.says(func(context.Context, string) error { panic("help") }), nil)
+	w.Handle("Goexit", w.says(func(context.Context, string) error { runtime.Goexit(); return nil }), nil)
+	w.Handle("Slow", w.says(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }), &HandlerOptions{Timeout: 50 * time.Millisecond})
+	w.Handle("Later", w.says(func(context.Context, string) error { return RetryIn(time.Hour, &tooBusy{}) }), nil)
 	w.Handle("Own", w.says(func(context.Context, string) error { return &tooBusy{} }),
-		HandlerOptions{RetryIn: func(int, error, *Job) time.Duration { return 2 * time.Hour }})
-	w.Handle("Discard", w.says(func(context.Context, string) error { return Discard("late") }))
-	w.Handle("Kill", w.says(func(context.Context, string) error { return KillWith(&tooBusy{}) }))
+		&HandlerOptions{RetryIn: func(int, error, *RawJob) time.Duration { return 2 * time.Hour }})
+	w.Handle("Discard", w.says(func(context.Context, string) error { return Discard("late") }), nil)
+	w.Handle("Kill", w.says(func(context.Context, string) error { return KillWith(&tooBusy{}) }), nil)
 
 	jids := map[string]string{}
 	for _, class := range []string{"Well", "Fail", "Panic", "Goexit", "Slow", "Later", "Own", "Discard", "Kill", "Nobody"} {
-		jids[class] = enqueue(t, v, class, class, Options{Backtrace: 3})
+		jids[class] = enqueue(t, v, class, class, &EnqueueOptions{Backtrace: 3})
 	}
-	jids["exhausted"] = enqueue(t, v, "Fail", "exhausted", Options{Retry: Retries(0)})
-	jids["dropped"] = enqueue(t, v, "Fail", "dropped", Options{Retry: Retries(0), KeepNot: true})
-	jids["expired"] = enqueue(t, v, "Well", "expired", Options{ExpiresAt: time.Now().Add(-time.Second)})
-	jids["args"] = enqueue(t, v, "Well", "args")
+	jids["exhausted"] = enqueue(t, v, "Fail", "exhausted", &EnqueueOptions{MaxAttempts: 1})
+	jids["dropped"] = enqueue(t, v, "Fail", "dropped", &EnqueueOptions{MaxAttempts: 1, DiscardExhausted: true})
+	jids["expired"] = enqueue(t, v, "Well", "expired", &EnqueueOptions{ExpiresAt: time.Now().Add(-time.Second)})
+	jids["args"] = enqueue(t, v, "Well", "args", nil)
 	v.Publish(t, wire.ExchangeDirect, "default", amqp.Publishing{Body: []byte("no job")})
 	w.start(t)
 
 	for what, want := range map[string]struct{ stream, class, message, status string }{
 		"Fail":      {wire.Retries, "*millrace.tooBusy", "cannot: too busy", "failed"},
 		"Panic":     {wire.Retries, "panic", "panic: help", "failed"},
-		"Goexit":    {wire.Retries, "Goexit", "the handler ended its goroutine", "failed"},
+		"Goexit":    {wire.Retries, "Goexit", "the function ended its goroutine", "failed"},
 		"Slow":      {wire.Retries, "Timeout", "ran longer than 0.05 s", "failed"},
 		"Later":     {wire.Retries, "*millrace.tooBusy", "too busy", "failed"},
 		"Own":       {wire.Retries, "*millrace.tooBusy", "too busy", "failed"},
@@ -121,10 +121,10 @@ func types(t *testing.T, v *brokertest.Vhost) string {
 func TestStrictAndWeightedLanes(t *testing.T) {
 	t.Parallel()
 	v := vhost(t, "critical", "low", "slow")
-	var jobs []NewJob
+	var jobs []EnqueueParams
 	for i := range 20 {
 		for _, q := range []string{"low", "critical"} {
-			jobs = append(jobs, NewJob{Class: "Well", Args: []any{fmt.Sprintf("%s %d", q, i)}, Options: Options{Queue: q}})
+			jobs = append(jobs, EnqueueParams{Args: Args("Well", fmt.Sprintf("%s %d", q, i)), Options: EnqueueOptions{Queue: q}})
 		}
 	}
 	_, err := client(t, v.AMQPURL()).EnqueueBulk(t.Context(), jobs)
@@ -133,14 +133,14 @@ func TestStrictAndWeightedLanes(t *testing.T) {
 		URL: v.AMQPURL(), Queues: []string{"critical", "low"}, Concurrency: 1,
 		Lanes: []Lane{{Name: "slow", Weights: map[string]int{"slow": 2, "default": 1}, Concurrency: 1}},
 	})
-	enqueue(t, v, "Block", "slow job", Options{Queue: "slow"})
+	enqueue(t, v, "Block", "slow job", &EnqueueOptions{Queue: "slow"})
 	release := make(chan struct{})
 	lasts := 5 * time.Millisecond
 	if v.Features(t).HoldsSmallFramesBack {
 		lasts = 60 * time.Millisecond // by then the next critical one is there
 	}
-	w.Handle("Well", w.says(func(context.Context, string) error { <-time.After(lasts); return nil }))
-	w.Handle("Block", w.says(func(context.Context, string) error { <-release; return nil }))
+	w.Handle("Well", w.says(func(context.Context, string) error { <-time.After(lasts); return nil }), nil)
+	w.Handle("Block", w.says(func(context.Context, string) error { <-release; return nil }), nil)
 	w.start(t)
 	w.said.has(t, "low 19", "critical 19", "slow job")
 	brokertest.Eventually(t, func() bool { return len(w.running.all()) == 1 }, "it alone still runs: the other lane did not wait for it")
@@ -165,10 +165,10 @@ func TestPriority(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	for i := range 10 {
-		enqueue(t, v, "Well", fmt.Sprint(i), Options{Priority: i})
+		enqueue(t, v, "Well", fmt.Sprint(i), &EnqueueOptions{Priority: i})
 	}
 	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), Concurrency: 1})
-	w.Handle("Well", w.says(nil))
+	w.Handle("Well", w.says(nil), nil)
 	w.start(t)
 	w.idle(t, v, "default")
 	require.Equal(t, []string{"9", "8", "7", "6", "5", "4", "3", "2", "1", "0"}, w.said.all())
@@ -178,20 +178,21 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), Concurrency: 2})
-	w.Handle("Well", w.says(nil))
+	w.Handle("Well", w.says(nil), nil)
 	w.Handle("Wait", w.says(func(ctx context.Context, _ string) error {
 		<-ctx.Done()
 		w.said.add(context.Cause(ctx).Error())
 		return ctx.Err()
-	}))
-	jid := enqueue(t, v, "Wait", "waits")
+	}), nil)
+
+	jid := enqueue(t, v, "Wait", "waits", nil)
 	w.start(t)
 	w.said.has(t, "waits")
 	require.Equal(t, jid, w.describe().Work[0].JID)
 
 	tell(t, v, map[string]any{"op": "pause", "identity": "*", "queue": "default"})
 	brokertest.Eventually(t, func() bool { return consumers(t, v, "default") == 0 }, "paused")
-	enqueue(t, v, "Well", "after the pause")
+	enqueue(t, v, "Well", "after the pause", nil)
 	tell(t, v, map[string]any{"op": "cancel", "identity": "somebody:1:else", "jid": jid})
 	tell(t, v, map[string]any{"op": "cancel", "identity": w.Identity(), "jid": jid})
 	w.said.has(t, ErrCancelled.Error())
@@ -216,8 +217,8 @@ func TestPausedWhenItStarts(t *testing.T) {
 	asked, err := leader.Consume(wire.LeaderInbox, "", true, false, false, false, nil)
 	require.NoError(t, err)
 	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL()})
-	w.Handle("Well", w.says(nil))
-	enqueue(t, v, "Well", "well")
+	w.Handle("Well", w.says(nil), nil)
+	enqueue(t, v, "Well", "well", nil)
 	w.start(t)
 	question := <-asked
 	require.Equal(t, "state", gjson.GetBytes(question.Body, "command").String())
@@ -236,16 +237,17 @@ func TestStopHandsBack(t *testing.T) {
 	v := vhost(t)
 	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), StopTimeout: 100 * time.Millisecond})
 	release := make(chan struct{})
-	w.Handle("Deaf", w.says(func(context.Context, string) error { <-release; return errors.New("too late") }))
-	w.Handle("Polite", func(ctx context.Context, job *Job) error {
+	w.Handle("Deaf", w.says(func(context.Context, string) error { <-release; return errors.New("too late") }), nil)
+	w.Handle("Polite", func(ctx context.Context, job *RawJob) error {
 		w.said.add("polite")
 		<-job.Stopping()
 		return ErrHandBack
-	})
-	w.Handle("Obedient", w.says(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }))
-	enqueue(t, v, "Deaf", "deaf")
-	enqueue(t, v, "Polite", "")
-	enqueue(t, v, "Obedient", "obedient")
+	}, nil)
+
+	w.Handle("Obedient", w.says(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }), nil)
+	enqueue(t, v, "Deaf", "deaf", nil)
+	enqueue(t, v, "Polite", "", nil)
+	enqueue(t, v, "Obedient", "obedient", nil)
 	w.start(t)
 	w.said.has(t, "deaf", "polite", "obedient")
 	w.stop(t)
@@ -259,7 +261,7 @@ func TestStopHandsBack(t *testing.T) {
 	// What was handed back is no suspect, however often that happens.
 	again := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), MaxDeaths: 1})
 	for _, class := range []string{"Deaf", "Polite", "Obedient"} {
-		again.Handle(class, again.says(nil))
+		again.Handle(class, again.says(nil), nil)
 	}
 	again.start(t)
 	again.said.has(t, "deaf", "", "obedient")
@@ -275,8 +277,8 @@ func TestConnectionLost(t *testing.T) {
 	p := brokertest.NewProxy(t, v.AMQPURL())
 	w := newTestWorker(t, WorkerConfig{URL: p.URL(), MaxDeaths: 1})
 	release := make(chan struct{})
-	w.Handle("Wait", w.says(func(context.Context, string) error { <-release; return errors.New("failed") }))
-	jid := enqueue(t, v, "Wait", "waits")
+	w.Handle("Wait", w.says(func(context.Context, string) error { <-release; return errors.New("failed") }), nil)
+	jid := enqueue(t, v, "Wait", "waits", nil)
 	w.start(t)
 	w.said.has(t, "waits")
 	p.Cut(t)

@@ -88,7 +88,7 @@ func (p *Plan) check() error {
 // Worker makes the worker. Log may be nil.
 func (p *Plan) Worker(url string, log *slog.Logger) (*millrace.Worker, error) {
 	cfg := millrace.WorkerConfig{
-		URL: url, Queues: p.Queues.Strict, Weights: p.Queues.Weights, Concurrency: p.Concurrency, Tag: p.Tag, StopTimeout: p.StopTimeout, Log: log,
+		URL: url, Queues: p.Queues.Strict, Weights: p.Queues.Weights, Concurrency: p.Concurrency, Tag: p.Tag, StopTimeout: p.StopTimeout, Logger: log,
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Lanes)) {
 		l := p.Lanes[name]
@@ -99,9 +99,9 @@ func (p *Plan) Worker(url string, log *slog.Logger) (*millrace.Worker, error) {
 	}
 	w := millrace.NewWorker(cfg)
 	for name, class := range p.Classes {
-		options := millrace.HandlerOptions{Timeout: class.Timeout}
+		options := &millrace.HandlerOptions{Timeout: class.Timeout}
 		if class.RetryIn > 0 {
-			options.RetryIn = func(int, error, *millrace.Job) time.Duration { return class.RetryIn }
+			options.RetryIn = func(int, error, *millrace.RawJob) time.Duration { return class.RetryIn }
 		}
 		w.Handle(name, class.run, options)
 	}

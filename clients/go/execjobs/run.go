@@ -41,7 +41,7 @@ func (e exitError) Error() string {
 }
 
 // run runs one job.
-func (c Class) run(ctx context.Context, job *millrace.Job) error {
+func (c Class) run(ctx context.Context, job *millrace.RawJob) error {
 	cmd := c.command(ctx, job)
 	output := &tail{}
 	cmd.Stdout, cmd.Stderr = output, output
@@ -68,7 +68,7 @@ func (c Class) run(ctx context.Context, job *millrace.Job) error {
 	return failure
 }
 
-func (c Class) command(ctx context.Context, job *millrace.Job) *exec.Cmd {
+func (c Class) command(ctx context.Context, job *millrace.RawJob) *exec.Cmd {
 	args := c.Command
 	if c.Shell != "" {
 		args = []string{"/bin/sh", "-c", c.Shell}

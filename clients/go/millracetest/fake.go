@@ -5,30 +5,41 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
 	millrace "github.com/millrace-jobs/millrace/clients/go"
-	"github.com/millrace-jobs/millrace/wire"
 )
 
 // Job is a job that was enqueued.
 type Job struct {
-	JID   string
-	Class string
-	Queue string
-	At    time.Time // zero: at once
-	Body  []byte    // the job, as it would be published
+	JID     string
+	Class   string
+	Queue   string
+	At      time.Time       // when it is due; zero: now
+	Attempt int             // which is next, 1 for the first; of a dead job, which was the last
+	Args    json.RawMessage // as a handler gets them
+	Body    []byte          // the job, as it would be published
+	Err     error           // of its last attempt, if that failed
 }
 
 // Fake collects jobs. It is safe for concurrent use.
 type Fake struct {
 	pusher
-	mu   sync.Mutex
-	jobs []Job
+	mu      sync.Mutex
+	jobs    []Job
+	retries []Job
+	dead    []Job
+	running map[string]context.CancelCauseFunc // by jid
 }
 
-// Inline runs each job when it is enqueued; a failure is the caller's. Scheduled jobs run at once too.
+// Inline runs each job when it is enqueued, also one that is scheduled. The error of an attempt that fails is the caller's; there are no
+// retries.
 type Inline struct{ pusher }
 
 var (
@@ -36,9 +47,9 @@ var (
 	_ millrace.Enqueuer = (*Inline)(nil)
 )
 
-// NewFake makes a fake that drains into a worker's handlers. worker may be nil if nothing is drained.
+// NewFake makes a fake whose jobs run in a worker's handlers. The worker may be nil if no job is run.
 func NewFake(worker *millrace.Worker) *Fake {
-	f := &Fake{}
+	f := &Fake{running: map[string]context.CancelCauseFunc{}}
 	f.pusher = pusher{worker: worker, take: func(_ context.Context, j Job) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -51,20 +62,48 @@ func NewFake(worker *millrace.Worker) *Fake {
 // NewInline makes an Inline that runs a worker's handlers.
 func NewInline(worker *millrace.Worker) *Inline {
 	i := &Inline{}
-	i.pusher = pusher{worker: worker, take: func(ctx context.Context, j Job) error { return i.perform(ctx, j) }}
+	i.pusher = pusher{worker: worker, take: func(ctx context.Context, j Job) error {
+		o := i.perform(ctx, j)
+		if o.Status == millrace.StatusHandedBack {
+			return millrace.ErrHandBack
+		}
+		return o.Err
+	}}
 	return i
 }
 
+// Enqueued returns the args of all jobs of a kind that were enqueued and not drained.
+func Enqueued[T millrace.JobArgs](t testing.TB, f *Fake) []T {
+	t.Helper()
+	var all []T
+	kind, err := millrace.KindOf[T]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range f.Jobs(kind) {
+		var args []T
+		if err := json.Unmarshal(j.Args, &args); err != nil || len(args) != 1 {
+			t.Fatalf("the args of %s are %s, which is not one %T: %v", j.Class, j.Args, args, err)
+		}
+		all = append(all, args[0])
+	}
+	return all
+}
+
 // Jobs lists what was enqueued and not drained, of some classes or of all.
-func (f *Fake) Jobs(classes ...string) (found []Job) {
+func (f *Fake) Jobs(classes ...string) []Job { return f.list(&f.jobs, classes) }
+
+// Retries lists the jobs that failed and wait for a retry. At is when that would be due.
+func (f *Fake) Retries(classes ...string) []Job { return f.list(&f.retries, classes) }
+
+// Dead lists the jobs that were given up or had expired, and are kept as dead jobs. Err is the reason.
+func (f *Fake) Dead(classes ...string) []Job { return f.list(&f.dead, classes) }
+
+func (f *Fake) list(jobs *[]Job, classes []string) (found []Job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, j := range f.jobs {
-		wanted := len(classes) == 0
-		for _, c := range classes {
-			wanted = wanted || c == j.Class
-		}
-		if wanted {
+	for _, j := range *jobs {
+		if len(classes) == 0 || slices.Contains(classes, j.Class) {
 			found = append(found, j)
 		}
 	}
@@ -75,25 +114,102 @@ func (f *Fake) Jobs(classes ...string) (found []Job) {
 func (f *Fake) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.jobs = nil
+	f.jobs, f.retries, f.dead = nil, nil, nil
 }
 
-// Drain runs what was enqueued, and what that enqueues, in order. It goes on after failures and joins them.
+// Cancel cancels a job that runs, as the web UI does: its context ends with ErrCancelled. It is for a handler, or a goroutine beside
+// Drain. It reports whether the job runs.
+func (f *Fake) Cancel(jid string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	cancel := f.running[jid]
+	if cancel != nil {
+		cancel(millrace.ErrCancelled)
+	}
+	return cancel != nil
+}
+
+// Drain runs what was enqueued, and what that enqueues, in order, also what is scheduled for later. It continues after a job that fails,
+// and returns the errors of all. A job that was discarded has ended well.
 func (f *Fake) Drain(ctx context.Context) error {
 	var errs []error
-	for {
-		f.mu.Lock()
-		if len(f.jobs) == 0 || ctx.Err() != nil {
-			f.mu.Unlock()
-			return errors.Join(append(errs, ctx.Err())...)
+	var handedBack []Job
+	for ctx.Err() == nil {
+		next, found := f.next()
+		if !found {
+			break
 		}
-		next := f.jobs[0]
-		f.jobs = f.jobs[1:]
-		f.mu.Unlock()
-		if err := f.perform(ctx, next); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", next.Class, err))
+		o := f.run(ctx, next)
+		if o.Status == millrace.StatusHandedBack {
+			handedBack = append(handedBack, next)
+			continue
+		}
+		if err := f.settle(next, o); err != nil {
+			errs = append(errs, fmt.Errorf("%s %s, attempt %d: %w", next.Class, next.JID, next.Attempt, err))
 		}
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.jobs = append(handedBack, f.jobs...)
+	return errors.Join(append(errs, ctx.Err())...)
+}
+
+// Retry runs the jobs that wait for a retry, without waiting until it is due, as Drain does. One that fails again waits for the next.
+func (f *Fake) Retry(ctx context.Context) error {
+	f.mu.Lock()
+	f.jobs, f.retries = append(f.retries, f.jobs...), nil
+	f.mu.Unlock()
+	return f.Drain(ctx)
+}
+
+func (f *Fake) next() (Job, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.jobs) == 0 {
+		return Job{}, false
+	}
+	next := f.jobs[0]
+	f.jobs = f.jobs[1:]
+	return next, true
+}
+
+func (f *Fake) run(ctx context.Context, j Job) millrace.Outcome {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	f.mu.Lock()
+	f.running[j.JID] = cancel
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.running, j.JID)
+	}()
+	return f.perform(ctx, j)
+}
+
+// settle puts a job that has run where it belongs, and returns its error.
+func (f *Fake) settle(j Job, o millrace.Outcome) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	j.Err = o.Err
+	switch o.Status {
+	case millrace.StatusFailed:
+		body, err := sjson.SetBytes(j.Body, "retry_count", j.Attempt)
+		if err != nil {
+			return err
+		}
+		j.Body, j.At = body, o.RetryAt
+		j.Attempt++
+		f.retries = append(f.retries, j)
+	case millrace.StatusDead:
+		f.dead = append(f.dead, j)
+	case millrace.StatusExpired:
+		if gjson.GetBytes(j.Body, "dead").Type != gjson.False {
+			f.dead = append(f.dead, j)
+		}
+		return nil
+	}
+	return o.Err
 }
 
 // pusher is what both do: check a job, and take it.
@@ -102,57 +218,58 @@ type pusher struct {
 	take   func(context.Context, Job) error
 }
 
-func (p pusher) perform(ctx context.Context, j Job) error {
+func (p pusher) perform(ctx context.Context, j Job) millrace.Outcome {
+	if p.worker == nil {
+		panic("millracetest: there is no worker to run jobs: give one to NewFake or NewInline")
+	}
 	return p.worker.Perform(ctx, j.Body, j.Queue)
 }
 
-// Push takes a job.
-func (p pusher) Push(ctx context.Context, n millrace.NewJob) (string, error) {
+func (p pusher) push(ctx context.Context, n millrace.EnqueueParams) (string, error) {
 	jid, body, err := n.Message(time.Now())
 	if err != nil {
 		return "", err
 	}
-	j := Job{JID: jid, Class: n.Class, Queue: n.Queue, At: n.At, Body: body}
-	if j.Queue == "" {
-		j.Queue = wire.DefaultQueue
+	j := Job{JID: jid, Class: n.Class(), Body: body, Attempt: 1}
+	if entry := gjson.GetManyBytes(body, "class", "job", "scheduled_at"); !entry[0].Exists() { // a scheduled job is inside of a record
+		j.Body = []byte(entry[1].Raw)
+		j.At = time.UnixMicro(int64(entry[2].Float() * 1e6))
 	}
-	if !n.At.IsZero() {
-		var entry struct {
-			Job json.RawMessage `json:"job"`
-		}
-		if err := json.Unmarshal(body, &entry); err != nil {
-			return "", err
-		}
-		j.Body = entry.Job
-	}
+	j.Queue = gjson.GetBytes(j.Body, "queue").String()
+	j.Args = json.RawMessage(gjson.GetBytes(j.Body, "args").Raw)
 	return jid, p.take(ctx, j)
 }
 
 // Enqueue takes a job.
-func (p pusher) Enqueue(ctx context.Context, class string, args []any, options ...millrace.Options) (string, error) {
-	return p.EnqueueAt(ctx, time.Time{}, class, args, options...)
+func (p pusher) Enqueue(ctx context.Context, args millrace.JobArgs, options *millrace.EnqueueOptions) (string, error) {
+	n := millrace.EnqueueParams{Args: args}
+	if options != nil {
+		n.Options = *options
+	}
+	return p.push(ctx, n)
 }
 
 // EnqueueIn takes a job for later.
-func (p pusher) EnqueueIn(ctx context.Context, after time.Duration, class string, args []any, options ...millrace.Options) (string, error) {
-	return p.EnqueueAt(ctx, time.Now().Add(after), class, args, options...)
+func (p pusher) EnqueueIn(ctx context.Context, after time.Duration, args millrace.JobArgs, options *millrace.EnqueueOptions) (string, error) {
+	return p.EnqueueAt(ctx, time.Now().Add(after), args, options)
 }
 
 // EnqueueAt takes a job for a time.
-func (p pusher) EnqueueAt(ctx context.Context, at time.Time, class string, args []any, options ...millrace.Options) (string, error) {
-	n := millrace.NewJob{Class: class, Args: args, At: at}
-	if len(options) > 0 {
-		n.Options = options[0]
+func (p pusher) EnqueueAt(ctx context.Context, at time.Time, args millrace.JobArgs, options *millrace.EnqueueOptions) (string, error) {
+	var with millrace.EnqueueOptions
+	if options != nil {
+		with = *options
 	}
-	return p.Push(ctx, n)
+	with.ScheduledAt = at
+	return p.Enqueue(ctx, args, &with)
 }
 
 // EnqueueBulk takes many.
-func (p pusher) EnqueueBulk(ctx context.Context, jobs []millrace.NewJob) ([]millrace.Result, error) {
+func (p pusher) EnqueueBulk(ctx context.Context, jobs []millrace.EnqueueParams) ([]millrace.Result, error) {
 	results := make([]millrace.Result, len(jobs))
 	var errs []error
 	for i, job := range jobs {
-		results[i].JID, results[i].Err = p.Push(ctx, job)
+		results[i].JID, results[i].Err = p.push(ctx, job)
 		errs = append(errs, results[i].Err)
 	}
 	return results, errors.Join(errs...)

@@ -3,6 +3,8 @@ package millracetest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -13,19 +15,147 @@ import (
 )
 
 func signUp(ctx context.Context, jobs millrace.Enqueuer, address string) error {
-	if _, err := jobs.Enqueue(ctx, "Welcome", []any{address, 1}, millrace.Options{Queue: "mail"}); err != nil {
+	if _, err := jobs.Enqueue(ctx, millrace.Args("Welcome", address, 1), &millrace.EnqueueOptions{Queue: "mail"}); err != nil {
 		return err
 	}
-	_, err := jobs.EnqueueIn(ctx, time.Hour, "Remind", []any{address})
+	_, err := jobs.EnqueueIn(ctx, time.Hour, millrace.Args("Remind", address), nil)
 	return err
+}
+
+func newWorker() *millrace.Worker {
+	return millrace.NewWorker(millrace.WorkerConfig{URL: "amqp://localhost", Logger: slog.New(slog.DiscardHandler)})
+}
+
+type welcomeArgs struct{ To string }
+
+func (welcomeArgs) Kind() string { return "Welcome" }
+
+// Typed args are compared as values, and options of their kind hold.
+func TestEnqueued(t *testing.T) {
+	t.Parallel()
+	fake := millracetest.NewFake(nil)
+	require.Empty(t, millracetest.Enqueued[welcomeArgs](t, fake))
+	for _, to := range []string{"ann", "bob"} {
+		_, err := fake.Enqueue(t.Context(), welcomeArgs{to}, &millrace.EnqueueOptions{Queue: "mail", Fields: map[string]any{"type": "scheduled_job"}})
+		require.NoError(t, err)
+		_, err = fake.Enqueue(t.Context(), millrace.Args("Other", 1), nil)
+		require.NoError(t, err)
+	}
+	at := time.UnixMilli(4e12)
+	_, err := fake.EnqueueAt(t.Context(), at, welcomeArgs{"cleo"}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []welcomeArgs{{"ann"}, {"bob"}, {"cleo"}}, millracetest.Enqueued[welcomeArgs](t, fake))
+	jobs := fake.Jobs("Welcome")
+	require.Equal(t, "mail", jobs[0].Queue)
+	require.True(t, jobs[0].At.IsZero())
+	require.True(t, jobs[2].At.Equal(at))
+	require.Equal(t, `[{"To":"cleo"}]`, string(jobs[2].Args))
+	require.PanicsWithValue(t, "millracetest: there is no worker to run jobs: give one to NewFake or NewInline", func() { _ = fake.Drain(t.Context()) })
+}
+
+// A job goes through its retries to its death, as it would in production but for the time between.
+func TestRetriesOfAFake(t *testing.T) {
+	t.Parallel()
+	w := newWorker()
+	var hooks, ran []string
+	w.On(millrace.Hooks{
+		Failure: func(job *millrace.RawJob, err error) {
+			hooks = append(hooks, fmt.Sprint("failure ", job.Attempt, " ", err))
+		},
+		Death: func(job *millrace.RawJob, err error) {
+			hooks = append(hooks, fmt.Sprint("death ", job.Attempt, " ", err))
+		},
+	})
+	broken := errors.New("it broke")
+	millrace.Handle(w, func(_ context.Context, job *millrace.Job[welcomeArgs]) error {
+		ran = append(ran, fmt.Sprint(job.Args.To, " ", job.Attempt))
+		switch {
+		case job.Args.To == "discard":
+			return millrace.Discard("why not")
+		case job.Args.To == "once" && job.Attempt > 1:
+			return nil
+		}
+		return broken
+	}, &millrace.HandlerOptions{RetryIn: func(int, error, *millrace.RawJob) time.Duration { return time.Hour }})
+	fake := millracetest.NewFake(w)
+	for _, to := range []string{"discard", "twice", "once"} {
+		_, err := fake.Enqueue(t.Context(), welcomeArgs{to}, &millrace.EnqueueOptions{JID: to, MaxAttempts: 2})
+		require.NoError(t, err)
+	}
+	_, err := fake.Enqueue(t.Context(), welcomeArgs{"expired"}, &millrace.EnqueueOptions{JID: "expired", ExpiresAt: time.Unix(1, 0)})
+	require.NoError(t, err)
+
+	err = fake.Drain(t.Context())
+	require.EqualError(t, err, "Welcome twice, attempt 1: it broke\nWelcome once, attempt 1: it broke")
+	require.ErrorIs(t, err, broken)
+	require.Equal(t, []string{"discard 1", "twice 1", "once 1"}, ran)
+	require.Empty(t, fake.Jobs())
+	retries := fake.Retries()
+	require.Len(t, retries, 2)
+	require.Equal(t, "twice", retries[0].JID)
+	require.Equal(t, 2, retries[0].Attempt)
+	require.Equal(t, broken, retries[0].Err)
+	require.WithinDuration(t, time.Now().Add(time.Hour), retries[0].At, time.Minute)
+
+	require.EqualError(t, fake.Retry(t.Context()), "Welcome twice, attempt 2: it broke")
+	require.Equal(t, []string{"twice 2", "once 2"}, ran[3:])
+	require.Empty(t, fake.Retries())
+	require.NoError(t, fake.Retry(t.Context()))
+	dead := fake.Dead("Welcome")
+	require.Len(t, dead, 2)
+	require.Equal(t, "expired", dead[0].JID)
+	require.Equal(t, "twice", dead[1].JID)
+	require.Equal(t, 2, dead[1].Attempt)
+	require.Equal(t, []string{"failure 1 it broke", "failure 1 it broke", "failure 2 it broke", "death 2 it broke"}, hooks)
+}
+
+// Timeouts, cancellations, and the end of a worker reach a handler.
+func TestHandlersThatHaveToEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorker()
+	started := make(chan string, 1)
+	millrace.Handle(w, func(ctx context.Context, job *millrace.Job[welcomeArgs]) error {
+		started <- job.JID
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-job.Stopping():
+			return millrace.ErrHandBack
+		}
+	}, &millrace.HandlerOptions{Timeout: time.Minute})
+	fake := millracetest.NewFake(w)
+	enqueue := func(o millrace.EnqueueOptions) {
+		_, err := fake.Enqueue(t.Context(), welcomeArgs{"ann"}, &o)
+		require.NoError(t, err)
+	}
+	enqueue(millrace.EnqueueOptions{Timeout: 10 * time.Millisecond})
+	require.ErrorContains(t, fake.Drain(t.Context()), "ran longer than 0.01 s")
+	<-started
+	fake.Clear()
+
+	enqueue(millrace.EnqueueOptions{})
+	ended := make(chan error)
+	go func() { ended <- fake.Drain(context.Background()) }()
+	require.True(t, fake.Cancel(<-started))
+	require.NoError(t, <-ended, "a job that was cancelled is dropped")
+	require.Empty(t, fake.Retries())
+	require.False(t, fake.Cancel("nobody"))
+
+	enqueue(millrace.EnqueueOptions{JID: "back"})
+	w.Stop()
+	require.NoError(t, fake.Drain(t.Context()))
+	require.Equal(t, "back", fake.Jobs()[0].JID, "it is in its queue again")
+	<-started
+	_, err := millracetest.NewInline(w).Enqueue(t.Context(), welcomeArgs{"ann"}, nil)
+	require.ErrorIs(t, err, millrace.ErrHandBack)
 }
 
 func TestFake(t *testing.T) {
 	t.Parallel()
 	var seen []string
-	w := millrace.NewWorker(millrace.WorkerConfig{URL: "amqp://localhost"})
+	w := newWorker()
 	w.Use(func(next millrace.Handler) millrace.Handler {
-		return func(ctx context.Context, job *millrace.Job) error {
+		return func(ctx context.Context, job *millrace.RawJob) error {
 			seen = append(seen, "through "+job.Queue)
 			return next(ctx, job)
 		}
@@ -33,22 +163,23 @@ func TestFake(t *testing.T) {
 	fake := millracetest.NewFake(w)
 	w.Handle("Welcome", millrace.Func2(func(ctx context.Context, address string, n int) error {
 		seen = append(seen, address)
-		_, err := fake.EnqueueBulk(ctx, []millrace.NewJob{{Class: "Count"}})
+		_, err := fake.EnqueueBulk(ctx, []millrace.EnqueueParams{{Args: millrace.Args("Count")}})
 		return err
-	}))
-	w.Handle("Count", millrace.Func0(func(context.Context) error { panic("too much") }))
+	}), nil)
+
+	w.Handle("Count", millrace.Func0(func(context.Context) error { panic("too much") }), nil)
 	require.NoError(t, signUp(t.Context(), fake, "ann@example.com"))
 	require.Len(t, fake.Jobs(), 2)
 	require.Equal(t, "mail", fake.Jobs("Welcome")[0].Queue)
 	require.WithinDuration(t, time.Now().Add(time.Hour), fake.Jobs("Remind")[0].At, time.Minute)
 	err := fake.Drain(t.Context())
-	require.ErrorContains(t, err, "Count: panic: too much")
-	require.ErrorContains(t, err, "Remind: no handler for class Remind")
+	require.ErrorContains(t, err, ", attempt 1: panic: too much")
+	require.ErrorContains(t, err, ", attempt 1: no handler for class Remind")
 	require.Equal(t, []string{"through mail", "ann@example.com", "through default"}, seen)
 
-	_, err = fake.Enqueue(t.Context(), "", nil)
+	_, err = fake.Enqueue(t.Context(), millrace.Args(""), nil)
 	require.ErrorIs(t, err, millrace.ErrInvalid)
-	_, err = fake.Enqueue(t.Context(), "Later", nil)
+	_, err = fake.Enqueue(t.Context(), millrace.Args("Later"), nil)
 	require.NoError(t, err)
 	fake.Clear()
 	require.Empty(t, fake.Jobs())
@@ -56,18 +187,22 @@ func TestFake(t *testing.T) {
 
 func TestInline(t *testing.T) {
 	t.Parallel()
-	w := millrace.NewWorker(millrace.WorkerConfig{URL: "amqp://localhost"})
+	w := newWorker()
+	w.Handle("Discard", millrace.Func0(func(context.Context) error { return millrace.Discard("why not") }), nil)
 	w.Handle("Welcome", millrace.Func3(func(_ context.Context, a string, b []int, c map[string]string) error {
 		require.Equal(t, "a", a)
 		require.Equal(t, []int{1, 2}, b)
 		require.Equal(t, map[string]string{"k": "v"}, c)
 		return errors.New("failed")
-	}))
+	}), nil)
+
 	inline := millracetest.NewInline(w)
-	_, err := inline.Enqueue(t.Context(), "Welcome", []any{"a", []int{1, 2}, map[string]string{"k": "v"}})
+	_, err := inline.Enqueue(t.Context(), millrace.Args("Welcome", "a", []int{1, 2}, map[string]string{"k": "v"}), nil)
 	require.EqualError(t, err, "failed")
-	_, err = inline.Enqueue(t.Context(), "Welcome", []any{"a"})
+	_, err = inline.Enqueue(t.Context(), millrace.Args("Discard"), nil)
+	require.NoError(t, err, "it has ended well")
+	_, err = inline.Enqueue(t.Context(), millrace.Args("Welcome", "a"), nil)
 	require.ErrorContains(t, err, "takes 3 args, the job has 1")
-	_, err = inline.Enqueue(t.Context(), "Welcome", []any{"a", "b", "c"})
+	_, err = inline.Enqueue(t.Context(), millrace.Args("Welcome", "a", "b", "c"), nil)
 	require.ErrorContains(t, err, "arg 2 of Welcome")
 }

@@ -79,13 +79,14 @@ func run() error {
 
 // marks is middleware that shows where it stands.
 func marks(name string) millrace.ClientMiddleware {
-	return func(next millrace.Enqueue) millrace.Enqueue {
-		return func(ctx context.Context, job *millrace.NewJob) (string, error) {
-			switch job.Class {
+	return func(next millrace.EnqueueFunc) millrace.EnqueueFunc {
+		return func(ctx context.Context, job *millrace.EnqueueParams) (string, error) {
+			switch job.Class() {
 			case "Swallowed":
 				return "", nil
 			case "Wrapped":
-				job.Args = append(job.Args, name)
+				list, _ := job.Args.(millrace.ArgList)
+				job.Args = millrace.Args(list.Class, append(list.List, name)...)
 			}
 			return next(ctx, job)
 		}
@@ -106,25 +107,29 @@ func (c command) carryOut(client *millrace.Client, line int) map[string]any {
 	if c.Op == "bulk" {
 		return map[string]any{"line": line, "jids": c.bulk(ctx, client)}
 	}
-	job := millrace.NewJob{Class: c.Class, Args: c.Args, Options: c.Options.options()}
-	switch c.Op {
-	case "enqueue_at":
-		job.At = at(c.At)
-	case "enqueue_in":
-		job.At = time.Now().Add(seconds(c.In))
-	}
-	jid, err := client.Push(ctx, job)
+	jid, err := c.enqueue(ctx, client)
 	if err != nil {
 		return map[string]any{"line": line, "error": kind(err), "message": err.Error()}
 	}
 	return map[string]any{"line": line, "jids": []string{jid}}
 }
 
+func (c command) enqueue(ctx context.Context, client *millrace.Client) (string, error) {
+	args, options := millrace.Args(c.Class, c.Args...), c.Options.options()
+	switch c.Op {
+	case "enqueue_at":
+		return client.EnqueueAt(ctx, at(c.At), args, &options)
+	case "enqueue_in":
+		return client.EnqueueIn(ctx, seconds(c.In), args, &options)
+	}
+	return client.Enqueue(ctx, args, &options)
+}
+
 func (c command) bulk(ctx context.Context, client *millrace.Client) (jids []*string) {
 	for begin := 0; begin < c.Count; begin += 500 {
-		var jobs []millrace.NewJob
+		var jobs []millrace.EnqueueParams
 		for i := begin; i < min(begin+500, c.Count); i++ {
-			jobs = append(jobs, millrace.NewJob{Class: c.Class, Args: []any{fmt.Sprint(c.Prefix, i)}, Options: millrace.Options{Queue: c.Queue}})
+			jobs = append(jobs, millrace.EnqueueParams{Args: millrace.Args(c.Class, fmt.Sprint(c.Prefix, i)), Options: millrace.EnqueueOptions{Queue: c.Queue}})
 		}
 		results, _ := client.EnqueueBulk(ctx, jobs) // each result has its error
 		for _, r := range results {
@@ -139,9 +144,9 @@ func (c command) bulk(ctx context.Context, client *millrace.Client) (jids []*str
 	return jids
 }
 
-func (o options) options() millrace.Options {
-	out := millrace.Options{
-		Queue: o.Queue, Priority: o.Priority, Tags: o.Tags, JID: o.JID, Timeout: seconds(o.Timeout), KeepNot: o.Dead != nil && !*o.Dead,
+func (o options) options() millrace.EnqueueOptions {
+	out := millrace.EnqueueOptions{
+		Queue: o.Queue, Priority: o.Priority, Tags: o.Tags, JID: o.JID, Timeout: seconds(o.Timeout), DiscardExhausted: o.Dead != nil && !*o.Dead,
 		Backtrace: o.Backtrace, Fields: o.Fields, Traceparent: o.Traceparent,
 	}
 	if o.ExpiresAt > 0 {
@@ -150,11 +155,11 @@ func (o options) options() millrace.Options {
 	var n int
 	switch text := string(o.Retry); {
 	case text == "false":
-		out.Retry = millrace.Retries(0)
+		out.MaxAttempts = 1
 	case text == "true":
-		out.Retry = millrace.Retries(25)
+		out.MaxAttempts = 26
 	case json.Unmarshal(o.Retry, &n) == nil:
-		out.Retry = &n
+		out.MaxAttempts = n + 1
 	}
 	return out
 }

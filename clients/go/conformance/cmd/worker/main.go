@@ -66,7 +66,7 @@ func run() error {
 	w := millrace.NewWorker(cfg)
 	w.On(millrace.Hooks{
 		Startup: func() { e.hook("startup") }, Quiet: func() { e.hook("quiet") }, Shutdown: func() { e.hook("shutdown") },
-		Death: func(job *millrace.Job, _ error) { e.add("death", "-", job) },
+		Death: func(job *millrace.RawJob, _ error) { e.add("death", "-", job) },
 	})
 	w.Use(e.around("outer"), e.around("inner"))
 	e.handle(w)
@@ -83,11 +83,13 @@ func (e effects) write(what, text, jid string, attempt int) {
 	}
 }
 
-func (e effects) hook(what string)                         { e.write(what, "-", "", 0) }
-func (e effects) add(what, text string, job *millrace.Job) { e.write(what, text, job.JID, job.Attempt) }
+func (e effects) hook(what string) { e.write(what, "-", "", 0) }
+func (e effects) add(what, text string, job *millrace.RawJob) {
+	e.write(what, text, job.JID, job.Attempt)
+}
 
 // args are the first one, a text, and the others.
-func args(job *millrace.Job) (text string, others []json.RawMessage) {
+func args(job *millrace.RawJob) (text string, others []json.RawMessage) {
 	var all []json.RawMessage
 	if json.Unmarshal(job.Args, &all) == nil && len(all) > 0 {
 		_ = json.Unmarshal(all[0], &text)
@@ -106,7 +108,7 @@ func number(others []json.RawMessage) (n float64) {
 // around is middleware that shows where it stands.
 func (e effects) around(name string) millrace.Middleware {
 	return func(next millrace.Handler) millrace.Handler {
-		return func(ctx context.Context, job *millrace.Job) error {
+		return func(ctx context.Context, job *millrace.RawJob) error {
 			if job.Class != "Wrapped" {
 				return next(ctx, job)
 			}
@@ -123,56 +125,59 @@ func (e effects) around(name string) millrace.Middleware {
 }
 
 // simple handles a class whose jobs say one thing and then end so.
-func (e effects) simple(w *millrace.Worker, class string, end func(job *millrace.Job, text string, n float64) error, o ...millrace.HandlerOptions) {
-	w.Handle(class, func(_ context.Context, job *millrace.Job) error {
+func (e effects) simple(w *millrace.Worker, class string, end func(job *millrace.RawJob, text string, n float64) error, o *millrace.HandlerOptions) {
+	w.Handle(class, func(_ context.Context, job *millrace.RawJob) error {
 		text, others := args(job)
 		e.add("ran", text, job)
 		return end(job, text, number(others))
-	}, o...)
+	}, o)
 }
 
 func told(text string) error { return errors.New("told to fail: " + text) }
 
 func (e effects) handle(w *millrace.Worker) {
-	e.simple(w, "Append", func(*millrace.Job, string, float64) error { return nil })
-	e.simple(w, "Wrapped", func(*millrace.Job, string, float64) error { return nil })
-	e.simple(w, "Fail", func(_ *millrace.Job, text string, _ float64) error { return told(text) })
-	e.simple(w, "FailSoon", func(job *millrace.Job, text string, times float64) error {
+	e.simple(w, "Append", func(*millrace.RawJob, string, float64) error { return nil }, nil)
+	e.simple(w, "Wrapped", func(*millrace.RawJob, string, float64) error { return nil }, nil)
+	e.simple(w, "Fail", func(_ *millrace.RawJob, text string, _ float64) error { return told(text) }, nil)
+	e.simple(w, "FailSoon", func(job *millrace.RawJob, text string, times float64) error {
 		if float64(job.Attempt) <= times {
 			return told(text)
 		}
 		return nil
-	}, millrace.HandlerOptions{RetryIn: func(int, error, *millrace.Job) time.Duration { return 200 * time.Millisecond }})
-	e.simple(w, "Fatal", func(_ *millrace.Job, text string, _ float64) error {
+	}, &millrace.HandlerOptions{RetryIn: func(int, error, *millrace.RawJob) time.Duration { return 200 * time.Millisecond }})
+	e.simple(w, "Fatal", func(_ *millrace.RawJob, text string, _ float64) error {
 		return []error{nil}[len(text)+1] // a runtime error
-	})
-	e.simple(w, "Discard", func(*millrace.Job, string, float64) error { return millrace.Discard("told to") })
-	e.simple(w, "Kill", func(_ *millrace.Job, text string, _ float64) error { return millrace.Kill("told to die: " + text) })
-	w.Handle("Sleep", e.sleep)
-	w.Handle("Wait", e.wait)
-	w.Handle("Die", func(_ context.Context, job *millrace.Job) error {
+	}, nil)
+	e.simple(w, "Discard", func(*millrace.RawJob, string, float64) error { return millrace.Discard("told to") }, nil)
+	e.simple(w, "Kill", func(_ *millrace.RawJob, text string, _ float64) error { return millrace.Kill("told to die: " + text) }, nil)
+	w.Handle("Sleep", e.sleep, nil)
+	w.Handle("Wait", e.wait, nil)
+	w.Handle("Die", func(_ context.Context, job *millrace.RawJob) error {
 		text, _ := args(job)
 		e.add("began", text, job)
 		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	})
-	w.Handle("Args", func(_ context.Context, job *millrace.Job) error {
+	}, nil)
+
+	w.Handle("Args", func(_ context.Context, job *millrace.RawJob) error {
 		_, others := args(job)
 		text, err := json.Marshal(others)
 		e.add("args", string(text), job)
 		return err
-	})
-	w.Handle("Trace", func(_ context.Context, job *millrace.Job) error {
+	}, nil)
+
+	w.Handle("Trace", func(_ context.Context, job *millrace.RawJob) error {
 		trace := job.Traceparent()
 		if trace == "" {
 			trace = "none"
 		}
 		e.add("trace", trace, job)
 		return nil
-	})
-	w.Handle("Noop", func(context.Context, *millrace.Job) error { return nil })
+	}, nil)
+
+	w.Handle("Noop", func(context.Context, *millrace.RawJob) error { return nil }, nil)
 }
 
-func (e effects) sleep(_ context.Context, job *millrace.Job) error {
+func (e effects) sleep(_ context.Context, job *millrace.RawJob) error {
 	text, others := args(job)
 	e.add("began", text, job)
 	time.Sleep(time.Duration(number(others) * float64(time.Second)))
@@ -180,7 +185,7 @@ func (e effects) sleep(_ context.Context, job *millrace.Job) error {
 	return nil
 }
 
-func (e effects) wait(ctx context.Context, job *millrace.Job) error {
+func (e effects) wait(ctx context.Context, job *millrace.RawJob) error {
 	text, others := args(job)
 	e.add("began", text, job)
 	timer := time.NewTimer(time.Duration(number(others) * float64(time.Second)))

@@ -1,0 +1,233 @@
+package millrace
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+	"unicode/utf8"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// EnqueueOptions are what may be set for a job beside its args. The zero value sets nothing.
+type EnqueueOptions struct {
+	Queue            string         // "default" if empty
+	ScheduledAt      time.Time      // when the job is due; now if zero
+	MaxAttempts      int            // how often the job is tried at most; 26 if zero, and 1 for no retries
+	Priority         int            // 0 to 10, the highest first
+	Tags             []string       // to find jobs by
+	JID              string         // 16 random bytes in hex if empty
+	ExpiresAt        time.Time      // a job that has not begun by then becomes a dead job
+	Timeout          time.Duration  // how long an attempt may run
+	DiscardExhausted bool           // a job that has used up its attempts, or has expired, is discarded instead of kept as a dead job
+	Backtrace        int            // how many lines of a failure's stack are kept; 20 if zero, none if negative
+	Fields           map[string]any // the job's own members, beside those of the format: a tenant, a locale
+	Traceparent      string         // W3C trace context
+}
+
+// EnqueueParams is a job to be enqueued: what EnqueueBulk takes, and what client middleware may change.
+type EnqueueParams struct {
+	Args    JobArgs
+	Options EnqueueOptions
+}
+
+// Class returns the job's class, or "" if it has no args.
+func (p EnqueueParams) Class() string {
+	if p.Args == nil {
+		return ""
+	}
+	return p.Args.Kind()
+}
+
+// paramsOf returns the job of a call, with the options that hold for its kind.
+func paramsOf(args JobArgs, options *EnqueueOptions) EnqueueParams {
+	p := EnqueueParams{Args: args}
+	if options != nil {
+		p.Options = *options
+	}
+	return p.withDefaults()
+}
+
+// withDefaults returns the job with the options that hold for its kind, where it has none.
+func (p EnqueueParams) withDefaults() EnqueueParams {
+	if args, ok := p.Args.(JobArgsWithOptions); ok {
+		p.Options = p.Options.or(args.EnqueueOptions())
+	}
+	return p
+}
+
+// or returns options that are set in o or else in other.
+func (o EnqueueOptions) or(other EnqueueOptions) EnqueueOptions {
+	o.Queue = cmp.Or(o.Queue, other.Queue)
+	o.MaxAttempts = cmp.Or(o.MaxAttempts, other.MaxAttempts)
+	o.Priority = cmp.Or(o.Priority, other.Priority)
+	o.JID = cmp.Or(o.JID, other.JID)
+	o.Timeout = cmp.Or(o.Timeout, other.Timeout)
+	o.DiscardExhausted = o.DiscardExhausted || other.DiscardExhausted
+	o.Backtrace = cmp.Or(o.Backtrace, other.Backtrace)
+	o.Traceparent = cmp.Or(o.Traceparent, other.Traceparent)
+	if o.ScheduledAt.IsZero() {
+		o.ScheduledAt = other.ScheduledAt
+	}
+	if o.ExpiresAt.IsZero() {
+		o.ExpiresAt = other.ExpiresAt
+	}
+	if o.Tags == nil {
+		o.Tags = other.Tags
+	}
+	if len(other.Fields) > 0 {
+		fields := maps.Clone(other.Fields)
+		maps.Copy(fields, o.Fields)
+		o.Fields = fields
+	}
+	return o
+}
+
+// ready is a job that is checked and written.
+type ready struct {
+	jid string
+	message
+}
+
+// reserved are the members that the format names.
+var reserved = map[string]bool{
+	"jid": true, "class": true, "args": true, "queue": true, "retry": true, "retry_count": true, "priority": true, "tags": true,
+	"expires_at": true, "timeout": true, "dead": true, "backtrace": true, "enqueued_at": true, "created_at": true, "failed_at": true,
+	"error_class": true, "error_message": true, "millrace": true,
+}
+
+// prepare checks a job and encodes it.
+func (p EnqueueParams) prepare(now time.Time) (ready, error) {
+	class, o := p.Class(), p.Options
+	o.Queue = cmp.Or(o.Queue, wire.DefaultQueue)
+	if o.JID == "" {
+		o.JID = newJID()
+	}
+	if p.Args == nil {
+		return ready{}, fmt.Errorf("%w: it has no args", ErrInvalid)
+	}
+	if err := o.check(class); err != nil {
+		return ready{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	members := o.members(class, listOf(p.Args), now)
+	body, err := marshal(members)
+	if err == nil {
+		err = checkText(body, members)
+	}
+	if err != nil {
+		return ready{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	r := ready{jid: o.JID, message: message{exchange: wire.ExchangeDirect, key: o.Queue}}
+	if !o.ScheduledAt.IsZero() {
+		r.exchange, r.key = "", wire.ScheduledJobs
+		body = scheduled(o.JID, o.ScheduledAt, body)
+	}
+	if len(body) > wire.MaxRecord {
+		return ready{}, fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrInvalid, len(body), wire.MaxRecord)
+	}
+	r.Publishing = publishing(o.JID, class, uint8(o.Priority), o.Traceparent, now, body)
+	return r, nil
+}
+
+func (o EnqueueOptions) check(class string) error {
+	switch {
+	case class == "":
+		return errors.New("it has no class")
+	case !utf8.ValidString(class) || !utf8.ValidString(o.JID):
+		return errors.New("class or jid is not UTF-8")
+	case o.Priority < 0 || o.Priority > wire.MaxPriority:
+		return fmt.Errorf("priority is %d, 0 to %d are allowed", o.Priority, wire.MaxPriority)
+	case o.MaxAttempts < 0:
+		return fmt.Errorf("MaxAttempts is %d", o.MaxAttempts)
+	case o.Timeout < 0:
+		return fmt.Errorf("timeout is %v", o.Timeout)
+	}
+	for name := range o.Fields {
+		if reserved[name] {
+			return fmt.Errorf("field %q is a member of the job format: set the option for it, or choose another name", name)
+		}
+	}
+	return wire.CheckQueueName(o.Queue)
+}
+
+// members returns the job as it is encoded.
+func (o EnqueueOptions) members(class string, args []any, now time.Time) map[string]any {
+	m := map[string]any{"jid": o.JID, "class": class, "args": args, "queue": o.Queue, "retry_count": 0}
+	if o.ScheduledAt.IsZero() {
+		m["enqueued_at"] = wire.Seconds(now)
+	} else {
+		m["created_at"] = wire.Seconds(now)
+	}
+	o.addTo(m)
+	maps.Copy(m, o.Fields)
+	return m
+}
+
+func (o EnqueueOptions) addTo(m map[string]any) {
+	if o.MaxAttempts > 0 {
+		m["retry"] = o.MaxAttempts - 1
+	}
+	if o.Priority > 0 {
+		m["priority"] = o.Priority
+	}
+	if len(o.Tags) > 0 {
+		m["tags"] = o.Tags
+	}
+	if !o.ExpiresAt.IsZero() {
+		m["expires_at"] = wire.Seconds(o.ExpiresAt)
+	}
+	if o.Timeout > 0 {
+		m["timeout"] = o.Timeout.Seconds()
+	}
+	if o.DiscardExhausted {
+		m["dead"] = false
+	}
+	if o.Backtrace != 0 {
+		m["backtrace"] = max(o.Backtrace, 0)
+	}
+}
+
+func scheduled(jid string, at time.Time, job []byte) []byte {
+	body, err := marshal(map[string]any{
+		"type": "scheduled_job", "jid": jid, "scheduled_at": wire.Seconds(at), "job": json.RawMessage(job),
+	})
+	if err != nil {
+		panic(fmt.Sprintf("millrace: a job that was just written: %v", err))
+	}
+	return body
+}
+
+// publishing has the properties of everything that a client publishes about a job.
+func publishing(jid, class string, priority uint8, traceparent string, now time.Time, body []byte) amqp.Publishing {
+	p := amqp.Publishing{
+		ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: wire.Property(jid), Type: wire.Property(class),
+		Timestamp: now, Priority: priority, Body: body,
+	}
+	if t := wire.Traceparent(traceparent); t != "" {
+		p.Headers = amqp.Table{headerTraceparent: t}
+	}
+	return p
+}
+
+// marshal writes JSON as people write it: without escapes for HTML.
+func marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimRight(out.Bytes(), "\n"), err
+}
+
+func newJID() string {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails, by its contract
+	return hex.EncodeToString(id)
+}

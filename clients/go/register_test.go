@@ -1,0 +1,39 @@
+package millrace
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A handler that would replace another, or would never be called, is refused where it is registered.
+func TestRegistrationsThatAreRefused(t *testing.T) {
+	w := NewWorker(WorkerConfig{URL: "amqp://localhost"})
+	good := func(context.Context, *RawJob) error { return nil }
+	typed := func(context.Context, *Job[sendEmailArgs]) error { return nil }
+	w.Handle("Mail", good, nil)
+	Handle(w, typed, nil)
+	require.PanicsWithValue(t, "millrace: Handle: class Mail has a handler already", func() { w.Handle("Mail", good, nil) })
+	require.PanicsWithValue(t, "millrace: Handle: class SendEmail has a handler already", func() { Handle(w, typed, nil) })
+	require.PanicsWithValue(t, "millrace: Handle: the class is empty", func() { w.Handle("", good, nil) })
+	require.PanicsWithValue(t, "millrace: Handle: the handler of Nil is nil", func() { w.Handle("Nil", nil, nil) })
+}
+
+func TestRegistrationsAfterRun(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL()})
+	started := make(chan struct{})
+	w.On(Hooks{Startup: func() { close(started) }})
+	w.start(t)
+	<-started
+	for method, register := range map[string]func(){
+		"Handle": func() { w.Handle("Late", w.says(nil), nil) },
+		"Use":    func() { w.Use(func(next Handler) Handler { return next }) },
+		"On":     func() { w.On(Hooks{}) },
+	} {
+		require.PanicsWithValue(t, "millrace: "+method+" was called after Run: register handlers, middleware and hooks first", register)
+	}
+	require.ErrorContains(t, w.Run(context.Background()), "a worker runs once")
+}

@@ -1,0 +1,65 @@
+package millrace
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// report logs an attempt that did not end well, and calls the failure hook. lost means that the outcome will have no effect, for the
+// broker gives the job to another worker.
+func (w *Worker) report(job *RawJob, o outcome, lost bool) {
+	if o.err == nil || o.requeue {
+		return
+	}
+	attributes := []any{"class", job.Class, "jid", job.JID, "queue", job.Queue, "attempt", job.Attempt}
+	switch kept := o.record != nil || o.reject; {
+	case o.failed || o.died:
+		attributes = append(attributes, o.next(lost)...)
+		attributes = append(attributes, "error_class", o.class, "error", o.err.Error())
+		if lines := backtrace(o.err); len(lines) > 0 {
+			attributes = append(attributes, "stack", strings.Join(firstLines(lines, max(job.backtrace, defaultBacktrace)), "\n"))
+		}
+		w.cfg.Logger.Warn("millrace: job failed", attributes...)
+	case o.status == wire.MetricExpired && kept:
+		w.cfg.Logger.Warn("millrace: job expired", append(attributes, "next", "dead")...)
+	case o.status == wire.MetricExpired:
+		w.cfg.Logger.Info("millrace: job expired", append(attributes, "next", "discarded")...)
+	default:
+		w.cfg.Logger.Info("millrace: job discarded", append(attributes, "reason", reasonOf(o.err))...)
+	}
+	if o.failed {
+		w.callWith("failure", w.hooks.Failure, job, o.err)
+	}
+}
+
+// reasonOf returns why a job was discarded.
+func reasonOf(err error) string {
+	if drop := (discardError{}); errors.As(err, &drop) {
+		return drop.reason
+	}
+	return err.Error()
+}
+
+// next says what comes after a failure.
+func (o outcome) next(lost bool) []any {
+	switch {
+	case lost:
+		return []any{"next", "redelivery"}
+	case o.status == wire.MetricFailed:
+		return []any{"next", "retry", slog.Time("retry_at", o.retryAt.Round(time.Second)),
+			slog.Duration("retry_in", time.Until(o.retryAt).Round(time.Second))}
+	case o.status == wire.MetricDead:
+		return []any{"next", "dead"}
+	}
+	return []any{"next", "discarded"}
+}
+
+// logStart logs that the worker consumes for the first time.
+func (w *Worker) logStart() {
+	b := w.describe()
+	w.cfg.Logger.Info("millrace: worker started", "version", Version, "identity", w.identity, "queues", b.Queues, "concurrency", b.Concurrency)
+}

@@ -1,0 +1,223 @@
+package millrace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// logged is what a worker logs, as JSON.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// about returns the lines about a job, or those with a message.
+func (l *logged) about(jidOrMessage string) (found []gjson.Result) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if r := gjson.Parse(line); r.Get("jid").String() == jidOrMessage || r.Get("msg").String() == jidOrMessage {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// nilError panics when it is asked what it is.
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text }
+
+// TestReports takes a job through each way to end, and looks at what the worker logs and which hooks it calls: a failure is a warning
+// that says what comes next, and where it is, if the error knows.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	var logs logged
+	var hooks said
+	w := &worker{NewWorker(WorkerConfig{URL: v.AMQPURL(), Queues: []string{"default", "low"}, Concurrency: 3, Logger: logs.logger()}), &said{}, make(chan error, 1)}
+	w.On(Hooks{
+		Failure: func(job *RawJob, err error) {
+			hooks.add("failure " + job.JID + " " + err.Error())
+			switch job.JID {
+			case "hostile":
+				panic("a hook")
+			case "later":
+				runtime.Goexit()
+			}
+		},
+		Death: func(job *RawJob, err error) { hooks.add("death " + job.JID + " " + err.Error()) },
+	})
+	cause := errors.New("it broke")
+	fails := func(err error) Handler { return func(context.Context, *RawJob) error { return err } }
+	w.Handle("Well", fails(nil), nil)
+	w.Handle("Fail", fails(cause), nil)
+	w.Handle("Nil", fails((*nilError)(nil)), nil)
+	w.Handle("Later", fails(RetryIn(time.Hour, cause)), nil)
+	w.Handle("Kill", fails(KillWith(cause)), nil)
+	w.Handle("Discard", fails(fmt.Errorf("wrapped: %w", Discard("too late"))), nil)
+	w.Handle("Panic", func(context.Context, *RawJob) error { panic("help") }, nil)
+	w.Handle("Ends", fails(cause), &HandlerOptions{RetryIn: func(int, error, *RawJob) time.Duration { runtime.Goexit(); return 0 }})
+	w.Handle("Backoff", fails(cause), &HandlerOptions{RetryIn: func(int, error, *RawJob) time.Duration { panic("no idea") }})
+
+	jobs := map[string]string{
+		"well": "Well", "fails": "Fail", "hostile": "Fail", "nil": "Nil", "later": "Later", "killed": "Kill", "discarded": "Discard", "panics": "Panic",
+		"dies": "Fail", "dropped": "Fail", "backoff": "Backoff", "ends": "Ends", "unknown": "Nobody", "expires": "Well", "vanishes": "Well", "none": "Panic", "three": "Panic",
+	}
+	options := map[string]EnqueueOptions{
+		"dies": {MaxAttempts: 1}, "dropped": {MaxAttempts: 1, DiscardExhausted: true}, "expires": {ExpiresAt: time.Unix(1, 0)},
+		"vanishes": {ExpiresAt: time.Unix(1, 0), DiscardExhausted: true}, "none": {Backtrace: -1}, "three": {Backtrace: 3},
+	}
+	for jid, class := range jobs {
+		o := options[jid]
+		o.JID = jid
+		_, err := client(t, v.AMQPURL()).Enqueue(t.Context(), Args(class), &o)
+		require.NoError(t, err)
+	}
+	w.start(t)
+	for jid := range jobs {
+		metricOf(t, v, jid)
+	}
+	w.idle(t, v, "default")
+	w.stop(t)
+
+	one := func(jid string) gjson.Result {
+		t.Helper()
+		lines := logs.about(jid)
+		require.Len(t, lines, 1, "%s: %v", jid, lines)
+		return lines[0]
+	}
+	for jid, want := range map[string]struct{ next, class, text string }{
+		"fails": {"retry", "error", "it broke"}, "nil": {"retry", "panic", "panic: runtime error: invalid memory address or nil pointer dereference"},
+		"later": {"retry", "error", "it broke"}, "panics": {"retry", "panic", "panic: help"}, "unknown": {"retry", "UnknownClass", "no handler for class Nobody"},
+		"killed": {"dead", "error", "it broke"}, "dies": {"dead", "error", "it broke"}, "dropped": {"discarded", "error", "it broke"},
+	} {
+		line := one(jid)
+		require.Equal(t, "WARN", line.Get("level").String(), jid)
+		require.Equal(t, "millrace: job failed", line.Get("msg").String(), jid)
+		require.Equal(t, []string{jobs[jid], "default", "1"}, []string{line.Get("class").String(), line.Get("queue").String(), line.Get("attempt").Raw}, jid)
+		require.Equal(t, []string{want.next, want.class, want.text}, []string{line.Get("next").String(), line.Get("error_class").String(), line.Get("error").String()}, jid)
+		require.Equal(t, want.next == "retry", line.Get("retry_at").Exists(), jid)
+		require.Contains(t, hooks.all(), "failure "+jid+" "+want.text)
+		require.Equal(t, want.next != "retry", slices.Contains(hooks.all(), "death "+jid+" "+want.text), jid)
+	}
+	require.InDelta(t, float64(time.Hour), one("later").Get("retry_in").Float(), float64(2*time.Second))
+	require.Contains(t, one("panics").Get("stack").String(), "report_test.go")
+	require.Contains(t, one("nil").Get("stack").String(), "report_test.go")
+
+	require.Empty(t, logs.about("well"))
+	require.Equal(t, []string{"INFO", "millrace: job discarded", "too late"}, members(one("discarded"), "level", "msg", "reason"))
+	require.Equal(t, []string{"WARN", "millrace: job expired", "dead"}, members(one("expires"), "level", "msg", "next"))
+	require.Equal(t, []string{"INFO", "millrace: job expired", "discarded"}, members(one("vanishes"), "level", "msg", "next"))
+	for _, line := range hooks.all() {
+		require.NotContains(t, line, "expires")
+		require.NotContains(t, line, "discarded")
+	}
+
+	require.Len(t, logs.about("millrace: a hook failed"), 2)
+	require.Equal(t, "failure", logs.about("millrace: a hook failed")[0].Get("hook").String())
+	recordOf(t, v, wire.Retries, "hostile")
+	recordOf(t, v, wire.Retries, "later")
+	recordOf(t, v, wire.Retries, "ends")
+	lines := logs.about("backoff")
+	require.Len(t, lines, 2)
+	require.Equal(t, []string{"WARN", "millrace: RetryIn failed, the usual backoff is used", "panic: no idea"}, members(lines[0], "level", "msg", "error"))
+	require.Contains(t, lines[0].Get("stack").String(), "report_test.go")
+	backoff := recordOf(t, v, wire.Retries, "backoff")
+	require.InDelta(t, 30, backoff.Get("retry_at").Float()-backoff.Get("failed_at").Float(), 15.01)
+
+	stackOf := func(jid string) []string {
+		return strings.Split(recordOf(t, v, wire.Retries, jid).Get("backtrace").String(), "\n")
+	}
+	require.Contains(t, stackOf("panics")[1], "report_test.go", "20 lines are kept by default")
+	require.Greater(t, len(stackOf("panics")), 3)
+	require.LessOrEqual(t, len(stackOf("panics")), 20)
+	require.Len(t, stackOf("three"), 3)
+	require.False(t, recordOf(t, v, wire.Retries, "none").Get("backtrace").Exists())
+
+	start, stop := logs.about("millrace: worker started"), logs.about("millrace: worker stopped")
+	require.Len(t, start, 1)
+	require.Len(t, stop, 1)
+	require.Equal(t, []string{"INFO", Version, w.Identity()}, members(start[0], "level", "version", "identity"))
+	require.Equal(t, `["default","low"]`, start[0].Get("queues").Raw)
+	require.Equal(t, "3", start[0].Get("concurrency").Raw)
+	require.Equal(t, "INFO", stop[0].Get("level").String())
+}
+
+func members(r gjson.Result, names ...string) (all []string) {
+	for _, name := range names {
+		all = append(all, r.Get(name).String())
+	}
+	return all
+}
+
+// A failure hook is called before the retry is published, and a job whose delivery is lost meanwhile is reported as what it is.
+func TestFailureHookComesFirst(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	p := brokertest.NewProxy(t, v.AMQPURL())
+	var logs logged
+	w := &worker{NewWorker(WorkerConfig{URL: p.URL(), Logger: logs.logger()}), &said{}, make(chan error, 1)}
+	called, released := make(chan struct{}, 2), make(chan struct{})
+	release := sync.OnceFunc(func() { close(released) })
+	w.On(Hooks{Failure: func(*RawJob, error) {
+		called <- struct{}{}
+		<-released
+	}})
+	lost := make(chan struct{})
+	w.Handle("Fail", func(_ context.Context, job *RawJob) error {
+		w.said.add("began")
+		if !slices.Contains(w.said.all(), "cut") {
+			<-lost
+		}
+		return errors.New("it broke")
+	}, nil)
+	v.Publish(t, "", "queue.default", amqp.Publishing{Body: []byte(`{"jid":"j","class":"Fail"}`)})
+	w.start(t)
+	t.Cleanup(release) // before it is stopped
+	w.said.has(t, "began")
+	p.Cut(t)
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.default") == 1 }, "the broker has it back")
+	w.said.add("cut")
+	close(lost)
+	brokertest.Eventually(t, func() bool { return len(called) == 1 }, "the hook is called, though the delivery is lost")
+	p.Heal(t)
+	brokertest.Eventually(t, func() bool { return len(called) == 2 }, "the hook is called again")
+	require.Empty(t, v.ReadStream(t, wire.Retries), "the hook has not returned")
+	release()
+	recordOf(t, v, wire.Retries, "j")
+	w.idle(t, v, "default")
+	var next []string
+	for _, line := range logs.about("j") {
+		if line.Get("msg").String() == "millrace: job failed" {
+			next = append(next, line.Get("next").String())
+		}
+	}
+	require.Equal(t, []string{"redelivery", "retry"}, next)
+}

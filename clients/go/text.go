@@ -1,0 +1,91 @@
+package millrace
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// replaced is what encoding/json writes in place of bytes that are not UTF-8. The character U+FFFD itself it writes without an escape.
+var replaced = []byte(`\ufffd`)
+
+// checkText refuses a value whose JSON has not all of its text, since some of that is not UTF-8.
+func checkText(body []byte, v any) error {
+	if !utf8.Valid(body) { // by a json.Marshaler or a json.RawMessage
+		return errors.New("its JSON is not UTF-8")
+	}
+	if !bytes.Contains(body, replaced) {
+		return nil
+	}
+	return findBadText(reflect.ValueOf(v))
+}
+
+// findBadText returns an error that has the first text of a value that is not UTF-8. It skips values that marshal themselves to JSON.
+func findBadText(v reflect.Value) error {
+	if !v.IsValid() {
+		return nil
+	}
+	if v.CanInterface() {
+		switch own := v.Interface().(type) {
+		case json.Marshaler:
+			return nil
+		case encoding.TextMarshaler:
+			if v.Kind() == reflect.Pointer && v.IsNil() {
+				return nil
+			}
+			text, err := own.MarshalText()
+			return errors.Join(err, badText(string(text)))
+		}
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return badText(v.String())
+	case reflect.Pointer, reflect.Interface:
+		return findBadText(v.Elem())
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if err := findBadText(v.Index(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		for entry := v.MapRange(); entry.Next(); {
+			if err := errors.Join(findBadText(entry.Key()), findBadText(entry.Value())); err != nil {
+				return err
+			}
+		}
+	case reflect.Struct:
+		return findBadField(v)
+	}
+	return nil
+}
+
+// findBadField looks at the fields that are in the JSON of a struct.
+func findBadField(v reflect.Value) error {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Tag.Get("json") == "-" || !field.IsExported() && !field.Anonymous {
+			continue
+		}
+		if err := findBadText(v.Field(i)); err != nil {
+			if name == "" {
+				name = field.Name
+			}
+			return fmt.Errorf("field %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func badText(text string) error {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	return fmt.Errorf("the text %.40q is not UTF-8", text)
+}
