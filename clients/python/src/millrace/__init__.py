@@ -4,6 +4,7 @@ A producer is a `Client`, a `Worker` runs functions by the class of a job; ``mil
 ``docs/clients.md`` of the project has the rules that this library and those of other languages follow.
 """
 
+from ._handler import Middleware
 from ._lane import Lane
 from ._newjob import NewJob, Options
 from ._version import __version__
@@ -24,7 +25,7 @@ from .errors import (
     Unreachable,
 )
 from .job import Job
-from .worker import Middleware, Worker
+from .worker import Worker
 
 __all__ = [
     "BulkError",

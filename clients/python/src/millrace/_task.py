@@ -15,7 +15,8 @@ from .job import Job
 
 if TYPE_CHECKING:
     from ._consume import Attachment
-    from .worker import Handler, Worker
+    from ._handler import Call, Handler
+    from .worker import Worker
 
 
 class Task:
@@ -69,11 +70,11 @@ class Task:
         if job._expired():
             return job, _outcome.expire(job, now)
         handler = self.worker.handlers.get(job.class_)
-        if handler is None:
+        if handler is None or handler.perform is None:
             return job, _outcome.judge(job, UnknownClass(job.class_), now)
-        return job, self._call(job, handler)
+        return job, self._call(job, handler, handler.perform)
 
-    def _call(self, job: Job, handler: Handler) -> Outcome:
+    def _call(self, job: Job, handler: Handler, perform: Call) -> Outcome:
         limit = job.timeout or handler.timeout
         self.since = self._begun
         self.job = job
@@ -81,7 +82,7 @@ class Task:
         if limit:
             self.worker.post(partial(self.worker.settler.arm, self, limit))
         try:
-            handler.call(job)
+            perform(job)
         except BaseException as e:  # also what is no Exception: one job does not end the process
             error: BaseException = e
         else:

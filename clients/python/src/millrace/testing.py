@@ -12,16 +12,19 @@ handlers args that went through JSON. Give them the worker whose handlers and mi
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ._async import Loop
+from ._handler import chain
 from ._newjob import NewJob
 from .client import Client
 from .errors import UnknownClass
 from .job import Job
-from .worker import Worker, _wrapped
+from .worker import Worker
 
 _NOWHERE = "amqp://nowhere.invalid"
 
@@ -48,6 +51,7 @@ class _Offline(Client):
     def __init__(self, worker: Worker | None = None) -> None:
         super().__init__(_NOWHERE)
         self._worker = worker
+        self._loop = Loop(logging.getLogger("millrace"))
 
     def push(self, job: NewJob, *, deadline: float | None = None) -> str | None:
         """Enqueue a job that is made already."""
@@ -72,10 +76,7 @@ class _Offline(Client):
         handler = self._worker.handlers.get(job.class_) if self._worker else None
         if self._worker is None or handler is None:
             raise UnknownClass(job.class_)
-        call = handler.call
-        for middleware in reversed(self._worker._middleware):
-            call = _wrapped(middleware, call)
-        call(job)
+        chain(handler.call, self._worker._middleware, self._loop)(job)
 
 
 class Inline(_Offline):
