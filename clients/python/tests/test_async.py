@@ -333,7 +333,7 @@ class Helpers(unittest.TestCase):
         self.assertEqual([1], seen)
         client.drain()
         self.assertEqual([1, 2], seen)
-        with self.assertRaises(KeyError):
+        with self.assertLogs("millrace", "WARNING"), self.assertRaises(KeyError):
             Inline(worker).enqueue("Broken")
 
     def test_inside_of_a_running_loop(self) -> None:

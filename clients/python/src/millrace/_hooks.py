@@ -48,11 +48,11 @@ class Hooks:
         if called:
             await asyncio.wrap_future(called)
 
-    def call_here(self, event: Event, *args: Any) -> None:
+    def call_here(self, event: Event, *args: Any, loop: Loop | None = None) -> None:
         """Call the hooks of an event in this thread. One that raises is logged."""
         for hook in self._hooks[event]:
             try:
-                settled(hook(*args), self._loop)
+                settled(hook(*args), loop or self._loop)
             except BaseException:
                 self._log.exception("millrace: hook %s failed", event)
 

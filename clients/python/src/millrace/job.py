@@ -16,6 +16,9 @@ from . import _wire
 ALL_LINES = 100
 """How many lines of a backtrace are kept at most."""
 
+USUAL_LINES = 20
+"""How many lines of a backtrace are kept of a job that does not say."""
+
 
 class Job:
     """What a handler works on.
@@ -30,7 +33,7 @@ class Job:
 
     def __init__(self, raw: bytes, queue: str, headers: Mapping[str, Any] | None = None, message_id: str = "", sent: float | None = None):
         """Read a delivery. ValueError: no worker can decode it."""
-        members = _members(raw)
+        self._members = members = _members(raw)
         self.raw = raw
         self.queue = queue
         self.headers: Mapping[str, Any] = headers or {}
@@ -56,6 +59,11 @@ class Job:
         self._end: str | None = None
         self._wakers: list[Callable[[], object]] = []  # called when the worker stops and when the cancel signal is set
         self._async = False  # its handler runs on an event loop
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """Members of the job that are its program's own, as `Options.fields` gave them: tenant, locale and the like."""
+        return {name: value for name, value in self._members.items() if name not in _wire.JOB_MEMBERS}
 
     @property
     def stopping(self) -> bool:
@@ -208,6 +216,8 @@ def _number(value: object) -> float | None:
 
 
 def _lines(value: object) -> int:
+    if value is None:
+        return USUAL_LINES
     if value is True:
         return ALL_LINES
     if value is False or not isinstance(value, int | float) or not value > 0:

@@ -25,6 +25,7 @@ from ._lane import CONCURRENCY, Lane, Pool, Queues
 from ._metrics import Metrics
 from ._outcome import RetryDelay
 from ._pauses import Pauses, first_of
+from ._report import quoted
 from ._session import Session
 from ._settle import Settler
 from ._version import __version__
@@ -206,6 +207,13 @@ class Worker:
             await self._sessions()
         finally:
             await self.hooks.close()
+            self.log.info("millrace: worker stopped  identity=%s", quoted(self.identity))
+
+    def _log_start(self) -> None:
+        queues = ",".join(dict.fromkeys(queue for pool in self.pools for queue in pool.queues))
+        concurrency = sum(pool.concurrency for pool in self.pools)
+        said = (self.version, self.identity, queues, concurrency)
+        self.log.info("millrace: worker started  version=%s identity=%s queues=%s concurrency=%s", *[quoted(str(one)) for one in said])
 
     async def _sessions(self) -> None:
         pauses, first = Pauses(), True
@@ -217,6 +225,7 @@ class Worker:
                     break
                 self.session = session
                 if first:
+                    self._log_start()
                     self.hooks.call("startup")
                 first, pauses = False, Pauses()
                 why = await session.run()
