@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypedDict
 
 from . import _wire
@@ -97,10 +97,8 @@ def _check_number(name: str, value: object, most: int) -> None:
 
 
 def seconds(at: float | datetime) -> float:
-    """Give a time in seconds since the epoch. A datetime without a zone is taken as UTC."""
-    if isinstance(at, datetime):
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    return float(at)
+    """Give a time in seconds since the epoch. A datetime without a zone is local time, as everywhere in Python."""
+    return at.timestamp() if isinstance(at, datetime) else float(at)
 
 
 def splice(head: bytes, job: bytes) -> bytes:

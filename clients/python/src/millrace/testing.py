@@ -1,8 +1,8 @@
 """Producer and worker without a broker, for tests.
 
-`Inline` runs a job as soon as it is enqueued; `Fake` collects jobs until they are drained; `perform` runs one attempt. All check jobs as
-a `Client` does, hand handlers args that went through JSON, and judge what the handlers do as a worker does. Give them the worker whose
-handlers, middleware and hooks are to run::
+`Inline` runs a job as soon as it is enqueued; `Fake` collects jobs until they are drained; `AsyncInline` and `AsyncFake` are the same for
+async code; `perform` runs one attempt. All check jobs as a `Client` does, hand handlers args that went through JSON, and judge what the
+handlers do as a worker does. Give them the worker whose handlers, middleware and hooks are to run::
 
     client = Fake(worker)
     sign_up("ann@example.com", client)
@@ -12,13 +12,14 @@ handlers, middleware and hooks are to run::
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from . import _wire
 from ._async import Loop
@@ -26,15 +27,17 @@ from ._attempt import attempt as run_attempt
 from ._attempt import limit_of
 from ._handler import chain
 from ._newjob import NewJob, Options
-from ._outcome import DISCARDED, EXPIRED, FAILED, Outcome, expire
+from ._outcome import FAILED, Outcome, expire
 from ._report import report
-from .client import Client
-from .errors import UnknownClass
+from .async_client import AsyncClient
+from .client import Client, collected
+from .errors import Error, UnknownClass
 from .job import Job
 from .worker import Worker
 
 _NOWHERE = "amqp://nowhere.invalid"
 HANDED_BACK = "handed back"
+T = TypeVar("T")
 
 
 @dataclass
@@ -90,6 +93,11 @@ class _Performer:
     def __init__(self, worker: Worker | None, loop: Loop | None) -> None:
         self._worker = worker
         self._loop = loop
+
+    def use(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run async handlers in an event loop that runs in another thread."""
+        if self._worker:
+            self._loop = Loop(self._worker.log, loop)
 
     def perform(self, job: Job, cancel_after: float | None = None, stop_after: float | None = None) -> Result:
         """Run one attempt."""
@@ -176,7 +184,13 @@ class _Offline(Client):
 
     def enqueue_bulk(self, jobs: Iterable[NewJob], *, deadline: float | None = None) -> list[str | None]:
         """Enqueue many jobs."""
-        return [self.push(job) for job in jobs]
+        return collected([self._tried(job) for job in jobs])
+
+    def _tried(self, job: NewJob) -> str | Error | None:
+        try:
+            return self.push(job)
+        except Error as e:
+            return e
 
     def _take(self, new: NewJob) -> str:
         enqueued = _made(new)
@@ -200,7 +214,7 @@ class Inline(_Offline):
 
     def _enqueued(self, enqueued: Enqueued) -> None:
         result = self._perform(enqueued.job)
-        if result.error is not None and result.outcome not in (DISCARDED, EXPIRED):
+        if result.failure and result.error:
             raise result.error
 
 
@@ -242,3 +256,53 @@ class Fake(_Offline):
         """Forget what was enqueued, and the results."""
         self._jobs.clear()
         self.results.clear()
+
+
+class AsyncInline(AsyncClient):
+    """An `Inline` for async code. Async handlers run in the event loop of the caller, others in a thread."""
+
+    def __init__(self, worker: Worker | None = None) -> None:
+        super().__init__(_NOWHERE)
+        self._inline = Inline(worker)
+
+    @property
+    def results(self) -> list[Result]:
+        """What became of each job."""
+        return self._inline.results
+
+    async def _send(self, job: NewJob, until: float) -> str:
+        return await _in_thread(self._inline, partial(self._inline._take, job))
+
+
+class AsyncFake(AsyncClient):
+    """A `Fake` for async code. Async handlers run in the event loop of the caller of `drain`, others in a thread."""
+
+    def __init__(self, worker: Worker | None = None) -> None:
+        super().__init__(_NOWHERE)
+        self._fake = Fake(worker)
+
+    @property
+    def results(self) -> list[Result]:
+        """What became of each attempt that was drained."""
+        return self._fake.results
+
+    async def _send(self, job: NewJob, until: float) -> str:
+        return self._fake._take(job)
+
+    def jobs(self) -> list[Enqueued]:
+        """List what was enqueued and not drained."""
+        return self._fake.jobs()
+
+    async def drain(self, *, retry: bool = False) -> int:
+        """Run what is there, as `Fake.drain` does."""
+        return await _in_thread(self._fake, partial(self._fake.drain, retry=retry))
+
+    def clear(self) -> None:
+        """Forget what was enqueued, and the results."""
+        self._fake.clear()
+
+
+async def _in_thread(client: _Offline, call: Callable[[], T]) -> T:
+    """Run what blocks in a thread, and the async handlers that it calls in this event loop."""
+    client._performer.use(asyncio.get_running_loop())
+    return await asyncio.to_thread(call)
