@@ -18,7 +18,7 @@ class Vectors(unittest.TestCase):
 
     def check(self, case: dict[str, Any]) -> None:
         options = {"jid": case["jid"], **case["options"]}
-        job = NewJob(case["class"], case["args"], case.get("at"), cast(Options, options))
+        job = NewJob(case["class"], case["args"], case.get("at"), **cast(Options, options))
         if "error" in case:
             with self.assertRaises(Invalid):
                 job.prepare(case["now"])
@@ -45,10 +45,10 @@ class Checks(unittest.TestCase):
             "not finite": NewJob("A", [float("nan")]),
             "too deep": NewJob("A", [nested]),
             "too large": NewJob("A", ["x" * (17 << 20)]),
-            "an option that is none": NewJob("A", [], None, {"retries": 3}),  # type: ignore[typeddict-unknown-key]
-            "a text as tags": NewJob("A", [], None, {"tags": "abc"}),
-            "timeout": NewJob("A", [], None, {"timeout": -1}),
-            "a flag as priority": NewJob("A", [], None, {"priority": True}),
+            "an option that is none": NewJob("A", [], retries=3),  # type: ignore[call-arg]
+            "a text as tags": NewJob("A", [], tags="abc"),
+            "timeout": NewJob("A", [], timeout=-1),
+            "a flag as priority": NewJob("A", [], priority=True),
         }.items():
             with self.subTest(name), self.assertRaises(Invalid):
                 job.prepare(1.0)
@@ -65,7 +65,7 @@ class Checks(unittest.TestCase):
             os.environ["TZ"] = name
             time.tzset()
             due = datetime.now() + timedelta(minutes=5)
-            _, message = NewJob("A", [], due, {"expires_at": due}).prepare(1.0)
+            _, message = NewJob("A", [], due, expires_at=due).prepare(1.0)
             record = json.loads(message.body)
             self.assertAlmostEqual(time.time() + 300, record["scheduled_at"], delta=30)
             self.assertAlmostEqual(time.time() + 300, record["job"]["expires_at"], delta=30)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 from . import _wire
 from ._wire import Message
@@ -29,14 +28,20 @@ class Options(TypedDict, total=False):
     traceparent: str
 
 
-@dataclass
 class NewJob:
-    """A job as client middleware and ``enqueue_bulk`` see it."""
+    """A job as client middleware and ``enqueue_bulk`` see it: ``NewJob("Greet", ["Ann"], queue="low")``.
 
-    class_: str
-    args: Sequence[Any] = ()
-    at: float | datetime | None = None  # None: now
-    options: Options = field(default_factory=Options)
+    ``at`` is when it is due: seconds since the epoch, a datetime, or None for now.
+    """
+
+    def __init__(self, class_: str, args: Sequence[Any] = (), at: float | datetime | None = None, **options: Unpack[Options]) -> None:
+        self.class_ = class_
+        self.args = args
+        self.at = at
+        self.options = options
+
+    def __repr__(self) -> str:
+        return f"NewJob({self.class_!r}, {self.args!r}, {self.at!r}, **{self.options!r})"
 
     def prepare(self, now: float) -> tuple[str, Message]:
         """Give the jid and the message, or raise Invalid."""

@@ -57,19 +57,19 @@ class AsyncClient:
 
     async def enqueue(self, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]) -> str:
         """Publish a job and return its jid once the broker has confirmed it. See `Client.enqueue`."""
-        return await self.push(NewJob(class_, args, None, options), deadline=deadline) or ""
+        return await self.push(NewJob(class_, args, None, **options), deadline=deadline) or ""
 
     async def enqueue_at(
         self, at: float | datetime, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]
     ) -> str:
         """Publish a job that is due at a time. See `Client.enqueue_at`."""
-        return await self.push(NewJob(class_, args, at, options), deadline=deadline) or ""
+        return await self.push(NewJob(class_, args, at, **options), deadline=deadline) or ""
 
     async def enqueue_in(
         self, delay: float, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]
     ) -> str:
         """Publish a job that is due in some seconds."""
-        return await self.push(NewJob(class_, args, time.time() + delay, options), deadline=deadline) or ""
+        return await self.push(NewJob(class_, args, time.time() + delay, **options), deadline=deadline) or ""
 
     async def enqueue_bulk(self, jobs: Iterable[NewJob], *, deadline: float | None = None) -> list[str | None]:
         """Publish many jobs in one window, and return their jids when all are answered.

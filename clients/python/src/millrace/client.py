@@ -56,7 +56,7 @@ class Client:
         ``deadline`` is how many seconds that may take (default: the client's timeout). The options are those of `Options`. If
         middleware did not let the job pass, the jid is empty. Raises Invalid, Refused, Unreachable, Unconfirmed or Closed.
         """
-        return self.push(NewJob(class_, args, None, options), deadline=deadline) or ""
+        return self.push(NewJob(class_, args, None, **options), deadline=deadline) or ""
 
     def enqueue_at(
         self, at: float | datetime, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]
@@ -65,13 +65,13 @@ class Client:
 
         A datetime without a time zone is local time, as for all of Python: ``datetime.now() + timedelta(minutes=5)`` is in five minutes.
         """
-        return self.push(NewJob(class_, args, at, options), deadline=deadline) or ""
+        return self.push(NewJob(class_, args, at, **options), deadline=deadline) or ""
 
     def enqueue_in(
         self, delay: float, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]
     ) -> str:
         """Publish a job that is due in some seconds."""
-        return self.push(NewJob(class_, args, time.time() + delay, options), deadline=deadline) or ""
+        return self.push(NewJob(class_, args, time.time() + delay, **options), deadline=deadline) or ""
 
     def enqueue_bulk(self, jobs: Iterable[NewJob], *, deadline: float | None = None) -> list[str | None]:
         """Publish many jobs, in order, in one window, and return their jids when all are answered.

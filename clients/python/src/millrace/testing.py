@@ -83,7 +83,7 @@ def perform(
     ``attempt`` is its number, 1 for the first. The job is cancelled, or the worker seems to stop, ``cancel_after`` or ``stop_after``
     seconds after the handler began. The options are those of a job: with a ``timeout`` the job runs into it.
     """
-    enqueued = _made(NewJob(class_, args, None, options))
+    enqueued = _made(NewJob(class_, args, None, **options))
     return _Performer(worker, worker.async_loop).perform(_numbered(enqueued.job, attempt - 1), cancel_after, stop_after)
 
 
