@@ -87,6 +87,14 @@ class Handlers(AsyncCase):
         self.assertIsInstance(self.seen[0].exception(), SystemExit)
         self.assertEqual("done", self.perform(self.note))
 
+    def test_the_loop_survives_a_handler_that_stops_it(self) -> None:
+        async def stops(_: Job) -> str:
+            asyncio.get_running_loop().stop()
+            await asyncio.sleep(0.01)
+            return "done"
+
+        self.assertEqual("done", self.perform(stops))
+
     def test_one_loop_for_all(self) -> None:
         async def which(_: Job) -> None:
             self.seen.append((asyncio.get_running_loop(), threading.current_thread()))
@@ -250,6 +258,8 @@ class Registering(unittest.TestCase):
                 with self.assertRaisesRegex(TypeError, why):
                     worker.handle("A")(bad)
                 self.assertEqual({}, worker.handlers)
+        with self.assertRaisesRegex(TypeError, "class of jobs must be a text"):  # @worker.handle without a class
+            worker.handle(print)
 
     def test_decorators_that_add_arguments_are_taken(self) -> None:
         def with_session(function: Callable[[Job, str], None]) -> Callable[[Job], None]:

@@ -86,10 +86,9 @@ class Loop:
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        while True:
+        while not self._closed:  # a handler may also have called stop
             try:
                 loop.run_forever()
-                break
             except BaseException:  # a SystemExit in a task that a handler made
                 self._log.exception("millrace: a task of the event loop tried to end it, it continues")
         loop.close()

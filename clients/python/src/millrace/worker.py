@@ -106,6 +106,9 @@ class Worker:
         worker runs.
         """
 
+        if not isinstance(class_, str) or not class_:
+            raise TypeError(f"the class of jobs must be a text, and not empty: {class_!r:.200}")
+
         def register(call: F) -> F:
             what = f"the handler of {class_}"
             check_callable(what, call, 1)
