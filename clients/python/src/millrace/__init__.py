@@ -9,6 +9,7 @@ from ._handler import Middleware
 from ._lane import Lane
 from ._newjob import NewJob, Options
 from ._version import __version__
+from .app import App, Task, current_job
 from .async_client import AsyncClient, AsyncClientMiddleware, AsyncEnqueue
 from .client import Client, ClientMiddleware, Enqueue
 from .errors import (
@@ -30,6 +31,7 @@ from .job import Job
 from .worker import Worker
 
 __all__ = [
+    "App",
     "AsyncClient",
     "AsyncClientMiddleware",
     "AsyncEnqueue",
@@ -50,10 +52,12 @@ __all__ = [
     "Options",
     "Refused",
     "RetryIn",
+    "Task",
     "Timeout",
     "Unconfirmed",
     "UnknownClass",
     "Unreachable",
     "Worker",
     "__version__",
+    "current_job",
 ]  # fmt: skip

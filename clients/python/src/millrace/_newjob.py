@@ -12,8 +12,8 @@ from ._wire import Message
 from .errors import Invalid
 
 
-class Options(TypedDict, total=False):
-    """What may be said of a job beside its class and args."""
+class TaskOptions(TypedDict, total=False):
+    """The options of a job that a task may give to all its jobs."""
 
     queue: str
     retry: int | bool
@@ -21,11 +21,16 @@ class Options(TypedDict, total=False):
     tags: Sequence[str]
     jid: str
     expires_at: float | datetime
-    timeout: float
     dead: bool
     backtrace: int | bool
     fields: Mapping[str, Any]
     traceparent: str
+
+
+class Options(TaskOptions, total=False):
+    """The options of a job."""
+
+    timeout: float
 
 
 class NewJob:
