@@ -15,7 +15,7 @@ from millrace._handler import chain
 from millrace.testing import Fake, Inline
 
 URL = "amqp://guest:guest@127.0.0.1:1/"
-user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
+user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="")
 
 
 def job(body: bytes = b'{"class":"A","args":[7]}') -> Job:
@@ -67,7 +67,7 @@ class Handlers(AsyncCase):
 
     def test_what_ends_a_loop_elsewhere_is_a_failure_here(self) -> None:
         async def leaves(_: Job) -> None:
-            raise SystemExit("told to end it all")
+            raise SystemExit("the end")
 
         for _ in range(2):
             with self.assertRaises(SystemExit):
@@ -170,7 +170,7 @@ class Cancelling(AsyncCase):
         with self.assertRaises(asyncio.CancelledError):  # before it began
             chain(handler, [], self.loop)(given)
 
-    def test_it_may_end_well_all_the_same(self) -> None:
+    def test_a_cancelled_handler_may_end_well(self) -> None:
         async def handler(given: Job) -> str:
             try:
                 await asyncio.sleep(60)

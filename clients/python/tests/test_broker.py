@@ -226,6 +226,22 @@ class Working(Case):
         self.assertEqual(2, broker.count("queue.default"))
         self.assertEqual(0, broker.count("retries"))
 
+    def test_a_handler_that_hangs_is_handed_back_with_a_warning(self) -> None:
+        worker = Worker(broker.url, stop_timeout=0.2)
+        hangs = threading.Event()
+        self.addCleanup(hangs.set)
+
+        @worker.handle("Hang")
+        def hang(job: Job) -> None:
+            self.seen.append("began")
+            hangs.wait()
+
+        with self.assertLogs("millrace", "WARNING") as logs, self.working(worker):
+            self.client.enqueue("Hang", jid="j1")
+            eventually(lambda: self.seen == ["began"], "it runs")
+        self.assertIn("job still runs and is handed back  class=Hang jid=j1", "".join(logs.output))
+        self.assertEqual(1, broker.count("queue.default"))
+
     def test_lanes_limit_async_handlers(self) -> None:
         worker = Worker(broker.url, queues=["default"], concurrency=2, lanes=[Lane("slow", ["slow"], 1)])
         running = {"default": 0, "slow": 0}

@@ -15,7 +15,7 @@ class Failures(unittest.TestCase):
         self.worker = Worker(URL)
         self.errors: dict[str, BaseException] = {
             "value": ValueError("no\nsuch order"), "discard": Discard("too old"), "kill": Kill(KeyError("customer")),
-            "later": RetryIn(90, "busy"), "exit": SystemExit("told to end it all"),
+            "later": RetryIn(90, "busy"), "exit": SystemExit("the end"),
         }  # fmt: skip
 
         @self.worker.handle("Fail")
@@ -109,7 +109,7 @@ class Hooks(unittest.TestCase):
         said: list[str] = []
         worker = Worker(URL)
         worker.handle("Fail", lambda job: 1 / 0)
-        worker.on("failure", lambda job, error: exit("told to end it all"))
+        worker.on("failure", lambda job, error: exit("the end"))
         worker.on("failure", lambda job, error: said.append("second"))
         with self.assertLogs("millrace", "ERROR") as logs:
             self.assertEqual("failed", perform(worker, "Fail").outcome)

@@ -81,7 +81,8 @@ class Task:
         if handler and perform:
             self.since = self._begun
             self.job = job
-            job._tell(stopping=worker.stopping)  # after the job can be seen: a stop sets the flag first, and then tells the jobs
+            # After the job can be seen: a stop sets the worker's flag first, and then those of the jobs that it sees.
+            job._tell(stopping=worker.stopping)
             limit = limit_of(job, handler)
             if limit:
                 worker.post(partial(worker.settler.arm, self, limit))

@@ -85,7 +85,7 @@ class App:
 
 
 class Task(Generic[P, R]):
-    """A function that is enqueued by `enqueue`; called, it runs at once, as it would without Millrace."""
+    """A function that is enqueued by `enqueue`; called, it runs immediately, as it would without Millrace."""
 
     def __init__(
         self, app: App, class_: str, function: Callable[P, R], retry_in: RetryDelay | None, timeout: float | None, options: Options

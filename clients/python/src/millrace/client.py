@@ -61,7 +61,7 @@ class Client:
     def enqueue_at(
         self, at: float | datetime, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]
     ) -> str:
-        """Publish a job that is due at a time: seconds since the epoch, or a datetime. One in the past is due at once.
+        """Publish a job that is due at a time: seconds since the epoch, or a datetime. One in the past is due immediately.
 
         A datetime without a time zone is local time, as for all of Python: ``datetime.now() + timedelta(minutes=5)`` is in five minutes.
         """

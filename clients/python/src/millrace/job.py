@@ -85,7 +85,7 @@ class Job:
         wake = threading.Event()
         self._wakers.append(wake.set)
         try:
-            if not self._should_end():  # looked at after the waker is there: whoever sets the flags calls the wakers after
+            if not self._should_end():  # looked at after the waker is there: the flags are set before the wakers are called
                 wake.wait(seconds)
         finally:
             self._wakers.remove(wake.set)
@@ -116,7 +116,7 @@ class Job:
             waker()
 
     def _cancels(self, cancel: Callable[[], object]) -> None:
-        """Have something called once when the cancel signal is set; at once, if it is."""
+        """Call something once when the cancel signal is set; immediately, if it is set already."""
         called = False
 
         def waker() -> None:

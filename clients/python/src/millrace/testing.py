@@ -128,7 +128,7 @@ class _Performer:
 
 
 class _Timer:
-    """Calls something after some seconds, or never; without a wait, at once."""
+    """Calls something after some seconds: immediately for 0, never for None."""
 
     def __init__(self, seconds: float | None, call: partial[None]) -> None:
         self._timer: threading.Timer | None = None
@@ -207,7 +207,7 @@ class _Offline(Client):
 
 
 class Inline(_Offline):
-    """A client that runs a job's handler at once. What the handler raises is the caller's, but for `Discard`.
+    """A client that runs a job's handler immediately. What the handler raises is the caller's, but for `Discard`.
 
     ``results`` has what became of each.
     """
@@ -235,8 +235,8 @@ class Fake(_Offline):
     def drain(self, *, retry: bool = False) -> int:
         """Run what is there and what that enqueues, scheduled jobs as well, and return how many attempts that were.
 
-        With ``retry`` a job that fails is tried again at once, with the next ``attempt``, until it ends well or is dead. Jobs behind one
-        that fails run all the same. At the end the error of each job that did not end well is raised: itself if it is the only one,
+        With ``retry`` a job that fails is tried again immediately, with the next ``attempt``, until it ends well or is dead. The jobs
+        behind one that fails run too. At the end the error of each job that did not end well is raised: itself if it is the only one,
         else all in an ExceptionGroup.
         """
         count = 0
