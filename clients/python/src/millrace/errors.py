@@ -42,7 +42,7 @@ class Closed(Error):
 class BulkError(Error):
     """Some jobs of many were not enqueued.
 
-    ``jids`` has a jid, or None, for each job; ``errors`` has the error of each that failed, by its index.
+    ``jids`` has a jid, or None, for each job; ``errors`` has the error of each that failed, by its index, with the ``jid`` of its job.
     """
 
     def __init__(self, jids: Sequence[str | None], errors: Mapping[int, Error]) -> None:
