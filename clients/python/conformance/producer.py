@@ -13,7 +13,7 @@ def bulk(client: Client, command: dict[str, Any]) -> list[str | None]:
     jids: list[str | None] = []
     for begin in range(0, command["count"], 500):
         numbers = range(begin, min(begin + 500, command["count"]))
-        jobs = [NewJob(command["class"], [f"{command['prefix']}{n}"], None, {"queue": command["queue"]}) for n in numbers]
+        jobs = [NewJob(command["class"], [f"{command['prefix']}{n}"], queue=command["queue"]) for n in numbers]
         try:
             jids += client.enqueue_bulk(jobs)
         except BulkError as e:

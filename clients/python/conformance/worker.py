@@ -1,5 +1,6 @@
-"""Examined by clients/conformance, whose README says what it has to do."""
+"""Examined by clients/conformance, whose README says what it has to do. Some of its handlers are async, as a program's may be."""
 
+import asyncio
 import json
 import os
 import signal
@@ -68,8 +69,10 @@ def fail(job: Job) -> None:
     raise RuntimeError(f"told to fail: {job.args[0]}")
 
 
-@handles("FailSoon", retry_in=lambda *_: 0.2)
-def fail_soon(job: Job) -> None:
+@worker.handle("FailSoon", retry_in=lambda *_: 0.2)
+async def fail_soon(job: Job) -> None:
+    add("ran", job)
+    await asyncio.sleep(0)
     if job.attempt <= job.args[1]:
         fail_now = f"told to fail: {job.args[0]}"
         raise RuntimeError(fail_now)
@@ -113,12 +116,14 @@ def die(job: Job) -> None:
 
 
 @worker.handle("Args")
-def args(job: Job) -> None:
+async def args(job: Job) -> None:
+    await asyncio.sleep(0)
     add("args", job, json.dumps(job.args[1:]))
 
 
 @worker.handle("Trace")
-def trace(job: Job) -> None:
+async def trace(job: Job) -> None:
+    await asyncio.sleep(0)
     add("trace", job, str(job.headers.get("traceparent", "none")))
 
 

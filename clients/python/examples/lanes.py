@@ -1,5 +1,6 @@
 """Lanes, middleware, hooks, a handler that notices when it should end, and failures that say what is to become of the job."""
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable
@@ -44,10 +45,22 @@ def charge(job: Job) -> None:
         raise RetryIn(5, "the bank is busy")
 
 
+@worker.handle("Notify", timeout=30)
+async def notify(job: Job) -> None:
+    """Send a notification. The coroutine is cancelled after 30 seconds."""
+    await asyncio.sleep(1)
+    logging.info("notified %s", job.fields.get("tenant"))
+
+
+@worker.on("failure")
+def failed(job: Job, error: BaseException) -> None:
+    """Report each failed attempt to an error tracker; the log has it already."""
+
+
 @worker.on("death")
 def died(job: Job, error: BaseException) -> None:
-    """Tell somebody."""
-    logging.error("%s %s was given up: %s", job.class_, job.jid, error)
+    """Page a person: nothing tries this job again."""
+    logging.error("%s %s is dead: %s", job.class_, job.jid, error)
 
 
 if __name__ == "__main__":

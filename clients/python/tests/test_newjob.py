@@ -1,6 +1,8 @@
 import json
+import os
+import time
 import unittest
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from millrace import BulkError, Client, Closed, Invalid, NewJob, Options, Unreachable
@@ -16,7 +18,7 @@ class Vectors(unittest.TestCase):
 
     def check(self, case: dict[str, Any]) -> None:
         options = {"jid": case["jid"], **case["options"]}
-        job = NewJob(case["class"], case["args"], case.get("at"), cast(Options, options))
+        job = NewJob(case["class"], case["args"], case.get("at"), **cast(Options, options))
         if "error" in case:
             with self.assertRaises(Invalid):
                 job.prepare(case["now"])
@@ -43,10 +45,10 @@ class Checks(unittest.TestCase):
             "not finite": NewJob("A", [float("nan")]),
             "too deep": NewJob("A", [nested]),
             "too large": NewJob("A", ["x" * (17 << 20)]),
-            "an option that is none": NewJob("A", [], None, {"retries": 3}),  # type: ignore[typeddict-unknown-key]
-            "a text as tags": NewJob("A", [], None, {"tags": "abc"}),
-            "timeout": NewJob("A", [], None, {"timeout": -1}),
-            "a flag as priority": NewJob("A", [], None, {"priority": True}),
+            "an option that is none": NewJob("A", [], retries=3),  # type: ignore[call-arg]
+            "a text as tags": NewJob("A", [], tags="abc"),
+            "timeout": NewJob("A", [], timeout=-1),
+            "a flag as priority": NewJob("A", [], priority=True),
         }.items():
             with self.subTest(name), self.assertRaises(Invalid):
                 job.prepare(1.0)
@@ -55,10 +57,24 @@ class Checks(unittest.TestCase):
         _, message = NewJob("A", [], datetime(2020, 1, 1, tzinfo=UTC)).prepare(1.0)
         self.assertEqual(1577836800.0, json.loads(message.body)["scheduled_at"])
 
+    def test_a_datetime_without_a_zone_is_local_time(self) -> None:
+        zone = os.environ.get("TZ")
+        self.addCleanup(time.tzset)
+        self.addCleanup(lambda: os.environ.update(TZ=zone) if zone else os.environ.pop("TZ"))
+        for name in ("Europe/Berlin", "America/New_York", "UTC"):
+            os.environ["TZ"] = name
+            time.tzset()
+            due = datetime.now() + timedelta(minutes=5)
+            _, message = NewJob("A", [], due, expires_at=due).prepare(1.0)
+            record = json.loads(message.body)
+            self.assertAlmostEqual(time.time() + 300, record["scheduled_at"], delta=30)
+            self.assertAlmostEqual(time.time() + 300, record["job"]["expires_at"], delta=30)
+
     def test_unreachable_says_why(self) -> None:
         with Client("amqp://guest:guest@127.0.0.1:1/", timeout=0.5) as client:
-            with self.assertRaisesRegex(Unreachable, "refused"):
-                client.enqueue("A")
+            with self.assertRaisesRegex(Unreachable, r"refused.*\(jid j1\)") as unreached:
+                client.enqueue("A", jid="j1")
+            self.assertEqual("j1", unreached.exception.jid)
             with self.assertRaises(BulkError) as failed:
                 client.enqueue_bulk([NewJob("A"), NewJob("")])
         self.assertEqual([None, None], failed.exception.jids)

@@ -9,7 +9,7 @@ from millrace._begins import Begins, Key
 from millrace._hosts import split_hosts, try_order
 from millrace._metrics import metric
 from millrace._outcome import SUCCEEDED, Outcome, Said, backoff, expire, judge, poisoned
-from millrace._record import retry_record
+from millrace._record import _HERE, retry_record
 from millrace._wire import check_queue, trace_headers
 from millrace.job import Job
 
@@ -163,9 +163,23 @@ class Details(unittest.TestCase):
 
     def test_own_backoff(self) -> None:
         job = Job(b'{"class":"A","jid":"j"}', "q")
-        for own, least, most in ((lambda *_: 2, 2, 2), (lambda *_: None, 15, 45), (lambda *_: 1 / 0, 15, 45), (lambda *_: -1, 15, 45)):
-            record = json.loads(judge(job, ValueError("x"), 1000.0, retry_in=own).record or b"")
+        for own, least, most in ((lambda *_: 2, 2, 2), (lambda *_: None, 15, 45), (lambda *_: -1, 15, 45)):
+            with self.assertNoLogs("millrace"):
+                record = json.loads(judge(job, ValueError("x"), 1000.0, retry_in=own).record or b"")
             self.assertTrue(least <= record["retry_at"] - 1000 <= most)
+
+    def test_own_backoff_that_fails_is_logged(self) -> None:
+        def leaves(*_: object) -> float:
+            raise SystemExit
+
+        job = Job(b'{"class":"A","jid":"j"}', "q")
+        bad: list[Any] = [lambda *_: 1 / 0, lambda *_: "soon", leaves]
+        for own in bad:
+            with self.assertLogs("millrace", "WARNING") as logs:
+                record = json.loads(judge(job, ValueError("x"), 1000.0, retry_in=own).record or b"")
+            self.assertIn("retry_in failed, the usual backoff is used  class=A jid=j", logs.output[0])
+            self.assertIn("Traceback", logs.output[0])
+            self.assertTrue(15 <= record["retry_at"] - 1000 <= 45)
 
     def test_backtrace_begins_where_it_broke(self) -> None:
         def broken() -> None:
@@ -181,6 +195,38 @@ class Details(unittest.TestCase):
             lines = json.loads(judge(job, e, 1.0).record or b"")["backtrace"].split("\n")
         self.assertIn("in broken", lines[0])
         self.assertIn("caused by KeyError: 'inner'", lines)
+
+    def test_twenty_lines_are_kept_where_the_job_does_not_say(self) -> None:
+        def deep(levels: int) -> None:
+            if levels:
+                deep(levels - 1)
+            raise ValueError("deep")
+
+        for member, lines in (
+            ("", 20),
+            (',"backtrace":null', 20),
+            (',"backtrace":3', 3),
+            (',"backtrace":false', None),
+            (',"backtrace":0', None),
+        ):
+            job = Job(f'{{"class":"A"{member}}}'.encode(), "q")
+            try:
+                deep(30)
+            except ValueError as e:
+                for retry_count in (0, 25):
+                    job.retry_count = retry_count
+                    kept = json.loads(judge(job, e, 1.0).record or b"").get("backtrace")
+                    self.assertEqual(lines, kept and len(kept.split("\n")), member)
+
+    def test_code_beside_the_library_is_not_the_library(self) -> None:
+        code = compile("def broken(): raise ValueError", _HERE.rstrip("/") + "_shop/models.py", "exec")
+        names: dict[str, Any] = {}
+        exec(code, names)
+        job = Job(b'{"class":"A"}', "q")
+        try:
+            names["broken"]()
+        except ValueError as e:
+            self.assertIn("in broken", json.loads(judge(job, e, 1.0).record or b"")["backtrace"])
 
     def test_errors_that_have_no_text(self) -> None:
         class Mute(Exception):

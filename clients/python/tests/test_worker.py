@@ -1,5 +1,6 @@
 import json
 import threading
+import time
 import unittest
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +37,32 @@ class Configuration(unittest.TestCase):
         self.assertEqual([["default"]], [p.queues for p in Worker(URL).pools])
         worker = Worker(URL, queues={"a": 3, "b": 1}, concurrency=2, lanes=[Lane("quick", ["c"], 4)])
         self.assertEqual([4, 4], [p.prefetch for p in worker.pools], "twice the threads where queues are chosen from")
+
+
+class Registering(unittest.TestCase):
+    def test_a_class_has_one_handler(self) -> None:
+        worker = Worker(URL)
+        worker.handle("A", print)
+        with self.assertRaisesRegex(ValueError, "handler of A is registered already: <built-in function print>"):
+            worker.handle("A", repr)
+        self.assertIs(print, worker.handlers["A"].call)
+
+    def test_nothing_is_registered_after_the_start(self) -> None:
+        worker = Worker(URL)
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        deadline = time.monotonic() + 30
+        while not worker._running and time.monotonic() < deadline:
+            time.sleep(0.01)
+        try:
+            with self.assertRaisesRegex(RuntimeError, "handler of A is registered too late"):
+                worker.handle("A", print)
+            with self.assertRaisesRegex(RuntimeError, "middleware is added too late"):
+                worker.use(lambda job, call_next: call_next())
+            self.assertEqual({}, worker.handlers)
+        finally:
+            worker.stop()
+            thread.join(30)
 
 
 class Hands(unittest.TestCase):

@@ -1,12 +1,16 @@
 """Background jobs through RabbitMQ or LavinMQ with a Millrace sidecar beside it.
 
-A producer is a `Client`, a `Worker` runs functions by the class of a job; ``millrace.testing`` has both without a broker.
+A producer is a `Client`, or in async code an `AsyncClient`. A `Worker` runs functions, plain or async, by the class of a job.
+``millrace.testing`` has all of them without a broker.
 ``docs/clients.md`` of the project has the rules that this library and those of other languages follow.
 """
 
+from ._handler import Middleware
 from ._lane import Lane
 from ._newjob import NewJob, Options
 from ._version import __version__
+from .app import App, Task, current_job
+from .async_client import AsyncClient, AsyncClientMiddleware, AsyncEnqueue
 from .client import Client, ClientMiddleware, Enqueue
 from .errors import (
     BulkError,
@@ -24,9 +28,13 @@ from .errors import (
     Unreachable,
 )
 from .job import Job
-from .worker import Middleware, Worker
+from .worker import Worker
 
 __all__ = [
+    "App",
+    "AsyncClient",
+    "AsyncClientMiddleware",
+    "AsyncEnqueue",
     "BulkError",
     "Client",
     "ClientMiddleware",
@@ -44,10 +52,12 @@ __all__ = [
     "Options",
     "Refused",
     "RetryIn",
+    "Task",
     "Timeout",
     "Unconfirmed",
     "UnknownClass",
     "Unreachable",
     "Worker",
     "__version__",
+    "current_job",
 ]  # fmt: skip

@@ -1,4 +1,7 @@
-"""What a program wants to be told. Hooks run one after the other in a thread of their own, never where I/O waits for them."""
+"""Hooks: functions that a worker calls when something happens.
+
+They run one after the other in a thread of their own, where no I/O waits for them; those for failures in the thread of the job.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,36 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal
 
-Event = Literal["startup", "quiet", "shutdown", "death"]
+from ._async import Loop
+from ._handler import check_callable, settled
+
+Event = Literal["startup", "quiet", "shutdown", "failure", "death"]
 Hook = Callable[..., object]
 
 
-class Hooks:
-    """The hooks of a worker, by what they are told."""
+_ARGUMENTS: dict[str, int] = {"startup": 0, "quiet": 0, "shutdown": 0, "failure": 2, "death": 2}
 
-    def __init__(self, log: logging.Logger) -> None:
+
+class Hooks:
+    """The hooks of a worker, by their event."""
+
+    def __init__(self, log: logging.Logger, loop: Loop) -> None:
         self._log = log
-        self._hooks: dict[str, list[Hook]] = {"startup": [], "quiet": [], "shutdown": [], "death": []}
+        self._loop = loop
+        self._hooks: dict[str, list[Hook]] = {event: [] for event in _ARGUMENTS}
         self._thread = ThreadPoolExecutor(1, "millrace hooks")
 
     def add(self, event: str, hook: Hook) -> Hook:
         """Add a hook."""
         if event not in self._hooks:
             raise ValueError(f"there is no hook {event}: there are {', '.join(self._hooks)}")
+        check_callable(f"the hook {event}", hook, _ARGUMENTS[event])
         self._hooks[event].append(hook)
         return hook
 
     def call(self, event: Event, *args: Any) -> Future[None] | None:
         """Call the hooks of an event."""
-        return self._thread.submit(self._run, event, args) if self._hooks[event] else None
+        return self._thread.submit(self.call_here, event, *args) if self._hooks[event] else None
 
     async def call_and_wait(self, event: Event) -> None:
         """Call the hooks of an event, and return when they have."""
@@ -37,10 +48,11 @@ class Hooks:
         if called:
             await asyncio.wrap_future(called)
 
-    def _run(self, event: Event, args: tuple[Any, ...]) -> None:
+    def call_here(self, event: Event, *args: Any, loop: Loop | None = None) -> None:
+        """Call the hooks of an event in this thread. One that raises is logged."""
         for hook in self._hooks[event]:
             try:
-                hook(*args)
+                settled(hook(*args), loop or self._loop)
             except BaseException:
                 self._log.exception("millrace: hook %s failed", event)
 

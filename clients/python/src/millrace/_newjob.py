@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any, TypedDict
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
 
 from . import _wire
 from ._wire import Message
 from .errors import Invalid
 
 
-class Options(TypedDict, total=False):
-    """What may be said of a job beside its class and args."""
+class TaskOptions(TypedDict, total=False):
+    """The options of a job that a task may give to all its jobs."""
 
     queue: str
     retry: int | bool
@@ -22,21 +21,32 @@ class Options(TypedDict, total=False):
     tags: Sequence[str]
     jid: str
     expires_at: float | datetime
-    timeout: float
     dead: bool
     backtrace: int | bool
     fields: Mapping[str, Any]
     traceparent: str
 
 
-@dataclass
-class NewJob:
-    """A job as client middleware and ``enqueue_bulk`` see it."""
+class Options(TaskOptions, total=False):
+    """The options of a job."""
 
-    class_: str
-    args: Sequence[Any] = ()
-    at: float | datetime | None = None  # None: now
-    options: Options = field(default_factory=Options)
+    timeout: float
+
+
+class NewJob:
+    """A job as client middleware and ``enqueue_bulk`` see it: ``NewJob("Greet", ["Ann"], queue="low")``.
+
+    ``at`` is when it is due: seconds since the epoch, a datetime, or None for now.
+    """
+
+    def __init__(self, class_: str, args: Sequence[Any] = (), at: float | datetime | None = None, **options: Unpack[Options]) -> None:
+        self.class_ = class_
+        self.args = args
+        self.at = at
+        self.options = options
+
+    def __repr__(self) -> str:
+        return f"NewJob({self.class_!r}, {self.args!r}, {self.at!r}, **{self.options!r})"
 
     def prepare(self, now: float) -> tuple[str, Message]:
         """Give the jid and the message, or raise Invalid."""
@@ -97,10 +107,8 @@ def _check_number(name: str, value: object, most: int) -> None:
 
 
 def seconds(at: float | datetime) -> float:
-    """Give a time in seconds since the epoch. A datetime without a zone is taken as UTC."""
-    if isinstance(at, datetime):
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    return float(at)
+    """Give a time in seconds since the epoch. A datetime without a zone is local time, as everywhere in Python."""
+    return at.timestamp() if isinstance(at, datetime) else float(at)
 
 
 def splice(head: bytes, job: bytes) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,8 +28,15 @@ class Outcome:
     reject: bool = False  # no worker can do anything with it
     status: str = ""  # of its metric, if it has one
     error_class: str = ""
-    died: BaseException | None = None  # it was given up: the death hooks are told
+    died: BaseException | None = None  # it was given up: the death hooks are called
+    error: BaseException | None = None
+    failure: bool = False  # the attempt failed: the failure hooks are called
+    retry_at: float | None = None
+    retry_in: float | None = None  # seconds
+    reason: str = ""  # of a dead job
 
+
+_log = logging.getLogger("millrace")
 
 SUCCEEDED = Outcome(status=SUCCESS)
 
@@ -41,34 +50,49 @@ class Said(Exception):
 
 
 def judge(
-    job: Job, error: BaseException, now: float, *, stopping: bool = False, end: str | None = None, retry_in: RetryDelay | None = None
-) -> Outcome:
+    job: Job, error: BaseException, now: float, *, stopping: bool = False, end: str | None = None, retry_in: RetryDelay | None = None,
+    log: logging.Logger | None = None,
+) -> Outcome:  # fmt: skip
     """Say what becomes of a job whose handler failed. ``end`` is why its cancel signal was set, if it was."""
     if isinstance(error, Discard):
-        return Outcome(status=DISCARDED)
+        return Outcome(status=DISCARDED, error=error)
     if isinstance(error, Kill):
-        return bury(job, error, "killed", now)
+        return _failed(bury(job, error, "killed", now))
     if stopping and (isinstance(error, HandBack) or end == "stopping"):
-        return Outcome(requeue=True)
+        return Outcome(requeue=True, error=error)
     if end == "cancelled":
-        return Outcome(status=DISCARDED)
+        return Outcome(status=DISCARDED, error=error)
     if job.retry_count >= job.retry:
         if not job.bury:
-            return Outcome(status=DISCARDED, error_class=error_class(error), died=error)
-        return bury(job, error, "exhausted", now)
-    delay = error.seconds if isinstance(error, RetryIn) else _delay(job, error, retry_in)
-    return _write(job, error, _wire.RETRIES, FAILED, lambda: retry_record(job, error, now, now + delay))
+            return _failed(Outcome(status=DISCARDED, error_class=error_class(error), error=error, died=error, reason="exhausted"))
+        return _failed(bury(job, error, "exhausted", now))
+    delay = error.seconds if isinstance(error, RetryIn) else _delay(job, error, retry_in, log)
+    outcome = _write(job, error, _wire.RETRIES, FAILED, lambda: retry_record(job, error, now, now + delay))
+    if not outcome.reject:
+        outcome.retry_at, outcome.retry_in = now + delay, delay
+    return _failed(outcome)
 
 
-def _delay(job: Job, error: BaseException, own: RetryDelay | None) -> float:
+def _failed(outcome: Outcome) -> Outcome:
+    outcome.failure = True
+    return outcome
+
+
+def _delay(job: Job, error: BaseException, own: RetryDelay | None, log: logging.Logger | None) -> float:
     """Give the handler's own backoff where it makes sense, else the usual one."""
     if own is not None:
         try:
             after = own(job.retry_count, error, job)
-            if isinstance(after, int | float) and 0 < after < 1e10:
-                return after
-        except Exception:
-            pass
+            if isinstance(after, int | float):
+                if 0 < after < 1e10:
+                    return after
+            elif after is not None:
+                raise TypeError(f"it returned {after!r:.200}, not a number of seconds")
+        except BaseException:  # also what is no Exception: it must not keep the job from its retry
+            with contextlib.suppress(Exception):
+                (log or _log).warning(
+                    "millrace: retry_in failed, the usual backoff is used  class=%s jid=%s", job.class_, job.jid, exc_info=True
+                )
     return backoff(job.retry_count, random.randint)
 
 
@@ -81,6 +105,7 @@ def bury(job: Job, error: BaseException, reason: str, now: float) -> Outcome:
     """Give a job up."""
     outcome = _write(job, error, _wire.DEAD, DEAD, lambda: dead_record(job, error, reason, now))
     outcome.died = error
+    outcome.reason = outcome.reason or reason
     return outcome
 
 
@@ -92,12 +117,12 @@ def _write(job: Job, error: BaseException, stream: str, status: str, record: Cal
     except Unwritable:
         body = b""
     if not 0 < len(body) <= _wire.MAX_RECORD:
-        return Outcome(reject=True, status=DEAD, error_class=name, died=error)
-    return Outcome(stream=stream, record=body, status=status, error_class=name)
+        return Outcome(reject=True, status=DEAD, error_class=name, error=error, died=error, reason="unwritable")
+    return Outcome(stream=stream, record=body, status=status, error_class=name, error=error)
 
 
 def expire(job: Job, now: float) -> Outcome:
-    """Give up a job that is past its time before it begins. No hook is told."""
+    """Give up a job that is past its time before it begins. No hook is called."""
     if not job.bury:
         return Outcome(status=EXPIRED, error_class="expired")
     outcome = bury(job, Said("expired", "expired before it began"), "expired", now)

@@ -8,6 +8,7 @@ import os
 import re
 import traceback
 from collections.abc import Iterator
+from types import CodeType
 from typing import Any
 
 from . import _wire
@@ -17,7 +18,7 @@ from .job import Job
 
 MAX_CLASS = 1024
 MAX_MESSAGE = 10_000
-_HERE = os.path.dirname(__file__)
+_HERE = os.path.join(os.path.dirname(__file__), "")
 _decoder = json.JSONDecoder(parse_int=str)  # only where values stand matters
 _scanstring: Any = json.decoder.scanstring  # type: ignore[attr-defined]
 _space = re.compile(r"[ \t\n\r]*")
@@ -80,6 +81,11 @@ def backtrace(error: BaseException) -> list[str]:
     return own if isinstance(own, list) else list(_places(_shown(error)))
 
 
+def is_ours(code: CodeType) -> bool:
+    """Report whether code is this library's."""
+    return code.co_filename.startswith(_HERE)
+
+
 def _places(error: BaseException) -> Iterator[str]:
     seen: set[int] = set()
     current: BaseException | None = error
@@ -87,9 +93,9 @@ def _places(error: BaseException) -> Iterator[str]:
         if seen:
             yield f"caused by {error_class(current)}: {message(current)}"
         seen.add(id(current))
-        for frame in reversed(traceback.extract_tb(current.__traceback__)):
-            if not frame.filename.startswith(_HERE):
-                yield f"{frame.filename}:{frame.lineno} in {frame.name}"
+        for frame, line in reversed(list(traceback.walk_tb(current.__traceback__))):
+            if not is_ours(frame.f_code):
+                yield f"{frame.f_code.co_filename}:{line} in {frame.f_code.co_name}"
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
 
 

@@ -151,6 +151,8 @@ class Settler:
         for task in list(self.running):
             if not task.claimed:
                 task.claimed = True
+                if task.job:
+                    self._worker.log.warning("millrace: job still runs and is handed back  class=%s jid=%s", task.job.class_, task.job.jid)
                 task.attachment.channel.requeue(task.arrival.tag)
         if self._settling:
             await asyncio.wait(self._settling, timeout=SETTLE_TIME)

@@ -8,14 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from . import _outcome, _wire
+from ._attempt import attempt, limit_of
 from ._lane import Arrival, Pool
-from ._outcome import SUCCEEDED, Outcome
-from .errors import Discard, Kill, Timeout, UnknownClass
+from ._outcome import Outcome
+from ._report import report
 from .job import Job
 
 if TYPE_CHECKING:
     from ._consume import Attachment
-    from .worker import Handler, Worker
+    from .worker import Worker
 
 
 class Task:
@@ -65,34 +66,28 @@ class Task:
             deaths = found
         now = self._begun = time.time()
         if 0 < self.worker.max_deaths <= deaths:
-            return job, _outcome.poisoned(job, deaths, now)
-        if job._expired():
-            return job, _outcome.expire(job, now)
-        handler = self.worker.handlers.get(job.class_)
-        if handler is None:
-            return job, _outcome.judge(job, UnknownClass(job.class_), now)
-        return job, self._call(job, handler)
-
-    def _call(self, job: Job, handler: Handler) -> Outcome:
-        limit = job.timeout or handler.timeout
-        self.since = self._begun
-        self.job = job
-        job._tell(stopping=self.worker.stopping)  # after the job can be seen: whoever stops sets the flag first, and then tells
-        if limit:
-            self.worker.post(partial(self.worker.settler.arm, self, limit))
-        try:
-            handler.call(job)
-        except BaseException as e:  # also what is no Exception: one job does not end the process
-            error: BaseException = e
+            outcome = _outcome.poisoned(job, deaths, now)
+        elif job._expired():
+            outcome = _outcome.expire(job, now)
         else:
-            return SUCCEEDED
-        if job._end == "timeout" and limit and not isinstance(error, Discard | Kill):
-            late = Timeout(limit)
-            late.__cause__ = error
-            error = late
-        return _outcome.judge(
-            job, error, time.time(), stopping=self.worker.stopping, end=job._end, retry_in=handler.retry_in
-        )  # fmt: skip
+            return job, self._attempt(job)
+        report(self.worker.log, job, outcome)
+        return job, outcome
+
+    def _attempt(self, job: Job) -> Outcome:
+        worker = self.worker
+        handler = worker.handlers.get(job.class_)
+        perform = handler.perform if handler else None
+        if handler and perform:
+            self.since = self._begun
+            self.job = job
+            # After the job can be seen: a stop sets the worker's flag first, and then those of the jobs that it sees.
+            job._tell(stopping=worker.stopping)
+            limit = limit_of(job, handler)
+            if limit:
+                worker.post(partial(worker.settler.arm, self, limit))
+        failed = partial(worker.hooks.call_here, "failure")
+        return attempt(job, handler, perform, stopping=lambda: worker.stopping, failed=failed, log=worker.log)
 
     def took(self, end: float) -> float:
         """Give the seconds that it ran."""

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 
 
 class Error(Exception):
-    """What every error of a client is."""
+    """What every error of a client is. ``jid`` is that of the job, where it is about one that could be written down."""
+
+    jid: str | None = None
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text} (jid {self.jid})" if self.jid else text
 
 
 class Invalid(Error):
@@ -22,7 +28,11 @@ class Unreachable(Error):
 
 
 class Unconfirmed(Error):
-    """It was sent, and the deadline passed without an answer. It may have arrived."""
+    """It was sent, and the deadline passed without an answer: it may have arrived.
+
+    ``jid`` is the job's. To enqueue it again under the same one, give it as an option: ``client.enqueue(..., jid=error.jid)``. It may run
+    twice then, as any job may.
+    """
 
 
 class Closed(Error):
@@ -32,7 +42,7 @@ class Closed(Error):
 class BulkError(Error):
     """Some jobs of many were not enqueued.
 
-    ``jids`` has a jid, or None, for each job; ``errors`` has the error of each that failed, by its index.
+    ``jids`` has a jid, or None, for each job; ``errors`` has the error of each that failed, by its index, with the ``jid`` of its job.
     """
 
     def __init__(self, jids: Sequence[str | None], errors: Mapping[int, Error]) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from . import _wire
 
 ALL_LINES = 100
 """How many lines of a backtrace are kept at most."""
+
+USUAL_LINES = 20
+"""How many lines of a backtrace are kept of a job that does not say."""
 
 
 class Job:
@@ -21,13 +27,13 @@ class Job:
     """
 
     __slots__ = (
-        "_end", "_enqueued_at", "_expires_at", "_stopping", "_wake", "args", "attempt", "backtrace", "bury", "class_", "headers", "jid",
-        "priority", "queue", "raw", "retry", "retry_count", "tags", "timeout",
+        "_async", "_end", "_enqueued_at", "_expires_at", "_members", "_stopping", "_wakers", "args", "attempt", "backtrace", "bury",
+        "class_", "headers", "jid", "priority", "queue", "raw", "retry", "retry_count", "tags", "timeout",
     )  # fmt: skip
 
     def __init__(self, raw: bytes, queue: str, headers: Mapping[str, Any] | None = None, message_id: str = "", sent: float | None = None):
         """Read a delivery. ValueError: no worker can decode it."""
-        members = _members(raw)
+        self._members = members = _members(raw)
         self.raw = raw
         self.queue = queue
         self.headers: Mapping[str, Any] = headers or {}
@@ -51,7 +57,13 @@ class Job:
         self._enqueued_at = sent if enqueued is None else enqueued
         self._stopping = False
         self._end: str | None = None
-        self._wake: threading.Event | None = None
+        self._wakers: list[Callable[[], object]] = []  # called when the worker stops and when the cancel signal is set
+        self._async = False  # its handler runs on an event loop
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """Members of the job that are its program's own, as `Options.fields` gave them: tenant, locale and the like."""
+        return {name: value for name, value in self._members.items() if name not in _wire.JOB_MEMBERS}
 
     @property
     def stopping(self) -> bool:
@@ -64,21 +76,75 @@ class Job:
         return self._end is not None
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but no longer than until the job is to end. Tells whether it is: ``stopping`` or ``cancelled``."""
-        if self._wake is None:
-            self._wake = threading.Event()
-        if not (self._stopping or self._end):  # looked at after the event is there: whoever sets them sets the event after
-            self._wake.wait(seconds)
+        """Sleep, but no longer than until the job is to end. Reports whether it is: ``stopping`` or ``cancelled``.
+
+        It blocks its thread: an async handler awaits `wait_async` instead.
+        """
+        if self._async and _in_event_loop():
+            raise RuntimeError("job.wait would block the event loop: await job.wait_async")
+        wake = threading.Event()
+        self._wakers.append(wake.set)
+        try:
+            if not self._should_end():  # looked at after the waker is there: the flags are set before the wakers are called
+                wake.wait(seconds)
+        finally:
+            self._wakers.remove(wake.set)
+        return self._should_end()
+
+    async def wait_async(self, seconds: float) -> bool:
+        """Sleep as `wait` does, without blocking the event loop."""
+        loop = asyncio.get_running_loop()
+        wake = asyncio.Event()
+        waker = partial(call_soon, loop, wake.set)
+        self._wakers.append(waker)
+        try:
+            if not self._should_end():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(seconds):
+                        await wake.wait()
+        finally:
+            self._wakers.remove(waker)
+        return self._should_end()
+
+    def _should_end(self) -> bool:
         return self._stopping or self._end is not None
 
     def _tell(self, *, stopping: bool = False, end: str | None = None) -> None:
         self._stopping = self._stopping or stopping
         self._end = self._end or end
-        if self._wake:
-            self._wake.set()
+        for waker in list(self._wakers):
+            waker()
+
+    def _cancels(self, cancel: Callable[[], object]) -> None:
+        """Call something once when the cancel signal is set; immediately, if it is set already."""
+        called = False
+
+        def waker() -> None:
+            nonlocal called
+            if self._end is not None and not called:
+                called = True
+                cancel()
+
+        self._async = True
+        self._wakers.append(waker)
+        waker()
 
     def _expired(self) -> bool:
         return self._expires_at is not None and self._expires_at < time.time()
+
+
+def call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+    """Have an event loop call something, unless it is closed. From any thread."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _members(raw: bytes) -> dict[str, Any]:
@@ -150,6 +216,8 @@ def _number(value: object) -> float | None:
 
 
 def _lines(value: object) -> int:
+    if value is None:
+        return USUAL_LINES
     if value is True:
         return ALL_LINES
     if value is False or not isinstance(value, int | float) or not value > 0:

@@ -13,36 +13,28 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from ._amqp import Lost, unwelcome
+from ._async import Loop
 from ._begins import Key
+from ._handler import Call, Handler, Middleware, chain, check_callable, check_sync
 from ._hooks import Hook, Hooks
 from ._hosts import Hosts, split_hosts
 from ._lane import CONCURRENCY, Lane, Pool, Queues
 from ._metrics import Metrics
 from ._outcome import RetryDelay
 from ._pauses import Pauses, first_of
+from ._report import quoted
 from ._session import Session
 from ._settle import Settler
 from ._version import __version__
 from ._wire import DEFAULT_QUEUE
 from .errors import Unreachable
-from .job import Job
 
-Call = Callable[[Job], object]
-Middleware = Callable[[Job, Callable[[], object]], object]
-
-
-@dataclass
-class Handler:
-    """A function with what was said of it."""
-
-    call: Call
-    retry_in: RetryDelay | None = None
-    timeout: float | None = None
+F = TypeVar("F", bound=Call)
+G = TypeVar("G", bound=Middleware)
+H = TypeVar("H", bound=Hook)
 
 
 class Worker:
@@ -78,7 +70,8 @@ class Worker:
         self.started_at = time.time()
         self.pools = [Pool(lane) for lane in _lanes(queues, concurrency, lanes)]
         self.handlers: dict[str, Handler] = {}
-        self.hooks = Hooks(self.log)
+        self.async_loop = Loop(self.log)
+        self.hooks = Hooks(self.log, self.async_loop)
         self.metrics = Metrics()
         self.paused: set[str] = set()
         self.quieted = False
@@ -95,38 +88,73 @@ class Worker:
         self._running = False
 
     @overload
-    def handle(self, class_: str, handler: Call, *, retry_in: RetryDelay | None = None, timeout: float | None = None) -> Call: ...
+    def handle(self, class_: str, handler: F, *, retry_in: RetryDelay | None = None, timeout: float | None = None) -> F: ...
     @overload
-    def handle(self, class_: str, *, retry_in: RetryDelay | None = None, timeout: float | None = None) -> Callable[[Call], Call]: ...
+    def handle(self, class_: str, *, retry_in: RetryDelay | None = None, timeout: float | None = None) -> Callable[[F], F]: ...
     def handle(
-        self, class_: str, handler: Call | None = None, *, retry_in: RetryDelay | None = None, timeout: float | None = None
-    ) -> Call | Callable[[Call], Call]:
-        """Register the function that runs jobs of a class; without a function it is a decorator. It is called before `run`.
+        self, class_: str, handler: F | None = None, *, retry_in: RetryDelay | None = None, timeout: float | None = None
+    ) -> F | Callable[[F], F]:
+        """Register the function that runs jobs of a class, before `run`. Without a function it is a decorator.
+
+        The function may be async: it is awaited on an event loop that all async handlers of the worker share, and that is not the one
+        of the worker's input and output. When its job should end (see `Job.cancelled`), it is cancelled as asyncio cancels a task.
 
         ``retry_in(retry_count, error, job)`` gives the seconds until the next attempt, or None for the usual backoff. ``timeout`` is how
         many seconds a job may run that does not say itself.
+
+        Raises TypeError if the function cannot be run properly, ValueError if the class has a handler already, and RuntimeError if the
+        worker runs.
         """
 
-        def register(call: Call) -> Call:
-            self.handlers[class_] = Handler(call, retry_in, timeout)
+        if not isinstance(class_, str) or not class_:
+            raise TypeError(f"the class of jobs must be a text, and not empty: {class_!r:.200}")
+
+        def register(call: F) -> F:
+            what = f"the handler of {class_}"
+            check_callable(what, call, 1)
+            if retry_in is not None:
+                check_callable(f"retry_in of {class_}", retry_in, 3)
+                check_sync(f"retry_in of {class_}", retry_in, "it must be a plain function")
+            with self._lock:
+                if self._running:
+                    raise RuntimeError(f"{what} is registered too late: the worker runs already")
+                if class_ in self.handlers:
+                    raise ValueError(f"{what} is registered already: {self.handlers[class_].call!r:.200}")
+                self.handlers[class_] = Handler(call, retry_in, timeout)
             return call
 
-        return register(handler) if handler else register
+        return register if handler is None else register(handler)
 
-    def use(self, middleware: Middleware) -> Middleware:
-        """Wrap all handlers: ``middleware(job, next)``. The first added is the outermost; what it raises is the job's failure."""
-        self._middleware.append(middleware)
+    def use(self, middleware: G) -> G:
+        """Wrap all handlers: ``middleware(job, next)``, before `run`. The first added is the outermost.
+
+        What it raises is the job's failure. It is a plain function, also around async handlers: ``next()`` returns when the handler has
+        ended, and the handler sees the context variables that the middleware has set.
+        """
+        check_callable("the middleware", middleware, 2)
+        check_sync("the middleware", middleware, "it must be a plain function, also around async handlers, whose end next() waits for")
+        with self._lock:
+            if self._running:
+                raise RuntimeError("the middleware is added too late: the worker runs already")
+            self._middleware.append(middleware)
         return middleware
 
     @overload
-    def on(self, event: str, hook: Hook) -> Hook: ...
+    def on(self, event: str, hook: H) -> H: ...
     @overload
-    def on(self, event: str) -> Callable[[Hook], Hook]: ...
-    def on(self, event: str, hook: Hook | None = None) -> Hook | Callable[[Hook], Hook]:
-        """Add a hook: ``startup``, ``quiet``, ``shutdown`` (no arguments), ``death`` (job, error). Without a function it is a decorator."""
-        if hook is None:
-            return partial(self.hooks.add, event)
-        return self.hooks.add(event, hook)
+    def on(self, event: str) -> Callable[[H], H]: ...
+    def on(self, event: str, hook: H | None = None) -> H | Callable[[H], H]:
+        """Add a hook: a function, which may be async. Without a function it is a decorator.
+
+        ``startup``, ``quiet`` and ``shutdown`` have no arguments. ``failure(job, error)`` is called after each attempt that failed, before
+        its retry or death is published, in the thread of the job; ``death(job, error)`` once a job is dead. A hook that raises is logged.
+        """
+
+        def add(function: H) -> H:
+            self.hooks.add(event, function)
+            return function
+
+        return add if hook is None else add(hook)
 
     def quiet(self) -> None:
         """Take no more jobs. What runs goes on. From any thread."""
@@ -151,8 +179,7 @@ class Worker:
                 raise RuntimeError("a worker runs once")
             self._running = True
         for handler in self.handlers.values():
-            for middleware in reversed(self._middleware):
-                handler.call = _wrapped(middleware, handler.call)
+            handler.perform = chain(handler.call, self._middleware, self.async_loop)
         before = self._install() if signals else {}
         try:
             with asyncio.Runner() as runner:
@@ -162,6 +189,7 @@ class Worker:
                 signal.signal(number, action)
             for pool in self.pools:
                 pool.close()
+            self.async_loop.close()
 
     def _install(self) -> dict[int, Any]:
         actions: dict[int, Callable[[], None]] = {signal.SIGTSTP: self.quiet, signal.SIGTERM: self.stop, signal.SIGINT: self.stop}
@@ -182,6 +210,13 @@ class Worker:
             await self._sessions()
         finally:
             await self.hooks.close()
+            self.log.info("millrace: worker stopped  identity=%s", quoted(self.identity))
+
+    def _log_start(self) -> None:
+        queues = ",".join(dict.fromkeys(queue for pool in self.pools for queue in pool.queues))
+        concurrency = sum(pool.concurrency for pool in self.pools)
+        said = (self.version, self.identity, queues, concurrency)
+        self.log.info("millrace: worker started  version=%s identity=%s queues=%s concurrency=%s", *[quoted(str(one)) for one in said])
 
     async def _sessions(self) -> None:
         pauses, first = Pauses(), True
@@ -193,6 +228,7 @@ class Worker:
                     break
                 self.session = session
                 if first:
+                    self._log_start()
                     self.hooks.call("startup")
                 first, pauses = False, Pauses()
                 why = await session.run()
@@ -282,10 +318,6 @@ def _lanes(queues: Queues | None, concurrency: int, lanes: Sequence[Lane]) -> li
     if len({lane.name for lane in found}) != len(found):
         raise ValueError("two lanes have one name")
     return found
-
-
-def _wrapped(middleware: Middleware, call: Call) -> Call:
-    return lambda job: middleware(job, lambda: call(job))
 
 
 def _calling(action: Callable[[], None]) -> Callable[[int, object], None]:

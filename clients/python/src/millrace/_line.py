@@ -1,0 +1,134 @@
+"""The connection of a producer, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from ._amqp import Lost, unwelcome
+from ._hosts import Hosts, split_hosts
+from ._pauses import Pauses
+from ._publisher import Publisher
+from ._wire import Message
+from .errors import Closed, Unconfirmed, Unreachable
+
+CLOSED = "the client was closed"
+
+
+class Lines:
+    """Makes the connection when it is first needed, and another one in a child after a fork. It is safe to use from several threads."""
+
+    def __init__(self, url: str | Sequence[str]) -> None:
+        self._urls = split_hosts(url)
+        self._lock = threading.Lock()
+        self._line: Line | None = None
+        self._closed = False
+
+    def publish(self, message: Message, until: float) -> Future[None]:
+        """Publish, and give the answer to come. It is cancelled if the client is closed meanwhile."""
+        with self._lock:  # so that a close, which comes later, knows of it
+            if self._closed:
+                raise Closed(CLOSED)
+            if self._line is None or self._line.pid != os.getpid():
+                self._line = Line(self._urls)
+            return self._line.publish(message, until)
+
+    def close(self) -> None:
+        """End the connection. Publishes that wait for an answer are cancelled."""
+        with self._lock:
+            line, self._line, self._closed = self._line, None, True
+        if line and line.pid == os.getpid():
+            line.close()
+
+
+class Line:
+    """A thread that owns the connection of a producer, with an event loop of its own."""
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self.pid = os.getpid()
+        self._hosts = Hosts(urls)
+        self._loop = asyncio.new_event_loop()
+        self._publisher: Publisher | None = None
+        self._connecting = asyncio.Lock()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="millrace producer", daemon=True)
+        self._thread.start()
+
+    def publish(self, message: Message, until: float) -> Future[None]:
+        """Publish until it is answered, from another thread."""
+        return asyncio.run_coroutine_threadsafe(self._publish(message, until), self._loop)
+
+    async def _publish(self, message: Message, until: float) -> None:
+        sent = False
+        why: BaseException | None = None
+        try:
+            async with asyncio.timeout(max(until - time.monotonic(), 0)):
+                while True:
+                    publisher = await self._open()
+                    sent = True
+                    try:
+                        return await publisher.publish(message)
+                    except Lost as e:
+                        why = e
+                        self._forget(publisher)
+        except TimeoutError:
+            why = why or self._why
+        except Lost as e:
+            why = e
+        kind = Unconfirmed if sent else Unreachable
+        raise kind(f"{'not confirmed' if sent else 'broker not reached'}: {why or 'the deadline passed'}") from why
+
+    _why: BaseException | None = None  # the last attempt to connect failed
+    _welcome = False  # one did not: then what sounds like a refusal is a broker that is starting
+
+    async def _open(self) -> Publisher:
+        """Give the publisher that is open, or connect until there is one. Lost: the broker does not want us."""
+        if self._publisher:
+            return self._publisher
+        async with self._connecting:
+            pauses = Pauses()
+            while not self._publisher:
+                try:
+                    self._publisher = await self._connect()
+                except Lost as e:
+                    self._why = e
+                    if unwelcome(e) and not self._welcome:
+                        raise Lost(e) from e
+                    await pauses.wait()
+            return self._publisher
+
+    async def _connect(self) -> Publisher:
+        connection = await self._hosts.open(f"millrace producer {socket.gethostname()}:{self.pid}")
+        try:
+            publisher = await Publisher.open(connection)
+        except BaseException:
+            connection.drop()
+            raise
+        self._welcome = True
+        publisher.channel.closed.add_done_callback(lambda _: self._forget(publisher))
+        return publisher
+
+    def _forget(self, publisher: Publisher) -> None:
+        if self._publisher is publisher:
+            self._publisher = None
+            publisher.channel.connection.drop()
+
+    def close(self) -> None:
+        """Close the connection and end the thread."""
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _end(self) -> None:
+        publisher, self._publisher = self._publisher, None
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        if publisher:
+            await publisher.channel.connection.close(2)

@@ -1,0 +1,68 @@
+"""What a worker logs about a job that did not end well."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any
+
+from ._outcome import DEAD, DISCARDED, EXPIRED, FAILED, Outcome
+from ._record import error_class, is_ours, message
+from .job import Job
+
+SHOWN = 500
+"""How many characters of an error's message stand in the line itself; the stack below it has them all."""
+
+_PLAIN = re.compile(r"[\w.:,+/@#-]{1,200}")
+
+
+def report(log: logging.Logger, job: Job, outcome: Outcome) -> None:
+    """Log an outcome: failures and deaths as warnings with the stack, what was dropped or handed back as information."""
+    with contextlib.suppress(Exception):  # a log that fails does not change the outcome
+        if outcome.requeue:
+            log.info("millrace: job handed back  %s", _pairs(job))
+        elif outcome.status == EXPIRED:
+            log.info("millrace: job expired  %s", _pairs(job, next=DEAD if outcome.record else DISCARDED))
+        elif outcome.error_class and outcome.error:
+            _failed(log, job, outcome, outcome.error)
+        elif outcome.status == DISCARDED:
+            log.info("millrace: job discarded  %s", _pairs(job, reason=message(outcome.error) if outcome.error else ""))
+
+
+def _failed(log: logging.Logger, job: Job, outcome: Outcome, error: BaseException) -> None:
+    next_: dict[str, Any] = {"next": "retry" if outcome.status == FAILED else outcome.status}
+    if outcome.retry_at is not None and outcome.retry_in is not None:
+        next_["retry_in"] = f"{outcome.retry_in:.4g}s" if outcome.retry_in < 1000 else f"{outcome.retry_in:.0f}s"
+        with contextlib.suppress(ValueError, OverflowError, OSError):  # beyond year 9999
+            next_["retry_at"] = datetime.fromtimestamp(outcome.retry_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    elif outcome.reason:
+        next_["reason"] = outcome.reason
+    name, text = error_class(error), message(error)
+    log.warning(
+        "millrace: job failed  %s",
+        _pairs(job, **next_, error_class=name, error=text[:SHOWN]),
+        exc_info=(type(error), error, _from_the_handler(error.__traceback__)),
+        extra={"job_class": job.class_, "jid": job.jid, "attempt": job.attempt, "queue": job.queue, "error_class": name, **next_},
+    )
+
+
+def _from_the_handler(trace: TracebackType | None) -> TracebackType | None:
+    """Give a traceback without what this library called before the program's own code."""
+    at = trace
+    while at and is_ours(at.tb_frame.f_code):
+        at = at.tb_next
+    return at or trace
+
+
+def _pairs(job: Job, **more: Any) -> str:
+    pairs = {"class": job.class_, "jid": job.jid, "queue": job.queue, "attempt": job.attempt, **more}
+    return " ".join(f"{name}={quoted(str(value))}" for name, value in pairs.items())
+
+
+def quoted(text: str) -> str:
+    """Write a value of a log line, in quotes where it is not a plain word: what it holds cannot look like another line."""
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=not text.isprintable())

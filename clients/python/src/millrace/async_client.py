@@ -1,0 +1,136 @@
+"""The producer for async code."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from typing import Any, TypeVar, Unpack
+
+from ._handler import check_callable, is_async
+from ._line import CLOSED, Lines
+from ._newjob import NewJob, Options
+from .client import collected, naming
+from .errors import Closed, Error
+
+AsyncEnqueue = Callable[[NewJob], "Awaitable[str | None]"]
+AsyncClientMiddleware = Callable[[NewJob, AsyncEnqueue], "Awaitable[str | None]"]
+M = TypeVar("M", bound=AsyncClientMiddleware)
+
+TURN = 50
+"""How many jobs of a bulk are written down before other tasks of the event loop have their turn."""
+
+
+class AsyncClient:
+    """Enqueues jobs from async code, without blocking the event loop: a `Client` whose methods are awaited.
+
+    Its connection lives in a thread of its own, as a Client's does. So it may be used from any event loop, also from several, heartbeats
+    go out while the event loop is busy, and it is safe to make one when a module is imported. ``url`` and ``timeout`` are those of a
+    `Client`. It is closed by ``await client.close()``, or by ``async with``.
+
+    A call that is cancelled may have enqueued its job, or not.
+    """
+
+    def __init__(self, url: str | Sequence[str], *, timeout: float = 30) -> None:
+        self._lines = Lines(url)
+        self._timeout = timeout
+        self._middleware: list[AsyncClientMiddleware] = []
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def use(self, middleware: M) -> M:
+        """Wrap each publish: ``async def middleware(job, next)``, which awaits ``next(job)``. The first added is the outermost.
+
+        It may change the job, or not call ``next(job)``: then nothing is published and the jid is None.
+        """
+        check_callable("the middleware", middleware, 2)
+        if not is_async(middleware):
+            raise TypeError("the middleware is not async: a Client takes plain functions, an AsyncClient async ones")
+        self._middleware.append(middleware)
+        return middleware
+
+    async def enqueue(self, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]) -> str:
+        """Publish a job and return its jid once the broker has confirmed it. See `Client.enqueue`."""
+        return await self.push(NewJob(class_, args, None, **options), deadline=deadline) or ""
+
+    async def enqueue_at(
+        self, at: float | datetime, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]
+    ) -> str:
+        """Publish a job that is due at a time. See `Client.enqueue_at`."""
+        return await self.push(NewJob(class_, args, at, **options), deadline=deadline) or ""
+
+    async def enqueue_in(
+        self, delay: float, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]
+    ) -> str:
+        """Publish a job that is due in some seconds."""
+        return await self.push(NewJob(class_, args, time.time() + delay, **options), deadline=deadline) or ""
+
+    async def enqueue_bulk(self, jobs: Iterable[NewJob], *, deadline: float | None = None) -> list[str | None]:
+        """Publish many jobs in one window, and return their jids when all are answered.
+
+        They are published in order, unless middleware awaits something before it calls ``next``. Raises BulkError if any failed, which
+        says what became of each.
+        """
+        until = self._until(deadline)
+        tasks: list[asyncio.Task[str | Error | None]] = []
+        try:
+            for job in jobs:
+                tasks.append(asyncio.create_task(self._passed(job, until)))
+                if len(tasks) % TURN == 0:
+                    await asyncio.sleep(0)
+            return collected(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def push(self, job: NewJob, *, deadline: float | None = None) -> str | None:
+        """Publish a job that is made already."""
+        return await self._through(job, self._until(deadline))
+
+    async def close(self) -> None:
+        """End the connection. Publishes that wait for an answer fail."""
+        await asyncio.to_thread(self._lines.close)
+
+    def _until(self, deadline: float | None) -> float:
+        return time.monotonic() + (self._timeout if deadline is None else deadline)
+
+    async def _passed(self, job: NewJob, until: float) -> str | Error | None:
+        try:
+            return await self._through(job, until)
+        except Error as e:
+            return e
+
+    async def _through(self, job: NewJob, until: float) -> str | None:
+        async def last(job: NewJob) -> str | None:
+            return await self._send(job, until)
+
+        call: AsyncEnqueue = last
+        for middleware in reversed(self._middleware):
+            call = _wrapped(middleware, call)
+        return await call(job)
+
+    async def _send(self, job: NewJob, until: float) -> str:
+        jid, message = job.prepare(time.time())
+        with naming(jid):
+            await _answer(self._lines.publish(message, until))
+        return jid
+
+
+def _wrapped(middleware: AsyncClientMiddleware, call: AsyncEnqueue) -> AsyncEnqueue:
+    return lambda job: middleware(job, call)
+
+
+async def _answer(answer: Future[None]) -> None:
+    try:
+        await asyncio.wrap_future(answer)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if answer.cancelled() and not (task and task.cancelling()):
+            raise Closed(CLOSED) from None
+        raise

@@ -1,0 +1,188 @@
+"""A private RabbitMQ for tests, and a proxy that makes its network slow or deaf. Everything is on 127.0.0.1."""
+
+import contextlib
+import os
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pika
+
+_SCRIPTS = [Path("/usr/lib/rabbitmq/bin"), Path("/opt/rabbitmq/sbin")]
+
+
+class Broker:
+    """A node of its own, in a folder of its own: nothing of another RabbitMQ on the machine reaches it."""
+
+    def __init__(self) -> None:
+        server = next((path for path in (folder / "rabbitmq-server" for folder in _SCRIPTS) if path.is_file()), None)
+        epmd = shutil.which("epmd")
+        if not (server and epmd):
+            raise unittest.SkipTest("RabbitMQ is not installed: run `make deps`")
+        self._folder = tempfile.TemporaryDirectory(prefix="millrace-python-")
+        self._processes: list[subprocess.Popen[bytes]] = []
+        ports = _free_ports(3)
+        self.port = ports[0]
+        self.url = f"amqp://guest:guest@127.0.0.1:{self.port}/"
+        try:
+            self._start(str(server), epmd, ports)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, server: str, epmd: str, ports: list[int]) -> None:
+        folder = Path(self._folder.name)
+        env = _environment(folder, epmd=ports[1], distribution=ports[2])
+        (folder / "rabbitmq.conf").write_text(
+            f"listeners.tcp.1 = 127.0.0.1:{self.port}\ndisk_free_limit.absolute = 10MB\nlog.console = false\nlog.file = rabbit.log\n"
+        )
+        (folder / "enabled_plugins").write_text("[].\n")
+        (folder / "inetrc").write_text(f'{{host, {{127,0,0,1}}, ["localhost", "{socket.gethostname()}"]}}.\n{{lookup, [file, native]}}.\n')
+        self._run(env, epmd, "-port", str(ports[1]), "-address", "127.0.0.1")
+        _until(lambda: _listens(ports[1]), "epmd answers")
+        self._run(env, server)
+        _until(self._answers, "RabbitMQ answers")
+
+    def _run(self, env: dict[str, str], *command: str) -> None:
+        log = open(Path(self._folder.name) / "startup.log", "ab")  # noqa: SIM115
+        self._processes.append(subprocess.Popen(command, env=env, cwd=self._folder.name, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
+        log.close()
+
+    def _answers(self) -> bool:
+        if any(process.poll() is not None for process in self._processes):
+            raise RuntimeError((Path(self._folder.name) / "startup.log").read_text()[-2000:])
+        try:
+            pika.BlockingConnection(pika.URLParameters(self.url)).close()
+        except Exception:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """End it, and remove what it wrote."""
+        for process in reversed(self._processes):
+            process.kill()
+            process.wait()
+        self._folder.cleanup()
+
+    @contextlib.contextmanager
+    def channel(self) -> Iterator[Any]:
+        """Open a connection and a channel."""
+        connection = pika.BlockingConnection(pika.URLParameters(self.url))
+        try:
+            yield connection.channel()
+        finally:
+            if connection.is_open:
+                connection.close()
+
+    def topology(self, *queues: str) -> None:
+        """Make what a sidecar makes, empty. Plain queues stand for most streams, since they are read once."""
+        with self.channel() as channel:
+            channel.exchange_declare("jobs.direct", "direct", durable=True)
+            channel.exchange_declare("jobs.control", "fanout", durable=True)
+            channel.queue_declare("jobs.begins", durable=True, arguments={"x-queue-type": "stream"})
+            for name in ("scheduled_jobs", "retries", "dead_jobs", "heartbeats", "job_metrics", *(f"queue.{queue}" for queue in queues)):
+                channel.queue_delete(name)
+                channel.queue_declare(name, durable=True, arguments={"x-max-priority": 10} if name.startswith("queue.") else {})
+                if name.startswith("queue."):
+                    channel.queue_bind(name, "jobs.direct", name.removeprefix("queue."))
+
+    def take(self, queue: str, timeout: float = 20) -> tuple[Any, bytes]:
+        """Take the next message of a queue, when there is one: its properties and body."""
+        deadline = time.monotonic() + timeout
+        with self.channel() as channel:
+            while time.monotonic() < deadline:
+                method, properties, body = channel.basic_get(queue, auto_ack=True)
+                if method:
+                    return properties, body
+                time.sleep(0.02)
+        raise AssertionError(f"nothing came to {queue}")
+
+    def count(self, queue: str) -> int:
+        """Count what waits in a queue."""
+        with self.channel() as channel:
+            return int(channel.queue_declare(queue, passive=True).method.message_count)
+
+
+class Proxy:
+    """An address of the broker whose answers can be held up or delayed."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"amqp://guest:guest@127.0.0.1:{self._listener.getsockname()[1]}/"
+        self.heard = threading.Event()  # cleared: what the broker answers does not arrive
+        self.heard.set()
+        self.delay = 0.0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                broker = socket.create_connection(("127.0.0.1", self._to))
+                threading.Thread(target=self._forward, args=(client, broker, False), daemon=True).start()
+                threading.Thread(target=self._forward, args=(broker, client, True), daemon=True).start()
+
+    def _forward(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                if answers:
+                    time.sleep(self.delay)
+                    self.heard.wait()
+                sink.sendall(data)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Take no more connections."""
+        self.heard.set()
+        self._listener.close()
+
+
+def _environment(folder: Path, epmd: int, distribution: int) -> dict[str, str]:
+    """Give the whole environment of a node, as internal/localbroker does: nothing but PATH is inherited."""
+    return {
+        "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": str(folder),
+        "ERL_EPMD_PORT": str(epmd), "ERL_EPMD_ADDRESS": "127.0.0.1", "ERL_INETRC": str(folder / "inetrc"),
+        "ERL_FLAGS": "-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}",
+        "RABBITMQ_NODENAME": "millrace@localhost", "RABBITMQ_CONF_ENV_FILE": str(folder / "none"),
+        "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"), "RABBITMQ_ADVANCED_CONFIG_FILE": str(folder / "none.config"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"), "RABBITMQ_MNESIA_BASE": str(folder / "data"),
+        "RABBITMQ_LOG_BASE": str(folder / "log"), "RABBITMQ_DIST_PORT": str(distribution),
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 2:2 +B i", "RUNNING_UNDER_SYSTEMD": "true",
+    }  # fmt: skip
+
+
+def _free_ports(count: int) -> list[int]:
+    """Find ports below the range from which the kernel takes those of outgoing connections."""
+    while True:
+        first = random.randrange(14_000, 19_900)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as listeners:
+            for port in range(first, first + count):
+                listeners.enter_context(socket.create_server(("127.0.0.1", port)))
+            return list(range(first, first + count))
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _until(condition: Callable[[], bool], what: str, timeout: float = 120) -> None:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout} s: {what}")
+        time.sleep(0.05)

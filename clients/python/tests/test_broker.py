@@ -1,0 +1,295 @@
+"""What only a real broker can show."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import threading
+import time
+import unittest
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from millrace import AsyncClient, Client, HandBack, Job, Lane, NewJob, Unconfirmed, Worker
+
+from .broker import Broker, Proxy
+
+broker: Broker
+
+
+def setUpModule() -> None:
+    global broker
+    broker = Broker()
+
+
+def tearDownModule() -> None:
+    broker.stop()
+
+
+def eventually(condition: Callable[[], bool], what: str, timeout: float = 30) -> None:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout} s: {what}")
+        time.sleep(0.01)
+
+
+class Case(unittest.TestCase):
+    def setUp(self) -> None:
+        broker.topology("default", "slow")
+
+    def proxy(self) -> Proxy:
+        proxy = Proxy(broker.port)
+        self.addCleanup(proxy.close)
+        return proxy
+
+
+class Producing(Case):
+    def check_again(self, unconfirmed: Unconfirmed, again: Callable[[str], str]) -> None:
+        """The job has arrived although its confirm has not; enqueued again it has the same jid."""
+        jid = unconfirmed.jid
+        assert jid
+        self.assertIn(jid, str(unconfirmed))
+        properties, body = broker.take("queue.default")
+        self.assertEqual((jid, jid), (properties.message_id, json.loads(body)["jid"]))
+        self.assertEqual(jid, again(jid))
+        properties, _ = broker.take("queue.default")
+        self.assertEqual(jid, properties.message_id)
+
+    def test_unconfirmed_has_the_jid(self) -> None:
+        proxy = self.proxy()
+        with Client(proxy.url) as client:
+            client.enqueue("A", ["first"])
+            broker.take("queue.default")
+            proxy.heard.clear()
+            with self.assertRaises(Unconfirmed) as failed:
+                client.enqueue("A", ["second"], deadline=1)
+            proxy.heard.set()
+            self.check_again(failed.exception, lambda jid: client.enqueue("A", ["second"], jid=jid))
+
+    def test_unconfirmed_has_the_jid_in_async_code(self) -> None:
+        proxy = self.proxy()
+
+        async def enqueue() -> None:
+            async with AsyncClient(proxy.url) as client:
+                await client.enqueue("A", ["first"])
+                await asyncio.to_thread(broker.take, "queue.default")
+                proxy.heard.clear()
+                with self.assertRaises(Unconfirmed) as failed:
+                    await client.enqueue("A", ["second"], deadline=1)
+                proxy.heard.set()
+                loop = asyncio.get_running_loop()
+
+                def again(jid: str) -> str:
+                    return asyncio.run_coroutine_threadsafe(client.enqueue("A", ["second"], jid=jid), loop).result()
+
+                await asyncio.to_thread(self.check_again, failed.exception, again)
+
+        asyncio.run(enqueue())
+
+    # With 0.2 s to each answer, 50 confirms one after the other take 10 s.
+    def test_a_bulk_with_middleware_is_one_window(self) -> None:
+        proxy = self.proxy()
+        with Client(proxy.url) as client:
+
+            @client.use
+            def trace(job: NewJob, call_next: Callable[[NewJob], str | None]) -> str | None:
+                return call_next(job) if job.args != [7] else None
+
+            client.enqueue("A", ["connects"])
+            proxy.delay = 0.2
+            began = time.monotonic()
+            jids = client.enqueue_bulk(NewJob("A", [n], jid=f"j{n}") for n in range(50))
+            self.assertLess(time.monotonic() - began, 5)
+        self.assertEqual([None if n == 7 else f"j{n}" for n in range(50)], jids)
+        self.assertEqual(50, broker.count("queue.default"))
+        broker.take("queue.default")
+        self.assertEqual(["j0", "j1", "j2"], [broker.take("queue.default")[0].message_id for _ in range(3)])
+
+    def test_an_async_bulk_with_middleware_is_one_window(self) -> None:
+        proxy = self.proxy()
+
+        async def enqueue() -> tuple[list[str | None], float]:
+            async with AsyncClient(proxy.url) as client:
+
+                @client.use
+                async def trace(job: NewJob, call_next: Callable[[NewJob], Awaitable[str | None]]) -> str | None:
+                    return await call_next(job)
+
+                await client.enqueue("A", ["connects"])
+                proxy.delay = 0.2
+                began = time.monotonic()
+                jids = await client.enqueue_bulk(NewJob("A", [n], jid=f"j{n}") for n in range(50))
+                return jids, time.monotonic() - began
+
+        jids, took = asyncio.run(enqueue())
+        self.assertEqual([f"j{n}" for n in range(50)], jids)
+        self.assertLess(took, 5)
+        broker.take("queue.default")
+        self.assertEqual([f"j{n}" for n in range(50)], [broker.take("queue.default")[0].message_id for _ in range(50)], "in order")
+
+    def test_many_loops_share_an_async_client(self) -> None:
+        client = AsyncClient(broker.url)
+        for _ in range(2):
+            self.assertTrue(asyncio.run(client.enqueue("A")))
+        asyncio.run(client.close())
+        self.assertEqual(2, broker.count("queue.default"))
+
+
+class Working(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.seen: list[Any] = []
+        self.client = Client(broker.url)
+        self.addCleanup(self.client.close)
+
+    @contextlib.contextmanager
+    def working(self, worker: Worker) -> Iterator[None]:
+        """Run a worker, and stop it."""
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        try:
+            yield
+        finally:
+            worker.stop()
+            thread.join(60)
+            self.assertFalse(thread.is_alive(), "the worker has stopped")
+
+    def test_async_handlers_run_and_fail_like_others(self) -> None:
+        worker = Worker(broker.url)
+
+        @worker.handle("Note")
+        async def note(job: Job) -> None:
+            await asyncio.sleep(0.01)
+            self.seen.append(job.args[0])
+
+        @worker.handle("Fail")
+        async def fail(job: Job) -> None:
+            await asyncio.sleep(0)
+            raise LookupError("no such order")
+
+        with self.assertLogs("millrace", "WARNING") as logs, self.working(worker):
+            self.client.enqueue("Note", ["hello"])
+            self.client.enqueue("Fail", jid="j1")
+            record = json.loads(broker.take("retries")[1])
+            eventually(lambda: self.seen == ["hello"], "the handler has run")
+        self.assertEqual(("j1", "LookupError", "no such order"), (record["jid"], record["error_class"], record["error_message"]))
+        self.assertIn("test_broker.py", record["backtrace"].split("\n")[0])
+        self.assertIn("class=Fail jid=j1 queue=default attempt=1 next=retry", "".join(logs.output))
+        metrics = json.loads(broker.take("job_metrics")[1])
+        self.assertEqual({"Note": "success", "Fail": "failed"}, {metric["job_class"]: metric["status"] for metric in metrics})
+        self.assertEqual(0, broker.count("queue.default"))
+
+    def test_timeout_and_cancellation_of_async_handlers(self) -> None:
+        worker = Worker(broker.url)
+
+        @worker.handle("Sleep", timeout=0.3)
+        async def sleep(job: Job) -> None:
+            self.seen.append(job.jid)
+            try:
+                await asyncio.sleep(60)
+            finally:
+                self.seen.append(f"{job.jid} ended")
+
+        began = time.monotonic()
+        with self.assertLogs("millrace", "INFO") as logs, self.working(worker):
+            self.client.enqueue("Sleep", jid="late")
+            record = json.loads(broker.take("retries")[1])
+            self.assertEqual(("Timeout", "ran longer than 0.3 s"), (record["error_class"], record["error_message"]))
+            self.client.enqueue("Sleep", jid="cancelled", timeout=60)
+            eventually(lambda: "cancelled" in self.seen, "it runs")
+            with broker.channel() as channel:
+                channel.basic_publish("jobs.control", "", json.dumps({"op": "cancel", "identity": "*", "jid": "cancelled"}))
+            eventually(lambda: "cancelled ended" in self.seen, "it is cancelled")
+            eventually(lambda: any("job discarded" in line and "jid=cancelled" in line for line in logs.output), "it is discarded")
+        self.assertLess(time.monotonic() - began, 50)
+        self.assertEqual(0, broker.count("queue.default"), "both are acknowledged")
+
+    def test_a_stop_hands_async_handlers_back(self) -> None:
+        worker = Worker(broker.url, stop_timeout=0.5)
+
+        @worker.handle("Sleep")
+        async def sleep(job: Job) -> None:
+            self.seen.append("began")
+            await asyncio.sleep(60)
+
+        @worker.handle("Wait")
+        async def wait(job: Job) -> None:
+            self.seen.append("began")
+            if await job.wait_async(60):
+                raise HandBack
+
+        with self.working(worker):
+            self.client.enqueue("Sleep")
+            self.client.enqueue("Wait")
+            eventually(lambda: len(self.seen) == 2, "both run")
+        self.assertEqual(2, broker.count("queue.default"))
+        self.assertEqual(0, broker.count("retries"))
+
+    def test_a_handler_that_hangs_is_handed_back_with_a_warning(self) -> None:
+        worker = Worker(broker.url, stop_timeout=0.2)
+        hangs = threading.Event()
+        self.addCleanup(hangs.set)
+
+        @worker.handle("Hang")
+        def hang(job: Job) -> None:
+            self.seen.append("began")
+            hangs.wait()
+
+        with self.assertLogs("millrace", "WARNING") as logs, self.working(worker):
+            self.client.enqueue("Hang", jid="j1")
+            eventually(lambda: self.seen == ["began"], "it runs")
+        self.assertIn("job still runs and is handed back  class=Hang jid=j1", "".join(logs.output))
+        self.assertEqual(1, broker.count("queue.default"))
+
+    def test_lanes_limit_async_handlers(self) -> None:
+        worker = Worker(broker.url, queues=["default"], concurrency=2, lanes=[Lane("slow", ["slow"], 1)])
+        running = {"default": 0, "slow": 0}
+        most = {"default": 0, "slow": 0}
+        done: list[str] = []
+
+        @worker.handle("Count")
+        async def count(job: Job) -> None:
+            running[job.queue] += 1
+            most[job.queue] = max(most[job.queue], running[job.queue])
+            await asyncio.sleep(0.1)
+            running[job.queue] -= 1
+            done.append(job.jid)
+
+        self.client.enqueue_bulk([NewJob("Count", queue=queue) for queue in ["default", "slow"] * 6])
+        with self.working(worker):
+            eventually(lambda: len(done) == 12, "all have run")
+        self.assertEqual({"default": 2, "slow": 1}, most)
+
+    def test_failure_hooks_come_before_the_retry(self) -> None:
+        worker = Worker(broker.url)
+        worker.handle("Fail", lambda job: 1 / 0)
+
+        @worker.on("failure")
+        def failure(job: Job, error: BaseException) -> None:
+            time.sleep(0.3)
+            self.seen.append((job.jid, type(error), broker.count("retries"), broker.count("dead_jobs")))
+
+        @worker.on("death")
+        async def death(job: Job, error: BaseException) -> None:
+            self.seen.append(("death", job.jid, type(error)))
+
+        with self.assertLogs("millrace", "WARNING"), self.working(worker):
+            self.client.enqueue("Fail", jid="again")
+            broker.take("retries")
+            self.client.enqueue("Fail", jid="dead", retry=0)
+            broker.take("dead_jobs")
+            eventually(lambda: len(self.seen) == 3, "the hooks are called")
+        wanted = [("again", ZeroDivisionError, 0, 0), ("dead", ZeroDivisionError, 0, 0), ("death", "dead", ZeroDivisionError)]
+        self.assertEqual(wanted, self.seen)
+
+    def test_it_says_when_it_starts_and_stops(self) -> None:
+        worker = Worker(broker.url, queues=["default", "slow"], concurrency=3, tag="t", version="1.2")
+        with self.assertLogs("millrace", logging.INFO) as logs, self.working(worker):
+            eventually(lambda: worker.session is not None, "it is connected")
+        lines = [line for line in logs.output if "worker st" in line]
+        identity = f"identity={worker.identity}"
+        self.assertEqual(
+            [f"INFO:millrace:millrace: worker started  version=1.2 {identity} queues=default,slow concurrency=3",
+             f"INFO:millrace:millrace: worker stopped  {identity}"], lines,
+        )  # fmt: skip
