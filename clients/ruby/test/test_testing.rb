@@ -36,8 +36,8 @@ class TestTesting < Minitest::Test
 
   def test_inline
     client = Testing::Inline.new(@worker)
-    assert_equal 32, client.enqueue('Block', [{ a: 1 }]).size
-    assert_equal [[{ 'a' => 1 }]], Note::SEEN, 'args went through JSON'
+    assert_equal 32, client.enqueue('Block', ['é'.encode('ISO-8859-1')]).size
+    assert_equal [['é']], Note::SEEN, 'args went through JSON'
     assert_raises(UnknownClass) { client.enqueue('Nobody') }
     assert_raises(Invalid) { client.enqueue('Block', [Object.new]) }
     client.close
