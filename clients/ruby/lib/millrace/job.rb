@@ -30,7 +30,7 @@ module Millrace
     attr_reader :headers
     # @return [String] the job, byte for byte
     attr_reader :raw
-    # @return [Hash{String => Object}] all its members, those that the format does not name too
+    # @return [Hash{String => Object}] all its members, those that the format names and the {#fields}
     attr_reader :members
 
     # @private
@@ -48,6 +48,11 @@ module Millrace
       @enqueued_at = Wire.clock(@members['enqueued_at']) || sent
       @args = @members['args'].nil? ? [] : @members['args']
       @stopping = false
+    end
+
+    # @return [Hash{String => Object}] the members of your own, such as a tenant: what was enqueued with the option `fields`
+    def fields
+      @fields ||= @members.except(*Wire::JOB_MEMBERS).freeze
     end
 
     # @return [Boolean] whether the worker is stopping. The handler may go on until the worker's stop timeout is over
