@@ -97,6 +97,28 @@ class TestTesting < Minitest::Test
     assert_equal(['changed'], client.jobs.map { |enqueued| enqueued.job.queue })
   end
 
+  # What middleware returns is its own: the jid is the client's.
+  def test_client_middleware_returns_what_it_likes
+    client = Testing::Fake.new
+    client.use do |job, next_one|
+      next_one.call
+      job.job_class.to_sym
+    end
+    jids = [client.enqueue('Block'), *client.enqueue_bulk([NewJob.new('Block'), NewJob.new('Block')])]
+    assert_equal client.jobs.map { |enqueued| enqueued.job.jid }, jids
+  end
+
+  def test_fields_can_be_read_in_handlers_and_middleware
+    tenants = []
+    @worker.use do |job, next_one|
+      tenants << job.fields['tenant']
+      next_one.call
+    end
+    @worker.handle('Tenant') { |job| tenants << job.fields.fetch('tenant') }
+    Testing::Inline.new(@worker).enqueue('Tenant', fields: { tenant: 'acme' })
+    assert_equal %w[acme acme], tenants
+  end
+
   def test_worker_middleware
     seen = []
     @worker.use do |job, next_one|

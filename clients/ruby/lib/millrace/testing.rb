@@ -37,6 +37,12 @@ module Millrace
       end
     end
 
+    # A publish that needs no answer.
+    # @private
+    Answered = Struct.new(:jid) do
+      alias_method :wait, :jid
+    end
+
     # What both have in common.
     # @private
     class Offline < Client
@@ -52,7 +58,7 @@ module Millrace
         body, at = new_job.at ? unwrap(message.body) : [message.body, nil]
         queue = Parse.json(body.b)['queue']
         enqueued(Enqueued.new(Job.new(body, queue, headers: message.headers, message_id: jid), at))
-        -> { jid }
+        Answered.new(jid)
       end
 
       # The job's bytes in a scheduled job, and when it is due.
