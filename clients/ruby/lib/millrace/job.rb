@@ -8,7 +8,9 @@ module Millrace
   class Job
     # How many lines of a backtrace are kept at most.
     ALL_LINES = 100
-    private_constant :ALL_LINES
+    # How many are kept where the job does not say.
+    LINES = 20
+    private_constant :ALL_LINES, :LINES
 
     # @return [String] its id
     attr_reader :jid
@@ -165,6 +167,7 @@ module Millrace
     end
 
     def lines(value)
+      return LINES if value.nil?
       return ALL_LINES if value == true
       return 0 unless value.is_a?(Numeric) && value.positive?
 
