@@ -9,15 +9,18 @@ module Millrace
     # What the handler raised, if it did.
     attr_reader :error
 
-    def initialize(worker, job)
+    # With a signal the job is told it as its handler begins: :cancelled, :timeout or :stopping.
+    def initialize(worker, job, signal = nil)
       @worker = worker
       @job = job
+      @signal = signal
     end
 
     # Returns the outcome.
     def run
       @handler = @worker.handler(@job.job_class) or raise UnknownClass, @job.job_class
       @limit = @job.timeout || @handler.timeout
+      signal if @signal
       limited { @handler.run(@job) }
       Outcome::SUCCEEDED
     rescue Exception => e # rubocop:disable Lint/RescueException -- also what is no StandardError: one job does not end the process
@@ -38,6 +41,13 @@ module Millrace
     end
 
     private
+
+    def signal
+      return @job.tell(stopping: true) if @signal == :stopping
+      raise ArgumentError, "#{@job.job_class} has no timeout" if @signal == :timeout && @limit.nil?
+
+      self.end(@signal)
+    end
 
     def limited(&block)
       @limit ? @worker.timers.limit(self, @limit, &block) : block.call
