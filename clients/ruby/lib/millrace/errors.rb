@@ -45,12 +45,14 @@ module Millrace
 
   # What a handler raises to say what is to become of its job.
   class Verdict < StandardError
-    # @return [Exception, nil] the error that it was made of, or that was being rescued when it was raised
-    attr_reader :error
-
     def initialize(reason)
       super(reason.is_a?(Exception) ? reason.message : reason.to_s)
       @error = reason if reason.is_a?(Exception)
+    end
+
+    # @return [Exception, nil] the error that it was made of, or that was being rescued when it was raised
+    def error
+      @error || cause
     end
   end
 
