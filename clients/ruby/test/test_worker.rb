@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require 'tmpdir'
 require_relative 'helper'
 
 # A worker whose broker is not there; the rest is in the conformance suite.
@@ -68,6 +69,25 @@ class TestWorker < Minitest::Test
     assert Lazy.autoload?(:Broken)
     attempt = Attempt.new(worker, job('{"class":"TestWorker::Lazy::Broken"}'))
     assert_equal %w[failed LoadError], [attempt.run.status, attempt.error.class.name]
+  end
+
+  def test_a_class_that_was_loaded_again_replaces_itself
+    timeouts = [1, 2].map do |version|
+      Dir.mktmpdir do |folder|
+        File.write("#{folder}/again.rb", <<~RUBY)
+          class TestWorker::Lazy::Again
+            include Millrace::Handler
+            millrace_options timeout: #{version}
+            def perform; end
+          end
+        RUBY
+        Lazy.send(:remove_const, :Again) if version == 2
+        Lazy.autoload(:Again, "#{folder}/again.rb")
+        Worker.new(NOWHERE).handler('TestWorker::Lazy::Again').timeout
+      end
+    end
+    assert_equal [1, 2], timeouts
+    Handler.check_unique({})
   end
 
   def test_a_name_that_is_no_handlers

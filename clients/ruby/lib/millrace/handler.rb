@@ -32,7 +32,7 @@ module Millrace
 
     # @private
     def self.add(handler)
-      @classes |= [handler]
+      @classes = @classes.reject { |other| other.name && other.name == handler.name } | [handler] # one that is loaded again
     end
 
     # The classes that were loaded, by the class of the jobs that they run.
@@ -41,10 +41,12 @@ module Millrace
       @classes.select { |handler| handler.millrace_class || handler.name }.to_h { |handler| [name_of(handler), handler] }
     end
 
-    # Returns the class that runs the jobs of this name, nil if there is none. One that is not loaded yet is loaded by its name.
+    # Returns the class that runs the jobs of this name, nil if there is none. One that is not loaded, or not again since a program has
+    # reloaded its code, is loaded by its name.
     # @private
     def self.find(job_class)
-      all[job_class] || (all[job_class] if constant?(job_class))
+      load_constant(job_class)
+      all[job_class]
     end
 
     # A constant and those that it stands in.
@@ -53,18 +55,17 @@ module Millrace
     LONGEST = 255
     private_constant :PATH, :LONGEST
 
-    # Reports whether a name is that of a constant, and loads it. The name comes from a message: nothing is looked up but constants that
-    # are there or have an autoload, and nothing is called.
+    # Loads a constant. Its name comes from a message: nothing is looked up but constants that are there or have an autoload, and nothing
+    # is called.
     # @private
-    def self.constant?(name)
-      return false unless name.size <= LONGEST && PATH.match?(name)
+    def self.load_constant(name)
+      return unless name.size <= LONGEST && PATH.match?(name)
 
       name.split('::').inject(Object) do |outer, part|
-        return false unless outer.is_a?(Module) && outer.const_defined?(part, false)
+        break unless outer.is_a?(Module) && outer.const_defined?(part, false)
 
         outer.const_get(part, false)
       end
-      true
     end
 
     # Raises ArgumentError if two loaded classes, or a class and one of these handlers, run jobs of one name. A class that was loaded again
