@@ -119,7 +119,7 @@ class TestTesting < Minitest::Test
     assert_equal %w[acme acme], tenants
   end
 
-  # Fails as often as it is told, and gives up early where it can.
+  # Fails as often as its argument says, and gives up early where it can.
   class Flaky
     include Millrace::Handler
     millrace_options retry: 3, timeout: 30
@@ -155,7 +155,7 @@ class TestTesting < Minitest::Test
     assert_equal 'attempt 1', assert_raises(KeyError) { client.drain }.message
     assert_equal [['behind']], Note::SEEN
     2.times { client.enqueue(Flaky, [9]) }
-    client.enqueue('Nobody')
+    client.enqueue('Unknown')
     error = assert_raises(Testing::Failures) { client.drain }
     assert_equal [KeyError, KeyError, UnknownClass], error.errors.map(&:class)
     assert_match(/\A3 jobs failed:\n  KeyError: attempt 1\n  KeyError: attempt 1\n  Millrace::UnknownClass: no handler/, error.message)

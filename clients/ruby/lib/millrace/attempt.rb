@@ -9,7 +9,7 @@ module Millrace
     # What the handler raised, if it did.
     attr_reader :error
 
-    # With a signal the job is told it as its handler begins: :cancelled, :timeout or :stopping.
+    # `signal` is one of the job's signals, which is set as its handler begins: :cancelled, :timeout or :stopping.
     def initialize(worker, job, signal = nil)
       @worker = worker
       @job = job
@@ -33,7 +33,7 @@ module Millrace
       Report.late(@worker.log, @job, @limit) if why == :timeout
     end
 
-    # Returns the outcome of a handler that ended its thread, where in it nobody knows.
+    # Returns the outcome of a handler that ended its thread. It has no stack: the backtrace names the handler.
     def ended_its_thread
       error = Outcome::Said.new('ThreadEnded', 'the handler ended its thread')
       error.set_backtrace([@handler ? @handler.where : '?'])

@@ -24,7 +24,7 @@ module Millrace
       [(retry_count**4) + 15 + yield(0..(30 * (retry_count + 1))), LONGEST].min
     end
 
-    # Returns the answer of the handler's function. A function that fails, or answers nonsense, is logged: else nobody would find it.
+    # Returns the answer of the handler's function. A function that fails, or answers nonsense, is logged.
     def ask(own, job, error, log)
       answer = own.call(job.retry_count, error, job)
       return answer if answer.nil? || ENDS.include?(answer) || sensible?(answer, -Float::INFINITY)

@@ -168,8 +168,8 @@ module Millrace
       #
       # @param retries [Boolean] whether failed jobs run again, as often as their `retry` allows, those of earlier calls too. Then only jobs
       #   that were given up count as failed
-      # @param signal [Symbol, nil] what each job is told as it begins: `:cancelled`, `:timeout` (of the job or its handler, which must have
-      #   one), or `:stopping`, where a job that is handed back is among the {#jobs} again
+      # @param signal [Symbol, nil] the signal that is set as each job begins: `:cancelled`; `:timeout`, for jobs that have one or whose
+      #   handler has one; or `:stopping`: a job that is handed back is among the {#jobs} again
       # @return [Integer] how many attempts that were
       # @raise [Exception] what a job failed with
       # @raise [Failures] if several failed
