@@ -10,7 +10,7 @@ Gem::Specification.new do |spec|
   spec.homepage = 'https://github.com/millrace-jobs/millrace'
   spec.license = 'Apache-2.0'
   spec.required_ruby_version = '>= 3.1'
-  spec.files = Dir.chdir(__dir__) { Dir['lib/**/*.rb', 'exe/*', 'examples/*.rb', 'README.md', '.yardopts'] }
+  spec.files = Dir.chdir(__dir__) { Dir['lib/**/*.rb', 'sig/**/*.rbs', 'exe/*', 'examples/*.rb', 'README.md', '.yardopts'] }
   spec.bindir = 'exe'
   spec.executables = ['millrace-worker']
   spec.add_runtime_dependency 'bunny', '>= 2.19', '< 4'

@@ -17,7 +17,10 @@ require_relative 'millrace/line'
 require_relative 'millrace/client'
 require_relative 'millrace/job'
 require_relative 'millrace/record'
+require_relative 'millrace/backoff'
+require_relative 'millrace/report'
 require_relative 'millrace/outcome'
+require_relative 'millrace/attempt'
 require_relative 'millrace/metrics'
 require_relative 'millrace/lane'
 require_relative 'millrace/hand'
@@ -33,6 +36,7 @@ require_relative 'millrace/attachment'
 require_relative 'millrace/pool'
 require_relative 'millrace/session'
 require_relative 'millrace/signals'
+require_relative 'millrace/entry'
 require_relative 'millrace/worker'
 require_relative 'millrace/handler'
 
@@ -44,8 +48,14 @@ module Millrace
   @mutex = Mutex.new
 
   class << self
-    # @return [Logger] where workers tell what happens; on standard error, from INFO on
-    attr_accessor :logger
+    # @return [Logger] where workers log; the default writes to standard error, from INFO on
+    attr_reader :logger
+
+    # Replaces the logger. A logger has the methods `info`, `warn` and `error`; nil silences all.
+    # @param logger [Logger, nil]
+    def logger=(logger)
+      @logger = logger || Logger.new(nil)
+    end
 
     # Sets the client that {enqueue} and {Handler} use; for tests one of {Testing}.
     attr_writer :client

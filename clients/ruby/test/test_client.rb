@@ -17,6 +17,16 @@ class TestClient < Minitest::Test
     refute_match(/guest/, client.inspect)
   end
 
+  def test_fail_fast_does_not_wait_for_a_broker
+    client = Client.new(NOWHERE, timeout: 60, fail_fast: true)
+    started = Wire.ticks
+    2.times { assert_match(/refused/, assert_raises(Unreachable) { client.enqueue('A') }.message) }
+    error = assert_raises(BulkError) { client.enqueue_bulk([NewJob.new('A'), NewJob.new('B')]) }
+    assert_equal [Unreachable, Unreachable], error.errors.values.map(&:class)
+    assert_operator Wire.ticks - started, :<, 30
+    client.close
+  end
+
   def test_closing_ends_those_who_wait
     client = Client.new(NOWHERE)
     waiting = Thread.new { assert_raises(Error) { client.enqueue('A') } }

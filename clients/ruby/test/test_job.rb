@@ -55,6 +55,12 @@ class TestJob < Minitest::Test
     refute_predicate found, :cancelled?
   end
 
+  def test_members_of_ones_own
+    found = job('{"class":"A","args":[],"retry":3,"tenant":"acme","trace":{"id":1},"millrace":{}}')
+    assert_equal({ 'tenant' => 'acme', 'trace' => { 'id' => 1 } }, found.fields)
+    assert_equal({}, job.fields)
+  end
+
   def test_it_waits_until_it_is_to_end
     found = job
     refute found.wait(0.001)

@@ -17,7 +17,15 @@ class TestNewJob < Minitest::Test
     round << round
     [[:symbol], [Object.new], [Float::NAN], [Float::INFINITY], [Time.now], ["\xff"], ['é'.b], [{ 1 => 2 }], [deep], [round],
      [{ "\xff" => 1 }], ['x' * (17 << 20)]].each { |args| refused('A', args) }
-    assert_match(/a text does for it/, refused('A', [:symbol]))
+  end
+
+  # Handlers would get texts.
+  def test_symbols_are_refused_at_any_depth
+    [[:paid], [{ paid: 1 }], [{ 'order' => [{ paid: 1 }] }], [[[:paid]]]].each do |args|
+      assert_match(/JSON has no Symbol: write "paid" for :paid/, refused('A', args))
+    end
+    refused('A', [], fields: { tenant: { name: 'x' } })
+    refused('A', [], fields: { tenant: :x })
   end
 
   def test_options_that_are_wrong
@@ -30,9 +38,9 @@ class TestNewJob < Minitest::Test
   end
 
   def test_times_and_fields
-    _, message = NewJob.new('A', [{ symbol: 1 }], at: Time.at(1_577_836_800), fields: { customer: 7 }, expires_at: Time.at(2)).prepare(1.0)
+    _, message = NewJob.new('A', [{ 'a' => 1 }], at: Time.at(1_577_836_800), fields: { customer: 7 }, expires_at: Time.at(2)).prepare(1.0)
     record = JSON.parse(message.body)
     assert_in_delta 1_577_836_800.0, record['scheduled_at']
-    assert_equal [7, 2.0, [{ 'symbol' => 1 }]], record['job'].values_at('customer', 'expires_at', 'args')
+    assert_equal [7, 2.0, [{ 'a' => 1 }]], record['job'].values_at('customer', 'expires_at', 'args')
   end
 end

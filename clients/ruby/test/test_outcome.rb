@@ -10,14 +10,44 @@ class TestOutcome < Minitest::Test
     JSON.parse(failed(job(body), error, **more).record)
   end
 
+  # What a program logs to.
+  def log
+    @log ||= StringIO.new
+    Logger.new(@log, formatter: ->(severity, _time, _name, line) { "#{severity} #{line}\n" })
+  end
+
   def test_own_backoff
-    { ->(*) { 2 } => 2..2, ->(*) {} => 15..45, ->(*) { raise 'x' } => 15..45, ->(*) { -1 } => 15..45, ->(*) { 'x' } => 15..45 }
-      .each do |own, range|
-        found = record(RuntimeError.new('x'), retry_in: own)
-        assert_includes range, found['retry_at'] - found['failed_at']
-      end
+    { ->(*) { 2 } => 2..2, ->(*) {} => 15..45, ->(*) { -1 } => 15..45, ->(*) { 0 } => 15..45 }.each do |own, range|
+      found = record(RuntimeError.new('x'), retry_in: own, log: log)
+      assert_includes range, found['retry_at'] - found['failed_at']
+    end
+    assert_empty @log.string
     assert_equal 1.0, record(RetryIn.new(0))['retry_at']
     assert_includes 16..46, record(RetryIn.new(Float::NAN))['retry_at']
+  end
+
+  # A job whose backoff exits or overflows the stack was rejected as if it were no job.
+  def test_a_backoff_that_fails_is_logged_and_the_default_is_used
+    deeper = ->(*) { deeper.call }
+    { ->(*) { raise KeyError, 'no such step' } => 'error=KeyError message="no such step"', ->(*) { exit } => 'error=SystemExit',
+      ->(*) { 'x' } => /error=TypeError .* seconds, nil, :kill or :discard, not/, ->(*) { Float::NAN } => 'NaN',
+      ->(*) { raise NotImplementedError } => 'NotImplementedError', deeper => 'SystemStackError' }.each do |own, said|
+      @log = nil
+      found = record(RuntimeError.new('x'), retry_in: own, log: log)
+      assert_includes 15..45, found['retry_at'] - found['failed_at']
+      assert_match(/\AWARN retry_in failed, the default backoff is used class=A jid=j queue=q attempt=1 error=/, @log.string)
+      assert_match said, @log.string
+      assert_match(/\n    .*test_outcome\.rb:\d+:in /, @log.string, 'the stack')
+    end
+  end
+
+  def test_a_backoff_may_kill_or_discard
+    killed = failed(job, KeyError.new('gone'), retry_in: ->(*) { :kill })
+    assert_equal %w[dead dead_jobs KeyError], [killed.status, killed.stream, killed.died.class.name]
+    assert_equal %w[killed KeyError gone], JSON.parse(killed.record).values_at('reason', 'error_class', 'error_message')
+    dropped = failed(job, KeyError.new('gone'), retry_in: ->(*) { :discard })
+    assert_equal ['discarded', nil, :ack, nil], [dropped.status, dropped.record, dropped.answer, dropped.died]
+    assert_instance_of KeyError, dropped.failure
   end
 
   def test_a_verdict_shows_what_it_was_made_of
@@ -48,8 +78,15 @@ class TestOutcome < Minitest::Test
     lines = record(error, '{"class":"A","backtrace":true}')['backtrace'].split("\n")
     assert_match(/helper\.rb.*raised/, lines.first)
     assert_includes lines, 'caused by KeyError: inner'
-    refute(record(error, '{"class":"A"}').key?('backtrace'))
     assert_equal 2, record(error, '{"class":"A","backtrace":2}')['backtrace'].lines.size
+  end
+
+  def test_twenty_lines_of_a_backtrace_are_kept_by_default
+    error = RuntimeError.new('x').tap { |e| e.set_backtrace(Array.new(200) { |i| "app.rb:#{i}" }) }
+    lines = ->(body) { record(error, body)['backtrace']&.lines&.size }
+    assert_equal [20, 100, 7, nil, nil], [lines.call('{"class":"A"}'), lines.call('{"class":"A","backtrace":true}'),
+                                          lines.call('{"class":"A","backtrace":7}'), lines.call('{"class":"A","backtrace":false}'),
+                                          lines.call('{"class":"A","backtrace":0}')]
   end
 
   def test_errors_that_cannot_be_read

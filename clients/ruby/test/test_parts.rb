@@ -117,6 +117,12 @@ class TestParts < Minitest::Test
     assert_equal [nil, false, 10], settings.call('amqps://h?verify=false&heartbeat=60')
   end
 
+  def test_a_trailing_slash_is_the_default_virtual_host
+    vhosts = { '' => '/', '/' => '/', '/?heartbeat=5' => '/', '/%2F' => '/', '/shop' => 'shop' }
+    vhosts.each { |path, vhost| assert_equal vhost, Connection.settings("amqp://guest:guest@h:5672#{path}")[:vhost], path }
+    assert_equal '/', Connection.settings('amqps://h/?verify=false')[:vhost]
+  end
+
   def test_what_is_lost_says_why
     error = begin
       begin

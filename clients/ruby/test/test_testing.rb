@@ -36,8 +36,8 @@ class TestTesting < Minitest::Test
 
   def test_inline
     client = Testing::Inline.new(@worker)
-    assert_equal 32, client.enqueue('Block', [{ a: 1 }]).size
-    assert_equal [[{ 'a' => 1 }]], Note::SEEN, 'args went through JSON'
+    assert_equal 32, client.enqueue('Block', ['é'.encode('ISO-8859-1')]).size
+    assert_equal [['é']], Note::SEEN, 'args went through JSON'
     assert_raises(UnknownClass) { client.enqueue('Nobody') }
     assert_raises(Invalid) { client.enqueue('Block', [Object.new]) }
     client.close
@@ -95,6 +95,119 @@ class TestTesting < Minitest::Test
     assert_nil client.enqueue('Block', [1, 2])
     refute_nil client.enqueue('Block', [1])
     assert_equal(['changed'], client.jobs.map { |enqueued| enqueued.job.queue })
+  end
+
+  # What middleware returns is its own: the jid is the client's.
+  def test_client_middleware_returns_what_it_likes
+    client = Testing::Fake.new
+    client.use do |job, next_one|
+      next_one.call
+      job.job_class.to_sym
+    end
+    jids = [client.enqueue('Block'), *client.enqueue_bulk([NewJob.new('Block'), NewJob.new('Block')])]
+    assert_equal client.jobs.map { |enqueued| enqueued.job.jid }, jids
+  end
+
+  def test_fields_can_be_read_in_handlers_and_middleware
+    tenants = []
+    @worker.use do |job, next_one|
+      tenants << job.fields['tenant']
+      next_one.call
+    end
+    @worker.handle('Tenant') { |job| tenants << job.fields.fetch('tenant') }
+    Testing::Inline.new(@worker).enqueue('Tenant', fields: { tenant: 'acme' })
+    assert_equal %w[acme acme], tenants
+  end
+
+  # Fails as often as its argument says, and gives up early where it can.
+  class Flaky
+    include Millrace::Handler
+    millrace_options retry: 3, timeout: 30
+
+    def perform(failures)
+      raise Millrace::HandBack if job.stopping?
+      raise KeyError, 'cut short' if job.wait(0)
+      raise KeyError, "attempt #{job.attempt}" if job.attempt <= failures
+    end
+  end
+
+  def hooked
+    seen = []
+    %i[failure death].each { |event| @worker.on(event) { |job, error| seen << [event, job.attempt, error.message] } }
+    seen
+  end
+
+  def test_a_discard_ends_well_and_draining_goes_on
+    @worker.handle('Discard') { raise Discard, 'paid already' }
+    @worker.handle('Dropped', retry_in: ->(*) { :discard }) { raise 'no' }
+    seen = hooked
+    client = Testing::Fake.new(@worker)
+    %w[Discard Dropped Block].each { |name| client.enqueue(name) }
+    assert_equal [3, [[]], []], [client.drain, Note::SEEN, client.retries]
+    assert_equal [[:failure, 1, 'no']], seen
+    refute_nil Testing::Inline.new(@worker).enqueue('Discard')
+  end
+
+  def test_drain_runs_all_jobs_and_raises_what_they_failed_with
+    client = Testing::Fake.new(@worker)
+    client.enqueue(Flaky, [9])
+    client.enqueue('Block', ['behind'])
+    assert_equal 'attempt 1', assert_raises(KeyError) { client.drain }.message
+    assert_equal [['behind']], Note::SEEN
+    2.times { client.enqueue(Flaky, [9]) }
+    client.enqueue('Unknown')
+    error = assert_raises(Testing::Failures) { client.drain }
+    assert_equal [KeyError, KeyError, UnknownClass], error.errors.map(&:class)
+    assert_match(/\A3 jobs failed:\n  KeyError: attempt 1\n  KeyError: attempt 1\n  Millrace::UnknownClass: no handler/, error.message)
+    assert_equal([2, 2, 2, 2], client.retries.map { |enqueued| enqueued.job.attempt })
+    client.clear
+    assert_equal [0, []], [client.drain(retries: true), client.retries]
+  end
+
+  def test_retries_run_until_a_job_ends_well
+    seen = hooked
+    client = Testing::Fake.new(@worker)
+    jid = client.enqueue(Flaky, [2], fields: { x: '"retry_count":0' })
+    assert_raises(KeyError) { client.drain }
+    waiting = client.retries.first
+    assert_equal [jid, 2, 'attempt 1'], [waiting.job.jid, waiting.job.attempt, waiting.error.message]
+    assert_operator waiting.at, :>, Time.now.to_f
+    assert_equal 2, client.drain(retries: true)
+    assert_equal [[], []], [client.retries, client.dead]
+    assert_equal [[:failure, 1, 'attempt 1'], [:failure, 2, 'attempt 2']], seen
+  end
+
+  def test_death
+    seen = hooked
+    client = Testing::Fake.new(@worker)
+    client.enqueue(Flaky, [9])
+    assert_equal 'attempt 4', assert_raises(KeyError) { client.drain(retries: true) }.message
+    assert_equal [[4, 'attempt 4']], (client.dead.map { |enqueued| [enqueued.job.attempt, enqueued.error.message] })
+    assert_equal [:death, 4, 'attempt 4'], seen.last
+    @worker.handle('Kill') { raise Kill, 'no such order' }
+    client.enqueue('Kill')
+    assert_raises(Kill) { client.drain }
+    assert_equal [[:failure, 1, 'no such order'], [:death, 1, 'no such order']], seen.last(2)
+  end
+
+  def test_a_timeout
+    client = Testing::Fake.new(@worker)
+    client.enqueue(Flaky, [0])
+    assert_equal 'ran longer than 30 s', assert_raises(Millrace::Timeout) { client.drain(signal: :timeout) }.message
+    @worker.handle('Wait', timeout: 0.01) { |job| raise 'cut short' if job.wait(60) }
+    assert_raises(Millrace::Timeout) { Testing::Inline.new(@worker).enqueue('Wait') }
+    client.enqueue('Block')
+    assert_match(/Block has no timeout/, assert_raises(ArgumentError) { client.drain(signal: :timeout) }.message)
+    assert_raises(ArgumentError) { client.drain(signal: :nonsense) }
+  end
+
+  def test_a_cancelled_job_and_a_worker_that_stops
+    client = Testing::Fake.new(@worker)
+    client.enqueue(Flaky, [0])
+    assert_equal [1, [], []], [client.drain(signal: :stopping), client.retries, client.dead]
+    assert_equal 1, client.jobs.size, 'it was handed back'
+    refute_predicate client.jobs.first.job, :stopping?
+    assert_equal [1, [], [], []], [client.drain(signal: :cancelled), client.jobs, client.retries, client.dead]
   end
 
   def test_worker_middleware

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require 'tmpdir'
 require_relative 'helper'
 
 # A worker whose broker is not there; the rest is in the conformance suite.
@@ -14,6 +15,97 @@ class TestWorker < Minitest::Test
     assert_raises(ArgumentError) { Worker.new('redis://x') }
     assert_raises(ArgumentError) { Worker.new(NOWHERE).on(:nonsense) { nil } }
     assert_raises(ArgumentError) { Worker.new(NOWHERE).handle('A', 5) }
+  end
+
+  def test_a_class_has_one_handler
+    worker = Worker.new(NOWHERE)
+    worker.handle('A') { nil }
+    error = assert_raises(ArgumentError) { worker.handle(:A) { nil } }
+    assert_match(/\Aclass A has two handlers, at .*test_worker\.rb:\d+ and at .*test_worker\.rb:\d+\z/, error.message)
+  end
+
+  # Classes of this test only, as if a program had loaded them.
+  def with_classes(*classes)
+    loaded = Handler.instance_variable_get(:@classes)
+    Handler.instance_variable_set(:@classes, loaded | classes)
+    yield
+  ensure
+    Handler.instance_variable_set(:@classes, loaded)
+  end
+
+  def class_called(name, job_class = nil)
+    before = Handler.instance_variable_get(:@classes)
+    Class.new { include Millrace::Handler }.tap do |made|
+      made.define_singleton_method(:name) { name }
+      made.millrace_class(job_class) if job_class
+    end
+  ensure
+    Handler.instance_variable_set(:@classes, before)
+  end
+
+  def test_two_classes_for_one_name_are_refused_at_the_start
+    with_classes(class_called('Mail'), class_called('OldMail', 'Mail')) do
+      assert_match(/class Mail has two handlers: Mail and OldMail/, assert_raises(ArgumentError) { Worker.new(NOWHERE).run }.message)
+    end
+    with_classes(class_called('Mail')) do
+      worker = Worker.new(NOWHERE).handle('Mail') { nil }
+      assert_match(/class Mail has two handlers: Mail and the handler at/, assert_raises(ArgumentError) { worker.run }.message)
+    end
+    with_classes(class_called('Mail'), class_called('Mail')) { Handler.check_unique({}) } # loaded again
+  end
+
+  # A class that is loaded when a job names it, as Zeitwerk does it.
+  module Lazy
+    autoload :Greet, File.expand_path('programs/lazy_greet.rb', __dir__)
+    autoload :Plain, File.expand_path('programs/lazy_plain.rb', __dir__)
+    autoload :Broken, File.expand_path('programs/lazy_broken.rb', __dir__)
+  end
+
+  def test_a_class_that_loads_lazily_is_found
+    worker = Worker.new(NOWHERE)
+    assert Lazy.autoload?(:Greet)
+    assert_equal 7, worker.handler('TestWorker::Lazy::Greet').timeout
+    assert_nil worker.handler('TestWorker::Lazy::Plain'), 'it is no handler'
+    assert Lazy.autoload?(:Broken)
+    attempt = Attempt.new(worker, job('{"class":"TestWorker::Lazy::Broken"}'))
+    assert_equal %w[failed LoadError], [attempt.run.status, attempt.error.class.name]
+  end
+
+  def test_a_class_that_was_loaded_again_replaces_itself
+    timeouts = [1, 2].map do |version|
+      Dir.mktmpdir do |folder|
+        File.write("#{folder}/again.rb", <<~RUBY)
+          class TestWorker::Lazy::Again
+            include Millrace::Handler
+            millrace_options timeout: #{version}
+            def perform; end
+          end
+        RUBY
+        Lazy.send(:remove_const, :Again) if version == 2
+        Lazy.autoload(:Again, "#{folder}/again.rb")
+        Worker.new(NOWHERE).handler('TestWorker::Lazy::Again').timeout
+      end
+    end
+    assert_equal [1, 2], timeouts
+    Handler.check_unique({})
+  end
+
+  def test_a_name_that_is_no_handlers
+    worker = Worker.new(NOWHERE)
+    ['Kernel', 'String', 'Millrace', 'Millrace::Nothing', 'TestWorker::String', 'exit', 'Object.exit', 'A::', '::String', "String\n",
+     "#{'A::' * 1000}A", 'ENV', 'RUBY_VERSION::A', 'é', ''].each { |name| assert_nil worker.handler(name), name }
+  end
+
+  def test_nothing_is_registered_once_it_runs
+    worker = Worker.new(NOWHERE)
+    thread = Thread.new { worker.run }
+    Thread.pass until worker.instance_variable_get(:@ran)
+    late = [-> { worker.handle('A') { nil } }, -> { worker.use { nil } }].map { |call| assert_raises(RuntimeError, &call).message }
+    assert_equal ['the handler of A must be registered before the worker starts', 'middleware must be registered before the worker starts'],
+                 late
+  ensure
+    worker.stop
+    thread.join
   end
 
   def test_lanes

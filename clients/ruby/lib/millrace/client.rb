@@ -6,10 +6,12 @@ module Millrace
   class Client
     # @param url [String, Array<String>] `amqp://user:password@host:port/vhost`, or `amqps://`; of a cluster with several hosts,
     #   `amqp://user:password@a,b/vhost`, or a list of URLs
-    # @param timeout [Numeric] how many seconds a publish may take
-    def initialize(url, timeout: 30)
+    # @param timeout [Numeric] how many seconds a publish may take; without a broker, it waits that long for one
+    # @param fail_fast [Boolean] whether a publish fails as soon as no host can be reached, instead of waiting for one
+    def initialize(url, timeout: 30, fail_fast: false)
       @hosts = Hosts.new(url)
       @timeout = timeout
+      @fail_fast = fail_fast
       @middleware = []
       @mutex = Mutex.new
       @closed = false
@@ -27,7 +29,8 @@ module Millrace
     # Wraps each publish. The first added is the outermost. It may change the job, or not call the second parameter: then nothing is
     # published and the jid is nil.
     # @yieldparam job [NewJob]
-    # @yieldparam next_one [Proc] publishes the job and gives its jid
+    # @yieldparam next_one [Proc] publishes the job and returns its jid: once it is confirmed, but in {#enqueue_bulk} before that, which
+    #   raises then what went wrong
     def use(middleware = nil, &block)
       @middleware << (middleware || block)
       self
@@ -66,8 +69,8 @@ module Millrace
     # @raise [BulkError] if any failed; it says what became of each
     def enqueue_bulk(jobs, deadline: nil)
       seconds = deadline || @timeout
-      answers = jobs.map { |job| attempt { passed(job, seconds) } }
-      results = answers.map { |answer| answer.is_a?(Error) ? answer : attempt { answer.call } }
+      sent = jobs.map { |job| attempt { passed(job, seconds) } }
+      results = sent.map { |entries| entries.is_a?(Error) ? entries : attempt { answer(entries) } }
       errors = results.each_with_index.select { |result, _| result.is_a?(Error) }.to_h { |error, i| [i, error] }
       jids = results.map { |result| result unless result.is_a?(Error) }
       raise BulkError.new(jids, errors) unless errors.empty?
@@ -80,7 +83,9 @@ module Millrace
     # @return (see #enqueue)
     # @raise (see #enqueue)
     def push(job, deadline: nil)
-      through(job) { |j| publish(j, deadline || @timeout).call }
+      jid = nil
+      through(job) { |j| jid = publish(j, deadline || @timeout).wait }
+      jid
     end
 
     # Ends the connection. Publishes that wait for an answer fail.
@@ -104,21 +109,21 @@ module Millrace
       @middleware.reverse.inject(last) { |inner, outer| ->(j = job) { outer.call(j, inner) } }.call
     end
 
-    # Sends one of many. With middleware each is awaited inside, for that is where its jid and error are expected.
+    # Sends one of many, and returns what to wait for. Middleware does not wait for the confirm: the next job would wait with it.
     def passed(job, seconds)
-      return publish(job, seconds) if @middleware.empty?
+      entries = []
+      through(job) { |j| publish(j, seconds).tap { |entry| entries << entry }.jid }
+      entries
+    end
 
-      jid = push(job, deadline: seconds)
-      -> { jid }
+    # Returns the jid once all are confirmed; nil where middleware published nothing.
+    def answer(entries)
+      entries.map(&:wait).last
     end
 
     def publish(job, seconds)
       jid, message = job.prepare(Wire.now)
-      entry = line.publish(message, seconds)
-      lambda do
-        entry.wait
-        jid
-      end
+      line.publish(jid, message, seconds)
     end
 
     def attempt
@@ -131,7 +136,7 @@ module Millrace
       @mutex.synchronize do
         raise Closed, 'the client was closed' if @closed
 
-        @line = Line.new(@hosts) unless @line && @line.pid == ::Process.pid
+        @line = Line.new(@hosts, fail_fast: @fail_fast) unless @line && @line.pid == ::Process.pid
         @line
       end
     end

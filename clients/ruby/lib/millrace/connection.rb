@@ -71,6 +71,7 @@ module Millrace
       # Bunny looks at no certificate if the URL does not ask for that.
       settings[:verify_peer] = true unless url.match?(/[?&]verify=/)
       settings[:host] = settings[:host].delete('[]') # of an IPv6 address
+      settings[:vhost] = '/' if settings[:vhost].to_s.empty? # Bunny reads a trailing slash as a virtual host without a name
       settings.merge(heartbeat: wanted.between?(1, HEARTBEAT) ? wanted : HEARTBEAT)
     end
 

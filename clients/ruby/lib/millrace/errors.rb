@@ -13,8 +13,17 @@ module Millrace
   # There was no connection until the deadline. Nothing was sent.
   class Unreachable < Error; end
 
-  # It was sent, and the deadline passed without an answer. It may have arrived.
-  class Unconfirmed < Error; end
+  # The job was sent, and the deadline passed without an answer: it may have arrived. Enqueue it again with the option `jid`, so that
+  # both have one id.
+  class Unconfirmed < Error
+    # @return [String, nil] the id of the job
+    attr_reader :jid
+
+    def initialize(message = nil, jid = nil)
+      super(message)
+      @jid = jid
+    end
+  end
 
   # The client was closed.
   class Closed < Error; end
@@ -36,12 +45,14 @@ module Millrace
 
   # What a handler raises to say what is to become of its job.
   class Verdict < StandardError
-    # @return [Exception, nil] the error that it was made of, or that was being rescued when it was raised
-    attr_reader :error
-
     def initialize(reason)
       super(reason.is_a?(Exception) ? reason.message : reason.to_s)
       @error = reason if reason.is_a?(Exception)
+    end
+
+    # @return [Exception, nil] the error that it was made of, or that was being rescued when it was raised
+    def error
+      @error || cause
     end
   end
 

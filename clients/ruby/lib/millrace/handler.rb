@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Millrace
-  # Included in a class, makes it one whose `perform` runs jobs. A worker in whose process the class is loaded runs its jobs.
+  # Included in a class, makes it one whose `perform` runs jobs. A worker runs the jobs of all such classes that its process has loaded, or
+  # that the name of a job's class loads by `autoload`, which Zeitwerk uses.
   #
   # @example
   #   class Greet
@@ -31,13 +32,52 @@ module Millrace
 
     # @private
     def self.add(handler)
-      @classes |= [handler]
+      @classes = @classes.reject { |other| other.name && other.name == handler.name } | [handler] # one that is loaded again
     end
 
     # The classes that were loaded, by the class of the jobs that they run.
     # @private
     def self.all
       @classes.select { |handler| handler.millrace_class || handler.name }.to_h { |handler| [name_of(handler), handler] }
+    end
+
+    # Returns the class that runs the jobs of this name, nil if there is none. One that is not loaded, or not again since a program has
+    # reloaded its code, is loaded by its name.
+    # @private
+    def self.find(job_class)
+      load_constant(job_class)
+      all[job_class]
+    end
+
+    # A constant and those that it stands in.
+    PATH = /\A\p{Lu}\p{Word}*(?:::\p{Lu}\p{Word}*)*\z/
+    # How long such a name is at most.
+    LONGEST = 255
+    private_constant :PATH, :LONGEST
+
+    # Loads a constant. Its name comes from a message: nothing is looked up but constants that are there or have an autoload, and nothing
+    # is called.
+    # @private
+    def self.load_constant(name)
+      return unless name.size <= LONGEST && PATH.match?(name)
+
+      name.split('::').inject(Object) do |outer, part|
+        break unless outer.is_a?(Module) && outer.const_defined?(part, false)
+
+        outer.const_get(part, false)
+      end
+    end
+
+    # Raises ArgumentError if two loaded classes, or a class and one of these handlers, run jobs of one name. A class that was loaded again
+    # under its own name replaces itself.
+    # @private
+    def self.check_unique(handlers)
+      named = @classes.select { |handler| name_of(handler) }.group_by { |handler| name_of(handler) }
+      named.each do |job_class, found|
+        owners = found.map { |handler| handler.name || handler.inspect }.uniq
+        owners << "the handler at #{handlers[job_class].where}" if handlers.key?(job_class)
+        raise ArgumentError, "class #{job_class} has two handlers: #{owners.join(' and ')}" if owners.size > 1
+      end
     end
 
     # The class of the jobs that a class runs.
@@ -61,7 +101,7 @@ module Millrace
         job.args.is_a?(Array) ? one.perform(*job.args) : one.perform(job.args)
       end
       place = handler.instance_method(:perform).source_location
-      Worker::Entry.new(run, handler.millrace_retry_in, handler.millrace_options[:timeout], place)
+      Entry.new(run, handler.millrace_retry_in, handler.millrace_options[:timeout], place)
     end
 
     # What a class gets that includes {Handler}.
@@ -86,7 +126,8 @@ module Millrace
         @millrace_class = name || @millrace_class
       end
 
-      # Says after how many seconds a job that failed is tried again: the block gives a number, or nil for the usual backoff.
+      # Says after how many seconds a job that failed is tried again: the block gives a number, or nil for the default backoff. It may
+      # also give `:kill`, and the job dies now, or `:discard`, and it is dropped.
       # @yieldparam count [Integer] how often it had failed before
       # @yieldparam error [Exception]
       # @yieldparam job [Job]

@@ -1,10 +1,11 @@
 # frozen_string_literal: true
 
 module Millrace
-  # What a program wants to be told. Hooks run one after the other in a thread of their own, never where something waits for them.
+  # The functions that a program has called at events. Those of :failure run in the thread of the job, before its outcome is published.
+  # All others run one after the other in a thread of their own, where nothing waits for them.
   # @private
   class Hooks
-    EVENTS = %i[startup quiet shutdown death].freeze
+    EVENTS = %i[startup quiet shutdown failure death].freeze
 
     def initialize(log)
       @log = log
@@ -25,6 +26,11 @@ module Millrace
       @calls << [event, args]
     end
 
+    # Calls the hooks of an event in the calling thread.
+    def call_here(event, *args)
+      @hooks[event].each { |hook| run(event, hook, args) }
+    end
+
     # Calls the hooks of an event, and returns when they have returned, and all before them.
     def call_and_wait(event)
       call(event)
@@ -35,7 +41,7 @@ module Millrace
     def start
       @thread = Thread.new do
         while (event, args = @calls.pop)
-          @hooks[event].each { |hook| run(event, hook, args) }
+          call_here(event, *args)
         end
       end
     end
@@ -51,7 +57,7 @@ module Millrace
     def run(event, hook, args)
       hook.call(*args)
     rescue Exception => e # rubocop:disable Lint/RescueException -- it is not to end anything
-      @log.error("hook #{event} failed: #{Record.error_class(e)}: #{Record.message(e)}")
+      Report.hook_failed(@log, event, e)
     end
   end
 end

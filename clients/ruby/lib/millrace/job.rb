@@ -8,7 +8,9 @@ module Millrace
   class Job
     # How many lines of a backtrace are kept at most.
     ALL_LINES = 100
-    private_constant :ALL_LINES
+    # How many are kept where the job does not say.
+    LINES = 20
+    private_constant :ALL_LINES, :LINES
 
     # @return [String] its id
     attr_reader :jid
@@ -30,7 +32,7 @@ module Millrace
     attr_reader :headers
     # @return [String] the job, byte for byte
     attr_reader :raw
-    # @return [Hash{String => Object}] all its members, those that the format does not name too
+    # @return [Hash{String => Object}] all its members, those that the format names and the {#fields}
     attr_reader :members
 
     # @private
@@ -48,6 +50,11 @@ module Millrace
       @enqueued_at = Wire.clock(@members['enqueued_at']) || sent
       @args = @members['args'].nil? ? [] : @members['args']
       @stopping = false
+    end
+
+    # @return [Hash{String => Object}] the members of your own, such as a tenant: what was enqueued with the option `fields`
+    def fields
+      @fields ||= @members.except(*Wire::JOB_MEMBERS).freeze
     end
 
     # @return [Boolean] whether the worker is stopping. The handler may go on until the worker's stop timeout is over
@@ -160,6 +167,7 @@ module Millrace
     end
 
     def lines(value)
+      return LINES if value.nil?
       return ALL_LINES if value == true
       return 0 unless value.is_a?(Numeric) && value.positive?
 

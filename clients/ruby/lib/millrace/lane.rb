@@ -27,6 +27,16 @@ module Millrace
       @queues = @queues.map(&:to_s)
     end
 
+    # Returns all lanes of a worker, its own first.
+    # @private
+    def self.all(queues, concurrency, lanes)
+      all = lanes.dup
+      all.unshift(new('default', queues || [Wire::DEFAULT_QUEUE], concurrency: concurrency)) if queues || lanes.empty?
+      raise ArgumentError, 'two lanes have one name' unless all.map(&:name).uniq.size == all.size
+
+      all
+    end
+
     # How much the broker may send of each queue: as much as can run; twice that where queues are chosen from, else the next job of the
     # first would still be on its way when a slot is free, and another's would be taken.
     # @private

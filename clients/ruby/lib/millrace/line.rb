@@ -9,10 +9,11 @@ module Millrace
   class Line
     # A publish on its way.
     class Entry
-      attr_reader :message, :until
+      attr_reader :jid, :message, :until
       attr_accessor :number, :sent, :why
 
-      def initialize(message, seconds)
+      def initialize(jid, message, seconds)
+        @jid = jid
         @message = message
         @until = Wire.ticks + seconds
         @answer = Publisher::Answer.new
@@ -28,26 +29,32 @@ module Millrace
         @over = true
       end
 
-      # Returns when it is confirmed, and raises what became of it otherwise.
+      # Returns the jid when the broker has confirmed the job, and raises the reason otherwise.
       def wait
         answered = @answer.wait([@until - Wire.ticks, 0].max)
         @over = true
         raise @answer.error if @answer.error
         raise failure unless answered
+
+        jid
       end
 
       # What to say of it when it is given up.
       def failure(reason = why)
         reason = ": #{reason.respond_to?(:message) ? reason.message : reason || 'the deadline passed'}"
-        sent ? Unconfirmed.new("not confirmed#{reason}") : Unreachable.new("broker not reached#{reason}")
+        return Unreachable.new("broker not reached#{reason}") unless sent
+
+        Unconfirmed.new("job #{jid} may or may not be enqueued, it was not confirmed#{reason}", jid)
       end
     end
 
     attr_reader :pid
 
-    def initialize(hosts)
+    # With `fail_fast` a publish waits for one attempt to connect, and not for more until its deadline.
+    def initialize(hosts, fail_fast: false)
       @pid = ::Process.pid
       @hosts = hosts
+      @fail_fast = fail_fast
       @mutex = Mutex.new
       @more = ConditionVariable.new
       @pending = []
@@ -59,9 +66,9 @@ module Millrace
       @thread.name = 'millrace producer'
     end
 
-    # Publishes within some seconds, and gives what to wait for.
-    def publish(message, seconds)
-      Entry.new(message, seconds).tap do |entry|
+    # Publishes within some seconds, and returns what to wait for.
+    def publish(jid, message, seconds)
+      Entry.new(jid, message, seconds).tap do |entry|
         @mutex.synchronize do
           raise Closed, 'the client was closed' if @closed
 
@@ -168,12 +175,12 @@ module Millrace
       false
     end
 
-    # Those who wait learn what the last attempt came to; where the broker does not want us at all, at once.
+    # Those who wait learn what the last attempt came to; immediately where none of them waits for another one.
     def failed(error)
       @mutex.synchronize do
         @why = error
         @pending.each { |entry| entry.why = error }
-        return unless error.unwelcome? && !@welcome
+        return unless final?(error)
 
         @pending.slice!(0..)
       end&.each { |entry| entry.end(entry.failure) }
@@ -181,9 +188,14 @@ module Millrace
 
     def pause(entry)
       entry.why = @why
-      return entry.end(entry.failure) if @why.unwelcome? && !@welcome
+      return entry.end(entry.failure) if final?(@why)
 
       sleep [@pauses.next, [entry.until - Wire.ticks, 0].max].min
+    end
+
+    # Reports whether no publish waits for another attempt: the broker has refused the client from the first, or the program wants no wait.
+    def final?(error)
+      @fail_fast || (error.unwelcome? && !@welcome)
     end
   end
 end

@@ -91,7 +91,7 @@ module Millrace
 
       Wire.check_queue(queue)
       check_options
-      [job_class, args, options[:fields], options[:jid]].each { |value| Plain.check(value) }
+      [job_class, args, options[:jid]].each { |value| Plain.check(value) }
     end
 
     def check_options
@@ -106,8 +106,13 @@ module Millrace
     end
 
     def check_fields
-      named = (options[:fields] || {}).keys.map(&:to_s) & Wire::JOB_MEMBERS
+      fields = options[:fields] || {}
+      raise ArgumentError, 'fields must be a hash' unless fields.is_a?(Hash)
+
+      named = fields.keys.map(&:to_s) & Wire::JOB_MEMBERS
       raise ArgumentError, "field #{named.first} is named by the format: there is an option for it, or it is not yours" if named.any?
+
+      fields.each { |name, value| [name.to_s, value].each { |v| Plain.check(v, 1) } } # names are members' names: symbols will do
     end
 
     def check_dead
@@ -127,7 +132,7 @@ module Millrace
     end
   end
 
-  # Looks whether a value is what JSON has: anything else Ruby would write in some way, and handlers would get something else.
+  # Checks that a value is what JSON has: Ruby would write anything else in some other form, and handlers would get that.
   # @private
   module Plain
     module_function
@@ -137,7 +142,8 @@ module Millrace
       when nil, true, false, Integer, Float then nil
       when String then raise ArgumentError, 'there is text that is not Unicode' unless Wire.unicode?(value)
       when Array, Hash then check_inside(value, depth + 1)
-      else raise ArgumentError, "JSON has no #{value.class}#{': a text does for it' if value.is_a?(Symbol)}"
+      when Symbol then raise ArgumentError, "JSON has no Symbol: write #{value.name.inspect} for #{value.inspect}"
+      else raise ArgumentError, "JSON has no #{value.class}"
       end
     end
 
@@ -146,9 +152,9 @@ module Millrace
       return value.each { |v| check(v, depth) } if value.is_a?(Array)
 
       value.each do |name, v|
-        raise ArgumentError, 'members have names that are texts' unless name.is_a?(String) || name.is_a?(Symbol)
+        raise ArgumentError, "JSON has no #{name.class} as a key: write it as a text" unless name.is_a?(String) || name.is_a?(Symbol)
 
-        check(name.to_s)
+        check(name)
         check(v, depth)
       end
     end

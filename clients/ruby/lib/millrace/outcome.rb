@@ -4,16 +4,19 @@ module Millrace
   # What becomes of a delivery: what is to be written, and how it is answered (acknowledged, if nothing else is said).
   # @private
   class Outcome
-    attr_accessor :status, :died
-    attr_reader :stream, :record, :error_class, :answer
+    # `died` is the error of a job that was given up, for the death hooks; `failure` that of a failed attempt, for the failure hooks.
+    attr_accessor :status, :died, :failure
+    attr_reader :stream, :record, :error_class, :answer, :retry_at, :reason
 
-    def initialize(status: nil, stream: nil, record: nil, error_class: nil, died: nil, answer: :ack)
+    def initialize(status: nil, stream: nil, record: nil, error_class: nil, died: nil, answer: :ack, retry_at: nil, reason: nil)
       @status = status
       @stream = stream # that gets the record first
       @record = record
       @error_class = error_class
-      @died = died # it was given up: the death hooks are told
+      @died = died
       @answer = answer # :ack, :requeue, or :reject: no worker can do anything with it
+      @retry_at = retry_at
+      @reason = reason # why it was discarded, for the log
     end
 
     SUCCEEDED = new(status: 'success').freeze
@@ -32,49 +35,41 @@ module Millrace
 
     # Makes outcomes.
     module Judge
-      # A hundred years.
-      LONGEST = 100 * 365 * 24 * 3600
-
       module_function
 
-      # What becomes of a job whose handler failed. `ending` is why its cancel signal was set, if it was.
-      def failed(job, error, now, stopping: false, ending: nil, retry_in: nil)
-        return Outcome.new(status: 'discarded') if error.is_a?(Discard)
-        return bury(job, error, 'killed', now) if error.is_a?(Kill)
-        return HANDED_BACK if stopping && (error.is_a?(HandBack) || ending == :stopping)
-        return Outcome.new(status: 'discarded') if ending == :cancelled
-        return exhausted(job, error, now) if job.retry_count >= job.retries
+      # Returns what becomes of a job whose handler failed. `ending` is why its cancel signal was set, if it was.
+      def failed(job, error, now, stopping: false, ending: nil, retry_in: nil, log: Millrace.logger)
+        return discarded(Record.message(error)) if error.is_a?(Discard)
 
-        due = now + delay(job, error, retry_in)
-        write(error, Wire::RETRIES, 'failed') { Record.retry(job, error, now, due) }
+        unless error.is_a?(Kill)
+          return HANDED_BACK if stopping && (error.is_a?(HandBack) || ending == :stopping)
+          return discarded('cancelled') if ending == :cancelled
+        end
+        failure(job, error, now, retry_in, log).tap { |outcome| outcome.failure = error }
       end
 
-      # What becomes of a job that is not tried again.
+      # Returns the outcome of a job that is dropped.
+      def discarded(reason)
+        Outcome.new(status: 'discarded', reason: reason)
+      end
+
+      # Returns what becomes of a job after a failed attempt.
+      def failure(job, error, now, retry_in, log)
+        return bury(job, error, 'killed', now) if error.is_a?(Kill)
+        return exhausted(job, error, now) if job.retry_count >= job.retries
+
+        case (after = Backoff.after(job, error, retry_in, log))
+        when :kill then bury(job, error, 'killed', now)
+        when :discard then Outcome.new(status: 'discarded', error_class: Record.error_class(error))
+        else write(error, Wire::RETRIES, 'failed', retry_at: now + after) { Record.retry(job, error, now, now + after) }
+        end
+      end
+
+      # Returns what becomes of a job that is not tried again.
       def exhausted(job, error, now)
         return bury(job, error, 'exhausted', now) if job.bury
 
         Outcome.new(status: 'discarded', error_class: Record.error_class(error), died: error)
-      end
-
-      # The handler's own backoff where it makes sense, else the usual one.
-      def delay(job, error, own)
-        return error.seconds if error.is_a?(RetryIn) && sensible?(error.seconds, 0)
-
-        begin
-          after = own&.call(job.retry_count, error, job)
-        rescue StandardError
-          after = nil
-        end
-        sensible?(after, Float::MIN) ? after : backoff(job.retry_count) { |range| rand(range) }
-      end
-
-      def sensible?(seconds, least)
-        seconds.is_a?(Numeric) && seconds.real? && seconds >= least && seconds < 1e10
-      end
-
-      # The usual backoff in seconds; the block draws from a range.
-      def backoff(retry_count)
-        [(retry_count**4) + 15 + yield(0..(30 * (retry_count + 1))), LONGEST].min
       end
 
       # Gives a job up.
@@ -85,13 +80,13 @@ module Millrace
       end
 
       # Writes a record. What would be too large is rejected: the sidecar buries that, shortened.
-      def write(error, stream, status)
+      def write(error, stream, status, retry_at: nil)
         name = Record.error_class(error)
         record = yield
         too_large = record.bytesize > Wire::MAX_RECORD
         return Outcome.new(answer: :reject, status: 'dead', error_class: name, died: error) if too_large
 
-        Outcome.new(stream: stream, record: record, status: status, error_class: name)
+        Outcome.new(stream: stream, record: record, status: status, error_class: name, retry_at: retry_at)
       end
 
       # Gives up a job that is past its time before it begins. No hook is told.

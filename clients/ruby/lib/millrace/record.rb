@@ -33,7 +33,7 @@ module Millrace
 
     # The error that a handler wrapped to say what is to become of its job.
     def shown(error)
-      error.is_a?(Verdict) ? error.error || error.cause || error : error
+      error.is_a?(Verdict) ? error.error || error : error
     end
 
     # Names an error for people: what it calls itself by `error_class`, else its class.

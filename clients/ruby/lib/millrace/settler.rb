@@ -52,8 +52,18 @@ module Millrace
 
     # Gives what still runs back to its queues, and waits for outcomes that are on their way.
     def hand_back
-      running.each { |task| task.attachment.channel.requeue(task.arrival.tag) if claim(task) }
+      running.each do |task|
+        next unless claim(task)
+
+        task.attachment.channel.requeue(task.arrival.tag)
+        Report.handed_back(@worker.log, task.job) if task.job
+      end
       @worker.bell.wait(SETTLE_TIME) { running.none?(&:settling) }
+    end
+
+    # Reports whether a task's delivery is lost: the broker delivers the job again.
+    def lost?(task)
+      task.attachment.channel.closed? || task.attachment.session.over?
     end
 
     private
@@ -84,10 +94,10 @@ module Millrace
                                   type: Wire.short(job.job_class), priority: job.priority,
                                   headers: Wire.trace_headers(job.headers['traceparent']))
       pauses = Pauses.new
-      until gone?(task)
+      until lost?(task)
         refused = try(task, message) or return true
         @worker.log.error("the broker does not take what became of job #{job.jid}, it is tried again: #{refused.message}")
-        @worker.bell.wait(pauses.next) { gone?(task) }
+        @worker.bell.wait(pauses.next) { lost?(task) }
       end
       false
     rescue Connection::Lost, ::Timeout::Error
@@ -95,14 +105,10 @@ module Millrace
     end
 
     def try(task, message)
-      task.attachment.session.publisher.publish_and_wait(message) { gone?(task) }
+      task.attachment.session.publisher.publish_and_wait(message) { lost?(task) }
       nil
     rescue Refused => e
       e
-    end
-
-    def gone?(task)
-      task.attachment.channel.closed? || task.attachment.session.over?
     end
 
     def answer(task, job, outcome, ended)

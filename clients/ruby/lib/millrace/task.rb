@@ -18,12 +18,13 @@ module Millrace
     def work
       @begun = Wire.now
       @worker.settler.begin(self)
-      finish(*examine)
+      conclude(*examine)
     rescue Exception => e # rubocop:disable Lint/RescueException -- a fault of ours: handed back, the job would come again for ever
-      @worker.log.error("a job could not be run, it is rejected: #{Record.error_class(e)}: #{Record.message(e)} #{e.backtrace&.first(3)}")
+      next_step = @finished ? '' : ', it is rejected'
+      @worker.log.error("a job could not be run#{next_step}: #{Record.error_class(e)}: #{Record.message(e)} #{e.backtrace&.first(3)}")
       finish(nil, Outcome::UNDECODABLE)
     ensure
-      ended_its_thread unless @finished
+      conclude(*ended_its_thread) unless @finished
     end
 
     # The seconds that it ran.
@@ -33,16 +34,24 @@ module Millrace
 
     # Sets the cancel signal.
     def end(why)
-      @job&.tell(ending: why)
+      @attempt&.end(why)
     end
 
     private
+
+    # Reports the outcome, and then settles it, also where a failure hook ends the thread.
+    def conclude(job, outcome)
+      @ended = Wire.now
+      report(job, outcome)
+    ensure
+      finish(job, outcome)
+    end
 
     def finish(job, outcome)
       return if @finished
 
       @finished = true
-      @worker.settler.finish(self, job, outcome, Wire.now)
+      @worker.settler.finish(self, job, outcome, @ended || Wire.now)
     end
 
     def examine
@@ -52,10 +61,23 @@ module Millrace
       return [job, Outcome::Judge.poisoned(job, deaths, @begun)] if @worker.max_deaths.positive? && deaths >= @worker.max_deaths
       return [job, Outcome::Judge.expired(job, @begun)] if job.expired?(@begun)
 
-      handler = @worker.handler(job.job_class)
-      return [job, Outcome::Judge.failed(job, UnknownClass.new(job.job_class), @begun)] unless handler
+      [job, run(job)]
+    end
 
-      [job, call(job, handler)]
+    def run(job)
+      @attempt = Attempt.new(@worker, job)
+      @since = @begun
+      @job = job
+      job.tell(stopping: @worker.stopping?) # after the job can be seen: a stop sets the flag first, and then looks for jobs
+      @attempt.run
+    end
+
+    # Logs an attempt that did not end well, and calls the failure hooks: before anything is published, in the thread of the job.
+    def report(job, outcome)
+      return if job.nil? || outcome.equal?(Outcome::SUCCEEDED)
+
+      Report.outcome(@worker.log, job, outcome, lost: @worker.settler.lost?(self))
+      @worker.hooks.call_here(:failure, job, outcome.failure) if outcome.failure
     end
 
     def decode
@@ -88,37 +110,9 @@ module Millrace
       attachment.session.ledger.begin(self, job)
     end
 
-    def call(job, handler)
-      limit = job.timeout || handler.timeout
-      @since = @begun
-      @job = job
-      job.tell(stopping: @worker.stopping?) # after the job can be seen: whoever stops sets the flag first, and then tells
-      @handler = handler
-      limited(limit) { handler.run(job) }
-      Outcome::SUCCEEDED
-    rescue Exception => e # rubocop:disable Lint/RescueException -- also what is no StandardError: one job does not end the process
-      judge(e, limit)
-    end
-
-    def limited(limit, &block)
-      limit ? @worker.timers.limit(self, limit, &block) : block.call
-    end
-
-    def judge(error, limit = nil)
-      if job.ending == :timeout && !(error.is_a?(Discard) || error.is_a?(Kill))
-        late = Timeout.new(limit)
-        late.set_backtrace(error.backtrace || [])
-        error = late
-      end
-      Outcome::Judge.failed(job, error, Wire.now, stopping: @worker.stopping?, ending: job.ending, retry_in: @handler.retry_in)
-    end
-
+    # The job and the outcome where the thread ends before there is one.
     def ended_its_thread
-      return finish(nil, Outcome::HANDED_BACK) unless job
-
-      error = Outcome::Said.new('ThreadEnded', 'the handler ended its thread')
-      error.set_backtrace([(@handler.place || ['?']).join(':')]) # nobody knows where in it
-      finish(job, judge(error, job.timeout || @handler.timeout))
+      job ? [job, @attempt.ended_its_thread] : [nil, Outcome::HANDED_BACK]
     end
   end
 end

@@ -4,8 +4,8 @@ require 'millrace'
 
 module Millrace
   # Producers without a broker, for tests. {Inline} runs a job as soon as it is enqueued; {Fake} collects jobs until they are drained. Both
-  # check jobs as a {Client} does, and hand handlers args that went through JSON. What includes {Handler} they run by themselves; give them
-  # the worker whose {Worker#handle} and middleware are to count.
+  # check jobs as a {Client} does, hand handlers args that went through JSON, and decide what becomes of a job as a worker does. They run
+  # the classes that include {Handler}; give them the worker whose {Worker#handle}, middleware and hooks `:failure` and `:death` count.
   #
   # @example
   #   client = Millrace.client = Millrace::Testing::Fake.new
@@ -13,17 +13,33 @@ module Millrace
   #   assert_equal ['ann@example.com'], client.jobs.first.args
   #   client.drain
   module Testing
-    # A job that was enqueued.
+    # Several jobs of one {Fake#drain} failed.
+    class Failures < Error
+      # @return [Array<Exception>] the error of each job that failed, in the order in which they ran
+      attr_reader :errors
+
+      # @private
+      def initialize(errors)
+        @errors = errors
+        super(["#{errors.size} jobs failed:", *errors.map { |error| "#{error.class}: #{error.message}" }].join("\n  "))
+        set_backtrace(errors.first.backtrace || [])
+      end
+    end
+
+    # A job that was enqueued, is to be retried, or is dead.
     class Enqueued
       # @return [Job]
       attr_reader :job
       # @return [Float, nil] when it is due, in seconds since the epoch; nil: at once
       attr_reader :at
+      # @return [Exception, nil] why its last attempt failed, if it is a retry or dead
+      attr_reader :error
 
       # @private
-      def initialize(job, at)
+      def initialize(job, at, error = nil)
         @job = job
         @at = at
+        @error = error
       end
 
       # @return [String]
@@ -35,11 +51,41 @@ module Millrace
       def args
         job.args
       end
+
+      # The job for its next attempt.
+      # @private
+      def retried(at, error)
+        member = Scan.members(job.raw).find { |found| found.spelled == 'retry_count' }
+        body = job.raw.dup
+        body[member.from...member.to] = (job.retry_count + 1).to_s
+        Enqueued.new(copy(body), at, error)
+      end
+
+      # The job as it came: none of its signals is set.
+      # @private
+      def handed_back
+        Enqueued.new(copy(job.raw), at)
+      end
+
+      private
+
+      def copy(body)
+        Job.new(body, job.queue, headers: job.headers, message_id: job.jid)
+      end
+    end
+
+    # A publish that needs no answer.
+    # @private
+    Answered = Struct.new(:jid) do
+      alias_method :wait, :jid
     end
 
     # What both have in common.
     # @private
     class Offline < Client
+      # What may end a job early.
+      SIGNALS = %i[cancelled timeout stopping].freeze
+
       def initialize(worker = nil)
         super('amqp://nowhere.invalid')
         @worker = worker || Worker.new('amqp://nowhere.invalid')
@@ -52,7 +98,7 @@ module Millrace
         body, at = new_job.at ? unwrap(message.body) : [message.body, nil]
         queue = Parse.json(body.b)['queue']
         enqueued(Enqueued.new(Job.new(body, queue, headers: message.headers, message_id: jid), at))
-        -> { jid }
+        Answered.new(jid)
       end
 
       # The job's bytes in a scheduled job, and when it is due.
@@ -61,18 +107,31 @@ module Millrace
         [members['job'], JSON.parse(members['scheduled_at'])]
       end
 
-      def work(job)
-        handler = @worker.handler(job.job_class) or raise UnknownClass, job.job_class
-        handler.run(job)
+      # Runs one attempt, with the hooks that a worker calls, and returns the outcome.
+      def work(job, signal = nil)
+        attempt = Attempt.new(@worker, job, signal)
+        outcome = attempt.run
+        raise attempt.error if attempt.error.is_a?(SignalException) # Ctrl-C is meant for the tests
+
+        @worker.hooks.call_here(:failure, job, outcome.failure) if outcome.failure
+        @worker.hooks.call_here(:death, job, outcome.died) if outcome.died
+        outcome
+      end
+
+      # Reports whether a job failed: one that its handler or its backoff discards has ended well.
+      def failed?(outcome)
+        !outcome.failure.nil? && (outcome.status != 'discarded' || !outcome.died.nil?)
       end
     end
 
-    # A client that runs a job's handler at once. What the handler raises is the caller's.
+    # A client that runs a job's handler immediately. The caller gets what the handler raises, but for {Discard}, with which a job ends
+    # well. Where it raises after the job's timeout, the caller gets {Timeout}.
     class Inline < Offline
       private
 
       def enqueued(enqueued)
-        work(enqueued.job)
+        outcome = work(enqueued.job)
+        raise outcome.failure if failed?(outcome)
       end
     end
 
@@ -82,6 +141,8 @@ module Millrace
       def initialize(worker = nil)
         super
         @jobs = []
+        @retries = []
+        @dead = []
       end
 
       # What was enqueued and not drained.
@@ -90,27 +151,67 @@ module Millrace
         @jobs.dup
       end
 
-      # Runs what is there and what that enqueues, scheduled jobs as well. What a handler raises ends it; the job that failed is gone, those
-      # behind it stay.
-      # @return [Integer] how many that were
-      def drain
+      # What has failed and is to be tried again: their jobs have the next {Job#attempt}.
+      # @return [Array<Enqueued>]
+      def retries
+        @retries.dup
+      end
+
+      # What was given up.
+      # @return [Array<Enqueued>]
+      def dead
+        @dead.dup
+      end
+
+      # Runs each job once, those that these enqueue too, and scheduled ones without waiting. When all have run it raises what they failed
+      # with: the error itself, or {Failures} if there are several.
+      #
+      # @param retries [Boolean] whether failed jobs run again, as often as their `retry` allows, those of earlier calls too. Then only jobs
+      #   that were given up count as failed
+      # @param signal [Symbol, nil] the signal that is set as each job begins: `:cancelled`; `:timeout`, for jobs that have one or whose
+      #   handler has one; or `:stopping`: a job that is handed back is among the {#jobs} again
+      # @return [Integer] how many attempts that were
+      # @raise [Exception] what a job failed with
+      # @raise [Failures] if several failed
+      def drain(retries: false, signal: nil)
+        raise ArgumentError, "signal must be one of #{SIGNALS.join(', ')}" unless [nil, *SIGNALS].include?(signal)
+
+        @jobs.concat(@retries.slice!(0..)) if retries
+        errors = []
+        handed_back = []
         count = 0
         while (enqueued = @jobs.shift)
           count += 1
-          work(enqueued.job)
+          outcome = work(enqueued.job, signal)
+          settle(enqueued, outcome, { retry: retries ? @jobs : @retries, requeue: handed_back })
+          errors << outcome.failure if failed?(outcome) && !(retries && outcome.retry_at)
         end
+        @jobs.concat(handed_back)
+        raise errors.size == 1 ? errors.first : Failures.new(errors) unless errors.empty?
+
         count
       end
 
-      # Forgets what was enqueued.
+      # Forgets all jobs.
       def clear
-        @jobs.clear
+        [@jobs, @retries, @dead].each(&:clear)
       end
 
       private
 
       def enqueued(enqueued)
         @jobs << enqueued
+      end
+
+      # Puts a job where its outcome has it go.
+      def settle(enqueued, outcome, lists)
+        if outcome.retry_at
+          lists[:retry] << enqueued.retried(outcome.retry_at, outcome.failure)
+        elsif outcome.answer == :requeue
+          lists[:requeue] << enqueued.handed_back
+        elsif outcome.status == 'dead'
+          @dead << Enqueued.new(enqueued.job, nil, outcome.failure)
+        end
       end
     end
   end

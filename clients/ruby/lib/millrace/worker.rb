@@ -12,14 +12,6 @@ module Millrace
   #   worker.handle('Greet') { |job| puts "Hello #{job.args.first}" }
   #   worker.run(signals: true)
   class Worker
-    # What runs the jobs of a class: `run.call(job)`.
-    # @private
-    Entry = Struct.new(:call, :retry_in, :timeout, :place) do
-      def run(job)
-        call.call(job)
-      end
-    end
-
     # @return [String] what it is called in heartbeats: `host:pid:tag`
     attr_reader :identity
     # @private
@@ -40,7 +32,7 @@ module Millrace
     # @param version [String] your program's
     # @param declare [Boolean] whether it declares queues that do not exist, or waits for them
     # @param heartbeat [Numeric] seconds between heartbeats
-    # @param logger [Logger]
+    # @param logger [Logger, nil] nil: it does not log
     def initialize(url, queues: nil, concurrency: Lane::CONCURRENCY, lanes: [], tag: '', labels: {}, stop_timeout: 25, max_deaths: 3,
                    version: VERSION, declare: true, heartbeat: 10, logger: Millrace.logger)
       raise ArgumentError, "the tag #{tag.inspect} has a colon" if tag.include?(':')
@@ -53,24 +45,32 @@ module Millrace
       @version = version
       @declare = declare
       @heartbeat = heartbeat
-      @log = logger
-      @pools = all_lanes(queues, concurrency, lanes).map { |lane| Pool.new(self, lane) }
+      @log = logger || Logger.new(nil)
+      @pools = Lane.all(queues, concurrency, lanes).map { |lane| Pool.new(self, lane) }
       prepare
     end
 
-    # Registers what runs the jobs of a class.
+    # Registers what runs the jobs of a class, before {#run}.
     # @param job_class [String]
     # @param handler [#call, nil] or a block
-    # @param retry_in [#call, nil] `(retry_count, error, job)`: the seconds until the next attempt, or nil for the usual backoff
+    # @param retry_in [#call, nil] `(retry_count, error, job)`: the seconds until the next attempt; nil: the default backoff; `:kill`: the
+    #   job dies now; `:discard`: it is dropped
     # @param timeout [Numeric, nil] how many seconds a job may run that does not say itself
     # @yieldparam job [Job]
     # @return [self]
+    # @raise [ArgumentError] if the class has a handler already
+    # @raise [RuntimeError] if the worker has started
     def handle(job_class, handler = nil, retry_in: nil, timeout: nil, &block)
       call = handler || block
       raise ArgumentError, "what runs #{job_class} has no method call" unless call.respond_to?(:call)
 
+      refuse_if_running("the handler of #{job_class}")
       place = call.respond_to?(:source_location) ? call : call.method(:call)
-      @handlers[job_class.to_s] = Entry.new(call, retry_in, timeout, place.source_location)
+      entry = Entry.new(call, retry_in, timeout, place.source_location)
+      other = @handlers[job_class.to_s]
+      raise ArgumentError, "class #{job_class} has two handlers, at #{other.where} and at #{entry.where}" if other
+
+      @handlers[job_class.to_s] = entry
       self
     end
 
@@ -78,12 +78,19 @@ module Millrace
     # @yieldparam job [Job]
     # @yieldparam next_one [Proc] runs the job
     # @return [self]
+    # @raise [RuntimeError] if the worker has started
     def use(middleware = nil, &block)
+      refuse_if_running('middleware')
       @middleware << (middleware || block)
       self
     end
 
-    # Adds a hook: `:startup`, `:quiet`, `:shutdown` (no arguments), `:death` (job, error).
+    # Adds a hook: `:startup`, `:quiet`, `:shutdown` (no arguments), `:failure` (job, error), `:death` (job, error).
+    #
+    # `:failure` is called for each failed attempt, also for one that is retried, in the thread of the job and before its retry or death is
+    # published. `:death` is called once the job was given up. A hook that raises is logged, and changes nothing for the job.
+    # @yieldparam job [Job]
+    # @yieldparam error [Exception] what the handler raised; or {Timeout}, or {UnknownClass}
     # @return [self]
     def on(event, hook = nil, &block)
       @hooks.add(event.to_sym, hook || block)
@@ -93,9 +100,11 @@ module Millrace
     # Works until {#stop} is called. It connects again whenever a connection is lost.
     # @param signals [Boolean] SIGTSTP makes the worker quiet, SIGTERM and SIGINT stop it, and a second one stops it at once
     # @raise [Unreachable] if the broker turns the worker away at its first attempt
+    # @raise [ArgumentError] if a class has two handlers
     def run(signals: false)
       raise 'a worker runs once' if @ran
 
+      Handler.check_unique(@handlers)
       @ran = true
       @identity = identify
       traps = Signals.new(self) if signals
@@ -183,7 +192,7 @@ module Millrace
 
     # @private
     def entry(job_class)
-      @handlers[job_class] || ((found = Handler.all[job_class]) && Handler.entry(found))
+      @handlers[job_class] || ((found = Handler.find(job_class)) && Handler.entry(found))
     end
 
     # @private
@@ -214,19 +223,14 @@ module Millrace
       "#{Socket.gethostname}:#{::Process.pid}:#{@tag}"
     end
 
-    # All lanes, the worker's own first.
-    def all_lanes(queues, concurrency, lanes)
-      all = lanes.dup
-      all.unshift(Lane.new('default', queues || [Wire::DEFAULT_QUEUE], concurrency: concurrency)) if queues || lanes.empty?
-      raise ArgumentError, 'two lanes have one name' unless all.map(&:name).uniq.size == all.size
-
-      all
-    end
-
     def wrap(entry)
       return entry if entry.nil? || @middleware.empty?
 
       Entry.new(->(job) { call_through(job) { entry.run(job) } }, entry.retry_in, entry.timeout, entry.place)
+    end
+
+    def refuse_if_running(what)
+      raise "#{what} must be registered before the worker starts" if @ran
     end
 
     def hurry
@@ -251,6 +255,7 @@ module Millrace
       @metrics.close
       flushing&.join
       @hooks.close
+      Report.stopped(@log, self) if @session
     end
 
     def sessions
@@ -273,13 +278,18 @@ module Millrace
       return Connection::Lost.new('stopped') unless session
 
       yield
-      @hooks.call(:startup) unless @session
+      started unless @session
       @session = session
       session.run
     rescue Connection::Lost => e
       raise Unreachable, "the broker turns us away: #{e.message}" if @session.nil? && e.unwelcome?
 
       e
+    end
+
+    def started
+      Report.started(@log, self)
+      @hooks.call(:startup)
     end
 
     # Connects in another thread, for that may take longer than there is time when the worker is stopped: nil then.

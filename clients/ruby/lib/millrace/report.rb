@@ -1,0 +1,102 @@
+# frozen_string_literal: true
+
+module Millrace
+  # Writes to a worker's log what it did with jobs: an event, key-values, and the stack of an error. Arguments are never written: they may
+  # be secret. A logger that fails changes nothing for a job.
+  # @private
+  module Report
+    # How many lines of a stack are written.
+    STACK = 100
+    # How many characters of a class, a jid or a queue are written.
+    LONGEST = 200
+
+    module_function
+
+    # An attempt that did not end well. `lost` says that its delivery is lost with its connection, and the broker delivers the job again.
+    def outcome(log, job, outcome, lost: false)
+      fate = lost ? { next: 'redelivery' } : fate(outcome)
+      if outcome.failure
+        warn(log, 'job failed', { **about(job), **fate, **error(outcome.failure) }, outcome.failure)
+      elsif outcome.status == 'expired'
+        expired(log, job, fate)
+      elsif outcome.died
+        warn(log, 'job given up before it began', { **about(job), **fate, **error(outcome.died) })
+      elsif outcome.status == 'discarded'
+        info(log, 'job discarded', { **about(job), reason: outcome.reason })
+      end
+    end
+
+    def expired(log, job, fate)
+      line = [log, 'job expired', { **about(job), **fate }]
+      fate[:next] == 'dead' ? warn(*line) : info(*line)
+    end
+
+    # A handler that has not ended in time, and still runs.
+    def late(log, job, seconds)
+      warn(log, 'job is over its timeout and still running', { **about(job), timeout: "#{seconds}s" })
+    end
+
+    # A job that is handed back although its handler still runs.
+    def handed_back(log, job)
+      warn(log, 'job handed back, its handler did not end within the stop timeout', about(job))
+    end
+
+    # A retry_in that answered nothing of use.
+    def retry_in_failed(log, job, error)
+      warn(log, 'retry_in failed, the default backoff is used', { **about(job), **error(error) }, error)
+    end
+
+    # A hook that failed.
+    def hook_failed(log, event, error)
+      line = { hook: event, **error(error) }
+      write(log, :error, 'hook failed', line, error)
+    end
+
+    def started(log, worker)
+      lanes = worker.pools.map(&:lane)
+      info(log, 'worker started', { version: VERSION, identity: worker.identity, queues: lanes.flat_map(&:queues).uniq.join(','),
+                                    concurrency: lanes.sum(&:concurrency) })
+    end
+
+    def stopped(log, worker)
+      info(log, 'worker stopped', { identity: worker.identity })
+    end
+
+    def about(job)
+      { class: job.job_class[0, LONGEST], jid: job.jid[0, LONGEST], queue: job.queue, attempt: job.attempt }
+    end
+
+    def error(error)
+      { error: Record.error_class(error), message: Record.message(error) }
+    end
+
+    # What comes next for a job.
+    def fate(outcome)
+      return { next: 'retry', retry_at: Time.at(outcome.retry_at).utc.strftime('%FT%TZ') } if outcome.retry_at
+
+      { next: outcome.stream == Wire::DEAD || outcome.answer == :reject ? 'dead' : 'discarded' }
+    end
+
+    def warn(log, event, pairs, error = nil)
+      write(log, :warn, event, pairs, error)
+    end
+
+    def info(log, event, pairs)
+      write(log, :info, event, pairs)
+    end
+
+    def write(log, level, event, pairs, error = nil)
+      line = "#{event} #{pairs.map { |name, value| "#{name}=#{word(value.to_s)}" }.join(' ')}"
+      stack = error ? Record.backtrace(error).first(STACK) : []
+      log.public_send(level, [line, *stack].join("\n    "))
+      nil
+    rescue StandardError
+      nil
+    end
+
+    # A value as it stands behind its name: in quotes where it would not be one word.
+    def word(text)
+      text.match?(/\A[[:graph:]&&[^"=]]+\z/) ? text : text.inspect
+    end
+  end
+end

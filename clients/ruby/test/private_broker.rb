@@ -1,0 +1,139 @@
+# frozen_string_literal: true
+
+require 'bunny'
+require 'fileutils'
+require 'securerandom'
+require 'socket'
+require 'tmpdir'
+
+# A RabbitMQ node of the tests' own: it starts with the first test that needs it, and ends with them.
+module PrivateBroker
+  SCRIPTS = [*ENV.fetch('MILLRACE_TEST_RABBITMQ', nil), '/usr/lib/rabbitmq/bin', '/opt/rabbitmq/sbin'].freeze
+  CONFIG = <<~TEXT
+    listeners.tcp.1 = 127.0.0.1:%<amqp>d
+    disk_free_limit.absolute = 10MB
+    log.console = true
+    log.console.level = error
+    log.file = false
+  TEXT
+
+  class << self
+    # Returns the node's AMQP port, nil if no RabbitMQ is installed.
+    def port
+      server = SCRIPTS.map { |folder| File.join(folder, 'rabbitmq-server') }.find { |path| File.executable?(path) }
+      @port ||= start(server) if server
+    end
+
+    private
+
+    def start(server)
+      folder = Dir.mktmpdir('millrace-ruby-broker-')
+      amqp, dist, epmd = free_ports(3)
+      env = environment(folder, dist, epmd)
+      write(folder, amqp)
+      run(folder, env, 'epmd', '-port', epmd.to_s, '-address', '127.0.0.1')
+      node = run(folder, env, server)
+      Minitest.after_run { FileUtils.rm_rf(folder) }
+      wait_for(amqp, node, folder)
+      amqp
+    end
+
+    def free_ports(count)
+      servers = Array.new(count) { TCPServer.new('127.0.0.1', 0) }
+      servers.map { |one| one.addr[1] }
+    ensure
+      servers&.each(&:close)
+    end
+
+    def environment(folder, dist, epmd)
+      { 'PATH' => ENV.fetch('PATH'), 'LANG' => 'C.UTF-8', 'HOME' => folder, 'ERL_EPMD_PORT' => epmd.to_s, 'ERL_EPMD_ADDRESS' => '127.0.0.1',
+        'ERL_INETRC' => "#{folder}/inetrc", 'ERL_FLAGS' => '-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}',
+        'RABBITMQ_NODENAME' => 'millrace-ruby@localhost', 'RABBITMQ_CONF_ENV_FILE' => "#{folder}/none",
+        'RABBITMQ_CONFIG_FILE' => "#{folder}/rabbitmq.conf", 'RABBITMQ_ADVANCED_CONFIG_FILE' => "#{folder}/none.config",
+        'RABBITMQ_ENABLED_PLUGINS_FILE' => "#{folder}/enabled_plugins", 'RABBITMQ_MNESIA_BASE' => "#{folder}/data",
+        'RABBITMQ_LOG_BASE' => "#{folder}/log", 'RABBITMQ_DIST_PORT' => dist.to_s, 'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS' => '+S 1:1 +B i',
+        'RUNNING_UNDER_SYSTEMD' => 'true', # the script becomes the node: its process is ours to end
+        'ERL_CRASH_DUMP' => '/dev/null' }
+    end
+
+    def write(folder, amqp)
+      { 'rabbitmq.conf' => format(CONFIG, amqp: amqp), 'enabled_plugins' => "[].\n",
+        'inetrc' => %({host, {127,0,0,1}, ["localhost", "#{Socket.gethostname}"]}.\n{lookup, [file, native]}.\n),
+        '.erlang.cookie' => SecureRandom.hex }.each { |name, text| File.write(File.join(folder, name), text) }
+      File.chmod(0o400, File.join(folder, '.erlang.cookie'))
+    end
+
+    # Runs a program until the tests end.
+    def run(folder, env, *command)
+      log = File.join(folder, 'output.log')
+      pid = Process.spawn(env, *command, unsetenv_others: true, chdir: folder, in: File::NULL, out: [log, 'a'], err: [log, 'a'])
+      Minitest.after_run do
+        Process.kill('KILL', pid)
+        Process.wait(pid)
+      rescue SystemCallError
+        nil # it has ended
+      end
+      pid
+    end
+
+    def wait_for(port, node, folder)
+      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 120
+      begin
+        TCPSocket.new('127.0.0.1', port).close
+      rescue SystemCallError
+        late = Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+        raise "the node did not start:\n#{File.read("#{folder}/output.log")}" if late || Process.wait(node, Process::WNOHANG)
+
+        sleep 0.1
+        retry
+      end
+    end
+  end
+
+  # A network between a program and the node, on which answers can be held back.
+  class Network
+    attr_reader :port
+
+    def initialize(broker)
+      @broker = broker
+      @server = TCPServer.new('127.0.0.1', 0)
+      @port = @server.addr[1]
+      @mutex = Mutex.new
+      @flows = ConditionVariable.new
+      @threads = [Thread.new { loop { connect(@server.accept) } }]
+    end
+
+    # Holds back all that the node answers, until the block has ended.
+    def without_answers
+      @held = true
+      yield
+    ensure
+      @mutex.synchronize do
+        @held = false
+        @flows.broadcast
+      end
+    end
+
+    def close
+      @threads.each(&:kill)
+      @server.close
+    end
+
+    private
+
+    def connect(client)
+      node = TCPSocket.new('127.0.0.1', @broker)
+      @threads << Thread.new { copy(client, node) } << Thread.new { copy(node, client, answers: true) }
+    end
+
+    def copy(from, to, answers: false)
+      loop do
+        bytes = from.readpartial(65_536)
+        @mutex.synchronize { @flows.wait(@mutex) while answers && @held }
+        to.write(bytes)
+      end
+    rescue IOError, SystemCallError
+      [from, to].each(&:close)
+    end
+  end
+end

@@ -1,0 +1,3 @@
+# frozen_string_literal: true
+
+raise LoadError, 'it needs something that is not here'

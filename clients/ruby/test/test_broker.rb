@@ -1,0 +1,173 @@
+# frozen_string_literal: true
+
+require_relative 'helper'
+require_relative 'private_broker'
+
+# What a client and a worker do beside a real broker, without a sidecar: queues stand for its streams.
+class TestBroker < Minitest::Test
+  include Helper
+
+  def setup
+    port = PrivateBroker.port or skip 'RabbitMQ is not installed'
+    @url = "amqp://guest:guest@127.0.0.1:#{port}/"
+    @bunny = Bunny.new("#{@url}%2F", logger: Logger.new(nil)).start
+    @channel = @bunny.create_channel
+    @channel.direct('jobs.direct', durable: true)
+    @queue = "test-#{SecureRandom.hex(4)}"
+    @jobs = queue("queue.#{@queue}").bind('jobs.direct', routing_key: @queue)
+    @sets = %w[retries dead_jobs].to_h { |name| [name, queue(name).tap(&:purge)] }
+  end
+
+  def teardown
+    @network&.close
+    @client&.close
+    @bunny&.close
+  end
+
+  def queue(name)
+    @channel.queue(name, durable: true)
+  end
+
+  def client(url = @url, **options)
+    @client = Client.new(url, **options)
+  end
+
+  # A client whose answers can be held back.
+  def slow_client
+    @network = PrivateBroker::Network.new(URI(@url).port)
+    client("amqp://guest:guest@127.0.0.1:#{@network.port}").tap { |made| made.enqueue('First', [], queue: @queue) }
+  end
+
+  def eventually(what)
+    deadline = Wire.ticks + 60
+    until yield
+      flunk "not within a minute: #{what}" if Wire.ticks > deadline
+      sleep 0.02
+    end
+  end
+
+  # The messages of a queue, when there are as many.
+  def messages(queue, count)
+    eventually("#{count} messages in #{queue.name}") { queue.message_count == count }
+    Array.new(count) { queue.pop }
+  end
+
+  def test_a_url_with_a_trailing_slash
+    jid = client.enqueue('A', [1], queue: @queue)
+    _, properties, body = messages(@jobs, 1).first
+    assert_equal [jid, [1]], [properties.message_id, JSON.parse(body)['args']]
+  end
+
+  def test_middleware_leaves_a_bulk_enqueue_pipelined
+    slow = slow_client
+    slow.use { |job, next_one| next_one.call(job) }
+    bulk = nil
+    @network.without_answers do
+      bulk = Thread.new { slow.enqueue_bulk(Array.new(100) { |i| NewJob.new('A', [i], queue: @queue) }) }
+      eventually('all jobs are sent while none is confirmed') { @jobs.message_count == 101 }
+      assert_predicate bulk, :alive?
+    end
+    arrived = messages(@jobs, 101).drop(1).map { |_, properties, _| properties.message_id }
+    assert_equal arrived, bulk.value
+  end
+
+  def test_an_unconfirmed_job_says_its_jid
+    slow = slow_client
+    one, many = @network.without_answers do
+      [assert_raises(Unconfirmed) { slow.enqueue('A', ['x'], queue: @queue, deadline: 0.5) },
+       assert_raises(BulkError) { slow.enqueue_bulk([NewJob.new('A', ['y'], queue: @queue)], deadline: 0.5) }.errors.fetch(0)]
+    end
+    assert_instance_of Unconfirmed, many
+    assert_match(/\Ajob #{one.jid} may or may not be enqueued/, one.message)
+    assert_equal one.jid, slow.enqueue('A', ['x'], queue: @queue, jid: one.jid)
+    arrived = messages(@jobs, 4).drop(1).map { |_, properties, _| properties.message_id }
+    assert_equal [one.jid, many.jid, one.jid], arrived
+  end
+
+  # Runs a worker, and gives what it logs.
+  def working(**options)
+    log = StringIO.new
+    logger = Logger.new(log, formatter: ->(severity, _time, _name, line) { "#{severity} #{line}\n" })
+    worker = Worker.new(@url, queues: [@queue], concurrency: 2, logger: logger, **options)
+    yield worker, log
+    log.string
+  ensure
+    worker&.stop
+    @working&.join
+  end
+
+  def start(worker)
+    @working = Thread.new { worker.run }
+  end
+
+  # Enqueues a job that fails, and checks its record in the queue that gets it.
+  def fail_once(set, **options)
+    client.enqueue('Fails', [], queue: @queue, **options)
+    record = JSON.parse(messages(@sets.fetch(set), 1).first.last)
+    assert_equal 'KeyError', record['error_class']
+    assert_match(/test_broker\.rb/, record['backtrace'])
+  end
+
+  def test_hooks_of_a_failure_are_called_before_its_record_is_published
+    seen = Thread::Queue.new
+    asking = @bunny.create_channel # a channel is one thread's
+    written = -> { @sets.keys.map { |name| asking.queue_declare(name, passive: true).message_count } }
+    working do |worker, _log|
+      worker.on(:failure) { |_job, error| seen << [:failure, error.class, written.call] }
+      worker.on(:failure) { raise 'a hook that fails' }
+      worker.on(:death) { |_job, error| seen << [:death, error.class] }
+      worker.handle('Fails') { raise KeyError, 'no such order' }
+      start(worker)
+      fail_once('retries')
+      fail_once('dead_jobs', retry: 0)
+      eventually('the death hook') { seen.size == 3 }
+    end
+    assert_equal [[:failure, KeyError, [0, 0]], [:failure, KeyError, [0, 0]], [:death, KeyError]], Array.new(3) { seen.pop }
+  end
+
+  def test_what_a_worker_logs
+    said = working do |worker, log|
+      worker.on(:failure) { raise 'a hook that fails' }
+      worker.handle('Fails') { raise KeyError, 'no such order' }
+      start(worker)
+      fail_once('retries')
+      fail_once('dead_jobs', retry: 0)
+      refute_match(/worker stopped/, log.string)
+    end
+    [/^INFO worker started version=\S+ identity=\S+ queues=#{@queue} concurrency=2$/,
+     /^WARN job failed class=Fails jid=\h+ queue=#{@queue} attempt=1 next=retry retry_at=\S+ error=KeyError .*\n    .*test_broker/,
+     /^WARN job failed class=Fails .* next=dead error=KeyError message="no such order"\n    .*test_broker/,
+     /^ERROR hook failed hook=failure error=RuntimeError message="a hook that fails"\n    .*test_broker/,
+     /^INFO worker stopped identity=/].each { |line| assert_match line, said }
+  end
+
+  # What ends a thread in a hook or a backoff left the job unacknowledged, or had it rejected.
+  def test_hooks_and_backoffs_that_end_their_thread
+    said = working do |worker, _log|
+      worker.on(:failure) { |job| Thread.exit if job.job_class == 'Hook' }
+      backoffs = { 'Hook' => nil, 'Backoff' => ->(*) { Thread.exit }, 'Exit' => ->(*) { exit } }
+      backoffs.each { |name, retry_in| worker.handle(name, retry_in: retry_in) { raise KeyError, 'x' } }
+      start(worker)
+      backoffs.each_key { |name| client.enqueue(name, [], queue: @queue) }
+      records = messages(@sets['retries'], 3).map { |message| JSON.parse(message.last) }
+      assert_equal({ 'Hook' => 'KeyError', 'Backoff' => 'ThreadEnded', 'Exit' => 'KeyError' },
+                   records.to_h { |record| [record['job']['class'], record['error_class']] })
+    end
+    assert_match(/^WARN retry_in failed, the default backoff is used class=Exit .* error=SystemExit/, said)
+  end
+
+  def test_a_handler_that_hangs_is_logged_and_its_job_handed_back
+    hang = Thread::Queue.new
+    said = working(stop_timeout: 0.1) do |worker, log|
+      worker.handle('Hangs', timeout: 0.1) { hang.pop }
+      start(worker)
+      client.enqueue('Hangs', [], queue: @queue)
+      eventually('the timeout is logged') { log.string.include?('over its timeout') }
+    end
+    assert_match(/^WARN job is over its timeout and still running class=Hangs jid=\h+ queue=#{@queue} attempt=1 timeout=0.1s$/, said)
+    assert_match(/^WARN job handed back, its handler did not end within the stop timeout class=Hangs jid=\h+/, said)
+    assert_equal 'Hangs', JSON.parse(messages(@jobs, 1).first.last)['class']
+  ensure
+    hang << true
+  end
+end
