@@ -1,8 +1,10 @@
-import { Pauses, close, hostname, pause, unwelcome } from './connection.js';
-import { Incomplete, Unconfirmed, Unreachable } from './errors.js';
-import { Hosts, splitHosts } from './hosts.js';
-import { Lost, Publisher } from './publisher.js';
-import { prepare } from './write.js';
+'use strict';
+
+const { Pauses, close, hostname, pause, unwelcome } = require('./connection.js');
+const { Incomplete, Unconfirmed, Unreachable } = require('./errors.js');
+const { Hosts, splitHosts } = require('./hosts.js');
+const { Lost, Publisher } = require('./publisher.js');
+const { prepare } = require('./write.js');
 
 const TIMEOUT = 30; // s
 
@@ -29,7 +31,7 @@ class Deadline {
 }
 
 /** Enqueues jobs. It connects when it has to, and connects again when a connection is lost. */
-export class Client {
+class Client {
   #hosts;
   #timeout;
   #middleware = [];
@@ -166,3 +168,5 @@ export class Client {
     return this.#publisher;
   }
 }
+
+module.exports = { Client };

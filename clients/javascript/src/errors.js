@@ -1,22 +1,24 @@
+'use strict';
+
 /** What can go wrong with a publish, and what a handler throws to say what is to become of its job. */
 
 /** The base of all errors of this library. */
-export class MillraceError extends Error {
+class MillraceError extends Error {
   get name() {
     return this.constructor.name;
   }
 }
 
 /** The job breaks a rule. Nothing was sent. */
-export class Invalid extends MillraceError {}
+class Invalid extends MillraceError {}
 /** The broker said no: the queue is full or down, or there is none and no sidecar to make it. */
-export class Refused extends MillraceError {}
+class Refused extends MillraceError {}
 /** There was no connection until the deadline. Nothing was sent. */
-export class Unreachable extends MillraceError {}
+class Unreachable extends MillraceError {}
 /** It was sent, and the deadline passed without an answer. It may have arrived. */
-export class Unconfirmed extends MillraceError {}
+class Unconfirmed extends MillraceError {}
 /** Some jobs of a bulk were not enqueued: `results` says which, as {jid} or {error}. */
-export class Incomplete extends MillraceError {
+class Incomplete extends MillraceError {
   constructor(results) {
     const failed = results.filter((r) => r.error);
     super(`${failed.length} of ${results.length} jobs were not enqueued: ${failed[0].error.message}`, { cause: failed[0].error });
@@ -25,17 +27,17 @@ export class Incomplete extends MillraceError {
 }
 
 /** Thrown by a handler: drop the job, without retry and dead job. */
-export class Discard extends MillraceError {}
+class Discard extends MillraceError {}
 
 /** Thrown by a handler: give the job up at once. It becomes a dead job, which shows the reason, or the error given. */
-export class Kill extends MillraceError {
+class Kill extends MillraceError {
   constructor(reason) {
     super(reason instanceof Error ? reason.message : String(reason), reason instanceof Error ? { cause: reason } : undefined);
   }
 }
 
 /** Thrown by a handler: the job has failed, and is to be tried again after so many seconds. */
-export class RetryIn extends MillraceError {
+class RetryIn extends MillraceError {
   constructor(seconds, error) {
     super(error instanceof Error ? error.message : String(error ?? `to be tried again in ${seconds} s`), { cause: error });
     this.seconds = seconds;
@@ -43,29 +45,34 @@ export class RetryIn extends MillraceError {
 }
 
 /** Thrown by a handler because the worker is stopping: the job goes back to its queue as it came. */
-export class HandBack extends MillraceError {
+class HandBack extends MillraceError {
   constructor(message = 'handed back by a worker that is not stopping') {
     super(message);
   }
 }
 
 /** The reason of a job's signal whose time is over, and then its failure. */
-export class Timeout extends MillraceError {
+class Timeout extends MillraceError {
   constructor(seconds) {
     super(`ran longer than ${seconds} s`);
   }
 }
 
 /** The reason of a job's signal: somebody cancelled it. */
-export class Cancelled extends MillraceError {
+class Cancelled extends MillraceError {
   constructor() {
     super('the job was cancelled');
   }
 }
 
 /** The reason of a job's signal: the worker stops. */
-export class Stopping extends MillraceError {
+class Stopping extends MillraceError {
   constructor() {
     super('the worker is stopping');
   }
 }
+
+module.exports = {
+  MillraceError, Invalid, Refused, Unreachable, Unconfirmed, Incomplete, Discard, Kill,
+  RetryIn, HandBack, Timeout, Cancelled, Stopping,
+};

@@ -1,5 +1,7 @@
-import { lookup } from 'node:dns/promises';
-import { brokerUrl, dial, pause, unwelcome } from './connection.js';
+'use strict';
+
+const { lookup } = require('node:dns/promises');
+const { brokerUrl, dial, pause, unwelcome } = require('./connection.js');
 
 const LOOKUP_TIMEOUT = 3_000;
 const PORTS = { 'amqp://': 5672, 'amqps://': 5671 };
@@ -7,7 +9,7 @@ const EMPTY_HOST = "the broker's URL has an empty host: write amqp://user:passwo
 const ANY_PORT = /^[0-9]{1,5}$/;
 
 /** The hosts of a broker, and which of them took this client last. */
-export class Hosts {
+class Hosts {
   #urls;
   #url;
   #address;
@@ -56,7 +58,7 @@ export class Hosts {
 }
 
 /** No host took us. */
-export class Unreached extends Error {
+class Unreached extends Error {
   constructor(failures) {
     super(failures.map(({ host, error }) => `${host}: ${error.message}`).join('; '));
     this.unwelcome = failures.some(({ error }) => unwelcome(error));
@@ -64,7 +66,7 @@ export class Unreached extends Error {
 }
 
 /** The order in which to try hosts, or addresses: the last good one first, but last when its connection was just lost; the others shuffled. */
-export function tryOrder(all, good, lost) {
+function tryOrder(all, good, lost) {
   const others = all.filter((one) => one !== good);
   for (let i = others.length - 1; i > 0; i--) {
     const j = Math.floor(Math.random() * (i + 1));
@@ -82,7 +84,7 @@ function fail(text) {
  * A URL for each host of a URL, or of an array of URLs. Each may be several, with commas between them. A TypeError says what is wrong, and
  * never shows the password.
  */
-export function splitHosts(urls) {
+function splitHosts(urls) {
   const found = new Map(); // by host and port
   let rest; // of all URLs, what is not host and port
   for (const url of [urls].flat().flatMap((text) => String(text).split(/,\s*(?=amqps?:\/\/)/).map((part) => part.trim()))) {
@@ -119,3 +121,5 @@ function withPort(text, scheme) {
   }
   return text;
 }
+
+module.exports = { Hosts, Unreached, tryOrder, splitHosts };

@@ -1,7 +1,9 @@
-import { items, members } from './scan.js';
+'use strict';
+
+const { items, members } = require('./scan.js');
 
 /** What a handler works on. */
-export class Job {
+class Job {
   #text;
   #args;
   #stopping;
@@ -66,3 +68,5 @@ export class Job {
     return this.#controller?.signal.reason;
   }
 }
+
+module.exports = { Job };

@@ -1,10 +1,12 @@
-import { DEAD, MAX_RECORD, RETRIES, seconds } from './format.js';
-import { withQueue } from './scan.js';
+'use strict';
+
+const { DEAD, MAX_RECORD, RETRIES, seconds } = require('./format.js');
+const { withQueue } = require('./scan.js');
 
 const HUNDRED_YEARS = 100 * 365 * 24 * 3600;
 
 /** Seconds until a job is tried again that has failed n times before this one. */
-export function backoff(n, random = Math.random) {
+function backoff(n, random = Math.random) {
   return Math.min(n ** 4 + 15 + Math.floor(random() * (30 * (n + 1) + 1)), HUNDRED_YEARS);
 }
 
@@ -70,7 +72,7 @@ function exhaust(job, error, now) {
  * Says what becomes of a job whose handler has ended. A verdict is {kind, errorClass, message, backtrace, after, cause}: kind one of
  * success, discard, kill, hand_back, fail; after the seconds that the handler asked for; cause why its signal was set, if it was.
  */
-export function judge(job, verdict, { now = Date.now(), stopping = false } = {}) {
+function judge(job, verdict, { now = Date.now(), stopping = false } = {}) {
   const { kind, cause } = verdict;
   if (kind === 'success') return { then: 'ack', status: 'success' };
   if (kind === 'discard') return { then: 'ack', status: 'discarded' };
@@ -81,16 +83,18 @@ export function judge(job, verdict, { now = Date.now(), stopping = false } = {})
   return retry(job, verdict, now, verdict.after ?? backoff(job.retryCount));
 }
 
-export const unknownClass = (name) => ({ kind: 'fail', errorClass: 'UnknownClass', message: `no handler for class ${name}` });
+const unknownClass = (name) => ({ kind: 'fail', errorClass: 'UnknownClass', message: `no handler for class ${name}` });
 
 /** The outcome of a job that is past its time before it begins. */
-export function expire(job, now = Date.now()) {
+function expire(job, now = Date.now()) {
   const error = { errorClass: 'expired', message: 'expired before it began' };
   if (!job.dead) return { then: 'ack', status: 'expired', errorClass: 'expired' };
   return { ...bury(job, error, 'expired', now), status: 'expired', died: undefined };
 }
 
 /** The outcome of a job that killed too many workers. */
-export function poisoned(job, deaths, now = Date.now()) {
+function poisoned(job, deaths, now = Date.now()) {
   return bury(job, { errorClass: 'poison', message: `its worker died ${deaths} times while it ran` }, 'poison', now);
 }
+
+module.exports = { backoff, judge, unknownClass, expire, poisoned };

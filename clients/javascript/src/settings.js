@@ -1,11 +1,11 @@
-import { readFileSync } from 'node:fs';
-import { queueName, queueNameFault } from './format.js';
-import { splitHosts } from './hosts.js';
+'use strict';
 
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const { queueName, queueNameFault } = require('./format.js');
+const { splitHosts } = require('./hosts.js');
+const { VERSION } = require('./version.js');
 
-const DEFAULTS = { concurrency: 5, tag: '', stopTimeout: 25, maxDeaths: 3, declare: true, heartbeat: 10, version: `millrace-js ${version}` };
-const NAMES = new Set([...Object.keys(DEFAULTS), 'url', 'queues', 'lanes', 'labels', 'logger']);
+const DEFAULTS = { concurrency: 5, tag: '', stopTimeout: 25, maxDeaths: 3, declare: true, heartbeat: 10, version: `millrace-js ${VERSION}` };
+const NAMES = new Set([...Object.keys(DEFAULTS), 'url', 'queues', 'lanes', 'labels', 'logger', 'thread']);
 
 function check(ok, what) {
   if (!ok) throw new TypeError(`millrace: ${what}`);
@@ -28,7 +28,7 @@ function lane({ name, queues, concurrency = DEFAULTS.concurrency }) {
  *
  * @param {any} given
  */
-export function settings(given) {
+function settings(given) {
   for (const name of Object.keys(given)) check(NAMES.has(name), `there is no option ${name}`);
   /** @type {any} */
   const set = Object.fromEntries(Object.entries(given).filter(([name, value]) => value !== undefined && name !== 'logger'));
@@ -42,3 +42,5 @@ export function settings(given) {
   check(new Set(all.map(({ name }) => name)).size === all.length, 'two lanes have one name');
   return { ...rest, urls, lanes: all };
 }
+
+module.exports = { settings };

@@ -1,8 +1,10 @@
+'use strict';
+
 /** Test helpers without a broker: what stands for a Client runs jobs at once, or collects them. Jobs are checked as by a real one. */
-import { Job } from './job.js';
-import { Incomplete, MillraceError } from './errors.js';
-import { parseJob } from './parse.js';
-import { prepare } from './write.js';
+const { Job } = require('./job.js');
+const { Incomplete, MillraceError } = require('./errors.js');
+const { parseJob } = require('./parse.js');
+const { prepare } = require('./write.js');
 
 const ENQUEUED = Symbol('enqueued');
 
@@ -81,14 +83,14 @@ class Testing {
 }
 
 /** enqueue runs the handler at once; its error is the caller's. */
-export class InlineClient extends Testing {
+class InlineClient extends Testing {
   [ENQUEUED](job) {
     return this.perform(job);
   }
 }
 
 /** enqueue collects. */
-export class FakeClient extends Testing {
+class FakeClient extends Testing {
   #collected = [];
 
   async [ENQUEUED](job) {
@@ -115,3 +117,5 @@ export class FakeClient extends Testing {
     this.#collected = [];
   }
 }
+
+module.exports = { InlineClient, FakeClient };

@@ -1,5 +1,7 @@
-import { inspect } from 'node:util';
-import { Cancelled, Discard, HandBack, Kill, RetryIn, Stopping, Timeout } from './errors.js';
+'use strict';
+
+const { inspect } = require('node:util');
+const { Cancelled, Discard, HandBack, Kill, RetryIn, Stopping, Timeout } = require('./errors.js');
 
 function className(error) {
   if (!(error instanceof Error)) return 'NotAnError';
@@ -55,10 +57,12 @@ async function judged(error, job, retryIn) {
 }
 
 /** What the engine is told of a handler that threw. Whatever was thrown, this ends well. */
-export async function verdictOf(error, job, retryIn) {
+async function verdictOf(error, job, retryIn) {
   try {
     return await judged(error, job, retryIn);
   } catch {
     return { kind: 'fail', errorClass: 'Unreadable', message: 'what was thrown cannot be read', backtrace: [] };
   }
 }
+
+module.exports = { verdictOf };

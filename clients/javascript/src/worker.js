@@ -1,9 +1,13 @@
-import { Worker as Thread } from 'node:worker_threads';
-import { Cancelled, Stopping, Timeout } from './errors.js';
-import { Job } from './job.js';
-import { Outbox, jobs } from './outbox.js';
-import { settings } from './settings.js';
-import { verdictOf } from './verdict.js';
+'use strict';
+
+const { Worker: Thread } = require('node:worker_threads');
+const { Cancelled, Stopping, Timeout } = require('./errors.js');
+const { Job } = require('./job.js');
+const { Outbox, jobs } = require('./outbox.js');
+const { settings } = require('./settings.js');
+const { threadFile } = require('./thread-file.js');
+const { verdictOf } = require('./verdict.js');
+const { VERSION } = require('./version.js');
 
 const LONGEST_TIMER = 2 ** 31 - 1; // ms
 const LONGEST_TURN = 5; // ms for which jobs are begun before the ends of others are sent
@@ -14,7 +18,7 @@ const QUIET_CONSOLE = { info() {}, warn: console.warn, error: console.error };
  * Runs jobs. Handlers run in the thread that calls run(); everything else, the broker's connection first of all, in another, so that a
  * handler which blocks its thread does not cost the connection.
  */
-export class Worker {
+class Worker {
   #config;
   #logger;
   #handlers = new Map();
@@ -90,8 +94,9 @@ export class Worker {
   }
 
   async #work() {
-    this.#thread = new Thread(new URL('./engine/thread.js', import.meta.url), {
-      workerData: { ...this.#config, classes: [...this.#handlers.keys()] },
+    const { thread, ...config } = this.#config;
+    this.#thread = new Thread(threadFile(thread), {
+      workerData: { ...config, library: VERSION, classes: [...this.#handlers.keys()] },
       // Node's own flags are inherited, and would be refused if they were given; that of `node -e` cannot go with a file.
       ...(process.execArgv.some((arg) => arg.startsWith('--input-type')) && { execArgv: [] }),
     });
@@ -211,3 +216,5 @@ export class Worker {
     this.#post({ t: 'verdict', id, verdict: { ...verdict, begin, end } });
   }
 }
+
+module.exports = { Worker };

@@ -1,6 +1,8 @@
-import { randomBytes } from 'node:crypto';
-import { Invalid } from './errors.js';
-import { DEFAULT_QUEUE, DIRECT, MAX_COUNT, MAX_PRIORITY, MAX_RECORD, SCHEDULED, properties, queueNameFault, seconds } from './format.js';
+'use strict';
+
+const { randomBytes } = require('node:crypto');
+const { Invalid } = require('./errors.js');
+const { DEFAULT_QUEUE, DIRECT, MAX_COUNT, MAX_PRIORITY, MAX_RECORD, SCHEDULED, properties, queueNameFault, seconds } = require('./format.js');
 
 /** Members that the format names: options write them, or they are not the user's. */
 const RESERVED = new Set([
@@ -11,7 +13,7 @@ const OPTIONS = new Set([
   'queue', 'retry', 'priority', 'tags', 'jid', 'expiresAt', 'timeout', 'dead', 'backtrace', 'fields', 'traceparent', 'deadline',
 ]);
 
-export const newJid = () => randomBytes(16).toString('hex');
+const newJid = () => randomBytes(16).toString('hex');
 
 function check(ok, what) {
   if (!ok) throw new Invalid(what);
@@ -54,7 +56,7 @@ function encode(value) {
 }
 
 /** The JSON of a value, or Invalid. */
-export function toJSON(value) {
+function toJSON(value) {
   try {
     return encode(value);
   } catch (error) {
@@ -91,7 +93,7 @@ function optional(o) {
 }
 
 /** Checks a job, {class, args, options, at}, and writes it down: what is published where. */
-export function prepare(job, now = Date.now()) {
+function prepare(job, now = Date.now()) {
   const options = job.options ?? {};
   check(typeof job.class === 'string' && job.class !== '', 'it has no class');
   check(Array.isArray(job.args ?? []), 'args are no array');
@@ -116,3 +118,5 @@ function place(job, jid, queue, text) {
   check(body.length <= MAX_RECORD, `it has ${body.length} bytes, at most ${MAX_RECORD} are allowed`);
   return job.at === undefined ? { exchange: DIRECT, key: queue, body } : { exchange: '', key: SCHEDULED, body };
 }
+
+module.exports = { newJid, toJSON, prepare };

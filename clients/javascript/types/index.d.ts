@@ -149,6 +149,8 @@ export interface WorkerOptions {
   heartbeat?: number;
   /** Default: the console, for warnings and errors. */
   logger?: Logger;
+  /** The file made of `millrace/thread`, where a bundle has it under another name than millrace-thread.js beside itself. */
+  thread?: string | URL;
 }
 
 /** Wraps all handlers. What it throws is the job's failure. */

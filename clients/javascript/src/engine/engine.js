@@ -1,10 +1,12 @@
-import { randomBytes } from 'node:crypto';
-import { Lane } from './lane.js';
-import { Metrics } from './metrics.js';
-import { Session } from './session.js';
-import { Pauses, hostname, pause, unwelcome } from '../connection.js';
-import { seconds } from '../format.js';
-import { Hosts } from '../hosts.js';
+'use strict';
+
+const { randomBytes } = require('node:crypto');
+const { Lane } = require('./lane.js');
+const { Metrics } = require('./metrics.js');
+const { Session } = require('./session.js');
+const { Pauses, hostname, pause, unwelcome } = require('../connection.js');
+const { seconds } = require('../format.js');
+const { Hosts } = require('../hosts.js');
 
 const LAST_CALL = 500; // ms that handlers have to end after their signals
 const SETTLE_TIME = 2_000; // ms that outcomes on their way may take when the worker ends
@@ -27,7 +29,7 @@ class Once {
  * All of a worker but its handlers: they run in another thread, the program's own, so that the connection lives whatever they do. The host
  * is that thread: run(task), abort(task, why), died(…), hook(name), stopping(), log(…).
  */
-export class Engine {
+class Engine {
   process = randomBytes(8).toString('hex');
   hostname = hostname();
   startedAt = seconds();
@@ -200,3 +202,5 @@ export class Engine {
     }
   }
 }
+
+module.exports = { Engine };

@@ -1,11 +1,13 @@
-import { Pauses, answer, pause } from '../connection.js';
-import { properties } from '../format.js';
-import { expire, judge, poisoned, unknownClass } from '../outcome.js';
-import { parseJob } from '../parse.js';
-import { Lost } from '../publisher.js';
+'use strict';
+
+const { Pauses, answer, pause } = require('../connection.js');
+const { properties } = require('../format.js');
+const { expire, judge, poisoned, unknownClass } = require('../outcome.js');
+const { parseJob } = require('../parse.js');
+const { Lost } = require('../publisher.js');
 
 /** One delivery on its way through the worker. */
-export class Task {
+class Task {
   #channel;
   #message;
   #claimed = false; // somebody settles it
@@ -138,3 +140,5 @@ export class Task {
     this.#done();
   }
 }
+
+module.exports = { Task };

@@ -1,7 +1,10 @@
-/** The thread in which a worker's engine runs. */
-import { parentPort, workerData } from 'node:worker_threads';
-import { Engine } from './engine.js';
-import { Outbox, ends } from '../outbox.js';
+'use strict';
+
+/** The thread in which a worker's engine runs. It is a file of its own in a bundle too: see thread-file.js. */
+const { parentPort, workerData } = require('node:worker_threads');
+const { Engine } = require('./engine/engine.js');
+const { Outbox, ends } = require('./outbox.js');
+const { VERSION } = require('./version.js');
 
 const HOOK_TIME = 5_000; // ms that a hook for which the engine waits may take
 
@@ -38,7 +41,7 @@ const host = {
   },
 };
 
-const engine = new Engine({ ...workerData, classes: new Set(workerData.classes) }, host);
+const engine = workerData.library === VERSION ? new Engine({ ...workerData, classes: new Set(workerData.classes) }, host) : undefined;
 
 const obey = {
   verdict: ({ id, verdict }) => engine.verdict(id, verdict),
@@ -48,14 +51,19 @@ const obey = {
 };
 
 parentPort.on('message', (batch) => {
-  for (const message of ends(batch)) obey[message.t](message);
+  if (engine) for (const message of ends(batch)) obey[message.t](message);
 });
 
-try {
-  await engine.run();
-  post({ t: 'end' });
-} catch (error) {
-  post({ t: 'end', error: error.message });
+async function run() {
+  try {
+    if (!engine) throw new Error(`the worker is of version ${workerData.library}, and the file of its thread of version ${VERSION}: bundle or install both again`);
+    await engine.run();
+    post({ t: 'end' });
+  } catch (error) {
+    post({ t: 'end', error: error.message });
+  }
+  outbox.flush();
+  parentPort.unref();
 }
-outbox.flush();
-parentPort.unref();
+
+run();
