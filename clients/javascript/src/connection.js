@@ -45,12 +45,12 @@ function brokerUrl(url) {
 }
 
 /**
- * Connects once, to an address of the URL's host, whose name TLS checks. The connection gets `lost`, a promise of why it ended, which is
+ * Connects once, to an address of the URL's host, whose name TLS checks, with TLS options. The connection gets `lost`, a promise of why it ended, which is
  * settled when it has; and `gone`, whether it has.
  */
-async function dial(url, address, name) {
+async function dial(url, address, name, tls) {
   const opening = amqplib.connect(brokerUrl(url), {
-    noDelay: true, timeout: DIAL_TIMEOUT, clientProperties: { connection_name: name },
+    ...tls, noDelay: true, timeout: DIAL_TIMEOUT, clientProperties: { connection_name: name },
     lookup: (_, { all }, found) => (all ? found(null, [address]) : found(null, address.address, address.family)),
   });
   if (await pause(DIAL_TIMEOUT, opening)) {

@@ -1,5 +1,10 @@
 'use strict';
 
+const { isNativeError } = require('node:util/types');
+
+/** Whether it is an Error, also one of another realm, as Jest and node:vm have. */
+const isError = (value) => value instanceof Error || isNativeError(value);
+
 /** What can go wrong with a publish, and what a handler throws to say what is to become of its job. */
 
 /** The base of all errors of this library. */
@@ -15,10 +20,17 @@ class Invalid extends MillraceError {}
 class Refused extends MillraceError {}
 /** There was no connection until the deadline. Nothing was sent. */
 class Unreachable extends MillraceError {}
-/** It was sent, and the deadline passed without an answer. It may have arrived. */
-class Unconfirmed extends MillraceError {}
+/** The client was closed. Nothing was sent. */
+class Closed extends MillraceError {}
+/** It was sent, and no answer came. The job may have arrived. `jid` is its id: enqueue it again with that one, or look it up. */
+class Unconfirmed extends MillraceError {
+  constructor(message, jid, options) {
+    super(message, options);
+    this.jid = jid;
+  }
+}
 /** Some jobs of a bulk were not enqueued: `results` says which, as {jid} or {error}. */
-class Incomplete extends MillraceError {
+class BulkError extends MillraceError {
   constructor(results) {
     const failed = results.filter((r) => r.error);
     super(`${failed.length} of ${results.length} jobs were not enqueued: ${failed[0].error.message}`, { cause: failed[0].error });
@@ -32,14 +44,14 @@ class Discard extends MillraceError {}
 /** Thrown by a handler: give the job up at once. It becomes a dead job, which shows the reason, or the error given. */
 class Kill extends MillraceError {
   constructor(reason) {
-    super(reason instanceof Error ? reason.message : String(reason), reason instanceof Error ? { cause: reason } : undefined);
+    super(isError(reason) ? reason.message : String(reason), isError(reason) ? { cause: reason } : undefined);
   }
 }
 
 /** Thrown by a handler: the job has failed, and is to be tried again after so many seconds. */
 class RetryIn extends MillraceError {
   constructor(seconds, error) {
-    super(error instanceof Error ? error.message : String(error ?? `to be tried again in ${seconds} s`), { cause: error });
+    super(isError(error) ? error.message : String(error ?? `to be tried again in ${seconds} s`), { cause: error });
     this.seconds = seconds;
   }
 }
@@ -58,7 +70,7 @@ class Timeout extends MillraceError {
   }
 }
 
-/** The reason of a job's signal: somebody cancelled it. */
+/** The reason of a job's signal: the job was cancelled. */
 class Cancelled extends MillraceError {
   constructor() {
     super('the job was cancelled');
@@ -73,6 +85,6 @@ class Stopping extends MillraceError {
 }
 
 module.exports = {
-  MillraceError, Invalid, Refused, Unreachable, Unconfirmed, Incomplete, Discard, Kill,
-  RetryIn, HandBack, Timeout, Cancelled, Stopping,
+  BulkError, Cancelled, Closed, Discard, HandBack, Invalid, Kill, MillraceError, RetryIn, Refused, Stopping, Timeout, Unconfirmed, Unreachable,
+  isError,
 };

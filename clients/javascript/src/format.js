@@ -20,6 +20,12 @@ const MAX_DEPTH = 9_997;
 const MAX_COUNT = 2_147_483_648;
 const DEFAULT_RETRY = 25;
 
+/** Members of a job that the format names: options write them, and all others are the user's. */
+const MEMBERS = new Set([
+  'jid', 'class', 'args', 'queue', 'retry', 'retry_count', 'priority', 'tags', 'expires_at', 'timeout', 'dead', 'backtrace', 'enqueued_at',
+  'created_at', 'failed_at', 'error_class', 'error_message', 'millrace',
+]);
+
 /** A time of the format, in milliseconds: it is in seconds, or in milliseconds where seconds would be absurd. */
 const millis = (at) => (Math.abs(at) > 1e11 ? at : at * 1000);
 
@@ -64,6 +70,6 @@ function properties(jid, className, priority, trace, now = Date.now()) {
 
 module.exports = {
   DIRECT, CONTROL, LEADER, SCHEDULED, RETRIES, DEAD, HEARTBEATS, METRICS,
-  BEGINS, QUEUE_PREFIX, DEFAULT_QUEUE, MAX_PRIORITY, MAX_RECORD, MAX_DEPTH, MAX_COUNT, DEFAULT_RETRY,
+  BEGINS, QUEUE_PREFIX, DEFAULT_QUEUE, MEMBERS, MAX_PRIORITY, MAX_RECORD, MAX_DEPTH, MAX_COUNT, DEFAULT_RETRY,
   millis, seconds, queueNameFault, queueName, traceparent, shortText, properties,
 };

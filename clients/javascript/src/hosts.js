@@ -11,13 +11,15 @@ const ANY_PORT = /^[0-9]{1,5}$/;
 /** The hosts of a broker, and which of them took this client last. */
 class Hosts {
   #urls;
+  #tls;
   #url;
   #address;
   #lost = false; // that connection has been used: it is gone when the next one is wanted
 
-  /** Takes a URL for each host, as splitHosts gives them. */
-  constructor(urls) {
+  /** Takes a URL for each host, as splitHosts gives them, and TLS options. */
+  constructor(urls, tls) {
     this.#urls = urls;
+    this.#tls = tls;
   }
 
   /** Connects to the first host that takes us, and tries each of them, and each of their addresses, once. Throws Unreached. */
@@ -26,7 +28,7 @@ class Hosts {
     for (const url of tryOrder(this.#urls, this.#url, this.#lost)) {
       for (const address of await this.#addresses(url, failures)) {
         try {
-          const connection = await dial(url, address, name);
+          const connection = await dial(url, address, name, this.#tls);
           this.#url = url;
           this.#address = address.address;
           this.#lost = true;

@@ -2,6 +2,6 @@
 import millrace from './index.js';
 
 export const {
-  Cancelled, Client, Discard, HandBack, Incomplete, Invalid, Job, Kill, MillraceError, RetryIn, Refused, Stopping, Timeout, Unconfirmed,
-  Unreachable, Worker,
+  BulkError, Cancelled, Client, Closed, Discard, HandBack, Invalid, Job, Kill, MillraceError, RetryIn, Refused, Stopping, Timeout, Unconfirmed,
+  Unreachable, Worker, defineJob,
 } = millrace;

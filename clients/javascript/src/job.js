@@ -1,11 +1,13 @@
 'use strict';
 
+const { MEMBERS } = require('./format.js');
 const { items, members } = require('./scan.js');
 
 /** What a handler works on. */
 class Job {
   #text;
   #args;
+  #fields;
   #stopping;
   #controller;
 
@@ -36,6 +38,12 @@ class Job {
     return text.startsWith('[') ? items(text) : [];
   }
 
+  /** The job's own members, which the option `fields` wrote: a tenant, a locale. */
+  get fields() {
+    this.#fields ??= Object.fromEntries(Object.entries(JSON.parse(this.#text)).filter(([name]) => !MEMBERS.has(name)));
+    return this.#fields;
+  }
+
   /** The job byte for byte. */
   get raw() {
     return Buffer.from(this.#text);
@@ -46,7 +54,7 @@ class Job {
     return this.#stopping;
   }
 
-  /** Aborted when the job has to end: its time is over, somebody cancelled it, or the worker's stop timeout is over. */
+  /** Aborted when the job has to end: its time is over, it was cancelled, or the worker's stop timeout is over. */
   get cancelled() {
     this.#controller ??= new AbortController();
     return this.#controller.signal;

@@ -12,6 +12,18 @@ const outbox = new Outbox((batch) => parentPort.postMessage(batch));
 const post = (message) => outbox.post(message);
 const hooks = new Map();
 
+/** The other thread has called hooks, or takes too long. */
+const answered = (name) => new Promise((resolve) => {
+  const timer = setTimeout(done, HOOK_TIME);
+  timer.unref();
+  hooks.set(name, done);
+  function done() {
+    clearTimeout(timer);
+    hooks.delete(name);
+    resolve(undefined);
+  }
+});
+
 const host = {
   run({ id, job }) {
     outbox.run(id, job);
@@ -19,8 +31,12 @@ const host = {
   abort({ id }, why) {
     post({ t: 'abort', id, why });
   },
-  died({ id, job }, error) {
-    post({ t: 'died', id, job, error });
+  ended({ id, job, since }, outcome, wait) {
+    post({ t: 'ended', id, job: since ? undefined : job, outcome, wait });
+    return wait ? answered(`ended ${id}`) : undefined;
+  },
+  died({ id, job, since }, error) {
+    post({ t: 'died', id, job: since ? undefined : job, error });
   },
   forget({ id }) {
     post({ t: 'forget', id });
@@ -33,11 +49,7 @@ const host = {
   },
   hook(name) {
     post({ t: 'hook', name });
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, HOOK_TIME);
-      timer.unref();
-      hooks.set(name, resolve);
-    });
+    return answered(name);
   },
 };
 

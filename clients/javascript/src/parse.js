@@ -5,6 +5,9 @@ const { isUtf8 } = require('node:buffer');
 const { DEFAULT_RETRY, MAX_COUNT, MAX_DEPTH, MAX_PRIORITY, millis } = require('./format.js');
 const { members } = require('./scan.js');
 
+const DEFAULT_LINES = 20;
+const MOST_LINES = 100;
+
 /** A body that no worker can read. */
 class Undecodable extends Error {}
 
@@ -32,9 +35,10 @@ function retries(value) {
   return value === false ? 0 : DEFAULT_RETRY;
 }
 
+/** How many lines of a backtrace are kept. */
 function lines(value) {
-  if (value === true) return 100;
-  return typeof value === 'number' ? Math.min(Math.max(Math.floor(value), 0), 100) : 0;
+  if (typeof value === 'boolean') return value ? MOST_LINES : 0;
+  return typeof value === 'number' ? Math.min(Math.max(Math.floor(value), 0), MOST_LINES) : DEFAULT_LINES;
 }
 
 const positive = (value) => (typeof value === 'number' && value > 0 && value < 1e9 ? value : 0);

@@ -80,6 +80,12 @@ function items(text) {
   return found;
 }
 
+/** The text of a job that a client wrote, with another retry_count. */
+function withRetryCount(text, count) {
+  const { begin, end } = members(text).found.find((m) => m.name === 'retry_count');
+  return text.slice(0, begin) + count + text.slice(end);
+}
+
 /** A job's text with the queue that it came from, if it names none: otherwise it would come back to the default queue. */
 function withQueue(text, queue) {
   const { found } = members(text);
@@ -91,4 +97,4 @@ function withQueue(text, queue) {
   return `${text.slice(0, last)}${found.length ? ',' : ''}"queue":${value}${text.slice(last)}`;
 }
 
-module.exports = { members, items, withQueue };
+module.exports = { withRetryCount, members, items, withQueue };

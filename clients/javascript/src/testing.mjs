@@ -1,4 +1,4 @@
 /** The test helpers for `import`. */
 import testing from './testing.js';
 
-export const { FakeClient, InlineClient } = testing;
+export const { Attempt, Fake, Inline } = testing;

@@ -1,7 +1,7 @@
 // The package as npm would publish it, in projects of other kinds than this one.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
@@ -42,8 +42,8 @@ const stops = `
 test('CommonJS and ES modules have the same classes, also where Node cannot require an ES module', () => {
   const directory = project('modules', {
     'a.cjs': `const { Discard, Worker } = require('millrace');
-      const { FakeClient } = require('millrace/testing');
-      import('millrace').then((esm) => console.log(esm.Discard === Discard, esm.Worker === Worker, typeof FakeClient));`,
+      const { Fake } = require('millrace/testing');
+      import('millrace').then((esm) => console.log(esm.Discard === Discard, esm.Worker === Worker, typeof Fake));`,
     'b.cjs': `const { Worker } = require('millrace'); ${stops}`,
   });
   // A Node that does not know the flag cannot do it anyway. Jest cannot either.
@@ -53,14 +53,8 @@ test('CommonJS and ES modules have the same classes, also where Node cannot requ
   assert.equal(run(process.execPath, [...flags, 'b.cjs'], directory), 'stopped\n');
 });
 
-const typed = `import { Client, Worker, type Job } from 'millrace';
-  import { FakeClient } from 'millrace/testing';
-  export const send = (client: Client): Promise<unknown> => client.enqueue('A', ['x', 1]);
-  export const worker: Worker = new Worker({ url: 'amqp://localhost' }).handle('A', (job: Job) => job.jid);
-  export const fake = new FakeClient();
-`;
-
-test('TypeScript finds the types with every module resolution', () => {
+test('TypeScript finds the types with every module resolution, and refuses what would be refused at run time', () => {
+  const typed = readFileSync(new URL('types/consumer.ts', import.meta.url), 'utf8');
   const directory = project('typescript', { 'a.mts': typed, 'a.cts': typed, 'a.ts': typed });
   const check = (version, ...args) => run(process.execPath, [join(home, 'node_modules', version, 'bin', 'tsc'), '--noEmit', '--strict',
     '--skipLibCheck', String(version === 'typescript5'), '--target', 'es2023', '--types', 'node', ...args], directory);
