@@ -58,7 +58,7 @@ async function dial(url, address, name, tls) {
     throw new Error('no answer in time');
   }
   const connection = await opening;
-  gather(/** @type {any} */ (connection).connection.stream);
+  gather(/** @type {any} */ (connection).connection?.stream);
   return watched(connection);
 }
 
