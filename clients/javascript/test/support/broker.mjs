@@ -69,12 +69,19 @@ export async function startBroker() {
     node.kill('SIGKILL');
     epmd.kill('SIGKILL');
   };
-  process.once('exit', kill);
+  const abandon = () => {
+    kill();
+    rmSync(directory, { recursive: true, force: true });
+  };
+  const end = () => process.exit(1); // which calls abandon
+  process.once('exit', abandon);
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.once(signal, end);
   const stop = async () => {
     kill();
     await exited;
-    process.off('exit', kill);
-    rmSync(directory, { recursive: true, force: true });
+    abandon();
+    process.off('exit', abandon);
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.off(signal, end);
   };
   const url = `amqp://guest:guest@127.0.0.1:${amqp}/`;
   for (const until = Date.now() + START_LIMIT; ; await sleep(100)) {
