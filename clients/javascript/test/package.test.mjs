@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
@@ -32,6 +33,22 @@ function project(name, files) {
   }
   return directory;
 }
+
+test('the archive has the licence, and no more than what is needed', () => {
+  const [{ files }] = JSON.parse(run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], home));
+  const names = files.map((file) => file.path);
+  assert.deepEqual(names.filter((name) => !/^(src|types)\//.test(name)).sort(), ['LICENSE', 'README.md', 'package.json']);
+  assert.equal(readFileSync(join(home, 'LICENSE'), 'utf8'), readFileSync(join(home, '../../LICENSE'), 'utf8'));
+});
+
+test('what is exported is what is declared, for require and for import', async () => {
+  for (const [name, file] of [['index', 'millrace'], ['testing', 'millrace/testing']]) {
+    const text = readFileSync(join(home, 'types', `${name}.d.ts`), 'utf8');
+    const declared = new Set([...text.matchAll(/^export (?:class|function) (\w+)/gm)].map((match) => match[1]));
+    assert.deepEqual(Object.keys(createRequire(import.meta.url)(file)).sort(), [...declared].sort());
+    assert.deepEqual(Object.keys(await import(file)).sort(), [...declared].sort());
+  }
+});
 
 const stops = `
   const silent = { info() {}, warn: () => worker.stop(), error() {} };
