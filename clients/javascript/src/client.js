@@ -1,10 +1,16 @@
-import { Pauses, close, hostname, pause, unwelcome } from './connection.js';
-import { Incomplete, Unconfirmed, Unreachable } from './errors.js';
-import { Hosts, splitHosts } from './hosts.js';
-import { Lost, Publisher } from './publisher.js';
-import { prepare } from './write.js';
+'use strict';
+
+const { Pauses, close, hostname, pause, unwelcome } = require('./connection.js');
+const { resolved } = require('./define.js');
+const { BulkError, Closed, Unconfirmed, Unreachable } = require('./errors.js');
+const { Hosts, splitHosts } = require('./hosts.js');
+const { Lost, Publisher } = require('./publisher.js');
+const { tlsOptions } = require('./tls.js');
+const { prepare } = require('./write.js');
 
 const TIMEOUT = 30; // s
+const LONGEST_TIMER = 2 ** 31 - 1; // ms
+const AGAIN = '; the job may have arrived';
 
 /** When a publish has to be answered, as a promise that can be raced. */
 class Deadline {
@@ -14,7 +20,7 @@ class Deadline {
       this.timer = setTimeout(() => {
         this.passed = true;
         resolve(this);
-      }, seconds * 1000);
+      }, Math.min(seconds * 1000, LONGEST_TIMER));
     });
   }
 
@@ -29,7 +35,7 @@ class Deadline {
 }
 
 /** Enqueues jobs. It connects when it has to, and connects again when a connection is lost. */
-export class Client {
+class Client {
   #hosts;
   #timeout;
   #middleware = [];
@@ -44,12 +50,16 @@ export class Client {
     this.#closing = resolve;
   });
 
-  constructor({ url, timeout = TIMEOUT } = /** @type {any} */ ({})) {
-    this.#hosts = new Hosts(splitHosts(url));
+  constructor({ url, timeout = TIMEOUT, tls, ...others } = /** @type {any} */ ({})) {
+    const [unknown] = Object.keys(others);
+    if (unknown !== undefined) throw new TypeError(`millrace: there is no option ${unknown}`);
+    if (!(Number.isFinite(timeout) && timeout > 0)) throw new TypeError(`millrace: timeout is ${timeout}`);
+    const urls = splitHosts(url);
+    this.#hosts = new Hosts(urls, tlsOptions(tls, urls));
     this.#timeout = timeout;
   }
 
-  /** Wraps each publish: async (job, next) => next(). The first is the outermost. Not calling next publishes nothing. */
+  /** Wraps each publish: async (job, next) => next(). The first is the outermost. Not calling next publishes nothing; the jid is then ''. */
   use(middleware) {
     this.#middleware.push(middleware);
     return this;
@@ -67,13 +77,13 @@ export class Client {
     return this.#push({ class: className, args, options, at: new Date(Date.now() + seconds * 1000) });
   }
 
-  /** Publishes many jobs, {class, args, options, at}, and gives their jids when all are answered. Throws Incomplete if some failed. */
+  /** Publishes many jobs, {class, args, options, at}, and gives their jids when all are answered. Throws BulkError if some failed. */
   async enqueueBulk(jobs, { deadline = this.#timeout } = {}) {
     const until = new Deadline(deadline);
     try {
-      const settled = await Promise.allSettled(jobs.map((job) => this.#wrapped({ args: [], ...job, options: { ...job.options } }, until)));
+      const settled = await Promise.allSettled(jobs.map((job) => this.#wrapped(resolved(job), until)));
       const results = settled.map((r) => (r.status === 'fulfilled' ? { jid: r.value } : { error: r.reason }));
-      if (results.some((r) => r.error)) throw new Incomplete(results);
+      if (results.some((r) => r.error)) throw new BulkError(results);
       return results.map((r) => r.jid);
     } finally {
       until.clear();
@@ -90,41 +100,54 @@ export class Client {
   async #push(job) {
     const until = new Deadline(job.options.deadline ?? this.#timeout);
     try {
-      return await this.#wrapped({ ...job, options: { ...job.options } }, until);
+      return await this.#wrapped(resolved(job), until);
     } finally {
       until.clear();
     }
   }
 
   async #wrapped(job, until) {
-    const call = (i) => (i === this.#middleware.length ? this.#publish(job, until) : this.#middleware[i](job, () => call(i + 1)));
-    return (await call(0)) ?? null;
+    const call = async (i) => {
+      if (i === this.#middleware.length) return this.#publish(job, until);
+      return (await this.#middleware[i](job, () => call(i + 1))) ?? '';
+    };
+    return call(0);
   }
 
   /** Publishes the same bytes again and again, on new connections, until they are answered. */
   async #publish(job, until) {
     const message = prepare(job);
     for (let sent = false; ; ) {
-      const publisher = this.#open() ?? (await this.#connect(until, sent));
+      const publisher = this.#current() ?? (await this.#connect(until, sent ? message.jid : undefined));
       const answer = publisher.publish(message);
       answer.catch(() => {}); // whoever waits may have gone
       sent = true;
       try {
-        if ((await until.or(answer)) === until) throw new Unconfirmed(`${job.class} was sent, and not answered before the deadline`);
+        if ((await until.or(answer)) === until) throw new Unconfirmed(`the broker did not answer before the deadline${AGAIN}`, message.jid);
         return message.jid;
       } catch (error) {
         if (!(error instanceof Lost)) throw error;
-        if (this.#closed) throw new Unconfirmed('the client was closed', { cause: error });
+        if (this.#closed) throw new Unconfirmed(`the client was closed before the broker answered${AGAIN}`, message.jid, { cause: error });
       }
     }
   }
 
-  #open() {
-    if (this.#closed) throw new Unreachable('the client is closed');
+  #current() {
+    if (this.#closed) throw new Closed('the client is closed');
     return this.#publisher?.gone ? undefined : this.#publisher;
   }
 
-  async #connect(until, sent) {
+  /** A publisher on a new connection, for a job that was never sent, or for that with the jid, which was. */
+  async #connect(until, jid) {
+    try {
+      return await this.#reconnected(until);
+    } catch (error) {
+      if (jid === undefined) throw error;
+      throw new Unconfirmed(`the connection was lost before the broker answered${AGAIN}`, jid, { cause: error });
+    }
+  }
+
+  async #reconnected(until) {
     this.#connecting ??= this.#reconnect().finally(() => {
       this.#connecting = undefined;
     });
@@ -132,7 +155,6 @@ export class Client {
     this.#waiters++;
     const publisher = await until.or(this.#connecting).finally(() => this.#waiters--);
     if (publisher !== until) return publisher;
-    if (sent) throw new Unconfirmed('it was sent, and the connection was lost until the deadline');
     throw new Unreachable(`no connection before the deadline: ${this.why ?? 'the broker does not answer'}`);
   }
 
@@ -141,8 +163,8 @@ export class Client {
       const old = this.#connection;
       this.#connection = undefined;
       if (old) close(old);
-      const open = this.#open();
-      if (open) return open;
+      const current = this.#current();
+      if (current) return current;
       try {
         return await this.#dial();
       } catch (error) {
@@ -158,7 +180,7 @@ export class Client {
     const connection = await this.#hosts.dial(`millrace producer ${hostname()}:${process.pid}`);
     if (this.#closed) {
       await close(connection);
-      throw new Unreachable('the client is closed');
+      throw new Closed('the client is closed');
     }
     this.#connection = connection;
     this.#welcomed = true;
@@ -166,3 +188,5 @@ export class Client {
     return this.#publisher;
   }
 }
+
+module.exports = { Client };

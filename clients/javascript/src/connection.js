@@ -1,15 +1,17 @@
-import { hostname as osHostname } from 'node:os';
-import amqplib from 'amqplib';
+'use strict';
+
+const { hostname: osHostname } = require('node:os');
+const amqplib = require('amqplib');
 
 const HEARTBEAT = 10; // s, of AMQP
 const DIAL_TIMEOUT = 3_000; // ms to connect and to log in
 const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 5_000;
 
-export const hostname = () => osHostname() || 'localhost';
+const hostname = () => osHostname() || 'localhost';
 
 /** How long to wait between attempts, in ms: doubled each time, and not the same for everybody. */
-export class Pauses {
+class Pauses {
   #next = 0;
 
   next() {
@@ -23,7 +25,7 @@ export class Pauses {
 }
 
 /** Waits, or until one of the promises is settled. True if the time passed. */
-export async function pause(ms, ...unless) {
+async function pause(ms, ...unless) {
   let timer;
   const passed = new Promise((resolve) => {
     timer = setTimeout(() => resolve(true), ms);
@@ -36,19 +38,19 @@ export async function pause(ms, ...unless) {
 }
 
 /** A URL of one host with our heartbeat, or a TypeError. */
-export function brokerUrl(url) {
+function brokerUrl(url) {
   const parsed = new URL(url);
   if (!parsed.searchParams.has('heartbeat')) parsed.searchParams.set('heartbeat', String(HEARTBEAT));
   return parsed.toString();
 }
 
 /**
- * Connects once, to an address of the URL's host, whose name TLS checks. The connection gets `lost`, a promise of why it ended, which is
+ * Connects once, to an address of the URL's host, whose name TLS checks, with TLS options. The connection gets `lost`, a promise of why it ended, which is
  * settled when it has; and `gone`, whether it has.
  */
-export async function dial(url, address, name) {
+async function dial(url, address, name, tls) {
   const opening = amqplib.connect(brokerUrl(url), {
-    noDelay: true, timeout: DIAL_TIMEOUT, clientProperties: { connection_name: name },
+    ...tls, noDelay: true, timeout: DIAL_TIMEOUT, clientProperties: { connection_name: name },
     lookup: (_, { all }, found) => (all ? found(null, [address]) : found(null, address.address, address.family)),
   });
   if (await pause(DIAL_TIMEOUT, opening)) {
@@ -56,7 +58,7 @@ export async function dial(url, address, name) {
     throw new Error('no answer in time');
   }
   const connection = await opening;
-  gather(/** @type {any} */ (connection).connection.stream);
+  gather(/** @type {any} */ (connection).connection?.stream);
   return watched(connection);
 }
 
@@ -77,7 +79,7 @@ function gather(socket) {
 }
 
 /** Gives a connection or channel `lost` and `gone`, and hears its errors, which would end the process if nobody did. */
-export function watched(emitter) {
+function watched(emitter) {
   let why = new Error('closed');
   emitter.gone = false;
   emitter.on('error', (error) => {
@@ -92,10 +94,10 @@ export function watched(emitter) {
   return emitter;
 }
 
-export const openChannel = async (connection) => watched(await connection.createChannel());
+const openChannel = async (connection) => watched(await connection.createChannel());
 
 /** Closes a connection or channel, whatever state it is in, and waits for that at most so long. */
-export async function close(closable, ms = 2_000) {
+async function close(closable, ms = 2_000) {
   if (closable.gone) return;
   try {
     await pause(ms, closable.close(), closable.lost);
@@ -105,7 +107,7 @@ export async function close(closable, ms = 2_000) {
 }
 
 /** Answers a delivery. Where its channel is gone, or about to be, the broker gives the job to somebody else. */
-export function answer(channel, then, message) {
+function answer(channel, then, message) {
   if (channel.gone) return;
   try {
     if (then === 'ack') channel.ack(message);
@@ -117,4 +119,6 @@ export function answer(channel, then, message) {
 }
 
 /** Whether the broker will not have us, however often we ask. */
-export const unwelcome = (error) => error?.unwelcome ?? /ACCESS[-_]REFUSED|NOT[-_]ALLOWED|\b403\b|\b530\b/.test(String(error?.message));
+const unwelcome = (error) => error?.unwelcome ?? /ACCESS[-_]REFUSED|NOT[-_]ALLOWED|\b403\b|\b530\b/.test(String(error?.message));
+
+module.exports = { hostname, Pauses, pause, brokerUrl, dial, watched, openChannel, close, answer, unwelcome };

@@ -1,22 +1,36 @@
+'use strict';
+
+const { isNativeError } = require('node:util/types');
+
+/** Whether it is an Error, also one of another realm, as Jest and node:vm have. */
+const isError = (value) => value instanceof Error || isNativeError(value);
+
 /** What can go wrong with a publish, and what a handler throws to say what is to become of its job. */
 
 /** The base of all errors of this library. */
-export class MillraceError extends Error {
+class MillraceError extends Error {
   get name() {
     return this.constructor.name;
   }
 }
 
 /** The job breaks a rule. Nothing was sent. */
-export class Invalid extends MillraceError {}
+class Invalid extends MillraceError {}
 /** The broker said no: the queue is full or down, or there is none and no sidecar to make it. */
-export class Refused extends MillraceError {}
+class Refused extends MillraceError {}
 /** There was no connection until the deadline. Nothing was sent. */
-export class Unreachable extends MillraceError {}
-/** It was sent, and the deadline passed without an answer. It may have arrived. */
-export class Unconfirmed extends MillraceError {}
+class Unreachable extends MillraceError {}
+/** The client was closed. Nothing was sent. */
+class Closed extends MillraceError {}
+/** It was sent, and no answer came. The job may have arrived. `jid` is its id: enqueue it again with that one, or look it up. */
+class Unconfirmed extends MillraceError {
+  constructor(message, jid, options) {
+    super(message, options);
+    this.jid = jid;
+  }
+}
 /** Some jobs of a bulk were not enqueued: `results` says which, as {jid} or {error}. */
-export class Incomplete extends MillraceError {
+class BulkError extends MillraceError {
   constructor(results) {
     const failed = results.filter((r) => r.error);
     super(`${failed.length} of ${results.length} jobs were not enqueued: ${failed[0].error.message}`, { cause: failed[0].error });
@@ -25,47 +39,52 @@ export class Incomplete extends MillraceError {
 }
 
 /** Thrown by a handler: drop the job, without retry and dead job. */
-export class Discard extends MillraceError {}
+class Discard extends MillraceError {}
 
 /** Thrown by a handler: give the job up at once. It becomes a dead job, which shows the reason, or the error given. */
-export class Kill extends MillraceError {
+class Kill extends MillraceError {
   constructor(reason) {
-    super(reason instanceof Error ? reason.message : String(reason), reason instanceof Error ? { cause: reason } : undefined);
+    super(isError(reason) ? reason.message : String(reason), isError(reason) ? { cause: reason } : undefined);
   }
 }
 
 /** Thrown by a handler: the job has failed, and is to be tried again after so many seconds. */
-export class RetryIn extends MillraceError {
+class RetryIn extends MillraceError {
   constructor(seconds, error) {
-    super(error instanceof Error ? error.message : String(error ?? `to be tried again in ${seconds} s`), { cause: error });
+    super(isError(error) ? error.message : String(error ?? `to be tried again in ${seconds} s`), { cause: error });
     this.seconds = seconds;
   }
 }
 
 /** Thrown by a handler because the worker is stopping: the job goes back to its queue as it came. */
-export class HandBack extends MillraceError {
+class HandBack extends MillraceError {
   constructor(message = 'handed back by a worker that is not stopping') {
     super(message);
   }
 }
 
 /** The reason of a job's signal whose time is over, and then its failure. */
-export class Timeout extends MillraceError {
+class Timeout extends MillraceError {
   constructor(seconds) {
     super(`ran longer than ${seconds} s`);
   }
 }
 
-/** The reason of a job's signal: somebody cancelled it. */
-export class Cancelled extends MillraceError {
+/** The reason of a job's signal: the job was cancelled. */
+class Cancelled extends MillraceError {
   constructor() {
     super('the job was cancelled');
   }
 }
 
 /** The reason of a job's signal: the worker stops. */
-export class Stopping extends MillraceError {
+class Stopping extends MillraceError {
   constructor() {
     super('the worker is stopping');
   }
 }
+
+module.exports = {
+  BulkError, Cancelled, Closed, Discard, HandBack, Invalid, Kill, MillraceError, RetryIn, Refused, Stopping, Timeout, Unconfirmed, Unreachable,
+  isError,
+};

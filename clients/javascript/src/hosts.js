@@ -1,5 +1,7 @@
-import { lookup } from 'node:dns/promises';
-import { brokerUrl, dial, pause, unwelcome } from './connection.js';
+'use strict';
+
+const { lookup } = require('node:dns/promises');
+const { brokerUrl, dial, pause, unwelcome } = require('./connection.js');
 
 const LOOKUP_TIMEOUT = 3_000;
 const PORTS = { 'amqp://': 5672, 'amqps://': 5671 };
@@ -7,15 +9,17 @@ const EMPTY_HOST = "the broker's URL has an empty host: write amqp://user:passwo
 const ANY_PORT = /^[0-9]{1,5}$/;
 
 /** The hosts of a broker, and which of them took this client last. */
-export class Hosts {
+class Hosts {
   #urls;
+  #tls;
   #url;
   #address;
   #lost = false; // that connection has been used: it is gone when the next one is wanted
 
-  /** Takes a URL for each host, as splitHosts gives them. */
-  constructor(urls) {
+  /** Takes a URL for each host, as splitHosts gives them, and TLS options. */
+  constructor(urls, tls) {
     this.#urls = urls;
+    this.#tls = tls;
   }
 
   /** Connects to the first host that takes us, and tries each of them, and each of their addresses, once. Throws Unreached. */
@@ -24,7 +28,7 @@ export class Hosts {
     for (const url of tryOrder(this.#urls, this.#url, this.#lost)) {
       for (const address of await this.#addresses(url, failures)) {
         try {
-          const connection = await dial(url, address, name);
+          const connection = await dial(url, address, name, this.#tls);
           this.#url = url;
           this.#address = address.address;
           this.#lost = true;
@@ -56,7 +60,7 @@ export class Hosts {
 }
 
 /** No host took us. */
-export class Unreached extends Error {
+class Unreached extends Error {
   constructor(failures) {
     super(failures.map(({ host, error }) => `${host}: ${error.message}`).join('; '));
     this.unwelcome = failures.some(({ error }) => unwelcome(error));
@@ -64,7 +68,7 @@ export class Unreached extends Error {
 }
 
 /** The order in which to try hosts, or addresses: the last good one first, but last when its connection was just lost; the others shuffled. */
-export function tryOrder(all, good, lost) {
+function tryOrder(all, good, lost) {
   const others = all.filter((one) => one !== good);
   for (let i = others.length - 1; i > 0; i--) {
     const j = Math.floor(Math.random() * (i + 1));
@@ -82,7 +86,7 @@ function fail(text) {
  * A URL for each host of a URL, or of an array of URLs. Each may be several, with commas between them. A TypeError says what is wrong, and
  * never shows the password.
  */
-export function splitHosts(urls) {
+function splitHosts(urls) {
   const found = new Map(); // by host and port
   let rest; // of all URLs, what is not host and port
   for (const url of [urls].flat().flatMap((text) => String(text).split(/,\s*(?=amqps?:\/\/)/).map((part) => part.trim()))) {
@@ -119,3 +123,5 @@ function withPort(text, scheme) {
   }
   return text;
 }
+
+module.exports = { Hosts, Unreached, tryOrder, splitHosts };

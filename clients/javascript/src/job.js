@@ -1,9 +1,13 @@
-import { items, members } from './scan.js';
+'use strict';
+
+const { MEMBERS } = require('./format.js');
+const { items, members } = require('./scan.js');
 
 /** What a handler works on. */
-export class Job {
+class Job {
   #text;
   #args;
+  #fields;
   #stopping;
   #controller;
 
@@ -34,6 +38,12 @@ export class Job {
     return text.startsWith('[') ? items(text) : [];
   }
 
+  /** The job's own members, which the option `fields` wrote: a tenant, a locale. */
+  get fields() {
+    this.#fields ??= Object.fromEntries(Object.entries(JSON.parse(this.#text)).filter(([name]) => !MEMBERS.has(name)));
+    return this.#fields;
+  }
+
   /** The job byte for byte. */
   get raw() {
     return Buffer.from(this.#text);
@@ -44,7 +54,7 @@ export class Job {
     return this.#stopping;
   }
 
-  /** Aborted when the job has to end: its time is over, somebody cancelled it, or the worker's stop timeout is over. */
+  /** Aborted when the job has to end: its time is over, it was cancelled, or the worker's stop timeout is over. */
   get cancelled() {
     this.#controller ??= new AbortController();
     return this.#controller.signal;
@@ -66,3 +76,5 @@ export class Job {
     return this.#controller?.signal.reason;
   }
 }
+
+module.exports = { Job };

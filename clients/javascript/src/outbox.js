@@ -1,3 +1,5 @@
+'use strict';
+
 /** What a job is to the thread of the handlers. */
 const FIELDS = ['text', 'jid', 'class', 'queue', 'retryCount', 'priority', 'tags', 'headers', 'timeout', 'backtrace'];
 const JOB = FIELDS.length + 1;
@@ -7,7 +9,7 @@ const END = 3;
  * What one thread of a worker sends the other: once in a turn of its event loop all that there is, for a message costs both of them more
  * than a quick job does. Jobs and their good ends stand in one flat array, since that is copied faster than objects are.
  */
-export class Outbox {
+class Outbox {
   #send;
   #flat = [];
   #messages = [];
@@ -52,7 +54,7 @@ export class Outbox {
 }
 
 /** The jobs of a batch, and what else it says, as messages. */
-export function* jobs([flat, messages]) {
+function* jobs([flat, messages]) {
   for (let i = 0; i < flat.length; i += JOB) {
     const job = {};
     FIELDS.forEach((field, f) => {
@@ -64,9 +66,11 @@ export function* jobs([flat, messages]) {
 }
 
 /** The good ends of a batch, and what else it says, as messages. */
-export function* ends([flat, messages]) {
+function* ends([flat, messages]) {
   for (let i = 0; i < flat.length; i += END) {
     yield { t: 'verdict', id: flat[i], verdict: { kind: 'success', begin: flat[i + 1], end: flat[i + 2] } };
   }
   yield* messages;
 }
+
+module.exports = { Outbox, jobs, ends };

@@ -1,10 +1,12 @@
-import { DEAD, MAX_RECORD, RETRIES, seconds } from './format.js';
-import { withQueue } from './scan.js';
+'use strict';
+
+const { DEAD, MAX_RECORD, RETRIES, seconds } = require('./format.js');
+const { withQueue } = require('./scan.js');
 
 const HUNDRED_YEARS = 100 * 365 * 24 * 3600;
 
 /** Seconds until a job is tried again that has failed n times before this one. */
-export function backoff(n, random = Math.random) {
+function backoff(n, random = Math.random) {
   return Math.min(n ** 4 + 15 + Math.floor(random() * (30 * (n + 1) + 1)), HUNDRED_YEARS);
 }
 
@@ -49,48 +51,58 @@ function deadRecord(job, error, reason, now) {
 /** What would be too large to be read is rejected: the sidecar buries it, shortened. */
 function sized(outcome) {
   if (outcome.record.length <= MAX_RECORD) return outcome;
-  return { then: 'reject', status: 'dead', errorClass: outcome.errorClass, died: outcome.died };
+  const { errorClass, died, failed, error } = outcome;
+  return { then: 'reject', status: 'dead', errorClass, died, failed, error, next: 'dead', reason: 'rejected' };
 }
 
 function retry(job, error, now, after) {
-  return sized({ then: 'ack', stream: RETRIES, record: retryRecord(job, error, now, after), status: 'failed', errorClass: error.errorClass });
+  const record = retryRecord(job, error, now, after);
+  const end = { next: 'retry', failed: true, error, after, due: now + after * 1000 };
+  return sized({ then: 'ack', stream: RETRIES, record, status: 'failed', errorClass: error.errorClass, ...end });
 }
 
 function bury(job, error, reason, now) {
   const record = deadRecord(job, error, reason, now);
-  return sized({ then: 'ack', stream: DEAD, record, status: 'dead', errorClass: error.errorClass, died: error });
+  const end = { next: 'dead', failed: reason === 'exhausted' || reason === 'killed', error, reason };
+  return sized({ then: 'ack', stream: DEAD, record, status: 'dead', errorClass: error.errorClass, died: error, ...end });
 }
 
 function exhaust(job, error, now) {
   if (job.dead) return bury(job, error, 'exhausted', now);
-  return { then: 'ack', status: 'discarded', errorClass: error.errorClass, died: error };
+  const end = { next: 'discarded', failed: true, error, reason: 'exhausted' };
+  return { then: 'ack', status: 'discarded', errorClass: error.errorClass, died: error, ...end };
 }
 
+const discard = (reason) => ({ then: 'ack', status: 'discarded', next: 'discarded', failed: false, reason });
+
 /**
- * Says what becomes of a job whose handler has ended. A verdict is {kind, errorClass, message, backtrace, after, cause}: kind one of
+ * Says what becomes of a job whose handler has ended: how its delivery is answered, after which record, and for the log and hooks what comes
+ * next, why, and whether this attempt failed. A verdict is {kind, errorClass, message, backtrace, after, cause}: kind one of
  * success, discard, kill, hand_back, fail; after the seconds that the handler asked for; cause why its signal was set, if it was.
  */
-export function judge(job, verdict, { now = Date.now(), stopping = false } = {}) {
+function judge(job, verdict, { now = Date.now(), stopping = false } = {}) {
   const { kind, cause } = verdict;
   if (kind === 'success') return { then: 'ack', status: 'success' };
-  if (kind === 'discard') return { then: 'ack', status: 'discarded' };
+  if (kind === 'discard') return discard(verdict.message);
   if (kind === 'kill') return bury(job, verdict, 'killed', now);
-  if (stopping && (kind === 'hand_back' || cause === 'stopping')) return { then: 'requeue' };
-  if (cause === 'cancelled') return { then: 'ack', status: 'discarded' };
+  if (stopping && (kind === 'hand_back' || cause === 'stopping')) return { then: 'requeue', next: 'handed_back', failed: false };
+  if (cause === 'cancelled') return discard('cancelled');
   if (job.retryCount >= job.retry) return exhaust(job, verdict, now);
   return retry(job, verdict, now, verdict.after ?? backoff(job.retryCount));
 }
 
-export const unknownClass = (name) => ({ kind: 'fail', errorClass: 'UnknownClass', message: `no handler for class ${name}` });
+const unknownClass = (name) => ({ kind: 'fail', errorClass: 'UnknownClass', message: `no handler for class ${name}` });
 
 /** The outcome of a job that is past its time before it begins. */
-export function expire(job, now = Date.now()) {
+function expire(job, now = Date.now()) {
   const error = { errorClass: 'expired', message: 'expired before it began' };
-  if (!job.dead) return { then: 'ack', status: 'expired', errorClass: 'expired' };
+  if (!job.dead) return { ...discard('expired'), status: 'expired', errorClass: 'expired' };
   return { ...bury(job, error, 'expired', now), status: 'expired', died: undefined };
 }
 
 /** The outcome of a job that killed too many workers. */
-export function poisoned(job, deaths, now = Date.now()) {
+function poisoned(job, deaths, now = Date.now()) {
   return bury(job, { errorClass: 'poison', message: `its worker died ${deaths} times while it ran` }, 'poison', now);
 }
+
+module.exports = { backoff, judge, unknownClass, expire, poisoned };

@@ -1,10 +1,15 @@
-import { createHash } from 'node:crypto';
-import { isUtf8 } from 'node:buffer';
-import { DEFAULT_RETRY, MAX_COUNT, MAX_DEPTH, MAX_PRIORITY, millis } from './format.js';
-import { members } from './scan.js';
+'use strict';
+
+const { createHash } = require('node:crypto');
+const { isUtf8 } = require('node:buffer');
+const { DEFAULT_RETRY, MAX_COUNT, MAX_DEPTH, MAX_PRIORITY, millis } = require('./format.js');
+const { members } = require('./scan.js');
+
+const DEFAULT_LINES = 20;
+const MOST_LINES = 100;
 
 /** A body that no worker can read. */
-export class Undecodable extends Error {}
+class Undecodable extends Error {}
 
 const isCount = (v) => Number.isInteger(v) && v >= 0 && v <= MAX_COUNT;
 const isTime = (v) => typeof v === 'number' && Number.isFinite(v);
@@ -30,9 +35,10 @@ function retries(value) {
   return value === false ? 0 : DEFAULT_RETRY;
 }
 
+/** How many lines of a backtrace are kept. */
 function lines(value) {
-  if (value === true) return 100;
-  return typeof value === 'number' ? Math.min(Math.max(Math.floor(value), 0), 100) : 0;
+  if (typeof value === 'boolean') return value ? MOST_LINES : 0;
+  return typeof value === 'number' ? Math.min(Math.max(Math.floor(value), 0), MOST_LINES) : DEFAULT_LINES;
 }
 
 const positive = (value) => (typeof value === 'number' && value > 0 && value < 1e9 ? value : 0);
@@ -77,7 +83,7 @@ const nameless = (body, messageId) => messageId || createHash('sha256').update(b
  * @param {string} queue that it came from
  * @param {{messageId?: string, timestamp?: number, headers?: any}} properties of the message
  */
-export function parseJob(body, queue, { messageId = '', timestamp = 0, headers = {} } = {}) {
+function parseJob(body, queue, { messageId = '', timestamp = 0, headers = {} } = {}) {
   if (!isUtf8(body)) throw new Undecodable('it is not UTF-8');
   const text = body.toString('utf8');
   const value = read(text);
@@ -99,3 +105,5 @@ export function parseJob(body, queue, { messageId = '', timestamp = 0, headers =
     backtrace: lines(value.backtrace),
   };
 }
+
+module.exports = { Undecodable, parseJob };

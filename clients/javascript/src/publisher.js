@@ -1,13 +1,15 @@
-import { watched } from './connection.js';
-import { Refused } from './errors.js';
+'use strict';
+
+const { watched } = require('./connection.js');
+const { Refused } = require('./errors.js');
 
 const WINDOW = 1000;
 
 /** The channel or connection is gone, and what became of a message is not known. */
-export class Lost extends Error {}
+class Lost extends Error {}
 
 /** A channel in confirm mode. */
-export class Publisher {
+class Publisher {
   #channel;
   #sent = 0;
   #returned = new Map();
@@ -73,3 +75,5 @@ export class Publisher {
     return new Lost('connection lost', { cause: this.#why ?? error });
   }
 }
+
+module.exports = { Lost, Publisher };

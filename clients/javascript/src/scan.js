@@ -1,3 +1,5 @@
+'use strict';
+
 /**
  * Finds the members of a JSON object without changing a byte of it. What is scanned was parsed before, so it is valid JSON; only its
  * nesting and its members are still unknown.
@@ -48,7 +50,7 @@ function afterValue(text, i) {
 }
 
 /** The members of an object: name as spelled, where the value begins and ends. */
-export function members(text) {
+function members(text) {
   const found = [];
   let depth = 1;
   let i = afterSpace(text, text.indexOf('{') + 1);
@@ -66,7 +68,7 @@ export function members(text) {
 }
 
 /** The items of an array, each as it is spelled. */
-export function items(text) {
+function items(text) {
   const found = [];
   let i = afterSpace(text, text.indexOf('[') + 1);
   while (text[i] !== ']') {
@@ -78,8 +80,14 @@ export function items(text) {
   return found;
 }
 
+/** The text of a job that a client wrote, with another retry_count. */
+function withRetryCount(text, count) {
+  const { begin, end } = members(text).found.find((m) => m.name === 'retry_count');
+  return text.slice(0, begin) + count + text.slice(end);
+}
+
 /** A job's text with the queue that it came from, if it names none: otherwise it would come back to the default queue. */
-export function withQueue(text, queue) {
+function withQueue(text, queue) {
   const { found } = members(text);
   const own = found.find((m) => m.name === 'queue');
   if (own && text.slice(own.begin, own.end) !== 'null') return text;
@@ -88,3 +96,5 @@ export function withQueue(text, queue) {
   const last = text.lastIndexOf('}');
   return `${text.slice(0, last)}${found.length ? ',' : ''}"queue":${value}${text.slice(last)}`;
 }
+
+module.exports = { withRetryCount, members, items, withQueue };

@@ -1,11 +1,12 @@
-import { readFileSync } from 'node:fs';
-import { queueName, queueNameFault } from './format.js';
-import { splitHosts } from './hosts.js';
+'use strict';
 
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const { queueName, queueNameFault } = require('./format.js');
+const { splitHosts } = require('./hosts.js');
+const { tlsOptions } = require('./tls.js');
+const { VERSION } = require('./version.js');
 
-const DEFAULTS = { concurrency: 5, tag: '', stopTimeout: 25, maxDeaths: 3, declare: true, heartbeat: 10, version: `millrace-js ${version}` };
-const NAMES = new Set([...Object.keys(DEFAULTS), 'url', 'queues', 'lanes', 'labels', 'logger']);
+const DEFAULTS = { concurrency: 5, tag: '', stopTimeout: 25, maxDeaths: 3, declare: true, heartbeat: 10, version: `millrace-js ${VERSION}` };
+const NAMES = new Set([...Object.keys(DEFAULTS), 'url', 'queues', 'lanes', 'labels', 'logger', 'thread', 'tls']);
 
 function check(ok, what) {
   if (!ok) throw new TypeError(`millrace: ${what}`);
@@ -28,11 +29,11 @@ function lane({ name, queues, concurrency = DEFAULTS.concurrency }) {
  *
  * @param {any} given
  */
-export function settings(given) {
+function settings(given) {
   for (const name of Object.keys(given)) check(NAMES.has(name), `there is no option ${name}`);
   /** @type {any} */
   const set = Object.fromEntries(Object.entries(given).filter(([name, value]) => value !== undefined && name !== 'logger'));
-  const { url, queues, lanes = [], concurrency, ...rest } = { ...DEFAULTS, ...set };
+  const { url, tls, queues, lanes = [], concurrency, ...rest } = { ...DEFAULTS, ...set };
   const urls = splitHosts(url);
   for (const name of ['stopTimeout', 'maxDeaths', 'heartbeat']) check(Number.isFinite(rest[name]) && rest[name] >= 0, `${name} is ${rest[name]}`);
   check(rest.heartbeat > 0, 'heartbeat is 0');
@@ -40,5 +41,7 @@ export function settings(given) {
   const own = queues ?? (lanes.length ? undefined : ['default']);
   const all = [...(own ? [{ name: 'default', queues: own, concurrency }] : []), ...lanes].map(lane);
   check(new Set(all.map(({ name }) => name)).size === all.length, 'two lanes have one name');
-  return { ...rest, urls, lanes: all };
+  return { ...rest, urls, tls: tlsOptions(tls, urls), lanes: all };
 }
+
+module.exports = { settings };

@@ -1,57 +1,71 @@
-import { Worker as Thread } from 'node:worker_threads';
-import { Cancelled, Stopping, Timeout } from './errors.js';
-import { Job } from './job.js';
-import { Outbox, jobs } from './outbox.js';
-import { settings } from './settings.js';
-import { verdictOf } from './verdict.js';
+'use strict';
 
-const LONGEST_TIMER = 2 ** 31 - 1; // ms
+const { Worker: Thread } = require('node:worker_threads');
+const { Cancelled, Stopping } = require('./errors.js');
+const { Job } = require('./job.js');
+const { loggerOf } = require('./log.js');
+const { Outbox, jobs } = require('./outbox.js');
+const { Registry } = require('./registry.js');
+const { settings } = require('./settings.js');
+const { threadFile } = require('./thread-file.js');
+const { VERSION } = require('./version.js');
+
 const LONGEST_TURN = 5; // ms for which jobs are begun before the ends of others are sent
-const HOOKS = ['startup', 'quiet', 'shutdown', 'death'];
-const QUIET_CONSOLE = { info() {}, warn: console.warn, error: console.error };
+
+/** An error that no handler threw, as a record shows it. */
+function unthrown({ errorClass, message }) {
+  return Object.assign(new Error(message), { name: errorClass, stack: `${errorClass}: ${message}` });
+}
+
+/** What is registered with a worker. */
+let registryOf;
 
 /**
  * Runs jobs. Handlers run in the thread that calls run(); everything else, the broker's connection first of all, in another, so that a
  * handler which blocks its thread does not cost the connection.
  */
-export class Worker {
+class Worker {
   #config;
-  #logger;
-  #handlers = new Map();
-  #middleware = [];
-  #hooks = Object.fromEntries(HOOKS.map((name) => [name, []]));
+  #log;
+  #registry;
   #stopping = new AbortController();
   #stops = 0;
   #quiet = false;
   #thread;
   #jobs = new Map();
-  #errors = new Map(); // of failed jobs, until it is known what became of them
+  #failures = new Map(); // jobs that failed, and why, until their outcomes are known to the broker
   #inbox = [];
   #outbox = new Outbox((batch) => this.#thread?.postMessage(batch));
   #end;
 
-  constructor(options) {
-    this.#config = settings(options);
-    this.#logger = options.logger ?? QUIET_CONSOLE;
+  static {
+    registryOf = (worker) => worker.#registry;
   }
 
-  /** Registers the handler of a class: async (job) => …. Options: retryIn(count, error, job) → seconds, timeout (s). */
-  handle(className, handler, options = {}) {
-    if (typeof handler !== 'function') throw new TypeError(`millrace: the handler of ${className} is no function`);
-    this.#handlers.set(className, { handler, ...options });
+  constructor(options) {
+    this.#config = settings(options);
+    this.#log = loggerOf(options.logger);
+    this.#registry = new Registry(this.#log);
+  }
+
+  /**
+   * Registers the handler of a class, or of a definition: async (job) => …. Options: retryIn(count, error, job) → seconds, timeout (s). A class
+   * has one handler, and none can be registered once the worker runs.
+   */
+  handle(job, handler, options) {
+    this.#registry.handle(job, handler, options);
     return this;
   }
 
   /** Wraps all handlers: async (job, next) => next(). The first is the outermost. */
   use(middleware) {
-    this.#middleware.push(middleware);
+    this.#registry.use(middleware);
     return this;
   }
 
-  /** Calls a function at startup, quiet, shutdown, or death(job, error). */
+  /** Calls a function at startup, quiet, shutdown, failure(job, error) or death(job, error). */
   on(hook, call) {
-    if (!HOOKS.includes(hook)) throw new TypeError(`millrace: there is no hook ${hook}`);
-    this.#hooks[hook].push(call);
+    this.#registry.on(hook, call);
     return this;
   }
 
@@ -71,6 +85,7 @@ export class Worker {
   /** Works until it has stopped. With {signals: true} SIGTSTP makes it quiet, SIGTERM and SIGINT stop it. */
   async run({ signals = false } = {}) {
     if (this.#thread) throw new Error('millrace: a worker runs once');
+    this.#registry.seal();
     const release = signals ? this.#listen() : () => {};
     try {
       await this.#work();
@@ -90,8 +105,9 @@ export class Worker {
   }
 
   async #work() {
-    this.#thread = new Thread(new URL('./engine/thread.js', import.meta.url), {
-      workerData: { ...this.#config, classes: [...this.#handlers.keys()] },
+    const { thread, ...config } = this.#config;
+    this.#thread = new Thread(threadFile(thread), {
+      workerData: { ...config, library: VERSION, classes: this.#registry.classes, failureHooks: this.#registry.hasHook('failure') },
       // Node's own flags are inherited, and would be refused if they were given; that of `node -e` cannot go with a file.
       ...(process.execArgv.some((arg) => arg.startsWith('--input-type')) && { execArgv: [] }),
     });
@@ -148,66 +164,54 @@ export class Worker {
         this.#stopping.abort(new Stopping());
         break;
       case 'hook':
-        this.#call(message.name).then(() => this.#post({ t: 'hooked', name: message.name }));
+        this.#registry.call(message.name).then(() => this.#post({ t: 'hooked', name: message.name }));
+        break;
+      case 'ended':
+        this.#ended(message);
         break;
       case 'died':
         this.#died(message);
         break;
       case 'forget':
-        this.#errors.delete(message.id);
+        this.#failures.delete(message.id);
         break;
       case 'log':
-        this.#logger[message.level](`millrace: ${message.text}`, message.fields);
+        this.#log[message.level](message.text, message.fields);
         break;
       case 'end':
         this.#end(message.error);
     }
   }
 
-  #died({ id, job, error }) {
-    const known = this.#errors.get(id) ?? Object.assign(new Error(error.message), { name: error.errorClass });
-    this.#errors.delete(id);
-    this.#call('death', new Job(job, this.#stopping.signal), known);
+  async #ended({ id, job, outcome, wait }) {
+    const failure = this.#failure(id, job, outcome.error);
+    await this.#registry.ended(failure.job, outcome, failure.error);
+    if (wait) this.#post({ t: 'hooked', name: `ended ${id}` });
   }
 
-  /** Calls the functions of a hook. One that fails is logged. */
-  async #call(name, ...args) {
-    for (const call of this.#hooks[name]) {
-      try {
-        await call(...args);
-      } catch (error) {
-        this.#logger.error(`millrace: a ${name} hook failed`, { error });
-      }
-    }
+  #died({ id, job, error }) {
+    const failure = this.#failure(id, job, error);
+    this.#failures.delete(id);
+    this.#registry.call('death', failure.job, failure.error);
+  }
+
+  /** A job and why it failed, also if it never came to its handler. */
+  #failure(id, data, error) {
+    return this.#failures.get(id) ?? { job: new Job(data, this.#stopping.signal), error: error && unthrown(error) };
   }
 
   async #run(id, data) {
     const job = new Job(data, this.#stopping.signal);
-    const { handler, retryIn, timeout } = this.#handlers.get(job.class);
     this.#jobs.set(id, job);
-    const limit = data.timeout || timeout;
-    const timer = limit && setTimeout(() => job.cancel(new Timeout(limit)), Math.min(limit * 1000, LONGEST_TIMER));
-    const begin = Date.now();
-    let end;
-    let verdict;
-    try {
-      const call = (i) => (i === this.#middleware.length ? handler(job) : this.#middleware[i](job, () => call(i + 1)));
-      await call(0);
-      end = Date.now();
-    } catch (error) {
-      end = Date.now();
-      // A handler that held the thread has kept its own timer from running.
-      if (limit && end - begin >= limit * 1000) job.cancel(new Timeout(limit));
-      verdict = await verdictOf(error, job, retryIn);
-      this.#errors.set(id, error);
-    }
-    clearTimeout(timer);
+    const { begin, end, verdict, shown } = await this.#registry.perform(job, data.timeout);
     this.#jobs.delete(id);
     if (!verdict) {
       this.#outbox.ended(id, begin, end);
       return;
     }
-    if (data.backtrace === 0 && verdict.backtrace) verdict.backtrace = [];
-    this.#post({ t: 'verdict', id, verdict: { ...verdict, begin, end } });
+    this.#failures.set(id, { job, error: shown });
+    this.#post({ t: 'verdict', id, verdict: { ...verdict, backtrace: verdict.backtrace?.slice(0, data.backtrace), begin, end } });
   }
 }
+
+module.exports = { Worker, registryOf };

@@ -1,17 +1,15 @@
-import { randomBytes } from 'node:crypto';
-import { Invalid } from './errors.js';
-import { DEFAULT_QUEUE, DIRECT, MAX_COUNT, MAX_PRIORITY, MAX_RECORD, SCHEDULED, properties, queueNameFault, seconds } from './format.js';
+'use strict';
 
-/** Members that the format names: options write them, or they are not the user's. */
-const RESERVED = new Set([
-  'jid', 'class', 'args', 'queue', 'retry', 'retry_count', 'priority', 'tags', 'expires_at', 'timeout', 'dead', 'backtrace', 'enqueued_at',
-  'created_at', 'failed_at', 'error_class', 'error_message', 'millrace',
-]);
+const { randomBytes } = require('node:crypto');
+const types = require('node:util/types');
+const { Invalid, isError } = require('./errors.js');
+const { DEFAULT_QUEUE, DIRECT, MAX_COUNT, MAX_PRIORITY, MAX_RECORD, MEMBERS, SCHEDULED, properties, queueNameFault, seconds } = require('./format.js');
+
 const OPTIONS = new Set([
   'queue', 'retry', 'priority', 'tags', 'jid', 'expiresAt', 'timeout', 'dead', 'backtrace', 'fields', 'traceparent', 'deadline',
 ]);
 
-export const newJid = () => randomBytes(16).toString('hex');
+const newJid = () => randomBytes(16).toString('hex');
 
 function check(ok, what) {
   if (!ok) throw new Invalid(what);
@@ -22,7 +20,26 @@ function encodeText(text) {
   return JSON.stringify(text);
 }
 
+/**
+ * What JSON.stringify would make `{}`, or a list of bytes, with what to write instead.
+ *
+ * @type {[(value: any) => boolean, string][]}
+ */
+const LOST = [
+  [isError, 'no Error: pass error.message, or an object of what you need of it'],
+  [(v) => types.isMap(v) || types.isWeakMap(v), 'no Map: pass Object.fromEntries(map)'],
+  [(v) => types.isSet(v) || types.isWeakSet(v), 'no Set: pass [...set]'],
+  [types.isPromise, 'no Promise: await it'],
+  [types.isRegExp, 'no RegExp: pass its source'],
+  [(v) => types.isAnyArrayBuffer(v) || ArrayBuffer.isView(v), 'no binary data: pass text, for instance base64'],
+];
+
 function encodeObject(value) {
+  if (Object.getPrototypeOf(value) !== Object.prototype) {
+    const [, instead] = LOST.find(([is]) => is(value)) ?? [];
+    check(instead === undefined, `JSON has ${instead}`);
+    if (types.isBoxedPrimitive(value)) return encode(value.valueOf());
+  }
   const parts = [];
   for (const name of Object.keys(value)) {
     if (value[name] !== undefined) parts.push(`${encodeText(name)}:${encode(value[name])}`);
@@ -46,15 +63,14 @@ function encode(value) {
       if (value === null) return 'null';
       if (Array.isArray(value)) return `[${Array.from(value, encode).join(',')}]`;
       if (typeof value.toJSON === 'function') return encode(value.toJSON());
-      check(!(value instanceof Map || value instanceof Set), 'JSON has no Map and no Set');
       return encodeObject(value);
     default:
-      throw new Invalid(`JSON has no ${typeof value}`);
+      throw new Invalid(value === undefined ? 'JSON has no undefined: write null' : `JSON has no ${typeof value}`);
   }
 }
 
 /** The JSON of a value, or Invalid. */
-export function toJSON(value) {
+function toJSON(value) {
   try {
     return encode(value);
   } catch (error) {
@@ -64,7 +80,7 @@ export function toJSON(value) {
 }
 
 function time(name, at) {
-  check(at instanceof Date && !Number.isNaN(at.getTime()), `${name} is no Date`);
+  check(types.isDate(at) && !Number.isNaN(at.getTime()), `${name} is no Date`);
   return seconds(at.getTime());
 }
 
@@ -79,7 +95,7 @@ function checkOptions(o) {
   check(o.timeout === undefined || (Number.isFinite(o.timeout) && o.timeout >= 0), `timeout is ${o.timeout}`);
   check(o.dead === undefined || typeof o.dead === 'boolean', 'dead is no boolean');
   check(o.backtrace === undefined || typeof o.backtrace === 'boolean' || isCount(o.backtrace), `backtrace is ${o.backtrace}`);
-  for (const name of Object.keys(o.fields ?? {})) check(!RESERVED.has(name), `field ${name} is named by the format`);
+  for (const name of Object.keys(o.fields ?? {})) check(!MEMBERS.has(name), `field ${name} is named by the format`);
 }
 
 /** The members of a job that its options say; what was not given is left out. */
@@ -91,7 +107,7 @@ function optional(o) {
 }
 
 /** Checks a job, {class, args, options, at}, and writes it down: what is published where. */
-export function prepare(job, now = Date.now()) {
+function prepare(job, now = Date.now()) {
   const options = job.options ?? {};
   check(typeof job.class === 'string' && job.class !== '', 'it has no class');
   check(Array.isArray(job.args ?? []), 'args are no array');
@@ -116,3 +132,5 @@ function place(job, jid, queue, text) {
   check(body.length <= MAX_RECORD, `it has ${body.length} bytes, at most ${MAX_RECORD} are allowed`);
   return job.at === undefined ? { exchange: DIRECT, key: queue, body } : { exchange: '', key: SCHEDULED, body };
 }
+
+module.exports = { OPTIONS, newJid, toJSON, prepare };

@@ -1,9 +1,36 @@
 /** Millrace for Node: enqueue jobs with a Client, run them with a Worker. */
+import type { ConnectionOptions, SecureContextOptions } from 'node:tls';
 
-/** What JSON can say. A bigint is written as a number. */
-export type Json = string | number | bigint | boolean | null | undefined | Date | Json[] | { [name: string]: Json };
+/** What can be written as JSON: a bigint becomes a number, a Date text. */
+export type Json = string | number | bigint | boolean | null | Date | readonly Json[] | { readonly [name: string]: Json | undefined };
 
-/** What may be said of a job beside its class and args. */
+/** T, if all of it can be written as JSON; where it cannot, never. T may be an interface. */
+export type Jsonable<T> = T extends string | number | bigint | boolean | null | Date | { toJSON(): unknown }
+  ? T
+  : T extends
+        | undefined | symbol | ((...args: never[]) => unknown) | ReadonlyMap<unknown, unknown> | ReadonlySet<unknown> | Promise<unknown> | RegExp
+        | ArrayBuffer | ArrayBufferView
+    ? never
+    : T extends readonly unknown[]
+      ? { [K in keyof T]: Jsonable<T[K]> }
+      : T extends object
+        ? { [K in keyof T]: undefined extends T[K] ? Jsonable<Exclude<T[K], undefined>> | undefined : Jsonable<T[K]> }
+        : never;
+
+/** What a handler gets of T, which was written as JSON and read again: a Date is text, a bigint a number. */
+export type Parsed<T> = 0 extends 1 & T
+  ? any
+  : T extends string | number | boolean | null | undefined
+    ? T
+    : T extends bigint
+      ? number
+      : T extends { toJSON(): infer J }
+        ? Parsed<J>
+        : T extends object
+          ? { [K in keyof T]: Parsed<T[K]> }
+          : unknown;
+
+/** The options of a job. */
 export interface JobOptions {
   /** Default "default". */
   queue?: string;
@@ -12,7 +39,7 @@ export interface JobOptions {
   /** 0 to 10, the highest first. */
   priority?: number;
   /** To find jobs by. */
-  tags?: string[];
+  tags?: readonly string[];
   /** Default: 16 random bytes in hex. */
   jid?: string;
   /** A job that has not begun by then becomes a dead job. */
@@ -21,10 +48,10 @@ export interface JobOptions {
   timeout?: number;
   /** false: do not keep it in the dead set when it is given up. */
   dead?: boolean;
-  /** How many lines of a failure's stack are kept; true is 100. */
+  /** How many lines of a failure's stack are kept: 20 by default; true is 100, false or 0 none. */
   backtrace?: number | boolean;
-  /** Members of your own. */
-  fields?: { [name: string]: Json };
+  /** Members of your own, which handlers read as `job.fields`. */
+  fields?: { readonly [name: string]: Json | undefined };
   /** W3C trace context. */
   traceparent?: string;
 }
@@ -34,44 +61,93 @@ export interface PublishOptions extends JobOptions {
   deadline?: number;
 }
 
+/** The options that a definition gives all jobs of its class. */
+export type DefinitionOptions = Omit<JobOptions, 'jid'>;
+
+declare const ARGS: unique symbol;
+
+/** A class of jobs with typed args and options of its own: see defineJob. */
+export interface JobDefinition<A extends readonly unknown[] = any> {
+  readonly class: string;
+  readonly options: DefinitionOptions;
+  readonly [ARGS]?: A;
+}
+
+/**
+ * Defines a class of jobs once, for the code that enqueues and for its handler.
+ *
+ *     const orderMail = defineJob<[mail: OrderMail]>('OrderMail', { queue: 'mail' });
+ *     await client.enqueue(orderMail, [mail]);
+ *     worker.handle(orderMail, async (job) => send(job.args[0]));
+ */
+export function defineJob<A extends readonly unknown[] = any[]>(
+  className: [A] extends [Jsonable<A>] ? string : never, options?: DefinitionOptions,
+): JobDefinition<A>;
+
 /** A job that is to be enqueued. */
-export interface NewJob {
-  class: string;
-  args?: Json[];
+export interface NewJob<A extends readonly unknown[] = readonly any[]> {
+  class: string | JobDefinition<any>;
+  args?: A;
   options?: JobOptions;
-  /** When it is due; at once if not given. */
+  /** When it is due; immediately if not given. */
   at?: Date;
 }
 
-/** Wraps each publish. It may change the job; if it does not call next, nothing is published and the jid is null. */
-export type ClientMiddleware = (job: NewJob, next: () => Promise<string | null>) => Promise<string | null> | string | null;
+/** A job on its way through middleware. */
+export interface OutgoingJob {
+  class: string;
+  args: any[];
+  options: PublishOptions;
+  at?: Date;
+}
+
+/** Wraps each publish. It may change the job; if it does not call next, nothing is published and the jid is ''. */
+export type ClientMiddleware = (job: OutgoingJob, next: () => Promise<string>) => Promise<string | null | undefined | void> | string | null | undefined | void;
+
+/** Options of node:tls. Certificates and keys are PEM, as text or bytes. */
+export type TlsOptions = Pick<
+  SecureContextOptions & ConnectionOptions,
+  'ca' | 'cert' | 'key' | 'passphrase' | 'pfx' | 'crl' | 'servername' | 'rejectUnauthorized' | 'ciphers' | 'sigalgs' | 'minVersion' | 'maxVersion'
+>;
 
 export interface ClientOptions {
   /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs. */
   url: string | string[];
-  /** Seconds that a publish may take. Default 30. */
+  /** Seconds that a publish may take, also while the broker is away. Default 30: too long for a web request. */
   timeout?: number;
+  /** For amqps:// URLs: the CA that signed the broker's certificate, a client certificate and its key. */
+  tls?: TlsOptions;
 }
+
+type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: PublishOptions] : [args: A, options?: PublishOptions];
+
+type Checked<J extends NewJob> = J extends { class: JobDefinition<infer A> } ? J & { args?: A } : J extends NewJob ? J & { args?: Jsonable<J['args']> } : never;
 
 /** Enqueues jobs. It connects when it has to, and connects again when a connection is lost. */
 export class Client {
   constructor(options: ClientOptions);
   /** Adds middleware; the first is the outermost. */
   use(middleware: ClientMiddleware): this;
-  /** Publishes a job and gives its jid when the broker has confirmed it. Throws Invalid, Refused, Unreachable or Unconfirmed. */
-  enqueue(className: string, args?: Json[], options?: PublishOptions): Promise<string | null>;
-  /** The same for a job that is due at a time. One in the past is due at once. */
-  enqueueAt(at: Date, className: string, args?: Json[], options?: PublishOptions): Promise<string | null>;
+  /**
+   * Publishes a job, and resolves to its jid when the broker has confirmed it; to '' if middleware did not pass it on. Rejects with Invalid,
+   * Refused, Unreachable, Unconfirmed or Closed.
+   */
+  enqueue<A extends readonly unknown[]>(job: JobDefinition<A>, ...rest: Rest<A>): Promise<string>;
+  enqueue<const A extends readonly unknown[]>(className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
+  /** The same for a job that is due at a time. One in the past is due immediately. */
+  enqueueAt<A extends readonly unknown[]>(at: Date, job: JobDefinition<A>, ...rest: Rest<A>): Promise<string>;
+  enqueueAt<const A extends readonly unknown[]>(at: Date, className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
   /** The same for a job that is due after so many seconds. */
-  enqueueIn(seconds: number, className: string, args?: Json[], options?: PublishOptions): Promise<string | null>;
-  /** Publishes many jobs and gives their jids, in order, when all are answered. Throws Incomplete if some were not enqueued. */
-  enqueueBulk(jobs: NewJob[], options?: { deadline?: number }): Promise<(string | null)[]>;
+  enqueueIn<A extends readonly unknown[]>(seconds: number, job: JobDefinition<A>, ...rest: Rest<A>): Promise<string>;
+  enqueueIn<const A extends readonly unknown[]>(seconds: number, className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
+  /** Publishes many jobs, and resolves to their jids, in order, when all are answered. Rejects with BulkError if some were not enqueued. */
+  enqueueBulk<J extends NewJob>(jobs: readonly (J & Checked<J>)[], options?: { deadline?: number }): Promise<string[]>;
   /** Ends the connection. Publishes that wait for an answer fail. */
   close(): Promise<void>;
 }
 
 /** What a handler works on. */
-export class Job {
+export class Job<A extends readonly unknown[] = any> {
   private constructor();
   readonly jid: string;
   readonly class: string;
@@ -86,9 +162,11 @@ export class Job {
   /** Of the message. */
   readonly headers: { [name: string]: unknown };
   /** As JSON.parse reads them: integers beyond 2⁵³ lose digits, see rawArgs. */
-  readonly args: any;
+  readonly args: Parsed<A>;
   /** The args as they are spelled, a JSON text for each: BigInt(job.rawArgs[0]). */
   readonly rawArgs: string[];
+  /** The job's own members, which the option `fields` wrote: a tenant, a locale. */
+  readonly fields: { readonly [name: string]: any };
   /** The job byte for byte. */
   readonly raw: Buffer;
   /** Aborted when the worker begins to stop. The job may go on until `cancelled` is aborted, at the end of the stop timeout. */
@@ -99,11 +177,11 @@ export class Job {
 }
 
 /** What it returns or resolves to is ignored; what it throws is the job's failure. */
-export type Handler = (job: Job) => unknown;
+export type Handler<A extends readonly unknown[] = any> = (job: Job<A>) => unknown;
 
-export interface HandlerOptions {
-  /** Seconds until a failed job is tried again; nothing, or less than 0, for the usual backoff. */
-  retryIn?: (count: number, error: any, job: Job) => number | undefined | Promise<number | undefined>;
+export interface HandlerOptions<A extends readonly unknown[] = any> {
+  /** Seconds until a failed job is tried again; nothing, 0 or less for the default backoff, which is also used if it throws: that is logged. */
+  retryIn?: (count: number, error: any, job: Job<A>) => number | undefined | Promise<number | undefined>;
   /** Seconds that a job may run that does not say so itself. */
   timeout?: number;
 }
@@ -119,6 +197,7 @@ export interface Lane {
   concurrency?: number;
 }
 
+/** Gets each line as a text and fields: `class`, `jid`, `attempt`, `next`, `retryAt`, `errorClass`, `errorMessage`, `stack` of a failed job. */
 export interface Logger {
   info(text: string, fields?: object): void;
   warn(text: string, fields?: object): void;
@@ -141,14 +220,18 @@ export interface WorkerOptions {
   stopTimeout?: number;
   /** A job that killed so many workers is given up. Default 3; 0: never. */
   maxDeaths?: number;
+  /** For amqps:// URLs: the CA that signed the broker's certificate, a client certificate and its key. */
+  tls?: TlsOptions;
   /** Of your program. */
   version?: string;
   /** Whether queues that do not exist are declared. Default true. */
   declare?: boolean;
   /** Seconds between heartbeats. Default 10. */
   heartbeat?: number;
-  /** Default: the console, for warnings and errors. */
-  logger?: Logger;
+  /** Default: the console. false: none. */
+  logger?: Logger | false;
+  /** The file made of `millrace/thread`, where a bundle has it under another name than millrace-thread.js beside itself. */
+  thread?: string | URL;
 }
 
 /** Wraps all handlers. What it throws is the job's failure. */
@@ -157,14 +240,18 @@ export type WorkerMiddleware = (job: Job, next: () => Promise<unknown>) => unkno
 /** Runs jobs: handlers in the thread that calls run(), the broker's connection in another. */
 export class Worker {
   constructor(options: WorkerOptions);
-  /** Registers the handler of a class, before run(). */
+  /** Registers the handler of a class. It throws if the class has one already, or if the worker runs. */
+  handle<A extends readonly unknown[]>(job: JobDefinition<A>, handler: Handler<A>, options?: HandlerOptions<A>): this;
   handle(className: string, handler: Handler, options?: HandlerOptions): this;
   /** Adds middleware, before run(); the first is the outermost. */
   use(middleware: WorkerMiddleware): this;
   /** Calls a function when the worker consumes for the first time, is quiet, or has handed over everything. */
   on(hook: 'startup' | 'quiet' | 'shutdown', call: () => unknown): this;
-  /** Calls a function when a job was given up. */
-  on(hook: 'death', call: (job: Job, error: any) => unknown): this;
+  /**
+   * failure: calls a function after each failed attempt, before its retry or death is published, which waits for it at most 5 s.
+   * death: calls a function when a job was given up. What a hook throws is logged, and changes nothing.
+   */
+  on(hook: 'failure' | 'death', call: (job: Job, error: any) => unknown): this;
   /** Takes no more jobs. What runs goes on. */
   quiet(): void;
   /** Ends run() once all jobs have ended, or stopTimeout is over and what still runs was handed back. Twice: do not wait. */
@@ -180,14 +267,20 @@ export class Worker {
 export class MillraceError extends Error {}
 /** The job breaks a rule. Nothing was sent. */
 export class Invalid extends MillraceError {}
-/** The broker said no: the queue is full or down, or there is none and no sidecar to make it. */
+/** The broker refused the job: its queue is full or down, or there is none and no sidecar to declare it. */
 export class Refused extends MillraceError {}
 /** There was no connection until the deadline. Nothing was sent. */
 export class Unreachable extends MillraceError {}
-/** It was sent, and the deadline passed without an answer. It may have arrived. */
-export class Unconfirmed extends MillraceError {}
+/** The client was closed. Nothing was sent. */
+export class Closed extends MillraceError {}
+/** It was sent, and no answer came before the deadline. It may have arrived. */
+export class Unconfirmed extends MillraceError {
+  constructor(message: string, jid: string, options?: { cause?: unknown });
+  /** Of the job: enqueue it again with this jid, or look it up. */
+  readonly jid: string;
+}
 /** Some jobs of a bulk were not enqueued. */
-export class Incomplete extends MillraceError {
+export class BulkError extends MillraceError {
   private constructor();
   /** What became of each, in order. */
   readonly results: ({ jid: string | null; error?: undefined } | { error: Error; jid?: undefined })[];
@@ -209,7 +302,7 @@ export class HandBack extends MillraceError {}
 export class Timeout extends MillraceError {
   private constructor();
 }
-/** The reason of `job.cancelled` when somebody cancelled the job. */
+/** The reason of `job.cancelled` when the job was cancelled. */
 export class Cancelled extends MillraceError {
   private constructor();
 }

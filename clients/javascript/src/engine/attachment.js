@@ -1,13 +1,15 @@
-import { Hand } from './hand.js';
-import { Task } from './task.js';
-import { answer, close, openChannel } from '../connection.js';
-import { QUEUE_PREFIX } from '../format.js';
+'use strict';
+
+const { Hand } = require('./hand.js');
+const { Task } = require('./task.js');
+const { answer, close, openChannel } = require('../connection.js');
+const { QUEUE_PREFIX } = require('../format.js');
 
 const PATIENCE = 5_000; // ms that a delivery waits at hand before others may have it
 const SHARE_EVERY = 1_000;
 
 /** A lane on one channel. */
-export class Attachment {
+class Attachment {
   #consumers; // by queue: {tag, current}, or nothing while it is not consumed
   #adjusting; // by queue: it is being consumed or cancelled
   #resting; // by queue: given back for others, until a slot is idle
@@ -114,3 +116,5 @@ export class Attachment {
     this.adjust();
   }
 }
+
+module.exports = { Attachment };

@@ -1,9 +1,11 @@
+'use strict';
+
 const MEMORY = 72 * 3600; // s that a dead process, or a job that never ended, is remembered
 
 const keyOf = (jid, body) => `${body} ${jid}`;
 
 /** The fold of the stream jobs.begins: which processes live, and in which of them jobs began that were delivered before. */
-export class Begins {
+class Begins {
   #processes = new Map();
   #suspects = new Map();
   #records = 0;
@@ -90,3 +92,5 @@ export class Begins {
     return n;
   }
 }
+
+module.exports = { Begins };

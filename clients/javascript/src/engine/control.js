@@ -1,6 +1,8 @@
-import { close, openChannel, pause } from '../connection.js';
-import { CONTROL, LEADER } from '../format.js';
-import { newJid } from '../write.js';
+'use strict';
+
+const { close, openChannel, pause } = require('../connection.js');
+const { CONTROL, LEADER } = require('../format.js');
+const { newJid } = require('../write.js');
 
 const ASK_TIMEOUT = 2_000; // ms
 const DIRECT_REPLY = 'amq.rabbitmq.reply-to';
@@ -14,7 +16,7 @@ function parse(body) {
 }
 
 /** Declares the exclusive queue of this process and obeys what comes. Gives the queue's name. */
-export async function listen(session) {
+async function listen(session) {
   const { engine } = session;
   const channel = await openChannel(session.connection);
   const { queue } = await channel.assertQueue('', { exclusive: true, durable: false });
@@ -30,7 +32,7 @@ export async function listen(session) {
 }
 
 /** Asks the leader which queues are paused. Without an answer, what the worker knew holds. */
-export async function askPaused(session) {
+async function askPaused(session) {
   const channel = await openChannel(session.connection);
   try {
     const answer = new Promise((resolve) => {
@@ -48,3 +50,5 @@ export async function askPaused(session) {
     await close(channel);
   }
 }
+
+module.exports = { listen, askPaused };

@@ -1,13 +1,18 @@
-import { randomBytes } from 'node:crypto';
-import { Lane } from './lane.js';
-import { Metrics } from './metrics.js';
-import { Session } from './session.js';
-import { Pauses, hostname, pause, unwelcome } from '../connection.js';
-import { seconds } from '../format.js';
-import { Hosts } from '../hosts.js';
+'use strict';
+
+const { randomBytes } = require('node:crypto');
+const { Lane } = require('./lane.js');
+const { Metrics } = require('./metrics.js');
+const { Session } = require('./session.js');
+const { Pauses, hostname, pause, unwelcome } = require('../connection.js');
+const { seconds } = require('../format.js');
+const { Hosts } = require('../hosts.js');
 
 const LAST_CALL = 500; // ms that handlers have to end after their signals
 const SETTLE_TIME = 2_000; // ms that outcomes on their way may take when the worker ends
+
+/** An error without its backtrace: the other thread has that. */
+const shortened = (error) => error && { errorClass: error.errorClass, message: error.message };
 
 /** Something that happens once, and can be waited for. */
 class Once {
@@ -25,9 +30,9 @@ class Once {
 
 /**
  * All of a worker but its handlers: they run in another thread, the program's own, so that the connection lives whatever they do. The host
- * is that thread: run(task), abort(task, why), died(…), hook(name), stopping(), log(…).
+ * is that thread: run(task), abort(task, why), ended(…), died(…), hook(name), stopping(), log(…).
  */
-export class Engine {
+class Engine {
   process = randomBytes(8).toString('hex');
   hostname = hostname();
   startedAt = seconds();
@@ -45,7 +50,7 @@ export class Engine {
     this.config = config;
     this.host = host;
     this.identity = `${this.hostname}:${process.pid}:${config.tag}`;
-    this.hosts = new Hosts(config.urls);
+    this.hosts = new Hosts(config.urls, config.tls);
     this.metrics = new Metrics(this.identity);
     this.lanes = config.lanes.map((lane) => new Lane(this, lane));
     this.queues = [...new Set(this.lanes.flatMap((l) => l.queues))];
@@ -53,6 +58,17 @@ export class Engine {
 
   /** Works until it is stopped. Throws if the broker turns the worker away at its first attempt; all else is tried again. */
   async run() {
+    const { identity, queues, config } = this;
+    const concurrency = config.lanes.reduce((sum, lane) => sum + lane.concurrency, 0);
+    this.log('info', 'worker started', { version: config.library, identity, queues, concurrency });
+    try {
+      await this.#work();
+    } finally {
+      this.log('info', 'worker stopped', { identity });
+    }
+  }
+
+  async #work() {
     const pauses = new Pauses();
     for (let first = true; !this.stopped.is; ) {
       try {
@@ -128,9 +144,15 @@ export class Engine {
     else this.host.forget({ id }); // it was handed back
   }
 
+  /** An attempt has not ended well. A promise that the failure hooks have run, if it failed and there are some. */
+  ended(task, { next, failed, reason, after, due, error }) {
+    const hooks = failed && this.config.failureHooks;
+    return this.host.ended(task, { next, failed, reason, after, due, error: shortened(error) }, hooks);
+  }
+
   died(task, error) {
     task.died = true;
-    this.host.died(task, error);
+    this.host.died(task, shortened(error));
   }
 
   quiet() {
@@ -200,3 +222,5 @@ export class Engine {
     }
   }
 }
+
+module.exports = { Engine };

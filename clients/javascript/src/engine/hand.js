@@ -1,5 +1,7 @@
+'use strict';
+
 /** What a lane with several queues has at hand, by queue. */
-export class Hand {
+class Hand {
   #waiting;
   #weights;
   count = 0;
@@ -50,3 +52,5 @@ export class Hand {
     return list.length ? Math.min(...list.map((a) => a.at)) : undefined;
   }
 }
+
+module.exports = { Hand };

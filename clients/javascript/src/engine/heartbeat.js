@@ -1,9 +1,11 @@
-import { seconds } from '../format.js';
+'use strict';
+
+const { seconds } = require('../format.js');
 
 const SHOWN_WORK = 100;
 
 /** What a worker says of itself. */
-export function heartbeat(engine, rtt) {
+function heartbeat(engine, rtt) {
   const { config, lanes } = engine;
   const weights = Object.assign({}, ...lanes.filter((l) => l.weights).map((l) => Object.fromEntries(l.queues.map((q, i) => [q, l.weights[i]]))));
   const running = [...engine.running.values()].filter((task) => task.since && !task.verdictGiven);
@@ -18,3 +20,5 @@ export function heartbeat(engine, rtt) {
     metrics_dropped: engine.metrics.dropped,
   };
 }
+
+module.exports = { heartbeat };

@@ -1,8 +1,10 @@
-import { Attachment } from './attachment.js';
-import { Pauses, pause } from '../connection.js';
+'use strict';
+
+const { Attachment } = require('./attachment.js');
+const { Pauses, pause } = require('../connection.js');
 
 /** A pool of slots for some queues. It outlives connections: a job whose delivery is lost keeps its slot until it ends. */
-export class Lane {
+class Lane {
   busy = 0;
 
   constructor(engine, { name, queues, weights, concurrency }) {
@@ -47,3 +49,5 @@ export class Lane {
     this.attachment?.pump();
   }
 }
+
+module.exports = { Lane };

@@ -1,19 +1,21 @@
-import { createHash } from 'node:crypto';
-import { answer, close, openChannel, pause } from '../connection.js';
-import { BEGINS, seconds } from '../format.js';
-import { Begins } from './begins.js';
+'use strict';
+
+const { createHash } = require('node:crypto');
+const { answer, close, openChannel, pause } = require('../connection.js');
+const { BEGINS, seconds } = require('../format.js');
+const { Begins } = require('./begins.js');
 
 const AFTERMATH = 500; // ms that a broker takes at most to remove the exclusive queue of a dead process whose jobs it hands out again
 const GRACE = 10_000; // ms that a process may take to connect again before a job is buried because of its death
 const READ_BACK = 30_000; // ms that a record may take to come back from the stream
 
-export const keyOf = (job) => ({ jid: job.jid, body: createHash('sha256').update(job.text).digest('hex').slice(0, 16) });
+const keyOf = (job) => ({ jid: job.jid, body: createHash('sha256').update(job.text).digest('hex').slice(0, 16) });
 
 /**
  * Reads and writes the stream of begins, by which workers find jobs that kill them; docs/clients.md, "Poison jobs". Without the stream
  * it lets everything begin.
  */
-export class Ledger {
+class Ledger {
   #session;
   #engine;
   #begins = new Begins();
@@ -135,3 +137,5 @@ export class Ledger {
     return this.#gone;
   }
 }
+
+module.exports = { keyOf, Ledger };

@@ -1,4 +1,6 @@
-import { METRICS, seconds } from '../format.js';
+'use strict';
+
+const { METRICS, seconds } = require('../format.js');
 
 const KEPT = 10_000;
 const AT_ONCE = 500;
@@ -6,7 +8,7 @@ const AFTER = 1_000; // ms
 const LONGEST_WAIT = 1e12; // ms; more is somebody's clock
 
 /** Collects one record a job and sends them in arrays. What does not fit is dropped and counted; nobody ever waits. */
-export class Metrics {
+class Metrics {
   #identity;
   #records = [];
   #send;
@@ -63,3 +65,5 @@ export class Metrics {
     return this.#records;
   }
 }
+
+module.exports = { Metrics };

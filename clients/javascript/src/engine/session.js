@@ -1,9 +1,11 @@
-import { askPaused, listen } from './control.js';
-import { heartbeat } from './heartbeat.js';
-import { Ledger } from './ledger.js';
-import { close, openChannel, pause } from '../connection.js';
-import { HEARTBEATS, MAX_PRIORITY, QUEUE_PREFIX } from '../format.js';
-import { Publisher } from '../publisher.js';
+'use strict';
+
+const { askPaused, listen } = require('./control.js');
+const { heartbeat } = require('./heartbeat.js');
+const { Ledger } = require('./ledger.js');
+const { close, openChannel, pause } = require('../connection.js');
+const { HEARTBEATS, MAX_PRIORITY, QUEUE_PREFIX } = require('../format.js');
+const { Publisher } = require('../publisher.js');
 
 const SETTLE_TIME = 2_000; // ms for what may be lost, and for goodbyes
 const QUEUE_EVERY = 1_000; // ms between looks for a queue that does not exist
@@ -11,7 +13,7 @@ const QUEUE_EVERY = 1_000; // ms between looks for a queue that does not exist
 const record = () => ({ contentType: 'application/json', deliveryMode: 2, timestamp: Math.floor(Date.now() / 1000) });
 
 /** A worker on one connection. */
-export class Session {
+class Session {
   #closing = false;
   #timer;
   #rtt;
@@ -157,3 +159,5 @@ export class Session {
     }
   }
 }
+
+module.exports = { Session };

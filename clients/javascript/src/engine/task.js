@@ -1,11 +1,14 @@
-import { Pauses, answer, pause } from '../connection.js';
-import { properties } from '../format.js';
-import { expire, judge, poisoned, unknownClass } from '../outcome.js';
-import { parseJob } from '../parse.js';
-import { Lost } from '../publisher.js';
+'use strict';
+
+const { Pauses, answer, pause } = require('../connection.js');
+const { properties } = require('../format.js');
+const { attempt } = require('../log.js');
+const { expire, judge, poisoned, unknownClass } = require('../outcome.js');
+const { parseJob } = require('../parse.js');
+const { Lost } = require('../publisher.js');
 
 /** One delivery on its way through the worker. */
-export class Task {
+class Task {
   #channel;
   #message;
   #claimed = false; // somebody settles it
@@ -69,6 +72,7 @@ export class Task {
   start(deaths) {
     const { config } = this.engine;
     const now = Date.now();
+    // These end without a handler.
     if (config.maxDeaths > 0 && deaths >= config.maxDeaths) this.#end(poisoned(this.job, deaths, now), now, now);
     else if (this.job.expiresAt && this.job.expiresAt < now) this.#end(expire(this.job, now), now, now);
     else if (!config.classes.has(this.job.class)) this.#end(judge(this.job, unknownClass(this.job.class), { now }), now, now);
@@ -86,22 +90,28 @@ export class Task {
   }
 
   #end(outcome, begin, end) {
-    if (outcome.then === 'requeue' || this.#claimed) this.settle(outcome);
-    else {
-      this.settle(outcome);
-      this.engine.metrics.add(this.job, outcome, begin, end);
+    if (this.#claimed) {
+      this.engine.release(this); // it was handed back
+      return;
     }
+    this.settle(outcome, outcome.next && this.engine.ended(this, outcome));
+    if (outcome.then !== 'requeue') this.engine.metrics.add(this.job, outcome, begin, end);
   }
 
-  /** Makes an outcome known: first its record, confirmed, and only then the acknowledgement. */
-  settle(outcome) {
+  /** Makes an outcome known, after the failure hooks: first its record, confirmed, and only then the acknowledgement. */
+  settle(outcome, hooks) {
     if (this.#claimed) {
       this.engine.release(this); // it was handed back
       return;
     }
     this.#claimed = true;
-    if (outcome.record) this.#publish(outcome).then((known) => this.#answer(outcome, known));
+    if (outcome.record || hooks) this.#conclude(outcome, hooks);
     else this.#answer(outcome, true);
+  }
+
+  async #conclude(outcome, hooks) {
+    await hooks;
+    this.#answer(outcome, !outcome.record || (await this.#publish(outcome)));
   }
 
   #answer(outcome, known) {
@@ -134,7 +144,10 @@ export class Task {
   handBack() {
     if (this.#claimed) return;
     this.#claimed = true;
+    if (this.since) this.engine.log('info', 'job handed back', attempt(this.job));
     answer(this.#channel, 'requeue', this.#message);
     this.#done();
   }
 }
+
+module.exports = { Task };

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
-import { Discard, HandBack, Kill, RetryIn, Worker } from 'millrace';
+import { runInNewContext } from 'node:vm';
+import { Discard, HandBack, Kill, RetryIn, Worker, defineJob } from 'millrace';
 import { Hand } from '../src/engine/hand.js';
 import { Metrics } from '../src/engine/metrics.js';
+import { Timeout } from '../src/errors.js';
 import { Job } from '../src/job.js';
+import { formatted } from '../src/log.js';
 import { parseJob } from '../src/parse.js';
 import { settings } from '../src/settings.js';
-import { verdictOf } from '../src/verdict.js';
+import { stackOf, verdictOf } from '../src/verdict.js';
+import { VERSION } from '../src/version.js';
 
 const url = 'amqp://guest:guest@127.0.0.1:1/';
 const aJob = () => new Job(parseJob(Buffer.from('{"class":"A","retry_count":2}'), 'q'), new AbortController().signal);
@@ -23,7 +27,7 @@ test('settings: defaults, lanes, weights', () => {
 test('settings that are wrong are refused', () => {
   const bad = [
     {}, { url: 'http://x' }, { url, queues: [] }, { url, queues: ['a', 'a'] }, { url, queues: { a: 0 } }, { url, concurrency: 0 }, { url, quues: [] },
-    { url, stopTimeout: -1 }, { url, heartbeat: 0 }, { url, queues: ['a\nb'] }, { url, tag: 'a:b' },
+    { url, stopTimeout: -1 }, { url, tls: {} }, { url: 'amqps://localhost', tls: { certt: 'x' } }, { url: 'amqps://localhost', tls: { ca: 'x', cert: 'no PEM' } }, { url, heartbeat: 0 }, { url, queues: ['a\nb'] }, { url, tag: 'a:b' },
     { url, queues: ['a'], lanes: [{ name: 'default', queues: ['b'] }] },
   ];
   for (const options of bad) assert.throws(() => new Worker(/** @type {any} */ (options)), TypeError, JSON.stringify(options));
@@ -34,7 +38,7 @@ test('settings that are wrong are refused', () => {
 test('whatever a handler throws has a verdict', async () => {
   class Mine extends Error {}
   const verdict = async (error, retryIn) => {
-    const { kind, errorClass, message, after } = await verdictOf(error, aJob(), retryIn);
+    const { kind, errorClass, message, after } = (await verdictOf(error, aJob(), retryIn)).verdict;
     return [kind, errorClass, message, after];
   };
   assert.deepEqual(await verdict(new Mine('x')), ['fail', 'Mine', 'x', undefined]);
@@ -52,6 +56,77 @@ test('whatever a handler throws has a verdict', async () => {
   assert.equal((await verdict(new Mine('x'), (n) => n + 5))[3], 7);
   assert.equal((await verdict(new Mine('x'), () => -1))[3], undefined);
   assert.equal((await verdict(new Mine('x'), () => { throw new Error('broken'); }))[3], undefined);
+});
+
+test('the verdict shows hooks the error that the record shows', async () => {
+  class Mine extends Error {}
+  const mine = new Mine('why');
+  const shown = async (error, job = aJob()) => (await verdictOf(error, job)).shown;
+  assert.equal(await shown(mine), mine);
+  assert.equal(await shown(new Kill(mine)), mine);
+  assert.equal(await shown(new RetryIn(1, mine)), mine);
+  assert.ok((await shown(new Kill('x'))) instanceof Kill);
+  const timed = aJob();
+  timed.cancel(new Timeout(2));
+  const timeout = await shown(mine, timed);
+  assert.deepEqual([timeout.name, timeout.message, timeout.cause], ['Timeout', 'ran longer than 2 s', mine]);
+  assert.equal(await shown(timed.cause, timed), timed.cause);
+  const foreign = runInNewContext('new RangeError("of another realm")');
+  assert.deepEqual((({ errorClass, message }) => [errorClass, message])((await verdictOf(foreign, aJob())).verdict), ['RangeError', 'of another realm']);
+});
+
+test('a retryIn that fails or returns no seconds is reported', async () => {
+  const reports = [];
+  const report = (fault) => reports.push(fault.message);
+  const after = async (retryIn) => (await verdictOf(new Error('x'), aJob(), retryIn, report)).verdict.after;
+  const boom = () => {
+    throw new Error('broken');
+  };
+  assert.deepEqual([await after(boom), await after(() => 'soon'), await after(async () => NaN)], [undefined, undefined, undefined]);
+  assert.deepEqual([await after(() => undefined), await after(() => null), await after(() => 0), await after(() => 3)], [undefined, undefined, undefined, 3]);
+  assert.deepEqual(reports, ['broken', "retryIn returned 'soon', not seconds", 'retryIn returned NaN, not seconds']);
+});
+
+test('a class has one handler, and all of a worker is registered before it runs', async () => {
+  const worker = new Worker({ url, logger: false }).handle('A', () => {});
+  assert.throws(() => worker.handle('A', () => {}), /class A has a handler already/);
+  assert.throws(() => worker.handle(defineJob('A'), () => {}), /class A has a handler already/);
+  worker.stop();
+  await worker.run();
+  assert.throws(() => worker.handle('B', () => {}), /the handler of B comes too late: register it before run\(\)/);
+  assert.throws(() => worker.use(() => {}), /comes too late/);
+  assert.throws(() => worker.on('death', () => {}), /comes too late/);
+});
+
+test('a worker logs its start and its end once, on the console by default, and nothing with logger: false', async (t) => {
+  const lines = [];
+  for (const level of /** @type {const} */ (['info', 'warn', 'error'])) t.mock.method(console, level, (text) => lines.push(`${level} ${text}`));
+  const run = async (logger) => {
+    const worker = new Worker({ url, queues: ['a', 'b'], lanes: [{ name: 'x', queues: ['c'], concurrency: 2 }], tag: 't', logger });
+    worker.stop();
+    await worker.run();
+    return lines.splice(0);
+  };
+  const identity = `[^ ]+:${process.pid}:t`;
+  const [started, stopped, ...others] = await run();
+  assert.match(started, new RegExp(`^info millrace: worker started  version=${VERSION} identity=${identity} queues=a,b,c concurrency=7$`));
+  assert.match(stopped, new RegExp(`^info millrace: worker stopped  identity=${identity}$`));
+  assert.deepEqual(others, []);
+  assert.deepEqual(await run(false), []);
+  assert.deepEqual(await run({ info: boom, warn: boom, error: boom }), [], 'a logger that throws changes nothing');
+  assert.throws(() => new Worker({ url, logger: /** @type {any} */ ({ log() {} }) }), /the logger needs the functions info, warn and error/);
+
+  function boom() {
+    throw new Error('full disk');
+  }
+});
+
+test('log lines: a value that would be taken for several is quoted, the stack stands below', () => {
+  assert.equal(formatted('job failed', { class: 'A', tags: ['a', 'b'], message: 'no "such" file', empty: '', none: undefined, stack: '    at x' }),
+    'job failed  class=A tags=a,b message="no \\"such\\" file"\n    at x');
+  assert.equal(formatted('worker stopped'), 'worker stopped');
+  const error = new Error('outer', { cause: new TypeError('inner') });
+  assert.match(stackOf(error), /^ {4}at .*\n {2}caused by TypeError: inner\n {4}at /s);
 });
 
 test('strict queues: the first that has something; of one queue the highest priority, then the oldest', () => {

@@ -79,18 +79,17 @@ vectors('poison', (c) => {
   assert.equal(begins.deaths(c.key, c.self, gone), c.deaths);
 });
 
+/** An error with just this backtrace. */
+const traced = (error, backtrace = []) => Object.assign(error, { stack: ['Error', ...backtrace.map((line) => `    at ${line}`)].join('\n') });
+
 /** An error as a handler would throw it. */
-function thrown({ error_class: name, error_message: message, backtrace = [] }) {
-  const error = Object.assign(new Error(message), { name });
-  error.stack = [`${name}: ${message}`, ...backtrace.map((line) => `    at ${line}`)].join('\n');
-  return error;
-}
+const thrown = ({ error_class: name, error_message: message, backtrace }) => traced(Object.assign(new Error(message), { name }), backtrace);
 
 async function outcomeOf(job, o, now) {
   const handled = new Job(job, new AbortController().signal);
   const at = { now, stopping: o.stopping };
   const fails = async (error) => {
-    const verdict = await verdictOf(error, handled);
+    const { verdict } = await verdictOf(error, handled);
     verdict.backtrace = verdict.backtrace?.map((line) => line.replace(/^at /, ''));
     return judge(job, verdict, at);
   };
@@ -104,12 +103,12 @@ async function outcomeOf(job, o, now) {
     case 'discard':
       return fails(new Discard('why not'));
     case 'kill':
-      return fails(new Kill(o.message));
+      return fails(traced(new Kill(o.message)));
     case 'hand_back':
-      return fails(new HandBack());
+      return fails(traced(new HandBack()));
     case 'timeout':
       handled.cancel(new Timeout(o.seconds));
-      return fails(new Error('whatever'));
+      return fails(traced(new Error('whatever')));
     case 'unknown_class':
       return judge(job, unknownClass(job.class), at);
     case 'expired':

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { runInNewContext } from 'node:vm';
 import { Invalid } from '../src/errors.js';
 import { Job } from '../src/job.js';
 import { parseJob } from '../src/parse.js';
@@ -18,6 +19,32 @@ test('what JSON cannot say is refused, not changed', () => {
     assert.throws(() => toJSON([bad]), Invalid);
   }
   assert.throws(() => toJSON(new Array(3)), Invalid, 'holes');
+});
+
+test('what JSON.stringify would empty is refused, with what to write instead', () => {
+  const bad = [
+    [new Error('x'), /no Error: pass error.message/], [new Map(), /no Map/], [new Set(), /no Set/], [Promise.resolve(), /no Promise: await it/],
+    [/x/, /no RegExp/], [new Uint8Array(2), /no binary data/], [new ArrayBuffer(2), /no binary data/], [undefined, /write null/],
+    [runInNewContext('new Error("of another realm")'), /no Error/],
+  ];
+  for (const [value, message] of bad) {
+    for (const args of [[value], [{ deep: [value] }]]) assert.throws(() => prepare({ class: 'A', args }), (e) => e instanceof Invalid && message.test(e.message));
+  }
+  class Mine {
+    a = 1;
+  }
+  class Axios extends Error {
+    toJSON = () => ({ code: 7 });
+  }
+  assert.equal(toJSON([new Mine(), new Axios('x'), Object('text'), Object(7), Buffer.from('a')]), '[{"a":1},{"code":7},"text",7,{"type":"Buffer","data":[97]}]');
+});
+
+test('a handler reads the members of its job that are its own', () => {
+  const fields = { tenant: 'acme', locale: { a: [1] }, ['__proto__']: 1 };
+  const { body } = prepare({ class: 'A', args: [1], options: { fields, tags: ['x'], retry: 3, timeout: 1, dead: false, backtrace: 2, priority: 1 } });
+  const job = new Job(parseJob(body, 'q'), new AbortController().signal);
+  assert.deepEqual(Object.entries(job.fields), Object.entries(fields));
+  assert.deepEqual(new Job(parseJob(Buffer.from('{"class":"A"}'), 'q'), job.stopping).fields, {});
 });
 
 test('options that are wrong are refused', () => {

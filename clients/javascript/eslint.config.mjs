@@ -6,6 +6,9 @@ export default [
   js.configs.recommended,
   {
     languageOptions: { ecmaVersion: 2023, sourceType: 'module', globals: globals.nodeBuiltin },
+  },
+  { files: ['src/**/*.js'], languageOptions: { sourceType: 'commonjs', globals: globals.node } },
+  {
     linterOptions: { reportUnusedDisableDirectives: 'error' },
     rules: {
       eqeqeq: ['error', 'always', { null: 'ignore' }],

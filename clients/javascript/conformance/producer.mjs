@@ -1,7 +1,7 @@
 // Is examined by clients/conformance, whose README says what it has to do.
 import { appendFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { Client, Incomplete } from 'millrace';
+import { BulkError, Client } from 'millrace';
 
 const client = new Client({ url: process.env.MILLRACE_AMQP_URL });
 
@@ -26,7 +26,7 @@ const bulk = async ({ class: name, queue, prefix, count }) => {
     try {
       jids.push(...(await client.enqueueBulk(jobs)));
     } catch (error) {
-      if (!(error instanceof Incomplete)) throw error;
+      if (!(error instanceof BulkError)) throw error;
       console.error(error);
       jids.push(...error.results.map((r) => r.jid ?? null));
     }

@@ -1,0 +1,255 @@
+// Clients and workers on a real broker, for what their users rely on. Scenarios with a sidecar are those of clients/conformance.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import amqplib from 'amqplib';
+import { BulkError, Client, Closed, Discard, Kill, Refused, Unconfirmed, Unreachable, Worker } from 'millrace';
+import { startBroker, startProxy } from './support/broker.mjs';
+
+/** @type {any} */
+let broker;
+/** @type {any} */
+let channel;
+let connection;
+
+before(async () => {
+  broker = await startBroker();
+  connection = await amqplib.connect(broker.url);
+  connection.on('error', () => {}); // the test that needs it fails
+  channel = await connection.createChannel();
+  await channel.assertExchange('jobs.direct', 'direct');
+  for (const queue of ['retries', 'dead_jobs', 'heartbeats', 'job_metrics']) await channel.assertQueue(queue);
+});
+after(async () => {
+  await connection?.close();
+  await broker?.stop();
+});
+
+/** A queue of the test's own, with jobs bound to it. */
+async function aQueue(name) {
+  await channel.assertQueue(`queue.${name}`, { maxPriority: 10 });
+  await channel.bindQueue(`queue.${name}`, 'jobs.direct', name);
+  return name;
+}
+
+const count = async (queue) => (await channel.checkQueue(queue)).messageCount;
+
+/** Takes all messages of a queue, by jid. */
+async function take(queue) {
+  const found = new Map();
+  for (let message; (message = await channel.get(queue, { noAck: true })); ) {
+    const record = JSON.parse(message.content.toString());
+    found.set(record.jid, record);
+  }
+  return found;
+}
+
+/** @param {() => boolean | Promise<boolean>} holds */
+async function eventually(what, holds) {
+  for (const until = Date.now() + 60_000; ; await sleep(20)) {
+    if (await holds()) return;
+    assert.ok(Date.now() < until, `not in time: ${what}`);
+  }
+}
+
+function capture() {
+  const lines = [];
+  const logger = Object.fromEntries(['info', 'warn', 'error'].map((level) => [level, (text, fields) => lines.push({ level, text: text.replace('millrace: ', ''), ...fields })]));
+  return { lines, logger: /** @type {any} */ (logger), of: (jid) => lines.filter((line) => line.jid === jid) };
+}
+
+test('a worker logs each failure with what comes next, and calls its hooks', async () => {
+  const queue = await aQueue('failures');
+  const { lines, logger, of } = capture();
+  const called = [];
+  const worker = new Worker({ url: broker.url, queues: [queue], logger });
+  const fail = (job) => {
+    throw new TypeError(`no ${job.args[0]}`);
+  };
+  worker.handle('Fail', fail);
+  worker.handle('Bad', fail, { retryIn: () => {
+    throw new RangeError('a bug in retryIn');
+  } });
+  worker.handle('Kill', () => {
+    throw new Kill('no use');
+  });
+  worker.handle('Drop', () => {
+    throw new Discard('not needed');
+  });
+  worker.handle('Fine', () => {});
+  worker.on('failure', async (job, error) => {
+    await sleep(100);
+    called.push({ hook: 'failure', jid: job.jid, error, published: await count('retries') });
+    throw new Error('a bug in a hook');
+  });
+  worker.on('death', (job, error) => {
+    called.push({ hook: 'death', jid: job.jid, error });
+    throw new Error('another one');
+  });
+  const running = worker.run();
+
+  const client = new Client({ url: broker.url });
+  const enqueue = (name, options = {}) => client.enqueue(name, ['entry'], { queue, ...options });
+  const retried = await enqueue('Fail');
+  await eventually('the retry is published', async () => (await count('retries')) === 1);
+  const others = {
+    killed: await enqueue('Kill', { backtrace: false }), exhausted: await enqueue('Fail', { retry: 0, dead: false }), unknown: await enqueue('Unknown'),
+    dropped: await enqueue('Drop'), expired: await enqueue('Fine', { expiresAt: new Date(1) }), bad: await enqueue('Bad'),
+  };
+  await client.close();
+  await eventually('each has a line', () => Object.values(others).every((jid) => of(jid).some((line) => line.text.startsWith('job '))));
+  worker.stop();
+  await running; // all outcomes are known to the broker
+  const retries = await take('retries');
+  const dead = await take('dead_jobs');
+  const hooks = (jid) => called.filter((call) => call.jid === jid).map((call) => call.hook);
+  const said = (jid, ...names) => of(jid).map((line) => names.map((name) => line[name]));
+
+  const [line, ...more] = of(retried);
+  assert.deepEqual(more, []);
+  assert.deepEqual([line.level, line.text, line.class, line.attempt, line.next], ['warn', 'job failed', 'Fail', 1, 'retry']);
+  assert.deepEqual([line.errorClass, line.errorMessage], ['TypeError', 'no entry']);
+  assert.match(line.stack, /^ {4}at .*broker\.test\.mjs/);
+  assert.ok(line.retryIn >= 15 && line.retryIn <= 45, `${line.retryIn}`);
+  const record = retries.get(retried);
+  assert.equal(Math.round(record.retry_at * 1000), Date.parse(line.retryAt));
+  const frames = record.backtrace.split('\n');
+  assert.ok(frames.length <= 20 && /^at .*broker\.test\.mjs/.test(frames[0]), record.backtrace);
+  assert.deepEqual(hooks(retried), ['failure']);
+  assert.equal(called[0].published, 0, 'the hook runs before the retry is published');
+  assert.ok(called[0].error instanceof TypeError, 'it gets the error that was thrown');
+  assert.match(lines.find((l) => l.text === 'a failure hook failed').error, /a bug in a hook/);
+
+  assert.deepEqual(said(others.killed, 'level', 'text', 'next', 'reason', 'errorClass'), [['warn', 'job failed', 'dead', 'killed', 'Killed']]);
+  assert.deepEqual(hooks(others.killed), ['failure', 'death']);
+  assert.ok(dead.get(others.killed).backtrace === undefined && of(others.killed)[0].stack, 'a stack in the log alone');
+
+  assert.deepEqual(said(others.exhausted, 'level', 'next', 'reason'), [['warn', 'discarded', 'exhausted']]);
+  assert.deepEqual(hooks(others.exhausted), ['failure', 'death']);
+
+  assert.deepEqual(said(others.unknown, 'level', 'next', 'errorClass'), [['warn', 'retry', 'UnknownClass']]);
+  assert.deepEqual([hooks(others.unknown), retries.has(others.unknown)], [['failure'], true]);
+
+  assert.deepEqual(said(others.dropped, 'level', 'text', 'reason'), [['info', 'job discarded', 'not needed']]);
+  assert.deepEqual(said(others.expired, 'level', 'text', 'next', 'reason'), [['warn', 'job died', 'dead', 'expired']]);
+  assert.deepEqual([hooks(others.dropped), hooks(others.expired)], [[], []]);
+
+  assert.deepEqual(said(others.bad, 'level', 'text'), [['warn', 'retryIn failed, the default backoff is used'], ['warn', 'job failed']]);
+  assert.match(of(others.bad)[0].error, /a bug in retryIn/);
+  assert.ok(of(others.bad)[1].retryIn >= 15, 'the default backoff');
+
+  assert.equal(lines.filter((l) => l.text === 'worker started').length, 1);
+  assert.equal(lines.at(-1).text, 'worker stopped');
+});
+
+test('a failure hook that hangs holds up the retry for five seconds, not for ever', async () => {
+  const queue = await aQueue('hangs');
+  const worker = new Worker({ url: broker.url, queues: [queue], logger: false });
+  worker.handle('Fail', () => {
+    throw new Error('x');
+  });
+  worker.on('failure', () => new Promise(() => {}));
+  const running = worker.run();
+  const client = new Client({ url: broker.url });
+  const jid = await client.enqueue('Fail', [], { queue });
+  await client.close();
+  await eventually('the retry is published', async () => (await take('retries')).has(jid));
+  worker.stop();
+  await running;
+});
+
+test('Unconfirmed has the jid, under which the job can be enqueued again', async () => {
+  const queue = await aQueue('unconfirmed');
+  const proxy = await startProxy(broker.url);
+  const client = new Client({ url: proxy.url });
+  await client.enqueue('A', ['first'], { queue });
+  proxy.hold();
+  /** @type {any} */
+  let error;
+  await client.enqueue('A', ['second'], { queue, deadline: 0.5 }).catch((e) => {
+    error = e;
+  });
+  assert.ok(error instanceof Unconfirmed, String(error));
+  assert.match(error.jid, /^[0-9a-f]{32}$/);
+  assert.match(error.message, /the job may have arrived/);
+  await assert.rejects(client.enqueueBulk([{ class: 'A', options: { queue, jid: 'mine' } }], { deadline: 0.5 }), (e) => {
+    assert.ok(e instanceof BulkError);
+    return e.results[0].error instanceof Unconfirmed && e.results[0].error.jid === 'mine';
+  });
+  proxy.release();
+  assert.equal(await client.enqueue('A', ['second'], { queue, jid: error.jid }), error.jid);
+  assert.equal(await count(`queue.${queue}`), 4, 'both had arrived: a handler sees one jid twice');
+  proxy.hold();
+  const late = client.enqueue('A', [], { queue, jid: 'late' });
+  late.catch(() => {});
+  await eventually('it is sent', () => proxy.sent().includes('"jid":"late"'));
+  await client.close();
+  await assert.rejects(late, (e) => e instanceof Unconfirmed && e.jid === 'late');
+  await assert.rejects(client.enqueue('A', [], { queue }), Closed);
+  proxy.close();
+});
+
+test('a bulk with middleware is published in one go, not job by job', async () => {
+  const queue = await aQueue('bulk');
+  const proxy = await startProxy(broker.url);
+  const client = new Client({ url: proxy.url });
+  client.use((job, next) => next()).use(async (job, next) => next());
+  await client.enqueue('A', [], { queue });
+  // The broker's confirms come only when all jobs are sent: one after the other they never would be.
+  proxy.hold();
+  const jobs = Array.from({ length: 300 }, (_, n) => ({ class: 'A', args: [`bulk-${n}.`], options: { queue } }));
+  const bulk = client.enqueueBulk(jobs, { deadline: 60 });
+  bulk.catch(() => {});
+  await eventually('all jobs are sent', async () => proxy.sent().includes('bulk-299.'));
+  proxy.release();
+  assert.equal(new Set(await bulk).size, 300);
+  await client.close();
+  proxy.close();
+});
+
+test('with the broker away, the timeout of the client is how long enqueue waits', async () => {
+  const client = new Client({ url: 'amqp://guest:guest@127.0.0.1:1/', timeout: 0.3 });
+  const begin = Date.now();
+  await assert.rejects(client.enqueue('A'), Unreachable);
+  assert.ok(Date.now() - begin < 3_000);
+  await client.close();
+  for (const options of [{ timeout: 0 }, { timeout: '1' }, { timout: 1 }]) {
+    assert.throws(() => new Client(/** @type {any} */ ({ url: broker.url, ...options })), TypeError);
+  }
+});
+
+test('a broker that demands a client certificate', async () => {
+  const queue = await aQueue('tls');
+  const { 'ca.pem': ca, 'client.pem': cert, 'client.key': key } = broker.files;
+  const tls = { ca, cert, key };
+  const seen = [];
+  const worker = new Worker({ url: broker.tlsUrl, tls, queues: [queue], logger: false });
+  worker.handle('Secret', (job) => {
+    seen.push(job.args[0]);
+    worker.stop();
+  });
+  const client = new Client({ url: broker.tlsUrl, tls: { ...tls, ca: ca.toString() } });
+  await client.enqueue('Secret', ['by TLS'], { queue });
+  await worker.run();
+  assert.deepEqual(seen, ['by TLS']);
+  await client.close();
+
+  const refused = async (options, message) => {
+    const other = new Client({ url: broker.tlsUrl, timeout: 6, ...options });
+    await assert.rejects(other.enqueue('Secret', [], { queue }), message);
+    await other.close();
+  };
+  await Promise.all([
+    refused({ tls: { cert, key } }, /self-signed certificate|unable to verify/),
+    refused({ tls: { ca } }, Unreachable),
+    refused({ tls: { ...tls, servername: 'other.example' } }, /does not match/),
+  ]);
+  assert.throws(() => new Client({ url: broker.url, tls }), /tls options need an amqps/);
+  assert.throws(() => new Client({ url: broker.tlsUrl, tls: { cert: 'no PEM' } }), /millrace: tls: /);
+});
+
+test('a job for a queue that nobody declared is refused', async () => {
+  const client = new Client({ url: broker.url });
+  await assert.rejects(client.enqueue('A', [], { queue: 'nowhere' }), Refused);
+  await client.close();
+});

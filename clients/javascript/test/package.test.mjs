@@ -1,0 +1,113 @@
+// The package as npm would publish it, in projects of other kinds than this one.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+const home = fileURLToPath(new URL('..', import.meta.url));
+const root = mkdtempSync(join(tmpdir(), 'millrace-package-'));
+after(() => rmSync(root, { recursive: true }));
+
+function run(command, args, cwd = root) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8' });
+  assert.equal(status, 0, `${command} ${args.join(' ')}: ${error ?? ''}${stdout}${stderr}`);
+  return stdout;
+}
+
+/** A project into which the packed archive is installed. */
+function project(name, files) {
+  const directory = join(root, name);
+  const installed = join(directory, 'node_modules', 'millrace');
+  mkdirSync(installed, { recursive: true });
+  const archive = run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', root], home).trim();
+  run('tar', ['xzf', join(root, archive), '--strip-components=1', '-C', installed]);
+  for (const each of ['amqplib', '@types']) symlinkSync(join(home, 'node_modules', each), join(directory, 'node_modules', each));
+  for (const [file, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(directory, file)), { recursive: true });
+    writeFileSync(join(directory, file), text);
+  }
+  return directory;
+}
+
+test('the archive has the licence, and no more than what is needed', () => {
+  const [{ files }] = JSON.parse(run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], home));
+  const names = files.map((file) => file.path);
+  assert.deepEqual(names.filter((name) => !/^(src|types)\//.test(name)).sort(), ['LICENSE', 'README.md', 'package.json']);
+  assert.equal(readFileSync(join(home, 'LICENSE'), 'utf8'), readFileSync(join(home, '../../LICENSE'), 'utf8'));
+});
+
+test('what is exported is what is declared, for require and for import', async () => {
+  for (const [name, file] of [['index', 'millrace'], ['testing', 'millrace/testing']]) {
+    const text = readFileSync(join(home, 'types', `${name}.d.ts`), 'utf8');
+    const declared = new Set([...text.matchAll(/^export (?:class|function) (\w+)/gm)].map((match) => match[1]));
+    assert.deepEqual(Object.keys(createRequire(import.meta.url)(file)).sort(), [...declared].sort());
+    assert.deepEqual(Object.keys(await import(file)).sort(), [...declared].sort());
+  }
+});
+
+const stops = `
+  const silent = { info() {}, warn: () => worker.stop(), error() {} };
+  const worker = new Worker({ url: 'amqp://guest:guest@127.0.0.1:1/', logger: silent });
+  worker.run().then(() => console.log('stopped'), (error) => console.log(error.message));
+`;
+
+test('CommonJS and ES modules have the same classes, also where Node cannot require an ES module', () => {
+  const directory = project('modules', {
+    'a.cjs': `const { Discard, Worker } = require('millrace');
+      const { Fake } = require('millrace/testing');
+      import('millrace').then((esm) => console.log(esm.Discard === Discard, esm.Worker === Worker, typeof Fake));`,
+    'b.cjs': `const { Worker } = require('millrace'); ${stops}`,
+  });
+  // A Node that does not know the flag cannot do it anyway. Jest cannot either.
+  const flag = '--no-experimental-require-module';
+  const flags = process.allowedNodeEnvironmentFlags.has('--experimental-require-module') ? [flag] : [];
+  assert.equal(run(process.execPath, [...flags, 'a.cjs'], directory), 'true true function\n');
+  assert.equal(run(process.execPath, [...flags, 'b.cjs'], directory), 'stopped\n');
+});
+
+test('TypeScript finds the types with every module resolution, and refuses what would be refused at run time', () => {
+  const typed = readFileSync(new URL('types/consumer.ts', import.meta.url), 'utf8');
+  const directory = project('typescript', { 'a.mts': typed, 'a.cts': typed, 'a.ts': typed });
+  const check = (version, ...args) => run(process.execPath, [join(home, 'node_modules', version, 'bin', 'tsc'), '--noEmit', '--strict',
+    '--skipLibCheck', String(version === 'typescript5'), '--target', 'es2023', '--types', 'node', ...args], directory);
+  check('typescript5', '--module', 'commonjs', '--moduleResolution', 'node10', 'a.ts');
+  check('typescript5', '--module', 'node16', '--moduleResolution', 'node16', 'a.mts', 'a.cts');
+  check('typescript5', '--module', 'esnext', '--moduleResolution', 'bundler', 'a.ts');
+  check('typescript', '--module', 'nodenext', 'a.mts', 'a.cts');
+});
+
+test('a worker runs from a bundle', async () => {
+  const directory = project('bundled', { 'src/app.js': `import { Worker } from 'millrace'; ${stops}` });
+  const bundle = (format, more) => build({
+    absWorkingDir: directory, bundle: true, platform: 'node', format, outdir: 'dist', logLevel: 'error', ...more,
+    ...(format === 'esm' && { outExtension: { '.js': '.mjs' }, banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' } }),
+  });
+  const alone = (name, ...files) => {
+    for (const file of files) cpSync(join(directory, 'dist', file), join(root, name, file), { recursive: true });
+    return run(process.execPath, [files[0]], join(root, name));
+  };
+
+  await bundle('cjs', { entryPoints: ['src/app.js'] });
+  assert.equal(run(process.execPath, ['dist/app.js'], directory), 'stopped\n', 'the thread runs from node_modules');
+  assert.match(alone('forgotten', 'app.js'), /millrace-thread.js is not found.*make millrace\/thread an entry of its own/);
+
+  const entryPoints = { app: 'src/app.js', 'millrace-thread': 'millrace/thread' };
+  await bundle('cjs', { entryPoints });
+  assert.equal(alone('commonjs', 'app.js', 'millrace-thread.js'), 'stopped\n');
+  await bundle('esm', { entryPoints });
+  assert.equal(alone('modules-alone', 'app.mjs', 'millrace-thread.mjs'), 'stopped\n');
+});
+
+test('a worker refuses the thread of another version', async () => {
+  const directory = project('versions', {
+    'old.js': `Object.assign(require('millrace/package.json'), { version: '0.0.1' }); require('millrace/thread');`,
+    'late.js': `const { Worker } = require('millrace');
+      new Worker({ url: 'amqp://127.0.0.1:1', thread: require.resolve('./old.js') }).run().catch((error) => console.log(error.message));`,
+  });
+  assert.match(run(process.execPath, ['late.js'], directory), /the worker is of version [\d.]+, and the file of its thread of version 0\.0\.1/);
+});
