@@ -66,19 +66,20 @@ test-rabbitmq4: deps ## The Go tests on RabbitMQ 4, which is set up in .cache fr
 	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go test -shuffle=on -timeout 30m $(TESTFLAGS) $$(go list $(PKG) | grep -v /internal/localbroker$$)
 
 .PHONY: test-javascript
-test-javascript: ## Unit tests of the JavaScript client
+test-javascript: ## Tests of the JavaScript client, also beside a private RabbitMQ
+	@scripts/deps.sh broker
 	@clients/javascript/conformance/build
 	cd clients/javascript && npm test --silent
 
 .PHONY: test-python
-test-python: $(PYTHON_READY) ## Unit tests of the Python client, with the newest pika and with Debian's
-	@scripts/deps.sh python
+test-python: $(PYTHON_READY) ## Tests of the Python client, with the newest pika and with Debian's, also beside a private RabbitMQ
+	@scripts/deps.sh broker python
 	cd clients/python && PYTHONPATH=src ../../$(PYTHON) -m unittest -q
 	cd clients/python && PYTHONPATH=src /usr/bin/python3 -m unittest -q
 
 .PHONY: test-ruby
-test-ruby: ## Unit tests of the Ruby client, with Debian's bunny
-	@scripts/deps.sh ruby
+test-ruby: ## Tests of the Ruby client, with Debian's bunny, also beside a private RabbitMQ
+	@scripts/deps.sh broker ruby
 	cd clients/ruby && ruby -w -Ilib -Itest -e 'Dir["./test/test_*.rb"].each { |file| require file }' -- --no-plugins
 
 .PHONY: test-java
