@@ -37,10 +37,11 @@ type Client struct {
 	enqueue EnqueueFunc
 	dialing chan struct{} // held by whoever connects
 
-	mu     sync.Mutex
-	conn   *amqp.Connection
-	pub    *publisher
-	closed bool
+	mu      sync.Mutex
+	conn    *amqp.Connection
+	pub     *publisher
+	welcome bool // it was connected once: then what sounds like a refusal is a broker that is starting
+	closed  bool
 }
 
 // NewClient makes a client. It does not connect yet.
@@ -196,13 +197,19 @@ func (c *Client) publisher(ctx context.Context) (*publisher, error) {
 		if errors.Is(err, ErrClosed) {
 			return nil, err
 		}
-		if unwelcome(err) {
+		if unwelcome(err) && !c.wasWelcome() {
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 		if pause.wait(ctx) != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 	}
+}
+
+func (c *Client) wasWelcome() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.welcome
 }
 
 func (c *Client) current() (*publisher, error) {
@@ -236,6 +243,6 @@ func (c *Client) connect(ctx context.Context) (*publisher, error) {
 	if c.conn != nil {
 		go c.conn.Close() // its channel is gone
 	}
-	c.conn, c.pub = conn, pub
+	c.conn, c.pub, c.welcome = conn, pub, true
 	return pub, nil
 }

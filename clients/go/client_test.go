@@ -3,6 +3,7 @@ package millrace
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -96,6 +97,37 @@ func TestEnqueueUnreachable(t *testing.T) {
 	require.NoError(t, closed.Close())
 	_, err = closed.Enqueue(t.Context(), Args("A"), nil)
 	require.ErrorIs(t, err, ErrClosed)
+}
+
+// A refusal ends a client's first connection. Later it is tried again: a broker that is starting refuses, too.
+func TestEnqueueAfterARefusal(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	u := v.AddUser(t, "producer", brokertest.Permissions{})
+	p := brokertest.NewProxy(t, u.AMQPURL())
+	c := client(t, p.URL())
+	_, err := c.Enqueue(t.Context(), Args("A"), nil)
+	require.NoError(t, err)
+
+	permissions := "/api/permissions/" + v.Name + "/" + u.Name
+	v.Do(t, http.MethodDelete, permissions, nil, nil)
+	p.Cut(t)
+	p.Heal(t)
+	_, err = client(t, p.URL()).Enqueue(t.Context(), Args("A"), nil)
+	require.ErrorIs(t, err, ErrUnreachable)
+	enqueued := make(chan error)
+	go func() {
+		_, err := c.Enqueue(t.Context(), Args("A"), nil)
+		enqueued <- err
+	}()
+	select {
+	case err := <-enqueued:
+		require.NoError(t, err)
+		require.FailNow(t, "it was let in")
+	case <-time.After(time.Second):
+	}
+	v.Do(t, http.MethodPut, permissions, map[string]string{"configure": ".*", "write": ".*", "read": ".*"}, nil)
+	require.NoError(t, <-enqueued)
 }
 
 // TestEnqueueWhileTheNetworkFails cuts the network again and again: what returns without an error is there.
