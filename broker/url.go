@@ -48,13 +48,13 @@ func parseURL(raw string) (hosts.URL, error) {
 	return u, nil
 }
 
-// addresses lists the hosts of an AMQP URL with their ports.
 // HasSeveralHosts reports whether there is another host to connect to.
 func (c Config) HasSeveralHosts() bool {
 	u, err := parseURL(c.AMQPURL)
 	return err == nil && len(u.Hosts) > 1
 }
 
+// addresses lists the hosts of an AMQP URL with their ports.
 func addresses(u hosts.URL) []string {
 	if u.Scheme == "amqps" {
 		return u.Addresses("5671")
