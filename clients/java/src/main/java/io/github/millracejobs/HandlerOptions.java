@@ -22,8 +22,20 @@ public final class HandlerOptions {
         return this;
     }
 
-    Backoff backoff() {
-        return backoff;
+    /** The backoff, or null. One that throws is logged, and gives nothing: then the usual backoff is used. */
+    Backoff backoff(JobLog log) {
+        Backoff own = backoff;
+        if (own == null) {
+            return null;
+        }
+        return (count, error, job) -> {
+            try {
+                return own.after(count, error, job);
+            } catch (Throwable e) {
+                log.backoffFailed(job, e);
+                return null;
+            }
+        };
     }
 
     /** In seconds, or null. */

@@ -12,12 +12,16 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.function.BiConsumer;
 import org.slf4j.Logger;
 
-/** What a program wants to be told. Hooks run one after the other in a thread of their own, never where I/O waits for them. */
+/**
+ * The program's hooks. They run one after the other in a thread of their own, never where I/O waits for them; failure hooks run in the thread
+ * of their job.
+ */
 final class Hooks {
     private static final Duration LONGEST = Duration.ofMinutes(10); // a hook that never ends must not keep the worker
 
     private final Logger log;
     private final Map<Event, List<Runnable>> hooks = new EnumMap<>(Event.class);
+    private final List<BiConsumer<Job, Throwable>> failures = new ArrayList<>();
     private final List<BiConsumer<Job, Throwable>> deaths = new ArrayList<>();
     private final ExecutorService thread = Executors.newSingleThreadExecutor(Waits.daemons("millrace hooks"));
 
@@ -31,6 +35,10 @@ final class Hooks {
         hooks.computeIfAbsent(event, e -> new ArrayList<>()).add(hook);
     }
 
+    void addFailure(BiConsumer<Job, Throwable> hook) {
+        failures.add(hook);
+    }
+
     void addDeath(BiConsumer<Job, Throwable> hook) {
         deaths.add(hook);
     }
@@ -41,21 +49,30 @@ final class Hooks {
         }
     }
 
+    /** Calls the failure hooks, in this thread. */
+    void failed(Job job, Throwable error) {
+        for (BiConsumer<Job, Throwable> hook : failures) {
+            run("failure", () -> hook.accept(job, error));
+        }
+    }
+
     void died(Job job, Throwable error) {
         for (BiConsumer<Job, Throwable> hook : deaths) {
             submit("death", () -> hook.accept(job, error));
         }
     }
 
+    private void run(String name, Runnable hook) {
+        try {
+            hook.run();
+        } catch (Throwable e) {
+            log.error("millrace: hook {} failed", name, e);
+        }
+    }
+
     private void submit(String name, Runnable hook) {
         try {
-            thread.execute(() -> {
-                try {
-                    hook.run();
-                } catch (Throwable e) {
-                    log.error("millrace: hook {} failed", name, e);
-                }
-            });
+            thread.execute(() -> run(name, hook));
         } catch (RejectedExecutionException e) {
             log.warn("millrace: hook {} came too late", name);
         }
@@ -64,16 +81,22 @@ final class Hooks {
     /** Calls the hooks of an event, and returns when they have. */
     void callAndWait(Event event) {
         call(event);
-        CompletableFuture<Void> done = new CompletableFuture<>();
-        submit("end", () -> done.complete(null));
-        Waits.firstOf(LONGEST, done);
+        awaitAll();
     }
 
     /** Waits for hooks that still run. */
-    void close() {
+    void awaitAll() {
         CompletableFuture<Void> done = new CompletableFuture<>();
-        submit("end", () -> done.complete(null));
+        try {
+            thread.execute(() -> done.complete(null));
+        } catch (RejectedExecutionException e) {
+            return; // none runs any more
+        }
         Waits.firstOf(LONGEST, done);
+    }
+
+    void close() {
+        awaitAll();
         thread.shutdown();
     }
 }

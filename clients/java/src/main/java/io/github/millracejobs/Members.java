@@ -10,6 +10,7 @@ import java.util.Map;
 
 /** What the format names in a job, read and checked; and where its bytes have to be mended. */
 final class Members {
+    private static final int USUAL_LINES = 20;
     private static final int ALL_LINES = 100;
     private static final double LONGEST_TIMEOUT = 1e9;
 
@@ -200,13 +201,13 @@ final class Members {
         return seconds > 0 && seconds < LONGEST_TIMEOUT ? Double.valueOf(seconds) : null;
     }
 
-    /** How many lines of a backtrace are to be kept. */
+    /** How many lines of a backtrace are to be kept. Only workers look at it: what makes no sense counts as nothing. */
     int backtrace() {
         Object value = values.get("backtrace");
-        if (Boolean.TRUE.equals(value)) {
-            return ALL_LINES;
+        if (value instanceof Boolean all) {
+            return all ? ALL_LINES : 0;
         }
-        return value instanceof Number n ? (int) Math.max(0, Math.min(n.doubleValue(), ALL_LINES)) : 0;
+        return value instanceof Number n ? (int) Math.max(0, Math.min(n.doubleValue(), ALL_LINES)) : USUAL_LINES;
     }
 
     /** Gives the job's bytes with the queue that it came from filled in, if it names none; otherwise it would come back to the default queue. */

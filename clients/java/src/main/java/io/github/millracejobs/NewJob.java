@@ -134,13 +134,13 @@ public final class NewJob {
         return this;
     }
 
-    /** Sets how many lines of a backtrace are kept when it fails; none if nothing is said. */
+    /** Sets how many lines of a backtrace are kept when it fails, at most 100; 20 if nothing is said, 0: none. */
     public NewJob backtrace(int lines) {
         options.put("backtrace", lines);
         return this;
     }
 
-    /** Sets whether a backtrace is kept when it fails. */
+    /** Sets whether a backtrace is kept when it fails; true: 100 lines. */
     public NewJob backtrace(boolean keep) {
         options.put("backtrace", keep);
         return this;

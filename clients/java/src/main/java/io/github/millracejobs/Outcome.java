@@ -8,31 +8,61 @@ package io.github.millracejobs;
  * @param then how the delivery is answered
  * @param status of its metric, or null if it has none
  * @param errorClass of its error, or null
- * @param died it was given up, for this: the death hooks are told; else null
+ * @param died it was given up, for this: the death hooks are called; else null
+ * @param end how the attempt ended, for the log and the failure hooks
  */
-record Outcome(String stream, byte[] record, Then then, String status, String errorClass, Throwable died) {
+record Outcome(String stream, byte[] record, Then then, String status, String errorClass, Throwable died, End end) {
     static final String SUCCESS = "success";
     static final String FAILED = "failed";
     static final String DEAD = "dead";
     static final String DISCARDED = "discarded";
     static final String EXPIRED = "expired";
 
-    static final Outcome SUCCEEDED = answer(Then.ACK, SUCCESS, null, null);
-    static final Outcome HANDED_BACK = answer(Then.REQUEUE, null, null, null);
-    static final Outcome REJECTED = answer(Then.REJECT, null, null, null);
+    static final Outcome SUCCEEDED = new Outcome("", null, Then.ACK, SUCCESS, null, null, End.WELL);
+    static final Outcome HANDED_BACK = new Outcome("", null, Then.REQUEUE, null, null, null, new End(Next.HANDED_BACK, false, null, null, 0, 0));
 
     enum Then { ACK, REQUEUE, REJECT }
 
-    static Outcome answer(Then then, String status, String errorClass, Throwable died) {
-        return new Outcome("", null, then, status, errorClass, died);
+    /** What comes after an attempt. */
+    enum Next { DONE, RETRY, DEAD, DISCARDED, HANDED_BACK }
+
+    /**
+     * How an attempt ended.
+     *
+     * @param next what comes after it
+     * @param failed whether the attempt counts as a failure
+     * @param error that ended it, or null
+     * @param reason why it is dead or discarded, or null
+     * @param delay of a retry, in seconds
+     * @param due when a retry is due, in seconds since the epoch
+     */
+    record End(Next next, boolean failed, Throwable error, String reason, double delay, double due) {
+        static final End WELL = new End(Next.DONE, false, null, null, 0, 0);
+
+        static End retry(Throwable error, double delay, double due) {
+            return new End(Next.RETRY, true, error, null, delay, due);
+        }
+
+        static End dead(Throwable error, String reason, boolean failed) {
+            return new End(Next.DEAD, failed, error, reason, 0, 0);
+        }
+
+        static End discarded(Throwable error, String reason, boolean failed) {
+            return new End(Next.DISCARDED, failed, error, reason, 0, 0);
+        }
+    }
+
+    static Outcome acknowledged(String status, String errorClass, Throwable died, End end) {
+        return new Outcome("", null, Then.ACK, status, errorClass, died, end);
     }
 
     /** A record that the sidecar could not read is not written: it buries what is rejected, shortened. */
-    static Outcome written(String stream, byte[] record, String status, Throwable error, Throwable died) {
-        String errorClass = Failure.errorClass(error);
+    static Outcome written(String stream, byte[] record, String status, Throwable died, End end) {
+        String errorClass = Failure.errorClass(end.error());
         if (record.length > Wire.MAX_RECORD) {
-            return answer(Then.REJECT, DEAD, errorClass, error);
+            End dead = End.dead(end.error(), "its record is over 16 MiB", end.failed());
+            return new Outcome("", null, Then.REJECT, DEAD, errorClass, end.error(), dead);
         }
-        return new Outcome(stream, record, Then.ACK, status, errorClass, died);
+        return new Outcome(stream, record, Then.ACK, status, errorClass, died, end);
     }
 }

@@ -76,11 +76,18 @@ final class Task implements Runnable {
             read = Job.read(arrival.body(), queue, headers(), arrival.properties().getMessageId(), sent());
         } catch (Unreadable e) {
             worker.log.error("millrace: a message in {} is no job, it is rejected: {}", queue, e.getMessage());
-            settle(null, Outcome.REJECTED);
+            if (claimed.compareAndSet(false, true)) {
+                attachment.answer(Outcome.Then.REJECT, arrival.tag());
+            }
             return;
         }
         Outcome outcome = outcome(read);
         endNanos = System.nanoTime();
+        worker.jobLog.ended(read, outcome.end());
+        if (outcome.end().failed()) {
+            worker.hooks.failed(read, outcome.end().error());
+            Thread.interrupted(); // what a hook did to the thread is over
+        }
         if (settle(read, outcome) && suspect && outcome.then() != Outcome.Then.REQUEUE) {
             worker.ended(this, BeginKey.of(read));
         }
@@ -105,7 +112,7 @@ final class Task implements Runnable {
         }
         Registered handler = worker.handlers.get(read.className());
         if (handler == null) {
-            return Verdict.judge(read, Said.unknownClass(read.className()), begun, false, null, null);
+            return Verdict.judge(read, WorkerException.unknownClass(read.className()), begun, false, null, null);
         }
         return call(read, handler);
     }
@@ -113,7 +120,7 @@ final class Task implements Runnable {
     private Outcome call(Job read, Registered handler) {
         Double limit = read.members.timeout() != null ? read.members.timeout() : handler.options().timeout();
         since = begun;
-        job = read; // now it can be seen: whoever stops sets the flag first, and then tells
+        job = read; // now it can be seen: a stop sets the flag first, and then the signal of each job
         if (worker.isStopping()) {
             read.tellStopping();
         }
@@ -135,14 +142,15 @@ final class Task implements Runnable {
         }
         Job.End end = read.end();
         if (end == Job.End.TIMEOUT && !(error instanceof Discard) && !(error instanceof Kill)) {
-            error = Said.timeout(limit, error);
+            error = WorkerException.timeout(limit, error);
         }
-        return Verdict.judge(read, error, Wire.now(), worker.isStopping(), end, handler.options().backoff());
+        return Verdict.judge(read, error, Wire.now(), worker.isStopping(), end, handler.options().backoff(worker.jobLog));
     }
 
     /** Makes an outcome known: first its record, confirmed, and only then the answer. False: the job was handed back before. */
     private boolean settle(Job read, Outcome outcome) {
         if (!claimed.compareAndSet(false, true)) {
+            worker.jobLog.outcomeDropped(read, "handed back before it ended");
             return false;
         }
         if (outcome.record() == null || publish(read, outcome)) {
@@ -150,6 +158,8 @@ final class Task implements Runnable {
             if (outcome.died() != null && !attachment.lost.isDone()) {
                 worker.hooks.died(read, outcome.died());
             }
+        } else {
+            worker.jobLog.outcomeDropped(read, "the connection is lost");
         }
         measure(read, outcome);
         return true;
@@ -195,6 +205,9 @@ final class Task implements Runnable {
     void handBack() {
         if (claimed.compareAndSet(false, true)) {
             attachment.answer(Outcome.Then.REQUEUE, arrival.tag());
+            if (job != null) {
+                worker.jobLog.handedBack(job);
+            }
             settled.complete(null);
         }
     }

@@ -16,53 +16,49 @@ final class Verdict {
     /** A handler failed; {@code end} is why its cancel signal was set, if it was. */
     static Outcome judge(Job job, Throwable error, double now, boolean stopping, Job.End end, Backoff own) {
         if (error instanceof Discard) {
-            return Outcome.answer(Outcome.Then.ACK, Outcome.DISCARDED, null, null);
+            return Outcome.acknowledged(Outcome.DISCARDED, null, null, Outcome.End.discarded(error, Failure.message(error), false));
         }
         if (error instanceof Kill) {
-            return bury(job, error, "killed", now);
+            return bury(job, error, "killed", now, true);
         }
         if (stopping && (error instanceof HandBack || end == Job.End.STOPPING)) {
             return Outcome.HANDED_BACK;
         }
         if (end == Job.End.CANCELLED) {
-            return Outcome.answer(Outcome.Then.ACK, Outcome.DISCARDED, null, null);
+            return Outcome.acknowledged(Outcome.DISCARDED, null, null, Outcome.End.discarded(error, "cancelled", false));
         }
         if (job.retryCount() >= job.members.retry()) {
-            return job.members.bury() ? bury(job, error, "exhausted", now)
-                    : Outcome.answer(Outcome.Then.ACK, Outcome.DISCARDED, Failure.errorClass(error), error);
+            return job.members.bury() ? bury(job, error, "exhausted", now, true)
+                    : Outcome.acknowledged(Outcome.DISCARDED, Failure.errorClass(error), error, Outcome.End.discarded(error, "exhausted", true));
         }
         double delay = error instanceof RetryIn later ? seconds(later.delay()) : delay(job, error, own);
-        return Outcome.written(Wire.RETRIES, retryRecord(job, error, now, now + delay), Outcome.FAILED, error, null);
+        return Outcome.written(Wire.RETRIES, retryRecord(job, error, now, now + delay), Outcome.FAILED, null,
+                Outcome.End.retry(error, delay, now + delay));
     }
 
     static Outcome expire(Job job, double now) {
+        WorkerException expired = WorkerException.expired();
         if (!job.members.bury()) {
-            return Outcome.answer(Outcome.Then.ACK, Outcome.EXPIRED, "expired", null);
+            return Outcome.acknowledged(Outcome.EXPIRED, "expired", null, Outcome.End.discarded(expired, "expired", false));
         }
-        Said expired = Said.expired();
-        return Outcome.written(Wire.DEAD, deadRecord(job, expired, "expired", now), Outcome.EXPIRED, expired, null);
+        return Outcome.written(Wire.DEAD, deadRecord(job, expired, "expired", now), Outcome.EXPIRED, null,
+                Outcome.End.dead(expired, "expired", false));
     }
 
     static Outcome poison(Job job, int deaths, double now) {
-        return bury(job, Said.poison(deaths), "poison", now);
+        return bury(job, WorkerException.poison(deaths), "poison", now, false);
     }
 
-    private static Outcome bury(Job job, Throwable error, String reason, double now) {
-        return Outcome.written(Wire.DEAD, deadRecord(job, error, reason, now), Outcome.DEAD, error, error);
+    private static Outcome bury(Job job, Throwable error, String reason, double now, boolean failed) {
+        return Outcome.written(Wire.DEAD, deadRecord(job, error, reason, now), Outcome.DEAD, error, Outcome.End.dead(error, reason, failed));
     }
 
     /** The handler's own backoff where it makes sense, else the usual one. */
     private static double delay(Job job, Throwable error, Backoff own) {
-        if (own != null) {
-            try {
-                Duration after = own.after(job.retryCount(), error, job);
-                double seconds = after == null ? 0 : seconds(after);
-                if (seconds > 0 && seconds < LONGEST_OWN) {
-                    return seconds;
-                }
-            } catch (Throwable e) {
-                // then it is the usual one
-            }
+        Duration after = own == null ? null : own.after(job.retryCount(), error, job);
+        double seconds = after == null ? 0 : seconds(after);
+        if (seconds > 0 && seconds < LONGEST_OWN) {
+            return seconds;
         }
         return backoff(job.retryCount(), most -> ThreadLocalRandom.current().nextLong(most + 1));
     }

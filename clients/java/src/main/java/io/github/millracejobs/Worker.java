@@ -16,11 +16,11 @@ import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiConsumer;
 import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /** Runs the jobs of its queues. Register handlers, then call {@link #run}. */
 public final class Worker implements AutoCloseable {
-    final Logger log = LoggerFactory.getLogger("millrace");
+    final Logger log;
+    final JobLog jobLog;
     final Hosts hosts;
     final String tag;
     final Map<String, String> labels;
@@ -35,7 +35,7 @@ public final class Worker implements AutoCloseable {
     final double startedAt = Wire.now();
     final List<Pool> pools = new ArrayList<>();
     final Map<String, Registered> handlers = new HashMap<>();
-    final Hooks hooks = new Hooks(log);
+    final Hooks hooks;
     final Running running = new Running();
     final Metrics metrics;
     final CompletableFuture<Void> stopped = new CompletableFuture<>();
@@ -56,6 +56,9 @@ public final class Worker implements AutoCloseable {
     private boolean interrupted;
 
     Worker(WorkerBuilder builder) {
+        log = builder.logger;
+        jobLog = new JobLog(log);
+        hooks = new Hooks(log);
         hosts = new Hosts(builder.urls);
         tag = builder.tag;
         labels = Map.copyOf(builder.labels);
@@ -78,46 +81,70 @@ public final class Worker implements AutoCloseable {
         return new WorkerBuilder(urls);
     }
 
-    /** Registers what runs jobs of a class, before {@link #run}. */
+    /**
+     * Registers the handler of a class, before {@link #run}. IllegalArgumentException: the class has a handler already;
+     * IllegalStateException: the worker runs already.
+     */
     public Worker handle(String className, Handler handler) {
         return handle(className, handler, new HandlerOptions());
     }
 
-    /** Registers what runs jobs of a class, with options. */
+    /** Registers the handler of a class, with options. */
     public Worker handle(String className, Handler handler, HandlerOptions options) {
-        if (begun.get()) {
-            throw new IllegalStateException("the worker runs already");
+        checkNotBegun("a handler of class " + className);
+        if (handlers.putIfAbsent(className, new Registered(handler, options)) != null) {
+            throw new IllegalArgumentException("class " + className + " has a handler already");
         }
-        handlers.put(className, new Registered(handler, options));
         return this;
+    }
+
+    private void checkNotBegun(String what) {
+        if (begun.get()) {
+            throw new IllegalStateException(what + " comes too late: the worker runs already, or has stopped");
+        }
     }
 
     /** Wraps all handlers. The first added is the outermost; what it throws is the job's failure. */
     public Worker use(Middleware wrapper) {
+        checkNotBegun("middleware");
         middleware.add(wrapper);
         return this;
     }
 
     /** Adds a hook that is told when the worker consumes for the first time. A hook that fails is logged. */
     public Worker onStartup(Runnable hook) {
+        checkNotBegun("a hook");
         hooks.add(Hooks.Event.STARTUP, hook);
         return this;
     }
 
     /** Adds a hook that is told when the worker takes no more jobs. */
     public Worker onQuiet(Runnable hook) {
+        checkNotBegun("a hook");
         hooks.add(Hooks.Event.QUIET, hook);
         return this;
     }
 
     /** Adds a hook that is told when every job has ended or was handed back. */
     public Worker onShutdown(Runnable hook) {
+        checkNotBegun("a hook");
         hooks.add(Hooks.Event.SHUTDOWN, hook);
         return this;
     }
 
-    /** Adds a hook that is told when a job was given up, and why. */
+    /**
+     * Adds a hook that gets each failed attempt, with its error, before its retry or death is published. It runs in the thread of the job, which
+     * is busy until the hook returns. A hook that fails is logged, and changes nothing.
+     */
+    public Worker onFailure(BiConsumer<Job, Throwable> hook) {
+        checkNotBegun("a hook");
+        hooks.addFailure(hook);
+        return this;
+    }
+
+    /** Adds a hook that gets each job that was given up, with the error, after its dead job is confirmed. A hook that fails is logged. */
     public Worker onDeath(BiConsumer<Job, Throwable> hook) {
+        checkNotBegun("a hook");
         hooks.addDeath(hook);
         return this;
     }
@@ -131,7 +158,7 @@ public final class Worker implements AutoCloseable {
     public void perform(Job job) throws Exception {
         Registered handler = handlers.get(job.className());
         if (handler == null) {
-            throw Said.unknownClass(job.className());
+            throw WorkerException.unknownClass(job.className());
         }
         Middleware.wrap(middleware, handler.run()).run(job);
     }
@@ -184,6 +211,7 @@ public final class Worker implements AutoCloseable {
             sessions();
         } finally {
             end();
+            jobLog.stopped(this);
             if (interrupted) {
                 Thread.currentThread().interrupt();
             }
@@ -221,6 +249,7 @@ public final class Worker implements AutoCloseable {
                 }
                 session = opened;
                 if (first) {
+                    jobLog.started(this);
                     hooks.call(Hooks.Event.STARTUP);
                 }
                 first = false;

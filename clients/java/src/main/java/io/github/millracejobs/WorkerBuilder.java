@@ -7,6 +7,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** How a worker is to be. Without queues and lanes it serves the queue {@code default}. */
 public final class WorkerBuilder {
@@ -18,6 +20,7 @@ public final class WorkerBuilder {
     String version = Version.OF_LIBRARY;
     boolean declare = true;
     Duration heartbeat = Duration.ofSeconds(10);
+    Logger logger = LoggerFactory.getLogger("millrace");
 
     private final List<Lane> lanes = new ArrayList<>();
     private Lane own;
@@ -90,6 +93,12 @@ public final class WorkerBuilder {
     /** Sets the time between heartbeats; 10 seconds if nothing is said. */
     public WorkerBuilder heartbeat(Duration time) {
         this.heartbeat = time;
+        return this;
+    }
+
+    /** Sets the logger; the one called {@code millrace} if nothing is said. {@code NOPLogger.NOP_LOGGER} silences the worker. */
+    public WorkerBuilder logger(Logger other) {
+        this.logger = other;
         return this;
     }
 

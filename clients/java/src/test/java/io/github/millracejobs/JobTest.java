@@ -11,6 +11,7 @@ import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -65,9 +66,7 @@ class JobTest {
     @Test
     void ownBackoff() throws Unreadable {
         Job job = job("{\"class\":\"A\"}");
-        for (Backoff own : List.<Backoff>of((n, e, j) -> null, (n, e, j) -> Duration.ofSeconds(-1), (n, e, j) -> {
-            throw new IllegalStateException();
-        })) {
+        for (Backoff own : List.<Backoff>of((n, e, j) -> null, (n, e, j) -> Duration.ofSeconds(-1))) {
             assertDelay(job, own, 15, 45);
         }
         assertDelay(job, (n, e, j) -> Duration.ofMillis(1500), 1.5, 1.5);
@@ -111,6 +110,20 @@ class JobTest {
     }
 
     @Test
+    void twentyLinesOfABacktraceAreKept() throws Unreadable {
+        Exception error = new Exception();
+        StackTraceElement[] places = new StackTraceElement[30];
+        Arrays.setAll(places, i -> new StackTraceElement("mine.Mail", "send", "Mail.java", i + 1));
+        error.setStackTrace(places);
+        assertEquals(20, record("{\"class\":\"A\"}", error).get("backtrace").toString().lines().count());
+        assertEquals(20, record("{\"class\":\"A\",\"backtrace\":null}", error).get("backtrace").toString().lines().count());
+        assertEquals(30, record("{\"class\":\"A\",\"backtrace\":true}", error).get("backtrace").toString().lines().count());
+        assertEquals(3, Json.object(Verdict.judge(Job.of(NewJob.of("A").backtrace(3)), error, 1, false, null, null).record())
+                .get("backtrace").toString().lines().count());
+        assertNull(Json.object(Verdict.judge(Job.of(NewJob.of("A").backtrace(false)), error, 1, false, null, null).record()).get("backtrace"));
+    }
+
+    @Test
     void whatIsTooLargeIsRejected() throws Unreadable {
         Job job = job("{\"class\":\"A\",\"args\":[\"" + "x".repeat(Wire.MAX_RECORD) + "\"]}");
         Outcome outcome = Verdict.judge(job, new Exception("x"), 1, false, null, null);
@@ -143,7 +156,7 @@ class JobTest {
     void whatMakesNoSenseIsNothing() throws Unreadable {
         Job job = job("{\"class\":\"A\",\"timeout\":\"x\",\"backtrace\":{},\"enqueued_at\":\"yesterday\"}");
         assertNull(job.members.timeout());
-        assertEquals(0, job.members.backtrace());
+        assertEquals(20, job.members.backtrace());
         assertNull(job.enqueuedAt());
         assertInstanceOf(String.class, job.toString());
     }

@@ -183,6 +183,35 @@ class WorkerTest {
     }
 
     @Test
+    void aClassHasOneHandler() {
+        Worker worker = Worker.builder(URL).build().handle("A", job -> { });
+        String message = assertThrows(IllegalArgumentException.class, () -> worker.handle("A", job -> { })).getMessage();
+        assertEquals("class A has a handler already", message);
+    }
+
+    @Test
+    @Timeout(60)
+    void whatComesAfterTheStartIsRefused() throws InterruptedException {
+        Lines lines = new Lines();
+        Worker worker = Worker.builder(URL).logger(lines).build();
+        Thread thread = new Thread(worker::run);
+        thread.start();
+        while (lines.with("no connection to the broker").isEmpty()) {
+            Thread.sleep(10);
+        }
+        String message = assertThrows(IllegalStateException.class, () -> worker.handle("A", job -> { })).getMessage();
+        assertEquals("a handler of class A comes too late: the worker runs already, or has stopped", message);
+        assertThrows(IllegalStateException.class, () -> worker.use((job, next) -> next.run(job)));
+        for (Runnable hook : List.<Runnable>of(() -> worker.onStartup(() -> { }), () -> worker.onQuiet(() -> { }), () -> worker.onShutdown(() -> { }),
+                () -> worker.onFailure((job, error) -> { }), () -> worker.onDeath((job, error) -> { }))) {
+            assertThrows(IllegalStateException.class, hook::run);
+        }
+        worker.close();
+        thread.join();
+        assertEquals("millrace: worker stopped  identity=" + worker.identity(), lines.only("worker stopped").text());
+    }
+
+    @Test
     void aClosedClientSaysSo() {
         Client client = Client.of(URL);
         client.close();

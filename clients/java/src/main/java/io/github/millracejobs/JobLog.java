@@ -1,0 +1,117 @@
+package io.github.millracejobs;
+
+import java.math.BigDecimal;
+import java.math.RoundingMode;
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import org.slf4j.Logger;
+
+/** The lines that a worker logs about itself and about jobs that did not end well. A logger that throws changes nothing. */
+final class JobLog {
+    private final Logger log;
+
+    JobLog(Logger log) {
+        this.log = log;
+    }
+
+    void started(Worker worker) {
+        List<String> queues = new ArrayList<>();
+        int concurrency = 0;
+        for (Pool pool : worker.pools) {
+            queues.addAll(pool.lane.queues);
+            concurrency += pool.lane.concurrency;
+        }
+        info("worker started", "version=" + Version.OF_LIBRARY + " identity=" + quoted(worker.identity) + " queues="
+                + quoted(String.join(",", queues)) + " concurrency=" + concurrency);
+    }
+
+    void stopped(Worker worker) {
+        info("worker stopped", "identity=" + quoted(worker.identity));
+    }
+
+    /** Logs how an attempt ended. One that ended well is not logged. */
+    void ended(Job job, Outcome.End end) {
+        try {
+            log(job, end);
+        } catch (Throwable e) { // an error whose methods throw, for one
+            warn("job failed", attempt(job), null);
+        }
+    }
+
+    private void log(Job job, Outcome.End end) {
+        String reason = end.reason() == null ? "" : " reason=" + quoted(end.reason());
+        switch (end.next()) {
+            case DONE -> { }
+            case HANDED_BACK -> handedBack(job);
+            case RETRY -> failed("job failed", job, "retry retry_in=" + seconds(end.delay()) + "s retry_at=" + time(end.due()), end.error());
+            case DEAD -> failed(end.failed() ? "job failed" : "job died", job, "dead" + reason, end.error());
+            default -> {
+                if (end.failed()) {
+                    failed("job failed", job, "discarded" + reason, end.error());
+                } else {
+                    info("job discarded", attempt(job) + reason);
+                }
+            }
+        }
+    }
+
+    void handedBack(Job job) {
+        info("job handed back", attempt(job));
+    }
+
+    void outcomeDropped(Job job, String why) {
+        info("the outcome is dropped, the broker delivers the job again", attempt(job) + " reason=" + quoted(why));
+    }
+
+    void backoffFailed(Job job, Throwable error) {
+        warn("retry_in failed, the usual backoff is used", attempt(job), error);
+    }
+
+    private void failed(String event, Job job, String next, Throwable error) {
+        String what = attempt(job) + " next=" + next + " error_class=" + quoted(Failure.errorClass(error)) + " error_message="
+                + quoted(Failure.message(error));
+        boolean hasStack = error.getStackTrace().length > 0 || error.getCause() != null;
+        warn(event, what, hasStack ? error : null);
+    }
+
+    private void info(String event, String values) {
+        try {
+            log.info("millrace: " + event + "  " + values);
+        } catch (Throwable e) {
+            // there is nowhere to report it
+        }
+    }
+
+    private void warn(String event, String values, Throwable error) {
+        String line = "millrace: " + event + "  " + values;
+        try {
+            log.warn(line, error);
+        } catch (Throwable e) { // an error whose getMessage throws, for one
+            try {
+                log.warn(line);
+            } catch (Throwable again) {
+                // there is nowhere to report it
+            }
+        }
+    }
+
+    private static String attempt(Job job) {
+        return "class=" + quoted(job.className()) + " jid=" + quoted(job.jid()) + " attempt=" + job.attempt();
+    }
+
+    private static String seconds(double time) {
+        return BigDecimal.valueOf(time).setScale(3, RoundingMode.HALF_UP).stripTrailingZeros().toPlainString();
+    }
+
+    private static String time(double seconds) {
+        return Instant.ofEpochMilli(Math.round(seconds * 1000)).toString();
+    }
+
+    /** The text as it is, or as a JSON string where it would be taken for more than one value. */
+    private static String quoted(String text) {
+        boolean plain = !text.isEmpty() && text.chars().allMatch(c -> c > ' ' && c != '"' && c != '=' && c != 0x7f && (c < 0x80 || c > 0x9f));
+        return plain ? text : new String(Json.write(Wire.valid(text)), StandardCharsets.UTF_8);
+    }
+}
