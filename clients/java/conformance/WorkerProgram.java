@@ -81,7 +81,7 @@ final class WorkerProgram {
         worker.handle("Wrapped", then(job -> { }));
         worker.handle("Fail", then(WorkerProgram::fail));
         worker.handle("FailSoon", then(job -> {
-            if (job.attempt() <= job.<Number>arg(1).longValue()) {
+            if (job.attempt() <= job.arg(1, Long.class)) {
                 fail(job);
             }
         }), new HandlerOptions().retryIn((count, error, job) -> Duration.ofMillis(200)));
@@ -159,11 +159,11 @@ final class WorkerProgram {
     }
 
     private static long millis(Job job) {
-        return Math.round(job.<Number>arg(1).doubleValue() * 1000);
+        return Math.round(job.arg(1, Double.class) * 1000);
     }
 
     private static void add(String what, Job job) {
-        add(what, job.arg(0), job);
+        add(what, job.arg(0, String.class), job);
     }
 
     private static void add(String what, String text, Job job) {

@@ -5,12 +5,16 @@ import io.github.millracejobs.Job;
 import io.github.millracejobs.Lane;
 import io.github.millracejobs.RetryIn;
 import io.github.millracejobs.Worker;
+import java.math.BigDecimal;
 import java.time.Duration;
 import java.util.Map;
 
 /** Lanes, middleware, hooks, a handler that notices when it should end, and failures that say what is to become of the job. */
 public final class Lanes {
     private Lanes() {}
+
+    /** The argument of a job of class Charge. */
+    private record Order(String customer, BigDecimal amount) {}
 
     /** Works until it is told to stop. */
     public static void main(String[] args) {
@@ -25,7 +29,8 @@ public final class Lanes {
                     next.run(job);
                 })
                 .handle("Report", Lanes::report, new HandlerOptions().timeout(Duration.ofMinutes(10)))
-                .handle("Charge", Lanes::charge, new HandlerOptions().retryIn((count, error, job) -> Duration.ofMinutes(count + 1)))
+                .handle("Charge", Order.class, Lanes::charge, new HandlerOptions().retryIn((count, error, job) -> Duration.ofMinutes(count + 1)))
+                .onFailure((job, error) -> System.out.printf("%s failed: %s%n", job.jid(), error))
                 .onDeath((job, error) -> System.out.printf("%s was given up: %s%n", job.jid(), error))
                 .runWithSignals();
     }
@@ -41,13 +46,11 @@ public final class Lanes {
     }
 
     /** Fails in several ways. */
-    private static void charge(Job job) {
-        String customer = job.arg(0);
-        Number amount = job.arg(1);
-        if (amount.doubleValue() <= 0) {
+    private static void charge(Order order, Job job) {
+        if (order.amount().signum() <= 0) {
             throw new Discard("nothing to pay");
         }
-        if (customer.equals("busy")) {
+        if (order.customer().equals("busy")) {
             throw new RetryIn(Duration.ofSeconds(5), "the bank is busy");
         }
     }

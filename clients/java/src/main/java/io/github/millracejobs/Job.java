@@ -1,9 +1,16 @@
 package io.github.millracejobs;
 
+import java.lang.invoke.MethodType;
+import java.lang.reflect.ParameterizedType;
+import java.lang.reflect.Type;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
 
 /** What a handler works on. */
 public final class Job {
@@ -14,12 +21,22 @@ public final class Job {
     private final String queue;
     private final Map<String, Object> headers;
     private final Double sent;
-    private final Object lock = new Object();
+    private final Lock lock = new ReentrantLock(); // a monitor would pin a virtual thread
+    private final Condition signalled = lock.newCondition();
+    private Codec codec = Codec.standard();
+    private volatile Map<String, String> fields; // the program's own, once they were asked for
     private volatile boolean stopping;
     private volatile End end;
 
     /** Why a handler should end now. */
-    enum End { CANCELLED, TIMEOUT, STOPPING }
+    public enum End {
+        /** The job was cancelled. If it fails now, it is discarded. */
+        CANCELLED,
+        /** Its timeout is over. */
+        TIMEOUT,
+        /** The worker's stop timeout is over. If the job fails now, it goes back to its queue. */
+        STOPPING
+    }
 
     private Job(byte[] raw, Members members, String jid, String queue, Map<String, Object> headers, Double sent) {
         this.raw = raw;
@@ -42,12 +59,22 @@ public final class Job {
 
     /** {@return the job as a worker would get it} For tests; throws InvalidException as a client would. */
     public static Job of(NewJob job) {
-        Publishing publishing = job.prepare(Wire.now());
+        return of(job, 0, Codec.standard());
+    }
+
+    static Job of(NewJob job, long retryCount, Codec codec) {
+        Publishing publishing = job.prepare(Wire.now(), retryCount, codec);
         try {
-            return read(publishing.job(), publishing.queue(), publishing.message().headers(), publishing.jid(), null);
+            return read(publishing.job(), publishing.queue(), publishing.message().headers(), publishing.jid(), null).use(codec);
         } catch (Unreadable e) {
             throw new InvalidException(e.getMessage(), e);
         }
+    }
+
+    /** Sets the codec, before anybody has the job. */
+    Job use(Codec other) {
+        codec = other;
+        return this;
     }
 
     /** {@return the job's id} */
@@ -68,10 +95,99 @@ public final class Job {
         return members.args();
     }
 
-    /** {@return one of the arguments, as the type that is wanted} A ClassCastException or IndexOutOfBoundsException is the job's failure. */
+    /** {@return one of the arguments, plain, as {@link #args} has it} ArgumentException: there is none; that is the job's failure. */
+    public Object arg(int index) {
+        if (!(members.args() instanceof List<?> list)) {
+            throw new ArgumentException("args of class " + className() + " is no array", null);
+        }
+        if (index < 0 || index >= list.size()) {
+            throw missing(index, list.size());
+        }
+        return list.get(index);
+    }
+
+    /**
+     * {@return one of the arguments as a type: a text, a number, a boolean, an enum, a record, or another one that the worker's {@link Codec}
+     * knows} ArgumentException: there is none, or it does not fit; that is the job's failure.
+     */
+    public <T> T arg(int index, Class<T> type) {
+        String json = members.argJson(index);
+        if (json == null) {
+            arg(index); // says what is missing
+        }
+        return decode("argument " + index, json, type, type);
+    }
+
+    /** {@return the same; another value where there are fewer arguments, or it is null} So a job that was enqueued before the argument came up still runs. */
+    public <T> T arg(int index, Class<T> type, T otherwise) {
+        String json = members.argJson(index);
+        return json == null || json.equals("null") ? otherwise : decode("argument " + index, json, type, type);
+    }
+
+    /** {@return one of the arguments as a list} ArgumentException as above. */
+    public <T> List<T> argList(int index, Class<T> of) {
+        String json = members.argJson(index);
+        if (json == null) {
+            arg(index); // says what is missing
+        }
+        return decode("argument " + index, json, List.class, new ListOf(of));
+    }
+
+    private ArgumentException missing(int index, int size) {
+        return new ArgumentException("argument " + index + " of class " + className() + " is missing: the job has " + size, null);
+    }
+
+    /** {@return the members of the job that are the program's own, plain: tenant, locale, …} They are set by {@link NewJob#field}. */
+    public Map<String, Object> fields() {
+        Map<String, Object> fields = new LinkedHashMap<>();
+        ownFields().forEach((name, json) -> fields.put(name, decode("field " + name, json, Object.class, Object.class)));
+        return fields;
+    }
+
+    /** {@return one of the members that are the program's own, as a type; null if there is none} ArgumentException: it does not fit. */
+    public <T> T field(String name, Class<T> type) {
+        String json = ownFields().get(name);
+        return json == null ? null : decode("field " + name, json, type, type);
+    }
+
+    private Map<String, String> ownFields() {
+        if (fields == null) {
+            fields = members.fields();
+        }
+        return fields;
+    }
+
     @SuppressWarnings("unchecked")
-    public <T> T arg(int index) {
-        return (T) ((List<?>) members.args()).get(index);
+    private <T> T decode(String what, String json, Class<?> as, Type type) {
+        Object value;
+        try {
+            value = type == Object.class ? StandardCodec.INSTANCE.decode(json, type) : codec.decode(json, type);
+        } catch (RuntimeException e) {
+            throw new ArgumentException(what + " of class " + className() + " does not fit: " + e.getMessage(), e);
+        }
+        Class<?> box = MethodType.methodType(as).wrap().returnType();
+        if (value == null && as.isPrimitive() || value != null && !box.isInstance(value)) {
+            throw new ArgumentException(what + " of class " + className() + " does not fit: the codec gave "
+                    + (value == null ? "null" : "a " + value.getClass().getName()) + ", not " + as.getName(), null);
+        }
+        return (T) value;
+    }
+
+    private record ListOf(Class<?> of) implements ParameterizedType {
+        @Override
+        public Type[] getActualTypeArguments() {
+            return new Type[] {of};
+        }
+
+        @Override
+        public Type getRawType() {
+            return List.class;
+        }
+
+        @Override
+        public Type getOwnerType() {
+            return null;
+        }
     }
 
     /** {@return the arguments as they were enqueued, for a JSON library} */
@@ -129,6 +245,11 @@ public final class Job {
         return end != null;
     }
 
+    /** {@return why the handler should end now, or null if it may go on} */
+    public End end() {
+        return end;
+    }
+
     /**
      * Sleeps, but no longer than until the job is to end.
      *
@@ -136,35 +257,37 @@ public final class Job {
      * @throws InterruptedException somebody interrupted the thread; the library does not
      */
     public boolean await(Duration time) throws InterruptedException {
-        long until = System.nanoTime() + time.toNanos();
-        synchronized (lock) {
+        long left = time.toNanos();
+        lock.lockInterruptibly();
+        try {
             while (!stopping && end == null) {
-                long left = until - System.nanoTime();
                 if (left <= 0) {
                     return false;
                 }
-                lock.wait(left / 1_000_000 + 1);
+                left = signalled.awaitNanos(left);
             }
             return true;
+        } finally {
+            lock.unlock();
         }
     }
 
     void tellStopping() {
-        synchronized (lock) {
-            stopping = true;
-            lock.notifyAll();
-        }
+        signal(() -> stopping = true);
     }
 
     void tellEnd(End why) {
-        synchronized (lock) {
-            end = end == null ? why : end;
-            lock.notifyAll();
-        }
+        signal(() -> end = end == null ? why : end);
     }
 
-    End end() {
-        return end;
+    private void signal(Runnable change) {
+        lock.lock();
+        try {
+            change.run();
+            signalled.signalAll();
+        } finally {
+            lock.unlock();
+        }
     }
 
     byte[] bytes() {

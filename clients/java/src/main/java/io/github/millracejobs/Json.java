@@ -21,6 +21,7 @@ import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 
 /** JSON as lists, maps, texts, numbers, booleans and null. */
 final class Json {
@@ -165,7 +166,12 @@ final class Json {
 
     /** Writes a value. IllegalArgumentException: it cannot be JSON. */
     static byte[] write(Object value) {
-        return write(out -> write(out, value));
+        return write(value, Codec.standard());
+    }
+
+    /** Writes a value, with a codec for what is not plain in it. IllegalArgumentException: it cannot be JSON. */
+    static byte[] write(Object value, Codec codec) {
+        return write(out -> write(out, value, codec));
     }
 
     /** Writes a text. */
@@ -179,7 +185,7 @@ final class Json {
         return text.toString().getBytes(StandardCharsets.UTF_8);
     }
 
-    static void write(JsonGenerator out, Object value) throws IOException {
+    static void write(JsonGenerator out, Object value, Codec codec) throws IOException {
         if (value == null) {
             out.writeNull();
         } else if (value instanceof CharSequence text) {
@@ -190,35 +196,71 @@ final class Json {
         } else if (value instanceof Number number) {
             number(out, number);
         } else if (value instanceof Map<?, ?> map) {
-            object(out, map);
+            object(out, map, codec);
         } else if (value instanceof Iterable<?> items) {
             out.writeStartArray();
             for (Object item : items) {
-                write(out, item);
+                write(out, item, codec);
             }
             out.writeEndArray();
         } else if (value.getClass().isArray()) {
             out.writeStartArray();
             for (int i = 0; i < Array.getLength(value); i++) {
-                write(out, Array.get(value, i));
+                write(out, Array.get(value, i), codec);
             }
             out.writeEndArray();
+        } else if (codec instanceof StandardCodec standard) {
+            standard.write(out, value);
         } else {
-            throw new IllegalArgumentException("a " + value.getClass().getName() + " has no form in JSON");
+            encoded(out, codec.encode(value));
         }
     }
 
-    private static void object(JsonGenerator out, Map<?, ?> map) throws IOException {
+    /** Writes what a codec has encoded, as it stands. It is checked first: a job that is no JSON would be rejected by the worker. */
+    private static void encoded(JsonGenerator out, String text) throws IOException {
+        if (text == null) {
+            throw new IllegalArgumentException("the codec gave no text");
+        }
+        Wire.checkUnicode("the codec's text", text);
+        int outer = out.getOutputContext().getNestingDepth();
+        try (JsonParser in = parser(text)) {
+            if (in.nextToken() == null) {
+                throw new IllegalArgumentException("the codec's text is empty");
+            }
+            int open = 0;
+            for (JsonToken token = in.currentToken(); ; token = in.nextToken()) {
+                open += token.isStructStart() ? 1 : token.isStructEnd() ? -1 : 0;
+                if (outer + open > MAX_DEPTH) {
+                    throw new IllegalArgumentException("it is nested too deep");
+                }
+                if (open == 0) {
+                    break;
+                }
+            }
+            end(in);
+        }
+        out.writeRawValue(text);
+    }
+
+    private static void object(JsonGenerator out, Map<?, ?> map, Codec codec) throws IOException {
         out.writeStartObject();
         for (Map.Entry<?, ?> member : map.entrySet()) {
-            if (!(member.getKey() instanceof CharSequence name)) {
-                throw new IllegalArgumentException("a map's key is no text: " + member.getKey());
-            }
-            Wire.checkUnicode("a map's key", name.toString());
-            out.writeFieldName(name.toString());
-            write(out, member.getValue());
+            String name = key(member.getKey());
+            Wire.checkUnicode("a map's key", name);
+            out.writeFieldName(name);
+            write(out, member.getValue(), codec);
         }
         out.writeEndObject();
+    }
+
+    private static String key(Object key) {
+        if (key instanceof CharSequence || key instanceof UUID) {
+            return key.toString();
+        }
+        if (key instanceof Enum<?> constant) {
+            return constant.name();
+        }
+        throw new IllegalArgumentException("a map's key is no text: " + key);
     }
 
     private static void number(JsonGenerator out, Number number) throws IOException {

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -184,6 +185,50 @@ final class Members {
 
     String argsJson() {
         return argsBegin < 0 ? "[]" : text.substring(argsBegin, argsEnd);
+    }
+
+    /** The JSON of one of the args, as it stands; null: there are not as many, or args is no array. */
+    String argJson(int index) {
+        if (argsBegin < 0 || index < 0) {
+            return null;
+        }
+        try (JsonParser in = Json.parser(argsJson())) {
+            if (in.nextToken() != JsonToken.START_ARRAY) {
+                return null;
+            }
+            for (int at = 0; in.nextToken() != JsonToken.END_ARRAY; at++) {
+                int begin = offset(in);
+                in.skipChildren();
+                if (at == index) {
+                    in.finishToken();
+                    return argsJson().substring(begin, (int) in.currentLocation().getCharOffset());
+                }
+            }
+            return null;
+        } catch (IOException e) {
+            throw new IllegalStateException("args were read before", e);
+        }
+    }
+
+    /** The members that the format does not name, with their JSON as it stands. Of one that stands there twice, the last counts. */
+    Map<String, String> fields() {
+        Map<String, String> fields = new LinkedHashMap<>();
+        try (JsonParser in = Json.parser(text)) {
+            in.nextToken();
+            while (in.nextToken() == JsonToken.FIELD_NAME) {
+                String name = in.currentName();
+                in.nextToken();
+                int begin = offset(in);
+                in.skipChildren();
+                if (!Wire.JOB_MEMBERS.contains(name)) {
+                    in.finishToken();
+                    fields.put(name, text.substring(begin, (int) in.currentLocation().getCharOffset()));
+                }
+            }
+        } catch (IOException e) {
+            throw new IllegalStateException("the job was read before", e);
+        }
+        return fields;
     }
 
     /** Whether it becomes a dead job when it is given up. */

@@ -27,7 +27,10 @@ public final class NewJob {
         this.args = args;
     }
 
-    /** {@return a job of a class} Arguments are what JSON has: texts, numbers, booleans, null, lists, arrays and maps of them. */
+    /**
+     * {@return a job of a class} Arguments are what JSON has: texts, numbers, booleans, null, lists, arrays and maps of them; and
+     * what the client's {@link Codec} knows, such as records.
+     */
     public static NewJob of(String className, Object... args) {
         return new NewJob(className, args == null ? Collections.singletonList(null) : Arrays.asList(args));
     }
@@ -158,16 +161,21 @@ public final class NewJob {
         return this;
     }
 
-    /** Checks it and writes it down. InvalidException: it breaks a rule. */
+    /** Checks it and writes it down, with the usual codec, for the first attempt. InvalidException: it breaks a rule. */
     Publishing prepare(double now) {
+        return prepare(now, 0, Codec.standard());
+    }
+
+    /** Checks it and writes it down. InvalidException: it breaks a rule. */
+    Publishing prepare(double now, long retryCount, Codec codec) {
         try {
-            return write(now);
+            return write(now, retryCount, codec);
         } catch (IllegalArgumentException e) {
             throw new InvalidException(className + ": " + e.getMessage(), e);
         }
     }
 
-    private Publishing write(double now) {
+    private Publishing write(double now, long retryCount, Codec codec) {
         check();
         String id = jid == null || jid.isEmpty() ? Keys.random(16) : jid;
         Map<String, Object> members = new LinkedHashMap<>();
@@ -175,11 +183,11 @@ public final class NewJob {
         members.put("class", className);
         members.put("args", args);
         members.put("queue", queue);
-        members.put("retry_count", 0);
+        members.put("retry_count", retryCount);
         members.put(at == null ? "enqueued_at" : "created_at", Json.time(now));
         members.putAll(options);
         members.putAll(fields);
-        byte[] job = Json.write(members);
+        byte[] job = Json.write(members, codec);
         byte[] body = at == null ? job : scheduled(id, job);
         if (body.length > Wire.MAX_RECORD) {
             throw new IllegalArgumentException("it has " + body.length + " bytes, at most " + Wire.MAX_RECORD + " are allowed");

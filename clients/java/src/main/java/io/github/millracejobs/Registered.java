@@ -1,4 +1,34 @@
 package io.github.millracejobs;
 
-/** A handler, with middleware around it, and what was said of it. */
-record Registered(Handler run, HandlerOptions options) {}
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+
+/** A handler, with middleware around it, and its options. */
+record Registered(Handler run, HandlerOptions options) {
+    /** Runs a job in this thread, and judges how it ended. {@code stopping} reports whether the worker stops by then. */
+    Outcome attempt(Worker worker, Job job, BooleanSupplier stopping) {
+        Double limit = job.members.timeout() != null ? job.members.timeout() : options.timeout();
+        Future<?> clock = limit == null ? null
+                : worker.clock.schedule(() -> job.tellEnd(Job.End.TIMEOUT), Math.round(limit * 1000), TimeUnit.MILLISECONDS);
+        Throwable error = null;
+        try {
+            run.run(job);
+        } catch (Throwable e) { // also a StackOverflowError or OutOfMemoryError: one job does not end the process
+            error = e;
+        } finally {
+            if (clock != null) {
+                clock.cancel(false);
+            }
+            Thread.interrupted(); // what the handler did to its thread is over
+        }
+        if (error == null) {
+            return Outcome.SUCCEEDED;
+        }
+        Job.End end = job.end();
+        if (end == Job.End.TIMEOUT && !(error instanceof Discard) && !(error instanceof Kill)) {
+            error = WorkerException.timeout(limit, error);
+        }
+        return Verdict.judge(job, error, Wire.now(), stopping.getAsBoolean(), end, options.backoff(worker.jobLog));
+    }
+}

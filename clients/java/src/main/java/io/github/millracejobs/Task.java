@@ -6,7 +6,6 @@ import java.util.Date;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -73,7 +72,7 @@ final class Task implements Runnable {
     private void work() {
         Job read;
         try {
-            read = Job.read(arrival.body(), queue, headers(), arrival.properties().getMessageId(), sent());
+            read = Job.read(arrival.body(), queue, headers(), arrival.properties().getMessageId(), sent()).use(worker.codec);
         } catch (Unreadable e) {
             worker.log.error("millrace: a message in {} is no job, it is rejected: {}", queue, e.getMessage());
             if (claimed.compareAndSet(false, true)) {
@@ -118,33 +117,12 @@ final class Task implements Runnable {
     }
 
     private Outcome call(Job read, Registered handler) {
-        Double limit = read.members.timeout() != null ? read.members.timeout() : handler.options().timeout();
         since = begun;
         job = read; // now it can be seen: a stop sets the flag first, and then the signal of each job
         if (worker.isStopping()) {
             read.tellStopping();
         }
-        Future<?> clock = limit == null ? null
-                : worker.clock.schedule(() -> read.tellEnd(Job.End.TIMEOUT), Math.round(limit * 1000), TimeUnit.MILLISECONDS);
-        Throwable error = null;
-        try {
-            handler.run().run(read);
-        } catch (Throwable e) { // also a StackOverflowError or OutOfMemoryError: one job does not end the process
-            error = e;
-        } finally {
-            if (clock != null) {
-                clock.cancel(false);
-            }
-            Thread.interrupted(); // what the handler did to its thread is over
-        }
-        if (error == null) {
-            return Outcome.SUCCEEDED;
-        }
-        Job.End end = read.end();
-        if (end == Job.End.TIMEOUT && !(error instanceof Discard) && !(error instanceof Kill)) {
-            error = WorkerException.timeout(limit, error);
-        }
-        return Verdict.judge(read, error, Wire.now(), worker.isStopping(), end, handler.options().backoff(worker.jobLog));
+        return handler.attempt(worker, read, worker::isStopping);
     }
 
     /** Makes an outcome known: first its record, confirmed, and only then the answer. False: the job was handed back before. */

@@ -29,6 +29,7 @@ public final class Worker implements AutoCloseable {
     final String version;
     final boolean declare;
     final Duration heartbeat;
+    final Codec codec;
     final String identity;
     /** Told apart from all others, also from one with the same identity. */
     final String process = Keys.random(8);
@@ -53,6 +54,7 @@ public final class Worker implements AutoCloseable {
     private volatile Set<String> paused = Set.of();
     private volatile CompletableFuture<Void> beatDue = new CompletableFuture<>();
     private volatile Session session; // the latest
+    private volatile boolean wrapped; // handlers have their middleware
     private boolean interrupted;
 
     Worker(WorkerBuilder builder) {
@@ -67,6 +69,7 @@ public final class Worker implements AutoCloseable {
         version = builder.version;
         declare = builder.declare;
         heartbeat = builder.heartbeat;
+        codec = builder.codec;
         identity = Host.NAME + ":" + Host.PID + ":" + tag;
         builder.lanes().forEach(lane -> pools.add(new Pool(lane)));
         metrics = new Metrics(identity, clock);
@@ -96,6 +99,19 @@ public final class Worker implements AutoCloseable {
             throw new IllegalArgumentException("class " + className + " has a handler already");
         }
         return this;
+    }
+
+    /**
+     * Registers the handler of a class whose first argument is a value of a type, usually a record; further arguments are ignored. A job whose
+     * argument does not fit fails with an {@link ArgumentException}.
+     */
+    public <A> Worker handle(String className, Class<A> type, TypedHandler<? super A> handler) {
+        return handle(className, type, handler, new HandlerOptions());
+    }
+
+    /** Registers such a handler, with options. */
+    public <A> Worker handle(String className, Class<A> type, TypedHandler<? super A> handler, HandlerOptions options) {
+        return handle(className, job -> handler.run(job.arg(0, type), job), options);
     }
 
     private void checkNotBegun(String what) {
@@ -154,13 +170,14 @@ public final class Worker implements AutoCloseable {
         return identity;
     }
 
-    /** Runs a job at once, with middleware, in this thread and without a broker, for tests. It throws what the handler does. */
-    public void perform(Job job) throws Exception {
-        Registered handler = handlers.get(job.className());
-        if (handler == null) {
-            throw WorkerException.unknownClass(job.className());
-        }
-        Middleware.wrap(middleware, handler.run()).run(job);
+    /** The handler of a class, with middleware around it, or null. */
+    Registered registered(String className) {
+        Registered handler = handlers.get(className);
+        return handler == null || wrapped ? handler : wrap(handler);
+    }
+
+    private Registered wrap(Registered handler) {
+        return new Registered(Middleware.wrap(middleware, handler.run()), handler.options());
     }
 
     /** Takes no more jobs. What runs goes on. */
@@ -206,7 +223,8 @@ public final class Worker implements AutoCloseable {
         if (!begun.compareAndSet(false, true)) {
             throw new IllegalStateException("a worker runs once");
         }
-        handlers.replaceAll((name, handler) -> new Registered(Middleware.wrap(middleware, handler.run()), handler.options()));
+        handlers.replaceAll((name, handler) -> wrap(handler));
+        wrapped = true;
         try {
             sessions();
         } finally {

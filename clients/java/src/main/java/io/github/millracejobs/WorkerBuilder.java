@@ -21,6 +21,7 @@ public final class WorkerBuilder {
     boolean declare = true;
     Duration heartbeat = Duration.ofSeconds(10);
     Logger logger = LoggerFactory.getLogger("millrace");
+    Codec codec = Codec.standard();
 
     private final List<Lane> lanes = new ArrayList<>();
     private Lane own;
@@ -93,6 +94,12 @@ public final class WorkerBuilder {
     /** Sets the time between heartbeats; 10 seconds if nothing is said. */
     public WorkerBuilder heartbeat(Duration time) {
         this.heartbeat = time;
+        return this;
+    }
+
+    /** Sets what makes arguments of types from their JSON; {@link Codec#standard} if nothing is said. */
+    public WorkerBuilder codec(Codec other) {
+        this.codec = other;
         return this;
     }
 

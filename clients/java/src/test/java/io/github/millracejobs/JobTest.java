@@ -31,13 +31,13 @@ class JobTest {
         Job job = job("{\"class\":\"A\",\"args\":[9007199254740993,12345678901234567890,1e400,0.1,1e99999999999]}");
         assertEquals(List.of(9007199254740993L, new BigInteger("12345678901234567890"), new BigDecimal("1e400"), 0.1, Double.POSITIVE_INFINITY), job.args());
         assertEquals("[9007199254740993,12345678901234567890,1e400,0.1,1e99999999999]", job.argsJson());
-        assertEquals(0.1, job.<Double>arg(3));
+        assertEquals(0.1, job.arg(3));
     }
 
     @Test
     @Timeout(20)
     void aMillionDigitsTakeNoHour() throws Unreadable {
-        BigInteger number = job("{\"class\":\"A\",\"args\":[" + "7".repeat(1_000_000) + "]}").arg(0);
+        BigInteger number = job("{\"class\":\"A\",\"args\":[" + "7".repeat(1_000_000) + "]}").arg(0, BigInteger.class);
         assertEquals(3_321_928, number.bitLength());
     }
 

@@ -7,6 +7,6 @@ import java.time.Instant;
  * A job that was enqueued.
  *
  * @param job as its handler will get it
- * @param at when it is due, or null for at once
+ * @param at when it is due, or null for immediately
  */
 public record Enqueued(Job job, Instant at) {}

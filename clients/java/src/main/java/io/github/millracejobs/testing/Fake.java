@@ -1,10 +1,11 @@
 package io.github.millracejobs.testing;
 
+import io.github.millracejobs.Attempt;
 import io.github.millracejobs.ClientMiddleware;
 import io.github.millracejobs.Enqueuer;
-import io.github.millracejobs.Job;
 import io.github.millracejobs.NewJob;
 import io.github.millracejobs.Worker;
+import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -15,7 +16,10 @@ import java.util.List;
 public final class Fake implements Enqueuer {
     private final Worker worker;
     private final List<ClientMiddleware> middleware = new ArrayList<>();
-    private final Deque<Enqueued> jobs = new ArrayDeque<>();
+    private final Deque<Waiting> jobs = new ArrayDeque<>();
+
+    /** A job that was enqueued, and when it is due. */
+    private record Waiting(Attempt attempt, Instant at) {}
 
     /** Drains with the handlers of a worker. */
     public Fake(Worker worker) {
@@ -35,9 +39,9 @@ public final class Fake implements Enqueuer {
     }
 
     private String note(NewJob job) {
-        Job read = Job.of(job);
-        jobs.add(new Enqueued(read, job.at()));
-        return read.jid();
+        Attempt attempt = Attempt.of(worker, job);
+        jobs.add(new Waiting(attempt, job.at()));
+        return attempt.job().jid();
     }
 
     /** Notes many jobs. */
@@ -50,23 +54,47 @@ public final class Fake implements Enqueuer {
 
     /** {@return what was enqueued and not drained} */
     public List<Enqueued> jobs() {
-        return List.copyOf(jobs);
+        return jobs.stream().map(waiting -> new Enqueued(waiting.attempt().job(), waiting.at())).toList();
     }
 
     /**
-     * Runs what is there and what that enqueues, scheduled jobs as well. What a handler throws ends it; the job that failed is gone, those
-     * behind it stay.
+     * Runs each job once, and what that enqueues; scheduled jobs as well. A job that fails does not hold up the others.
      *
      * @return how many that were
+     * @throws DrainException some have failed; it has the errors of all
      */
     public int drain() {
         int count = 0;
-        for (Enqueued next = jobs.poll(); next != null; next = jobs.poll()) {
+        List<Attempt.Result> failures = new ArrayList<>();
+        for (Waiting next = jobs.poll(); next != null; next = jobs.poll()) {
             count++;
-            Job job = next.job();
-            Rethrow.in(() -> worker.perform(job));
+            Attempt.Result result = next.attempt().run();
+            if (result.failed()) {
+                failures.add(result);
+            }
+        }
+        if (!failures.isEmpty()) {
+            throw new DrainException(count, failures);
         }
         return count;
+    }
+
+    /**
+     * Runs each job, and what that enqueues, and those that fail again, without waiting for their time, until each has ended well, is discarded
+     * or dead. It does not throw what handlers throw.
+     *
+     * @return how each attempt ended, in the order in which they ran
+     */
+    public List<Attempt.Result> drainWithRetries() {
+        List<Attempt.Result> results = new ArrayList<>();
+        for (Waiting next = jobs.poll(); next != null; next = jobs.poll()) {
+            Attempt.Result result = next.attempt().run();
+            results.add(result);
+            if (result.status() == Attempt.Status.RETRY) {
+                jobs.add(new Waiting(next.attempt().next(), Instant.now().plus(result.retryIn())));
+            }
+        }
+        return results;
     }
 
     /** Forgets what was enqueued. */

@@ -1,15 +1,15 @@
 package io.github.millracejobs.testing;
 
+import io.github.millracejobs.Attempt;
 import io.github.millracejobs.ClientMiddleware;
 import io.github.millracejobs.Enqueuer;
-import io.github.millracejobs.Job;
 import io.github.millracejobs.NewJob;
 import io.github.millracejobs.Worker;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 
-/** Runs a job's handler at once. What the handler throws is the caller's. */
+/** Runs a job's handler as soon as the job is enqueued. What the handler throws is the caller's, unless it discards the job. */
 public final class Inline implements Enqueuer {
     private final Worker worker;
     private final List<ClientMiddleware> middleware = new ArrayList<>();
@@ -32,9 +32,17 @@ public final class Inline implements Enqueuer {
     }
 
     private String run(NewJob job) {
-        Job read = Job.of(job);
-        Rethrow.in(() -> worker.perform(read));
-        return read.jid();
+        Attempt.Result result = Attempt.of(worker, job).run();
+        if (result.failed()) {
+            throw Inline.<RuntimeException>unchecked(result.error());
+        }
+        return result.job().jid();
+    }
+
+    /** A handler's exception is the test's as it is, also where no checked one may be declared. */
+    @SuppressWarnings("unchecked")
+    private static <E extends Throwable> E unchecked(Throwable e) throws E {
+        throw (E) e;
     }
 
     /** Runs many jobs. */

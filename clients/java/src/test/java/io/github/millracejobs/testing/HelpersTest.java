@@ -3,10 +3,14 @@ package io.github.millracejobs.testing;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.millracejobs.Attempt;
+import io.github.millracejobs.Discard;
 import io.github.millracejobs.InvalidException;
 import io.github.millracejobs.NewJob;
 import io.github.millracejobs.Worker;
+import io.github.millracejobs.WorkerException;
 import java.io.IOException;
 import java.time.Duration;
 import java.time.Instant;
@@ -14,14 +18,19 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.slf4j.helpers.NOPLogger;
 
 class HelpersTest {
     private final List<Object> seen = new ArrayList<>();
-    private final Worker worker = Worker.builder("amqp://nowhere.invalid").build()
+    private final Worker worker = Worker.builder("amqp://nowhere.invalid").logger(NOPLogger.NOP_LOGGER).build()
             .handle("Note", job -> seen.add(job.arg(0)))
             .handle("Break", job -> {
-                throw new IOException("broken");
-            });
+                throw new IOException("broken " + job.attempt());
+            })
+            .handle("Drop", job -> {
+                throw new Discard("not needed");
+            })
+            .onDeath((job, error) -> seen.add("dead: " + error.getMessage()));
 
     @Test
     void inline() {
@@ -29,7 +38,8 @@ class HelpersTest {
         assertEquals(32, client.enqueue(NewJob.of("Note", List.of(1, 2)).queue("low")).length());
         assertEquals(List.of(List.of(1L, 2L)), seen, "args went through JSON");
         assertThrows(IOException.class, () -> client.enqueue("Break"));
-        assertThrows(RuntimeException.class, () -> client.enqueue("Nobody"));
+        assertThrows(WorkerException.class, () -> client.enqueue("Nobody"));
+        assertEquals(32, client.enqueue("Drop").length(), "to discard is no failure");
         assertThrows(InvalidException.class, () -> client.enqueue("Note", new Object()));
     }
 
@@ -46,6 +56,34 @@ class HelpersTest {
         client.enqueueIn(Duration.ofHours(1), NewJob.of("Note", "x"));
         client.clear();
         assertEquals(0, client.drain());
+    }
+
+    @Test
+    void whatFailsHoldsNothingUp() {
+        Fake client = new Fake(worker);
+        client.enqueueBulk(List.of(NewJob.of("Break"), NewJob.of("Drop"), NewJob.of("Nobody").retry(false), NewJob.of("Note", "last")));
+        DrainException error = assertThrows(DrainException.class, client::drain);
+        assertEquals(List.of("dead: no handler for class Nobody", "last"), seen);
+        assertEquals(List.of("Break", "Nobody"), error.failures().stream().map(failure -> failure.job().className()).toList());
+        assertEquals(List.of(Attempt.Status.RETRY, Attempt.Status.DEAD), error.failures().stream().map(Attempt.Result::status).toList());
+        assertEquals("broken 1", error.getCause().getMessage());
+        assertEquals("no handler for class Nobody", error.getSuppressed()[0].getMessage());
+        assertTrue(error.getMessage().startsWith("2 of 4 jobs failed, the first is Break "), error.getMessage());
+        assertEquals(0, client.drain());
+    }
+
+    @Test
+    void retriesAndDeath() {
+        Fake client = new Fake(worker);
+        String jid = client.enqueue(NewJob.of("Break").retry(2));
+        client.enqueue("Drop");
+        List<Attempt.Result> results = client.drainWithRetries();
+        assertEquals(List.of(Attempt.Status.RETRY, Attempt.Status.DISCARDED, Attempt.Status.RETRY, Attempt.Status.DEAD),
+                results.stream().map(Attempt.Result::status).toList());
+        assertEquals(List.of(1L, 1L, 2L, 3L), results.stream().map(result -> result.job().attempt()).toList());
+        assertEquals(jid, results.get(3).job().jid());
+        assertEquals(List.of("dead: broken 3"), seen);
+        assertEquals(List.of(), client.jobs());
     }
 
     @Test
