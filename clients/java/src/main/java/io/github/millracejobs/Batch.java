@@ -1,7 +1,8 @@
 package io.github.millracejobs;
 
 import java.util.Iterator;
-import java.util.Map;
+import java.util.LinkedList;
+import java.util.List;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
@@ -10,34 +11,39 @@ import java.util.concurrent.TimeoutException;
 /** Jobs that are published together, again and again on new connections until each is answered. */
 final class Batch {
     private final Line line;
+    private final Codec codec;
     private final long deadline;
-    private final String[] jids;
     private final SortedMap<Integer, MillraceException> errors = new TreeMap<>();
-    private final Map<Integer, One> open = new TreeMap<>();
+    private final List<One> open = new LinkedList<>();
 
     /** A job that is not answered yet. */
     private static final class One {
+        private final int index;
         private final Publishing publishing;
         private Publisher.Answer answer; // that it waits for
         private boolean sent;
 
-        One(Publishing publishing) {
+        One(int index, Publishing publishing) {
+            this.index = index;
             this.publishing = publishing;
         }
-    }
 
-    Batch(Line line, int size, long deadline) {
-        this.line = line;
-        this.deadline = deadline;
-        this.jids = new String[size];
-    }
-
-    void add(int index, NewJob job) {
-        try {
-            open.put(index, new One(job.prepare(Wire.now())));
-        } catch (InvalidException e) {
-            errors.put(index, e);
+        boolean isSent() {
+            return sent || answer != null && answer.isSent();
         }
+    }
+
+    Batch(Line line, Codec codec, long deadline) {
+        this.line = line;
+        this.codec = codec;
+        this.deadline = deadline;
+    }
+
+    /** Checks a job, and returns its jid. Its error will be found under the index. InvalidException: it breaks a rule. */
+    String add(int index, NewJob job) {
+        Publishing publishing = job.prepare(Wire.now(), 0, codec);
+        open.add(new One(index, publishing));
+        return publishing.jid();
     }
 
     /** Publishes all and waits for all, as long as the deadline allows. */
@@ -58,7 +64,7 @@ final class Batch {
                 }
                 why = e;
             } catch (ClosedException e) {
-                open.keySet().forEach(index -> errors.put(index, e));
+                open.forEach(one -> errors.putIfAbsent(one.index, e));
                 return;
             }
             collect(why);
@@ -72,53 +78,57 @@ final class Batch {
     }
 
     private void send(Publisher publisher) throws Lost, TimeoutException, InterruptedException {
-        for (One one : open.values()) {
+        for (One one : open) {
             one.answer = null;
         }
-        for (One one : open.values()) {
+        for (One one : open) {
             one.answer = publisher.send(one.publishing.message(), deadline);
         }
     }
 
     /** Waits for the answers. What was lost stays open: it is published again. */
     private void collect(Throwable why) throws InterruptedException {
-        for (Iterator<Map.Entry<Integer, One>> all = open.entrySet().iterator(); all.hasNext(); ) {
-            Map.Entry<Integer, One> entry = all.next();
-            One one = entry.getValue();
-            int index = entry.getKey();
+        for (Iterator<One> all = open.iterator(); all.hasNext(); ) {
+            One one = all.next();
+            MillraceException error = null;
             try {
                 if (one.answer != null) {
                     one.answer.get(deadline);
-                    jids[index] = one.publishing.jid();
-                    all.remove();
                 } else if (why instanceof TimeoutException) {
-                    errors.put(index, Client.late(one.sent, why));
-                    all.remove();
+                    error = late(one, why);
+                } else {
+                    continue;
                 }
             } catch (RefusedException e) {
-                errors.put(index, e);
-                all.remove();
+                error = e;
             } catch (Lost e) {
                 one.sent |= one.answer.isSent();
-                if (line.isClosed()) {
-                    errors.put(index, new ClosedException("the client was closed", e));
-                    all.remove();
+                if (!line.isClosed()) {
+                    continue;
                 }
+                error = new ClosedException("the client was closed", e);
             } catch (TimeoutException e) {
-                errors.put(index, Client.late(one.sent || one.answer.isSent(), e));
-                all.remove();
+                error = late(one, e);
+            }
+            all.remove();
+            if (error != null) {
+                errors.putIfAbsent(one.index, error);
             }
         }
     }
 
     /** Nothing more can be done for what is open. */
     void fail(Throwable why) {
-        open.forEach((index, one) -> errors.put(index, Client.late(one.sent || one.answer != null && one.answer.isSent(), why)));
+        open.forEach(one -> errors.putIfAbsent(one.index, late(one, why)));
         open.clear();
     }
 
-    String[] jids() {
-        return jids;
+    /** The error of a job whose time is over. */
+    private static MillraceException late(One one, Throwable why) {
+        boolean hasReason = why.getMessage() != null && (why instanceof Lost || why.getCause() instanceof Lost);
+        String text = hasReason ? why.getMessage() : "the deadline passed";
+        return one.isSent() ? new UnconfirmedException(one.publishing.jid(), "job " + one.publishing.jid() + " is not confirmed: " + text, why)
+                : new UnreachableException("broker not reached: " + text, why);
     }
 
     SortedMap<Integer, MillraceException> errors() {

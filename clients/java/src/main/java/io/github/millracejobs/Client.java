@@ -17,11 +17,13 @@ import java.util.TreeMap;
 public final class Client implements Enqueuer, AutoCloseable {
     private final Line line;
     private final Duration timeout;
+    private final Codec codec;
     private final List<ClientMiddleware> middleware;
 
     private Client(Builder builder) {
         this.line = new Line(new Hosts(builder.urls));
         this.timeout = builder.timeout;
+        this.codec = builder.codec;
         this.middleware = List.copyOf(builder.middleware);
     }
 
@@ -43,14 +45,24 @@ public final class Client implements Enqueuer, AutoCloseable {
         private final List<String> urls;
         private final List<ClientMiddleware> middleware = new ArrayList<>();
         private Duration timeout = Duration.ofSeconds(30);
+        private Codec codec = Codec.standard();
 
         private Builder(String... urls) {
             this.urls = List.of(urls);
         }
 
-        /** Sets how long a publish may take; 30 seconds if nothing is said. */
+        /**
+         * Sets how long an enqueue may take; 30 seconds if nothing is said. While the broker is away, an enqueue waits for so long: where a request
+         * waits for it, choose a second or two.
+         */
         public Builder timeout(Duration most) {
             this.timeout = most;
+            return this;
+        }
+
+        /** Sets what makes JSON of arguments that are not plain; {@link Codec#standard} if nothing is said. */
+        public Builder codec(Codec other) {
+            this.codec = other;
             return this;
         }
 
@@ -83,66 +95,56 @@ public final class Client implements Enqueuer, AutoCloseable {
         return enqueueBulk(jobs, timeout);
     }
 
-    /** Publishes many jobs within a time, in order, and returns their jids when all are answered. */
+    /**
+     * Publishes many jobs within a time, in order, and returns their jids when all are answered. Middleware sees each job before any is
+     * published: {@code next} returns the jid of a job that is checked, and does not wait for the broker.
+     */
     public List<String> enqueueBulk(Collection<NewJob> jobs, Duration within) {
-        long deadline = System.nanoTime() + within.toNanos();
+        Batch batch = new Batch(line, codec, System.nanoTime() + within.toNanos());
+        String[] jids = new String[jobs.size()];
         TreeMap<Integer, MillraceException> errors = new TreeMap<>();
-        List<String> jids = middleware.isEmpty() ? publishAll(jobs, deadline, errors) : oneByOne(jobs, deadline, errors);
-        if (!errors.isEmpty()) {
-            throw new BulkException(jids, errors);
-        }
-        return jids;
-    }
-
-    /** With middleware each is awaited inside, for that is where its jid and error are expected. */
-    private List<String> oneByOne(Collection<NewJob> jobs, long deadline, TreeMap<Integer, MillraceException> errors) {
-        List<String> jids = new ArrayList<>(jobs.size());
+        int index = 0;
         for (NewJob job : jobs) {
+            int at = index++;
             try {
-                jids.add(ClientMiddleware.through(middleware, job, j -> publishOne(j, deadline)));
+                jids[at] = ClientMiddleware.through(middleware, job, j -> batch.add(at, j));
             } catch (MillraceException e) {
-                errors.put(jids.size(), e);
-                jids.add(null);
+                errors.put(at, e);
             }
         }
-        return jids;
+        publish(batch);
+        batch.errors().forEach((at, e) -> {
+            errors.putIfAbsent(at, e);
+            jids[at] = null;
+        });
+        if (!errors.isEmpty()) {
+            throw new BulkException(Arrays.asList(jids), errors);
+        }
+        return Arrays.asList(jids);
     }
 
     private String publishOne(NewJob job, long deadline) {
-        TreeMap<Integer, MillraceException> errors = new TreeMap<>();
-        List<String> jids = publishAll(List.of(job), deadline, errors);
-        if (!errors.isEmpty()) {
-            throw errors.get(0);
+        Batch batch = new Batch(line, codec, deadline);
+        String jid = batch.add(0, job);
+        publish(batch);
+        if (!batch.errors().isEmpty()) {
+            throw batch.errors().get(0);
         }
-        return jids.get(0);
+        return jid;
     }
 
-    private List<String> publishAll(Collection<NewJob> jobs, long deadline, TreeMap<Integer, MillraceException> errors) {
-        Batch batch = new Batch(line, jobs.size(), deadline);
-        int index = 0;
-        for (NewJob job : jobs) {
-            batch.add(index++, job);
-        }
+    private static void publish(Batch batch) {
         try {
             batch.publish();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             batch.fail(e);
         }
-        errors.putAll(batch.errors());
-        return Arrays.asList(batch.jids());
     }
 
     /** Ends the connection. Publishes that wait for an answer fail. */
     @Override
     public void close() {
         line.close();
-    }
-
-    /** Says what a publish has come to whose time is over. */
-    static MillraceException late(boolean sent, Throwable why) {
-        boolean told = why.getMessage() != null && (why instanceof Lost || why.getCause() instanceof Lost);
-        String text = told ? why.getMessage() : "the deadline passed";
-        return sent ? new UnconfirmedException("not confirmed: " + text, why) : new UnreachableException("broker not reached: " + text, why);
     }
 }

@@ -5,7 +5,11 @@ import java.util.List;
 /** Wraps each publish of a client. */
 @FunctionalInterface
 public interface ClientMiddleware {
-    /** Publishes a job, which it may change, by calling {@code next}, and gives the jid; or does not, and gives null. */
+    /**
+     * Publishes a job, which it may change, by calling {@code next}, and gives the jid; or does not, and gives null. {@code next} returns when the
+     * broker has confirmed the job. Of {@code enqueueBulk} it returns when the job is checked: all of its jobs are published and confirmed
+     * together, behind the middleware.
+     */
     String around(NewJob job, Next next);
 
     /** Has a job pass through middleware, the first of it outermost, to {@code last}. The job is copied first: its owner's stays as it is. */

@@ -25,6 +25,16 @@ public interface Enqueuer {
         return enqueue(job.copy().in(delay));
     }
 
+    /** Enqueues a job without options that is due at a time, and returns its jid. */
+    default String enqueueAt(Instant time, String className, Object... args) {
+        return enqueueAt(time, NewJob.of(className, args));
+    }
+
+    /** Enqueues a job without options that is due after some time, and returns its jid. */
+    default String enqueueIn(Duration delay, String className, Object... args) {
+        return enqueueIn(delay, NewJob.of(className, args));
+    }
+
     /** Enqueues many jobs, in order, and returns their jids when all are answered. BulkException: some were not enqueued. */
     List<String> enqueueBulk(Collection<NewJob> jobs);
 }

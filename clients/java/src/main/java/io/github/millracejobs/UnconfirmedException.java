@@ -1,10 +1,21 @@
 package io.github.millracejobs;
 
-/** It was sent, and the deadline passed without an answer. It may have arrived. */
+/**
+ * The job was sent, and the deadline passed without an answer. It may have arrived or not. To enqueue it again under the same jid, so that both
+ * can be recognised as one job, use {@code job.jid(e.jid())}.
+ */
 public final class UnconfirmedException extends MillraceException {
     private static final long serialVersionUID = 1;
 
-    UnconfirmedException(String message, Throwable cause) {
+    private final String jid;
+
+    UnconfirmedException(String jid, String message, Throwable cause) {
         super(message, cause);
+        this.jid = jid;
+    }
+
+    /** {@return the jid of the job that may have arrived} */
+    public String jid() {
+        return jid;
     }
 }

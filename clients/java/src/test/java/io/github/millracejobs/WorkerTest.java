@@ -10,6 +10,7 @@ import com.rabbitmq.client.AMQP;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -179,6 +180,28 @@ class WorkerTest {
             BulkException bulk = assertThrows(BulkException.class,
                     () -> client.enqueueBulk(List.of(NewJob.of("A"), NewJob.of("")), Duration.ofMillis(300)));
             assertEquals(List.of(UnreachableException.class, InvalidException.class), bulk.errors().values().stream().map(Object::getClass).toList());
+        }
+    }
+
+    @Test
+    @Timeout(60)
+    void middlewareDoesNotWaitForEachJobOfMany() {
+        List<String> passed = new ArrayList<>();
+        try (Client client = Client.builder(URL).timeout(Duration.ofMillis(300)).use((job, next) -> {
+            if (job.args().get(0).equals("swallowed")) {
+                return null;
+            }
+            String jid = next.enqueue(job); // there is no broker: had it to answer, this would throw
+            passed.add(jid);
+            return jid;
+        }).build()) {
+            BulkException bulk = assertThrows(BulkException.class, () -> client.enqueueBulk(List.of(NewJob.of("A", 1).jid("a"),
+                    NewJob.of("A", "swallowed"), NewJob.of("A", new Thread()), NewJob.of("A", 2).jid("b"))));
+            assertEquals(List.of("a", "b"), passed);
+            assertEquals(Set.of(0, 2, 3), bulk.errors().keySet());
+            assertEquals(List.of(UnreachableException.class, InvalidException.class, UnreachableException.class),
+                    bulk.errors().values().stream().map(Object::getClass).toList());
+            assertEquals(Arrays.asList(null, null, null, null), bulk.jids());
         }
     }
 

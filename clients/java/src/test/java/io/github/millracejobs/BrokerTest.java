@@ -1,0 +1,153 @@
+package io.github.millracejobs;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.slf4j.event.Level;
+
+/** What shows only on a real broker. */
+@Timeout(180)
+class BrokerTest {
+    private static PrivateBroker broker;
+
+    private final Lines lines = new Lines();
+
+    /** What a test does while its worker runs. */
+    private interface Work {
+        void run() throws Exception;
+    }
+
+    private record Mail(String to, int pages) {}
+
+    @BeforeAll
+    static void start() throws Exception {
+        broker = new PrivateBroker();
+    }
+
+    @AfterAll
+    static void stop() throws Exception {
+        if (broker != null) {
+            broker.stop();
+        }
+    }
+
+    @BeforeEach
+    void empty() throws Exception {
+        broker.queue("q");
+        broker.take(Wire.RETRIES);
+        broker.take(Wire.DEAD);
+    }
+
+    private WorkerBuilder builder() {
+        return Worker.builder(broker.url()).queues("q").concurrency(4).logger(lines);
+    }
+
+    private static void until(BooleanSupplier condition) throws InterruptedException {
+        while (!condition.getAsBoolean()) { // the test's timeout ends it
+            Thread.sleep(10);
+        }
+    }
+
+    /** Runs a worker as long as some work takes. */
+    private static void with(Worker worker, Work work) throws Exception {
+        Thread thread = new Thread(worker::run);
+        thread.start();
+        try {
+            work.run();
+        } finally {
+            worker.close();
+            thread.join();
+        }
+    }
+
+    @Test
+    void whatIsNotConfirmedCanBeEnqueuedAgain() throws Exception {
+        try (Client client = Client.of(broker.url())) {
+            client.enqueue(NewJob.of("A").queue("q"));
+            UnconfirmedException one;
+            BulkException many;
+            broker.freeze();
+            try {
+                one = assertThrows(UnconfirmedException.class, () -> client.enqueue(NewJob.of("A").queue("q"), Duration.ofMillis(500)));
+                many = assertThrows(BulkException.class, () -> client.enqueueBulk(
+                        List.of(NewJob.of("A").queue("q"), NewJob.of("A").queue("q").jid("mine")), Duration.ofMillis(500)));
+            } finally {
+                broker.thaw();
+            }
+            assertTrue(one.jid().matches("[0-9a-f]{32}"), one.jid());
+            assertTrue(one.getMessage().contains(one.jid()), one.getMessage());
+            List<String> jids = many.errors().values().stream().map(e -> assertInstanceOf(UnconfirmedException.class, e).jid()).toList();
+            assertEquals("mine", jids.get(1));
+            assertEquals(one.jid(), client.enqueue(NewJob.of("A").queue("q").jid(one.jid())));
+            until(() -> broker.ready("queue.q") == 5); // the frozen broker has had them all
+            List<String> there = broker.take("queue.q");
+            assertEquals(2, there.stream().filter(one.jid()::equals).count());
+            assertTrue(there.containsAll(jids), there + " has " + jids);
+        }
+    }
+
+    @Test
+    void failuresAreLoggedAndHookedBeforeTheirRecords() throws Exception {
+        List<String> hooked = new CopyOnWriteArrayList<>();
+        IOException error = new IOException("no connection to the mail server");
+        Worker worker = builder().build()
+                .handle("Mail", Mail.class, (mail, job) -> {
+                    assertEquals(new Mail("ann@example.com", 2), mail);
+                    assertEquals("acme", job.field("tenant", String.class));
+                    throw error;
+                })
+                .onFailure((job, why) -> {
+                    assertSame(error, why);
+                    hooked.add("failure of " + job.jid() + ", records: " + (broker.ready(Wire.RETRIES) + broker.ready(Wire.DEAD)));
+                    throw new IllegalStateException("in the hook");
+                })
+                .onDeath((job, why) -> hooked.add("death of " + job.jid() + ", records: " + broker.ready(Wire.DEAD)));
+        with(worker, () -> {
+            NewJob job = NewJob.of("Mail", new Mail("ann@example.com", 2)).queue("q").field("tenant", "acme");
+            try (Client client = Client.of(broker.url())) {
+                client.enqueue(job.jid("retried"));
+                until(() -> broker.ready(Wire.RETRIES) == 1);
+                assertEquals(List.of("retried"), broker.take(Wire.RETRIES));
+                client.enqueue(job.jid("dies").retry(0));
+                until(() -> hooked.size() == 3);
+            }
+        });
+        assertEquals(List.of("failure of retried, records: 0", "failure of dies, records: 0", "death of dies, records: 1"), hooked);
+        Lines.Line line = lines.only("job failed  class=Mail jid=retried attempt=1 next=retry retry_in=");
+        assertEquals(Level.WARN, line.level());
+        assertSame(error, line.error());
+        assertEquals(Level.WARN, lines.only("jid=dies attempt=1 next=dead reason=exhausted error_class=java.io.IOException").level());
+        assertEquals(2, lines.with("hook failure failed").size());
+        assertEquals(Level.INFO, lines.only("worker started").level());
+        assertEquals("millrace: worker started  version=0.1.0 identity=" + worker.identity() + " queues=q concurrency=4", lines.only("started").text());
+        assertEquals("millrace: worker stopped  identity=" + worker.identity(), lines.only("worker stopped").text());
+    }
+
+    @Test
+    void middlewareSeesTheJidOfOneThatIsConfirmed() throws Exception {
+        List<String> seen = new CopyOnWriteArrayList<>();
+        try (Client client = Client.builder(broker.url()).use((job, next) -> {
+            String jid = next.enqueue(job);
+            seen.add(jid + " " + broker.ready("queue.q"));
+            return jid;
+        }).build()) {
+            String jid = client.enqueue(NewJob.of("A").queue("q"));
+            List<String> jids = client.enqueueBulk(List.of(NewJob.of("A").queue("q"), NewJob.of("A").queue("q")));
+            assertEquals(List.of(jid + " 1", jids.get(0) + " 1", jids.get(1) + " 1"), seen, "many are published behind it");
+            assertEquals(List.of(jid, jids.get(0), jids.get(1)), broker.take("queue.q"));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+package io.github.millracejobs;
+
+import com.rabbitmq.client.BuiltinExchangeType;
+import com.rabbitmq.client.Channel;
+import com.rabbitmq.client.Connection;
+import com.rabbitmq.client.ConnectionFactory;
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Assumptions;
+
+/** A RabbitMQ of the tests' own, on 127.0.0.1, from the installed package; and what a sidecar would declare there, as far as tests need it. */
+final class PrivateBroker {
+    private static final List<String> SERVERS = List.of("/usr/lib/rabbitmq/bin/rabbitmq-server", "/opt/rabbitmq/sbin/rabbitmq-server");
+    private static final String CONF = "listeners.tcp.1 = 127.0.0.1:%d%ndisk_free_limit.absolute = 10MB%nlog.console = false%n";
+
+    private final Path dir;
+    private final int port = freePort();
+    private final Process names;
+    private final Process node;
+    private final Connection connection;
+
+    /** Starts one. The tests are skipped where no RabbitMQ is installed. */
+    PrivateBroker() throws Exception {
+        String server = SERVERS.stream().filter(path -> new File(path).isFile()).findFirst().orElse(null);
+        Assumptions.assumeTrue(server != null, "RabbitMQ is not installed");
+        dir = Files.createTempDirectory("millrace-java-");
+        int epmd = freePort();
+        Files.writeString(dir.resolve("rabbitmq.conf"), String.format(CONF, port));
+        Files.writeString(dir.resolve("enabled_plugins"), "[].\n");
+        Files.writeString(dir.resolve("inetrc"), String.format("{host, {127,0,0,1}, [\"localhost\", \"%s\"]}.%n{lookup, [file, native]}.%n",
+                InetAddress.getLocalHost().getHostName()));
+        Path cookie = Files.writeString(dir.resolve(".erlang.cookie"), UUID.randomUUID().toString().replace("-", ""), StandardCharsets.US_ASCII);
+        Files.setPosixFilePermissions(cookie, PosixFilePermissions.fromString("r--------"));
+        names = start(epmd, "epmd", "-port", Integer.toString(epmd), "-address", "127.0.0.1");
+        await(epmd);
+        node = start(epmd, server);
+        await(port);
+        connection = connect();
+        try (Channel channel = connection.createChannel()) {
+            channel.exchangeDeclare(Wire.DIRECT, BuiltinExchangeType.DIRECT, true);
+            for (String stream : List.of(Wire.RETRIES, Wire.DEAD, Wire.HEARTBEATS, Wire.METRICS)) {
+                channel.queueDeclare(stream, true, false, false, null);
+            }
+        }
+    }
+
+    private Process start(int epmd, String... command) throws IOException {
+        ProcessBuilder builder = new ProcessBuilder(command).directory(dir.toFile()).redirectErrorStream(true)
+                .redirectOutput(dir.resolve(new File(command[0]).getName() + ".out").toFile());
+        Map<String, String> env = builder.environment();
+        env.keySet().removeIf(name -> name.startsWith("RABBITMQ_") || name.startsWith("ERL_"));
+        env.putAll(Map.of("HOME", dir.toString(), "LANG", "C.UTF-8", "ERL_EPMD_PORT", Integer.toString(epmd), "ERL_EPMD_ADDRESS", "127.0.0.1",
+                "ERL_INETRC", dir.resolve("inetrc").toString(),
+                "ERL_FLAGS", "-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}"));
+        env.putAll(Map.of("RABBITMQ_NODENAME", "millrace-java@localhost", "RABBITMQ_CONF_ENV_FILE", dir.resolve("none").toString(),
+                "RABBITMQ_CONFIG_FILE", dir.resolve("rabbitmq.conf").toString(), "RABBITMQ_ADVANCED_CONFIG_FILE", dir.resolve("none.config").toString(),
+                "RABBITMQ_ENABLED_PLUGINS_FILE", dir.resolve("enabled_plugins").toString(), "RABBITMQ_MNESIA_BASE", dir.resolve("data").toString(),
+                "RABBITMQ_LOG_BASE", dir.resolve("log").toString(), "RABBITMQ_DIST_PORT", Integer.toString(freePort()),
+                "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "+S 2:2 +B i",
+                "RUNNING_UNDER_SYSTEMD", "true")); // the script becomes the node, so the process is the node's
+        return builder.start();
+    }
+
+    private static int freePort() {
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            return socket.getLocalPort();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    private void await(int listener) throws Exception {
+        for (long until = System.nanoTime() + TimeUnit.MINUTES.toNanos(2); ; Thread.sleep(50)) {
+            try (Socket socket = new Socket()) {
+                socket.connect(new InetSocketAddress("127.0.0.1", listener), 1000);
+                return;
+            } catch (IOException e) {
+                if (System.nanoTime() > until) {
+                    throw new IOException("RabbitMQ does not start: " + dir, e);
+                }
+            }
+        }
+    }
+
+    /** A node that listens may still be starting. */
+    private Connection connect() throws Exception {
+        ConnectionFactory factory = new ConnectionFactory();
+        factory.setUri(url());
+        for (long until = System.nanoTime() + TimeUnit.MINUTES.toNanos(1); ; Thread.sleep(50)) {
+            try {
+                return factory.newConnection();
+            } catch (IOException | TimeoutException e) {
+                if (System.nanoTime() > until) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    String url() {
+        return "amqp://guest:guest@127.0.0.1:" + port;
+    }
+
+    /** Declares a queue of jobs, empty. */
+    void queue(String name) throws IOException, TimeoutException {
+        try (Channel channel = connection.createChannel()) {
+            channel.queueDeclare(Wire.QUEUE_PREFIX + name, true, false, false, Map.of("x-max-priority", Wire.MAX_PRIORITY));
+            channel.queueBind(Wire.QUEUE_PREFIX + name, Wire.DIRECT, name);
+            channel.queuePurge(Wire.QUEUE_PREFIX + name);
+        }
+    }
+
+    /** How many messages of a queue are ready. */
+    int ready(String queue) {
+        try (Channel channel = connection.createChannel()) {
+            return (int) channel.messageCount(queue);
+        } catch (IOException | TimeoutException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** Takes all that a queue has: their message ids. */
+    List<String> take(String queue) throws IOException, TimeoutException {
+        List<String> ids = new ArrayList<>();
+        try (Channel channel = connection.createChannel()) {
+            for (var got = channel.basicGet(queue, true); got != null; got = channel.basicGet(queue, true)) {
+                ids.add(got.getProps().getMessageId());
+            }
+        }
+        return ids;
+    }
+
+    /** Stops the node where it is, with its connections open. */
+    void freeze() throws Exception {
+        signal("-STOP");
+    }
+
+    void thaw() throws Exception {
+        signal("-CONT");
+    }
+
+    private void signal(String name) throws Exception {
+        if (new ProcessBuilder("kill", name, Long.toString(node.pid())).start().waitFor() != 0) {
+            throw new IOException("kill " + name + " failed");
+        }
+    }
+
+    void stop() throws Exception {
+        connection.abort(1000);
+        for (Process process : List.of(node, names)) {
+            process.destroyForcibly().waitFor();
+        }
+        try (Stream<Path> files = Files.walk(dir)) {
+            files.sorted(Comparator.reverseOrder()).map(Path::toFile).forEach(File::delete);
+        }
+    }
+}
