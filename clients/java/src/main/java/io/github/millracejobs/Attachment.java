@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 
 /** A lane on one channel. Whatever is to be begun goes through here, so what is paused cannot begin. Its lock is that of the pool. */
@@ -19,6 +20,7 @@ final class Attachment {
     final CompletableFuture<Lost> lost;
 
     private static final long PATIENCE = TimeUnit.SECONDS.toNanos(5); // how long a delivery waits at hand before others may have it
+    private static final long WARN_EVERY = TimeUnit.SECONDS.toNanos(10);
     private static final Duration TICK = Duration.ofSeconds(1);
 
     private final Worker worker;
@@ -26,6 +28,7 @@ final class Attachment {
     private final Hand hand;
     private final Consuming[] consumers; // by queue, null while it is not consumed
     private final boolean[] resting; // by queue: given back for others, until a thread is idle
+    private long warned = System.nanoTime() - 2 * WARN_EVERY; // that the executor takes no job
     private CompletableFuture<Void> change = new CompletableFuture<>();
     private final CompletableFuture<Void> cancelled = new CompletableFuture<>();
 
@@ -80,9 +83,24 @@ final class Attachment {
             if (queue < 0) {
                 return;
             }
-            Task task = new Task(worker, this, pool.lane.queues.get(queue), hand.take(queue));
+            Arrival arrival = hand.take(queue);
+            Task task = new Task(worker, this, pool.lane.queues.get(queue), arrival);
             worker.running.add(task);
-            pool.begin(task);
+            try {
+                pool.begin(task);
+            } catch (RejectedExecutionException e) { // by the program's executor; at the next tick again
+                worker.running.remove(task);
+                hand.putFirst(queue, arrival);
+                refused(e);
+                return;
+            }
+        }
+    }
+
+    private void refused(RejectedExecutionException why) {
+        if (System.nanoTime() - warned > WARN_EVERY) {
+            warned = System.nanoTime();
+            worker.log.warn("millrace: the executor takes no job of lane {}, trying again: {}", pool.lane.name, why.getMessage());
         }
     }
 

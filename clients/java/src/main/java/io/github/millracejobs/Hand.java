@@ -29,6 +29,11 @@ final class Hand {
         at.add(arrival);
     }
 
+    /** Puts an arrival back that was taken. */
+    void putFirst(int queue, Arrival arrival) {
+        waiting.get(queue).addFirst(arrival);
+    }
+
     /** Chooses the queue of which something is to begin next: the first that has something and may, or one drawn by weight; -1: none. */
     int next(IntPredicate may) {
         int total = 0;

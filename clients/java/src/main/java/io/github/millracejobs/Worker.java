@@ -71,7 +71,7 @@ public final class Worker implements AutoCloseable {
         heartbeat = builder.heartbeat;
         codec = builder.codec;
         identity = Host.NAME + ":" + Host.PID + ":" + tag;
-        builder.lanes().forEach(lane -> pools.add(new Pool(lane)));
+        builder.lanes().forEach(lane -> pools.add(new Pool(lane, builder.executor)));
         metrics = new Metrics(identity, clock);
         clock.setRemoveOnCancelPolicy(true);
     }

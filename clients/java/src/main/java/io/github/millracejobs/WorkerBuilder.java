@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Executor;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -22,6 +23,7 @@ public final class WorkerBuilder {
     Duration heartbeat = Duration.ofSeconds(10);
     Logger logger = LoggerFactory.getLogger("millrace");
     Codec codec = Codec.standard();
+    Executor executor;
 
     private final List<Lane> lanes = new ArrayList<>();
     private Lane own;
@@ -100,6 +102,16 @@ public final class WorkerBuilder {
     /** Sets what makes arguments of types from their JSON; {@link Codec#standard} if nothing is said. */
     public WorkerBuilder codec(Codec other) {
         this.codec = other;
+        return this;
+    }
+
+    /**
+     * Sets the executor that runs the jobs, one task a job; if nothing is said, each lane has threads of its own. The executor gets at most as many
+     * tasks as the lanes have concurrency. For virtual threads, use {@code Executors.newVirtualThreadPerTaskExecutor()}. It must not run tasks
+     * in the thread that calls it. The worker does not shut it down.
+     */
+    public WorkerBuilder executor(Executor other) {
+        this.executor = other;
         return this;
     }
 

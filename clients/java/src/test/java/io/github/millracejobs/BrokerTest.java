@@ -8,8 +8,17 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -134,6 +143,40 @@ class BrokerTest {
         assertEquals(Level.INFO, lines.only("worker started").level());
         assertEquals("millrace: worker started  version=0.1.0 identity=" + worker.identity() + " queues=q concurrency=4", lines.only("started").text());
         assertEquals("millrace: worker stopped  identity=" + worker.identity(), lines.only("worker stopped").text());
+    }
+
+    @Test
+    void jobsRunOnTheProgramsExecutor() throws Exception {
+        ExecutorService pool = Executors.newCachedThreadPool(work -> new Thread(work, "mine"));
+        AtomicInteger refused = new AtomicInteger();
+        Set<String> threads = ConcurrentHashMap.newKeySet();
+        List<String> done = new CopyOnWriteArrayList<>();
+        CyclicBarrier four = new CyclicBarrier(4);
+        Worker worker = builder().executor(task -> {
+            if (refused.incrementAndGet() <= 3) {
+                throw new RejectedExecutionException("too busy");
+            }
+            pool.execute(task);
+        }).build().handle("A", job -> {
+            threads.add(Thread.currentThread().getName());
+            four.await(100, TimeUnit.SECONDS); // as many run concurrently as the lane may
+            done.add(job.jid());
+        });
+        with(worker, () -> {
+            List<NewJob> jobs = new ArrayList<>();
+            for (int i = 0; i < 8; i++) {
+                jobs.add(NewJob.of("A").queue("q"));
+            }
+            try (Client client = Client.of(broker.url())) {
+                List<String> jids = client.enqueueBulk(jobs);
+                until(() -> done.size() == 8);
+                assertEquals(Set.copyOf(jids), Set.copyOf(done));
+            }
+        });
+        pool.shutdown();
+        assertEquals(Set.of("mine"), threads);
+        assertEquals("millrace: the executor takes no job of lane default, trying again: too busy", lines.only("the executor").text());
+        assertEquals(0, broker.ready("queue.q"));
     }
 
     @Test

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.RejectedExecutionException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -232,6 +233,32 @@ class WorkerTest {
         worker.close();
         thread.join();
         assertEquals("millrace: worker stopped  identity=" + worker.identity(), lines.only("worker stopped").text());
+    }
+
+    @Test
+    void anExecutorThatTakesNothingLosesNothing() {
+        List<Runnable> taken = new ArrayList<>();
+        boolean[] full = {true};
+        Pool pool = new Pool(Lane.strict("x", "q").concurrency(2), task -> {
+            if (full[0]) {
+                throw new RejectedExecutionException("full");
+            }
+            taken.add(task);
+        });
+        assertThrows(RejectedExecutionException.class, () -> pool.begin(() -> { }));
+        assertEquals(0, pool.busy());
+        full[0] = false;
+        pool.begin(() -> { });
+        assertEquals(1, pool.busy());
+        assertEquals(1, taken.size());
+        Pool direct = new Pool(Lane.strict("x", "q"), Runnable::run);
+        synchronized (direct) {
+            assertThrows(RejectedExecutionException.class, () -> direct.begin(() -> { }), "jobs would run where deliveries come from");
+        }
+        Hand hand = hand(Lane.strict("x", "first", "second"));
+        Arrival arrival = hand.take(1);
+        hand.putFirst(1, arrival);
+        assertEquals(arrival, hand.take(1));
     }
 
     @Test
