@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -177,6 +178,30 @@ class BrokerTest {
         assertEquals(Set.of("mine"), threads);
         assertEquals("millrace: the executor takes no job of lane default, trying again: too busy", lines.only("the executor").text());
         assertEquals(0, broker.ready("queue.q"));
+    }
+
+    @Test
+    void whatHangsAtAStopIsHandedBack() throws Exception {
+        CountDownLatch began = new CountDownLatch(1);
+        CountDownLatch go = new CountDownLatch(1);
+        Worker worker = builder().stopTimeout(Duration.ofMillis(100)).build().handle("Hang", job -> {
+            began.countDown();
+            go.await();
+            throw new IllegalStateException("too late");
+        });
+        try (Client client = Client.of(broker.url())) {
+            with(worker, () -> {
+                client.enqueue(NewJob.of("Hang").queue("q").jid("j"));
+                began.await();
+            });
+        }
+        assertEquals(List.of("j"), broker.take("queue.q"));
+        assertEquals(new Lines.Line(Level.INFO, "millrace: job handed back  class=Hang jid=j attempt=1", null), lines.only("handed back"));
+        go.countDown();
+        String dropped = "the outcome is dropped, the broker delivers the job again  class=Hang jid=j attempt=1 reason=\"handed back before it ended\"";
+        until(() -> !lines.with(dropped).isEmpty());
+        assertEquals(Level.INFO, lines.only(dropped).level());
+        assertEquals(0, broker.ready(Wire.RETRIES));
     }
 
     @Test

@@ -57,6 +57,11 @@ public final class Fake implements Enqueuer {
         return jobs.stream().map(waiting -> new Enqueued(waiting.attempt().job(), waiting.at())).toList();
     }
 
+    /** {@return what was enqueued of a class and not drained} */
+    public List<Enqueued> jobs(String className) {
+        return jobs().stream().filter(enqueued -> enqueued.job().className().equals(className)).toList();
+    }
+
     /**
      * Runs each job once, and what that enqueues; scheduled jobs as well. A job that fails does not hold up the others.
      *

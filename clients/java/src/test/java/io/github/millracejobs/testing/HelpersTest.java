@@ -50,8 +50,10 @@ class HelpersTest {
         client.enqueueAt(Instant.ofEpochSecond(12, 500_000_000), NewJob.of("Note", "later"));
         client.enqueueBulk(List.of(NewJob.of("Note", "many")));
         assertEquals(Arrays.asList(null, Instant.ofEpochSecond(12, 500_000_000), null), client.jobs().stream().map(Enqueued::at).toList());
-        assertEquals("Note", client.jobs().get(0).job().className());
-        assertEquals(3, client.drain());
+        client.enqueue("Drop");
+        assertEquals(List.of("now", "later", "many"), client.jobs("Note").stream().map(enqueued -> enqueued.job().arg(0)).toList());
+        assertEquals(List.of(), client.jobs("Break"));
+        assertEquals(4, client.drain());
         assertEquals(List.of("now", "later", "many"), seen);
         client.enqueueIn(Duration.ofHours(1), NewJob.of("Note", "x"));
         client.clear();
