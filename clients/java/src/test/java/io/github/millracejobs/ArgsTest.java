@@ -90,6 +90,7 @@ class ArgsTest {
             refused(far, BigInteger.class);
             refused(far, Instant.class);
         }
+        refused("1e2000", BigInteger.class);
         refused("1e400", double.class);
         refused("1e300", float.class);
         refused("128", byte.class);
