@@ -42,6 +42,10 @@ final class JobLog {
 
     private void log(Job job, Outcome.End end) {
         String reason = end.reason() == null ? "" : " reason=" + quoted(end.reason());
+        if (end.error() instanceof WorkerException own && own.kind() == WorkerException.Kind.EXPIRED) {
+            info("job expired", attempt(job) + " next=" + (end.next() == Outcome.Next.DEAD ? "dead" : "discarded"));
+            return;
+        }
         switch (end.next()) {
             case DONE -> { }
             case HANDED_BACK -> handedBack(job);
@@ -59,6 +63,10 @@ final class JobLog {
 
     void handedBack(Job job) {
         info("job handed back", attempt(job));
+    }
+
+    void handedBackUnfinished(Job job) {
+        warn("job handed back, its handler did not end within the stop timeout", attempt(job), null);
     }
 
     void outcomeDropped(Job job, String why) {

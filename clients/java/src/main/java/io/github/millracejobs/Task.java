@@ -184,7 +184,7 @@ final class Task implements Runnable {
         if (claimed.compareAndSet(false, true)) {
             attachment.answer(Outcome.Then.REQUEUE, arrival.tag());
             if (job != null) {
-                worker.jobLog.handedBack(job);
+                worker.jobLog.handedBackUnfinished(job);
             }
             settled.complete(null);
         }

@@ -97,9 +97,9 @@ class AttemptTest {
         worker.handle("Late", job -> { });
         Attempt.Result expired = run(NewJob.of("Late").expiresAt(Instant.EPOCH));
         assertEquals(Attempt.Status.DEAD, expired.status());
-        assertEquals(Level.WARN, lines.only("job died  class=Late jid=j attempt=1 next=dead reason=expired").level());
+        assertEquals(Level.INFO, lines.only("job expired  class=Late jid=j attempt=1 next=dead").level());
         run(NewJob.of("Late").expiresAt(Instant.EPOCH).dead(false));
-        assertEquals(Level.INFO, lines.only("job discarded  class=Late jid=j attempt=1 reason=expired").level());
+        assertEquals(Level.INFO, lines.only("job expired  class=Late jid=j attempt=1 next=discarded").level());
         assertEquals(1, seen.size(), "it was not attempted: " + seen);
     }
 

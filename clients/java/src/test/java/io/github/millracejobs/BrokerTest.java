@@ -196,7 +196,8 @@ class BrokerTest {
             });
         }
         assertEquals(List.of("j"), broker.take("queue.q"));
-        assertEquals(new Lines.Line(Level.INFO, "millrace: job handed back  class=Hang jid=j attempt=1", null), lines.only("handed back"));
+        assertEquals(new Lines.Line(Level.WARN, "millrace: job handed back, its handler did not end within the stop timeout  class=Hang jid=j attempt=1", null),
+                lines.only("handed back"));
         go.countDown();
         String dropped = "the outcome is dropped, the broker delivers the job again  class=Hang jid=j attempt=1 reason=\"handed back before it ended\"";
         until(() -> !lines.with(dropped).isEmpty());
