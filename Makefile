@@ -83,8 +83,8 @@ test-ruby: ## Tests of the Ruby client, with Debian's bunny, also beside a priva
 	cd clients/ruby && ruby -w -Ilib -Itest -e 'Dir["./test/test_*.rb"].each { |file| require file }' -- --no-plugins
 
 .PHONY: test-java
-test-java: ## Unit tests of the Java client
-	@scripts/deps.sh java
+test-java: ## Tests of the Java client, also beside a private RabbitMQ
+	@scripts/deps.sh broker java
 	cd clients/java && ../../scripts/mvn.sh test
 
 .PHONY: cover

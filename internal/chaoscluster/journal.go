@@ -32,8 +32,8 @@ func newJournal() *journal {
 	return &journal{written: map[fire]int64{}, confirms: map[int64][]confirm{}, returned: map[fire]bool{}}
 }
 
-// knew reports whether whoever sent the second fire knew from the journal that the first was confirmed.
-// What the first one's leader says after another has followed, that one must have read before.
+// knew reports whether the leader that sent the second fire knew from the journal that the first was
+// confirmed. It may not have read yet what the first one's leader said after another had followed.
 func (j *journal) knew(first, second fire) bool {
 	at, said := j.confirmedAt(first)
 	if !said || j.returned[first] {
