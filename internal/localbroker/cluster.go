@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
 // clusterSize is how many nodes a cluster has: the fewest that can lose one.
@@ -89,7 +91,7 @@ func (c *Cluster) startAll(ctx context.Context) error {
 	errs := make([]error, len(c.Nodes))
 	var all sync.WaitGroup
 	for i, b := range c.Nodes {
-		all.Go(func() { errs[i] = b.Restart(ctx) })
+		all.Go(func() { errs[i] = startPatiently(ctx, b) })
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -109,6 +111,18 @@ func (c *Cluster) startAll(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// startPatiently starts a node, again if it ends: RabbitMQ 3.10 does if another one comes or goes while
+// the two compare their feature flags.
+func startPatiently(ctx context.Context, b *Broker) (err error) {
+	const tries, rest = 3, time.Second
+	for range tries {
+		if err = b.Restart(ctx); err == nil || pause.For(ctx, rest) != nil {
+			break
+		}
+	}
+	return err
 }
 
 // waitTogether waits until the first node says that all nodes run.
