@@ -150,7 +150,7 @@ var variants = []variant{
 	{"lease-left-out", "a leader fires although no ping comes back", "scheduler/lease.go",
 		"!l.heard.IsZero() && l.clock().Sub(l.heard) < leaseLasts", "!l.heard.IsZero()", two},
 	{"wait-left-out", "a new leader begins while the one before may still fire", "scheduler/election.go",
-		"if f.ExclusiveLock || f.DelaysNodeLoss {", "if true || f.DelaysNodeLoss {", waits},
+		"if f.ExclusiveLock || f.DelaysNodeLoss && !s.olderNodes.Load() {", "if true || f.DelaysNodeLoss && !s.olderNodes.Load() {", waits},
 	{"answered-before-read-back", "a command is answered when its record is confirmed, which a newer epoch may have made void",
 		"scheduler/command.go", "it.read = func() error { return carriedOut(answer) }",
 		"it.done = func(bool) { _ = carriedOut(answer) }", two},
