@@ -402,7 +402,12 @@ func nodeFrozen(ctx context.Context, w *world) error {
 	if err := w.nodes.Nodes[node].Freeze(); err != nil {
 		return err
 	}
-	return w.away(ctx, node, f, w.lasting(35*time.Second, 80*time.Second), w.nodes.Nodes[node].Thaw)
+	return w.away(ctx, node, f, w.lasting(35*time.Second, 80*time.Second), func() error {
+		if w.nodes.kind != lavinMQ {
+			f.stuck = w.nodes.streamsLedBy(ctx, w.vhost, node)
+		}
+		return w.nodes.Nodes[node].Thaw()
+	})
 }
 
 func deadLettersAway(ctx context.Context, w *world) error {
