@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A job that fills a record leaves no room for what is said of it: it is rejected, whatever became of it.
+// A job that fills a record leaves no room for the other members of the record. It is rejected, with any outcome.
 func TestRecordsThatAreTooLarge(t *testing.T) {
 	body := fmt.Appendf(nil, `{"class":"A","args":[%q]}`, strings.Repeat("x", wire.MaxRecord-100))
 	require.LessOrEqual(t, len(body), wire.MaxRecord)

@@ -22,7 +22,7 @@ func (t *task) settle(job *RawJob, o outcome) {
 	}
 }
 
-// isLost reports whether the broker gives the job to another worker, whatever becomes of it here.
+// isLost reports whether the broker delivers the job again, so that its outcome here does not count.
 func (t *task) isLost() bool {
 	select {
 	case <-t.lost:

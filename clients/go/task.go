@@ -21,7 +21,7 @@ type task struct {
 	d       amqp.Delivery
 	queue   string
 	begun   time.Time
-	claimed atomic.Bool     // somebody settles it
+	claimed atomic.Bool     // a goroutine is settling it
 	settled chan struct{}   // closed when that is done
 	base    context.Context // of the handler's context
 

@@ -178,17 +178,25 @@ func (n *nodes) home(ctx context.Context, vhost, queue string) int {
 	if n.kind == lavinMQ {
 		return n.Leading(ctx)
 	}
-	var q struct{ Node, Leader string }
-	if n.api(ctx, http.MethodGet, "/api/queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(queue), nil, &q) != nil {
+	var q placed
+	if n.api(ctx, http.MethodGet, queuePath(vhost, queue), nil, &q) != nil {
 		return -1
 	}
 	for i := range n.Nodes {
-		name := n.name(i)
-		if q.Leader == name || q.Leader == "" && q.Node == name {
+		if q.home() == n.name(i) {
 			return i
 		}
 	}
 	return -1
+}
+
+// placed is what the management API says of where a queue or stream is.
+type placed struct{ Node, Leader string }
+
+func (q placed) home() string { return cmp.Or(q.Leader, q.Node) }
+
+func queuePath(vhost, queue string) string {
+	return "/api/queues/" + url.PathEscape(vhost) + "/" + url.PathEscape(queue)
 }
 
 // needed are the streams without which nothing can be fired.
@@ -198,9 +206,9 @@ var needed = []string{"job_journal", "scheduled_jobs", "retries", "dead_jobs", "
 func (n *nodes) streamsLedBy(ctx context.Context, vhost string, node int) (led []string) {
 	other := n.Nodes[(node+1)%len(n.Nodes)]
 	for _, stream := range needed {
-		var q struct{ Node, Leader string }
-		text, err := ask(ctx, http.MethodGet, other.ManagementURL()+"/api/queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(stream), nil)
-		if err == nil && json.Unmarshal(text, &q) == nil && cmp.Or(q.Leader, q.Node) == n.name(node) {
+		var q placed
+		text, err := ask(ctx, http.MethodGet, other.ManagementURL()+queuePath(vhost, stream), nil)
+		if err == nil && json.Unmarshal(text, &q) == nil && q.home() == n.name(node) {
 			led = append(led, stream)
 		}
 	}

@@ -74,10 +74,11 @@ func history(fires []fire, t *truth, log *journal) (text string) {
 			if c := fate.connection; c != nil {
 				text += fmt.Sprintf(" by sidecar %d to node %d", c.sidecar+1, c.node+1)
 			}
-			for what, when := range map[string]time.Time{"acked": fate.acked, "nacked": fate.nacked} {
-				if !when.IsZero() {
-					text += fmt.Sprintf(", %s %s", what, when.Format(clockTime))
-				}
+			switch {
+			case !fate.acked.IsZero():
+				text += ", acked " + fate.acked.Format(clockTime)
+			case !fate.nacked.IsZero():
+				text += ", nacked " + fate.nacked.Format(clockTime)
 			}
 		}
 	}
