@@ -41,6 +41,7 @@ export function Chart(p) {
     if (asTable || empty || !box.current) return undefined;
     const observer = new ResizeObserver(() => { const w = box.current?.clientWidth; if (w && w !== plot.current?.width) plot.current?.setSize({ width: w, height }); });
     const draw = () => {
+      if (!box.current) return; // the page was left while the browser was busy
       plot.current = new /** @type {any} */ (window).uPlot(options(latest, height, box.current.clientWidth, setCursor), stack(latest.current), box.current);
       drawn.current = { plot: plot.current, p: latest.current };
       observer.observe(box.current);
