@@ -186,6 +186,7 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 			return err
 		}
 		if l.core.phase != phase { // nothing else need happen before the next has its turn
+			l.s.log.Debug("scheduler: next step of the epoch", "epoch", l.core.epoch, "step", l.core.phase)
 			wake = time.Now()
 		}
 		if delivered, repeated, known := l.core.settledFires(); known {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -12,8 +13,10 @@ import (
 )
 
 // pulse is when the broker confirmed a message of a client that has nothing to do with Millrace. It
-// shows for how long the broker itself served nobody.
+// shows for how long the broker itself served nobody: on RabbitMQ, a stream that was led by one node.
 type pulse struct {
+	queue string
+
 	mu sync.Mutex
 	at []time.Time
 }
@@ -22,6 +25,40 @@ const (
 	pulseEvery  = 100 * time.Millisecond
 	pulseWithin = time.Second // a broker that has not confirmed by then is tried over another connection
 )
+
+// beginPulses has a pulse for each node of RabbitMQ, and one for LavinMQ, which is led by one node.
+func (w *world) beginPulses(ctx context.Context) error {
+	for i := range w.nodes.Nodes {
+		p := &pulse{queue: fmt.Sprintf("pulse%d", i+1)}
+		args := amqp.Table{"x-queue-type": "stream", "x-queue-leader-locator": "client-local"}
+		if w.nodes.kind == lavinMQ {
+			args = amqp.Table{"x-max-length": int32(1)}
+		}
+		if err := w.declareOn(i, p.queue, args); err != nil {
+			return err
+		}
+		w.pulses = append(w.pulses, p)
+		w.all.Go(func() { p.feel(ctx, w) })
+		if w.nodes.kind == lavinMQ {
+			break
+		}
+	}
+	return nil
+}
+
+func (w *world) declareOn(node int, queue string, args amqp.Table) error {
+	conn, err := w.dialNode(node)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	_, err = ch.QueueDeclare(queue, true, false, false, false, args)
+	return err
+}
 
 // feel publishes until the context ends, through whichever node answers.
 func (p *pulse) feel(ctx context.Context, w *world) {
@@ -43,13 +80,9 @@ func (p *pulse) feelOn(ctx context.Context, conn *amqp.Connection) {
 	if err != nil || ch.Confirm(false) != nil {
 		return
 	}
-	q, err := ch.QueueDeclare("pulse", true, false, false, false, amqp.Table{"x-max-length": int32(1)})
-	if err != nil {
-		return
-	}
 	for ctx.Err() == nil {
 		stuck.Reset(pulseWithin)
-		confirm, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", q.Name, false, false, amqp.Publishing{DeliveryMode: amqp.Persistent})
+		confirm, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", p.queue, false, false, amqp.Publishing{DeliveryMode: amqp.Persistent})
 		if err != nil {
 			return
 		}
@@ -70,7 +103,14 @@ func (p *pulse) note(at time.Time) {
 	p.at = append(p.at, at)
 }
 
-// away is for how long the broker confirmed nothing, at most.
+// brokerAway is for how long the broker confirmed nothing of one pulse, at most.
+func (w *world) brokerAway(from, to time.Time) (longest time.Duration) {
+	for _, p := range w.pulses {
+		longest = max(longest, p.away(from, to))
+	}
+	return longest
+}
+
 func (p *pulse) away(from, to time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -59,7 +59,7 @@ func runRow(ctx context.Context, o options, r row, run int, n *nodes, dir string
 	began := time.Now()
 	res := result{Time: began.UTC().Format(time.RFC3339), Commit: o.commit, Broker: o.broker, Row: r.number, Name: r.name, Run: run,
 		Seed: o.seed, Hosts: o.hosts, Full: o.full, Rate: o.rate, Slack: o.slack, Broken: []string{}}
-	w := &world{options: o, nodes: n, log: log, dir: filepath.Join(dir, "sidecars"), truth: newTruth(), jobs: newJobs(), pulse: &pulse{},
+	w := &world{options: o, nodes: n, log: log, dir: filepath.Join(dir, "sidecars"), truth: newTruth(), jobs: newJobs(),
 		random: rand.New(rand.NewPCG(o.seed, uint64(r.number))), //nolint:gosec // not negative
 		vhost:  fmt.Sprintf("row%d-%d-%d", r.number, run, began.UnixMilli()%1e6)}
 	if w.starts = o.binary; r.upgrades {
@@ -233,6 +233,9 @@ func (w *world) boundDoubles(s scope, res *result, must func(bool, string, ...an
 	}
 }
 
+// afterBack is how many seconds Millrace may need once what was broken is there again.
+const afterBack = 5
+
 func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) {
 	for i, f := range w.faults {
 		others := map[string]bool{}
@@ -248,7 +251,7 @@ func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) 
 		stood := func(queues map[string]bool) float64 {
 			return standstill(w.jobs, queues, f.from, to, !last || w.jobs.anyMissing(queues)).Seconds()
 		}
-		stillFor, away := stood(others), w.pulse.away(f.from, to).Seconds()
+		stillFor, away := stood(others), w.brokerAway(f.from, to).Seconds()
 		res.Standstill, res.Own, res.Away = max(res.Standstill, stillFor), max(res.Own, stood(f.affected)), max(res.Away, away)
 		if res.Stuck = append(res.Stuck, f.stuck...); len(f.stuck) == 0 {
 			w.boundStill(r, stillFor, away, must)
@@ -257,16 +260,16 @@ func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) 
 			res.AfterBack = max(res.AfterBack, firstAfter(w.jobs, f.affected, f.back).Seconds())
 		}
 	}
-	const afterBack = 5
 	must(res.AfterBack <= afterBack*w.slack, "affected queues stood still for %.1f s after the fault had ended: more than %.1f s", res.AfterBack, afterBack*w.slack)
 }
 
 // boundStill compares the standstill after one fault with its bound.
 func (w *world) boundStill(r row, still, away float64, must func(bool, string, ...any)) {
-	limit, bounded := r.still[w.broker]
-	limit *= w.slack
+	limit := r.still[w.broker] * w.slack
+	if r.follows {
+		limit = max(limit, away+afterBack*w.slack)
+	}
 	switch {
-	case !bounded:
 	case r.failover && w.broker == lavinMQ:
 		must(still <= away+limit, "standstill of %.1f s: more than %.1f s longer than the broker's own of %.1f s", still, limit, away)
 	default:

@@ -31,7 +31,7 @@ type world struct {
 	taps   [][]*tap // by sidecar and node
 	slots  []*slot
 	jobs   *jobs
-	pulse  *pulse
+	pulses []*pulse
 	queues []string // without "queue."
 	faults []*fault
 	mute   []string  // nodes of which no sidecar said that they were away, or all did for too long
@@ -86,29 +86,22 @@ func (w *world) begin(ctx context.Context, r row) error {
 	for i, q := range w.queues {
 		w.all.Go(func() { w.consume(ctx, q, i) })
 	}
-	w.all.Go(func() { w.pulse.feel(ctx, w) })
+	if err := w.beginPulses(ctx); err != nil {
+		return err
+	}
 	return w.warmUp(ctx)
 }
 
 // declareQueues declares a classic queue on each node, and quorum queues.
 func (w *world) declareQueues() error {
 	for i := range w.nodes.Nodes {
-		conn, err := w.dialNode(i)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		ch, err := conn.Channel()
-		if err != nil {
-			return err
-		}
-		if _, err := ch.QueueDeclare("queue."+classic(i), true, false, false, false, amqp.Table{"x-max-priority": int32(10)}); err != nil {
+		if err := w.declareOn(i, "queue."+classic(i), amqp.Table{"x-max-priority": int32(10)}); err != nil {
 			return err
 		}
 		if w.nodes.kind == lavinMQ {
 			continue
 		}
-		if _, err := ch.QueueDeclare("queue."+quorum(i), true, false, false, false, amqp.Table{"x-queue-type": "quorum"}); err != nil {
+		if err := w.declareOn(i, "queue."+quorum(i), amqp.Table{"x-queue-type": "quorum"}); err != nil {
 			return err
 		}
 	}
