@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -35,7 +36,8 @@ var lockArguments = amqp.Table{
 type Lock struct {
 	Inbox     *Consumer
 	Publisher *Publisher
-	Exclusive bool // the connection has the lock already
+	Scout     *Publisher // for probes, on a channel that may end without harm
+	Exclusive bool       // the connection has the lock already
 
 	conn  *Conn
 	pings *amqp.Channel // not the one that Inbox and Publisher share: its messages would wait behind fires
@@ -54,35 +56,128 @@ func (c *Conn) Lock(ctx context.Context) (*Lock, error) {
 	return lock, nil
 }
 
-func (c *Conn) lock(ctx context.Context) (*Lock, error) {
-	exclusive := c.features.ExclusiveLock
-	declare, undo := func(*amqp.Channel) error { return nil }, (func(*amqp.Channel))(nil)
-	if exclusive {
-		// LavinMQ gives an exclusive queue to both of two connections that declare it in the same moment, and an exclusive consumer
-		// to only one. It deletes the queue when either connection ends: the winner may lose its lock.
-		declare = func(ch *amqp.Channel) error {
-			_, err := ch.QueueDeclare(wire.LeaderInbox, false, false, true, false, nil)
-			return err
+func (c *Conn) lock(ctx context.Context) (_ *Lock, err error) {
+	lock := &Lock{conn: c, Exclusive: c.features.ExclusiveLock}
+	defer func() {
+		if err != nil {
+			lock.release()
 		}
-		undo = func(ch *amqp.Channel) { _, _ = ch.QueueDelete(wire.LeaderInbox, false, false, false) }
-	} else if err := c.declareLock(ctx); err != nil {
+	}()
+	claim := c.claimQuorum
+	if lock.Exclusive {
+		claim = c.claimExclusive
+	}
+	if err = claim(ctx, lock); err != nil {
 		return nil, err
 	}
-	inbox, err := c.consume(ctx, wire.LeaderInbox, lockPrefetch, exclusive, func(ch *amqp.Channel) error {
+	if lock.pings, err = c.open(ctx, func(*amqp.Channel) error { return nil }, nil); err != nil {
+		return nil, err
+	}
+	lock.Publisher = c.publisherOn(lock.Inbox.ch, false)
+	return lock, nil
+}
+
+// release ends what a failed claim has opened.
+func (l *Lock) release() {
+	if l.Inbox != nil {
+		_ = l.Inbox.Close()
+	}
+	if l.Scout != nil {
+		_ = l.Scout.Close()
+	}
+}
+
+// claimExclusive claims LavinMQ's lock. It gives an exclusive queue to both of two connections that declare it in the same moment, and an
+// exclusive consumer to only one. It deletes the queue when either connection ends: the winner may lose its lock.
+func (c *Conn) claimExclusive(ctx context.Context, lock *Lock) (err error) {
+	declare := func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(wire.LeaderInbox, false, false, true, false, nil)
+		return err
+	}
+	undo := func(ch *amqp.Channel) { _, _ = ch.QueueDelete(wire.LeaderInbox, false, false, false) }
+	if lock.Inbox, err = c.consumeLock(ctx, true, declare, undo); err != nil {
+		return err
+	}
+	lock.Scout, err = c.Publisher(ctx)
+	return err
+}
+
+// claimQuorum gets in line for RabbitMQ's lock, on a channel that the leader's streams know.
+func (c *Conn) claimQuorum(ctx context.Context, lock *Lock) error {
+	if err := c.declareLock(ctx); err != nil {
+		return err
+	}
+	var (
+		failed error
+		beside sync.WaitGroup
+	)
+	beside.Go(func() { lock.Scout, failed = c.introduced(ctx, wire.Journal, wire.Gated) })
+	inbox, err := c.consumeLock(ctx, false, func(ch *amqp.Channel) error {
+		return introduce(ch, append([]string{wire.Journal}, wire.EntryStreams...)...)
+	}, nil)
+	if errors.Is(err, errNotIntroduced) {
+		inbox, err = c.consumeLock(ctx, false, func(*amqp.Channel) error { return nil }, nil)
+	}
+	beside.Wait()
+	lock.Inbox = inbox
+	return errors.Join(err, failed)
+}
+
+func (c *Conn) consumeLock(ctx context.Context, exclusive bool, prepare func(*amqp.Channel) error, undo func(*amqp.Channel)) (*Consumer, error) {
+	return c.consume(ctx, wire.LeaderInbox, lockPrefetch, exclusive, func(ch *amqp.Channel) error {
 		if err := ch.Confirm(false); err != nil {
 			return err
 		}
-		return declare(ch)
+		return prepare(ch)
 	}, undo)
-	if err != nil {
-		return nil, err
+}
+
+// introduced opens a publisher on a channel that these streams know, if they can be used on this node.
+func (c *Conn) introduced(ctx context.Context, streams ...string) (*Publisher, error) {
+	ch, err := c.open(ctx, func(ch *amqp.Channel) error {
+		if err := ch.Confirm(false); err != nil {
+			return err
+		}
+		return introduce(ch, streams...)
+	}, nil)
+	if errors.Is(err, errNotIntroduced) {
+		return c.Publisher(ctx)
 	}
-	pings, err := c.open(ctx, func(*amqp.Channel) error { return nil }, nil)
 	if err != nil {
-		_ = inbox.Close()
-		return nil, err
+		return nil, fmt.Errorf("broker: open a publisher: %w", err)
 	}
-	return &Lock{Inbox: inbox, Publisher: c.publisherOn(inbox.ch, false), Exclusive: exclusive, conn: c, pings: pings}, nil
+	return c.publisherOn(ch, false), nil
+}
+
+// errNotIntroduced says that a stream cannot be used on this node, as where it has no replica there.
+var errNotIntroduced = errors.New("a stream cannot be consumed")
+
+// introduce makes a channel known to the streams to which the leader publishes, before it has the lock: RabbitMQ does that when a channel
+// first uses a stream. While the first node of a cluster is frozen it takes seven seconds for each stream, and the channel does nothing
+// else meanwhile. A channel that is known is told of a stream's next leader.
+func introduce(ch *amqp.Channel, streams ...string) error {
+	if err := ch.Qos(1, 0, false); err != nil { // no stream can be consumed without
+		return err
+	}
+	for _, stream := range streams {
+		tag := "introduction to " + stream
+		records, err := ch.Consume(stream, tag, false, false, false, false, amqp.Table{"x-stream-offset": "next"})
+		if err != nil {
+			var refusal *amqp.Error
+			if errors.As(err, &refusal) && refusal.Server {
+				return fmt.Errorf("%w: %w", errNotIntroduced, err)
+			}
+			return err
+		}
+		go func() {
+			for range records { // what is published in this moment
+			}
+		}()
+		if err := ch.Cancel(tag, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // declareLock makes the quorum queue, or checks that the one that exists is the same. A queue without a single active consumer would

@@ -318,6 +318,27 @@ func pinged(t *testing.T, locks []*broker.Lock) (active int) {
 }
 
 // Pings that their channel loses are sent on another one.
+// A claim is known to the leader's streams before it has the lock. One that is deleted and made again meanwhile gets what is published.
+func TestAClaimKnowsStreamsThatAreMadeAgain(t *testing.T) {
+	v := brokertest.New(t)
+	conn := dial(t, v.AMQPURL())
+	_, err := conn.AssertTopology(t.Context())
+	require.NoError(t, err)
+	lock := eventuallyLeads(t, conn)
+	for _, stream := range append([]string{wire.Journal}, wire.EntryStreams...) {
+		require.NoError(t, conn.DeleteQueue(t.Context(), stream, false, false))
+	}
+	_, err = conn.AssertTopology(t.Context())
+	require.NoError(t, err)
+	for _, pub := range []*broker.Publisher{lock.Publisher, lock.Scout} {
+		for _, stream := range []string{wire.Journal, wire.Gated} {
+			require.NoError(t, pub.Send(soon(t), wire.Message{Key: stream, Body: []byte("{}")}))
+		}
+	}
+	require.Len(t, v.ReadStream(t, wire.Journal), 2)
+	require.Len(t, v.ReadStream(t, wire.Gated), 2)
+}
+
 func TestPingsAreRenewed(t *testing.T) {
 	v := brokertest.New(t)
 	lock := eventuallyLeads(t, dial(t, v.AMQPURL()))

@@ -130,12 +130,33 @@ func (e exchange) exists(ch *amqp.Channel) error {
 }
 
 func (q queue) declare(ch *amqp.Channel) error {
-	_, err := ch.QueueDeclare(q.name, true, false, false, false, q.args)
-	return err
+	return q.answered(ch, func() error {
+		_, err := ch.QueueDeclare(q.name, true, false, false, q.stream, q.args)
+		return err
+	})
 }
 
 func (q queue) exists(ch *amqp.Channel) error {
-	_, err := ch.QueueDeclarePassive(q.name, true, false, false, false, nil)
+	return q.answered(ch, func() error {
+		_, err := ch.QueueDeclarePassive(q.name, true, false, false, q.stream, nil)
+		return err
+	})
+}
+
+// answered declares a queue and returns how the broker answers. That for a stream says nothing of its length: RabbitMQ would ask the
+// stream's leader, and wait for seconds where the leader's node is frozen.
+func (q queue) answered(ch *amqp.Channel, declare func() error) error {
+	refused := ch.NotifyClose(make(chan *amqp.Error, 1))
+	err := declare()
+	if err != nil || !q.stream {
+		return err
+	}
+	if err = ch.Qos(1, 0, false); err == nil { // answered after the declaration, or not at all
+		return nil
+	}
+	if refusal := <-refused; refusal != nil {
+		return refusal
+	}
 	return err
 }
 

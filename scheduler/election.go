@@ -21,6 +21,10 @@ const (
 	orphanAfter = time.Minute
 	// predecessorEvery is how often a new leader looks whether the one before is gone.
 	predecessorEvery = 100 * time.Millisecond
+	// fitWithin is how long a sidecar that has the lock waits for its readers.
+	fitWithin = 10 * time.Second
+	// fitEvery is how often it looks at its view, at least.
+	fitEvery = 100 * time.Millisecond
 	// leaseLookEvery is how often a leader that fell silent looks whether a ping came back.
 	leaseLookEvery = 50 * time.Millisecond
 )
@@ -41,8 +45,8 @@ func (s *Scheduler) stand(ctx context.Context, conn *broker.Conn) error {
 	if err := s.waitInLine(ctx, conn, lock); err != nil {
 		return err
 	}
-	if !s.fit(time.Now()) { // the wait may have been long
-		return errUnfit
+	if err := s.becomeFit(ctx, conn, lock); err != nil {
+		return err
 	}
 	if err := s.waitForPredecessor(ctx, conn, lock.activeAt); err != nil {
 		return err
@@ -74,8 +78,9 @@ func (s *Scheduler) claim(ctx context.Context, conn *broker.Conn) (*broker.Lock,
 	}
 }
 
-// lockPatience is how long the lock's queue may take to answer. One without a majority never does.
-const lockPatience = 15 * time.Second
+// lockPatience is how long a claim may take. Without a majority of the nodes it is never answered; while a node is frozen, RabbitMQ takes
+// seven seconds for each stream.
+const lockPatience = 45 * time.Second
 
 func lockWithin(ctx context.Context, conn *broker.Conn, limit time.Duration) (*broker.Lock, error) {
 	within, cancel := context.WithTimeout(ctx, limit)
@@ -104,6 +109,34 @@ func (s *Scheduler) waitInLine(ctx context.Context, conn *broker.Conn, lock *can
 			return conn.Err()
 		case <-time.After(lockEvery):
 			watch.look(nil)
+		}
+	}
+}
+
+// becomeFit waits a moment for the view, which may have fallen behind while the sidecar waited for the lock. Where the broker has cut off
+// its readers, those of the other sidecars are cut off too: to leave the lock to one of them would only take time.
+func (s *Scheduler) becomeFit(ctx context.Context, conn *broker.Conn, lock *candidate) error {
+	late := time.NewTimer(fitWithin)
+	defer late.Stop()
+	for {
+		changed := s.view.Changed()
+		if s.fit(time.Now()) {
+			return nil
+		}
+		if s.view.Followed(ledBy...) { // it reads, but too slowly
+			return errUnfit
+		}
+		select {
+		case <-changed:
+		case <-time.After(fitEvery):
+		case <-late.C:
+			return errUnfit
+		case <-lock.claim.Inbox.Done():
+			return fmt.Errorf("%w: %w", errLockGone, lock.claim.Inbox.Err())
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-conn.Done():
+			return conn.Err()
 		}
 	}
 }

@@ -64,7 +64,21 @@ func (l *leadership) look(ctx context.Context) (broken, err error) {
 	return err, nil
 }
 
-// sendFirst sends a probe on a channel of its own: where jobs.fire is missing, that ends.
+// scout is the channel of the probes. Where jobs.fire is missing, it ends.
+func (l *leadership) scout(ctx context.Context) (*broker.Publisher, error) {
+	select {
+	case <-l.lock.claim.Scout.Done():
+	default:
+		return l.lock.claim.Scout, nil
+	}
+	pub, err := l.conn.Publisher(ctx)
+	if err == nil {
+		l.lock.claim.Scout = pub
+	}
+	return pub, err
+}
+
+// sendFirst sends a probe.
 func (l *leadership) sendFirst(ctx context.Context) error {
 	if l.lookout.arriving == nil {
 		arriving, err := l.conn.FollowProbes(ctx, l.lookout.queue)
@@ -73,11 +87,10 @@ func (l *leadership) sendFirst(ctx context.Context) error {
 		}
 		l.lookout.arriving = arriving
 	}
-	pub, err := l.conn.Publisher(ctx)
+	pub, err := l.scout(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = pub.Close() }()
 	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: l.core.epoch, Routed: -1}.To(l.lookout.queue)); err != nil {
 		return err
 	}
@@ -144,11 +157,10 @@ func (l *leadership) mendWay(ctx context.Context) error {
 // watchProbes passes the numbers of probes that arrive to the loop. Some are followed by one to no queue: those pass once the broker has
 // kept that, as it keeps jobs whose queue does not exist.
 func (l *leadership) watchProbes(ctx context.Context) error {
-	pub, err := l.conn.Publisher(ctx)
+	pub, err := l.scout(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // the loop that fires ends the epoch
 	}
-	defer func() { _ = pub.Close() }()
 	for {
 		select {
 		case <-ctx.Done():

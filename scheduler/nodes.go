@@ -257,9 +257,12 @@ func (s *Scheduler) inEpoch(l *lease, resign context.CancelCauseFunc) {
 	s.lease, s.resign = l, resign
 }
 
+// remakeWithin is how long the broker may take to delete jobs.leader.
+const remakeWithin = 15 * time.Second
+
 // remakeLock deletes jobs.leader, for all sidecars to declare it again: this one has fired all that it will fire.
 func (s *Scheduler) remakeLock(ctx context.Context, conn *broker.Conn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remakeWithin)
 	defer cancel()
 	if err := conn.DeleteQueue(ctx, wire.LeaderInbox, false, false); err != nil {
 		s.log.Warn("scheduler: cannot delete "+wire.LeaderInbox+", to make it again", "error", err)

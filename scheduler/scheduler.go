@@ -307,7 +307,7 @@ func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 		case <-conn.Done():
 			return conn.Err()
 		case <-changed:
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(fitEvery):
 		}
 	}
 	gap := s.Status().Gap

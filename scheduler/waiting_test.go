@@ -36,6 +36,25 @@ func TestWaitingForTheView(t *testing.T) {
 	require.Error(t, conn.Err())
 }
 
+// A sidecar that has the lock while its readers are cut off keeps the lock for a moment: the readers of the others are cut off too.
+func TestTheLockIsKeptWhileReadersAreCutOff(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	require.NoError(t, s.becomeFit(t.Context(), conn, nil), "it has nothing to read")
+	s.unread()
+	claim, err := conn.Lock(t.Context())
+	require.NoError(t, err)
+	lock := newCandidate(claim, conn.User(), newReplier(s.cfg.Broker, s.log), s.log)
+	ended, cancel := context.WithTimeout(t.Context(), 3*fitEvery)
+	defer cancel()
+	require.ErrorIs(t, s.becomeFit(ended, conn, lock), context.DeadlineExceeded)
+	done := make(chan error)
+	go func() { done <- s.becomeFit(t.Context(), conn, lock) }()
+	require.NoError(t, claim.Inbox.Close())
+	require.ErrorIs(t, <-done, errLockGone)
+}
+
 // Who is behind gives way to others, but not for ever: all may be.
 func TestReluctanceEnds(t *testing.T) {
 	var r reluctance
