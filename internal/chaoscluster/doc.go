@@ -16,7 +16,9 @@
 //     more than two seconds later was answered too,
 //   - answered, if its leader had the answer and no such time,
 //   - nacked, if the broker had refused it although the job arrived,
+//   - unkept, if the broker had confirmed it although the journal does not have it,
 //   - open, if it had no answer.
 //
-// Journaled and stale are never allowed.
+// Journaled and stale are never allowed, unkept only on RabbitMQ 3.10: while a stream changes its
+// leader, that version may confirm what the stream has lost.
 package main

@@ -17,6 +17,7 @@ type doubles struct {
 	Open      int `json:"open"`
 	Bare      int `json:"bare"`   // a copy did not say which fire it was
 	Unseen    int `json:"unseen"` // the taps did not see it
+	Unkept    int `json:"unkept"` // the broker had confirmed the first, and the journal does not have it
 	Stored    int `json:"stored"` // the broker stored a record twice that was published once
 
 	byQueue map[string]int
@@ -101,6 +102,8 @@ func (d *doubles) of(verdict string) *int {
 		return &d.Open
 	case "bare":
 		return &d.Bare
+	case "unkept":
+		return &d.Unkept
 	case "stored":
 		return &d.Stored
 	}
@@ -139,14 +142,15 @@ func countLosses(jids []string, t *truth) (l losses) {
 
 // judge says what was so of a fire when the second was sent.
 func judge(first, second fire, t *truth, log *journal) string {
-	if log.knew(first, second) {
-		return "journaled"
-	}
 	f, again := t.fires[first], t.fires[second]
-	if f == nil || again == nil {
-		return "unseen"
-	}
+	_, written := log.written[first]
 	switch {
+	case f != nil && again != nil && !written && !f.acked.IsZero() && f.acked.Before(again.sent):
+		return "unkept"
+	case log.knew(first, second):
+		return "journaled"
+	case f == nil || again == nil:
+		return "unseen"
 	case !f.nacked.IsZero() && f.nacked.Before(again.sent):
 		return "nacked"
 	case f.acked.IsZero() || f.acked.After(again.sent):

@@ -17,6 +17,9 @@ func TestDoublesAreSplitByTruth(t *testing.T) {
 	log.read(90, nil, []byte(`{"type":"confirmed","epoch":1,"through":9}`))
 	second := fire{55, 1}
 	log.written[second] = 60
+	for seq := range int64(8) {
+		log.written[fire{1, seq}] = 10 + seq
+	}
 	again := &fate{sent: at(20)}
 
 	for verdict, first := range map[string]struct {
@@ -28,6 +31,7 @@ func TestDoublesAreSplitByTruth(t *testing.T) {
 		"answered":  {3, &fate{acked: at(9), connection: died}},
 		"stale":     {4, &fate{acked: at(5), connection: died}},
 		"nacked":    {6, &fate{nacked: at(5), connection: died}},
+		"unkept":    {8, &fate{acked: at(5), connection: died}},
 		"unseen":    {9, nil},
 	} {
 		truth := newTruth()

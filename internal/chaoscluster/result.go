@@ -200,6 +200,7 @@ func (w *world) reckon(r row, res *result, log *journal) {
 	must(j.strange == 0, "%d came that were never published", j.strange)
 	must(res.Doubled.Journaled == 0, "%d doubled although the journal said that they were confirmed", res.Doubled.Journaled)
 	must(res.Doubled.Stale == 0, "%d doubled although their leader had the answer, and %v later could journal it", res.Doubled.Stale, staleAfter)
+	must(res.Doubled.Unkept == 0 || w.broker == rabbit310, "%d doubled that the broker had confirmed, and that the journal does not have", res.Doubled.Unkept)
 	must(res.Doubled.Bare == 0, "%d doubled that do not say which fire they are", res.Doubled.Bare)
 	must(res.Doubled.Unseen == 0, "%d doubled of which the taps saw only one fire", res.Doubled.Unseen)
 	must(res.Again == 0 || !r.nodesStay, "%d copies of a fire came again that the broker does not call redelivered", res.Again)
@@ -296,9 +297,9 @@ func (t *results) add(res result) error {
 		verdict = "VOID: " + strings.ReplaceAll(res.Error, "\n", "; ")
 	}
 	d := res.Doubled
-	fmt.Fprintf(t.out, "%s row %d (%s), run %d, seed %d, load %s: %d jobs, lost %d, doubled %d (journaled %d, stale %d, answered %d, nacked %d, open %d, bare %d, unseen %d, stored twice %d), "+
+	fmt.Fprintf(t.out, "%s row %d (%s), run %d, seed %d, load %s: %d jobs, lost %d, doubled %d (journaled %d, stale %d, answered %d, nacked %d, open %d, bare %d, unseen %d, unkept %d, stored twice %d), "+
 		"redelivered %d, again %d, exits %d, open at most %d, standstill %.1f s (affected %.1f s, %.1f s after; the broker %.1f s, streams without a leader %v), %.0f s: %s\n",
-		res.Broker, res.Row, res.Name, res.Run, res.Seed, res.Load, res.Jobs, res.Lost, d.Total, d.Journaled, d.Stale, d.Answered, d.Nacked, d.Open, d.Bare, d.Unseen, d.Stored,
+		res.Broker, res.Row, res.Name, res.Run, res.Seed, res.Load, res.Jobs, res.Lost, d.Total, d.Journaled, d.Stale, d.Answered, d.Nacked, d.Open, d.Bare, d.Unseen, d.Unkept, d.Stored,
 		res.Redelivered, res.Again, res.Exits, res.Open, res.Standstill, res.Own, res.AfterBack, res.Away, res.Stuck, res.Took, verdict)
 	if t.path == "" {
 		return nil
