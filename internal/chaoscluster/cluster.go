@@ -173,6 +173,27 @@ func (n *nodes) healthy(ctx context.Context, limit time.Duration) error {
 	})
 }
 
+// rejoinWithin is how long a node that was frozen may take to find the others again.
+const rejoinWithin = 30 * time.Second
+
+// thaw lets a frozen node run on. RabbitMQ 3.10 may leave it alone for ever, while it answers its own clients: then it is started again,
+// as an operator would do. restarted says so.
+func (n *nodes) thaw(ctx context.Context, i int) (restarted bool, err error) {
+	if err := n.Nodes[i].Thaw(); err != nil || n.kind == lavinMQ {
+		return false, err
+	}
+	if err := n.healthy(ctx, rejoinWithin); !errors.Is(err, errNotWithin) {
+		return false, err
+	}
+	if err := n.kill(i); err != nil {
+		return true, err
+	}
+	if err := n.back(ctx, i); err != nil {
+		return true, err
+	}
+	return true, n.healthy(ctx, startWithin)
+}
+
 // home is the node on which a queue is, or its leader if it is replicated; -1 if that is not known.
 func (n *nodes) home(ctx context.Context, vhost, queue string) int {
 	if n.kind == lavinMQ {

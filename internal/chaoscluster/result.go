@@ -39,17 +39,18 @@ type result struct {
 	Again       int               `json:"again"` // copies of one fire that the broker did not call redelivered
 	Open        int               `json:"open"`  // fires without an answer when the fault came, at most
 	Faults      int               `json:"faults"`
-	Standstill  float64           `json:"standstill"`      // of queues that were not affected, seconds
-	Own         float64           `json:"own"`             // of the affected ones
-	Away        float64           `json:"away"`            // for how long the broker served no other client
-	Stuck       []string          `json:"stuck,omitempty"` // streams that the broker gave no other leader while theirs was cut off: then nothing can fire
-	AfterBack   float64           `json:"after_back"`      // until an affected queue got jobs again, from when the fault had ended
-	Exits       int               `json:"sidecar_exits"`   // sidecars that ended by themselves
-	Epochs      int               `json:"epochs"`          // that the journal has
-	Load        string            `json:"load"`            // of the machine, at the end
-	Took        float64           `json:"took"`            // seconds
-	Broken      []string          `json:"broken"`          // which bounds
-	Error       string            `json:"error,omitempty"` // why the run is void
+	Standstill  float64           `json:"standstill"`          // of queues that were not affected, seconds
+	Own         float64           `json:"own"`                 // of the affected ones
+	Away        float64           `json:"away"`                // for how long the broker served no other client
+	Restarted   bool              `json:"restarted,omitempty"` // a node that was frozen did not find the others again, and was started again
+	Stuck       []string          `json:"stuck,omitempty"`     // streams that the broker gave no other leader while theirs was cut off: then nothing can fire
+	AfterBack   float64           `json:"after_back"`          // until an affected queue got jobs again, from when the fault had ended
+	Exits       int               `json:"sidecar_exits"`       // sidecars that ended by themselves
+	Epochs      int               `json:"epochs"`              // that the journal has
+	Load        string            `json:"load"`                // of the machine, at the end
+	Took        float64           `json:"took"`                // seconds
+	Broken      []string          `json:"broken"`              // which bounds
+	Error       string            `json:"error,omitempty"`     // why the run is void
 	LostJIDs    []string          `json:"lost_jids,omitempty"`
 	Examples    map[string]string `json:"examples,omitempty"`
 }
@@ -187,7 +188,7 @@ func (w *world) reckon(r row, res *result, log *journal) {
 	}
 	res.Lost, res.Losses, res.LostJIDs = len(lost), countLosses(lost, w.truth), lost[:min(len(lost), 20)]
 	res.Doubled, res.Redelivered, res.Epochs, res.Faults = countDoubles(j, w.truth, log), j.redelivered, len(log.opened), len(w.faults)
-	res.Again = j.again
+	res.Again, res.Restarted = j.again, w.restarted
 	res.ByQueue, res.Examples = res.Doubled.byQueue, res.Doubled.example
 	must := func(holds bool, format string, args ...any) {
 		if !holds {
@@ -292,6 +293,9 @@ func (t *results) add(res result) error {
 	if len(res.Broken) > 0 || res.Error != "" {
 		t.broken++
 		verdict = "BROKEN: " + strings.Join(res.Broken, "; ")
+	}
+	if res.Restarted {
+		verdict += " (the frozen node did not find the others again, and was started again)"
 	}
 	if res.Error != "" {
 		verdict = "VOID: " + strings.ReplaceAll(res.Error, "\n", "; ")

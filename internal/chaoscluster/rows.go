@@ -415,7 +415,9 @@ func nodeFrozen(ctx context.Context, w *world) error {
 		if w.nodes.kind != lavinMQ {
 			f.stuck = w.nodes.streamsLedBy(ctx, w.vhost, node)
 		}
-		return w.nodes.Nodes[node].Thaw()
+		restarted, err := w.nodes.thaw(ctx, node)
+		w.restarted = w.restarted || restarted
+		return err
 	})
 }
 

@@ -21,23 +21,24 @@ import (
 // world is one run of a row: a virtual host, sidecars, jobs, and what was done to them.
 type world struct {
 	options
-	nodes  *nodes
-	log    *slog.Logger
-	random *rand.Rand
-	dir    string
-	vhost  string
-	starts string // the program of the first sidecars
-	truth  *truth
-	taps   [][]*tap // by sidecar and node
-	slots  []*slot
-	jobs   *jobs
-	pulses []*pulse
-	queues []string // without "queue."
-	faults []*fault
-	mute   []string  // nodes of which no sidecar said that they were away, or all did for too long
-	ended  time.Time // when all had come, or was given up
-	all    sync.WaitGroup
-	cancel context.CancelFunc
+	nodes     *nodes
+	log       *slog.Logger
+	random    *rand.Rand
+	dir       string
+	vhost     string
+	starts    string // the program of the first sidecars
+	truth     *truth
+	taps      [][]*tap // by sidecar and node
+	slots     []*slot
+	jobs      *jobs
+	pulses    []*pulse
+	queues    []string // without "queue."
+	faults    []*fault
+	mute      []string  // nodes of which no sidecar said that they were away, or all did for too long
+	restarted bool      // a node that was frozen had to be started again
+	ended     time.Time // when all had come, or was given up
+	all       sync.WaitGroup
+	cancel    context.CancelFunc
 }
 
 // fault is what was done, and to which queues.
