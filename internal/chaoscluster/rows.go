@@ -217,7 +217,11 @@ func (w *world) nodeAway(ctx context.Context, node int, with func(), queues ...s
 		return err
 	}
 	with()
-	return w.nodeBack(ctx, node, f, w.lasting(10*time.Second, 35*time.Second))
+	away := w.lasting(10*time.Second, 35*time.Second)
+	if w.nodes.kind == lavinMQ { // it fails over, and is led again, before anything can name the node
+		away = max(away, 25*time.Second)
+	}
+	return w.nodeBack(ctx, node, f, away)
 }
 
 func (w *world) nodeBack(ctx context.Context, node int, f *fault, after time.Duration) error {
