@@ -62,7 +62,7 @@ func (s *Server) unready() string {
 	}
 	for _, t := range s.cfg.View.Status() {
 		if !t.CaughtUp && !s.dispensable(&t) {
-			return "the view has not caught up with " + t.Stream
+			return "the view has not caught up with " + t.Stream + whileAway(leader.Degraded)
 		}
 	}
 	if gap := leader.Gap; gap != "" {
