@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,6 +92,9 @@ func dialHost(ctx context.Context, cfg Config, u hosts.URL, to hosts.Target) (*C
 	}
 	c := &Conn{log: cfg.Log, user: uri.Username, vhost: uri.Vhost, host: to, hosts: cfg.Hosts, queueType: cfg.QueueType, done: make(chan struct{}), closed: make(chan struct{})}
 	if err := c.connect(ctx, cfg, raw); err != nil {
+		if reason := refusedFor(err); reason != "" {
+			err = &RefusedError{Host: to.Host, User: c.user, VHost: c.vhost, Reason: reason, Err: err}
+		}
 		return nil, err
 	}
 	c.socket.limitSilence(c.amqp.Config.Heartbeat)
@@ -123,13 +127,20 @@ func (c *Conn) connect(ctx context.Context, cfg Config, url string) error {
 	if err == nil && inTime() {
 		return nil
 	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	} else if c.socket != nil {
+		err = explainHandshake(err, scheme(url), c.socket.begunWith())
+	}
 	if c.socket != nil {
 		c.socket.Close() // the library leaves its reader running
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	return err
+}
+
+func scheme(url string) string {
+	scheme, _, _ := strings.Cut(url, "://")
+	return scheme
 }
 
 // watch reads the library's notifications until the connection is gone.
@@ -207,6 +218,12 @@ func (c *Conn) User() string { return c.user }
 
 // VHost is the virtual host of the connection.
 func (c *Conn) VHost() string { return c.vhost }
+
+// describe names the broker: product and version, and the cluster where it has a name.
+func (c *Conn) describe() string {
+	cluster, _ := c.amqp.Properties["cluster_name"].(string)
+	return describe(c.Product(), c.Version(), "", cluster)
+}
 
 // Product is what the broker calls itself.
 func (c *Conn) Product() string { return c.features.Product }

@@ -24,6 +24,7 @@ const managementPatience = 3 * time.Second
 type managementHosts struct {
 	url   hosts.URL // without user
 	order hosts.Order
+	proof *proof // nil: hosts of any broker are used
 
 	mu      sync.Mutex
 	clients map[hosts.Target]*http.Client
@@ -118,19 +119,36 @@ func (m *Management) SilentHosts(ctx context.Context) []string {
 	return silent
 }
 
-// askOne asks one host. It fails where another host may do better: there was no answer, or one of a
-// node that is in trouble.
+// askOne asks one host, once that is proven to be the broker's. It fails where another host may do
+// better: there was no answer, or one of a node that is in trouble.
 func (h *managementHosts) askOne(ctx context.Context, to hosts.Target, r request) (answer, error) {
+	err := h.prove(ctx, to)
+	switch {
+	case err == nil:
+		return h.send(ctx, to, r)
+	case Unauthorized(err): // a refusal is an answer
+		return answer{from: to, err: err}, nil
+	}
+	return answer{}, err
+}
+
+// send asks one host, of any broker.
+func (h *managementHosts) send(ctx context.Context, to hosts.Target, r request) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, r.method, strings.TrimSuffix(h.url.At(to.Host), "/")+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		return answer{}, errors.New("malformed address")
 	}
-	req.SetBasicAuth(r.user, r.password)
+	if r.user != "" {
+		req.SetBasicAuth(r.user, r.password)
+	}
 	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := h.client(to).Do(req)
 	if err != nil {
+		if h.proof != nil && ctx.Err() == nil {
+			h.proof.set(to, false) // what answers there next may be another broker's
+		}
 		var inner *url.Error
 		if errors.As(err, &inner) {
 			return answer{}, inner.Err // without the address, which the caller names without credentials

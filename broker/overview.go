@@ -28,17 +28,29 @@ type Listener struct {
 	Port     int    `json:"port"`
 }
 
+// overview is how the broker writes it.
+type overview struct {
+	RabbitMQVersion string     `json:"rabbitmq_version"`
+	LavinMQVersion  string     `json:"lavinmq_version"`
+	Node            string     `json:"node"`
+	Cluster         string     `json:"cluster_name"`
+	Listeners       []Listener `json:"listeners"`
+}
+
+// product returns the broker's name and version, empty where it is neither RabbitMQ nor LavinMQ.
+func (o *overview) product() (name, version string) {
+	switch {
+	case o.LavinMQVersion != "":
+		return LavinMQ, o.LavinMQVersion
+	case o.RabbitMQVersion != "":
+		return RabbitMQ, o.RabbitMQVersion
+	}
+	return "", ""
+}
+
 // Overview asks the broker what it is.
 func (m *Management) Overview(ctx context.Context) (Overview, error) {
-	var said struct {
-		ProductName     string     `json:"product_name"`
-		ProductVersion  string     `json:"product_version"`
-		RabbitMQVersion string     `json:"rabbitmq_version"`
-		LavinMQVersion  string     `json:"lavinmq_version"`
-		Node            string     `json:"node"`
-		Cluster         string     `json:"cluster_name"`
-		Listeners       []Listener `json:"listeners"`
-	}
+	var said overview
 	from, err := m.getFrom(ctx, "/api/overview", &said)
 	if err != nil {
 		return Overview{}, err
@@ -47,13 +59,8 @@ func (m *Management) Overview(ctx context.Context) (Overview, error) {
 	if err != nil {
 		return Overview{}, err
 	}
-	o := Overview{Product: said.ProductName, Node: said.Node, Cluster: said.Cluster, Listeners: said.Listeners, Host: host}
-	switch {
-	case said.LavinMQVersion != "":
-		o.Product, o.Version = LavinMQ, said.LavinMQVersion
-	case said.RabbitMQVersion != "":
-		o.Product, o.Version = RabbitMQ, said.RabbitMQVersion
-	default:
+	o := Overview{Node: said.Node, Cluster: said.Cluster, Listeners: said.Listeners, Host: host}
+	if o.Product, o.Version = said.product(); o.Product == "" {
 		return Overview{}, fmt.Errorf("broker: management API: what answers at %s is neither RabbitMQ nor LavinMQ", from.Host)
 	}
 	return o, nil

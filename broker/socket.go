@@ -20,6 +20,7 @@ type socket struct {
 	net.Conn
 	silence atomic.Int64 // nanoseconds without a byte after which the peer is taken for dead; 0 during the handshake
 	outbox  *outbox
+	first   atomic.Pointer[string] // how what came first begins; nil: nothing came yet
 }
 
 // gatherFor is how long what is written together with more waits at most.
@@ -36,10 +37,22 @@ func (s *socket) Read(p []byte) (int, error) {
 		}
 	}
 	n, err := s.Conn.Read(p)
+	if n > 0 && s.first.Load() == nil {
+		first := string(p[:min(n, len(plainAMQP))])
+		s.first.Store(&first)
+	}
 	if err != nil {
 		s.Conn.Close()
 	}
 	return n, err
+}
+
+// begunWith returns how what came first begins; "" if nothing came.
+func (s *socket) begunWith() string {
+	if first := s.first.Load(); first != nil {
+		return *first
+	}
+	return ""
 }
 
 // SetReadDeadline is what the library's heartbeater calls.

@@ -1,0 +1,171 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/internal/hosts"
+	"github.com/millrace-jobs/millrace/internal/pause"
+)
+
+// ErrUnproven is returned where a management API could not be proven to belong to the broker that AMQP
+// reaches. It is not used meanwhile.
+var ErrUnproven = errors.New("not proven to belong to the broker that AMQP reaches")
+
+// OtherBrokerError is returned where a management API belongs to another broker than the one that AMQP
+// reaches. It is never used.
+type OtherBrokerError struct {
+	Host, Broker         string // of the management API
+	AMQPHost, AMQPBroker string
+}
+
+func (e *OtherBrokerError) Error() string {
+	return fmt.Sprintf("the management API at %s (%s) belongs to another broker than AMQP at %s (%s)", e.Host, e.Broker, e.AMQPHost, e.AMQPBroker)
+}
+
+// newsPatience is how long a node may take to learn of a queue that another node of its cluster has
+// made.
+const newsPatience = 2 * time.Second
+
+// proof shows to which broker the hosts of a management API belong: that of AMQP is the one that knows
+// a queue which has just been declared there, under a name of the broker's own making. Names of nodes
+// and clusters prove nothing: containers of one image often share them.
+type proof struct {
+	amqp           Config
+	user, password string
+	vhost          string
+
+	mu     sync.Mutex
+	proven map[hosts.Target]bool
+}
+
+// OnlyOf has a host used only while it is proven to belong to the broker that cfg reaches. Each host is
+// checked before its first answer, and again after it was away. It is called before the first question.
+func (m *Management) OnlyOf(cfg Config) {
+	m.hosts.proof = &proof{amqp: cfg, user: m.user, password: m.password, vhost: m.vhost, proven: map[hosts.Target]bool{}}
+}
+
+// CheckHosts checks all hosts, and not only the one that answers first. An error names those of another
+// broker. A host that does not answer soon is checked when it does.
+func (m *Management) CheckHosts(ctx context.Context) error {
+	all := m.hosts.addresses()
+	if len(all) == 1 {
+		return nil // any answer came from it
+	}
+	ctx, cancel := context.WithTimeout(ctx, managementPatience)
+	defer cancel()
+	faults := make([]error, len(all))
+	var asking sync.WaitGroup
+	for i, host := range all {
+		asking.Go(func() {
+			var other *OtherBrokerError
+			if errors.As(m.hosts.prove(ctx, hosts.Target{Host: host, Address: host}), &other) {
+				faults[i] = other
+			}
+		})
+	}
+	asking.Wait()
+	return errors.Join(faults...)
+}
+
+func (p *proof) has(to hosts.Target) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.proven[to]
+}
+
+func (p *proof) set(to hosts.Target, proven bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.proven[to] = proven
+}
+
+// prove returns nil for a host that is proven to belong to the broker.
+func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
+	if h.proof == nil || h.proof.has(to) {
+		return nil
+	}
+	if _, err := h.send(ctx, to, request{method: http.MethodHead, path: "/"}); err != nil {
+		return err // nothing answers: there is nothing to ask AMQP for
+	}
+	conn, err := Dial(ctx, h.proof.amqp)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnproven, err)
+	}
+	defer conn.Close() // and with it goes the queue
+	name, err := conn.privateQueue(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: declare a queue to find there: %w", ErrUnproven, err)
+	}
+	return h.find(ctx, to, conn, name)
+}
+
+// privateQueue declares a queue that ends with the connection, and returns its name.
+func (c *Conn) privateQueue(ctx context.Context) (name string, err error) {
+	err = c.request(ctx, func(ch *amqp.Channel) error {
+		q, err := ch.QueueDeclare("", false, true, true, false, nil)
+		name = q.Name
+		return err
+	})
+	return name, err
+}
+
+// find looks for the queue on a host of the management API.
+func (h *managementHosts) find(ctx context.Context, to hosts.Target, conn *Conn, queue string) error {
+	p := h.proof
+	deadline := time.Now().Add(newsPatience)
+	for {
+		a, err := h.send(ctx, to, p.question("/api/queues/"+segment(p.vhost)+"/"+segment(queue)))
+		switch {
+		case err != nil:
+			return err
+		case a.err == nil:
+			p.set(to, true)
+			return nil
+		case statusOf(a.err) != http.StatusNotFound:
+			return fmt.Errorf("%w: %s answers user %s: %w", ErrUnproven, to.Host, p.user, a.err)
+		case conn.Err() != nil:
+			return fmt.Errorf("%w: %w", ErrUnproven, conn.Err())
+		case time.Now().After(deadline):
+			return &OtherBrokerError{Host: to.Host, Broker: h.describe(ctx, to), AMQPHost: conn.Host(), AMQPBroker: conn.describe()}
+		}
+		if err := pause.For(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *proof) question(path string) request {
+	return request{method: http.MethodGet, path: path, user: p.user, password: p.password}
+}
+
+// describe names the broker that a host belongs to.
+func (h *managementHosts) describe(ctx context.Context, to hosts.Target) string {
+	a, err := h.send(ctx, to, h.proof.question("/api/overview"))
+	var said overview
+	if err != nil || a.err != nil || json.Unmarshal(a.body, &said) != nil {
+		return "unknown"
+	}
+	product, version := said.product()
+	return describe(product, version, said.Node, said.Cluster)
+}
+
+func describe(product, version, node, cluster string) string {
+	parts := []string{strings.TrimSpace(cmp.Or(product, "unknown") + " " + version)}
+	if node != "" {
+		parts = append(parts, "node "+node)
+	}
+	if cluster != "" {
+		parts = append(parts, "cluster "+cluster)
+	}
+	return strings.Join(parts, ", ")
+}
