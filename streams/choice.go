@@ -208,7 +208,7 @@ func (c *choice) lookForNative(ctx context.Context, back <-chan struct{}) {
 		case <-back:
 			return
 		case <-ticker.C:
-			if c.isTurn() && c.native.nodes.answer(ctx) == nil {
+			if c.isTurn() && c.native.nodes.answer(ctx) == nil && c.trusts(ctx) {
 				c.goBack()
 			}
 		}
@@ -224,6 +224,17 @@ func (c *choice) isTurn() bool {
 	}
 	c.lookedAt = time.Now()
 	return true
+}
+
+// trusts reports whether native, which answers again, may be read from.
+func (c *choice) trusts(ctx context.Context) bool {
+	if c.cfg.Trust == nil {
+		return true
+	}
+	c.mu.Lock()
+	amqp := c.amqp
+	c.mu.Unlock()
+	return c.cfg.Trust(ctx, c.native, amqp) == nil
 }
 
 func (c *choice) goBack() {

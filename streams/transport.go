@@ -81,6 +81,9 @@ type Config struct {
 	Patience  time.Duration // how long Open waits for the native protocol before it falls back; 0 = 2 s
 	FallBack  time.Duration // how long only AMQP 0-9-1 answers before readers of the native protocol use that; 0 = 10 s
 	Again     time.Duration // after so long native is tried again; 0 = 1 min
+
+	// Trust says whether a stream listener that answers again may be read from: it may be another broker's now. nil = any may
+	Trust func(ctx context.Context, native, amqp Transport) error
 }
 
 func (c Config) withDefaults() Config {

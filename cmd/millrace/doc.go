@@ -8,7 +8,7 @@
 //
 // # When things fail
 //
-// A broker that cannot be reached is waited for: the process stays up, says so in its log and in /readyz, and goes on when the broker comes.
-// What no waiting mends (a wrong flag, an address in use, a state folder that another sidecar has) ends the process with a message and exit
-// code 1, or 2 where the command line or the configuration is at fault.
+// A broker that cannot be reached is waited for: the process stays up, says so in its log and in /readyz, and connects when the broker answers.
+// Where waiting does not help (a wrong flag, an address in use, a state folder that another sidecar has, a broker that refuses the first login),
+// the process ends with a message and exit code 1, or 2 where the command line or the configuration is wrong.
 package main

@@ -79,9 +79,10 @@ func (e *examination) examine(ctx context.Context) {
 	e.note(fine, "broker", fmt.Sprintf("%s %s at %s, virtual host %s, as user %s",
 		e.conn.Product(), e.conn.Version(), broker.MaskURL(e.cfg.AMQPURL), e.conn.VHost(), e.conn.User()), "")
 	e.openManagement(ctx)
+	e.rights(ctx)
 	if e.mgmt != nil {
 		defer e.mgmt.Close()
-		for _, look := range []func(context.Context) error{e.alarms, e.permissions, e.policies, e.queues, e.cluster, e.sharing, e.clock} {
+		for _, look := range []func(context.Context) error{e.alarms, e.lockers, e.policies, e.queues, e.cluster, e.sharing, e.clock} {
 			if err := look(ctx); err != nil {
 				e.note(advice, "management API", err.Error(), "")
 			}
@@ -93,36 +94,41 @@ func (e *examination) examine(ctx context.Context) {
 
 // reachRemedy says what to do about a broker that cannot be reached.
 func reachRemedy(err error) string {
+	if refusal := broker.Refusal(err); refusal != nil {
+		return remedyOf(refusal)
+	}
 	text := err.Error()
-	switch {
-	case strings.Contains(text, "ACCESS_REFUSED") || strings.Contains(text, "username or password"):
-		return "check user and password in --amqp-url (or --amqp-password, --amqp-password-file); guest may connect from the broker's own machine only"
-	case strings.Contains(text, "vhost") || strings.Contains(text, "no access"):
-		return "create the virtual host (rabbitmqctl add_vhost NAME) and give the user access to it (see the permissions below), or mend the path of --amqp-url"
-	case strings.Contains(text, "refused") || strings.Contains(text, "no such host") || errors.Is(err, context.DeadlineExceeded):
+	if strings.Contains(text, "refused") || strings.Contains(text, "no such host") || errors.Is(err, context.DeadlineExceeded) {
 		return "start the broker, or say where it is with --amqp-url; a firewall may be in between"
 	}
 	return "check --amqp-url, and the broker's log"
 }
 
 func (e *examination) openManagement(ctx context.Context) {
+	const subject = "management API"
 	var err error
 	e.mgmt, err = openManagement(ctx, &e.cfg.brokerSettings, &e.hosts, quiet())
+	other := otherBroker(err)
+	byHand := "or set the policies by hand:\n" + strings.Join(broker.PolicyCommands(e.conn.Features(), e.conn.VHost()), "\n")
 	switch {
 	case err == nil:
-		e.note(fine, "management API", "answers", "")
+		e.note(fine, subject, "answers, and is this broker's", "")
+	case other != nil && e.cfg.ManagementURL != "":
+		e.note(mend, subject, other.Error()+": a sidecar ends at its start", otherRemedy(other))
+	case other != nil:
+		e.note(advice, subject, other.Error()+", and is not used: "+withoutManagement, "set --management-url to the management API of this broker; "+byHand)
 	case broker.Unauthorized(err):
-		e.note(mend, "management API", err.Error(), fmt.Sprintf("give the user the tags that it needs: %s set_user_tags %s policymaker monitoring",
-			e.conn.Features().Ctl, quote(e.conn.User())))
+		e.note(mend, subject, err.Error(), fmt.Sprintf("give the user the tags that it needs: %s set_user_tags %s policymaker monitoring\n"+
+			"or, if it is another broker's: set --management-url to the management API of this broker", e.conn.Features().Ctl, quote(e.conn.User())))
+	case errors.Is(err, broker.ErrUnproven):
+		e.note(mend, subject, err.Error()+": it is not used", "")
 	default:
 		enable := "say"
 		if e.conn.Features().Plugins {
 			enable = "rabbitmq-plugins enable rabbitmq_management, or say"
 		}
-		e.note(advice, "management API", "does not answer: policies cannot be looked at, so jobs that workers reject, and jobs for queues "+
-			"that do not exist yet, may be lost: "+err.Error(),
-			enable+" where it is with --management-url; or set the policies by hand:\n"+
-				strings.Join(broker.PolicyCommands(e.conn.Features(), e.conn.VHost()), "\n"))
+		e.note(advice, subject, "does not answer: policies cannot be looked at, so jobs that workers reject, and jobs for queues "+
+			"that do not exist yet, may be lost: "+err.Error(), enable+" where it is with --management-url; "+byHand)
 	}
 }
 

@@ -22,36 +22,38 @@ func (e *examination) alarms(ctx context.Context) error {
 	return nil
 }
 
-// permissions looks at what Millrace's user may, and at who else may take the leader's lock.
-func (e *examination) permissions(ctx context.Context) error {
+// rights tries what Millrace's user may.
+func (e *examination) rights(ctx context.Context) {
+	const subject = "permissions"
+	lacks, err := e.conn.Lacks(ctx, needed)
+	switch {
+	case err != nil:
+		e.note(advice, subject, err.Error(), "")
+	case len(lacks) > 0:
+		e.note(mend, subject, fmt.Sprintf("user %s may not %s", e.conn.User(), strings.Join(lacks, ", ")),
+			sidecarRole.grant(e.conn.Features(), e.conn.VHost(), e.conn.User()))
+	default:
+		e.note(fine, subject, "user "+e.conn.User()+" may do all that a sidecar does", "")
+	}
+}
+
+// lockers looks for others who may take the leader's lock.
+func (e *examination) lockers(ctx context.Context) error {
 	all, err := e.mgmt.Permissions(ctx)
 	if broker.Unauthorized(err) {
-		e.note(advice, "permissions", "only an administrator may list them: compare them with those below", "")
+		e.note(advice, "permissions", "only an administrator may list those of others: compare them with those below", "")
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	for _, p := range all {
-		switch {
-		case p.User == e.conn.User():
-			e.ownPermission(p)
-		case mayLock(p):
+		if p.User != e.conn.User() && mayLock(p) {
 			e.note(advice, "permissions", fmt.Sprintf("user %s may declare %s; if it does, no sidecar can lead", p.User, wire.LeaderInbox),
 				"take configure on jobs.* from clients")
 		}
 	}
 	return nil
-}
-
-func (e *examination) ownPermission(p broker.Permission) {
-	lacks := missing(e.conn.Features(), p)
-	if len(lacks) == 0 {
-		e.note(fine, "permissions", "user "+p.User+" may do all that a sidecar does", "")
-		return
-	}
-	e.note(mend, "permissions", fmt.Sprintf("user %s may not %s", p.User, strings.Join(lacks, ", ")),
-		sidecarRole.grant(e.conn.Features(), e.conn.VHost(), p.User))
 }
 
 // policies sets what is missing, as every sidecar does, and looks for those that win over ours.

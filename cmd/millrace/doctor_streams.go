@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace-jobs/millrace/streams"
@@ -12,23 +14,57 @@ import (
 
 // streams looks at how streams can be read.
 func (e *examination) streams(ctx context.Context) {
-	transport, err := openTransport(ctx, e.cfg, &e.hosts, e.mgmt, quiet())
+	transport, address, err := openTransport(ctx, e.cfg, &e.hosts, e.mgmt, quiet())
 	if err != nil {
 		e.note(mend, "streams", err.Error(), "check --stream-url, and the broker's log")
 		return
 	}
 	defer transport.Close()
+	if e.isOtherJournal(ctx, transport) {
+		g := advice // a sidecar reads over AMQP instead
+		if e.cfg.StreamURL != "" {
+			g = mend
+		}
+		e.note(g, "streams", otherStreams(errOtherJournal, address, e.cfg.AMQPURL).Error(), streamRemedy)
+		return
+	}
 	switch {
-	case transport.Name() == "native":
+	case transport.Name() == nativeStreams:
 		e.note(fine, "streams", "are read with the native stream protocol", "")
 	case e.conn.Features().NativeStreamProtocol:
-		e.note(advice, "streams", "are read over AMQP 0-9-1: slower, and records that only native clients can read are skipped",
-			"rabbitmq-plugins enable rabbitmq_stream; --stream-url says where it listens if the management API does not")
+		remedy := "rabbitmq-plugins enable rabbitmq_stream"
+		switch {
+		case e.cfg.StreamURL != "":
+			remedy = "check --stream-url, or " + remedy
+		case e.mgmt == nil: // it may well be enabled
+			remedy = "the management API, which names the stream listeners, cannot be asked: see above, or set --stream-url"
+		case e.cfg.amqp().Scheme == "amqps":
+			remedy = "set --stream-url to rabbitmq-stream+tls://host:port"
+		}
+		e.note(advice, "streams", "are read over AMQP 0-9-1: slower, and records that only native clients can read are skipped", remedy)
 	default:
 		e.note(fine, "streams", "are read over AMQP 0-9-1, the one protocol that "+e.conn.Product()+" has for them", "")
 	}
 	e.delay(ctx, transport)
 }
+
+// isOtherJournal reports whether the stream listener is another broker's. Before there is a journal, nothing shows that.
+func (e *examination) isOtherJournal(ctx context.Context, transport streams.Transport) bool {
+	if exists, err := e.conn.QueueExists(ctx, wire.Journal); err != nil || !exists {
+		return false
+	}
+	amqp, err := openAMQPStreams(ctx, e.cfg, &e.hosts)
+	if err != nil {
+		return false
+	}
+	defer amqp.Close()
+	ctx, cancel := context.WithTimeout(ctx, streamDoctorLimit)
+	defer cancel()
+	return errors.Is(awaitSameJournal(ctx, transport, amqp), errOtherJournal)
+}
+
+// streamDoctorLimit bounds how long doctor compares journals.
+const streamDoctorLimit = 10 * time.Second
 
 const (
 	slowFetch   = 20 * time.Millisecond
@@ -75,7 +111,11 @@ func (e *examination) sidecar(ctx context.Context) {
 	api := e.cfg.client(e.signIn)
 	o, err := api.overview(ctx)
 	if err != nil {
-		e.note(advice, "sidecar", err.Error(), "")
+		text := err.Error()
+		if !strings.Contains(text, api.base) {
+			text = "at " + api.base + ": " + text // it may be one of another broker or virtual host
+		}
+		e.note(advice, "sidecar", text, "")
 		return
 	}
 	e.note(fine, "sidecar", fmt.Sprintf("runs at %s for virtual host %s: %s", api.base, o.VHost, o.Scheduler.Phase), "")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -34,31 +33,12 @@ var (
 	}
 )
 
-// needed are names that a sidecar must be allowed to configure, write and read, one of each kind.
+// needed are names that a sidecar must be allowed to configure, write and read, one of each kind. Queues of the broker's naming, and the
+// default exchange, come on top.
 var needed = []string{
 	wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeRoute, wire.ExchangeFire, wire.ExchangeBury, wire.Unrouted, wire.Gated, wire.DeadLetters,
-	wire.Control, wire.LeaderInbox, wire.WitnessPrefix + "x", wire.QueuePrefix + "x", "amq.gen-x", wire.ScheduledJobs, wire.Retries,
+	wire.Control, wire.LeaderInbox, wire.WitnessPrefix + "x", wire.QueuePrefix + "x", wire.ScheduledJobs, wire.Retries,
 	wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.Journal, wire.Rollups,
-}
-
-// missing lists what a user lacks to be a sidecar's, as "write amq.default".
-func missing(features broker.Features, p broker.Permission) []string {
-	var lacks []string
-	check := func(what, pattern string, names []string) {
-		re, err := regexp.Compile(pattern)
-		if err != nil {
-			return // the broker's expressions know more than ours: it is for the broker to tell
-		}
-		for _, name := range names {
-			if pattern == "" || !re.MatchString(name) {
-				lacks = append(lacks, what+" "+cmp.Or(name, "the default exchange"))
-			}
-		}
-	}
-	check("configure", p.Configure, needed)
-	check("write", p.Write, append([]string{features.DefaultExchange}, needed...))
-	check("read", p.Read, needed)
-	return lacks
 }
 
 // mayLock tells whether a user can declare the leader's lock, and so keep everyone from leading.
@@ -69,7 +49,12 @@ func mayLock(p broker.Permission) bool {
 
 // grant is the command that gives a user what a role needs.
 func (r role) grant(features broker.Features, vhost, user string) string {
-	return fmt.Sprintf("%s set_permissions --vhost %s %s %s %s %s", features.Ctl, quote(vhost), quote(user), quote(r.configure), quote(r.write), quote(r.read))
+	return features.Ctl + " " + r.permissions(vhost, user)
+}
+
+// permissions is the command without the program, whose name depends on the broker.
+func (r role) permissions(vhost, user string) string {
+	return fmt.Sprintf("set_permissions --vhost %s %s %s %s %s", quote(vhost), quote(user), quote(r.configure), quote(r.write), quote(r.read))
 }
 
 // quote makes a word that a POSIX shell leaves as it is.

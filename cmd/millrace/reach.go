@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -29,127 +30,240 @@ var (
 	managementEvery = time.Minute
 )
 
-// reach connects to the broker for the first time, for as long as that takes, and finds out what it is. mgmt is nil where there is no
-// management API. An error says that ctx has ended, or is errSetting.
-func (s *sidecar) reach(ctx context.Context) (mgmt *broker.Management, err error) {
+// reached is what is known of the broker after the first connection.
+type reached struct {
+	mgmt      *broker.Management // nil: there is none
+	transport streams.Transport
+	streams   string // the URL of the stream listener; empty: none is known
+}
+
+// reach connects to the broker for the first time, for as long as that takes, and finds out what it is. An error says that ctx has
+// ended, or is a hopelessError.
+func (s *sidecar) reach(ctx context.Context) (*reached, error) {
 	retry := backoff.NewExponentialBackOff()
 	retry.MaxInterval = reachAtMostEvery
 	var said string
 	var saidAt time.Time
+	refused := false
 	for {
-		err := s.introduce(ctx)
-		if err == nil {
-			mgmt = s.management(ctx)
-			if err = s.openStreams(ctx, mgmt); err == nil {
-				return mgmt, nil
-			}
-		}
-		if mgmt != nil {
-			mgmt.Close()
-		}
-		if errors.Is(err, errSetting) {
-			return nil, err
+		r, err := s.tryReach(ctx)
+		var hopeless *hopelessError
+		if err == nil || errors.As(err, &hopeless) {
+			return r, err
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		if refusal := broker.Refusal(err); refusal != nil {
+			if refused {
+				return nil, &hopelessError{err: refusal, remedy: remedyOf(refusal)}
+			}
+			refused = true // a broker that dies in this moment looks the same: ask again
+			continue
+		}
+		refused = false
 		if err.Error() != said || time.Since(saidAt) > remindEvery {
 			said, saidAt = err.Error(), time.Now()
-			s.log.Warn("millrace: the broker cannot be reached; trying again until it can", "error", err)
+			s.log.Warn("millrace: the broker cannot be reached; trying again until it can (millrace doctor says what to do)", "error", err)
 		}
 		_ = pause.For(ctx, retry.NextBackOff())
 	}
 }
 
-// introduce asks the broker what it is.
+func (s *sidecar) tryReach(ctx context.Context) (*reached, error) {
+	if err := s.introduce(ctx); err != nil {
+		return nil, err
+	}
+	mgmt, err := s.management(ctx)
+	if err != nil {
+		return nil, err
+	}
+	transport, address, err := openTransport(ctx, &s.cfg, s.hosts, mgmt, s.log)
+	if err != nil {
+		if mgmt != nil {
+			mgmt.Close()
+		}
+		return nil, err
+	}
+	return &reached{mgmt, transport, address}, nil
+}
+
+// hopelessError ends the sidecar at its first connection: trying again does not help.
+type hopelessError struct {
+	err    error
+	remedy string // lines; empty: err says it
+}
+
+func (e *hopelessError) Error() string {
+	text := e.err.Error()
+	for line := range strings.Lines(e.remedy) {
+		text += "\n  → " + strings.TrimSuffix(line, "\n")
+	}
+	return text
+}
+
+func (e *hopelessError) Unwrap() error { return e.err }
+
+// remedyOf says what to do about a refusal. Before the login a broker does not say which one it is.
+func remedyOf(e *broker.RefusedError) string {
+	command := func(text string) string { return "rabbitmqctl " + text + "   (LavinMQ: lavinmqctl " + text + ")" }
+	user, vhost := quote(e.User), quote(e.VHost)
+	switch e.Reason {
+	case broker.RefusedVHost:
+		return "correct the virtual host in --amqp-url, or create it: " + command("add_vhost "+vhost) + "\n" +
+			"then give the user access: " + command(sidecarRole.permissions(e.VHost, e.User))
+	case broker.RefusedAccess:
+		return "give the user access: " + command(sidecarRole.permissions(e.VHost, e.User))
+	}
+	return "check user and password in --amqp-url (or --amqp-password, --amqp-password-file); guest may connect from the broker's own machine only\n" +
+		"set the password: " + command("change_password "+user+" PASSWORD") + "\n" +
+		"or add the user: " + command("add_user "+user+" PASSWORD")
+}
+
+// introduce asks the broker what it is, and whether Millrace may declare what it needs.
 func (s *sidecar) introduce(ctx context.Context) error {
 	conn, err := broker.Dial(ctx, s.brokerConfig("looks"))
 	if err != nil {
 		return err
 	}
+	defer conn.Close()
 	s.log.Info("millrace: broker reached", "product", conn.Product(), "version", conn.Version(), "vhost", conn.VHost(), "user", conn.User())
 	if err := conn.Features().CheckQueueType(broker.QueueType(s.cfg.QueueType)); err != nil {
-		return errors.Join(fmt.Errorf("%w: %w", errSetting, err), conn.Close())
+		return &hopelessError{err: fmt.Errorf("--queue-type: %w", err)}
 	}
-	return conn.Close()
+	return mayConfigure(ctx, conn)
 }
 
-// errSetting ends the sidecar: the broker was reached and cannot do what a setting asks for.
-var errSetting = errors.New("--queue-type")
+// mayConfigure returns a hopelessError where the user may not declare what Millrace needs.
+func mayConfigure(ctx context.Context, conn *broker.Conn) error {
+	may, err := conn.MayConfigure(ctx)
+	if err != nil || may {
+		return err
+	}
+	lacks, err := conn.Lacks(ctx, needed)
+	if err != nil {
+		return err
+	}
+	return &hopelessError{
+		err:    fmt.Errorf("user %q may not do what Millrace needs in virtual host %q: %s", conn.User(), conn.VHost(), strings.Join(lacks, ", ")),
+		remedy: "give it the permissions: " + sidecarRole.grant(conn.Features(), conn.VHost(), conn.User()),
+	}
+}
 
-// management opens the management API; nil if it does not answer.
-func (s *sidecar) management(ctx context.Context) *broker.Management {
+// management opens the management API; nil if it does not answer. A hopelessError says that --management-url is another broker's.
+func (s *sidecar) management(ctx context.Context) (*broker.Management, error) {
 	ctx, cancel := context.WithTimeout(ctx, managementPatience)
 	defer cancel()
 	for {
 		mgmt, err := openManagement(ctx, &s.cfg.brokerSettings, s.hosts, s.log)
-		if err == nil || broker.Unauthorized(err) || ctx.Err() != nil {
+		if other := otherBroker(err); other != nil && s.cfg.ManagementURL != "" {
+			return nil, &hopelessError{err: other, remedy: otherRemedy(other)}
+		}
+		if err == nil || otherBroker(err) != nil || broker.Unauthorized(err) || ctx.Err() != nil {
 			s.noteManagement(err)
-			return mgmt
+			return mgmt, nil
 		}
 		_ = pause.For(ctx, time.Second)
 		if ctx.Err() != nil {
 			s.noteManagement(err)
-			return nil
+			return nil, nil
 		}
 	}
 }
+
+// otherBroker is the part of an error that says that the management API is another broker's.
+func otherBroker(err error) *broker.OtherBrokerError {
+	var other *broker.OtherBrokerError
+	if errors.As(err, &other) {
+		return other
+	}
+	return nil
+}
+
+func otherRemedy(e *broker.OtherBrokerError) string {
+	return "set --management-url to the management API of the broker at " + e.AMQPHost + ", or --amqp-url to the broker of the other"
+}
+
+// withoutManagement is what a sidecar without the management API cannot do.
+const withoutManagement = "jobs that workers reject, and jobs for queues that do not exist yet, are lost unless the " +
+	"policies are set by hand (millrace doctor prints them)"
 
 func (s *sidecar) noteManagement(err error) {
 	s.noteUsers(err)
 	if err == nil {
 		return
 	}
-	s.log.Warn("millrace: no management API: jobs that workers reject, and jobs for queues that do not exist yet, are lost unless the "+
-		"policies are set by hand (millrace doctor prints them); --management-url says where it is", "error", err)
+	if other := otherBroker(err); other != nil {
+		s.dropManagement(other)
+		return
+	}
+	s.log.Warn("millrace: no management API: "+withoutManagement+"; --management-url says where it is", "error", err)
+}
+
+// dropManagement gives up a management API that is another broker's.
+func (s *sidecar) dropManagement(other *broker.OtherBrokerError) {
+	s.foreign.Store(true)
+	s.log.Warn("millrace: no management API: what answers is another broker's, and is not used; "+withoutManagement+
+		". Set --management-url to the management API of this broker", "error", other)
 }
 
 // awaitManagement waits for a management API that did not answer at first; nil when ctx ends.
 func (s *sidecar) awaitManagement(ctx context.Context) *broker.Management {
-	for {
+	for !s.foreign.Load() {
 		_ = pause.For(ctx, managementEvery)
 		if ctx.Err() != nil {
 			return nil
 		}
 		mgmt, err := openManagement(ctx, &s.cfg.brokerSettings, s.hosts, s.log)
+		if other := otherBroker(err); other != nil {
+			s.dropManagement(other)
+			break
+		}
 		s.noteUsers(err)
 		if err == nil {
 			s.log.Info("millrace: the management API answers now; the scheduler starts again to use it")
 			return mgmt
 		}
 	}
+	<-ctx.Done()
+	return nil
 }
 
+// openManagement opens the management API, if it belongs to the broker that AMQP reaches.
 func openManagement(ctx context.Context, cfg *brokerSettings, amqp *hosts.Order, log *slog.Logger) (*broker.Management, error) {
-	mgmt, err := broker.NewManagement(cfg.managementURL(), cfg.vhost(), log)
+	mgmt, err := newManagement(cfg, amqp, log)
 	if err != nil {
 		return nil, err
 	}
-	mgmt.Near(amqp)
-	if err := mgmt.FindFeatures(ctx); err != nil {
+	err = mgmt.FindFeatures(ctx)
+	if err == nil {
+		err = mgmt.CheckHosts(ctx)
+	}
+	if err != nil {
 		mgmt.Close()
 		return nil, err
 	}
 	return mgmt, nil
 }
 
-// openStreams chooses how streams are read.
-func (s *sidecar) openStreams(ctx context.Context, mgmt *broker.Management) error {
-	transport, err := openTransport(ctx, &s.cfg, s.hosts, mgmt, s.log)
+// newManagement is openManagement that asks nothing yet.
+func newManagement(cfg *brokerSettings, amqp *hosts.Order, log *slog.Logger) (*broker.Management, error) {
+	mgmt, err := broker.NewManagement(cfg.managementURL(), cfg.vhost(), log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.log.Info("millrace: streams are read", "protocol", transport.Name())
-	s.source.use(transport)
-	return nil
+	mgmt.Near(amqp)
+	mgmt.OnlyOf(broker.Config{AMQPURL: cfg.AMQPURL, Hosts: amqp, Name: connectionName + " checks", Log: log})
+	return mgmt, nil
 }
 
-func openTransport(ctx context.Context, cfg *sidecarSettings, amqp *hosts.Order, mgmt *broker.Management, log *slog.Logger) (streams.Transport, error) {
-	address, err := cfg.streamURL(ctx, mgmt)
-	if err != nil {
+// openTransport chooses how streams are read. address is the stream listener's, empty if none is known.
+func openTransport(ctx context.Context, cfg *sidecarSettings, amqp *hosts.Order, mgmt *broker.Management, log *slog.Logger) (t streams.Transport, address string, err error) {
+	if address, err = cfg.streamURL(ctx, mgmt); err != nil {
 		log.Warn("millrace: cannot ask for the broker's stream listeners; --stream-url says where they are", "error", err)
 	}
-	return streams.Open(ctx, streams.Config{AMQPURL: cfg.AMQPURL, StreamURL: address, Hosts: amqp, Name: connectionName, Log: log})
+	t, err = streams.Open(ctx, streams.Config{AMQPURL: cfg.AMQPURL, StreamURL: address, Hosts: amqp, Name: connectionName, Log: log, Trust: sameJournal})
+	return t, address, err
 }
 
 // streamURL is where the native stream protocol is spoken; empty if that is not known.

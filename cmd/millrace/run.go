@@ -46,6 +46,8 @@ type sidecar struct {
 	mgmt    atomic.Pointer[broker.Management] // nil where there is none
 	users   *broker.Management                // asks the management API who users are
 	has     atomic.Int32                      // an httpapi.HasUsers: whether there is one
+	foreign atomic.Bool                       // what answers in its place is another broker's
+	local   bool                              // only this machine can connect to the API
 
 	scheduler atomic.Pointer[scheduler.Scheduler] // nil until the broker was reached
 }
@@ -89,7 +91,8 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	source := &source{}
 	defer source.Close()
 
-	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, metrics: sums, queues: queues.New(nil), feed: happens, source: source, hosts: &hosts.Order{}}
+	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, metrics: sums, queues: queues.New(nil), feed: happens, source: source, hosts: &hosts.Order{},
+		local: onLoopback(listener) && !cfg.BehindProxy}
 	s.lent = &lender{dial: func(ctx context.Context) (*broker.Conn, error) { return broker.Dial(ctx, s.brokerConfig("leases")) }}
 	defer s.lent.close()
 	s.view = view.New(store, source, entries, log, wire.Journal, viewed...)
@@ -98,10 +101,9 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 		s.view.After(stream, wire.Journal)
 	}
 	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
-	if s.users, err = broker.NewManagement(cfg.managementURL(), cfg.vhost(), log); err != nil {
+	if s.users, err = newManagement(&cfg.brokerSettings, s.hosts, log); err != nil {
 		return err
 	}
-	s.users.Near(s.hosts)
 	defer s.users.Close()
 	api, err := s.api(listener.Addr().String())
 	if err != nil {
@@ -128,21 +130,25 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 		defer end()
 		defer context.AfterFunc(parts, end)()
 		log.Info("millrace: serving", "api", s.cfg.scheme()+"://"+listener.Addr().String()+s.cfg.HTTPPrefix, "auth", s.cfg.Auth, "broker", broker.MaskURL(cfg.AMQPURL), "version", versionText())
+		if s.cfg.Auth == httpapi.AuthNone {
+			s.warnOpen()
+		}
 		return api.Run(serving, listener)
 	})
 	err = g.Wait()
-	log.Info("millrace: stopped", "error", err)
+	log.Info("millrace: stopped") // an error is the caller's to say
 	return err
 }
 
 // connected runs what needs the broker, once that has been reached.
 func (s *sidecar) connected(ctx context.Context) error {
-	mgmt, err := s.reach(ctx)
-	if errors.Is(err, errSetting) {
+	found, err := s.reach(ctx)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil
+	default:
 		return err
-	}
-	if err != nil {
-		return nil // ctx ended first
 	}
 	// The view ends last: a leader that stops waits until it has read what it journaled at last.
 	viewing, endView := context.WithCancel(context.WithoutCancel(ctx))
@@ -150,12 +156,15 @@ func (s *sidecar) connected(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		s.awaitTopology(ctx)
+		if err := s.useStreams(ctx, found); err != nil || ctx.Err() != nil {
+			return err
+		}
 		return s.view.Run(viewing)
 	})
 	g.Go(func() error { return s.asker.Run(ctx) })
 	g.Go(func() error {
 		defer endView()
-		return s.schedule(ctx, mgmt)
+		return s.schedule(ctx, found.mgmt)
 	})
 	return g.Wait()
 }

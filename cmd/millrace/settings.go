@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +30,9 @@ type amqpSettings struct {
 type brokerSettings struct {
 	amqpSettings
 
-	ManagementURL string `name:"management-url" env:"MILLRACE_MANAGEMENT_URL" type:"urls" placeholder:"URL" help:"The broker's management API: http://host:port. Default: port 15672 of the broker's hosts, if it answers. Several hosts as in --amqp-url."`
+	ManagementURL string `name:"management-url" env:"MILLRACE_MANAGEMENT_URL" type:"urls" placeholder:"URL" help:"The broker's management API: http://host:port. Default: the broker's hosts at the port of --amqp-url plus 10000 (5672: 15672), if this broker's API answers there. Several hosts as in --amqp-url."`
+
+	private bool // the broker's data lie beside the view, and its ports are whichever are free
 }
 
 // sidecarSettings are all settings of a sidecar.
@@ -165,28 +168,44 @@ func (s *amqpSettings) amqp() hosts.URL {
 	return u
 }
 
-// managementURL is the one that is set, or where the management API is by default.
+// managementURL is the one that is set, or where the management API is by default: as far from the AMQP
+// port as with the brokers' own ports, which is how most who run two brokers on a host choose them.
 func (s *brokerSettings) managementURL() string {
 	if s.ManagementURL != "" {
 		return s.ManagementURL
 	}
 	amqp := s.amqp()
-	scheme, port := "http", "15672"
+	u := hosts.URL{URL: url.URL{Scheme: "http", User: url.UserPassword(userOf(amqp), passwordOf(amqp))}}
 	if amqp.Scheme == "amqps" {
-		scheme, port = "https", "15671"
+		u.Scheme = "https"
 	}
-	u := hosts.URL{URL: url.URL{Scheme: scheme, User: url.UserPassword(userOf(amqp), passwordOf(amqp))}}
-	for _, name := range amqp.Names() {
-		u.Hosts = append(u.Hosts, net.JoinHostPort(name, port))
+	for _, address := range amqp.Addresses(amqpPorts[amqp.Scheme]) {
+		host, port, _ := net.SplitHostPort(address)
+		u.Hosts = append(u.Hosts, net.JoinHostPort(host, managementPort(port)))
 	}
 	return u.String()
+}
+
+// amqpPorts are the brokers' own, by scheme.
+var amqpPorts = map[string]string{"amqp": "5672", "amqps": "5671"}
+
+// managementPort is where the management API is by default beside an AMQP port.
+func managementPort(amqp string) string {
+	port, err := strconv.Atoi(amqp)
+	if err != nil || port+10000 > 65535 {
+		return "15672"
+	}
+	return strconv.Itoa(port + 10000)
 }
 
 // brokerIdentity names broker and virtual host, so that a view of another one is never taken for ours.
 // The order of the hosts does not matter.
 func (s *brokerSettings) brokerIdentity() string {
 	u := s.amqp()
-	addresses := u.Addresses(map[string]string{"amqp": "5672", "amqps": "5671"}[u.Scheme])
+	if s.private {
+		return "private/" + url.PathEscape(vhostOf(u))
+	}
+	addresses := u.Addresses(amqpPorts[u.Scheme])
 	slices.Sort(addresses)
 	return strings.ToLower(strings.Join(addresses, ",")) + "/" + url.PathEscape(vhostOf(u))
 }

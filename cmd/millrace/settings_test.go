@@ -155,9 +155,12 @@ func TestWhatFollowsFromTheAMQPURL(t *testing.T) {
 		{"amqp://localhost", "localhost:5672/%2F", "/", "guest", "http://guest:guest@localhost:15672"},
 		{"amqp://guest:guest@LOCALHOST:5672/", "localhost:5672/%2F", "/", "guest", "http://guest:guest@localhost:15672"},
 		{"amqp://localhost/%2F", "localhost:5672/%2F", "/", "guest", "http://guest:guest@localhost:15672"},
+		{"amqp://localhost:5673", "localhost:5673/%2F", "/", "guest", "http://guest:guest@localhost:15673"},
+		{"amqps://ann:pw@h:5681/v", "h:5681/v", "v", "ann", "https://ann:pw@h:15681"},
+		{"amqp://localhost:60000", "localhost:60000/%2F", "/", "guest", "http://guest:guest@localhost:15672"},
 		{"amqps://ann:pw@h/a%2Fb", "h:5671/a%2Fb", "a/b", "ann", "https://ann:pw@h:15671"},
-		{"amqp://ann:@[::1]:1/v", "[::1]:1/v", "v", "ann", "http://ann:@[::1]:15672"},
-		{"amqp://ann:pw@b:2,[::1],a,a:3/v", "[::1]:5672,a:3,a:5672,b:2/v", "v", "ann", "http://ann:pw@b:15672,[::1]:15672,a:15672"},
+		{"amqp://ann:@[::1]:1/v", "[::1]:1/v", "v", "ann", "http://ann:@[::1]:10001"},
+		{"amqp://ann:pw@b:2,[::1],a,a:3/v", "[::1]:5672,a:3,a:5672,b:2/v", "v", "ann", "http://ann:pw@b:10002,[::1]:15672,a:15672,a:10003"},
 	} {
 		s := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: test.url}}}
 		require.NoError(t, s.AfterApply(), test.url)
@@ -226,4 +229,15 @@ func TestIdentityIsHostAndProcessUnlessGiven(t *testing.T) {
 	require.Regexp(t, `^.+:\d+$`, s.identity())
 	s.Identity = "blue"
 	require.Equal(t, "blue", s.identity())
+}
+
+// A private broker that comes back on other ports is the same, and so is its view.
+func TestPrivateBrokerKeepsItsView(t *testing.T) {
+	identity := func(amqpURL string) string {
+		s := brokerSettings{amqpSettings: amqpSettings{AMQPURL: amqpURL}, private: true}
+		require.NoError(t, s.AfterApply())
+		return s.brokerIdentity()
+	}
+	require.Equal(t, identity("amqp://127.0.0.1:5672/"), identity("amqp://127.0.0.1:5674/"))
+	require.NotEqual(t, identity("amqp://127.0.0.1:5672/"), identity("amqp://127.0.0.1:5672/other"))
 }

@@ -99,6 +99,7 @@ func (c *upCmd) runWith(ctx context.Context, p upParts) error {
 // sidecar is the settings of a sidecar beside the private broker.
 func (c *upCmd) sidecar(p upParts) sidecarSettings {
 	s := sidecarSettings{StateDir: p.dir, StreamURL: p.node.StreamURL()}
+	s.private = true
 	s.AMQPURL, s.ManagementURL, s.HTTPAddr = p.node.AMQPURL(), p.node.ManagementURL(), p.listener.Addr().String()
 	return s
 }

@@ -24,11 +24,25 @@ func (s *sidecar) noteUsers(err error) {
 		s.has.Store(int32(httpapi.UsersPresent))
 		return
 	}
-	s.has.CompareAndSwap(int32(httpapi.UsersUnsettled), int32(httpapi.UsersAbsent))
+	if s.has.CompareAndSwap(int32(httpapi.UsersUnsettled), int32(httpapi.UsersAbsent)) && s.cfg.auth() == "" && s.cfg.ManagementURL == "" && s.local {
+		s.warnOpen()
+	}
+}
+
+// warnOpen says that the API asks for no password.
+func (s *sidecar) warnOpen() {
+	who := "anyone who can connect"
+	if s.local {
+		who = "anyone on this machine"
+	}
+	s.log.Warn("millrace: auth=none: " + who + " can use the API; --auth and --management-url change that")
 }
 
 // identify asks the broker who a name and password belong to.
 func (s *sidecar) identify(ctx context.Context, name, password string) (httpapi.User, error) {
+	if s.foreign.Load() {
+		return httpapi.User{}, errors.New("the management API that answers is another broker's: set --management-url")
+	}
 	as := s.users.As(name, password)
 	user, err := as.WhoAmI(ctx)
 	if err != nil {
@@ -42,7 +56,7 @@ func (s *sidecar) identify(ctx context.Context, name, password string) (httpapi.
 func refusal(err error) error {
 	var said *broker.StatusError
 	switch {
-	case !broker.Unauthorized(err):
+	case errors.Is(err, broker.ErrUnproven), !broker.Unauthorized(err): // it was not the user's password that was refused
 		return err
 	case errors.As(err, &said) && strings.Contains(strings.ToLower(said.Reason), "management"):
 		return httpapi.ErrNoTag

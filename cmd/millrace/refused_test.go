@@ -1,0 +1,87 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+)
+
+func serveOnce(t *testing.T, amqpURL, managementURL string) result {
+	t.Helper()
+	return millrace(t, "serve", "--amqp-url", amqpURL, "--management-url", managementURL, "--http-addr", "127.0.0.1:0")
+}
+
+// Where waiting does not help, a sidecar ends at its first connection, with one error and the command that helps.
+func TestServeEndsWhereWaitingDoesNotHelp(t *testing.T) {
+	v := brokertest.New(t)
+	stranger := brokertest.New(t).Owner
+	weak := v.AddUser(t, "weak", brokertest.Permissions{Configure: `^queue\.`, Tags: "policymaker,monitoring"})
+	by := func(user, more string) string {
+		return "amqp://" + user + v.AMQPURL()[strings.LastIndexByte(v.AMQPURL(), '@'):] + more
+	}
+	grant := "set_permissions --vhost '" + v.Name + "' '"
+	for name, c := range map[string]struct {
+		url  string
+		says []string
+	}{
+		"wrong password": {by(v.Owner.Name+":wrong", ""), []string{`refused user "` + v.Owner.Name + `" or its password`, "→ check user and password in --amqp-url",
+			"rabbitmqctl change_password '" + v.Owner.Name + "' PASSWORD   (LavinMQ: lavinmqctl "}},
+		"of several hosts": {strings.Replace(by(v.Owner.Name+":wrong", ""), "@", "@127.0.0.1:1,", 1), []string{`refused user "` + v.Owner.Name + `" or its password`}},
+		"no virtual host":  {v.AMQPURL() + "-not", []string{`has no virtual host "` + v.Name + `-not"`, "rabbitmqctl add_vhost '" + v.Name + "-not'", "lavinmqctl add_vhost"}},
+		"no access":        {by(stranger.Name+":"+stranger.Password, ""), []string{`has no access to virtual host "` + v.Name + `"`, "rabbitmqctl " + grant + stranger.Name + "'"}},
+		"no permissions": {weak.AMQPURL(), []string{`user "` + weak.Name + `" may not do what Millrace needs in virtual host "` + v.Name + `": configure jobs.direct, `,
+			"→ give it the permissions: " + v.Features(t).Ctl + " " + grant + weak.Name + "'"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := serveOnce(t, c.url, v.ManagementURL())
+			require.Equal(t, exitFailed, r.code)
+			for _, says := range c.says {
+				require.Equal(t, 1, strings.Count(r.err, says), "%s\n%s", says, r.err)
+			}
+			require.NotContains(t, r.err, "level=WARN")
+			require.LessOrEqual(t, strings.Count(r.err, "\n"), 9, r.err)
+			require.NotContains(t, r.err, ":wrong")
+		})
+	}
+}
+
+// A sidecar that was connected once keeps trying when the broker refuses it later.
+func TestSidecarStaysWhenItIsRefusedLater(t *testing.T) {
+	v := brokertest.New(t)
+	u := v.AddUser(t, "own", brokertest.Permissions{Tags: "policymaker,monitoring"})
+	proxy := brokertest.NewProxy(t, u.AMQPURL())
+	settings := beside(v)
+	settings.AMQPURL, settings.ManagementURL, settings.Auth = proxy.URL(), v.ManagementURL(), "none"
+	s := start(t, settings)
+	s.ready(t)
+	change := func(password string) {
+		v.Do(t, http.MethodPut, "/api/users/"+u.Name, map[string]string{"password": password, "tags": "policymaker,monitoring"}, nil)
+	}
+	change("other")
+	proxy.Cut(t)
+	proxy.Heal(t)
+	brokertest.Eventually(t, func() bool { return s.status(t, "/readyz") == http.StatusServiceUnavailable }, "it is not ready")
+	time.Sleep(8 * time.Second) // a refusal takes RabbitMQ three seconds
+	require.Equal(t, http.StatusOK, s.status(t, "/healthz"))
+	change(u.Password)
+	s.ready(t)
+}
+
+func TestOpenAPIIsSaid(t *testing.T) {
+	v := brokertest.New(t)
+	settings := beside(v)
+	settings.Auth = "none"
+	s := start(t, settings)
+	brokertest.Eventually(t, func() bool {
+		return strings.Contains(s.log.String(), `level=WARN msg="millrace: auth=none: anyone on this machine can use the API`)
+	}, "it is said")
+	s.leads(t)
+	closed := start(t, beside(v))
+	closed.ready(t)
+	require.NotContains(t, closed.log.String(), "auth=none")
+}
