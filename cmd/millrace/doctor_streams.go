@@ -113,7 +113,7 @@ func (e *examination) sidecar(ctx context.Context) {
 	if err != nil {
 		text := err.Error()
 		if !strings.Contains(text, api.base) {
-			text = "at " + api.base + ": " + text // it may be one of another broker or virtual host
+			text += " (" + api.base + ": it may be the sidecar of another broker or virtual host)"
 		}
 		e.note(advice, "sidecar", text, "")
 		return
