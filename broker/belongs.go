@@ -94,7 +94,7 @@ func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
 	if h.proof == nil || h.proof.has(to) {
 		return nil
 	}
-	if _, err := h.send(ctx, to, request{method: http.MethodHead, path: "/"}); err != nil {
+	if _, err := h.send(ctx, to, greeting); err != nil {
 		return err // nothing answers: there is nothing to ask AMQP for
 	}
 	conn, err := Dial(ctx, h.proof.amqp)

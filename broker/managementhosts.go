@@ -101,8 +101,7 @@ func (m *Management) SilentHosts(ctx context.Context) []string {
 	var asking sync.WaitGroup
 	for i, host := range all {
 		asking.Go(func() {
-			_, err := m.hosts.askOne(ctx, hosts.Target{Host: host, Address: host},
-				request{method: http.MethodHead, path: "/", user: m.user, password: m.password})
+			_, err := m.hosts.send(ctx, hosts.Target{Host: host, Address: host}, greeting)
 			answered[i] = err == nil
 		})
 	}
@@ -118,6 +117,9 @@ func (m *Management) SilentHosts(ctx context.Context) []string {
 	}
 	return silent
 }
+
+// greeting is what each host answers, to anybody. LavinMQ answers HEAD with a body, which the next request on the connection would read.
+var greeting = request{method: http.MethodGet, path: "/"}
 
 // askOne asks one host, once that is proven to be the broker's. It fails where another host may do
 // better: there was no answer, or one of a node that is in trouble.

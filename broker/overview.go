@@ -68,7 +68,7 @@ func (m *Management) Overview(ctx context.Context) (Overview, error) {
 
 // Clock is the time on the node that answers, in whole seconds; ok is false if it does not tell.
 func (m *Management) Clock(ctx context.Context) (now time.Time, ok bool, err error) {
-	a, err := m.hosts.ask(ctx, request{method: http.MethodHead, path: "/", user: m.user, password: m.password})
+	a, err := m.hosts.ask(ctx, greeting)
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("broker: management API: %w", err)
 	}
