@@ -12,6 +12,9 @@ import (
 const (
 	// maxStuck is how long a leader may take for its next step, if the broker does not prevent it.
 	maxStuck = 30 * time.Second
+	// openWithin is how long the broker may leave a publish unanswered before the epoch fires: what it lost while a link between two
+	// nodes was broken is never answered, and nothing is fired meanwhile.
+	openWithin = 10 * time.Second
 	// stuckEvery is how often that is looked at.
 	stuckEvery = time.Second
 )
@@ -58,12 +61,15 @@ func (w *watchdog) Note(p progress) {
 func (w *watchdog) Check(blocked bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.clock()
+	now, patience := w.clock(), maxStuck
+	if w.last.phase != phaseLeading {
+		patience = openWithin
+	}
 	switch {
 	case blocked:
 		w.steppedAt, w.oldestAt = now, now
-	case w.last.oldest != 0 && now.Sub(w.oldestAt) > maxStuck: // RabbitMQ forgets to answer when a stream's process dies
-		return fmt.Errorf("%w: a publish was neither confirmed nor refused within %s", errResigned, maxStuck)
+	case w.last.oldest != 0 && now.Sub(w.oldestAt) > patience: // RabbitMQ forgets to answer when a stream's process dies
+		return fmt.Errorf("%w: a publish was neither confirmed nor refused within %s", errResigned, patience)
 	case w.last.waits && now.Sub(w.steppedAt) > maxStuck:
 		return fmt.Errorf("%w: no progress for %s while %s", errResigned, maxStuck, w.last.phase)
 	}

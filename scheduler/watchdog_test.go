@@ -45,7 +45,7 @@ func TestWatchdogCountsSteps(t *testing.T) {
 		"the next phase":       func(p *progress) { p.phase++ },
 		"the streams are read": func(p *progress) { p.read++ },
 		"a record is folded":   func(p *progress) { p.folded++ },
-		"a publish is settled": func(p *progress) { p.oldest++ },
+		"a publish is settled": func(p *progress) { p.phase = phaseLeading; p.oldest++ },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, p := newWatchdogScene(), step
@@ -71,6 +71,18 @@ func TestWatchdogWatchesTheOldestPublish(t *testing.T) {
 	require.ErrorContains(t, s.Check(false), "neither confirmed nor refused")
 }
 
+// Nothing is fired before an epoch's first publishes are answered, so that one which never is ends the epoch soon.
+func TestWatchdogIsLessPatientBeforeAnythingIsFired(t *testing.T) {
+	for _, phase := range []phase{phaseOpening, phaseCatching, phaseSettling} {
+		s := newWatchdogScene()
+		s.Note(progress{phase: phase, oldest: 1, waits: true})
+		s.now = s.now.Add(openWithin)
+		require.NoError(t, s.Check(false))
+		s.now = s.now.Add(time.Millisecond)
+		require.ErrorContains(t, s.Check(false), "neither confirmed nor refused within 10s")
+	}
+}
+
 func TestWatchdogLetsWaitForWork(t *testing.T) {
 	s := newWatchdogScene()
 	s.Note(progress{phase: phaseLeading})
@@ -82,7 +94,7 @@ func TestWatchdogLetsWaitForWork(t *testing.T) {
 
 func TestWatchdogLetsABlockedLeaderWait(t *testing.T) {
 	s := newWatchdogScene()
-	s.Note(progress{phase: phaseOpening, oldest: 1, waits: true})
+	s.Note(progress{phase: phaseLeading, oldest: 1, waits: true})
 	s.now = s.now.Add(time.Hour)
 	require.NoError(t, s.Check(true))
 	s.now = s.now.Add(maxStuck)

@@ -88,7 +88,8 @@ func rows() []row {
 		{number: 8, name: "each node stopped in turn", do: rolling(5*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover)},
 		{number: 9, name: "leader's node cut off", do: cutOff, doubled: open, still: rabbits(5)},
 		{number: 10, name: "link broken for 100 ms, sidecar killed meanwhile", do: linkBroken, doubled: open,
-			still: map[string]float64{rabbit310: unbounded, rabbit43: 5}, own: true}, // pause_minority restarts two of the three nodes
+			// pause_minority restarts two of the three nodes; a publish that the link lost is given up after 10 s.
+			still: map[string]float64{rabbit310: unbounded, rabbit43: 15}},
 		{number: 11, name: "leader's node frozen", do: nodeFrozen, doubled: open, failover: true, still: cluster(frozenNode, addedToFailover), follows: true},
 		{number: 12, name: "node of the dead letters away", do: deadLettersAway, doubled: affected, still: rabbits(1)},
 		{number: 13, name: "new queue, leader killed in its first seconds", do: newQueue, doubled: quorums, still: every(5), nodesStay: true},
