@@ -21,6 +21,13 @@ const (
 	// may learn of a new stream a moment later.
 	streamChecks     = 4
 	streamCheckEvery = 500 * time.Millisecond
+
+	// streamCheckWithin bounds how long a start waits for the comparison. Where it cannot be made, as on a node without a replica, the
+	// listener is used.
+	streamCheckWithin = 10 * time.Second
+
+	// firstRecordWithin is how long a stream that has records takes to show one over AMQP. One without shows that by silence.
+	firstRecordWithin = time.Second
 )
 
 // useStreams has streams read, from the stream listener only if it belongs to the broker that AMQP reaches. The journal exists by now.
@@ -92,9 +99,11 @@ func awaitAMQPStreams(ctx context.Context, cfg *sidecarSettings, amqp *hosts.Ord
 // errOtherJournal says that a stream listener is another broker's.
 var errOtherJournal = errors.New("their streams " + wire.Journal + " differ")
 
-// awaitSameJournal compares the journals until it is certain whether they are the same. A transport that gives the native protocol up
-// is not asked any more.
+// awaitSameJournal compares the journals until it is certain whether they are the same, for a few seconds at most. A transport that gives
+// the native protocol up is not asked any more.
 func awaitSameJournal(ctx context.Context, transport, amqp streams.Transport) error {
+	ctx, cancel := context.WithTimeout(ctx, streamCheckWithin)
+	defer cancel()
 	others := 0
 	for transport.Name() == nativeStreams {
 		err := sameJournal(ctx, transport, amqp)
@@ -109,8 +118,8 @@ func awaitSameJournal(ctx context.Context, transport, amqp streams.Transport) er
 		if others == streamChecks {
 			return err
 		}
-		if err := pause.For(ctx, streamCheckEvery); err != nil {
-			return err
+		if pause.For(ctx, streamCheckEvery) != nil {
+			return nil
 		}
 	}
 	return nil
@@ -119,16 +128,27 @@ func awaitSameJournal(ctx context.Context, transport, amqp streams.Transport) er
 // sameJournal compares the oldest record of the journal over AMQP with the one that has its offset natively. Every journal begins with
 // the record of a leader of its own. Two empty ones count as the same.
 func sameJournal(ctx context.Context, native, amqp streams.Transport) error {
-	first, found, err := amqp.First(ctx, wire.Journal)
-	if err != nil {
+	_, has, err := native.Last(ctx, wire.Journal)
+	switch {
+	case errors.Is(err, streams.ErrNoStream): // the broker that AMQP reaches has one
+		return errOtherJournal
+	case err != nil:
 		return err
 	}
-	if !found {
-		_, found, err := native.Last(ctx, wire.Journal)
-		if errors.Is(err, streams.ErrNoStream) || err == nil && found {
-			return errOtherJournal
-		}
+	asking, cancel := context.WithTimeout(ctx, firstRecordWithin)
+	defer cancel()
+	first, found, err := amqp.First(asking, wire.Journal)
+	switch {
+	case asking.Err() != nil && ctx.Err() == nil: // there is none
+		found = false
+	case err != nil:
 		return err
+	}
+	switch {
+	case found != has:
+		return errOtherJournal
+	case !found:
+		return nil
 	}
 	want, err := amqp.Fetch(ctx, wire.Journal, first)
 	if err != nil {
