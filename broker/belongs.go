@@ -34,7 +34,7 @@ func (e *OtherBrokerError) Error() string {
 
 // newsPatience is how long a node may take to learn of a queue that another node of its cluster has
 // made.
-const newsPatience = 2 * time.Second
+const newsPatience = 1500 * time.Millisecond
 
 // proof shows to which broker the hosts of a management API belong: that of AMQP is the one that knows
 // a queue which has just been declared there, under a name of the broker's own making. Names of nodes
@@ -46,12 +46,26 @@ type proof struct {
 
 	mu     sync.Mutex
 	proven map[hosts.Target]bool
+	busy   map[hosts.Target]*sync.Mutex // held while a host is checked
+}
+
+// alone waits until no other check of a host is under way, and returns what ends this one.
+func (p *proof) alone(to hosts.Target) (end func()) {
+	p.mu.Lock()
+	busy := p.busy[to]
+	if busy == nil {
+		busy = &sync.Mutex{}
+		p.busy[to] = busy
+	}
+	p.mu.Unlock()
+	busy.Lock()
+	return busy.Unlock
 }
 
 // OnlyOf has a host used only while it is proven to belong to the broker that cfg reaches. Each host is
 // checked before its first answer, and again after it was away. It is called before the first question.
 func (m *Management) OnlyOf(cfg Config) {
-	m.hosts.proof = &proof{amqp: cfg, user: m.user, password: m.password, vhost: m.vhost, proven: map[hosts.Target]bool{}}
+	m.hosts.proof = &proof{amqp: cfg, user: m.user, password: m.password, vhost: m.vhost, proven: map[hosts.Target]bool{}, busy: map[hosts.Target]*sync.Mutex{}}
 }
 
 // CheckHosts checks all hosts, and not only the one that answers first. An error names those of another
@@ -94,6 +108,10 @@ func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
 	if h.proof == nil || h.proof.has(to) {
 		return nil
 	}
+	defer h.proof.alone(to)()
+	if h.proof.has(to) {
+		return nil
+	}
 	if _, err := h.send(ctx, to, greeting); err != nil {
 		return err // nothing answers: there is nothing to ask AMQP for
 	}
@@ -101,7 +119,7 @@ func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnproven, err)
 	}
-	defer conn.Close() // and with it goes the queue
+	defer func() { go conn.Close() }() // and with it goes the queue; the node may not answer
 	name, err := conn.privateQueue(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: declare a queue to find there: %w", ErrUnproven, err)

@@ -170,7 +170,8 @@ func introduce(ch *amqp.Channel, streams ...string) error {
 			return err
 		}
 		go func() {
-			for range records { // what is published in this moment
+			for r := range records { // what is published in this moment; the broker ends a channel that keeps a record for long
+				_ = r.Ack(false)
 			}
 		}()
 		if err := ch.Cancel(tag, false); err != nil {

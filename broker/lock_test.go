@@ -317,7 +317,6 @@ func pinged(t *testing.T, locks []*broker.Lock) (active int) {
 	return active
 }
 
-// Pings that their channel loses are sent on another one.
 // A claim is known to the leader's streams before it has the lock. One that is deleted and made again meanwhile gets what is published.
 func TestAClaimKnowsStreamsThatAreMadeAgain(t *testing.T) {
 	v := brokertest.New(t)
@@ -339,6 +338,7 @@ func TestAClaimKnowsStreamsThatAreMadeAgain(t *testing.T) {
 	require.Len(t, v.ReadStream(t, wire.Gated), 2)
 }
 
+// Pings that their channel loses are sent on another one.
 func TestPingsAreRenewed(t *testing.T) {
 	v := brokertest.New(t)
 	lock := eventuallyLeads(t, dial(t, v.AMQPURL()))

@@ -78,9 +78,9 @@ func (s *Scheduler) claim(ctx context.Context, conn *broker.Conn) (*broker.Lock,
 	}
 }
 
-// lockPatience is how long a claim may take. Without a majority of the nodes it is never answered; while a node is frozen, RabbitMQ takes
-// seven seconds for each stream.
-const lockPatience = 45 * time.Second
+// lockPatience is how long a claim may take. Without a majority of the nodes it is never answered; while a node is frozen, RabbitMQ may
+// take fourteen seconds for each stream.
+const lockPatience = 90 * time.Second
 
 func lockWithin(ctx context.Context, conn *broker.Conn, limit time.Duration) (*broker.Lock, error) {
 	within, cancel := context.WithTimeout(ctx, limit)
@@ -118,9 +118,12 @@ func (s *Scheduler) waitInLine(ctx context.Context, conn *broker.Conn, lock *can
 func (s *Scheduler) becomeFit(ctx context.Context, conn *broker.Conn, lock *candidate) error {
 	late := time.NewTimer(fitWithin)
 	defer late.Stop()
-	for {
+	for waited := false; ; waited = true {
 		changed := s.view.Changed()
 		if s.fit(time.Now()) {
+			if waited && !lock.mayPublish() { // another may have had the lock meanwhile
+				return errUnfit
+			}
 			return nil
 		}
 		if s.view.Followed(ledBy...) { // it reads, but too slowly

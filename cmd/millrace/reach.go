@@ -44,7 +44,7 @@ func (s *sidecar) reach(ctx context.Context) (*reached, error) {
 	retry.MaxInterval = reachAtMostEvery
 	var said string
 	var saidAt time.Time
-	refused := false
+	var refusedAt time.Time
 	for {
 		r, err := s.tryReach(ctx)
 		var hopeless *hopelessError
@@ -54,14 +54,20 @@ func (s *sidecar) reach(ctx context.Context) (*reached, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if refusal := broker.Refusal(err); refusal != nil {
-			if refused {
-				return nil, &hopelessError{err: refusal, remedy: remedyOf(refusal)}
-			}
-			refused = true // a broker that dies in this moment looks the same: ask again
+		// A broker that is starting, or dies in this moment, may refuse too: so it is asked for a while.
+		refusal := broker.Refusal(err)
+		switch {
+		case refusal == nil:
+			refusedAt = time.Time{}
+		case refusedAt.IsZero():
+			refusedAt = time.Now()
+		case time.Since(refusedAt) > refusedFor:
+			return nil, &hopelessError{err: refusal, remedy: remedyOf(refusal)}
+		}
+		if refusal != nil {
+			_ = pause.For(ctx, refusedEvery)
 			continue
 		}
-		refused = false
 		if err.Error() != said || time.Since(saidAt) > remindEvery {
 			said, saidAt = err.Error(), time.Now()
 			s.log.Warn("millrace: the broker cannot be reached; trying again until it can (millrace doctor says what to do)", "error", err)
@@ -69,6 +75,12 @@ func (s *sidecar) reach(ctx context.Context) (*reached, error) {
 		_ = pause.For(ctx, retry.NextBackOff())
 	}
 }
+
+// How long a broker may refuse before that is final, and how often it is asked meanwhile.
+const (
+	refusedFor   = 5 * time.Second
+	refusedEvery = time.Second
+)
 
 func (s *sidecar) tryReach(ctx context.Context) (*reached, error) {
 	if err := s.introduce(ctx); err != nil {
@@ -141,7 +153,7 @@ func mayConfigure(ctx context.Context, conn *broker.Conn) error {
 		return err
 	}
 	lacks, err := conn.Lacks(ctx, needed)
-	if err != nil {
+	if err != nil || len(lacks) == 0 { // the permissions were given in this moment
 		return err
 	}
 	return &hopelessError{
@@ -154,12 +166,16 @@ func mayConfigure(ctx context.Context, conn *broker.Conn) error {
 func (s *sidecar) management(ctx context.Context) (*broker.Management, error) {
 	ctx, cancel := context.WithTimeout(ctx, managementPatience)
 	defer cancel()
-	for {
+	for found := 0; ; {
 		mgmt, err := openManagement(ctx, &s.cfg.brokerSettings, s.hosts, s.log)
-		if other := otherBroker(err); other != nil && s.cfg.ManagementURL != "" {
+		other := otherBroker(err)
+		if other != nil {
+			found++
+		}
+		if found >= otherChecks && s.cfg.ManagementURL != "" {
 			return nil, &hopelessError{err: other, remedy: otherRemedy(other)}
 		}
-		if err == nil || otherBroker(err) != nil || broker.Unauthorized(err) || ctx.Err() != nil {
+		if err == nil || found >= otherChecks || broker.Unauthorized(err) || ctx.Err() != nil {
 			s.noteManagement(err)
 			return mgmt, nil
 		}
@@ -170,6 +186,9 @@ func (s *sidecar) management(ctx context.Context) (*broker.Management, error) {
 		}
 	}
 }
+
+// otherChecks is how often a management API must be found to be another broker's: a node that is cut off from the others looks the same.
+const otherChecks = 2
 
 // otherBroker is the part of an error that says that the management API is another broker's.
 func otherBroker(err error) *broker.OtherBrokerError {
@@ -200,16 +219,18 @@ func (s *sidecar) noteManagement(err error) {
 	s.log.Warn("millrace: no management API: "+withoutManagement+"; --management-url says where it is", "error", err)
 }
 
-// dropManagement gives up a management API that is another broker's.
+// dropManagement notes that the management API is another broker's.
 func (s *sidecar) dropManagement(other *broker.OtherBrokerError) {
-	s.foreign.Store(true)
+	if !s.foreign.CompareAndSwap(false, true) {
+		return
+	}
 	s.log.Warn("millrace: no management API: what answers is another broker's, and is not used; "+withoutManagement+
 		". Set --management-url to the management API of this broker", "error", other)
 }
 
 // awaitManagement waits for a management API that did not answer at first; nil when ctx ends.
 func (s *sidecar) awaitManagement(ctx context.Context) *broker.Management {
-	for !s.foreign.Load() {
+	for {
 		_ = pause.For(ctx, managementEvery)
 		if ctx.Err() != nil {
 			return nil
@@ -217,16 +238,15 @@ func (s *sidecar) awaitManagement(ctx context.Context) *broker.Management {
 		mgmt, err := openManagement(ctx, &s.cfg.brokerSettings, s.hosts, s.log)
 		if other := otherBroker(err); other != nil {
 			s.dropManagement(other)
-			break
+			continue
 		}
 		s.noteUsers(err)
 		if err == nil {
+			s.foreign.Store(false)
 			s.log.Info("millrace: the management API answers now; the scheduler starts again to use it")
 			return mgmt
 		}
 	}
-	<-ctx.Done()
-	return nil
 }
 
 // openManagement opens the management API, if it belongs to the broker that AMQP reaches.
@@ -235,13 +255,12 @@ func openManagement(ctx context.Context, cfg *brokerSettings, amqp *hosts.Order,
 	if err != nil {
 		return nil, err
 	}
-	err = mgmt.FindFeatures(ctx)
-	if err == nil {
-		err = mgmt.CheckHosts(ctx)
-	}
-	if err != nil {
+	if err := mgmt.FindFeatures(ctx); err != nil {
 		mgmt.Close()
 		return nil, err
+	}
+	if err := mgmt.CheckHosts(ctx); err != nil {
+		log.Warn("millrace: a host of --management-url is another broker's, or cut off from it, and is not used meanwhile", "error", err)
 	}
 	return mgmt, nil
 }
@@ -262,7 +281,7 @@ func openTransport(ctx context.Context, cfg *sidecarSettings, amqp *hosts.Order,
 	if address, err = cfg.streamURL(ctx, mgmt); err != nil {
 		log.Warn("millrace: cannot ask for the broker's stream listeners; --stream-url says where they are", "error", err)
 	}
-	t, err = streams.Open(ctx, streams.Config{AMQPURL: cfg.AMQPURL, StreamURL: address, Hosts: amqp, Name: connectionName, Log: log, Trust: sameJournal})
+	t, err = streams.Open(ctx, streams.Config{AMQPURL: cfg.AMQPURL, StreamURL: address, Hosts: amqp, Name: connectionName, Log: log, Trust: mayTrust})
 	return t, address, err
 }
 

@@ -125,6 +125,14 @@ func awaitSameJournal(ctx context.Context, transport, amqp streams.Transport) er
 	return nil
 }
 
+// mayTrust returns an error if the native protocol is another broker's, as far as that can be said.
+func mayTrust(ctx context.Context, native, amqp streams.Transport) error {
+	if err := sameJournal(ctx, native, amqp); errors.Is(err, errOtherJournal) {
+		return err
+	}
+	return nil
+}
+
 // sameJournal compares the oldest record of the journal over AMQP with the one that has its offset natively. Every journal begins with
 // the record of a leader of its own. Two empty ones count as the same.
 func sameJournal(ctx context.Context, native, amqp streams.Transport) error {
@@ -156,10 +164,12 @@ func sameJournal(ctx context.Context, native, amqp streams.Transport) error {
 	}
 	got, err := native.Fetch(ctx, wire.Journal, first)
 	switch {
-	case errors.Is(err, streams.ErrNoStream), errors.Is(err, streams.ErrNotFound):
+	case errors.Is(err, streams.ErrNoStream):
 		return errOtherJournal
-	case err != nil:
+	case err != nil: // also where a replica has forgotten more than another
 		return err
+	case want.Fault != "" || got.Fault != "":
+		return fmt.Errorf("the oldest record of %s cannot be read", wire.Journal)
 	case !bytes.Equal(got.Body, want.Body):
 		return errOtherJournal
 	}
