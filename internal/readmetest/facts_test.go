@@ -69,7 +69,7 @@ const flagPattern = `(--[a-z][a-z-]+)`
 func TestSettings(t *testing.T) {
 	table := document(t, "docs/operating.md")
 	said := help(t, "serve")
-	general := []string{"--config", "--help"}
+	general := []string{"--config", "--help", "--version"}
 	flags := slices.DeleteFunc(all(`(?m)^ +(?:-\w, )?`+flagPattern, said), func(f string) bool { return slices.Contains(general, f) })
 	require.Equal(t, flags, all("(?m)^\\| `"+flagPattern+"` \\| `MILLRACE_", table))
 	for _, flag := range flags {
@@ -134,7 +134,7 @@ func prefixed(prefix string, names []string) []string {
 
 // TestPermissions compares the permissions with those that doctor prints.
 func TestPermissions(t *testing.T) {
-	doctor := exec.Command(program(t), "doctor", "--amqp-url", "amqp://127.0.0.1:1/", "--http-addr", "127.0.0.1:1")
+	doctor := exec.Command(program(t), "doctor", "--permissions", "--amqp-url", "amqp://127.0.0.1:1/", "--http-addr", "127.0.0.1:1")
 	said, err := doctor.Output() // it fails, as there is no broker
 	require.Error(t, err)
 	patterns := all(`(?m)^ +(?:configure|write|read) +(\S+)$`, string(said))
