@@ -234,7 +234,7 @@ func TestAddressInUse(t *testing.T) {
 	defer taken.Close()
 	r := millrace(t, "serve", "--http-addr", taken.Addr().String())
 	require.Equal(t, exitFailed, r.code)
-	require.Contains(t, r.err, "choose another port")
+	require.Equal(t, "millrace: --http-addr: "+taken.Addr().String()+" is in use, perhaps by another sidecar: choose another port\n", r.err)
 }
 
 func TestServeUntilInterrupted(t *testing.T) {
