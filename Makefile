@@ -37,7 +37,8 @@ deps: tools ## Install what else the tests need (says first what that is)
 
 .PHONY: build
 build: tools ## Build bin/millrace
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/millrace ./cmd/millrace
+	@[[ -e bin/millrace ]] || first=' (the first time takes about two minutes)'; echo "Building bin/millrace$${first:-} …"
+	@CGO_ENABLED=0 go build -v -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/millrace ./cmd/millrace 2>&1 | scripts/progress.sh
 
 .PHONY: up
 up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--fresh empties their data)

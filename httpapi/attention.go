@@ -64,7 +64,9 @@ func (s *Server) failures(ctx context.Context, f *attention.Facts, now time.Time
 	short, long := counted.(failureCounts).short, counted.(failureCounts).long
 	f.Died = short.Dead
 	f.Failed = float64(short.Failures()) / short.To.Sub(short.From).Seconds()
-	f.FailedBefore = float64(long.Failures()-short.Failures()) / (long.To.Sub(long.From) - short.To.Sub(short.From)).Seconds()
+	if f.Before = short.From.Sub(long.First); !long.First.IsZero() && f.Before > 0 {
+		f.FailedBefore = float64(long.Failures()-short.Failures()) / f.Before.Seconds()
+	}
 	return nil
 }
 

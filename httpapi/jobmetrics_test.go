@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,6 +151,39 @@ func TestDeathsNeedALook(t *testing.T) {
 	for range 2 { // what was counted a moment ago is not counted again
 		require.Contains(t, w.get("/api/attention").body, "1 job died in the last 15 minutes")
 		w.add(wire.JobMetrics, metric(1_700_000_000, "A", "x", "dead", 100, ""))
+	}
+}
+
+// A rate of failures is a storm only if there was less before, as far as anything before is known.
+func TestSteadyFailuresAreNoStorm(t *testing.T) {
+	const now, quarter = 1_700_000_000, 15 * 60
+	failures := func(from, quarters, each int) func(*world) {
+		return func(w *world) {
+			for q := range quarters {
+				var all []string
+				for i := range each {
+					all = append(all, metric(int64(from+q*quarter+i%(quarter-60)), "A", "x", "failed", 1, `,"error_class":"E"`))
+				}
+				for some := range slices.Chunk(all, 500) { // as many as a message may have
+					w.add(wire.JobMetrics, "["+strings.Join(some, ",")+"]")
+				}
+			}
+		}
+	}
+	burst := failures(now-quarter, 1, 1500)
+	for name, c := range map[string]struct {
+		before func(*world)
+		storm  bool
+	}{
+		"on the first day":               {func(*world) {}, false},
+		"as in the five hours before":    {failures(now-6*3600, 23, 1500), false},
+		"after one failure":              {failures(now-6*3600, 1, 1), true},
+		"after a failure an hour before": {failures(now-3600, 1, 1), false},
+	} {
+		w := newWorld(t, at(time.Unix(now, 0)))
+		c.before(w)
+		burst(w)
+		require.Equal(t, c.storm, strings.Contains(w.get("/api/attention").body, "retry_storm"), name)
 	}
 }
 

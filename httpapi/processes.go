@@ -159,6 +159,11 @@ func (s *Server) control(op string) echo.HandlerFunc {
 				return noProcess(identity)
 			}
 		}
+		// A message to no process finds out whether any process listens. What cannot be done is not journaled.
+		probe := wire.Controls{ID: rand.Text(), Op: op, At: wire.Seconds(s.cfg.Now())}
+		if err := s.cfg.Publish(c.Request().Context(), probe.Message(s.cfg.Now())); err != nil {
+			return notHeard(err)
+		}
 		if err := s.noted(c, wire.Noted{Op: controlNoted[op], Identity: identity}, signed.Reason); err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ func TestControlOfProcesses(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, a.StatusCode, a.body)
 	var answer struct{ ID string }
 	require.NoError(t, json.Unmarshal([]byte(a.body), &answer))
-	m := w.published[0]
+	m := w.published[1]
 	require.Equal(t, wire.Control, m.Exchange)
 	require.JSONEq(t, fmt.Sprintf(`{"id":%q,"op":"stop","identity":"h:1:x","at":1700000100,"actor":"http","reason":"deploy"}`, answer.ID), string(m.Body))
 	noted := w.commands[0]
@@ -83,10 +83,13 @@ func TestControlOfProcesses(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, w.do(http.MethodPut, "/api/processes/*/quiet", "").StatusCode)
 	w.do(http.MethodPut, "/api/processes/h:2:x/stop", "").problem(t, http.StatusNotFound, "not_found")
 	w.do(http.MethodPut, "/api/processes/h:1:x/stop", `{"x":1}`).problem(t, http.StatusBadRequest, "bad_request")
+	journaled := len(w.commands)
 	w.publish = fmt.Errorf("x: %w", broker.ErrReturned)
 	w.do(http.MethodPut, "/api/processes/h:1:x/stop", "").problem(t, http.StatusConflict, "conflict")
+	w.do(http.MethodPut, "/api/processes/*/quiet", "").problem(t, http.StatusConflict, "conflict")
 	w.publish = errors.New("lost")
 	w.do(http.MethodPut, "/api/processes/h:1:x/stop", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
+	require.Len(t, w.commands, journaled, "what was not done is not journaled")
 }
 
 // What the journal does not have is not done.
@@ -104,7 +107,9 @@ func TestWorkersAreToldWhatIsJournaled(t *testing.T) {
 		w.reply = c.reply
 		w.do(http.MethodPut, "/api/processes/h:1:x/stop", "").problem(t, http.StatusServiceUnavailable, c.code)
 	}
-	require.Empty(t, w.published)
+	for _, m := range w.published {
+		require.Contains(t, string(m.Body), `"identity":""`, "only the question whether a process listens")
+	}
 }
 
 func TestWithoutProcesses(t *testing.T) {

@@ -38,8 +38,9 @@ trap 'exit 130' INT TERM HUP
 deny_starts
 
 export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1
-apt-get update -qq
-apt-get install -y -qq --no-install-recommends --no-upgrade -o Dpkg::Use-Pty=0 "$@"
+here=$(dirname "$0")
+"$here/quietly.sh" apt-get update -qq
+"$here/quietly.sh" apt-get install -y -qq --no-install-recommends --no-upgrade -o Dpkg::Use-Pty=0 "$@"
 
 # Installing a service also enables it for the next boot.
 comm -13 <(echo "$before") <(enabled) | while read -r unit; do

@@ -1,16 +1,12 @@
 package main
 
-import (
-	"context"
-	"fmt"
-	"io"
-)
+import "context"
 
 const attentionPath = "/api/attention"
 
 type attentionCmd struct{ lookSettings }
 
-// needs are what needs a look, as the API gives them.
+// needs are what needs attention, as the API gives them.
 type needs struct {
 	Items []need `json:"items"`
 }
@@ -22,17 +18,17 @@ type need struct {
 	Text     string `json:"text"`
 }
 
-func (n *need) cells() []string { return []string{n.Severity, n.Kind, n.Subject, n.Text} }
-
-// Run shows what needs a look.
+// Run shows what needs attention.
 func (c *attentionCmd) Run(ctx context.Context, out output) error {
-	return look(ctx, out, &c.lookSettings, attentionPath, nil, printAttention)
+	return look(ctx, out, &c.lookSettings, attentionPath, nil, func(p *printer, n *needs) error {
+		if err := n.print(p); err != nil || len(n.Items) > 0 {
+			return err
+		}
+		return p.say("none")
+	})
 }
 
-func printAttention(w io.Writer, n *needs) error {
-	if len(n.Items) == 0 {
-		_, err := fmt.Fprintln(w, "nothing needs a look")
-		return err
-	}
-	return printTable(w, []string{"SEVERITY", "KIND", "SUBJECT", "TEXT"}, rowsOf(n.Items, (*need).cells))
+func (n *needs) print(p *printer) error {
+	columns := []column{{"SEVERITY", stateKind}, {"KIND", plainKind}, {"SUBJECT", nameKind}, {"TEXT", factKind}}
+	return p.table(tableOf(columns, n.Items, func(i *need) []any { return []any{i.Severity, i.Kind, i.Subject, i.Text} }))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -13,10 +12,10 @@ import (
 type changeCmd struct {
 	actCmd
 
-	At       string `placeholder:"TIME" help:"When it is to run; not of a dead job."`
-	Queue    string `placeholder:"QUEUE" help:"In which queue."`
-	Priority *int64 `placeholder:"N" help:"0 to 10."`
-	Args     string `placeholder:"JSON" help:"With which arguments: a JSON array or object."`
+	At       string `placeholder:"TIME" help:"New time; not for dead jobs."`
+	Queue    string `placeholder:"QUEUE" help:"New queue."`
+	Priority *int64 `placeholder:"N" help:"New priority, 0 to 10."`
+	Args     string `placeholder:"JSON" help:"New arguments: a JSON array or object."`
 }
 
 // Run changes a job.
@@ -34,13 +33,13 @@ func (c *changeCmd) Run(ctx context.Context, out output, s set) error {
 	}
 	if c.Args != "" {
 		if !json.Valid([]byte(c.Args)) {
-			return errors.New("--args: this is no JSON")
+			return usagef("invalid --args %q: it is no JSON", c.Args)
 		}
 		changes["args"] = json.RawMessage(c.Args)
 	}
 	body := changes.json()
 	if len(changes) == 0 {
-		return errors.New("nothing is to be changed: give --at, --queue, --priority or --args")
+		return usagef("nothing to change: set --at, --queue, --priority or --args")
 	}
 	header := http.Header{}
 	if c.Reason != "" {
@@ -49,13 +48,12 @@ func (c *changeCmd) Run(ctx context.Context, out output, s set) error {
 	if _, err := c.client().with(header).do(ctx, http.MethodPatch, s.path+"/"+segment(c.JID), c.query(), body); err != nil {
 		return fmt.Errorf("%s %s: %w", s.one, c.JID, err)
 	}
-	_, err := fmt.Fprintf(out.Out, "%s %s: changed\n", s.one, c.JID)
-	return err
+	return c.did(out, s, "changed")
 }
 
 type undoCmd struct{ actCmd }
 
-// Run takes back what was done to a job last.
+// Run undoes what was done to a job last.
 func (c *undoCmd) Run(ctx context.Context, out output, s set) error {
-	return c.act(ctx, out, s, http.MethodPost, "undo", "is as it was before")
+	return c.act(ctx, out, s, http.MethodPost, "undo", "restored")
 }

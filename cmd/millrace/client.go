@@ -18,7 +18,8 @@ import (
 type client struct {
 	base          string // http://host:port, and the prefix
 	authorization string
-	fault         error // why it cannot be used
+	as            string // who signs in, and what says so
+	fault         error  // why it cannot be used
 	http          http.Client
 	header        http.Header // of every request
 }
@@ -65,7 +66,7 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 	return readWhole(answer)
 }
 
-// stream calls the API for an answer that may take long, which whoever calls reads and closes.
+// stream calls the API for an answer that may take long, which the caller reads and closes.
 func (c *client) stream(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
 	c.http.Timeout = 0
 	return c.begin(ctx, http.MethodGet, path, query, nil)
@@ -90,6 +91,9 @@ func (c *client) begin(ctx context.Context, method, path string, query url.Value
 		return nil, err
 	}
 	_ = json.Unmarshal(refusal.body, refusal) // what is no JSON is told by its status
+	if resp.StatusCode == http.StatusUnauthorized {
+		return nil, fmt.Errorf("sign in to the sidecar at %s as %s: %w", c.base, c.as, refusal)
+	}
 	return nil, refusal
 }
 
@@ -113,7 +117,7 @@ func (c *client) request(ctx context.Context, method, path string, query url.Val
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(send))
 	if err != nil {
-		return nil, fmt.Errorf("--http-addr: %q is no host:port", strings.TrimPrefix(c.base, "http://"))
+		return nil, usagef("invalid --http-addr %q: use host:port", strings.TrimPrefix(c.base, "http://"))
 	}
 	if c.authorization != "" {
 		req.Header.Set("Authorization", c.authorization)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,38 +37,33 @@ func (a *api) addr() string { return strings.TrimPrefix(a.URL, "http://") }
 
 func TestWhatCommandsAskOfTheAPI(t *testing.T) {
 	for line, want := range map[string]string{
-		"scheduled trigger a":                    "POST /api/scheduled-jobs/a/trigger",
-		"scheduled kill a --reason why":          `POST /api/scheduled-jobs/a/kill application/json {"reason":"why"}`,
-		"scheduled delete a --offset 5":          "DELETE /api/scheduled-jobs/a?offset=5",
-		"retries retry a/b":                      "POST /api/retries/a%2Fb/retry",
-		"retries kill ..":                        "POST /api/retries/%2E%2E/kill",
-		"retries delete %":                       "DELETE /api/retries/%25",
-		"dead retry é":                           "POST /api/dead-jobs/%C3%A9/retry",
-		"dead delete a --offset 0":               "DELETE /api/dead-jobs/a?offset=0",
-		"processes quiet h:1:a/b":                "PUT /api/processes/h:1:a%2Fb/quiet",
-		"processes stop * --reason deploy":       `PUT /api/processes/%2A/stop application/json {"reason":"deploy"}`,
-		"scheduled change a --at 2000000000":     `PATCH /api/scheduled-jobs/a application/json {"at":2000000000}`,
-		"dead change a --queue low --priority 0": `PATCH /api/dead-jobs/a application/json {"priority":0,"queue":"low"}`,
-		"retries change a --args [1,\"x\"]":      `PATCH /api/retries/a application/json {"args":[1,"x"]}`,
-		"dead undo a --offset 3":                 "POST /api/dead-jobs/a/undo?offset=3",
-		"operations cancel x/y --reason why":     `DELETE /api/operations/x%2Fy application/json {"reason":"why"}`,
-		"queues pause a/b":                       `PUT /api/job-queues/a%2Fb/pause application/json {}`,
-		"queues resume a --reason up":            `PUT /api/job-queues/a/resume application/json {"reason":"up"}`,
-		"queues make a --reason new":             `PUT /api/job-queues/a application/json {"reason":"new"}`,
-		"queues delete a":                        `DELETE /api/job-queues/a application/json {}`,
-		"queues purge a --reason old":            `DELETE /api/job-queues/a/jobs application/json {"reason":"old"}`,
-		"rejected delete retries 7 --reason why": `DELETE /api/rejected/retries/7 application/json {"reason":"why"}`,
-		"job delete a/b --reason why":            `DELETE /api/jobs/a%2Fb application/json {"reason":"why"}`,
-		"job delete a":                           "DELETE /api/jobs/a",
-		"release":                                `POST /api/release application/json {}`,
-		"release --discard --reason old":         `POST /api/release application/json {"discard":true,"reason":"old"}`,
+		"scheduled trigger a":                       "POST /api/scheduled-jobs/a/trigger",
+		"scheduled kill a --reason why --yes":       `POST /api/scheduled-jobs/a/kill application/json {"reason":"why"}`,
+		"scheduled delete a --offset 5 --yes":       "DELETE /api/scheduled-jobs/a?offset=5",
+		"retries retry a/b":                         "POST /api/retries/a%2Fb/retry",
+		"retries kill .. -y":                        "POST /api/retries/%2E%2E/kill",
+		"retries delete % -y":                       "DELETE /api/retries/%25",
+		"dead retry é":                              "POST /api/dead-jobs/%C3%A9/retry",
+		"dead rm a --offset 0 -y":                   "DELETE /api/dead-jobs/a?offset=0",
+		"processes quiet h:1:a/b":                   "PUT /api/processes/h:1:a%2Fb/quiet",
+		"scheduled change a --at 2000000000":        `PATCH /api/scheduled-jobs/a application/json {"at":2000000000}`,
+		"dead change a --queue low --priority 0":    `PATCH /api/dead-jobs/a application/json {"priority":0,"queue":"low"}`,
+		"retries change a --args [1,\"x\"]":         `PATCH /api/retries/a application/json {"args":[1,"x"]}`,
+		"dead undo a --offset 3":                    "POST /api/dead-jobs/a/undo?offset=3",
+		"operations cancel x/y --reason why":        `DELETE /api/operations/x%2Fy application/json {"reason":"why"}`,
+		"queues pause a/b":                          `PUT /api/job-queues/a%2Fb/pause application/json {}`,
+		"queues resume a --reason up":               `PUT /api/job-queues/a/resume application/json {"reason":"up"}`,
+		"queues make a --reason new":                `PUT /api/job-queues/a application/json {"reason":"new"}`,
+		"rejected delete retries 7 --reason why -y": `DELETE /api/rejected/retries/7 application/json {"reason":"why"}`,
+		"job delete a/b --reason why -y":            `DELETE /api/jobs/a%2Fb application/json {"reason":"why"}`,
+		"job delete a -y":                           "DELETE /api/jobs/a",
 	} {
 		t.Run(line, func(t *testing.T) {
 			a := newAPI(t, http.StatusNoContent, "")
 			r := millrace(t, append(strings.Fields(line), "--http-addr", a.addr())...)
 			require.Zero(t, r.code, r.err)
 			require.Equal(t, []string{want}, a.asked)
-			require.Contains(t, r.out, ": ")
+			require.Regexp(t, `^[a-z].+\n$`, r.out)
 		})
 	}
 }
@@ -84,17 +80,27 @@ func TestWhatListsAskOfTheAPI(t *testing.T) {
 	require.Equal(t, "GET /api/retries?jid=a&next=5%2C7&page=1&page_size=25", a.asked[1])
 
 	r = millrace(t, "retries", "--from", "soon", "--http-addr", a.addr())
-	require.Equal(t, exitFailed, r.code)
-	require.Contains(t, r.err, `--from: "soon" is no time`)
+	require.Equal(t, exitUsage, r.code)
+	require.Contains(t, r.err, `--from: invalid time "soon"`)
 }
 
 func TestJSONKeepsEveryDigit(t *testing.T) {
 	a := newAPI(t, http.StatusOK, `{"args":[9007199254740993,1e400]}`)
-	for _, args := range [][]string{{"dead", "--json"}, {"dead", "show", "a"}, {"processes", "--json"}, {"processes", "show", "a"}, {"rejected", "--json"}, {"rejected", "show", "retries", "1"},
-		{"status", "--json"}, {"attention", "--json"}, {"health", "leader", "--json"}, {"errors", "--json"}, {"due", "--json"}, {"job", "a", "--json"}, {"deploys", "--json"}, {"whoami", "--json"}} {
-		r := millrace(t, append(args, "--http-addr", a.addr())...)
-		require.Zero(t, r.code, r.err)
-		require.Equal(t, "{\n  \"args\": [\n    9007199254740993,\n    1e400\n  ]\n}\n", r.out)
+	for _, line := range []string{"dead", "dead show a", "processes", "processes show a", "rejected", "rejected show retries 1", "status", "attention",
+		"health leader", "errors", "due", "job a", "deploys", "whoami", "queues", "queues show a", "queues peek a", "operations", "operations show a",
+		"jobs", "journal", "metrics", "scheduled", "retries"} {
+		for form, want := range map[string]string{
+			"json":   "{\n  \"args\": [\n    9007199254740993,\n    1e400\n  ]\n}\n",
+			"yaml":   "args:\n  - 9007199254740993\n  - 1e400\n",
+			"ndjson": `{"args":[9007199254740993,1e400]}` + "\n",
+		} {
+			if form == "ndjson" && slices.Contains([]string{"dead", "scheduled", "retries"}, line) {
+				continue // the sidecar writes these
+			}
+			r := millrace(t, append(strings.Fields(line), "-o", form, "--http-addr", a.addr())...)
+			require.Zero(t, r.code, r.err)
+			require.Equal(t, want, r.out, line)
+		}
 	}
 }
 
@@ -117,8 +123,8 @@ func TestRefusalsAreTold(t *testing.T) {
 			}
 			r := millrace(t, "retries", "--http-addr", a.addr())
 			require.Equal(t, exitFailed, r.code)
-			for _, args := range [][]string{{"rejected", "list"}, {"rejected", "show", "retries", "1"}, {"rejected", "delete", "retries", "1"}, {"status"}, {"health"}, {"job", "a"},
-				{"job", "delete", "a"}, {"deploys", "mark", "v1"}, {"release"}, {"events"}, {"dead", "--format", "csv"}} {
+			for _, args := range [][]string{{"rejected", "list"}, {"rejected", "show", "retries", "1"}, {"rejected", "delete", "retries", "1", "-y"}, {"status"}, {"health"}, {"job", "a"},
+				{"job", "delete", "a", "-y"}, {"deploys", "mark", "v1"}, {"release", "-y"}, {"events"}, {"dead", "-o", "csv"}} {
 				r := millrace(t, append(args, "--http-addr", a.addr())...)
 				require.Equal(t, exitFailed, r.code, args)
 			}
@@ -128,7 +134,7 @@ func TestRefusalsAreTold(t *testing.T) {
 
 func TestAnswersThatCannotBeRead(t *testing.T) {
 	a := newAPI(t, http.StatusOK, "<html>")
-	for _, args := range [][]string{{"dead"}, {"dead", "show", "a"}, {"dead", "--json"}, {"rejected"}, {"rejected", "show", "retries", "1", "--raw"},
+	for _, args := range [][]string{{"dead"}, {"dead", "show", "a"}, {"dead", "-o", "json"}, {"rejected"}, {"rejected", "show", "retries", "1", "--raw"},
 		{"status"}, {"attention"}, {"health"}, {"errors"}, {"due"}, {"job", "a"}, {"deploys"}, {"deploys", "mark", "v1"}, {"whoami"}} {
 		r := millrace(t, append(args, "--http-addr", a.addr())...)
 		require.Equal(t, exitFailed, r.code, args)
@@ -142,11 +148,11 @@ func TestNoSidecar(t *testing.T) {
 	require.Equal(t, "millrace: no sidecar answers at http://127.0.0.1:1: start one (millrace serve, or millrace up), or say where it is with --http-addr or --api-url\n", r.err)
 
 	r = millrace(t, "scheduled", "--http-addr", "::x::")
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.err, "--http-addr")
 
 	r = millrace(t, "scheduled", "--http-addr", "nowhere.invalid:1")
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.err, "nowhere.invalid")
 }
 
@@ -155,7 +161,7 @@ func TestRejectedRecords(t *testing.T) {
 		{"stream":"retries","offset":3,"reason":"no jid","size":12,"body":"{\"a\":1}","encoding":"utf-8"}]}`)
 	r := millrace(t, "rejected", "--stream", "retries", "--limit", "1", "--http-addr", a.addr())
 	require.Zero(t, r.code, r.err)
-	require.Equal(t, "STREAM   OFFSET  BYTES  REASON  RECORD\nretries  3       12     no jid  {\"a\":1}\n1 of 4 that match, 9 in all; --page 2 goes on\n", r.out)
+	require.Equal(t, "STREAM   OFFSET  BYTES  REASON  RECORD\nretries  3       12     no jid  {\"a\":1}\n1 of 4 that match, 9 in all; more with --page 2\n", r.out)
 	require.Equal(t, []string{"GET /api/rejected?page=1&page_size=1&stream=retries"}, a.asked)
 }
 
@@ -175,7 +181,7 @@ func TestResubmitSendsTheFileAsItIs(t *testing.T) {
 	require.Equal(t, []string{"POST /api/rejected/retries/3/resubmit application/json " + strings.TrimSpace(mended)}, a.asked)
 
 	r = millrace(t, "rejected", "resubmit", "retries", "3", file(t, "{"), "--http-addr", a.addr())
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.err, "no JSON")
 
 	r = millrace(t, "rejected", "resubmit", "retries", "3", "/nowhere", "--http-addr", a.addr())

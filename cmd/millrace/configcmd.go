@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 
+	"github.com/tidwall/gjson"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -11,10 +13,11 @@ import (
 
 type configCmd struct {
 	sidecarSettings
-	signInSettings
+	signInSettings `group:"Connection flags:"`
+	resultSettings
 }
 
-// Run prints the settings as a configuration file that would have the same effect, but for the passwords.
+// Run prints the settings as a configuration file that would have the same effect, except for the passwords.
 func (c *configCmd) Run(out output) error {
 	var lines yaml.Node
 	lines.Kind = yaml.MappingNode
@@ -25,8 +28,25 @@ func (c *configCmd) Run(out output) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out.Out, "%s", text)
-	return err
+	p := c.printer(out)
+	if p.forPeople() || p.form == formYAML {
+		_, err = fmt.Fprintf(out.Out, "%s", text)
+		return err
+	}
+	var settings fields
+	if err := lines.Decode(&settings); err != nil {
+		return err
+	}
+	body, err := json.Marshal(settings)
+	if err != nil {
+		return err
+	}
+	if p.whole() {
+		return p.answer(body)
+	}
+	t := &table{columns: []column{{"SETTING", plainKind}, {"VALUE", plainKind}}}
+	addFacts(t, "", gjson.ParseBytes(body))
+	return p.table(t)
 }
 
 // addSettings adds the fields of a settings struct by their flags' names.

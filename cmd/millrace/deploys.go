@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -13,8 +12,8 @@ import (
 )
 
 type deploysCmd struct {
-	List listDeploysCmd `cmd:"" default:"withargs" help:"List them, the newest first: those of the last year, unless --from says otherwise."`
-	Mark markDeployCmd  `cmd:"" help:"Mark one in all charts."`
+	List listDeploysCmd `cmd:"" default:"withargs" aliases:"ls" help:"List deploys, the newest first: those of the last year, unless --from is set."`
+	Mark markDeployCmd  `cmd:"" help:"Mark a deploy in all charts."`
 }
 
 const deploysPath = "/api/deploys"
@@ -26,9 +25,7 @@ type deployRow struct {
 	Actor string  `json:"actor"`
 }
 
-func (d *deployRow) cells() []string {
-	return []string{moment(d.At).Format(time.DateTime), d.Label, d.Actor}
-}
+func (d *deployRow) cells() []any { return []any{moment(d.At), d.Label, d.Actor} }
 
 type listDeploysCmd struct {
 	lookSettings
@@ -41,21 +38,21 @@ func (c *listDeploysCmd) Run(ctx context.Context, out output) error {
 	if err := c.set(query); err != nil {
 		return err
 	}
-	return look(ctx, out, &c.lookSettings, deploysPath, query, func(w io.Writer, all *[]deployRow) error {
-		if err := printTable(w, []string{"AT", "LABEL", "BY"}, rowsOf(*all, (*deployRow).cells)); err != nil {
+	return look(ctx, out, &c.lookSettings, deploysPath, query, func(p *printer, all *[]deployRow) error {
+		columns := []column{{"AT", atKind}, {"LABEL", nameKind}, {"BY", nameKind}}
+		if err := p.table(tableOf(columns, *all, (*deployRow).cells)); err != nil {
 			return err
 		}
 		n := int64(len(*all))
-		_, err := fmt.Fprintln(w, summary(n, n, nil, 0))
-		return err
+		return p.say("%s", summary(n, n, nil, 0))
 	})
 }
 
 type markDeployCmd struct {
-	clientSettings
+	lookSettings
 
-	Label string `arg:"" help:"What to call it, such as v1.2."`
-	At    string `placeholder:"TIME" help:"When it was; now if not given."`
+	Label string `arg:"" help:"Name of the deploy, such as v1.2."`
+	At    string `placeholder:"TIME" help:"Time of the deploy (now)."`
 }
 
 // Run marks a deploy.
@@ -76,6 +73,5 @@ func (c *markDeployCmd) Run(ctx context.Context, out output) error {
 	if err := json.Unmarshal(body, &d); err != nil {
 		return unreadable(err)
 	}
-	_, err = fmt.Fprintf(out.Out, "%s: marked at %s\n", d.Label, moment(d.At).Format(time.DateTime))
-	return err
+	return c.printer(out).did(fields{"label": d.Label, "at": d.At, "done": "marked"}, "deploy %q marked at %s", d.Label, moment(d.At).Format(timeWithZone))
 }

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -15,7 +15,10 @@ import (
 
 type doctorCmd struct {
 	sidecarSettings
-	signInSettings
+	signInSettings `group:"Connection flags:"`
+	resultSettings
+
+	Permissions bool `help:"List the permissions that sidecars, producers and workers need, also where nothing is missing."`
 }
 
 // gravity is how bad a finding is.
@@ -24,7 +27,7 @@ type gravity string
 const (
 	fine   gravity = "ok"
 	advice gravity = "note" // works, but could be better or could not be looked at
-	mend   gravity = "MEND"
+	mend   gravity = "FAIL"
 )
 
 // finding is what one look found.
@@ -57,7 +60,7 @@ func (c *doctorCmd) Run(ctx context.Context, out output) error {
 	defer cancel()
 	e := &examination{cfg: &c.sidecarSettings, signIn: &c.signInSettings}
 	e.examine(ctx)
-	if err := e.print(out.Out); err != nil {
+	if err := e.print(c.printer(out), c.Permissions); err != nil {
 		return err
 	}
 	for _, f := range e.findings {
@@ -132,17 +135,45 @@ func (e *examination) openManagement(ctx context.Context) {
 	}
 }
 
-func (e *examination) print(w io.Writer) error {
+// print prints the findings, and the permissions that are needed where they are asked for or at fault.
+func (e *examination) print(p *printer, permissions bool) error {
+	if !p.forPeople() {
+		return e.printForPrograms(p)
+	}
 	for _, f := range e.findings {
-		fmt.Fprintf(w, "%-5s %-15s %s\n", f.gravity, f.subject, f.text)
+		status := p.paint(column{"STATUS", stateKind}, string(f.gravity), false) + strings.Repeat(" ", 5-len(f.gravity))
+		if err := p.say("%s %-15s %s", status, f.subject, f.text); err != nil {
+			return err
+		}
 		for line := range strings.SplitSeq(f.remedy, "\n") {
 			if line != "" {
-				fmt.Fprintf(w, "%21s → %s\n", "", line)
+				_ = p.say("%21s → %s", "", line)
 			}
 		}
+		permissions = permissions || f.subject == "permissions" && f.gravity != fine
 	}
-	_, err := fmt.Fprint(w, "\nPermissions that each needs in the virtual host (regular expressions over names):\n", permissionsText())
-	return err
+	if !permissions {
+		return nil
+	}
+	return p.say("\nPermissions that each needs in the virtual host (regular expressions over names):\n%s", strings.TrimSuffix(permissionsText(), "\n"))
+}
+
+// printForPrograms prints the findings as a list.
+func (e *examination) printForPrograms(p *printer) error {
+	all := []fields{}
+	t := &table{columns: []column{{"STATUS", stateKind}, {"SUBJECT", plainKind}, {"TEXT", factKind}, {"REMEDY", factKind}}}
+	for _, f := range e.findings {
+		all = append(all, fields{"status": f.gravity, "subject": f.subject, "text": f.text, "remedy": f.remedy})
+		t.add(f.gravity, f.subject, f.text, f.remedy)
+	}
+	if !p.whole() {
+		return p.table(t)
+	}
+	body, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return p.answer(body)
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -40,20 +40,20 @@ func TestWhatDoctorSaysOfClusters(t *testing.T) {
 			"rabbitmqctl update_vhost_metadata '/' --default-queue-type classic"},
 		"two nodes": {"4.3.6", three("4.3.6")[:2], []broker.QueueInfo{stream(all[:2], all[:2])}, "quorum", []string{"note queue types", "note cluster"}, ""},
 		"a node is down": {"4.3.6", []broker.Node{node("rabbit@a", "4.3.6", true), node("rabbit@b", "", false), node("rabbit@c", "4.3.6", true)},
-			[]broker.QueueInfo{stream(all, []string{"rabbit@a", "rabbit@c"})}, "quorum", []string{"note queue types", "MEND node rabbit@b", "note job_journal"}, ""},
-		"no majority": {"4.3.6", three("4.3.6"), []broker.QueueInfo{stream(all, all[:1])}, "quorum", []string{"note queue types", "MEND job_journal"}, ""},
+			[]broker.QueueInfo{stream(all, []string{"rabbit@a", "rabbit@c"})}, "quorum", []string{"note queue types", "FAIL node rabbit@b", "note job_journal"}, ""},
+		"no majority": {"4.3.6", three("4.3.6"), []broker.QueueInfo{stream(all, all[:1])}, "quorum", []string{"note queue types", "FAIL job_journal"}, ""},
 		"two of four are no majority": {"4.3.6", append(three("4.3.6"), node("rabbit@d", "4.3.6", true)), []broker.QueueInfo{stream(append(all, "rabbit@d"), all[:2])}, "quorum",
-			[]string{"note queue types", "MEND job_journal"}, ""},
+			[]string{"note queue types", "FAIL job_journal"}, ""},
 		"upgrading":           {"4.3.6", append(three("4.3.6")[:2], node("rabbit@c", "4.3.5", true)), nil, "quorum", []string{"note queue types", "note versions"}, ""},
 		"theirs":              {"4.3.6", three("4.3.6"), []broker.QueueInfo{{Name: "theirs", Type: "stream", Members: all[:1], Online: all[:1]}}, "quorum", []string{"note queue types"}, ""},
 		"no figures yet":      {"4.3.6", three("4.3.6"), []broker.QueueInfo{stream(nil, nil)}, "quorum", []string{"note queue types"}, ""},
-		"a cluster that grew": {"3.10.8", three("3.10.8"), []broker.QueueInfo{stream(all[:1], all[:1])}, "", []string{partitions, "MEND job_journal"}, ""},
+		"a cluster that grew": {"3.10.8", three("3.10.8"), []broker.QueueInfo{stream(all[:1], all[:1])}, "", []string{partitions, "FAIL job_journal"}, ""},
 		"homes": {"3.10.8", three("3.10.8"), []broker.QueueInfo{
 			{Name: "queue.b", Type: "classic", Node: "rabbit@b"}, {Name: "queue.a", Type: "classic", Node: "rabbit@b"}, {Name: "queue.c", Type: "classic", Node: "rabbit@a"}}, "",
 			[]string{partitions, "note node rabbit@a", "note node rabbit@b"}, ""},
 		"mirrored": {"3.10.8", three("3.10.8"), []broker.QueueInfo{
 			{Name: "queue.a", Type: "classic", Node: "rabbit@a", Policy: "ha", Mirrored: true}}, "",
-			[]string{partitions, "MEND queue.a", "note node rabbit@a"}, ""},
+			[]string{partitions, "FAIL queue.a", "note node rabbit@a"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			visit := cluster{features: broker.FeaturesOf(broker.RabbitMQ, c.version), vhost: "/", defaultType: c.byType, nodes: c.nodes, queues: c.queues}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ func TestDoctorFindsNothingToMend(t *testing.T) {
 	}
 	r := doctor(t, admin, s.flags...)
 	if f.HoldsSmallFramesBack && r.code != 0 { // unless it was told otherwise
-		latency = `MEND  latency         one record takes`
+		latency = `FAIL  latency         one record takes`
 		require.Contains(t, r.out, "set tcp_nodelay = true")
 	}
 	require.Equal(t, strings.Count(latency, string(mend)), strings.Count(r.out, string(mend)), r.out)
@@ -77,10 +78,15 @@ func TestDoctorCannotReachTheBroker(t *testing.T) {
 			}
 			r := millrace(t, "doctor", "--amqp-url", address)
 			require.Equal(t, exitFailed, r.code)
-			require.Contains(t, r.out, "MEND  broker")
+			require.Contains(t, r.out, "FAIL  broker")
 			require.Contains(t, r.out, test.remedy)
-			require.Contains(t, r.out, "Permissions that each needs")
+			require.NotContains(t, r.out, "Permissions that each needs", "they are not what is wrong")
 			require.Empty(t, r.err)
+			require.Contains(t, millrace(t, "doctor", "--permissions", "--amqp-url", address).out, "Permissions that each needs")
+			var findings []struct{ Status, Text, Remedy string }
+			require.NoError(t, json.Unmarshal([]byte(millrace(t, "doctor", "-o", "json", "--amqp-url", address).out), &findings))
+			require.Equal(t, "FAIL", findings[0].Status)
+			require.Contains(t, findings[0].Text+findings[0].Remedy, test.remedy)
 		})
 	}
 }
@@ -90,8 +96,9 @@ func TestDoctorMissesPermissions(t *testing.T) {
 	weak := v.AddUser(t, "weak", brokertest.Permissions{Configure: `^queue\.`, Write: `^jobs\.`, Tags: "administrator"})
 	r := doctor(t, weak)
 	require.Equal(t, exitFailed, r.code)
-	require.Regexp(t, `MEND  permissions     user `+weak.Name+` may not configure jobs.direct, .*write `+cmp.Or(v.Features(t).DefaultExchange, "the default exchange"), r.out)
+	require.Regexp(t, `FAIL  permissions     user `+weak.Name+` may not configure jobs.direct, .*write `+cmp.Or(v.Features(t).DefaultExchange, "the default exchange"), r.out)
 	require.Contains(t, r.out, v.Features(t).Ctl+" set_permissions --vhost '"+v.Name+"' '"+weak.Name+"' '"+sidecarRole.configure+"'")
+	require.Contains(t, r.out, "Permissions that each needs", "they are what is wrong")
 }
 
 func TestDoctorOfAUserThatMayNotAsk(t *testing.T) {
@@ -99,7 +106,7 @@ func TestDoctorOfAUserThatMayNotAsk(t *testing.T) {
 	monitor := v.AddUser(t, "monitor", brokertest.Permissions{Tags: "monitoring"})
 	r := doctor(t, monitor)
 	require.Equal(t, exitFailed, r.code)
-	require.Regexp(t, `(?s)MEND  policies .*may not set them.*→ .*`+v.Features(t).Ctl+` set_policy`, r.out)
+	require.Regexp(t, `(?s)FAIL  policies .*may not set them.*→ .*`+v.Features(t).Ctl+` set_policy`, r.out)
 
 	r = doctor(t, v.Owner)
 	require.Zero(t, r.code, r.out)
@@ -113,7 +120,7 @@ func TestDoctorOfAUserThatMayNotAsk(t *testing.T) {
 	nobody := v.AddUser(t, "nobody", brokertest.Permissions{})
 	r = doctor(t, nobody)
 	require.Equal(t, exitFailed, r.code)
-	require.Regexp(t, `(?s)MEND  management API .*set_user_tags '`+nobody.Name+`' policymaker monitoring`, r.out)
+	require.Regexp(t, `(?s)FAIL  management API .*set_user_tags '`+nobody.Name+`' policymaker monitoring`, r.out)
 	require.NotContains(t, r.out, "enable rabbitmq_stream", "it may well be enabled")
 }
 
@@ -152,7 +159,7 @@ func TestDoctorLooksAtQueues(t *testing.T) {
 		return r.code == exitFailed && strings.Contains(r.out, "1 job")
 	}, "the broker's statistics show the policy, and the job")
 	for _, line := range []string{
-		`MEND  policy theirs   wins over millrace-queues for queue.plain: jobs that their workers reject are lost`,
+		`FAIL  policy theirs   wins over millrace-queues for queue.plain: jobs that their workers reject are lost`,
 		`note  queue.plain     has no priorities`,
 		`note  queue.plain     has a length limit beyond which it drops`,
 		`note  queue.drops     has a length limit beyond which it drops`,
@@ -179,10 +186,10 @@ func TestDoctorTellsWhatTheSidecarSuffersFrom(t *testing.T) {
 		"held":[{"queue":"mail","reason":"full"}]}}`)
 	r := doctor(t, v.Owner, "--http-addr", a.addr())
 	require.Equal(t, exitFailed, r.code)
-	require.Regexp(t, `MEND  journal .*it is new\n +→ fire it, as an administrator: millrace release\n +→ or give it up: millrace release --discard\n`, r.out)
-	require.Regexp(t, `MEND  leader .*no sidecar leads.*: a client has jobs.leader\n +→ close it\n`, r.out)
-	require.Regexp(t, `MEND  leader .*memory`, r.out)
-	require.Regexp(t, `MEND  queue mail +takes no jobs: full`, r.out)
+	require.Regexp(t, `FAIL  journal .*it is new\n +→ fire it, as an administrator: millrace release\n +→ or give it up: millrace release --discard\n`, r.out)
+	require.Regexp(t, `FAIL  leader .*no sidecar leads.*: a client has jobs.leader\n +→ close it\n`, r.out)
+	require.Regexp(t, `FAIL  leader .*memory`, r.out)
+	require.Regexp(t, `FAIL  queue mail +takes no jobs: full`, r.out)
 
 	broken := newAPI(t, http.StatusOK, "<html>")
 	require.Contains(t, doctor(t, v.Owner, "--http-addr", broken.addr()).out, "note  sidecar         the sidecar's answer cannot be read")
@@ -193,7 +200,7 @@ func TestDoctorSeesAlarms(t *testing.T) {
 	v.Eval(t, "rabbit_alarm:set_alarm({{resource_limit, memory, node()}, []}).")
 	defer v.Eval(t, "rabbit_alarm:clear_alarm({resource_limit, memory, node()}).")
 	brokertest.Eventually(t, func() bool {
-		return regexpMatch(`MEND  alarm           memory alarm on \S+: the broker takes no messages`, doctor(t, v.Owner).out)
+		return regexpMatch(`FAIL  alarm           memory alarm on \S+: the broker takes no messages`, doctor(t, v.Owner).out)
 	}, "the alarm is shown")
 }
 

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"net/url"
 	"strconv"
 	"time"
@@ -12,10 +10,10 @@ import (
 type dueCmd struct {
 	lookSettings
 
-	Set  string        `placeholder:"SET" enum:",scheduled-jobs,retries" default:"" help:"Of scheduled-jobs, or of retries; scheduled-jobs if not given."`
-	From string        `placeholder:"TIME" help:"From this time on, as --at of millrace schedule takes it; now if not given."`
-	To   string        `placeholder:"TIME" help:"Up to this time; a day later if not given."`
-	Step time.Duration `placeholder:"1h" default:"1h" help:"In steps of so long (${default})."`
+	Set  string        `placeholder:"SET" enum:",scheduled-jobs,retries" default:"" help:"Which jobs: scheduled-jobs (default) or retries."`
+	From string        `placeholder:"TIME" help:"Start of the range (now)."`
+	To   string        `placeholder:"TIME" help:"End of the range (a day after its start)."`
+	Step time.Duration `placeholder:"DURATION" default:"1h" help:"Length of a row (${default})."`
 }
 
 // dueTimes are how many jobs are due when, as the API gives it.
@@ -28,20 +26,21 @@ type dueTimes struct {
 	Complete bool    `json:"complete"`
 }
 
-// rows are the steps in which something is due.
-func (d *dueTimes) rows() (rows [][]string, total int64) {
-	add := func(when string, n int64) {
+// table has a row for each step in which something is due.
+func (d *dueTimes) table() (t *table, total int64) {
+	t = &table{columns: []column{{"DUE FROM", atKind}, {"JOBS", plainKind}}}
+	add := func(when any, n int64) {
 		if n > 0 {
-			rows = append(rows, []string{when, strconv.FormatInt(n, 10)})
+			t.add(when, n)
 			total += n
 		}
 	}
 	add("earlier", d.Before)
 	for i, n := range d.Counts {
-		add(moment(d.From+float64(int64(i)*d.Step)).Format(time.DateTime), n)
+		add(moment(d.From+float64(int64(i)*d.Step)), n)
 	}
 	add("later", d.After)
-	return rows, total
+	return t, total
 }
 
 // Run shows how many jobs are due when.
@@ -51,16 +50,15 @@ func (c *dueCmd) Run(ctx context.Context, out output) error {
 	if err := setTimes(query, map[string]string{"from": c.From, "to": c.To}, time.Now()); err != nil {
 		return err
 	}
-	return look(ctx, out, &c.lookSettings, "/api/due-times", query, func(w io.Writer, d *dueTimes) error {
-		rows, total := d.rows()
-		if err := printTable(w, []string{"DUE FROM", "JOBS"}, rows); err != nil {
+	return look(ctx, out, &c.lookSettings, "/api/due-times", query, func(p *printer, d *dueTimes) error {
+		t, total := d.table()
+		if err := p.table(t); err != nil {
 			return err
 		}
 		said := summary(total, total, nil, 0)
 		if !d.Complete {
-			said += "; not all could be looked at: those count as later"
+			said += "; not all could be read: those count as later"
 		}
-		_, err := fmt.Fprintln(w, said)
-		return err
+		return p.say("%s", said)
 	})
 }

@@ -13,7 +13,8 @@ import (
 )
 
 type enqueueCmd struct {
-	brokerSettings
+	brokerSettings `group:"Connection flags:"`
+	resultSettings
 	jobArgs
 }
 
@@ -40,15 +41,15 @@ func (c *enqueueCmd) Run(ctx context.Context, out output) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out.Out, j.JID)
-	return err
+	return c.printer(out).did(fields{"jid": j.JID, "class": j.Class, "queue": j.Queue}, "%s", j.JID)
 }
 
 type scheduleCmd struct {
-	brokerSettings
+	brokerSettings `group:"Connection flags:"`
+	resultSettings
 	jobArgs
 
-	At string `xor:"when" required:"" placeholder:"TIME" help:"When: 2026-12-24T18:00:00+01:00, 2026-12-24 18:00 (local time), 18:00 (the next), or seconds since 1970."`
+	At string `xor:"when" required:"" placeholder:"TIME" help:"When: 2026-12-24T18:00:00+01:00, 2026-12-24 18:00 (local time), 2026-12-24, 18:00 (the next), or seconds since 1970."`
 	In string `xor:"when" required:"" placeholder:"DURATION" help:"How long from now: 90s, 15m, 2h30m, 3d."`
 }
 
@@ -74,8 +75,7 @@ func (c *scheduleCmd) Run(ctx context.Context, out output) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out.Out, j.JID)
-	return err
+	return c.printer(out).did(fields{"jid": j.JID, "class": j.Class, "queue": j.Queue}, "%s", j.JID)
 }
 
 func (c *scheduleCmd) when(now time.Time) (time.Time, error) {

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/url"
-	"strconv"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -14,9 +12,9 @@ type errorsCmd struct {
 	lookSettings
 	span
 
-	Set   string `placeholder:"SET" enum:",retries,dead-jobs" default:"" help:"Only of retries, or of dead-jobs."`
-	Queue string `placeholder:"QUEUE" help:"Only this queue's."`
-	Class string `placeholder:"CLASS" help:"Only of jobs of this class."`
+	Set   string `placeholder:"SET" enum:",retries,dead-jobs" default:"" help:"Only retries, or only dead-jobs."`
+	Queue string `short:"q" placeholder:"QUEUE" help:"Only jobs of this queue."`
+	Class string `placeholder:"CLASS" help:"Only jobs of this class."`
 }
 
 // errorGroups are what failed, as the API gives it.
@@ -37,12 +35,11 @@ type errorGroup struct {
 	JID         string `json:"jid"`
 }
 
-func (g *errorGroup) cells() []string {
-	row := []string{}
-	for _, n := range []int64{g.Count, g.Retries, g.Dead} {
-		row = append(row, strconv.FormatInt(n, 10))
-	}
-	return append(row, g.Class, short(failure(g.ErrorClass, g.Message)), g.Fingerprint, g.JID)
+var errorColumns = []column{{"JOBS", plainKind}, {"RETRIES", plainKind}, {"DEAD", plainKind}, {"CLASS", nameKind}, {"ERROR", textKind},
+	{"FINGERPRINT", plainKind}, {"JID", idKind}}
+
+func (g *errorGroup) cells() []any {
+	return []any{g.Count, g.Retries, g.Dead, g.Class, failure(g.ErrorClass, g.Message), g.Fingerprint, g.JID}
 }
 
 // end says how many failed, and what is left out.
@@ -56,10 +53,10 @@ func (g *errorGroups) end() string {
 		said = fmt.Sprintf("%s in %s", wire.Counted(failed, "job"), wire.Counted(int64(len(g.Items)), "group"))
 	}
 	if g.Unread > 0 {
-		said += fmt.Sprintf("; %s too large to be looked into", wire.Counted(g.Unread, "job"))
+		said += fmt.Sprintf("; %s too large to be searched", wire.Counted(g.Unread, "job"))
 	}
 	if !g.Complete {
-		said += "; there are more than could be looked at: ask again, or narrow it down"
+		said += "; not all jobs could be read: try again, or filter by queue or class"
 	}
 	return said
 }
@@ -71,12 +68,10 @@ func (c *errorsCmd) Run(ctx context.Context, out output) error {
 	if err := c.set(query); err != nil {
 		return err
 	}
-	return look(ctx, out, &c.lookSettings, "/api/errors", query, func(w io.Writer, g *errorGroups) error {
-		titles := []string{"JOBS", "RETRIES", "DEAD", "CLASS", "ERROR", "FINGERPRINT", "JID"}
-		if err := printTable(w, titles, rowsOf(g.Items, (*errorGroup).cells)); err != nil {
+	return look(ctx, out, &c.lookSettings, "/api/errors", query, func(p *printer, g *errorGroups) error {
+		if err := p.table(tableOf(errorColumns, g.Items, (*errorGroup).cells)); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(w, g.end())
-		return err
+		return p.say("%s", g.end())
 	})
 }

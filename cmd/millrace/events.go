@@ -12,14 +12,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
 type eventsCmd struct {
-	clientSettings
+	lookSettings
 
-	Topics []string `placeholder:"TOPIC" help:"Only these: overview, queues, processes, scheduled, retries, dead, operations, jobs."`
-	For    string   `placeholder:"DURATION" help:"End after so long: 90s, 15m. Otherwise it goes on until it is interrupted."`
+	Topics []string `placeholder:"TOPIC" help:"Only these topics: overview, queues, processes, scheduled, retries, dead, operations, jobs."`
+	For    string   `placeholder:"DURATION" help:"End after this time: 90s, 15m. Without it, the command runs until it is interrupted."`
 }
 
 // Run prints what changes, as it does.
@@ -33,7 +35,7 @@ func (c *eventsCmd) Run(ctx context.Context, out output) error {
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	t := &tail{api: c.client(), query: url.Values{}, out: out}
+	t := &tail{api: c.client(), query: url.Values{}, out: out, printer: c.printer(out)}
 	setGiven(t.query, map[string]string{"topics": strings.Join(c.Topics, ",")})
 	defer t.api.http.CloseIdleConnections()
 	return t.follow(ctx)
@@ -41,11 +43,12 @@ func (c *eventsCmd) Run(ctx context.Context, out output) error {
 
 // tail prints events over as many connections as that takes, each from where the one before ended.
 type tail struct {
-	api    *client
-	query  url.Values
-	out    output
-	last   string // the newest event's id
-	joined bool   // the sidecar has answered once: it is worth to wait for it
+	api     *client
+	query   url.Values
+	out     output
+	printer *printer
+	last    string // the newest event's id
+	joined  bool   // the sidecar has answered once: it is worth to wait for it
 }
 
 var (
@@ -151,7 +154,7 @@ func readEvents(r io.Reader, alive func(), take func(*event) error) error {
 func (t *tail) take(e *event) error {
 	switch e.kind {
 	case "update":
-		if _, err := fmt.Fprintln(t.out.Out, e.data); err != nil {
+		if err := t.print(e.data); err != nil {
 			return fmt.Errorf("%w: %w", errUnwritten, err)
 		}
 		t.last = e.id
@@ -161,6 +164,35 @@ func (t *tail) take(e *event) error {
 		return fmt.Errorf("the sidecar ended this: %s", e.reason())
 	}
 	return nil
+}
+
+// print prints an update: its data for programs, what it is about for people.
+func (t *tail) print(data string) error {
+	switch p := t.printer; {
+	case p.form == formYAML:
+		if _, err := fmt.Fprintln(p.w, "---"); err != nil {
+			return err
+		}
+		return p.answer([]byte(data))
+	case p.form == formJSON:
+		return p.answer([]byte(data))
+	case p.whole():
+		_, err := fmt.Fprintln(p.w, data)
+		return err
+	}
+	now, topics := time.Now(), []string{}
+	gjson.Parse(data).ForEach(func(topic, value gjson.Result) bool {
+		if topic.String() == "now" {
+			now = moment(value.Float())
+		} else {
+			topics = append(topics, topic.String())
+		}
+		return true
+	})
+	if t.printer.form == formCSV {
+		return t.printer.csvLine(now.Format(time.RFC3339), strings.Join(topics, " "))
+	}
+	return t.printer.say("%s  %s", now.Format(timeWithZone), strings.Join(topics, " "))
 }
 
 func (e *event) reason() string {

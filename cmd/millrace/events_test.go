@@ -65,7 +65,7 @@ func TestEventsEndWhereWaitingDoesNotHelp(t *testing.T) {
 	r := millrace(t, "events", "--http-addr", addr)
 	require.Equal(t, exitFailed, r.code)
 	require.Equal(t, "{\"now\":1}\n", r.out)
-	require.Contains(t, r.err, "millrace: the sidecar answered 401 Unauthorized\n")
+	require.Contains(t, r.err, "as user \"guest\" of --amqp-url: the sidecar answered 401 Unauthorized\n")
 
 	require.Contains(t, millrace(t, "events", "--http-addr", "127.0.0.1:1").err, "no sidecar answers")
 

@@ -12,10 +12,9 @@ import (
 var healthChecks = []string{"alarms", "broker-connection", "views-caught-up", "leader", "workers"}
 
 type healthCmd struct {
-	clientSettings
+	lookSettings
 
-	Check string `arg:"" optional:"" help:"Only this: alarms, broker-connection, views-caught-up, leader or workers."`
-	JSON  bool   `name:"json" help:"Print the API's answer; of all checks, each under its name."`
+	Check string `arg:"" optional:"" enum:",alarms,broker-connection,views-caught-up,leader,workers" default:"" help:"Only this check: alarms, broker-connection, views-caught-up, leader or workers."`
 }
 
 // health is what a check says.
@@ -35,7 +34,7 @@ func (c *healthCmd) Run(ctx context.Context, out output) error {
 	}
 	api := c.client()
 	var failed error
-	var rows [][]string
+	t := &table{columns: []column{{"CHECK", plainKind}, {"STATUS", stateKind}, {"REASON", factKind}}}
 	answers := map[string]json.RawMessage{}
 	for _, name := range checks {
 		h, err := api.check(ctx, name)
@@ -45,27 +44,27 @@ func (c *healthCmd) Run(ctx context.Context, out output) error {
 		if h.Status == unwell {
 			failed = errSaid
 		}
-		rows = append(rows, []string{name, h.Status, h.Reason})
+		t.add(name, h.Status, h.Reason)
 		answers[name] = h.body
 	}
-	if err := c.print(out, rows, answers); err != nil {
+	if err := c.print(c.printer(out), t, answers); err != nil {
 		return err
 	}
 	return failed
 }
 
-func (c *healthCmd) print(out output, rows [][]string, answers map[string]json.RawMessage) error {
+func (c *healthCmd) print(p *printer, t *table, answers map[string]json.RawMessage) error {
 	switch {
-	case !c.JSON:
-		return printTable(out.Out, []string{"CHECK", "STATUS", "REASON"}, rows)
+	case !p.whole():
+		return p.table(t)
 	case c.Check != "":
-		return printJSON(out.Out, answers[c.Check])
+		return p.answer(answers[c.Check])
 	}
 	body, err := json.Marshal(answers)
 	if err != nil {
 		return unreadable(err)
 	}
-	return printJSON(out.Out, body)
+	return p.answer(body)
 }
 
 // check makes one check: that it fails is an answer too.

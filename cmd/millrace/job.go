@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
@@ -14,13 +13,13 @@ import (
 
 // jobArgs are the arguments and flags that make a job.
 type jobArgs struct {
-	Class string `arg:"" help:"What the worker is to run, such as SendEmail."`
+	Class string `arg:"" help:"Class of the job, such as SendEmail."`
 	Args  string `arg:"" optional:"" default:"[]" name:"args-json" help:"The job's arguments, a JSON array: '[\"ann@example.com\", 3]'."`
 
-	Queue    string   `default:"default" help:"The job's queue, without \"queue.\" in front."`
-	Retry    int      `default:"25" help:"How often at most the job is tried again."`
-	Priority int      `default:"0" help:"0 to 10, the highest first."`
-	Tag      []string `help:"A tag; may be given several times." placeholder:"TAG"`
+	Queue    string   `short:"q" placeholder:"QUEUE" default:"default" help:"Queue, without \"queue.\" in front (${default})."`
+	Retry    int      `placeholder:"N" default:"25" help:"Maximum number of retries (${default})."`
+	Priority int      `placeholder:"N" default:"0" help:"Priority, 0 to 10, the highest first (${default})."`
+	Tag      []string `help:"Tag; may be given several times." placeholder:"TAG"`
 }
 
 // job is a job as producers write it. Args stays as it was given: numbers keep all their digits.
@@ -57,7 +56,7 @@ func (a *jobArgs) job(now time.Time) (job, error) {
 		return job{}, err
 	}
 	_, err = wire.ParseJob(body)
-	return j, err
+	return j, usage(err)
 }
 
 func checkArgs(args string) error {
@@ -67,9 +66,9 @@ func checkArgs(args string) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("arguments %s: %w at character %d", hint, err, syntax.Offset)
+		return usagef("arguments %s: %w at character %d", hint, err, syntax.Offset)
 	case err != nil || list == nil:
-		return fmt.Errorf("arguments %s", hint)
+		return usagef("arguments %s", hint)
 	}
 	return nil
 }

@@ -45,13 +45,13 @@ func TestWhatIsNoJobIsRefusedBeforeTheBrokerIsAsked(t *testing.T) {
 		"queue":         {[]string{"enqueue", "Mail", "--queue", "a\nb"}, "control character"},
 		"no time":       {[]string{"schedule", "Mail"}, "--at"},
 		"two times":     {[]string{"schedule", "Mail", "--at", "18:00", "--in", "3s"}, "--at"},
-		"bad time":      {[]string{"schedule", "Mail", "--at", "soon"}, "--at: \"soon\" is no time"},
-		"bad duration":  {[]string{"schedule", "Mail", "--in", "soon"}, "--in: \"soon\" is no duration"},
+		"bad time":      {[]string{"schedule", "Mail", "--at", "soon"}, "--at: invalid time \"soon\""},
+		"bad duration":  {[]string{"schedule", "Mail", "--in", "soon"}, "--in: invalid duration \"soon\""},
 		"scheduled job": {[]string{"schedule", "Mail", "x", "--in", "3s"}, "arguments must be a JSON array"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := millrace(t, append(test.args, "--amqp-url", nowhere)...)
-			require.NotZero(t, r.code)
+			require.Equal(t, exitUsage, r.code)
 			require.Contains(t, r.err, test.says)
 			require.NotContains(t, r.err, "127.0.0.1:1")
 			require.Empty(t, r.out)

@@ -3,9 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"strconv"
-	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -15,12 +12,12 @@ const jobsPath = "/api/jobs"
 type jobsCmd struct {
 	pastSettings
 
-	Queue  string `placeholder:"QUEUE" help:"Only this queue's."`
+	Queue  string `short:"q" placeholder:"QUEUE" help:"Only attempts in this queue."`
 	Class  string `placeholder:"CLASS" help:"Only jobs of this class."`
 	JID    string `name:"jid" placeholder:"JID" help:"Only this job."`
-	Error  string `placeholder:"CLASS" help:"Only what failed with an error of this class. A fingerprint finds none: workers report no messages."`
-	Status string `placeholder:"STATUS" enum:",success,failed,dead,discarded,expired" default:"" help:"Only these: success, failed, dead, discarded or expired."`
-	Failed bool   `help:"Only what failed, for now or for good."`
+	Error  string `placeholder:"CLASS" help:"Only attempts that failed with an error of this class."`
+	Status string `placeholder:"STATUS" enum:",success,failed,dead,discarded,expired" default:"" help:"Only this outcome: success, failed, dead, discarded or expired."`
+	Failed bool   `help:"Only attempts that failed, with or without retries left."`
 }
 
 // runRow is an attempt, as the API gives it.
@@ -36,9 +33,11 @@ type runRow struct {
 	Error    string   `json:"error_class"`
 }
 
-func (r *runRow) cells() []string {
-	return []string{moment(r.At).Format(time.DateTime), r.JID, r.Class, r.Queue, r.Status, r.took(), strconv.FormatInt(r.Attempt, 10),
-		short(r.Error), cmp.Or(r.Worker, "-")}
+var runColumns = []column{{"ENDED", atKind}, {"JID", idKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"STATUS", stateKind}, {"TOOK", plainKind},
+	{"ATTEMPT", plainKind}, {"ERROR", textKind}, {"WORKER", nameKind}}
+
+func (r *runRow) cells() []any {
+	return []any{moment(r.At), r.JID, r.Class, r.Queue, r.Status, r.took(), r.Attempt, r.Error, cmp.Or(r.Worker, "-")}
 }
 
 func (r *runRow) took() string {
@@ -48,7 +47,7 @@ func (r *runRow) took() string {
 	return inMillis(*r.Duration)
 }
 
-var errFingerprint = errors.New("--error: a fingerprint stands for a class and message of errors, and workers report no message: name an error class")
+var errFingerprint = usagef("invalid --error: a fingerprint stands for a class and message of errors, and workers report no message; use an error class")
 
 // Run lists what ran lately.
 func (c *jobsCmd) Run(ctx context.Context, out output) error {
@@ -59,6 +58,5 @@ func (c *jobsCmd) Run(ctx context.Context, out output) error {
 	if c.Failed {
 		chosen["failed"] = "true"
 	}
-	titles := []string{"ENDED", "JID", "CLASS", "QUEUE", "STATUS", "TOOK", "ATTEMPT", "ERROR", "WORKER"}
-	return listPast(ctx, out, &c.pastSettings, jobsPath, chosen, titles, (*runRow).cells)
+	return listPast(ctx, out, &c.pastSettings, jobsPath, chosen, runColumns, (*runRow).cells)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -11,9 +10,9 @@ import (
 type journalCmd struct {
 	pastSettings
 
-	Actor string `placeholder:"USER" help:"Only what this user did."`
-	JID   string `name:"jid" placeholder:"JID" help:"Only what was done to this job."`
-	Op    string `placeholder:"OP" help:"Only this: deleted, killed, changed, undone, triggered, retried, operation, paused, purged, stopped and so on."`
+	Actor string `placeholder:"USER" help:"Only actions of this user."`
+	JID   string `name:"jid" placeholder:"JID" help:"Only actions on this job."`
+	Op    string `placeholder:"OP" help:"Only actions of this kind: deleted, killed, changed, undone, triggered, retried, operation, paused, purged, stopped and so on."`
 }
 
 // actRow is something that was done, as the API gives it.
@@ -34,12 +33,12 @@ type actRow struct {
 	Bulk   string  `json:"operation"`
 }
 
-func (a *actRow) cells() []string {
+func (a *actRow) cells() []any {
 	what := a.Op
 	if a.State != "" {
 		what = a.Op + " " + a.State + ": " + a.Action
 	}
-	return []string{moment(a.At).Format(time.DateTime), cmp.Or(a.Actor, "(millrace)"), what, cmp.Or(a.Set, a.Stream), a.about(), short(a.Reason)}
+	return []any{moment(a.At), cmp.Or(a.Actor, "(millrace)"), what, cmp.Or(a.Set, a.Stream), a.about(), a.Reason}
 }
 
 // about is what it was done to.
@@ -57,5 +56,6 @@ func (a *actRow) about() string {
 // Run shows what was done.
 func (c *journalCmd) Run(ctx context.Context, out output) error {
 	chosen := map[string]string{"actor": c.Actor, "jid": c.JID, "op": c.Op}
-	return listPast(ctx, out, &c.pastSettings, "/api/journal", chosen, []string{"WHEN", "WHO", "WHAT", "SET", "ABOUT", "REASON"}, (*actRow).cells)
+	columns := []column{{"WHEN", atKind}, {"WHO", nameKind}, {"WHAT", plainKind}, {"SET", plainKind}, {"ABOUT", idKind}, {"REASON", textKind}}
+	return listPast(ctx, out, &c.pastSettings, "/api/journal", chosen, columns, (*actRow).cells)
 }

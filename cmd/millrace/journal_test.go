@@ -15,13 +15,13 @@ func TestJournalIsShown(t *testing.T) {
 		"searched":3,"next":"5","older_than_kept":false}`)
 	r := millrace(t, append(strings.Fields("journal --actor ann --jid j1 --op deleted --from 1000000000 --next 9 --limit 3"), "--http-addr", a.addr())...)
 	require.Equal(t, "GET /api/journal?actor=ann&from=2001-09-09T01%3A46%3A40Z&jid=j1&limit=3&next=9&op=deleted", a.asked[0])
-	for _, want := range []string{"ann", "deleted", "j1", "old", "(millrace)", "operation done: retry", "op1", "low", "mail to bulk (12 jobs)", "stopped", "host:1:w", "5 shown; --next 5 goes on"} {
+	for _, want := range []string{"ann", "deleted", "j1", "old", "(millrace)", "operation done: retry", "op1", "low", "mail to bulk (12 jobs)", "stopped", "host:1:w", "5 shown; more with --next 5"} {
 		require.Contains(t, r.out, want)
 	}
-	require.Contains(t, millrace(t, "journal", "--json", "--http-addr", a.addr()).out, `"record": 7`)
+	require.Contains(t, millrace(t, "journal", "-o", "json", "--http-addr", a.addr()).out, `"record": 7`)
 	for answer, end := range map[string]string{
 		`{"items":[],"next":null,"older_than_kept":false}`:                "none\n",
-		`{"items":[],"next":null,"older_than_kept":true}`:                 "0 shown; what is older is not kept\n",
+		`{"items":[],"next":null,"older_than_kept":true}`:                 "none; older records are not kept\n",
 		`{"items":[{"op":"paused"}],"next":null,"older_than_kept":false}`: "1 in all\n",
 	} {
 		require.Contains(t, millrace(t, "journal", "--http-addr", newAPI(t, http.StatusOK, answer).addr()).out, end)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 )
@@ -25,15 +24,6 @@ const (
 )
 
 func newLive(w io.Writer) *live { return &live{w: w, tty: isTerminal(w)} }
-
-func isTerminal(w io.Writer) bool {
-	file, isFile := w.(*os.File)
-	if !isFile {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
 
 const eraseLine = "\r\x1b[K"
 

@@ -55,5 +55,7 @@ func TestWhatIsATerminal(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer null.Close()
-	require.True(t, isTerminal(null), "a character device")
+	require.False(t, isTerminal(null), "nobody reads what is written there")
+	_, terminal := openTerminal(t, 80, 24)
+	require.True(t, isTerminal(terminal))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 )
@@ -12,24 +11,33 @@ import (
 // lookSettings are those of a command that asks one thing.
 type lookSettings struct {
 	clientSettings
-
-	JSON bool `name:"json" help:"Print the API's answer."`
+	resultSettings
 }
 
-// look asks for something and prints it: for people, or as it came.
-func look[T any](ctx context.Context, out output, s *lookSettings, path string, query url.Values, print func(io.Writer, *T) error) error {
+// look asks for something and prints it: for people as show does, for programs as it came.
+func look[T any](ctx context.Context, out output, s *lookSettings, path string, query url.Values, show func(*printer, *T) error) error {
 	body, err := s.client().do(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
 		return err
 	}
-	if s.JSON {
-		return printJSON(out.Out, body)
+	p := s.printer(out)
+	if p.whole() {
+		return p.answer(body)
 	}
 	answer, err := readAnswer[T](body)
 	if err != nil {
 		return err
 	}
-	return print(out.Out, answer)
+	return show(p, answer)
+}
+
+// lookAt asks for one thing and prints all that is known of it.
+func (s *lookSettings) lookAt(ctx context.Context, out output, path string, query url.Values) error {
+	body, err := s.client().do(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return err
+	}
+	return s.printer(out).facts(body)
 }
 
 // readAnswer reads an answer. A member of a record that is not what it should be leaves its cell empty, and nothing else.

@@ -10,9 +10,10 @@ import (
 	"syscall"
 )
 
+// Exit codes. 0 means that the command did what it was asked for.
 const (
-	exitFailed = 1
-	exitUsage  = 2
+	exitFailed = 1 // it could not, or a check found something wrong
+	exitUsage  = 2 // the command line or the configuration is at fault: nothing was tried
 )
 
 func main() {
@@ -30,18 +31,25 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "millrace: %v\n", err)
-		return exitUsage
+		return fail(stderr, usage(err))
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	if err := command.Run(); err != nil {
-		if !errors.Is(err, errSaid) {
-			fmt.Fprintf(stderr, "millrace: %v\n", err)
-		}
-		return exitFailed
-	}
-	return 0
+	return fail(stderr, command.Run())
 }
 
-// errSaid is the error of a command that has already told what is wrong.
+// fail says what went wrong, if anything did, and gives the exit code.
+func fail(stderr io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	if !errors.Is(err, errSaid) {
+		fmt.Fprintf(stderr, "millrace: %v\n", err)
+	}
+	if errors.As(err, &usageError{}) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// errSaid is the error of a command that has already said what is wrong.
 var errSaid = errors.New("said")

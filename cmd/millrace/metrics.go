@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"net/url"
 	"strconv"
 	"time"
@@ -11,11 +10,11 @@ import (
 type metricsCmd struct {
 	lookSettings
 
-	Class string        `arg:"" optional:"" help:"Only this class."`
-	Queue string        `placeholder:"QUEUE" help:"Only this queue."`
-	From  string        `placeholder:"TIME" help:"From this time on, as --at of millrace schedule takes it; an hour ago if not given."`
-	To    string        `placeholder:"TIME" help:"Up to this time; now if not given."`
-	Step  time.Duration `placeholder:"1h" help:"Show a series with this step in place of sums by class."`
+	Class string        `arg:"" optional:"" help:"Only jobs of this class, by queue."`
+	Queue string        `short:"q" placeholder:"QUEUE" help:"Only this queue."`
+	From  string        `placeholder:"TIME" help:"Start of the range (an hour ago)."`
+	To    string        `placeholder:"TIME" help:"End of the range (now)."`
+	Step  time.Duration `placeholder:"DURATION" help:"Show a row for each step of this length, instead of one for each class."`
 }
 
 // jobSum is what was done of one kind or in one step.
@@ -38,7 +37,7 @@ type spread struct {
 	P99 float64 `json:"p99_ms"`
 }
 
-func (s *jobSum) cells(first string) []string {
+func (s *jobSum) cells(first any) []any {
 	run, wait := spread{}, spread{}
 	if s.Run != nil {
 		run = *s.Run
@@ -46,10 +45,7 @@ func (s *jobSum) cells(first string) []string {
 	if s.Wait != nil {
 		wait = *s.Wait
 	}
-	row := []string{first}
-	for _, n := range []int64{s.Success, s.Failed, s.Dead} {
-		row = append(row, strconv.FormatInt(n, 10))
-	}
+	row := []any{first, s.Success, s.Failed, s.Dead}
 	for _, ms := range []float64{run.P50, run.P95, run.P99, wait.P95, s.Total} {
 		row = append(row, inMillis(ms))
 	}
@@ -89,24 +85,24 @@ type jobSums struct {
 	Queues  []jobSum `json:"queues"`
 }
 
-func (c *metricsCmd) print(w io.Writer, sums *jobSums) error {
-	var rows [][]string
-	title := "CLASS"
+func (c *metricsCmd) print(p *printer, sums *jobSums) error {
+	columns := []column{{"CLASS", nameKind}, {"SUCCESS", plainKind}, {"FAILED", plainKind}, {"DEAD", plainKind}, {"RUN P50", plainKind},
+		{"RUN P95", plainKind}, {"RUN P99", plainKind}, {"WAIT P95", plainKind}, {"RUN TOTAL", plainKind}}
+	items, cells := sums.Classes, (*jobSum).named
 	switch {
 	case c.Step > 0:
-		title = "TIME"
-		rows = rowsOf(sums.Series, func(s *jobSum) []string { return s.cells(moment(s.At).Format(time.DateTime)) })
+		columns[0] = column{"TIME", atKind}
+		items, cells = sums.Series, func(s *jobSum) []any { return s.cells(moment(s.At)) }
 	case c.Class != "":
-		title = "QUEUE"
-		rows = rowsOf(sums.Queues, (*jobSum).named)
-	default:
-		rows = rowsOf(sums.Classes, (*jobSum).named)
+		columns[0].title = "QUEUE"
+		items = sums.Queues
 	}
-	rows = append(rows, sums.Total.cells("in all"))
-	return printTable(w, []string{title, "SUCCESS", "FAILED", "DEAD", "RUN P50", "P95", "P99", "WAIT P95", "RUN IN ALL"}, rows)
+	t := tableOf(columns, items, cells)
+	t.rows = append(t.rows, sums.Total.cells("total"))
+	return p.table(t)
 }
 
-func (s *jobSum) named() []string { return s.cells(s.Name) }
+func (s *jobSum) named() []any { return s.cells(s.Name) }
 
 func (c *metricsCmd) query(now time.Time) (url.Values, error) {
 	query := url.Values{}

@@ -21,15 +21,15 @@ func TestWhatMetricsAsksOfTheAPI(t *testing.T) {
 		"classes":[{"name":"Mail","success":3,"failed":1,"dead":0,"total_ms":125000,"run":{"p50_ms":12.5,"p95_ms":900,"p99_ms":1000},"wait":{"p95_ms":1}}],"queues":[{"name":"low"}]}`)
 	r := millrace(t, "metrics", "--http-addr", a.addr())
 	require.Zero(t, r.code, r.err)
-	require.Regexp(t, `CLASS +SUCCESS +FAILED +DEAD +RUN P50 +P95 +P99 +WAIT P95 +RUN IN ALL\nMail +3 +1 +0 +12.5ms +900ms +1s +1ms +2m5s\nin all +3 +0 +0 +1.5s`, r.out)
+	require.Regexp(t, `CLASS +SUCCESS +FAILED +DEAD +RUN P50 +RUN P95 +RUN P99 +WAIT P95 +RUN TOTAL\nMail +3 +1 +0 +12.5ms +900ms +1s +1ms +2m5s\ntotal +3 +0 +0 +1.5s`, r.out)
 	r = millrace(t, "metrics", "Mail/x", "--queue", "low", "--from", "2026-12-24T18:00:00Z", "--http-addr", a.addr())
 	require.Contains(t, r.out, "QUEUE")
-	r = millrace(t, "metrics", "--step", "1h", "--json", "--http-addr", a.addr())
+	r = millrace(t, "metrics", "--step", "1h", "-o", "json", "--http-addr", a.addr())
 	require.Contains(t, r.out, `"classes": [`)
 	require.Contains(t, millrace(t, "metrics", "--step", "1h", "--http-addr", a.addr()).out, "TIME")
 	require.Equal(t, []string{"GET /api/job-metrics", "GET /api/job-metrics/Mail%2Fx?from=2026-12-24T18%3A00%3A00Z&queue=low",
 		"GET /api/job-metrics?step=3600", "GET /api/job-metrics?step=3600"}, a.asked)
-	require.Contains(t, millrace(t, "metrics", "--to", "soon", "--http-addr", a.addr()).err, `--to: "soon" is no time`)
+	require.Contains(t, millrace(t, "metrics", "--to", "soon", "--http-addr", a.addr()).err, `--to: invalid time "soon"`)
 }
 
 // A sidecar that starts with nothing reads roll-ups and what came after them, and has the same answers.
@@ -52,7 +52,7 @@ func TestMetricsOfARealBroker(t *testing.T) {
 	publish(now.Add(-time.Minute), 100)
 	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, wire.Rollups)) == 2 }, "the days before are rolled up")
 	r := millrace(t, append([]string{"metrics"}, s.flags...)...)
-	require.Regexp(t, `in all +100 `, r.out)
+	require.Regexp(t, `total +100 `, r.out)
 
 	query := url.Values{"from": {strconv.FormatInt(now.Add(-72*time.Hour).Unix(), 10)}, "to": {strconv.FormatInt(now.Unix(), 10)}}
 	ask := func(s *running) string {

@@ -21,9 +21,11 @@ import (
 type moveTypeCmd struct {
 	changeQueueCmd
 
+	confirmSettings
+	dryRunSettings
+
 	Type    string        `arg:"" enum:"classic,quorum" help:"classic or quorum. quorum needs RabbitMQ 4.3 or later."`
-	Timeout time.Duration `default:"1m" help:"How long to wait for jobs that workers have not acknowledged, at least 20s. After that the queue is left as it was."`
-	Yes     bool          `help:"Do it."`
+	Timeout time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for jobs that workers have not acknowledged, at least 20s (${default}). After that the queue is left as it was."`
 }
 
 // shownMove is a move as the API gives it.
@@ -41,12 +43,20 @@ const (
 // Run says what a move does, or moves the queue and follows that to its end.
 func (c *moveTypeCmd) Run(ctx context.Context, out output) error {
 	id := rand.Text()
-	m, err := c.post(ctx, id, !c.Yes)
+	m, err := c.post(ctx, id, !c.Yes || c.DryRun)
 	if err != nil {
 		return err
 	}
-	if !c.Yes {
-		return printPlan(out.Out, m)
+	if !c.Yes || c.DryRun {
+		if err := printPlan(out.Err, m); err != nil || c.DryRun || m.From == m.To {
+			return err
+		}
+		if err := c.confirm(out, "Make it a %s queue? Its jobs wait meanwhile, at least 12 seconds.", m.To); err != nil {
+			return err
+		}
+		if m, err = c.post(ctx, id, false); err != nil {
+			return err
+		}
 	}
 	return c.follow(ctx, out, id, m)
 }
@@ -87,17 +97,17 @@ func (c *moveTypeCmd) follow(ctx context.Context, out output, id string, m *show
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out.Out, "%s: it is a %s queue now, %s went through %s\n", c.Queue, m.To, wire.Counted(m.Moved, "job"), wire.Gated)
-	return err
+	return c.printer(out).did(fields{"queue": c.Queue, "done": "moved", "type": m.To, "jobs": m.Moved},
+		"queue %q is a %s queue now, %s went through %s", c.Queue, m.To, wire.Counted(m.Moved, "job"), wire.Gated)
 }
 
 func printPlan(w io.Writer, m *shownMove) error {
 	if m.From == m.To {
-		_, err := fmt.Fprintf(w, "%s: it is a %s queue already\n", m.Queue, m.To)
+		_, err := fmt.Fprintf(w, "queue %q is a %s queue already\n", m.Queue, m.To)
 		return err
 	}
 	lines := []string{
-		fmt.Sprintf("%s: a %s queue%s", m.Queue, m.From, onNode(m.Node)),
+		fmt.Sprintf("queue %q: a %s queue%s", m.Queue, m.From, onNode(m.Node)),
 		fmt.Sprintf("ready jobs:     %d, which are moved to the new queue", m.Ready),
 		fmt.Sprintf("unacknowledged: %d, which are waited for", m.Unacked),
 		fmt.Sprintf("consumers:      %d, which are asked to stop; those that do not listen to %s lose the queue when it is replaced", m.Consumers, wire.Control),
@@ -109,7 +119,6 @@ func printPlan(w io.Writer, m *shownMove) error {
 	if len(m.Dropped) > 0 {
 		lines = append(lines, "no longer:      "+argumentList(m.Dropped))
 	}
-	lines = append(lines, fmt.Sprintf("add --yes to make it a %s queue; its jobs wait meanwhile, at least 12 seconds", m.To))
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }

@@ -22,22 +22,23 @@ func TestMoveType(t *testing.T) {
 		r := millrace(t, append(append([]string{"queues"}, args...), s.flags...)...)
 		return r.out + r.err
 	}
-	require.Equal(t, "q: it is there\n", says("make", "q"))
+	require.Equal(t, "queue \"q\" exists\n", says("make", "q"))
 	v.Publish(t, wire.ExchangeDirect, "q", amqp.Publishing{Body: []byte(`{"class":"C","jid":"a"}`)}, amqp.Publishing{Body: []byte(`{"class":"C","jid":"b"}`)})
 	require.Contains(t, says("move-type", "missing", "classic"), "no such queue")
-	require.Equal(t, "q: it is a classic queue already\n", says("move-type", "q", "classic"))
+	require.Equal(t, "queue \"q\" is a classic queue already\n", says("move-type", "q", "classic"))
 	if f := v.Features(t); !f.QuorumPriorities {
 		require.Contains(t, says("move-type", "q", "quorum"), "has no quorum queues with strict priorities")
 		require.Contains(t, says("move-type", "q", "quorum", "--yes"), "this needs RabbitMQ 4.3 or later")
-		require.Contains(t, says("peek", "q"), `"jid\":\"b\"`)
+		require.Contains(t, says("peek", "q"), `"jid":"b"`)
 		return
 	}
-	plan := says("move-type", "q", "quorum")
-	require.Contains(t, plan, "q: a classic queue on ")
+	plan := says("move-type", "q", "quorum", "--dry-run")
+	require.Contains(t, plan, "queue \"q\": a classic queue on ")
 	require.Contains(t, plan, "ready jobs:     2, ")
-	require.Contains(t, plan, "new arguments:  x-queue-type=quorum\nadd --yes to make it a quorum queue")
+	require.Contains(t, plan, "new arguments:  x-queue-type=quorum\n")
+	require.Contains(t, says("move-type", "q", "quorum"), "Make it a quorum queue? Its jobs wait meanwhile, at least 12 seconds. There is no terminal to ask on: add --yes")
 	did := says("move-type", "q", "quorum", "--yes", "--reason", "a third node")
-	require.Contains(t, did, "q: it is a quorum queue now, 2 jobs went through jobs.gated\n")
+	require.Contains(t, did, "queue \"q\" is a quorum queue now, 2 jobs went through jobs.gated\n")
 	require.Contains(t, did, "0 unacknowledged")
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.q") == 2 }, "they are in it")
 	brokertest.Eventually(t, func() bool {

@@ -4,16 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 )
 
 type jobCmd struct {
-	Show   showJobCmd   `cmd:"" default:"withargs" help:"Show where it is, and what became of it."`
-	Delete deleteJobCmd `cmd:"" help:"Forget it, in whichever set it waits."`
+	Show   showJobCmd   `cmd:"" default:"withargs" aliases:"get" help:"Show where a job is, and its history."`
+	Delete deleteJobCmd `cmd:"" aliases:"rm" help:"Delete a job, in whichever list it waits."`
 }
 
 // timeline is what is known of a job, as the API gives it.
@@ -40,57 +38,50 @@ type jobEvent struct {
 }
 
 // places are where the job is.
-func (t *timeline) places(now time.Time) [][]string {
-	rows := rowsOf(t.Entries, func(i *item) []string {
-		return []string{i.Millrace.Set, i.time(now), i.Millrace.Class, i.Millrace.Queue, strconv.Itoa(i.Millrace.Attempt), short(i.error())}
+func (t *timeline) places() *table {
+	columns := []column{{"IS IN", plainKind}, {"DUE OR DIED", dueKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"RETRY", plainKind}, {"ERROR", textKind}}
+	places := tableOf(columns, t.Entries, func(i *item) []any {
+		return []any{i.Millrace.Set, i.time(), i.Millrace.Class, i.Millrace.Queue, i.Millrace.Attempt, i.error()}
 	})
 	for _, l := range t.Leases {
-		until := moment(l.Until)
-		rows = append(rows, []string{"leased", until.Format(time.DateTime) + "  " + relative(until, now), l.Class, l.Queue, strconv.FormatInt(l.Attempt, 10), ""})
+		places.add("leased", moment(l.Until), l.Class, l.Queue, l.Attempt, nil)
 	}
-	return rows
+	return places
 }
 
 // past is what became of the job, and the attempts that workers reported, the newest first.
-func (t *timeline) past() [][]string {
-	type line struct {
-		at    float64
-		cells []string
-	}
-	var lines []line
-	add := func(at float64, cells ...string) {
-		lines = append(lines, line{at, append([]string{moment(at).Format(time.DateTime)}, cells...)})
-	}
+func (t *timeline) past() *table {
+	past := &table{columns: []column{{"WHEN", atKind}, {"WHAT", stateKind}, {"WHERE", nameKind}, {"ATTEMPT", plainKind}, {"TOOK", plainKind},
+		{"ERROR", textKind}, {"BY", nameKind}}}
 	for _, e := range t.Events {
-		add(e.At, e.What, e.Set, "", "", "", cmp.Or(e.Actor, "(millrace)"))
+		past.add(moment(e.At), e.What, e.Set, nil, nil, nil, cmp.Or(e.Actor, "(millrace)"))
 	}
 	for i := range t.Runs {
 		r := &t.Runs[i]
-		add(r.At, r.Status, r.Queue, strconv.FormatInt(r.Attempt, 10), r.took(), short(r.Error), cmp.Or(r.Worker, "-"))
+		past.add(moment(r.At), r.Status, r.Queue, r.Attempt, r.took(), r.Error, cmp.Or(r.Worker, "-"))
 	}
-	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.at, a.at) })
-	return rowsOf(lines, func(l *line) []string { return l.cells })
+	slices.SortStableFunc(past.rows, func(a, b []any) int { return b[0].(time.Time).Compare(a[0].(time.Time)) })
+	return past
 }
 
-func (t *timeline) print(w io.Writer) error {
-	if places := t.places(time.Now()); len(places) > 0 {
-		if err := printTable(w, []string{"IS IN", "DUE OR DIED", "CLASS", "QUEUE", "ATTEMPT", "ERROR"}, places); err != nil {
+// print shows where the job is and what became of it. A CSV file has one table: the history.
+func (t *timeline) print(p *printer) error {
+	if p.forPeople() {
+		places := t.places()
+		if len(places.rows) == 0 {
+			_ = p.say("in no list: it was sent to its queue, or was deleted")
+		}
+		if err := p.table(places); err != nil {
 			return err
 		}
-	} else {
-		fmt.Fprintln(w, "in no set: it went to its queue, or is gone")
-	}
-	if past := t.past(); len(past) > 0 {
-		fmt.Fprintln(w)
-		if err := printTable(w, []string{"WHEN", "WHAT", "WHERE", "ATTEMPT", "TOOK", "ERROR", "BY"}, past); err != nil {
-			return err
+		if len(t.Events)+len(t.Runs) > 0 {
+			_ = p.say("")
 		}
 	}
-	if t.Older {
-		_, err := fmt.Fprintln(w, "what is older is not kept")
+	if err := p.table(t.past()); err != nil || !t.Older {
 		return err
 	}
-	return nil
+	return p.say("older records are not kept")
 }
 
 type showJobCmd struct {
@@ -101,7 +92,7 @@ type showJobCmd struct {
 
 // Run shows one job.
 func (c *showJobCmd) Run(ctx context.Context, out output) error {
-	err := look(ctx, out, &c.lookSettings, jobsPath+"/"+segment(c.JID), nil, func(w io.Writer, t *timeline) error { return t.print(w) })
+	err := look(ctx, out, &c.lookSettings, jobsPath+"/"+segment(c.JID), nil, func(p *printer, t *timeline) error { return t.print(p) })
 	if err != nil {
 		return fmt.Errorf("job %s: %w", c.JID, err)
 	}
@@ -109,17 +100,20 @@ func (c *showJobCmd) Run(ctx context.Context, out output) error {
 }
 
 type deleteJobCmd struct {
-	clientSettings
+	lookSettings
+	confirmSettings
 
 	JID    string `arg:"" name:"jid" help:"The job's id."`
-	Reason string `placeholder:"TEXT" help:"Why; the journal keeps it."`
+	Reason string `placeholder:"TEXT" help:"Reason, kept in the journal."`
 }
 
-// Run forgets one job.
+// Run deletes one job.
 func (c *deleteJobCmd) Run(ctx context.Context, out output) error {
+	if err := c.confirm(out, "Delete job %s?", c.JID); err != nil {
+		return err
+	}
 	if _, err := c.client().do(ctx, http.MethodDelete, jobsPath+"/"+segment(c.JID), nil, reasonBody(c.Reason)); err != nil {
 		return fmt.Errorf("job %s: %w", c.JID, err)
 	}
-	_, err := fmt.Fprintf(out.Out, "job %s: deleted\n", c.JID)
-	return err
+	return c.printer(out).did(fields{"jid": c.JID, "done": "deleted"}, "job %s: deleted", c.JID)
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,11 +12,11 @@ import (
 )
 
 type operationsCmd struct {
-	List   listOperationsCmd  `cmd:"" default:"withargs" help:"List those that run, and the newest that ended."`
-	Show   showOperationCmd   `cmd:"" help:"Show one."`
-	Begin  beginOperationCmd  `cmd:"" help:"Do the same to all jobs that a filter chooses. Without --yes it only says how many those are."`
-	Cancel cancelOperationCmd `cmd:"" help:"End one where it is; what was done stays done."`
-	Undo   undoOperationCmd   `cmd:"" help:"Take back what one did to each job: a delete, kill or change."`
+	List   listOperationsCmd  `cmd:"" default:"withargs" aliases:"ls" help:"List bulk operations: those that run, and the newest that ended."`
+	Show   showOperationCmd   `cmd:"" aliases:"get" help:"Show one bulk operation."`
+	Begin  beginOperationCmd  `cmd:"" help:"Start a bulk operation on all jobs that match a filter. Says how many those are and asks."`
+	Cancel cancelOperationCmd `cmd:"" help:"Stop a bulk operation. What it has done stays done."`
+	Undo   undoOperationCmd   `cmd:"" help:"Undo a bulk delete, kill or change."`
 }
 
 const operationsPath = "/api/operations"
@@ -37,29 +35,33 @@ type operationRow struct {
 	Reason    string  `json:"reason"`
 }
 
-func (o *operationRow) cells(now time.Time) []string {
+var operationColumns = []column{{"ID", plainKind}, {"ACTION", plainKind}, {"SET", plainKind}, {"STATE", stateKind}, {"BEGAN", atKind},
+	{"DONE", plainKind}, {"FAILED", plainKind}, {"BY", nameKind}, {"REASON", textKind}}
+
+func (o *operationRow) cells() []any {
 	done := strconv.FormatInt(o.Done, 10)
 	if o.Total != nil {
 		done += "/" + strconv.FormatInt(*o.Total, 10)
 	}
-	began := relative(moment(o.StartedAt), now)
-	return []string{o.ID, o.Action, o.Set, o.State, began, done, strconv.FormatInt(o.Failed, 10), o.Actor, short(o.Reason)}
+	return []any{o.ID, o.Action, o.Set, o.State, moment(o.StartedAt), done, o.Failed, o.Actor, o.Reason}
 }
 
 type listOperationsCmd struct{ lookSettings }
 
 // Run lists operations.
 func (c *listOperationsCmd) Run(ctx context.Context, out output) error {
-	return look(ctx, out, &c.lookSettings, operationsPath, nil, func(w io.Writer, all *[]operationRow) error {
-		now := time.Now()
-		rows := rowsOf(*all, func(o *operationRow) []string { return o.cells(now) })
-		return printTable(w, []string{"ID", "ACTION", "SET", "STATE", "BEGAN", "DONE", "FAILED", "BY", "REASON"}, rows)
+	return look(ctx, out, &c.lookSettings, operationsPath, nil, func(p *printer, all *[]operationRow) error {
+		if err := p.table(tableOf(operationColumns, *all, (*operationRow).cells)); err != nil {
+			return err
+		}
+		n := int64(len(*all))
+		return p.say("%s", summary(n, n, nil, 0))
 	})
 }
 
 // oneOperationCmd is about one operation.
 type oneOperationCmd struct {
-	clientSettings
+	lookSettings
 
 	ID string `arg:"" name:"id" help:"The operation's id."`
 }
@@ -69,13 +71,13 @@ type (
 	cancelOperationCmd struct {
 		oneOperationCmd
 
-		Reason string `placeholder:"TEXT" help:"Why."`
+		Reason string `placeholder:"TEXT" help:"Reason, kept in the journal."`
 	}
 	undoOperationCmd struct {
 		oneOperationCmd
 
-		Rate   float64 `placeholder:"N" help:"So many jobs a second at most."`
-		Reason string  `placeholder:"TEXT" help:"Why; the journal keeps it."`
+		Rate   float64 `placeholder:"N" help:"Maximum jobs per second."`
+		Reason string  `placeholder:"TEXT" help:"Reason, kept in the journal."`
 	}
 )
 
@@ -83,11 +85,7 @@ func (c *oneOperationCmd) path() string { return operationsPath + "/" + segment(
 
 // Run prints one operation.
 func (c *showOperationCmd) Run(ctx context.Context, out output) error {
-	body, err := c.client().do(ctx, http.MethodGet, c.path(), nil, nil)
-	if err != nil {
-		return err
-	}
-	return printJSON(out.Out, body)
+	return c.lookAt(ctx, out, c.path(), nil)
 }
 
 // Run cancels one.
@@ -95,8 +93,7 @@ func (c *cancelOperationCmd) Run(ctx context.Context, out output) error {
 	if _, err := c.client().do(ctx, http.MethodDelete, c.path(), nil, reasonBody(c.Reason)); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out.Out, "operation %s: cancelled\n", c.ID)
-	return err
+	return c.printer(out).did(fields{"id": c.ID, "done": "cancelled"}, "operation %s: cancelled", c.ID)
 }
 
 // Run begins to undo one.
@@ -113,31 +110,32 @@ func (c *undoOperationCmd) Run(ctx context.Context, out output) error {
 	if err := json.Unmarshal(body, &begun); err != nil {
 		return unreadable(err)
 	}
-	_, err = fmt.Fprintf(out.Out, "operation %s undoes %s; millrace operations show %[1]s tells how far it is\n", begun.ID, c.ID)
-	return err
+	return c.printer(out).did(fields{"id": begun.ID, "undoes": c.ID, "done": "begun"},
+		"operation %s undoes operation %s; follow it with millrace operations show %[1]s", begun.ID, c.ID)
 }
 
 type beginOperationCmd struct {
-	clientSettings
+	lookSettings
+	confirmSettings
+	dryRunSettings
 	chosen
 
 	Action string  `arg:"" enum:"trigger,retry,kill,delete,change" help:"trigger, retry, kill, delete or change."`
 	Set    string  `arg:"" enum:"scheduled-jobs,retries,dead-jobs" help:"scheduled-jobs, retries or dead-jobs."`
-	At     string  `placeholder:"TIME" help:"For change: the new time."`
-	Rate   float64 `placeholder:"N" help:"So many jobs a second at most."`
-	Over   string  `placeholder:"DURATION" help:"Spread over so long: 10m."`
-	Reason string  `placeholder:"TEXT" help:"Why; the journal keeps it."`
-	Yes    bool    `help:"Do it."`
+	At     string  `placeholder:"TIME" help:"New time, for change."`
+	Rate   float64 `placeholder:"N" help:"Maximum jobs per second."`
+	Over   string  `placeholder:"DURATION" help:"Spread the jobs over this time: 10m."`
+	Reason string  `placeholder:"TEXT" help:"Reason, kept in the journal."`
 }
 
 // chosen says which jobs are meant.
 type chosen struct {
-	Queue string `help:"Only this queue's." placeholder:"QUEUE"`
+	Queue string `short:"q" help:"Only jobs of this queue." placeholder:"QUEUE"`
 	Class string `help:"Only jobs of this class." placeholder:"CLASS"`
-	Error string `help:"Only what failed with an error of this class, or with a fingerprint." placeholder:"CLASS"`
+	Error string `help:"Only jobs that failed with an error of this class, or with this fingerprint." placeholder:"CLASS"`
 	Tag   string `help:"Only jobs with this tag." placeholder:"TAG"`
-	JID   string `name:"jid" help:"Only entries of this job." placeholder:"JID"`
-	Text  string `help:"Only records with this text in them." placeholder:"TEXT"`
+	JID   string `name:"jid" help:"Only this job." placeholder:"JID"`
+	Text  string `help:"Only records that contain this text." placeholder:"TEXT"`
 	span
 }
 
@@ -163,6 +161,9 @@ func (c *chosen) filter(now time.Time) (fields, url.Values, error) {
 	}
 	return f, q, nil
 }
+
+// verbs are the actions as a question begins.
+var verbs = map[string]string{"trigger": "Run now", "retry": "Retry", "kill": "Move to the dead jobs", "delete": "Delete", "change": "Change"}
 
 // seen is what a list says of the jobs that are chosen.
 type seen struct {
@@ -198,17 +199,18 @@ func (c *beginOperationCmd) Run(ctx context.Context, out output) error {
 		return unreadable(err)
 	}
 	n, exact := s.count()
-	about := strconv.FormatInt(n, 10)
+	request, err := c.request(filter, s.AsOf, n, exact)
+	if err != nil {
+		return err
+	}
+	about := fmt.Sprintf("%d %s", n, strings.ReplaceAll(c.Set, "-", " "))
 	if !exact {
 		about = "at least " + about
 	}
-	what := strings.ReplaceAll(c.Set, "-", " ")
-	if !c.Yes {
-		_, err := fmt.Fprintf(out.Out, "%s of %s are chosen: add --yes to %s them\n", about, what, c.Action)
-		return err
+	if c.DryRun {
+		return c.printer(out).did(fields{"matching": n, "exact": exact, "set": c.Set}, "%s match", about)
 	}
-	request, err := c.request(filter, s.AsOf, n, exact)
-	if err != nil {
+	if err := c.confirm(out, "%s %s?", verbs[c.Action], about); err != nil {
 		return err
 	}
 	if body, err = c.client().do(ctx, http.MethodPost, operationsPath, nil, request.json()); err != nil {
@@ -218,8 +220,8 @@ func (c *beginOperationCmd) Run(ctx context.Context, out output) error {
 	if err := json.Unmarshal(body, &begun); err != nil {
 		return unreadable(err)
 	}
-	_, err = fmt.Fprintf(out.Out, "operation %s: %s of %s; millrace operations show %[1]s tells how far it is\n", begun.ID, about, what)
-	return err
+	return c.printer(out).did(fields{"id": begun.ID, "matching": n, "exact": exact, "set": c.Set, "done": "begun"},
+		"operation %s begun on %s; follow it with millrace operations show %[1]s", begun.ID, about)
 }
 
 func (c *beginOperationCmd) request(filter fields, asOf, n int64, exact bool) (fields, error) {
@@ -236,14 +238,14 @@ func (c *beginOperationCmd) request(filter fields, asOf, n int64, exact bool) (f
 	}
 	switch {
 	case c.Over != "" && c.Rate != 0:
-		return nil, errors.New("--over and --rate say the same: give one of them")
+		return nil, usagef("--over and --rate are mutually exclusive: set one of them")
 	case c.Over != "":
 		d, err := parseDuration(c.Over)
 		if err != nil {
 			return nil, fmt.Errorf("--over: %w", err)
 		}
 		if !exact {
-			return nil, errors.New("--over needs to know how many jobs there are, which takes too long to count here: give --rate")
+			return nil, usagef("--over needs the number of jobs, which takes too long to count here: set --rate")
 		}
 		if d > 0 && n > 0 {
 			r["rate"] = float64(n) / d.Seconds()

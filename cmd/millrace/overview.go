@@ -120,8 +120,9 @@ func (s *schedulerState) troubles() (all []trouble) {
 }
 
 // facts are the overview, a line each. silent says why the leader gives no sign of life, if it does not.
-func (o *overview) facts(silent string) [][]string {
-	facts := [][]string{
+func (o *overview) facts(silent string) *table {
+	t := &table{columns: []column{{"SUBJECT", plainKind}, {"STATE", factKind}}, bare: true}
+	t.rows = [][]any{
 		{"broker", o.broker()},
 		{"leader", o.leader(silent)},
 		{"sidecar", o.Version + ": " + o.Scheduler.Phase},
@@ -133,10 +134,10 @@ func (o *overview) facts(silent string) [][]string {
 		{"processes", o.processes()},
 		{"ran", fmt.Sprintf("%d today, %d failed; %d in all, %d failed", o.Jobs.Today, o.Jobs.FailedToday, o.Jobs.Ever, o.Jobs.FailedEver)},
 	}
-	for _, t := range o.Scheduler.troubles() {
-		facts = append(facts, []string{t.subject, t.text})
+	for _, trouble := range o.Scheduler.troubles() {
+		t.add(trouble.subject, trouble.text)
 	}
-	return facts
+	return t
 }
 
 func (o *overview) broker() string {
@@ -152,7 +153,7 @@ func (o *overview) leader(silent string) string {
 		return "there was none yet"
 	}
 	since := moment(o.Leader.Since)
-	said := fmt.Sprintf("%s, since %s (%s)", o.Leader.Identity, since.Format(time.DateTime), relative(since, moment(o.Now)))
+	said := fmt.Sprintf("%s, since %s (%s)", o.Leader.Identity, since.Format(timeWithZone), relative(since, moment(o.Now)))
 	if silent != "" {
 		said += ": " + silent
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/url"
 	"strconv"
 )
@@ -13,8 +12,8 @@ type pastSettings struct {
 	lookSettings
 	span
 
-	Limit int    `default:"25" help:"How many at most, up to 500."`
-	Next  string `placeholder:"NEXT" help:"Go on where an earlier list ended."`
+	Limit int    `short:"n" default:"25" help:"Maximum number of rows, up to 500 (${default})."`
+	Next  string `placeholder:"NEXT" help:"Continue an earlier list, with the value that it ended with."`
 }
 
 // pastList is a list of what was, as the API gives it.
@@ -24,32 +23,33 @@ type pastList[T any] struct {
 	Older bool    `json:"older_than_kept"`
 }
 
-// end says how the list goes on, or why it ends.
+// end says how to see more, or why the list ends.
 func (l *pastList[T]) end() string {
 	switch {
 	case l.Next != nil:
-		return fmt.Sprintf("%d shown; --next %s goes on", len(l.Items), *l.Next)
-	case l.Older:
-		return fmt.Sprintf("%d shown; what is older is not kept", len(l.Items))
+		return fmt.Sprintf("%d shown; more with --next %s", len(l.Items), *l.Next)
+	case len(l.Items) == 0 && l.Older:
+		return "none; older records are not kept"
 	case len(l.Items) == 0:
 		return "none"
+	case l.Older:
+		return fmt.Sprintf("%d shown; older records are not kept", len(l.Items))
 	}
 	return fmt.Sprintf("%d in all", len(l.Items))
 }
 
 // listPast asks for such a list, with what else is chosen, and prints it.
-func listPast[T any](ctx context.Context, out output, s *pastSettings, path string, chosen map[string]string, titles []string, cells func(*T) []string) error {
+func listPast[T any](ctx context.Context, out output, s *pastSettings, path string, chosen map[string]string, columns []column, cells func(*T) []any) error {
 	query := url.Values{"limit": {strconv.Itoa(s.Limit)}}
 	setGiven(query, chosen)
 	setGiven(query, map[string]string{"next": s.Next})
 	if err := s.set(query); err != nil {
 		return err
 	}
-	return look(ctx, out, &s.lookSettings, path, query, func(w io.Writer, l *pastList[T]) error {
-		if err := printTable(w, titles, rowsOf(l.Items, cells)); err != nil {
+	return look(ctx, out, &s.lookSettings, path, query, func(p *printer, l *pastList[T]) error {
+		if err := p.table(tableOf(columns, l.Items, cells)); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(w, l.end())
-		return err
+		return p.say("%s", l.end())
 	})
 }

@@ -11,10 +11,10 @@ import (
 )
 
 type processesCmd struct {
-	List  listProcessesCmd `cmd:"" default:"withargs" help:"List them."`
-	Show  showProcessCmd   `cmd:"" help:"Show one, with the jobs that it runs."`
-	Quiet quietProcessCmd  `cmd:"" help:"Tell one to take no more jobs."`
-	Stop  stopProcessCmd   `cmd:"" help:"Tell one to end when its jobs have."`
+	List  listProcessesCmd `cmd:"" default:"withargs" aliases:"ls" help:"List worker processes."`
+	Show  showProcessCmd   `cmd:"" aliases:"get" help:"Show one process, with the jobs that it runs."`
+	Quiet quietProcessCmd  `cmd:"" help:"Ask a process to take no more jobs."`
+	Stop  stopProcessCmd   `cmd:"" help:"Ask a process to finish its jobs and end."`
 }
 
 const processesPath = "/api/processes"
@@ -31,49 +31,48 @@ type processRow struct {
 	Queues      []string `json:"queues"`
 }
 
-func (p *processRow) cells() []string {
+var processColumns = []column{{"PROCESS", nameKind}, {"STATE", stateKind}, {"HEARD", plainKind}, {"BUSY", plainKind}, {"MEMORY", plainKind},
+	{"VERSION", plainKind}, {"QUEUES", textKind}}
+
+func (p *processRow) cells() []any {
 	silent := time.Duration(p.Silent * float64(time.Second)).Round(time.Second)
-	return []string{p.Identity, p.State, silent.String() + " ago", fmt.Sprintf("%d/%d", p.Busy, p.Concurrency),
-		strconv.FormatInt(p.RSSKB/1024, 10) + " MB", p.Version, short(strings.Join(p.Queues, " "))}
+	return []any{p.Identity, p.State, silent.String() + " ago", fmt.Sprintf("%d/%d", p.Busy, p.Concurrency),
+		strconv.FormatInt(p.RSSKB/1024, 10) + " MB", p.Version, strings.Join(p.Queues, " ")}
 }
 
 type listProcessesCmd struct {
 	lookSettings
 
-	State string `placeholder:"STATE" enum:",live,quiet,stopping,lost" default:"" help:"Only those that are live, quiet, stopping or lost."`
-	Queue string `placeholder:"QUEUE" help:"Only those that consume it."`
-	Limit int    `default:"100" help:"How many at most, up to 500."`
-	Page  int64  `default:"1" help:"Which page of them."`
+	State string `placeholder:"STATE" enum:",live,quiet,stopping,lost" default:"" help:"Only processes in this state: live, quiet, stopping or lost."`
+	Queue string `short:"q" placeholder:"QUEUE" help:"Only processes that consume this queue."`
+	Limit int    `short:"n" default:"100" help:"Maximum number of rows, up to 500 (${default})."`
+	Page  int64  `default:"1" help:"Page of the list (${default})."`
 }
 
 // Run lists worker processes.
 func (c *listProcessesCmd) Run(ctx context.Context, out output) error {
 	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
 	setGiven(query, map[string]string{"state": c.State, "queue": c.Queue})
-	titles := []string{"PROCESS", "STATE", "HEARD", "BUSY", "MEMORY", "VERSION", "QUEUES"}
-	return look(ctx, out, &c.lookSettings, processesPath, query, printPage(c.Page, titles, (*processRow).cells))
+	return look(ctx, out, &c.lookSettings, processesPath, query, printPage(c.Page, processColumns, (*processRow).cells))
 }
 
 type showProcessCmd struct {
-	clientSettings
+	lookSettings
 
-	Identity string `arg:"" help:"What the process calls itself: host:pid:tag."`
+	Identity string `arg:"" help:"The process's identity: host:pid:tag."`
 }
 
 // Run prints one process.
 func (c *showProcessCmd) Run(ctx context.Context, out output) error {
-	body, err := c.client().do(ctx, http.MethodGet, processesPath+"/"+segment(c.Identity), nil, nil)
-	if err != nil {
-		return err
-	}
-	return printJSON(out.Out, body)
+	return c.lookAt(ctx, out, processesPath+"/"+segment(c.Identity), nil)
 }
 
 type controlProcessCmd struct {
-	clientSettings
+	lookSettings
+	confirmSettings
 
-	Identity string `arg:"" help:"What the process calls itself: host:pid:tag. An asterisk means all."`
-	Reason   string `placeholder:"TEXT" help:"Why."`
+	Identity string `arg:"" help:"The process's identity: host:pid:tag. '*' means all processes."`
+	Reason   string `placeholder:"TEXT" help:"Reason, kept in the journal."`
 }
 
 type (
@@ -81,21 +80,43 @@ type (
 	stopProcessCmd  struct{ controlProcessCmd }
 )
 
-// Run tells a process to take no more jobs.
+// everyProcess stands for all processes.
+const everyProcess = "*"
+
+// Run asks a process to take no more jobs.
 func (c *quietProcessCmd) Run(ctx context.Context, out output) error {
-	return c.tell(ctx, out, "quiet", "take no more jobs")
+	return c.ask(ctx, out, "quiet", "take no more jobs")
 }
 
-// Run tells a process to end.
+// Run asks a process to end.
 func (c *stopProcessCmd) Run(ctx context.Context, out output) error {
-	return c.tell(ctx, out, "stop", "stop")
+	return c.ask(ctx, out, "stop", "stop")
 }
 
-func (c *controlProcessCmd) tell(ctx context.Context, out output, verb, what string) error {
+func (c *controlProcessCmd) ask(ctx context.Context, out output, verb, what string) error {
+	about := fmt.Sprintf("process %q", c.Identity)
+	if c.Identity == everyProcess {
+		running, err := c.running(ctx)
+		if err != nil {
+			return err
+		}
+		about = "all processes (" + strconv.FormatInt(running, 10) + ")"
+		if err := c.confirm(out, "Ask %s to %s?", about, what); err != nil {
+			return err
+		}
+	}
 	path := processesPath + "/" + segment(c.Identity) + "/" + verb
 	if _, err := c.client().do(ctx, http.MethodPut, path, nil, reasonBody(c.Reason)); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out.Out, "%s: told to %s\n", c.Identity, what)
-	return err
+	return c.printer(out).did(fields{"process": c.Identity, "asked": verb}, "asked %s to %s", about, what)
+}
+
+// running is how many processes run.
+func (c *controlProcessCmd) running(ctx context.Context) (int64, error) {
+	o, err := c.client().overview(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return o.Processes.Running, nil
 }

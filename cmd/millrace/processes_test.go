@@ -30,6 +30,8 @@ func TestProcessesOfARealBroker(t *testing.T) {
 
 	stop := append([]string{"processes", "stop", "h:1:x"}, s.flags...)
 	require.Contains(t, millrace(t, stop...).err, "no process listens to jobs.control")
+	require.Contains(t, millrace(t, append([]string{"processes", "quiet", "*", "--yes"}, s.flags...)...).err, "no process listens to jobs.control")
+	require.Equal(t, "none\n", millrace(t, append([]string{"journal"}, s.flags...)...).out, "what was not done is not journaled")
 	ch := v.Channel(t)
 	_, err := ch.QueueDeclare("control", false, true, true, false, nil)
 	require.NoError(t, err)
@@ -37,6 +39,7 @@ func TestProcessesOfARealBroker(t *testing.T) {
 	told, err := ch.Consume("control", "", true, true, false, false, nil)
 	require.NoError(t, err)
 	r := millrace(t, stop...)
-	require.Equal(t, "h:1:x: told to stop\n", r.out)
+	require.Equal(t, "asked process \"h:1:x\" to stop\n", r.out, r.err)
+	require.Contains(t, string((<-told).Body), `"identity":""`)
 	require.Contains(t, string((<-told).Body), `"op":"stop","identity":"h:1:x"`)
 }

@@ -8,7 +8,7 @@ import (
 
 // span chooses a range of time.
 type span struct {
-	From string `placeholder:"TIME" help:"Only from this time on, as --at of millrace schedule takes it."`
+	From string `placeholder:"TIME" help:"Only from this time on: 2026-12-24 18:00, 18:00, or any other form that millrace schedule --at takes."`
 	To   string `placeholder:"TIME" help:"Only before this time."`
 }
 

@@ -14,16 +14,16 @@ import (
 )
 
 type queuesCmd struct {
-	List     listQueuesCmd  `cmd:"" default:"withargs" help:"List them."`
-	Show     showQueueCmd   `cmd:"" help:"Show one."`
-	Make     makeQueueCmd   `cmd:"" help:"Make one, ready for jobs."`
-	Delete   deleteQueueCmd `cmd:"" help:"Delete one, with all jobs in it."`
-	Pause    pauseQueueCmd  `cmd:"" help:"Have nobody take jobs of one."`
-	Resume   resumeQueueCmd `cmd:"" help:"Have workers take its jobs again."`
-	Move     moveQueueCmd   `cmd:"" help:"Move all jobs that wait in one to another."`
-	MoveType moveTypeCmd    `cmd:"" help:"Make one a queue of another type, with the jobs that it has. Without --yes it only says what that does."`
-	Purge    purgeQueueCmd  `cmd:"" help:"Drop all jobs that wait in one."`
-	Peek     peekQueueCmd   `cmd:"" help:"Look at the jobs at the head of one: they are taken and put back, which marks them as redelivered."`
+	List     listQueuesCmd  `cmd:"" default:"withargs" aliases:"ls" help:"List queues."`
+	Show     showQueueCmd   `cmd:"" aliases:"get" help:"Show one queue."`
+	Make     makeQueueCmd   `cmd:"" help:"Make a queue, ready for jobs."`
+	Delete   deleteQueueCmd `cmd:"" aliases:"rm" help:"Delete a queue, with all jobs in it."`
+	Pause    pauseQueueCmd  `cmd:"" help:"Pause a queue: workers take no jobs of it."`
+	Resume   resumeQueueCmd `cmd:"" help:"Resume a paused queue."`
+	Move     moveQueueCmd   `cmd:"" help:"Move all waiting jobs of a queue to another queue."`
+	MoveType moveTypeCmd    `cmd:"" help:"Replace a queue by one of another type, with its jobs. Shows what that does and asks."`
+	Purge    purgeQueueCmd  `cmd:"" help:"Delete all waiting jobs of a queue."`
+	Peek     peekQueueCmd   `cmd:"" help:"Show the jobs at the head of a queue. They are taken and put back, which marks them as redelivered."`
 }
 
 const queuesPath = "/api/job-queues"
@@ -43,7 +43,7 @@ type queueRow struct {
 	} `json:"oldest"`
 }
 
-func (q *queueRow) cells() []string {
+func (q *queueRow) cells() []any {
 	oldest := "-"
 	if q.Oldest != nil {
 		oldest = time.Duration(q.Oldest.Seconds * float64(time.Second)).Round(time.Second).String()
@@ -51,11 +51,11 @@ func (q *queueRow) cells() []string {
 			oldest = "over " + oldest
 		}
 	}
-	unacked := "-"
+	var unacked any = "-"
 	if q.Unacked != nil {
-		unacked = strconv.FormatInt(*q.Unacked, 10)
+		unacked = *q.Unacked
 	}
-	return []string{q.Name, q.State, strconv.FormatInt(q.Ready, 10), unacked, oldest, strconv.FormatInt(q.Consumers, 10), rate(q.PublishRate), rate(q.AckRate)}
+	return []any{q.Name, q.State, q.Ready, unacked, oldest, q.Consumers, rate(q.PublishRate), rate(q.AckRate)}
 }
 
 func rate(r *float64) string {
@@ -65,96 +65,129 @@ func rate(r *float64) string {
 	return fmt.Sprintf("%.1f/s", *r)
 }
 
+var queueColumns = []column{{"QUEUE", nameKind}, {"STATE", stateKind}, {"READY", plainKind}, {"UNACKED", plainKind}, {"OLDEST", plainKind},
+	{"CONSUMERS", plainKind}, {"IN", plainKind}, {"OUT", plainKind}}
+
 type listQueuesCmd struct {
 	lookSettings
 
-	State string `placeholder:"STATE" help:"Only those that are idle, running, no_consumers, down."`
-	Limit int    `default:"100" help:"How many at most, up to 500."`
-	Page  int64  `default:"1" help:"Which page of them."`
+	State string `placeholder:"STATE" help:"Only queues in this state: idle, running, paused, no_consumers or down."`
+	Limit int    `short:"n" default:"100" help:"Maximum number of rows, up to 500 (${default})."`
+	Page  int64  `default:"1" help:"Page of the list (${default})."`
 }
 
 // Run lists job queues.
 func (c *listQueuesCmd) Run(ctx context.Context, out output) error {
 	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
 	setGiven(query, map[string]string{"state": c.State})
-	titles := []string{"QUEUE", "STATE", "READY", "UNACKED", "OLDEST", "CONSUMERS", "IN", "OUT"}
-	return look(ctx, out, &c.lookSettings, queuesPath, query, printPage(c.Page, titles, (*queueRow).cells))
+	return look(ctx, out, &c.lookSettings, queuesPath, query, printPage(c.Page, queueColumns, (*queueRow).cells))
 }
 
 // oneQueueCmd is about one queue.
 type oneQueueCmd struct {
-	clientSettings
+	lookSettings
 
-	Queue string `arg:"" help:"Its name, without queue."`
+	Queue string `arg:"" help:"Name of the queue, without \"queue.\" in front."`
 }
 
 func (c *oneQueueCmd) path() string { return queuesPath + "/" + segment(c.Queue) }
-
-func (c *oneQueueCmd) print(ctx context.Context, out output, path string, query url.Values) error {
-	body, err := c.client().do(ctx, http.MethodGet, path, query, nil)
-	if err != nil {
-		return err
-	}
-	return printJSON(out.Out, body)
-}
 
 // changeQueueCmd does something to one queue.
 type changeQueueCmd struct {
 	oneQueueCmd
 
-	Reason string `help:"Why; the journal keeps it."`
+	Reason string `placeholder:"TEXT" help:"Reason, kept in the journal."`
 }
 
-func (c *changeQueueCmd) do(ctx context.Context, out output, method, more, done string) error {
-	if _, err := c.client().do(ctx, method, c.path()+more, nil, fields{"reason": c.Reason}.json()); err != nil {
+func (c *changeQueueCmd) do(ctx context.Context, method, more string) error {
+	_, err := c.client().do(ctx, method, c.path()+more, nil, fields{"reason": c.Reason}.json())
+	return err
+}
+
+// act does something to the queue and says what is so now.
+func (c *changeQueueCmd) act(ctx context.Context, out output, method, more, done string) error {
+	if err := c.do(ctx, method, more); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out.Out, "%s: %s\n", c.Queue, done)
-	return err
+	return c.printer(out).did(fields{"queue": c.Queue, "done": done}, "queue %q %s", c.Queue, done)
+}
+
+// now asks for the queue as it is now.
+func (c *oneQueueCmd) now(ctx context.Context) (*queueRow, error) {
+	body, err := c.client().do(ctx, http.MethodGet, c.path(), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return readAnswer[queueRow](body)
 }
 
 type (
 	showQueueCmd   struct{ oneQueueCmd }
 	makeQueueCmd   struct{ changeQueueCmd }
-	deleteQueueCmd struct{ changeQueueCmd }
-	purgeQueueCmd  struct{ changeQueueCmd }
 	pauseQueueCmd  struct{ changeQueueCmd }
 	resumeQueueCmd struct{ changeQueueCmd }
-	moveQueueCmd   struct {
+	deleteQueueCmd struct {
+		changeQueueCmd
+		confirmSettings
+	}
+	purgeQueueCmd struct {
+		changeQueueCmd
+		confirmSettings
+	}
+	moveQueueCmd struct {
 		changeQueueCmd
 
-		To string `arg:"" help:"Where to."`
+		To string `arg:"" help:"Name of the queue to move the jobs to."`
 	}
 	peekQueueCmd struct {
 		oneQueueCmd
 
-		Count int `default:"20" help:"How many at most, up to 100."`
+		Count int `short:"n" default:"20" help:"Maximum number of jobs, up to 100 (${default})."`
 	}
 )
 
 // Run prints one queue.
 func (c *showQueueCmd) Run(ctx context.Context, out output) error {
-	return c.print(ctx, out, c.path(), nil)
+	return c.lookAt(ctx, out, c.path(), nil)
 }
 
 // Run makes a queue.
 func (c *makeQueueCmd) Run(ctx context.Context, out output) error {
-	return c.do(ctx, out, http.MethodPut, "", "it is there")
+	return c.act(ctx, out, http.MethodPut, "", "exists")
 }
 
-// Run deletes a queue.
+// Run deletes a queue, with the jobs in it.
 func (c *deleteQueueCmd) Run(ctx context.Context, out output) error {
-	return c.do(ctx, out, http.MethodDelete, "", "deleted")
+	q, err := c.now(ctx)
+	if err != nil {
+		return err
+	}
+	jobs := q.jobs()
+	if err := c.confirm(out, "Delete queue %q with %s in it?", c.Queue, wire.Counted(jobs, "job")); err != nil {
+		return err
+	}
+	if err := c.do(ctx, http.MethodDelete, ""); err != nil {
+		return err
+	}
+	return c.printer(out).did(fields{"queue": c.Queue, "done": "deleted", "jobs": jobs}, "queue %q deleted, with %s in it", c.Queue, wire.Counted(jobs, "job"))
+}
+
+// jobs is how many jobs are in a queue, those that workers have included.
+func (q *queueRow) jobs() int64 {
+	if q.Unacked == nil {
+		return q.Ready
+	}
+	return q.Ready + *q.Unacked
 }
 
 // Run pauses a queue.
 func (c *pauseQueueCmd) Run(ctx context.Context, out output) error {
-	return c.do(ctx, out, http.MethodPut, "/pause", "paused")
+	return c.act(ctx, out, http.MethodPut, "/pause", "paused")
 }
 
-// Run has a queue go on.
+// Run lets workers take jobs of a queue again.
 func (c *resumeQueueCmd) Run(ctx context.Context, out output) error {
-	return c.do(ctx, out, http.MethodPut, "/resume", "goes on")
+	return c.act(ctx, out, http.MethodPut, "/resume", "resumed")
 }
 
 // Run moves the jobs of a queue, in as many steps as that takes.
@@ -169,11 +202,11 @@ func (c *moveQueueCmd) Run(ctx context.Context, out output) error {
 			Complete bool
 		}
 		if err := json.Unmarshal(body, &did); err != nil {
-			return err
+			return unreadable(err)
 		}
 		if moved += did.Moved; did.Complete || did.Moved == 0 {
-			_, err := fmt.Fprintf(out.Out, "%s: %s moved to %s\n", c.Queue, wire.Counted(int64(moved), "job"), c.To)
-			return err
+			return c.printer(out).did(fields{"queue": c.Queue, "done": "moved", "jobs": moved, "to": c.To},
+				"%s moved from queue %q to queue %q", wire.Counted(int64(moved), "job"), c.Queue, c.To)
 		}
 	}
 }
@@ -190,12 +223,40 @@ func (f fields) json() []byte {
 	return body
 }
 
-// Run purges a queue.
+// Run drops all jobs that wait in a queue.
 func (c *purgeQueueCmd) Run(ctx context.Context, out output) error {
-	return c.do(ctx, out, http.MethodDelete, "/jobs", "purged")
+	q, err := c.now(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.confirm(out, "Delete %s that wait in queue %q?", wire.Counted(q.Ready, "job"), c.Queue); err != nil {
+		return err
+	}
+	if err := c.do(ctx, http.MethodDelete, "/jobs"); err != nil {
+		return err
+	}
+	return c.printer(out).did(fields{"queue": c.Queue, "done": "purged", "jobs": q.Ready}, "queue %q purged: %s deleted", c.Queue, wire.Counted(q.Ready, "job"))
+}
+
+// peeked is a job at the head of a queue, as the API gives it.
+type peeked struct {
+	MessageID   string `json:"message_id"`
+	Priority    int64  `json:"priority"`
+	Redelivered bool   `json:"redelivered"`
+	Size        int64  `json:"size"`
+	Body        string `json:"body"`
 }
 
 // Run prints the jobs at the head of a queue.
 func (c *peekQueueCmd) Run(ctx context.Context, out output) error {
-	return c.print(ctx, out, c.path()+"/jobs", url.Values{"count": {strconv.Itoa(c.Count)}})
+	query := url.Values{"count": {strconv.Itoa(c.Count)}}
+	return look(ctx, out, &c.lookSettings, c.path()+"/jobs", query, func(p *printer, jobs *[]peeked) error {
+		columns := []column{{"MESSAGE", idKind}, {"PRIORITY", plainKind}, {"REDELIVERED", plainKind}, {"BYTES", plainKind}, {"BODY", textKind}}
+		t := tableOf(columns, *jobs, func(j *peeked) []any { return []any{j.MessageID, j.Priority, j.Redelivered, j.Size, j.Body} })
+		if err := p.table(t); err != nil {
+			return err
+		}
+		n := int64(len(*jobs))
+		return p.say("%s", summary(n, n, nil, 0))
+	})
 }

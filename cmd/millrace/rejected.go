@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,10 +13,10 @@ import (
 )
 
 type rejectedCmd struct {
-	List     listRejectedCmd     `cmd:"" default:"withargs" help:"List them by stream, the newest of each first."`
-	Show     showRejectedCmd     `cmd:"" help:"Show one with its reason."`
-	Resubmit resubmitRejectedCmd `cmd:"" help:"Publish a mended record in the place of one."`
-	Delete   deleteRejectedCmd   `cmd:"" help:"Take one off the list."`
+	List     listRejectedCmd     `cmd:"" default:"withargs" aliases:"ls" help:"List rejected records by stream, the newest of each first."`
+	Show     showRejectedCmd     `cmd:"" aliases:"get" help:"Show one rejected record with its reason."`
+	Resubmit resubmitRejectedCmd `cmd:"" help:"Publish a corrected record in place of a rejected one."`
+	Delete   deleteRejectedCmd   `cmd:"" aliases:"rm" help:"Remove a record from the list."`
 }
 
 const rejectedPath = "/api/rejected"
@@ -41,29 +40,28 @@ func (r *rejectedRecord) bytes() ([]byte, error) {
 	return []byte(r.Body), nil
 }
 
-func (r *rejectedRecord) cells() []string {
-	return []string{r.Stream, strconv.FormatInt(r.Offset, 10), strconv.FormatInt(r.Size, 10), r.Reason, short(r.Body)}
-}
+var rejectedColumns = []column{{"STREAM", plainKind}, {"OFFSET", plainKind}, {"BYTES", plainKind}, {"REASON", textKind}, {"RECORD", textKind}}
+
+func (r *rejectedRecord) cells() []any { return []any{r.Stream, r.Offset, r.Size, r.Reason, r.Body} }
 
 type listRejectedCmd struct {
 	lookSettings
 
-	Stream string `placeholder:"STREAM" help:"Only this stream's."`
-	Limit  int    `default:"25" help:"How many at most, up to 500."`
-	Page   int64  `default:"1" help:"Which page of them."`
+	Stream string `placeholder:"STREAM" help:"Only records of this stream."`
+	Limit  int    `short:"n" default:"25" help:"Maximum number of rows, up to 500 (${default})."`
+	Page   int64  `default:"1" help:"Page of the list (${default})."`
 }
 
 // Run lists rejected records.
 func (c *listRejectedCmd) Run(ctx context.Context, out output) error {
 	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
 	setGiven(query, map[string]string{"stream": c.Stream})
-	titles := []string{"STREAM", "OFFSET", "BYTES", "REASON", "RECORD"}
-	return look(ctx, out, &c.lookSettings, rejectedPath, query, printPage(c.Page, titles, (*rejectedRecord).cells))
+	return look(ctx, out, &c.lookSettings, rejectedPath, query, printPage(c.Page, rejectedColumns, (*rejectedRecord).cells))
 }
 
 // oneRejectedCmd is about one rejected record.
 type oneRejectedCmd struct {
-	clientSettings
+	lookSettings
 
 	Stream string `arg:"" help:"The record's stream."`
 	Offset int64  `arg:"" help:"Its offset there."`
@@ -82,8 +80,7 @@ func (c *oneRejectedCmd) do(ctx context.Context, out output, method, action stri
 	if _, err := c.client().do(ctx, method, c.path()+action, nil, send); err != nil {
 		return fmt.Errorf("%s: %w", c.name(), err)
 	}
-	_, err := fmt.Fprintf(out.Out, "%s: %s\n", c.name(), done)
-	return err
+	return c.printer(out).did(fields{"stream": c.Stream, "offset": c.Offset, "done": done}, "%s: %s", c.name(), done)
 }
 
 type showRejectedCmd struct {
@@ -99,7 +96,7 @@ func (c *showRejectedCmd) Run(ctx context.Context, out output) error {
 		return fmt.Errorf("%s: %w", c.name(), err)
 	}
 	if !c.Raw {
-		return printJSON(out.Out, body)
+		return c.printer(out).facts(body)
 	}
 	var r rejectedRecord
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -119,19 +116,19 @@ func (c *showRejectedCmd) Run(ctx context.Context, out output) error {
 type resubmitRejectedCmd struct {
 	oneRejectedCmd
 
-	File string `arg:"" optional:"" default:"-" help:"A file with the mended record; - is the standard input."`
+	File string `arg:"" optional:"" default:"-" help:"File with the corrected record; - is the standard input."`
 }
 
-// Run publishes a mended record.
+// Run publishes a corrected record.
 func (c *resubmitRejectedCmd) Run(ctx context.Context, out output) error {
 	record, err := readAll(c.File)
 	if err != nil {
 		return err
 	}
 	if !json.Valid(record) {
-		return errors.New("the mended record is no JSON")
+		return usagef("the corrected record is no JSON")
 	}
-	return c.do(ctx, out, http.MethodPost, "/resubmit", record, "published in its mended form")
+	return c.do(ctx, out, http.MethodPost, "/resubmit", record, "corrected record published")
 }
 
 func readAll(file string) ([]byte, error) {
@@ -143,11 +140,15 @@ func readAll(file string) ([]byte, error) {
 
 type deleteRejectedCmd struct {
 	oneRejectedCmd
+	confirmSettings
 
-	Reason string `placeholder:"TEXT" help:"Why; the journal keeps it."`
+	Reason string `placeholder:"TEXT" help:"Reason, kept in the journal."`
 }
 
-// Run takes a rejected record off the list.
+// Run removes a rejected record from the list.
 func (c *deleteRejectedCmd) Run(ctx context.Context, out output) error {
-	return c.do(ctx, out, http.MethodDelete, "", reasonBody(c.Reason), "off the list")
+	if err := c.confirm(out, "Remove %s from the list?", c.name()); err != nil {
+		return err
+	}
+	return c.do(ctx, out, http.MethodDelete, "", reasonBody(c.Reason), "removed from the list")
 }

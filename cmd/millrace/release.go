@@ -2,27 +2,62 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 type releaseCmd struct {
-	clientSettings
+	lookSettings
+	confirmSettings
 
-	Discard bool   `help:"Delete what is held and due, and let only the rest fire, in its time."`
-	Reason  string `placeholder:"TEXT" help:"Why; the journal keeps it."`
+	Discard bool   `help:"Delete the held jobs that are due instead of delivering them. The others stay scheduled."`
+	Reason  string `placeholder:"TEXT" help:"Reason, kept in the journal."`
 }
 
-// Run lets fire what is held since the journal had a gap.
+// Run releases the jobs that are held because the journal lost records.
 func (c *releaseCmd) Run(ctx context.Context, out output) error {
-	request, done := fields{"reason": c.Reason}, "fires, at once where it is due"
+	held, overdue, err := c.held(ctx)
+	if err != nil {
+		return err
+	}
+	if !held {
+		return c.printer(out).did(fields{"released": 0}, "no jobs are held")
+	}
+	request, verb, done := fields{"reason": c.Reason}, "Deliver", "delivered"
 	if c.Discard {
 		request["discard"] = true
-		done = "is deleted where it is due; the rest fires in its time"
+		verb, done = "Delete", "deleted"
+	}
+	if err := c.confirm(out, "%s %s now that are held and due?", verb, wire.Counted(overdue, "job")); err != nil {
+		return err
 	}
 	if _, err := c.client().do(ctx, http.MethodPost, "/api/release", nil, request.json()); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out.Out, "what was held: %s\n", done)
-	return err
+	return c.printer(out).did(fields{"released": overdue, "done": done}, "released: %s that were due are %s now, the others when they are due", wire.Counted(overdue, "job"), done)
+}
+
+// held reports whether jobs are held, and how many of them are due.
+func (c *releaseCmd) held(ctx context.Context) (held bool, overdue int64, err error) {
+	api := c.client()
+	o, err := api.overview(ctx)
+	if err != nil || o.Scheduler.Gap == "" {
+		return false, 0, err
+	}
+	for _, s := range []set{scheduledSet, retriesSet} {
+		query := url.Values{"set": {strings.TrimPrefix(s.path, "/api/")}}
+		body, err := api.do(ctx, http.MethodGet, "/api/due-times", query, nil)
+		if err != nil {
+			return false, 0, err
+		}
+		d, err := readAnswer[dueTimes](body)
+		if err != nil {
+			return false, 0, err
+		}
+		overdue += d.Before
+	}
+	return true, overdue, nil
 }

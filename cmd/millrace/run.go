@@ -248,7 +248,7 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		Log:      s.log,
 	}
 	if err := s.cfg.secure(&cfg, s.log); err != nil {
-		return nil, err
+		return nil, usage(err)
 	}
 	return httpapi.New(cfg), nil
 }

@@ -72,11 +72,11 @@ func TestListsAndActionsOfARunningSidecar(t *testing.T) {
 	}
 	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("scheduled").out, "3 in all\n") }, "all are listed")
 	require.Contains(t, command("scheduled", "--class", "Kill").out, jid["Kill"])
-	require.Equal(t, jid["Kill"], gjson.Get(command("scheduled", "show", jid["Kill"]).out, "job.jid").String())
+	require.Equal(t, jid["Kill"], gjson.Get(command("scheduled", "show", jid["Kill"], "-o", "json").out, "job.jid").String())
 
 	require.Equal(t, "scheduled job "+jid["Trigger"]+": sent to its queue\n", command("scheduled", "trigger", jid["Trigger"]).out)
-	require.Equal(t, "scheduled job "+jid["Kill"]+": is a dead job now\n", command("scheduled", "kill", jid["Kill"]).out)
-	require.Equal(t, "scheduled job "+jid["Delete"]+": deleted\n", command("scheduled", "delete", jid["Delete"], "--reason", "test").out)
+	require.Equal(t, "scheduled job "+jid["Kill"]+": moved to the dead jobs\n", command("scheduled", "kill", jid["Kill"], "--yes").out)
+	require.Equal(t, "scheduled job "+jid["Delete"]+": deleted\n", command("scheduled", "delete", jid["Delete"], "--reason", "test", "--yes").out)
 	require.Equal(t, jid["Trigger"], gjson.GetBytes(take(t, v, "queue.default").Body, "jid").String())
 
 	brokertest.Eventually(t, func() bool { return strings.Contains(command("dead").out, jid["Kill"]) }, "it is among the dead")
@@ -84,7 +84,7 @@ func TestListsAndActionsOfARunningSidecar(t *testing.T) {
 	require.Equal(t, jid["Kill"], gjson.GetBytes(take(t, v, "queue.default").Body, "jid").String())
 	brokertest.Eventually(t, func() bool { return command("scheduled").out == "none\n" }, "nothing is left")
 
-	gone := command("scheduled", "delete", jid["Delete"])
+	gone := command("scheduled", "delete", jid["Delete"], "--yes")
 	require.Equal(t, exitFailed, gone.code)
 	require.Contains(t, gone.err, "was deleted")
 }
@@ -96,7 +96,7 @@ func TestRejectedRecordIsMended(t *testing.T) {
 	v.Publish(t, "", wire.Retries, amqp.Publishing{Body: []byte("{\"no\": \"retry\"}")})
 	command := func(line ...string) result { return millrace(t, append(line, s.flags...)...) }
 	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("rejected").out, "1 in all\n") }, "it is listed")
-	offset := gjson.Get(command("rejected", "--json").out, "items.0.offset").String()
+	offset := gjson.Get(command("rejected", "-o", "json").out, "items.0.offset").String()
 	require.Equal(t, "{\"no\": \"retry\"}", command("rejected", "show", wire.Retries, offset, "--raw").out)
 
 	mended := file(t, `{"type":"retry","jid":"a","retry_at":4000000000,"retry_count":1,"job":{"jid":"a","class":"Mail","queue":"default"}}`)
@@ -223,7 +223,7 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 		"127.0.0.1:nonsense": "--http-addr",
 	} {
 		r := millrace(t, "serve", "--http-addr", addr)
-		require.Equal(t, exitFailed, r.code, addr)
+		require.Equal(t, exitUsage, r.code, addr)
 		require.Contains(t, r.err, says, addr)
 	}
 }
@@ -234,7 +234,7 @@ func TestAddressInUse(t *testing.T) {
 	defer taken.Close()
 	r := millrace(t, "serve", "--http-addr", taken.Addr().String())
 	require.Equal(t, exitFailed, r.code)
-	require.Contains(t, r.err, "choose another port")
+	require.Equal(t, "millrace: --http-addr: "+taken.Addr().String()+" is in use, perhaps by another sidecar: choose another port\n", r.err)
 }
 
 func TestServeUntilInterrupted(t *testing.T) {
@@ -350,7 +350,7 @@ func TestLargeRecordIsReadFromItsStream(t *testing.T) {
 	r := millrace(t, "schedule", "Mail", large, "--in", "1h", "--amqp-url", v.AMQPURL())
 	require.Zero(t, r.code, r.err)
 	brokertest.Eventually(t, func() bool {
-		shown := millrace(t, append([]string{"scheduled", "show", strings.TrimSpace(r.out)}, s.flags...)...)
+		shown := millrace(t, append([]string{"scheduled", "show", strings.TrimSpace(r.out), "-o", "json"}, s.flags...)...)
 		return len(gjson.Get(shown.out, "job.args.0").String()) == 100_000
 	}, "it is shown whole")
 }

@@ -140,7 +140,7 @@ func TestFaultsOfSecuritySettings(t *testing.T) {
 		"only with authentication (": {"--http-addr", "0.0.0.0:0", "--auth", "none"},
 	} {
 		r := millrace(t, append([]string{"serve", "--amqp-url", "amqp://127.0.0.1:1/", "--http-addr", "127.0.0.1:0"}, args...)...)
-		require.Equal(t, exitFailed, r.code, says)
+		require.Equal(t, exitUsage, r.code, says)
 		require.Contains(t, r.err, says)
 	}
 }
@@ -148,12 +148,12 @@ func TestFaultsOfSecuritySettings(t *testing.T) {
 func TestPasswordsGoOnlyWhereNobodyListens(t *testing.T) {
 	for _, args := range [][]string{{"--api-url", "http://jobs.example:15680"}, {"--http-addr", "192.0.2.1:15680"}, {"--api-url", "http://ann:pw@[2001:db8::1]:1"}} {
 		r := millrace(t, append([]string{"dead"}, args...)...)
-		require.Equal(t, exitFailed, r.code)
-		require.Contains(t, r.err, "has no TLS, so that no password is sent there")
+		require.Equal(t, exitUsage, r.code)
+		require.Contains(t, r.err, "without TLS: use https:// in --api-url")
 		require.NotContains(t, r.err, "pw")
 	}
 	for _, faulty := range []string{"jobs.example", "ftp://x", "https://"} {
-		require.Contains(t, millrace(t, "dead", "--api-url", faulty).err, "--api-url: must be")
+		require.Contains(t, millrace(t, "dead", "--api-url", faulty).err, "invalid --api-url")
 	}
 	require.Contains(t, millrace(t, "dead", "--api-password-file", "/nowhere").err, "--api-password-file")
 	require.Contains(t, millrace(t, "config", "--api-url", "https://ann:s3cret@x/").out, "api-url: https://ann:***@x/")

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,41 +21,53 @@ type set struct {
 	path    string // in the API
 	one     string // what a member is called
 	columns []column
+	cells   func(*item) []any
 }
 
+// Both retries and dead jobs show how many retries a job had; the retry that waits counts too.
 var (
-	scheduledSet = set{"/api/scheduled-jobs", "scheduled job", []column{colDue, colJID, colClass, colQueue, colArgs}}
-	retriesSet   = set{"/api/retries", "retry", []column{colDue, colJID, colClass, colQueue, colAttempt, colError}}
-	deadSet      = set{"/api/dead-jobs", "dead job", []column{colDied, colJID, colClass, colQueue, colAttempt, colError}}
+	failedColumns = []column{{"JID", idKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"RETRY", plainKind}, {"ERROR", textKind}}
+
+	scheduledSet = set{"/api/scheduled-jobs", "scheduled job",
+		[]column{{"DUE", dueKind}, {"JID", idKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"ARGS", textKind}},
+		func(i *item) []any {
+			return []any{i.time(), i.jid(), i.Millrace.Class, i.Millrace.Queue, string(i.Job.Args)}
+		}}
+	retriesSet = set{"/api/retries", "retry", append([]column{{"DUE", dueKind}}, failedColumns...), (*item).failed}
+	deadSet    = set{"/api/dead-jobs", "dead job", append([]column{{"DIED", dueKind}}, failedColumns...), (*item).failed}
 )
 
+func (i *item) failed() []any {
+	return []any{i.time(), i.jid(), i.Millrace.Class, i.Millrace.Queue, i.Millrace.Attempt, i.error()}
+}
+
 type scheduledCmd struct {
-	List    listCmd    `cmd:"" default:"withargs" help:"List them, the next one first."`
-	Show    showCmd    `cmd:"" help:"Show one, as it was published."`
-	Trigger triggerCmd `cmd:"" help:"Run one now."`
-	Kill    killCmd    `cmd:"" help:"Make one a dead job."`
-	Delete  deleteCmd  `cmd:"" help:"Forget one."`
-	Change  changeCmd  `cmd:"" help:"Change the time, queue, priority or arguments of one."`
-	Undo    undoCmd    `cmd:"" help:"Take back what was done to one last: delete, kill or change."`
+	List    listCmd    `cmd:"" default:"withargs" aliases:"ls" help:"List scheduled jobs, the next one first."`
+	Show    showCmd    `cmd:"" aliases:"get" help:"Show one scheduled job."`
+	Trigger triggerCmd `cmd:"" help:"Send a job to its queue now."`
+	Kill    killCmd    `cmd:"" help:"Move a job to the dead jobs."`
+	Delete  deleteCmd  `cmd:"" aliases:"rm" help:"Delete a scheduled job."`
+	Change  changeCmd  `cmd:"" help:"Change a job's time, queue, priority or arguments."`
+	Undo    undoCmd    `cmd:"" help:"Undo the last delete, kill or change of a job."`
 }
 
 type retriesCmd struct {
-	List   listCmd   `cmd:"" default:"withargs" help:"List them, the next one first."`
-	Show   showCmd   `cmd:"" help:"Show one, as it was published."`
-	Retry  retryCmd  `cmd:"" help:"Run one now."`
-	Kill   killCmd   `cmd:"" help:"Make one a dead job."`
-	Delete deleteCmd `cmd:"" help:"Forget one."`
-	Change changeCmd `cmd:"" help:"Change one: its time, queue, priority or arguments."`
-	Undo   undoCmd   `cmd:"" help:"Take back what was done to one last."`
+	List   listCmd   `cmd:"" default:"withargs" aliases:"ls" help:"List retries, the next one first."`
+	Show   showCmd   `cmd:"" aliases:"get" help:"Show one retry."`
+	Retry  retryCmd  `cmd:"" help:"Send a job to its queue now."`
+	Kill   killCmd   `cmd:"" help:"Move a job to the dead jobs."`
+	Delete deleteCmd `cmd:"" aliases:"rm" help:"Delete a retry."`
+	Change changeCmd `cmd:"" help:"Change a job's time, queue, priority or arguments."`
+	Undo   undoCmd   `cmd:"" help:"Undo the last delete, kill or change of a job."`
 }
 
 type deadCmd struct {
-	List   listCmd   `cmd:"" default:"withargs" help:"List them, the newest first."`
-	Show   showCmd   `cmd:"" help:"Show one, as it was published."`
-	Retry  retryCmd  `cmd:"" help:"Put one back into its queue."`
-	Delete deleteCmd `cmd:"" help:"Forget one."`
-	Change changeCmd `cmd:"" help:"Change one: its time, queue, priority or arguments."`
-	Undo   undoCmd   `cmd:"" help:"Take back what was done to one last."`
+	List   listCmd   `cmd:"" default:"withargs" aliases:"ls" help:"List dead jobs, the newest first."`
+	Show   showCmd   `cmd:"" aliases:"get" help:"Show one dead job."`
+	Retry  retryCmd  `cmd:"" help:"Send a dead job back to its queue."`
+	Delete deleteCmd `cmd:"" aliases:"rm" help:"Delete a dead job."`
+	Change changeCmd `cmd:"" help:"Change a job's queue, priority or arguments."`
+	Undo   undoCmd   `cmd:"" help:"Undo the last delete or change of a job."`
 }
 
 // The parent command tells its subcommands which set they are about.
@@ -65,18 +80,24 @@ func (*deadCmd) AfterApply(k *kong.Context) error      { k.Bind(deadSet); return
 type filters struct {
 	chosen
 
-	Limit int    `default:"25" help:"How many at most, up to 500."`
-	Page  int    `default:"1" help:"Which page of them."`
-	Next  string `placeholder:"NEXT" help:"Go on where an earlier list ended."`
+	Limit *int   `short:"n" placeholder:"N" help:"Maximum number of rows, up to 500 (25). With -o csv and -o ndjson any number, or all if it is not given."`
+	Page  int    `default:"1" help:"Page of the list (${default})."`
+	Next  string `placeholder:"NEXT" help:"Continue an earlier list, with the value that it ended with."`
 }
+
+const defaultLimit = 25
 
 func (f *filters) query(now time.Time) (url.Values, error) {
 	_, q, err := f.filter(now)
 	if err != nil {
 		return nil, err
 	}
+	limit := defaultLimit
+	if f.Limit != nil {
+		limit = *f.Limit
+	}
 	q.Set("page", strconv.Itoa(f.Page))
-	q.Set("page_size", strconv.Itoa(f.Limit))
+	q.Set("page_size", strconv.Itoa(limit))
 	setGiven(q, map[string]string{"next": f.Next})
 	return q, nil
 }
@@ -84,27 +105,28 @@ func (f *filters) query(now time.Time) (url.Values, error) {
 type listCmd struct {
 	lookSettings
 	filters
-
-	Format string `placeholder:"FORMAT" enum:",csv,ndjson" default:"" help:"Write all that are chosen, as csv or ndjson."`
 }
 
-// Run lists a set: a table for people, the API's own answer for scripts, a file for whoever takes it elsewhere.
+// Run lists a set: a table for people, the API's own answer for scripts, or all that is chosen as a file.
 func (c *listCmd) Run(ctx context.Context, out output, s set) error {
 	query, err := c.query(time.Now())
 	if err != nil {
 		return err
 	}
-	if c.Format != "" {
+	if c.Output == formCSV || c.Output == formNDJSON {
 		return c.export(ctx, out, s, query)
 	}
-	return look(ctx, out, &c.lookSettings, s.path, query, func(w io.Writer, p *page) error { return p.print(w, s, time.Now()) })
+	return look(ctx, out, &c.lookSettings, s.path, query, func(p *printer, l *page) error { return l.print(p, s) })
 }
 
-// export writes what is chosen as it comes: it may be more than memory holds.
+// export writes the records that are chosen as they come: all of them may be more than memory holds.
 func (c *listCmd) export(ctx context.Context, out output, s set, query url.Values) error {
+	if c.Page != 1 {
+		return usagef("-o %s has no pages: leave out --page, or set --limit", c.Output)
+	}
 	query.Del("page")
 	query.Del("page_size")
-	query.Set("format", c.Format)
+	query.Set("format", c.Output)
 	api := c.client()
 	defer api.http.CloseIdleConnections()
 	file, err := api.stream(ctx, s.path, query)
@@ -112,15 +134,60 @@ func (c *listCmd) export(ctx context.Context, out output, s set, query url.Value
 		return err
 	}
 	defer file.Close()
-	if _, err = io.Copy(out.Out, file); err != nil {
-		return fmt.Errorf("the list is not whole: %w", err)
+	switch {
+	case c.Limit == nil:
+		_, err = io.Copy(out.Out, file)
+	case c.Output == formCSV:
+		err = copyRecords(out.Out, file, *c.Limit)
+	default:
+		err = copyLines(out.Out, file, *c.Limit)
+	}
+	if err != nil {
+		return fmt.Errorf("the list is incomplete: %w", err)
+	}
+	return nil
+}
+
+// copyRecords copies the first line of a CSV file and so many records.
+func copyRecords(to io.Writer, from io.Reader, limit int) error {
+	r, w := csv.NewReader(from), csv.NewWriter(to)
+	w.UseCRLF = true // as the API does
+	for range limit + 1 {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.Write(record); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func copyLines(to io.Writer, from io.Reader, limit int) error {
+	r := bufio.NewReader(from)
+	for range limit {
+		line, err := r.ReadBytes('\n')
+		if _, failed := to.Write(line); failed != nil {
+			return failed
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // oneCmd is about one member of a set.
 type oneCmd struct {
-	clientSettings
+	lookSettings
 	JID    string `arg:"" name:"jid" help:"The job's id."`
 	Offset int64  `default:"-1" placeholder:"OFFSET" help:"Which one, if several have this id: its offset in the stream."`
 }
@@ -128,7 +195,7 @@ type oneCmd struct {
 // actCmd does something to one member of a set.
 type actCmd struct {
 	oneCmd
-	Reason string `placeholder:"TEXT" help:"Why; the journal keeps it."`
+	Reason string `placeholder:"TEXT" help:"Reason, kept in the journal."`
 }
 
 func (c *oneCmd) query() url.Values {
@@ -147,8 +214,12 @@ func (c *actCmd) act(ctx context.Context, out output, s set, method, action, don
 	if _, err := c.client().do(ctx, method, path, c.query(), reasonBody(c.Reason)); err != nil {
 		return fmt.Errorf("%s %s: %w", s.one, c.JID, err)
 	}
-	_, err := fmt.Fprintf(out.Out, "%s %s: %s\n", s.one, c.JID, done)
-	return err
+	return c.did(out, s, done)
+}
+
+// did reports what was done to the job.
+func (c *oneCmd) did(out output, s set, done string) error {
+	return c.printer(out).did(fields{"jid": c.JID, "set": s.path[len("/api/"):], "done": done}, "%s %s: %s", s.one, c.JID, done)
 }
 
 // reasonBody is the body of an action; none where no reason is given.
@@ -164,11 +235,10 @@ type showCmd struct{ oneCmd }
 
 // Run prints one job.
 func (c *showCmd) Run(ctx context.Context, out output, s set) error {
-	body, err := c.client().do(ctx, http.MethodGet, s.path+"/"+segment(c.JID), c.query(), nil)
-	if err != nil {
+	if err := c.lookAt(ctx, out, s.path+"/"+segment(c.JID), c.query()); err != nil {
 		return fmt.Errorf("%s %s: %w", s.one, c.JID, err)
 	}
-	return printJSON(out.Out, body)
+	return nil
 }
 
 type triggerCmd struct{ actCmd }
@@ -185,16 +255,28 @@ func (c *retryCmd) Run(ctx context.Context, out output, s set) error {
 	return c.act(ctx, out, s, http.MethodPost, "retry", "sent to its queue")
 }
 
-type killCmd struct{ actCmd }
+type killCmd struct {
+	actCmd
+	confirmSettings
+}
 
 // Run buries a job that has not run yet.
 func (c *killCmd) Run(ctx context.Context, out output, s set) error {
-	return c.act(ctx, out, s, http.MethodPost, "kill", "is a dead job now")
+	if err := c.confirm(out, "Move %s %s to the dead jobs?", s.one, c.JID); err != nil {
+		return err
+	}
+	return c.act(ctx, out, s, http.MethodPost, "kill", "moved to the dead jobs")
 }
 
-type deleteCmd struct{ actCmd }
+type deleteCmd struct {
+	actCmd
+	confirmSettings
+}
 
 // Run deletes a job.
 func (c *deleteCmd) Run(ctx context.Context, out output, s set) error {
+	if err := c.confirm(out, "Delete %s %s?", s.one, c.JID); err != nil {
+		return err
+	}
 	return c.act(ctx, out, s, http.MethodDelete, "", "deleted")
 }

@@ -37,7 +37,7 @@ type brokerSettings struct {
 
 // sidecarSettings are all settings of a sidecar.
 type sidecarSettings struct {
-	brokerSettings
+	brokerSettings `group:"Connection flags:"`
 	apiSettings
 	securitySettings
 	sideSettings

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,9 +18,9 @@ type signInSettings struct {
 
 // clientSettings are those of a command that asks a running sidecar.
 type clientSettings struct {
-	amqpSettings
-	apiSettings
-	signInSettings
+	amqpSettings   `group:"Connection flags:"`
+	apiSettings    `group:"Connection flags:"`
+	signInSettings `group:"Connection flags:"`
 }
 
 func (s *clientSettings) client() *client {
@@ -38,22 +37,26 @@ func (s *sidecarSettings) client(in *signInSettings) *client {
 
 func newClient(api *apiSettings, amqp *amqpSettings, in *signInSettings) *client {
 	c := &client{base: "http://" + api.HTTPAddr, http: http.Client{Timeout: clientTimeout}}
-	user := amqp.credentials()
+	user, from := amqp.credentials(), "--amqp-url"
 	if in.APIURL != "" {
 		u, err := url.Parse(in.APIURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-			c.fault = errors.New("--api-url: must be http://host:port or https://user:password@host:port/prefix")
+			c.fault = usagef("invalid --api-url: use http://host:port or https://user:password@host:port/prefix")
 			return c
 		}
 		if u.User != nil {
-			user = u.User
+			user, from = u.User, "--api-url"
 		}
 		u.User = nil
 		c.base = strings.TrimSuffix(u.String(), "/")
 	}
+	c.as = fmt.Sprintf("user %q of %s", user.Username(), from)
+	if in.APITokenFile != "" {
+		c.as = "the bearer of the token in --api-token-file"
+	}
 	c.authorization, c.fault = in.authorization(user)
 	if c.fault == nil && !mayCarrySecrets(c.base) {
-		c.fault = fmt.Errorf("%s has no TLS, so that no password is sent there: use https:// in --api-url", c.base)
+		c.fault = usagef("no password is sent to %s without TLS: use https:// in --api-url", c.base)
 	}
 	return c
 }
@@ -63,7 +66,7 @@ func (in *signInSettings) authorization(user *url.Userinfo) (string, error) {
 	if in.APITokenFile != "" {
 		token, err := readSecret(in.APITokenFile)
 		if err != nil {
-			return "", fmt.Errorf("--api-token-file: %w", err)
+			return "", usagef("--api-token-file: %w", err)
 		}
 		return "Bearer " + strings.TrimSpace(token), nil
 	}
@@ -71,7 +74,7 @@ func (in *signInSettings) authorization(user *url.Userinfo) (string, error) {
 	if in.APIPasswordFile != "" {
 		var err error
 		if password, err = readSecret(in.APIPasswordFile); err != nil {
-			return "", fmt.Errorf("--api-password-file: %w", err)
+			return "", usagef("--api-password-file: %w", err)
 		}
 	}
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)), nil

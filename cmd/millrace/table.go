@@ -1,194 +1,257 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
+	"math"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
+
+	"golang.org/x/text/width"
 )
 
-// page is a page of a list as the API gives it.
-type page struct {
-	Total    int64   `json:"total_count"`
-	Filtered *int64  `json:"filtered_count"` // nil where it is not known
-	Page     int64   `json:"page"`
-	Next     *string `json:"next"` // nil: there is no more
-	Items    []item  `json:"items"`
-}
+// kind says what a column holds, and so how it is written and cut.
+type kind int
 
-// item is a record with what Millrace says of it.
-type item struct {
-	JID          string `json:"jid"`
-	ErrorClass   string `json:"error_class"`
-	ErrorMessage string `json:"error_message"`
-	Job          struct {
-		JID  string          `json:"jid"`
-		Args json.RawMessage `json:"args"`
-	} `json:"job"`
-	Millrace struct {
-		Set     string  `json:"set"` // of one job's entries alone
-		Offset  int64   `json:"offset"`
-		At      float64 `json:"at"`
-		Queue   string  `json:"queue"`
-		Class   string  `json:"class"`
-		Attempt int     `json:"attempt"`
-	} `json:"millrace"`
-}
+const (
+	plainKind kind = iota // never cut
+	textKind              // free text: the first to be cut
+	dueKind               // a time, with how far away it is; on a narrow terminal that alone
+	atKind                // a time
+	idKind                // a job's id
+	nameKind              // a name: the last to be cut
+	stateKind             // in colour
+	factKind              // what is known of one thing: cut by the terminal alone
+)
 
-func unreadable(err error) error { return fmt.Errorf("the sidecar's answer cannot be read: %w", err) }
+// wideOnly marks a column that is only in wide tables and in CSV.
+const wideOnly kind = 1 << 8
 
-// column is one column of a table.
+// column is a column of a table.
 type column struct {
 	title string
-	cell  func(i *item, now time.Time) string
+	kind  kind
 }
 
-var (
-	colDue     = column{"DUE", func(i *item, now time.Time) string { return i.time(now) }}
-	colDied    = column{"DIED", func(i *item, now time.Time) string { return i.time(now) }}
-	colJID     = column{"JID", func(i *item, _ time.Time) string { return i.jid() }}
-	colClass   = column{"CLASS", func(i *item, _ time.Time) string { return i.Millrace.Class }}
-	colQueue   = column{"QUEUE", func(i *item, _ time.Time) string { return i.Millrace.Queue }}
-	colAttempt = column{"ATTEMPT", func(i *item, _ time.Time) string { return fmt.Sprint(i.Millrace.Attempt) }}
-	colArgs    = column{"ARGS", func(i *item, _ time.Time) string { return short(string(i.Job.Args)) }}
-	colError   = column{"ERROR", func(i *item, _ time.Time) string { return short(i.error()) }}
+// table is rows under titles. A cell is a text, a number or a time; nil is an empty cell.
+type table struct {
+	columns []column
+	rows    [][]any
+	bare    bool // without titles
+}
+
+func (t *table) add(cells ...any) { t.rows = append(t.rows, cells) }
+
+// tableOf makes a table with a row for each item.
+func tableOf[T any](columns []column, items []T, cells func(*T) []any) *table {
+	t := &table{columns: columns}
+	for i := range items {
+		t.rows = append(t.rows, cells(&items[i]))
+	}
+	return t
+}
+
+const (
+	longestCell     = 60  // of free text
+	longestWideCell = 500 // in a wide table
+	leastText       = 12  // what is left of free text on a narrow terminal
+	leastID         = 9
+	leastName       = 8
+	gap             = "  "
 )
 
-func (i *item) time(now time.Time) string {
-	at := moment(i.Millrace.At)
-	return at.In(now.Location()).Format(time.DateTime) + "  " + relative(at, now)
-}
-
-func (i *item) jid() string {
-	if i.JID != "" {
-		return i.JID
+// table prints a table; nothing if it has no rows. What clients wrote cannot move the cursor.
+func (p *printer) table(t *table) error {
+	if p.form == formCSV {
+		return p.csv(t.titles(), t.csv())
 	}
-	return i.Job.JID
-}
-
-func (i *item) error() string { return failure(i.ErrorClass, i.ErrorMessage) }
-
-func failure(class, message string) string {
-	if class == "" || message == "" {
-		return class + message
+	if len(t.rows) == 0 {
+		return nil
 	}
-	return class + ": " + message
-}
-
-func (p *page) print(w io.Writer, s set, now time.Time) error {
-	rows := make([][]string, len(p.Items))
-	for n := range p.Items {
-		for _, c := range s.columns {
-			rows[n] = append(rows[n], c.cell(&p.Items[n], now))
-		}
+	l := p.layout(t)
+	l.fit(p.width)
+	var lines strings.Builder
+	if !t.bare {
+		lines.WriteString(p.line(l, l.titles, true))
 	}
-	if err := printTable(w, titles(s.columns), rows); err != nil {
-		return err
+	for _, row := range l.rows {
+		lines.WriteString(p.line(l, row, false))
 	}
-	_, err := fmt.Fprintln(w, p.end())
+	_, err := fmt.Fprint(p.w, lines.String())
 	return err
 }
 
-func titles(columns []column) []string {
-	titles := make([]string, len(columns))
-	for i, c := range columns {
-		titles[i] = c.title
+// titles are the names of CSV columns.
+func (t *table) titles() []string {
+	var titles []string
+	for _, c := range t.columns {
+		titles = append(titles, strings.ReplaceAll(strings.ToLower(c.title), " ", "_"))
 	}
 	return titles
 }
 
-// end says how much is shown, and how the list goes on. Where a search ended before it knew how much there is, a page would only look at the same
-// entries again.
-func (p *page) end() string {
-	shown := int64(len(p.Items))
-	if p.Filtered == nil && p.Next != nil {
-		return fmt.Sprintf("%s; --next %s goes on", summary(shown, p.Total, nil, 0), *p.Next)
-	}
-	return summary(shown, p.Total, p.Filtered, p.more())
-}
-
-// more is the next page, 0 if this is the last.
-func (p *page) more() int64 {
-	if p.Next == nil {
-		return 0
-	}
-	return p.Page + 1
-}
-
-// summary says how much of a list is shown. match is nil where it is not known how many there are to show.
-func summary(shown, total int64, match *int64, next int64) string {
-	var said string
-	switch {
-	case total == 0:
-		return "none"
-	case shown == total:
-		return fmt.Sprintf("%d in all", total)
-	case match == nil:
-		said = fmt.Sprintf("%d that match, %d in all", shown, total)
-	case *match == total:
-		said = fmt.Sprintf("%d of %d", shown, total)
-	default:
-		said = fmt.Sprintf("%d of %d that match, %d in all", shown, *match, total)
-	}
-	if next > 0 {
-		said += fmt.Sprintf("; --page %d goes on", next)
-	}
-	return said
-}
-
-// list is a page of what is no set.
-type list[T any] struct {
-	Total     int64 `json:"total_count"`
-	Filtered  int64 `json:"filtered_count"`
-	PageCount int64 `json:"page_count"`
-	Items     []T   `json:"items"`
-}
-
-// printPage prints a page of a list under titles.
-func printPage[T any](page int64, titles []string, cells func(*T) []string) func(io.Writer, *list[T]) error {
-	return func(w io.Writer, l *list[T]) error {
-		if err := printTable(w, titles, rowsOf(l.Items, cells)); err != nil {
-			return err
+func (t *table) csv() [][]string {
+	rows := make([][]string, len(t.rows))
+	for i, row := range t.rows {
+		for _, cell := range row {
+			if when, is := cell.(time.Time); is {
+				cell = when.Format(time.RFC3339)
+			}
+			rows[i] = append(rows[i], cellText(cell))
 		}
-		var next int64
-		if page < l.PageCount {
-			next = page + 1
-		}
-		_, err := fmt.Fprintln(w, summary(int64(len(l.Items)), l.Total, &l.Filtered, next))
-		return err
-	}
-}
-
-func rowsOf[T any](items []T, cells func(*T) []string) [][]string {
-	rows := make([][]string, len(items))
-	for i := range items {
-		rows[i] = cells(&items[i])
 	}
 	return rows
 }
 
-// printTable prints rows, if there are any, under titles.
-func printTable(w io.Writer, titles []string, rows [][]string) error {
-	if len(rows) == 0 {
-		return nil
+func cellText(cell any) string {
+	if cell == nil {
+		return ""
 	}
-	return printRows(w, append([][]string{titles}, rows...))
+	return fmt.Sprint(cell)
 }
 
-// printRows prints rows in columns. What clients wrote cannot move the cursor.
-func printRows(w io.Writer, rows [][]string) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i := range row {
-			row[i] = plain(row[i])
+// layout is a table that is about to be printed.
+type layout struct {
+	columns []column
+	titles  []string
+	rows    [][]string
+	short   [][]string // the relative form of times
+	widths  []int
+}
+
+// layout writes the cells of the columns that are shown.
+func (p *printer) layout(t *table) *layout {
+	l := &layout{rows: make([][]string, len(t.rows)), short: make([][]string, len(t.rows))}
+	zone, _ := p.now.Zone()
+	for n, c := range t.columns {
+		if c.kind&wideOnly != 0 {
+			if p.form != formWide {
+				continue
+			}
+			c.kind &^= wideOnly
 		}
-		fmt.Fprintln(table, strings.Join(row, "\t"))
+		title := c.title
+		if c.kind == dueKind || c.kind == atKind {
+			title += " (" + zone + ")"
+		}
+		l.columns, l.titles = append(l.columns, c), append(l.titles, title)
+		for i, row := range t.rows {
+			whole, short := p.cell(c, row[n])
+			l.rows[i], l.short[i] = append(l.rows[i], whole), append(l.short[i], short)
+		}
 	}
-	return table.Flush()
+	return l
+}
+
+// cell is a cell as a table shows it, and shorter.
+func (p *printer) cell(c column, cell any) (whole, short string) {
+	when, isTime := cell.(time.Time)
+	switch {
+	case isTime:
+		whole, short = when.In(p.now.Location()).Format(time.DateTime), relative(when, p.now)
+		if c.kind != atKind {
+			whole += gap + short
+		}
+		return whole, short
+	case c.kind == textKind && p.form == formWide:
+		whole = cut(plain(cellText(cell)), longestWideCell)
+	case c.kind == textKind:
+		whole = cut(plain(cellText(cell)), longestCell)
+	default:
+		whole = plain(cellText(cell))
+	}
+	return whole, whole
+}
+
+// fit makes the table as narrow as a terminal: it cuts free text first, then times, ids and names.
+func (l *layout) fit(terminal int) {
+	l.measure()
+	if terminal <= 0 {
+		return
+	}
+	l.shrink(terminal, factKind, leastText)
+	l.shrink(terminal, textKind, leastText)
+	if l.width() > terminal {
+		l.relativeTimes()
+		l.measure()
+		l.shrink(terminal, factKind, leastText)
+		l.shrink(terminal, textKind, leastText)
+	}
+	l.shrink(terminal, idKind, leastID)
+	l.shrink(terminal, nameKind, leastName)
+	l.shrink(terminal, textKind, 1)
+}
+
+func (l *layout) measure() {
+	l.widths = make([]int, len(l.columns))
+	for _, row := range append([][]string{l.titles}, l.rows...) {
+		for i, cell := range row {
+			l.widths[i] = max(l.widths[i], cells(cell))
+		}
+	}
+}
+
+// width is that of the longest line.
+func (l *layout) width() int {
+	total := len(gap) * (len(l.widths) - 1)
+	for _, w := range l.widths {
+		total += w
+	}
+	return total
+}
+
+// shrink narrows the columns of a kind, the widest first, until the table fits or each of them is at its least.
+func (l *layout) shrink(terminal int, k kind, least int) {
+	for l.width() > terminal {
+		widest := -1
+		for i, c := range l.columns {
+			if c.kind == k && l.widths[i] > least && (widest < 0 || l.widths[i] > l.widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		l.widths[widest]--
+	}
+}
+
+// relativeTimes replaces times by how far away they are.
+func (l *layout) relativeTimes() {
+	for i, c := range l.columns {
+		if c.kind != dueKind && c.kind != atKind {
+			continue
+		}
+		l.titles[i], _, _ = strings.Cut(l.titles[i], " (")
+		for row := range l.rows {
+			l.rows[row][i] = l.short[row][i]
+		}
+	}
+}
+
+// line is a row. The last column has no spaces behind it.
+func (p *printer) line(l *layout, row []string, title bool) string {
+	var b strings.Builder
+	room := math.MaxInt
+	if p.width > 0 {
+		room = p.width
+	}
+	for i, cell := range row {
+		if room <= 0 {
+			break
+		}
+		cell = cut(cell, min(l.widths[i], room))
+		padding := l.widths[i] - cells(cell)
+		room -= l.widths[i] + len(gap)
+		if i == len(row)-1 || room <= 0 {
+			padding = 0
+		} else {
+			padding += len(gap)
+		}
+		b.WriteString(p.paint(l.columns[i], cell, title))
+		b.WriteString(strings.Repeat(" ", padding))
+	}
+	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
 // plain replaces what is not to be seen, so that a job's bytes stay in their cell.
@@ -201,23 +264,34 @@ func plain(s string) string {
 	}, s)
 }
 
-const longestCell = 60
-
-func short(s string) string {
-	runes := []rune(s)
-	if len(runes) <= longestCell {
-		return s
+// cells is how many cells of a terminal a text takes.
+func cells(s string) (n int) {
+	for _, r := range s {
+		n += cellsOf(r)
 	}
-	return string(runes[:longestCell-1]) + "…"
+	return n
 }
 
-// printJSON prints an answer as it came, indented; its numbers keep all their digits.
-func printJSON(w io.Writer, body []byte) error {
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, body, "", "  "); err != nil {
-		return fmt.Errorf("the sidecar's answer is no JSON: %w", err)
+func cellsOf(r rune) int {
+	switch k := width.LookupRune(r).Kind(); {
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case k == width.EastAsianWide, k == width.EastAsianFullwidth:
+		return 2
 	}
-	indented.WriteByte('\n')
-	_, err := w.Write(indented.Bytes())
-	return err
+	return 1
+}
+
+// cut shortens a text to so many cells.
+func cut(s string, most int) string {
+	if cells(s) <= most {
+		return s
+	}
+	n := 1 // the dots
+	for i, r := range s {
+		if n += cellsOf(r); n > most {
+			return s[:i] + "…"
+		}
+	}
+	return s
 }

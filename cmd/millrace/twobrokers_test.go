@@ -122,7 +122,7 @@ func TestManagementURLOfAnotherBroker(t *testing.T) {
 
 		r = millrace(t, append([]string{"doctor"}, flags...)...)
 		require.Equal(t, exitFailed, r.code)
-		require.Regexp(t, `(?m)^ok    broker .*\nMEND  management API  the management API at .* belongs to another broker`, r.out)
+		require.Regexp(t, `(?m)^ok    broker .*\nFAIL  management API  the management API at .* belongs to another broker`, r.out)
 	}
 	untouched(t, other)
 }
@@ -148,7 +148,7 @@ func TestStreamListenerOfAnotherBroker(t *testing.T) {
 	require.Equal(t, exitFailed, r.code, r.err)
 	require.Contains(t, r.err, "their streams "+wire.Journal+" differ")
 	r = millrace(t, append([]string{"doctor", "--stream-url", other.StreamURL()}, flags...)...)
-	require.Regexp(t, `MEND  streams         the stream listener at \S+ belongs to another broker`, r.out)
+	require.Regexp(t, `FAIL  streams         the stream listener at \S+ belongs to another broker`, r.out)
 
 	// The management API names the other's listener, as it does where both listen on the same port of containers.
 	_, err := ours.Eval(t.Context(), fmt.Sprintf(`begin ok = application:stop(rabbitmq_stream),

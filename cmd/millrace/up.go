@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,9 +24,9 @@ import (
 type upCmd struct {
 	apiSettings
 
-	Fresh    bool   `help:"Begin with an empty broker: forget what the last run left."`
-	Rate     int    `default:"20" help:"Jobs a second that the demo enqueues."`
-	LogLevel string `enum:"debug,info,warn,error" default:"warn" help:"debug, info, warn or error."`
+	Fresh    bool   `help:"Start with an empty broker: delete the data of the last run."`
+	Rate     int    `placeholder:"N" default:"20" help:"Jobs per second that the demo enqueues (${default})."`
+	LogLevel string `enum:"debug,info,warn,error" default:"warn" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`
 }
 
 const (
@@ -33,10 +35,15 @@ const (
 	readyLimit       = time.Minute
 )
 
-// Run is a private broker, a sidecar, a demo worker and its traffic, until ctx ends.
+// Run is a private broker, a sidecar, a demo worker and its traffic, until ctx ends, or the terminal is closed.
 func (c *upCmd) Run(ctx context.Context, out output) (err error) {
+	if !signal.Ignored(syscall.SIGHUP) {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer stop()
+	}
 	if c.Rate < 1 || c.Rate > 1000 {
-		return errors.New("--rate: from 1 to 1000 jobs a second")
+		return usagef("invalid --rate %d: use 1 to 1000 jobs per second", c.Rate)
 	}
 	if err := localbroker.Available(); err != nil {
 		return fmt.Errorf("a private broker needs the package rabbitmq-server: `make up` installs it (so does apt-get install rabbitmq-server): %w", err)
@@ -138,7 +145,7 @@ func startBroker(ctx context.Context, dir string, log *slog.Logger) (*localbroke
 }
 
 func stopBroker(ctx context.Context, node *localbroker.Broker, live *live) error {
-	live.Printf("Stopping; the data stay for the next time.\n")
+	live.Printf("Stopping. The data stay for the next start.\n")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), brokerStopLimit)
 	defer cancel()
 	return node.Stop(ctx)

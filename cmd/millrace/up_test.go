@@ -67,7 +67,8 @@ func TestUp(t *testing.T) {
 	out := up(func(out string) bool { return shows(out, 1, 2, 3, 4, 5, 6) })
 	require.Contains(t, out, filepath.Join(state, "millrace", "up"))
 	require.Regexp(t, `AMQP\s+amqp://guest:guest@127\.0\.0\.1:\d+/`, out)
-	require.Regexp(t, `Broker\s+http://127\.0\.0\.1:\d+\s.*user guest, password guest`, out)
+	require.Regexp(t, `Broker\s+http://127\.0\.0\.1:\d+\n`, out)
+	require.Regexp(t, `\nMillrace is up. Open the web UI, user guest, password guest:\n\n  http://127\.0\.0\.1:\d+/\n\n`, out, "the web UI comes first, alone on its line")
 	require.Regexp(t, `REST API\s+http://127\.0\.0\.1:\d+/api/overview`, out)
 
 	out = up(func(out string) bool { return shows(out, 1, 2) })
@@ -117,6 +118,23 @@ func TestInterruptedUpLeavesNoProcess(t *testing.T) {
 	require.Empty(t, processesOf(t, state))
 }
 
+// Closing the terminal stops everything in order, as Ctrl-C does.
+func TestUpWhoseTerminalIsClosed(t *testing.T) {
+	needsPackage(t)
+	state := t.TempDir()
+	cmd := process(t, "up")
+	cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+state)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var out buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Start())
+	brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return shows(out.String(), 1) }, "jobs are enqueued")
+	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP))
+	require.NoError(t, cmd.Wait(), out.String())
+	require.Contains(t, out.String(), "Stopping. The data stay for the next start.")
+	require.Empty(t, processesOf(t, state))
+}
+
 // processesOf lists the processes that know of a folder.
 func processesOf(t *testing.T, folder string) []string {
 	t.Helper()
@@ -150,7 +168,7 @@ func TestUpBesideOthers(t *testing.T) {
 
 func TestUpRefusesWhatItCannotDo(t *testing.T) {
 	r := millrace(t, "up", "--rate", "0")
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.err, "--rate")
 
 	needsPackage(t)

@@ -9,13 +9,18 @@ import (
 // version is set by the release build.
 var version = ""
 
-type versionCmd struct{}
+type versionCmd struct{ resultSettings }
 
 // Run prints what this binary was built from.
-func (versionCmd) Run(out output) error {
-	_, err := fmt.Fprintf(out.Out, "millrace %s (%s, %s/%s)\n", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+func (c versionCmd) Run(out output) error {
+	return c.printer(out).did(fields{"version": versionText(), "go": runtime.Version(), "platform": platform()}, "%s", versionLine())
 }
+
+func versionLine() string {
+	return fmt.Sprintf("millrace %s (%s, %s)", versionText(), runtime.Version(), platform())
+}
+
+func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 // versionText is the release's number, else the commit.
 func versionText() string {

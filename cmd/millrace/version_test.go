@@ -29,9 +29,3 @@ func TestHelpIsNoFailure(t *testing.T) {
 		require.Empty(t, r.err)
 	}
 }
-
-func TestNoCommandIsAFailure(t *testing.T) {
-	r := millrace(t)
-	require.Equal(t, exitUsage, r.code)
-	require.Contains(t, r.err, "expected one of")
-}

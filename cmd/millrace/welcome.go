@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
-// welcome says where everything is, and what to try.
+// welcome says where everything is, and what to try. The web UI comes first, alone on its line.
 func welcome(s sidecarSettings, node *localbroker.Broker, dir string) string {
 	management, err := url.Parse(node.ManagementURL())
 	if err != nil {
@@ -21,18 +21,17 @@ func welcome(s sidecarSettings, node *localbroker.Broker, dir string) string {
 	user := management.User.Username()
 	management.User = nil
 	var b strings.Builder
-	row := func(name, value, note string) { fmt.Fprintf(&b, "  %-10s %-42s %s\n", name, value, note) }
-	b.WriteString("\nMillrace is up.\n\n")
-	row("AMQP", node.AMQPURL(), "publish and consume with any AMQP client")
-	row("Broker", management.String(), fmt.Sprintf("the broker's own pages: user %s, password %s", user, password))
-	row("Web UI", "http://"+s.HTTPAddr+"/", fmt.Sprintf("sign in as one of the broker's users: %s, password %s", user, password))
-	row("REST API", "http://"+s.HTTPAddr+"/api/overview", "for the same users")
-	row("Data", dir, os.Args[0]+" up --fresh empties it")
-	b.WriteString("\nA demo worker consumes queue.critical, queue.default and queue.low. In another terminal, try:\n\n")
+	row := func(name, value string) { fmt.Fprintf(&b, "  %-10s %s\n", name, value) }
+	fmt.Fprintf(&b, "\nMillrace is up. Open the web UI, user %s, password %s:\n\n  http://%s/\n\n", user, password, s.HTTPAddr)
+	row("REST API", "http://"+s.HTTPAddr+"/api/overview")
+	row("AMQP", node.AMQPURL())
+	row("Broker", management.String())
+	row("Data", dir+"  ("+os.Args[0]+" up --fresh deletes them)")
+	b.WriteString("\nA demo worker runs the jobs of the queues demo.critical, demo.default and\ndemo.low. In another terminal, try:\n\n")
 	for _, try := range tries(s) {
 		fmt.Fprintf(&b, "  %s\n", try)
 	}
-	b.WriteString("\nCtrl-C ends it all.\n\n")
+	b.WriteString("\nCtrl-C stops everything.\n\n")
 	return b.String()
 }
 
@@ -47,9 +46,9 @@ func tries(s sidecarSettings) []string {
 		api = " --http-addr " + s.HTTPAddr
 	}
 	return []string{
-		program + ` enqueue SendEmail '["ann@example.com"]'` + amqp,
-		program + ` schedule SendEmail '["ann@example.com"]' --in 1m` + amqp,
-		program + " status" + api,
+		program + ` enqueue SendEmail '["ann@example.com"]' --queue demo.default` + amqp,
+		program + ` schedule SendEmail '["ann@example.com"]' --queue demo.low --in 1m` + amqp,
+		program + " top" + api,
 		program + " scheduled" + api,
 		program + " dead" + api,
 	}

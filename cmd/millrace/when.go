@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// timeWithZone is a time as people read it where no column's title has the zone.
+const timeWithZone = time.DateTime + " MST"
+
 // clockLayouts are times of day; of those the next is meant.
 var clockLayouts = []string{"15:04:05", "15:04"}
 
@@ -31,7 +34,7 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 			return nextClock(t, now), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time: write 2026-12-24T18:00:00+01:00, 2026-12-24 18:00, 18:00 or seconds since 1970", s)
+	return time.Time{}, usagef("invalid time %q: use 2026-12-24T18:00:00+01:00, 2026-12-24 18:00, 2026-12-24, 18:00 or seconds since 1970", s)
 }
 
 // nextClock is when the clock shows a time of day next.
@@ -66,7 +69,7 @@ func parseDuration(s string) (time.Duration, error) {
 }
 
 func badDuration(s string) error {
-	return fmt.Errorf("%q is no duration: write 90s, 15m, 2h30m or 3d", s)
+	return usagef("invalid duration %q: use 90s, 15m, 2h30m or 3d", s)
 }
 
 // relative says how far away a time is, in its two largest units.

@@ -30,7 +30,7 @@ func TestParseTime(t *testing.T) {
 	}
 	for _, given := range []string{"", "soon", "25:00", "2026-13-01", "1e300", "NaN"} {
 		_, err := parseTime(given, now)
-		require.ErrorContains(t, err, "is no time", given)
+		require.ErrorContains(t, err, "invalid time", given)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestParseDuration(t *testing.T) {
 	}
 	for _, given := range []string{"", "d", "3", "-1s", "-1d", "3dd", "3d-1h", "1e99d", "NaNd"} {
 		_, err := parseDuration(given)
-		require.ErrorContains(t, err, "is no duration", given)
+		require.ErrorContains(t, err, "invalid duration", given)
 	}
 }
 

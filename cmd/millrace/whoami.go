@@ -1,9 +1,6 @@
 package main
 
-import (
-	"context"
-	"io"
-)
+import "context"
 
 type whoamiCmd struct{ lookSettings }
 
@@ -19,7 +16,7 @@ type whoami struct {
 	HidesArgs     bool   `json:"hides_args"`
 }
 
-// may is what whoever asks may do.
+// may is what the user may do.
 func (a *whoami) may() string {
 	said := "look"
 	switch {
@@ -38,7 +35,8 @@ func (a *whoami) may() string {
 
 // Run shows who asks.
 func (c *whoamiCmd) Run(ctx context.Context, out output) error {
-	return look(ctx, out, &c.lookSettings, "/api/whoami", nil, func(w io.Writer, a *whoami) error {
-		return printTable(w, []string{"NAME", "ROLE", "MAY", "VIRTUAL HOST", "SIGNED IN"}, [][]string{{a.Name, a.Role, a.may(), a.VHost, a.Via}})
+	return look(ctx, out, &c.lookSettings, "/api/whoami", nil, func(p *printer, a *whoami) error {
+		columns := []column{{"NAME", nameKind}, {"ROLE", plainKind}, {"MAY", factKind}, {"VIRTUAL HOST", nameKind}, {"SIGNED IN", plainKind}}
+		return p.table(&table{columns: columns, rows: [][]any{{a.Name, a.Role, a.may(), a.VHost, a.Via}}})
 	})
 }

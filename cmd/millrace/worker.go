@@ -7,18 +7,36 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
+	lib "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/clients/go/execjobs"
 )
 
 type workerCmd struct {
-	AMQPURL  string `name:"amqp-url" env:"MILLRACE_AMQP_URL" type:"urls" default:"amqp://guest:guest@localhost:5672/" help:"The broker and virtual host."`
-	Exec     string `required:"" placeholder:"FILE" type:"existingfile" help:"A YAML file that says which command runs the jobs of which class."`
+	AMQPURL  string `name:"amqp-url" env:"MILLRACE_AMQP_URL" type:"urls" default:"amqp://guest:guest@localhost:5672/" placeholder:"URL" group:"Connection flags:" help:"Broker and virtual host (${default})."`
+	Exec     string `required:"" placeholder:"FILE" type:"existingfile" help:"YAML file that names the command for each class of jobs."`
 	Check    bool   `help:"Only check the file."`
-	LogLevel string `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
+	LogLevel string `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`
 }
 
-// Run works on jobs by running commands, until it is told to stop.
+// logJobs logs when each job starts and when it is done. The worker itself logs failures.
+func logJobs(log *slog.Logger) lib.Middleware {
+	return func(next lib.Handler) lib.Handler {
+		return func(ctx context.Context, job *lib.RawJob) error {
+			about := log.With("class", job.Class, "jid", job.JID, "queue", job.Queue, "attempt", job.Attempt)
+			about.Info("millrace: job started")
+			begun := time.Now()
+			err := next(ctx, job)
+			if err == nil {
+				about.Info("millrace: job done", "took", time.Since(begun).Round(time.Millisecond))
+			}
+			return err
+		}
+	}
+}
+
+// Run works on jobs by running commands, until it is stopped.
 func (c *workerCmd) Run(ctx context.Context, out output) error {
 	file, err := os.Open(c.Exec)
 	if err != nil {
@@ -27,13 +45,14 @@ func (c *workerCmd) Run(ctx context.Context, out output) error {
 	defer file.Close()
 	plan, err := execjobs.Read(file)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Exec, err)
+		return usagef("%s: %w", c.Exec, err)
 	}
 	log := newLog(out.Err, c.LogLevel, "text")
 	worker, err := plan.Worker(c.AMQPURL, log)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Exec, err)
+		return usagef("%s: %w", c.Exec, err)
 	}
+	worker.Use(logJobs(log))
 	if c.Check {
 		_, err := fmt.Fprintf(out.Out, "%s: %d classes\n", c.Exec, len(plan.Classes))
 		return err

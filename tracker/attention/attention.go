@@ -35,8 +35,10 @@ const (
 	maxLag     = 5 * time.Second
 	maxOverdue = time.Minute
 	stormRate  = 1.0 // failures a second, and
-	stormTimes = 3.0 // so many times what the day before had
-	growsFor   = 5 * time.Minute
+	stormTimes = 3.0 // as many times as before
+	// leastBefore is how much must be known of the time before. On a sidecar's first hours there is nothing to compare with.
+	leastBefore = 2 * time.Hour
+	growsFor    = 5 * time.Minute
 )
 
 // Facts are what is known.
@@ -51,9 +53,10 @@ type Facts struct {
 	Paused    map[string]wire.Pause
 	Degraded  []Failing
 
-	Failed       float64 // failures a second in the last minutes
-	FailedBefore float64 // and on average in the day before
-	Died         int64   // jobs that died in the last quarter of an hour
+	Failed       float64       // failures per second in the last minutes
+	FailedBefore float64       // and on average before that
+	Before       time.Duration // over which time that average is: up to a day
+	Died         int64         // jobs that died in the last quarter of an hour
 }
 
 // Failing is something that fails and that jobs fire without.
@@ -65,7 +68,7 @@ type Failing struct {
 	For     time.Duration
 }
 
-// Item is one thing to look at.
+// Item is one problem.
 type Item struct {
 	Kind     string  `json:"kind"`
 	Severity string  `json:"severity"`          // critical or warning
@@ -79,7 +82,7 @@ const (
 	warning  = "warning"
 )
 
-// Look lists what needs attention, the gravest first.
+// Look lists what needs attention, the most severe first.
 func Look(f Facts) []Item {
 	items := []Item{}
 	add := func(kind, severity, subject string, value float64, format string, args ...any) {
@@ -92,10 +95,10 @@ func Look(f Facts) []Item {
 		add(NoLeader, critical, "", 1, "no sidecar leads, no jobs are dispatched: %s", f.NoLeader)
 	}
 	if f.Lag > maxLag {
-		add(Lag, warning, "", f.Lag.Seconds(), "what is shown is %s behind", round(f.Lag))
+		add(Lag, warning, "", f.Lag.Seconds(), "the data shown are %s old", round(f.Lag))
 	}
 	if f.Overdue > maxOverdue {
-		add(Overdue, critical, "", f.Overdue.Seconds(), "the oldest due job waits for %s to be fired", round(f.Overdue))
+		add(Overdue, critical, "", f.Overdue.Seconds(), "the oldest due job is %s late", round(f.Overdue))
 	}
 	for _, d := range f.Degraded {
 		add(Degraded, warning, d.Subject, d.For.Seconds(), "%s%s: %s", d.Costs, onNode(d.Node), d.Problem)
@@ -104,8 +107,8 @@ func Look(f Facts) []Item {
 		f.queue(&f.Queues[i], add)
 	}
 	f.workers(add)
-	if f.Failed >= stormRate && f.Failed > stormTimes*f.FailedBefore {
-		add(RetryStorm, warning, "", f.Failed, "%.1f attempts fail a second; the day before it were %.1f", f.Failed, f.FailedBefore)
+	if f.Failed >= stormRate && f.Failed > stormTimes*f.FailedBefore && f.Before >= leastBefore {
+		add(RetryStorm, warning, "", f.Failed, "%.1f failures/s (previous %s: %.1f/s)", f.Failed, hours(f.Before), f.FailedBefore)
 	}
 	if f.Died > 0 {
 		add(DeadGrowth, warning, "", float64(f.Died), "%s died in the last 15 minutes", jobs(f.Died))
@@ -132,16 +135,23 @@ func (f *Facts) queue(q *queues.Queue, add adder) {
 		return
 	}
 	if q.Ready > 0 && q.Consumers == 0 {
-		add(NoConsumer, critical, q.Name, float64(q.Ready), "%s and nobody consumes the queue", waiting(q))
+		add(NoConsumer, critical, q.Name, float64(q.Ready), "%s and no worker consumes the queue", waiting(q))
 	}
 	if f.SLO != nil {
 		if slo := f.SLO(q.Name); slo > 0 && q.Oldest > slo {
-			add(TooOld, critical, q.Name, q.Oldest.Seconds(), "the oldest job waits for %s%s; %s is the limit", atLeast(q), round(q.Oldest), slo)
+			add(TooOld, critical, q.Name, q.Oldest.Seconds(), "the oldest job has waited %s%s; the limit is %s", atLeast(q), round(q.Oldest), slo)
 		}
 	}
 	if q.Growth > 0 && q.Growth*growsFor.Seconds() > max(100, float64(q.Ready)/10) {
-		add(Growing, warning, q.Name, q.Growth, "it grows by %.1f jobs a second, %s", q.Growth, waiting(q))
+		add(Growing, warning, q.Name, q.Growth, "it grows by %.1f jobs/s, %s", q.Growth, waiting(q))
 	}
+}
+
+func wereRunning(n int64) string {
+	if n == 1 {
+		return "1 job was"
+	}
+	return jobs(n) + " were"
 }
 
 func jobs(n int64) string { return wire.Counted(n, "job") }
@@ -174,12 +184,20 @@ func atLeast(q *queues.Queue) string {
 func (f *Facts) workers(add adder) {
 	for i := range f.Processes {
 		if p := &f.Processes[i]; p.State == processes.Lost {
-			add(Lost, warning, p.Identity, p.Silent.Seconds(), "the process was not heard for %s; it ran %s", round(p.Silent), jobs(p.Busy))
+			add(Lost, warning, p.Identity, p.Silent.Seconds(), "no heartbeat for %s; %s running", round(p.Silent), wereRunning(p.Busy))
 		}
 	}
 	for tag, versions := range processes.Skews(f.Processes) {
 		add(VersionSkew, warning, tag, float64(len(versions)), "several versions run: %s", strings.Join(versions, ", "))
 	}
+}
+
+// hours is a time of up to a day in words.
+func hours(d time.Duration) string {
+	if d >= 23*time.Hour {
+		return "day"
+	}
+	return wire.Counted(int64(d.Hours()), "hour")
 }
 
 func round(d time.Duration) time.Duration { return d.Round(time.Second) }

@@ -38,7 +38,9 @@ func TestNothing(t *testing.T) {
 		Processes: []processes.Process{process("p", processes.Live, "1"), process("q", processes.Quiet, "1")},
 		Lag:       5 * time.Second, Overdue: time.Minute, Failed: .9, FailedBefore: 0, SLO: func(string) time.Duration { return 0 },
 	}))
-	require.Empty(t, kinds(attention.Facts{Failed: 10, FailedBefore: 4}), "as ever")
+	require.Empty(t, kinds(attention.Facts{Failed: 10, FailedBefore: 4, Before: 24 * time.Hour}), "as before")
+	require.Empty(t, kinds(attention.Facts{Failed: 10}), "there is nothing to compare with")
+	require.Empty(t, kinds(attention.Facts{Failed: 10, FailedBefore: .1, Before: time.Hour}), "there is too little to compare with")
 }
 
 func TestEachKind(t *testing.T) {
@@ -57,8 +59,8 @@ func TestEachKind(t *testing.T) {
 	}{
 		"alarm":     {attention.Facts{Alarms: []string{"memory alarm on n"}}, "critical broker_alarm memory alarm on n", "the broker takes no messages: memory alarm on n"},
 		"no leader": {attention.Facts{NoLeader: "a client has the lock"}, "critical no_leader ", "no sidecar leads, no jobs are dispatched: a client has the lock"},
-		"lag":       {attention.Facts{Lag: 6 * time.Second}, "warning view_lag ", "what is shown is 6s behind"},
-		"due":       {attention.Facts{Overdue: 61 * time.Second}, "critical schedule_overdue ", "the oldest due job waits for 1m1s to be fired"},
+		"lag":       {attention.Facts{Lag: 6 * time.Second}, "warning view_lag ", "the data shown are 6s old"},
+		"due":       {attention.Facts{Overdue: 61 * time.Second}, "critical schedule_overdue ", "the oldest due job is 1m1s late"},
 		"degraded": {attention.Facts{Degraded: []attention.Failing{{Subject: "queue jobs.letters", Problem: "404", Costs: "letters are lost", Node: "rabbit@b", For: time.Minute}}},
 			"warning degraded queue jobs.letters", "letters are lost while node rabbit@b is away: 404"},
 		"no node": {attention.Facts{Degraded: []attention.Failing{{Subject: "management API", Problem: "refused", Costs: "no figures"}}},
@@ -68,18 +70,19 @@ func TestEachKind(t *testing.T) {
 		"down": {attention.Facts{Queues: []queues.Queue{closed}}, "critical queue_down q", "the broker says that it is closed: see the broker's log"},
 		"paused": {attention.Facts{Queues: []queues.Queue{queue("a", 3, 0)}, Paused: map[string]wire.Pause{"a": {Actor: "ann", Reason: "a release"}}},
 			"warning queue_paused a", "3 jobs wait and the queue is paused by ann: a release"},
-		"nobody": {attention.Facts{Queues: []queues.Queue{queue("a", 3, 0)}}, "critical no_consumer a", "3 jobs wait and nobody consumes the queue"},
+		"nobody": {attention.Facts{Queues: []queues.Queue{queue("a", 3, 0)}}, "critical no_consumer a", "3 jobs wait and no worker consumes the queue"},
 		"old": {attention.Facts{Queues: []queues.Queue{old}, SLO: func(string) time.Duration { return 10 * time.Second }}, "critical oldest_too_old old",
-			"the oldest job waits for at least 11s; 10s is the limit"},
+			"the oldest job has waited at least 11s; the limit is 10s"},
 		"exact": {attention.Facts{Queues: []queues.Queue{exact}, SLO: func(string) time.Duration { return 10 * time.Second }}, "critical oldest_too_old old",
-			"the oldest job waits for 11s; 10s is the limit"},
-		"grows": {attention.Facts{Queues: []queues.Queue{growing}}, "warning queue_growing growing", "it grows by 1.0 jobs a second, 900 jobs wait"},
-		"lost":  {attention.Facts{Processes: []processes.Process{process("p", processes.Lost, "")}}, "warning process_lost p", "the process was not heard for 1m30s; it ran 2 jobs"},
+			"the oldest job has waited 11s; the limit is 10s"},
+		"grows": {attention.Facts{Queues: []queues.Queue{growing}}, "warning queue_growing growing", "it grows by 1.0 jobs/s, 900 jobs wait"},
+		"lost":  {attention.Facts{Processes: []processes.Process{process("p", processes.Lost, "")}}, "warning process_lost p", "no heartbeat for 1m30s; 2 jobs were running"},
 		"skew": {attention.Facts{Processes: []processes.Process{process("p", processes.Live, "1"), process("q", processes.Live, "2")}}, "warning version_skew t",
 			"several versions run: 1, 2"},
-		"storm": {attention.Facts{Failed: 10, FailedBefore: 3}, "warning retry_storm ", "10.0 attempts fail a second; the day before it were 3.0"},
-		"dead":  {attention.Facts{Died: 4}, "warning dead_growth ", "4 jobs died in the last 15 minutes"},
-		"died":  {attention.Facts{Died: 1}, "warning dead_growth ", "1 job died in the last 15 minutes"},
+		"storm":      {attention.Facts{Failed: 10, FailedBefore: 3, Before: 23*time.Hour + 45*time.Minute}, "warning retry_storm ", "10.0 failures/s (previous day: 3.0/s)"},
+		"storm, new": {attention.Facts{Failed: 10, FailedBefore: 3, Before: 5 * time.Hour}, "warning retry_storm ", "10.0 failures/s (previous 5 hours: 3.0/s)"},
+		"dead":       {attention.Facts{Died: 4}, "warning dead_growth ", "4 jobs died in the last 15 minutes"},
+		"died":       {attention.Facts{Died: 1}, "warning dead_growth ", "1 job died in the last 15 minutes"},
 	} {
 		require.Equal(t, []string{c.want}, kinds(c.f), name)
 		require.Equal(t, c.text, attention.Look(c.f)[0].Text, name)

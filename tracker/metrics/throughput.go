@@ -67,6 +67,7 @@ func countsOf(queues map[string][]int64, name string, steps int64) []int64 {
 // Counted is what ended in a range of time, in all.
 type Counted struct {
 	From, To time.Time
+	First    time.Time // start of the first step in which an attempt ended; zero if none did
 	Counts
 }
 
@@ -77,6 +78,11 @@ func (m *Metrics) Count(q Query) (c Counted, err error) {
 		return c, err
 	}
 	c.From, c.To = time.Unix(p.from, 0).UTC(), time.Unix(p.to, 0).UTC()
-	err = m.look(&p, false, func(_ int64, _ pair, r *row) { c.Counts = c.plus(r.outcome()) })
+	err = m.look(&p, false, func(start int64, _ pair, r *row) {
+		if at := time.Unix(start, 0).UTC(); c.First.IsZero() || at.Before(c.First) {
+			c.First = at
+		}
+		c.Counts = c.plus(r.outcome())
+	})
 	return c, err
 }

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"os"
 	"runtime"
 	"time"
@@ -11,7 +12,10 @@ import (
 
 const beatEvery = 10 * time.Second
 
-// beat tells that the worker lives, and what it is at, until ctx ends.
+// goodbyeLimit bounds how long the worker's last heartbeat may take.
+const goodbyeLimit = 2 * time.Second
+
+// beat publishes a heartbeat every ten seconds until ctx ends, and then a last one, so that the worker is not taken for lost.
 func (d *Demo) beat(ctx context.Context, conn *amqp.Connection) error {
 	p, err := newPublisher(conn)
 	if err != nil {
@@ -21,18 +25,20 @@ func (d *Demo) beat(ctx context.Context, conn *amqp.Connection) error {
 	defer tick.Stop()
 	started := time.Now()
 	for {
-		if err := p.toStream(ctx, heartbeats, d.heartbeat(started)); err != nil {
+		if err := p.toStream(ctx, heartbeats, d.heartbeat(started, "running", d.counts.busy.Load())); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeLimit)
+			defer cancel()
+			return errors.Join(ctx.Err(), p.toStream(last, heartbeats, d.heartbeat(started, "stopping", 0)))
 		case <-tick.C:
 		}
 	}
 }
 
-func (d *Demo) heartbeat(started time.Time) map[string]any {
+func (d *Demo) heartbeat(started time.Time, state string, busy int64) map[string]any {
 	return map[string]any{
 		"type":        "heartbeat",
 		"identity":    identity(),
@@ -40,7 +46,8 @@ func (d *Demo) heartbeat(started time.Time) map[string]any {
 		"pid":         os.Getpid(),
 		"tag":         "demo",
 		"concurrency": concurrency,
-		"busy":        d.counts.busy.Load(),
+		"busy":        busy,
+		"state":       state,
 		"beat":        seconds(time.Now()),
 		"started_at":  seconds(started),
 		"rss_kb":      memory(),

@@ -29,8 +29,15 @@ const (
 	dialTimeout = 5 * time.Second
 )
 
-// queues that the worker consumes, without "queue." in front.
-var queues = []string{"critical", "default", "low"}
+// Queues that the worker consumes, without "queue." in front. They are the demo's own, so that it never takes a job that is
+// meant for another worker.
+const (
+	queueCritical = "demo.critical"
+	queueDefault  = "demo.default"
+	queueLow      = "demo.low"
+)
+
+var queues = []string{queueCritical, queueDefault, queueLow}
 
 // Run produces and works until ctx ends.
 func (d *Demo) Run(ctx context.Context) error {

@@ -75,7 +75,7 @@ func TestDemoMeetsWhatMillraceDeclared(t *testing.T) {
 	v := brokertest.New(t)
 	ch := v.Channel(t)
 	require.NoError(t, ch.ExchangeDeclare(wire.ExchangeDirect, "direct", true, false, false, false, nil))
-	_, err := ch.QueueDeclare(wire.QueuePrefix+"low", true, false, false, false, amqp.Table{"x-max-priority": 10})
+	_, err := ch.QueueDeclare(wire.QueuePrefix+queueLow, true, false, false, false, amqp.Table{"x-max-priority": 10})
 	require.NoError(t, err)
 	v.DeclareStream(t, retries)
 	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 200}
@@ -100,11 +100,11 @@ func TestExhaustedJobIsBuriedAndNoJobIsRejected(t *testing.T) {
 	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 1}
 	run(t, d)
 	brokertest.Eventually(t, func() bool { return d.Counts().Enqueued > 0 }, "the queues are there")
-	job := newJob(importUsers, "low", 2, json.Number("9007199254740993"))
+	job := newJob(importUsers, queueLow, 2, json.Number("9007199254740993"))
 	job["retry_count"] = 2
 	body, err := json.Marshal(job)
 	require.NoError(t, err)
-	v.Publish(t, exchange, "low", amqp.Publishing{Body: body}, amqp.Publishing{Body: []byte("garbage")})
+	v.Publish(t, exchange, queueLow, amqp.Publishing{Body: body}, amqp.Publishing{Body: []byte("garbage")})
 
 	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, deadJobs)) > 0 }, "it is buried")
 	dead, err := wire.ParseEntry(deadJobs, 0, v.ReadStream(t, deadJobs)[0].Body)
@@ -112,7 +112,7 @@ func TestExhaustedJobIsBuriedAndNoJobIsRejected(t *testing.T) {
 	require.Equal(t, "FileNotFound", dead.ErrorClass)
 	require.Equal(t, 2, dead.Attempt)
 	require.Contains(t, string(dead.Job.Raw), "[9007199254740993]", "its arguments are as they were")
-	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.low") == 0 }, "the garbage is off the queue")
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue."+queueLow) == 0 }, "the garbage is off the queue")
 }
 
 func TestEveryKindOfJobComesUp(t *testing.T) {
@@ -158,10 +158,10 @@ func TestErrorsHaveClasses(t *testing.T) {
 func TestDemoSaysWhatKeepsItFromWorking(t *testing.T) {
 	never := func(context.Context, *amqp.Connection) error { panic("not reached") }
 	v := brokertest.New(t)
-	_, err := v.Channel(t).QueueDeclare("queue.low", true, false, false, false, nil)
+	_, err := v.Channel(t).QueueDeclare("queue."+queueLow, true, false, false, false, nil)
 	require.NoError(t, err)
 	d := &Demo{AMQPURL: v.AMQPURL()}
-	require.ErrorContains(t, d.connected(t.Context(), "worker", never), "declare queue.low")
+	require.ErrorContains(t, d.connected(t.Context(), "worker", never), "declare queue."+queueLow)
 
 	w := brokertest.New(t)
 	_, err = w.Channel(t).QueueDeclare(heartbeats, true, false, false, false, nil)
@@ -178,4 +178,46 @@ func TestRefusedPublishIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, p.toStream(t.Context(), "full", map[string]any{}), "refused by the broker")
 	require.Error(t, p.toStream(t.Context(), "full", map[string]any{"no JSON": func() {}}))
+}
+
+// A job that another program enqueued is left to that program's worker, and one of an unknown class is no success.
+func TestDemoTakesOnlyItsOwnJobs(t *testing.T) {
+	for _, queue := range queues {
+		require.Contains(t, queue, "demo.")
+	}
+	v := brokertest.New(t)
+	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 1}
+	run(t, d)
+	brokertest.Eventually(t, func() bool { return d.Counts().Processed > 0 }, "it works")
+	ch := v.Channel(t)
+	for _, queue := range []string{"critical", "default", "low"} {
+		_, err := ch.QueueDeclare("queue."+queue, true, false, false, false, amqp.Table{"x-max-priority": 10})
+		require.NoError(t, err)
+		v.Publish(t, "", "queue."+queue, amqp.Publishing{Body: []byte(`{"jid":"theirs","class":"SendEmail","args":[]}`)})
+	}
+	v.Publish(t, exchange, queueLow, amqp.Publishing{Body: []byte(`{"jid":"greet","class":"Greet","args":[],"queue":"demo.low","retry":0}`)})
+	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, deadJobs)) > 0 }, "a job of an unknown class dies")
+	dead, err := wire.ParseEntry(deadJobs, 0, v.ReadStream(t, deadJobs)[0].Body)
+	require.NoError(t, err)
+	require.Equal(t, "greet", dead.JID)
+	require.Equal(t, "UnknownClass", dead.ErrorClass)
+	for _, queue := range []string{"critical", "default", "low"} {
+		require.Equal(t, 1, v.QueueLength(t, "queue."+queue), queue)
+	}
+}
+
+func TestDemoSaysGoodbye(t *testing.T) {
+	v := brokertest.New(t)
+	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 20}
+	end := run(t, d)
+	brokertest.Eventually(t, func() bool { return d.Counts().Processed > 0 }, "it works")
+	end()
+	all := v.ReadStream(t, heartbeats)
+	var last struct {
+		State string
+		Busy  int64
+	}
+	require.NoError(t, json.Unmarshal(all[len(all)-1].Body, &last))
+	require.Equal(t, "stopping", last.State)
+	require.Zero(t, last.Busy)
 }

@@ -1,8 +1,9 @@
 // Package demo shows Millrace from outside: a producer and a worker that know nothing of it but the names and formats in docs/wire-format.md, and
 // that speak plain AMQP 0-9-1. Every line here could be written in any language with an AMQP client.
 //
-// The worker consumes queue.critical, queue.default and queue.low, acknowledges what it has done, publishes what failed to the stream retries
-// and what failed too often to the stream dead_jobs, sends a heartbeat every ten seconds and a record of each job to job_metrics. The producer
+// The worker consumes queue.demo.critical, queue.demo.default and queue.demo.low and acknowledges each job that it has done. It publishes
+// a failed job to the stream retries, and one without attempts left to dead_jobs. It sends a heartbeat every ten seconds, a last one when it
+// stops, and a record of each job to job_metrics. It runs the classes that the producer enqueues, and fails at any other. The producer
 // enqueues jobs, schedules some, and lets some fail.
 //
 // # Promises

@@ -21,6 +21,9 @@ const (
 	atMostAhead  = 8 * time.Second // how far ahead reminders are scheduled
 )
 
+// known are the classes that the worker runs.
+var known = []string{sendEmail, resizeImage, chargeCard, sendReminder, importUsers}
+
 // produce enqueues jobs at a steady rate until ctx ends.
 func (d *Demo) produce(ctx context.Context, conn *amqp.Connection) error {
 	p, err := newPublisher(conn)
@@ -50,16 +53,16 @@ func (d *Demo) produce(ctx context.Context, conn *amqp.Connection) error {
 func (p publisher) next(ctx context.Context, n int64) error {
 	switch {
 	case n%everyDoomed == firstDoomed:
-		return p.toQueue(ctx, "low", newJob(importUsers, "low", 2, fmt.Sprintf("users-%d.csv", n)))
+		return p.toQueue(ctx, queueLow, newJob(importUsers, queueLow, 2, fmt.Sprintf("users-%d.csv", n)))
 	case n%10 == 3:
 		ahead := time.Second + rand.N(atMostAhead-time.Second)
-		return p.toStream(ctx, scheduledJobs, scheduled(newJob(sendReminder, "default", 5, n), time.Now().Add(ahead)))
+		return p.toStream(ctx, scheduledJobs, scheduled(newJob(sendReminder, queueDefault, 5, n), time.Now().Add(ahead)))
 	case n%10 == 7:
-		return p.toQueue(ctx, "critical", newJob(chargeCard, "critical", 5, n, "EUR 4.99"))
+		return p.toQueue(ctx, queueCritical, newJob(chargeCard, queueCritical, 5, n, "EUR 4.99"))
 	case n%4 == 2:
-		return p.toQueue(ctx, "low", newJob(resizeImage, "low", 5, fmt.Sprintf("image-%d.png", n)))
+		return p.toQueue(ctx, queueLow, newJob(resizeImage, queueLow, 5, fmt.Sprintf("image-%d.png", n)))
 	default:
-		return p.toQueue(ctx, "default", newJob(sendEmail, "default", 5, fmt.Sprintf("user%d@example.com", n), "Hello!"))
+		return p.toQueue(ctx, queueDefault, newJob(sendEmail, queueDefault, 5, fmt.Sprintf("user%d@example.com", n), "Hello!"))
 	}
 }
 

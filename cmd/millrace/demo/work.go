@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -100,10 +101,14 @@ func readJob(body []byte) (map[string]any, error) {
 	return job, err
 }
 
-// perform is the work itself.
+// perform is the work itself. A class that the worker does not know is a failure, as in every client library.
 func perform(ctx context.Context, job map[string]any) error {
+	class, _ := job["class"].(string)
+	if !slices.Contains(known, class) {
+		return fail{"UnknownClass", "no handler for class " + class}
+	}
 	_ = pause.For(ctx, 5*time.Millisecond+rand.N(40*time.Millisecond))
-	switch job["class"] {
+	switch class {
 	case importUsers:
 		return fail{"FileNotFound", "no such file"}
 	case resizeImage:

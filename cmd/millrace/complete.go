@@ -1,0 +1,199 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Run prints the script with which a shell completes command lines.
+func (c *completionCmd) Run(out output) error {
+	_, err := fmt.Fprint(out.Out, completionScripts[c.Shell])
+	return err
+}
+
+// completionScripts have the shells ask the program itself. Where it has nothing to offer, they offer files.
+var completionScripts = map[string]string{
+	"bash": `# Completion of millrace for bash: source <(millrace completion bash)
+_millrace() {
+    local IFS=$'\n'
+    COMPREPLY=($("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f 1))
+}
+complete -o default -F _millrace millrace
+`,
+	"zsh": `#compdef millrace
+# Completion of millrace for zsh: source <(millrace completion zsh)
+_millrace() {
+    local line
+    local -a found
+    for line in "${(@f)$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+        [[ -n $line ]] && found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+    done
+    if (( ${#found} )); then
+        _describe millrace found
+    else
+        _files
+    fi
+}
+compdef _millrace millrace
+`,
+	"fish": `# Completion of millrace for fish: millrace completion fish | source
+function __millrace_complete
+    set -l words (commandline -opc)
+    set -l found ($words[1] __complete $words[2..-1] (commandline -ct) 2>/dev/null)
+    if test (count $found) -gt 0
+        printf '%s\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c millrace -f -a '(__millrace_complete)'
+`,
+}
+
+type completeCmd struct {
+	Words []string `arg:"" optional:""`
+}
+
+// Run prints what may stand in the place of the last word: a candidate a line, with its meaning behind a tab.
+func (c *completeCmd) Run(out output, k *kong.Context) error {
+	for _, candidate := range complete(k.Model.Node, c.Words) {
+		if _, err := fmt.Fprintln(out.Out, strings.TrimRight(candidate[0]+"\t"+candidate[1], "\t")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// complete lists what may stand in the place of the last word.
+func complete(root *kong.Node, words []string) [][2]string {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	at := &typed{node: root}
+	for _, word := range words[:len(words)-1] {
+		at.read(word)
+	}
+	current := words[len(words)-1]
+	if current == "=" { // bash takes --flag=value apart
+		current = ""
+	}
+	return at.candidates(current)
+}
+
+// typed is what the words so far are about.
+type typed struct {
+	node      *kong.Node
+	arguments int        // how many are given
+	expects   *kong.Flag // whose value comes next
+	only      bool       // there are no flags any more
+}
+
+func (t *typed) read(word string) {
+	switch {
+	case word == "=":
+	case t.expects != nil:
+		t.expects = nil
+	case word == "--":
+		t.only = true
+	case strings.HasPrefix(word, "-") && len(word) > 1 && !t.only:
+		name, _, whole := strings.Cut(word, "=")
+		if flag := t.flag(name); flag != nil && !flag.IsBool() && !whole {
+			t.expects = flag
+		}
+	default:
+		for _, child := range t.node.Children {
+			if child.Name == word || slices.Contains(child.Aliases, word) {
+				t.node = child
+				return
+			}
+		}
+		t.arguments++
+	}
+}
+
+// flags are those that may be given here.
+func (t *typed) flags() (all []*kong.Flag) {
+	if t.node.DefaultCmd != nil {
+		all = append(all, t.node.DefaultCmd.Flags...)
+	}
+	for _, group := range flagGroups(t.node) {
+		all = append(all, group.flags...)
+	}
+	return all
+}
+
+func (t *typed) flag(name string) *kong.Flag {
+	for _, flag := range t.flags() {
+		if name == "--"+flag.Name || flag.Short != 0 && name == "-"+string(flag.Short) {
+			return flag
+		}
+	}
+	return nil
+}
+
+func (t *typed) candidates(current string) (found [][2]string) {
+	offer := func(word, meaning string) {
+		if strings.HasPrefix(word, current) {
+			found = append(found, [2]string{word, meaning})
+		}
+	}
+	values := func(before string, v *kong.Value) {
+		for _, value := range v.EnumSlice() {
+			if value != "" {
+				offer(before+value, "")
+			}
+		}
+	}
+	if t.expects != nil {
+		values("", t.expects.Value)
+		return found
+	}
+	if name, _, whole := strings.Cut(current, "="); whole && strings.HasPrefix(current, "-") && !t.only {
+		if flag := t.flag(name); flag != nil {
+			values(name+"=", flag.Value)
+		}
+		return found
+	}
+	if strings.HasPrefix(current, "-") && !t.only {
+		for _, flag := range t.flags() {
+			offer("--"+flag.Name, firstSentence(flag.Help))
+		}
+		return found
+	}
+	if t.arguments == 0 {
+		for _, child := range shown(t.node) {
+			offer(child.Name, firstSentence(child.Help))
+		}
+	}
+	positional := t.node.Positional
+	if t.node.DefaultCmd != nil {
+		positional = t.node.DefaultCmd.Positional
+	}
+	if t.arguments < len(positional) {
+		values("", positional[t.arguments])
+	}
+	if t.node.Name == "help" {
+		inner := &typed{node: rootOf(t.node)}
+		return inner.candidates(current)
+	}
+	return found
+}
+
+func rootOf(node *kong.Node) *kong.Node {
+	for node.Parent != nil {
+		node = node.Parent
+	}
+	return node
+}
+
+func firstSentence(text string) string {
+	sentence, _, _ := strings.Cut(text, ". ")
+	return strings.TrimSuffix(sentence, ".")
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+type manCmd struct {
+	Command []string `arg:"" optional:"" help:"The command; millrace itself if none is given."`
+	Dir     string   `placeholder:"DIR" help:"Write a page for each command into this folder instead."`
+}
+
+// Run prints a man page, or writes all of them.
+func (c *manCmd) Run(out output, k *kong.Context) error {
+	if c.Dir != "" {
+		return writePages(c.Dir, k.Model.Node)
+	}
+	node := k.Model.Node
+	for _, word := range c.Command {
+		if node = childOf(node, word); node == nil {
+			return usagef("there is no command millrace %s", strings.Join(c.Command, " "))
+		}
+	}
+	_, err := fmt.Fprint(out.Out, manPage(node))
+	return err
+}
+
+func childOf(node *kong.Node, name string) *kong.Node {
+	for _, child := range shown(node) {
+		if child.Name == name {
+			return child
+		}
+	}
+	return nil
+}
+
+func writePages(dir string, node *kong.Node) error {
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, pageName(node)+".1"), []byte(manPage(node)), 0o644)
+	}
+	for _, child := range shown(node) {
+		err = errors.Join(err, writePages(dir, child))
+	}
+	return err
+}
+
+// pageName is what a command's page is called: millrace-queues-purge.
+func pageName(node *kong.Node) string { return strings.ReplaceAll(pathOf(node), " ", "-") }
+
+// manPage is a command's page, in man(7).
+func manPage(node *kong.Node) string {
+	m := &manText{}
+	m.macro("TH", strings.ToUpper(pageName(node)), "1", "", "millrace "+versionText(), "Millrace")
+	m.macro("SH", "NAME")
+	m.text(pageName(node) + " - " + firstSentence(node.Help))
+	m.macro("SH", "SYNOPSIS")
+	m.macro("B", usageOf(node))
+	m.macro("SH", "DESCRIPTION")
+	m.text(node.Help)
+	if len(node.Positional) > 0 {
+		m.macro("SH", "ARGUMENTS")
+		for _, argument := range node.Positional {
+			m.entry(argument.Summary(), kong.DefaultHelpValueFormatter(argument))
+		}
+	}
+	for _, group := range commandGroups(node) {
+		m.macro("SH", strings.ToUpper(strings.TrimSuffix(group.title, ":")))
+		for _, row := range group.rows {
+			m.entry("millrace "+row[0], row[1])
+		}
+	}
+	for _, group := range flagGroups(node) {
+		m.macro("SH", strings.ToUpper(strings.TrimSuffix(group.title, ":")))
+		for _, flag := range group.flags {
+			m.entry(strings.TrimSpace(flagName(flag)), kong.DefaultHelpValueFormatter(flag.Value))
+		}
+	}
+	if lines := examples[namesOf(node)]; len(lines) > 0 {
+		m.macro("SH", "EXAMPLES")
+		m.macro("EX")
+		for _, line := range lines {
+			m.text("$ " + line)
+		}
+		m.macro("EE")
+	}
+	m.macro("SH", "EXIT STATUS")
+	for _, code := range exitCodes {
+		m.entry(code[0], code[1])
+	}
+	m.seeAlso(node)
+	return m.b.String()
+}
+
+// exitCodes are what a command ends with, and what that means.
+var exitCodes = [][2]string{
+	{"0", "The command did what it was asked for."},
+	{"1", "It could not, it was not confirmed, or a check found something wrong."},
+	{"2", "The command line or the configuration is at fault. Nothing was done."},
+}
+
+func (m *manText) seeAlso(node *kong.Node) {
+	var others []string
+	if node.Parent != nil {
+		others = append(others, pageName(node.Parent)+"(1)")
+	}
+	for _, child := range shown(node) {
+		others = append(others, pageName(child)+"(1)")
+	}
+	m.macro("SH", "SEE ALSO")
+	m.text(strings.Join(others, ", "))
+}
+
+// manText is a page that is being written.
+type manText struct{ b strings.Builder }
+
+func (m *manText) macro(name string, arguments ...string) {
+	m.b.WriteString("." + name)
+	for _, argument := range arguments {
+		m.b.WriteString(` "` + roff(argument) + `"`)
+	}
+	m.b.WriteByte('\n')
+}
+
+// text is a line of text. One that begins with a dot or a quote would be a macro.
+func (m *manText) text(line string) {
+	line = roff(line)
+	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+		line = `\&` + line
+	}
+	m.b.WriteString(line + "\n")
+}
+
+func (m *manText) entry(name, meaning string) {
+	m.macro("TP")
+	m.macro("B", name)
+	m.text(meaning)
+}
+
+// roff writes a text so that troff shows it as it is.
+func roff(text string) string {
+	return strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "'", `\(aq`, "`", "\\`", "^", `\(ha`, "~", `\(ti`, "\n", " ").Replace(text)
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/internal/pause"
+)
+
+type topCmd struct {
+	clientSettings
+
+	Every time.Duration `placeholder:"DURATION" default:"2s" help:"Time between two refreshes (${default})."`
+	Count int           `short:"n" placeholder:"N" help:"End after this many refreshes. Without it, the command runs until it is interrupted."`
+}
+
+const (
+	fastestTop  = 100 * time.Millisecond
+	topQueues   = 15 // rows, on a screen that has the room
+	enterScreen = "\x1b[?1049h\x1b[?25l"
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	toTop       = "\x1b[H"
+	eraseRest   = "\x1b[J"
+)
+
+// Run shows what is going on, until ctx ends. On a terminal each refresh takes the place of the one before.
+func (c *topCmd) Run(ctx context.Context, out output) error {
+	if c.Every < fastestTop {
+		return usagef("invalid --every %s: use at least %s", c.Every, fastestTop)
+	}
+	t := &top{api: c.client(), out: out}
+	screen, err := t.screen(ctx, time.Now())
+	if err != nil {
+		return err
+	}
+	if isTerminal(out.Out) {
+		fmt.Fprint(out.Out, enterScreen)
+		defer fmt.Fprint(out.Out, leaveScreen)
+	}
+	for n := 1; ; n++ {
+		if err := t.show(screen); err != nil {
+			return err
+		}
+		if n == c.Count || pause.For(ctx, c.Every) != nil || ctx.Err() != nil {
+			return nil
+		}
+		if screen, err = t.screen(ctx, time.Now()); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			screen = []byte(err.Error() + "\n")
+		}
+	}
+}
+
+// top is a screen that is drawn again and again.
+type top struct {
+	api    *client
+	out    output
+	before overview // what the screen before showed
+	at     time.Time
+}
+
+// show writes a screen in place of the one before; where there is no terminal, below it.
+func (t *top) show(screen []byte) error {
+	if !isTerminal(t.out.Out) {
+		_, err := t.out.Out.Write(append(screen, '\n'))
+		return err
+	}
+	lines := strings.Split(strings.TrimRight(string(screen), "\n"), "\n")
+	if height := t.out.height(); height > 0 && len(lines) > height {
+		lines = lines[:height]
+	}
+	_, err := io.WriteString(t.out.Out, toTop+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K"+eraseRest)
+	return err
+}
+
+// screen asks for everything and lays it out.
+func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
+	o, err := t.api.overview(ctx)
+	if err != nil {
+		return nil, err
+	}
+	attention, err := get[needs](ctx, t.api, attentionPath, nil)
+	if err != nil {
+		return nil, err
+	}
+	all := url.Values{"page_size": {"500"}}
+	queues, err := get[list[queueRow]](ctx, t.api, queuesPath, all)
+	if err != nil {
+		return nil, err
+	}
+	processes, err := get[list[processRow]](ctx, t.api, processesPath, all)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	p := &printer{w: &b, now: now, width: t.out.width(), color: t.out.color()}
+	done, failed := t.rates(o, now)
+	_ = p.say("millrace %s, %s   %s", o.Version, o.broker(), now.Format(timeWithZone))
+	_ = p.say("scheduled %d   retries %d   dead %d   %s   processed %s   failed %s\n", o.total(scheduledSet), o.total(retriesSet), o.total(deadSet),
+		o.processes(), done, failed)
+	if len(attention.Items) == 0 {
+		_ = p.say("nothing needs attention")
+	}
+	_ = attention.print(p) // into memory
+	slices.SortStableFunc(queues.Items, func(a, b queueRow) int { return cmp.Or(cmp.Compare(b.Ready, a.Ready), strings.Compare(a.Name, b.Name)) })
+	_ = p.say("")
+	_ = p.table(tableOf(queueColumns, queues.Items[:min(len(queues.Items), topQueues)], (*queueRow).cells))
+	if hidden := len(queues.Items) - topQueues; hidden > 0 {
+		_ = p.say("and %d more queues", hidden)
+	}
+	_ = p.say("")
+	_ = p.table(tableOf(processColumns, processes.Items, (*processRow).cells))
+	return b.Bytes(), nil
+}
+
+// rates are how many attempts a second ended well, and failed, since the screen before.
+func (t *top) rates(o *overview, now time.Time) (done, failed string) {
+	done, failed = "-", "-"
+	if seconds := now.Sub(t.at).Seconds(); !t.at.IsZero() && seconds > 0 {
+		done = perSecond(o.Jobs.Ever-t.before.Jobs.Ever, seconds)
+		failed = perSecond(o.Jobs.FailedEver-t.before.Jobs.FailedEver, seconds)
+	}
+	t.before, t.at = *o, now
+	return done, failed
+}
+
+func perSecond(n int64, seconds float64) string {
+	each := float64(max(n, 0)) / seconds
+	return rate(&each)
+}
+
+// get asks the API for one thing.
+func get[T any](ctx context.Context, api *client, path string, query url.Values) (*T, error) {
+	body, err := api.do(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return nil, err
+	}
+	return readAnswer[T](body)
+}

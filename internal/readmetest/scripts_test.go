@@ -1,0 +1,43 @@
+package readmetest
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestQuietScript: what installs packages is only heard if it fails.
+func TestQuietScript(t *testing.T) {
+	quietly := filepath.Join(root, "scripts", "quietly.sh")
+	said, err := exec.Command(quietly, "sh", "-c", "echo noise; echo more noise >&2").CombinedOutput()
+	require.NoError(t, err)
+	require.Empty(t, string(said))
+
+	failing := exec.Command(quietly, "sh", "-c", "echo noise; echo why >&2; exit 7")
+	said, err = failing.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, 7, failing.ProcessState.ExitCode())
+	require.Equal(t, "sh failed with exit code 7:\nnoise\nwhy\n", string(said))
+}
+
+// TestProgressScript: a build shows that it goes on, and its errors whole.
+func TestProgressScript(t *testing.T) {
+	progress := exec.Command(filepath.Join(root, "scripts", "progress.sh"))
+	progress.Stdin = strings.NewReader(strings.Repeat("internal/abi\ngithub.com/x/y-z/v2\n", 125) + "# github.com/x/y\nx.go:1:2: undefined: a\n")
+	said, err := progress.CombinedOutput()
+	require.NoError(t, err)
+	require.Equal(t, "  100 packages compiled\n  200 packages compiled\n# github.com/x/y\nx.go:1:2: undefined: a\n", string(said))
+}
+
+// TestMakeUpSaysWhatItDoes reads the recipe: `make up` must not be silent while it builds.
+func TestMakeUpSaysWhatItDoes(t *testing.T) {
+	recipe, err := exec.Command("make", "-n", "-C", root, "up").CombinedOutput()
+	require.NoError(t, err, "%s", recipe)
+	require.Contains(t, string(recipe), "(the first time takes about two minutes)")
+	require.Contains(t, string(recipe), "go build -v")
+	require.Contains(t, string(recipe), "scripts/progress.sh")
+	require.Contains(t, document(t, "scripts/apt-install.sh"), `"$here/quietly.sh" apt-get install`)
+}
