@@ -111,8 +111,9 @@ export type TlsOptions = Pick<
 >;
 
 export interface ClientOptions {
-  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs. */
-  url: string | string[];
+  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs.
+   * Default amqp://guest:guest@127.0.0.1:5672/. */
+  url?: string | string[];
   /** Seconds that a publish may take, also while the broker is away. Default 30: too long for a web request. */
   timeout?: number;
   /** For amqps:// URLs: the CA that signed the broker's certificate, a client certificate and its key. */
@@ -125,7 +126,7 @@ type Checked<J extends NewJob> = J extends { class: JobDefinition<infer A> } ? J
 
 /** Enqueues jobs. It connects when it has to, and connects again when a connection is lost. */
 export class Client {
-  constructor(options: ClientOptions);
+  constructor(options?: ClientOptions);
   /** Adds middleware; the first is the outermost. */
   use(middleware: ClientMiddleware): this;
   /**
@@ -205,8 +206,9 @@ export interface Logger {
 }
 
 export interface WorkerOptions {
-  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs. */
-  url: string | string[];
+  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs.
+   * Default amqp://guest:guest@127.0.0.1:5672/. */
+  url?: string | string[];
   /** Of the lane "default". Default ["default"] if there are no lanes. */
   queues?: Queues;
   /** How many jobs run at once. Default 5. */
@@ -230,7 +232,7 @@ export interface WorkerOptions {
   heartbeat?: number;
   /** Default: the console. false: none. */
   logger?: Logger | false;
-  /** The file made of `millrace/thread`, where a bundle has it under another name than millrace-thread.js beside itself. */
+  /** The file made of `millrace-jobs/thread`, where a bundle has it under another name than millrace-thread.js beside itself. */
   thread?: string | URL;
 }
 
@@ -239,7 +241,7 @@ export type WorkerMiddleware = (job: Job, next: () => Promise<unknown>) => unkno
 
 /** Runs jobs: handlers in the thread that calls run(), the broker's connection in another. */
 export class Worker {
-  constructor(options: WorkerOptions);
+  constructor(options?: WorkerOptions);
   /** Registers the handler of a class. It throws if the class has one already, or if the worker runs. */
   handle<A extends readonly unknown[]>(job: JobDefinition<A>, handler: Handler<A>, options?: HandlerOptions<A>): this;
   handle(className: string, handler: Handler, options?: HandlerOptions): this;

@@ -63,7 +63,7 @@ module Millrace
     # The client that {enqueue} and {Handler} use. It is made of the environment variable MILLRACE_AMQP_URL, if nobody has set one.
     # @return [Client]
     def client
-      @mutex.synchronize { @client ||= Client.new(ENV.fetch('MILLRACE_AMQP_URL', 'amqp://localhost')) }
+      @mutex.synchronize { @client ||= Client.new(ENV.fetch('MILLRACE_AMQP_URL', DEFAULT_URL)) }
     end
 
     # @see Client#enqueue

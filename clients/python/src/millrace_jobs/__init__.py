@@ -1,7 +1,7 @@
 """Background jobs through RabbitMQ or LavinMQ with a Millrace sidecar beside it.
 
 A producer is a `Client`, or in async code an `AsyncClient`. A `Worker` runs functions, plain or async, by the class of a job.
-``millrace.testing`` has all of them without a broker.
+``millrace_jobs.testing`` has all of them without a broker.
 ``docs/clients.md`` of the project has the rules that this library and those of other languages follow.
 """
 
