@@ -116,6 +116,12 @@ lint-java: ## javac -Xlint and -Xdoclint on the Java client
 	@scripts/deps.sh java
 	clients/java/lint
 
+.PHONY: packages
+packages: $(PYTHON_READY) ## Build the packages of the clients into dist, as they would be published
+	@scripts/deps.sh ruby java
+	@scripts/packages.sh dist
+	@ls dist
+
 UI_READY := ui/node_modules/.millrace-lock.json
 
 $(UI_READY): ui/package-lock.json

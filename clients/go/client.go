@@ -11,9 +11,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// ClientConfig says how to reach the broker. Only URL is needed, or URLs.
+// ClientConfig says how to reach the broker. The zero value connects to DefaultURL.
 type ClientConfig struct {
-	URL        string             // amqp://user:password@host:port/vhost, or amqps://; several hosts with commas: host:port,host:port
+	URL        string             // DefaultURL if empty. amqp://user:password@host:port/vhost, or amqps://; several hosts: host:port,host:port
 	URLs       []string           // in place of a URL with commas: one for each host
 	Timeout    time.Duration      // how long an enqueue may take whose context has no deadline; 30 s if zero
 	Middleware []ClientMiddleware // the first is the outermost

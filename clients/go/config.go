@@ -13,9 +13,9 @@ import (
 // Version is this library's.
 const Version = "0.1.0"
 
-// WorkerConfig says what a worker works on, and how. Only URL is needed, or URLs.
+// WorkerConfig says what a worker works on, and how. The zero value works on the queue "default" of the broker at DefaultURL.
 type WorkerConfig struct {
-	URL         string         // amqp://user:password@host:port/vhost, or amqps://; several hosts with commas: host:port,host:port
+	URL         string         // DefaultURL if empty. amqp://user:password@host:port/vhost, or amqps://; several hosts: host:port,host:port
 	URLs        []string       // in place of a URL with commas: one for each host
 	Queues      []string       // strict: the first that has a job is served. "default" if there are neither Queues, Weights nor Lanes
 	Weights     map[string]int // in place of Queues: each is served in proportion to its weight

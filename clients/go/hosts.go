@@ -50,12 +50,18 @@ func withoutURL(err error) error {
 	return err
 }
 
-// urlsOf returns the URLs of a configuration that has one or several.
+// DefaultURL is used where a configuration names no broker.
+const DefaultURL = "amqp://guest:guest@127.0.0.1:5672/"
+
+// urlsOf returns the URLs of a configuration that has one, several, or none.
 func urlsOf(url string, urls []string) []string {
-	if url == "" {
+	switch {
+	case url != "":
+		return append([]string{url}, urls...)
+	case len(urls) > 0:
 		return urls
 	}
-	return append([]string{url}, urls...)
+	return []string{DefaultURL}
 }
 
 // dial connects to the first host that takes this client, and tries each of them and each of their addresses once. The error

@@ -131,3 +131,12 @@ func TestEnqueueWithoutSidecar(t *testing.T) {
 	_, err = c.Enqueue(t.Context(), Args("A"), nil)
 	require.NoError(t, err, "a refusal breaks nothing")
 }
+
+func TestDefaultURL(t *testing.T) {
+	t.Parallel()
+	c, err := NewClient(ClientConfig{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"amqp://guest:guest@127.0.0.1:5672/"}, c.hosts.urls)
+	require.Equal(t, c.hosts.urls, NewWorker(WorkerConfig{}).hosts.urls)
+	require.NoError(t, WorkerConfig{}.Check())
+}

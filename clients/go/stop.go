@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -34,11 +35,11 @@ func (w *Worker) wait() {
 	}
 }
 
-// RunWithSignals is Run with the signals that job workers know: SIGTSTP makes it quiet, SIGTERM and SIGINT stop it, and a second one
-// ends the wait for jobs that still run. A program that handles signals itself, by signal.NotifyContext for example, calls Run.
+// RunWithSignals is Run with the signals that job workers know: SIGTSTP makes it quiet (Windows has no such signal), SIGTERM and SIGINT
+// stop it, and a second one ends the wait for jobs that still run. A program that handles signals itself, by signal.NotifyContext for example, calls Run.
 func (w *Worker) RunWithSignals(ctx context.Context) error {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTSTP, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(signals, slices.Concat(quietSignals, []os.Signal{syscall.SIGTERM, syscall.SIGINT})...)
 	defer signal.Stop(signals)
 	ended := make(chan struct{})
 	var listener sync.WaitGroup
@@ -46,7 +47,7 @@ func (w *Worker) RunWithSignals(ctx context.Context) error {
 		for {
 			select {
 			case s := <-signals:
-				if s == syscall.SIGTSTP {
+				if slices.Contains(quietSignals, s) {
 					w.Quiet()
 				} else {
 					w.Stop()

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,11 +19,14 @@ var (
 	named = regexp.MustCompile(`^(\w+) file=(\S+)$`)
 )
 
-// readmeBlocks are the blocks of a README, each of which names a file.
-func readmeBlocks(t *testing.T, path string) map[string]string {
+// readmeBlocks are the blocks of a README that name a file. Only blocks of the languages of fragments may have no name.
+func readmeBlocks(t *testing.T, path string, fragments ...string) map[string]string {
 	t.Helper()
 	blocks := map[string]string{}
 	for _, found := range fence.FindAllStringSubmatch(document(t, path), -1) {
+		if slices.Contains(fragments, found[1]) {
+			continue
+		}
 		info := named.FindStringSubmatch(found[1])
 		require.NotNil(t, info, "a block that no test runs: %q", found[1])
 		require.NotContains(t, blocks, info[2])

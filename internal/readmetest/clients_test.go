@@ -1,46 +1,218 @@
+//go:build linux
+
 package readmetest
 
 import (
+	"bytes"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
-// TestPythonClient runs the programs of the Python client's README as they are written, in an environment with nothing but its package.
-func TestPythonClient(t *testing.T) {
-	t.Parallel()
-	blocks := readmeBlocks(t, "clients/python/README.md")
-	s := serve(t)
-	source, env := t.TempDir(), t.TempDir()
-	for _, name := range []string{"pyproject.toml", "README.md"} { // a copy, for pip builds where the source is
-		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte(document(t, "clients/python/"+name)), 0o600))
+// reader is one who works through the README of a client library: in a project of their own, with a checkout of the repository beside it.
+type reader struct {
+	network *namespace
+	project string
+	path    []string // folders in which programs are found first
+	env     []string
+}
+
+// TestClientReadmes types what the READMEs of the client libraries print, beside a `millrace up` on the usual ports, and without
+// any environment variable of ours: the lines that install, the programs, the lines that run them.
+func TestClientReadmes(t *testing.T) {
+	if err := localbroker.Available(); err != nil {
+		t.Skipf("millrace up needs RabbitMQ here: %v", err)
 	}
-	require.NoError(t, os.CopyFS(filepath.Join(source, "src"), os.DirFS(filepath.Join(root, "clients", "python", "src"))))
-	python := filepath.Join(env, "bin", "python")
-	run := func(name string, args ...string) {
-		t.Helper()
-		out, err := s.command(t, name, args...).CombinedOutput()
-		require.NoError(t, err, "%s", out)
+	network := newNamespace(t)
+	desk := t.TempDir()
+	checkout(t, filepath.Join(desk, "millrace"))
+	up := exec.CommandContext(t.Context(), program(t), "up")
+	up.Env = append(plain(), "XDG_STATE_HOME="+t.TempDir())
+	up.Cancel = func() error { return up.Process.Signal(os.Interrupt) }
+	up.WaitDelay = 30 * time.Second // it stops its broker
+	said := network.start(t, up)
+	brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return strings.Contains(said.String(), "amqp://guest:guest@127.0.0.1:5672/") }, "millrace up is up")
+	for _, language := range []struct {
+		name string
+		read func(*testing.T, *reader, map[string]string)
+	}{{"go", readGo}, {"python", readPython}, {"ruby", readRuby}, {"javascript", readJavaScript}, {"java", readJava}} {
+		t.Run(language.name, func(t *testing.T) { // one after the other: they have the same queues
+			r := &reader{network: network, project: filepath.Join(desk, language.name)}
+			blocks := readmeBlocks(t, "clients/"+language.name+"/README.md", "go", "js", "ts")
+			for name, text := range blocks {
+				path := filepath.Join(r.project, name)
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+			}
+			language.read(t, r, blocks)
+		})
 	}
-	file := func(name string) string {
-		require.Contains(t, blocks, name)
-		path := filepath.Join(source, name)
-		require.NoError(t, os.WriteFile(path, []byte(blocks[name]), 0o600))
-		delete(blocks, name)
-		return path
-	}
-	run("python3", "-m", "venv", env)
-	run(python, "-m", "pip", "install", "--quiet", source)
-	run(python, file("test_greet.py"))
-	out := start(t, s.command(t, python, file("worker.py")))
-	run(python, file("enqueue.py"))
+}
+
+func readGo(t *testing.T, r *reader, blocks map[string]string) {
+	require.Len(t, blocks, 3)
+	r.env = []string{"GOFLAGS=", "GOWORK=off"}
+	r.install(t)
+	r.fetch(t, "go get .")
+	require.Contains(t, r.try(t, "./run.sh"), "sending to ann@example.com: Hello!\n")
+}
+
+func readPython(t *testing.T, r *reader, blocks map[string]string) {
+	require.Len(t, blocks, 5)
+	r.path = []string{filepath.Join(r.project, ".venv", "bin")}
+	r.install(t)
+	r.try(t, "python test_greet.py")
+	r.greets(t)
+}
+
+func readRuby(t *testing.T, r *reader, blocks map[string]string) {
+	require.Len(t, blocks, 7)
+	gems := t.TempDir()
+	settings := filepath.Join(gems, "gemrc") // bunny is Debian's: RubyGems need not be reached
+	require.NoError(t, os.WriteFile(settings, []byte("install: --local --no-document\n"), 0o600))
+	r.path, r.env = []string{filepath.Join(gems, "bin")}, []string{"GEM_HOME=" + gems, "GEMRC=" + settings}
+	r.install(t)
+	r.try(t, "ruby test_greet.rb")
+	r.greets(t)
+	mails := r.begin(t, "ruby worker.rb")
+	r.try(t, "ruby mail.rb")
+	brokertest.Eventually(t, func() bool { return strings.Contains(mails.String(), "Mail to ann@example.com") }, "the mail is sent")
+}
+
+func readJavaScript(t *testing.T, r *reader, blocks map[string]string) {
+	require.Len(t, blocks, 4)
+	r.env = []string{"npm_config_prefer_offline=true", "npm_config_audit=false", "npm_config_fund=false"}
+	r.install(t)
+	r.greets(t)
+}
+
+func readJava(t *testing.T, r *reader, blocks map[string]string) {
+	require.Len(t, blocks, 6)
+	tools := t.TempDir() // Maven keeps what it fetches in .cache, as in all of our tests
+	script := "#!/bin/sh\nPATH='" + os.Getenv("PATH") + "' exec '" + filepath.Join(root, "scripts", "mvn.sh") + "' \"$@\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(tools, "mvn"), []byte(script), 0o700))
+	r.path = []string{tools}
+	r.install(t)
+	said := r.fetch(t, "mvn -q compile; mvn -q exec:java -Dexec.mainClass=GreetCheck")
+	require.Contains(t, said, "[Ann], 1 drained, [Ann] greeted")
+	r.greets(t)
+}
+
+// greets runs the example that four of the READMEs have: a worker in the background, and a program that enqueues.
+func (r *reader) greets(t *testing.T) {
+	t.Helper()
+	out := r.begin(t, ". ./run.sh; wait")
 	for _, name := range []string{"Ann", "Bob", "Cleo", "Dan", "Eve"} {
-		brokertest.Eventually(t, func() bool { return strings.Contains(out.String(), "Hello "+name+", attempt 1 of ") }, "%s is greeted", name)
+		brokertest.EventuallyWithin(t, time.Minute, func() bool { return strings.Contains(out.String(), "Hello "+name+", attempt 1 of ") }, "%s is greeted", name)
 	}
-	require.Empty(t, blocks, "blocks that no test runs")
+}
+
+func (r *reader) command(t *testing.T, line string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-c", line)
+	cmd.Dir = r.project
+	cmd.Env = append(plain(), "PATH="+strings.Join(append(r.path, os.Getenv("PATH")), ":"))
+	cmd.Env = append(cmd.Env, r.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it leaves in the background ends with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// install types what installs the library.
+func (r *reader) install(t *testing.T) {
+	t.Helper()
+	r.fetch(t, ". ./install.sh")
+}
+
+// fetch types a line that needs the network of this machine, and returns what it writes.
+func (r *reader) fetch(t *testing.T, line string) string {
+	t.Helper()
+	out, err := r.command(t, line).CombinedOutput()
+	require.NoError(t, err, "%s\n%s", line, out)
+	return string(out)
+}
+
+// try types a line that ends by itself, and returns what it writes.
+func (r *reader) try(t *testing.T, line string) string {
+	t.Helper()
+	if file, is := strings.CutPrefix(line, "./"); is {
+		line = ". ./" + file
+	}
+	cmd := r.command(t, line)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, r.network.run(cmd.Start))
+	err := cmd.Wait()
+	require.NoError(t, err, "%s\n%s", line, &out)
+	return out.String()
+}
+
+// begin types a line that goes on until the test ends.
+func (r *reader) begin(t *testing.T, line string) *output {
+	t.Helper()
+	return r.network.start(t, r.command(t, line))
+}
+
+// plain is the environment without anything of ours.
+func plain() (env []string) {
+	for _, setting := range os.Environ() {
+		if !strings.HasPrefix(setting, "MILLRACE_") {
+			env = append(env, setting)
+		}
+	}
+	return env
+}
+
+// checkout copies what git has of the repository, changed or not.
+func checkout(t *testing.T, folder string) {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = root
+	names, err := list.Output()
+	require.NoError(t, err)
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		from, err := os.Open(filepath.Join(root, name))
+		if os.IsNotExist(err) { // it is deleted
+			continue
+		}
+		require.NoError(t, err)
+		to := filepath.Join(folder, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o700))
+		written, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o700)
+		require.NoError(t, err)
+		_, err = io.Copy(written, from)
+		require.NoError(t, err)
+		require.NoError(t, written.Close())
+		require.NoError(t, from.Close())
+	}
+}
+
+var inRepository = regexp.MustCompile(`\]\(https://github\.com/millrace-jobs/millrace/(?:blob|tree)/main/([^)\s]+)\)`)
+
+// TestLinksInPackages finds what the READMEs of the packages link to. A registry shows them without the rest of the repository, so their
+// links are absolute.
+func TestLinksInPackages(t *testing.T) {
+	for _, language := range []string{"go", "python", "ruby", "javascript", "java"} {
+		path := "clients/" + language + "/README.md"
+		text := prose(document(t, path))
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
+			require.Regexp(t, `^(https://|#)`, found[1], "%s: a registry cannot follow it", path)
+		}
+		inside := inRepository.FindAllStringSubmatch(text, -1)
+		require.NotEmpty(t, inside, path)
+		for _, found := range inside {
+			follow(t, "README.md", found[1])
+		}
+	}
 }

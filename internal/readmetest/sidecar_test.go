@@ -155,11 +155,17 @@ func (o *output) String() string {
 // start runs a program until the test ends.
 func start(t *testing.T, cmd *exec.Cmd) *output {
 	t.Helper()
-	out := &output{}
-	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
-	require.NoError(t, cmd.Start())
+	return startWith(t, cmd, cmd.Start)
+}
+
+// startWith starts a program by a function of the caller's.
+func startWith(t *testing.T, cmd *exec.Cmd, begin func() error) *output {
+	t.Helper()
+	out := &output{}
+	cmd.Stdout, cmd.Stderr = out, out
+	require.NoError(t, begin())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {

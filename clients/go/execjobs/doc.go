@@ -14,5 +14,6 @@
 // shell is involved unless a class asks for one; args never become part of a command line.
 //
 // A command runs in a process group of its own. When its time is over the group gets SIGTERM, and SIGKILL 5 seconds later; when the
-// worker dies, so does the command (on Linux).
+// worker dies, so does the command (on Linux). On Windows, which has neither, a command whose time is over is killed, but not what
+// it has started, and shell lines need /bin/sh.
 package execjobs

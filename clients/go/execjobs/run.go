@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	millrace "github.com/millrace-jobs/millrace/clients/go"
@@ -49,7 +48,7 @@ func (c Class) run(ctx context.Context, job *millrace.RawJob) error {
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()
 	if ctx.Err() != nil && cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of its group
+		_ = killGroup(cmd.Process) // what is left of it
 	}
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // it ended well; what it left behind holds its output open
 		return nil
@@ -89,7 +88,7 @@ func (c Class) command(ctx context.Context, job *millrace.RawJob) *exec.Cmd {
 	}
 	cmd.Stdin = bytes.NewReader(stdin)
 	cmd.SysProcAttr = ownGroup()
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.Cancel = func() error { return endGroup(cmd.Process) }
 	cmd.WaitDelay = killAfter
 	return cmd
 }

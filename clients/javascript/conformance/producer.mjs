@@ -1,7 +1,7 @@
 // Is examined by clients/conformance, whose README says what it has to do.
 import { appendFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { BulkError, Client } from 'millrace';
+import { BulkError, Client } from 'millrace-jobs';
 
 const client = new Client({ url: process.env.MILLRACE_AMQP_URL });
 

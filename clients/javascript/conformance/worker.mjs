@@ -1,7 +1,7 @@
 // Is examined by clients/conformance, whose README says what it has to do.
 import { openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Discard, HandBack, Kill, Worker } from 'millrace';
+import { Discard, HandBack, Kill, Worker } from 'millrace-jobs';
 
 const given = JSON.parse(process.env.MILLRACE_WORKER);
 const file = openSync(process.env.MILLRACE_EFFECTS, 'a');

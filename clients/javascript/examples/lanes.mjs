@@ -1,5 +1,5 @@
 // Quick and slow jobs apart, weighted queues, backoff of one's own, and a job that heeds its signal.
-import { HandBack, Kill, Worker } from 'millrace';
+import { HandBack, Kill, Worker } from 'millrace-jobs';
 
 const worker = new Worker({
   url: process.env.MILLRACE_AMQP_URL ?? 'amqp://localhost',

@@ -3,7 +3,7 @@
 const { Pauses, close, hostname, pause, unwelcome } = require('./connection.js');
 const { resolved } = require('./define.js');
 const { BulkError, Closed, Unconfirmed, Unreachable } = require('./errors.js');
-const { Hosts, splitHosts } = require('./hosts.js');
+const { DEFAULT_URL, Hosts, splitHosts } = require('./hosts.js');
 const { Lost, Publisher } = require('./publisher.js');
 const { tlsOptions } = require('./tls.js');
 const { prepare } = require('./write.js');
@@ -50,7 +50,8 @@ class Client {
     this.#closing = resolve;
   });
 
-  constructor({ url, timeout = TIMEOUT, tls, ...others } = /** @type {any} */ ({})) {
+  constructor(options = /** @type {any} */ ({})) {
+    const { url, timeout = TIMEOUT, tls, ...others } = { url: DEFAULT_URL, ...options };
     const [unknown] = Object.keys(others);
     if (unknown !== undefined) throw new TypeError(`millrace: there is no option ${unknown}`);
     if (!(Number.isFinite(timeout) && timeout > 0)) throw new TypeError(`millrace: timeout is ${timeout}`);

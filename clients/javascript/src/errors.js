@@ -38,6 +38,18 @@ class BulkError extends MillraceError {
   }
 }
 
+/** What a sidecar answered in place of what an Inspector asked for: the status of HTTP, and a code that programs branch on. */
+class ApiError extends MillraceError {
+  constructor(status, code, reason) {
+    super(`${reason} (${status} ${code})`);
+    this.status = status;
+    this.code = code;
+    this.reason = reason;
+  }
+}
+/** There is no such job or queue. */
+class NotFound extends ApiError {}
+
 /** Thrown by a handler: drop the job, without retry and dead job. */
 class Discard extends MillraceError {}
 
@@ -85,6 +97,6 @@ class Stopping extends MillraceError {
 }
 
 module.exports = {
-  BulkError, Cancelled, Closed, Discard, HandBack, Invalid, Kill, MillraceError, RetryIn, Refused, Stopping, Timeout, Unconfirmed, Unreachable,
-  isError,
+  ApiError, BulkError, Cancelled, Closed, Discard, HandBack, Invalid, Kill, MillraceError, NotFound, RetryIn, Refused, Stopping, Timeout,
+  Unconfirmed, Unreachable, isError,
 };

@@ -82,6 +82,9 @@ function fail(text) {
   throw new TypeError(`millrace: ${text}`);
 }
 
+/** The broker where none is named. */
+const DEFAULT_URL = 'amqp://guest:guest@127.0.0.1:5672/';
+
 /**
  * A URL for each host of a URL, or of an array of URLs. Each may be several, with commas between them. A TypeError says what is wrong, and
  * never shows the password.
@@ -124,4 +127,4 @@ function withPort(text, scheme) {
   return text;
 }
 
-module.exports = { Hosts, Unreached, tryOrder, splitHosts };
+module.exports = { DEFAULT_URL, Hosts, Unreached, tryOrder, splitHosts };

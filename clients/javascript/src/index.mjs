@@ -2,6 +2,6 @@
 import millrace from './index.js';
 
 export const {
-  BulkError, Cancelled, Client, Closed, Discard, HandBack, Invalid, Job, Kill, MillraceError, RetryIn, Refused, Stopping, Timeout, Unconfirmed,
-  Unreachable, Worker, defineJob,
+  ApiError, BulkError, Cancelled, Client, Closed, Discard, HandBack, Inspector, Invalid, Job, Kill, MillraceError, NotFound, RetryIn, Refused,
+  Stopping, Timeout, Unconfirmed, Unreachable, Worker, defineJob,
 } = millrace;

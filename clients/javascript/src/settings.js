@@ -1,7 +1,7 @@
 'use strict';
 
 const { queueName, queueNameFault } = require('./format.js');
-const { splitHosts } = require('./hosts.js');
+const { DEFAULT_URL, splitHosts } = require('./hosts.js');
 const { tlsOptions } = require('./tls.js');
 const { VERSION } = require('./version.js');
 
@@ -33,8 +33,8 @@ function settings(given) {
   for (const name of Object.keys(given)) check(NAMES.has(name), `there is no option ${name}`);
   /** @type {any} */
   const set = Object.fromEntries(Object.entries(given).filter(([name, value]) => value !== undefined && name !== 'logger'));
-  const { url, tls, queues, lanes = [], concurrency, ...rest } = { ...DEFAULTS, ...set };
-  const urls = splitHosts(url);
+  const { tls, queues, lanes = [], concurrency, ...rest } = { ...DEFAULTS, ...set };
+  const urls = splitHosts('url' in given ? given.url : DEFAULT_URL);
   for (const name of ['stopTimeout', 'maxDeaths', 'heartbeat']) check(Number.isFinite(rest[name]) && rest[name] >= 0, `${name} is ${rest[name]}`);
   check(rest.heartbeat > 0, 'heartbeat is 0');
   check(!rest.tag.includes(':'), `the tag ${rest.tag} has a colon`);

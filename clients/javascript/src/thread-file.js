@@ -5,8 +5,8 @@ const { createRequire } = require('node:module');
 const { dirname, join } = require('node:path');
 
 const NAMES = ['millrace-thread.js', 'millrace-thread.mjs', 'millrace-thread.cjs'];
-const MISSING = `millrace: ${NAMES[0]} is not found. A bundle needs it as a second file: make millrace/thread an entry of its own, ` +
-  'or keep millrace out of the bundle. See "Bundlers" in the README';
+const MISSING = `millrace: ${NAMES[0]} is not found. A bundle needs it as a second file: make millrace-jobs/thread an entry of its own, ` +
+  'or keep millrace-jobs out of the bundle. See "Bundlers" in the README';
 
 /**
  * The file that the engine's thread runs. It is beside this one, or beside the bundle that has this one; or a bundle has left it in
@@ -19,7 +19,7 @@ function threadFile(given, program = process.argv[1]) {
   if (found) return found;
   for (const directory of [...beside, process.cwd()]) {
     try {
-      return createRequire(join(directory, 'any')).resolve('millrace/thread');
+      return createRequire(join(directory, 'any')).resolve('millrace-jobs/thread');
     } catch {
       // It is not installed there.
     }

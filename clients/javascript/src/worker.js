@@ -42,7 +42,7 @@ class Worker {
     registryOf = (worker) => worker.#registry;
   }
 
-  constructor(options) {
+  constructor(options = /** @type {any} */ ({})) {
     this.#config = settings(options);
     this.#log = loggerOf(options.logger);
     this.#registry = new Registry(this.#log);

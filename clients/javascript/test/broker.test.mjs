@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import amqplib from 'amqplib';
-import { BulkError, Client, Closed, Discard, Kill, Refused, Unconfirmed, Unreachable, Worker } from 'millrace';
+import { BulkError, Client, Closed, Discard, Kill, Refused, Unconfirmed, Unreachable, Worker } from 'millrace-jobs';
 import { startBroker, startProxy } from './support/broker.mjs';
 
 /** @type {any} */

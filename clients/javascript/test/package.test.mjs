@@ -22,7 +22,7 @@ function run(command, args, cwd = root) {
 /** A project into which the packed archive is installed. */
 function project(name, files) {
   const directory = join(root, name);
-  const installed = join(directory, 'node_modules', 'millrace');
+  const installed = join(directory, 'node_modules', 'millrace-jobs');
   mkdirSync(installed, { recursive: true });
   const archive = run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', root], home).trim();
   run('tar', ['xzf', join(root, archive), '--strip-components=1', '-C', installed]);
@@ -42,7 +42,7 @@ test('the archive has the licence, and no more than what is needed', () => {
 });
 
 test('what is exported is what is declared, for require and for import', async () => {
-  for (const [name, file] of [['index', 'millrace'], ['testing', 'millrace/testing']]) {
+  for (const [name, file] of [['index', 'millrace-jobs'], ['testing', 'millrace-jobs/testing']]) {
     const text = readFileSync(join(home, 'types', `${name}.d.ts`), 'utf8');
     const declared = new Set([...text.matchAll(/^export (?:class|function) (\w+)/gm)].map((match) => match[1]));
     assert.deepEqual(Object.keys(createRequire(import.meta.url)(file)).sort(), [...declared].sort());
@@ -58,10 +58,10 @@ const stops = `
 
 test('CommonJS and ES modules have the same classes, also where Node cannot require an ES module', () => {
   const directory = project('modules', {
-    'a.cjs': `const { Discard, Worker } = require('millrace');
-      const { Fake } = require('millrace/testing');
-      import('millrace').then((esm) => console.log(esm.Discard === Discard, esm.Worker === Worker, typeof Fake));`,
-    'b.cjs': `const { Worker } = require('millrace'); ${stops}`,
+    'a.cjs': `const { Discard, Worker } = require('millrace-jobs');
+      const { Fake } = require('millrace-jobs/testing');
+      import('millrace-jobs').then((esm) => console.log(esm.Discard === Discard, esm.Worker === Worker, typeof Fake));`,
+    'b.cjs': `const { Worker } = require('millrace-jobs'); ${stops}`,
   });
   // A Node that does not know the flag cannot do it anyway. Jest cannot either.
   const flag = '--no-experimental-require-module';
@@ -82,7 +82,7 @@ test('TypeScript finds the types with every module resolution, and refuses what 
 });
 
 test('a worker runs from a bundle', async () => {
-  const directory = project('bundled', { 'src/app.js': `import { Worker } from 'millrace'; ${stops}` });
+  const directory = project('bundled', { 'src/app.js': `import { Worker } from 'millrace-jobs'; ${stops}` });
   const bundle = (format, more) => build({
     absWorkingDir: directory, bundle: true, platform: 'node', format, outdir: 'dist', logLevel: 'error', ...more,
     ...(format === 'esm' && { outExtension: { '.js': '.mjs' }, banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' } }),
@@ -94,9 +94,9 @@ test('a worker runs from a bundle', async () => {
 
   await bundle('cjs', { entryPoints: ['src/app.js'] });
   assert.equal(run(process.execPath, ['dist/app.js'], directory), 'stopped\n', 'the thread runs from node_modules');
-  assert.match(alone('forgotten', 'app.js'), /millrace-thread.js is not found.*make millrace\/thread an entry of its own/);
+  assert.match(alone('forgotten', 'app.js'), /millrace-thread.js is not found.*make millrace-jobs\/thread an entry of its own/);
 
-  const entryPoints = { app: 'src/app.js', 'millrace-thread': 'millrace/thread' };
+  const entryPoints = { app: 'src/app.js', 'millrace-thread': 'millrace-jobs/thread' };
   await bundle('cjs', { entryPoints });
   assert.equal(alone('commonjs', 'app.js', 'millrace-thread.js'), 'stopped\n');
   await bundle('esm', { entryPoints });
@@ -105,8 +105,8 @@ test('a worker runs from a bundle', async () => {
 
 test('a worker refuses the thread of another version', async () => {
   const directory = project('versions', {
-    'old.js': `Object.assign(require('millrace/package.json'), { version: '0.0.1' }); require('millrace/thread');`,
-    'late.js': `const { Worker } = require('millrace');
+    'old.js': `Object.assign(require('millrace-jobs/package.json'), { version: '0.0.1' }); require('millrace-jobs/thread');`,
+    'late.js': `const { Worker } = require('millrace-jobs');
       new Worker({ url: 'amqp://127.0.0.1:1', thread: require.resolve('./old.js') }).run().catch((error) => console.log(error.message));`,
   });
   assert.match(run(process.execPath, ['late.js'], directory), /the worker is of version [\d.]+, and the file of its thread of version 0\.0\.1/);

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BulkError, Cancelled, Discard, HandBack, Invalid, Kill, RetryIn, Timeout, Worker, defineJob } from 'millrace';
-import { Attempt, Fake, Inline } from 'millrace/testing';
+import { BulkError, Cancelled, Discard, HandBack, Invalid, Kill, RetryIn, Timeout, Worker, defineJob } from 'millrace-jobs';
+import { Attempt, Fake, Inline } from 'millrace-jobs/testing';
 
 const aWorker = () => new Worker({ url: 'amqp://localhost', logger: false });
 const fails = (job) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { runInNewContext } from 'node:vm';
-import { Discard, HandBack, Kill, RetryIn, Worker, defineJob } from 'millrace';
+import { Discard, HandBack, Kill, RetryIn, Worker, defineJob } from 'millrace-jobs';
 import { Hand } from '../src/engine/hand.js';
 import { Metrics } from '../src/engine/metrics.js';
 import { Timeout } from '../src/errors.js';
@@ -26,7 +26,7 @@ test('settings: defaults, lanes, weights', () => {
 
 test('settings that are wrong are refused', () => {
   const bad = [
-    {}, { url: 'http://x' }, { url, queues: [] }, { url, queues: ['a', 'a'] }, { url, queues: { a: 0 } }, { url, concurrency: 0 }, { url, quues: [] },
+    { url: undefined }, { url: 'http://x' }, { url, queues: [] }, { url, queues: ['a', 'a'] }, { url, queues: { a: 0 } }, { url, concurrency: 0 }, { url, quues: [] },
     { url, stopTimeout: -1 }, { url, tls: {} }, { url: 'amqps://localhost', tls: { certt: 'x' } }, { url: 'amqps://localhost', tls: { ca: 'x', cert: 'no PEM' } }, { url, heartbeat: 0 }, { url, queues: ['a\nb'] }, { url, tag: 'a:b' },
     { url, queues: ['a'], lanes: [{ name: 'default', queues: ['b'] }] },
   ];
@@ -192,7 +192,7 @@ test('a worker that was stopped before it ran ends, and one whose broker is away
 });
 
 test('a worker runs whatever flags Node was started with', () => {
-  const program = `import { Worker } from 'millrace';
+  const program = `import { Worker } from 'millrace-jobs';
     const worker = new Worker({ url: '${url}', logger: { info() {}, error() {}, warn: () => worker.stop() } });
     await worker.run();
     console.log('stopped');`;

@@ -111,8 +111,9 @@ export type TlsOptions = Pick<
 >;
 
 export interface ClientOptions {
-  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs. */
-  url: string | string[];
+  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs.
+   * Default amqp://guest:guest@127.0.0.1:5672/. */
+  url?: string | string[];
   /** Seconds that a publish may take, also while the broker is away. Default 30: too long for a web request. */
   timeout?: number;
   /** For amqps:// URLs: the CA that signed the broker's certificate, a client certificate and its key. */
@@ -125,7 +126,7 @@ type Checked<J extends NewJob> = J extends { class: JobDefinition<infer A> } ? J
 
 /** Enqueues jobs. It connects when it has to, and connects again when a connection is lost. */
 export class Client {
-  constructor(options: ClientOptions);
+  constructor(options?: ClientOptions);
   /** Adds middleware; the first is the outermost. */
   use(middleware: ClientMiddleware): this;
   /**
@@ -205,8 +206,9 @@ export interface Logger {
 }
 
 export interface WorkerOptions {
-  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs. */
-  url: string | string[];
+  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs.
+   * Default amqp://guest:guest@127.0.0.1:5672/. */
+  url?: string | string[];
   /** Of the lane "default". Default ["default"] if there are no lanes. */
   queues?: Queues;
   /** How many jobs run at once. Default 5. */
@@ -230,7 +232,7 @@ export interface WorkerOptions {
   heartbeat?: number;
   /** Default: the console. false: none. */
   logger?: Logger | false;
-  /** The file made of `millrace/thread`, where a bundle has it under another name than millrace-thread.js beside itself. */
+  /** The file made of `millrace-jobs/thread`, where a bundle has it under another name than millrace-thread.js beside itself. */
   thread?: string | URL;
 }
 
@@ -239,7 +241,7 @@ export type WorkerMiddleware = (job: Job, next: () => Promise<unknown>) => unkno
 
 /** Runs jobs: handlers in the thread that calls run(), the broker's connection in another. */
 export class Worker {
-  constructor(options: WorkerOptions);
+  constructor(options?: WorkerOptions);
   /** Registers the handler of a class. It throws if the class has one already, or if the worker runs. */
   handle<A extends readonly unknown[]>(job: JobDefinition<A>, handler: Handler<A>, options?: HandlerOptions<A>): this;
   handle(className: string, handler: Handler, options?: HandlerOptions): this;
@@ -261,6 +263,83 @@ export class Worker {
    * worker away at its first attempt; everything else is tried again.
    */
   run(options?: { signals?: boolean }): Promise<void>;
+}
+
+export interface InspectorOptions {
+  /** http://user:password@host:port, or https://; the user is one of the broker's. Default http://guest:guest@127.0.0.1:15680. */
+  url?: string;
+  /** In place of user and password, where the sidecar has tokens. */
+  token?: string;
+  /** Seconds that a call may take. Default 10. */
+  timeout?: number;
+  /** For https:// URLs. */
+  tls?: TlsOptions;
+}
+
+/** A job that waits outside of its queue. */
+export interface FoundEntry {
+  set: 'scheduled-jobs' | 'retries' | 'dead-jobs' | 'gated-jobs';
+  /** When it is due, or died. */
+  at: Date;
+  class: string;
+  queue: string;
+  /** How many attempts have failed. */
+  attempt: number;
+  /** What was published, with the job as its member `job`. */
+  record: { [name: string]: any };
+}
+
+/** An attempt that a worker reported. */
+export interface FoundRun {
+  /** When it ended. */
+  at: Date;
+  class: string;
+  queue: string;
+  status: 'success' | 'failed' | 'dead' | 'discarded' | 'expired';
+  /** From 1; 0 if the worker did not say. */
+  attempt: number;
+  errorClass?: string;
+}
+
+/** What is known of a job. Without an entry it is in its queue, runs, or has ended. */
+export interface FoundJob {
+  jid: string;
+  entries: FoundEntry[];
+  /** The newest first. */
+  runs: FoundRun[];
+}
+
+/** How full a queue is. */
+export interface QueueSize {
+  name: string;
+  /** running, idle, no_consumers, paused, or what the broker says. */
+  state: string;
+  /** Jobs that wait in it. */
+  ready: number;
+  /** Jobs that are with workers; null if the broker does not say. */
+  running: number | null;
+  /** Jobs of this queue that wait elsewhere. */
+  scheduled: number;
+  retries: number;
+  dead: number;
+}
+
+/**
+ * Finds jobs and acts on them, over the REST API of a sidecar. What the sidecar refuses is an ApiError, an unknown job or queue a NotFound.
+ * Unreachable: no sidecar was reached. Unconfirmed: there was no answer, so it may have been done; to repeat it is safe.
+ */
+export class Inspector {
+  constructor(options?: InspectorOptions);
+  find(jid: string): Promise<FoundJob>;
+  /** Deletes a job that is scheduled, waits for a retry, or is dead. */
+  delete(jid: string): Promise<void>;
+  /** Puts a job that waits for a retry, or is dead, into its queue now. */
+  retry(jid: string): Promise<void>;
+  /** Sets when a scheduled job, or a retry, is due. */
+  reschedule(jid: string, at: Date): Promise<void>;
+  queue(name: string): Promise<QueueSize>;
+  /** All queues, by name. */
+  queues(): Promise<QueueSize[]>;
 }
 
 /** The base of all errors of this library. */
@@ -285,6 +364,17 @@ export class BulkError extends MillraceError {
   /** What became of each, in order. */
   readonly results: ({ jid: string | null; error?: undefined } | { error: Error; jid?: undefined })[];
 }
+/** What a sidecar answered in place of what an Inspector asked for. */
+export class ApiError extends MillraceError {
+  constructor(status: number, code: string, reason: string);
+  /** Of HTTP. */
+  readonly status: number;
+  /** What a program branches on: conflict, access_refused. */
+  readonly code: string;
+  readonly reason: string;
+}
+/** There is no such job or queue. */
+export class NotFound extends ApiError {}
 /** Thrown by a handler: drop the job, without retry and dead job. */
 export class Discard extends MillraceError {}
 /** Thrown by a handler: give the job up at once. The dead job shows the reason, or the error given. */

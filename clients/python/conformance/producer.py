@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from millrace import BulkError, Client, Error, NewJob
+from millrace_jobs import BulkError, Client, Error, NewJob
 
 
 def bulk(client: Client, command: dict[str, Any]) -> list[str | None]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from millrace import Discard, HandBack, Job, Kill, Lane, Worker
+from millrace_jobs import Discard, HandBack, Job, Kill, Lane, Worker
 
 settings: dict[str, Any] = json.loads(os.environ["MILLRACE_WORKER"])
 settings["lanes"] = [Lane(**lane) for lane in settings.get("lanes", [])]

@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Callable
 
-from millrace import Discard, HandBack, Job, Lane, RetryIn, Worker
+from millrace_jobs import Discard, HandBack, Job, Lane, RetryIn, Worker
 
 logging.basicConfig(level=logging.INFO)
 logging.getLogger("pika").setLevel(logging.CRITICAL)

@@ -8,8 +8,8 @@ from enum import Enum
 from typing import Annotated, Any, Optional
 from uuid import UUID
 
-from millrace import App, Invalid, Worker, current_job
-from millrace.testing import AsyncFake, Fake, perform
+from millrace_jobs import App, Invalid, Worker, current_job
+from millrace_jobs.testing import AsyncFake, Fake, perform
 
 URL = "amqp://guest:guest@127.0.0.1:1/"
 

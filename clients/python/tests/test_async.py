@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial, wraps
 from typing import Any
 
-from millrace import Job, Worker
-from millrace._async import Loop
-from millrace._handler import chain
-from millrace.testing import Fake, Inline
+from millrace_jobs import Job, Worker
+from millrace_jobs._async import Loop
+from millrace_jobs._handler import chain
+from millrace_jobs.testing import Fake, Inline
 
 URL = "amqp://guest:guest@127.0.0.1:1/"
 user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="")

@@ -4,8 +4,8 @@ import unittest
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from millrace import AsyncClient, BulkError, Client, Closed, Invalid, Job, NewJob, Unreachable, Worker
-from millrace.testing import AsyncFake, AsyncInline
+from millrace_jobs import AsyncClient, BulkError, Client, Closed, Invalid, Job, NewJob, Unreachable, Worker
+from millrace_jobs.testing import AsyncFake, AsyncInline
 
 URL = "amqp://guest:guest@127.0.0.1:1/"
 Next = Callable[[NewJob], Awaitable[str | None]]

@@ -10,7 +10,7 @@ import unittest
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from millrace import AsyncClient, Client, HandBack, Job, Lane, NewJob, Unconfirmed, Worker
+from millrace_jobs import AsyncClient, Client, HandBack, Job, Lane, NewJob, Unconfirmed, Worker
 
 from .broker import Broker, Proxy
 

@@ -3,9 +3,9 @@ import logging
 import unittest
 from typing import Any
 
-from millrace import Discard, Job, Kill, RetryIn, Worker
-from millrace._report import quoted
-from millrace.testing import perform
+from millrace_jobs import Discard, Job, Kill, RetryIn, Worker
+from millrace_jobs._report import quoted
+from millrace_jobs.testing import perform
 
 URL = "amqp://guest:guest@127.0.0.1:1/"
 

@@ -5,7 +5,7 @@ import unittest
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from millrace import BulkError, Client, Closed, Invalid, NewJob, Options, Unreachable
+from millrace_jobs import BulkError, Client, Closed, Invalid, NewJob, Options, Unreachable
 
 from . import vectors
 

@@ -3,8 +3,8 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-from millrace import Discard, HandBack, Invalid, Job, Kill, NewJob, Timeout, UnknownClass, Worker
-from millrace.testing import Fake, Inline, perform
+from millrace_jobs import Discard, HandBack, Invalid, Job, Kill, NewJob, Timeout, UnknownClass, Worker
+from millrace_jobs.testing import Fake, Inline, perform
 
 seen: list[object] = []
 worker = Worker("amqp://nowhere.invalid")

@@ -4,14 +4,14 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-from millrace import Discard, HandBack, Kill, RetryIn, Timeout, UnknownClass
-from millrace._begins import Begins, Key
-from millrace._hosts import split_hosts, try_order
-from millrace._metrics import metric
-from millrace._outcome import SUCCEEDED, Outcome, Said, backoff, expire, judge, poisoned
-from millrace._record import _HERE, retry_record
-from millrace._wire import check_queue, trace_headers
-from millrace.job import Job
+from millrace_jobs import Discard, HandBack, Kill, RetryIn, Timeout, UnknownClass
+from millrace_jobs._begins import Begins, Key
+from millrace_jobs._hosts import split_hosts, try_order
+from millrace_jobs._metrics import metric
+from millrace_jobs._outcome import SUCCEEDED, Outcome, Said, backoff, expire, judge, poisoned
+from millrace_jobs._record import _HERE, retry_record
+from millrace_jobs._wire import check_queue, trace_headers
+from millrace_jobs.job import Job
 
 from . import vectors
 

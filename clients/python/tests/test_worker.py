@@ -5,11 +5,11 @@ import unittest
 from types import SimpleNamespace
 from typing import Any
 
-from millrace import Job, Lane, Worker
-from millrace._begins import MEMORY, Begins, Key
-from millrace._control import obey
-from millrace._heartbeat import describe
-from millrace._lane import Arrival, Hand, Pool
+from millrace_jobs import Job, Lane, Worker
+from millrace_jobs._begins import MEMORY, Begins, Key
+from millrace_jobs._control import obey
+from millrace_jobs._heartbeat import describe
+from millrace_jobs._lane import Arrival, Hand, Pool
 
 URL = "amqp://guest:guest@127.0.0.1:1/"
 

@@ -39,11 +39,13 @@ require_relative 'millrace/signals'
 require_relative 'millrace/entry'
 require_relative 'millrace/worker'
 require_relative 'millrace/handler'
+require_relative 'millrace/inspector'
 
 # Background jobs through RabbitMQ or LavinMQ with a Millrace sidecar beside it.
 #
-# A producer is a {Client}, a {Worker} runs jobs by their class; a class whose `perform` runs jobs includes {Handler}. `millrace/testing`
-# has producers without a broker. `docs/clients.md` of the project has the rules that this library and those of other languages follow.
+# A producer is a {Client}, a {Worker} runs jobs by their class; a class whose `perform` runs jobs includes {Handler}. An {Inspector}
+# finds jobs, deletes, retries and reschedules them. `millrace/testing` has producers without a broker. `docs/clients.md` of the project
+# has the rules that this library and those of other languages follow.
 module Millrace
   @mutex = Mutex.new
 
@@ -63,7 +65,7 @@ module Millrace
     # The client that {enqueue} and {Handler} use. It is made of the environment variable MILLRACE_AMQP_URL, if nobody has set one.
     # @return [Client]
     def client
-      @mutex.synchronize { @client ||= Client.new(ENV.fetch('MILLRACE_AMQP_URL', 'amqp://localhost')) }
+      @mutex.synchronize { @client ||= Client.new(ENV.fetch('MILLRACE_AMQP_URL', DEFAULT_URL)) }
     end
 
     # @see Client#enqueue

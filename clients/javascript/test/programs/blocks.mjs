@@ -1,7 +1,7 @@
 // A handler that blocks its thread for longer than the broker waits for a heartbeat: the job runs once, and is acknowledged.
 // Started by internal/readmetest, with a broker at MILLRACE_AMQP_URL.
 import assert from 'node:assert/strict';
-import { Client, Worker } from 'millrace';
+import { Client, Worker } from 'millrace-jobs';
 
 const url = `${process.env.MILLRACE_AMQP_URL}?heartbeat=1`;
 const logged = [];

@@ -1,5 +1,5 @@
 // A worker whose broker is away, and that stops when it notices. Started by worker.test.js.
-import { Worker } from 'millrace';
+import { Worker } from 'millrace-jobs';
 
 const logger = { info() {}, error() {}, warn: () => worker.stop() };
 const worker = new Worker({ url: 'amqp://guest:guest@127.0.0.1:1/', logger });

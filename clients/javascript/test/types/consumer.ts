@@ -1,6 +1,6 @@
 // What a program in TypeScript may write, and what the compiler must refuse. Checked by package.test.mjs with strict settings.
-import { Client, defineJob, Unconfirmed, Worker, type ClientMiddleware, type Job, type Logger, type NewJob } from 'millrace';
-import { Attempt, Fake, Inline } from 'millrace/testing';
+import { Client, defineJob, Unconfirmed, Worker, type ClientMiddleware, type Job, type Logger, type NewJob } from 'millrace-jobs';
+import { Attempt, Fake, Inline } from 'millrace-jobs/testing';
 
 interface OrderMail {
   order: number;

@@ -5,10 +5,10 @@ module Millrace
   # survived: the child connects for itself.
   class Client
     # @param url [String, Array<String>] `amqp://user:password@host:port/vhost`, or `amqps://`; of a cluster with several hosts,
-    #   `amqp://user:password@a,b/vhost`, or a list of URLs
+    #   `amqp://user:password@a,b/vhost`, or a list of URLs. Without one it is {DEFAULT_URL}
     # @param timeout [Numeric] how many seconds a publish may take; without a broker, it waits that long for one
     # @param fail_fast [Boolean] whether a publish fails as soon as no host can be reached, instead of waiting for one
-    def initialize(url, timeout: 30, fail_fast: false)
+    def initialize(url = DEFAULT_URL, timeout: 30, fail_fast: false)
       @hosts = Hosts.new(url)
       @timeout = timeout
       @fail_fast = fail_fast
@@ -19,7 +19,7 @@ module Millrace
 
     # Makes a client, and closes it when the block has ended.
     # @yieldparam client [Client]
-    def self.open(url, **options)
+    def self.open(url = DEFAULT_URL, **options)
       client = new(url, **options)
       yield client
     ensure

@@ -22,7 +22,7 @@ module Millrace
     end
 
     def initialize
-      @url = ENV.fetch('MILLRACE_AMQP_URL', 'amqp://localhost')
+      @url = ENV.fetch('MILLRACE_AMQP_URL', DEFAULT_URL)
       @queues = {}
       @options = {}
     end
@@ -50,7 +50,7 @@ module Millrace
         o.on('-q', '--queue NAME[,WEIGHT]', 'a queue; the first given is served first, or each by its weight') { |text| queue(text) }
         o.on('-c', '--concurrency N', Integer, "how many jobs run at once (#{Lane::CONCURRENCY})") { |n| @options[:concurrency] = n }
         o.on('-t', '--stop-timeout SECONDS', Float, 'how long jobs may go on after a stop (25)') { |s| @options[:stop_timeout] = s }
-        o.on('-u', '--url URL', 'the broker (MILLRACE_AMQP_URL, or amqp://localhost)') { |url| @url = url }
+        o.on('-u', '--url URL', "the broker (MILLRACE_AMQP_URL, or #{DEFAULT_URL})") { |url| @url = url }
         o.on('--tag TAG', 'part of the identity') { |tag| @options[:tag] = tag }
         o.on('--app-version VERSION', "your program's, shown with the worker") { |version| @options[:version] = version }
         o.on('-v', '--version', 'of the library') { say(VERSION) }

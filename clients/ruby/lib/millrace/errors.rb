@@ -43,6 +43,26 @@ module Millrace
     end
   end
 
+  # What a sidecar answered in place of what an {Inspector} asked for.
+  class ApiError < Error
+    # @return [Integer] of HTTP
+    attr_reader :status
+    # @return [String] what a program branches on: `conflict`, `access_refused`
+    attr_reader :code
+    # @return [String] for people
+    attr_reader :reason
+
+    def initialize(status, code, reason)
+      super("#{reason} (#{status} #{code})")
+      @status = status
+      @code = code
+      @reason = reason
+    end
+  end
+
+  # There is no such job or queue.
+  class NotFound < ApiError; end
+
   # What a handler raises to say what is to become of its job.
   class Verdict < StandardError
     def initialize(reason)

@@ -68,6 +68,9 @@ module Millrace
     end
   end
 
+  # The broker where none is named.
+  DEFAULT_URL = 'amqp://guest:guest@127.0.0.1:5672/'
+
   # Makes of a URL with several hosts one URL for each.
   # @private
   module Urls

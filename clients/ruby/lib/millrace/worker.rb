@@ -33,8 +33,8 @@ module Millrace
     # @param declare [Boolean] whether it declares queues that do not exist, or waits for them
     # @param heartbeat [Numeric] seconds between heartbeats
     # @param logger [Logger, nil] nil: it does not log
-    def initialize(url, queues: nil, concurrency: Lane::CONCURRENCY, lanes: [], tag: '', labels: {}, stop_timeout: 25, max_deaths: 3,
-                   version: VERSION, declare: true, heartbeat: 10, logger: Millrace.logger)
+    def initialize(url = DEFAULT_URL, queues: nil, concurrency: Lane::CONCURRENCY, lanes: [], tag: '', labels: {}, stop_timeout: 25,
+                   max_deaths: 3, version: VERSION, declare: true, heartbeat: 10, logger: Millrace.logger)
       raise ArgumentError, "the tag #{tag.inspect} has a colon" if tag.include?(':')
 
       @hosts = Hosts.new(url)

@@ -29,7 +29,8 @@ public final class Client implements Enqueuer, AutoCloseable {
 
     /**
      * {@return a client for a broker: {@code amqp://user:password@host:port/vhost}, or {@code amqps://}} Of a cluster it takes several hosts:
-     * {@code amqp://user:password@a,b/vhost}, or several URLs. It does not connect yet. IllegalArgumentException: that is no broker's URL.
+     * {@code amqp://user:password@a,b/vhost}, or several URLs. Without one the broker is {@code amqp://guest:guest@127.0.0.1:5672/}. It does not
+     * connect yet. IllegalArgumentException: that is no broker's URL.
      */
     public static Client of(String... urls) {
         return builder(urls).build();
@@ -48,7 +49,7 @@ public final class Client implements Enqueuer, AutoCloseable {
         private Codec codec = Codec.standard();
 
         private Builder(String... urls) {
-            this.urls = List.of(urls);
+            this.urls = Urls.orDefault(urls);
         }
 
         /**

@@ -16,8 +16,14 @@ final class Urls {
     private static final String NO_HOST = "the broker's URL has an empty host: write amqp://user:password@a,b/vhost";
     private static final Pattern PORT = Pattern.compile("[0-9]{1,5}");
     private static final int LAST_PORT = 65_535;
+    private static final String DEFAULT = "amqp://guest:guest@127.0.0.1:5672/";
 
     private Urls() {}
+
+    /** {@return the URLs that a program gave, or that of the broker on this machine if it gave none} */
+    static List<String> orDefault(String... urls) {
+        return urls.length == 0 ? List.of(DEFAULT) : List.of(urls);
+    }
 
     /**
      * {@return a URL for each host of some URLs} Each may be several, with commas between them. IllegalArgumentException says what is wrong,

@@ -78,7 +78,7 @@ public final class Worker implements AutoCloseable {
 
     /**
      * {@return what makes a worker on a broker: {@code amqp://user:password@host:port/vhost}, or {@code amqps://}} Of a cluster it takes several
-     * hosts: {@code amqp://user:password@a,b/vhost}, or several URLs.
+     * hosts: {@code amqp://user:password@a,b/vhost}, or several URLs. Without one the broker is {@code amqp://guest:guest@127.0.0.1:5672/}.
      */
     public static WorkerBuilder builder(String... urls) {
         return new WorkerBuilder(urls);

@@ -30,7 +30,7 @@ public final class WorkerBuilder {
     private int concurrency = Lane.CONCURRENCY;
 
     WorkerBuilder(String... urls) {
-        this.urls = List.of(urls);
+        this.urls = Urls.orDefault(urls);
     }
 
     /** Sets queues, strict: a job of a later one begins only when there is none of an earlier one. */

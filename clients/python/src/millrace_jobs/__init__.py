@@ -1,7 +1,8 @@
 """Background jobs through RabbitMQ or LavinMQ with a Millrace sidecar beside it.
 
 A producer is a `Client`, or in async code an `AsyncClient`. A `Worker` runs functions, plain or async, by the class of a job.
-``millrace.testing`` has all of them without a broker.
+An `Inspector` finds jobs, deletes, retries and reschedules them.
+``millrace_jobs.testing`` has all of them without a broker.
 ``docs/clients.md`` of the project has the rules that this library and those of other languages follow.
 """
 
@@ -13,6 +14,7 @@ from .app import App, Task, current_job
 from .async_client import AsyncClient, AsyncClientMiddleware, AsyncEnqueue
 from .client import Client, ClientMiddleware, Enqueue
 from .errors import (
+    ApiError,
     BulkError,
     Closed,
     Discard,
@@ -20,6 +22,7 @@ from .errors import (
     HandBack,
     Invalid,
     Kill,
+    NotFound,
     Refused,
     RetryIn,
     Timeout,
@@ -27,10 +30,12 @@ from .errors import (
     UnknownClass,
     Unreachable,
 )
+from .inspector import Entry, FoundJob, Inspector, Queue, Run
 from .job import Job
 from .worker import Worker
 
 __all__ = [
+    "ApiError",
     "App",
     "AsyncClient",
     "AsyncClientMiddleware",
@@ -41,17 +46,23 @@ __all__ = [
     "Closed",
     "Discard",
     "Enqueue",
+    "Entry",
     "Error",
+    "FoundJob",
     "HandBack",
+    "Inspector",
     "Invalid",
     "Job",
     "Kill",
     "Lane",
     "Middleware",
     "NewJob",
+    "NotFound",
     "Options",
+    "Queue",
     "Refused",
     "RetryIn",
+    "Run",
     "Task",
     "Timeout",
     "Unconfirmed",

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, TypeVar, Unpack
 
 from ._handler import check_callable, check_sync
+from ._hosts import DEFAULT_URL
 from ._line import CLOSED, Lines
 from ._newjob import NewJob, Options
 from .errors import BulkError, Closed, Error
@@ -23,11 +24,12 @@ class Client:
     """Enqueues jobs. It is safe to use from several threads, connects when it has to, and again when a connection is lost.
 
     A fork is survived: the child connects for itself. ``url`` is ``amqp://user:password@host:port/vhost``, or ``amqps://``; of a
-    cluster with several hosts, ``amqp://user:password@a,b/vhost``, or a list of URLs. ``timeout`` is how many seconds a publish may
-    take, the wait for a broker that is away included: a web application wants 2 or 3 rather than 30. In async code use `AsyncClient`.
+    cluster with several hosts, ``amqp://user:password@a,b/vhost``, or a list of URLs. Without one it is that of the broker on this
+    machine: port 5672, user guest. ``timeout`` is how many seconds a publish may take, the wait for a broker that is away included: a
+    web application wants 2 or 3 rather than 30. In async code use `AsyncClient`.
     """
 
-    def __init__(self, url: str | Sequence[str], *, timeout: float = 30) -> None:
+    def __init__(self, url: str | Sequence[str] = DEFAULT_URL, *, timeout: float = 30) -> None:
         self._lines = Lines(url)
         self._timeout = timeout
         self._middleware: list[ClientMiddleware] = []

@@ -20,7 +20,7 @@ from ._async import Loop
 from ._begins import Key
 from ._handler import Call, Handler, Middleware, chain, check_callable, check_sync
 from ._hooks import Hook, Hooks
-from ._hosts import Hosts, split_hosts
+from ._hosts import DEFAULT_URL, Hosts, split_hosts
 from ._lane import CONCURRENCY, Lane, Pool, Queues
 from ._metrics import Metrics
 from ._outcome import RetryDelay
@@ -50,7 +50,7 @@ class Worker:
     """
 
     def __init__(
-        self, url: str | Sequence[str], *, queues: Queues | None = None, concurrency: int = CONCURRENCY,
+        self, url: str | Sequence[str] = DEFAULT_URL, *, queues: Queues | None = None, concurrency: int = CONCURRENCY,
         lanes: Sequence[Lane] = (), tag: str = "", labels: Mapping[str, str] | None = None, stop_timeout: float = 25, max_deaths: int = 3,
         version: str = __version__, declare: bool = True, heartbeat: float = 10, log: logging.Logger | None = None,
     ) -> None:  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, overload
 
 from . import _convert
 from ._handler import check_callable
+from ._hosts import DEFAULT_URL
 from ._newjob import NewJob, Options, TaskOptions
 from ._outcome import RetryDelay
 from .async_client import AsyncClient
@@ -45,7 +46,7 @@ class App:
     be set, for instance to a ``Fake`` in tests.
     """
 
-    def __init__(self, url: str | Sequence[str], *, timeout: float = 30) -> None:
+    def __init__(self, url: str | Sequence[str] = DEFAULT_URL, *, timeout: float = 30) -> None:
         self.client = Client(url, timeout=timeout)
         self.async_client = AsyncClient(url, timeout=timeout)
         self.tasks: dict[str, Task[Any, Any]] = {}

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, TypeVar, Unpack
 
 from ._handler import check_callable, is_async
+from ._hosts import DEFAULT_URL
 from ._line import CLOSED, Lines
 from ._newjob import NewJob, Options
 from .client import collected, naming
@@ -33,7 +34,7 @@ class AsyncClient:
     A call that is cancelled may have enqueued its job, or not.
     """
 
-    def __init__(self, url: str | Sequence[str], *, timeout: float = 30) -> None:
+    def __init__(self, url: str | Sequence[str] = DEFAULT_URL, *, timeout: float = 30) -> None:
         self._lines = Lines(url)
         self._timeout = timeout
         self._middleware: list[AsyncClientMiddleware] = []

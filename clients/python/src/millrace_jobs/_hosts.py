@@ -68,6 +68,9 @@ def try_order(every: Sequence[str], good: str, lost: bool) -> list[str]:
     return order
 
 
+DEFAULT_URL = "amqp://guest:guest@127.0.0.1:5672/"
+
+
 def split_hosts(urls: str | Sequence[str]) -> list[str]:
     """Give a URL for each host of a URL, or of a list of URLs. Each may be several, with commas between them.
 

@@ -39,6 +39,23 @@ class Closed(Error):
     """The client was closed."""
 
 
+class ApiError(Error):
+    """The sidecar answered an `Inspector` with an error.
+
+    ``status`` is that of HTTP, ``code`` what a program branches on (``conflict``, ``access_refused``), ``reason`` a text for people.
+    """
+
+    def __init__(self, status: int, code: str, reason: str) -> None:
+        super().__init__(f"{reason} ({status} {code})")
+        self.status = status
+        self.code = code
+        self.reason = reason
+
+
+class NotFound(ApiError):
+    """There is no such job or queue."""
+
+
 class BulkError(Error):
     """Some jobs of many were not enqueued.
 

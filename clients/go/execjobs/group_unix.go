@@ -1,0 +1,14 @@
+//go:build unix
+
+package execjobs
+
+import (
+	"os"
+	"syscall"
+)
+
+// endGroup asks a command, and what it has started, to end.
+func endGroup(leader *os.Process) error { return syscall.Kill(-leader.Pid, syscall.SIGTERM) }
+
+// killGroup ends a command, and what it has started.
+func killGroup(leader *os.Process) error { return syscall.Kill(-leader.Pid, syscall.SIGKILL) }

@@ -1,0 +1,300 @@
+package millrace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// DefaultAPIURL is used where an InspectorConfig names no sidecar.
+const DefaultAPIURL = "http://guest:guest@127.0.0.1:15680"
+
+// InspectorConfig says how to reach a sidecar's REST API. The zero value asks the one at DefaultAPIURL.
+type InspectorConfig struct {
+	URL        string       // http://user:password@host:port, or https://; the user is one of the broker's. DefaultAPIURL if empty
+	Token      string       // in place of user and password, where the sidecar has tokens
+	HTTPClient *http.Client // for certificates and limits of your own; a client whose calls may take 10 s if nil
+}
+
+// Inspector finds jobs, and deletes, retries and reschedules them, over the REST API of a sidecar. It is safe for concurrent use.
+//
+// An error is an *APIError where the sidecar refused, ErrUnreachable where no sidecar was reached, and ErrUnconfirmed where there was no
+// answer: then it may have been done, and to repeat it is safe.
+type Inspector struct {
+	base   *url.URL
+	user   *url.Userinfo
+	token  string
+	client *http.Client
+}
+
+// ErrNotFound is the error where there is no such job or queue. It is an *APIError too.
+var ErrNotFound = errors.New("not found")
+
+// APIError is what a sidecar answered in place of what an Inspector asked for.
+type APIError struct {
+	Status int    // of HTTP
+	Code   string // what a program branches on: conflict, access_refused
+	Reason string // for people
+}
+
+func (e *APIError) Error() string {
+	return fmt.Sprintf("millrace: %s (%d %s)", e.Reason, e.Status, e.Code)
+}
+
+// Is reports whether target is ErrNotFound, and that is what the sidecar said.
+func (e *APIError) Is(target error) bool {
+	return target == ErrNotFound && e.Status == http.StatusNotFound
+}
+
+// FoundJob is what is known of a job: where it waits now, and how its attempts ended, the newest first. Without an entry it is in its
+// queue, runs, or has ended.
+type FoundJob struct {
+	JID     string
+	Entries []FoundEntry
+	Runs    []FoundRun
+}
+
+// FoundEntry is a job that waits outside of its queue.
+type FoundEntry struct {
+	Set     string    // scheduled-jobs, retries, dead-jobs or gated-jobs
+	At      time.Time // when the job is due, or died
+	Class   string
+	Queue   string
+	Attempt int             // how many attempts have failed
+	Record  json.RawMessage // what was published, with the job as its member job and what else is here as its member millrace
+}
+
+// FoundRun is an attempt that a worker reported.
+type FoundRun struct {
+	At         time.Time // when it ended
+	Class      string
+	Queue      string
+	Status     string // success, failed, dead, discarded or expired
+	Attempt    int    // from 1; 0 if the worker did not say
+	ErrorClass string
+}
+
+// QueueSize is how full a queue is.
+type QueueSize struct {
+	Name      string `json:"name"`
+	State     string `json:"state"`     // running, idle, no_consumers, paused, or what the broker says
+	Ready     int    `json:"ready"`     // jobs that wait in it
+	Running   *int   `json:"unacked"`   // jobs that are with workers; nil if the broker does not say
+	Scheduled int    `json:"scheduled"` // jobs of this queue that are scheduled
+	Retries   int    `json:"retries"`   // and that wait for a retry
+	Dead      int    `json:"dead"`
+}
+
+const (
+	inspectWithin = 10 * time.Second
+	inspectAtOnce = 500 // queues in one answer
+	scheduledSet  = "scheduled-jobs"
+	retriesSet    = "retries"
+	deadSet       = "dead-jobs"
+)
+
+// NewInspector makes an inspector. It does not connect yet.
+func NewInspector(cfg InspectorConfig) (*Inspector, error) {
+	if cfg.URL == "" {
+		cfg.URL = DefaultAPIURL
+	}
+	base, err := url.Parse(cfg.URL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, errors.New("millrace: the sidecar's URL must be http://user:password@host:port, or https://")
+	}
+	i := &Inspector{base: base, user: base.User, token: cfg.Token, client: cfg.HTTPClient}
+	base.User = nil
+	if i.client == nil {
+		i.client = &http.Client{Timeout: inspectWithin}
+	}
+	return i, nil
+}
+
+// Find returns what is known of a job. ErrNotFound: nothing is.
+func (i *Inspector) Find(ctx context.Context, jid string) (*FoundJob, error) {
+	var answer struct {
+		Entries []json.RawMessage `json:"entries"`
+		Runs    []struct {
+			At         float64 `json:"at"`
+			Class      string  `json:"class"`
+			Queue      string  `json:"queue"`
+			Status     string  `json:"status"`
+			Attempt    int     `json:"attempt"`
+			ErrorClass string  `json:"error_class"`
+		} `json:"runs"`
+	}
+	if err := i.call(ctx, http.MethodGet, nil, &answer, "jobs", jid); err != nil {
+		return nil, err
+	}
+	found := &FoundJob{JID: jid}
+	for _, record := range answer.Entries {
+		var about struct {
+			Millrace struct {
+				Set     string  `json:"set"`
+				At      float64 `json:"at"`
+				Class   string  `json:"class"`
+				Queue   string  `json:"queue"`
+				Attempt int     `json:"attempt"`
+			} `json:"millrace"`
+		}
+		if err := json.Unmarshal(record, &about); err != nil {
+			return nil, fmt.Errorf("millrace: the sidecar's answer: %w", err)
+		}
+		e := about.Millrace
+		found.Entries = append(found.Entries, FoundEntry{e.Set, timeOf(e.At), e.Class, e.Queue, e.Attempt, record})
+	}
+	for _, r := range answer.Runs {
+		found.Runs = append(found.Runs, FoundRun{timeOf(r.At), r.Class, r.Queue, r.Status, r.Attempt, r.ErrorClass})
+	}
+	return found, nil
+}
+
+// Delete deletes a job that is scheduled, waits for a retry, or is dead. ErrNotFound: it is none of these.
+func (i *Inspector) Delete(ctx context.Context, jid string) error {
+	return i.call(ctx, http.MethodDelete, nil, nil, "jobs", jid)
+}
+
+// Retry puts a job that waits for a retry, or is dead, into its queue now. ErrNotFound: it is neither.
+func (i *Inspector) Retry(ctx context.Context, jid string) error {
+	set, err := i.setOf(ctx, jid, retriesSet, deadSet)
+	if err != nil {
+		return err
+	}
+	return i.call(ctx, http.MethodPost, nil, nil, set, jid, "retry")
+}
+
+// Reschedule sets when a scheduled job, or a retry, is due. ErrNotFound: it is neither.
+func (i *Inspector) Reschedule(ctx context.Context, jid string, at time.Time) error {
+	set, err := i.setOf(ctx, jid, scheduledSet, retriesSet)
+	if err != nil {
+		return err
+	}
+	return i.call(ctx, http.MethodPatch, map[string]float64{"at": wire.Seconds(at)}, nil, set, jid)
+}
+
+// Queue returns how full a queue is. ErrNotFound: there is no such queue.
+func (i *Inspector) Queue(ctx context.Context, name string) (QueueSize, error) {
+	var q QueueSize
+	err := i.call(ctx, http.MethodGet, nil, &q, "job-queues", name)
+	return q, err
+}
+
+// Queues returns all queues, by name.
+func (i *Inspector) Queues(ctx context.Context) ([]QueueSize, error) {
+	var all []QueueSize
+	for {
+		var page []QueueSize
+		query := fmt.Sprintf("job-queues?limit=%d&offset=%d", inspectAtOnce, len(all))
+		if err := i.call(ctx, http.MethodGet, nil, &page, query); err != nil {
+			return nil, err
+		}
+		if all = append(all, page...); len(page) < inspectAtOnce {
+			return all, nil
+		}
+	}
+}
+
+// setOf returns in which of some sets a job waits.
+func (i *Inspector) setOf(ctx context.Context, jid string, sets ...string) (string, error) {
+	found, err := i.Find(ctx, jid)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range found.Entries {
+		if slices.Contains(sets, e.Set) {
+			return e.Set, nil
+		}
+	}
+	return "", &APIError{http.StatusNotFound, "not_found", fmt.Sprintf("job %s is not in %s", jid, strings.Join(sets, " or "))}
+}
+
+// call sends a request. The parts of its path after the first are escaped.
+func (i *Inspector) call(ctx context.Context, method string, body, answer any, path ...string) error {
+	for n := range path[1:] {
+		path[n+1] = url.PathEscape(path[n+1])
+	}
+	sent := []byte(nil)
+	if body != nil {
+		var err error
+		if sent, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("millrace: %w", err)
+		}
+	}
+	address := strings.TrimSuffix(i.base.String(), "/") + "/api/" + strings.Join(path, "/")
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(sent))
+	if err != nil {
+		return fmt.Errorf("millrace: %w", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if i.token != "" {
+		req.Header.Set("Authorization", "Bearer "+i.token)
+	} else if password, _ := i.user.Password(); i.user != nil {
+		req.SetBasicAuth(i.user.Username(), password)
+	}
+	resp, err := i.client.Do(req)
+	if err != nil {
+		return notAnswered(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return notAnswered(err)
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return refusal(resp.StatusCode, text)
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("millrace: the sidecar's answer: %w", err)
+	}
+	return nil
+}
+
+// unanswered is the error of a request without an answer: ErrUnreachable or ErrUnconfirmed, and why.
+type unanswered struct{ is, cause error }
+
+func notAnswered(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return unanswered{ErrUnreachable, err}
+	}
+	return unanswered{ErrUnconfirmed, err}
+}
+
+func (e unanswered) Error() string {
+	if errors.Is(e.is, ErrUnreachable) {
+		return "millrace: no sidecar was reached: " + e.cause.Error()
+	}
+	return "millrace: no answer from the sidecar, so it may have been done: " + e.cause.Error()
+}
+
+func (e unanswered) Unwrap() []error { return []error{e.is, e.cause} }
+
+// refusal is the error of an answer that is none of success.
+func refusal(status int, body []byte) error {
+	var said struct{ Error, Reason string }
+	if json.Unmarshal(body, &said) != nil || said.Error == "" {
+		said.Error, said.Reason = "unknown", "this is no answer of a sidecar: "+http.StatusText(status)
+	}
+	if status == http.StatusGatewayTimeout {
+		return unanswered{ErrUnconfirmed, errors.New(said.Reason)}
+	}
+	return &APIError{status, said.Error, said.Reason}
+}
+
+func timeOf(seconds float64) time.Time { return time.UnixMicro(int64(seconds * 1e6)) }

@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+# Finds, reschedules, retries and deletes jobs. The arguments are a sidecar's URL, the password in it, and a jid.
+
+require 'millrace'
+
+URL, PASSWORD, ODD = ARGV
+INSPECTOR = Millrace::Inspector.new(URL)
+DUE = Time.at(4_000_000_000)
+LATER = Time.at(4_100_000_000)
+
+def check(holds, what = 'it does not hold')
+  raise what unless holds
+end
+
+def raises(kind)
+  yield
+rescue kind => e
+  e
+else
+  raise "no #{kind}"
+end
+
+def eventually
+  deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 30
+  until yield
+    check(Process.clock_gettime(Process::CLOCK_MONOTONIC) < deadline, 'too late')
+    sleep(0.1)
+  end
+end
+
+def due(jid)
+  INSPECTOR.find(jid).entries.first&.at
+rescue Millrace::NotFound
+  nil
+end
+
+entry = INSPECTOR.find('later').entries.first
+check(entry.to_h.except(:record) == { set: 'scheduled-jobs', at: DUE, job_class: 'SendEmail', queue: 'mails', attempt: 0 }, entry.inspect)
+check(entry.record['job']['args'] == ['ann@example.com'])
+{ 'later' => LATER, 'failed' => LATER.to_i }.each do |jid, at|
+  INSPECTOR.reschedule(jid, at)
+  eventually { due(jid) == LATER }
+end
+raises(Millrace::NotFound) { INSPECTOR.reschedule('dead', LATER) }
+
+%w[failed dead].each { |jid| INSPECTOR.retry(jid) }
+eventually { INSPECTOR.queue('mails').to_h.values_at(:ready, :scheduled, :retries, :dead) == [2, 2, 0, 0] }
+check(INSPECTOR.queues.map(&:name) == ['mails'])
+raises(Millrace::NotFound) { INSPECTOR.retry('later') }
+
+['later', ODD].each do |jid|
+  INSPECTOR.delete(jid)
+  eventually { due(jid).nil? }
+  raises(Millrace::NotFound) { INSPECTOR.delete(jid) }
+end
+raises(Millrace::NotFound) { INSPECTOR.find("nobody's") }
+raises(Millrace::NotFound) { INSPECTOR.queue('no/such queue') }
+
+refused = raises(Millrace::ApiError) { Millrace::Inspector.new(URL.sub(PASSWORD, 'wrong')).delete('later') }
+check([refused.status, refused.code] == [401, 'not_authorised'], refused.inspect)
+raises(Millrace::Unreachable) { Millrace::Inspector.new('http://127.0.0.1:1').delete('later') }
+check(raises(ArgumentError) { Millrace::Inspector.new('127.0.0.1:15680') }.message.include?('http://user:password@host:port'))
+check(!INSPECTOR.inspect.include?(PASSWORD))
+puts 'inspected'

@@ -1,0 +1,253 @@
+package readmetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	client "github.com/millrace-jobs/millrace/clients/go"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// TestInspectors has the clients' inspectors find, reschedule, retry and delete jobs beside a sidecar. All that they send and get is
+// what the contract describes.
+func TestInspectors(t *testing.T) {
+	for language, inspect := range map[string]func(*testing.T, *sidecar, string){
+		"go": inspectByGo, "python": inspectByPython, "ruby": inspectByRuby, "javascript": inspectByJavaScript, "java": inspectByJava,
+	} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			if language == "javascript" || language == "java" {
+				tool(t, filepath.Join(root, "clients", language), nil, "conformance/build")
+			}
+			s := serve(t)
+			s.publishForInspectors(t)
+			inspect(t, s, held(t, s))
+		})
+	}
+}
+
+const oddJID = "a/b c%2F?ü"
+
+// publishForInspectors publishes a scheduled job, a retry and a dead job, of the queue mails.
+func (s *sidecar) publishForInspectors(t *testing.T) {
+	t.Helper()
+	job := func(jid string) string {
+		return fmt.Sprintf(`{"jid":%q,"class":"SendEmail","queue":"mails","args":["ann@example.com"]}`, jid)
+	}
+	for stream, body := range map[string]string{
+		wire.ScheduledJobs: `{"type":"scheduled_job","jid":"later","scheduled_at":4000000000,"job":` + job("later") + `}`,
+		wire.Retries:       `{"type":"retry","jid":"failed","retry_at":4000000000,"retry_count":1,"error_class":"Timeout","error_message":"no answer","job":` + job("failed") + `}`,
+		wire.DeadJobs:      fmt.Sprintf(`{"type":"dead_job","jid":"dead","died_at":%d,"error_class":"Timeout","error_message":"no answer","job":%s}`, time.Now().Unix(), job("dead")),
+	} {
+		s.vhost.Publish(t, "", stream, amqp.Publishing{Body: []byte(body)})
+	}
+	for _, jid := range []string{oddJID, "first"} {
+		body := fmt.Sprintf(`{"type":"scheduled_job","jid":%q,"scheduled_at":4000000000,"job":%s}`, jid, job(jid))
+		s.vhost.Publish(t, "", wire.ScheduledJobs, amqp.Publishing{Body: []byte(body)})
+	}
+	for _, path := range []string{"/api/scheduled-jobs/later", "/api/retries/failed", "/api/dead-jobs/dead", "/api/scheduled-jobs/" + url.PathEscape(oddJID)} {
+		brokertest.Eventually(t, func() bool { _, err := s.get(path); return err == nil }, "%s is there", path)
+	}
+	brokertest.Eventually(t, func() bool {
+		_, err := s.request(http.MethodDelete, "/api/jobs/first")
+		return err == nil
+	}, "the leader takes commands")
+}
+
+func inspectByGo(t *testing.T, s *sidecar, address string) {
+	ctx := t.Context()
+	i, err := client.NewInspector(client.InspectorConfig{URL: address})
+	require.NoError(t, err)
+	later, err := i.Find(ctx, "later")
+	require.NoError(t, err)
+	require.Len(t, later.Entries, 1)
+	e := later.Entries[0]
+	require.Equal(t, []any{"scheduled-jobs", int64(4_000_000_000), "SendEmail", "mails", 0}, []any{e.Set, e.At.Unix(), e.Class, e.Queue, e.Attempt})
+	require.Contains(t, string(e.Record), "ann@example.com")
+	due := func(jid string) int64 {
+		found, err := i.Find(ctx, jid)
+		if err != nil || len(found.Entries) == 0 {
+			return 0
+		}
+		return found.Entries[0].At.Unix()
+	}
+	for _, jid := range []string{"later", "failed"} {
+		require.NoError(t, i.Reschedule(ctx, jid, time.Unix(4_100_000_000, 0)))
+		brokertest.Eventually(t, func() bool { return due(jid) == 4_100_000_000 }, "%s is rescheduled", jid)
+	}
+	require.ErrorIs(t, i.Reschedule(ctx, "dead", time.Now()), client.ErrNotFound)
+
+	for _, jid := range []string{"failed", "dead"} {
+		require.NoError(t, i.Retry(ctx, jid))
+	}
+	brokertest.Eventually(t, func() bool {
+		q, err := i.Queue(ctx, "mails")
+		return err == nil && q.Ready == 2 && q.Scheduled == 2 && q.Retries == 0 && q.Dead == 0
+	}, "both are in their queue")
+	all, err := i.Queues(ctx)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, "mails", all[0].Name)
+	require.ErrorIs(t, i.Retry(ctx, "later"), client.ErrNotFound)
+
+	for _, jid := range []string{"later", oddJID} {
+		require.NoError(t, i.Delete(ctx, jid))
+		brokertest.Eventually(t, func() bool { return due(jid) == 0 }, "%s is deleted", jid)
+		require.ErrorIs(t, i.Delete(ctx, jid), client.ErrNotFound)
+	}
+	_, err = i.Find(ctx, "nobody's")
+	require.ErrorIs(t, err, client.ErrNotFound)
+	_, err = i.Queue(ctx, "no/such queue")
+	require.ErrorIs(t, err, client.ErrNotFound)
+
+	stranger, err := client.NewInspector(client.InspectorConfig{URL: strings.Replace(address, s.vhost.Owner.Password, "wrong", 1)})
+	require.NoError(t, err)
+	var refused *client.APIError
+	require.ErrorAs(t, stranger.Delete(ctx, "later"), &refused)
+	require.Equal(t, http.StatusUnauthorized, refused.Status)
+	require.Equal(t, "not_authorised", refused.Code)
+	nowhere, err := client.NewInspector(client.InspectorConfig{URL: "http://127.0.0.1:1"})
+	require.NoError(t, err)
+	require.ErrorIs(t, nowhere.Delete(ctx, "later"), client.ErrUnreachable)
+	_, err = client.NewInspector(client.InspectorConfig{URL: "127.0.0.1:15680"})
+	require.ErrorContains(t, err, "http://user:password@host:port")
+}
+
+func inspectByPython(t *testing.T, s *sidecar, address string) {
+	folder := filepath.Join(root, "clients", "python")
+	python := filepath.Join(root, ".cache", "python", "bin", "python") // which has pika
+	cmd := s.command(t, python, filepath.Join(folder, "tests", "programs", "inspects.py"), address, s.vhost.Owner.Password, oddJID)
+	cmd.Env = append(cmd.Env, "PYTHONPATH="+filepath.Join(folder, "src"))
+	inspects(t, cmd)
+}
+
+func inspectByRuby(t *testing.T, s *sidecar, address string) {
+	folder := filepath.Join(root, "clients", "ruby")
+	program := filepath.Join(folder, "test", "programs", "inspects.rb")
+	inspects(t, s.command(t, "ruby", "-w", "-I", filepath.Join(folder, "lib"), program, address, s.vhost.Owner.Password, oddJID))
+}
+
+func inspectByJavaScript(t *testing.T, s *sidecar, address string) {
+	folder := filepath.Join(root, "clients", "javascript")
+	inspects(t, s.command(t, "node", filepath.Join(folder, "test", "programs", "inspects.mjs"), address, s.vhost.Owner.Password, oddJID))
+}
+
+func inspectByJava(t *testing.T, s *sidecar, address string) {
+	folder := filepath.Join(root, "clients", "java")
+	inspects(t, s.command(t, filepath.Join(folder, "conformance", "inspector"), address, s.vhost.Owner.Password, oddJID))
+}
+
+// inspects runs a program that asks what inspectByGo asks.
+func inspects(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "inspected")
+}
+
+// held serves what a sidecar answers, and fails the test if a request or an answer is not as the contract has it. The URL has the name and
+// password of the virtual host's owner.
+func held(t *testing.T, s *sidecar) string {
+	t.Helper()
+	doc := contract(t)
+	var mu sync.Mutex
+	var faults []error
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: s.addr}) },
+		ModifyResponse: func(answer *http.Response) error {
+			body, err := io.ReadAll(answer.Body)
+			answer.Body = io.NopCloser(bytes.NewReader(body))
+			if err == nil {
+				err = compare(doc, answer, body)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				faults = append(faults, err)
+			}
+			return nil
+		},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sentKey{}, body)))
+	}))
+	t.Cleanup(func() {
+		server.Close()
+		require.Empty(t, faults)
+	})
+	return strings.Replace(server.URL, "://", "://"+url.UserPassword(s.vhost.Owner.Name, s.vhost.Owner.Password).String()+"@", 1)
+}
+
+// sentKey is the body of a request in its context.
+type sentKey struct{}
+
+// compare holds a request and its answer to the contract.
+func compare(doc *openapi3.T, answer *http.Response, body []byte) error {
+	r := answer.Request
+	path, parameters := pathOf(doc, r.URL.EscapedPath())
+	if path == "" || doc.Paths.Value(path).GetOperation(r.Method) == nil {
+		return fmt.Errorf("%s %s is not in the contract", r.Method, r.URL)
+	}
+	input := &openapi3filter.RequestValidationInput{
+		Request: r.Clone(context.Background()), PathParams: parameters, QueryParams: r.URL.Query(),
+		Route:   &routers.Route{Spec: doc, Path: path, PathItem: doc.Paths.Value(path), Method: r.Method, Operation: doc.Paths.Value(path).GetOperation(r.Method)},
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
+	}
+	sent, _ := r.Context().Value(sentKey{}).([]byte)
+	input.Request.Body = io.NopCloser(bytes.NewReader(sent))
+	if err := openapi3filter.ValidateRequest(context.Background(), input); err != nil {
+		return fmt.Errorf("%s %s: the request: %w", r.Method, r.URL, err)
+	}
+	output := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Status: answer.StatusCode, Header: answer.Header, Options: input.Options, Body: io.NopCloser(bytes.NewReader(body)),
+	}
+	if err := openapi3filter.ValidateResponse(context.Background(), output); err != nil {
+		return fmt.Errorf("%s %s: the answer: %w", r.Method, r.URL, err)
+	}
+	return nil
+}
+
+var inBraces = regexp.MustCompile(`\\\{(\w+)\\\}`)
+
+// pathOf finds the path of the contract that a request's is one of, and its parameters.
+func pathOf(doc *openapi3.T, escaped string) (path string, parameters map[string]string) {
+	for template := range doc.Paths.Map() {
+		form := regexp.MustCompile("^" + inBraces.ReplaceAllString(regexp.QuoteMeta(template), "(?P<$1>[^/]+)") + "$")
+		found := form.FindStringSubmatch(escaped)
+		if found == nil {
+			continue
+		}
+		parameters = map[string]string{}
+		for i, name := range form.SubexpNames()[1:] {
+			parameters[name] = must(url.PathUnescape(found[i+1]))
+		}
+		return template, parameters
+	}
+	return "", nil
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Builds the packages of the client libraries, as they would be published, into a folder.
+#
+#   scripts/packages.sh FOLDER [python] [javascript] [ruby] [java]
+#
+# Each is built from a copy, so that nothing of it stays beside the sources. What the builds need was fetched by scripts/deps.sh and
+# `make`; they ask no registry for more, but for Maven's plugins the first time.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+shift
+(($#)) || set -- python javascript ruby java
+copies=$(mktemp -d)
+trap 'rm -rf "$copies"' EXIT
+
+# copy LANGUAGE: prints where the copy of its sources is.
+copy() {
+	mkdir "$copies/$1"
+	git ls-files -z --cached --others --exclude-standard "clients/$1" | tar --null --create --files-from - | tar --extract --strip-components 2 --directory "$copies/$1"
+	echo "$copies/$1"
+}
+
+python() {
+	if ! .cache/python/bin/python -c 'import build' 2>/dev/null; then
+		echo 'the Python package build is not installed in .cache/python: run `make packages`' >&2
+		exit 1
+	fi
+	.cache/python/bin/python -m build --no-isolation --outdir "$folder" "$(copy python)" >/dev/null
+}
+
+javascript() {
+	npm pack --silent --ignore-scripts --pack-destination "$folder" "$(copy javascript)" >/dev/null
+}
+
+ruby() {
+	cd "$(copy ruby)"
+	gem build --silent --strict --output "$folder/$(command ruby -e 'print Gem::Specification.load("millrace-jobs.gemspec").file_name')" millrace-jobs.gemspec
+}
+
+java() {
+	local mvn=$PWD/scripts/mvn.sh
+	cd "$(copy java)"
+	"$mvn" -Prelease -DskipTests verify
+	cp target/millrace-*.jar "$folder/"
+	cp pom.xml "$folder/$(basename "$(ls target/millrace-*-sources.jar)" -sources.jar).pom"
+}
+
+for language in "$@"; do
+	case $language in
+	python | javascript | ruby | java) ("$language") ;;
+	*) echo "$0: unknown language $language" >&2 && exit 2 ;;
+	esac
+done
