@@ -58,6 +58,9 @@ func addSettings(lines *yaml.Node, settings reflect.Value) {
 			addSettings(lines, settings.Field(i))
 			continue
 		}
+		if name == "" { // no flag sets it
+			continue
+		}
 		var key, value yaml.Node
 		key.SetString(name)
 		if err := value.Encode(settings.Field(i).Interface()); err != nil {
