@@ -10,7 +10,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 
 /** Path, what is seen when the page is there, and what is done for that. @type {[string, (p: any) => any, ((p: any) => Promise<any>)?][]} */
 const all = [
-  ['/job-queues', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues/low', (p) => p.getByRole('table', { name: 'Classes of this queue' }).getByRole('link', { name: 'ResizeImage' })],
+  ['/job-queues', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues/demo.low', (p) => p.getByRole('table', { name: 'Classes of this queue' }).getByRole('link', { name: 'ResizeImage' })],
   ['/job-queues/archive', (p) => p.getByText('nobody consumes this queue')], ['/scheduled-jobs', (p) => p.getByRole('link', { name: 'SendReminder' }).first()], ['/retries', (p) => p.getByRole('link', { name: 'Timeout' }).first()],
   ['/retries?view=storm', (p) => p.getByRole('rowheader', { name: /Timeout/ }).first()], ['/dead-jobs', (p) => p.getByRole('link', { name: 'SMTPAuthenticationError' }).first()], ['/dead-jobs?queue=nothing-here', (p) => p.getByText(/0 of \d+ match/)],
   ['/jobs/dead-invoice-1', (p) => p.getByRole('button', { name: 'Copy value of args[0].to' }), (p) => p.getByRole('region', { name: 'the arguments' }).getByRole('listitem').last().focus()], ['/jobs/nobody-knows-it', (p) => p.getByText('Nothing is known of this job')], ['/job-metrics', (p) => p.getByRole('rowheader', { name: 'SyncInventory' })],
