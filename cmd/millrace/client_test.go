@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,15 @@ import (
 // api is a sidecar that answers everything in one way, and remembers what it was asked.
 type api struct {
 	*httptest.Server
+	mu    sync.Mutex
 	asked []string
+}
+
+// lines is what was asked, for a test that nothing but a terminal tells when.
+func (a *api) lines() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.asked)
 }
 
 func newAPI(t *testing.T, status int, answer string) *api {
@@ -25,6 +34,8 @@ func newAPI(t *testing.T, status int, answer string) *api {
 		if err != nil {
 			panic(err)
 		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		a.asked = append(a.asked, strings.TrimSpace(r.Method+" "+r.RequestURI+" "+r.Header.Get("Content-Type")+" "+string(body)))
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, answer)

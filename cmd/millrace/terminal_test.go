@@ -93,7 +93,7 @@ func TestDestructionIsConfirmedOnATerminal(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, exitFailed, s.exit())
 			s.shows(t, "millrace: nothing was changed")
-			for _, asked := range a.asked {
+			for _, asked := range a.lines() {
 				require.True(t, strings.HasPrefix(asked, "GET "), asked)
 			}
 
@@ -102,13 +102,14 @@ func TestDestructionIsConfirmedOnATerminal(t *testing.T) {
 			_, err = s.person.WriteString("y\n")
 			require.NoError(t, err)
 			require.Zero(t, s.exit(), s.seen.String())
-			require.False(t, strings.HasPrefix(a.asked[len(a.asked)-1], "GET "), a.asked)
+			asked := a.lines()
+			require.False(t, strings.HasPrefix(asked[len(asked)-1], "GET "), asked)
 
 			a = newAPI(t, 200, oneQueue)
 			r := millrace(t, append(strings.Fields(line), "--http-addr", a.addr())...)
 			require.Equal(t, exitUsage, r.code)
 			require.Contains(t, r.err, strings.TrimSuffix(question, " [y/N]")+" There is no terminal to ask on: add --yes to do it\n")
-			for _, asked := range a.asked {
+			for _, asked := range a.lines() {
 				require.True(t, strings.HasPrefix(asked, "GET "), asked)
 			}
 		})

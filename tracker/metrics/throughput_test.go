@@ -16,7 +16,10 @@ func (s *sidecar) requireCounts(q metrics.Query, whole metrics.Answer) {
 	s.t.Helper()
 	in, err := s.Count(q)
 	require.NoError(s.t, err)
-	require.Equal(s.t, metrics.Counted{From: whole.From, To: whole.To, Counts: whole.All.Counts}, in)
+	require.Equal(s.t, metrics.Counted{From: whole.From, To: whole.To, First: in.First, Counts: whole.All.Counts}, in)
+	if !in.First.IsZero() {
+		require.False(s.t, in.First.Before(whole.From) || !in.First.Before(whole.To), "it lies in the time that was asked for")
+	}
 
 	t, err := s.Throughput(q)
 	require.NoError(s.t, err)
