@@ -168,13 +168,7 @@ func (a *assertion) mustBeStream(ctx context.Context, q queue) error {
 // isStream finds out what a queue is where a refused declaration does not tell: by consuming with a priority that neither kind takes. A
 // stream refuses to know priorities, a queue refuses this one, so nothing is ever delivered.
 func (a *assertion) isStream(ctx context.Context, name string) (bool, error) {
-	err := a.patiently(ctx, func(ch *amqp.Channel) error {
-		if err := ch.Qos(1, 0, false); err != nil {
-			return err
-		}
-		_, err := ch.Consume(name, "", false, false, false, false, amqp.Table{"x-priority": "none"})
-		return err
-	})
+	err := a.patiently(ctx, tryRead(name))
 	var answer *amqp.Error
 	if !hasCode(err, amqp.PreconditionFailed) || !errors.As(err, &answer) {
 		return false, err

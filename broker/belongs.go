@@ -75,19 +75,13 @@ func (m *Management) CheckHosts(ctx context.Context) error {
 	if len(all) == 1 {
 		return nil // any answer came from it
 	}
-	ctx, cancel := context.WithTimeout(ctx, managementPatience)
-	defer cancel()
-	faults := make([]error, len(all))
-	var asking sync.WaitGroup
-	for i, host := range all {
-		asking.Go(func() {
-			var other *OtherBrokerError
-			if errors.As(m.hosts.prove(ctx, hosts.Target{Host: host, Address: host}), &other) {
-				faults[i] = other
-			}
-		})
+	var faults []error
+	for _, err := range m.hosts.each(ctx, all, m.hosts.prove) {
+		var other *OtherBrokerError
+		if errors.As(err, &other) {
+			faults = append(faults, other)
+		}
 	}
-	asking.Wait()
 	return errors.Join(faults...)
 }
 
@@ -112,7 +106,7 @@ func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
 	if h.proof.has(to) {
 		return nil
 	}
-	if _, err := h.send(ctx, to, greeting); err != nil {
+	if err := h.greet(ctx, to); err != nil {
 		return err // nothing answers: there is nothing to ask AMQP for
 	}
 	conn, err := Dial(ctx, h.proof.amqp)

@@ -103,6 +103,22 @@ func (c *Conn) request(ctx context.Context, fn func(*amqp.Channel) error) error 
 	return err
 }
 
+// unanswered runs a request that the broker answers only if it refuses it, by closing the channel, and returns the refusal.
+func unanswered(ch *amqp.Channel, request func() error) error {
+	refusals := ch.NotifyClose(make(chan *amqp.Error, 1))
+	if err := request(); err != nil {
+		return err
+	}
+	err := ch.Qos(1, 0, false) // answered after the request, or not at all
+	if err == nil {
+		return nil
+	}
+	if refusal := <-refusals; refusal != nil {
+		return refusal
+	}
+	return err
+}
+
 // closeChannel ends a channel, and waits for its end no longer than Conn.Close would.
 func (c *Conn) closeChannel(ch *amqp.Channel, done <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)

@@ -134,27 +134,19 @@ func (c *Conn) consumeLock(ctx context.Context, exclusive bool, prepare func(*am
 
 // introduced opens a publisher on a channel that these streams know, if they can be used on this node.
 func (c *Conn) introduced(ctx context.Context, streams ...string) (*Publisher, error) {
-	ch, err := c.open(ctx, func(ch *amqp.Channel) error {
-		if err := ch.Confirm(false); err != nil {
-			return err
-		}
-		return introduce(ch, streams...)
-	}, nil)
+	pub, err := c.publisher(ctx, false, func(ch *amqp.Channel) error { return introduce(ch, streams...) })
 	if errors.Is(err, errNotIntroduced) {
 		return c.Publisher(ctx)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("broker: open a publisher: %w", err)
-	}
-	return c.publisherOn(ch, false), nil
+	return pub, err
 }
 
 // errNotIntroduced says that a stream cannot be used on this node, as where it has no replica there.
 var errNotIntroduced = errors.New("a stream cannot be consumed")
 
 // introduce makes a channel known to the streams to which the leader publishes, before it has the lock: RabbitMQ does that when a channel
-// first uses a stream. While the first node of a cluster is frozen it takes seven seconds for each stream, and the channel does nothing
-// else meanwhile. A channel that is known is told of a stream's next leader.
+// first uses a stream. While the first node of a cluster is frozen, that takes seven seconds per stream, and the channel does nothing else
+// meanwhile. RabbitMQ notifies a channel that is known when the stream's leader changes.
 func introduce(ch *amqp.Channel, streams ...string) error {
 	if err := ch.Qos(1, 0, false); err != nil { // no stream can be consumed without
 		return err

@@ -94,22 +94,11 @@ func (h *managementHosts) ask(ctx context.Context, r request) (answer, error) {
 // SilentHosts lists the hosts of the management API that do not answer, if others do. LavinMQ lists
 // none of its followers, and each of them answers.
 func (m *Management) SilentHosts(ctx context.Context) []string {
-	ctx, cancel := context.WithTimeout(ctx, managementPatience)
-	defer cancel()
 	all := m.hosts.addresses()
-	answered := make([]bool, len(all))
-	var asking sync.WaitGroup
-	for i, host := range all {
-		asking.Go(func() {
-			_, err := m.hosts.send(ctx, hosts.Target{Host: host, Address: host}, greeting)
-			answered[i] = err == nil
-		})
-	}
-	asking.Wait()
 	var silent []string
-	for i, host := range all {
-		if !answered[i] {
-			silent = append(silent, host)
+	for i, err := range m.hosts.each(ctx, all, m.hosts.greet) {
+		if err != nil {
+			silent = append(silent, all[i])
 		}
 	}
 	if len(silent) == len(all) {
@@ -120,6 +109,25 @@ func (m *Management) SilentHosts(ctx context.Context) []string {
 
 // greeting is what each host answers, to anybody. LavinMQ answers HEAD with a body, which the next request on the connection would read.
 var greeting = request{method: http.MethodGet, path: "/"}
+
+// greet returns an error if a host does not answer.
+func (h *managementHosts) greet(ctx context.Context, to hosts.Target) error {
+	_, err := h.send(ctx, to, greeting)
+	return err
+}
+
+// each asks all these hosts at once, and returns an error or nil for each.
+func (h *managementHosts) each(ctx context.Context, all []string, ask func(context.Context, hosts.Target) error) []error {
+	ctx, cancel := context.WithTimeout(ctx, managementPatience)
+	defer cancel()
+	errs := make([]error, len(all))
+	var asking sync.WaitGroup
+	for i, host := range all {
+		asking.Go(func() { errs[i] = ask(ctx, hosts.Target{Host: host, Address: host}) })
+	}
+	asking.Wait()
+	return errs
+}
 
 // askOne asks one host, once that is proven to be the broker's. It fails where another host may do
 // better: there was no answer, or one of a node that is in trouble.

@@ -29,15 +29,22 @@ type Publisher struct {
 }
 
 // Publisher opens a channel in confirm mode.
-func (c *Conn) Publisher(ctx context.Context) (*Publisher, error) { return c.publisher(ctx, false) }
+func (c *Conn) Publisher(ctx context.Context) (*Publisher, error) {
+	return c.publisher(ctx, false, func(*amqp.Channel) error { return nil })
+}
 
 // StrictPublisher is a Publisher whose Confirms tell what no queue took, which the broker confirms like anything else.
 func (c *Conn) StrictPublisher(ctx context.Context) (*Publisher, error) {
-	return c.publisher(ctx, true)
+	return c.publisher(ctx, true, func(*amqp.Channel) error { return nil })
 }
 
-func (c *Conn) publisher(ctx context.Context, strict bool) (*Publisher, error) {
-	ch, err := c.open(ctx, func(ch *amqp.Channel) error { return ch.Confirm(false) }, nil)
+func (c *Conn) publisher(ctx context.Context, strict bool, prepare func(*amqp.Channel) error) (*Publisher, error) {
+	ch, err := c.open(ctx, func(ch *amqp.Channel) error {
+		if err := ch.Confirm(false); err != nil {
+			return err
+		}
+		return prepare(ch)
+	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("broker: open a publisher: %w", err)
 	}

@@ -19,7 +19,7 @@ const (
 	RefusedAccess = "access" // the user has no permissions in the virtual host
 )
 
-// RefusedError is returned by Dial when a broker answered and refused. Trying again does not help.
+// RefusedError is returned by Dial when a broker answered and refused.
 type RefusedError struct {
 	Host        string // the broker's, with its port
 	User, VHost string

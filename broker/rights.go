@@ -97,9 +97,12 @@ func tryConfigure(name string) func(*amqp.Channel) error {
 	}
 }
 
-// tryRead consumes with an argument that no consumer can have.
+// tryRead consumes with a priority that no consumer can have: nothing is ever delivered.
 func tryRead(name string) func(*amqp.Channel) error {
 	return func(ch *amqp.Channel) error {
+		if err := ch.Qos(1, 0, false); err != nil { // no stream can be consumed without
+			return err
+		}
 		_, err := ch.Consume(name, "", false, false, false, false, amqp.Table{"x-priority": "none"})
 		return err
 	}
@@ -113,15 +116,5 @@ func tryWrite(name string) func(*amqp.Channel) error {
 // tryWriteDefault publishes to a queue that does not exist. The broker drops the message, and answers
 // only what ends the channel: the next request learns of it.
 func tryWriteDefault(ch *amqp.Channel) error {
-	refusals := ch.NotifyClose(make(chan *amqp.Error, 1))
-	if err := ch.Publish("", "millrace.doctor", false, false, amqp.Publishing{}); err != nil {
-		return err
-	}
-	if err := ch.Qos(1, 0, false); err == nil {
-		return nil
-	}
-	if refusal := <-refusals; refusal != nil {
-		return refusal
-	}
-	return nil
+	return unanswered(ch, func() error { return ch.Publish("", "millrace.doctor", false, false, amqp.Publishing{}) })
 }

@@ -143,21 +143,13 @@ func (q queue) exists(ch *amqp.Channel) error {
 	})
 }
 
-// answered declares a queue and returns how the broker answers. That for a stream says nothing of its length: RabbitMQ would ask the
-// stream's leader, and wait for seconds where the leader's node is frozen.
+// answered declares a queue and returns the broker's answer. A stream is declared without one, which would have its length: RabbitMQ asks
+// the stream's leader for that, and waits for seconds while the leader's node is frozen.
 func (q queue) answered(ch *amqp.Channel, declare func() error) error {
-	refused := ch.NotifyClose(make(chan *amqp.Error, 1))
-	err := declare()
-	if err != nil || !q.stream {
-		return err
+	if q.stream {
+		return unanswered(ch, declare)
 	}
-	if err = ch.Qos(1, 0, false); err == nil { // answered after the declaration, or not at all
-		return nil
-	}
-	if refusal := <-refused; refusal != nil {
-		return refusal
-	}
-	return err
+	return declare()
 }
 
 // AssertTopology makes what is missing of the streams that Millrace cannot fire without, and reports what is otherwise than it should

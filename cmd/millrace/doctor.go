@@ -27,7 +27,7 @@ type gravity string
 const (
 	fine   gravity = "ok"
 	advice gravity = "note" // works, but could be better or could not be looked at
-	mend   gravity = "FAIL"
+	broken gravity = "FAIL"
 )
 
 // finding is what one look found.
@@ -64,7 +64,7 @@ func (c *doctorCmd) Run(ctx context.Context, out output) error {
 		return err
 	}
 	for _, f := range e.findings {
-		if f.gravity == mend {
+		if f.gravity == broken {
 			return errSaid
 		}
 	}
@@ -75,7 +75,7 @@ func (e *examination) examine(ctx context.Context) {
 	var err error
 	e.conn, err = broker.Dial(ctx, broker.Config{AMQPURL: e.cfg.AMQPURL, Hosts: &e.hosts, Name: connectionName + " doctor", Log: quiet()})
 	if err != nil {
-		e.note(mend, "broker", err.Error(), reachRemedy(err))
+		e.note(broken, "broker", err.Error(), reachRemedy(err))
 		return
 	}
 	defer e.conn.Close()
@@ -117,14 +117,14 @@ func (e *examination) openManagement(ctx context.Context) {
 	case err == nil:
 		e.note(fine, subject, "answers, and is this broker's", "")
 	case other != nil && e.cfg.ManagementURL != "":
-		e.note(mend, subject, other.Error()+": a sidecar ends at its start", otherRemedy(other))
+		e.note(broken, subject, other.Error()+": millrace serve exits at startup", otherRemedy(other))
 	case other != nil:
 		e.note(advice, subject, other.Error()+", and is not used: "+withoutManagement, "set --management-url to the management API of this broker; "+byHand)
 	case broker.Unauthorized(err):
-		e.note(mend, subject, err.Error(), fmt.Sprintf("give the user the tags that it needs: %s set_user_tags %s policymaker monitoring\n"+
+		e.note(broken, subject, err.Error(), fmt.Sprintf("give the user the tags it needs: %s set_user_tags %s policymaker monitoring\n"+
 			"or, if it is another broker's: set --management-url to the management API of this broker", e.conn.Features().Ctl, quote(e.conn.User())))
 	case errors.Is(err, broker.ErrUnproven):
-		e.note(mend, subject, err.Error()+": it is not used", "")
+		e.note(broken, subject, err.Error()+", so Millrace does not use it", "")
 	default:
 		enable := "say"
 		if e.conn.Features().Plugins {

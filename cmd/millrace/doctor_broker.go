@@ -10,17 +10,17 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// alarms looks for what makes the broker refuse messages.
 // tryLimit bounds how long permissions are tried: a broker that takes no messages answers no publish.
 const tryLimit = 5 * time.Second
 
+// alarms looks for what makes the broker refuse messages.
 func (e *examination) alarms(ctx context.Context) error {
 	alarms, err := e.mgmt.Alarms(ctx)
 	if err != nil {
 		return err
 	}
 	for _, alarm := range alarms {
-		e.note(mend, "alarm", alarm+": the broker takes no messages, nothing fires", "free memory or disk on the broker, or raise its limits")
+		e.note(broken, "alarm", alarm+": the broker takes no messages, nothing fires", "free memory or disk on the broker, or raise its limits")
 	}
 	return nil
 }
@@ -35,7 +35,7 @@ func (e *examination) rights(ctx context.Context) {
 	case err != nil:
 		e.note(advice, subject, err.Error(), "")
 	case len(lacks) > 0:
-		e.note(mend, subject, fmt.Sprintf("user %s may not %s", e.conn.User(), strings.Join(lacks, ", ")),
+		e.note(broken, subject, fmt.Sprintf("user %s may not %s", e.conn.User(), strings.Join(lacks, ", ")),
 			sidecarRole.grant(e.conn.Features(), e.conn.VHost(), e.conn.User()))
 	default:
 		e.note(fine, subject, "user "+e.conn.User()+" may do all that a sidecar does", "")
@@ -65,7 +65,7 @@ func (e *examination) lockers(ctx context.Context) error {
 func (e *examination) policies(ctx context.Context) error {
 	findings, err := e.mgmt.Policies(ctx)
 	if broker.Unauthorized(err) {
-		e.note(mend, "policies", "user "+e.conn.User()+" may not set them: jobs that workers reject, and jobs for queues that do not exist yet, "+
+		e.note(broken, "policies", "user "+e.conn.User()+" may not set them: jobs that workers reject, and jobs for queues that do not exist yet, "+
 			"may be lost", "give the user the tag policymaker, or set them by hand:\n"+
 			strings.Join(broker.PolicyCommands(e.conn.Features(), e.conn.VHost()), "\n"))
 		return nil
@@ -74,7 +74,7 @@ func (e *examination) policies(ctx context.Context) error {
 		return err
 	}
 	for _, f := range findings {
-		e.note(mend, f.Subject, f.Problem, f.Remedy)
+		e.note(broken, f.Subject, f.Problem, f.Remedy)
 	}
 	if len(findings) == 0 {
 		e.note(fine, "policies", "Millrace's policies are set, and none wins over them", "")
@@ -151,7 +151,7 @@ func (e *examination) clock(ctx context.Context) error {
 	}
 	switch skew := skewOf(before, after, theirs); {
 	case skew > maxSkew || skew < -maxSkew:
-		e.note(mend, "clocks", fmt.Sprintf("the broker's clock and this machine's are %s apart", skew.Abs().Round(time.Second)),
+		e.note(broken, "clocks", fmt.Sprintf("the broker's clock and this machine's are %s apart", skew.Abs().Round(time.Second)),
 			"run NTP on every machine: a job is due by the sidecar's clock, at the time that its producer's gave")
 	default:
 		e.note(fine, "clocks", "the broker's and this machine's agree", "")

@@ -96,7 +96,7 @@ func (c *cluster) disconnected(q *broker.QueueInfo) []finding {
 	if given {
 		remedy = fmt.Sprintf("%s delete_queue --vhost %s %s (a sidecar makes it again)", c.features.Ctl, quote(c.vhost), q.Name)
 	}
-	return []finding{{mend, q.Name, problem, remedy}}
+	return []finding{{broken, q.Name, problem, remedy}}
 }
 
 // leaders says which node leads what: as long as an election takes after its loss, nothing fires.
@@ -143,7 +143,7 @@ func (c *cluster) members() (all []finding) {
 	ticks := map[int]bool{}
 	for _, n := range c.nodes {
 		if !n.Running {
-			all = append(all, finding{mend, "node " + n.Name, "is down", "start it; if it is gone for good: " + c.features.Ctl + " forget_cluster_node " + n.Name})
+			all = append(all, finding{broken, "node " + n.Name, "is down", "start it; if it is gone for good: " + c.features.Ctl + " forget_cluster_node " + n.Name})
 			continue
 		}
 		if n.Version != "" {
@@ -193,7 +193,7 @@ func (c *cluster) replicas(q *broker.QueueInfo) (all []finding) {
 		if q.Name == wire.LeaderInbox {
 			all = append(all, finding{advice, q.Name, text, "nothing: while all nodes run, the leader makes it again, with a member on each"})
 		} else {
-			all = append(all, finding{mend, q.Name, text, strings.Join(commands, "\n")})
+			all = append(all, finding{broken, q.Name, text, strings.Join(commands, "\n")})
 		}
 	}
 	var away []string
@@ -205,7 +205,7 @@ func (c *cluster) replicas(q *broker.QueueInfo) (all []finding) {
 	switch {
 	case len(away) == 0:
 	case 2*len(q.Online) <= len(q.Members):
-		all = append(all, finding{mend, q.Name, "has no majority: its replicas on " + strings.Join(away, ", ") + " are not online", "start these nodes"})
+		all = append(all, finding{broken, q.Name, "has no majority: its replicas on " + strings.Join(away, ", ") + " are not online", "start these nodes"})
 	default:
 		all = append(all, finding{advice, q.Name, "its replicas on " + strings.Join(away, ", ") + " are not online", "start these nodes"})
 	}
@@ -217,7 +217,7 @@ func (c *cluster) mirrored(q *broker.QueueInfo) []finding {
 	if !q.Mirrored || q.Type != "classic" {
 		return nil
 	}
-	return []finding{{mend, q.Name, "is a mirrored classic queue: Millrace does not support them, jobs may be lost when its node dies",
+	return []finding{{broken, q.Name, "is a mirrored classic queue: Millrace does not support them, jobs may be lost when its node dies",
 		fmt.Sprintf("take ha-mode out of the policy %s; if it says nothing else: %s clear_policy --vhost %s %s", q.Policy, c.features.Ctl, quote(c.vhost), quote(q.Policy))}}
 }
 

@@ -83,7 +83,7 @@ func TestWhatDoctorSaysOfReplicas(t *testing.T) {
 	found = c.replicas(&broker.QueueInfo{Name: "queue.it's", Type: "quorum", Members: []string{"rabbit@a", "rabbit@c"}, Online: one})
 	require.Len(t, found, 2)
 	require.Equal(t, `rabbitmq-queues add_member --vhost 'v' 'queue.it'\''s' rabbit@d`, found[0].remedy)
-	require.Equal(t, finding{mend, "queue.it's", "has no majority: its replicas on rabbit@c are not online", "start these nodes"}, found[1])
+	require.Equal(t, finding{broken, "queue.it's", "has no majority: its replicas on rabbit@c are not online", "start these nodes"}, found[1])
 	require.Empty(t, c.replicas(&broker.QueueInfo{Name: "queue.c", Type: "classic"}))
 
 	found = c.replicas(&broker.QueueInfo{Name: "jobs.leader", Type: "quorum", Members: one, Online: one})

@@ -16,14 +16,14 @@ import (
 func (e *examination) streams(ctx context.Context) {
 	transport, address, err := openTransport(ctx, e.cfg, &e.hosts, e.mgmt, quiet())
 	if err != nil {
-		e.note(mend, "streams", err.Error(), "check --stream-url, and the broker's log")
+		e.note(broken, "streams", err.Error(), "check --stream-url, and the broker's log")
 		return
 	}
 	defer transport.Close()
 	if e.isOtherJournal(ctx, transport) {
 		g := advice // a sidecar reads over AMQP instead
 		if e.cfg.StreamURL != "" {
-			g = mend
+			g = broken
 		}
 		e.note(g, "streams", otherStreams(errOtherJournal, address, e.cfg.AMQPURL).Error(), streamRemedy)
 		return
@@ -58,13 +58,8 @@ func (e *examination) isOtherJournal(ctx context.Context, transport streams.Tran
 		return false
 	}
 	defer amqp.Close()
-	ctx, cancel := context.WithTimeout(ctx, streamDoctorLimit)
-	defer cancel()
 	return errors.Is(awaitSameJournal(ctx, transport, amqp), errOtherJournal)
 }
-
-// streamDoctorLimit bounds how long doctor compares journals.
-const streamDoctorLimit = 10 * time.Second
 
 const (
 	slowFetch   = 20 * time.Millisecond
@@ -78,7 +73,7 @@ func (e *examination) delay(ctx context.Context, transport streams.Transport) {
 	case err != nil:
 		e.note(advice, "latency", "not measured, as there is no journal to read yet", "start a sidecar first")
 	case took > slowFetch && e.conn.Features().HoldsSmallFramesBack:
-		e.note(mend, "latency", fmt.Sprintf("one record takes %s: %s waits for more before it sends", took.Round(time.Millisecond), e.conn.Product()),
+		e.note(broken, "latency", fmt.Sprintf("one record takes %s: %s waits for more before it sends", took.Round(time.Millisecond), e.conn.Product()),
 			"set tcp_nodelay = true in the section [main] of lavinmq.ini, and restart it")
 	default:
 		e.note(fine, "latency", fmt.Sprintf("one record takes %s", took.Round(100*time.Microsecond)), "")
@@ -120,6 +115,6 @@ func (e *examination) sidecar(ctx context.Context) {
 	}
 	e.note(fine, "sidecar", fmt.Sprintf("runs at %s for virtual host %s: %s", api.base, o.VHost, o.Scheduler.Phase), "")
 	for _, t := range o.Scheduler.troubles() {
-		e.note(mend, t.subject, t.text, t.remedy)
+		e.note(broken, t.subject, t.text, t.remedy)
 	}
 }

@@ -39,7 +39,7 @@ func TestDoctorFindsNothingToMend(t *testing.T) {
 		latency = `FAIL  latency         one record takes`
 		require.Contains(t, r.out, "set tcp_nodelay = true")
 	}
-	require.Equal(t, strings.Count(latency, string(mend)), strings.Count(r.out, string(mend)), r.out)
+	require.Equal(t, strings.Count(latency, string(broken)), strings.Count(r.out, string(broken)), r.out)
 	for _, line := range []string{
 		`ok    broker          ` + f.Product + ` \S+ at \S+:\*\*\*@\S+, virtual host ` + v.Name + `, as user ` + admin.Name,
 		`ok    management API  answers, and is this broker's`,

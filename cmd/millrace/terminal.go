@@ -20,28 +20,21 @@ func isTerminal(stream any) bool {
 	return isFile && term.IsTerminal(int(file.Fd()))
 }
 
-// width is that of the terminal which shows the result; 0 if none does.
-func (o output) width() int {
+// size is that of the terminal which shows the result; 0, 0 if none does.
+func (o output) size() (columns, lines int) {
 	if !isTerminal(o.Out) {
-		return 0
+		return 0, 0
 	}
-	columns, _, err := term.GetSize(int(o.Out.(*os.File).Fd()))
+	columns, lines, err := term.GetSize(int(o.Out.(*os.File).Fd()))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	return columns
+	return columns, lines
 }
 
-// height is how many lines that terminal has; 0 if there is none.
-func (o output) height() int {
-	if !isTerminal(o.Out) {
-		return 0
-	}
-	_, lines, err := term.GetSize(int(o.Out.(*os.File).Fd()))
-	if err != nil {
-		return 0
-	}
-	return lines
+func (o output) width() int {
+	columns, _ := o.size()
+	return columns
 }
 
 // color reports whether the result is written in colour: to a terminal that has them, unless NO_COLOR is set (https://no-color.org).

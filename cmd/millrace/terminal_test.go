@@ -200,7 +200,9 @@ func TestTopFitsTheScreen(t *testing.T) {
 	_, program := openTerminal(t, 60, 5)
 	tall := &top{out: output{Out: program}}
 	require.NoError(t, tall.show(bytes.Repeat([]byte("line\n"), 50)))
-	require.Equal(t, 5, tall.out.height())
+	columns, lines := tall.out.size()
+	require.Equal(t, 5, lines)
+	require.Equal(t, 60, columns)
 	require.Equal(t, 60, tall.out.width())
 }
 

@@ -76,7 +76,7 @@ func (t *top) show(screen []byte) error {
 		return err
 	}
 	lines := strings.Split(strings.TrimRight(string(screen), "\n"), "\n")
-	if height := t.out.height(); height > 0 && len(lines) > height {
+	if _, height := t.out.size(); height > 0 && len(lines) > height {
 		lines = lines[:height]
 	}
 	_, err := io.WriteString(t.out.Out, toTop+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K"+eraseRest)
