@@ -27,7 +27,7 @@ type cli struct {
 	Due        dueCmd        `cmd:"" help:"Show how many jobs are due when."`
 	Rejected   rejectedCmd   `cmd:"" help:"List records that could not be understood."`
 	Operations operationsCmd `cmd:"" help:"Do the same to many jobs, and see how far that is."`
-	Job        jobCmd        `cmd:"" help:"Show where one job is and what became of it, or forget it."`
+	Job        jobCmd        `cmd:"" help:"Show where one job is and what happened to it, cancel it, or forget it."`
 	Jobs       jobsCmd       `cmd:"" help:"Show what ran lately, as workers reported it."`
 	Events     eventsCmd     `cmd:"" help:"Print what changes, as it does: JSON, an update a line."`
 	Journal    journalCmd    `cmd:"" help:"Show what was done to jobs and queues, by whom and why."`

@@ -57,6 +57,7 @@ func TestWhatCommandsAskOfTheAPI(t *testing.T) {
 		"queues delete a":                        `DELETE /api/job-queues/a application/json {}`,
 		"queues purge a --reason old":            `DELETE /api/job-queues/a/jobs application/json {"reason":"old"}`,
 		"rejected delete retries 7 --reason why": `DELETE /api/rejected/retries/7 application/json {"reason":"why"}`,
+		"job cancel a/b --reason why":            `POST /api/jobs/a%2Fb/cancel application/json {"reason":"why"}`,
 		"job delete a/b --reason why":            `DELETE /api/jobs/a%2Fb application/json {"reason":"why"}`,
 		"job delete a":                           "DELETE /api/jobs/a",
 		"release":                                `POST /api/release application/json {}`,

@@ -19,6 +19,7 @@ type jobsCmd struct {
 	Class  string `placeholder:"CLASS" help:"Only jobs of this class."`
 	JID    string `name:"jid" placeholder:"JID" help:"Only this job."`
 	Error  string `placeholder:"CLASS" help:"Only what failed with an error of this class. A fingerprint finds none: workers report no messages."`
+	Worker string `placeholder:"PROCESS" help:"Only what this worker process ran: host:pid:tag."`
 	Status string `placeholder:"STATUS" enum:",success,failed,dead,discarded,expired" default:"" help:"Only these: success, failed, dead, discarded or expired."`
 	Failed bool   `help:"Only what failed, for now or for good."`
 }
@@ -55,7 +56,7 @@ func (c *jobsCmd) Run(ctx context.Context, out output) error {
 	if wire.IsFingerprint(c.Error) {
 		return errFingerprint
 	}
-	chosen := map[string]string{"queue": c.Queue, "class": c.Class, "jid": c.JID, "error": c.Error, "status": c.Status}
+	chosen := map[string]string{"queue": c.Queue, "class": c.Class, "jid": c.JID, "error": c.Error, "worker": c.Worker, "status": c.Status}
 	if c.Failed {
 		chosen["failed"] = "true"
 	}
