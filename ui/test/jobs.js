@@ -119,7 +119,7 @@ export function jobs(world) {
       await me.find('region', 'Running').gone();
       await me.find('region', 'Where it is').reads(/Finished Attempt 1 was discarded/);
     } finally {
-      await http(`${world.base}/api/job-queues/exports/jobs`, 'DELETE');
+      await http(`${world.base}/api/job-queues/exports/jobs`, 'DELETE').catch(() => {});
       for (const p of await http(`${world.base}/api/processes`)) if (p.tag === 'hanging') for (const w of p.work) await http(`${world.base}/api/jobs/${w.jid}/cancel`, 'POST').catch(() => {});
       await worker.stop();
     }
