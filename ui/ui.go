@@ -24,7 +24,7 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'self'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // pages are the paths that the page answers to. What lies below the ones with a wildcard is one escaped segment.
-var pages = regexp.MustCompile(`^/(?:job-queues(?:/[^/]+)?|scheduled-jobs|retries|dead-jobs|jobs/[^/]+|job-metrics(?:/[^/]+)?|` +
+var pages = regexp.MustCompile(`^/(?:job-queues(?:/[^/]+)?|scheduled-jobs|retries|dead-jobs|jobs(?:/[^/]+)?|job-metrics(?:/[^/]+)?|` +
 	`worker-processes(?:/[^/]+)?|live|operations|rejected|health|api-docs|sign-in)$`)
 
 // file is what is answered for one path.

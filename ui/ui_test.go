@@ -48,7 +48,7 @@ func text(t *testing.T, r *http.Response) string {
 }
 
 func TestPagesAreServed(t *testing.T) {
-	for _, at := range []string{"/job-queues", "/job-queues/a%2Fb", "/scheduled-jobs", "/retries?queue=low", "/dead-jobs", "/jobs/x", "/job-metrics/A%20b",
+	for _, at := range []string{"/job-queues", "/job-queues/a%2Fb", "/scheduled-jobs", "/retries?queue=low", "/dead-jobs", "/jobs", "/jobs/x", "/job-metrics/A%20b",
 		"/worker-processes/h:1:t", "/live", "/operations", "/rejected", "/health", "/api-docs", "/sign-in"} {
 		r := get(t, "", at)
 		require.Equal(t, http.StatusOK, r.StatusCode, at)
@@ -65,7 +65,7 @@ func TestRootLeadsToTheDashboard(t *testing.T) {
 }
 
 func TestOtherPathsAreLeftToOthers(t *testing.T) {
-	for _, at := range []string{"/api/overview", "/metrics", "/healthz", "/job-queues/", "/job-queues/a/b", "/jobs", "/assets/x/static/app.js", "/nothing", "/retries/x"} {
+	for _, at := range []string{"/api/overview", "/metrics", "/healthz", "/job-queues/", "/job-queues/a/b", "/jobs/", "/assets/x/static/app.js", "/nothing", "/retries/x"} {
 		require.Equal(t, http.StatusTeapot, get(t, "", at).StatusCode, at)
 	}
 	w := httptest.NewRecorder()

@@ -16,7 +16,7 @@ const pages = {
   retries: ['Retries', '', () => import('./pages/retries.js')],
   'dead-jobs': ['Dead jobs', '', () => import('./pages/dead.js')],
   'gated-jobs': ['Waiting for a queue', '', () => import('./pages/gated.js')],
-  jobs: ['Job', 'Job', () => import('./pages/job.js'), () => import('./pages/job.js')],
+  jobs: ['Jobs', 'Job', () => import('./pages/jobs.js'), () => import('./pages/job.js')],
   'job-metrics': ['Metrics', 'Metrics', () => import('./pages/metrics.js'), () => import('./pages/class.js')],
   'worker-processes': ['Worker processes', 'Worker process', () => import('./pages/processes.js'), () => import('./pages/process.js')],
   live: ['Live', '', () => import('./pages/live.js')],

@@ -155,14 +155,14 @@ export function buttons(world) {
     await me.find('heading', new RegExp(jid), { level: 1 }).gone();
     await me.back();
     await me.find('heading', new RegExp(jid), { level: 1 }).seen();
-    const story = me.find('region', 'What became of it');
+    const story = me.find('region', 'Timeline');
     await me.find('button', 'Kill').click();
-    await me.find('region', 'Dead').reads(/State dead/);
-    await story.reads(/Moved to the dead jobs.*by guest/);
+    await me.find('region', 'Dead').reads(/Died/);
+    await story.reads(/Moved to dead jobs.*by guest/);
     await story.find('button', 'Undo').click();
-    await me.find('region', 'Retry').reads(/waits for its next attempt/);
-    await story.reads(/Taken back/);
-    await me.find('link', /^The same error \(\d+\)$/).click();
+    await me.find('region', 'Retry').reads(/Due in/);
+    await story.reads(/Restored to retries.*by guest.*Waits for attempt/);
+    await me.find('link', /^\d+ jobs with this error$/).click();
     await me.find('table', 'retries').find('row').nth(2).seen();
     assert.match(me.address(), /^\/retries\?error=fp-[0-9a-f]+$/);
   }, { expected: /api\/jobs\// }); // nothing is known of the copy yet

@@ -12,7 +12,7 @@ const prefix = '/ops/jobs';
 const said = {
   '/job-queues': 'No queues yet', '/scheduled-jobs': 'Nothing is scheduled', '/retries': 'Nothing waits for a retry', '/retries?view=storm': 'No errors', '/dead-jobs': 'Nothing is dead', '/dead-jobs?view=storm': 'No errors',
   '/job-metrics': 'No job has run in this time', '/job-metrics/Nobody': 'It has not run in this time', '/worker-processes': 'No worker has been heard', '/live': 'Nothing has run yet', '/operations': 'Nobody has done anything to many jobs at once', '/operations?tab=audit': 'Nothing that matches was done',
-  '/rejected': 'Nothing was rejected', '/health': 'A sidecar leads and answers', '/api-docs': '/api/retries/{jid}/kill', '/job-queues/missing': 'there is no queue', '/jobs/missing': 'Nothing is known of this job', '/worker-processes/missing': 'Not there',
+  '/rejected': 'Nothing was rejected', '/health': 'A sidecar leads and answers', '/api-docs': '/api/retries/{jid}/kill', '/job-queues/missing': 'there is no queue', '/jobs/missing': 'Job not found', '/jobs': 'No jobs are running', '/jobs?state=finished': 'No runs yet', '/jobs?state=retries': 'No retries', '/worker-processes/missing': 'Not there',
 };
 /** Answers that are errors by design, which browsers note on the console: no such thing, and no worker. */
 const expected = /missing|health\/checks\/workers/;

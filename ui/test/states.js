@@ -5,11 +5,11 @@ import { go, open, signIn } from './browser.js';
 import { overflow } from './boxes.js';
 
 const reason = 'the broker does not tell of this now';
-const pages = ['/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes', '/worker-processes/worker-2:822:shop', '/operations', '/operations?tab=audit', '/job-queues/mails?tab=workers', '/rejected', '/health'];
+const pages = ['/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/jobs', '/jobs?state=finished', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes', '/worker-processes/worker-2:822:shop', '/operations', '/operations?tab=audit', '/job-queues/mails?tab=workers', '/rejected', '/health'];
 /** What is said where nothing is: it must not be said of what could not be asked. */
-const none = /^(Nothing (was|waits|is|has|fails|that)|Nobody|No (queues|errors|job|worker|run|attempt)|It has not run|Workers did not say)\b/;
+const none = /^(Nothing (was|waits|is|has|fails|that)|Nobody|No (queues|errors|jobs?|worker|runs?|attempt|retries)|It has not run|Workers did not say)\b/;
 /** Filters that nothing matches, and what is said then. */
-const nothing = { '/job-queues?text=zzz': /0 of \d+ match/, '/scheduled-jobs?class=Zzz': /0 of \d+ match/, '/retries?queue=zzz': /0 of \d+ match/, '/dead-jobs?error=Zzz': /0 of \d+ match/, '/job-metrics?text=zzz': 'No class matches', '/worker-processes?text=zzz': /0 of \d+ match/, '/live?text=zzz': 'Nothing that matches has run' };
+const nothing = { '/job-queues?text=zzz': /0 of \d+ match/, '/scheduled-jobs?class=Zzz': /0 of \d+ match/, '/retries?queue=zzz': /0 of \d+ match/, '/dead-jobs?error=Zzz': /0 of \d+ match/, '/jobs?class=zzz': /No matches in \d+ jobs/, '/jobs?state=finished&class=zzz': 'No matching runs', '/job-metrics?text=zzz': 'No class matches', '/worker-processes?text=zzz': /0 of \d+ match/, '/live?text=zzz': 'Nothing that matches has run' };
 
 export function states(world) {
   for (const [colorScheme, width] of [['light', 1440], ['dark', 768]]) {

@@ -47,7 +47,7 @@ export const stories = [
     await me.find('combobox', 'Search and commands').fill('dead-invoice-1');
     await me.find('option', /open the job/).click();
     await me.find('heading', /SendInvoice dead-invoice-1/, { level: 1 }).seen();
-    const told = me.find('region', 'What became of it').find('listitem');
+    const told = me.find('region', 'Timeline').find('listitem');
     await told.last().reads(/^Dead/);
     const lines = (await told.texts()).filter((line) => /Attempt/.test(line));
     assert.equal(lines.length, 3);
@@ -91,10 +91,10 @@ export const stories = [
     await me.go('Processes');
     const table = me.find('table', 'Worker processes');
     await table.find('button', 'Longest job').click();
-    await table.find('row').nth(1).reads(/worker-2:822.* 3 h/);
+    await table.find('row').nth(1).reads(/worker-2:822.* Stuck 3 h/);
     await table.find('row').nth(1).find('link', 'worker-2:822').click();
     await me.find('heading', /worker-2:822/, { level: 1 }).seen();
-    await me.find('table', 'Running jobs').find('row').nth(1).reads(/DailyReport report-that-hangs reports .*× usual 3 h/);
+    await me.find('table', 'Running jobs').find('row').nth(1).reads(/DailyReport report-that-hangs reports Stuck · \d+× usual 3 h/);
   }],
 
   ['a release made a class slower', async (me) => {
@@ -129,12 +129,18 @@ export const stories = [
     const field = me.dialog.find('textbox', 'Arguments');
     assert.match(await field.value(), /9007199254740993/);
     await field.fill('[{"invoice": 9007199254740995, "to": "bob@example.com"}]');
+    await me.dialog.find('textbox', /^Reason/).fill('a typo');
     await me.dialog.find('button', 'Change').click();
     await me.find('region', 'the arguments').reads(/9007199254740995.*bob@example\.com/);
     await me.find('button', 'Retry now').click();
     await me.notes.reads(/sent to its queue/);
-    await me.find('region', 'Where it is').reads(/In its queue, or being worked off It was sent to mails .*Nobody consumes the queue/);
-    await me.find('region', 'What became of it').find('listitem').last().reads(/^Sent to its queue for another attempt/);
+    await me.find('region', 'Where it is').reads(/In its queue, or being worked on It was sent to mails .*No workers consume the queue/);
+    const told = me.find('region', 'Timeline').find('listitem');
+    await told.last().reads(/^Enqueued for another attempt .*by guest/);
+    await told.nth(await told.count() - 2).reads(/^Changed arguments .*by guest “a typo”/);
+    await me.find('button', 'Show the changed arguments').click();
+    await me.find('group', 'What changes').reads(/9007199254740993.*9007199254740995/);
+    await me.find('region', 'the arguments').reads(/9007199254740995/); // as it was sent
   }],
 
   ['quiet a worker', async (me) => {

@@ -1,7 +1,6 @@
 // @ts-check
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { now } from '../core/clock.js';
 import { bytes, count, plural } from '../core/format.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate } from '../core/router.js';
@@ -10,19 +9,16 @@ import { Icon } from '../parts/icon.js';
 import { Card, CopyCurl, Empty, Failure, State, Title, Util } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { Since, Time } from '../parts/time.js';
+import { Usual } from '../parts/usual.js';
 import { byWeight, tellProcesses } from './processes.js';
 
 /** @param {{part: string}} p */
 export default function Process({ part: identity }) {
   const url = apiPath('processes', identity);
   const r = useResource(url, { topic: 'processes' });
-  const metrics = useResource(apiPath('job-metrics'), { every: 60_000 });
   const p = r.data;
-  const usual = new Map((metrics.data?.classes || []).map((/** @type {any} */ c) => [c.name, c.run?.p95_ms / 1000]));
   const work = [...(p?.work || [])].sort((a, b) => (a.started_at || 0) - (b.started_at || 0));
-  /** @param {any} w */
-  const times = (w) => { const u = usual.get(w.class); const t = now.value - w.started_at; return u && w.started_at && t > 2 * u && t > 1 ? html`<span class="tag warn">${t < 10 * u ? (t / u).toFixed(1) : Math.round(t / u)}× usual</span>` : null; };
-  const columns = [{ id: 'class', label: 'Class', always: true, head: true, cell: (/** @type {any} */ w) => html`<a href=${link('job-metrics', w.class)}>${w.class}</a>` }, { id: 'jid', label: 'Id', cell: (/** @type {any} */ w) => html`<a class="mono" href=${link('jobs', w.jid)}>${w.jid}</a>` }, { id: 'queue', label: 'Queue', cell: (/** @type {any} */ w) => html`<a href=${link('job-queues', w.queue)}>${w.queue}</a>` }, { id: 'for', label: 'Running for', right: true, cell: (/** @type {any} */ w) => html`<span class="row" style=${{ justifyContent: 'end' }}>${times(w)}<${Since} since=${w.started_at} /></span>` }];
+  const columns = [{ id: 'class', label: 'Class', always: true, head: true, cell: (/** @type {any} */ w) => html`<a href=${link('job-metrics', w.class)}>${w.class}</a>` }, { id: 'jid', label: 'Id', cell: (/** @type {any} */ w) => html`<a class="mono" href=${link('jobs', w.jid)}>${w.jid}</a>` }, { id: 'queue', label: 'Queue', cell: (/** @type {any} */ w) => html`<a href=${link('job-queues', w.queue)}>${w.queue}</a>` }, { id: 'for', label: 'Running for', right: true, cell: (/** @type {any} */ w) => html`<span class="row" style=${{ justifyContent: 'end' }}><${Usual} w=${w} /><${Since} since=${w.started_at} /></span>` }];
   const tell = (/** @type {'quiet'|'stop'} */ what) => tellProcesses(what, [identity], p.busy, r.refresh);
   return html`<${Title} crumbs=${[['Worker processes', link('worker-processes')]]} title=${identity} after=${p && html`<${State} state=${p.state} />`}>
       ${p && mayAct.value && p.state !== 'lost' && html`<button class="btn small" disabled=${p.state !== 'live'} onClick=${() => tell('quiet')}><${Icon} name="quiet" small />Quiet</button><button class="btn small hurt" disabled=${p.state === 'stopping'} onClick=${() => tell('stop')}><${Icon} name="stop" small />Stop</button>`}<${CopyCurl} url=${url} /><//>

@@ -12,6 +12,7 @@ import { Answer, CopyCurl, Empty, State, Title, Util } from '../parts/states.js'
 import { ColumnChooser, sorted, Table } from '../parts/table.js';
 import { failed, toast } from '../parts/toast.js';
 import { Since, Time } from '../parts/time.js';
+import { longest } from '../parts/usual.js';
 
 /** The first of them, and how many more there are. @param {string[]} all */
 const some = (all) => all.slice(0, 5).join(', ') + (all.length > 5 ? ` and ${all.length - 5} more` : '');
@@ -64,12 +65,11 @@ const columns = [
   { id: 'heard', label: 'Last heard', sort: (/** @type {any} */ p) => -p.heard_at, cell: (/** @type {any} */ p) => html`<span class=${silence(p)}><${Time} at=${p.heard_at} /></span>` },
   { id: 'busy', label: 'Busy', sort: (/** @type {any} */ p) => (p.concurrency ? p.busy / p.concurrency : 0), cell: (/** @type {any} */ p) => html`<${Util} part=${p.concurrency ? p.busy / p.concurrency : 0} label=${'Slots of ' + p.identity + ' in use'} text=${`${p.busy}/${p.concurrency}`} />` },
   { id: 'queues', label: 'Queues', wide: true, class: 'lim', cell: (/** @type {any} */ p) => html`<span class="cut" title=${byWeight(p).join(', ')}>${byWeight(p).map((/** @type {string} */ q) => q + (p.weights?.[q] > 1 ? '×' + p.weights[q] : '')).join(', ')}</span>` },
-  { id: 'oldest', label: 'Longest job', right: true, sort: (/** @type {any} */ p) => -(longest(p)?.started_at || Infinity), cell: (/** @type {any} */ p) => (longest(p) ? html`<a href=${link('jobs', longest(p).jid)} title=${longest(p).class}><${Since} since=${longest(p).started_at} /></a>` : html`<span class="dim">–</span>`) },
+  { id: 'oldest', label: 'Longest job', right: true, sort: (/** @type {any} */ p) => -(longest(p)?.started_at || Infinity), cell: (/** @type {any} */ p) => (longest(p) ? html`${p.work.some((/** @type {any} */ w) => w.stuck) && html`<span class="tag bad">Stuck</span> `}<a href=${link('jobs', longest(p).jid)} title=${longest(p).class}><${Since} since=${longest(p).started_at} /></a>` : html`<span class="dim">–</span>`) },
   { id: 'rss', label: 'Memory', right: true, wide: true, sort: (/** @type {any} */ p) => p.rss_kb, cell: (/** @type {any} */ p) => bytes(p.rss_kb * 1024) },
   { id: 'rtt', label: 'Round trip', right: true, off: true, sort: (/** @type {any} */ p) => p.rtt_us, cell: (/** @type {any} */ p) => (p.rtt_us ? (p.rtt_us / 1000).toFixed(1) + ' ms' : '–') },
   { id: 'up', label: 'Started', off: true, sort: (/** @type {any} */ p) => p.started_at, cell: (/** @type {any} */ p) => html`<${Time} at=${p.started_at} />` },
 ];
-const longest = (/** @type {any} */ p) => (p.work || []).filter((/** @type {any} */ w) => w.started_at).sort((/** @type {any} */ a, /** @type {any} */ b) => a.started_at - b.started_at)[0];
 
 export default function Processes() {
   const query = route.value.query;

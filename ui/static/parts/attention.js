@@ -10,8 +10,8 @@ import { Card, Failure } from './states.js';
 
 const queue = (/** @type {any} */ i) => [link('job-queues', i.subject), i.subject];
 const to = {
-  queue_down: queue, no_consumer: queue, oldest_too_old: queue, queue_growing: queue, queue_paused: queue,
-  process_lost: (/** @type {any} */ i) => [link('worker-processes', i.subject), i.subject], retry_storm: () => [link('retries', [], { view: 'storm' }), 'Retries by error'], dead_growth: () => [link('dead-jobs', [], { view: 'storm' }), 'Dead jobs by error'],
+  queue_down: queue, no_consumer: queue, saturated: queue, oldest_too_old: queue, queue_growing: queue, queue_paused: queue,
+  process_lost: (/** @type {any} */ i) => [link('worker-processes', i.subject), i.subject], job_stuck: (/** @type {any} */ i) => [link('jobs', i.subject), i.subject], retry_storm: () => [link('retries', [], { view: 'storm' }), 'Retries by error'], dead_growth: () => [link('dead-jobs', [], { view: 'storm' }), 'Dead jobs by error'],
   schedule_overdue: () => [link('scheduled-jobs'), 'Scheduled jobs'], view_lag: () => [link('health'), 'Health'], degraded: (/** @type {any} */ i) => [link('health'), i.subject], broker_alarm: () => [link('health'), 'Health'], no_leader: () => [link('health'), 'Health'], version_skew: (/** @type {any} */ i) => [link('worker-processes'), i.subject || 'Processes'],
 };
 /** Since when nothing has needed a look, as far as this page knows. */

@@ -39,7 +39,7 @@ function ErrorLink({ of }) {
     e.preventDefault();
     setFilter({ error: of });
   };
-  return of ? html`<a class="bad strong" href=${link(route.peek().parts[0], [], { error: of })} onClick=${narrow}>${of}</a>` : html`<span class="bad strong">Error</span>`;
+  return of ? html`<a class="bad strong" href=${link(route.peek().parts[0], [], { state: route.peek().query.get('state'), error: of })} onClick=${narrow}>${of}</a>` : html`<span class="bad strong">Error</span>`;
 }
 
 /** @param {any} r */

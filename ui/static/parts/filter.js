@@ -110,7 +110,7 @@ export function FilterBox({ names, query, onChange, suggest = {}, label }) {
   </div>`;
 }
 
-const hints = { queue: 'name of a queue', class: 'class of the job', error: 'error class or fingerprint', tag: 'a tag', jid: 'id of the job', text: 'anywhere in the record', from: 'not before a time', to: 'before a time' };
+const hints = { status: 'outcome of the run', queue: 'name of a queue', class: 'class of the job', error: 'error class or fingerprint', worker: 'identity of a worker process', tag: 'a tag', jid: 'id of the job', text: 'anywhere in the record', from: 'not before a time', to: 'before a time' };
 
 /** What can be typed, of which the first ones are enough. @param {string[]} names */
 const offer = (names) => 'Filter: ' + [...(names.includes('text') ? ['text'] : []), ...names.filter((n) => n !== 'text').map((n) => n + ':')].slice(0, 4).join(', ') + (names.length > 4 ? ' …' : '');

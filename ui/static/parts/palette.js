@@ -17,7 +17,7 @@ onSignOut(() => { shown.value = ''; });
 /** @typedef {{icon: string, text: string, hint: string, run: () => void}} Entry */
 
 /** @type {[string, string, string, string][]} page, icon, name, key after g */
-const pages = [['job-queues', 'dashboard', 'Dashboard', 'd'], ['scheduled-jobs', 'clock', 'Scheduled jobs', 's'], ['retries', 'retry', 'Retries', 'r'], ['dead-jobs', 'dead', 'Dead jobs', 'x'], ['gated-jobs', 'clock', 'Waiting for a queue', 'u'],
+const pages = [['job-queues', 'dashboard', 'Dashboard', 'd'], ['jobs', 'rows', 'Jobs', 'b'], ['scheduled-jobs', 'clock', 'Scheduled jobs', 's'], ['retries', 'retry', 'Retries', 'r'], ['dead-jobs', 'dead', 'Dead jobs', 'x'], ['gated-jobs', 'clock', 'Waiting for a queue', 'u'],
   ['job-metrics', 'chart', 'Metrics', 'm'], ['live', 'live', 'Live', 'l'], ['worker-processes', 'worker', 'Worker processes', 'w'], ['operations', 'ops', 'Operations', 'o'], ['rejected', 'rejected', 'Rejected records', 'j'],
   ['health', 'health', 'Health', 'h'], ['api-docs', 'api', 'HTTP API', 'a']];
 

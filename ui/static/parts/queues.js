@@ -15,7 +15,7 @@ import { failed } from './toast.js';
 import { useTrends } from './trends.js';
 
 /** What is wrong with a queue counts more than its name. @param {any} q */
-const gravity = (q) => (q.paused ? 2 : { no_consumers: 0, down: 0, stopped: 0, flow: 1 }[q.state] ?? (q.held ? 1 : 3));
+const gravity = (q) => (q.paused ? 2 : { no_consumers: 0, saturated: 0, down: 0, stopped: 0, flow: 1 }[q.state] ?? (q.held ? 1 : 3));
 
 /** How long until it is empty. @param {any} q */
 function drain(q) {
@@ -91,7 +91,7 @@ function oldest(q, late) {
 export function QueueState({ q }) {
   if (q.paused || q.state === 'paused') return html`<${State} state="paused" />`;
   if (q.held) return html`<span title=${q.held.reason}><${State} state="held" /></span>`;
-  return html`<${State} state=${q.state} text=${q.state === 'no_consumers' ? 'no workers' : undefined} />`;
+  return html`<${State} state=${q.state} text=${{ no_consumers: 'no workers', saturated: 'busy, no progress' }[q.state]} />`;
 }
 
 /** By whom, since when and why a queue is paused. @param {{pause: any}} p */

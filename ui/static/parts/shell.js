@@ -17,7 +17,7 @@ import { Toasts } from './toast.js';
 
 /** @type {[string, [string, string, string, ((o: any) => number|undefined)?, string?][]][]} */
 export const groups = [
-  ['Work', [['job-queues', 'dashboard', 'Dashboard'],
+  ['Work', [['job-queues', 'dashboard', 'Dashboard'], ['jobs', 'rows', 'Jobs'],
     ['scheduled-jobs', 'clock', 'Scheduled', (o) => o.sets['scheduled-jobs']?.total], ['retries', 'retry', 'Retries', (o) => o.sets.retries?.total], ['dead-jobs', 'dead', 'Dead', (o) => o.sets['dead-jobs']?.total],
     ['gated-jobs', 'clock', 'No queue yet', (o) => o.sets['gated-jobs']?.total || undefined]]],
   ['Insight', [['job-metrics', 'chart', 'Metrics'], ['live', 'live', 'Live']]],

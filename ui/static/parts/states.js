@@ -91,7 +91,7 @@ export function Tabs({ value, options, onChange, label }) {
 
 const looks = {
   ok: ['check', 'ok'], running: ['check', 'ok'], live: ['check', 'ok'], idle: ['dash', 'dim'], done: ['check', 'ok'], quiet: ['quiet', 'warn'], stopping: ['stop', 'warn'],
-  lost: ['alert', 'bad'], no_consumers: ['alert', 'bad'], down: ['alert', 'bad'], stopped: ['alert', 'bad'], flow: ['warn', 'warn'], paused: ['pause', 'warn'],
+  lost: ['alert', 'bad'], no_consumers: ['alert', 'bad'], saturated: ['alert', 'bad'], down: ['alert', 'bad'], stopped: ['alert', 'bad'], flow: ['warn', 'warn'], paused: ['pause', 'warn'],
   under_way: ['live', 'info'], cancelled: ['x', 'dim'], interrupted: ['warn', 'warn'], failed: ['alert', 'bad'], held: ['pause', 'warn'], critical: ['alert', 'bad'], warning: ['warn', 'warn'],
   success: ['check', 'ok'], dead: ['dead', 'bad'], discarded: ['trash', 'dim'], expired: ['clock', 'warn'], undone: ['undo', 'info'], undoing: ['undo', 'info'],
 };
