@@ -28,7 +28,7 @@ export function Attention({ of: a, class: extra }) {
   return html`<${Card} title="Needs attention" class=${extra} tools=${items.length > 0 && html`<span class=${'pill ' + (items.some((/** @type {any} */ i) => i.severity === 'critical') ? 'bad' : 'warn')}>${items.length}</span>`}>
     <${Failure} error=${a.error} refresh=${a.refresh} />
     ${items.length ? html`<ul class="att">${items.slice(0, 8).map((/** @type {any} */ i) => { const [at, text] = to[i.kind]?.(i) || [null, i.subject]; return html`<li key=${i.kind + i.subject}><${Icon} name=${i.severity === 'critical' ? 'alert' : 'warn'} class=${i.severity === 'critical' ? 'bad' : 'warn'} label=${i.severity} />
-      <div class="grow">${at ? html`<a class="anywhere" href=${at}>${sentence(i.text)}</a>` : html`<span class="strong anywhere">${sentence(i.text)}</span>`}<div class="cut dim small">${text}</div></div></li>`; })}</ul>${items.length > 8 && html`<p class="dim small">and ${items.length - 8} more</p>`}`
+      <${at ? 'a' : 'div'} class="grow" href=${at}><div class="strong anywhere">${sentence(i.text)}</div><div class="cut dim small">${text}</div><//></li>`; })}</ul>${items.length > 8 && html`<p class="dim small">and ${items.length - 8} more</p>`}`
     : a.data && !a.error && html`<div class="empty" style=${{ padding: '1.5rem 0' }}><${Icon} name="check" class="ok" /><p class="lead">No issues</p><p>Checked <${Time} at=${a.data.now} past /></p></div>`}<//>`;
 }
 
