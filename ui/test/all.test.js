@@ -11,6 +11,8 @@ import { empty } from './empty.js';
 import { filters } from './filters.js';
 import { jobs } from './jobs.js';
 import { keyboard } from './keyboard.js';
+import { hostile } from './hostile.js';
+import { layout } from './layout.js';
 import { pages } from './pages.js';
 import { payload } from './payload.js';
 import { people } from './people.js';
@@ -51,6 +53,8 @@ after(async () => {
 
 people(world);
 pages(world);
+layout(world);
+hostile(world);
 states(world);
 empty(world);
 filters(world);
