@@ -22,7 +22,7 @@ const crowd = (total, asked) => async (/** @type {any} */ page) => {
 /** Has the sidecar say that jobs wait for too long in a queue. @param {string} name */
 const late = (name) => (/** @type {any} */ page) => page.route('**/api/attention', async (/** @type {any} */ route) => {
   const answer = await (await route.fetch()).json();
-  await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name, text: 'the oldest job waits for at least 9m; 10s is the limit', value: 540 }, ...answer.items] } });
+  await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name, text: 'the oldest job has waited at least 9m; the limit is 10s', value: 540 }, ...answer.items] } });
 });
 
 export function queues(world) {
