@@ -54,8 +54,11 @@ func addSettings(lines *yaml.Node, settings reflect.Value) {
 	for i := range settings.NumField() {
 		field := settings.Type().Field(i)
 		name := field.Tag.Get("name")
-		if field.Anonymous {
+		switch {
+		case field.Anonymous:
 			addSettings(lines, settings.Field(i))
+			continue
+		case !field.IsExported(): // no flag
 			continue
 		}
 		var key, value yaml.Node
