@@ -1,6 +1,7 @@
 package readmetest
 
 import (
+	"net"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -10,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// namespace runs programs in a network of their own, where each port is free, and nothing but that network can be reached.
+// namespace runs programs in a network of their own, where each port is free, and nothing but that network can be reached. Where it
+// cannot be made, they run in the machine's network.
 type namespace struct{ calls chan func() }
 
 func newNamespace(t *testing.T) *namespace {
@@ -29,7 +31,13 @@ func newNamespace(t *testing.T) *namespace {
 		}
 	}()
 	t.Cleanup(func() { close(n.calls) })
-	require.NoError(t, <-ready, "a network of its own, which takes root")
+	if err := <-ready; err != nil { // not root, or in a container: then the machine's own ports have to be free
+		for _, port := range []string{"5672", "15672", "15680"} {
+			listener, free := net.Listen("tcp", "127.0.0.1:"+port)
+			require.NoError(t, free, "a network of its own takes root (%v), and on this machine's a port is in use", err)
+			require.NoError(t, listener.Close())
+		}
+	}
 	return n
 }
 
