@@ -61,6 +61,9 @@ func addSettings(lines *yaml.Node, settings reflect.Value) {
 		case !field.IsExported(): // no flag
 			continue
 		}
+		if name == "" { // no flag sets it
+			continue
+		}
 		var key, value yaml.Node
 		key.SetString(name)
 		if err := value.Encode(settings.Field(i).Interface()); err != nil {

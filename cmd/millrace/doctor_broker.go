@@ -11,6 +11,9 @@ import (
 )
 
 // alarms looks for what makes the broker refuse messages.
+// tryLimit bounds how long permissions are tried: a broker that takes no messages answers no publish.
+const tryLimit = 5 * time.Second
+
 func (e *examination) alarms(ctx context.Context) error {
 	alarms, err := e.mgmt.Alarms(ctx)
 	if err != nil {
@@ -25,7 +28,9 @@ func (e *examination) alarms(ctx context.Context) error {
 // rights tries what Millrace's user may.
 func (e *examination) rights(ctx context.Context) {
 	const subject = "permissions"
-	lacks, err := e.conn.Lacks(ctx, needed)
+	trying, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	lacks, err := e.conn.Lacks(trying, needed)
 	switch {
 	case err != nil:
 		e.note(advice, subject, err.Error(), "")

@@ -47,7 +47,7 @@ func TestTheBrokersUsersSignIn(t *testing.T) {
 	}
 	for tag, says := range may {
 		user := v.AddUser(t, "signs-in", brokertest.Permissions{Tags: tag})
-		look, act := s.ask(t, user, "scheduled"), s.ask(t, user, "scheduled", "delete", "nothing")
+		look, act := s.ask(t, user, "scheduled"), s.ask(t, user, "scheduled", "delete", "nothing", "--yes")
 		if tag == "impersonator" {
 			require.NotZero(t, look.code)
 			continue
@@ -75,7 +75,7 @@ func TestTheBrokersUsersSignIn(t *testing.T) {
 	require.Equal(t, http.StatusOK, s.status(t, "/healthz"))
 
 	ann := v.AddUser(t, "ann", brokertest.Permissions{Tags: "management"})
-	require.Zero(t, s.ask(t, ann, "scheduled", "delete", jid, "--reason", "test").code)
+	require.Zero(t, s.ask(t, ann, "scheduled", "delete", jid, "--reason", "test", "--yes").code)
 	brokertest.Eventually(t, func() bool {
 		return strings.Contains(s.ask(t, ann, "scheduled", "show", jid).err, "was deleted by "+ann.Name)
 	}, "the journal names who did it")
@@ -94,7 +94,7 @@ func TestReadOnlyAndHiddenArguments(t *testing.T) {
 	viewer := v.AddUser(t, "viewer", brokertest.Permissions{Tags: "monitoring"})
 	brokertest.Eventually(t, func() bool { return strings.Contains(s.ask(t, viewer, "scheduled", "show", jid).out, "[hidden]") }, "it is hidden")
 	require.Contains(t, s.ask(t, v.Owner, "scheduled", "show", jid).out, "hunter2")
-	require.Contains(t, s.ask(t, v.Owner, "scheduled", "delete", jid).err, "read-only")
+	require.Contains(t, s.ask(t, v.Owner, "scheduled", "delete", jid, "--yes").err, "read-only")
 }
 
 func TestTokensOfAFile(t *testing.T) {
