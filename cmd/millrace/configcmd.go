@@ -54,11 +54,8 @@ func addSettings(lines *yaml.Node, settings reflect.Value) {
 	for i := range settings.NumField() {
 		field := settings.Type().Field(i)
 		name := field.Tag.Get("name")
-		switch {
-		case field.Anonymous:
+		if field.Anonymous {
 			addSettings(lines, settings.Field(i))
-			continue
-		case !field.IsExported(): // no flag
 			continue
 		}
 		if name == "" { // no flag sets it

@@ -245,7 +245,7 @@ export function buttons(world) {
     await me.find('button', 'Resume', { exact: true }).click();
     await until('it goes on', async () => await log.text() !== before);
     await me.find('searchbox', 'Filter runs').fill('chargecard');
-    await until('those alone', async () => { const all = await log.find('link').texts(); return all.length > 1 && all.every((t) => ['ChargeCard', 'critical'].includes(t)); });
+    await until('those alone', async () => { const all = await log.find('link').texts(); return all.length > 1 && all.every((t) => ['ChargeCard', 'demo.critical'].includes(t)); });
     await me.find('button', 'Clear').click();
     await me.find('searchbox', 'Filter runs').fill('no run has this');
     await log.reads(/No matching runs/);

@@ -10,7 +10,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 
 /** Path, what is seen when the page is there, and what is done for that. @type {[string, (p: any) => any, ((p: any) => Promise<any>)?][]} */
 export const all = [
-  ['/dashboard', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues/low', (p) => p.getByRole('table', { name: 'Classes of this queue' }).getByRole('link', { name: 'ResizeImage' })],
+  ['/dashboard', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues/demo.low', (p) => p.getByRole('table', { name: 'Classes of this queue' }).getByRole('link', { name: 'ResizeImage' })],
   ['/job-queues/archive', (p) => p.getByText('no workers consume this queue')], ['/scheduled-jobs', (p) => p.getByRole('link', { name: 'SendReminder' }).first()], ['/retries', (p) => p.getByRole('link', { name: 'Timeout' }).first()],
   ['/retries?view=storm', (p) => p.getByRole('rowheader', { name: /Timeout/ }).first()], ['/dead-jobs', (p) => p.getByRole('link', { name: 'SMTPAuthenticationError' }).first()], ['/dead-jobs?queue=nothing-here', (p) => p.getByText(/No matches in [\d,]+ jobs/)],
   ['/jobs/dead-invoice-1', (p) => p.getByRole('button', { name: 'Copy value of args[0].to' }), (p) => p.getByRole('region', { name: 'the arguments' }).getByRole('listitem').last().focus()], ['/jobs/nobody-knows-it', (p) => p.getByText('Job not found')], ['/job-metrics', (p) => p.getByRole('rowheader', { name: 'SyncInventory' })],

@@ -54,10 +54,10 @@ export function queues(world) {
     await page.route('**/api/queue-throughput*', (/** @type {any} */ route) => {
       const [from, to, step] = ['from', 'to', 'step'].map((name) => Number(new URL(route.request().url()).searchParams.get(name)));
       ranges.push([from, to]);
-      return route.fulfill({ json: { from, to, step_seconds: step, queues: [{ name: 'default', counts: Array((to - from) / step).fill(step * ranges.length) }] } });
+      return route.fulfill({ json: { from, to, step_seconds: step, queues: [{ name: 'demo.default', counts: Array((to - from) / step).fill(step * ranges.length) }] } });
     });
     await signIn(page, world.base);
-    const line = (/** @type {string} */ says) => page.getByRole('img', { name: new RegExp('^Jobs per minute in default, last 30 minutes: ' + says) }).waitFor();
+    const line = (/** @type {string} */ says) => page.getByRole('img', { name: new RegExp('^Jobs per minute in demo.default, last 30 minutes: ' + says) }).waitFor();
     await line('from 60 to');
     await page.clock.fastForward(120_000);
     await line('from 60 to (120|180|240)');

@@ -41,7 +41,7 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
   const lastAttempts = [];
   for (let i = 0; i < 130; i++) {
     const sync = i < 112;
-    const j = sync ? job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 1000 + i]) : job('ChargeCard', 'critical', [i, 'EUR 19.90']);
+    const j = sync ? job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 1000 + i]) : job('ChargeCard', 'demo.critical', [i, 'EUR 19.90']);
     const count = 1 + Math.floor(random() * 6);
     all.push(() => publish('retries', { type: 'retry', jid: j.jid, retry_at: now() + 1800 + 5400 * random(), retry_count: count, failed_at: now() - 600 * random(), error_class: sync ? 'Timeout' : 'CardDeclined', error_message: sync ? `no answer from 10.0.3.${i % 20} within ${3000 + i} ms` : 'the bank refused: insufficient funds', backtrace: sync ? backtrace.join('\n') : undefined, job: { ...j, retry_count: count } }));
   }
@@ -53,7 +53,7 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
       for (const attempt of [8, 9, 10]) lastAttempts.push({ type: 'job_metric', timestamp: died - 1800 * (10 - attempt) - 1, jid: 'dead-invoice-1', job_class: classes.invoice, queue: 'mails', duration_ms: 180 + 37 * attempt, status: attempt < 10 ? 'failed' : 'dead', worker_identity: 'web-1:4711:shop', wait_ms: 12, attempt, error_class: 'SMTPAuthenticationError' });
     }
     const enqueued = { enqueued_at: died - 3600 * 9 * random() - 60 };
-    const j = kind === 3 ? job('ImportUsers', 'low', [`users-${i}.csv`], enqueued) : job(classes.invoice, 'mails', [{ invoice: i ? 80_000 + i : 'INVOICE', to: `ann+${i}@example.com` }], enqueued);
+    const j = kind === 3 ? job('ImportUsers', 'demo.low', [`users-${i}.csv`], enqueued) : job(classes.invoice, 'mails', [{ invoice: i ? 80_000 + i : 'INVOICE', to: `ann+${i}@example.com` }], enqueued);
     all.push(() => publish('dead_jobs', { type: 'dead_job', jid: i ? j.jid : 'dead-invoice-1', died_at: died, retry_count: 10, error_class: kind === 3 ? 'FileNotFound' : 'SMTPAuthenticationError', error_message: kind === 3 ? `no such file: users-${i}.csv` : '535 5.7.8 Authentication credentials invalid', backtrace: kind === 3 ? importTrace : mailTrace, job: { ...j, jid: i ? j.jid : 'dead-invoice-1', retry_count: 10 } }));
   }
   for (let i = 0; i < 80; i++) {
@@ -75,7 +75,7 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
 
 /** A day of metrics; since the deploy one class is slower. */
 async function metrics(publish, random, scale) {
-  const kinds = [[classes.sync, 'inventory', 900, 0.12, 'Timeout'], [classes.invoice, 'mails', 220, 0.02, 'SMTPAuthenticationError'], [classes.report, 'reports', 9000, 0.01, 'OutOfMemory'], ['ResizeImage', 'low', 60, 0.05, 'Timeout'], ['ChargeCard', 'critical', 140, 0.01, 'CardDeclined']];
+  const kinds = [[classes.sync, 'inventory', 900, 0.12, 'Timeout'], [classes.invoice, 'mails', 220, 0.02, 'SMTPAuthenticationError'], [classes.report, 'reports', 9000, 0.01, 'OutOfMemory'], ['ResizeImage', 'demo.low', 60, 0.05, 'Timeout'], ['ChargeCard', 'demo.critical', 140, 0.01, 'CardDeclined']];
   let batch = [];
   for (let t = now() - 86_400; t < now(); t += 240) {
     const busy = 0.4 + Math.sin(((t % 86_400) / 86_400) * Math.PI) ** 2;
@@ -106,8 +106,8 @@ export function beat(publish) {
   const started = now() - 17_000;
   const stuck = now() - 3 * 3600 - 40;
   const one = () => Promise.all([['worker-1', 4711, 'v2.4', 10, 4], ['worker-2', 822, 'v2.4', 10, 7], ['worker-3', 96, 'v2.3', 20, 3]].map(([hostname, pid, version, concurrency, busy], i) => publish('heartbeats', {
-    type: 'heartbeat', identity: `${hostname}:${pid}:shop`, hostname, pid, tag: 'shop', concurrency, busy, beat: now(), started_at: started - i * 900, rss_kb: 180_000 + i * 40_000, queues: ['critical', 'mails', 'inventory', 'reports'], version, rtt_us: 700 + i * 200,
-    weights: { critical: 5, mails: 2, inventory: 1, reports: 1 }, labels: { region: i ? 'eu-west' : 'eu-north' },
+    type: 'heartbeat', identity: `${hostname}:${pid}:shop`, hostname, pid, tag: 'shop', concurrency, busy, beat: now(), started_at: started - i * 900, rss_kb: 180_000 + i * 40_000, queues: ['demo.critical', 'mails', 'inventory', 'reports'], version, rtt_us: 700 + i * 200,
+    weights: { 'demo.critical': 5, mails: 2, inventory: 1, reports: 1 }, labels: { region: i ? 'eu-west' : 'eu-north' },
     work: i === 1 ? [{ jid: 'report-that-hangs', class: classes.report, queue: 'reports', started_at: stuck }, ...reports(i, busy - 1)] : reports(i, busy),
   })));
   const timer = setInterval(() => { one().catch(() => {}); }, 8000);
