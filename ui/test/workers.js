@@ -58,6 +58,7 @@ export function workers(world) {
         await bar.find('button', deed).click();
         await me.dialog.find('button', `${deed} 2 processes`).click();
         await me.notes.reads(/requested for 2 processes/);
+        await bar.gone(); // the page unselects those that were asked
         await me.pointAway();
         if (deed === 'Quiet') await many('quiet', 2);
       }
