@@ -31,6 +31,10 @@ func (s *Server) facts(ctx context.Context) (any, error) {
 	if leader := s.cfg.Leader(); leader.Orphaned {
 		f.NoLeader = leader.OrphanCause + "; " + leader.OrphanCure
 	}
+	var err error
+	if f.Usual, err = s.usual(ctx); err != nil {
+		return nil, err
+	}
 	for _, d := range s.degraded() {
 		f.Degraded = append(f.Degraded, attention.Failing{Subject: d.Subject, Problem: d.Problem, Costs: d.Costs, Node: d.Node, For: now.Sub(d.Since)})
 	}
@@ -39,7 +43,6 @@ func (s *Server) facts(ctx context.Context) (any, error) {
 			f.Queues, f.Alarms = snap.Queues, snap.Alarms
 		}
 	}
-	var err error
 	if f.Overdue, err = s.cfg.Entries.Overdue(now); err != nil {
 		return nil, err
 	}
@@ -47,6 +50,33 @@ func (s *Server) facts(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	return attentionAnswer{Now: float64(now.UnixMicro()) / 1e6, Items: attention.Look(f)}, nil
+}
+
+// usualEvery is how old what is usual may be, usualOver the time that it is of.
+const (
+	usualEvery = time.Minute
+	usualOver  = 7 * 24 * time.Hour
+)
+
+// usual returns how long jobs of each class usually run: the 95th percentile of the last week.
+func (s *Server) usual(ctx context.Context) (map[string]time.Duration, error) {
+	if s.cfg.Metrics == nil {
+		return nil, nil
+	}
+	found, err := s.shared.get(ctx, "usual", usualEvery, func(context.Context) (any, error) {
+		now, usual := s.cfg.Now(), map[string]time.Duration{}
+		sums, err := s.cfg.Metrics.Ask(metrics.Query{From: now.Add(-usualOver), To: now, Step: 24 * time.Hour})
+		for _, c := range sums.Classes {
+			if !c.Other && c.Run.Count > 0 {
+				usual[c.Name] = c.Run.P95
+			}
+		}
+		return usual, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.(map[string]time.Duration), nil
 }
 
 // failuresEvery is how old what is said of failures may be: pages ask for what needs a look whenever anything has changed.

@@ -85,6 +85,7 @@ var authorisation = map[string]row{
 	"POST /api/jobs":                              {least: httpapi.Management, body: `{"class":"C","args":[]}`},
 	"GET /api/jobs":                               {least: httpapi.Monitoring},
 	"GET /api/jobs/:jid":                          {least: httpapi.Monitoring, target: "/api/jobs/a"},
+	"POST /api/jobs/:jid/cancel":                  {least: httpapi.Management, target: "/api/jobs/a/cancel"},
 	"DELETE /api/jobs/:jid":                       {least: httpapi.Management, target: "/api/jobs/a"},
 	"GET /api/errors":                             {least: httpapi.Monitoring},
 	"GET /api/due-times":                          {least: httpapi.Monitoring},

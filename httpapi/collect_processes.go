@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"context"
 	"strconv"
 
+	"github.com/millrace-jobs/millrace/tracker/attention"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 )
 
@@ -10,6 +12,7 @@ var (
 	descProcesses    = desc("processes", "Worker processes.", "state")
 	descSlots        = desc("process_slots", "Jobs that the processes that are not lost can run at once.")
 	descBusySlots    = desc("process_busy_slots", "Jobs that they run.")
+	descStuckJobs    = desc("stuck_jobs", "Jobs that have run for over five minutes, and ten times as long as usual.")
 	descHeartbeatAge = desc("process_heartbeat_age_seconds", "How long a process has not been heard.", "host", "pid")
 	descRSS          = desc("process_rss_bytes", "Memory of a worker process, as it says.", "host", "pid")
 )
@@ -28,6 +31,9 @@ func (c *collector) collectProcesses(out sink) {
 	}
 	out.gauge(descSlots, float64(sum.Concurrency))
 	out.gauge(descBusySlots, float64(sum.Busy))
+	if usual, err := c.usual(context.Background()); err == nil {
+		out.gauge(descStuckJobs, float64(attention.StuckJobs(all, usual)))
+	}
 	if len(all) > maxProcessSeries {
 		return
 	}

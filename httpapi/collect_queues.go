@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 
+	"github.com/millrace-jobs/millrace/tracker/attention"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 )
 
@@ -14,6 +15,7 @@ var (
 	descQueuePaused  = desc("queue_paused", "1 if nobody is to take jobs of a queue.", "queue")
 	descQueueSlots   = desc("queue_slots", "Jobs of a queue that live processes can run at once.", "queue")
 	descQueueBusy    = desc("queue_busy_slots", "Jobs of a queue that processes say they run.", "queue")
+	descQueueFull    = desc("queue_saturated", "1 if jobs wait, no worker of the queue has a free slot, and no job was taken for a minute or longer.", "queue")
 	descQueueSLO     = desc("queue_slo_seconds", "How long a job may wait in a queue.", "queue")
 )
 
@@ -28,9 +30,14 @@ func (c *collector) collectQueues(out sink) {
 	if err != nil {
 		return // broker_connected tells
 	}
-	serving := map[string]processes.Slots{}
+	serving, full := map[string]processes.Slots{}, map[string]processes.Full{}
 	if c.cfg.Processes != nil {
-		serving = processes.Serving(c.cfg.Processes.List())
+		workers := c.cfg.Processes.List()
+		serving, full = processes.Serving(workers), processes.Saturated(workers)
+	}
+	usual, err := c.usual(context.Background())
+	if err != nil {
+		return
 	}
 	paused := c.cfg.Entries.Paused()
 	for i := range snap.Queues[:min(len(snap.Queues), maxQueueSeries)] {
@@ -44,6 +51,8 @@ func (c *collector) collectQueues(out sink) {
 		out.gauge(descQueueWorkers, float64(q.Consumers), q.Name)
 		_, isPaused := paused[q.Name]
 		out.gauge(descQueuePaused, truth(isPaused), q.Name)
+		_, stalls := attention.Stalled(q, full, usual)
+		out.gauge(descQueueFull, truth(stalls && !isPaused), q.Name)
 		out.gauge(descQueueSlots, float64(serving[q.Name].Slots), q.Name)
 		out.gauge(descQueueBusy, float64(serving[q.Name].Busy), q.Name)
 		if c.cfg.QueueSLO == nil {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -11,7 +12,10 @@ import (
 )
 
 // collector reads what is known when somebody asks.
-type collector struct{ cfg *Config }
+type collector struct {
+	cfg   *Config
+	usual func(ctx context.Context) (map[string]time.Duration, error)
+}
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("millrace_"+name, help, labels, nil)

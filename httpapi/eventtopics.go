@@ -115,7 +115,7 @@ func (s *Server) topic(ctx context.Context, t topic) (shown, essence any, err er
 	case topicQueues:
 		shown, err = s.shownQueues(ctx)
 	case topicProcesses:
-		shown, essence = s.shownProcesses()
+		shown, essence, err = s.shownProcesses(ctx)
 	case topicOperations:
 		shown = s.shownOperations()
 	case topicScheduled:
@@ -142,22 +142,26 @@ func (s *Server) shownOverview() (shown, essence any, err error) {
 	return o, still, nil
 }
 
-func (s *Server) shownProcesses() (shown, essence any) {
+func (s *Server) shownProcesses(ctx context.Context) (shown, essence any, err error) {
 	all := s.processes()
 	p := shownProcesses{workerState: s.workers()}
 	if len(all) > maxShown {
-		return p, nil
+		return p, nil, nil
+	}
+	usual, err := s.usual(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	p.Items = make([]process, len(all))
 	for i := range all {
-		p.Items[i] = newProcess(&all[i])
+		p.Items[i] = newProcess(&all[i], usual)
 	}
 	still := p
 	still.Items = slices.Clone(p.Items)
 	for i := range still.Items {
 		still.Items[i].Silent = 0
 	}
-	return p, still
+	return p, still, nil
 }
 
 func (s *Server) shownQueues(ctx context.Context) (any, error) {

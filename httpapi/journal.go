@@ -36,7 +36,7 @@ func newAct(a *tracker.Act) act {
 	if shown.Set = setOf(a.Stream); shown.Set == "" {
 		shown.Stream = a.Stream
 	}
-	if a.JID != "" || a.Op == wire.TypeDismissed {
+	if a.JID != "" && a.Op != wire.NotedCancelled || a.Op == wire.TypeDismissed {
 		shown.Offset = &a.Offset
 	}
 	return shown

@@ -76,7 +76,7 @@ func (s *Server) newRegistry() (*prometheus.Registry, *requestMetrics) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(s.cfg.Version))
 	requests := newRequestMetrics()
 	ours := prometheus.WrapRegistererWith(prometheus.Labels{"vhost": s.cfg.VHost}, registry)
-	ours.MustRegister(requests.total, requests.took, requests.operations, &collector{cfg: &s.cfg}, s.eventClients(), s.eventDrops())
+	ours.MustRegister(requests.total, requests.took, requests.operations, &collector{cfg: &s.cfg, usual: s.usual}, s.eventClients(), s.eventDrops())
 	return registry, requests
 }
 

@@ -73,7 +73,7 @@ func TestPrefix(t *testing.T) {
 		w.as("monitoring", http.MethodGet, path, "").problem(t, http.StatusNotFound, "not_found")
 	}
 	require.Equal(t, "/mill/race/", w.get("/mill/race").Header.Get("Location"))
-	require.Equal(t, "/mill/race/job-queues", w.get("/mill/race/").Header.Get("Location"))
+	require.Equal(t, "/mill/race/dashboard", w.get("/mill/race/").Header.Get("Location"))
 	require.Contains(t, w.get("/mill/race/retries").body, `<base href="/mill/race/">`)
 	require.Contains(t, w.get("/mill/race/api/openapi.yaml").body, "servers: [{url: /mill/race/}]")
 	a := w.do(http.MethodPost, "/mill/race/api/session", `{"name":"monitoring","password":"right"}`)

@@ -43,9 +43,11 @@ type runningJob struct {
 	Class     string   `json:"class"`
 	Queue     string   `json:"queue"`
 	StartedAt *float64 `json:"started_at"` // null: it does not say
+	Usual     *float64 `json:"usual_ms"`   // how long its class usually runs; null: that is not known
+	Stuck     bool     `json:"stuck,omitempty"`
 }
 
-func newProcess(p *processes.Process) process {
+func newProcess(p *processes.Process, usual map[string]time.Duration) process {
 	shown := process{
 		Identity: p.Identity, Hostname: p.Hostname, PID: p.PID, Tag: p.Tag, Version: p.Version, State: p.State,
 		HeardAt: wire.Seconds(p.Heard), Silent: p.Silent.Seconds(), Beat: wire.Seconds(p.Beat), StartedAt: secondsIf(p.StartedAt),
@@ -55,8 +57,8 @@ func newProcess(p *processes.Process) process {
 	for i := range shown.Lanes {
 		shown.Lanes[i].Queues = queueNames(shown.Lanes[i].Queues)
 	}
-	for _, w := range p.Work {
-		shown.Work = append(shown.Work, runningJob{w.JID, w.Class, wire.QueueName(w.Queue), secondsIf(w.StartedAt)})
+	for i := range p.Work {
+		shown.Work = append(shown.Work, newRunning(p, &p.Work[i], usual))
 	}
 	return shown
 }
@@ -95,10 +97,14 @@ func (s *Server) listProcesses(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	usual, err := s.usual(c.Request().Context())
+	if err != nil {
+		return err
+	}
 	all := s.processes()
 	found := []process{}
 	for i := range all {
-		one := newProcess(&all[i])
+		one := newProcess(&all[i], usual)
 		if (p["state"] == "" || one.State == p["state"]) && (p["queue"] == "" || slices.Contains(one.Queues, p["queue"])) {
 			found = append(found, one)
 		}
@@ -117,7 +123,11 @@ func (s *Server) showProcess(c echo.Context) error {
 	}
 	if s.cfg.Processes != nil {
 		if p, ok := s.cfg.Processes.Get(identity); ok {
-			return c.JSON(http.StatusOK, newProcess(&p))
+			usual, err := s.usual(c.Request().Context())
+			if err != nil {
+				return err
+			}
+			return c.JSON(http.StatusOK, newProcess(&p, usual))
 		}
 	}
 	return noProcess(identity)
@@ -131,7 +141,7 @@ func noProcess(identity string) error {
 const everyProcess = "*"
 
 // controlNoted is what the journal calls what processes are told.
-var controlNoted = map[string]string{wire.ControlQuiet: wire.NotedQuieted, wire.ControlStop: wire.NotedStopped}
+var controlNoted = map[string]string{wire.ControlQuiet: wire.NotedQuieted, wire.ControlStop: wire.NotedStopped, wire.ControlCancel: wire.NotedCancelled}
 
 // control tells a process, or all, to take no more jobs, or to stop.
 func (s *Server) control(op string) echo.HandlerFunc {
@@ -147,8 +157,7 @@ func (s *Server) control(op string) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		signed, err := sign(c, wire.Command{Reason: reason})
-		if err != nil {
+		if _, err := reasonGiven(c, reason); err != nil {
 			return err
 		}
 		if identity != everyProcess {
@@ -159,22 +168,112 @@ func (s *Server) control(op string) echo.HandlerFunc {
 				return noProcess(identity)
 			}
 		}
-		// A message to no process finds out whether any process listens. What cannot be done is not journaled.
-		probe := wire.Controls{ID: rand.Text(), Op: op, At: wire.Seconds(s.cfg.Now())}
-		if err := s.cfg.Publish(c.Request().Context(), probe.Message(s.cfg.Now())); err != nil {
-			return notHeard(err)
-		}
-		if err := s.noted(c, wire.Noted{Op: controlNoted[op], Identity: identity}, signed.Reason); err != nil {
+		id, err := s.tellWorkers(c, wire.Controls{Op: op, Identity: identity}, reason)
+		if err != nil {
 			return err
-		}
-		said := wire.Controls{ID: rand.Text(), Op: op, Identity: identity, At: wire.Seconds(s.cfg.Now()), Actor: signed.Actor, Reason: signed.Reason}
-		if err := s.cfg.Publish(c.Request().Context(), said.Message(s.cfg.Now())); err != nil {
-			return notHeard(err)
 		}
 		return c.JSON(http.StatusAccepted, struct {
 			ID string `json:"id"`
-		}{said.ID})
+		}{id})
 	}
+}
+
+// tellWorkers asks workers for something, after the journal has who asks for it and why.
+func (s *Server) tellWorkers(c echo.Context, said wire.Controls, reason string) (id string, err error) {
+	signed, err := sign(c, wire.Command{Reason: reason})
+	if err != nil {
+		return "", err
+	}
+	// A message to no process finds out whether any process listens. What cannot be done is not journaled.
+	probe := wire.Controls{ID: rand.Text(), Op: said.Op, At: wire.Seconds(s.cfg.Now())}
+	if err := s.cfg.Publish(c.Request().Context(), probe.Message(s.cfg.Now())); err != nil {
+		return "", notHeard(err)
+	}
+	if err := s.noted(c, wire.Noted{Op: controlNoted[said.Op], Identity: said.Identity, JID: said.JID}, signed.Reason); err != nil {
+		return "", err
+	}
+	said.ID, said.At, said.Actor, said.Reason = rand.Text(), wire.Seconds(s.cfg.Now()), signed.Actor, signed.Reason
+	if err := s.cfg.Publish(c.Request().Context(), said.Message(s.cfg.Now())); err != nil {
+		return "", notHeard(err)
+	}
+	return said.ID, nil
+}
+
+// cancelJob asks the process that runs a job to cancel it.
+func (s *Server) cancelJob(c echo.Context) error {
+	jid, err := pathParam(c, "jid")
+	if err != nil {
+		return err
+	}
+	if _, err := parseParams(c.Request()); err != nil {
+		return err
+	}
+	reason, err := readReason(c)
+	if err != nil {
+		return err
+	}
+	if _, err := reasonGiven(c, reason); err != nil {
+		return err
+	}
+	identity, err := s.runsOn(jid)
+	if err != nil {
+		return err
+	}
+	id, err := s.tellWorkers(c, wire.Controls{Op: wire.ControlCancel, Identity: identity, JID: jid}, reason)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusAccepted, struct {
+		ID       string `json:"id"`
+		Identity string `json:"identity"`
+	}{id, identity})
+}
+
+// runsOn returns the process that says that it runs a job; everyProcess where several do, or where one has more jobs than it lists.
+func (s *Server) runsOn(jid string) (identity string, err error) {
+	unlisted := false
+	workers := s.processes()
+	for i := range workers {
+		p := &workers[i]
+		if p.State == processes.Lost {
+			continue
+		}
+		unlisted = unlisted || p.Busy > int64(len(p.Work))
+		for j := range p.Work {
+			if p.Work[j].JID == jid && identity != p.Identity {
+				if identity != "" {
+					return everyProcess, nil
+				}
+				identity = p.Identity
+			}
+		}
+	}
+	if identity != "" {
+		return identity, nil
+	}
+	if unlisted {
+		return everyProcess, nil
+	}
+	return "", s.notRunning(jid)
+}
+
+// notRunning says why a job cannot be cancelled.
+func (s *Server) notRunning(jid string) error {
+	held, err := s.cfg.Entries.Leases(jid)
+	if err != nil {
+		return err
+	}
+	if len(held) > 0 {
+		return newProblem(http.StatusConflict, "the job is leased over HTTP: only its holder can end it")
+	}
+	found, err := s.waiting(jid)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return newProblem(http.StatusConflict, "the job does not run: it waits in %s, delete it there", setOf(found[0].Stream))
+	}
+	return newProblem(http.StatusNotFound, "no worker process says that it runs this job: one that has just begun is listed with the next heartbeat, within 10 seconds")
 }
 
 func notHeard(err error) error {

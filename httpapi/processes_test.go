@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi"
@@ -29,7 +30,7 @@ func TestProcesses(t *testing.T) {
 
 	require.JSONEq(t, `[{"identity":"h:1:x","hostname":"h","pid":7,"tag":"","version":"","state":"lost","heard_at":1700000000,"silent_seconds":61,
 		"beat":1700000000,"started_at":1699999000.5,"concurrency":10,"busy":2,"rss_kb":4,"rtt_us":0,"queues":["mails","low"],"labels":{"0":"a"},
-		"lanes":[{"name":"l","queues":["low"],"concurrency":0,"busy":0}],"work":[{"jid":"j","class":"C","queue":"low","started_at":null}]}]`,
+		"lanes":[{"name":"l","queues":["low"],"concurrency":0,"busy":0}],"work":[{"jid":"j","class":"C","queue":"low","started_at":null,"usual_ms":null}]}]`,
 		w.get("/api/processes?queue=low").body)
 	require.Contains(t, w.get("/api/processes?state=quiet").body, `"identity":"h:2:x"`)
 	require.Equal(t, "[]\n", w.get("/api/processes?state=live").body)
@@ -110,6 +111,68 @@ func TestWorkersAreToldWhatIsJournaled(t *testing.T) {
 	for _, m := range w.published {
 		require.Contains(t, string(m.Body), `"identity":""`, "only the question whether a process listens")
 	}
+}
+
+func TestJobsThatRunForTooLong(t *testing.T) {
+	w := newWorld(t, func(c *httpapi.Config) { c.Now = func() time.Time { return time.Unix(1_700_000_000, 0) } })
+	for range 20 {
+		w.add(wire.JobMetrics, metric(1_699_999_000, "C", "q", "success", 3000, ""))
+	}
+	w.add(wire.Heartbeats, beat("h:1:x", `,"concurrency":3,"busy":3,"work":[{"jid":"a","class":"C","queue":"q","started_at":1699990000},
+		{"jid":"b","class":"C","queue":"q","started_at":1699999999},{"jid":"c","class":"D","queue":"q","started_at":1}]`))
+	body := w.get("/api/processes/h:1:x").body
+	require.InDelta(t, 3000, gjson.Get(body, "work.0.usual_ms").Float(), 60)
+	require.Equal(t, `[true]`, gjson.Get(body, "work.#.stuck").Raw)
+	require.Equal(t, "null", gjson.Get(body, "work.2.usual_ms").Raw)
+	item := gjson.Get(w.get("/api/attention").body, `items.#(kind=="job_stuck")`)
+	require.Equal(t, "a", item.Get("subject").Str)
+	require.Regexp(t, `^C has run for 2h46m40s on h:1:x, 33\d\d times as long as usual$`, item.Get("text").Str)
+	require.Contains(t, w.get("/metrics").body, `millrace_stuck_jobs{vhost="/"} 1`)
+}
+
+// A job is cancelled where it runs, with a line in the journal before.
+func TestCancelAJob(t *testing.T) {
+	w := newWorld(t)
+	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
+	path := "/api/jobs/a%2Fb/cancel"
+	require.Contains(t, w.do(http.MethodPost, path, "").problem(t, http.StatusNotFound, "not_found").Reason, "no worker process says that it runs this job")
+	w.add(wire.Retries, retry("waits", 2_000_000_000, "q", "C", "E"))
+	require.Contains(t, w.do(http.MethodPost, "/api/jobs/waits/cancel", "").problem(t, http.StatusConflict, "conflict").Reason, "it waits in retries")
+	require.Empty(t, w.commands)
+
+	w.add(wire.Heartbeats, beat("h:1:x", `,"concurrency":2,"busy":1,"work":[{"jid":"a/b","class":"C","queue":"q"}]`))
+	a := w.do(http.MethodPost, path, `{"reason":"it hangs"}`)
+	require.Equal(t, http.StatusAccepted, a.StatusCode, a.body)
+	require.Equal(t, "h:1:x", gjson.Get(a.body, "identity").Str)
+	m := w.published[1]
+	require.Equal(t, wire.Control, m.Exchange)
+	require.Equal(t, []string{"cancel", "h:1:x", "a/b", "http", "it hangs", gjson.Get(a.body, "id").Str}, func() (all []string) {
+		for _, name := range []string{"op", "identity", "jid", "actor", "reason", "id"} {
+			all = append(all, gjson.GetBytes(m.Body, name).Str)
+		}
+		return all
+	}())
+	require.Equal(t, &wire.Noted{Op: wire.NotedCancelled, Identity: "h:1:x", JID: "a/b"}, w.commands[0].Noted)
+	require.Equal(t, "it hangs", w.commands[0].Reason)
+
+	w.add(wire.Heartbeats, beat("h:2:x", `,"concurrency":2,"busy":1,"work":[{"jid":"a/b","class":"C","queue":"q"}]`))
+	require.Equal(t, "*", gjson.Get(w.do(http.MethodPost, path, "").body, "identity").Str, "two say that they run it")
+	w.add(wire.Heartbeats, beat("h:2:x", `,"concurrency":2,"busy":2,"work":[{"jid":"c","class":"C","queue":"q"}]`))
+	require.Equal(t, "*", gjson.Get(w.do(http.MethodPost, "/api/jobs/d/cancel", "").body, "identity").Str, "one does not list all")
+	w.do(http.MethodPost, path, `{"x":1}`).problem(t, http.StatusBadRequest, "bad_request")
+	w.do(http.MethodPost, path+"?x=1", "").problem(t, http.StatusBadRequest, "bad_request")
+
+	sent := len(w.published)
+	w.reply = wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "nobody leads"}
+	w.do(http.MethodPost, path, "").problem(t, http.StatusServiceUnavailable, "no_leader")
+	require.Len(t, w.published, sent+1, "what the journal does not have is not done")
+	require.Empty(t, gjson.GetBytes(w.published[sent].Body, "identity").Str, "only the question whether a process listens")
+	journaled := len(w.commands)
+	w.reply, w.publish = wire.Reply{Status: wire.StatusDone}, fmt.Errorf("x: %w", broker.ErrReturned)
+	w.do(http.MethodPost, path, "").problem(t, http.StatusConflict, "conflict")
+	require.Len(t, w.commands, journaled, "what was not done is not journaled")
+	w.clock = w.clock.Add(61 * time.Second)
+	w.do(http.MethodPost, path, "").problem(t, http.StatusNotFound, "not_found")
 }
 
 func TestWithoutProcesses(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/tracker/attention"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/wire"
@@ -58,6 +59,7 @@ const (
 	queueIdle        = "idle"
 	queueNoConsumers = "no_consumers"
 	queuePaused      = "paused"
+	queueSaturated   = attention.Saturated
 )
 
 // look gives the shared snapshot.
@@ -77,7 +79,12 @@ func (s *Server) jobQueues(ctx context.Context) ([]jobQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	serving := processes.Serving(s.processes())
+	usual, err := s.usual(ctx)
+	if err != nil {
+		return nil, err
+	}
+	workers := s.processes()
+	serving, full := processes.Serving(workers), processes.Saturated(workers)
 	held := map[string]*queueHold{}
 	for _, h := range s.cfg.Leader().Held {
 		held[h.Queue] = &queueHold{h.Reason, wire.Seconds(h.Since), wire.Seconds(h.Until)}
@@ -86,6 +93,9 @@ func (s *Server) jobQueues(ctx context.Context) ([]jobQueue, error) {
 	all := make([]jobQueue, len(snap.Queues))
 	for i := range snap.Queues {
 		all[i] = s.jobQueue(&snap.Queues[i], snap.Rates, serving)
+		if _, is := attention.Stalled(&snap.Queues[i], full, usual); is && all[i].State == queueRunning {
+			all[i].State = queueSaturated
+		}
 		all[i].Held = held[all[i].Name]
 		if p, is := paused[all[i].Name]; is {
 			all[i].State, all[i].Paused = queuePaused, &p

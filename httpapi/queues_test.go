@@ -75,6 +75,22 @@ func TestQueues(t *testing.T) {
 	w.get("/api/attention?x=1").problem(t, http.StatusBadRequest, "bad_request")
 }
 
+// A queue whose workers all hang is not called running.
+func TestASaturatedQueue(t *testing.T) {
+	w := newWorld(t, watching(true, broker.QueueInfo{Name: "queue.a", State: "running", Ready: 38, Unacked: 2, Consumers: 1}, broker.QueueInfo{Name: "queue.b", State: "running", Ready: 1, Consumers: 1}))
+	w.add(wire.Heartbeats, beat("h:1:x", `,"concurrency":2,"busy":2,"queues":["a"],"work":[{"jid":"1","class":"C","queue":"a","started_at":1699999900},{"jid":"2","class":"C","queue":"a","started_at":1699999940}]`))
+	require.Contains(t, w.get("/api/job-queues/a").body, `"state":"saturated"`)
+	require.Contains(t, w.get("/api/job-queues/b").body, `"state":"running"`)
+	require.Contains(t, w.get("/api/job-queues?page=1&state=saturated").body, `"filtered_count":1`)
+	require.Contains(t, w.get("/api/attention").body, `"kind":"saturated","severity":"critical","subject":"a","text":"38 jobs wait, all 2 slots of its workers are busy, and none was taken for 1m0s","value":60`)
+	text := w.get("/metrics").body
+	require.Contains(t, text, `millrace_queue_saturated{queue="a",vhost="/"} 1`)
+	require.Contains(t, text, `millrace_queue_saturated{queue="b",vhost="/"} 0`)
+	paused := map[string]wire.Pause{"a": {At: 7}}
+	w.journal(wire.JournalRecord{Type: wire.TypeState, Paused: &paused, Queue: "a"})
+	require.Contains(t, w.get("/metrics").body, `millrace_queue_saturated{queue="a",vhost="/"} 0`, "its jobs are meant to wait")
+}
+
 func TestQueuesWithoutTheManagementAPI(t *testing.T) {
 	w := newWorld(t, watching(false, broker.QueueInfo{Name: "queue.a", Ready: 5}))
 	require.Contains(t, w.get("/api/job-queues").body, `"unacked":null`)

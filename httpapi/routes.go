@@ -71,6 +71,7 @@ func (s *Server) table() []route {
 		route{get, "/api/jobs", reads, s.listRuns},
 		route{get, "/api/jobs/:jid", reads, s.showJob},
 		route{del, "/api/jobs/:jid", acts, s.deleteJob},
+		route{post, "/api/jobs/:jid/cancel", acts, s.cancelJob},
 		route{get, "/api/errors", reads, s.listErrors},
 		route{get, "/api/due-times", reads, s.listDueTimes},
 		route{get, "/api/job-queues", reads, s.listQueues},

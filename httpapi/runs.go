@@ -71,14 +71,14 @@ func (s *Server) runs(q metrics.RunQuery) (metrics.RunsFound, error) {
 }
 
 func parseRuns(r *http.Request) (q metrics.RunQuery, err error) {
-	p, err := parseParams(r, "queue", "class", "jid", "error", "status", "failed", "from", "to", "limit", "next")
+	p, err := parseParams(r, "queue", "class", "jid", "error", "worker", "status", "failed", "from", "to", "limit", "next")
 	if err != nil {
 		return q, err
 	}
 	if wire.IsFingerprint(p["error"]) {
 		return q, badRequest("parameter error is a fingerprint, which stands for a class and message of errors: workers report no message, so name an error class")
 	}
-	q = metrics.RunQuery{Queue: p["queue"], Class: p["class"], JID: p["jid"], Error: p["error"]}
+	q = metrics.RunQuery{Queue: p["queue"], Class: p["class"], JID: p["jid"], Error: p["error"], Worker: p["worker"]}
 	if q.From, err = p.time("from"); err != nil {
 		return q, err
 	}
@@ -130,19 +130,4 @@ func (p params) behindRun() (*metrics.RunPlace, error) {
 		return nil, badRequest("parameter next is %q: it must be what an answer gave as next", shorten(text))
 	}
 	return &metrics.RunPlace{Offset: int64(o), Index: int(i)}, nil
-}
-
-// maxShownRuns is how many runs a job's timeline shows.
-const maxShownRuns = 100
-
-// runsOf gives the newest runs of a job.
-func (s *Server) runsOf(jid string) (runs []run, err error) {
-	if s.cfg.Metrics == nil {
-		return nil, nil
-	}
-	found, err := s.runs(metrics.RunQuery{JID: jid, Limit: maxShownRuns, Most: int(s.maxSearched)})
-	for i := range found.Runs {
-		runs = append(runs, newRun(&found.Runs[i]))
-	}
-	return runs, err
 }

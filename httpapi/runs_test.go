@@ -21,7 +21,7 @@ func TestRecentRuns(t *testing.T) {
 	require.JSONEq(t, `{"at":1699999003,"jid":"a/3","class":"C1","queue":"q","status":"expired","duration_ms":12.5,"wait_ms":null,"attempt":2,"worker":"w","error_class":"E3"}`,
 		gjson.Get(w.get("/api/jobs").body, "items.0").Raw)
 	for query, want := range map[string]string{
-		"": "[a/3 a/2 a/1 a/0]", "class=C1": "[a/3 a/1]", "queue=x": "[]", "jid=a%2F2": "[a/2]", "error=E1": "[a/1]", "status=dead": "[a/2]", "failed=true": "[a/2 a/1]",
+		"": "[a/3 a/2 a/1 a/0]", "class=C1": "[a/3 a/1]", "queue=x": "[]", "jid=a%2F2": "[a/2]", "error=E1": "[a/1]", "worker=w": "[a/3 a/2 a/1 a/0]", "worker=w2": "[]", "status=dead": "[a/2]", "failed=true": "[a/2 a/1]",
 		"failed=false": "[a/3 a/0]", "from=1699999001&to=1699999003": "[a/2 a/1]", "limit=2": "[a/3 a/2]", "next=2,0": "[a/1 a/0]",
 	} {
 		jids := []any{}

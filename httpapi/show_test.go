@@ -176,7 +176,7 @@ func TestAListReadsOnlySoMuchFromAStream(t *testing.T) {
 
 func TestUnknownPathsAndWrongMethods(t *testing.T) {
 	w := newWorld(t)
-	for _, path := range []string{"/nope", "/jobs", "/assets/", "/api", "/api/", "/api/nope", "/api/retries/", "/api/retries/a/b/c", "/api/retries/a/trigger/", "/api/rejected/retries", "/api/retries//retry"} {
+	for _, path := range []string{"/nope", "/jobs/", "/assets/", "/api", "/api/", "/api/nope", "/api/retries/", "/api/retries/a/b/c", "/api/retries/a/trigger/", "/api/rejected/retries", "/api/retries//retry"} {
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
 			if path == "/api/retries//retry" {
 				method = http.MethodPost

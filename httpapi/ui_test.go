@@ -19,7 +19,7 @@ func TestUIIsServedToWhoeverMayConnect(t *testing.T) {
 	require.Equal(t, ui.Policy, a.Header.Get("Content-Security-Policy"))
 	require.Equal(t, "nosniff", a.Header.Get("X-Content-Type-Options"))
 	require.Equal(t, "no-cache", a.Header.Get("Cache-Control"))
-	require.Equal(t, "/job-queues", w.get("/").Header.Get("Location"))
+	require.Equal(t, "/dashboard", w.get("/").Header.Get("Location"))
 
 	r := request(http.MethodGet, "/retries", "")
 	r.Host = "evil.example"

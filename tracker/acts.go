@@ -22,7 +22,7 @@ type Act struct {
 	JID       string // as in headers: wire.JIDTag
 	Queue     string // paused, resumed, and what is noted of queues
 	To        string // moved: the other queue
-	Identity  string // quieted, stopped: of the worker process; "*": all
+	Identity  string // quieted, stopped, cancelled: of the worker process; "*": all
 	Actor     string // empty: nobody asked for it
 	Reason    string // why, or what the broker said
 	Operation string // the id of the bulk operation that it is, or is part of
@@ -78,6 +78,9 @@ func (t *Entries) actOf(tx *view.Tx, j *wire.JournalRecord, record int64) error 
 		return t.keepAct(tx, a)
 	case j.Type == wire.TypeNoted && j.Noted != nil:
 		a.Op, a.Queue, a.To, a.Identity, a.Count = j.Noted.Op, j.Noted.Queue, j.Noted.To, j.Noted.Identity, j.Noted.Count
+		if j.Noted.JID != "" {
+			a.JID = wire.JIDTag(j.Noted.JID)
+		}
 		return t.keepAct(tx, a)
 	case j.Type == wire.TypeOperation && j.Operation != nil:
 		return t.actOfOperation(tx, a, j.Operation)

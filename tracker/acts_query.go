@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"math"
@@ -64,12 +65,20 @@ func (t *Entries) searchActs(list byte, q *ActQuery, f *ActsFound) error {
 		return err
 	}
 	found, looked, last := 0, 0, int64(0)
-	err = eachAct(t.store, keyAct(list, int64(size.from)), upper, true, func(_ []byte, a *Act) bool {
+	var fault error
+	err = t.store.Scan(keyAct(list, int64(size.from)), upper, true, func(key, value []byte) bool {
 		if found > q.Limit || looked >= q.Most/2 {
 			f.Next = max(f.Next, last)
 			return false
 		}
-		looked, last = looked+1, a.Record
+		looked, last = looked+1, intOf(key[2:])
+		if !bytes.Contains(value, []byte(q.JID)) { // most acts are of other jobs: they need not be decoded
+			return true
+		}
+		var a *Act
+		if a, fault = decodeAct(key, value); fault != nil {
+			return false
+		}
 		if q.match(a) {
 			found++
 			f.Acts = append(f.Acts, *a)
@@ -77,7 +86,7 @@ func (t *Entries) searchActs(list byte, q *ActQuery, f *ActsFound) error {
 		return true
 	})
 	f.Searched += looked
-	return err
+	return cmp.Or(err, fault)
 }
 
 // actsForgotten tells whether acts from a time on may not be kept: there were too many, or the journal did not reach back that far when the
@@ -100,6 +109,9 @@ func (t *Entries) actsForgotten(from float64) (bool, error) {
 		return false, nil
 	}
 	oldest := math.Inf(1)
+	if begun := t.State().BegunAt; begun > 0 { // from there on the journal was read
+		oldest = begun
+	}
 	for _, list := range []byte{actsSingle, actsMany} {
 		a, err := firstAct(t.store, list)
 		if err != nil {

@@ -54,16 +54,19 @@ func TestActs(t *testing.T) {
 	h.record(wire.JournalRecord{Type: wire.TypeNoted, At: 33, Noted: &wire.Noted{Op: wire.NotedMoved, Queue: "low", To: "high", Count: 3}, Actor: "cyn", Reason: "r"})
 	h.record(wire.JournalRecord{Type: wire.TypeNoted, At: 34, Noted: &wire.Noted{Op: wire.NotedStopped, Identity: "*"}, Actor: "cyn"})
 	h.record(wire.JournalRecord{Type: wire.TypeNoted, At: 35})
+	h.record(wire.JournalRecord{Type: wire.TypeNoted, At: 36, Noted: &wire.Noted{Op: wire.NotedCancelled, Identity: "h:1:x", JID: "é"}, Actor: "cyn"})
 
 	o := newOne(t).inOrder(h)
 	for range 2 {
 		ops, f := o.acts(ActQuery{})
+		require.Equal(t, Act{Record: f.Acts[0].Record, At: 36, Op: "cancelled", Identity: "h:1:x", JID: wire.JIDTag("é"), Actor: "cyn"}, f.Acts[0])
+		ops, f.Acts = ops[1:], f.Acts[1:]
 		require.Equal(t, []string{"stopped  cyn", "moved low cyn"}, ops[:2])
 		require.Equal(t, Act{Record: f.Acts[0].Record, At: 34, Op: "stopped", Identity: "*", Actor: "cyn"}, f.Acts[0])
 		require.Equal(t, Act{Record: f.Acts[1].Record, At: 33, Op: "moved", Queue: "low", To: "high", Count: 3, Actor: "cyn", Reason: "r"}, f.Acts[1])
 		ops, f.Acts = ops[2:], f.Acts[2:]
 		require.Equal(t, []string{"refused c", "resumed low bob", "paused low bob", "operation  ann", "retried r ann", "operation  ann", "triggered b bob", "deleted a ann"}, ops)
-		require.Equal(t, []any{int64(0), false, 10}, []any{f.Next, f.Older, f.Searched})
+		require.Equal(t, []any{int64(0), false, 11}, []any{f.Next, f.Older, f.Searched})
 		require.Equal(t, Act{Record: f.Acts[3].Record, At: 20, Op: wire.TypeOperation, Stream: retry, Actor: "ann", Reason: "up", Operation: "op",
 			Action: wire.CommandRetry, State: wire.OperationDone}, f.Acts[3])
 		require.Equal(t, 10.0, f.Acts[6].At, "its time is not known: not before what came before it")
@@ -138,6 +141,15 @@ func TestActsOfAJournalThatHasForgotten(t *testing.T) {
 	for from, older := range map[float64]bool{0: true, 49: true, 50: false} {
 		_, f := o.acts(ActQuery{From: from})
 		require.Equal(t, older, f.Older, from)
+	}
+	h = newHistory()
+	h.hole(wire.Journal, 40)
+	h.open(func(r *wire.JournalRecord) { r.At = 45 })
+	h.record(wire.JournalRecord{Type: wire.TypeDeleted, At: 50, Stream: sched, Offset: 1, JID: "a", Actor: "ann"})
+	o = newOne(t).inOrder(h)
+	for from, older := range map[float64]bool{0: true, 44: true, 45: false, 50: false} {
+		_, f := o.acts(ActQuery{From: from})
+		require.Equal(t, older, f.Older, "%v: it was read from the epoch on", from)
 	}
 	for _, list := range []byte{actsSingle, actsMany} {
 		_, err := decodeAct(keyAct(list, 1), []byte{1})

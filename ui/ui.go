@@ -24,7 +24,7 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'self'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // pages are the paths that the page answers to. What lies below the ones with a wildcard is one escaped segment.
-var pages = regexp.MustCompile(`^/(?:job-queues(?:/[^/]+)?|scheduled-jobs|retries|dead-jobs|jobs/[^/]+|job-metrics(?:/[^/]+)?|` +
+var pages = regexp.MustCompile(`^/(?:dashboard|job-queues(?:/[^/]+)?|scheduled-jobs|retries|dead-jobs|gated-jobs|jobs(?:/[^/]+)?|job-metrics(?:/[^/]+)?|` +
 	`worker-processes(?:/[^/]+)?|live|operations|rejected|health|api-docs|sign-in)$`)
 
 // file is what is answered for one path.
@@ -85,19 +85,53 @@ func Handler(prefix string, next http.Handler) http.Handler {
 		switch {
 		case at == "/":
 			w.Header().Set("Cache-Control", "no-cache")
-			http.Redirect(w, r, prefix+"/job-queues", http.StatusFound)
+			http.Redirect(w, r, prefix+"/dashboard", http.StatusFound)
 		case pages.MatchString(at):
-			w.Header().Set("Content-Security-Policy", Policy)
-			w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
-			page.serve(w, r, "no-cache")
+			servePage(w, r, page, http.StatusOK)
 		case isAsset && known:
-			asset.serve(w, r, "public, max-age=31536000, immutable")
+			asset.serve(w, r, "public, max-age=31536000, immutable", http.StatusOK)
 		case at == "/favicon.ico":
-			all["static/icon.svg"].serve(w, r, "no-cache")
+			all["static/icon.svg"].serve(w, r, "no-cache", http.StatusOK)
+		case strings.Contains(r.Header.Get("Accept"), "text/html") && !strings.HasPrefix(at, "/api/"):
+			answer := &unlessMissing{ResponseWriter: w}
+			next.ServeHTTP(answer, r)
+			if answer.missing {
+				w.Header().Del("Content-Length") // those of the answer that was dropped
+				w.Header().Del("Content-Encoding")
+				servePage(w, r, page, http.StatusNotFound)
+			}
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+func servePage(w http.ResponseWriter, r *http.Request, page file, status int) {
+	w.Header().Set("Content-Security-Policy", Policy)
+	w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
+	page.serve(w, r, "no-cache", status)
+}
+
+// unlessMissing drops an answer of 404, so that a person in a browser can be shown a page instead.
+type unlessMissing struct {
+	http.ResponseWriter
+	missing bool
+}
+
+func (u *unlessMissing) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+
+func (u *unlessMissing) WriteHeader(status int) {
+	u.missing = status == http.StatusNotFound
+	if !u.missing {
+		u.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (u *unlessMissing) Write(b []byte) (int, error) {
+	if u.missing {
+		return len(b), nil
+	}
+	return u.ResponseWriter.Write(b)
 }
 
 // fill puts into the page what depends on where it is served: the one thing that is not as it stands in the tree.
@@ -106,7 +140,7 @@ func fill(page []byte, prefix, hash string) []byte {
 	return bytes.ReplaceAll(page, []byte("{hash}"), []byte(hash))
 }
 
-func (f file) serve(w http.ResponseWriter, r *http.Request, cache string) {
+func (f file) serve(w http.ResponseWriter, r *http.Request, cache string, status int) {
 	h := w.Header()
 	body, tag := f.body, `"`+f.tag+`"`
 	if f.zipped != nil {
@@ -119,11 +153,12 @@ func (f file) serve(w http.ResponseWriter, r *http.Request, cache string) {
 	h.Set("Cache-Control", cache)
 	h.Set("Content-Type", f.kind)
 	h.Set("ETag", tag)
-	if matches(r.Header.Get("If-None-Match"), tag) {
+	if status == http.StatusOK && matches(r.Header.Get("If-None-Match"), tag) {
 		h.Del("Content-Encoding")
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
+	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body)
 	}

@@ -48,7 +48,7 @@ func text(t *testing.T, r *http.Response) string {
 }
 
 func TestPagesAreServed(t *testing.T) {
-	for _, at := range []string{"/job-queues", "/job-queues/a%2Fb", "/scheduled-jobs", "/retries?queue=low", "/dead-jobs", "/jobs/x", "/job-metrics/A%20b",
+	for _, at := range []string{"/dashboard", "/job-queues", "/job-queues/a%2Fb", "/scheduled-jobs", "/retries?queue=low", "/dead-jobs", "/gated-jobs", "/jobs", "/jobs/x", "/job-metrics/A%20b",
 		"/worker-processes/h:1:t", "/live", "/operations", "/rejected", "/health", "/api-docs", "/sign-in"} {
 		r := get(t, "", at)
 		require.Equal(t, http.StatusOK, r.StatusCode, at)
@@ -61,16 +61,48 @@ func TestPagesAreServed(t *testing.T) {
 func TestRootLeadsToTheDashboard(t *testing.T) {
 	r := get(t, "/millrace", "/")
 	require.Equal(t, http.StatusFound, r.StatusCode)
-	require.Equal(t, "/millrace/job-queues", r.Header.Get("Location"))
+	require.Equal(t, "/millrace/dashboard", r.Header.Get("Location"))
 }
 
 func TestOtherPathsAreLeftToOthers(t *testing.T) {
-	for _, at := range []string{"/api/overview", "/metrics", "/healthz", "/job-queues/", "/job-queues/a/b", "/jobs", "/assets/x/static/app.js", "/nothing", "/retries/x"} {
+	for _, at := range []string{"/api/overview", "/metrics", "/healthz", "/job-queues/", "/job-queues/a/b", "/jobs/", "/assets/x/static/app.js", "/nothing", "/retries/x"} {
 		require.Equal(t, http.StatusTeapot, get(t, "", at).StatusCode, at)
 	}
 	w := httptest.NewRecorder()
 	Handler("", elsewhere).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/retries", nil))
 	require.Equal(t, http.StatusTeapot, w.Code)
+}
+
+// missing answers like the API where there is nothing.
+var missing = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", "17")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = io.WriteString(w, `{"error":"no"}...`)
+})
+
+func TestBrowsersGetAPageWhereNothingIs(t *testing.T) {
+	ask := func(next http.Handler, at, accept string) *http.Response {
+		r := httptest.NewRequest(http.MethodGet, at, nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		Handler("/p", next).ServeHTTP(w, r)
+		return w.Result()
+	}
+	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
+	for _, at := range []string{"/nothing", "/job-queues/a/b", "/retries/x", "/job-queues/"} {
+		r := ask(missing, at, browser)
+		require.Equal(t, http.StatusNotFound, r.StatusCode, at)
+		require.Equal(t, "text/html; charset=utf-8", r.Header.Get("Content-Type"))
+		require.Equal(t, Policy, r.Header.Get("Content-Security-Policy"))
+		require.Empty(t, r.Header.Get("Content-Length"))
+		require.Contains(t, text(t, r), `<base href="/p/">`)
+		require.Contains(t, text(t, ask(missing, at, "application/json")), `"error"`)
+	}
+	r := ask(missing, "/api/nothing", browser)
+	require.Equal(t, "application/json", r.Header.Get("Content-Type"), "the API answers for itself")
+	r = ask(elsewhere, "/metrics", browser)
+	require.Equal(t, http.StatusTeapot, r.StatusCode, "what is there is left alone")
 }
 
 // references are the files that a page or module names.
@@ -172,7 +204,7 @@ func TestNothingIsFoundLate(t *testing.T) {
 
 // TestFirstLoadIsSmall adds up what the dashboard needs, as it goes over the wire, without the font.
 func TestFirstLoadIsSmall(t *testing.T) {
-	const most = 101_000
+	const most = 100_000
 	all, _ := files()
 	seen, bytes := loadedWith(all, "static/index.html", "static/pages/dashboard.js"), 0
 	for name := range seen {

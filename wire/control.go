@@ -10,6 +10,7 @@ import (
 const (
 	ControlQuiet  = "quiet"  // take no more jobs
 	ControlStop   = "stop"   // end when the jobs have
+	ControlCancel = "cancel" // set the cancel signal of a job, if it runs
 	ControlPause  = "pause"  // take no more jobs of a queue
 	ControlResume = "resume" // take jobs of a queue again
 )
@@ -20,6 +21,7 @@ type Controls struct {
 	Op       string  `json:"op"`
 	Identity string  `json:"identity"` // of the process that is meant; "*": all
 	Queue    string  `json:"queue,omitempty"`
+	JID      string  `json:"jid,omitempty"` // cancel: of the job
 	At       float64 `json:"at"`
 	Actor    string  `json:"actor,omitempty"`
 	Reason   string  `json:"reason,omitempty"`

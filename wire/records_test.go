@@ -98,6 +98,24 @@ func TestControlsAreForEverybodyWhoListens(t *testing.T) {
 	m := Controls{ID: "c", Op: ControlPause, Identity: "*", Queue: "mails", Actor: "ann"}.Message(time.Unix(1, 0))
 	require.Equal(t, []string{Control, "c"}, []string{m.Exchange, m.MessageID})
 	require.JSONEq(t, `{"id":"c","op":"pause","identity":"*","queue":"mails","at":0,"actor":"ann"}`, string(m.Body))
+	m = Controls{ID: "c", Op: ControlCancel, Identity: "h:1:x", JID: "j"}.Message(time.Unix(1, 0))
+	require.JSONEq(t, `{"id":"c","op":"cancel","identity":"h:1:x","jid":"j","at":0}`, string(m.Body))
+}
+
+func TestWhatIsNotedIsWhole(t *testing.T) {
+	for reason, n := range map[string]*Noted{
+		"":                                 {Op: NotedCancelled, Identity: "h:1:x", JID: "j"},
+		"command note needs the jid":       {Op: NotedCancelled, Identity: "h:1:x"},
+		"command note needs an identity":   {Op: NotedCancelled, JID: "j"},
+		"command note does not know what ": {Op: "paused", Identity: "*"},
+		"command note needs a queue":       {Op: NotedPurged},
+	} {
+		err := n.check()
+		require.Equal(t, reason == "", err == nil, "%v", err)
+		if err != nil {
+			require.Contains(t, err.Error(), reason)
+		}
+	}
 }
 
 func TestSmallReaders(t *testing.T) {

@@ -27,7 +27,7 @@ type InspectorConfig struct {
 	HTTPClient *http.Client // for certificates and limits of your own; a client whose calls may take 10 s if nil
 }
 
-// Inspector finds jobs, and deletes, retries and reschedules them, over the REST API of a sidecar. It is safe for concurrent use.
+// Inspector finds jobs, and cancels, deletes, retries and reschedules them, over the REST API of a sidecar. It is safe for concurrent use.
 //
 // An error is an *APIError where the sidecar refused, ErrUnreachable where no sidecar was reached, and ErrUnconfirmed where there was no
 // answer: then it may have been done, and to repeat it is safe.
@@ -163,6 +163,12 @@ func (i *Inspector) Find(ctx context.Context, jid string) (*FoundJob, error) {
 // Delete deletes a job that is scheduled, waits for a retry, or is dead. ErrNotFound: it is none of these.
 func (i *Inspector) Delete(ctx context.Context, jid string) error {
 	return i.call(ctx, http.MethodDelete, nil, nil, "jobs", jid)
+}
+
+// Cancel asks the worker that runs a job to cancel it: the context of its handler ends, with ErrCancelled as its cause. Whether the handler
+// heeds that shows in the job's runs. ErrNotFound: no worker says that it runs the job.
+func (i *Inspector) Cancel(ctx context.Context, jid string) error {
+	return i.call(ctx, http.MethodPost, nil, nil, "jobs", jid, "cancel")
 }
 
 // Retry puts a job that waits for a retry, or is dead, into its queue now. ErrNotFound: it is neither.

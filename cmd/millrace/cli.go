@@ -36,7 +36,7 @@ type cli struct {
 	Scheduled  scheduledCmd  `cmd:"" group:"Jobs:" help:"List and change scheduled jobs."`
 	Retries    retriesCmd    `cmd:"" group:"Jobs:" help:"List and change jobs that wait for a retry."`
 	Dead       deadCmd       `cmd:"" group:"Jobs:" help:"List dead jobs, retry or delete them."`
-	Job        jobCmd        `cmd:"" group:"Jobs:" help:"Show where one job is and its history, or delete it."`
+	Job        jobCmd        `cmd:"" group:"Jobs:" help:"Show where one job is and its history, cancel or delete it."`
 	Jobs       jobsCmd       `cmd:"" group:"Jobs:" help:"List recent attempts, as workers reported them."`
 	Errors     errorsCmd     `cmd:"" group:"Jobs:" help:"Show failures, grouped by error."`
 	Due        dueCmd        `cmd:"" group:"Jobs:" help:"Show how many jobs are due when."`

@@ -66,6 +66,7 @@ func TestWhatCommandsAskOfTheAPI(t *testing.T) {
 		"queues resume a --reason up":               `PUT /api/job-queues/a/resume application/json {"reason":"up"}`,
 		"queues make a --reason new":                `PUT /api/job-queues/a application/json {"reason":"new"}`,
 		"rejected delete retries 7 --reason why -y": `DELETE /api/rejected/retries/7 application/json {"reason":"why"}`,
+		"job cancel a/b --reason why -y":            `POST /api/jobs/a%2Fb/cancel application/json {"reason":"why"}`,
 		"job delete a/b --reason why -y":            `DELETE /api/jobs/a%2Fb application/json {"reason":"why"}`,
 		"job delete a -y":                           "DELETE /api/jobs/a",
 	} {

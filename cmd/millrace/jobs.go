@@ -16,6 +16,7 @@ type jobsCmd struct {
 	Class  string `placeholder:"CLASS" help:"Only jobs of this class."`
 	JID    string `name:"jid" placeholder:"JID" help:"Only this job."`
 	Error  string `placeholder:"CLASS" help:"Only attempts that failed with an error of this class."`
+	Worker string `placeholder:"PROCESS" help:"Only attempts by this worker process: host:pid:tag."`
 	Status string `placeholder:"STATUS" enum:",success,failed,dead,discarded,expired" default:"" help:"Only this outcome: success, failed, dead, discarded or expired."`
 	Failed bool   `help:"Only attempts that failed, with or without retries left."`
 }
@@ -54,7 +55,7 @@ func (c *jobsCmd) Run(ctx context.Context, out output) error {
 	if wire.IsFingerprint(c.Error) {
 		return errFingerprint
 	}
-	chosen := map[string]string{"queue": c.Queue, "class": c.Class, "jid": c.JID, "error": c.Error, "status": c.Status}
+	chosen := map[string]string{"queue": c.Queue, "class": c.Class, "jid": c.JID, "error": c.Error, "worker": c.Worker, "status": c.Status}
 	if c.Failed {
 		chosen["failed"] = "true"
 	}

@@ -61,10 +61,10 @@ func TestLooksAtARealBroker(t *testing.T) {
 	require.Regexp(t, `IS IN .*\nretries +\S+ \S+ +in \S+ +Mail +low +1 +Timeout: no answer in 30 ms\n`, says("job", "r0"))
 	require.Equal(t, "job r0: deleted\n", says("job", "delete", "r0", "--reason", "a test", "--yes"))
 	brokertest.Eventually(t, func() bool {
-		return regexpMatch(`in no list: .*\n\nWHEN .*\n\S+ \S+ +deleted +retries +`+v.Owner.Name+`\n`, says("job", "r0"))
+		return regexpMatch(`in no list: .*\n\nWHEN .*\n\S+ \S+ +deleted +retries +a test +`+v.Owner.Name+`\n`, says("job", "r0"))
 	}, "it is told who did it")
 	require.Contains(t, says("job", "delete", "r0", "--yes"), "job r0: no entry has this jid now")
-	require.Contains(t, says("job", "never"), "job never: nothing is known of a job with this jid")
+	require.Contains(t, says("job", "never"), "job never: job not found")
 
 	require.Regexp(t, `^deploy "v1.2" marked at \S+ \S+ \S+\n$`, says("deploys", "mark", "v1.2"))
 	brokertest.Eventually(t, func() bool { return regexpMatch(`AT .*\n\S+ \S+ +v1.2 +`+v.Owner.Name+`\n1 in all\n`, says("deploys")) }, "it is marked")
@@ -140,10 +140,11 @@ func TestWhatLooksAskOfTheAPI(t *testing.T) {
 
 func TestOneJobIsShown(t *testing.T) {
 	a := newAPI(t, http.StatusOK, `{"jid":"a","entries":[{"error_message":7,"job":{"jid":"a"},"millrace":{"set":"dead-jobs","at":1,"queue":"low","class":"Mail","attempt":3}}],
-		"leases":[{"id":"x","until":2,"queue":"q","class":"Mail","attempt":2}],"events":[{"at":5,"what":"fired","set":"retries","offset":1}],
+		"leases":[{"id":"x","until":2,"queue":"q","class":"Mail","attempt":2}],"running":[{"identity":"h:1:x","class":"Mail","queue":"q","started_at":3,"stuck":true}],
+		"events":[{"at":7,"what":"changed","set":"retries","actor":"ann","reason":"a typo","changes":[{"member":"args","was":"[1]","is":"[2]"}]},{"at":5,"what":"fired","set":"retries","offset":1}],
 		"runs":[{"at":9,"jid":"a","queue":"q","status":"failed","duration_ms":1500,"attempt":2,"worker":"w:1:x","error_class":"Timeout"}],"older_than_kept":true}`)
 	out := millrace(t, "job", "a", "--http-addr", a.addr()).out
-	require.Regexp(t, `dead-jobs .* ago +Mail +low +3 *\nleased .* ago +Mail +q +2 *\n\nWHEN .*\n.*failed +q +2 +1.5s +Timeout +w:1:x\n.*fired +retries +\(millrace\)\nolder records are not kept\n`, out)
+	require.Regexp(t, `dead-jobs .* ago +Mail +low +3 *\nrunning \(stuck\) .* ago +Mail +q +on h:1:x *\nleased .* ago +Mail +q +2 *\n\nWHEN .*\n.*failed +q +2 +1.5s +Timeout +w:1:x\n.*changed +retries +args: \[1\] -> \[2\]; a typo +ann\n.*fired +retries +\(millrace\)\nolder records are not kept\n`, out)
 }
 
 func TestErrorsThatWereNotAllLookedAt(t *testing.T) {

@@ -6,17 +6,22 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 type jobCmd struct {
 	Show   showJobCmd   `cmd:"" default:"withargs" aliases:"get" help:"Show where a job is, and its history."`
+	Cancel cancelJobCmd `cmd:"" help:"Ask the worker that runs a job to cancel it."`
 	Delete deleteJobCmd `cmd:"" aliases:"rm" help:"Delete a job, in whichever list it waits."`
 }
 
 // timeline is what is known of a job, as the API gives it.
 type timeline struct {
 	Entries []item     `json:"entries"`
+	Running []workRow  `json:"running"`
 	Leases  []leaseRow `json:"leases"`
 	Runs    []runRow   `json:"runs"`
 	Events  []jobEvent `json:"events"`
@@ -30,31 +35,73 @@ type leaseRow struct {
 	Attempt int64   `json:"attempt"`
 }
 
+// workRow is a job that a worker process runs, as the API gives it.
+type workRow struct {
+	Identity  string   `json:"identity"`
+	Class     string   `json:"class"`
+	Queue     string   `json:"queue"`
+	StartedAt *float64 `json:"started_at"`
+	Stuck     bool     `json:"stuck"`
+}
+
 type jobEvent struct {
-	At    float64 `json:"at"`
-	What  string  `json:"what"`
-	Set   string  `json:"set"`
-	Actor string  `json:"actor"`
+	At       float64     `json:"at"`
+	What     string      `json:"what"`
+	Set      string      `json:"set"`
+	Identity string      `json:"identity"`
+	Actor    string      `json:"actor"`
+	Reason   string      `json:"reason"`
+	Changes  []jobChange `json:"changes"`
+}
+
+// jobChange is a member of the job before and after a change, as JSON text.
+type jobChange struct {
+	Member string `json:"member"`
+	Was    string `json:"was"`
+	Is     string `json:"is"`
+}
+
+// details are what an event changed, and the reason for it.
+func (e *jobEvent) details() string {
+	var parts []string
+	for _, c := range e.Changes {
+		parts = append(parts, fmt.Sprintf("%s: %s -> %s", c.Member, c.Was, c.Is))
+	}
+	if e.Reason != "" {
+		parts = append(parts, e.Reason)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // places are where the job is.
 func (t *timeline) places() *table {
-	columns := []column{{"IS IN", plainKind}, {"DUE OR DIED", dueKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"RETRY", plainKind}, {"ERROR", textKind}}
+	columns := []column{{"IS IN", plainKind}, {"DUE OR SINCE", dueKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"RETRY", plainKind}, {"DETAILS", textKind}}
 	places := tableOf(columns, t.Entries, func(i *item) []any {
 		return []any{i.Millrace.Set, i.time(), i.Millrace.Class, i.Millrace.Queue, i.Millrace.Attempt, i.error()}
 	})
+	for _, r := range t.Running {
+		state := "running"
+		if r.Stuck {
+			state = "running (stuck)"
+		}
+		var since any
+		if r.StartedAt != nil {
+			since = moment(*r.StartedAt)
+		}
+		places.add(state, since, r.Class, r.Queue, nil, "on "+r.Identity)
+	}
 	for _, l := range t.Leases {
 		places.add("leased", moment(l.Until), l.Class, l.Queue, l.Attempt, nil)
 	}
 	return places
 }
 
-// past is what became of the job, and the attempts that workers reported, the newest first.
+// past is what happened to the job, and the attempts that workers reported, the newest first.
 func (t *timeline) past() *table {
 	past := &table{columns: []column{{"WHEN", atKind}, {"WHAT", stateKind}, {"WHERE", nameKind}, {"ATTEMPT", plainKind}, {"TOOK", plainKind},
-		{"ERROR", textKind}, {"BY", nameKind}}}
+		{"DETAILS", textKind}, {"BY", nameKind}}}
 	for _, e := range t.Events {
-		past.add(moment(e.At), e.What, e.Set, nil, nil, nil, cmp.Or(e.Actor, "(millrace)"))
+		past.add(moment(e.At), e.What, cmp.Or(e.Set, e.Identity), nil, nil, e.details(), cmp.Or(e.Actor, "(millrace)"))
 	}
 	for i := range t.Runs {
 		r := &t.Runs[i]
@@ -64,7 +111,7 @@ func (t *timeline) past() *table {
 	return past
 }
 
-// print shows where the job is and what became of it. A CSV file has one table: the history.
+// print shows where the job is and what happened to it. A CSV file has one table: the history.
 func (t *timeline) print(p *printer) error {
 	if p.forPeople() {
 		places := t.places()
@@ -105,6 +152,31 @@ type deleteJobCmd struct {
 
 	JID    string `arg:"" name:"jid" help:"The job's id."`
 	Reason string `placeholder:"TEXT" help:"Reason, kept in the journal."`
+}
+
+type cancelJobCmd struct {
+	lookSettings
+	confirmSettings
+
+	JID    string `arg:"" name:"jid" help:"The job's id."`
+	Reason string `placeholder:"TEXT" help:"Reason, kept in the journal."`
+}
+
+// Run asks the worker that runs a job to cancel it.
+func (c *cancelJobCmd) Run(ctx context.Context, out output) error {
+	if err := c.confirm(out, "Cancel job %s? It will not be retried.", c.JID); err != nil {
+		return err
+	}
+	body, err := c.client().do(ctx, http.MethodPost, jobsPath+"/"+segment(c.JID)+"/cancel", nil, reasonBody(c.Reason))
+	if err != nil {
+		return fmt.Errorf("job %s: %w", c.JID, err)
+	}
+	asked := gjson.GetBytes(body, "identity").String()
+	about := fmt.Sprintf("process %q", asked)
+	if asked == everyProcess {
+		about = "all processes"
+	}
+	return c.printer(out).did(fields{"jid": c.JID, "process": asked, "asked": "cancel"}, "job %s: asked %s to cancel it", c.JID, about)
 }
 
 // Run deletes one job.

@@ -71,7 +71,7 @@ var queueColumns = []column{{"QUEUE", nameKind}, {"STATE", stateKind}, {"READY",
 type listQueuesCmd struct {
 	lookSettings
 
-	State string `placeholder:"STATE" help:"Only queues in this state: idle, running, paused, no_consumers or down."`
+	State string `placeholder:"STATE" help:"Only queues in this state: idle, running, paused, no_consumers, saturated or down."`
 	Limit int    `short:"n" default:"100" help:"Maximum number of rows, up to 500 (${default})."`
 	Page  int64  `default:"1" help:"Page of the list (${default})."`
 }

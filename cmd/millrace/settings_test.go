@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
@@ -240,4 +241,21 @@ func TestPrivateBrokerKeepsItsView(t *testing.T) {
 	}
 	require.Equal(t, identity("amqp://127.0.0.1:5672/"), identity("amqp://127.0.0.1:5674/"))
 	require.NotEqual(t, identity("amqp://127.0.0.1:5672/"), identity("amqp://127.0.0.1:5672/other"))
+}
+
+// Without any setting a job may wait for ten minutes; what is said of one queue leaves the others as they are.
+func TestHowLongJobsMayWait(t *testing.T) {
+	for _, c := range []struct {
+		given    map[string]time.Duration
+		own, any time.Duration
+	}{
+		{nil, 10 * time.Minute, 10 * time.Minute},
+		{map[string]time.Duration{"critical": 5 * time.Second}, 5 * time.Second, 10 * time.Minute},
+		{map[string]time.Duration{"*": time.Hour}, time.Hour, time.Hour},
+		{map[string]time.Duration{"*": 0, "critical": time.Second}, time.Second, 0},
+	} {
+		s := sidecarSettings{QueueSLO: c.given}
+		require.Equal(t, c.own, s.queueSLO("critical"))
+		require.Equal(t, c.any, s.queueSLO("low"))
+	}
 }

@@ -55,7 +55,7 @@ const (
 
 // colours are those of the states that are worth to be seen.
 var colours = map[string]string{
-	"critical": red, "failed": red, "dead": red, "down": red, "lost": red, "fail": red, "crashed": red, "minority": red, "no_consumers": red,
+	"critical": red, "failed": red, "dead": red, "down": red, "lost": red, "fail": red, "crashed": red, "minority": red, "no_consumers": red, "saturated": red,
 	"warning": yellow, "note": yellow, "paused": yellow, "quiet": yellow, "stopping": yellow, "discarded": yellow, "expired": yellow,
 	"ok": green, "success": green, "live": green, "running": green, "done": green,
 }

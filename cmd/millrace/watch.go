@@ -61,10 +61,15 @@ func (s *sidecar) onBroker(ctx context.Context, do func(*broker.Conn) error) err
 // everyQueue stands for all queues that have no limit of their own.
 const everyQueue = "*"
 
-// queueSLO is how long a job may wait in a queue; 0 where nobody says.
+// defaultSLO is how long a job may wait in a queue for which --queue-slo says nothing.
+const defaultSLO = 10 * time.Minute
+
+// queueSLO returns how long a job may wait in a queue; 0 means as long as it likes.
 func (s *sidecarSettings) queueSLO(queue string) time.Duration {
-	if limit, own := s.QueueSLO[queue]; own {
-		return limit
+	for _, name := range []string{queue, everyQueue} {
+		if limit, given := s.QueueSLO[name]; given {
+			return limit
+		}
 	}
-	return s.QueueSLO[everyQueue]
+	return defaultSLO
 }

@@ -22,13 +22,14 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	client "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestInspectors has the clients' inspectors find, reschedule, retry and delete jobs beside a sidecar. All that they send and get is
+// TestInspectors has the clients' inspectors find, cancel, reschedule, retry and delete jobs beside a sidecar. All that they send and get is
 // what the contract describes.
 func TestInspectors(t *testing.T) {
 	for language, inspect := range map[string]func(*testing.T, *sidecar, string){
@@ -41,7 +42,12 @@ func TestInspectors(t *testing.T) {
 			}
 			s := serve(t)
 			s.publishForInspectors(t)
+			commands := s.runForInspectors(t)
 			inspect(t, s, held(t, s))
+			brokertest.Eventually(t, func() bool {
+				d, ok, err := commands()
+				return err == nil && ok && gjson.GetBytes(d.Body, "op").String() == "cancel" && gjson.GetBytes(d.Body, "jid").String() == "runs"
+			}, "the worker is asked to cancel its job")
 		})
 	}
 }
@@ -72,6 +78,25 @@ func (s *sidecar) publishForInspectors(t *testing.T) {
 		_, err := s.request(http.MethodDelete, "/api/jobs/first")
 		return err == nil
 	}, "the leader takes commands")
+}
+
+// runForInspectors has a worker that runs the job runs. It returns what gets the commands to that worker.
+func (s *sidecar) runForInspectors(t *testing.T) func() (amqp.Delivery, bool, error) {
+	t.Helper()
+	ch, err := s.vhost.Owner.Dial(t).Channel() // closed with its connection, at the test's end
+	require.NoError(t, err)
+	commands, err := ch.QueueDeclare("", false, true, true, false, nil)
+	require.NoError(t, err)
+	require.NoError(t, ch.QueueBind(commands.Name, "", wire.Control, false, nil))
+	now := wire.Seconds(time.Now())
+	s.vhost.Publish(t, "", wire.Heartbeats, amqp.Publishing{Body: fmt.Appendf(nil, `{"type":"heartbeat","identity":"host:1:mails","hostname":"host","pid":1,`+
+		`"tag":"mails","queues":["mails"],"concurrency":5,"busy":1,"beat":%f,"version":"1","state":"running",`+
+		`"work":[{"jid":"runs","class":"SendEmail","queue":"mails","started_at":%f}]}`, now, now)})
+	brokertest.Eventually(t, func() bool {
+		body, err := s.get("/api/processes")
+		return err == nil && strings.Contains(body, "host:1:mails")
+	}, "the worker is there")
+	return func() (amqp.Delivery, bool, error) { return ch.Get(commands.Name, true) }
 }
 
 func inspectByGo(t *testing.T, s *sidecar, address string) {
@@ -115,6 +140,8 @@ func inspectByGo(t *testing.T, s *sidecar, address string) {
 		brokertest.Eventually(t, func() bool { return due(jid) == 0 }, "%s is deleted", jid)
 		require.ErrorIs(t, i.Delete(ctx, jid), client.ErrNotFound)
 	}
+	require.NoError(t, i.Cancel(ctx, "runs"))
+	require.ErrorIs(t, i.Cancel(ctx, "failed"), client.ErrNotFound)
 	_, err = i.Find(ctx, "nobody's")
 	require.ErrorIs(t, err, client.ErrNotFound)
 	_, err = i.Queue(ctx, "no/such queue")

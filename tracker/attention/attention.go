@@ -21,8 +21,10 @@ const (
 	Degraded    = "degraded"
 	Down        = "queue_down"
 	NoConsumer  = "no_consumer"
+	Saturated   = "saturated"
 	TooOld      = "oldest_too_old"
 	Lost        = "process_lost"
+	JobStuck    = "job_stuck"
 	RetryStorm  = "retry_storm"
 	DeadGrowth  = "dead_growth"
 	Growing     = "queue_growing"
@@ -39,6 +41,10 @@ const (
 	// leastBefore is how much must be known of the time before. On a sidecar's first hours there is nothing to compare with.
 	leastBefore = 2 * time.Hour
 	growsFor    = 5 * time.Minute
+
+	stallsAfter = time.Minute     // without a job taken from a queue whose workers have no free slot
+	stuckAfter  = 5 * time.Minute // of a job that runs, and
+	stuckTimes  = 10              // so many times as long as usual
 )
 
 // Facts are what is known.
@@ -47,8 +53,9 @@ type Facts struct {
 	Alarms    []string
 	NoLeader  string // why no sidecar can lead, and what to do about it; empty if one can
 	Processes []processes.Process
-	Lag       time.Duration // of the view
-	Overdue   time.Duration // of the oldest entry that should have fired
+	Usual     map[string]time.Duration // how long jobs of a class usually run: their 95th percentile
+	Lag       time.Duration            // of the view
+	Overdue   time.Duration            // of the oldest entry that should have fired
 	SLO       func(queue string) time.Duration
 	Paused    map[string]wire.Pause
 	Degraded  []Failing
@@ -72,7 +79,7 @@ type Failing struct {
 type Item struct {
 	Kind     string  `json:"kind"`
 	Severity string  `json:"severity"`          // critical or warning
-	Subject  string  `json:"subject,omitempty"` // a queue, process, tag or the broker's words
+	Subject  string  `json:"subject,omitempty"` // a queue, process, tag, job's id or the broker's words
 	Text     string  `json:"text"`
 	Value    float64 `json:"value"` // what the kind is about: messages, seconds, jobs a second
 }
@@ -103,8 +110,9 @@ func Look(f Facts) []Item {
 	for _, d := range f.Degraded {
 		add(Degraded, warning, d.Subject, d.For.Seconds(), "%s%s: %s", d.Costs, onNode(d.Node), d.Problem)
 	}
+	full := processes.Saturated(f.Processes)
 	for i := range f.Queues {
-		f.queue(&f.Queues[i], add)
+		f.queue(&f.Queues[i], full, add)
 	}
 	f.workers(add)
 	if f.Failed >= stormRate && f.Failed > stormTimes*f.FailedBefore && f.Before >= leastBefore {
@@ -124,7 +132,7 @@ type adder func(kind, severity, subject string, value float64, format string, ar
 // down are the states of a queue that the broker cannot serve. What is published to one may be dropped and confirmed all the same.
 var down = []string{"down", "crashed", "stopped", "terminated", "minority", "closed"}
 
-func (f *Facts) queue(q *queues.Queue, add adder) {
+func (f *Facts) queue(q *queues.Queue, full map[string]processes.Full, add adder) {
 	if slices.Contains(down, q.State) {
 		add(Down, critical, q.Name, float64(q.Ready), "the broker says that it is %s%s: see the broker's log", q.State, home(q.Node))
 	}
@@ -136,6 +144,9 @@ func (f *Facts) queue(q *queues.Queue, add adder) {
 	}
 	if q.Ready > 0 && q.Consumers == 0 {
 		add(NoConsumer, critical, q.Name, float64(q.Ready), "%s and no worker consumes the queue", waiting(q))
+	}
+	if since, is := Stalled(q, full, f.Usual); is {
+		add(Saturated, critical, q.Name, since.Seconds(), "%s, %s, and none was taken for %s", waiting(q), slotsBusy(full[q.Name].Slots), round(since))
 	}
 	if f.SLO != nil {
 		if slo := f.SLO(q.Name); slo > 0 && q.Oldest > slo {
@@ -152,6 +163,29 @@ func wereRunning(n int64) string {
 		return "1 job was"
 	}
 	return jobs(n) + " were"
+}
+
+// Stalled reports whether a queue makes no progress: jobs wait, its workers have no free slot, and none was taken for a minute, or for longer
+// than jobs of the class that began last usually run. It returns for how long.
+func Stalled(q *queues.Queue, full map[string]processes.Full, usual map[string]time.Duration) (since time.Duration, is bool) {
+	f, saturated := full[q.Name]
+	if !saturated || q.Ready == 0 || q.Consumers == 0 {
+		return 0, false
+	}
+	since = max(f.For, q.Unserved)
+	return since, since >= max(stallsAfter, usual[f.Class])
+}
+
+// Stuck reports whether a job runs for so much longer than usual that it may never end. Where it is not known what is usual, no job is stuck.
+func Stuck(age, usual time.Duration) bool {
+	return usual > 0 && age > stuckAfter && age > stuckTimes*usual
+}
+
+func slotsBusy(n int64) string {
+	if n == 1 {
+		return "the only slot of its workers is busy"
+	}
+	return fmt.Sprintf("all %d slots of its workers are busy", n)
 }
 
 func jobs(n int64) string { return wire.Counted(n, "job") }
@@ -187,6 +221,7 @@ func (f *Facts) workers(add adder) {
 			add(Lost, warning, p.Identity, p.Silent.Seconds(), "no heartbeat for %s; %s running", round(p.Silent), wereRunning(p.Busy))
 		}
 	}
+	f.stuck(add)
 	for tag, versions := range processes.Skews(f.Processes) {
 		add(VersionSkew, warning, tag, float64(len(versions)), "several versions run: %s", strings.Join(versions, ", "))
 	}
@@ -198,6 +233,54 @@ func hours(d time.Duration) string {
 		return "day"
 	}
 	return wire.Counted(int64(d.Hours()), "hour")
+}
+
+// StuckJobs counts the jobs that are stuck, on all processes that are not lost.
+func StuckJobs(all []processes.Process, usual map[string]time.Duration) (n int) {
+	eachStuck(all, usual, func(*processes.Process, *wire.Work, time.Duration) { n++ })
+	return n
+}
+
+func eachStuck(all []processes.Process, usual map[string]time.Duration, see func(*processes.Process, *wire.Work, time.Duration)) {
+	for i := range all {
+		p := &all[i]
+		if p.State == processes.Lost {
+			continue
+		}
+		for j := range p.Work {
+			if age := p.Age(&p.Work[j]); Stuck(age, usual[p.Work[j].Class]) {
+				see(p, &p.Work[j], age)
+			}
+		}
+	}
+}
+
+// stuck adds an item for each class of which jobs are stuck, about the one that has run longest.
+func (f *Facts) stuck(add adder) {
+	type group struct {
+		jid, identity string
+		age           time.Duration // of the longest
+		count         int64
+	}
+	found := map[string]*group{}
+	eachStuck(f.Processes, f.Usual, func(p *processes.Process, w *wire.Work, age time.Duration) {
+		g := found[w.Class]
+		if g == nil {
+			g = &group{}
+			found[w.Class] = g
+		}
+		if g.count++; age > g.age {
+			g.jid, g.identity, g.age = w.JID, p.Identity, age
+		}
+	})
+	for class, g := range found {
+		more := ""
+		if g.count > 1 {
+			more = fmt.Sprintf("; %d more of this class are stuck", g.count-1)
+		}
+		add(JobStuck, warning, g.jid, g.age.Seconds(), "%s has run for %s on %s, %d times as long as usual%s",
+			class, round(g.age), g.identity, g.age/f.Usual[class], more)
+	}
 }
 
 func round(d time.Duration) time.Duration { return d.Round(time.Second) }
@@ -224,6 +307,6 @@ func onNode(node string) string {
 	return " while node " + node + " is away"
 }
 
-var kinds = []string{Alarm, NoLeader, Lag, Overdue, Degraded, Down, NoConsumer, TooOld, Lost, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew}
+var kinds = []string{Alarm, NoLeader, Lag, Overdue, Degraded, Down, NoConsumer, Saturated, TooOld, Lost, JobStuck, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew}
 
 func order(i Item) int { return slices.Index(kinds, i.Kind) }

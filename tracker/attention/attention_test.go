@@ -21,6 +21,16 @@ func process(identity, state, version string) processes.Process {
 	return processes.Process{Heartbeat: wire.Heartbeat{Identity: identity, Tag: "t", Version: version, Busy: 2}, State: state, Silent: 90 * time.Second}
 }
 
+// hangs is a process whose slots are all taken by jobs of a queue, each of a class and begun so long ago.
+func hangs(queue string, class string, ago ...time.Duration) processes.Process {
+	now := time.Unix(1_800_000_000, 0)
+	p := processes.Process{State: processes.Live, Heartbeat: wire.Heartbeat{Identity: "h:1:x", Beat: now, Queues: []string{"queue." + queue}, Concurrency: int64(len(ago)), Busy: int64(len(ago))}}
+	for i, d := range ago {
+		p.Work = append(p.Work, wire.Work{JID: string(rune('a' + i)), Class: class, Queue: queue, StartedAt: now.Add(-d)})
+	}
+	return p
+}
+
 // kinds are what is found, with its subject.
 func kinds(f attention.Facts) []string {
 	found := []string{}
@@ -75,6 +85,12 @@ func TestEachKind(t *testing.T) {
 			"the oldest job has waited at least 11s; the limit is 10s"},
 		"exact": {attention.Facts{Queues: []queues.Queue{exact}, SLO: func(string) time.Duration { return 10 * time.Second }}, "critical oldest_too_old old",
 			"the oldest job has waited 11s; the limit is 10s"},
+		"saturated": {attention.Facts{Queues: []queues.Queue{queue("a", 38, 1)}, Processes: []processes.Process{hangs("a", "C", 5*time.Minute, 190*time.Second)}},
+			"critical saturated a", "38 jobs wait, all 2 slots of its workers are busy, and none was taken for 3m10s"},
+		"stuck": {attention.Facts{Processes: []processes.Process{hangs("a", "C", 301*time.Second)}, Usual: map[string]time.Duration{"C": 3 * time.Second}},
+			"warning job_stuck a", "C has run for 5m1s on h:1:x, 100 times as long as usual"},
+		"all stuck": {attention.Facts{Processes: []processes.Process{hangs("a", "C", 400*time.Second, 3*time.Hour, time.Second, time.Hour)}, Usual: map[string]time.Duration{"C": 3 * time.Second}},
+			"warning job_stuck b", "C has run for 3h0m0s on h:1:x, 3600 times as long as usual; 2 more of this class are stuck"},
 		"grows": {attention.Facts{Queues: []queues.Queue{growing}}, "warning queue_growing growing", "it grows by 1.0 jobs/s, 900 jobs wait"},
 		"lost":  {attention.Facts{Processes: []processes.Process{process("p", processes.Lost, "")}}, "warning process_lost p", "no heartbeat for 1m30s; 2 jobs were running"},
 		"skew": {attention.Facts{Processes: []processes.Process{process("p", processes.Live, "1"), process("q", processes.Live, "2")}}, "warning version_skew t",
@@ -99,4 +115,32 @@ func TestPausedQueuesThatAreEmpty(t *testing.T) {
 func TestTheGravestFirst(t *testing.T) {
 	require.Equal(t, []string{"critical broker_alarm x", "critical no_consumer a", "critical no_consumer b", "warning view_lag ", "warning dead_growth "},
 		kinds(attention.Facts{Died: 1, Lag: time.Minute, Alarms: []string{"x"}, Queues: []queues.Queue{queue("b", 1, 0), queue("a", 1, 0)}}))
+}
+
+// A queue stalls when no job was taken for a minute, or for longer than its jobs usually run: those of some classes take an hour.
+func TestStalled(t *testing.T) {
+	usual := map[string]time.Duration{"Slow": time.Hour}
+	at := func(class string, ran, unserved time.Duration, ready, consumers int64) bool {
+		q := queue("a", ready, consumers)
+		q.Unserved = unserved
+		_, is := attention.Stalled(&q, processes.Saturated([]processes.Process{hangs("a", class, 3*time.Hour, ran)}), usual)
+		return is
+	}
+	require.False(t, at("C", 59*time.Second, 59*time.Second, 1, 1))
+	require.True(t, at("C", time.Minute, 0, 1, 1))
+	require.True(t, at("C", time.Second, time.Minute, 1, 1), "its workers are busy with jobs of other queues")
+	require.False(t, at("C", time.Minute, time.Minute, 0, 1), "nothing waits")
+	require.False(t, at("C", time.Minute, time.Minute, 1, 0), "that is another kind")
+	require.False(t, at("Slow", 59*time.Minute, time.Minute, 1, 1), "as usual")
+	require.True(t, at("Slow", time.Hour, 0, 1, 1))
+	paused := map[string]wire.Pause{"a": {}}
+	require.Equal(t, []string{"warning queue_paused a"}, kinds(attention.Facts{Queues: []queues.Queue{queue("a", 3, 1)}, Processes: []processes.Process{hangs("a", "C", time.Hour)}, Paused: paused}))
+}
+
+func TestStuckJobs(t *testing.T) {
+	usual := map[string]time.Duration{"C": 3 * time.Second, "Slow": time.Hour}
+	lost := hangs("a", "C", time.Hour)
+	lost.State = processes.Lost
+	all := []processes.Process{hangs("a", "C", 5*time.Minute, time.Hour), hangs("a", "Slow", 9*time.Hour, 11*time.Hour), hangs("a", "Unknown", 100*time.Hour), lost}
+	require.Equal(t, 2, attention.StuckJobs(all, usual))
 }

@@ -26,6 +26,7 @@ type Run struct {
 // RunQuery says which runs are asked for. What is empty does not count.
 type RunQuery struct {
 	Queue, Class, JID, Error string
+	Worker                   string   // the identity of the process
 	Status                   []string // any of them
 	From, To                 time.Time
 	Behind                   *RunPlace // only runs that were reported before this one
@@ -51,7 +52,8 @@ func (q *RunQuery) match(r *Run) bool {
 	if q.Behind != nil && (r.Offset > q.Behind.Offset || r.Offset == q.Behind.Offset && r.Index >= q.Behind.Index) {
 		return false
 	}
-	if q.Queue != "" && r.Queue != q.Queue || q.Class != "" && r.Class != q.Class || q.JID != "" && r.JID != q.JID || q.Error != "" && r.Error != q.Error {
+	if q.Queue != "" && r.Queue != q.Queue || q.Class != "" && r.Class != q.Class || q.JID != "" && r.JID != q.JID || q.Error != "" && r.Error != q.Error ||
+		q.Worker != "" && r.Worker != q.Worker {
 		return false
 	}
 	if !q.From.IsZero() && r.At.Before(q.From) || !q.To.IsZero() && !r.At.Before(q.To) {

@@ -120,6 +120,104 @@ func Serving(all []Process) map[string]Slots {
 	return found
 }
 
+// Age is how long a job of a process had run at the last heartbeat, by the worker's own clock; 0 where the process does not say.
+func (p *Process) Age(w *wire.Work) time.Duration {
+	if w.StartedAt.IsZero() {
+		return 0
+	}
+	return max(0, p.Beat.Sub(w.StartedAt))
+}
+
+// Full describes the workers of a queue while none of their slots is free.
+type Full struct {
+	Slots int64
+	Class string        // of the job that began last
+	For   time.Duration // how long that job had run: no slot was free meanwhile. 0 where not every job is known
+}
+
+// Saturated returns, by queue without its prefix, those whose live processes have no free slot.
+func Saturated(all []Process) map[string]Full {
+	found, free := map[string]Full{}, map[string]bool{}
+	for i := range all {
+		p := &all[i]
+		if p.State != Live {
+			continue
+		}
+		for _, l := range p.lanes() {
+			full, is := p.full(&l)
+			for _, queue := range l.Queues {
+				free[queue] = free[queue] || !is
+				if known, seen := found[queue]; seen {
+					found[queue] = full.join(known)
+				} else {
+					found[queue] = full
+				}
+			}
+		}
+	}
+	maps.DeleteFunc(found, func(queue string, _ Full) bool { return free[queue] })
+	return found
+}
+
+// join is what two groups of slots are together: a slot of either may have become free last.
+func (f Full) join(other Full) Full {
+	slots := f.Slots + other.Slots
+	if other.For < f.For {
+		f = other
+	}
+	f.Slots = slots
+	return f
+}
+
+// lanes are the slots of a process and the queues that they serve: its lanes, and the whole process for the queues that are in none.
+func (p *Process) lanes() []wire.Lane {
+	var all []wire.Lane
+	inLane := map[string]bool{}
+	for _, l := range p.Lanes {
+		l.Queues = queueNames(l.Queues)
+		for _, q := range l.Queues {
+			inLane[q] = true
+		}
+		all = append(all, l)
+	}
+	rest := slices.DeleteFunc(queueNames(p.Queues), func(q string) bool { return inLane[q] })
+	if len(rest) > 0 {
+		all = append(all, wire.Lane{Queues: rest, Concurrency: p.Concurrency, Busy: p.Busy})
+	}
+	return all
+}
+
+func queueNames(said []string) []string {
+	all := make([]string, len(said))
+	for i, q := range said {
+		all[i] = wire.QueueName(q)
+	}
+	return all
+}
+
+// full reports whether no slot of a lane is free, and for how long. A lane without a name is the whole process.
+func (p *Process) full(l *wire.Lane) (f Full, is bool) {
+	f.Slots = l.Concurrency
+	if l.Concurrency <= 0 || l.Busy < l.Concurrency {
+		return f, false
+	}
+	known := int64(0)
+	for i := range p.Work {
+		w := &p.Work[i]
+		if l.Name != "" && !slices.Contains(l.Queues, wire.QueueName(w.Queue)) {
+			continue
+		}
+		if age := p.Age(w); known == 0 || age < f.For {
+			f.Class, f.For = w.Class, age
+		}
+		known++
+	}
+	if known < l.Busy {
+		f.Class, f.For = "", 0
+	}
+	return f, true
+}
+
 func (p *Process) slots() map[string]int64 {
 	found := map[string]int64{}
 	for _, l := range p.Lanes {

@@ -211,3 +211,45 @@ func TestSums(t *testing.T) {
 	require.Equal(t, map[string][]string{"x": {"1", "2"}}, processes.Skews(all))
 	require.Equal(t, map[string]processes.Slots{"a": {1, 10, 1}, "b": {2, 13, 1}, "c": {1, 7, 0}}, processes.Serving(all))
 }
+
+func TestSaturatedQueues(t *testing.T) {
+	w := newWorld(t)
+	work := func(jobs ...any) []any { return jobs }
+	job := func(class, queue string, ago float64) any {
+		return map[string]any{"jid": class, "class": class, "queue": queue, "started_at": wire.Seconds(w.now) - ago}
+	}
+	full := func(beats ...map[string]any) map[string]processes.Full {
+		t.Helper()
+		w := newWorld(t)
+		for i, b := range beats {
+			w.beat(fmt.Sprint("p", i), b)
+		}
+		return processes.Saturated(w.all.List())
+	}
+	busy := map[string]any{"concurrency": 2, "busy": 2, "queues": []string{"queue.a", "b"}, "work": work(job("Old", "a", 90), job("New", "queue.b", 60))}
+	both := processes.Full{Slots: 2, Class: "New", For: time.Minute}
+	require.Equal(t, map[string]processes.Full{"a": both, "b": both}, full(busy))
+	require.Equal(t, map[string]processes.Full{"a": both}, full(busy, map[string]any{"concurrency": 2, "busy": 1, "queues": []string{"b"}}), "b has a free slot elsewhere")
+	require.Equal(t, map[string]processes.Full{"a": {Slots: 3, Class: "Third", For: 5 * time.Second}, "b": both},
+		full(busy, map[string]any{"concurrency": 1, "busy": 1, "queues": []string{"a"}, "work": work(job("Third", "a", 5))}))
+	require.Equal(t, map[string]processes.Full{"a": {Slots: 2}}, full(map[string]any{"concurrency": 2, "busy": 2, "queues": []string{"a"}, "work": work(job("Old", "a", 90))}),
+		"it does not say of both what they are")
+	require.Equal(t, map[string]processes.Full{"a": {Slots: 1, Class: "A", For: 7 * time.Second}}, full(map[string]any{"concurrency": 5, "busy": 2, "queues": []string{"a", "b"},
+		"lanes": []any{map[string]any{"name": "one", "queues": []string{"queue.a"}, "concurrency": 1, "busy": 1}},
+		"work":  work(job("A", "a", 7), job("B", "b", 1))}), "a lane has slots of its own")
+	for name, b := range map[string]map[string]any{
+		"idle":    {"concurrency": 1, "queues": []string{"a"}},
+		"unknown": {"queues": []string{"a"}},
+		"quiet":   {"concurrency": 1, "busy": 1, "queues": []string{"a"}, "state": "quiet"},
+	} {
+		require.Empty(t, full(b), name)
+	}
+}
+
+// A worker's clock may be anywhere: how long a job runs is what lies between two times of that clock.
+func TestAgeOfAJob(t *testing.T) {
+	w := newWorld(t)
+	w.beat("a", map[string]any{"beat": 1000, "work": []any{map[string]any{"started_at": 700}, map[string]any{}, map[string]any{"started_at": 2000}}})
+	p, _ := w.all.Get("a")
+	require.Equal(t, []time.Duration{5 * time.Minute, 0, 0}, []time.Duration{p.Age(&p.Work[0]), p.Age(&p.Work[1]), p.Age(&p.Work[2])})
+}

@@ -31,6 +31,8 @@ type Queue struct {
 	Oldest time.Duration // how long the oldest job waits; 0 if none does, or that is not known
 	Exact  bool          // Oldest is exact, else at least
 	Growth float64       // messages a second over the last minutes
+
+	Unserved time.Duration // for how long jobs have waited and none was taken; 0 where the broker does not count deliveries
 }
 
 // Snapshot is all queues at a moment.
@@ -171,6 +173,9 @@ func (w *Watch) snapshot(now time.Time, found []broker.QueueInfo) Snapshot {
 		q := Queue{Name: name, QueueInfo: info}
 		t.rates(now, &q.QueueInfo)
 		q.Oldest, q.Exact = t.oldest(now, &info)
+		if w.rates && info.Delivered > 0 {
+			q.Unserved = now.Sub(t.stuck)
+		}
 		q.Growth = t.growth(now, info.Ready)
 		s.Queues = append(s.Queues, q)
 	}

@@ -215,6 +215,23 @@ func TestServedOrNot(t *testing.T) {
 	require.Equal(t, 5*time.Second, look(5*time.Second, 6))
 }
 
+// How long no job was taken is told where the broker counts those that were, and nowhere else.
+func TestUnserved(t *testing.T) {
+	w := newWorld(t)
+	for i, want := range []time.Duration{0, 20 * time.Second, 40 * time.Second, 0, 20 * time.Second} {
+		delivered := int64(5)
+		if i > 2 {
+			delivered = 6
+		}
+		require.Equal(t, want, w.look(20*time.Second, broker.QueueInfo{Ready: 9, Delivered: delivered, HeadTimestamp: w.now.Add(-time.Hour)}).Unserved, i)
+	}
+	require.Zero(t, w.look(20*time.Second, broker.QueueInfo{Delivered: 6}).Unserved, "nothing waits")
+	w = newWorld(t)
+	for range 3 {
+		require.Zero(t, w.look(20*time.Second, broker.QueueInfo{Ready: 9}).Unserved, "it counts nothing")
+	}
+}
+
 func TestARealBroker(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -1,22 +1,23 @@
 // @ts-check
 // Begins: asks who is signed in, then shows the page that the URL names. Pages are loaded when they are first seen.
-import { html, render, useEffect, useState } from './core/h.js';
+import { html, render, useEffect, useState, visible } from './core/h.js';
 import { signedOut } from './core/api.js';
 import { watchOverview } from './core/overview.js';
 import { watchEvents } from './core/live.js';
 import { link, navigate, route } from './core/router.js';
 import { loadSession, whoami } from './core/session.js';
 import { Shell } from './parts/shell.js';
-import { Empty, Failure } from './parts/states.js';
+import { Empty, Failure, Title } from './parts/states.js';
 
 /** @type {Record<string, [string, string, () => Promise<any>, (() => Promise<any>)?]>} */
 const pages = {
-  'job-queues': ['Dashboard', 'Queue', () => import('./pages/dashboard.js'), () => import('./pages/queue.js')],
+  dashboard: ['Dashboard', '', () => import('./pages/dashboard.js')],
+  'job-queues': ['Queues', 'Queue', () => import('./pages/queues.js'), () => import('./pages/queue.js')],
   'scheduled-jobs': ['Scheduled jobs', '', () => import('./pages/scheduled.js')],
   retries: ['Retries', '', () => import('./pages/retries.js')],
   'dead-jobs': ['Dead jobs', '', () => import('./pages/dead.js')],
-  'gated-jobs': ['Waiting for a queue', '', () => import('./pages/gated.js')],
-  jobs: ['Job', 'Job', () => import('./pages/job.js'), () => import('./pages/job.js')],
+  'gated-jobs': ['Jobs without a queue', '', () => import('./pages/gated.js')],
+  jobs: ['Jobs', 'Job', () => import('./pages/jobs.js'), () => import('./pages/job.js')],
   'job-metrics': ['Metrics', 'Metrics', () => import('./pages/metrics.js'), () => import('./pages/class.js')],
   'worker-processes': ['Worker processes', 'Worker process', () => import('./pages/processes.js'), () => import('./pages/process.js')],
   live: ['Live', '', () => import('./pages/live.js')],
@@ -27,10 +28,10 @@ const pages = {
 };
 
 /** The page of a path. @param {string[]} parts */
-function pageOf([name, part]) {
-  if (!pages[name]) return null;
+function pageOf([name, part, ...more]) {
+  if (!pages[name] || part === '' || more.length || (part !== undefined && !pages[name][3])) return null;
   const [title, titleOfOne, load, loadOne] = pages[name];
-  return part !== undefined && loadOne ? { key: name + '/' + part, title: `${part} · ${titleOfOne}`, load: loadOne } : { key: name, title, load };
+  return part !== undefined ? { key: name + '/' + part, title: `${visible(part)} · ${titleOfOne}`, load: loadOne } : { key: name, title, load };
 }
 
 function App() {
@@ -47,9 +48,9 @@ function App() {
 
 function Page() {
   const page = pageOf(route.value.parts);
-  const title = page?.title ?? 'Not found';
+  const title = page?.title ?? 'Page not found';
   useEffect(() => { document.title = title + ' · Millrace'; }, [title]);
-  if (!page) return html`<${Empty} icon="search" title="There is no such page"><a class="btn" href=${link('job-queues')}>To the dashboard</a><//>`;
+  if (!page) return html`<${Title} title="Page not found" /><${Empty} icon="search" title="There is nothing at this address"><p><code class="anywhere">${location.pathname}</code></p><a class="btn" href=${link('dashboard')}>Go to the dashboard</a><//>`;
   return html`<${Lazy} key=${page.key} load=${page.load} part=${route.value.parts[1]} />`;
 }
 
@@ -58,14 +59,14 @@ function Lazy({ load, part }) {
   const [it, set] = useState(/** @type {any} */ (null));
   useEffect(() => {
     let ended = false;
-    load().then((m) => { if (!ended) set({ page: m.default }); }, (error) => { if (!ended) set({ error: { status: 0, code: 'unreachable', reason: 'this page could not be loaded: ' + error.message } }); });
+    load().then((m) => { if (!ended) set({ page: m.default }); }, (error) => { if (!ended) set({ error: { status: 0, code: 'unreachable', reason: 'the page could not be loaded: ' + error.message } }); });
     return () => { ended = true; };
   }, []);
   if (it?.error) return html`<${Failure} error=${it.error} refresh=${() => location.reload()} />`;
   return it && html`<${it.page} part=${part} />`;
 }
 
-pageOf(route.value.parts)?.load().catch(() => {}); // it comes while it is asked who is signed in; whoever draws it tells if it does not
+pageOf(route.value.parts)?.load().catch(() => {}); // it loads while the session does; Lazy shows why it could not
 watchOverview();
 watchEvents();
 render(html`<${App} />`, document.getElementById('app'));

@@ -9,7 +9,10 @@ import { charts } from './charts.js';
 import { deeds } from './deeds.js';
 import { empty } from './empty.js';
 import { filters } from './filters.js';
+import { jobs } from './jobs.js';
 import { keyboard } from './keyboard.js';
+import { hostile } from './hostile.js';
+import { layout } from './layout.js';
 import { pages } from './pages.js';
 import { payload } from './payload.js';
 import { people } from './people.js';
@@ -50,6 +53,8 @@ after(async () => {
 
 people(world);
 pages(world);
+layout(world);
+hostile(world);
 states(world);
 empty(world);
 filters(world);
@@ -66,3 +71,4 @@ payload(world);
 queues(world);
 whereabouts(world);
 workers(world);
+jobs(world);

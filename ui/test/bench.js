@@ -18,7 +18,7 @@ const most = { usable: 1000, update: 20, core: 0.1 };
 const row = 'main tbody tr:not(.sk) td:not(:empty)';
 /** Path, what shows that the page can be used, and how often it is drawn in a second while all goes on: most once. */
 const pages = {
-  dashboard: ['/job-queues', '#queues tbody tr:not(.sk) td'], queue: ['/job-queues/team-00.queue-000', row], scheduled: ['/scheduled-jobs', row], 'scheduled, filtered': ['/scheduled-jobs?class=Shop%3A%3AJob07', row], retries: ['/retries', row],
+  dashboard: ['/dashboard', '#queues tbody tr:not(.sk) td'], queue: ['/job-queues/team-00.queue-000', row], scheduled: ['/scheduled-jobs', row], 'scheduled, filtered': ['/scheduled-jobs?class=Shop%3A%3AJob07', row], retries: ['/retries', row],
   'retries by error': ['/retries?view=storm', row], dead: ['/dead-jobs', row], 'dead by error': ['/dead-jobs?view=storm', row], 'dead by text': ['/dead-jobs?text=is+gone', row], job: ['/jobs/d0000000000000ff', 'main .code'], metrics: ['/job-metrics', row],
   class: ['/job-metrics/Shop%3A%3AJob07', row], processes: ['/worker-processes', row], process: ['/worker-processes/worker-007%3A1007%3Ashop', row], live: ['/live', 'main .feed a', 2], operations: ['/operations', 'main .empty'],
   rejected: ['/rejected', 'main .empty'], health: ['/health', row], 'api-docs': ['/api-docs', 'main details'],
@@ -112,7 +112,7 @@ async function dashboards(browser, { base, pid }) {
   for (let i = 0; i < runs; i++) {
     without.push(await share(pid, quick ? 8 : 15));
     const all = await Promise.all(Array.from({ length: 10 }, () => open(browser)));
-    for (const { page } of all) await page.goto(base + '/job-queues');
+    for (const { page } of all) await page.goto(base + '/dashboard');
     await sleep(5000);
     ten.push(await share(pid, quick ? 10 : 20));
     for (const { context } of all) await context.close();

@@ -27,11 +27,11 @@ export function bulk(world) {
     await there('scheduled-jobs', 'class=BulkJob', 120);
     await there('scheduled-jobs', 'class=BulkBystander', 7);
     const begin = async (deed) => {
-      await me.listed.reads(/^1–50 of 120 that match/);
+      await me.listed.reads(/^1–50 of 120 matching/);
       await me.find('checkbox', 'Select all on this page').check();
       await me.find('button', 'Select all 120 matching').click();
       const bar = me.find('region', 'Selection');
-      await bar.reads(/All 120 matching are selected/);
+      await bar.reads(/All 120 matching jobs selected/);
       await bar.find('button', deed).click();
     };
     await me.go('Scheduled');
@@ -44,9 +44,9 @@ export function bulk(world) {
     await me.dialog.find('textbox', /^Reason/).fill('a test');
     await kill.click();
     await done(me, 'Kill 120 scheduled jobs', 120);
-    await me.find('region', 'scheduled jobs').reads(/0 of [\d,]+ match/);
+    await me.find('region', 'scheduled jobs').reads(/No matches in [\d,]+ jobs/);
     await me.operation('Kill 120 scheduled jobs').find('button', 'Undo').click();
-    await done(me, 'Undo 120 scheduled jobs', 120);
+    await done(me, /^(Undo|Restored) 120 scheduled jobs/, 120);
     await me.tidy();
 
     await begin('Reschedule');
@@ -56,7 +56,7 @@ export function bulk(world) {
     const first = me.find('table', 'scheduled jobs').find('row').nth(1);
     await first.reads(/in (6 d 23 h|7 d)/);
     await me.operation('Reschedule 120 scheduled jobs').find('button', 'Undo').click();
-    await done(me, 'Undo 120 scheduled jobs', 120);
+    await done(me, /^(Undo|Restored) 120 scheduled jobs/, 120);
     await me.tidy();
     await first.reads(/in (1 d|24 h|25 h)/);
 
@@ -66,11 +66,11 @@ export function bulk(world) {
     assert.equal(await me.operation('Run 120 scheduled jobs').find('button', 'Undo').count(), 0, 'what has run cannot be taken back');
     await me.find('region', 'scheduled jobs').find('button', 'Clear filters').click();
     await me.filter('class:BulkBystander');
-    await me.listed.reads(/^1–7 of 7 that match/);
+    await me.listed.reads(/^1–7 of 7 matching/);
   });
 
-  for (const [set, link, stream, noun, deeds, last] of [['retries', 'Retries', 'retries', 'retries', ['Put off', 'Kill', 'Delete'], 'Retry now'], ['dead-jobs', 'Dead', 'dead_jobs', 'dead jobs', ['Delete'], 'Retry now']]) {
-    const verbs = { 'Put off': 'Reschedule', Kill: 'Kill', Delete: 'Delete', 'Retry now': 'Retry' };
+  for (const [set, link, stream, noun, deeds, last] of [['retries', 'Retries', 'retries', 'retries', ['Reschedule', 'Kill', 'Delete'], 'Retry now'], ['dead-jobs', 'Dead', 'dead_jobs', 'dead jobs', ['Delete'], 'Retry now']]) {
+    const verbs = { 'Reschedule': 'Reschedule', Kill: 'Kill', Delete: 'Delete', 'Retry now': 'Retry' };
     story(world, `${noun} by error: one row is one decision, and its undo`, async (me) => {
       const error = 'BulkError' + link;
       for (let i = 0; i < 3; i++) {
@@ -88,16 +88,16 @@ export function bulk(world) {
         await me.dialog.find('button', `${verbs[deed]} 3 ${noun}`).click();
         const name = `${verbs[deed]} 3 ${noun}`;
         await done(me, name, 3);
-        if (deed === 'Put off') await row.reads(/in (1 h|59 min).*in (1 h|59 min)/);
+        if (deed === 'Reschedule') await row.reads(/in (1 h|59 min).*in (1 h|59 min)/);
         else await row.gone();
         await me.operation(name).find('button', 'Undo').click();
-        await done(me, `Undo 3 ${noun}`, 3);
-        if (deed === 'Put off') await row.reads(/in 2 h.*in 2 h/); // what is acted on is what is shown
+        await done(me, new RegExp(`^(Undo|Restored) 3 ${noun}`), 3);
+        if (deed === 'Reschedule') await row.reads(/in 2 h.*in 2 h/); // what is acted on is what is shown
         await me.tidy();
       }
       await row.reads(/ 3 /);
       await row.find('link', error).click();
-      await me.listed.reads(/^1–3 of 3 that match/);
+      await me.listed.reads(/^1–3 of 3 matching/);
       await me.back();
       await row.find('button', new RegExp(`^${last} all 3`)).click();
       await me.dialog.find('button', `Retry 3 ${noun}`).click();
@@ -114,7 +114,7 @@ export function bulk(world) {
     await left(2);
     await me.go('Dead');
     await me.filter('class:BulkLate');
-    await me.listed.reads(/^1–2 of 2 that match/);
+    await me.listed.reads(/^1–2 of 2 matching/);
     await me.find('checkbox', 'Select all on this page').check();
     await die('late-1', 'it came back');
     await left(3);
@@ -146,10 +146,10 @@ export function bulk(world) {
     await me.find('button', /^Delete: BulkReason/).click();
     await me.dialog.find('textbox', /^Reason/).fill('Zoë såg det – 見た');
     await me.dialog.find('button', 'Delete 1 job').click();
-    await me.find('region', 'scheduled jobs').reads(/0 of [\d,]+ match/);
+    await me.find('region', 'scheduled jobs').reads(/No matches in [\d,]+ jobs/);
     await me.go('Operations');
-    await me.find('tab', 'Everything that was done').click();
-    await me.find('table', 'What was done').find('row', /reasoned.*Zoë såg det – 見た/).seen();
+    await me.find('tab', 'Audit log').click();
+    await me.find('table', 'Audit log').find('row', /reasoned.*Zoë såg det – 見た/).seen();
   });
 
   story(world, 'an operation that is not heard of is given up, and said to be', async (me) => {
@@ -161,7 +161,7 @@ export function bulk(world) {
     await me.find('region', 'Selection').find('button', 'Delete').click();
     await me.dialog.find('button', 'Delete 2 scheduled jobs').click();
     await me.operation('Delete 2 scheduled jobs').gone();
-    await me.notes.reads(/nothing has been heard of it/);
+    await me.notes.reads(/no answer for a minute/);
     await me.notes.find('link', 'All operations').click();
     await me.find('heading', 'Operations', { level: 1 }).seen();
   }, { prepare: unheard });
@@ -177,14 +177,17 @@ export function bulk(world) {
     await row.reads(/cancelled/);
     await row.find('button', 'Undo').click();
     await row.reads(/undone/);
-    await me.find('tab', 'Everything that was done').click();
-    const journal = me.find('table', 'What was done');
+    await me.find('tab', 'Audit log').click();
+    const journal = me.find('table', 'Audit log');
     await journal.find('row', /guest.*slow on purpose/).seen();
-    await me.find('textbox', 'Who').fill('nobody-of-that-name');
-    await me.find('button', 'Filter', { exact: true }).click();
-    await me.find('region', 'Journal').reads(/Nothing that matches was done/);
-    await me.find('button', 'Clear', { exact: true }).click();
+    await me.filter('actor:nobody-of-that-name');
+    await me.find('region', 'Audit log').reads(/No matching actions/);
+    await me.find('button', 'Remove filter actor').click();
     await journal.find('row', /guest/).seen();
+    await http(`${world.base}/api/jobs`, 'POST', Array.from({ length: 220 }, (_, i) => ({ class: 'BulkMany', queue: 'bulk', args: [i], at: now() + 90_000 + i })));
+    await there('scheduled-jobs', 'class=BulkMany', 220);
+    await http(`${world.base}/api/operations`, 'POST', { action: 'delete', set: 'scheduled-jobs', filter: { class: 'BulkMany' }, expected_count: 220 });
+    await journal.find('row', /deleted 1\d\d jobs of one operation/).seen();
     await me.find('button', 'Older').click();
     await me.find('button', 'Newest').click();
     await me.find('button', 'Newest').gone();

@@ -3,6 +3,12 @@ import assert from 'node:assert/strict';
 import { story } from './person.js';
 import { http, until } from './sidecar.js';
 
+/** Has the list of dead jobs be one of very many. @param {any} page */
+const crowded = (page) => page.route(/\/api\/dead-jobs\?/, async (/** @type {any} */ route) => {
+  const response = await route.fetch();
+  await route.fulfill({ response, json: { ...await response.json(), total_count: 501, filtered_count: 501 } });
+});
+
 export function buttons(world) {
   const pressed = (thing) => until('it is pressed', async () => await thing.state('pressed') === 'true');
 
@@ -20,9 +26,9 @@ export function buttons(world) {
     await me.find('button', 'Menu of guest').click();
     await menu.find('button', 'Local', { exact: true }).click();
     await menu.find('button', 'Relative', { exact: true }).click();
-    await menu.find('button', 'Keyboard').click();
-    await me.find('dialog', 'Keyboard').find('button', 'Close').click();
-    await me.find('dialog', 'Keyboard').gone();
+    await menu.find('button', 'Keyboard shortcuts').click();
+    await me.find('dialog', 'Keyboard shortcuts').find('button', 'Close').click();
+    await me.find('dialog', 'Keyboard shortcuts').gone();
 
     const fold = me.find('navigation', 'Main').find('button', 'Collapse');
     await fold.click();
@@ -79,7 +85,7 @@ export function buttons(world) {
     await me.find('region', 'Selection').find('button', 'Clear').click();
     await me.find('region', 'Selection').gone();
     await me.find('table', 'dead jobs').find('row').nth(1).find('link', 'Timeout').click();
-    await me.listed.reads(/that match/);
+    await me.listed.reads(/matching/);
     assert.match(me.address(), /error=Timeout/);
 
     await me.go('Dashboard');
@@ -101,20 +107,60 @@ export function buttons(world) {
     await me.go('Scheduled');
     await me.filter('class:StillHere');
     const rows = me.find('table', 'scheduled jobs').find('row');
-    await me.listed.reads(/^1 that matches/);
+    await me.listed.reads(/^1 matching/);
     await rows.nth(1).pointAt();
     await plant('still-1', 80_000); // it would stand above
-    await me.find('button', '1 new – show').seen();
+    await me.find('button', 'Show 1 new').seen();
     assert.equal(await rows.count(), 2);
-    await me.find('button', '1 new – show').click();
+    await me.find('button', 'Show 1 new').click();
     await until('both are there', async () => await rows.count() === 3);
     await me.pointAway();
     await me.find('checkbox', 'Select all on this page').check();
     await http(`${world.base}/api/scheduled-jobs/still-1`, 'DELETE');
-    await me.listed.reads(/^1 that matches/);
+    await me.listed.reads(/^1 matching/);
     assert.equal(await rows.count(), 3, 'what is gone stays, struck through, while rows are selected');
     await me.find('region', 'Selection').find('button', 'Clear').click();
     await until('it is gone', async () => await rows.count() === 2);
+  });
+
+  story(world, 'a list of some hundreds is sorted by any column, page by page', async (me) => {
+    await me.go('Retries');
+    const table = me.find('table', 'retries');
+    const heads = async () => (await table.find('row').texts()).slice(1).map((t) => /\b(\d+)\/10\b/.exec(t)?.[1]).map(Number);
+    await me.filter('class:SyncInventory');
+    await table.find('button', 'Attempt').click();
+    await until('it is in the address', () => me.address() === '/retries?class=SyncInventory&sort=tries&sort_reverse=true');
+    await until('the most attempts come first', async () => { const all = await heads(); return all.length === 50 && all[0] === 6 && all.every((n, i) => !i || n <= all[i - 1]); });
+    await me.listed.reads(/^1–50 of \d+ matching/);
+    const last = (await heads()).at(-1);
+    await me.find('button', 'Next page').click();
+    await me.listed.reads(/^51–/);
+    await until('the next page has fewer', async () => (await heads())[0] <= last);
+    await table.find('button', 'Next retry').click();
+    assert.equal(await me.find('columnheader', 'Next retry').state('sort'), 'ascending');
+  });
+
+  story(world, 'a list that is too long to be sorted says so', async (me) => {
+    await me.go('Dead');
+    await me.find('table', 'dead jobs').find('row').nth(3).seen();
+    await me.find('table', 'dead jobs').find('button', 'Class').click();
+    await me.notes.reads(/Lists of more than 500 jobs are in order of time\. Filter the list to sort it/);
+    assert.equal(me.address(), '/dead-jobs');
+  }, { prepare: crowded });
+
+  story(world, 'an undo that was overtaken is offered no longer', async (me) => {
+    await http(`${world.base}/api/jobs`, 'POST', { jid: 'overtaken', class: 'Overtaken', queue: 'bulk', args: [], at: Date.now() / 1000 + 90_000 });
+    await me.go('Scheduled');
+    await me.filter('class:Overtaken');
+    await me.find('button', 'Change: Overtaken overtaken').click();
+    await me.dialog.find('button', 'In 7 d').click();
+    await me.dialog.find('button', 'Change').click();
+    await me.notes.find('button', 'Undo').seen();
+    await me.pointAtNotes();
+    await me.find('cell', /^in (6 d 23 h|7 d)/).seen();
+    await me.find('button', 'Run now: Overtaken overtaken').click();
+    await me.notes.reads(/Overtaken overtake: enqueued/);
+    assert.equal(await me.notes.find('button', 'Undo').count(), 0);
   });
 
   story(world, 'a job: its record in three ways, its backtrace, its copy, and what was done to it taken back', async (me) => {
@@ -150,31 +196,30 @@ export function buttons(world) {
     await me.find('button', 'Run a copy').click();
     await me.dialog.find('button', 'Run a copy').click();
     await me.pointAtNotes();
-    await me.notes.reads(/A copy was enqueued/);
+    await me.notes.reads(/Copy enqueued/);
     await me.notes.find('link', 'Show').click();
     await me.find('heading', new RegExp(jid), { level: 1 }).gone();
     await me.back();
     await me.find('heading', new RegExp(jid), { level: 1 }).seen();
-    const story = me.find('region', 'What became of it');
+    const story = me.find('region', 'Timeline');
     await me.find('button', 'Kill').click();
-    await me.find('region', 'Dead').reads(/State dead/);
-    await story.reads(/Moved to the dead jobs.*by guest/);
+    await me.find('region', 'Dead').reads(/Died/);
+    await story.reads(/Moved to dead jobs.*by guest/);
     await story.find('button', 'Undo').click();
-    await me.find('region', 'Retry').reads(/waits for its next attempt/);
-    await story.reads(/Taken back/);
-    await me.find('link', /^The same error \(\d+\)$/).click();
+    await me.find('region', 'Retry').reads(/Due in/);
+    await story.reads(/Restored to retries.*by guest.*Waits for attempt/);
+    await me.find('link', /^\d+ jobs with this error$/).click();
     await me.find('table', 'retries').find('row').nth(2).seen();
     assert.match(me.address(), /^\/retries\?error=fp-[0-9a-f]+$/);
   }, { expected: /api\/jobs\// }); // nothing is known of the copy yet
 
   story(world, 'what is copied as curl asks for what is shown; what a class did last', async (me) => {
     await me.go('Operations');
-    await me.find('tab', 'Everything that was done').click();
-    await me.find('textbox', 'Who').fill('guest');
-    await me.find('button', 'Filter').click();
+    await me.find('tab', 'Audit log').click();
+    await me.filter('actor:guest');
     await until('it is filtered', () => me.address() === '/operations?tab=audit&actor=guest');
     await me.find('button', 'Copy as curl').click();
-    await me.copied(/\/api\/journal\?actor=guest&limit=50'$/);
+    await me.copied(/\/api\/journal\?actor=guest&limit=200'$/);
     await me.go('Processes');
     await me.find('searchbox', 'Filter processes').fill('worker-2');
     await me.find('button', 'Copy as curl').click();
@@ -191,19 +236,19 @@ export function buttons(world) {
     await me.go('Live');
     const log = me.find('log', 'Runs');
     await log.find('link', /SendEmail|ResizeImage/).first().seen();
-    await me.find('button', 'Hold').click();
+    await me.find('button', 'Pause', { exact: true }).click();
     const before = await log.text();
-    const came = async () => Number((await me.find('region', 'Job runs as they come').reads(/shown of ([\d,]+)/))[1].replaceAll(',', ''));
+    const came = async () => Number((await me.find('region', 'Live runs').reads(/shown of ([\d,]+)/))[1].replaceAll(',', ''));
     const n = await came();
     await until('more has come', async () => await came() > n);
     assert.equal(await log.text(), before, 'held');
-    await me.find('button', 'Go on').click();
+    await me.find('button', 'Resume', { exact: true }).click();
     await until('it goes on', async () => await log.text() !== before);
     await me.find('searchbox', 'Filter runs').fill('chargecard');
     await until('those alone', async () => { const all = await log.find('link').texts(); return all.length > 1 && all.every((t) => ['ChargeCard', 'demo.critical'].includes(t)); });
     await me.find('button', 'Clear').click();
     await me.find('searchbox', 'Filter runs').fill('no run has this');
-    await log.reads(/Nothing that matches has run/);
+    await log.reads(/No matching runs/);
   });
 
   story(world, 'the API’s reference; one job of a queue’s head; ranges', async (me) => {
@@ -224,12 +269,12 @@ export function buttons(world) {
     }
     await me.find('region', 'Due').find('button', '7d').click();
     await pressed(me.find('region', 'Due').find('button', '7d'));
-    await me.find('region', 'What fails most').find('link', 'All').click();
+    await me.find('region', 'Top errors').find('link', 'All errors').click();
     await me.find('table', 'Errors').find('row').nth(1).seen();
     await me.go('Dashboard');
     await me.find('table', 'Queues').find('link', 'archive').click();
-    await me.find('tab', 'Jobs in it').click();
-    await me.find('button', 'Peek at 20').click();
+    await me.find('tab', 'Jobs').click();
+    await me.find('button', 'Peek 20').click();
     await me.find('button', 'Show job 1', { exact: true }).click();
     await me.find('region', 'Job 1', { exact: true }).reads(/"class": "ArchiveOrders"/);
     await me.find('tab', 'Overview').click();
@@ -237,7 +282,7 @@ export function buttons(world) {
     await me.dialog.find('textbox', /^Reason/).fill('the archive is full');
     await me.dialog.find('button', 'Pause').click();
     await me.find('status').reads(/Paused by guest .*: the archive is full/);
-    await me.find('link', 'Queues', { exact: true }).click();
+    await me.find('main').find('link', 'Queues', { exact: true }).click();
     await me.find('table', 'Queues').find('row', /archive/).reads(/paused by guest .*: the archive is full/);
     await me.find('table', 'Queues').find('link', 'archive').click();
     await me.find('button', 'Resume', { exact: true }).click();

@@ -18,25 +18,25 @@ export function charts(world) {
     await me.go('Scheduled');
     await me.find('region', 'Due', { exact: true }).find('button', '30d').click();
     await me.find('button', /^Table of Scheduled jobs/).click();
-    const rows = me.find('table', /^Scheduled jobs by when/).find('row');
+    const rows = me.find('table', /^Scheduled jobs by due time/).find('row');
     await until('there is a row for each half of a day, and one for what is overdue', async () => await rows.count() === 1 + 1 + 60);
     const row = rows.nth(3);
     const [, due] = await row.reads(/ (\d+) –$/);
     await row.find('link').click();
     const [from, to] = await filtered('from', 'to');
     assert.equal(to - from, halfDay);
-    await me.listed.reads(new RegExp(`of ${due} that match`));
+    await me.listed.reads(new RegExp(`of ${due} matching`));
     await rows.nth(1).find('link').click();
     await filtered('to');
 
     await me.find('button', /^Chart of Scheduled jobs/).click();
     await me.find('button', /^Table of Scheduled jobs/).seen();
-    await me.find('figure', /^Scheduled jobs by when/).clickAt(0.12);
+    await me.find('figure', /^Scheduled jobs by due time/).clickAt(0.12);
     const [begin, end] = await filtered('from', 'to');
     assert.equal(end - begin, halfDay);
     const off = Math.abs(begin - from) % halfDay;
     assert.ok(Math.min(off, halfDay - off) <= 300, 'the bar begins where one did in the table, some minutes ago');
-    await me.listed.reads(/of \d+ that match/);
+    await me.listed.reads(/of \d+ matching/);
   }, { prepare: late });
 
   story(world, 'classes that are ticked have a line each', async (me) => {
@@ -48,13 +48,13 @@ export function charts(world) {
     await tick('SyncInventory').check();
     await shown('SendInvoice%2CSyncInventory');
     const line = 'last \\d+, highest [1-9][\\d,]*';
-    await me.find('figure', new RegExp(`^Jobs of each class in steps of 15 min\\. SendInvoice: ${line}; SyncInventory: ${line}\\.`)).seen();
+    await me.find('figure', new RegExp(`^Jobs of each class per 15 min\\. SendInvoice: ${line}; SyncInventory: ${line}\\.`)).seen();
     await tick('SendInvoice').uncheck();
     await shown('%2CSyncInventory'); // which keeps its colour
-    await me.find('figure', new RegExp(`^Jobs of each class in steps of 15 min\\. SyncInventory: ${line}\\.`)).seen();
+    await me.find('figure', new RegExp(`^Jobs of each class per 15 min\\. SyncInventory: ${line}\\.`)).seen();
     await me.find('region', 'Throughput by class').find('button', 'All classes').click();
     await shown('');
-    await me.find('figure', /^Jobs in steps of 15 min\. succeeded: /).seen();
+    await me.find('figure', /^Jobs per 15 min\. succeeded: /).seen();
     await me.back();
     await me.find('region', 'Throughput by class').seen();
     assert.ok(await tick('SyncInventory').checked());
@@ -68,7 +68,7 @@ export function charts(world) {
     const tick = page.getByRole('checkbox', { name: 'Show SyncInventory in the chart' });
     await tick.waitFor();
     assert.ok(await tick.isDisabled());
-    assert.equal(await tick.getAttribute('title'), 'No more than 8 classes are shown at once');
+    assert.equal(await tick.getAttribute('title'), 'At most 8 classes can be shown');
     await context.close();
   });
 
@@ -81,7 +81,7 @@ export function charts(world) {
     await both.check();
     await until('it is in the address', () => me.address() === '/job-metrics/SendInvoice?range=6h&compare=1');
     await me.find('figure', /^Run time\. p50 before: last .*; p95 before: last .*; p99 before: last .*; p50: last /).seen();
-    await me.find('figure', /^Jobs in steps of 5 min\. .*; jobs before: last \d+, highest [1-9]\d*\./).seen();
+    await me.find('figure', /^Jobs per 5 min\. .*; jobs before: last \d+, highest [1-9]\d*\./).seen();
     await me.find('button', 'Table of Run time', { exact: true }).click();
     await me.find('table', 'Run time').find('columnheader', 'p95 before').seen();
     await both.uncheck();

@@ -38,7 +38,7 @@ export function deeds(world) {
         const notes = page.getByRole('region', { name: 'Notifications' });
         await notes.hover(); // they stay while somebody points at them, and rows do not
         if (deed === 'Change') await row.getByRole('link', { name: 'elsewhere', exact: true }).waitFor();
-        else await page.getByText(/0 of [\d,]+ match/).waitFor();
+        else await page.getByText(/No matches in [\d,]+ jobs/).waitFor();
         await notes.getByRole('button', { name: 'Undo' }).last().click();
         await page.mouse.move(5, 5);
         await row.getByRole('link', { name: 'deeds', exact: true }).waitFor();
@@ -48,7 +48,7 @@ export function deeds(world) {
       }
       await row.getByRole('button', { name: new RegExp('^' + last) }).click();
       await page.mouse.move(5, 5);
-      await page.getByText(/0 of [\d,]+ match/).waitFor();
+      await page.getByText(/No matches in [\d,]+ jobs/).waitFor();
       assert.deepEqual(faults, []);
       await context.close();
     });
@@ -65,25 +65,25 @@ export function deeds(world) {
     await page.getByRole('button', { name: 'Move' }).click();
     await page.getByRole('dialog').getByLabel('To queue').fill('hall');
     await page.getByRole('dialog').getByRole('button', { name: 'Move 5 jobs' }).click();
-    await page.getByText('yard: its jobs moved to hall').first().waitFor();
-    await page.getByRole('link', { name: 'Queues' }).click();
+    await page.getByText('yard: jobs moved to hall').first().waitFor();
+    await page.getByRole('main').getByRole('link', { name: 'Queues', exact: true }).click();
     await page.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'hall', exact: true }).click();
     await page.getByText('5 jobs wait').waitFor();
     await page.getByRole('button', { name: 'Purge' }).click();
-    const drop = page.getByRole('dialog').getByRole('button', { name: /^Drop/ });
+    const drop = page.getByRole('dialog').getByRole('button', { name: /^Purge \d/ });
     assert.ok(await drop.isDisabled());
     await page.getByRole('dialog').getByLabel(/^Type/).fill('hall');
     await page.getByRole('dialog').getByLabel(/^Reason/).fill('spilled');
     await drop.click();
-    await page.getByText('hall: emptied').first().waitFor();
+    await page.getByText('hall: purged').first().waitFor();
     await page.getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('dialog').getByLabel(/^Type/).fill('hall');
     await page.getByRole('dialog').getByRole('button', { name: 'Delete queue' }).click();
-    await page.getByRole('heading', { name: 'Dashboard', level: 1 }).waitFor();
+    await page.getByRole('heading', { name: 'Queues', level: 1 }).waitFor();
     await page.mouse.move(5, 5);
     await page.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'hall', exact: true }).waitFor({ state: 'detached' });
     await page.goto(world.base + '/operations?tab=audit');
-    const done = page.getByRole('table', { name: 'What was done' });
+    const done = page.getByRole('table', { name: 'Audit log' });
     for (const row of [/guest moved yard to hall \(5 jobs\)/, /guest purged hall \(5 jobs\).*spilled/, /guest removed hall/]) await done.getByRole('row', { name: row }).waitFor();
     await context.close();
   });

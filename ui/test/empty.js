@@ -10,12 +10,12 @@ const prefix = '/ops/jobs';
 
 /** What each page says where nothing is. */
 const said = {
-  '/job-queues': 'No queues yet', '/scheduled-jobs': 'Nothing is scheduled', '/retries': 'Nothing waits for a retry', '/retries?view=storm': 'No errors', '/dead-jobs': 'Nothing is dead', '/dead-jobs?view=storm': 'No errors',
-  '/job-metrics': 'No job has run in this time', '/job-metrics/Nobody': 'It has not run in this time', '/worker-processes': 'No worker has been heard', '/live': 'Nothing has run yet', '/operations': 'Nobody has done anything to many jobs at once', '/operations?tab=audit': 'Nothing that matches was done',
-  '/rejected': 'Nothing was rejected', '/health': 'A sidecar leads and answers', '/api-docs': '/api/retries/{jid}/kill', '/job-queues/missing': 'there is no queue', '/jobs/missing': 'Nothing is known of this job', '/worker-processes/missing': 'Not there',
+  '/dashboard': 'No queues yet', '/job-queues': 'No queues yet', '/scheduled-jobs': 'No scheduled jobs', '/retries': 'No retries', '/retries?view=storm': 'No errors', '/dead-jobs': 'No dead jobs', '/dead-jobs?view=storm': 'No errors',
+  '/job-metrics': 'No jobs ran in this range', '/job-metrics/Nobody': 'No jobs of this class ran in this range', '/worker-processes': 'No workers connected', '/live': 'No runs yet', '/operations': 'No bulk operations yet', '/operations?tab=audit': 'No matching actions',
+  '/rejected': 'No rejected records', '/health': 'Leader responding', '/api-docs': '/api/retries/{jid}/kill', '/job-queues/missing': 'there is no queue', '/jobs/missing': 'Job not found', '/jobs': 'No jobs are running', '/jobs?state=finished': 'No runs yet', '/jobs?state=retries': 'No retries', '/worker-processes/missing': 'Not found', '/nothing/here': 'Page not found', '/retries/x': 'Page not found',
 };
 /** Answers that are errors by design, which browsers note on the console: no such thing, and no worker. */
-const expected = /missing|health\/checks\/workers/;
+const expected = /missing|nothing\/here|retries\/x|health\/checks\/workers/;
 
 export function empty(world) {
   test('empty pages, under a prefix behind a proxy, in an environment with a name', async () => {
@@ -42,6 +42,9 @@ async function look(world, base, options) {
   const wrong = await faultsOf(page, '/sign-in', {});
   await signIn(page, base);
   await page.getByText('staging').waitFor();
+  await page.setViewportSize({ width: 390, height: 844 });
+  assert.ok(await page.getByRole('banner').getByText('staging').isVisible(), 'the environment is named on a phone too');
+  await page.setViewportSize(options.viewport);
   faults.length = 0; // that nobody was signed in
   for (const [path, text] of Object.entries(said)) {
     await page.goto(base + path);
@@ -58,11 +61,11 @@ async function restart(world, base, sidecar) {
   const { page, context } = await open(world.browser);
   await signIn(page, base);
   await go(page, 'Scheduled');
-  await page.getByText('Nothing is scheduled').waitFor();
+  await page.getByText('No scheduled jobs').waitFor();
   await sidecar.stop();
-  await page.getByRole('alert').filter({ hasText: 'out of reach' }).first().waitFor();
+  await page.getByRole('alert').filter({ hasText: "Can't reach Millrace" }).first().waitFor();
   await sidecar.begin();
-  await page.getByRole('alert').filter({ hasText: 'out of reach' }).first().waitFor({ state: 'detached', timeout: 90_000 });
+  await page.getByRole('alert').filter({ hasText: "Can't reach Millrace" }).first().waitFor({ state: 'detached', timeout: 90_000 });
   await until('it leads again', async () => (await http(base + '/api/overview')).scheduler.leader);
   await http(base + '/api/jobs', 'POST', { class: 'AfterTheRestart', queue: 'later', args: [], at: Date.now() / 1000 + 9000 });
   await page.getByRole('link', { name: 'AfterTheRestart' }).waitFor({ timeout: 60_000 });

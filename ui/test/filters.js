@@ -25,16 +25,16 @@ export function filters(world) {
     assert.equal(await box.getAttribute('placeholder'), 'Filter: queue:, class:, from:, to:');
     await box.fill('warehouse-3');
     await page.keyboard.press('Enter');
-    await page.getByRole('alert').filter({ hasText: 'no text is searched here: use queue, class, from, to, due or died' }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'this list has no text search: use queue, class, from, to or died' }).waitFor();
     assert.equal(new URL(page.url()).search, '?view=storm');
     await box.fill('error:Timeout');
     await page.keyboard.press('Enter');
-    await page.getByRole('alert').filter({ hasText: 'there is no filter “error”' }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'unknown filter “error”' }).waitFor();
     await page.goto(world.base + '/dead-jobs?view=storm&text=warehouse-3&class=SyncInventory&page=2');
     const search = page.getByRole('search');
-    await search.getByText('text is not looked at here').waitFor();
+    await search.getByText('this list has no filter “text”').waitFor();
     await search.getByRole('button', { name: 'Remove filter text' }).click();
-    await search.getByText('text is not looked at here').waitFor({ state: 'detached' });
+    await search.getByText('this list has no filter “text”').waitFor({ state: 'detached' });
     assert.equal(new URL(page.url()).search, '?view=storm&class=SyncInventory', 'the list begins at its first page');
     await context.close();
   });
@@ -61,13 +61,13 @@ export function filters(world) {
   story(world, 'what is due leads from the dashboard to the list, and there from any page to the first', async (me) => {
     const span = async (address) => {
       await me.find('button', /^Table of Scheduled jobs/).seen();
-      await me.find('figure', /^Scheduled jobs by when/).drag(0.4, 0.7);
+      await me.find('figure', /^Scheduled jobs by due time/).drag(0.4, 0.7);
       await until('a part is chosen', () => address.test(me.address()));
     };
     await span(/^\/scheduled-jobs\?from=\d+&to=\d+$/);
-    await me.listed.reads(/ that match/);
+    await me.listed.reads(/ matching/);
     await me.back();
-    assert.equal(me.address(), '/job-queues');
+    assert.equal(me.address(), '/dashboard');
     await me.find('button', '7 overdue').click();
     await until('the list is there', () => /^\/scheduled-jobs\?to=\d+$/.test(me.address()));
     await me.find('button', 'Remove filter to').click();

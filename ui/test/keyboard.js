@@ -25,10 +25,10 @@ export function keyboard(world) {
     await box.focused();
     await me.type('colour:red');
     await me.press('Enter');
-    await me.find('alert').reads(/there is no filter “colour”/);
+    await me.find('alert').reads(/unknown filter “colour”/);
     await me.press('Escape');
     await me.press('?');
-    await me.find('dialog', 'Keyboard').seen();
+    await me.find('dialog', 'Keyboard shortcuts').seen();
   });
 
   test('keys do one thing each: not below a dialog, not again while held, not that of a row after g', async () => {
@@ -38,7 +38,7 @@ export function keyboard(world) {
     await go(page, 'Retries');
     await page.getByRole('combobox', { name: /^Filter/ }).fill('class:DeedOnce');
     await page.keyboard.press('Enter');
-    await page.getByText(/^1 that matches/).waitFor();
+    await page.getByText(/^1 matching/).waitFor();
     await page.getByRole('heading', { name: 'Retries', level: 1 }).click(); // the field has the focus no more
     const sent = [];
     page.on('request', (r) => { if (r.method() === 'POST') sent.push(new URL(r.url()).pathname); });
@@ -58,14 +58,14 @@ export function keyboard(world) {
     for (const key of ['g', 'r']) await page.keyboard.press(key);
     await until('the filter is gone', () => page.url().endsWith('/retries'));
     await page.goBack();
-    await page.getByText(/^1 that matches/).waitFor();
+    await page.getByText(/^1 matching/).waitFor();
     for (const key of ['j', 'g', 'Shift+#', 'x']) await page.keyboard.press(key);
     await chosen.getByText('1 job selected').waitFor();
     assert.equal(await page.getByRole('dialog').count(), 0);
     assert.deepEqual(sent, []);
     for (let i = 0; i < 4; i++) await page.keyboard.down('r');
     await page.keyboard.up('r');
-    await page.getByText(/0 of [\d,]+ match/).waitFor();
+    await page.getByText(/No matches in [\d,]+ jobs/).waitFor();
     assert.deepEqual(sent, ['/api/retries/DeedOnce-r/retry']);
     await context.close();
   });
@@ -88,7 +88,7 @@ export function keyboard(world) {
     await page.keyboard.press('/');
     await page.keyboard.type('class:DeedKeys');
     await page.keyboard.press('Enter');
-    await page.getByText(/^1 that matches/).waitFor();
+    await page.getByText(/^1 matching/).waitFor();
     await page.keyboard.press('Escape');
     await page.keyboard.press('Escape');
     await page.keyboard.press('j');
@@ -97,12 +97,12 @@ export function keyboard(world) {
     await focused('Cancel');
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    await page.getByText(/0 of [\d,]+ match/).waitFor();
+    await page.getByText(/No matches in [\d,]+ jobs/).waitFor();
     const undo = page.getByRole('button', { name: 'Undo' });
     await undo.waitFor();
     for (let i = 0; i < 200 && await page.evaluate(() => document.activeElement.textContent) !== 'Undo'; i++) await page.keyboard.press('Shift+Tab');
     await page.keyboard.press('Enter');
-    await page.getByText(/^1 that matches/).waitFor();
+    await page.getByText(/^1 matching/).waitFor();
     await context.close();
   });
 }

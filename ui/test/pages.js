@@ -9,20 +9,22 @@ import { open, signIn } from './browser.js';
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** Path, what is seen when the page is there, and what is done for that. @type {[string, (p: any) => any, ((p: any) => Promise<any>)?][]} */
-const all = [
-  ['/job-queues', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues/demo.low', (p) => p.getByRole('table', { name: 'Classes of this queue' }).getByRole('link', { name: 'ResizeImage' })],
-  ['/job-queues/archive', (p) => p.getByText('nobody consumes this queue')], ['/scheduled-jobs', (p) => p.getByRole('link', { name: 'SendReminder' }).first()], ['/retries', (p) => p.getByRole('link', { name: 'Timeout' }).first()],
-  ['/retries?view=storm', (p) => p.getByRole('rowheader', { name: /Timeout/ }).first()], ['/dead-jobs', (p) => p.getByRole('link', { name: 'SMTPAuthenticationError' }).first()], ['/dead-jobs?queue=nothing-here', (p) => p.getByText(/0 of \d+ match/)],
-  ['/jobs/dead-invoice-1', (p) => p.getByRole('button', { name: 'Copy value of args[0].to' }), (p) => p.getByRole('region', { name: 'the arguments' }).getByRole('listitem').last().focus()], ['/jobs/nobody-knows-it', (p) => p.getByText('Nothing is known of this job')], ['/job-metrics', (p) => p.getByRole('rowheader', { name: 'SyncInventory' })],
+export const all = [
+  ['/dashboard', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues/demo.low', (p) => p.getByRole('table', { name: 'Classes of this queue' }).getByRole('link', { name: 'ResizeImage' })],
+  ['/job-queues/archive', (p) => p.getByText('no workers consume this queue')], ['/scheduled-jobs', (p) => p.getByRole('link', { name: 'SendReminder' }).first()], ['/retries', (p) => p.getByRole('link', { name: 'Timeout' }).first()],
+  ['/retries?view=storm', (p) => p.getByRole('rowheader', { name: /Timeout/ }).first()], ['/dead-jobs', (p) => p.getByRole('link', { name: 'SMTPAuthenticationError' }).first()], ['/dead-jobs?queue=nothing-here', (p) => p.getByText(/No matches in [\d,]+ jobs/)],
+  ['/jobs/dead-invoice-1', (p) => p.getByRole('button', { name: 'Copy value of args[0].to' }), (p) => p.getByRole('region', { name: 'the arguments' }).getByRole('listitem').last().focus()], ['/jobs/nobody-knows-it', (p) => p.getByText('Job not found')], ['/job-metrics', (p) => p.getByRole('rowheader', { name: 'SyncInventory' })],
   ['/job-metrics/SendInvoice?range=6h', (p) => p.getByRole('figure', { name: /Run time/ }).or(p.getByText('p95').first()).first()], ['/worker-processes', (p) => p.getByRole('rowheader', { name: 'worker-2:822' })], ['/worker-processes/worker-2:822:shop', (p) => p.getByText('report-that-hangs')],
   ['/job-metrics?range=24h&show=SyncInventory,SendInvoice', (p) => p.getByRole('figure', { name: /^Jobs of each class.*SendInvoice: last/ })], ['/job-metrics/SendInvoice?range=6h&compare=1', (p) => p.getByRole('figure', { name: /p95 before: last/ })],
+  ['/jobs', (p) => p.getByRole('table', { name: 'Running jobs' }).getByRole('link', { name: 'DailyReport' }).first()], ['/jobs?state=finished&status=failed&class=SyncInventory&since=86400', (p) => p.getByRole('table', { name: 'Recent runs' }).getByText('SyncInventory').first()],
+  ['/jobs?state=dead-jobs', (p) => p.getByRole('table', { name: 'dead jobs' }).getByRole('link', { name: 'SendInvoice' }).first()], ['/jobs/report-that-hangs', (p) => p.getByRole('region', { name: 'Running' }).getByText(/× usual/)],
   ['/live', (p) => p.getByRole('log').getByRole('link').first()], ['/operations', (p) => p.getByRole('heading', { name: 'Operations', level: 1 })], ['/rejected', (p) => p.getByRole('cell', { name: 'not even JSON' })],
   ['/dead-jobs', (p) => p.getByRole('dialog').getByRole('button', { name: 'Delete 1 job' }), (p) => p.getByRole('table', { name: 'dead jobs' }).getByRole('button', { name: /^Delete/ }).first().click()],
-  ['/dead-jobs', (p) => p.getByRole('listbox', { name: 'Found' }).getByRole('option').first(), (p) => key(p, 'Control+k')], ['/dead-jobs', (p) => p.getByRole('dialog', { name: 'Keyboard' }), (p) => key(p, '?')],
+  ['/dead-jobs', (p) => p.getByRole('listbox', { name: 'Results' }).getByRole('option').first(), (p) => key(p, 'Control+k')], ['/dead-jobs', (p) => p.getByRole('dialog', { name: 'Keyboard shortcuts' }), (p) => key(p, '?')],
   ['/jobs/dead-invoice-1', (p) => p.getByRole('group', { name: 'What changes' }), (p) => edit(p, '[{"invoice": 1, "to": "bob@example.com"}]')],
   ['/job-metrics/SendInvoice?range=6h', (p) => p.getByRole('table', { name: 'Run time' }).getByRole('row').nth(5), (p) => p.getByRole('button', { name: 'Table of Run time', exact: true }).click()],
-  ['/scheduled-jobs', (p) => p.getByRole('table', { name: /^Scheduled jobs by when/ }).getByRole('link').first(), (p) => p.getByRole('button', { name: /^Table of Scheduled jobs/ }).click()],
-  ['/operations?tab=audit', (p) => p.getByRole('table', { name: 'What was done' })],
+  ['/scheduled-jobs', (p) => p.getByRole('table', { name: /^Scheduled jobs by due time/ }).getByRole('link').first(), (p) => p.getByRole('button', { name: /^Table of Scheduled jobs/ }).click()],
+  ['/operations?tab=audit', (p) => p.getByRole('table', { name: 'Audit log' })],
   ['/health', (p) => p.getByRole('rowheader', { name: 'job_journal' })], ['/api-docs', (p) => p.getByText('/api/retries/{jid}/kill')],
 ];
 async function edit(page, args) {

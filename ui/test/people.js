@@ -7,9 +7,9 @@ import { proxy } from './proxy.js';
 import { http, until } from './sidecar.js';
 
 /** What nobody may press who may only look, and pages that have it for others. */
-const acts = /^(Pause|Resume|Move|Purge|Delete|Peek|Run now|Run a copy|Retry|Kill|Change|Reschedule|Undo|Stop|Quiet|Mend|Take off|Let fire|Discard)\b/;
+const acts = /^(Pause|Resume|Move|Purge|Delete|Peek|Run now|Run a copy|Retry|Kill|Change|Reschedule|Undo|Stop|Quiet|Fix|Dismiss|Release|Discard)\b/;
 /** @type {[string, (main: any) => any][]} */
-const watched = [['/job-queues/archive', (m) => m.getByText('nobody consumes this queue')], ['/job-queues/archive?tab=jobs', (m) => m.getByRole('button', { name: 'Peek at 20' })], ['/jobs/dead-invoice-1', (m) => m.getByRole('region', { name: 'the record' })],
+const watched = [['/job-queues/archive', (m) => m.getByText('no workers consume this queue')], ['/job-queues/archive?tab=jobs', (m) => m.getByRole('button', { name: 'Peek 20' })], ['/jobs/dead-invoice-1', (m) => m.getByRole('region', { name: 'the record' })],
   ['/retries?view=storm', (m) => m.getByRole('rowheader', { name: /Timeout/ }).first()], ['/dead-jobs?view=storm', (m) => m.getByRole('rowheader', { name: /Timeout/ }).first()], ['/operations', (m) => m.getByRole('table', { name: 'Operations' })],
   ['/rejected', (m) => m.getByRole('cell', { name: 'not even JSON' })], ['/worker-processes/worker-2:822:shop', (m) => m.getByText('report-that-hangs')], ['/scheduled-jobs', (m) => m.getByRole('table', { name: 'scheduled jobs' }).getByRole('row').nth(3)]];
 
@@ -72,7 +72,7 @@ export function people(world) {
     });
     await go(page, 'Health');
     await page.reload();
-    await page.getByText('To decide needs the tag administrator').waitFor();
+    await page.getByText('You need the tag administrator').waitFor();
     await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
   });
@@ -85,11 +85,11 @@ export function people(world) {
     await rows.nth(3).waitFor();
     await context.setOffline(true);
     await page.getByRole('button', { name: 'Next page' }).click();
-    await page.getByText('The sidecar is out of reach').first().waitFor();
+    await page.getByText("Can't reach Millrace").first().waitFor();
     assert.ok(await rows.count() > 3, 'what was there stays');
     await context.setOffline(false);
     await page.getByRole('button', { name: 'Try now' }).click({ timeout: 2000 }).catch(() => {}); // it may have been tried by itself
-    await page.getByText('The sidecar is out of reach').first().waitFor({ state: 'detached' });
+    await page.getByText("Can't reach Millrace").first().waitFor({ state: 'detached' });
     await context.close();
   });
 
@@ -100,7 +100,7 @@ export function people(world) {
       await signIn(page, `http://127.0.0.1:${front.port}`);
       let asked = 0;
       page.on('request', (r) => { if (r.url().endsWith('/api/whoami')) asked++; });
-      const away = page.getByRole('alert').filter({ hasText: 'What is shown may be old' });
+      const away = page.getByRole('alert').filter({ hasText: 'Data may be stale' });
       const table = (name) => page.getByRole('table', { name }).getByRole('row').nth(1).waitFor();
       const pages = [[502, 'Retries', 'retries'], [503, 'Dead', 'dead jobs'], [504, 'Scheduled', 'scheduled jobs']];
       for (const [, link, name] of pages) {
@@ -132,7 +132,7 @@ export function people(world) {
     await page.keyboard.press('Enter');
     const notes = page.getByRole('region', { name: 'Notifications' });
     const listed = page.getByRole('navigation', { name: 'Pages of the list' });
-    await listed.getByText(/^1 that matches/).waitFor();
+    await listed.getByText(/^1 matching/).waitFor();
     await page.getByRole('checkbox', { name: 'Select all on this page' }).check();
     await page.getByRole('region', { name: 'Selection' }).getByRole('button', { name: 'Reschedule' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Reschedule 1 retry' }).click();
@@ -144,7 +144,7 @@ export function people(world) {
     await page.getByLabel('Name').fill('watcher');
     await page.getByLabel('Password').fill('watches');
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await listed.getByText(/^1 that matches/).waitFor();
+    await listed.getByText(/^1 matching/).waitFor();
     assert.equal(await page.getByRole('dialog').count(), 0);
     assert.equal(await notes.getByRole('button').count(), 0);
     await context.close();

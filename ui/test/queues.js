@@ -22,7 +22,7 @@ const crowd = (total, asked) => async (/** @type {any} */ page) => {
 /** Has the sidecar say that jobs wait for too long in a queue. @param {string} name */
 const late = (name) => (/** @type {any} */ page) => page.route('**/api/attention', async (/** @type {any} */ route) => {
   const answer = await (await route.fetch()).json();
-  await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name, text: 'the oldest job waits for at least 9m; 10s is the limit', value: 540 }, ...answer.items] } });
+  await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name, text: 'the oldest job has waited at least 9m; the limit is 10s', value: 540 }, ...answer.items] } });
 });
 
 export function queues(world) {
@@ -31,11 +31,11 @@ export function queues(world) {
   story(world, 'more queues than are shown: all that are had are found, and it is said how many are not', async (me) => {
     await me.go('Scheduled');
     await me.go('Dashboard');
-    await me.find('status').reads(/These are the first 10,000 queues by name: 203 more are not shown/);
+    await me.find('status').reads(/Showing the first 10,000 queues by name\. 203 more are not listed/);
     await me.find('region', 'Queues').reads(/^Queues 10,203/);
     await me.find('region', 'Now').reads(/in the first 10,000 queues/);
     const table = me.find('table', 'Queues');
-    await until('each row has its line', async () => await table.find('img', /^Jobs a minute of queue-/).count() === 50);
+    await until('each row has its line', async () => await table.find('img', /^Jobs per minute in queue-/).count() === 50);
     assert.ok(asked.length <= 2, `${asked.length} questions for 50 lines`); // one, and another where a minute has ended meanwhile
     await me.find('searchbox', 'Filter queues by name').fill(name(9999));
     await table.find('link', name(9999)).seen();
@@ -57,7 +57,7 @@ export function queues(world) {
       return route.fulfill({ json: { from, to, step_seconds: step, queues: [{ name: 'demo.default', counts: Array((to - from) / step).fill(step * ranges.length) }] } });
     });
     await signIn(page, world.base);
-    const line = (/** @type {string} */ says) => page.getByRole('img', { name: new RegExp('^Jobs a minute of demo.default, last 30 minutes: ' + says) }).waitFor();
+    const line = (/** @type {string} */ says) => page.getByRole('img', { name: new RegExp('^Jobs per minute in demo.default, last 30 minutes: ' + says) }).waitFor();
     await line('from 60 to');
     await page.clock.fastForward(120_000);
     await line('from 60 to (120|180|240)');
@@ -69,8 +69,8 @@ export function queues(world) {
   });
 
   story(world, 'a queue whose oldest job waits for too long is marked', async (me) => {
-    await me.find('table', 'Queues').find('row', /archive/).find('img', 'Too long').seen();
-    assert.equal(await me.find('table', 'Queues').find('img', 'Too long').count(), 1);
+    await me.find('table', 'Queues').find('row', /archive/).find('img', 'Too old').seen();
+    assert.equal(await me.find('table', 'Queues').find('img', 'Too old').count(), 1);
   }, { prepare: late('archive') });
 
   story(world, 'queues that are chosen are paused and resumed, each that it is to be done to', async (me) => {
@@ -114,13 +114,15 @@ export function queues(world) {
     assert.equal(await me.find('table', 'Queues').find('checkbox').count(), 0);
   }, { as: ['watcher', 'watches'] });
 
-  story(world, 'from the number of ready jobs to the queues, with range and filter as they are', async (me) => {
-    await me.find('group', 'Range').first().find('button', '6h', { exact: true }).click();
+  story(world, 'queues have a page of their own, which the number of ready jobs leads to', async (me) => {
+    await me.find('region', 'Now').find('link').nth(2).click();
+    await me.find('heading', /^Queues/, { level: 1 }).seen();
+    assert.equal(me.address(), '/job-queues');
+    assert.equal(await me.find('navigation', 'Main').find('link', 'Queues').state('current'), 'page');
     await me.find('searchbox', 'Filter queues by name').fill('arch');
     await until('it is filtered', async () => await me.find('table', 'Queues').find('rowheader').count() === 1);
-    await me.find('region', 'Now').find('link').nth(2).click();
-    await me.find('region', 'Queues').focused();
-    assert.equal(me.address(), '/job-queues?range=6h&text=arch');
-    assert.equal(await me.find('table', 'Queues').find('rowheader').count(), 1);
+    await me.find('table', 'Queues').find('link', 'archive').click();
+    await me.find('heading', /archive$/, { level: 1 }).seen();
+    assert.equal(await me.find('navigation', 'Main').find('link', 'Queues').state('current'), 'page');
   });
 }

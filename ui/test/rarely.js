@@ -66,22 +66,22 @@ export function rarely(world) {
       await me.find('figure', name).drag(0.4, 0.7);
       await until('a part is chosen', () => address.test(me.address()));
     };
-    await me.find('button', /^Table of Jobs in steps/).seen();
-    await drags(/^Jobs in steps/, /^\/job-queues\?from=\d+&to=\d+$/);
+    await me.find('button', /^Table of Jobs per/).seen();
+    await drags(/^Jobs per/, /^\/dashboard\?from=\d+&to=\d+$/);
     const out = me.find('button', 'Zoom out');
     await out.seen();
     await me.back();
     await out.gone();
-    assert.equal(me.address(), '/job-queues', 'one step back');
-    await drags(/^Jobs in steps/, /from=/);
+    assert.equal(me.address(), '/dashboard', 'one step back');
+    await drags(/^Jobs per/, /from=/);
     await out.click();
     await out.gone();
-    assert.equal(me.address(), '/job-queues');
+    assert.equal(me.address(), '/dashboard');
 
     await me.go('Scheduled');
     await me.find('button', /^Table of Scheduled jobs/).seen();
-    await drags(/^Scheduled jobs by when/, /^\/scheduled-jobs\?from=\d+&to=\d+$/);
-    await me.listed.reads(/^1–\d+ of \d+ that match/);
+    await drags(/^Scheduled jobs by due time/, /^\/scheduled-jobs\?from=\d+&to=\d+$/);
+    await me.listed.reads(/^1–\d+ of \d+ matching/);
     await me.find('button', 'Remove filter from').click();
     await me.find('button', 'Remove filter to').click();
     await me.listed.reads(/ scheduled jobs/);
@@ -91,8 +91,8 @@ export function rarely(world) {
     await me.go('Dead');
     await me.filter('warehouse-3');
     const list = me.find('region', 'dead jobs');
-    await list.reads(/Nothing found so far.*Searched 100,000 of 250,000/);
-    await list.find('button', 'Search on').click();
+    await list.reads(/No matches so far.*Searched 100,000 of 250,000/);
+    await list.find('button', 'Keep searching').click();
     await list.find('row', /SyncInventory/).first().seen();
     await me.find('button', 'Remove filter text').click();
     await me.listed.reads(/dead jobs/);
@@ -103,10 +103,10 @@ export function rarely(world) {
     await me.go('Dead');
     await me.find('combobox', 'Rows per page').choose('20');
     await me.filter('page by page');
-    await me.find('button', 'Search on').click();
+    await me.find('button', 'Keep searching').click();
     const jobs = me.find('table', 'dead jobs').find('checkbox', /^Select job paged-/);
     const page = async (/** @type {number} */ n, /** @type {number} */ size) => {
-      await me.listed.reads(new RegExp(`^${size} that match, of 250.*Page ${n}$`));
+      await me.listed.reads(new RegExp(`^${size} matching, of 250.*Page ${n}$`));
       const from = (n - 1) * 20;
       await me.find('checkbox', `Select job paged-${from}`, { exact: true }).seen();
       await me.find('checkbox', `Select job paged-${from + size - 1}`, { exact: true }).seen();

@@ -5,33 +5,33 @@ import { by, story } from './person.js';
 import { http, serve, until, virtualHost } from './sidecar.js';
 
 export function records(world) {
-  story(world, 'a record that cannot be read is mended', async (me) => {
+  story(world, 'a record that cannot be read is fixed and republished', async (me) => {
     await me.go('Rejected');
-    await me.find('button', /^Mend scheduled_jobs/).click();
+    await me.find('button', /^Fix scheduled_jobs/).click();
     const record = me.dialog.find('textbox', 'Record');
     await record.fill('{"type": ');
-    await me.dialog.find('alert').reads(/Not JSON yet/);
-    assert.ok(await me.dialog.find('button', 'Publish it').disabled());
-    await record.fill(JSON.stringify({ type: 'scheduled_job', jid: 'mended', scheduled_at: Date.now() / 1000 + 9000, job: { jid: 'mended', class: 'Mended', args: [], queue: 'mails' } }));
-    await me.dialog.find('button', 'Publish it').click();
-    await me.notes.reads(/Published in its place/);
-    await me.find('button', /^Mend scheduled_jobs/).gone();
+    await me.dialog.find('alert').reads(/Not valid JSON/);
+    assert.ok(await me.dialog.find('button', 'Republish').disabled());
+    await record.fill(JSON.stringify({ type: 'scheduled_job', jid: 'fixed', scheduled_at: Date.now() / 1000 + 9000, job: { jid: 'fixed', class: 'Fixed', args: [], queue: 'mails' } }));
+    await me.dialog.find('button', 'Republish').click();
+    await me.notes.reads(/Record republished/);
+    await me.find('button', /^Fix scheduled_jobs/).gone();
     await me.go('Scheduled');
-    await me.filter('class:Mended');
-    await me.find('table', 'scheduled jobs').find('link', 'Mended').seen();
+    await me.filter('class:Fixed');
+    await me.find('table', 'scheduled jobs').find('link', 'Fixed').seen();
   });
 
-  story(world, 'a record that cannot be read is taken off the list', async (me) => {
+  story(world, 'a record that cannot be read is dismissed', async (me) => {
     await world.publish('dead_jobs', 'neither is this');
     await me.go('Rejected');
     await me.find('cell', 'neither is this').seen();
-    const off = me.find('button', /^Take off dead_jobs/);
+    const off = me.find('button', /^Dismiss dead_jobs/);
     await off.click();
     await me.dialog.find('button', 'Cancel').click();
     await me.dialog.gone();
     await off.click();
-    await me.dialog.find('button', 'Take it off').click();
-    await me.notes.reads(/Taken off the list/);
+    await me.dialog.find('button', 'Dismiss').click();
+    await me.notes.reads(/Record dismissed/);
     await me.pointAway();
     await off.gone();
     await me.find('cell', 'not even JSON').seen();
@@ -56,20 +56,20 @@ export function records(world) {
     };
     const waits = async () => (await http(base + '/api/scheduled-jobs?limit=50')).map((e) => e.jid).sort();
     try {
-      for (const [n, button, word, verb] of [[1, 'Let fire', 'release', 'Let it fire'], [2, 'Discard', 'discard', 'Discard it']]) {
+      for (const [n, button, word, verb] of [[1, 'Release', 'release', 'Release'], [2, 'Discard', 'discard', 'Discard']]) {
         await lose(n);
         assert.ok((await waits()).includes(`overdue-${n}`), 'nothing fires before somebody decides');
         await by(at, async (me) => {
           await me.go('Scheduled');
           await me.find('button', '1 overdue').click();
-          await me.listed.reads(/^1 that matches/);
-          await me.find('status').reads(/The journal had a gap/);
-          await me.find('link', 'Decide').click();
+          await me.listed.reads(/^1 matching/);
+          await me.find('status').reads(/The journal has a gap/);
+          await me.find('link', 'Review').click();
           await me.find('region', 'Held after a gap in the journal').find('button', button).click();
           assert.ok(await me.dialog.find('button', verb).disabled());
           await me.dialog.find('textbox', /^Type/).fill(word);
           await me.dialog.find('button', verb).click();
-          await me.notes.reads(/Released/);
+          await me.notes.reads(/Held jobs released|Due jobs discarded/);
           await me.find('region', 'Held after a gap in the journal').gone();
         }, { expected: /health\/checks/ });
         await until('it is decided', async () => !(await waits()).includes(`overdue-${n}`));

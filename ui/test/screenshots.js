@@ -6,7 +6,7 @@ import { http, serve, start, virtualHost, work } from './sidecar.js';
 
 const into = process.env.SCREENSHOTS || new URL('../../docs/screenshots/', import.meta.url).pathname;
 const pages = {
-  dashboard: '/job-queues?range=24h', queue: '/job-queues/mails?range=24h', scheduled: '/scheduled-jobs', retries: '/retries', 'retries-by-error': '/retries?view=storm', dead: '/dead-jobs', job: '/jobs/dead-invoice-1', metrics: '/job-metrics?range=24h',
+  dashboard: '/dashboard?range=24h', queues: '/job-queues', queue: '/job-queues/mails?range=24h', scheduled: '/scheduled-jobs', retries: '/retries', 'retries-by-error': '/retries?view=storm', dead: '/dead-jobs', jobs: '/jobs', job: '/jobs/dead-invoice-1', metrics: '/job-metrics?range=24h',
   class: '/job-metrics/SendInvoice?range=6h', processes: '/worker-processes', process: '/worker-processes/worker-2:822:shop', operations: '/operations', rejected: '/rejected', health: '/health', 'api-docs': '/api-docs', live: '/live',
 };
 const only = process.env.ONLY?.split(',');
@@ -57,12 +57,12 @@ async function some(base, n) {
 
 /** Some things to see that come of acting: three operations, of which one was taken back and one goes on. */
 async function act(page) {
-  await page.getByRole('link', { name: 'Dead', exact: false }).first().click();
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Dead' }).click();
   const many = async (cls, deed, verb, reason, minutes) => {
     await page.getByRole('combobox', { name: /^Filter/ }).fill('class:' + cls);
     await page.keyboard.press('Enter');
     await page.getByRole('table', { name: 'dead jobs' }).getByRole('link', { name: cls }).first().waitFor();
-    await page.getByText(/of \d\d that match/).waitFor();
+    await page.getByText(/of \d\d matching/).waitFor();
     await page.getByRole('checkbox', { name: 'Select all on this page' }).check();
     const bar = page.getByRole('region', { name: 'Selection' });
     if (minutes) await bar.getByRole('button', { name: /^Select all \d+ matching/ }).click();
@@ -76,7 +76,7 @@ async function act(page) {
   const deletion = await many('ImportUsers', 'Delete', 'Delete', 'imported by hand');
   await deletion.getByText('done', { exact: true }).waitFor();
   await deletion.getByRole('button', { name: 'Undo' }).click();
-  await page.getByRole('group', { name: /^Undo \d+ dead jobs/ }).getByText('done', { exact: true }).waitFor();
+  await page.getByRole('group', { name: /^(Undo|Restored) \d+ dead jobs/ }).getByText('done', { exact: true }).waitFor();
   const retry = await many('SyncInventory', 'Retry now', 'Retry', 'the warehouse answers again', '15');
   await retry.getByText(/^[1-9]\d* of \d+ done/).waitFor();
 }

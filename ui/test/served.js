@@ -19,7 +19,7 @@ export function served(world) {
     await cdp.send('Network.enable');
     await page.reload();
     await page.getByRole('table', { name: 'Queues' }).getByRole('link').first().waitFor();
-    assert.deepEqual(answers().filter(([path]) => path === '/job-queues').map(([, status]) => status), [304], 'the page is the one that the browser has');
+    assert.deepEqual(answers().filter(([path]) => path === '/dashboard').map(([, status]) => status), [304], 'the page is the one that the browser has');
     assert.deepEqual(answers().filter(([path]) => path?.includes('/assets/')), [], 'modules of this version are not asked for again');
 
     // A proxy or a browser that does ask again is answered 304, module by module, with nothing in it.
@@ -41,7 +41,7 @@ export function served(world) {
   });
 
   test('the policy is on every page, and holds', async () => {
-    for (const path of ['/job-queues', '/job-queues/a%2Fb', '/scheduled-jobs', '/retries?view=storm', '/dead-jobs', '/jobs/x', '/job-metrics/A', '/worker-processes', '/live', '/operations', '/rejected', '/health', '/api-docs', '/sign-in']) {
+    for (const path of ['/dashboard', '/job-queues', '/job-queues/a%2Fb', '/scheduled-jobs', '/retries?view=storm', '/dead-jobs', '/jobs', '/jobs/x', '/job-metrics/A', '/worker-processes', '/live', '/operations', '/rejected', '/health', '/api-docs', '/sign-in']) {
       const { headers, status } = await fetch(world.base + path);
       assert.equal(status, 200, path);
       assert.deepEqual(['Content-Security-Policy', 'Cross-Origin-Opener-Policy', 'X-Content-Type-Options', 'X-Frame-Options', 'Referrer-Policy', 'Cache-Control'].map((name) => headers.get(name)), [policy, 'same-origin', 'nosniff', 'DENY', 'no-referrer', 'no-cache'], path);

@@ -5,11 +5,11 @@ import { go, open, signIn } from './browser.js';
 import { overflow } from './boxes.js';
 
 const reason = 'the broker does not tell of this now';
-const pages = ['/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes', '/worker-processes/worker-2:822:shop', '/operations', '/operations?tab=audit', '/job-queues/mails?tab=workers', '/rejected', '/health'];
+const pages = ['/dashboard', '/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/jobs', '/jobs?state=finished', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes', '/worker-processes/worker-2:822:shop', '/operations', '/operations?tab=audit', '/job-queues/mails?tab=workers', '/rejected', '/health'];
 /** What is said where nothing is: it must not be said of what could not be asked. */
-const none = /^(Nothing (was|waits|is|has|fails|that)|Nobody|No (queues|errors|job|worker|run|attempt)|It has not run|Workers did not say)\b/;
+const none = /^(No (queues|errors|jobs|workers|running|runs|retries|dead|scheduled|rejected|matching|matches|bulk|issues|data|failed|recent)|Idle|Workers did not report)\b/;
 /** Filters that nothing matches, and what is said then. */
-const nothing = { '/job-queues?text=zzz': /0 of \d+ match/, '/scheduled-jobs?class=Zzz': /0 of \d+ match/, '/retries?queue=zzz': /0 of \d+ match/, '/dead-jobs?error=Zzz': /0 of \d+ match/, '/job-metrics?text=zzz': 'No class matches', '/worker-processes?text=zzz': /0 of \d+ match/, '/live?text=zzz': 'Nothing that matches has run' };
+const nothing = { '/job-queues?text=zzz': /No matches in \d+ queues/, '/scheduled-jobs?class=Zzz': /No matches in [\d,]+ jobs/, '/retries?queue=zzz': /No matches in [\d,]+ jobs/, '/dead-jobs?error=Zzz': /No matches in [\d,]+ jobs/, '/jobs?class=zzz': /No matches in \d+ jobs/, '/jobs?state=finished&class=zzz': 'No matching runs', '/job-metrics?text=zzz': 'No matching classes', '/worker-processes?text=zzz': /No matches in \d+ processes/, '/live?text=zzz': 'No matching runs' };
 
 export function states(world) {
   for (const [colorScheme, width] of [['light', 1440], ['dark', 768]]) {
@@ -38,20 +38,20 @@ export function states(world) {
   test('a chart says whether its figures are on their way, could not be read, or are none', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
-    const charts = [['/job-queues', 'Throughput', 'job-metrics'], ['/job-queues', 'Due', 'due-times'], ['/dead-jobs', 'Deaths an hour, last 7 days', 'job-metrics']];
+    const charts = [['/dashboard', 'Throughput', 'job-metrics'], ['/dashboard', 'Due', 'due-times'], ['/dead-jobs', 'Died per hour (7 days)', 'job-metrics']];
     for (const [path, name, route] of charts) {
       const chart = page.getByRole('region', { name, exact: true }).getByRole('figure');
       await page.route(`**/api/${route}*`, () => {}); // it never comes
       await page.goto(world.base + path);
-      await chart.filter({ hasText: 'Being read' }).waitFor();
-      assert.doesNotMatch(await chart.innerText(), /Nothing in this time|0 are due/);
+      await chart.filter({ hasText: 'Loading' }).waitFor();
+      assert.doesNotMatch(await chart.innerText(), /No data in this range|0 are due/);
       await page.unrouteAll({ behavior: 'ignoreErrors' });
       await page.route(`**/api/${route}*`, (r) => r.fulfill({ status: 503, contentType: 'application/json', body: JSON.stringify({ error: 'service_unavailable', reason, request_id: 'R' }) }));
       await page.goto(world.base + path);
       await page.getByRole('main').getByText(reason).first().waitFor();
       // What shares its answer with a whole page gives way to what went wrong.
       if (name === 'Throughput') assert.equal(await chart.count(), 0);
-      else await chart.filter({ hasText: 'Could not be read' }).waitFor();
+      else await chart.filter({ hasText: 'Could not be loaded' }).waitFor();
       await page.unrouteAll({ behavior: 'ignoreErrors' });
       await page.goto(world.base + path);
       await chart.getByRole('button', { name: /^Table of/ }).waitFor();
@@ -77,7 +77,7 @@ export function states(world) {
     await signIn(page, world.base);
     await page.route('**/api/retries?*', (route) => route.fulfill({ status: 403, contentType: 'application/json', body: JSON.stringify({ error: 'access_refused', reason: 'that needs the tag monitoring', request_id: 'R' }) }));
     await go(page, 'Retries');
-    const alert = page.getByRole('alert').filter({ hasText: 'Not for you' });
+    const alert = page.getByRole('alert').filter({ hasText: 'No permission' });
     await alert.getByText('that needs the tag monitoring').waitFor();
     await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
@@ -99,7 +99,7 @@ export function states(world) {
     }
     change = (o) => ({ ...o, views: { ...o.views, caught_up: false } });
     await page.goto(world.base + '/scheduled-jobs');
-    await page.getByRole('status').filter({ hasText: 'is being read from the streams' }).waitFor();
+    await page.getByRole('status').filter({ hasText: 'is reading its streams' }).waitFor();
     await page.getByRole('checkbox', { name: 'Select all on this page' }).check();
     await page.getByRole('button', { name: /^Select all \d+ matching/ }).click();
     const bar = page.getByRole('region', { name: 'Selection' });
@@ -111,7 +111,7 @@ export function states(world) {
     await page.goto(world.base + '/dead-jobs?view=storm');
     const group = page.getByRole('table', { name: 'Errors' }).getByRole('button', { name: /^Retry now all/, disabled: true }).first();
     await group.waitFor();
-    assert.match(await group.getAttribute('title'), /actions on many jobs are off/);
+    assert.match(await group.getAttribute('title'), /bulk actions are disabled/);
     change = (o) => ({ ...o, broker: { ...o.broker, connected: false } });
     await page.goto(world.base + '/job-metrics');
     await page.getByRole('alert').filter({ hasText: 'lost its connection to the broker' }).waitFor();

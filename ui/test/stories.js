@@ -8,22 +8,22 @@ const many = async (me, pattern) => (await me.listed.reads(pattern))[1];
 /** @type {[string, (me: import('./person.js').Person) => Promise<void>][]} */
 export const stories = [
   ['why does this queue stand still?', async (me) => {
-    await me.find('region', 'Needs a look').find('link', 'archive').click();
+    await me.find('region', 'Needs attention').find('link', /archive$/).click();
     await me.find('heading', /archive$/, { level: 1 }).seen();
-    await me.find('alert').reads(/\d+ jobs wait and nobody consumes this queue/);
+    await me.find('alert').reads(/\d+ jobs wait and no workers consume this queue/);
     await me.find('tab', 'Workers (0)').click();
-    await me.find('region', 'Workers that consume it').reads(/No worker says that it consumes this queue/);
-    await me.find('tab', 'Jobs in it').click();
-    await me.find('button', 'Peek at 20').click();
-    await me.find('table', 'Jobs at the head of the queue').find('row', /ArchiveOrders/).seen();
+    await me.find('region', 'Workers').reads(/No workers consume this queue/);
+    await me.find('tab', 'Jobs').click();
+    await me.find('button', 'Peek 20').click();
+    await me.find('table', 'Next jobs in the queue').find('row', /ArchiveOrders/).seen();
   }],
 
   ['retry all timeouts of one class of the last hour, spread over ten minutes, and stop half-way', async (me) => {
     await me.go('Dead');
     await me.filter('error:SMTPAuthenticationError');
-    const others = await many(me, /of (3\d) that match/);
+    const others = await many(me, /of (3\d) matching/);
     for (const term of ['error:Timeout', 'class:SyncInventory', 'died:<1h']) await me.filter(term);
-    await me.listed.reads(/^1–50 of 60 that match/);
+    await me.listed.reads(/^1–50 of 60 matching/);
     await me.find('checkbox', 'Select all on this page').check();
     await me.find('button', 'Select all 60 matching').click();
     await me.find('region', 'Selection').find('button', 'Retry now').click();
@@ -36,10 +36,10 @@ export const stories = [
     await operation.reads(/cancelled/);
     await me.pointAway();
     await me.find('button', 'Remove filter from').click();
-    await me.listed.reads(/^1–50 of ([3-6]\d|7\d) that match/); // the older ones, and those that it had not come to
+    await me.listed.reads(/^1–50 of ([3-6]\d|7\d) matching/); // the older ones, and those that it had not come to
     await me.find('button', 'Remove filter class').click();
     await me.filter('error:SMTPAuthenticationError');
-    await me.listed.reads(new RegExp(`of ${others} that match`));
+    await me.listed.reads(new RegExp(`of ${others} matching`));
   }],
 
   ['find a job by its id and tell its story', async (me) => {
@@ -47,7 +47,7 @@ export const stories = [
     await me.find('combobox', 'Search and commands').fill('dead-invoice-1');
     await me.find('option', /open the job/).click();
     await me.find('heading', /SendInvoice dead-invoice-1/, { level: 1 }).seen();
-    const told = me.find('region', 'What became of it').find('listitem');
+    const told = me.find('region', 'Timeline').find('listitem');
     await told.last().reads(/^Dead/);
     const lines = (await told.texts()).filter((line) => /Attempt/.test(line));
     assert.equal(lines.length, 3);
@@ -59,42 +59,42 @@ export const stories = [
   ['undo a wrong “delete all”', async (me) => {
     await me.go('Dead');
     await me.filter('class:SyncInventory');
-    const others = await many(me, /of (\d\d) that match/);
+    const others = await many(me, /of (\d\d) matching/);
     await me.find('button', 'Remove filter class').click();
     await me.filter('queue:mails');
-    const all = await many(me, /of (3\d) that match/);
+    const all = await many(me, /of (3\d) matching/);
     await me.find('checkbox', 'Select all on this page').check();
     await me.find('region', 'Selection').find('button', 'Delete').click();
     await me.dialog.find('button', 'Cancel').focused(); // the safe answer
     await me.dialog.find('button', `Delete ${all} dead jobs`).click();
     const deletion = me.operation(`Delete ${all} dead jobs`);
     await deletion.pointAt();
-    await me.find('region', 'dead jobs').reads(/0 of [\d,]+ match/);
+    await me.find('region', 'dead jobs').reads(/No matches in [\d,]+ jobs/);
     await deletion.reads(new RegExp(`${all} of ${all} done`));
     await me.find('button', 'Clear filters').click();
     await me.filter('class:SyncInventory');
-    await me.listed.reads(new RegExp(`of ${others} that match`));
+    await me.listed.reads(new RegExp(`of ${others} matching`));
     await me.go('Operations');
     const row = me.find('table', 'Operations').find('row', new RegExp(`^Delete ${all} dead jobs`));
     await row.find('button', 'Undo').click();
-    const undo = me.operation(`Undo ${all} dead jobs`);
+    const undo = me.operation(new RegExp(`^(Undo|Restored) ${all} dead jobs`));
     await undo.pointAt();
     await undo.reads(new RegExp(`${all} of ${all} done`));
     await row.reads(/undone/);
     await row.find('button', 'Undo').gone();
     await me.go('Dead');
     await me.filter('queue:mails');
-    await me.listed.reads(new RegExp(`of ${all} that match`));
+    await me.listed.reads(new RegExp(`of ${all} matching`));
   }],
 
   ['which worker is stuck, and on what?', async (me) => {
     await me.go('Processes');
     const table = me.find('table', 'Worker processes');
     await table.find('button', 'Longest job').click();
-    await table.find('row').nth(1).reads(/worker-2:822.* 3 h/);
+    await table.find('row').nth(1).reads(/worker-2:822.* Stuck 3 h/);
     await table.find('row').nth(1).find('link', 'worker-2:822').click();
     await me.find('heading', /worker-2:822/, { level: 1 }).seen();
-    await me.find('table', 'Running jobs').find('row').nth(1).reads(/DailyReport report-that-hangs reports .*× usual 3 h/);
+    await me.find('table', 'Running jobs').find('row').nth(1).reads(/DailyReport report-that-hangs reports Stuck · \d+× usual 3 h/);
   }],
 
   ['a release made a class slower', async (me) => {
@@ -102,7 +102,7 @@ export const stories = [
     await me.find('button', '24h').click();
     await me.find('table', 'Classes').find('link', 'SendInvoice').click();
     await me.find('group', 'Range').find('button', '6h').click();
-    await me.find('region', 'In this time').reads(/p95.*\+\d+ % vs before/);
+    await me.find('region', 'In this range').reads(/p95.*\+\d+ % vs before/);
     await me.find('figure', /^Run time\. .*Deploys: v2\.4/).seen();
     await me.find('button', 'Table of Run time', { exact: true }).click();
     await me.find('table', 'Run time').find('row').nth(5).seen();
@@ -129,12 +129,18 @@ export const stories = [
     const field = me.dialog.find('textbox', 'Arguments');
     assert.match(await field.value(), /9007199254740993/);
     await field.fill('[{"invoice": 9007199254740995, "to": "bob@example.com"}]');
+    await me.dialog.find('textbox', /^Reason/).fill('a typo');
     await me.dialog.find('button', 'Change').click();
     await me.find('region', 'the arguments').reads(/9007199254740995.*bob@example\.com/);
     await me.find('button', 'Retry now').click();
-    await me.notes.reads(/sent to its queue/);
-    await me.find('region', 'Where it is').reads(/In its queue, or being worked off It was sent to mails .*Nobody consumes the queue/);
-    await me.find('region', 'What became of it').find('listitem').last().reads(/^Sent to its queue for another attempt/);
+    await me.notes.reads(/: enqueued/);
+    await me.find('region', 'Where it is').reads(/In its queue, or being worked on It was sent to mails .*No workers consume the queue/);
+    const told = me.find('region', 'Timeline').find('listitem');
+    await told.last().reads(/^Enqueued for another attempt .*by guest/);
+    await told.nth(await told.count() - 2).reads(/^Changed arguments .*by guest “a typo”/);
+    await me.find('button', 'Show the changed arguments').click();
+    await me.find('group', 'What changes').reads(/9007199254740993.*9007199254740995/);
+    await me.find('region', 'the arguments').reads(/9007199254740995/); // as it was sent
   }],
 
   ['quiet a worker', async (me) => {
@@ -144,7 +150,9 @@ export const stories = [
     await row.reads(/ live side /);
     await row.find('link', /:\d+$/).click();
     await me.find('button', 'Quiet').click();
-    await me.notes.reads(/1 process told to be quiet/);
+    await me.dialog.reads(/This is the only worker of: side/);
+    await me.dialog.find('button', 'Quiet 1 process').click();
+    await me.notes.reads(/Quiet requested for 1 process/);
     await me.find('link', 'Worker processes', { exact: true }).click();
     await me.find('searchbox', 'Filter processes').fill('side');
     await row.reads(/ quiet side /);

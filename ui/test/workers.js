@@ -21,8 +21,8 @@ export function workers(world) {
     await bar.reads(/3 processes selected/);
     await bar.find('button', 'Quiet').click();
     await me.dialog.find('button', 'Quiet 3 processes').click();
-    await me.notes.reads(/2 processes told to be quiet/);
-    await me.notes.reads(/Not told, as it is not there any more: worker-1:4711:shop/);
+    await me.notes.reads(/Quiet requested for 2 processes/);
+    await me.notes.reads(/No longer connected: worker-1:4711:shop/);
     await bar.reads(/1 process selected/);
     assert.ok(await me.find('checkbox', /^Select process worker-1:/).checked());
   }, { prepare: gone, expected: /quiet/ });
@@ -41,12 +41,12 @@ export function workers(world) {
 
       const stop = rows('live').first().find('button', /^Stop /);
       await stop.click();
-      await me.dialog.reads(/They take no more jobs and end when those they run have/);
+      await me.dialog.reads(/It finishes running jobs and then exits\. Millrace cannot restart it/);
       await me.dialog.find('button', 'Cancel').click();
       await me.dialog.gone();
       await stop.click();
       await me.dialog.find('button', 'Stop 1 process').click();
-      await me.notes.reads(/1 process told to stop/);
+      await me.notes.reads(/Stop requested for 1 process/);
       await Promise.race(three.map((w) => w.ended));
       await me.pointAway();
       await many('live', 2);
@@ -57,7 +57,8 @@ export function workers(world) {
         await bar.reads(/2 processes selected/);
         await bar.find('button', deed).click();
         await me.dialog.find('button', `${deed} 2 processes`).click();
-        await me.notes.reads(/2 processes told to/);
+        await me.notes.reads(/requested for 2 processes/);
+        await bar.gone(); // the page unselects those that were asked
         await me.pointAway();
         if (deed === 'Quiet') await many('quiet', 2);
       }

@@ -39,6 +39,8 @@ public final class InspectorProgram {
             eventually(() -> due(inspector, jid) == null);
             raises(NotFoundException.class, () -> inspector.delete(jid));
         }
+        inspector.cancel("runs");
+        raises(NotFoundException.class, () -> inspector.cancel("failed"));
         raises(NotFoundException.class, () -> inspector.find("nobody's"));
         raises(NotFoundException.class, () -> inspector.queue("no/such queue"));
 

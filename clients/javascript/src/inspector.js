@@ -70,6 +70,11 @@ class Inspector {
     await this.#call('DELETE', ['jobs', jid]);
   }
 
+  /** Asks the worker that runs a job to cancel it: its signal `cancelled` is aborted. */
+  async cancel(jid) {
+    await this.#call('POST', ['jobs', jid, 'cancel']);
+  }
+
   /** Puts a job that waits for a retry, or is dead, into its queue now. */
   async retry(jid) {
     await this.#call('POST', [await this.#set(jid, 'retries', 'dead-jobs'), jid, 'retry']);

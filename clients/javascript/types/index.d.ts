@@ -333,6 +333,8 @@ export class Inspector {
   find(jid: string): Promise<FoundJob>;
   /** Deletes a job that is scheduled, waits for a retry, or is dead. */
   delete(jid: string): Promise<void>;
+  /** Asks the worker that runs a job to cancel it: its signal `cancelled` is aborted. Rejects with NotFound if no worker says that it runs it. */
+  cancel(jid: string): Promise<void>;
   /** Puts a job that waits for a retry, or is dead, into its queue now. */
   retry(jid: string): Promise<void>;
   /** Sets when a scheduled job, or a retry, is due. */

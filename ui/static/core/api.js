@@ -9,7 +9,7 @@ import { encodePart, prefix, queryText } from './router.js';
 export class ApiError extends Error {
   /** @param {number} status 0: the sidecar was not reached @param {any} body */
   constructor(status, body) {
-    super(body?.reason || 'the sidecar does not answer');
+    super(body?.reason || 'Millrace does not answer');
     this.status = status;
     this.code = body?.error || 'unreachable';
     this.reason = this.message;

@@ -17,5 +17,3 @@ export function has(path, method, parameter) {
   const route = paths.value?.[path];
   return !!route?.[method] && (!parameter || [...(route.parameters || []), ...(route[method].parameters || [])].some((p) => p.name === parameter || p.$ref?.endsWith('/' + parameter)));
 }
-
-export const contractKnown = () => paths.value !== null;

@@ -1,18 +1,18 @@
 // @ts-check
 // Numbers, times and sizes as people read them.
 const whole = new Intl.NumberFormat('en');
-const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 const two = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 });
 const three = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 
 /** @param {number|null|undefined} n */
 export const count = (n) => (n === null || n === undefined ? '–' : whole.format(n));
 /** @param {number|null|undefined} n */
-export const brief = (n) => (n === null || n === undefined ? '–' : Math.abs(n) < 100_000 ? whole.format(n) : short.format(n));
+export const brief = (n) => (n === null || n === undefined ? '–' : Math.abs(n) < 100_000 ? whole.format(n) : compact.format(n));
 /** A number of things. @param {number} n @param {string} one @param {string} [many] */
 export const plural = (n, one, many) => count(n) + ' ' + (n === 1 ? one : many || one + 's');
-/** Something a second. @param {number|null|undefined} n */
-export const rate = (n) => (n === null || n === undefined ? '–' : n === 0 ? '0/s' : n < 0.01 ? '<0.01/s' : (n < 10 ? two : three).format(n) + '/s');
+/** Something a second; what is rare is counted by the minute. @param {number|null|undefined} n */
+export const rate = (n) => (n === null || n === undefined ? '–' : n === 0 ? '0/s' : n >= 0.1 ? (n < 10 ? two : three).format(n) + '/s' : n < 0.1 / 60 ? '<0.1/min' : two.format(n * 60) + '/min');
 /** @param {number|null|undefined} part of 1 */
 export const percent = (part) => (part === null || part === undefined || Number.isNaN(part) ? '–' : part > 0 && part < 0.001 ? '<0.1 %' : three.format(Math.round(part * 1000) / 10) + ' %');
 /** @param {number|null|undefined} ms */
@@ -38,6 +38,8 @@ function parts(s, a, an, b, bn) {
   const left = Math.floor((s % a) / b);
   return Math.floor(s / a) + an + (left && s / a < 10 ? ' ' + left + bn : '');
 }
+/** The beginning of a text that may be long. @param {string|undefined} text */
+export const short = (text) => (text?.length > 300 ? text.slice(0, 300) + '…' : text);
 /** Relative to now; the future is "in …". @param {number} at @param {number} now */
 export function relative(at, now) {
   const d = at - now;

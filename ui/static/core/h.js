@@ -5,10 +5,24 @@ import htm from '../../vendor/htm.js';
 
 export { Component, h, render, Fragment };
 export { useEffect, useLayoutEffect, useMemo, useRef, useState, useCallback } from '../../vendor/preact-hooks.js';
-export { signal, computed, effect, batch, useSignal, useComputed, useSignalEffect, untracked } from '../../vendor/signals.js';
+export { batch, signal, computed, effect, useSignal, useComputed, untracked } from '../../vendor/signals.js';
+
+/** Control characters, and those that turn the direction of what follows: they are shown as escapes, or a name would look like another. */
+const hidden = /(?![\t\n\r])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
+/** @param {any} text */
+export const visible = (text) => (typeof text === 'string' && text.search(hidden) >= 0 ? text.replace(hidden, (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0')) : text);
+
+/** @param {any} child @returns {any} */
+const shown = (child) => (Array.isArray(child) ? child.map(shown) : visible(child));
+
+/** @type {(type: any, props: any, ...children: any[]) => any} */
+function element(type, props, ...children) {
+  if (props?.title) props.title = shown(props.title);
+  return h(type, props, ...children.map(shown));
+}
 
 /** @type {(strings: TemplateStringsArray, ...values: any[]) => any} */
-export const html = htm.bind(/** @type {any} */ (h));
+export const html = htm.bind(/** @type {any} */ (element));
 
 /** Class names, of which those that are false are left out. @param {...any} names */
 export const cx = (...names) => names.filter(Boolean).join(' ');

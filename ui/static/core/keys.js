@@ -1,7 +1,52 @@
 // @ts-check
-// Keys without Ctrl.
-import { shortcuts } from './prefs.js';
+// Keys without Ctrl, and the one that opens the palette.
+import { paused } from './paused.js';
+import { shortcuts, theme } from './prefs.js';
+import { link, navigate } from './router.js';
 
-/** Whether a key is the page's: not a field's, not a dialog's, and nobody else's yet. @param {KeyboardEvent} e */
+/** Whether a key is the page's: not a field's, not a dialog's, and not handled yet. @param {KeyboardEvent} e */
 export const forPage = (e) => shortcuts.value !== 'off' && !e.ctrlKey && !e.metaKey && !e.altKey && !e.defaultPrevented && !document.querySelector('dialog[open]')
   && !(/** @type {Element} */ (e.target).closest?.('input:not([type=checkbox]),textarea,select'));
+
+/** Which page a letter after g leads to. @type {Record<string, string>} */
+export const goTo = { d: 'dashboard', q: 'job-queues', b: 'jobs', s: 'scheduled-jobs', r: 'retries', x: 'dead-jobs', u: 'gated-jobs', m: 'job-metrics', l: 'live', w: 'worker-processes', o: 'operations', j: 'rejected', h: 'health', a: 'api-docs' };
+
+const dark = () => getComputedStyle(document.documentElement).colorScheme === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
+/** @param {string} label */
+const press = (label) => /** @type {any} */ (document.querySelector(`[aria-label="${label}"]`))?.click();
+
+/** Handles keys before tables do: what follows g is not a row's. Returns what ends it. @param {(box: 'openPalette'|'openKeys') => void} open */
+export function watchKeys(open) {
+  let afterG = -Infinity;
+  const filter = (/** @type {number} */ tries) => {
+    const box = /** @type {HTMLElement} */ (document.querySelector('[data-filter]'));
+    if (box) box.focus();
+    else if (tries) setTimeout(filter, 100, tries - 1); // the page may still be loading
+    else open('openPalette');
+  };
+  /** @type {Record<string, () => void>} */
+  const does = {
+    '/': () => filter(4), '?': () => open('openKeys'), p: () => { paused.value = !paused.value; }, t: () => { theme.value = dark() ? 'light' : 'dark'; },
+    '[': () => press('Previous page'), ']': () => press('Next page'),
+  };
+  const key = (/** @type {KeyboardEvent} */ e) => {
+    if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
+      e.preventDefault();
+      if (!document.querySelector('dialog[open]')) open('openPalette');
+      return;
+    }
+    if (!forPage(e) || e.repeat || e.key === 'Shift') return;
+    if (e.timeStamp - afterG < 1200) {
+      afterG = -Infinity;
+      if (e.key.length > 1) return;
+      e.preventDefault();
+      if (goTo[e.key]) navigate(link(goTo[e.key]));
+      return;
+    }
+    if (e.key === 'g') afterG = e.timeStamp;
+    if (e.key === '/') e.preventDefault();
+    does[e.key]?.();
+  };
+  document.addEventListener('keydown', key, true);
+  return () => document.removeEventListener('keydown', key, true);
+}

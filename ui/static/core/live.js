@@ -8,6 +8,8 @@ import { paused } from './paused.js';
 
 /** How updates come: 'poll' or 'events'. */
 export const source = signal('poll');
+/** Whether there were no events when there should have been: pages ask every few seconds. */
+export const polling = signal(false);
 
 const always = ['overview', 'queues', 'processes', 'scheduled', 'retries', 'dead', 'operations'];
 /** @type {Map<string, Set<(e: any) => void>>} */
@@ -63,6 +65,7 @@ function connect() {
     socket = null;
     const was = source.value;
     source.value = 'poll';
+    polling.value = true;
     if (was === 'events') retry(true);
     timer = setTimeout(connect, 1000 * 2 ** Math.min(tries++, 6));
   };
@@ -72,6 +75,7 @@ function connect() {
 function heard(m) {
   tries = 0;
   source.value = 'events';
+  polling.value = false;
   if (m.id) last = m.id;
   const data = typeof m.data === 'string' ? JSON.parse(m.data) : m.data;
   if (m.event !== 'update' || !data) return;
@@ -88,7 +92,9 @@ export function watchEvents() {
     connection.value.up;
     tries = 0;
     last = '';
-    queueMicrotask(connect);
+    // Signing in changes several of these, and so does the page that is shown then: one socket is opened for all of it.
+    clearTimeout(timer);
+    timer = setTimeout(connect, 50);
   });
   document.addEventListener('visibilitychange', () => (document.hidden ? close() : connect()));
 }

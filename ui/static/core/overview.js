@@ -14,7 +14,7 @@ export const lag = computed(() => overview.value?.views?.lag_seconds ?? 0);
 /** The view has not read all there was yet. */
 export const replaying = computed(() => overview.value?.views?.caught_up === false);
 /** Why nothing can be done to many at once, or nothing. */
-export const whyNotMany = computed(() => whyNot.value || (replaying.value ? 'The view is being read from the streams: until it is complete, actions on many jobs are off.' : ''));
+export const whyNotMany = computed(() => whyNot.value || (replaying.value ? 'Millrace is still reading its streams: bulk actions are disabled until it is done.' : ''));
 
 let timer = 0;
 let asked = 0;

@@ -25,12 +25,21 @@ function unescapePart(part) {
 
 export const route = signal(read());
 
-/** The path of a page or of the API, with its prefix. Parts are escaped.
- * @param {string} page @param {string|string[]} [part] @param {Record<string, any>} [query] */
+/** Whether a page's charts show a range of time. @param {string} page @param {string} [part] */
+const ranged = (page, part) => page === 'dashboard' || page === 'job-metrics' || (page === 'job-queues' && part !== undefined);
+
+/** The range that this page shows goes along to a page that has one too. @param {string} page @param {string} [part] */
+function rangeFor(page, part) {
+  const { parts, query } = route.peek();
+  return ranged(page, part) && ranged(parts[0], parts[1]) ? Object.fromEntries(['range', 'from', 'to'].map((k) => [k, query.get(k)])) : {};
+}
+
+/** The path of a page, with its prefix. Parts are escaped.
+ * @param {string} page @param {string|string[]} [part] @param {Record<string, any>|URLSearchParams} [query] */
 export function link(page, part, query) {
-  let at = prefix + '/' + page;
-  for (const p of [].concat(part ?? [])) at += '/' + encodePart(p);
-  const text = queryText(query);
+  const parts = [].concat(part ?? []);
+  const at = [prefix + '/' + page, ...parts.map(encodePart)].join('/');
+  const text = queryText(query instanceof URLSearchParams ? query : { ...rangeFor(page, parts[0]), ...query });
   return text ? at + '?' + text : at;
 }
 

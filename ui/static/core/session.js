@@ -12,7 +12,7 @@ export const mayAdminister = computed(() => !!whoami.value?.may_administer);
 export const whyNot = computed(() => {
   const w = whoami.value;
   if (!w || w.may_act) return '';
-  return w.read_only ? 'This sidecar is read-only.' : 'You may look, but not act: that needs the tag management, policymaker or administrator.';
+  return w.read_only ? 'This Millrace is read-only.' : 'Your account is read-only here: actions need the tag management, policymaker or administrator.';
 });
 
 /** Calls what is given when nobody is signed in any more: what somebody did and saw is not for the next one. @param {() => void} forget */

@@ -1,10 +1,11 @@
 // @ts-check
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { brief, count, millis, percent } from '../core/format.js';
+import { brief, count, millis, percent, short } from '../core/format.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate, route, setQuery } from '../core/router.js';
-import { failShare, HeatMap, Percentiles, ran, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
+import { failShare, Percentiles, ran, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
+import { HeatMap } from '../parts/heat.js';
 import { Answer, Card, CopyCurl, Empty, Failure, State, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
@@ -24,15 +25,15 @@ export default function Class({ part: name }) {
   const cells = t ? [['Jobs', brief(ran(t)), change(ran(t), b && ran(b)), null], ['Failed', percent(failShare(t)), b && failShare(b) !== null ? percent(failShare(b)) + ' before' : '', null], ['p50', millis(t.run?.p50_ms), change(t.run?.p50_ms, b?.run?.p50_ms), null],
     ['p95', millis(t.run?.p95_ms), change(t.run?.p95_ms, b?.run?.p95_ms), null], ['p99', millis(t.run?.p99_ms), change(t.run?.p99_ms, b?.run?.p99_ms), null], ['Wait p95', millis(t.wait?.p95_ms), change(t.wait?.p95_ms, b?.wait?.p95_ms), null]] : [];
   const queues = m.data?.queues || [];
-  const columns = [{ id: 'name', label: 'Queue', always: true, head: true, cell: (/** @type {any} */ q) => html`<a href=${link('job-queues', q.name)}>${q.name}</a>` }, { id: 'n', label: 'Jobs', right: true, cell: (/** @type {any} */ q) => count(ran(q)) }, { id: 'f', label: 'Failed', right: true, cell: (/** @type {any} */ q) => percent(failShare(q)) }, { id: 'p', label: 'p95', right: true, cell: (/** @type {any} */ q) => millis(q.run?.p95_ms) }, { id: 'm', label: 'Longest', right: true, cell: (/** @type {any} */ q) => millis(q.max_ms) }];
+  const columns = [{ id: 'name', label: 'Queue', always: true, head: true, class: 'lim', cell: (/** @type {any} */ q) => html`<a class="cut" title=${q.name} href=${link('job-queues', q.name)}>${q.name}</a>` }, { id: 'n', label: 'Jobs', right: true, cell: (/** @type {any} */ q) => count(ran(q)) }, { id: 'f', label: 'Failed', right: true, cell: (/** @type {any} */ q) => percent(failShare(q)) }, { id: 'p', label: 'p95', right: true, cell: (/** @type {any} */ q) => millis(q.run?.p95_ms) }, { id: 'm', label: 'Max', right: true, cell: (/** @type {any} */ q) => millis(q.max_ms) }];
   return html`<${Title} crumbs=${[['Metrics', link('job-metrics')]]} title=${name}><a class="btn small" href=${link('retries', [], { class: name })}>Retries</a><a class="btn small" href=${link('dead-jobs', [], { class: name })}>Dead</a>
       <label class="check small"><input type="checkbox" role="switch" checked=${compare} onChange=${(/** @type {any} */ e) => setQuery({ compare: e.target.checked ? 1 : '' })} />Previous period</label><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
     <div class="grid"><${Answer} of=${m}>
       ${compare && html`<${Failure} error=${before.error} refresh=${before.refresh} />`}
-      ${compare && before.data?.older_than_kept && html`<p class="banner">A part of the previous period is older than what is kept in steps of ${stepText(before.data.step_seconds)}.</p>`}
-      <section class="card flush" aria-label="In this time"><dl class="counters n6" style=${{ margin: 0, minHeight: '5.5rem' }}>${cells.map(([k, v, note]) => html`<div key=${k}><dt>${k}</dt><dd>${v}</dd><dd class="note">${note || '\u00a0'}</dd></div>`)}</dl></section>
+      ${compare && before.data?.older_than_kept && html`<p class="banner">Part of the previous period is older than the retention of figures per ${stepText(before.data.step_seconds)}.</p>`}
+      <section class="card flush" aria-label="In this range"><dl class="counters n6" style=${{ margin: 0, minHeight: '5.5rem' }}>${cells.map(([k, v, note]) => html`<div key=${k}><dt>${k}</dt><dd>${v}</dd><dd class="note">${note || '\u00a0'}</dd></div>`)}</dl></section>
       <${Percentiles} m=${m} of="run" height=${220} more=${lines.run} /><${Throughput} m=${m} class="c6" more=${lines.jobs} /><${HeatMap} m=${m} of="run" height=${200} class="c6" />
-      <div class="c6"><${Failures} m=${m} cls=${name} /></div><${Card} flush title="Queues" class="c6"><${Table} id="class-queues" caption="Queues" columns=${columns} rows=${queues} loading=${!m.data} rowKey=${(/** @type {any} */ q) => q.name} still=${false} empty=${html`<${Empty} title="It has not run in this time" />`} /><//><//>
+      <div class="c6"><${Failures} m=${m} cls=${name} /></div><${Card} flush title="Queues" class="c6"><${Table} id="class-queues" caption="Queues" columns=${columns} rows=${queues} loading=${!m.data} rowKey=${(/** @type {any} */ q) => q.name} still=${false} empty=${html`<${Empty} title="No jobs of this class ran in this range" />`} /><//><//>
       <${Recent} name=${name} /></div>`;
 }
 
@@ -48,25 +49,25 @@ function linesOf(d, b, length) {
 }
 
 const recent = [
-  { id: 'at', label: 'Ended', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} />` },
-  { id: 'status', label: 'Outcome', cell: (/** @type {any} */ r) => html`<${State} state=${r.status} />${r.error_class && html` <span class="bad small">${r.error_class}</span>`}` },
+  { id: 'at', label: 'Ended', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} past />` },
+  { id: 'status', label: 'Outcome', class: 'lim', cell: (/** @type {any} */ r) => html`<span class="cut" title=${short(r.error_class)}><${State} state=${r.status} />${r.error_class && html` <span class="bad small">${short(r.error_class)}</span>`}</span>` },
   { id: 'attempt', label: 'Attempt', right: true, wide: true, cell: (/** @type {any} */ r) => r.attempt || '–' },
   { id: 'took', label: 'Took', right: true, cell: (/** @type {any} */ r) => millis(r.duration_ms) },
   { id: 'worker', label: 'Worker', class: 'lim', wide: true, cell: (/** @type {any} */ r) => (r.worker ? html`<a class="cut" title=${r.worker} href=${link('worker-processes', r.worker)}>${r.worker}</a>` : '–') },
   { id: 'jid', label: 'Job', class: 'lim', cell: (/** @type {any} */ r) => (r.jid ? html`<a class="mono cut" title=${r.jid} href=${link('jobs', r.jid)}>${r.jid}</a>` : '–') },
 ];
 
-/** What ran last, whatever the range. @param {{name: string}} p */
+/** The newest runs, in any range; by when they ended, which is not the order in which workers report them. @param {{name: string}} p */
 function Recent({ name }) {
   const url = apiPath('jobs', [], { class: name, limit: 20 });
   const runs = useResource(url, { every: 10_000 });
-  return html`<${Card} flush title="Recent runs" tools=${html`<${CopyCurl} url=${url} />`}><${Answer} of=${runs}><${Table} id="recent-runs" caption="Recent runs" columns=${recent} rows=${runs.data?.items || []} loading=${!runs.data} rowKey=${(/** @type {any} */ r) => `${r.at} ${r.jid} ${r.worker}`}
-    open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))} empty=${html`<${Empty} icon="chart" title="No run of it is kept" />`} /><//><//>`;
+  return html`<${Card} flush title="Recent runs" tools=${html`<${CopyCurl} url=${url} />`}><${Answer} of=${runs}><${Table} id="recent-runs" caption="Recent runs" columns=${recent} rows=${[...runs.data?.items || []].sort((a, b) => b.at - a.at)} loading=${!runs.data} rowKey=${(/** @type {any} */ r) => `${r.at} ${r.jid} ${r.worker}`}
+    open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))} empty=${html`<${Empty} icon="chart" title="No recent runs" />`} /><//><//>`;
 }
 
 /** Beside the time before, which is as long. @param {number|undefined} a @param {number|undefined} b */
 function change(a, b) {
   if (!a || !b) return '';
   const d = a / b - 1;
-  return Math.abs(d) < 0.02 ? 'as before' : html`<span class=${d > 0.25 ? 'warn strong' : ''}>${d > 0 ? '+' : '−'}${percent(Math.abs(d))} vs before</span>`;
+  return Math.abs(d) < 0.02 ? 'same as before' : html`<span class=${d > 0.25 ? 'warn strong' : ''}>${d > 0 ? '+' : '−'}${percent(Math.abs(d))} vs before</span>`;
 }

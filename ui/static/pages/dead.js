@@ -7,15 +7,15 @@ import { overview } from '../core/overview.js';
 import { useResource } from '../core/resource.js';
 import { route, setQuery } from '../core/router.js';
 import { Chart } from '../parts/chart.js';
-import { column, Entries } from '../parts/entries.js';
+import { byAttempt, byTime, column, Entries } from '../parts/entries.js';
 import { Card, Empty, Failure, Segments, Title } from '../parts/states.js';
 import { Storm } from '../parts/storm.js';
 import { Time } from '../parts/time.js';
 
 const columns = [
-  { id: 'at', label: 'Died', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
+  { id: 'at', label: 'Died', always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
   column.class, column.queue, column.error,
-  { id: 'tries', label: 'Attempts', right: true, wide: true, cell: (/** @type {any} */ r) => r.millrace.attempt ?? 0 },
+  { id: 'tries', label: 'Attempts', right: true, wide: true, sort: byAttempt, cell: (/** @type {any} */ r) => r.millrace.attempt ?? 0 },
   { id: 'reason', label: 'Reason', wide: true, cell: (/** @type {any} */ r) => html`<span class="tag">${r.reason || 'exhausted'}</span>` },
   { ...column.args, off: true }, column.jid,
 ];
@@ -25,16 +25,16 @@ function Growth() {
   const day = Math.floor(serverNow() / 3600) * 3600;
   const m = useResource(apiPath('job-metrics', [], { from: day - 7 * 86_400, to: day + 3600, step: 3600 }), { every: 60_000 });
   const points = m.data?.series || [];
-  return html`<${Card} title="Deaths an hour, last 7 days"><${Failure} error=${m.error} at=${m.data ? m.at : 0} refresh=${m.refresh} /><${Chart} of=${m} title="Deaths an hour" height=${120} format=${brief} stacked x=${points.map((/** @type {any} */ p) => p.at)}
+  return html`<${Card} title="Died per hour (7 days)" tools=${html`<${Kept} />`}><${Failure} error=${m.error} at=${m.data ? m.at : 0} refresh=${m.refresh} /><${Chart} of=${m} title="Died per hour" height=${80} format=${brief} stacked x=${points.map((/** @type {any} */ p) => p.at)}
     series=${[{ label: 'died', colour: '#d12771', kind: 'bars', values: points.map((/** @type {any} */ p) => p.dead) }]} /><//>`;
 }
 
-/** What is given up, and when: nothing vanishes unsaid. */
+/** How much of the retention is used, and what happens when it is full. */
 function Kept() {
   const d = overview.value?.sets['dead-jobs'];
   if (!d?.max) return null;
   const part = d.total / d.max;
-  return html`<p class=${'small ' + (part > 0.8 ? 'warn' : 'dim')}>The newest ${count(d.max)} are kept, for ${seconds(d.max_age_seconds)}: ${percent(part)} of that is used.${part > 0.8 ? ' Beyond it, those that died first are given up.' : ''}</p>`;
+  return html`<span class=${'small ' + (part > 0.8 ? 'warn' : 'dim')}>Retention: ${count(d.max)} jobs or ${seconds(d.max_age_seconds)} · ${percent(part)} used${part > 0.8 ? '; the oldest are dropped first' : ''}</span>`;
 }
 
 export default function Dead() {
@@ -42,6 +42,6 @@ export default function Dead() {
   const total = overview.value?.sets['dead-jobs']?.total;
   return html`<${Title} title="Dead jobs" badge=${total === undefined ? null : count(total)}>
       <${Segments} label="View" value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', 'List'], ['storm', 'By error']]} /><//>
-    <div class="stack" style=${{ gap: '1rem' }}><${Growth} /><${Kept} />
-    ${storm ? html`<${Storm} set="dead-jobs" />` : html`<${Entries} set="dead-jobs" topic="dead" columns=${columns} empty=${html`<${Empty} icon="check" title="Nothing is dead"><p>A job that has failed for the last time is kept here, until somebody retries or deletes it.</p><//>`} />`}</div>`;
+    <div class="stack" style=${{ gap: '1rem' }}><${Growth} />
+    ${storm ? html`<${Storm} set="dead-jobs" />` : html`<${Entries} set="dead-jobs" topic="dead" columns=${columns} empty=${html`<${Empty} icon="check" title="No dead jobs"><p>A job that failed and has no retries left is kept here until you retry or delete it.</p><//>`} />`}</div>`;
 }

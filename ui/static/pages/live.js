@@ -1,6 +1,6 @@
 // @ts-check
 import { html, useEffect, useLayoutEffect, useRef, useState } from '../core/h.js';
-import { clock, count, millis } from '../core/format.js';
+import { clock, count, millis, short } from '../core/format.js';
 import { onTopic, source } from '../core/live.js';
 import { link, route, setQuery } from '../core/router.js';
 import { Empty, Title } from '../parts/states.js';
@@ -8,16 +8,17 @@ import { Icon } from '../parts/icon.js';
 
 /** Rows that are kept. */
 const most = 5000;
-/** Rows that are drawn while somebody holds them to read; while they run, no more than can be seen. */
+/** Rows that are drawn while they are paused to be read; while they run, no more than can be seen. */
 const held = 300;
-/** Nobody reads faster: milliseconds between two drawings. */
+/** Milliseconds between two drawings: people read no faster. */
 const pace = 500;
 const rowHeight = 22;
 
 const looks = { success: 'ok', succeeded: 'ok', failed: 'warn', dead: 'bad', buried: 'bad', killed: 'bad', deleted: 'bad', started: 'info' };
 /** What happened to a job, in the place of what stood there: to fill a line anew is cheaper than to make one. @param {any} r @param {number} i */
 const line = (r, i) => html`<div key=${i} class="run"><span class="dim">${clock(r.at, true)}</span><span class=${looks[r.what] || 'dim'}>${r.what}</span><a class="strong cut" href=${link('jobs', r.jid)}>${r.class || 'Job'}</a>
-  ${r.queue ? html`<a class="dim cut" href=${link('job-queues', r.queue)}>${r.queue}</a>` : html`<span></span>`}<span class="num">${r.duration_ms ? millis(r.duration_ms) : ''}</span><span class="dim cut">${r.jid}</span><span class="bad cut">${r.error_class || ''}</span></div>`;
+  ${r.queue ? html`<a class="dim cut" href=${link('job-queues', r.queue)}>${r.queue}</a>` : html`<span></span>`}<span class="num">${r.duration_ms ? millis(r.duration_ms) : ''}</span><span class="dim" title=${r.jid}>${r.jid.slice(0, 8)}</span>
+  <span class="dim cut" title=${r.worker}>${r.worker || ''}</span><span class="bad cut">${short(r.error_class) || ''}</span></div>`;
 
 /** What came, in a ring, and how often it is drawn. */
 function useRing() {
@@ -69,11 +70,11 @@ export default function Live() {
     if ((!still || !was.current) && box.current) box.current.scrollTop = box.current.scrollHeight;
     was.current = still;
   });
-  return html`<${Title} title="Live"><button class="btn small" onClick=${() => setStopped(!stopped)} aria-pressed=${String(stopped)}><${Icon} name=${stopped ? 'play' : 'pause'} small />${stopped ? 'Go on' : 'Hold'}</button><button class="btn small" onClick=${() => { ring.current = []; kept.current = null; redraw(); }}>Clear</button><//>
-    <section class="card flush" aria-label="Job runs as they come"><div class="toolbar"><input class="in small grow" type="search" data-filter placeholder="Filter by class, queue, id, status, error, worker" aria-label="Filter runs" value=${route.value.query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} />
-      <span class="dim small">${rows.length} shown of ${count(ring.current.length)}${missed ? html` · <span class="warn">${count(missed)} came too fast to be shown</span>` : ''}${over && !stopped ? ' · held while you point at it' : ''}</span></div>
-      ${source.value !== 'events' && !ring.current.length ? html`<${Empty} icon="live" title="Waiting for events"><p>Single runs come over a WebSocket, as they happen. If nothing comes, a proxy may not let it through.</p><//>`
+  return html`<${Title} title="Live"><button class="btn small" onClick=${() => setStopped(!stopped)} aria-pressed=${String(stopped)}><${Icon} name=${stopped ? 'play' : 'pause'} small />${stopped ? 'Resume' : 'Pause'}</button><button class="btn small" onClick=${() => { ring.current = []; kept.current = null; redraw(); }}>Clear</button><//>
+    <section class="card flush" aria-label="Live runs"><div class="toolbar"><input class="in small grow" type="search" data-filter placeholder="Filter by class, queue, ID, status, error, worker" aria-label="Filter runs" value=${route.value.query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} />
+      <span class="dim small">${rows.length} shown of ${count(ring.current.length)}${missed ? html` · <span class="warn">${count(missed)} not shown: too many at a time</span>` : ''}${over && !stopped ? ' · paused while you point at it' : ''}</span></div>
+      ${source.value !== 'events' && !ring.current.length ? html`<${Empty} icon="live" title="Waiting for events"><p>Runs arrive over a WebSocket as they happen. If none arrive, check that your proxy allows WebSockets.</p><//>`
         : html`<div class="feed" ref=${box} tabindex="0" role="log" aria-label="Runs" onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)} onScroll=${(/** @type {any} */ e) => { const el = e.currentTarget; if (!stopped && el.scrollHeight - el.scrollTop - el.clientHeight > 80) setStopped(true); }}>
           ${rows.map(line)}
-          ${!rows.length && html`<${Empty} icon="live" title=${text ? 'Nothing that matches has run' : 'Nothing has run yet'} />`}</div>`}</section>`;
+          ${!rows.length && html`<${Empty} icon="live" title=${text ? 'No matching runs' : 'No runs yet'} />`}</div>`}</section>`;
 }

@@ -13,20 +13,20 @@ import { Table } from '../parts/table.js';
 import { failed, toast } from '../parts/toast.js';
 
 /** @param {any} r @param {() => void} done */
-async function mend(r, done) {
+async function fix(r, done) {
   let whole;
   try {
     whole = (await ask(apiPath('rejected', [r.stream, r.offset]))).data;
   } catch (e) {
     return failed(e);
   }
-  const yes = await confirm({ title: `Mend the record at ${r.stream} ${r.offset}`, verb: 'Publish it', wide: true, value: whole.encoding === 'utf-8' ? whole.body : '', body: html`<p class="bad">${r.reason}</p>${whole.encoding !== 'utf-8' && html`<p class="dim">It is not text: what stands here is published in its place.</p>`}`,
-    check: (v) => { try { JSON.parse(v); return ''; } catch (e) { return 'Not JSON yet: ' + e.message; } },
+  const yes = await confirm({ title: `Fix the record at ${r.stream} ${r.offset}`, verb: 'Republish', wide: true, value: whole.encoding === 'utf-8' ? whole.body : '', body: html`<p class="bad">${r.reason}</p>${whole.encoding !== 'utf-8' && html`<p class="dim">The record is not text. What you enter here is published in its place.</p>`}`,
+    check: (v) => { try { JSON.parse(v); return ''; } catch (e) { return 'Not valid JSON: ' + e.message; } },
     fields: (set, v) => html`<label class="field"><span>Record</span><textarea class="in" rows="14" spellcheck=${false} value=${v} onInput=${(/** @type {any} */ e) => set(e.target.value)}></textarea></label>` });
   if (!yes) return undefined;
   try {
     await ask(apiPath('rejected', [r.stream, r.offset, 'resubmit']), { method: 'POST', body: yes.value });
-    toast('Published in its place');
+    toast('Record republished');
   } catch (e) {
     failed(e);
   }
@@ -35,10 +35,10 @@ async function mend(r, done) {
 
 /** @param {any} r @param {() => void} done */
 async function dismiss(r, done) {
-  if (!await confirm({ title: 'Take this record off the list?', verb: 'Take it off', danger: true, facts: [['Stream', r.stream], ['Offset', String(r.offset)], ['Reason', r.reason]], body: html`<p>The record stays in its stream as long as that keeps it, but is not shown here again.</p>` })) return;
+  if (!await confirm({ title: 'Dismiss this record?', verb: 'Dismiss', danger: true, facts: [['Stream', r.stream], ['Offset', String(r.offset)], ['Reason', r.reason]], body: html`<p>The record stays in its stream until the stream's retention removes it, but is not listed here again.</p>` })) return;
   try {
     await ask(apiPath('rejected', [r.stream, r.offset]), { method: 'DELETE' });
-    toast('Taken off the list');
+    toast('Record dismissed');
   } catch (e) {
     failed(e);
   }
@@ -58,9 +58,9 @@ export default function Rejected() {
   const list = useResource(url);
   const d = list.data;
   return html`<${Title} title="Rejected records" badge=${d ? count(d.total_count) : null}><${CopyCurl} url=${url} /><//>
-    <section class="card flush" aria-label="Rejected records"><p class="toolbar dim">What was published to Millrace's streams and cannot be read, each with the reason. A mended record is published to the same stream.</p>
+    <section class="card flush" aria-label="Rejected records"><p class="toolbar dim">Records in Millrace's streams that could not be parsed, with the reason. Fix and republish, or dismiss them.</p>
       <${Answer} of=${list}><${Table} id="rejected" caption="Rejected records" columns=${columns} rows=${d?.items || []} loading=${!d} rowKey=${(/** @type {any} */ r) => r.stream + r.offset}
-        acts=${mayAct.value ? (/** @type {any} */ r) => html`<button class="icon" title="Mend and publish" aria-label=${`Mend ${r.stream} ${r.offset}`} onClick=${() => mend(r, list.refresh)}><${Icon} name="edit" /></button><button class="icon hurt" title="Take off the list" aria-label=${`Take off ${r.stream} ${r.offset}`} onClick=${() => dismiss(r, list.refresh)}><${Icon} name="trash" /></button>` : undefined}
-        empty=${html`<${Empty} title="Nothing was rejected"><p>All that was published could be read.</p><//>`} /><//>
+        acts=${mayAct.value ? (/** @type {any} */ r) => html`<button class="icon" title="Fix and republish" aria-label=${`Fix ${r.stream} ${r.offset}`} onClick=${() => fix(r, list.refresh)}><${Icon} name="edit" /></button><button class="icon hurt" title="Dismiss" aria-label=${`Dismiss ${r.stream} ${r.offset}`} onClick=${() => dismiss(r, list.refresh)}><${Icon} name="trash" /></button>` : undefined}
+        empty=${html`<${Empty} title="No rejected records"><p>All records in Millrace's streams could be parsed.</p><//>`} /><//>
       ${d && html`<${Pager} page=${page} size=${size} items=${d.items.length} total=${d.filtered_count} pages=${d.page_count} what=${d.filtered_count === 1 ? 'record' : 'records'} onPage=${(/** @type {number} */ n) => setQuery({ page: n })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '' })} />`}</section>`;
 }

@@ -3,7 +3,7 @@ import { html } from '../core/h.js';
 import { count, seconds } from '../core/format.js';
 import { overview } from '../core/overview.js';
 import { route, setQuery } from '../core/router.js';
-import { column, Entries } from '../parts/entries.js';
+import { byAttempt, byTime, column, Entries } from '../parts/entries.js';
 import { DueTimes } from '../parts/due.js';
 import { Empty, Segments, Title } from '../parts/states.js';
 import { Storm } from '../parts/storm.js';
@@ -16,12 +16,12 @@ const backoff = (n) => n ** 4 + 15;
 export function attempts(r) {
   const most = r.job?.retry === true || r.job?.retry === undefined ? 25 : r.job.retry === false ? 0 : r.job.retry;
   const n = r.millrace.attempt ?? 0;
-  return html`<span class="num" title=${`After attempt ${n + 1} workers wait for ${seconds(backoff(n))} and more`}>${n}<span class="dim">/${most}</span></span>`;
+  return html`<span class="num" title=${`Attempt ${n} of ${most} failed. After the next failure workers wait at least ${seconds(backoff(n))}.`}>${n}<span class="dim">/${most}</span></span>`;
 }
 
 const columns = [
-  { id: 'at', label: 'Next retry', always: true, cell: (/** @type {any} */ r) => html`<span class="row"><${Time} at=${r.millrace.at} />${r.millrace.refused && html`<span class="tag bad" title=${r.millrace.refused}>refused</span>`}</span>` },
-  { id: 'tries', label: 'Attempt', right: true, cell: attempts },
+  { id: 'at', label: 'Next retry', always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<span class="row"><${Time} at=${r.millrace.at} />${r.millrace.refused && html`<span class="tag bad" title=${r.millrace.refused}>refused</span>`}</span>` },
+  { id: 'tries', label: 'Attempt', right: true, sort: byAttempt, cell: attempts },
   column.class, column.queue, column.error, { ...column.args, off: true },
   { id: 'failed', label: 'Failed', off: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.failed_at} />` },
   column.jid,
@@ -33,5 +33,5 @@ export default function Retries() {
   return html`<${Title} title="Retries" badge=${total === undefined ? null : count(total)}>
       <${Segments} label="View" value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', 'List'], ['storm', 'By error']]} /><//>
     <div class="stack" style=${{ gap: '1rem' }}><${DueTimes} set="retries" />
-    ${storm ? html`<${Storm} set="retries" />` : html`<${Entries} set="retries" topic="retries" columns=${columns} empty=${html`<${Empty} icon="check" title="Nothing waits for a retry"><p>A job that fails comes here, and is tried again when its time has come.</p><//>`} />`}</div>`;
+    ${storm ? html`<${Storm} set="retries" />` : html`<${Entries} set="retries" topic="retries" columns=${columns} empty=${html`<${Empty} icon="check" title="No retries"><p>A job that fails waits here until its next attempt.</p><//>`} />`}</div>`;
 }

@@ -6,7 +6,7 @@ import { count, seconds } from '../core/format.js';
 import { now } from '../core/clock.js';
 import { overview } from '../core/overview.js';
 import { location } from '../parts/where.js';
-import { column, Entries } from '../parts/entries.js';
+import { byAttempt, byTime, column, Entries } from '../parts/entries.js';
 import { DueTimes } from '../parts/due.js';
 import { Empty, Title } from '../parts/states.js';
 import { Time } from '../parts/time.js';
@@ -21,9 +21,9 @@ function Due({ row }) {
 }
 
 const columns = [
-  { id: 'at', label: 'Due', always: true, cell: (/** @type {any} */ r) => html`<${Due} row=${r} />` },
+  { id: 'at', label: 'Due', always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Due} row=${r} />` },
   column.class, column.queue, column.args,
-  { id: 'tries', label: 'Attempt', right: true, off: true, cell: (/** @type {any} */ r) => r.millrace.attempt ?? 0 },
+  { id: 'tries', label: 'Attempt', right: true, off: true, sort: byAttempt, cell: byAttempt },
   { id: 'enqueued', label: 'Enqueued', off: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.job?.enqueued_at || r.job?.created_at} />` },
   column.jid,
 ];
@@ -32,7 +32,7 @@ export default function Scheduled() {
   const total = overview.value?.sets['scheduled-jobs']?.total;
   return html`<${Title} title="Scheduled jobs" badge=${total === undefined ? null : count(total)} />
     <div class="stack" style=${{ gap: '1rem' }}><${DueTimes} set="scheduled-jobs" />
-    <${Entries} set="scheduled-jobs" topic="scheduled" columns=${columns} empty=${html`<${Empty} icon="clock" title="Nothing is scheduled"><p>A job with a time waits here until it is due. For example:</p>
+    <${Entries} set="scheduled-jobs" topic="scheduled" columns=${columns} empty=${html`<${Empty} icon="clock" title="No scheduled jobs"><p>A job with a time waits here until it is due. For example:</p>
       <pre class="code">curl -u USER ${location + apiPath('jobs')} \\
   -H 'Content-Type: application/json' \\
   -d '{"class": "SendEmail", "args": ["ann@example.com"], "at": ${Math.round(serverNow()) + 3600}}'</pre><//>`} /></div>`;

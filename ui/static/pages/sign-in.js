@@ -7,7 +7,7 @@ import { assets } from '../parts/shell.js';
 /** Leads only to pages of this UI. */
 function target() {
   const to = route.value.query.get('to') || '';
-  return /^[a-z]/.test(to) && !to.startsWith('sign-in') ? prefix + '/' + to : link('job-queues');
+  return /^[a-z]/.test(to) && !to.startsWith('sign-in') ? prefix + '/' + to : link('dashboard');
 }
 
 export default function SignIn() {
@@ -35,6 +35,6 @@ export default function SignIn() {
         <label class="field" key="p"><span>Password</span><input class="in" name="password" type="password" autocomplete="current-password" required /></label>`}
     ${wrong && html`<p class="bad" role="alert">${wrong}</p>`}
     <button class="btn primary" disabled=${busy}>${busy ? 'Signing in …' : 'Sign in'}</button>
-    <p class="foot">${token ? 'With a token.' : 'With a user of the broker.'} <button type="button" class="linkish" onClick=${() => { setToken(!token); setWrong(''); }}>${token ? 'Use name and password' : 'Use a token'}</button></p>
+    <p class="foot">${token ? 'Use an access token.' : 'Use your RabbitMQ or LavinMQ account.'} <button type="button" class="linkish" onClick=${() => { setToken(!token); setWrong(''); }}>${token ? 'Use name and password' : 'Use a token'}</button></p>
   </form></main>`;
 }

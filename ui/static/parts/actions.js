@@ -1,26 +1,26 @@
 // @ts-check
-// What can be done to entries. How much is asked before grows with how many they are; what can be taken back says so.
+// What can be done to entries. The more of them, the more is asked before; what can be undone says so.
 import { html } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { serverNow } from '../core/clock.js';
-import { absolute, count, local } from '../core/format.js';
+import { absolute, local } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { memberText, ownText, without } from '../core/rawjson.js';
 import { link } from '../core/router.js';
 import { whyNot } from '../core/session.js';
 import { confirm } from './dialog.js';
 import { Difference } from './difference.js';
-import { ofSet, operate } from './ops.js';
-import { failed, toast } from './toast.js';
+import { ofSet, operate, setNames } from './ops.js';
+import { failed, overtaken, toast } from './toast.js';
 
-/** @typedef {{set: string, rows?: any[], filter?: Record<string, any>, count: number, asOf?: number, expected?: number}} Target what an action is about: rows, or all that a filter matches */
+/** @typedef {{set: string, rows?: any[], filter?: Record<string, any>, about?: string, count: number, asOf?: number, expected?: number}} Target what an action is about: rows, or all that a filter matches; about: that filter in words */
 
 /** @type {Record<string, {label: string, icon: string, did: string, hurt?: boolean, key?: string}>} */
 export const actions = {
-  trigger: { label: 'Run now', icon: 'play', did: 'sent to its queue', key: 'r' },
-  retry: { label: 'Retry now', icon: 'retry', did: 'sent to its queue', key: 'r' },
+  trigger: { label: 'Run now', icon: 'play', did: 'enqueued', key: 'r' },
+  retry: { label: 'Retry now', icon: 'retry', did: 'enqueued', key: 'r' },
   change: { label: 'Change', icon: 'edit', did: 'changed' },
-  kill: { label: 'Kill', icon: 'skull', did: 'moved to the dead jobs', hurt: true },
+  kill: { label: 'Kill', icon: 'skull', did: 'moved to dead jobs', hurt: true },
   delete: { label: 'Delete', icon: 'trash', did: 'deleted', hurt: true, key: '#' },
 };
 /** What can be done in which set. */
@@ -35,37 +35,42 @@ const nameOf = (/** @type {any} */ row) => `${row.millrace?.class || 'job'} ${ji
 export async function actOn(set, action, row, done) {
   if (whyNot.value) return toast(whyNot.value, { bad: true });
   if (action === 'change') return change(set, row, done);
+  const jid = jidOf(row);
   let reason = '';
   if (action === 'delete') {
-    const yes = await confirm({ title: 'Delete this job?', facts: facts({ set, rows: [row], count: 1 }), verb: 'Delete 1 job', danger: true, reason: true });
+    const yes = await confirm({ title: 'Delete this job?', facts: facts({ set, rows: [row], count: 1 }), verb: 'Delete 1 job', danger: true, reason: true, body: canUndo() });
     if (!yes) return undefined;
     reason = yes.reason;
   }
+  overtaken((of) => of.jid === jid); // an undo that was offered before would undo something else now
   const offset = row.millrace?.offset;
   try {
     const query = offset === undefined ? undefined : { offset };
     if (action === 'delete') await ask(apiPath(set, jidOf(row), query), { method: 'DELETE', reason });
     else await ask(apiPath(set, [jidOf(row), action], query), { method: 'POST', reason });
     const undo = action === 'delete' || action === 'kill' ? () => undoOne(set, jidOf(row), offset, done) : undefined;
-    toast(`${nameOf(row)}: ${actions[action].did}`, { undo });
+    toast(`${nameOf(row)}: ${actions[action].did}`, { undo, of: { set, jid } });
   } catch (e) {
     failed(e);
   }
   return soon(done);
 }
 
+const canUndo = () => html`<p class="dim small">You can undo this.</p>`;
+
 /** @param {string} set @param {string} jid @param {number} offset @param {() => void} done */
 export async function undoOne(set, jid, offset, done) {
+  overtaken((of) => of.jid === jid);
   try {
     await ask(apiPath(set, [jid, 'undo'], { offset }), { method: 'POST' });
-    toast('Taken back: it is as it was');
+    toast('Undone');
   } catch (e) {
     failed(e);
   }
   soon(done);
 }
 
-/** The list shows what was done when the record of it has come round. @param {() => void} done */
+/** The list shows what was done once its record has been read back. @param {() => void} done */
 function soon(done) {
   setTimeout(done, 150);
   setTimeout(done, 1200);
@@ -80,8 +85,8 @@ export function facts(t) {
   };
   const at = rows.map((r) => r.millrace?.at).filter(Boolean).sort((a, b) => a - b);
   const span = at.length ? absolute(at[0]) + (at.length > 1 ? ' to ' + absolute(at.at(-1)) : '') : '';
-  const filter = t.filter && Object.entries(t.filter).map(([k, v]) => `${k}: ${k === 'from' || k === 'to' ? absolute(Number(v)) : v}`).join(', ');
-  return [['What', ofSet(t.set, t.count)], ['Filter', t.filter && (filter || 'none: all of them')], ['Queues', names('queue')], ['Classes', names('class')],
+  const filter = t.about || t.filter && Object.entries(t.filter).map(([k, v]) => `${k}: ${k === 'from' || k === 'to' ? absolute(Number(v)) : v}`).join(', ');
+  return [['Jobs', ofSet(t.set, t.count)], ['Filter', t.filter && (filter || `none (all ${setNames[t.set]})`)], ['Queues', names('queue')], ['Classes', names('class')],
     [t.set === 'dead-jobs' ? 'Died' : 'Due', span]];
 }
 
@@ -94,9 +99,9 @@ export async function actOnMany(action, t, done) {
   const yes = await confirm({
     title: `${verb} ${ofSet(t.set, t.count)}?`, facts: facts(t), verb: `${verb} ${ofSet(t.set, t.count)}`, danger: hurt, reason: true,
     typed: t.count > 100 && hurt ? String(t.count) : undefined,
-    body: t.filter && html`<p class="dim small">This touches what matched when you looked${t.asOf !== undefined ? ` (up to offset ${count(t.asOf)})` : ''}: jobs that came later are left alone, and nothing is done if the number has changed by over 1 %.</p>`,
+    body: html`${t.filter && html`<p class="dim small">Applies to the ${ofSet(t.set, t.count)} you saw; newer ones are not affected. Cancelled if the count changed by more than 1 %.</p>`}${!spread && canUndo()}`,
     value: action === 'change' ? { at: local(serverNow() + 3600) } : spread ? { over: '' } : undefined,
-    check: (v) => (action === 'change' && Number.isNaN(Date.parse(v.at)) ? 'When should they be due?' : v?.over && !(Number(v.over) > 0) ? 'Minutes must be a number above 0' : ''),
+    check: (v) => (action === 'change' && Number.isNaN(Date.parse(v.at)) ? 'Enter a date and time' : v?.over && !(Number(v.over) > 0) ? 'Enter a number of minutes above 0' : ''),
     fields: action === 'change' ? dueField : spread ? spreadField : undefined,
   });
   if (!yes) return undefined;
@@ -131,8 +136,8 @@ function dueField(set, value) {
 
 /** @param {(v: any) => void} set @param {any} value */
 function spreadField(set, value) {
-  return html`<label class="field"><span>Spread over minutes <span class="dim">(empty: as fast as the broker takes them)</span></span>
-    <input class="in" inputmode="decimal" placeholder="for example 10" value=${value.over} onInput=${(/** @type {any} */ e) => set({ over: e.target.value })} /></label>`;
+  return html`<label class="field"><span>Spread over minutes <span class="dim">(empty: as fast as possible)</span></span>
+    <input class="in" inputmode="decimal" placeholder="10" value=${value.over} onInput=${(/** @type {any} */ e) => set({ over: e.target.value })} /></label>`;
 }
 
 /** Changes time, queue, priority or arguments of one entry; the arguments are sent as they stand in the field. @param {string} set @param {any} row @param {() => void} done */
@@ -143,7 +148,7 @@ export async function change(set, row, done) {
   const timed = set !== 'dead-jobs';
   const yes = await confirm({
     title: `Change ${nameOf(row)}`, verb: 'Change', reason: true, wide: true, value: first,
-    check: (v) => (timed && Number.isNaN(Date.parse(v.at)) ? 'When should it be due?' : !v.queue.trim() ? 'Which queue?' : !validArgs(v.args) ? 'The arguments must be a JSON array or object' : ''),
+    check: (v) => (timed && Number.isNaN(Date.parse(v.at)) ? 'Enter a date and time' : !v.queue.trim() ? 'Enter a queue' : !validArgs(v.args) ? 'Arguments must be a JSON array or object' : ''),
     fields: (put, v) => html`
       ${timed && dueField(put, v)}
       <div class="row" style=${{ alignItems: 'end' }}><label class="field grow"><span>Queue</span><input class="in" value=${v.queue} onInput=${(/** @type {any} */ e) => put({ ...v, queue: e.target.value })} /></label>
@@ -159,9 +164,10 @@ export async function change(set, row, done) {
   if (String(v.priority) !== String(first.priority) && v.priority !== '') parts.push(`"priority":${Number(v.priority)}`);
   if (v.args !== first.args) parts.push(`"args":${v.args}`);
   if (!parts.length) return;
+  overtaken((of) => of.jid === jidOf(row));
   try {
     await ask(apiPath(set, jidOf(row), { offset: row.millrace.offset }), { method: 'PATCH', body: '{' + parts.join(',') + '}', reason: yes.reason });
-    toast(nameOf(row) + ': changed', { undo: () => undoOne(set, jidOf(row), row.millrace.offset, done) });
+    toast(nameOf(row) + ': changed', { undo: () => undoOne(set, jidOf(row), row.millrace.offset, done), of: { set, jid: jidOf(row) } });
   } catch (e) {
     failed(e);
   }
@@ -170,12 +176,12 @@ export async function change(set, row, done) {
 
 /** Enqueues a copy of a job, with an id of its own and all its attempts; the rest of it byte for byte. @param {any} row */
 export async function copyOf(row) {
-  if (!await confirm({ title: `Run a copy of ${nameOf(row)}?`, verb: 'Run a copy', facts: [['Class', row.millrace.class], ['Queue', row.millrace.queue]], body: html`<p class="dim">It goes to its queue at once, with a new id. This one stays where it is.</p>` })) return;
+  if (!await confirm({ title: `Run a copy of ${nameOf(row)}?`, verb: 'Run a copy', facts: [['Class', row.millrace.class], ['Queue', row.millrace.queue]], body: html`<p class="dim">The copy is enqueued now with a new ID. This job is not affected.</p>` })) return;
   let job = row.job ? memberText(row.raw, 'job') : ownText(row.raw);
   for (const name of ['jid', 'at', 'enqueued_at', 'retry_count', 'error_class', 'error_message', 'failed_at']) job = without(job, name);
   try {
     const { data } = await ask(apiPath('jobs'), { method: 'POST', body: job });
-    toast('A copy was enqueued', { to: link('jobs', data.jid), toText: 'Show' });
+    toast('Copy enqueued', { to: link('jobs', data.jid), toText: 'Show' });
   } catch (e) {
     failed(e);
   }

@@ -1,30 +1,30 @@
 // @ts-check
 // The one chart: lines and stacked bars over time, or a heat map. Its figures can be had as a table, and it says in words what it shows.
-import { html, useLayoutEffect, useRef, useState } from '../core/h.js';
+import { cx, html, useLayoutEffect, useRef, useState } from '../core/h.js';
 import { colours } from '../core/prefs.js';
-import { clock, absolute } from '../core/format.js';
+import { absolute, clock } from '../core/format.js';
 import { whenIdle } from '../core/idle.js';
 import { navigate } from '../core/router.js';
+import { Icon } from './icon.js';
 import { Table } from './table.js';
-import { heat } from './heat.js';
 
 /** @typedef {{label: string, colour: string, values: (number|null)[], kind?: 'line'|'bars'|'dash', axis?: string}} Series */
 /** @typedef {{at: number, label: string}} Mark */
 
 export const palette = ['#54be7e', '#4589ff', '#d12771', '#d2a106', '#08bdba', '#8a3ffc', '#ba4e00', '#33b1ff', '#007d79', '#d4bbff'];
 
-/** A colour token as the theme has it now: light-dark() is resolved by an element that uses it. @param {string} name */
-function token(name) {
+/** A colour token as the theme has it now: light-dark() is resolved by an element that uses it. @param {string} name @param {Element} [within] */
+export function token(name, within = document.body) {
   const probe = document.createElement('i');
   probe.style.color = `var(${name})`;
-  document.body.append(probe);
+  within.append(probe);
   const c = getComputedStyle(probe).color;
   probe.remove();
   return c;
 }
 
 /** @param {{title: string, x: number[], series: Series[], format: (n: number|null) => string, height?: number, marks?: Mark[], log?: boolean, sync?: string, stacked?: boolean,
- *   onZoom?: (from: number, to: number) => void, href?: (i: number) => string, buckets?: {bounds: number[], rows: (number[]|null)[]}, summary?: string, now?: number, from?: number, to?: number, of?: {data: any, error: any}}} p of: what its figures were asked with; href: where a step leads, '': nowhere */
+ *   onZoom?: (from: number, to: number) => void, href?: (i: number) => string, buckets?: {bounds: number[], rows: (number[]|null)[], paint: (u: any, p: any) => void}, summary?: string, now?: number, from?: number, to?: number, of?: {data: any, error: any}}} p of: what its figures were asked with; href: where a step leads, '': nowhere */
 export function Chart(p) {
   const box = useRef(null);
   const plot = useRef(null);
@@ -34,14 +34,14 @@ export function Chart(p) {
   latest.current = p;
   const height = p.height || 200;
   const lacking = lacks(p.of);
-  const empty = !!lacking || !p.x.length || (p.buckets ? !p.buckets.rows.some(Boolean) : !p.series.some((s) => s.values.some((v) => v !== null && v !== undefined)));
+  const empty = !!lacking || !p.x.length || !figures(p);
   const shape = [colours.value, asTable, empty, p.log, p.stacked, height, p.series.map((s) => s.label + s.colour + (s.kind || '')).join('|')].join();
+  const single = !p.buckets && !asTable && p.series.length === 1;
   const drawn = useRef(/** @type {any} */ (null));
   useLayoutEffect(() => {
     if (asTable || empty || !box.current) return undefined;
     const observer = new ResizeObserver(() => { const w = box.current?.clientWidth; if (w && w !== plot.current?.width) plot.current?.setSize({ width: w, height }); });
     const draw = () => {
-      if (!box.current) return; // the page was left while the browser was busy
       plot.current = new /** @type {any} */ (window).uPlot(options(latest, height, box.current.clientWidth, setCursor), stack(latest.current), box.current);
       drawn.current = { plot: plot.current, p: latest.current };
       observer.observe(box.current);
@@ -63,18 +63,26 @@ export function Chart(p) {
     plot.current.setData(stack(p));
   });
   const i = cursor === null ? null : cursor;
-  return html`<figure class="chart" style=${{ '--h': height + 'px' }}>
+  // What is loading keeps its place; what has nothing to show needs little.
+  return html`<figure class="chart" style=${{ '--h': (empty && !lacking ? Math.min(height, 72) : height) + 'px' }}>
     <figcaption class="sr">${p.title}. ${lacking || p.summary || summary(p)}${released(p)}</figcaption>
-    ${asTable ? html`<${Figures} p=${p} />` : empty ? html`<div class="nodata">${lacking || 'Nothing in this time'}</div>` : html`<div class="plot" ref=${box} aria-hidden="true"></div>`}
-    <div class="legend">${!empty && !p.buckets && p.series.map((s) => html`<span key=${s.label}><i class=${'sw ' + (s.kind === 'dash' ? 'dash' : '')} style=${{ background: s.kind === 'dash' ? 'none' : s.colour, borderColor: s.colour }}></i>${s.label}
+    ${asTable ? html`<${Figures} p=${p} />` : empty ? html`<div class="nodata">${lacking || 'No data in this range'}</div>` : html`<div class="plot" ref=${box} aria-hidden="true"></div>`}
+    <div class=${cx('legend', single && 'one')}>${!empty && (!single || i !== null) && p.series.map((s) => html`<span key=${s.label}><i class=${'sw ' + (s.kind === 'dash' ? 'dash' : '')} style=${{ background: s.kind === 'dash' ? 'none' : s.colour, borderColor: s.colour }}></i>${s.label}
       ${i !== null && html` <b>${p.format(s.values[i] ?? null)}</b>`}</span>`)}
+      ${!empty && p.buckets && html`<span>few<i class="sw ramp"></i>many</span>`}
       ${i !== null && p.x[i] && html`<span class="num">${absolute(p.x[i]).slice(5, 16)}</span>`}
-      ${!empty && html`<button class="linkish small" style=${{ marginLeft: 'auto' }} aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}>${asTable ? 'Chart' : 'Table'}<span class="sr"> of ${p.title}</span></button>`}</div>
+      ${!empty && html`<button class="icon" title=${asTable ? 'Show as a chart' : 'Show as a table'} aria-label=${`${asTable ? 'Chart' : 'Table'} of ${p.title}`} aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}><${Icon} name=${asTable ? 'chart' : 'rows'} small /></button>`}</div>
   </figure>`;
 }
 
 /** What to say while there are no figures: none is not zero. @param {{data: any, error: any}|undefined} of */
-const lacks = (of) => (!of || of.data ? '' : of.error ? 'Could not be read' : 'Being read …');
+const lacks = (of) => (!of || of.data ? '' : of.error ? 'Could not be loaded' : 'Loading …');
+
+/** Whether there is anything to draw: no bars of height 0. @param {any} p */
+function figures(p) {
+  if (p.buckets) return p.buckets.rows.some(Boolean);
+  return p.series.some((/** @type {Series} */ s) => s.values.some((v) => (p.stacked ? v : v !== null && v !== undefined)));
+}
 
 /** Whether two charts show the same figures. @param {any} a @param {any} b */
 function same(a, b) {
@@ -88,7 +96,7 @@ function summary(p) {
   if (p.buckets) return '';
   return p.series.map((/** @type {Series} */ s) => {
     const v = s.values.filter((n) => n !== null && n !== undefined);
-    return v.length ? `${s.label}: last ${p.format(v.at(-1))}, highest ${p.format(v.reduce((a, b) => Math.max(a, b), -Infinity))}` : s.label + ': nothing';
+    return v.length ? `${s.label}: last ${p.format(v.at(-1))}, highest ${p.format(v.reduce((a, b) => Math.max(a, b), -Infinity))}` : s.label + ': no data';
   }).join('; ') + '.';
 }
 
@@ -133,8 +141,8 @@ function options(latest, height, width, setCursor) {
   return {
     width: width || 400, height, padding: [8, 16, 0, 0], legend: { show: false },
     scales: { x: { time: true, range: () => xRange(latest.current) }, y: p.buckets ? { range: [0, p.buckets.bounds.length + 1] } : p.log ? { distr: 3, range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => logRange(a, b) } : { range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => [0, top(b, latest.current, height)] } },
-    axes: [{ ...axis, size: 30, gap: 9, space: 70, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((t) => dayOrClock(t, all)) },
-      { ...axis, size: 56, gap: 4, space: 34, incrs: p.stacked ? whole : undefined, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((n) => (n === null ? null : p.buckets ? boundText(p, n) : p.format(n))), splits: p.buckets ? () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1) : p.log ? () => logTicks(latest.current) : undefined,
+    axes: [{ ...axis, size: (/** @type {any} */ u, /** @type {string[]} */ all) => (all?.some((v) => v.includes('\n')) ? 42 : 28), gap: 7, space: 70, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((t) => dayOrClock(t, all)) },
+      { ...axis, size: 56, gap: 4, space: height < 100 ? 14 : 34, incrs: p.stacked ? whole : undefined, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((n) => (n === null ? null : p.buckets ? boundText(p, n) : p.format(n))), splits: p.buckets ? () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1) : p.log ? () => logTicks(latest.current) : undefined,
         filter: p.log ? (/** @type {any} */ u, /** @type {number[]} */ all) => all : undefined }], // uPlot's own shows powers of ten only
     series: [{}, ...(p.buckets ? [{ paths: () => null, points: { show: false } }] : order)],
     cursor: { y: false, points: { show: false }, drag: { x: !!p.onZoom, y: false, setScale: false }, sync: p.sync ? { key: p.sync, setSeries: false, filters: { pub: (/** @type {string} */ type) => type === 'mousemove' || type === 'mouseleave' } } : undefined },
@@ -143,7 +151,7 @@ function options(latest, height, width, setCursor) {
       setCursor: [(/** @type {any} */ u) => setCursor(u.cursor.idx ?? null)],
       // What moves the pointer by next to nothing is meant as a click, which uPlot tells of only if it did not move at all.
       setSelect: [(/** @type {any} */ u) => { if (u.select.width > 4) latest.current.onZoom?.(u.posToVal(u.select.left, 'x'), u.posToVal(u.select.left + u.select.width, 'x')); else follow(u, latest.current); u.setSelect({ left: 0, width: 0 }, false); }],
-      drawAxes: [(/** @type {any} */ u) => { if (latest.current.buckets) heat(u, latest.current); else if (latest.current.stacked) bottomUp(u, latest.current); }],
+      drawAxes: [(/** @type {any} */ u) => { if (latest.current.buckets) latest.current.buckets.paint(u, latest.current); else if (latest.current.stacked) bottomUp(u, latest.current); }],
       draw: [(/** @type {any} */ u) => marks(u, latest.current, dim, card)],
     },
   };
@@ -197,7 +205,12 @@ function logTicks(p) {
   return spans.filter((t) => t >= a && t <= b);
 }
 /** @param {number} t @param {number[]} all */
-const dayOrClock = (t, all) => (all.length > 1 && all[1] - all[0] >= 86400 ? absolute(t).slice(5, 10) : new Date(t * 1000).getHours() + new Date(t * 1000).getMinutes() === 0 ? absolute(t).slice(5, 10) : clock(t, all.length > 1 && all[1] - all[0] < 60));
+function dayOrClock(t, all) {
+  const step = all.length > 1 ? all[1] - all[0] : 60;
+  if (step >= 86_400) return absolute(t).slice(5, 10);
+  const time = clock(t, step < 60);
+  return /^00:00(:00)?$/.test(time) ? time + '\n' + absolute(t).slice(5, 10) : time; // where a day begins, below the time
+}
 /** @param {any} p @param {number} n */
 const boundText = (p, n) => p.format(p.buckets.bounds[Math.min(Math.round(n) - 1, p.buckets.bounds.length - 1)]);
 

@@ -1,5 +1,5 @@
 // @ts-check
-// The charts of metrics: throughput, percentiles, heat map. One range of time for all of a page, in the URL.
+// The charts of metrics: throughput and percentiles. One range of time for all of a page, in the URL.
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { minute, serverNow } from '../core/clock.js';
@@ -48,30 +48,25 @@ export function Throughput({ m, height, tools, class: extra, more = [] }) {
   const s = m.data?.series || [];
   const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[k] || 0);
   const other = s.map((/** @type {any} */ p) => p.dead + p.discarded + p.expired);
-  return html`<${Card} title="Throughput" class=${extra} tools=${tools}><${Chart} of=${m} title=${`Jobs in steps of ${stepText(m.data?.step_seconds)}`} height=${height} sync="page" stacked format=${brief} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to}
-    x=${s.map((/** @type {any} */ p) => p.at)} series=${[{ label: 'succeeded', colour: '#54be7e', kind: 'bars', values: pick('success') }, { label: 'failed', colour: '#d2a106', kind: 'bars', values: pick('failed') }, { label: 'dead or dropped', colour: '#d12771', kind: 'bars', values: other }, ...more]} /><//>`;
+  return html`<${Card} title="Throughput" class=${extra} tools=${html`<${PerStep} d=${m.data} />${tools}`}><${Chart} of=${m} title=${`Jobs per ${stepText(m.data?.step_seconds)}`} height=${height} sync="page" stacked format=${brief} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to}
+    x=${s.map((/** @type {any} */ p) => p.at)} series=${[{ label: 'succeeded', colour: '#54be7e', kind: 'bars', values: pick('success') }, { label: 'failed', colour: '#d2a106', kind: 'bars', values: pick('failed') }, { label: 'dead or discarded', colour: '#d12771', kind: 'bars', values: other }, ...more]} /><//>`;
 }
 
 /** @param {number|undefined} s */
-export const stepText = (s) => (!s ? 'time' : s < 3600 ? s / 60 + ' min' : s < 86_400 ? s / 3600 + ' h' : s / 86_400 + ' d');
+export const stepText = (s) => (!s ? 'step' : s < 3600 ? some(s / 60, 'min') : s < 86_400 ? some(s / 3600, 'h') : some(s / 86_400, 'd'));
+/** @param {number} n @param {string} unit */
+const some = (n, unit) => (n === 1 ? unit : `${n} ${unit}`);
+/** What the bars of a chart count. @param {{d: any}} p */
+export const PerStep = ({ d }) => html`<span class="dim small nowrap">jobs per ${stepText(d?.step_seconds)}</span>`;
 
 /** @param {{m: any, of: 'run'|'wait', oldest?: number|null, height?: number, class?: string, title?: string, more?: any[]}} p oldest: age of the oldest waiting job, in seconds; more: lines behind these */
 export function Percentiles({ m, of, oldest, height, class: extra, title, more = [] }) {
   const s = m.data?.series || [];
   const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[of]?.[k] || null);
-  const series = [...more, { label: 'p50', colour: '#54be7e', values: pick('p50_ms') }, { label: 'p95', colour: '#4589ff', values: pick('p95_ms') }, { label: 'p99', colour: '#d12771', values: pick('p99_ms') }];
+  const series = [...more, { label: 'p50', colour: '#54be7e', values: pick('p50_ms') }, { label: 'p95', colour: '#4589ff', values: pick('p95_ms') }, { label: 'p99', colour: '#d12771', kind: /** @type {'dash'} */ ('dash'), values: pick('p99_ms') }]; // dashes: few samples put it on p95
   // A distribution of waits falls silent exactly when a queue stands still: how old the oldest job is does not.
-  if (oldest) series.push(/** @type {any} */ ({ label: 'oldest waits now', colour: '#d2a106', kind: 'dash', values: s.map(() => oldest * 1000) }));
-  return html`<${Card} title=${title || (of === 'run' ? 'Run time' : 'Wait before the first attempt')} class=${extra}><${Chart} of=${m} title=${of === 'run' ? 'Run time' : 'Wait'} height=${height} sync="page" log format=${millis} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)} series=${series} /><//>`;
-}
-
-/** @param {{m: any, of: 'run'|'wait', height?: number, class?: string}} p */
-export function HeatMap({ m, of, height = 220, class: extra }) {
-  const s = m.data?.series || [];
-  const bounds = m.data?.bounds_ms || [];
-  const name = of === 'run' ? 'Run times' : 'Waits';
-  return html`<${Card} title=${name + ', how many took how long'} class=${extra}><${Chart} of=${m} title=${name} height=${height} sync="page" format=${millis} series=${[]} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)}
-    buckets=${{ bounds, rows: s.map((/** @type {any} */ p) => p[of]?.buckets || null) }} summary=${`Percentiles over all: ${m.data?.total?.[of] ? `p50 ${millis(m.data.total[of].p50_ms)}, p95 ${millis(m.data.total[of].p95_ms)}, p99 ${millis(m.data.total[of].p99_ms)}` : 'not known'}.`} /><//>`;
+  if (oldest) series.push(/** @type {any} */ ({ label: 'oldest job now', colour: '#d2a106', kind: 'dash', values: s.map(() => oldest * 1000) }));
+  return html`<${Card} title=${title || (of === 'run' ? 'Run time' : 'Queue latency (first attempts)')} class=${extra}><${Chart} of=${m} title=${of === 'run' ? 'Run time' : 'Queue latency'} height=${height} sync="page" log format=${millis} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)} series=${series} /><//>`;
 }
 
 /** Jobs that did not succeed, of all that ran. @param {any} s */

@@ -2,6 +2,7 @@
 // The one dialog. How much it asks for grows with what is at stake.
 import { html, signal, useLayoutEffect, useRef, useState } from '../core/h.js';
 import { cx } from '../core/h.js';
+import { overlays, register } from '../core/overlays.js';
 import { onSignOut } from '../core/session.js';
 
 /** @typedef {{title: string, body?: any, facts?: [string, any][], verb: string, danger?: boolean, typed?: string, reason?: boolean,
@@ -23,10 +24,11 @@ export function confirm(question) {
   return new Promise((done) => { asked.value = { ...question, done }; });
 }
 
-export function Dialogs() {
+function Dialogs() {
   const q = asked.value;
   return q && html`<${Ask} key=${q.title} q=${q} />`;
 }
+register(overlays, Dialogs);
 
 /** @param {{q: any}} p */
 function Ask({ q }) {
@@ -51,10 +53,10 @@ function Ask({ q }) {
       ${q.body && html`<div class="stack">${q.body}</div>`}
       ${q.facts && html`<dl class="facts">${q.facts.filter((/** @type {any} */ f) => f[1]).map((/** @type {any} */ [k, v]) => html`<dt>${k}</dt><dd>${v}</dd>`)}</dl>`}
       ${q.fields?.(setValue, value)}
-      ${wrong && html`<p class="bad" role="alert">${wrong}</p>`}
-      ${q.reason && html`<label class="field"><span>Reason <span class="dim">(optional, kept in the journal)</span></span>
+      ${wrong && value !== q.value && html`<p class="bad" role="alert">${wrong}</p>`}
+      ${q.reason && html`<label class="field"><span>Reason <span class="dim">(optional, kept in the audit log)</span></span>
         <input class="in" value=${reason} maxlength="500" onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></label>`}
-      ${q.typed && html`<label class="field"><span>Type <code>${q.typed}</code> to go on</span>
+      ${q.typed && html`<label class="field"><span>Type <code>${q.typed}</code> to confirm</span>
         <input class="in" autocomplete="off" value=${typed} onInput=${(/** @type {any} */ e) => setTyped(e.target.value)} /></label>`}
       <div class="ends">
         <button type="button" class="btn" ref=${cancel} onClick=${() => answer(null)}>Cancel</button>

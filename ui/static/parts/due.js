@@ -1,6 +1,6 @@
 // @ts-check
 // When entries are due: a histogram whose bars filter the list below, or lead to it.
-import { html, useState } from '../core/h.js';
+import { html, useEffect, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { minute, now, serverNow } from '../core/clock.js';
 import { brief, count, plural } from '../core/format.js';
@@ -11,33 +11,46 @@ import { Card, Failure, Segments } from './states.js';
 
 const spans = { '1h': [3600, 60], '24h': [86_400, 900], '7d': [604_800, 7200], '30d': [2_592_000, 43_200] };
 
-/** The set's list with what is due then, beside what it is filtered by already; from and to of another page are that page's own.
+/** @param {number[]} all */
+const sum = (all) => all.reduce((a, b) => a + b, 0);
+
+/** The range that shows what there is: not one bar at the edge, and not nothing. @param {string} now @param {any} d */
+function better(now, d) {
+  if (now === '24h' && sum(d.counts) && !d.after && !sum(d.counts.slice(4))) return '1h';
+  if (!sum(d.counts) && d.after) return { '1h': '24h', '24h': '7d' }[now] || '30d';
+  return now;
+}
+
+/** The set's list of what is due then, with the filter that it has; from and to of another page are not its own.
  * @param {string} set @param {{from?: number, to: number}} span */
 const listOf = (set, { from, to }) => link(set, [], { ...(route.value.parts[0] === set ? Object.fromEntries(route.value.query) : {}), page: '', next: '', from, to });
 
 /** @param {{set: string, height?: number}} p */
-export function DueTimes({ set, height = 120 }) {
-  const [span, setSpan] = useState(set === 'retries' ? '1h' : '24h');
+export function DueTimes({ set, height = 80 }) {
+  const [chosen, choose] = useState('');
+  const [fit, setFit] = useState(set === 'retries' ? '1h' : '24h');
+  const span = chosen || fit;
   const [length, step] = spans[span];
-  // The range moves on by minutes, so that the same question is asked for a while, and what is late is told of soon.
+  // The range moves on by the minute, so that the same question is asked for a while.
   minute.value;
   const start = Math.floor(serverNow() / 60) * 60;
   const due = useResource(apiPath('due-times', [], { set, from: start, to: start + length, step }), { every: 10_000, topic: set === 'retries' ? 'retries' : 'scheduled' });
   const d = due.data;
   const counts = d?.counts || [];
   const overdue = d ? d.before : 0;
+  useEffect(() => { if (!chosen && d?.step === step) setFit(better(fit, d)); }, [d, chosen]);
   // What is overdue is a bar of its own, before the others.
   const first = overdue > 0 ? 1 : 0;
   const x = first || counts.some(Boolean) ? Array.from({ length: first + counts.length }, (_, i) => d.from + (i - first) * d.step) : [];
   const href = (/** @type {number} */ i) => (first && !i ? listOf(set, { to: d.from }) : counts[i - first] ? listOf(set, { from: x[i], to: x[i] + d.step }) : '');
   const colour = set === 'retries' ? '#d2a106' : '#54be7e';
-  return html`<${Card} title=${set === 'retries' ? 'Due for a retry' : 'Due'} tools=${html`${overdue > 0 && html`<button class="btn small hurt" onClick=${() => navigate(listOf(set, { to: Math.floor(now.peek()) }))}>${count(overdue)} overdue</button>`}
-      ${d?.after > 0 && html`<span class="dim small">${count(d.after)} later</span>`}
-      <${Segments} label="Range" value=${span} onChange=${setSpan} options=${Object.keys(spans).map((s) => [s, s])} />`}>
+  return html`<${Card} title=${set === 'retries' ? 'Retries due' : 'Due'} tools=${html`${overdue > 0 && html`<button class="btn small hurt" onClick=${() => navigate(listOf(set, { to: Math.floor(now.peek()) }))}>${count(overdue)} overdue</button>`}
+      ${d?.after > 0 && html`<span class="dim small">${count(d.after)} beyond this range</span>`}
+      <${Segments} label="Range" value=${span} onChange=${choose} options=${Object.keys(spans).map((s) => [s, s])} />`}>
     <${Failure} error=${due.error} at=${d ? due.at : 0} refresh=${due.refresh} />
-    <${Chart} of=${due} title=${set === 'retries' ? 'Retries by when they are due' : 'Scheduled jobs by when they are due'} height=${height} format=${brief} stacked from=${start - first * step} to=${start + length} now=${Math.max(start, now.peek())}
+    <${Chart} of=${due} title=${set === 'retries' ? 'Retries by due time' : 'Scheduled jobs by due time'} height=${height} format=${brief} stacked from=${start - first * step} to=${start + length} now=${Math.max(start, now.peek())}
       x=${x} href=${href} series=${[{ label: 'due', colour, kind: 'bars', values: x.map((_, i) => counts[i - first] || 0) }, ...(first ? [{ label: 'overdue', colour: '#ed4337', kind: 'bars', values: x.map((_, i) => (i ? null : overdue)) }] : [])]}
-      summary=${`${plural(counts.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0), 'is', 'are')} due within ${span}, ${plural(overdue, 'is', 'are')} overdue.`}
+      summary=${`${plural(sum(counts), 'is', 'are')} due within ${span}, ${plural(overdue, 'is', 'are')} overdue.`}
       onZoom=${(/** @type {number} */ a, /** @type {number} */ b) => navigate(listOf(set, { from: Math.floor(a), to: Math.ceil(b) }))} />
   <//>`;
 }

@@ -1,8 +1,8 @@
 // @ts-check
 // A list of entries: scheduled jobs, retries or dead jobs. The three pages differ in columns and in what stands above.
-import { html, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
+import { cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { brief, count, plural } from '../core/format.js';
+import { brief, count, plural, short } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { itemTexts, memberText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
@@ -13,23 +13,27 @@ import { FilterBox } from './filter.js';
 import { Icon } from './icon.js';
 import { setNames, single } from './ops.js';
 import { Pager } from './pager.js';
-import { short } from './payload.js';
 import { Answer, CopyCurl, Empty } from './states.js';
-import { ColumnChooser, Table } from './table.js';
-import { say } from './toast.js';
+import { ColumnChooser, sorted, Table } from './table.js';
+import { say, toast } from './toast.js';
 
 export const filterNames = ['queue', 'class', 'error', 'tag', 'jid', 'text', 'from', 'to'];
 
 /** What a URL filters by. @param {URLSearchParams} query @param {string[]} [names] @returns {Record<string, string>} */
 export const filterOf = (query, names = filterNames) => Object.fromEntries(names.filter((n) => query.get(n)).map((n) => [n, query.get(n)]));
 
+/** A list has the order of its times. In another order so many can be shown, which are read whole. */
+const mostSorted = 500;
+export const byTime = (/** @type {any} */ r) => r.millrace.at;
+export const byAttempt = (/** @type {any} */ r) => r.millrace.attempt ?? 0;
+
 /** @type {Record<string, any>} Columns that more than one set has. */
 export const column = {
-  class: { id: 'class', label: 'Class', always: true, class: 'lim', cell: (/** @type {any} */ r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>` },
-  queue: { id: 'queue', label: 'Queue', class: 'lim', cell: (/** @type {any} */ r) => html`<a class="cut" href=${link('job-queues', r.millrace.queue || 'default')}>${r.millrace.queue}</a>` },
-  args: { id: 'args', label: 'Arguments', class: 'fill', cell: (/** @type {any} */ r) => html`<code class="cut" title=${short(argsOf(r))}>${r.millrace.omitted ? 'not read: ' + r.millrace.omitted : short(argsOf(r))}</code>` },
-  jid: { id: 'jid', label: 'Id', wide: true, cell: (/** @type {any} */ r) => html`<a class="mono dim" href=${link('jobs', jidOf(r))} title=${jidOf(r)}>${jidOf(r).slice(0, 8)}</a>` },
-  error: { id: 'error', label: 'Error', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${`${r.error_class || ''}: ${r.error_message || ''}`}><${ErrorLink} of=${r.error_class || ''} /> <span class="dim">${r.error_message}</span></span>` },
+  class: { id: 'class', label: 'Class', always: true, class: 'lim', sort: (/** @type {any} */ r) => r.millrace.class, cell: (/** @type {any} */ r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>` },
+  queue: { id: 'queue', label: 'Queue', class: 'lim', sort: (/** @type {any} */ r) => r.millrace.queue, cell: (/** @type {any} */ r) => html`<a class="cut" href=${link('job-queues', r.millrace.queue || 'default')}>${r.millrace.queue}</a>` },
+  args: { id: 'args', label: 'Arguments', class: 'fill', cell: (/** @type {any} */ r) => html`<code class="cut" title=${short(argsOf(r))}>${r.millrace.omitted ? 'could not be read: ' + r.millrace.omitted : short(argsOf(r))}</code>` },
+  jid: { id: 'jid', label: 'ID', wide: true, cell: (/** @type {any} */ r) => html`<a class="mono dim" href=${link('jobs', jidOf(r))} title=${jidOf(r)}>${jidOf(r).slice(0, 8)}</a>` },
+  error: { id: 'error', label: 'Error', class: 'fill', sort: (/** @type {any} */ r) => r.error_class || null, cell: (/** @type {any} */ r) => html`<span class="cut" title=${short(`${r.error_class || ''}: ${r.error_message || ''}`)}><${ErrorLink} of=${r.error_class || ''} /> <span class="dim">${short(r.error_message)}</span></span>` },
 };
 
 /** All with an error: in another tab, or here beside what the list is filtered by. @param {{of: string}} p */
@@ -39,7 +43,7 @@ function ErrorLink({ of }) {
     e.preventDefault();
     setFilter({ error: of });
   };
-  return of ? html`<a class="bad strong" href=${link(route.peek().parts[0], [], { error: of })} onClick=${narrow}>${of}</a>` : html`<span class="bad strong">Error</span>`;
+  return of ? html`<a class="bad strong" href=${link(route.peek().parts[0], [], { state: route.peek().query.get('state'), error: of })} onClick=${narrow}>${of}</a>` : html`<span class="bad strong">Error</span>`;
 }
 
 /** @param {any} r */
@@ -61,12 +65,14 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
   const page = Number(query.get('page')) || 1;
   const size = Number(query.get('page_size')) || 50;
   const next = query.get('next') || '';
-  const asked = { ...filter, page, page_size: size, next: next || undefined };
+  const sort = query.get('sort') || '';
+  const reverse = query.get('sort_reverse') === 'true';
+  const asked = sort ? { ...filter, page: 1, page_size: mostSorted } : { ...filter, page, page_size: size, next: next || undefined };
   const url = apiPath(set, [], asked);
   const list = useResource(url, { topic, every: 5000 });
   // A record that is as it was is the same row.
   const before = useRef(/** @type {Map<string, any>} */ (new Map()));
-  const rows = useMemo(() => {
+  const read = useMemo(() => {
     const all = list.data?.items ? itemTexts(list.text, 'items').map((raw, i) => before.current.get(raw) || { ...list.data.items[i], raw, args: undefined }) : [];
     before.current = new Map(all.map((/** @type {any} */ r) => [r.raw, r]));
     return all;
@@ -81,6 +87,13 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
   const d = list.data;
   // Behind a cursor nothing is counted of what stands before it.
   const known = d && (d.filtered_count ?? (filtered && !next && (d.searched >= d.total_count || (!d.next && page === 1)) ? d.filtered_count_at_least : undefined));
+  const rows = sort ? sorted(read, columns, sort, reverse).slice((page - 1) * size, page * size) : read;
+  const sortable = known !== undefined && known <= mostSorted;
+  const order = (/** @type {string} */ id, /** @type {boolean} */ r) => {
+    if (sortable) setFilter({ sort: id, sort_reverse: r ? 'true' : '' });
+    else toast(`Lists of more than ${mostSorted} jobs are in order of time. Filter the list to sort it.`);
+  };
+  useEffect(() => { if (sort && d && !sortable) setQuery({ sort: '', sort_reverse: '' }, { replace: true }); }, [sort, d]);
   const starts = useTrail(`${set} ${filterText} ${size}`);
   starts.set(page, next);
   const turn = (/** @type {number} */ to) => {
@@ -110,36 +123,36 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
   };
   return html`<section class="card flush" aria-label=${setNames[set]}>
     <div class="bars"><div class="toolbar">${controls}
-      <${FilterBox} label=${'Filter ' + setNames[set]} names=${names} query=${query} suggest=${suggest} onChange=${setFilter} />
+      <${FilterBox} label=${'Filter ' + setNames[set]} names=${names} when=${set === 'dead-jobs' ? 'died' : 'due'} query=${query} suggest=${suggest} onChange=${setFilter} />
       <${ColumnChooser} id=${set} columns=${columns} /><${CopyCurl} url=${url} />
-      <a class="icon" title="Download all that matches as NDJSON" aria-label="Download as NDJSON" download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a>
-      <a class="icon small" title="Download all that matches as CSV, for a spreadsheet" aria-label="Download as CSV" download=${set + '.csv'} href=${apiPath(set, [], { ...filter, format: 'csv' })}>CSV</a></div>
-    ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label="Selection"><span class="strong">${matching ? `All ${count(matching.count)} matching are selected` : plural(chosen.size, 'job') + ' selected'}</span>
+      <a class="icon" title="Download all matching jobs as NDJSON" aria-label="Download as NDJSON" download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a>
+      <a class="icon small" title="Download all matching jobs as CSV" aria-label="Download as CSV" download=${set + '.csv'} href=${apiPath(set, [], { ...filter, format: 'csv' })}>CSV</a></div>
+    ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label="Selection"><span class="strong">${matching ? `All ${count(matching.count)} matching jobs selected` : plural(chosen.size, 'job') + ' selected'}</span>
       ${!matching && d && !list.stale && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of })}>Select all ${known === undefined ? 'at least ' + count(d.filtered_count_at_least) : count(known)} matching</button>`}
       <button class="linkish" onClick=${() => choose(new Map())}>Clear</button>
       <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? 'Reschedule' : actions[a].label}</button>`)}</div></div>`}</div>
-    <${Answer} of=${list}><${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} steady rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
+    <${Answer} of=${list}><${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} steady sort=${sort || 'at'} reverse=${sort ? reverse : set === 'dead-jobs'} onSort=${order} rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
       selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
       acts=${mayAct.value ? (/** @type {any} */ r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
       empty=${filtered || page > 1 ? html`<${Nothing} d=${d} page=${page} next=${next} clear=${[...names, 'page', 'next']} />` : empty} /><//>
-    ${d && html`<${Pager} page=${page} size=${size} items=${rows.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${d.page_count} more=${!!d.next && !list.stale} unplaced=${!!next} what=${filtered ? `that match${known === 1 ? 'es' : ''}, of ${brief(d.total_count)}` : known === 1 ? single[set] : setNames[set]}
+    ${d && html`<${Pager} page=${page} size=${size} items=${rows.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${sort && sortable ? Math.ceil(known / size) : d.page_count} more=${!!d.next && !list.stale} unplaced=${!!next} what=${filtered ? `matching, of ${brief(d.total_count)}` : known === 1 ? single[set] : setNames[set]}
       onPage=${turn} onSize=${(/** @type {number} */ n) => setFilter({ page_size: n })} />`}
   </section>`;
 }
 
 /** What stands where no row does, though there are some elsewhere. @param {{d: any, page: number, next: string, clear: string[]}} p clear: what of the query filters */
 function Nothing({ d, page, next, clear }) {
-  const title = d?.next ? `Nothing ${page > 1 ? 'more ' : ''}found so far` : next ? 'Nothing more matches' : page > 1 ? 'This page is empty by now' : `0 of ${count(d?.total_count)} match`;
+  const title = d?.next ? `No ${page > 1 ? 'more ' : ''}matches so far` : next ? 'No more matches' : page > 1 ? 'Nothing left on this page' : `No matches in ${count(d?.total_count)} jobs`;
   return html`<${Empty} icon="search" title=${title}>
     ${(d?.next || next || page === 1) && d?.searched < d?.total_count && html`<p>Searched ${next ? 'another ' : ''}${count(d.searched)} of ${count(d.total_count)}.</p>`}
-    <div class="row">${d?.next && html`<button class="btn" onClick=${() => setQuery({ next: d.next })}>Search on</button>`}
+    <div class="row">${d?.next && html`<button class="btn" onClick=${() => setQuery({ next: d.next })}>Keep searching</button>`}
       ${page > 1 && html`<button class="btn" onClick=${() => setFilter({})}>First page</button>`}
       ${clear.some((n) => n !== 'page' && n !== 'next' && route.value.query.get(n)) && html`<button class="btn" onClick=${() => setQuery(Object.fromEntries(clear.map((n) => [n, ''])))}>Clear filters</button>`}</div><//>`;
 }
 
 /** @param {{set: string, row: any, done: () => void}} p */
 export function Acts({ set, row, done }) {
-  return actionsOf[set].map((/** @type {string} */ a) => html`<button key=${a} class=${'icon' + (actions[a].hurt ? ' hurt' : '')} title=${actions[a].label} aria-label=${`${actions[a].label}: ${row.millrace.class || ''} ${jidOf(row)}`} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} /></button>`);
+  return actionsOf[set].map((/** @type {string} */ a, /** @type {number} */ i) => html`<button key=${a} class=${cx('icon', actions[a].hurt && 'hurt', i > 0 && 'more')} title=${actions[a].label} aria-label=${`${actions[a].label}: ${row.millrace.class || ''} ${jidOf(row)}`} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} /></button>`);
 }
 
 /** Names to choose from, asked for when a list is first seen. @param {string} set */

@@ -1,6 +1,5 @@
 // @ts-check
-// What a list is filtered by: words as chips, in the URL under the names that the API has for them. What cannot be understood is shown, never
-// dropped.
+// A list's filter: terms as chips, in the URL under the API's names. A term that is not understood is shown, never dropped.
 import { cx, html, useMemo, useRef, useState } from '../core/h.js';
 import { serverNow } from '../core/clock.js';
 import { absolute } from '../core/format.js';
@@ -8,33 +7,32 @@ import { Icon } from './icon.js';
 
 /** @typedef {{name: string, value: string}} Term */
 
-/** Reads one word as somebody typed it. @param {string} word @param {string[]} names @returns {{params?: Record<string, string>, wrong?: string}} */
-export function parseTerm(word, names) {
+/** Reads one word of a filter. @param {string} word @param {string[]} names @param {string} [when] what a time is here: due or died @returns {{params?: Record<string, string>, wrong?: string}} */
+export function parseTerm(word, names, when = '') {
   const m = /^([a-z_]+):(.*)$/s.exec(word);
   if (!m && names.includes('text')) return { params: { text: word } };
-  if (!m) return { wrong: `no text is searched here: use ${known(names)}` };
+  if (!m) return { wrong: `this list has no text search: use ${known(names, when)}` };
   const [, name, rest] = m;
   const value = rest.replace(/^"(.*)"$/s, '$1');
-  const timed = names.includes('from');
-  if (name === 'due' && timed) return span(value, 1);
-  if (name === 'died' && timed) return span(value, -1);
-  if (!names.includes(name)) return { wrong: `there is no filter “${name}”: use ${known(names)}` };
-  if (!value) return { wrong: `what should ${name} be?` };
+  if (name === when) return span(value, when === 'due' ? 1 : -1);
+  if (!names.includes(name)) return { wrong: `unknown filter “${name}”: use ${known(names, when)}` };
+  if (!value) return { wrong: `${name} needs a value, such as ${name}:${examples[name] || 'abc'}` };
   if (name === 'from' || name === 'to') {
     const at = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Date.parse(value) / 1000;
-    return Number.isNaN(at) ? { wrong: `“${value}” is no time: use 2026-12-24T18:00 or seconds` } : { params: { [name]: String(at) } };
+    return Number.isNaN(at) ? { wrong: `“${value}” is not a time: use 2026-12-24T18:00 or seconds since 1970` } : { params: { [name]: String(at) } };
   }
   return { params: { [name]: value } };
 }
 
-/** @param {string[]} names */
-const known = (names) => [...names, ...(names.includes('from') ? ['due', 'died'] : [])].join(', ').replace(/, (\w+)$/, ' or $1');
+/** @param {string[]} names @param {string} when */
+const known = (names, when) => [...names, when].filter(Boolean).join(', ').replace(/, (\w+)$/, ' or $1');
+const examples = { queue: 'mails', class: 'SendEmail', error: 'Timeout', from: '2026-12-24T18:00', to: '2026-12-24T18:00' };
 
 const units = { s: 1, m: 60, h: 3600, d: 86400 };
 /** "<1h": within that time from now; ">1h": farther off. @param {string} value @param {1|-1} way ahead or back */
 function span(value, way) {
   const m = /^([<>])(\d+)([smhd])$/.exec(value);
-  if (!m) return { wrong: `“${value}” is no span: use <1h or >2d` };
+  if (!m) return { wrong: `“${value}” is not a time span: use <1h or >2d` };
   const at = String(Math.round(serverNow() + way * Number(m[2]) * units[m[3]]));
   return { params: (m[1] === '<') === (way > 0) ? { to: at } : { from: at } };
 }
@@ -42,17 +40,17 @@ function span(value, way) {
 /** @param {Term} t */
 const shown = (t) => (t.name === 'from' || t.name === 'to' ? absolute(Number(t.value)) : t.value);
 
-/** @param {{names: string[], query: URLSearchParams, onChange: (changes: Record<string, string>) => void, suggest?: Record<string, () => (string|[string, string])[]>, label: string}} p */
-export function FilterBox({ names, query, onChange, suggest = {}, label }) {
+/** @param {{names: string[], query: URLSearchParams, onChange: (changes: Record<string, string>) => void, suggest?: Record<string, () => (string|[string, string])[]>, label: string, when?: 'due'|'died'|''}} p when: what a time is in this list */
+export function FilterBox({ names, query, onChange, suggest = {}, label, when = '' }) {
   const [text, set] = useState('');
   const [wrong, setWrong] = useState(/** @type {{word: string, why: string}[]} */ ([]));
   const [at, setAt] = useState(-1);
   const [open, setOpen] = useState(false);
   const input = useRef(null);
-  const ignored = (/** @type {Term} */ t) => (names.includes(t.name) ? '' : `${t.name} is not looked at here`);
+  const ignored = (/** @type {Term} */ t) => (names.includes(t.name) ? '' : `this list has no filter “${t.name}”: it is ignored`);
   const terms = Object.keys(hints).filter((n) => query.get(n)).map((name) => ({ name, value: query.get(name) }));
-  const list = useMemo(() => (open ? completions(text, names, suggest) : []), [text, open, query.toString()]);
-  // Together: nobody may press Enter between the two.
+  const list = useMemo(() => (open ? completions(text, names, suggest, when) : []), [text, open, query.toString()]);
+  // Together, so that Enter cannot come between the two.
   const setText = (/** @type {string} */ now) => {
     set(now);
     setAt(-1);
@@ -60,7 +58,7 @@ export function FilterBox({ names, query, onChange, suggest = {}, label }) {
   const commit = (/** @type {string} */ word) => {
     word = word.trim();
     if (!word) return;
-    const { params, wrong: why } = parseTerm(word, names);
+    const { params, wrong: why } = parseTerm(word, names, when);
     if (why) setWrong([...wrong, { word, why }]);
     else onChange(params);
     setText('');
@@ -110,13 +108,13 @@ export function FilterBox({ names, query, onChange, suggest = {}, label }) {
   </div>`;
 }
 
-const hints = { queue: 'name of a queue', class: 'class of the job', error: 'error class or fingerprint', tag: 'a tag', jid: 'id of the job', text: 'anywhere in the record', from: 'not before a time', to: 'before a time' };
+const hints = { status: 'outcome of the run', queue: 'queue name', class: 'job class', error: 'error class or fingerprint', worker: 'worker process', tag: 'tag', jid: 'job ID', op: 'what was done', actor: 'who did it', text: 'anywhere in the record', from: 'from this time on', to: 'before this time' };
 
 /** What can be typed, of which the first ones are enough. @param {string[]} names */
 const offer = (names) => 'Filter: ' + [...(names.includes('text') ? ['text'] : []), ...names.filter((n) => n !== 'text').map((n) => n + ':')].slice(0, 4).join(', ') + (names.length > 4 ? ' …' : '');
 
-/** @param {string} text @param {string[]} names @param {Record<string, () => (string|[string, string])[]>} suggest */
-function completions(text, names, suggest) {
+/** @param {string} text @param {string[]} names @param {Record<string, () => (string|[string, string])[]>} suggest @param {string} when */
+function completions(text, names, suggest, when) {
   const m = /^([a-z]+):(.*)$/.exec(text);
   if (m && suggest[m[1]]) {
     const part = m[2].toLowerCase();
@@ -124,5 +122,5 @@ function completions(text, names, suggest) {
   }
   if (m) return [];
   return [...names.filter((n) => n !== 'text' && n.startsWith(text)).map((n) => ({ word: n + ':', hint: hints[n] || '', more: true })),
-    ...(names.includes('from') ? [{ word: 'due:<1h', hint: 'due within an hour', more: false }, { word: 'died:<1h', hint: 'died within the last hour', more: false }].filter((c) => c.word.startsWith(text)) : [])];
+    ...[{ word: 'due:<1h', hint: 'due within an hour', more: false }, { word: 'died:<1h', hint: 'died within the last hour', more: false }].filter((c) => when && c.word.startsWith(when) && c.word.startsWith(text))];
 }

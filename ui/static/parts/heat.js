@@ -1,16 +1,23 @@
 // @ts-check
-// A heat map: how many jobs took how long, column by column.
+// A heat map: how many jobs took how long, column by column. More jobs are a stronger shade of one colour: no colour here is good or bad.
+import { html } from '../core/h.js';
+import { millis } from '../core/format.js';
+import { Chart, token } from './chart.js';
+import { zoom } from './charts.js';
+import { Card } from './states.js';
 
 /** @param {any} u @param {any} p */
-export function heat(u, p) {
+function paint(u, p) {
   const { bounds, rows } = p.buckets;
   const most = rows.reduce((/** @type {number} */ m, /** @type {any} */ r) => Math.max(m, ...(r || [0])), 1);
   const ctx = u.ctx;
+  const colour = token('--ramp', u.root);
   const step = p.x.length > 1 ? p.x[1] - p.x[0] : 60;
   ctx.save();
   ctx.beginPath();
   ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
   ctx.clip();
+  ctx.fillStyle = colour;
   rows.forEach((/** @type {any} */ row, /** @type {number} */ i) => {
     if (!row) return;
     const x = u.valToPos(p.x[i], 'x', true);
@@ -19,15 +26,18 @@ export function heat(u, p) {
       if (!row[b]) continue;
       const y = u.valToPos(b + 1, 'y', true);
       const h = Math.max(1, u.valToPos(b, 'y', true) - y - 1);
-      ctx.fillStyle = shade(Math.log1p(row[b]) / Math.log1p(most));
+      ctx.globalAlpha = 0.15 + 0.85 * (Math.log1p(row[b]) / Math.log1p(most));
       ctx.fillRect(x, y, w, h);
     }
   });
   ctx.restore();
 }
 
-/** From pale green over yellow to red. @param {number} part */
-function shade(part) {
-  const hue = 145 - 135 * part;
-  return `hsl(${hue} 60% ${62 - 14 * part}% / ${0.3 + 0.7 * part})`;
+/** @param {{m: any, of: 'run'|'wait', height?: number, class?: string}} p */
+export function HeatMap({ m, of, height = 220, class: extra }) {
+  const s = m.data?.series || [];
+  const bounds = m.data?.bounds_ms || [];
+  const name = of === 'run' ? 'Run time distribution' : 'Wait time distribution';
+  return html`<${Card} title=${name} class=${extra}><${Chart} of=${m} title=${name} height=${height} sync="page" format=${millis} series=${[]} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)}
+    buckets=${{ bounds, rows: s.map((/** @type {any} */ p) => p[of]?.buckets || null), paint }} summary=${`All jobs: ${m.data?.total?.[of] ? `p50 ${millis(m.data.total[of].p50_ms)}, p95 ${millis(m.data.total[of].p95_ms)}, p99 ${millis(m.data.total[of].p99_ms)}` : 'no data'}.`} /><//>`;
 }

@@ -7,9 +7,10 @@ import { has } from '../core/features.js';
 import { count, plural, rate, seconds } from '../core/format.js';
 import { link } from '../core/router.js';
 import { refreshOverview } from '../core/overview.js';
+import { notes, register } from '../core/overlays.js';
 import { mayAct, onSignOut } from '../core/session.js';
 import { tell } from '../core/live.js';
-import { failed, leave, say, toast } from './toast.js';
+import { failed, leave, overtaken, say, toast } from './toast.js';
 import { Icon } from './icon.js';
 
 /** @type {import('../../vendor/signals.js').Signal<any[]>} */
@@ -24,10 +25,11 @@ export const single = { 'scheduled-jobs': 'scheduled job', retries: 'retry', 'de
 export const ofSet = (set, n) => plural(n, single[set] || 'entry', setNames[set] || set || 'entries');
 
 /** What an operation does, in words. @param {any} op */
-export const opText = (op) => `${verbs[op.action] || op.action} ${op.total === undefined ? setNames[op.set] || op.set || 'entries' : ofSet(op.set, op.total)}`;
+export const opText = (op) => `${op.action === 'undo' && op.state === 'done' ? 'Restored' : verbs[op.action] || op.action} ${op.total === undefined ? setNames[op.set] || op.set || 'entries' : ofSet(op.set, op.total)}`;
 
 /** @param {any} body @returns {Promise<string|null>} its id */
 export async function operate(body) {
+  overtaken((of) => of.set === body.set && (!body.jids || body.jids.includes(of.jid)));
   try {
     const { data } = await ask(apiPath('operations'), { method: 'POST', body });
     follow(data.id, { ...body, id: data.id, state: 'running', done: 0, failed: 0, total: body.expected_count ?? body.jids?.length });
@@ -74,7 +76,7 @@ async function look() {
 /** @param {any} op */
 function giveUp(op) {
   dismiss(op.id);
-  toast(opText(op) + ': nothing has been heard of it for a minute', { bad: true, to: link('operations'), toText: 'All operations' });
+  toast(opText(op) + ': no answer for a minute', { bad: true, to: link('operations'), toText: 'All operations' });
 }
 
 /** @param {any} op */
@@ -92,7 +94,7 @@ const dismiss = (id) => { followed.value = followed.value.filter((o) => o.id !==
 export async function cancelOperation(id) {
   try {
     await ask(apiPath('operations', id), { method: 'DELETE' });
-    toast('The operation ends where it is');
+    toast('Operation stopped');
   } catch (e) {
     failed(e);
   }
@@ -122,7 +124,7 @@ export async function undoOperation(op) {
     if (id) follow(id, { id, action: 'undo', set: op.set, state: 'running', done: 0, failed: 0, total: op.done });
     else toast('Undone');
   } catch (e) {
-    failed(e.status === 404 || e.status === 405 ? new Error('this sidecar cannot undo operations: undo the jobs one by one') : e);
+    failed(e.status === 404 || e.status === 405 ? new Error('this sidecar cannot undo operations: undo the jobs one at a time') : e);
   }
 }
 
@@ -137,11 +139,11 @@ export function Progress({ op }) {
       aria-valuenow=${Math.round(Math.min(1, part) * 100)}><i style=${{ width: Math.min(1, part) * 100 + '%' }}></i></div>
     <div class="row small dim num wrap"><span>${count(op.done)}${op.total !== undefined ? ' of ' + count(op.total) : ''} done</span>
       ${op.failed > 0 && html`<span class="bad">${count(op.failed)} failed</span>`}
-      ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((/** @type {any} */ s) => `${count(s.count)}: ${s.reason}`).join('\n')}>${plural(op.skipped, 'left as it is', 'left as they are')}</span>`}
+      ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((/** @type {any} */ s) => `${count(s.count)}: ${s.reason}`).join('\n')}>${count(op.skipped)} skipped</span>`}
       ${left !== null && left > 1 && html`<span>${rate(pace)} · ${seconds(left)} left</span>`}</div></div>`;
 }
 
-export function OpToasts() {
+function OpToasts() {
   return followed.value.map((op) => html`<div key=${op.id} class=${'toast op' + (op.failed && op.state !== 'running' ? ' bad' : '')} role="group" aria-label=${opText(op)}>
     <div class="row"><span class="strong grow">${opText(op)}</span>
       ${op.state === 'running' ? mayAct.value && html`<button class="btn small" onClick=${() => cancelOperation(op.id)}>Stop</button>`
@@ -153,3 +155,4 @@ export function OpToasts() {
     <a class="small dim" href=${link('operations')}>All operations</a>
   </div>`);
 }
+register(notes, OpToasts);

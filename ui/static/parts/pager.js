@@ -19,8 +19,8 @@ export function PagerOf({ of, total, what }) {
   return html`<${Pager} page=${of.page} size=${of.size} items=${of.rows.length} total=${total} pages=${of.pages} what=${what} onPage=${(/** @type {number} */ n) => setQuery({ page: n === 1 ? '' : n })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '' })} />`;
 }
 
-/** Says of a list that there is more than was asked for. @param {{list: any, what: string}} p */
-export const Cut = ({ list, what }) => list.left > 0 && html`<p class="banner" role="status"><span>These are the first ${count(list.data.length)} ${what} by name: ${count(list.left)} more are not shown, counted or searched here.</span></p>`;
+/** Says that a list has more than is shown. @param {{list: any, what: string}} p */
+export const Cut = ({ list, what }) => list.left > 0 && html`<p class="banner" role="status"><span>Showing the first ${count(list.data.length)} ${what} by name. ${count(list.left)} more are not listed, counted or searched here.</span></p>`;
 
 /** @param {{page: number, size: number, items: number, total: number|undefined, atLeast?: number, pages?: number, more?: boolean, unplaced?: boolean, onPage: (p: number) => void, onSize: (s: number) => void, what: string}} p unplaced: how many stand before this page is not known */
 export function Pager({ page, size, items, total, atLeast, pages, more, unplaced, onPage, onSize, what }) {

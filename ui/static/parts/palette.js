@@ -1,8 +1,9 @@
 // @ts-check
-// Everything by name: pages, queues, classes, processes, a job's id, what can be done. And the keys.
+// Everything by name: pages, queues, classes, processes, a job's ID, commands. And the list of keys.
 import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
-import { forPage } from '../core/keys.js';
+import { goTo } from '../core/keys.js';
+import { overlays, register } from '../core/overlays.js';
 import { density, shortcuts, theme } from '../core/prefs.js';
 import { paused } from '../core/paused.js';
 import { link, navigate } from '../core/router.js';
@@ -16,60 +17,27 @@ onSignOut(() => { shown.value = ''; });
 
 /** @typedef {{icon: string, text: string, hint: string, run: () => void}} Entry */
 
-/** @type {[string, string, string, string][]} page, icon, name, key after g */
-const pages = [['job-queues', 'dashboard', 'Dashboard', 'd'], ['scheduled-jobs', 'clock', 'Scheduled jobs', 's'], ['retries', 'retry', 'Retries', 'r'], ['dead-jobs', 'dead', 'Dead jobs', 'x'], ['gated-jobs', 'clock', 'Waiting for a queue', 'u'],
-  ['job-metrics', 'chart', 'Metrics', 'm'], ['live', 'live', 'Live', 'l'], ['worker-processes', 'worker', 'Worker processes', 'w'], ['operations', 'ops', 'Operations', 'o'], ['rejected', 'rejected', 'Rejected records', 'j'],
-  ['health', 'health', 'Health', 'h'], ['api-docs', 'api', 'HTTP API', 'a']];
+/** @type {[string, string, string][]} page, icon, name */
+const pages = [['dashboard', 'dashboard', 'Dashboard'], ['job-queues', 'queue', 'Queues'], ['jobs', 'rows', 'Jobs'], ['scheduled-jobs', 'clock', 'Scheduled jobs'], ['retries', 'retry', 'Retries'], ['dead-jobs', 'dead', 'Dead jobs'], ['gated-jobs', 'clock', 'Jobs without a queue'],
+  ['job-metrics', 'chart', 'Metrics'], ['live', 'live', 'Live'], ['worker-processes', 'worker', 'Worker processes'], ['operations', 'ops', 'Operations'], ['rejected', 'rejected', 'Rejected records'],
+  ['health', 'health', 'Health'], ['api-docs', 'api', 'HTTP API']];
+/** The letter that leads to a page after g. @param {string} page */
+const letter = (page) => 'g ' + Object.keys(goTo).find((k) => goTo[k] === page);
 
 /** @returns {Entry[]} */
 const fixed = () => [
-  ...pages.map(([page, icon, text, key]) => ({ icon, text, hint: 'g ' + key, run: () => navigate(link(page)) })),
-  { icon: 'storm', text: 'Retries by error', hint: 'storm view', run: () => navigate(link('retries', [], { view: 'storm' })) },
+  ...pages.map(([page, icon, text]) => ({ icon, text, hint: letter(page), run: () => navigate(link(page)) })),
+  { icon: 'storm', text: 'Retries by error', hint: '', run: () => navigate(link('retries', [], { view: 'storm' })) },
   ...['light', 'dark', 'system'].map((t) => ({ icon: t === 'light' ? 'sun' : t === 'dark' ? 'moon' : 'monitor', text: 'Theme: ' + t, hint: '', run: () => { theme.value = t; } })),
   { icon: 'rows', text: 'Rows: ' + (density.value === 'compact' ? 'comfortable' : 'compact'), hint: '', run: () => { density.value = density.value === 'compact' ? 'comfortable' : 'compact'; } },
   { icon: paused.value ? 'play' : 'pause', text: paused.value ? 'Resume updates' : 'Pause updates', hint: 'p', run: () => { paused.value = !paused.value; } },
-  { icon: 'keys', text: 'Keyboard', hint: '?', run: openKeys },
+  { icon: 'keys', text: 'Keyboard shortcuts', hint: '?', run: openKeys },
 ];
 
-export function Palette() {
-  // Before tables: what follows g is no row's.
-  useLayoutEffect(() => {
-    document.addEventListener('keydown', key, true);
-    return () => document.removeEventListener('keydown', key, true);
-  }, []);
+function Palette() {
   return shown.value === 'palette' ? html`<${Box} />` : shown.value === 'keys' ? html`<${Keys} />` : null;
 }
-
-let afterG = -Infinity;
-/** @param {KeyboardEvent} e */
-function key(e) {
-  if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
-    e.preventDefault();
-    if (!document.querySelector('dialog[open]')) openPalette();
-    return;
-  }
-  if (!forPage(e) || e.repeat || e.key === 'Shift') return;
-  if (e.timeStamp - afterG < 1200) {
-    afterG = -Infinity;
-    if (e.key.length > 1) return;
-    e.preventDefault();
-    const to = pages.find((p) => p[3] === e.key || (p[0] === 'job-queues' && e.key === 'q'));
-    if (to) navigate(link(to[0]));
-    return;
-  }
-  if (e.key === 'g') afterG = e.timeStamp;
-  else if (e.key === '/') {
-    const box = /** @type {HTMLElement} */ (document.querySelector('[data-filter]'));
-    e.preventDefault();
-    if (box) box.focus();
-    else openPalette();
-  } else if (e.key === '?') openKeys();
-  else if (e.key === 'p') paused.value = !paused.value;
-  else if (e.key === 't') theme.value = dark() ? 'light' : 'dark';
-  else if (e.key === '[') /** @type {any} */ (document.querySelector('[aria-label="Previous page"]'))?.click();
-  else if (e.key === ']') /** @type {any} */ (document.querySelector('[aria-label="Next page"]'))?.click();
-}
-const dark = () => getComputedStyle(document.documentElement).colorScheme === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
+register(overlays, Palette);
 
 /** What can be found by name is asked for when the palette opens. @returns {Entry[]} */
 function useNames() {
@@ -113,8 +81,8 @@ function Box() {
   };
   useEffect(() => { document.getElementById('pal-' + at)?.scrollIntoView({ block: 'nearest' }); }, [at]);
   return html`<dialog ref=${box} class="pal" aria-label="Search and commands" onCancel=${close} onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}>
-    <input role="combobox" aria-label="Search and commands" aria-expanded="true" aria-controls="pal-list" aria-activedescendant=${'pal-' + at} placeholder="A page, a queue, a class, a process, a job's id …" value=${text} onInput=${(/** @type {any} */ e) => { setText(e.target.value); choose(''); }} onKeyDown=${key} autofocus />
-    <ul id="pal-list" role="listbox" aria-label="Found">${found.map((e, i) => html`<li id=${'pal-' + i} role="option" aria-selected=${String(i === at)} onClick=${() => run(e)} onPointerMove=${() => choose(nameOf(e))}><${Icon} name=${e.icon} /><span class="cut">${e.text}</span><span class="dim small nowrap">${e.hint}</span></li>`)}</ul>
+    <input role="combobox" aria-label="Search and commands" aria-expanded="true" aria-controls="pal-list" aria-activedescendant=${'pal-' + at} placeholder="Page, queue, class, process or job ID" value=${text} onInput=${(/** @type {any} */ e) => { setText(e.target.value); choose(''); }} onKeyDown=${key} autofocus />
+    <ul id="pal-list" role="listbox" aria-label="Results">${found.map((e, i) => html`<li id=${'pal-' + i} role="option" aria-selected=${String(i === at)} onClick=${() => run(e)} onPointerMove=${() => choose(nameOf(e))}><${Icon} name=${e.icon} /><span class="cut">${e.text}</span><span class="dim small nowrap">${e.hint}</span></li>`)}</ul>
   </dialog>`;
 }
 
@@ -126,7 +94,7 @@ function match(all, text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = all.filter((e) => words.every((w) => (e.text + ' ' + e.hint).toLowerCase().includes(w))).slice(0, 40);
   const t = text.trim();
-  if (t && !/\s/.test(t)) found.push({ icon: 'search', text: t, hint: 'open the job with this id', run: () => navigate(link('jobs', t)) });
+  if (t && !/\s/.test(t)) found.push({ icon: 'search', text: t, hint: 'open the job with this ID', run: () => navigate(link('jobs', t)) });
   if (t) for (const [page, name] of [['scheduled-jobs', 'scheduled'], ['retries', 'retries'], ['dead-jobs', 'dead']]) found.push({ icon: 'search', text: t, hint: 'find in ' + name, run: () => navigate(link(page, [], { text: t })) });
   return found;
 }
@@ -136,9 +104,9 @@ function Keys() {
   const close = () => { shown.value = ''; };
   useLayoutEffect(() => { box.current.showModal(); }, []);
   /** @type {[string, string][]} */
-  const rows = [['Search and commands', 'Ctrl K'], ['Filter', '/'], ['Next, previous row', 'j k'], ['Select row', 'x'], ['Open row', 'Enter'], ['Retry or run row', 'r'], ['Delete row', '#'], ['Previous, next page', '[ ]'], ['Pause updates', 'p'], ['Light or dark', 't'], ['These keys', '?'], ...pages.map(([, , n, k]) => /** @type {[string, string]} */ ([n, 'g ' + k]))];
-  return html`<dialog ref=${box} class="wide" aria-label="Keyboard" onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}><div class="inside"><h2>Keyboard</h2>
+  const rows = [['Search and commands', 'Ctrl K'], ['Filter', '/'], ['Next and previous row', 'j k'], ['Select row', 'x'], ['Open row', 'Enter'], ['Retry or run row', 'r'], ['Delete row', '#'], ['Previous and next page', '[ ]'], ['Pause updates', 'p'], ['Light or dark', 't'], ['Keyboard shortcuts', '?'], ...pages.map(([page, , name]) => /** @type {[string, string]} */ ([name, letter(page)]))];
+  return html`<dialog ref=${box} class="wide" aria-label="Keyboard shortcuts" onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}><div class="inside"><h2>Keyboard shortcuts</h2>
     <div class="keys">${rows.map(([what, k]) => html`<div><span>${what}</span><span class="row">${k.split(' ').map((c) => html`<kbd>${c}</kbd>`)}</span></div>`)}</div>
-    <label class="check"><input type="checkbox" checked=${shortcuts.value === 'on'} onChange=${(/** @type {any} */ e) => { shortcuts.value = e.target.checked ? 'on' : 'off'; }} />Keys without Ctrl are on</label>
+    <label class="check"><input type="checkbox" checked=${shortcuts.value === 'on'} onChange=${(/** @type {any} */ e) => { shortcuts.value = e.target.checked ? 'on' : 'off'; }} />Single-key shortcuts</label>
     <div class="ends"><button class="btn primary" onClick=${close}>Close</button></div></div></dialog>`;
 }

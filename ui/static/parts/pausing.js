@@ -1,5 +1,5 @@
 // @ts-check
-// Queues are paused and resumed: one, or those that were chosen.
+// Pauses and resumes queues: one, or those that are selected.
 import { html, useEffect } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { count, plural } from '../core/format.js';
@@ -21,17 +21,17 @@ export async function pause(on, queues, done) {
   const of = alone ? one.name : plural(queues.length, 'queue');
   const verb = on ? 'Pause' : 'Resume';
   const sum = (/** @type {string} */ k) => count(queues.reduce((n, q) => n + (q[k] || 0), 0));
-  const [its, it] = alone ? ['its', 'it is'] : ['their', 'they are'];
+  const it = alone ? 'it' : 'them';
   const yes = await confirm({ title: `${verb} ${of}?`, verb: alone ? verb : `${verb} ${of}`, reason: true,
-    facts: [['Queues', !alone && some(queues.map((q) => q.name))], [alone ? 'Jobs in it' : 'Jobs in them', sum('ready')], ['Consumers', sum('consumers')], ['Paused', alone && one.paused && html`<${PausedBy} pause=${one.paused} />`]],
-    body: html`<p class="dim">${on ? `Nobody takes ${its} jobs until ${it} resumed. Jobs still come, and what was begun goes on.` : `Workers take ${its} jobs again.`}</p>` });
+    facts: [['Queues', !alone && some(queues.map((q) => q.name))], ['Ready jobs', sum('ready')], ['Consumers', sum('consumers')], ['Paused', alone && one.paused && html`<${PausedBy} pause=${one.paused} />`]],
+    body: html`<p class="dim">${on ? `Workers take no new jobs${alone ? '' : ' from these queues'} until you resume ${it}. Running jobs finish; new jobs keep queueing.` : `Workers take jobs from ${it} again.`}</p>` });
   if (!yes) return;
   const told = await tellEach(on ? 'pause' : 'resume', queues.map((q) => q.name), yes.reason);
   if (told.length) toast(`${told.length === 1 ? told[0] : plural(told.length, 'queue')}: ${on ? 'paused' : 'resumed'}`);
   setTimeout(() => done(told), 300);
 }
 
-/** One after the other. A queue that is gone keeps nobody from the others; what stands in the way of all does. @param {'pause'|'resume'} order @param {string[]} names @param {string} reason */
+/** One after the other. A queue that is gone does not stop the rest; any other error does. @param {'pause'|'resume'} order @param {string[]} names @param {string} reason */
 async function tellEach(order, names, reason) {
   const told = [];
   for (const [i, name] of names.entries()) {
@@ -40,7 +40,7 @@ async function tellEach(order, names, reason) {
       told.push(name);
     } catch (e) {
       const left = names.length - i - 1;
-      failed(new Error(`${name}: ${e.reason || e.message}${left && e.status !== 404 ? `; nor was ${plural(left, 'other')} told` : ''}`));
+      failed(new Error(`${name}: ${e.reason || e.message}${left && e.status !== 404 ? `; ${plural(left, 'other')} not changed` : ''}`));
       if (e.status !== 404) break;
     }
   }

@@ -27,7 +27,7 @@ export function Payload({ text, label, name = 'record', path = '' }) {
   return html`<div class="stack">
     <div class="row wrap"><${Segments} label=${label + ', as'} value=${mode} onChange=${setMode} options=${[['pretty', 'Pretty'], ['raw', 'Raw'], ['hex', 'Hex']]} />
       <span class="dim small">${bytes(new TextEncoder().encode(text).length)}</span>
-      ${mode === 'pretty' && html`<input class="in small grow" type="search" placeholder="Find in it" aria-label=${'Find in ' + label} value=${find} onInput=${(/** @type {any} */ e) => setFind(e.target.value)} />`}
+      ${mode === 'pretty' && html`<input class="in small grow" type="search" placeholder="Find" aria-label=${'Find in ' + label} value=${find} onInput=${(/** @type {any} */ e) => setFind(e.target.value)} />`}
       <span class="grow"></span><button class="icon" aria-label=${'Copy ' + label} title="Copy all" onClick=${() => copy(text)}><${Icon} name="copy" /></button>
       <button class="icon" aria-label=${'Download ' + label} title="Download" onClick=${save}><${Icon} name="download" /></button></div>
     <div class="code" tabindex="0" role="region" aria-label=${label}>
@@ -47,6 +47,3 @@ function hex(text) {
   }
   return lines.join('\n') + (text.length > 16_384 ? '\n…' : '');
 }
-
-/** A short view of arguments for a table. @param {string} text */
-export const short = (text) => (text.length > 300 ? text.slice(0, 300) + '…' : text);

@@ -1,7 +1,7 @@
 // @ts-check
-// All queues, those that need a look first.
+// All queues, those that need attention first.
 import { html, useMemo, useState } from '../core/h.js';
-import { brief, bytes, count, millis, percent, rate, seconds } from '../core/format.js';
+import { brief, bytes, count, millis, percent, plural, rate, seconds } from '../core/format.js';
 import { link, navigate, route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { failShare } from './charts.js';
@@ -15,7 +15,7 @@ import { failed } from './toast.js';
 import { useTrends } from './trends.js';
 
 /** What is wrong with a queue counts more than its name. @param {any} q */
-const gravity = (q) => (q.paused ? 2 : { no_consumers: 0, down: 0, stopped: 0, flow: 1 }[q.state] ?? (q.held ? 1 : 3));
+const gravity = (q) => (q.paused ? 2 : { no_consumers: 0, saturated: 0, down: 0, stopped: 0, flow: 1 }[q.state] ?? (q.held ? 1 : 3));
 
 /** How long until it is empty. @param {any} q */
 function drain(q) {
@@ -23,8 +23,8 @@ function drain(q) {
   return q.growth_rate < 0 ? q.ready / -q.growth_rate : Infinity;
 }
 
-/** @param {{list: any, metrics: any, attention: any}} p */
-export function Queues({ list, metrics, attention }) {
+/** @param {{list: any, metrics: any, attention: any, alone?: boolean}} p alone: the page is about nothing else, and says so above */
+export function Queues({ list, metrics, attention, alone }) {
   const query = route.value.query;
   const text = (query.get('text') || '').toLowerCase();
   const sort = query.get('sort') || '';
@@ -33,7 +33,7 @@ export function Queues({ list, metrics, attention }) {
   const stat = (/** @type {any} */ q) => by.get(q.name);
   const all = list.data || [];
   const found = text ? all.filter((/** @type {any} */ q) => q.name.toLowerCase().includes(text)) : all;
-  // How long jobs may wait is known to the sidecar alone: it tells where they have waited for longer.
+  // Only the sidecar knows how long jobs may wait: attention names the queues where they have waited for longer.
   const late = useMemo(() => new Map((attention?.items || []).filter((/** @type {any} */ i) => i.kind === 'oldest_too_old').map((/** @type {any} */ i) => [i.subject, i.text])), [attention]);
   const columns = columnsOf(stat, late, useTrends());
   const rows = sort ? sorted(found, columns, sort, reverse) : [...found].sort((a, b) => gravity(a) - gravity(b) || (a.name < b.name ? -1 : 1));
@@ -45,15 +45,15 @@ export function Queues({ list, metrics, attention }) {
     setChosen(m);
     if (!Bar) import('./pausing.js').then((p) => setBar(() => p.ChosenQueues), failed);
   };
-  return html`<section class="card flush" id="queues" tabindex="-1" aria-label="Queues"><div class="bars"><div class="toolbar"><h2 class="strong">Queues</h2>${list.data && html`<span class="badge">${count(all.length + list.left)}</span>`}<span class="grow"></span>
-      <input class="in small" type="search" data-filter placeholder="Filter by name" aria-label="Filter queues by name" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value, page: '' }, { replace: true })} />
+  return html`<section class="card flush" id="queues" aria-label="Queues"><div class="bars"><div class="toolbar">${!alone && html`<h2 class="strong">Queues</h2>${list.data && html`<span class="badge">${count(all.length + list.left)}</span>`}<span class="grow"></span>`}
+      <input class=${'in small' + (alone ? ' grow' : '')} type="search" data-filter placeholder="Filter by name" aria-label="Filter queues by name" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value, page: '' }, { replace: true })} />${alone && html`<span class="grow"></span>`}
       <${ColumnChooser} id="queues" columns=${columns} /><${CopyCurl} url=${list.url} jq=${text && `select(.name | ascii_downcase | contains(${JSON.stringify(text)}))`} /></div>
       ${Bar && chosen.size > 0 && html`<${Bar} chosen=${chosen} all=${all} choose=${choose} refresh=${list.refresh} />`}</div>
     <${Cut} list=${list} what="queues" />
     <${Answer} of=${list}><${Table} id="queues" caption="Queues" columns=${columns} rows=${part.rows} loading=${!list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ q) => q.name} label=${(/** @type {any} */ q) => 'queue ' + q.name} selection=${mayAct.value ? { chosen, set: choose } : undefined} sort=${sort} reverse=${reverse} of=${`${text} ${part.page} ${part.size}`}
       onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '', page: '' })} open=${(/** @type {any} */ q) => navigate(link('job-queues', q.name))}
-      foot=${found.length > 1 && html`<tr><td colspan="2">${text ? 'Those shown' : 'All'}</td><td class="r" colspan=${columns.length}><span class="dim">ready</span> ${count(sum('ready'))} · <span class="dim">unacked</span> ${count(sum('unacked'))} · <span class="dim">in</span> ${rate(sum('publish_rate'))} · <span class="dim">out</span> ${rate(sum('ack_rate'))}</td></tr>`}
-      empty=${text ? html`<${Empty} icon="search" title=${`0 of ${all.length} match`}><button class="btn" onClick=${() => setQuery({ text: '' })}>Clear filter</button><//>` : html`<${Empty} icon="queue" title="No queues yet"><p>Publish a job, and its queue is made:</p><pre class="code">millrace enqueue SendEmail '["ann@example.com"]' --queue mails</pre><//>`} /><//>
+      foot=${found.length > 1 && html`<tr><td colspan="2">${text ? 'Matching' : 'Total'}</td><td class="r" colspan=${columns.length}><span class="dim">ready</span> ${count(sum('ready'))} · <span class="dim">unacked</span> ${count(sum('unacked'))} · <span class="dim">in</span> ${rate(sum('publish_rate'))} · <span class="dim">out</span> ${rate(sum('ack_rate'))}</td></tr>`}
+      empty=${text ? html`<${Empty} icon="search" title=${`No matches in ${plural(all.length, 'queue')}`}><button class="btn" onClick=${() => setQuery({ text: '' })}>Clear filter</button><//>` : html`<${Empty} icon="queue" title="No queues yet"><p>A queue is created with its first job. Enqueue one:</p><pre class="code">millrace enqueue SendEmail '["ann@example.com"]' --queue mails</pre><//>`} /><//>
     <${PagerOf} of=${part} total=${rows.length} what="queues" />
   </section>`;
 }
@@ -64,10 +64,10 @@ function columnsOf(stat, late, trend) {
   const wait = (/** @type {any} */ q) => stat(q)?.wait?.p95_ms ?? null;
   return [
     { id: 'name', label: 'Name', always: true, head: true, class: 'lim', sort: (/** @type {any} */ q) => q.name, cell: (/** @type {any} */ q) => html`<a class="cut" href=${link('job-queues', q.name)} title=${q.name}>${q.name}</a>` },
-    { id: 'state', label: 'State', sort: gravity, cell: (/** @type {any} */ q) => html`<${QueueState} q=${q} />${q.paused && html`<span class="cut dim small" style=${{ maxWidth: '9rem' }} title=${q.paused.reason}><${PausedBy} pause=${q.paused} /></span>`}` },
+    { id: 'state', label: 'State', sort: gravity, cell: (/** @type {any} */ q) => html`<${QueueState} q=${q} />${q.paused && html`<span class="cut dim small sub" style=${{ maxWidth: '9rem' }} title=${q.paused.reason}><${PausedBy} pause=${q.paused} /></span>`}` },
     { id: 'ready', label: 'Ready', right: true, sort: (/** @type {any} */ q) => q.ready, cell: (/** @type {any} */ q) => brief(q.ready) },
     { id: 'unacked', label: 'Unacked', right: true, sort: (/** @type {any} */ q) => q.unacked, cell: (/** @type {any} */ q) => html`${brief(q.unacked)}${q.leased > 0 && html` <span class="dim small">+ ${brief(q.leased)} leased</span>`}` },
-    { id: 'oldest', label: 'Oldest', right: true, sort: (/** @type {any} */ q) => q.oldest?.seconds ?? null, cell: (/** @type {any} */ q) => oldest(q, late.get(q.name)) },
+    { id: 'oldest', label: 'Oldest job', right: true, sort: (/** @type {any} */ q) => q.oldest?.seconds ?? null, cell: (/** @type {any} */ q) => oldest(q, late.get(q.name)) },
     { id: 'in', label: 'In', right: true, sort: (/** @type {any} */ q) => q.publish_rate, cell: (/** @type {any} */ q) => rate(q.publish_rate) },
     { id: 'out', label: 'Out', right: true, sort: (/** @type {any} */ q) => q.ack_rate, cell: (/** @type {any} */ q) => rate(q.ack_rate) },
     { id: 'fail', label: 'Failed', right: true, sort: (/** @type {any} */ q) => (stat(q) ? failShare(stat(q)) : null), cell: (/** @type {any} */ q) => { const f = stat(q) ? failShare(stat(q)) : null; return html`<span class=${f > 0.1 ? 'bad strong' : ''}>${percent(f)}</span>`; } },
@@ -84,18 +84,18 @@ function columnsOf(stat, late, trend) {
 function oldest(q, late) {
   if (!q.oldest) return html`<span class="dim">–</span>`;
   const exact = q.oldest.accuracy === 'exact';
-  return html`<span class=${late ? 'bad strong' : undefined} title=${late || (exact ? '' : 'at least: the broker does not tell exactly')}>${late && html`<${Icon} name="alert" small label="Too long" /> `}${exact ? '' : '≥ '}${seconds(q.oldest.seconds)}</span>`;
+  return html`<span class=${late ? 'bad strong' : undefined} title=${late || (exact ? '' : 'at least this long: the broker does not report the exact age')}>${late && html`<${Icon} name="alert" small label="Too old" /> `}${exact ? '' : '≥ '}${seconds(q.oldest.seconds)}</span>`;
 }
 
 /** @param {{q: any}} p */
 export function QueueState({ q }) {
   if (q.paused || q.state === 'paused') return html`<${State} state="paused" />`;
   if (q.held) return html`<span title=${q.held.reason}><${State} state="held" /></span>`;
-  return html`<${State} state=${q.state} text=${q.state === 'no_consumers' ? 'no workers' : undefined} />`;
+  return html`<${State} state=${q.state} text=${{ no_consumers: 'no workers', saturated: 'busy, no progress' }[q.state]} />`;
 }
 
 /** By whom, since when and why a queue is paused. @param {{pause: any}} p */
 export const PausedBy = ({ pause }) => html`${pause.actor && `by ${pause.actor} `}<${Time} at=${pause.at} />${pause.reason && ': ' + pause.reason}`;
 
 /** @param {{name: string, values: number[]}} p */
-const Trend = ({ name, values: v }) => html`<${Spark} values=${v} label=${`Jobs a minute of ${name}, last 30 minutes: ${v.length ? `from ${Math.min(...v)} to ${Math.max(...v)}` : 'not known'}`} />`;
+const Trend = ({ name, values: v }) => html`<${Spark} values=${v} label=${`Jobs per minute in ${name}, last 30 minutes: ${v.length ? `from ${Math.min(...v)} to ${Math.max(...v)}` : 'no data'}`} />`;

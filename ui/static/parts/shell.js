@@ -1,23 +1,24 @@
 // @ts-check
 // The frame of every page: header, navigation, banners.
-import { html, useComputed, useLayoutEffect, useRef, useState } from '../core/h.js';
+import { html, useComputed, useLayoutEffect, useState } from '../core/h.js';
 import { connection, newVersion, retry } from '../core/api.js';
-import { now, serverNow, skew } from '../core/clock.js';
+import { now, skew } from '../core/clock.js';
 import { brief, count, seconds } from '../core/format.js';
+import { whenIdle } from '../core/idle.js';
+import { watchKeys } from '../core/keys.js';
+import { polling } from '../core/live.js';
+import { overlays } from '../core/overlays.js';
 import { lag, overview, replaying } from '../core/overview.js';
-import { density, nav, theme, times } from '../core/prefs.js';
+import { nav } from '../core/prefs.js';
 import { paused } from '../core/paused.js';
-import { link, prefix, route } from '../core/router.js';
-import { signOut, whoami } from '../core/session.js';
-import { Dialogs } from './dialog.js';
+import { link, route } from '../core/router.js';
+import { whoami } from '../core/session.js';
 import { Icon } from './icon.js';
-import { openKeys, openPalette, Palette } from './palette.js';
-import { Segments } from './states.js';
-import { Toasts } from './toast.js';
+import { failed, Toasts } from './toast.js';
 
 /** @type {[string, [string, string, string, ((o: any) => number|undefined)?, string?][]][]} */
 export const groups = [
-  ['Work', [['job-queues', 'dashboard', 'Dashboard'],
+  ['Work', [['dashboard', 'dashboard', 'Dashboard'], ['job-queues', 'queue', 'Queues'], ['jobs', 'rows', 'Jobs'],
     ['scheduled-jobs', 'clock', 'Scheduled', (o) => o.sets['scheduled-jobs']?.total], ['retries', 'retry', 'Retries', (o) => o.sets.retries?.total], ['dead-jobs', 'dead', 'Dead', (o) => o.sets['dead-jobs']?.total],
     ['gated-jobs', 'clock', 'No queue yet', (o) => o.sets['gated-jobs']?.total || undefined]]],
   ['Insight', [['job-metrics', 'chart', 'Metrics'], ['live', 'live', 'Live']]],
@@ -27,22 +28,38 @@ export const groups = [
 
 /** @param {{children: any}} p */
 export function Shell({ children }) {
-  return html`<a class="sr" href="#main" onClick=${(/** @type {Event} */ e) => { e.preventDefault(); document.getElementById('main').focus(); }}>To the content</a>
+  useLayoutEffect(() => watchKeys(openBox), []);
+  useLayoutEffect(() => whenIdle(() => { import('./palette.js').catch(() => {}); }), []); // ready before it is wanted
+  return html`<a class="sr" href="#main" onClick=${(/** @type {Event} */ e) => { e.preventDefault(); document.getElementById('main').focus(); }}>Skip to content</a>
     <${Header} /><${Nav} />
     <main id="main" tabindex="-1"><div class="page"><${Banners} />${children}</div></main>
-    <${Dialogs} /><${Palette} /><${Toasts} />`;
+    ${overlays.value.map((Over) => html`<${Over} />`)}<${Toasts} />`;
+}
+
+/** The palette is loaded when it is first wanted. @param {'openPalette'|'openKeys'} open */
+export const openBox = (open) => import('./palette.js').then((p) => p[open](), failed);
+
+/** How the name of an environment looks, so that production is not taken for staging. @param {string} name */
+const envLook = (name) => (/^(prod|live)/i.test(name) ? 'bad' : /^(stag|test|qa|uat|pre)/i.test(name) ? 'warn' : 'info');
+
+/** How what is shown is kept up to date. @returns {[string, string, string]} a word, how it looks, and what it means */
+function freshness() {
+  if (!connection.value.up) return ['Offline', 'bad', 'Millrace does not answer'];
+  if (paused.value) return ['Paused', 'off', 'Updates are paused'];
+  return polling.value ? ['Polling', 'warn', 'Updated every few seconds: no event connection'] : ['Live', '', 'Updated as things happen'];
 }
 
 function Header() {
-  const o = overview.value;
+  const [word, look, meaning] = freshness();
+  const env = whoami.value?.environment;
+  route.value; // the link leads to the range that is shown
   return html`<header class="top">
-    <a class="brand" href=${link('job-queues')} aria-label="Millrace, to the dashboard"><img src=${assets + 'static/icon.svg'} alt="" width="28" height="28" /><span class="name">Millrace</span></a>
-    ${o && html`<span class="pill v">${o.product_version}</span>`}
-    ${whoami.value?.environment && html`<span class="pill env">${whoami.value.environment}</span>`}
+    <a class="brand" href=${link('dashboard')} aria-label="Millrace, to the dashboard"><img src=${assets + 'static/icon.svg'} alt="" width="28" height="28" /><span class="name">Millrace</span></a>
+    ${env && html`<span class=${'pill env ' + envLook(env)} title=${env}><span class="cut">${env}</span></span>`}
     <${Lag} />
-    <button class="search" onClick=${openPalette}><${Icon} name="search" small /><span>Search</span><kbd>${/Mac/.test(navigator.platform) ? '⌘' : 'Ctrl'} K</kbd></button>
-    <button class=${'live' + (paused.value ? ' off' : '')} aria-pressed=${String(!paused.value)} title=${paused.value ? 'Updates are held back' : 'Updates as they come'} onClick=${() => { paused.value = !paused.value; }}>
-      <i></i><span>${paused.value ? 'Paused' : 'Live'}</span><span class="sr">updates</span></button>
+    <button class="search" onClick=${() => openBox('openPalette')}><${Icon} name="search" small /><span>Search</span><kbd>${/Mac/.test(navigator.platform) ? '⌘' : 'Ctrl'} K</kbd></button>
+    <button class=${'live ' + look} aria-pressed=${String(!paused.value)} title=${meaning} onClick=${() => { paused.value = !paused.value; }}>
+      <i></i><span class="word">${word}</span><span class="sr">updates</span></button>
     <${User} />
   </header>`;
 }
@@ -61,36 +78,24 @@ function Lag() {
   return l < 1 && !look ? null : html`<span class=${'pill ' + look} title=${at === undefined ? '' : 'journal read to offset ' + count(at)}>${seconds(l)} behind</span>`;
 }
 
+/** What the menu offers is loaded when it is first opened. */
 function User() {
   const [open, setOpen] = useState(false);
-  const w = whoami.value;
-  const box = useRef(null);
-  useLayoutEffect(() => {
-    if (!open) return undefined;
-    const close = (/** @type {any} */ e) => { if (!box.current?.contains(e.target) || e.key === 'Escape') setOpen(false); };
-    const esc = (/** @type {any} */ e) => { if (e.key === 'Escape') setOpen(false); };
-    document.addEventListener('pointerdown', close);
-    document.addEventListener('keydown', esc);
-    return () => {
-      document.removeEventListener('pointerdown', close);
-      document.removeEventListener('keydown', esc);
-    };
-  }, [open]);
-  const name = w?.name || 'anyone';
-  return html`<span class="holds" ref=${box}><button class="avatar" aria-label=${'Menu of ' + name} aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${name.slice(0, 1)}</button>
-    ${open && html`<div class="menu" role="group" aria-label="Menu">
-      <div class="label"><div class="strong" style=${{ color: 'var(--text)' }}>${name}</div>${w?.role || ''}${w?.read_only ? ' · read-only' : ''} · vhost ${w?.vhost || '/'}</div><hr />
-      <div class="label">Theme</div><${Segments} label="Theme" value=${theme.value} onChange=${(/** @type {string} */ v) => { theme.value = v; }} options=${[['light', 'Light'], ['dark', 'Dark'], ['system', 'System']]} />
-      <div class="label">Rows</div><${Segments} label="Rows" value=${density.value} onChange=${(/** @type {string} */ v) => { density.value = v; }} options=${[['comfortable', 'Comfortable'], ['compact', 'Compact']]} />
-      <div class="label">Times</div><${Segments} label="Times" value=${times.value} onChange=${(/** @type {string} */ v) => { times.value = v; }} options=${[['relative', 'Relative'], ['local', 'Local'], ['utc', 'UTC']]} /><hr />
-      <button class="item" onClick=${() => { setOpen(false); openKeys(); }}><${Icon} name="keys" />Keyboard</button>
-      ${w?.auth !== 'none' && html`<button class="item" onClick=${signOut}><${Icon} name="out" />Sign out</button>`}
-    </div>`}</span>`;
+  const [Menu, setMenu] = useState(/** @type {any} */ (null));
+  const name = whoami.value?.name || 'anyone';
+  const flip = () => {
+    setOpen(!open);
+    if (!Menu) import('./menu.js').then((m) => setMenu(() => m.Menu), failed);
+  };
+  return html`<span class="holds"><button class="avatar" aria-label=${'Menu of ' + name} aria-expanded=${String(open)} onClick=${flip}>${name.slice(0, 1)}</button>
+    ${open && Menu && html`<${Menu} close=${() => setOpen(false)} />`}</span>`;
 }
 
 function Nav() {
   const o = overview.value;
   const here = route.value.parts[0];
+  // On phones the navigation is a row that scrolls.
+  useLayoutEffect(() => document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [here]);
   return html`<nav class="side" aria-label="Main">${groups.map(([title, pages]) => html`<p class="g" key=${title} aria-hidden="true"><span>${title}</span></p>
     ${pages.map(([page, icon, text, n, look]) => { const value = o && n?.(o); return html`<a key=${page} href=${link(page)} title=${text} aria-current=${here === page ? 'page' : undefined}>
       <${Icon} name=${icon} /><span class="t">${text}</span>${value !== undefined && value !== null && html`<span class=${'n ' + (look || '')}>${brief(value)}</span>`}</a>`; })}`)}
@@ -103,14 +108,12 @@ function Banners() {
   const left = useComputed(() => (now.value, Math.max(0, Math.ceil((c.retryAt - Date.now()) / 1000))));
   const o = overview.value;
   return html`
-    ${!c.up && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>The sidecar is out of reach. What is shown may be old. ${c.retryAt ? html`Trying again in ${left} s.` : 'Trying …'}</span>
+    ${!c.up && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>Can't reach Millrace. Data may be stale. ${c.retryAt ? html`Next attempt in ${left} s.` : 'Connecting …'}</span>
       <div class="tools"><button class="btn small" onClick=${() => retry()}>Try now</button></div></div>`}
-    ${newVersion.value && html`<div class="banner info" role="status"><${Icon} name="info" /><span>The sidecar is now version ${newVersion.value}; this page is older.</span><div class="tools"><button class="btn small" onClick=${() => location.reload()}>Reload</button></div></div>`}
-    ${o && replaying.value && html`<div class="banner info" role="status"><${Icon} name="info" /><span>The view is being read from the streams: what is shown is not complete yet, and actions on many jobs are off.</span></div>`}
-    ${o?.broker && !o.broker.connected && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>The sidecar has lost its connection to the broker.</span></div>`}
-    ${o?.scheduler?.blocked && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>The broker takes no messages: ${o.scheduler.blocked}</span></div>`}
-    ${o && Object.keys(o.journal?.held || {}).length > 0 && html`<div class="banner" role="status"><${Icon} name="warn" /><span>The journal had a gap: due jobs are held until somebody decides.</span><div class="tools"><a class="btn small" href=${link('health')}>Decide</a></div></div>`}
-    ${Math.abs(skew.value) > 5 && html`<div class="banner" role="status"><${Icon} name="clock" /><span>This computer's clock and the sidecar's are ${seconds(Math.abs(skew.value))} apart. Times are the sidecar's.</span></div>`}`;
+    ${newVersion.value && html`<div class="banner info" role="status"><${Icon} name="info" /><span>Millrace was updated to ${newVersion.value}. Reload to use the new version.</span><div class="tools"><button class="btn small" onClick=${() => location.reload()}>Reload</button></div></div>`}
+    ${o && replaying.value && html`<div class="banner info" role="status"><${Icon} name="info" /><span>Millrace is reading its streams. Lists are incomplete, and bulk actions are disabled until it is done.</span></div>`}
+    ${o?.broker && !o.broker.connected && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>Millrace lost its connection to the broker.</span></div>`}
+    ${o?.scheduler?.blocked && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>The broker accepts no messages: ${o.scheduler.blocked}</span></div>`}
+    ${o && Object.keys(o.journal?.held || {}).length > 0 && html`<div class="banner" role="status"><${Icon} name="warn" /><span>The journal has a gap: due jobs are held until you release or discard them.</span><div class="tools"><a class="btn small" href=${link('health')}>Review</a></div></div>`}
+    ${Math.abs(skew.value) > 5 && html`<div class="banner" role="status"><${Icon} name="clock" /><span>This computer's clock is ${seconds(Math.abs(skew.value))} ${skew.value > 0 ? 'behind' : 'ahead of'} Millrace's. All times are Millrace's.</span></div>`}`;
 }
-
-export { prefix, serverNow };

@@ -1,5 +1,5 @@
 // @ts-check
-// What stands where data would: nothing yet, nothing at all, nothing that matches, or what went wrong.
+// What stands in the place of data: nothing yet, no matches, or an error; and the frame of cards and pages.
 import { html } from '../core/h.js';
 import { clock } from '../core/format.js';
 import { curlOf } from '../core/api.js';
@@ -18,15 +18,15 @@ export function Failure({ error, at, refresh }) {
   const missing = error.status === 404 || error.status === 501;
   return html`<div class="errcard" role="alert">
     <div class="row"><${Icon} name=${forbidden ? 'eye' : 'alert'} class="bad" />
-      <span class="strong">${forbidden ? 'Not for you' : error.status === 0 ? 'The sidecar is out of reach' : missing ? 'Not there' : 'That did not work'}</span>
+      <span class="strong">${forbidden ? 'No permission' : error.status === 0 ? "Can't reach Millrace" : missing ? 'Not found' : 'Request failed'}</span>
       <span class="dim small">${error.status ? error.status + ' ' : ''}${error.code}</span>
       ${refresh && html`<button class="btn small" onClick=${refresh}>Try again</button>`}</div>
     <p class="anywhere">${error.reason}</p>
-    <p class="dim small">${error.requestID && html`Request <code>${error.requestID}</code>. `}${at ? 'What is shown is as of ' + clock(at / 1000, true) + '.' : ''}</p>
+    <p class="dim small">${error.requestID && html`Request <code>${error.requestID}</code>. `}${at ? 'Showing data from ' + clock(at / 1000, true) + '.' : ''}</p>
   </div>`;
 }
 
-/** What shows an answer, below what went wrong with it. Of an answer that could not be had nothing is shown: an empty list would say that there is nothing.
+/** Shows an answer, below its error. Without an answer nothing is shown: an empty list would claim that there is nothing.
  * @param {{of: any, quiet?: boolean, children?: any}} p of: a resource; quiet: what went wrong stands elsewhere */
 export function Answer({ of, quiet, children }) {
   return html`${!quiet && html`<${Failure} error=${of.error} at=${of.data ? of.at : 0} refresh=${of.refresh} />`}${!(of.error && !of.data) && children}`;
@@ -91,7 +91,7 @@ export function Tabs({ value, options, onChange, label }) {
 
 const looks = {
   ok: ['check', 'ok'], running: ['check', 'ok'], live: ['check', 'ok'], idle: ['dash', 'dim'], done: ['check', 'ok'], quiet: ['quiet', 'warn'], stopping: ['stop', 'warn'],
-  lost: ['alert', 'bad'], no_consumers: ['alert', 'bad'], down: ['alert', 'bad'], stopped: ['alert', 'bad'], flow: ['warn', 'warn'], paused: ['pause', 'warn'],
+  lost: ['alert', 'bad'], no_consumers: ['alert', 'bad'], saturated: ['alert', 'bad'], down: ['alert', 'bad'], stopped: ['alert', 'bad'], flow: ['warn', 'warn'], paused: ['pause', 'warn'],
   under_way: ['live', 'info'], cancelled: ['x', 'dim'], interrupted: ['warn', 'warn'], failed: ['alert', 'bad'], held: ['pause', 'warn'], critical: ['alert', 'bad'], warning: ['warn', 'warn'],
   success: ['check', 'ok'], dead: ['dead', 'bad'], discarded: ['trash', 'dim'], expired: ['clock', 'warn'], undone: ['undo', 'info'], undoing: ['undo', 'info'],
 };

@@ -2,7 +2,7 @@
 // What fails, by error: one row is one decision.
 import { html, useEffect, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
-import { count, percent } from '../core/format.js';
+import { count, percent, short } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate, route, setFilter } from '../core/router.js';
@@ -32,19 +32,19 @@ export function Storm({ set }) {
   const url = apiPath('errors', [], { set, ...filter });
   const groups = useResource(url, { topic: set === 'retries' ? 'retries' : 'dead', every: 10_000 });
   // Not all had been read: the next answer has more of them.
-  const short = groups.data?.complete === false && groups.data.searched < mostSearched;
+  const partial = groups.data?.complete === false && groups.data.searched < mostSearched;
   useEffect(() => {
-    if (!short) return undefined;
+    if (!partial) return undefined;
     const timer = setTimeout(groups.refresh, 1000);
     return () => clearTimeout(timer);
-  }, [short, groups.at]);
+  }, [partial, groups.at]);
   const items = groups.data?.items || [];
   const total = items.reduce((/** @type {number} */ n, /** @type {any} */ g) => n + g.count, 0);
   const [sort, setSort] = useState({ id: 'count', reverse: true });
   const act = async (/** @type {string} */ action, /** @type {any} */ g) => {
     const f = { ...filter, error: g.fingerprint };
     // What was seen, so that nothing that came later is touched.
-    const seen = { set, filter: f, count: g.count, asOf: groups.data.as_of, expected: g.count };
+    const seen = { set, filter: f, about: `${g.error_class || 'Error'} in ${g.class}`, count: g.count, asOf: groups.data.as_of, expected: g.count };
     try {
       await actOnMany(action, groups.data.complete ? seen : { ...seen, ...await countNow(set, f, g.count) }, groups.refresh);
     } catch (e) {
@@ -52,7 +52,7 @@ export function Storm({ set }) {
     }
   };
   const columns = [
-    { id: 'error', label: 'Error', always: true, head: true, class: 'fill', sort: (/** @type {any} */ g) => g.error_class, cell: (/** @type {any} */ g) => html`<a class="bad strong" href=${link(set, [], { error: g.fingerprint })}>${g.error_class || 'Error'}</a><span class="dim cut" title=${g.message} style=${{ fontWeight: 400 }}>${g.message}</span>` },
+    { id: 'error', label: 'Error', always: true, head: true, class: 'fill', sort: (/** @type {any} */ g) => g.error_class, cell: (/** @type {any} */ g) => html`<a class="bad strong cut" href=${link(set, [], { error: g.fingerprint })} title=${g.error_class}>${g.error_class || 'Error'}</a><span class="dim cut" title=${short(g.message)} style=${{ fontWeight: 400 }}>${short(g.message)}</span>` },
     { id: 'class', label: 'Class', class: 'lim', sort: (/** @type {any} */ g) => g.class, cell: (/** @type {any} */ g) => html`<a class="cut" href=${link('job-metrics', g.class)}>${g.class}</a>` },
     { id: 'count', label: 'Jobs', right: true, sort: (/** @type {any} */ g) => g.count, cell: (/** @type {any} */ g) => html`<span class="strong">${count(g.count)}</span>` },
     { id: 'share', label: 'Share', wide: true, cell: (/** @type {any} */ g) => html`<div class="util"><div class="bar bad" aria-hidden="true"><i style=${{ width: (g.count / total) * 100 + '%' }}></i></div><span class="num nowrap">${percent(g.count / total)}</span></div>` },
@@ -60,12 +60,12 @@ export function Storm({ set }) {
     { id: 'last', label: set === 'retries' ? 'Last due' : 'Last died', wide: true, sort: (/** @type {any} */ g) => g.last, cell: (/** @type {any} */ g) => html`<${Time} at=${g.last} />` },
   ];
   return html`<section class="card flush" aria-label="By error"><div class="toolbar">
-      <${FilterBox} label="Filter errors" names=${names} query=${query} onChange=${setFilter} /><${CopyCurl} url=${url} /></div>
+      <${FilterBox} label="Filter errors" names=${names} when=${set === 'dead-jobs' ? 'died' : 'due'} query=${query} onChange=${setFilter} /><${CopyCurl} url=${url} /></div>
     <${Answer} of=${groups}>
-    ${groups.data?.complete === false && html`<p class="toolbar dim small">Counted among the first ${count(groups.data.searched)}: there are more.</p>`}
+    ${groups.data?.complete === false && html`<p class="toolbar dim small">Counted in the first ${count(groups.data.searched)} jobs; there are more.</p>`}
     <${Table} id=${'storm-' + set} caption="Errors" columns=${columns} rows=${sorted(items, columns, sort.id, sort.reverse)} loading=${groups.loading || !groups.data} busy=${groups.stale} of=${groups.url} rowKey=${(/** @type {any} */ g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
       onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })} open=${(/** @type {any} */ g) => navigate(link(set, [], { error: g.fingerprint }))}
-      acts=${mayAct.value ? (/** @type {any} */ g) => bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'icon' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value || (a === 'change' ? 'Put off' : actions[a].label)} aria-label=${`${a === 'change' ? 'Put off' : actions[a].label} all ${g.count} with ${g.error_class} of ${g.class}`} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`) : undefined}
-      empty=${html`<${Empty} title="No errors"><p>Nothing here has failed.</p><//>`} /><//>
+      acts=${mayAct.value ? (/** @type {any} */ g) => bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'icon' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value || (a === 'change' ? 'Reschedule' : actions[a].label)} aria-label=${`${a === 'change' ? 'Reschedule' : actions[a].label} all ${g.count} with ${g.error_class} of ${g.class}`} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`) : undefined}
+      empty=${html`<${Empty} title="No errors"><p>No job in this list has failed.</p><//>`} /><//>
   </section>`;
 }

@@ -9,6 +9,9 @@ import { Icon } from './icon.js';
 /** @typedef {{id: string, label: string, cell: (row: any) => any, sort?: (row: any) => any, right?: boolean, class?: string, always?: boolean, off?: boolean, wide?: boolean, head?: boolean}} Column off: not shown until somebody wants it; wide: not shown where there is little room */
 /** @typedef {{chosen: Map<string, any>, set: (m: Map<string, any>) => void}} Selection */
 
+/** So many rows are drawn close together. */
+const many = 100;
+
 /** @param {string} table @param {Column[]} columns */
 export function shownColumns(table, columns) {
   const kept = JSON.parse(hiddenColumns.value || '{}')[table];
@@ -83,8 +86,8 @@ export function Table(p) {
   const shown = columns.map((c) => c.id).join() + !!p.acts + !!p.selection;
   return html`<div class=${cx('scroll', p.busy && 'busy')} tabindex="-1" aria-busy=${p.busy ? 'true' : undefined} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
     ${still.more > 0 && html`<button class="btn small newpill" onClick=${() => { still.show(); setShown((n) => n + 1); }}>
-      <${Icon} name="up" small />${still.more} new – show</button>`}
-    <table class=${cx('t', p.dim && 'stale')}>
+      <${Icon} name="up" small />Show ${still.more} new</button>`}
+    <table class=${cx('t', p.dim && 'stale', rows.length >= many && 'dense')}>
       <caption>${p.caption}</caption>
       <thead><tr>
         ${p.selection && html`<th scope="col" class="pick"><input type="checkbox" aria-label="Select all on this page" checked=${all}

@@ -5,11 +5,11 @@ import { now } from '../core/clock.js';
 import { absolute, exact, relative, seconds } from '../core/format.js';
 import { times } from '../core/prefs.js';
 
-/** @param {{at: number|null|undefined, late?: boolean}} p seconds since 1970 */
-export function Time({ at }) {
+/** @param {{at: number|null|undefined, past?: boolean}} p at: seconds since 1970; past: it has been, whatever a clock that is wrong says */
+export function Time({ at, past }) {
   const when = useSignal(at);
   if (when.peek() !== at) when.value = at;
-  const text = useComputed(() => (!when.value ? '–' : times.value === 'relative' ? relative(when.value, now.value) : absolute(when.value, times.value === 'utc')));
+  const text = useComputed(() => (!when.value ? '–' : times.value === 'relative' ? relative(past ? Math.min(when.value, now.value) : when.value, now.value) : absolute(when.value, times.value === 'utc')));
   if (!at) return html`<span class="dim">–</span>`;
   return html`<time class="nowrap" datetime=${iso(at)} title=${exact(at) + ' · ' + absolute(at, true)}>${text}</time>`;
 }

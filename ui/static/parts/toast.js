@@ -2,11 +2,12 @@
 // What was done, in the corner, for a while; with a way back where there is one.
 import { html, signal } from '../core/h.js';
 import { signedOut } from '../core/api.js';
+import { notes } from '../core/overlays.js';
 import { onSignOut } from '../core/session.js';
 import { Icon } from './icon.js';
-import { OpToasts } from './ops.js';
 
-/** @typedef {{id: number, text: string, bad?: boolean, undo?: () => any, to?: string, toText?: string}} Toast */
+/** @typedef {{bad?: boolean, undo?: () => any, of?: {set: string, jid: string}, to?: string, toText?: string}} More of: the entry that it is about
+ * @typedef {More & {id: number, text: string}} Toast */
 
 /** @type {import('../../vendor/signals.js').Signal<Toast[]>} */
 const toasts = signal([]);
@@ -22,7 +23,7 @@ onSignOut(() => {
   say('');
 });
 
-/** @param {string} text @param {{bad?: boolean, undo?: () => any, to?: string, toText?: string}} [more] */
+/** @param {string} text @param {More} [more] */
 export function toast(text, more = {}) {
   if (signedOut.value) return;
   const id = ++last;
@@ -37,12 +38,15 @@ export const leave = (go, ms) => { setTimeout(() => (document.querySelector('.to
 /** @param {number} id */
 const drop = (id) => { toasts.value = toasts.value.filter((t) => t.id !== id); };
 
+/** Takes back the offer to undo what was done to entries: something else is done to them now. @param {(of: {set: string, jid: string}) => boolean} these */
+export const overtaken = (these) => { toasts.value = toasts.value.filter((t) => !t.undo || !t.of || !these(t.of)); };
+
 /** What went wrong, in the words of the API. @param {any} error */
 export const failed = (error) => toast(error?.reason || String(error?.message || error), { bad: true });
 
 export function Toasts() {
   return html`<div class="toasts" role="region" aria-label="Notifications">
-    <${OpToasts} />
+    ${notes.value.map((Note) => html`<${Note} />`)}
     ${toasts.value.map((t) => html`<div key=${t.id} class=${'toast' + (t.bad ? ' bad' : '')} role=${t.bad ? 'alert' : undefined}>
       <${Icon} name=${t.bad ? 'alert' : 'check'} class=${t.bad ? 'bad' : 'ok'} />
       <span class="grow anywhere">${t.text}</span>

@@ -48,6 +48,8 @@ for (const jid of ['later', odd]) {
   await eventually(async () => await dueTime(jid) === undefined);
   await assert.rejects(inspector.delete(jid), NotFound);
 }
+await inspector.cancel('runs');
+await assert.rejects(inspector.cancel('failed'), NotFound);
 await assert.rejects(inspector.find("nobody's"), NotFound);
 await assert.rejects(inspector.queue('no/such queue'), NotFound);
 

@@ -109,6 +109,10 @@ class Inspector:
         """Delete a job that is scheduled, waits for a retry, or is dead. `NotFound`: it is none of these."""
         self._call("DELETE", f"jobs/{quote(jid, safe='')}")
 
+    def cancel(self, jid: str) -> None:
+        """Ask the worker that runs a job to cancel it, as `Job.cancelled` then says. `NotFound`: no worker says that it runs the job."""
+        self._call("POST", f"jobs/{quote(jid, safe='')}/cancel")
+
     def retry(self, jid: str) -> None:
         """Put a job that waits for a retry, or is dead, into its queue now. `NotFound`: it is neither."""
         self._call("POST", f"{self._set(jid, 'retries', 'dead-jobs')}/{quote(jid, safe='')}/retry")

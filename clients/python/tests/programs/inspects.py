@@ -61,6 +61,8 @@ for jid in ("later", odd):
     inspector.delete(jid)
     eventually(lambda jid=jid: due(jid) is None)  # type: ignore[misc]
     raises(NotFound, lambda jid=jid: inspector.delete(jid))  # type: ignore[misc]
+inspector.cancel("runs")
+raises(NotFound, lambda: inspector.cancel("failed"))
 raises(NotFound, lambda: inspector.find("nobody's"))
 raises(NotFound, lambda: inspector.queue("no/such queue"))
 

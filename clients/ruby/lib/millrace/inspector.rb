@@ -63,6 +63,13 @@ module Millrace
       nil
     end
 
+    # Asks the worker that runs a job to cancel it, as {Job#cancelled?} then says.
+    # @raise [NotFound] no worker says that it runs the job
+    def cancel(jid)
+      call(Net::HTTP::Post, 'jobs', jid, 'cancel')
+      nil
+    end
+
     # Puts a job that waits for a retry, or is dead, into its queue now.
     # @raise [NotFound] it is neither
     def retry(jid)

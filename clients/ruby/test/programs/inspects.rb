@@ -54,6 +54,8 @@ raises(Millrace::NotFound) { INSPECTOR.retry('later') }
   eventually { due(jid).nil? }
   raises(Millrace::NotFound) { INSPECTOR.delete(jid) }
 end
+INSPECTOR.cancel('runs')
+raises(Millrace::NotFound) { INSPECTOR.cancel('failed') }
 raises(Millrace::NotFound) { INSPECTOR.find("nobody's") }
 raises(Millrace::NotFound) { INSPECTOR.queue('no/such queue') }
 

@@ -148,6 +148,13 @@ public final class Inspector {
         call("DELETE", null, JOBS, jid);
     }
 
+    /**
+     * Asks the worker that runs a job to cancel it, as {@link Job#isCancelled} then says. NotFoundException: no worker says that it runs the job.
+     */
+    public void cancel(String jid) {
+        call("POST", null, JOBS, jid, "cancel");
+    }
+
     /** Puts a job that waits for a retry, or is dead, into its queue now. NotFoundException: it is neither. */
     public void retry(String jid) {
         call("POST", null, setOf(jid, RETRIES, "dead-jobs"), jid, "retry");

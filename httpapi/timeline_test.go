@@ -1,0 +1,100 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// whats are the events of a job, the oldest first.
+func (w *world) whats(jid string) []string {
+	w.t.Helper()
+	all := []string{}
+	for _, e := range gjson.Get(w.get("/api/jobs/"+jid).body, "events").Array() {
+		all = append([]string{strings.TrimSpace(e.Get("what").Str + " " + e.Get("set").Str + " " + e.Get("actor").Str)}, all...)
+	}
+	return all
+}
+
+// A job that is changed, deleted, restored and sent tells all of it, in the order in which it happened, with what was changed.
+func TestAJobTellsItsWholeStory(t *testing.T) {
+	w := newWorld(t)
+	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, At: 1})
+	was := strings.Replace(scheduled("j", 2_000_000_000), `"args":[1]`, `"args":[9007199254740993,{"password":"old"}]`, 1)
+	is := strings.Replace(strings.Replace(was, `740993,{"password":"old"}`, `740995,{"password":"new"}`, 1), `"queue":"default"`, `"queue":"low"`, 1)
+	first := w.add(wire.ScheduledJobs, was)
+	announced := func(what string, offset int64) map[string]any {
+		return wire.Announcement{What: what, Stream: wire.ScheduledJobs, Replaces: offset, JIDTag: "j"}.Headers(epoch)
+	}
+	second := w.fold(wire.Record{Stream: wire.ScheduledJobs, UserID: user, Headers: announced(wire.TypeChanged, first), Body: []byte(is)})
+	w.journal(wire.JournalRecord{Type: wire.TypeChanged, Epoch: epoch, At: 10, Stream: wire.ScheduledJobs, Offset: first, JID: "j", Actor: "ann", Reason: "a typo", Entry: []byte(was), By: &second})
+	w.journal(wire.JournalRecord{Type: wire.TypeDeleted, Epoch: epoch, At: 20, Stream: wire.ScheduledJobs, Offset: second, JID: "j", Actor: "bob"})
+	third := w.fold(wire.Record{Stream: wire.ScheduledJobs, UserID: user, Headers: announced(wire.TypeUndone, second), Body: []byte(is)})
+	w.journal(wire.JournalRecord{Type: wire.TypeUndone, Epoch: epoch, At: 30, Stream: wire.ScheduledJobs, Offset: second, JID: "j", Actor: "cyn", By: &third})
+	deed := wire.Deed{Op: wire.OpTriggered, Stream: wire.ScheduledJobs, Offset: third, JIDTag: "j", Epoch: epoch, Seq: 9, Actor: "dan"}
+	sent := `{"jid":"j","class":"Mail","queue":"low","args":[9007199254740995,{"password":"new"}]}`
+	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: []byte(sent), Time: time.Unix(40, 0)})
+	w.journal(wire.JournalRecord{Type: wire.TypeNoted, Epoch: epoch, At: 50, Noted: &wire.Noted{Op: wire.NotedCancelled, Identity: "h:1:x", JID: "j"}, Actor: "eve"})
+
+	require.Equal(t, []string{"changed scheduled-jobs ann", "deleted scheduled-jobs bob", "undone scheduled-jobs cyn", "triggered scheduled-jobs dan", "cancelled  eve"}, w.whats("j"))
+	body := w.get("/api/jobs/j").body
+	changed := gjson.Get(body, `events.#(what=="changed")`)
+	require.Equal(t, "a typo", changed.Get("reason").Str)
+	require.Equal(t, "args queue", fmt.Sprint(changed.Get("changes.0.member").Str, " ", changed.Get("changes.1.member").Str))
+	require.Equal(t, `[9007199254740993,{"password":"old"}]`, changed.Get("changes.0.was").Str)
+	require.Equal(t, `[9007199254740995,{"password":"new"}]`, changed.Get("changes.0.is").Str)
+	require.Equal(t, []string{`"default"`, `"low"`}, []string{changed.Get("changes.1.was").Str, changed.Get("changes.1.is").Str})
+	require.Equal(t, "h:1:x", gjson.Get(body, `events.#(what=="cancelled").identity`).Str)
+	require.Equal(t, sent, gjson.Get(body, "job").Raw, "no entry has it any more: as it was sent")
+	require.False(t, gjson.Get(body, "older_than_kept").Bool(), "the journal is kept from its beginning")
+
+	w.journal(wire.JournalRecord{Type: wire.TypeChanged, Epoch: epoch, At: 60, Stream: wire.ScheduledJobs, Offset: 99, JID: "j", Entry: []byte(was), By: &third})
+	w.streams[wire.ScheduledJobs] = nil
+	require.Equal(t, gjson.Null, gjson.Get(w.get("/api/jobs/j").body, "events.0.changes").Type, "the stream has forgotten what stands for it")
+}
+
+// Who may only look does not see what is hidden from them, neither what it was nor what it is.
+func TestChangesHideWhatIsHidden(t *testing.T) {
+	pattern, err := httpapi.ParseHideArgs(httpapi.DefaultHideArgs)
+	require.NoError(t, err)
+	w := newSecured(t, func(c *httpapi.Config) { c.HideArgs = pattern })
+	was := `{"type":"scheduled_job","jid":"j","scheduled_at":2000000000,"job":{"jid":"j","class":"Mail","args":[{"password":"old"}]}}`
+	first := w.add(wire.ScheduledJobs, was)
+	second := w.add(wire.ScheduledJobs, strings.Replace(was, "old", "new", 1))
+	w.journal(wire.JournalRecord{Type: wire.TypeChanged, At: 10, Stream: wire.ScheduledJobs, Offset: first, JID: "j", Entry: []byte(was), By: &second})
+	for who, seen := range map[string]string{"monitoring": `[{"password":"[hidden]"}]`, "management": `[{"password":"old"}]`} {
+		require.Equal(t, seen, gjson.Get(w.as(who, http.MethodGet, "/api/jobs/j", "").body, "events.0.changes.0.was").Str, who)
+	}
+}
+
+// That there was more before is said only of a job that may have had more.
+func TestEarlierHistoryIsMissedOnlyWhereItMayBe(t *testing.T) {
+	w := newWorld(t)
+	w.offsets[wire.Journal] = 40 // the stream has forgotten its beginning
+	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, At: 1_700_000_000})
+	job := func(jid string, made int) {
+		w.add(wire.Retries, strings.Replace(retry(jid, 2_000_000_000, "q", "C", "E"), `"args":[]`, fmt.Sprintf(`"args":[],"enqueued_at":%d`, made), 1))
+	}
+	job("old", 1_600_000_000)
+	job("new", 1_700_010_000)
+	for jid, older := range map[string]bool{"old": true, "new": false} {
+		require.Equal(t, older, gjson.Get(w.get("/api/jobs/"+jid).body, "older_than_kept").Bool(), jid)
+	}
+}
+
+func TestAJobThatRuns(t *testing.T) {
+	w := newWorld(t)
+	w.add(wire.Heartbeats, beat("h:1:x", `,"busy":1,"work":[{"jid":"j","class":"C","queue":"queue.low","started_at":1699999000}]`))
+	require.JSONEq(t, `{"jid":"j","entries":[],"events":[],"older_than_kept":false,
+		"running":[{"identity":"h:1:x","state":"live","heard_at":1700000000,"jid":"j","class":"C","queue":"low","started_at":1699999000,"usual_ms":null}]}`, w.get("/api/jobs/j").body)
+	w.add(wire.JobMetrics, `{"type":"job_metric","timestamp":1699999500,"job_class":"C","queue":"low","status":"success","worker_identity":"h:1:x","jid":"j"}`)
+	require.False(t, gjson.Get(w.get("/api/jobs/j").body, "running").Exists(), "what the process said before the run ended is over")
+}

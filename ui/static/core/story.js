@@ -1,0 +1,78 @@
+// @ts-check
+// What happened to a job, in the order in which it happened: what was done to it, and what workers reported.
+
+/** How a set is called in a sentence. */
+const sets = { 'scheduled-jobs': 'scheduled jobs', retries: 'retries', 'dead-jobs': 'dead jobs', 'gated-jobs': 'jobs that wait for a queue' };
+
+/** What can be undone, of an event that has not been undone. */
+const undoable = ['deleted', 'killed', 'changed'];
+
+/** @typedef {{at: number, what: string, look: string, text: string, event?: any, run?: any, undo?: boolean}} Fact look: ok, bad, warn, info or none; undo: it can be undone */
+
+/** How events look, and what is said of them. */
+const events = {
+  fired: ['info', 'Enqueued on schedule'], triggered: ['info', 'Enqueued manually'], retried: ['info', 'Enqueued for another attempt'], enqueued: ['info', 'Enqueued'], refired: ['warn', 'Sent again: the first time was not confirmed'],
+  killed: ['bad', 'Moved to dead jobs'], buried: ['bad', 'Moved to dead jobs'], deleted: ['bad', 'Deleted'], changed: ['warn', 'Changed'], expired: ['warn', 'Expired before it was due'], cancelled: ['warn', 'Cancel requested'],
+  trimmed: ['warn', 'Removed: too many dead jobs, or too old'], duplicate: ['', 'Duplicate ignored'], returned: ['warn', 'Its queue did not take it: tried again'], refused: ['bad', 'The broker cannot take it'],
+};
+
+/** What workers report of an attempt. */
+const ends = { success: ['ok', 'succeeded'], failed: ['bad', 'failed'], dead: ['bad', 'failed: no retries left'], discarded: ['warn', 'was discarded'], expired: ['warn', 'came too late'] };
+
+const members = { args: 'arguments', queue: 'queue', priority: 'priority', at: 'time' };
+
+/** @param {any} e @param {any} undid the event that it undoes, if it undoes one that is known @returns {[string, string]} */
+function ofEvent(e, undid) {
+  if (e.what === 'undone') return ['ok', undid?.what === 'changed' ? 'Change undone' : `Restored to ${sets[e.set] || 'its set'}`];
+  const [look, text] = events[e.what] || ['', e.what];
+  return [look, e.what === 'changed' && e.changes ? `Changed ${e.changes.map((/** @type {any} */ c) => members[c.member] || c.member).join(', ')}` : text];
+}
+
+/** @param {any} r */
+function ofRun(r) {
+  const [look, text] = ends[r.status] || ['', r.status];
+  return [look, `${r.attempt ? 'Attempt ' + r.attempt : 'An attempt'} ${text}`];
+}
+
+/** What an entry that waits says of the job's state. @param {any} m what Millrace says of the entry */
+const waits = (m) => (m.set === 'retries' ? `Waits for attempt ${(m.attempt ?? 0) + 1}` : m.set === 'gated-jobs' ? 'Waits for its queue' : 'Waits until it is due');
+
+/** When the job was made, as its producer says. @param {any} d */
+export function madeAt(d) {
+  const job = d.entries?.[0] ? d.entries[0].job || d.entries[0] : d.job;
+  return job?.created_at || job?.enqueued_at;
+}
+
+/** @param {any} d what the API knows of a job @returns {Fact[]} the oldest first; how it stands now is the last of all, but for a dead job, which is dead since it died */
+export function storyOf(d) {
+  /** @type {Fact[]} */
+  const facts = [];
+  const undoing = {};
+  const latest = {};
+  for (const event of [...(d.events || [])].sort((a, b) => a.record - b.record)) {
+    const of = undoing[event.set] ||= [];
+    const undid = event.what === 'undone' ? of.pop() : undefined;
+    if (undoable.includes(event.what)) of.push(event);
+    const [look, text] = ofEvent(event, undid);
+    const fact = { at: event.at, what: event.what, look, text, event, undo: false };
+    facts.push(fact);
+    if (event.set) latest[event.set] = fact;
+  }
+  for (const fact of /** @type {Fact[]} */ (Object.values(latest))) fact.undo = undoable.includes(fact.what);
+  for (const run of d.runs || []) {
+    const [look, text] = ofRun(run);
+    facts.push({ at: run.at, what: run.status, look, text, run });
+  }
+  const entries = (d.entries || []).map((/** @type {any} */ e) => e.millrace);
+  for (const m of entries) if (m.set === 'dead-jobs') facts.push({ at: m.at, what: 'dead', look: 'bad', text: 'Dead' });
+  facts.sort((a, b) => a.at - b.at);
+  const made = madeAt(d);
+  if (made && !(facts[0]?.at < made)) facts.unshift({ at: made, what: 'made', look: '', text: 'Created' });
+  for (const w of d.running || []) facts.push({ at: w.started_at, what: 'running', look: 'info', text: 'Running', run: { worker: w.identity } });
+  for (const l of d.leases || []) facts.push({ at: l.until, what: 'leased', look: 'info', text: `Attempt ${l.attempt} is leased until` });
+  for (const m of entries) if (m.set !== 'dead-jobs') facts.push({ at: m.at, what: 'waits', look: 'warn', text: waits(m) });
+  return facts;
+}
+
+/** After these it is in its queue, or with a worker. */
+export const sent = ['fired', 'triggered', 'retried', 'enqueued', 'refired'];

@@ -1,0 +1,39 @@
+// @ts-check
+// The menu behind the round button: who is signed in, and what this browser prefers.
+import { html, useLayoutEffect, useRef } from '../core/h.js';
+import { overview } from '../core/overview.js';
+import { density, theme, times } from '../core/prefs.js';
+import { signOut, whoami } from '../core/session.js';
+import { Icon } from './icon.js';
+import { openBox } from './shell.js';
+import { Segments } from './states.js';
+
+/** @type {[string, import('../../vendor/signals.js').Signal<string>, [string, string][]][]} */
+const choices = [
+  ['Theme', theme, [['light', 'Light'], ['dark', 'Dark'], ['system', 'System']]],
+  ['Rows', density, [['comfortable', 'Comfortable'], ['compact', 'Compact']]],
+  ['Times', times, [['relative', 'Relative'], ['local', 'Local'], ['utc', 'UTC']]],
+];
+
+/** @param {{close: () => void}} p */
+export function Menu({ close }) {
+  const w = whoami.value;
+  const box = useRef(null);
+  useLayoutEffect(() => {
+    const away = (/** @type {any} */ e) => { if (!box.current?.parentElement.contains(e.target)) close(); };
+    const escape = (/** @type {any} */ e) => { if (e.key === 'Escape') close(); };
+    document.addEventListener('pointerdown', away);
+    document.addEventListener('keydown', escape);
+    return () => {
+      document.removeEventListener('pointerdown', away);
+      document.removeEventListener('keydown', escape);
+    };
+  }, []);
+  return html`<div class="menu" ref=${box} role="group" aria-label="Menu">
+    <div class="label"><div class="strong" style=${{ color: 'var(--text)' }}>${w?.name || 'anyone'}</div>${w?.role || ''}${w?.read_only ? ' · read-only' : ''} · vhost ${w?.vhost || '/'}
+      ${overview.value && html`<div>Millrace ${overview.value.product_version}</div>`}</div><hr />
+    ${choices.map(([label, value, options]) => html`<div class="label">${label}</div><${Segments} label=${label} value=${value.value} onChange=${(/** @type {string} */ v) => { value.value = v; }} options=${options} />`)}<hr />
+    <button class="item" onClick=${() => { close(); openBox('openKeys'); }}><${Icon} name="keys" />Keyboard shortcuts</button>
+    ${w?.auth !== 'none' && html`<button class="item" onClick=${signOut}><${Icon} name="out" />Sign out</button>`}
+  </div>`;
+}

@@ -1,0 +1,133 @@
+// The page of all jobs, a job's timeline, and jobs that hang.
+import assert from 'node:assert/strict';
+import { story } from './person.js';
+import { http, until, work } from './sidecar.js';
+
+/** Opens a job by its id. @param {import('./person.js').Person} me @param {string} jid */
+async function open(me, jid) {
+  await me.press('Control+k');
+  await me.find('combobox', 'Search and commands').fill(jid);
+  await me.find('option', /open the job/).click();
+  await me.find('heading', new RegExp(jid), { level: 1 }).seen();
+}
+
+export function jobs(world) {
+  story(world, 'what runs now, what runs for too long, and whose it is', async (me) => {
+    await me.go('Jobs');
+    const table = me.find('table', 'Running jobs');
+    await table.find('row').nth(1).reads(/^DailyReport 3 h .*Stuck · \d+× usual reports worker-2:822:shop/);
+    await me.filter('worker:worker-2:822:shop');
+    await until('seven of this worker', async () => await table.find('rowheader').count() === 7);
+    await me.filter('class:NoSuchClass');
+    await me.find('region', 'Running jobs').reads(/No matches in \d+ jobs/);
+    await me.find('button', 'Clear filters').click();
+    await table.find('row').nth(1).find('link', 'DailyReport').click();
+    await me.find('heading', /report-that-hangs/, { level: 1 }).seen();
+    await me.find('heading', /report-that-hangs/, { level: 1 }).find('link', 'Jobs').click();
+    await me.find('heading', 'Jobs', { level: 1 }).seen();
+  });
+
+  story(world, 'the runs of one class that failed on one worker within a day, as a link', async (me) => {
+    await me.go('Jobs');
+    await me.find('tab', 'Recent runs').click();
+    const table = me.find('table', 'Recent runs');
+    await table.find('row').nth(50).seen();
+    for (const term of ['status:failed', 'class:SyncInventory', 'error:Timeout', 'worker:web-1:4711:shop', 'queue:inventory']) await me.filter(term);
+    await me.find('combobox', 'Ended within').choose('Last 24 h');
+    await until('all rows are of it', async () => {
+      const rows = (await table.find('row').texts()).slice(1);
+      return rows.length > 5 && rows.every((r) => /SyncInventory failed Timeout .*inventory web-1:4711:shop/.test(r));
+    });
+    assert.match(me.address(), /^\/jobs\?state=finished&status=failed&class=SyncInventory&error=Timeout&worker=web-1%3A4711%3Ashop&queue=inventory&since=86400$/);
+    await me.find('button', 'Remove filter status').click();
+    await me.filter('status:expired');
+    await me.find('region', 'Recent runs').reads(/No matching runs/);
+  });
+
+  story(world, 'scheduled, retrying and dead jobs under one filter', async (me) => {
+    await me.go('Jobs');
+    for (const [tab, table] of [['Dead', 'dead jobs'], ['Retrying', 'retries']]) {
+      await me.find('tab', new RegExp('^' + tab)).click();
+      if (tab === 'Dead') await me.filter('class:SyncInventory');
+      await until('all rows are of the class', async () => {
+        const rows = (await me.find('table', table).find('row').texts()).slice(1);
+        return rows.length > 5 && rows.every((r) => r.includes('SyncInventory'));
+      });
+    }
+    await me.find('tab', /^Scheduled/).click();
+    await me.find('region', 'scheduled jobs').reads(/0 of \d+ match/);
+  });
+
+  story(world, 'a job that was changed, deleted and restored tells so in this order, by whom and why', async (me) => {
+    const jid = 'told-in-order';
+    await http(`${world.base}/api/jobs`, 'POST', { jid, class: 'Told', queue: 'archive', args: [1], at: Date.now() / 1000 + 7200 });
+    await open(me, jid);
+    await me.find('button', 'Change').click();
+    await me.dialog.find('textbox', 'Arguments').fill('[2]');
+    await me.dialog.find('textbox', /^Reason/).fill('one was wrong');
+    await me.dialog.find('button', 'Change').click();
+    await me.find('region', 'Timeline').reads(/Changed arguments/);
+    await me.find('button', 'Delete').click();
+    await me.dialog.find('button', 'Delete 1 job').click();
+    const lines = me.find('region', 'Timeline').find('listitem');
+    await lines.last().reads(/^Deleted .*by guest/);
+    await lines.last().find('button', 'Undo').click();
+    await lines.nth(2).reads(/^Restored/);
+    await lines.last().reads(/^Waits until it is due in/);
+    const said = await lines.texts();
+    assert.equal(said.length, 4, said.join(' | '));
+    for (const [i, want] of [/^Changed arguments .*scheduled jobs · by guest “one was wrong”/, /^Deleted .*by guest/, /^Restored to scheduled jobs .*by guest/, /^Waits until it is due/].entries()) assert.match(said[i], want);
+    assert.ok(!said.join().includes('Earlier history'), 'all of it is known');
+  });
+
+  story(world, 'a dead job that was deleted and restored is told of as restored', async (me) => {
+    await me.go('Dead');
+    await me.filter('class:ImportUsers');
+    await me.find('table', 'dead jobs').find('row').nth(1).find('link', 'ImportUsers').click();
+    await me.find('button', 'Delete').click();
+    await me.dialog.find('button', 'Delete 1 job').click();
+    const lines = me.find('region', 'Timeline').find('listitem');
+    await lines.last().find('button', 'Undo').click();
+    await lines.last().reads(/^Restored to dead jobs .*by guest/);
+    const said = await lines.texts();
+    assert.match(said[0], /^Created /);
+    assert.ok(said.findIndex((l) => /^Dead /.test(l)) < said.findIndex((l) => /^Deleted/.test(l)), said.join(' | '));
+  });
+
+  story(world, 'a queue whose workers hang is named within two minutes, and its jobs are cancelled', async (me) => {
+    const worker = await work(world, '', 'hanging', ['queues: [exports]', 'concurrency: 2', 'classes: {Hang: {command: [sleep, "600"]}}']);
+    try {
+      await http(`${world.base}/api/jobs`, 'POST', [0, 1, 2, 3, 4].map((n) => ({ jid: `hangs-${n}`, class: 'Hang', queue: 'exports', args: [] })));
+      const began = Date.now();
+      await until('the dashboard names it', async () => /3 jobs wait, all 2 slots of its workers are busy, and none was taken for \S+ exports/.test(await me.find('region', /^Needs/).text()), 130_000);
+      assert.ok(Date.now() - began < 120_000, `${(Date.now() - began) / 1000} s`);
+      await me.find('region', /^Needs/).find('link', /exports$/).click();
+      await me.find('alert').reads(/3 jobs wait, all 2 slots of its workers are busy, and none has been taken/);
+      await me.find('main').reads(/busy, no progress/);
+      await me.find('alert').find('link', 'Running jobs').click();
+      const table = me.find('table', 'Running jobs');
+      await until('its two jobs are shown', async () => await table.find('rowheader').count() === 2);
+      await table.find('row').nth(1).find('link', 'Hang', { exact: true }).click();
+      await me.find('region', 'Running').find('button', 'Cancel job').click();
+      await me.dialog.reads(/Cancel Hang\?.*the job is discarded/);
+      await me.dialog.find('textbox', /^Reason/).fill('it hangs');
+      await me.dialog.find('button', 'Cancel job').click();
+      await me.notes.reads(/Cancel requested/);
+      const lines = me.find('region', 'Timeline').find('listitem');
+      await lines.last().reads(/^Attempt 1 was discarded/);
+      await lines.nth(await lines.count() - 2).reads(/^Cancel requested .*by guest “it hangs”/);
+      await me.find('region', 'Running').gone();
+      await me.find('region', 'Where it is').reads(/Finished Attempt 1 was discarded/);
+    } finally {
+      await http(`${world.base}/api/job-queues/exports/jobs`, 'DELETE').catch(() => {});
+      for (const p of await http(`${world.base}/api/processes`)) if (p.tag === 'hanging') for (const w of p.work) await http(`${world.base}/api/jobs/${w.jid}/cancel`, 'POST').catch(() => {});
+      await worker.stop();
+    }
+  });
+
+  story(world, 'who may only look cannot cancel', async (me) => {
+    await open(me, 'report-that-hangs');
+    await me.find('region', 'Running').reads(/× usual/);
+    assert.equal(await me.find('button', 'Cancel job').count(), 0);
+  }, { as: ['watcher', 'watches'] });
+}

@@ -1,0 +1,121 @@
+// The frame and the layout: windows that change their width, rows that are close together, and what the header says.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { overflow } from './boxes.js';
+import { open, signIn } from './browser.js';
+import { all } from './pages.js';
+import { story } from './person.js';
+import { until } from './sidecar.js';
+
+/** From a large screen over half of one and a tablet to a phone, and back: nothing is loaded again. */
+const widths = [1700, 1440, 1101, 1100, 768, 640, 390, 1101];
+
+/** What is wrong with a page at each width. @param {any} page @param {string} path */
+export async function resized(page, path) {
+  const wrong = [];
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 900 });
+    // Charts take their new width after a frame.
+    await page.evaluate(() => new Promise((done) => { setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 100); }));
+    wrong.push(...(await page.evaluate(overflow)).map((/** @type {string} */ w) => `${path}, ${width} pixels wide: ${w}`));
+  }
+  return wrong;
+}
+
+/** The heights of a table's rows. @param {any} page @param {string} name */
+const heights = (page, name) => page.getByRole('table', { name, exact: true }).locator('tbody tr').evaluateAll((/** @type {any[]} */ rows) => [...new Set(rows.map((r) => Math.round(r.getBoundingClientRect().height)))]);
+
+export function layout(world) {
+  test('every page keeps to its window while that changes its width', async () => {
+    const { page, context } = await open(world.browser, { viewport: { width: widths[0], height: 900 } });
+    await signIn(page, world.base);
+    const wrong = [];
+    for (const [path, there, act] of all) {
+      if (act) continue;
+      await page.setViewportSize({ width: widths[0], height: 900 });
+      await page.goto(world.base + path);
+      await there(page).waitFor();
+      wrong.push(...await resized(page, path));
+    }
+    assert.deepEqual(wrong, []);
+    await context.close();
+  });
+
+  test('compact rows are 32 pixels high, and so are those of long lists', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await page.getByRole('button', { name: 'Menu of guest' }).click();
+    await page.getByRole('button', { name: 'Compact' }).click();
+    const tables = [['/job-queues', 'Queues'], ['/scheduled-jobs', 'scheduled jobs'], ['/retries', 'retries'], ['/dead-jobs', 'dead jobs'], ['/worker-processes', 'Worker processes'], ['/job-metrics', 'Classes'], ['/rejected', 'Rejected records']];
+    for (const [path, name] of tables) {
+      await page.goto(world.base + path);
+      await page.getByRole('table', { name, exact: true }).locator('tbody tr:not(.sk)').nth(1).waitFor();
+      assert.deepEqual(await heights(page, name), [32], path);
+    }
+    await page.getByRole('button', { name: 'Menu of guest' }).click();
+    await page.getByRole('button', { name: 'Comfortable' }).click();
+    await page.goto(world.base + '/retries?page_size=100');
+    await page.getByText(/^1–100 of/).waitFor();
+    await until('all rows are there', async () => await page.getByRole('table', { name: 'retries' }).locator('tbody tr').count() === 100);
+    assert.deepEqual(await heights(page, 'retries'), [32]);
+    await context.close();
+  });
+
+  test('the header says whether what is shown is live', async () => {
+    const { page, context } = await open(world.browser);
+    /** @type {any[]} */
+    const sockets = [];
+    page.on('websocket', (s) => sockets.push(s));
+    await signIn(page, world.base);
+    const says = (/** @type {string} */ word) => page.getByRole('banner').getByRole('button', { name: word + ' updates' }).waitFor();
+    await says('Live');
+    await page.getByRole('table', { name: 'Queues' }).getByRole('link').first().waitFor();
+    assert.equal(sockets.length, 1, 'signing in opens one connection');
+    await page.keyboard.press('p');
+    await says('Paused');
+    await page.keyboard.press('p');
+    await says('Live');
+    await context.setOffline(true);
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Retries' }).click().catch(() => {});
+    await says('Offline');
+    await context.setOffline(false);
+    await says('Live');
+    await page.routeWebSocket(/\/api\/events/, (ws) => ws.close());
+    await page.reload();
+    await says('Polling');
+    await context.close();
+  });
+
+  test('a chart whose page is left before the browser is idle is not drawn', async () => {
+    const { page, context, faults } = await open(world.browser);
+    // A busy browser, and one that does not call off what it was asked to do: tests with a clock of their own have such.
+    await page.addInitScript(() => {
+      window.requestIdleCallback = (fn) => window.setTimeout(fn, 700);
+      window.cancelIdleCallback = () => {};
+    });
+    await signIn(page, world.base);
+    faults.length = 0; // that nobody was signed in
+    await page.getByRole('region', { name: 'Throughput' }).getByRole('figure').waitFor();
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Processes' }).click();
+    await page.getByRole('table', { name: 'Worker processes' }).getByRole('row').nth(1).waitFor();
+    await page.waitForTimeout(1000);
+    assert.deepEqual(faults, []);
+    await context.close();
+  });
+
+  story(world, 'a range that was chosen goes along to other pages with charts, and to no list', async (me) => {
+    const at = (/** @type {string} */ address) => until('the address is ' + address, () => me.address() === address);
+    await me.find('group', 'Range').first().find('button', '24h', { exact: true }).click();
+    await at('/dashboard?range=24h');
+    await me.find('table', 'Queues').find('link', 'archive').click();
+    await at('/job-queues/archive?range=24h');
+    await me.go('Metrics');
+    await at('/job-metrics?range=24h');
+    await me.find('table', 'Classes').find('link', 'SendInvoice').click();
+    await at('/job-metrics/SendInvoice?range=24h');
+    await me.find('link', 'Retries', { exact: true }).last().click();
+    await at('/retries?class=SendInvoice');
+    await me.go('Metrics');
+    await at('/job-metrics');
+  });
+}
