@@ -50,7 +50,7 @@ func TestClientReadmes(t *testing.T) {
 
 func readGo(t *testing.T, r *reader, blocks map[string]string) {
 	require.Len(t, blocks, 3)
-	r.env = []string{"GOFLAGS=", "GOWORK=off"}
+	inGo(t, r)
 	r.install(t)
 	r.fetch(t, "go get .")
 	require.Contains(t, r.try(t, "./run.sh"), "sending to ann@example.com: Hello!\n")

@@ -67,8 +67,9 @@ func tell(t *testing.T, blocks map[string]string, end string) {
 	brokertest.Eventually(t, func() bool { return strings.Contains(out.String(), "email to ann@example.com: Hello!") }, "the email is sent")
 	brokertest.Eventually(t, func() bool { return strings.Contains(out.String(), "email to eve@example.com: No jid") }, "a job without a jid is done")
 	brokertest.Eventually(t, func() bool {
-		body, err := s.get("/api/dead-jobs?error=rejected")
-		return err == nil && gjson.Get(body, "#").Int() == 3
+		dead, err1 := s.get("/api/dead-jobs?error=rejected")
+		unreadable, err2 := s.get("/api/rejected")
+		return err1 == nil && err2 == nil && gjson.Get(dead, "#").Int()+gjson.Get(unreadable, "#").Int() == 3
 	}, "what is no job is rejected, and listed")
 	look(t, s, commands(blocks["look.sh"]), "retries", s.entry(t, "retries", "ImportUsers"))
 	act(t, s, commands(blocks["act.sh"]))

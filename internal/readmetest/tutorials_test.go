@@ -30,6 +30,7 @@ func TestTutorials(t *testing.T) {
 		{"docs/tutorials/python.md", "python", inPython},
 		{"docs/tutorials/ruby.md", "ruby", inRuby},
 		{"docs/tutorials/javascript.md", "javascript", inJavaScript},
+		{"docs/tutorials/go.md", "go", inGo},
 	} {
 		t.Run(page.name, func(t *testing.T) { // one after the other: they have the same queue
 			r := &reader{network: network, project: filepath.Join(desk, page.name)}
@@ -54,6 +55,8 @@ func inRuby(t *testing.T, r *reader) {
 func inJavaScript(_ *testing.T, r *reader) {
 	r.env = []string{"npm_config_prefer_offline=true", "npm_config_audit=false", "npm_config_fund=false"}
 }
+
+func inGo(_ *testing.T, r *reader) { r.env = []string{"GOFLAGS=", "GOWORK=off"} }
 
 // upOnTheUsualPorts runs `millrace up` in a network of its own, and returns a folder with a checkout of the repository in it.
 func upOnTheUsualPorts(t *testing.T) (network *namespace, desk string) {
