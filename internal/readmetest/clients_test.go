@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
-	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
 // reader is one who works through the README of a client library: in a project of their own, with a checkout of the repository beside it.
@@ -31,18 +30,7 @@ type reader struct {
 // TestClientReadmes types what the READMEs of the client libraries print, beside a `millrace up` on the usual ports, and without
 // any environment variable of ours: the lines that install, the programs, the lines that run them.
 func TestClientReadmes(t *testing.T) {
-	if err := localbroker.Available(); err != nil {
-		t.Skipf("millrace up needs RabbitMQ here: %v", err)
-	}
-	network := newNamespace(t)
-	desk := t.TempDir()
-	checkout(t, filepath.Join(desk, "millrace"))
-	up := exec.CommandContext(t.Context(), program(t), "up")
-	up.Env = append(plain(), "XDG_STATE_HOME="+t.TempDir())
-	up.Cancel = func() error { return up.Process.Signal(os.Interrupt) }
-	up.WaitDelay = 30 * time.Second // it stops its broker
-	said := network.start(t, up)
-	brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return strings.Contains(said.String(), "amqp://guest:guest@127.0.0.1:5672/") }, "millrace up is up")
+	network, desk := upOnTheUsualPorts(t)
 	for _, language := range []struct {
 		name string
 		read func(*testing.T, *reader, map[string]string)
@@ -62,7 +50,7 @@ func TestClientReadmes(t *testing.T) {
 
 func readGo(t *testing.T, r *reader, blocks map[string]string) {
 	require.Len(t, blocks, 3)
-	r.env = []string{"GOFLAGS=", "GOWORK=off"}
+	inGo(t, r)
 	r.install(t)
 	r.fetch(t, "go get .")
 	require.Contains(t, r.try(t, "./run.sh"), "sending to ann@example.com: Hello!\n")
@@ -70,7 +58,7 @@ func readGo(t *testing.T, r *reader, blocks map[string]string) {
 
 func readPython(t *testing.T, r *reader, blocks map[string]string) {
 	require.Len(t, blocks, 5)
-	r.path = []string{filepath.Join(r.project, ".venv", "bin")}
+	inPython(t, r)
 	r.install(t)
 	r.try(t, "python test_greet.py")
 	r.greets(t)
@@ -78,10 +66,7 @@ func readPython(t *testing.T, r *reader, blocks map[string]string) {
 
 func readRuby(t *testing.T, r *reader, blocks map[string]string) {
 	require.Len(t, blocks, 7)
-	gems := t.TempDir()
-	settings := filepath.Join(gems, "gemrc") // bunny is Debian's: RubyGems need not be reached
-	require.NoError(t, os.WriteFile(settings, []byte("install: --local --no-document\n"), 0o600))
-	r.path, r.env = []string{filepath.Join(gems, "bin")}, []string{"GEM_HOME=" + gems, "GEMRC=" + settings}
+	inRuby(t, r)
 	r.install(t)
 	r.try(t, "ruby test_greet.rb")
 	r.greets(t)
@@ -92,7 +77,7 @@ func readRuby(t *testing.T, r *reader, blocks map[string]string) {
 
 func readJavaScript(t *testing.T, r *reader, blocks map[string]string) {
 	require.Len(t, blocks, 4)
-	r.env = []string{"npm_config_prefer_offline=true", "npm_config_audit=false", "npm_config_fund=false"}
+	inJavaScript(t, r)
 	r.install(t)
 	r.greets(t)
 }

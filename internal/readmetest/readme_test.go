@@ -2,6 +2,7 @@ package readmetest
 
 import (
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// languages are how to run the programs of the README, by the ends of their names.
+// languages are how to run the programs of the page, by the ends of their names.
 var languages = map[string]func(file string) (name string, args, env []string, err error){
 	".py": func(file string) (string, []string, []string, error) {
 		return "/usr/bin/python3", []string{"-u", file}, nil, nil // Debian's own: pika is one of its packages
@@ -30,13 +33,14 @@ var languages = map[string]func(file string) (name string, args, env []string, e
 	},
 }
 
-// TestReadme tells the README's story in every language: jobs are enqueued and scheduled, done, retried and buried, looked at and acted upon.
-func TestReadme(t *testing.T) {
-	blocks := readmeBlocks(t, "README.md")
+// TestWithoutALibrary tells the page's story with the producer of every language: jobs are enqueued and scheduled, done, retried and
+// buried, looked at and acted upon. The worker is the page's one, and meets what a worker must survive.
+func TestWithoutALibrary(t *testing.T) {
+	blocks := readmeBlocks(t, "docs/without-a-library.md")
 	program(t) // so that it is built once, and first
-	ran := map[string]bool{"look.sh": true, "act.sh": true, "enqueue.sh": true}
+	ran := map[string]bool{"worker.py": true, "look.sh": true, "act.sh": true, "enqueue.sh": true}
 	for end := range languages {
-		ran["produce"+end], ran["worker"+end] = true, true
+		ran["produce"+end] = true
 		t.Run(end[1:], func(t *testing.T) {
 			t.Parallel()
 			tell(t, blocks, end)
@@ -49,18 +53,28 @@ func TestReadme(t *testing.T) {
 
 func tell(t *testing.T, blocks map[string]string, end string) {
 	s := serve(t)
-	worker := s.program(t, blocks, "worker"+end)
+	worker := s.program(t, blocks, "worker.py")
 	producer := s.program(t, blocks, "produce"+end)
 	published := time.Now()
 	wrote, err := producer.CombinedOutput()
 	require.NoError(t, err, "%s: is everything installed (make deps)? %s", producer, wrote)
 	look(t, s, commands(blocks["look.sh"]), "scheduled", s.entry(t, "scheduled-jobs", "SendEmail"))
 
+	for _, body := range []string{"garbage", "[1]", `{"class":"SendEmail","queue":"mails","retry":[]}`, `{"class":"SendEmail","queue":"mails","args":["eve@example.com","No jid"]}`} {
+		s.vhost.Publish(t, "jobs.direct", "mails", amqp.Publishing{Body: []byte(body)})
+	}
 	out := start(t, worker)
 	brokertest.Eventually(t, func() bool { return strings.Contains(out.String(), "email to ann@example.com: Hello!") }, "the email is sent")
+	brokertest.Eventually(t, func() bool { return strings.Contains(out.String(), "email to eve@example.com: No jid") }, "a job without a jid is done")
+	brokertest.Eventually(t, func() bool {
+		dead, err1 := s.get("/api/dead-jobs?error=rejected")
+		unreadable, err2 := s.get("/api/rejected")
+		return err1 == nil && err2 == nil && gjson.Get(dead, "#").Int()+gjson.Get(unreadable, "#").Int() == 3
+	}, "what is no job is rejected, and listed")
 	look(t, s, commands(blocks["look.sh"]), "retries", s.entry(t, "retries", "ImportUsers"))
 	act(t, s, commands(blocks["act.sh"]))
 
+	s.cutOff(t, "Pika Python Client Library")
 	for _, line := range commands(blocks["enqueue.sh"]) {
 		s.run(t, line)
 	}
@@ -71,6 +85,26 @@ func tell(t *testing.T, blocks map[string]string, end string) {
 	require.GreaterOrEqual(t, time.Since(published), 19*time.Second, "it came early")
 	require.Equal(t, 1, strings.Count(out.String(), "Still there?"))
 	require.NotContains(t, out.String(), "Good morning")
+}
+
+// cutOff has the broker close the connections of a client library.
+func (s *sidecar) cutOff(t *testing.T, product string) {
+	t.Helper()
+	brokertest.Eventually(t, func() bool { // the management API lists connections a moment later
+		var connections []struct {
+			Name   string
+			Client struct{ Product string } `json:"client_properties"`
+		}
+		s.vhost.Do(t, http.MethodGet, "/api/vhosts/"+s.vhost.Name+"/connections", nil, &connections)
+		closed := 0
+		for _, c := range connections {
+			if c.Client.Product == product {
+				s.vhost.Do(t, http.MethodDelete, "/api/connections/"+url.PathEscape(c.Name), nil, nil)
+				closed++
+			}
+		}
+		return closed > 0
+	}, "the connection of %s is closed", product)
 }
 
 // look runs lines that each list something. Those about one set show the entry with a jid, and come first: it is not there for long.
@@ -109,7 +143,7 @@ func act(t *testing.T, s *sidecar, lines []string) {
 // unhurried takes the place of the shortest wait before a retry, so that a slow machine does not get there before the test does.
 var unhurried = strings.NewReplacer("+ 15 +", "+ 600 +")
 
-// program is one of the README's, with the address of this test's broker in it.
+// program is one of the page's, with the address of this test's broker in it.
 func (s *sidecar) program(t *testing.T, blocks map[string]string, name string) *exec.Cmd {
 	t.Helper()
 	require.Contains(t, blocks, name)
