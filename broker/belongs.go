@@ -122,13 +122,11 @@ func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
 }
 
 // privateQueue declares a queue that ends with the connection, and returns its name.
-func (c *Conn) privateQueue(ctx context.Context) (name string, err error) {
-	err = c.request(ctx, func(ch *amqp.Channel) error {
+func (c *Conn) privateQueue(ctx context.Context) (string, error) {
+	return ask(ctx, c, func(ch *amqp.Channel) (string, error) {
 		q, err := ch.QueueDeclare("", false, true, true, false, nil)
-		name = q.Name
-		return err
+		return q.Name, err
 	})
-	return name, err
 }
 
 // find looks for the queue on a host of the management API.

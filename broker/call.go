@@ -90,16 +90,23 @@ func (c *Conn) open(ctx context.Context, prepare func(*amqp.Channel) error, undo
 	})
 }
 
-// request runs fn with a channel of its own: what the broker refuses closes that channel and nothing else.
-func (c *Conn) request(ctx context.Context, fn func(*amqp.Channel) error) error {
-	_, err := call(ctx, c, func() (struct{}, error) {
+// ask runs fn with a channel of its own, and returns what it returns: what the broker refuses closes that channel and nothing else.
+// fn may still run when ask has returned, so it writes to nothing that the caller reads.
+func ask[T any](ctx context.Context, c *Conn, fn func(*amqp.Channel) (T, error)) (T, error) {
+	return call(ctx, c, func() (T, error) {
 		ch, err := c.amqp.Channel()
 		if err != nil {
-			return struct{}{}, err
+			var none T
+			return none, err
 		}
 		defer ch.Close()
-		return struct{}{}, fn(ch)
+		return fn(ch)
 	}, nil)
+}
+
+// request is ask for what returns no more than an error.
+func (c *Conn) request(ctx context.Context, fn func(*amqp.Channel) error) error {
+	_, err := ask(ctx, c, func(ch *amqp.Channel) (struct{}, error) { return struct{}{}, fn(ch) })
 	return err
 }
 

@@ -37,14 +37,7 @@ func (c *Conn) Peek(ctx context.Context, name string, n int) ([]wire.Delivery, e
 
 // onQueue does something to one queue, on a channel of its own.
 func onQueue[T any](ctx context.Context, c *Conn, name string, do func(*amqp.Channel) (T, error)) (T, error) {
-	found, err := call(ctx, c, func() (found T, err error) {
-		ch, err := c.amqp.Channel()
-		if err != nil {
-			return found, err
-		}
-		defer ch.Close()
-		return do(ch)
-	}, nil)
+	found, err := ask(ctx, c, do)
 	if err = queueError(name, err); err != nil && reasonOf(err) == "" {
 		err = fmt.Errorf("broker: queue %q: %w", name, err)
 	}

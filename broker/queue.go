@@ -169,14 +169,9 @@ func (c *Conn) QueueDepth(ctx context.Context, fullName string) (messages, consu
 	if err := c.checkRefusable(fullName); err != nil {
 		return 0, 0, err
 	}
-	queue, err := call(ctx, c, func() (amqp.Queue, error) {
-		ch, err := c.amqp.Channel()
-		if err != nil {
-			return amqp.Queue{}, err
-		}
-		defer ch.Close()
+	queue, err := ask(ctx, c, func(ch *amqp.Channel) (amqp.Queue, error) {
 		return ch.QueueDeclarePassive(fullName, true, false, false, false, nil)
-	}, nil)
+	})
 	if err != nil {
 		if err := queueError(fullName, err); reasonOf(err) != "" {
 			return 0, 0, err
