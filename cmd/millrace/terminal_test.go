@@ -3,13 +3,12 @@ package main
 import (
 	"bytes"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
@@ -17,21 +16,11 @@ import (
 // openTerminal opens a pseudo-terminal: the side of the person, and that of the program.
 func openTerminal(t *testing.T, columns, lines uint16) (person, program *os.File) {
 	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	person, program, err := pty.Open()
 	require.NoError(t, err)
 	t.Cleanup(func() { person.Close() })
-	raw, err := person.SyscallConn()
-	require.NoError(t, err)
-	number := 0
-	require.NoError(t, raw.Control(func(fd uintptr) {
-		require.NoError(t, unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0))
-		number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		require.NoError(t, err)
-		require.NoError(t, unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: lines}))
-	}))
-	program, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
 	t.Cleanup(func() { program.Close() })
+	require.NoError(t, pty.Setsize(program, &pty.Winsize{Cols: columns, Rows: lines}))
 	return person, program
 }
 
