@@ -34,7 +34,7 @@ const (
 	// quorum queue if the queue's leader died when the channel first used it.
 	askerPingWithin = 2 * time.Second
 	askerDeafAfter  = 5 * time.Second
-	// leaderSilent is after how long without an answer to a ping no sidecar is taken to lead.
+	// leaderSilent is after how long without an answer no sidecar is taken to lead.
 	leaderSilent = 3 * time.Second
 )
 
@@ -50,8 +50,8 @@ type line struct {
 
 	mu       sync.Mutex
 	waiting  map[string]chan wire.Reply
-	heard    time.Time // when the leader answered a ping last, or the line was opened
-	answered bool      // it has answered one
+	heard    time.Time // when the leader answered last, or the line was opened
+	answered bool      // it has answered
 }
 
 // Run keeps the connection until ctx ends.
@@ -215,7 +215,7 @@ func (l *line) deliver(d wire.Delivery) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d.CorrelationID == pingID && r.Status == wire.StatusDone {
+	if r.Status != wire.StatusUnavailable { // as one answers that does not lead yet
 		l.heard, l.answered = time.Now(), true
 	}
 	if answer := l.waiting[d.CorrelationID]; answer != nil {

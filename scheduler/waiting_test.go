@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -83,6 +84,19 @@ func TestCommandsThatAreNoJSON(t *testing.T) {
 	reply := l.ask(t.Context(), wire.Command{Command: wire.CommandChange, Changes: []byte("{")})
 	require.Equal(t, wire.StatusBad, reply.Status)
 	require.Empty(t, l.waiting, "nobody waits for an answer")
+}
+
+// Whoever answers a command leads, until it has been silent for too long.
+func TestAnswersShowThatASidecarLeads(t *testing.T) {
+	for status, leads := range map[int]bool{wire.StatusDone: true, wire.StatusNotFound: true, wire.StatusUnavailable: false} {
+		l := &line{waiting: map[string]chan wire.Reply{}, heard: time.Now().Add(-leaderSilent)}
+		answer := make(chan wire.Reply, 1)
+		l.waiting["id"] = answer
+		l.deliver(wire.Delivery{CorrelationID: "id", Body: fmt.Appendf(nil, `{"status":%d}`, status)})
+		require.Equal(t, status, (<-answer).Status)
+		require.Equal(t, leads, l.answered)
+		require.Equal(t, leads, time.Since(l.heard) < leaderSilent)
+	}
 }
 
 // A roll-up that cannot be published is tried again, and ends no epoch.
