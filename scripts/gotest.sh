@@ -21,5 +21,5 @@ if [[ ! -x $gotestsum ]]; then
 	GOBIN=$PWD/.cache/bin go install gotest.tools/gotestsum@$version
 	mv .cache/bin/gotestsum "$gotestsum"
 fi
-exec "$gotestsum" --format pkgname --format-hide-empty-pkg --rerun-fails=1 --rerun-fails-max-failures=5 \
+exec "$gotestsum" --format pkgname --format-hide-empty-pkg --rerun-fails=1 --rerun-fails-max-failures=10 \
 	--packages="$(xargs <<<"$packages")" -- "${arguments[@]}"
