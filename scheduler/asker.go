@@ -215,7 +215,7 @@ func (l *line) deliver(d wire.Delivery) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r.Status != wire.StatusUnavailable { // as one answers that does not lead yet
+	if r.Status != wire.StatusUnavailable { // a candidate returns this before it leads
 		l.heard, l.answered = time.Now(), true
 	}
 	if answer := l.waiting[d.CorrelationID]; answer != nil {

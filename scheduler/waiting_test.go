@@ -86,7 +86,7 @@ func TestCommandsThatAreNoJSON(t *testing.T) {
 	require.Empty(t, l.waiting, "nobody waits for an answer")
 }
 
-// Whoever answers a command leads, until it has been silent for too long.
+// A sidecar that answers a command leads, unless the answer is that it is unavailable.
 func TestAnswersShowThatASidecarLeads(t *testing.T) {
 	for status, leads := range map[int]bool{wire.StatusDone: true, wire.StatusNotFound: true, wire.StatusUnavailable: false} {
 		l := &line{waiting: map[string]chan wire.Reply{}, heard: time.Now().Add(-leaderSilent)}

@@ -71,7 +71,8 @@ func restart(t *trial) {
 		times = 5
 	}
 	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 4}).ready("default")
-	// RabbitMQ 3.10 that is killed in the moment in which a stream is made may look for its file for ever, and answers nobody.
+	// If RabbitMQ 3.10 is killed while it creates a stream, it may look for the stream's file forever, and then
+	// answers no client.
 	for _, stream := range []string{wire.Journal, wire.Retries, wire.DeadJobs, wire.JobBegins} {
 		t.records(stream)
 	}

@@ -9,7 +9,10 @@ export function served(world) {
   test('a page that is loaded again costs a 304, and its modules nothing', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
-    await page.waitForFunction((late) => late.every((name) => performance.getEntriesByType('resource').some((e) => e.name.endsWith(name))), ['/parts/lower.js', '/parts/palette.js']); // which it loads when it is idle
+    // The page loads these when it is idle.
+    for (const late of ['/parts/lower.js', '/parts/palette.js']) {
+      await page.waitForFunction((name) => performance.getEntriesByType('resource').some((e) => e.name.endsWith(name)), late);
+    }
     const cdp = await context.newCDPSession(page);
     const asked = new Map();
     const got = [];
