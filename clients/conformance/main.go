@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 	full := flags.Bool("full", false, "as many kills, restarts and jobs as the promise says")
 	list := flags.Bool("list", false, "list the scenarios")
 	parallel := flags.Int("parallel", 5, "how many trials are made at a time; 1 for figures that others do not disturb")
-	noWrong := flags.Bool("no-wrong", false, "leave the deliberately wrong workers out")
+	noWrong := flags.Bool("no-wrong", false, "leave the deliberately wrong clients out")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -94,7 +94,7 @@ func choose(only string) ([]scenario, error) {
 	return chosen, nil
 }
 
-// all runs the chosen scenarios with each language, and the deliberately wrong workers.
+// all runs the chosen scenarios with each language, and the deliberately wrong clients.
 func (s *suite) all(ctx context.Context, langs []string, chosen []scenario, withWrong bool, out io.Writer) (*table, error) {
 	stop, err := s.prepare(ctx)
 	if err != nil {
@@ -103,7 +103,11 @@ func (s *suite) all(ctx context.Context, langs []string, chosen []scenario, with
 	defer stop()
 	all := plan(langs, chosen)
 	if withWrong {
-		all = append(wrong(chosen), all...) // they wait longest, for what must not come
+		mistaken, err := s.wrong(langs, chosen)
+		if err != nil {
+			return nil, err
+		}
+		all = append(mistaken, all...) // they wait longest, for what must not come
 	}
 	t := &table{langs: langs, scenarios: chosen, cells: map[cell]result{}}
 	s.carryOut(ctx, s.buildAll(ctx, all, t, out), t, out)

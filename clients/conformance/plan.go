@@ -23,17 +23,19 @@ type planned struct {
 func plan(langs []string, chosen []scenario) (all []planned) {
 	for _, sc := range chosen {
 		if sc.crowd {
-			all = append(all, planned{sc: sc, c: library(langs[0]), langs: langs})
+			all = append(all, planned{sc: sc, c: languageClient(langs[0]), langs: langs})
 			continue
 		}
 		for _, lang := range langs {
-			all = append(all, planned{sc: sc, c: library(lang), langs: []string{lang}})
+			all = append(all, planned{sc: sc, c: languageClient(lang), langs: []string{lang}})
 		}
 	}
 	return all
 }
 
-func library(lang string) client { return client{name: lang, dir: "clients/" + lang + "/conformance"} }
+func languageClient(lang string) client {
+	return client{name: lang, dir: "clients/" + lang + "/conformance"}
+}
 
 // clients are those that take part.
 func (p planned) clients() (all []client) {
@@ -41,7 +43,7 @@ func (p planned) clients() (all []client) {
 		return []client{p.c}
 	}
 	for _, lang := range p.langs {
-		all = append(all, library(lang))
+		all = append(all, languageClient(lang))
 	}
 	return all
 }
@@ -63,7 +65,7 @@ func (s *suite) carryOut(ctx context.Context, all []planned, t *table, out io.Wr
 		for j = i; j < len(all) && (j == i || last(all[i]) == 0 && last(all[j]) == 0); j++ {
 			p := all[j]
 			g.Go(func() error {
-				r := s.try(ctx, p.sc, p.c, p.langs)
+				r := s.try(ctx, p.sc, p.clients())
 				mu.Lock()
 				defer mu.Unlock()
 				t.note(p, r)
