@@ -94,15 +94,15 @@ func silent(t *trial) {
 	t.declare("default")
 	first, second := t.host(t.brokerHost(), nil), t.host(t.brokerHost(), nil)
 	second.down()
-	const concurrency, n = 4, 6000
+	const concurrency, n = 4, 3000
 	var w *worker
 	var enqueued func() []string
 	t.by(first.addr+","+second.addr, func() {
 		w = t.worker(settings{Queues: []string{"default"}, Concurrency: concurrency, MaxDeaths: 1}).ready("default")
+		t.put("default", job("Wait", 0, "cut off", 600))
+		w.did("began", "cut off")
 		enqueued = t.outage("job-", n)
 	})
-	t.put("default", job("Wait", 0, "cut off", 600))
-	w.did("began", "cut off")
 	first.silence()
 	second.up(t)
 	t.within(noticed, func() bool { return second.connections() == 2 }, "worker and producer notice that the network is silent")
