@@ -94,7 +94,7 @@ func silent(t *trial) {
 	t.declare("default")
 	first, second := t.host(t.brokerHost(), nil), t.host(t.brokerHost(), nil)
 	second.down()
-	const concurrency, n = 4, 3000
+	const concurrency, n = 4, 2000
 	var w *worker
 	var enqueued func() []string
 	t.by(first.addr+","+second.addr, func() {

@@ -17,6 +17,7 @@ type scenario struct {
 	run        func(*trial)
 	crowd      bool // with all languages at once
 	alone      bool // nobody else uses the broker meanwhile
+	rabbitmq   bool // it is about what LavinMQ does not have
 }
 
 // client is a library under examination.
