@@ -16,7 +16,7 @@ type planned struct {
 	sc      scenario
 	c       client
 	langs   []string // whose cells it fills
-	mistake *mistake // of a deliberately wrong worker: its trial is no cell
+	mistake *mistake // of a deliberately wrong client: its trial is no cell
 }
 
 // plan lists all trials in the order of the table.

@@ -43,9 +43,12 @@ func (t *trial) manage(method, path string, in, out any) {
 
 // tryManage asks the broker's management API.
 func (t *trial) tryManage(method, path string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
+	var body []byte // LavinMQ does not take null for none
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
 	}
 	req, err := http.NewRequest(method, strings.TrimSuffix(t.broker.ManagementURL(), "/")+path, bytes.NewReader(body))
 	if err != nil {
