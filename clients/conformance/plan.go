@@ -59,11 +59,10 @@ func (s *suite) carryOut(ctx context.Context, all []planned, t *table, out io.Wr
 	}
 	slices.SortStableFunc(all, func(a, b planned) int { return last(a) - last(b) })
 	var mu sync.Mutex // the table, and what is printed
-	for i, j := 0, 0; i < len(all); i = j {
+	several := func(some []planned, limit int) {
 		g := new(errgroup.Group)
-		g.SetLimit(s.parallel)
-		for j = i; j < len(all) && (j == i || last(all[i]) == 0 && last(all[j]) == 0); j++ {
-			p := all[j]
+		g.SetLimit(limit)
+		for _, p := range some {
 			g.Go(func() error {
 				r := s.try(ctx, p.sc, p.clients())
 				mu.Lock()
@@ -75,7 +74,30 @@ func (s *suite) carryOut(ctx context.Context, all []planned, t *table, out io.Wr
 		}
 		_ = g.Wait() // trials give results, no errors
 	}
+	together := slices.IndexFunc(all, func(p planned) bool { return last(p) > 0 })
+	if together < 0 {
+		together = len(all)
+	}
+	var idle, busy []planned
+	for _, p := range all[:together] {
+		if s.parallel > 1 && p.idle() {
+			idle = append(idle, p)
+		} else {
+			busy = append(busy, p)
+		}
+	}
+	var both sync.WaitGroup
+	both.Go(func() { several(idle, idleBeside) })
+	several(busy, s.parallel)
+	both.Wait()
+	several(all[together:], 1)
 }
+
+// idleBeside is how many trials that only wait are made beside the others.
+const idleBeside = 3
+
+// idle reports whether a trial waits nearly all of its time: for a silent network to be noticed, or for what a wrong client does not do.
+func (p planned) idle() bool { return p.mistake != nil || p.sc.idle }
 
 func indent(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")

@@ -17,6 +17,7 @@ type scenario struct {
 	run        func(*trial)
 	crowd      bool // with all languages at once
 	alone      bool // nobody else uses the broker meanwhile
+	idle       bool // it waits nearly all of its time
 	rabbitmq   bool // it is about what LavinMQ does not have
 }
 
