@@ -179,6 +179,12 @@ conformance: tools ## Take every client library through every scenario (ARGS='-l
 	@scripts/deps.sh broker python ruby java
 	go run ./clients/conformance $(ARGS)
 
+# LavinMQ has its turn where MILLRACE_TEST_LAVINMQ names its program.
+.PHONY: conformance-all
+conformance-all: tools ## The same on RabbitMQ 3.10 and 4.3 and on LavinMQ, and with the oldest and newest drivers
+	@scripts/deps.sh broker python ruby java
+	@scripts/conformance-all.sh $(ARGS)
+
 .PHONY: fuzz
 fuzz: tools ## Run every fuzz target for FUZZTIME (30s)
 	@scripts/fuzz.sh $(FUZZTIME)
