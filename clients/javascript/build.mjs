@@ -29,7 +29,7 @@ function hashOfSources() {
 
 const wanted = hashOfSources();
 if (!existsSync('dist') || !existsSync(STAMP) || readFileSync(STAMP, 'utf8') !== wanted) {
-  // `npm install <this folder>` does not install what the compiler needs.
+  // npm installs no compiler when it installs this folder into another project.
   if (!existsSync(TSC)) run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { shell: process.platform === 'win32' });
   mkdirSync('.build', { recursive: true });
   const compiled = mkdtempSync('.build/dist-');
