@@ -6,7 +6,7 @@ export interface Key {
   body: string;
 }
 
-/** A record of the stream: whatever stands in it, for others may write there too. */
+/** A record of the stream. Other programs may write there too, so a member may be missing or of another type. */
 export type BeginRecord = Partial<Key> & { type?: string; process?: string; at?: unknown; queue?: string; queues?: unknown; blames?: string };
 
 interface Process {
