@@ -134,7 +134,7 @@ export const stories = [
     await me.find('region', 'the arguments').reads(/9007199254740995.*bob@example\.com/);
     await me.find('button', 'Retry now').click();
     await me.notes.reads(/: enqueued/);
-    await me.find('region', 'Where it is').reads(/In its queue, or being worked on It was sent to mails .*No workers consume the queue/);
+    await me.find('region', 'Where it is').reads(/In its queue, or being worked on Enqueued in mails .*No workers consume the queue/);
     const told = me.find('region', 'Timeline').find('listitem');
     await told.last().reads(/^Enqueued for another attempt .*by guest/);
     await told.nth(await told.count() - 2).reads(/^Changed arguments .*by guest “a typo”/);
