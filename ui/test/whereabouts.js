@@ -30,7 +30,7 @@ export function whereabouts(world) {
     assert.equal(lease.jid, 'guest-of-the-parlour');
     await me.find('region', 'Now').reads(/and 1 leased/);
     await me.back();
-    await place(me).reads(/Leased A worker has attempt 1 over HTTP, until in .* goes back to parlour/);
+    await place(me).reads(/Leased A worker has attempt 1 over HTTP\. Its lease ends in .* returns to parlour/);
     await me.find('region', 'Timeline').reads(/Attempt 1 is leased/);
     await me.go('Dashboard');
     await me.find('table', 'Queues').find('row', /parlour/).reads(/\+ 1 leased/);

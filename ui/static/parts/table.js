@@ -48,8 +48,8 @@ export function useStill(rows, key, still, order) {
 }
 
 /** @param {{id: string, caption: string, columns: Column[], rows: any[], rowKey: (r: any) => string, loading?: boolean, sort?: string, reverse?: boolean,
- *   onSort?: (id: string, reverse: boolean) => void, selection?: Selection, label?: (r: any) => string, acts?: (r: any) => any, empty?: any, foot?: any,
- *   open?: (r: any) => void, keys?: (key: string, row: any) => boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string, steady?: boolean}} p steady: what a row shows depends on that row alone; of: the question that the rows answer; busy: another has been asked */
+ *   onSort?: (id: string, reverse: boolean) => void, unsortable?: string, selection?: Selection, label?: (r: any) => string, acts?: (r: any) => any, empty?: any, foot?: any,
+ *   open?: (r: any) => void, keys?: (key: string, row: any) => boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string, steady?: boolean}} p unsortable: why there is no other order; steady: what a row shows depends on that row alone; of: the question that the rows answer; busy: another has been asked */
 export function Table(p) {
   const columns = shownColumns(p.id, p.columns);
   const [over, setOver] = useState(false);
@@ -95,8 +95,8 @@ export function Table(p) {
           ref=${(/** @type {any} */ el) => { if (el) el.indeterminate = some && !all; }}
           onChange=${(/** @type {any} */ e) => { const next = new Map(chosen); for (const r of rows) { if (e.target.checked) next.set(p.rowKey(r), r); else next.delete(p.rowKey(r)); } p.selection.set(next); }} /></th>`}
         ${columns.map((c) => html`<th key=${c.id} scope="col" class=${cx(c.right && 'r', c.wide && 'wide')} aria-sort=${c.sort && p.onSort ? (p.sort === c.id ? (p.reverse ? 'descending' : 'ascending') : 'none') : undefined}>
-          ${c.sort && p.onSort ? html`<button onClick=${() => p.onSort(c.id, p.sort === c.id ? !p.reverse : !!c.right)}>${c.label}
-            <${Icon} small name=${p.sort !== c.id ? 'sort' : p.reverse ? 'down' : 'up'} /></button>` : c.label}</th>`)}
+          ${c.sort && p.onSort ? html`<button title=${p.sort === c.id ? undefined : p.unsortable} onClick=${() => p.onSort(c.id, p.sort === c.id ? !p.reverse : !!c.right)}>${c.label}
+            ${(p.sort === c.id || !p.unsortable) && html`<${Icon} small name=${p.sort !== c.id ? 'sort' : p.reverse ? 'down' : 'up'} />`}</button>` : c.label}</th>`)}
         ${p.acts && html`<th scope="col" class="acts"><span class="sr">${common.actions}</span></th>`}
       </tr></thead>
       <tbody ref=${body}>
