@@ -417,7 +417,7 @@ export const dashboard = {
   inOneHour: (n) => `${n ? '+' + count(n) : 'none'} in 1 h`,
   slots: (busy, all) => `${count(busy)} of ${count(all)} slots`,
   noneAnHourAgo: 'none 1 h ago',
-  vsAnHourAgo: (sign, text) => `${sign} ${text} vs 1 h ago`,
+  vsAnHourAgo: (sign, text) => `${sign} ${text} in 1 h`,
 };
 
 export const menu = {
