@@ -67,17 +67,17 @@ function columnsOf(stat, late, trend) {
     { id: 'name', label: common.name, always: true, head: true, class: 'lim', sort: (/** @type {any} */ q) => q.name, cell: (/** @type {any} */ q) => html`<a class="cut" href=${link('job-queues', q.name)} title=${q.name}>${q.name}</a>` },
     { id: 'state', label: common.state, sort: gravity, cell: (/** @type {any} */ q) => html`<${QueueState} q=${q} />${q.paused && html`<span class="cut dim small sub" style=${{ maxWidth: '9rem' }} title=${q.paused.reason}><${PausedBy} pause=${q.paused} /></span>`}` },
     { id: 'ready', label: common.ready, right: true, sort: (/** @type {any} */ q) => q.ready, cell: (/** @type {any} */ q) => brief(q.ready) },
-    { id: 'unacked', label: common.unacked, right: true, sort: (/** @type {any} */ q) => q.unacked, cell: (/** @type {any} */ q) => html`${brief(q.unacked)}${q.leased > 0 && html` <span class="dim small">${words.leased(q.leased)}</span>`}` },
+    { id: 'unacked', label: common.unacked, wide: true, right: true, sort: (/** @type {any} */ q) => q.unacked, cell: (/** @type {any} */ q) => html`${brief(q.unacked)}${q.leased > 0 && html` <span class="dim small">${words.leased(q.leased)}</span>`}` },
     { id: 'oldest', label: common.oldestJob, right: true, sort: (/** @type {any} */ q) => q.oldest?.seconds ?? null, cell: (/** @type {any} */ q) => oldest(q, late.get(q.name)) },
     { id: 'in', label: common.in, right: true, sort: (/** @type {any} */ q) => q.publish_rate, cell: (/** @type {any} */ q) => rate(q.publish_rate) },
     { id: 'out', label: common.out, right: true, sort: (/** @type {any} */ q) => q.ack_rate, cell: (/** @type {any} */ q) => rate(q.ack_rate) },
     { id: 'fail', label: common.failed, right: true, sort: (/** @type {any} */ q) => (stat(q) ? failShare(stat(q)) : null), cell: (/** @type {any} */ q) => { const f = stat(q) ? failShare(stat(q)) : null; return html`<span class=${f > 0.1 ? 'bad strong' : ''}>${percent(f)}</span>`; } },
-    { id: 'wait', label: common.waitP95, right: true, sort: wait, cell: (/** @type {any} */ q) => millis(wait(q)) },
-    { id: 'run', label: words.runP95, right: true, sort: run, cell: (/** @type {any} */ q) => millis(run(q)) },
-    { id: 'slots', label: words.inUse, sort: (/** @type {any} */ q) => (q.slots ? q.busy / q.slots : null), cell: (/** @type {any} */ q) => (q.slots ? html`<${Util} part=${q.busy / q.slots} label=${common.slotsOf(q.name)} text=${`${q.busy}/${q.slots}`} />` : html`<span class="dim">${words.noWorkers}</span>`) },
+    { id: 'wait', label: common.waitP95, wide: true, right: true, sort: wait, cell: (/** @type {any} */ q) => millis(wait(q)) },
+    { id: 'run', label: words.runP95, wide: true, right: true, sort: run, cell: (/** @type {any} */ q) => millis(run(q)) },
+    { id: 'slots', label: words.inUse, wide: true, sort: (/** @type {any} */ q) => (q.slots ? q.busy / q.slots : null), cell: (/** @type {any} */ q) => (q.slots ? html`<${Util} part=${q.busy / q.slots} label=${common.slotsOf(q.name)} text=${`${q.busy}/${q.slots}`} />` : html`<span class="dim">${words.noWorkers}</span>`) },
     { id: 'drain', label: words.emptyIn, right: true, off: true, sort: drain, cell: (/** @type {any} */ q) => { const d = drain(q); return d === null ? '–' : d === Infinity ? (q.growth_rate > 0.05 ? html`<span class="warn">${words.growing}</span>` : '–') : seconds(d); } },
     { id: 'bytes', label: common.size, right: true, off: true, sort: (/** @type {any} */ q) => q.bytes, cell: (/** @type {any} */ q) => bytes(q.bytes) },
-    { id: 'trend', label: words.last30Min, cell: (/** @type {any} */ q) => html`<${Trend} name=${q.name} values=${trend(q.name)} />` },
+    { id: 'trend', label: words.last30Min, wide: true, cell: (/** @type {any} */ q) => html`<${Trend} name=${q.name} values=${trend(q.name)} />` },
   ];
 }
 
