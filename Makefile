@@ -134,8 +134,8 @@ lint-ui: $(UI_READY) ## eslint and tsc on the web UI
 	cd ui && npm run --silent lint
 
 .PHONY: test-ui
-test-ui: tools $(UI_READY) ## Tests of the web UI in Chromium, against the binary and a private broker
-	@scripts/deps.sh broker browser
+test-ui: tools $(UI_READY) ## Tests of the web UI in Chromium and Firefox, against the binary and a private broker
+	@scripts/deps.sh broker browser firefox
 	@CGO_ENABLED=0 go build -o bin/millrace ./cmd/millrace
 	cd ui && npm run --silent test
 
