@@ -134,8 +134,8 @@ lint-ui: $(UI_READY) ## eslint and tsc on the web UI
 	cd ui && npm run --silent lint
 
 .PHONY: test-ui
-test-ui: tools $(UI_READY) ## Tests of the web UI in Chromium, against the binary and a private broker
-	@scripts/deps.sh broker browser
+test-ui: tools $(UI_READY) ## Tests of the web UI in Chromium and Firefox, against the binary and a private broker
+	@scripts/deps.sh broker browser firefox
 	@CGO_ENABLED=0 go build -o bin/millrace ./cmd/millrace
 	cd ui && npm run --silent test
 
@@ -178,6 +178,12 @@ bench: tools ## Lateness, bursts and reading beside the broker's own figures (AR
 conformance: tools ## Take every client library through every scenario (ARGS='-lang ruby -run poison -v')
 	@scripts/deps.sh broker python ruby java
 	go run ./clients/conformance $(ARGS)
+
+# LavinMQ has its turn where MILLRACE_TEST_LAVINMQ names its program.
+.PHONY: conformance-all
+conformance-all: tools ## The same on RabbitMQ 3.10 and 4.3 and on LavinMQ, and with the oldest and newest drivers
+	@scripts/deps.sh broker python ruby java
+	@scripts/conformance-all.sh $(ARGS)
 
 .PHONY: fuzz
 fuzz: tools ## Run every fuzz target for FUZZTIME (30s)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing of the parts named: broker etcd compiler python ruby ruby-tools node java browser promtool.
+# Installs what is missing of the parts named: broker etcd compiler python ruby ruby-tools node java browser firefox promtool.
 #
 #   broker    RabbitMQ, run privately by `millrace up` and by the tests; never as a service
 #   etcd      which clusters of LavinMQ need; run privately by the tests, never as a service
@@ -11,6 +11,7 @@
 #   java      a JDK and Maven; what Maven needs, it fetches into .cache/maven (scripts/mvn.sh)
 #   promtool  Prometheus, whose promtool tests the alerts; never as a service
 #   browser   Chromium, for the tests of the web UI
+#   firefox   Firefox, for those of them that are about layout and signing in
 #
 # Says first what it is going to install. Where nothing is missing it says and does nothing.
 set -euo pipefail
@@ -38,6 +39,10 @@ python() {
 
 browser() {
 	command -v "${CHROMIUM:-chromium}" >/dev/null || packages+=(chromium)
+}
+
+firefox() {
+	command -v "${FIREFOX:-firefox-esr}" >/dev/null || packages+=(firefox-esr)
 }
 
 ruby_bunny() {
@@ -91,7 +96,7 @@ node_modules() {
 with_node=
 for part in "$@"; do
 	case $part in
-	broker | etcd | compiler | python | java | browser | promtool) "$part" ;;
+	broker | etcd | compiler | python | java | browser | firefox | promtool) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
 	node) with_node=yes ;;

@@ -31,7 +31,11 @@ python() {
 }
 
 javascript() {
-	npm pack --silent --ignore-scripts --pack-destination "$folder" "$(copy javascript)" >/dev/null
+	local sources
+	sources=$(copy javascript)
+	clients/javascript/conformance/build # installs the compiler
+	ln -s "$PWD/clients/javascript/node_modules" "$sources/node_modules"
+	npm pack --silent --pack-destination "$folder" "$sources" >/dev/null
 }
 
 ruby() {

@@ -5,6 +5,6 @@
 // language, has a virtual host, a sidecar and processes of its own; they are gone when it ends. A language fails a scenario, or
 // passes: there is nothing in between, and nothing is skipped.
 //
-// Beside the languages there are deliberately wrong workers (wrong/): the scenarios that exist because of such mistakes must fail with
-// them, else the suite itself fails.
+// Beside the languages there are clients that are wrong on purpose (mistakes.go): the scenarios that are there for their mistakes must fail
+// with them, else the suite itself fails.
 package main

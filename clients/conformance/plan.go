@@ -16,24 +16,26 @@ type planned struct {
 	sc      scenario
 	c       client
 	langs   []string // whose cells it fills
-	mistake *mistake // of a deliberately wrong worker: its trial is no cell
+	mistake *mistake // of a deliberately wrong client: its trial is no cell
 }
 
 // plan lists all trials in the order of the table.
 func plan(langs []string, chosen []scenario) (all []planned) {
 	for _, sc := range chosen {
 		if sc.crowd {
-			all = append(all, planned{sc: sc, c: library(langs[0]), langs: langs})
+			all = append(all, planned{sc: sc, c: languageClient(langs[0]), langs: langs})
 			continue
 		}
 		for _, lang := range langs {
-			all = append(all, planned{sc: sc, c: library(lang), langs: []string{lang}})
+			all = append(all, planned{sc: sc, c: languageClient(lang), langs: []string{lang}})
 		}
 	}
 	return all
 }
 
-func library(lang string) client { return client{name: lang, dir: "clients/" + lang + "/conformance"} }
+func languageClient(lang string) client {
+	return client{name: lang, dir: "clients/" + lang + "/conformance"}
+}
 
 // clients are those that take part.
 func (p planned) clients() (all []client) {
@@ -41,7 +43,7 @@ func (p planned) clients() (all []client) {
 		return []client{p.c}
 	}
 	for _, lang := range p.langs {
-		all = append(all, library(lang))
+		all = append(all, languageClient(lang))
 	}
 	return all
 }
@@ -57,13 +59,12 @@ func (s *suite) carryOut(ctx context.Context, all []planned, t *table, out io.Wr
 	}
 	slices.SortStableFunc(all, func(a, b planned) int { return last(a) - last(b) })
 	var mu sync.Mutex // the table, and what is printed
-	for i, j := 0, 0; i < len(all); i = j {
+	several := func(some []planned, limit int) {
 		g := new(errgroup.Group)
-		g.SetLimit(s.parallel)
-		for j = i; j < len(all) && (j == i || last(all[i]) == 0 && last(all[j]) == 0); j++ {
-			p := all[j]
+		g.SetLimit(limit)
+		for _, p := range some {
 			g.Go(func() error {
-				r := s.try(ctx, p.sc, p.c, p.langs)
+				r := s.try(ctx, p.sc, p.clients())
 				mu.Lock()
 				defer mu.Unlock()
 				t.note(p, r)
@@ -73,7 +74,30 @@ func (s *suite) carryOut(ctx context.Context, all []planned, t *table, out io.Wr
 		}
 		_ = g.Wait() // trials give results, no errors
 	}
+	together := slices.IndexFunc(all, func(p planned) bool { return last(p) > 0 })
+	if together < 0 {
+		together = len(all)
+	}
+	var idle, busy []planned
+	for _, p := range all[:together] {
+		if s.parallel > 1 && p.idle() {
+			idle = append(idle, p)
+		} else {
+			busy = append(busy, p)
+		}
+	}
+	var both sync.WaitGroup
+	both.Go(func() { several(idle, idleBeside) })
+	several(busy, s.parallel)
+	both.Wait()
+	several(all[together:], 1)
 }
+
+// idleBeside is how many trials that only wait are made beside the others.
+const idleBeside = 3
+
+// idle reports whether a trial waits nearly all of its time: for a silent network to be noticed, or for what a wrong client does not do.
+func (p planned) idle() bool { return p.mistake != nil || p.sc.idle }
 
 func indent(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")

@@ -121,13 +121,13 @@ func (w *worker) launch() {
 	text, err := json.Marshal(w.settings)
 	require.NoError(w.t, err)
 	cmd := exec.Command("./" + w.client.dir + "/worker")
-	cmd.Env = append(w.t.environ(), "MILLRACE_WORKER="+string(text), "MILLRACE_EFFECTS="+w.file)
+	cmd.Env = append(w.t.environ(w.client), "MILLRACE_WORKER="+string(text), "MILLRACE_EFFECTS="+w.file)
 	w.program = w.t.start(w.client.name+"'s worker", cmd)
 }
 
-// environ is the environment of programs.
-func (t *trial) environ() []string {
-	return slices.Concat(os.Environ(), t.room.env, []string{"MILLRACE_AMQP_URL=" + t.room.amqpURL})
+// environ is the environment of a client's programs.
+func (t *trial) environ(c client) []string {
+	return slices.Concat(os.Environ(), t.room.env, c.env, []string{"MILLRACE_AMQP_URL=" + t.room.amqpURL})
 }
 
 // ready waits until a worker consumes a queue.
@@ -221,7 +221,7 @@ func (t *trial) startProducer(c client, commands ...map[string]any) *producer {
 	p := &producer{file: filepath.Join(dir, "results"), commands: len(commands)}
 	require.NoError(t, os.WriteFile(p.file, nil, 0o666))
 	cmd := exec.Command("./" + c.dir + "/producer")
-	cmd.Env = append(t.environ(), "MILLRACE_RESULTS="+p.file)
+	cmd.Env = append(t.environ(c), "MILLRACE_RESULTS="+p.file)
 	var in strings.Builder
 	for _, command := range commands {
 		line, err := json.Marshal(command)

@@ -43,9 +43,12 @@ func (t *trial) manage(method, path string, in, out any) {
 
 // tryManage asks the broker's management API.
 func (t *trial) tryManage(method, path string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
+	var body []byte // LavinMQ does not take null for none
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
 	}
 	req, err := http.NewRequest(method, strings.TrimSuffix(t.broker.ManagementURL(), "/")+path, bytes.NewReader(body))
 	if err != nil {
@@ -75,8 +78,13 @@ func (t *trial) serve() (sidecar *program) {
 	addr := listener.Addr().String()
 	require.NoError(t, listener.Close())
 	t.room.api = "http://" + addr
-	cmd := exec.Command(t.sidecar, "serve", "--http-addr", addr, "--amqp-url", t.room.amqpURL, "--management-url", t.broker.ManagementURL(),
-		"--stream-url", t.broker.StreamURL()+t.room.vhost, "--auth", "none", "--log-level", "warn")
+	args := []string{
+		"serve", "--http-addr", addr, "--amqp-url", t.room.amqpURL, "--management-url", t.broker.ManagementURL(), "--auth", "none", "--log-level", "warn",
+	}
+	if streams := t.broker.StreamURL(); streams != "" {
+		args = append(args, "--stream-url", streams+t.room.vhost)
+	}
+	cmd := exec.Command(t.sidecar, args...)
 	p := t.start("sidecar", cmd)
 	t.cleanup(func() { p.stop(t, 20*time.Second) })
 	t.eventually(func() bool {

@@ -34,18 +34,16 @@ const failover = 5 * time.Second
 func hosts(t *trial) {
 	t.serve()
 	t.declare("default")
-	broker, err := url.Parse(t.room.amqpURL)
-	require.NoError(t, err)
-	first, second := t.host(broker.Host, nil), t.host(broker.Host, nil)
-	dead := t.host(broker.Host, nil)
+	first, second, dead := t.host(t.brokerHost(), nil), t.host(t.brokerHost(), nil), t.host(t.brokerHost(), nil)
 	dead.down()
 	second.down()
-	direct := t.room.amqpURL
-	t.room.amqpURL = strings.Replace(direct, broker.Host, strings.Join([]string{dead.addr, first.addr, second.addr}, ","), 1)
 	const concurrency, n = 4, 4000
-	w := t.worker(settings{Queues: []string{"default"}, Concurrency: concurrency}).ready("default")
-	enqueued := t.outage("job-", n)
-	t.room.amqpURL = direct
+	var w *worker
+	var enqueued func() []string
+	t.by(strings.Join([]string{dead.addr, first.addr, second.addr}, ","), func() {
+		w = t.worker(settings{Queues: []string{"default"}, Concurrency: concurrency}).ready("default")
+		enqueued = t.outage("job-", n)
+	})
 	for _, next := range []struct{ from, to *host }{{first, second}, {second, first}} {
 		ran := w.count("ran", "")
 		t.eventually(func() bool { return w.count("ran", "") > ran+20 }, "jobs run")
@@ -71,6 +69,7 @@ type host struct {
 	mu       sync.Mutex
 	listener net.Listener
 	conns    map[net.Conn]bool // of clients
+	silent   bool
 }
 
 // host makes another address of the broker, with TLS if it is given a configuration.
@@ -112,6 +111,33 @@ func (h *host) down() {
 	}
 }
 
+// silence swallows what is sent from now on and leaves the connections open, as a network does that loses every packet.
+func (h *host) silence() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.silent = true
+}
+
+func (h *host) isSilent() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.silent
+}
+
+// end is one end of a connection over the host's network.
+type end struct {
+	net.Conn
+	h *host
+}
+
+// Write loses what is written while the network is silent.
+func (e end) Write(p []byte) (int, error) {
+	if e.h.isSilent() {
+		return len(p), nil
+	}
+	return e.Conn.Write(p)
+}
+
 func (h *host) connections() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,10 +155,12 @@ func (h *host) forward(client net.Conn) {
 	h.conns[client] = true
 	h.mu.Unlock()
 	go func() {
-		defer client.Close()
-		_, _ = io.Copy(client, broker)
+		_, _ = io.Copy(end{client, h}, broker)
+		if !h.isSilent() { // else the client does not hear of the end
+			_ = client.Close()
+		}
 	}()
-	_, _ = io.Copy(broker, client)
+	_, _ = io.Copy(end{broker, h}, client)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.conns, client)
@@ -189,53 +217,99 @@ func (t *trial) crashChannels() error {
 	return err
 }
 
-// secure has producer and worker on a host with TLS, whose certificate is for its name and for none of its addresses.
+// secure has producer and worker on a host with TLS, whose certificate is signed by a private authority that they trust. It is for the host's
+// name and for none of its addresses. A host whose certificate another authority signed they refuse.
 func secure(t *trial) {
 	t.serve()
 	t.declare("default")
-	broker, err := url.Parse(t.room.amqpURL)
-	require.NoError(t, err)
-	h := t.host(broker.Host, t.certificate("localhost"))
-	_, port, err := net.SplitHostPort(h.addr)
-	require.NoError(t, err)
-	broker.Scheme, broker.Host = "amqps", "localhost:"+port
-	t.room.amqpURL = broker.String()
+	private, other := t.authority(), t.authority()
+	t.trust(private)
+	plain := t.room.amqpURL
+	to := func(host string) {
+		broker, err := url.Parse(plain)
+		require.NoError(t, err)
+		broker.Scheme, broker.Host = "amqps", host
+		t.room.amqpURL = broker.String()
+	}
+	named := func(h *host) string {
+		_, port, err := net.SplitHostPort(h.addr)
+		require.NoError(t, err)
+		return "localhost:" + port
+	}
+	h, forged := t.host(t.brokerHost(), private.certify(t, "localhost")), t.host(t.brokerHost(), other.certify(t, "localhost"))
+	to(named(h))
 	w := t.worker(settings{Queues: []string{"default"}}).ready("default")
 	t.produce(enqueue("Append", "by name"))[0].jid(t)
 	w.did("ran", "by name")
 	w.stop(t, 20*time.Second)
 
-	broker.Host = h.addr
-	t.room.amqpURL = broker.String()
-	other := enqueue("Append", "by address")
-	other["timeout"] = 5
-	r := t.produce(other)[0]
-	require.Equal(t, "Unreachable", r.Error)
-	require.Regexp(t, "(?i)certificate|hostname|alternative name", r.Message)
+	refused := enqueue("Append", "refused")
+	refused["timeout"] = 5
+	to(h.addr)
+	byAddress := t.startProducer(t.client, refused)
+	to(named(forged))
+	byOther := t.startProducer(t.client, refused)
+	w = t.worker(settings{Queues: []string{"default"}})
+	for what, p := range map[string]*producer{"for another name": byAddress, "of another authority": byOther} {
+		r := p.results(t)[0]
+		require.Equal(t, "Unreachable", r.Error, "a producer refuses a certificate %s", what)
+		require.Regexp(t, "(?i)certificate|hostname|alternative name", r.Message)
+	}
+	require.False(t, t.consumed("default"), "a worker refuses a certificate of another authority")
 	require.Zero(t, t.ready("default"))
+	w.stop(t, 20*time.Second)
 }
 
-// certificate makes one for a name, which the programs of this trial trust.
-func (t *trial) certificate(name string) *tls.Config {
+// authority signs certificates.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// authority makes one. All of them have the same name, so it is the signature that tells them apart.
+func (t *trial) authority() *authority {
+	a := &authority{certificate: &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "conformance"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}}
+	a.certificate.Raw, a.key = a.sign(t, a.certificate)
+	return a
+}
+
+// sign signs a certificate, its own if it has none yet, and gives it with its key.
+func (a *authority) sign(t *trial, template *x509.Certificate) (der []byte, key *ecdsa.PrivateKey) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "conformance"}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	signer := a.key
+	if signer == nil {
+		signer = key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	der, err = x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), signer)
 	require.NoError(t, err)
+	return der, key
+}
+
+// certify makes a certificate for a server's name.
+func (a *authority) certify(t *trial, name string) *tls.Config {
+	der, key := a.sign(t, &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "a broker"}, DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+}
+
+// trust has the programs of this trial trust an authority.
+func (t *trial) trust(a *authority) {
 	dir, err := os.MkdirTemp(t.tmp, "tls-")
 	require.NoError(t, err)
 	ca, store := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.p12")
-	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw}), 0o600))
 	t.room.env = []string{"SSL_CERT_FILE=" + ca, "NODE_EXTRA_CA_CERTS=" + ca}
 	if t.client.name == "java" { // which reads a key store only
 		out, err := exec.Command("keytool", "-importcert", "-noprompt", "-file", ca, "-keystore", store, "-storetype", "PKCS12", "-storepass", "public").CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		t.room.env = []string{"JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=" + store + " -Djavax.net.ssl.trustStorePassword=public"}
 	}
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 }
 
 // queues has a worker on queues that exist, with arguments that no worker would declare, and on one that does not.

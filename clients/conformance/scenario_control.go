@@ -100,7 +100,7 @@ func (w *worker) handsBack() {
 	w.did("began", "deaf")
 	w.did("began", "polite")
 	w.stop(t, 20*time.Second)
-	t.eventually(func() bool { return t.ready("default") == 2 }, "both are back, the queue has %d", t.ready("default"))
+	t.within(soon, func() bool { return t.ready("default") == 2 }, "both are back")
 	require.Equal(t, 1, w.count("stopped", "polite"))
 	require.Empty(t, t.records(wire.Retries))
 	require.Empty(t, t.records(wire.DeadJobs))

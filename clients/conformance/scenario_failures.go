@@ -72,8 +72,11 @@ func outcomes(t *trial) {
 func retries(t *trial) {
 	t.serve()
 	w := t.worker(settings{Queues: []string{"mail"}, Concurrency: 2}).ready("mail")
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	got := t.produce(
-		with(map[string]any{"queue": "mail"}, "FailSoon", "well in the end", 3), with(map[string]any{"queue": "mail", "retry": 2}, "FailSoon", "dies", 99),
+		with(map[string]any{"queue": "mail", "traceparent": parent}, "FailSoon", "well in the end", 3),
+		with(map[string]any{"queue": "mail", "traceparent": parent, "retry": 2}, "FailSoon", "dies", 99),
+		with(map[string]any{"queue": "mail", "traceparent": parent}, "Kill", "killed"),
 	)
 	body := t.record(wire.DeadJobs, got[1].jid(t))
 	require.EqualValues(t, 2, gjson.GetBytes(body, "retry_count").Int())
@@ -81,6 +84,11 @@ func retries(t *trial) {
 	require.Equal(t, "exhausted", gjson.GetBytes(body, "reason").String())
 	t.eventually(func() bool { return w.count("ran", "well in the end") == 4 }, "three failures and a success")
 	require.Equal(t, 3, w.count("ran", "dies"))
+	// The second retry's delivery is the sidecar's, so this is the first retry's too.
+	require.Equal(t, []string{parent, parent, parent}, t.traceparents(wire.Retries, got[0].jid(t), 3), "a retry has the job's traceparent")
+	for _, dead := range got[1:] {
+		require.Equal(t, []string{parent}, t.traceparents(wire.DeadJobs, dead.jid(t), 1), "a dead job has the job's traceparent")
+	}
 	attempts := map[string]int{}
 	for _, e := range w.effects() {
 		if e.what == "ran" {
@@ -90,7 +98,7 @@ func retries(t *trial) {
 	}
 	t.eventually(func() bool { return len(t.metrics()[got[0].jid(t)]) == 4 }, "a metric for each attempt")
 	w.stop(t, 20*time.Second)
-	require.Len(t, t.records(wire.DeadJobs), 1)
+	require.Len(t, t.records(wire.DeadJobs), 2)
 	t.understood()
 }
 
@@ -103,7 +111,7 @@ func confirm(t *trial) {
 	w.did("ran", "early too")
 	t.pause(3 * time.Second)
 	w.kill()
-	t.eventually(func() bool { return t.ready("default") == 2 }, "the broker still has both jobs")
+	t.within(soon, func() bool { return t.ready("default") == 2 }, "the broker still has both jobs")
 	w.launch()
 	t.eventually(func() bool { return w.count("ran", "early") >= 2 }, "it runs again")
 	t.serve()

@@ -190,22 +190,20 @@ func poison(t *trial) {
 // crowd has all producers and all workers at work at once, on the same queues.
 func crowd(t *trial) {
 	t.serve()
-	each := 10_000 / len(t.langs)
+	each := 10_000 / len(t.clients)
 	if !t.full {
 		each = 10_000 / 5
 	}
 	var workers []*worker
 	var producers []*producer
-	for _, lang := range t.langs {
-		c := client{name: lang, dir: "clients/" + lang + "/conformance"}
-		workers = append(workers, t.workerOf(c, settings{Queues: []string{"one", "two"}, Concurrency: 5, Tag: lang}))
+	for _, c := range t.clients {
+		workers = append(workers, t.workerOf(c, settings{Queues: []string{"one", "two"}, Concurrency: 5, Tag: c.name}))
 	}
-	t.eventually(func() bool { q, _ := t.queue("one"); return q.Consumers == len(t.langs) }, "all workers consume")
-	for _, lang := range t.langs {
-		c := client{name: lang, dir: "clients/" + lang + "/conformance"}
+	t.eventually(func() bool { q, _ := t.queue("one"); return q.Consumers == len(t.clients) }, "all workers consume")
+	for _, c := range t.clients {
 		producers = append(producers, t.startProducer(c,
-			map[string]any{"op": "bulk", "class": "Append", "queue": "one", "prefix": lang + "-one-", "count": each / 2},
-			map[string]any{"op": "bulk", "class": "Append", "queue": "two", "prefix": lang + "-two-", "count": each / 2}))
+			map[string]any{"op": "bulk", "class": "Append", "queue": "one", "prefix": c.name + "-one-", "count": each / 2},
+			map[string]any{"op": "bulk", "class": "Append", "queue": "two", "prefix": c.name + "-two-", "count": each / 2}))
 	}
 	jids := map[string]bool{}
 	for _, p := range producers {
@@ -217,7 +215,7 @@ func crowd(t *trial) {
 			}
 		}
 	}
-	require.Len(t, jids, each/2*2*len(t.langs), "every jid is another")
+	require.Len(t, jids, each/2*2*len(t.clients), "every jid is another")
 	t.within(4*time.Minute, func() bool {
 		ran := 0
 		for _, w := range workers {
@@ -236,6 +234,6 @@ func crowd(t *trial) {
 		}
 	}
 	require.Zero(t, len(jids), "jobs that nobody ran")
-	t.eventually(func() bool { return len(t.metrics()) == each/2*2*len(t.langs) }, "a metric for each job")
+	t.eventually(func() bool { return len(t.metrics()) == each/2*2*len(t.clients) }, "a metric for each job")
 	t.understood()
 }

@@ -21,7 +21,7 @@ type table struct {
 	langs     []string
 	scenarios []scenario
 	cells     map[cell]result
-	blind     []string // what went wrong with the deliberately wrong workers
+	blind     []string // what went wrong with the deliberately wrong clients
 	examined  []string // what went as it must with them
 }
 

@@ -17,7 +17,8 @@ type tail struct {
 	stream string
 
 	mu      sync.Mutex
-	bodies  [][]byte  // but a leader's own
+	bodies  [][]byte // but a leader's own
+	headers []amqp.Table
 	next    int64     // the offset behind the last one read
 	reading bool      // a consumer is there
 	changed time.Time // when the last record came, or reading began
@@ -101,7 +102,7 @@ func (tl *tail) add(d amqp.Delivery) {
 	}
 	tl.next, tl.changed = offset+1, time.Now()
 	if gjson.GetBytes(d.Body, "type").String() != "barrier" {
-		tl.bodies = append(tl.bodies, d.Body)
+		tl.bodies, tl.headers = append(tl.bodies, d.Body), append(tl.headers, d.Headers)
 	}
 }
 
@@ -111,6 +112,28 @@ func (t *trial) seen(stream string) [][]byte {
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
 	return tl.bodies[:len(tl.bodies):len(tl.bodies)]
+}
+
+// traceparents waits for so many records about a job in a stream, and gives the traceparents of all that have come: "" of a record without
+// one.
+func (t *trial) traceparents(stream, jid string, n int) (all []string) {
+	t.eventually(func() bool {
+		all = t.tail(stream).traceparents(jid)
+		return len(all) >= n
+	}, "%s has %d records of %s", stream, n, jid)
+	return all
+}
+
+func (tl *tail) traceparents(jid string) (all []string) {
+	tl.mu.Lock()
+	defer tl.mu.Unlock()
+	for i, body := range tl.bodies {
+		if gjson.GetBytes(body, "jid").String() == jid {
+			found, _ := tl.headers[i]["traceparent"].(string)
+			all = append(all, found)
+		}
+	}
+	return all
 }
 
 // calm is how long nothing more must have come of a stream to be taken for its end.

@@ -17,23 +17,27 @@ type scenario struct {
 	run        func(*trial)
 	crowd      bool // with all languages at once
 	alone      bool // nobody else uses the broker meanwhile
+	idle       bool // it waits nearly all of its time
+	rabbitmq   bool // it is about what LavinMQ does not have
 }
 
 // client is a library under examination.
 type client struct {
 	name string
-	dir  string // of its programs
+	dir  string   // of its programs
+	env  []string // of its programs
 }
 
 // trial is one scenario with one language. It is a require.TestingT.
 type trial struct {
 	*suite
 	client
-	langs []string // all of them, for a crowd
-	ctx   context.Context
-	room  *room
-	tails map[string]*tail
-	said  said
+	clients   []client // all of them, for a crowd
+	watermark string   // of the broker's memory before an alarm; empty: there is none
+	ctx       context.Context
+	room      *room
+	tails     map[string]*tail
+	said      said
 
 	connecting sync.Mutex
 	conn       *amqp.Connection // the runner's own
@@ -50,14 +54,14 @@ const (
 )
 
 // try runs a scenario. However it ends, nothing of it is left.
-func (s *suite) try(ctx context.Context, sc scenario, c client, langs []string) result {
+func (s *suite) try(ctx context.Context, sc scenario, clients []client) result {
 	limit := trialLimit
 	if s.full {
 		limit = fullTrialLimit
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	t := &trial{suite: s, client: c, langs: langs, ctx: ctx, tails: map[string]*tail{}}
+	t := &trial{suite: s, client: clients[0], clients: clients, ctx: ctx, tails: map[string]*tail{}}
 	start := time.Now()
 	done := make(chan struct{})
 	go func() {

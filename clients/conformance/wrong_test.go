@@ -24,6 +24,21 @@ func TestMistakesAreJudged(t *testing.T) {
 	}
 }
 
+func TestMistakesApply(t *testing.T) {
+	t.Chdir("../..")
+	langs := map[string]int{}
+	for _, m := range mistakes {
+		_, err := m.make(t.TempDir())
+		require.NoError(t, err)
+		langs[m.lang]++
+	}
+	require.GreaterOrEqual(t, len(mistakes), 10)
+	require.GreaterOrEqual(t, len(langs), 3)
+	moved := mistake{name: "moved", lang: "ruby", file: "millrace/control.rb", from: "no such text"}
+	_, err := moved.make(t.TempDir())
+	require.ErrorContains(t, err, `clients/ruby/lib/millrace/control.rb has "no such text" 0 times`)
+}
+
 func TestTableFails(t *testing.T) {
 	sc := scenario{name: "happy"}
 	cases := map[string]func(*table){

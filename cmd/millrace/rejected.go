@@ -64,7 +64,7 @@ type oneRejectedCmd struct {
 	lookSettings
 
 	Stream string `arg:"" help:"The record's stream."`
-	Offset int64  `arg:"" help:"Its offset there."`
+	Offset int64  `arg:"" help:"The offset of the record in its stream or queue."`
 }
 
 func (c *oneRejectedCmd) path() string {

@@ -13,18 +13,18 @@ import (
 
 // securitySettings say who may use the REST API, and how.
 type securitySettings struct {
-	Auth             string   `name:"auth" env:"MILLRACE_AUTH" enum:"auto,broker,token,none" default:"auto" help:"How users of the API say who they are: broker (its users), token (of --tokens-file), none. auto is broker, or none where there is no management API and only this machine can connect."`
+	Auth             string   `name:"auth" env:"MILLRACE_AUTH" enum:"auto,broker,token,none" default:"auto" help:"How users of the API sign in: broker (as users of the broker), token (of --tokens-file), none. auto is broker, or none if there is no management API and only this machine can connect."`
 	TokensFile       string   `name:"tokens-file" env:"MILLRACE_TOKENS_FILE" placeholder:"FILE" help:"For --auth=token: lines of a name, a role and the SHA-256 sum of a token."`
-	SessionKeyFile   string   `name:"session-key-file" env:"MILLRACE_SESSION_KEY_FILE" placeholder:"FILE" help:"A secret of 32 bytes or more, the same for all sidecars: browsers stay signed in when a sidecar starts again. Default: a new one at each start."`
-	TLSCert          string   `name:"tls-cert" env:"MILLRACE_TLS_CERT" placeholder:"FILE" help:"The API's certificate, with those between it and the root. It is read again when it changes."`
-	TLSKey           string   `name:"tls-key" env:"MILLRACE_TLS_KEY" placeholder:"FILE" help:"Its key."`
-	BehindProxy      bool     `name:"behind-proxy" env:"MILLRACE_BEHIND_PROXY" help:"A proxy sees to TLS, and only it can connect: any address may be listened on, and X-Forwarded-For and -Proto are believed."`
-	HTTPHosts        []string `name:"http-hosts" env:"MILLRACE_HTTP_HOSTS" placeholder:"NAME" help:"Host names under which the API is asked, beside those of --http-addr and the certificate."`
-	HTTPPrefix       string   `name:"http-prefix" env:"MILLRACE_HTTP_PREFIX" placeholder:"/PATH" help:"What stands before all of the API's paths, such as /millrace."`
-	Environment      string   `name:"environment" env:"MILLRACE_ENVIRONMENT" placeholder:"NAME" help:"What the web UI shows beside its name, so that nobody takes production for another: staging."`
+	SessionKeyFile   string   `name:"session-key-file" env:"MILLRACE_SESSION_KEY_FILE" placeholder:"FILE" help:"A file with a secret of 32 bytes or more, the same for all sidecars: browsers stay signed in when a sidecar restarts. Default: a new secret at each start."`
+	TLSCert          string   `name:"tls-cert" env:"MILLRACE_TLS_CERT" placeholder:"FILE" help:"The API's TLS certificate, with the intermediate certificates. It is read again when it changes."`
+	TLSKey           string   `name:"tls-key" env:"MILLRACE_TLS_KEY" placeholder:"FILE" help:"The private key of the TLS certificate."`
+	BehindProxy      bool     `name:"behind-proxy" env:"MILLRACE_BEHIND_PROXY" help:"Set this if a reverse proxy that terminates TLS is the only client: the API may then listen on any address, and trusts X-Forwarded-For and -Proto."`
+	HTTPHosts        []string `name:"http-hosts" env:"MILLRACE_HTTP_HOSTS" placeholder:"NAME" help:"Host names under which the API may be reached, besides those of --http-addr and the certificate."`
+	HTTPPrefix       string   `name:"http-prefix" env:"MILLRACE_HTTP_PREFIX" placeholder:"/PATH" help:"A prefix of all paths of the API, such as /millrace."`
+	Environment      string   `name:"environment" env:"MILLRACE_ENVIRONMENT" placeholder:"NAME" help:"A label that the web UI shows beside its name, such as production or staging."`
 	CORSAllowOrigins []string `name:"cors-allow-origins" env:"MILLRACE_CORS_ALLOW_ORIGINS" placeholder:"ORIGIN" help:"Origins whose pages may use the API, such as https://ops.example."`
-	ReadOnly         bool     `name:"read-only" env:"MILLRACE_READ_ONLY" help:"Nothing can be changed through this sidecar's API."`
-	HideArgs         string   `name:"hide-args" env:"MILLRACE_HIDE_ARGS" default:"${hide_args}" placeholder:"PATTERN" help:"Users who may only look do not see values in jobs whose names match this regular expression; none: they see all."`
+	ReadOnly         bool     `name:"read-only" env:"MILLRACE_READ_ONLY" help:"Refuse all changes through this sidecar's API."`
+	HideArgs         string   `name:"hide-args" env:"MILLRACE_HIDE_ARGS" default:"${hide_args}" placeholder:"PATTERN" help:"Read-only users do not see values in jobs whose names match this regular expression; none: they see all."`
 }
 
 // check finds what cannot be meant, before anything is started.

@@ -11,7 +11,7 @@ import (
 
 // timelineSettings say how much is kept of what workers report of single jobs.
 type timelineSettings struct {
-	TimelineRetention string `name:"timeline-retention" env:"MILLRACE_TIMELINE_RETENTION" placeholder:"AGE,SIZE" help:"How long, and how much at most, is kept of what workers report of single jobs: 30d, 2GB or both with a comma. Default: 72h and 128MiB."`
+	TimelineRetention string `name:"timeline-retention" env:"MILLRACE_TIMELINE_RETENTION" placeholder:"AGE,SIZE" help:"How long workers' reports of single jobs are kept, and how much of them: 30d, 2GB or both with a comma. Default: 72h and 128MiB."`
 }
 
 var sizeForm = regexp.MustCompile(`^([1-9][0-9]{0,5})(MB|MiB|GB|GiB)$`)

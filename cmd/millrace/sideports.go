@@ -16,8 +16,8 @@ import (
 
 // sideSettings say where they are.
 type sideSettings struct {
-	MetricsAddr string `name:"metrics-addr" env:"MILLRACE_METRICS_ADDR" placeholder:"HOST:PORT" help:"Where /metrics is too, for whoever can connect: no sign-in, no TLS. Default: nowhere."`
-	PprofAddr   string `name:"pprof-addr" env:"MILLRACE_PPROF_ADDR" placeholder:"HOST:PORT" help:"Where Go's profiles are, at /debug/pprof/: on this machine alone. Default: nowhere."`
+	MetricsAddr string `name:"metrics-addr" env:"MILLRACE_METRICS_ADDR" placeholder:"HOST:PORT" help:"Another address for /metrics, without sign-in and TLS: anyone who can connect can read them. Default: nowhere."`
+	PprofAddr   string `name:"pprof-addr" env:"MILLRACE_PPROF_ADDR" placeholder:"HOST:PORT" help:"The address of Go's profiles, /debug/pprof/; loopback only. Default: nowhere."`
 }
 
 var errNotLoopback = errors.New("profiles tell secrets: only an address of this machine will do, such as 127.0.0.1:6060")

@@ -11,7 +11,7 @@ import (
 
 // signInSettings say how a command reaches a sidecar's API, where the defaults do not do.
 type signInSettings struct {
-	APIURL          string `name:"api-url" env:"MILLRACE_API_URL" placeholder:"URL" help:"The API, and as whom to sign in: https://user:password@host:port/prefix. Default: http:// and --http-addr, as the user of --amqp-url."`
+	APIURL          string `name:"api-url" env:"MILLRACE_API_URL" placeholder:"URL" help:"The API and the user to sign in as: https://user:password@host:port/prefix. Default: http:// and --http-addr, as the user of --amqp-url."`
 	APIPasswordFile string `name:"api-password-file" env:"MILLRACE_API_PASSWORD_FILE" placeholder:"FILE" help:"Read that user's password from this file."`
 	APITokenFile    string `name:"api-token-file" env:"MILLRACE_API_TOKEN_FILE" placeholder:"FILE" help:"Sign in with the token in this file instead."`
 }

@@ -143,7 +143,7 @@ var oneOf = map[string][]string{
 
 var (
 	comment   = regexp.MustCompile(`/\*.*?\*/`)
-	queueActs = regexp.MustCompile("act\\(`[^`]*`, (\\[[^\\]]*\\]|\\w+), '([A-Z]+)'")
+	queueActs = regexp.MustCompile(`\bact\(words\.\w+\(.*?\), (\[[^\]]*\]|\w+), '([A-Z]+)'`)
 	written   = regexp.MustCompile(`'/api/([a-z][a-z/{}-]*)'`)
 	options   = regexp.MustCompile(`^\), \{ method(?:: '([A-Z]+)')?`)
 )

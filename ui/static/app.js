@@ -6,25 +6,26 @@ import { watchOverview } from './core/overview.js';
 import { watchEvents } from './core/live.js';
 import { link, navigate, route } from './core/router.js';
 import { loadSession, whoami } from './core/session.js';
+import { common, frame as words } from './core/words.js';
 import { Shell } from './parts/shell.js';
 import { Empty, Failure, Title } from './parts/states.js';
 
 /** @type {Record<string, [string, string, () => Promise<any>, (() => Promise<any>)?]>} */
 const pages = {
-  dashboard: ['Dashboard', '', () => import('./pages/dashboard.js')],
-  'job-queues': ['Queues', 'Queue', () => import('./pages/queues.js'), () => import('./pages/queue.js')],
-  'scheduled-jobs': ['Scheduled jobs', '', () => import('./pages/scheduled.js')],
-  retries: ['Retries', '', () => import('./pages/retries.js')],
-  'dead-jobs': ['Dead jobs', '', () => import('./pages/dead.js')],
-  'gated-jobs': ['Jobs without a queue', '', () => import('./pages/gated.js')],
-  jobs: ['Jobs', 'Job', () => import('./pages/jobs.js'), () => import('./pages/job.js')],
-  'job-metrics': ['Metrics', 'Metrics', () => import('./pages/metrics.js'), () => import('./pages/class.js')],
-  'worker-processes': ['Worker processes', 'Worker process', () => import('./pages/processes.js'), () => import('./pages/process.js')],
-  live: ['Live', '', () => import('./pages/live.js')],
-  operations: ['Operations', '', () => import('./pages/operations.js')],
-  rejected: ['Rejected records', '', () => import('./pages/rejected.js')],
-  health: ['Health', '', () => import('./pages/health.js')],
-  'api-docs': ['HTTP API', '', () => import('./pages/api-docs.js')],
+  dashboard: [common.dashboard, '', () => import('./pages/dashboard.js')],
+  'job-queues': [common.queues, common.queue, () => import('./pages/queues.js'), () => import('./pages/queue.js')],
+  'scheduled-jobs': [common.scheduledJobs, '', () => import('./pages/scheduled.js')],
+  retries: [common.retries, '', () => import('./pages/retries.js')],
+  'dead-jobs': [common.deadJobs, '', () => import('./pages/dead.js')],
+  'gated-jobs': [common.jobsWithoutAQueue, '', () => import('./pages/gated.js')],
+  jobs: [common.jobs, common.job, () => import('./pages/jobs.js'), () => import('./pages/job.js')],
+  'job-metrics': [common.metrics, common.metrics, () => import('./pages/metrics.js'), () => import('./pages/class.js')],
+  'worker-processes': [common.workerProcesses, words.workerProcess, () => import('./pages/processes.js'), () => import('./pages/process.js')],
+  live: [common.live, '', () => import('./pages/live.js')],
+  operations: [common.operations, '', () => import('./pages/operations.js')],
+  rejected: [common.rejectedRecords, '', () => import('./pages/rejected.js')],
+  health: [common.health, '', () => import('./pages/health.js')],
+  'api-docs': [common.httpApi, '', () => import('./pages/api-docs.js')],
 };
 
 /** The page of a path. @param {string[]} parts */
@@ -48,9 +49,9 @@ function App() {
 
 function Page() {
   const page = pageOf(route.value.parts);
-  const title = page?.title ?? 'Page not found';
+  const title = page?.title ?? words.pageNotFound;
   useEffect(() => { document.title = title + ' · Millrace'; }, [title]);
-  if (!page) return html`<${Title} title="Page not found" /><${Empty} icon="search" title="There is nothing at this address"><p><code class="anywhere">${location.pathname}</code></p><a class="btn" href=${link('dashboard')}>Go to the dashboard</a><//>`;
+  if (!page) return html`<${Title} title=${words.pageNotFound} /><${Empty} icon="search" title=${words.nothingHere}><p><code class="anywhere">${location.pathname}</code></p><a class="btn" href=${link('dashboard')}>${words.goToTheDashboard}</a><//>`;
   return html`<${Lazy} key=${page.key} load=${page.load} part=${route.value.parts[1]} />`;
 }
 
@@ -59,7 +60,7 @@ function Lazy({ load, part }) {
   const [it, set] = useState(/** @type {any} */ (null));
   useEffect(() => {
     let ended = false;
-    load().then((m) => { if (!ended) set({ page: m.default }); }, (error) => { if (!ended) set({ error: { status: 0, code: 'unreachable', reason: 'the page could not be loaded: ' + error.message } }); });
+    load().then((m) => { if (!ended) set({ page: m.default }); }, (error) => { if (!ended) set({ error: { status: 0, code: 'unreachable', reason: words.pageNotLoaded(error.message) } }); });
     return () => { ended = true; };
   }, []);
   if (it?.error) return html`<${Failure} error=${it.error} refresh=${() => location.reload()} />`;

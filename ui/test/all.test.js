@@ -9,6 +9,7 @@ import { charts } from './charts.js';
 import { deeds } from './deeds.js';
 import { empty } from './empty.js';
 import { filters } from './filters.js';
+import { inFirefox } from './firefox.js';
 import { jobs } from './jobs.js';
 import { keyboard } from './keyboard.js';
 import { hostile } from './hostile.js';
@@ -54,6 +55,7 @@ after(async () => {
 people(world);
 pages(world);
 layout(world);
+inFirefox(world);
 hostile(world);
 states(world);
 empty(world);

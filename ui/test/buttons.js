@@ -126,12 +126,13 @@ export function buttons(world) {
   story(world, 'a list of some hundreds is sorted by any column, page by page', async (me) => {
     await me.go('Retries');
     const table = me.find('table', 'retries');
+    await me.listed.reads(/retries, soonest first/);
     const heads = async () => (await table.find('row').texts()).slice(1).map((t) => /\b(\d+)\/10\b/.exec(t)?.[1]).map(Number);
     await me.filter('class:SyncInventory');
     await table.find('button', 'Attempt').click();
     await until('it is in the address', () => me.address() === '/retries?class=SyncInventory&sort=tries&sort_reverse=true');
     await until('the most attempts come first', async () => { const all = await heads(); return all.length === 50 && all[0] === 6 && all.every((n, i) => !i || n <= all[i - 1]); });
-    await me.listed.reads(/^1–50 of \d+ matching/);
+    await me.listed.reads(/^1–50 of \d+ matching, of \d+, sorted by attempt/);
     const last = (await heads()).at(-1);
     await me.find('button', 'Next page').click();
     await me.listed.reads(/^51–/);
@@ -146,6 +147,7 @@ export function buttons(world) {
     await me.find('table', 'dead jobs').find('button', 'Class').click();
     await me.notes.reads(/Lists of more than 500 jobs are in order of time\. Filter the list to sort it/);
     assert.equal(me.address(), '/dead-jobs');
+    await me.listed.reads(/^1–50 of [\d,]+ dead jobs, newest first/);
   }, { prepare: crowded });
 
   story(world, 'an undo that was overtaken is offered no longer', async (me) => {
@@ -167,7 +169,7 @@ export function buttons(world) {
     await me.go('Retries');
     await me.filter('class:SyncInventory');
     await me.find('table', 'retries').find('row').nth(1).find('link', 'SyncInventory').click();
-    await me.find('button', 'Copy the id').click();
+    await me.find('button', 'Copy ID').click();
     const jid = await me.copied(/^\w+5eed$/);
     await me.find('heading', new RegExp(jid), { level: 1 }).seen();
     const shown = me.find('region', 'the arguments');

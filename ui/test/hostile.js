@@ -1,77 +1,149 @@
-// Names and messages that would break a page: very long ones, some written from right to left, some that look like markup.
+// Names and messages that would break a page: very long ones without a place to break, some written from right to left, some that look like
+// markup, some of signs that are made of many; and errors of 200 KB. They have a virtual host of their own.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open, signIn } from './browser.js';
 import { resized } from './layout.js';
-import { story } from './person.js';
-import { http, until } from './sidecar.js';
+import { by } from './person.js';
+import { http, serve, until, virtualHost } from './sidecar.js';
 
 const now = () => Date.now() / 1000;
 const long = 'VeryLong'.repeat(62);
 const longQueue = 'hostile-' + 'q'.repeat(180);
 const markup = '<img src=x onerror="document.title=1">';
 const turned = '\u202egnp.exe';
+const arabic = 'إرسال_الفواتير_'.repeat(6);
+const hebrew = 'תור-דחוף';
+const emoji = '👩‍👩‍👧‍👦🏳️‍🌈'.repeat(12);
+const wordy = 'many words that say little '.repeat(12).trim();
+/** What is called so, by the end of the id of its jobs. */
+const names = { long, markup, turned, arabic, emoji, wordy };
+const queues = { long: longQueue, arabic: hebrew };
 const lines = Array.from({ length: 10_000 }, (_, i) => `/app/jobs/deep.rb:${i}:in \`call'`);
 const message = 'the answer was not understood: ' + 'x'.repeat(200_000);
+const identity = `${'host'.repeat(40)}:4711:${'tag'.repeat(20)}`;
 
-/** @param {any} world */
-async function plant(world) {
-  const die = (/** @type {string} */ jid, /** @type {any} */ record, job = {}) => world.publish('dead_jobs', { type: 'dead_job', jid, died_at: now(), retry_count: 3, ...record, job: { jid, class: 'Hostile', queue: 'hostile', args: [jid], retry: 3, ...job } });
-  for (let i = 0; i < 60; i++) await die('hostile-long-' + i, { error_class: long, error_message: long }, { class: long, queue: longQueue, tags: [long] });
-  await die('hostile-turned', { error_class: turned, error_message: turned }, { class: turned });
-  await die('hostile-markup', { error_class: markup, error_message: markup }, { class: markup });
-  await die('hostile-message', { error_class: 'Huge', error_message: message, backtrace: lines });
-  await until('they are read', async () => (await http(`${world.base}/api/dead-jobs?page=1&text=hostile-`)).filtered_count_at_least >= 62); // records over 64 KiB are not searched
+/** @param {{base: string, publish: (queue: string, record: any) => Promise<any>}} to */
+async function plant({ base, publish }) {
+  const jobOf = (/** @type {string} */ jid, /** @type {string} */ kind) => ({ jid, class: names[kind] || 'Hostile', queue: queues[kind] || 'hostile', args: [names[kind] || jid, { [names[kind] || jid]: 1 }], retry: 30, tags: [(names[kind] || 'short').slice(0, 200)], enqueued_at: now() - 60 });
+  const die = (/** @type {string} */ jid, /** @type {string} */ kind, record = {}) => publish('dead_jobs', { type: 'dead_job', jid, died_at: now() - 5, retry_count: 3, error_class: names[kind], error_message: names[kind], ...record, job: jobOf(jid, kind) });
+  const again = (/** @type {string} */ jid, /** @type {string} */ kind, record = {}) => publish('retries', { type: 'retry', jid, retry_at: now() + 3600, retry_count: 3, failed_at: now() - 5, error_class: names[kind], error_message: names[kind], ...record, job: { ...jobOf(jid, kind), retry_count: 3 } });
+  for (let i = 0; i < 60; i++) await die('hostile-many-' + i, 'long');
+  for (const kind of Object.keys(names)) {
+    await die('hostile-' + kind, kind);
+    await again('hostile-again-' + kind, kind);
+    await http(`${base}/api/jobs`, 'POST', { ...jobOf('hostile-later-' + kind, kind), at: now() + 3600 });
+    await publish('job_metrics', Array.from({ length: 5 }, (_, i) => ({ type: 'job_metric', timestamp: now() - i, jid: 'hostile-run-' + kind, job_class: names[kind], queue: queues[kind] || 'hostile', duration_ms: 1e7, status: i ? 'failed' : 'dead', worker_identity: identity, wait_ms: 1e8, attempt: 1e6, error_class: names[kind] })));
+  }
+  await die('hostile-message', '', { error_class: 'Huge', error_message: message, backtrace: lines });
+  await again('hostile-again-message', '', { error_class: 'Huge', error_message: message, backtrace: lines });
+  await publish('dead_jobs', `no JSON at all: ${long}`);
+  for (const queue of [longQueue, hebrew]) {
+    await http(`${base}/api/jobs`, 'POST', { class: markup, queue, args: [emoji, arabic, long] });
+    await until('it is listed and paused', async () => { await http(`${base}/api/job-queues/${encodeURIComponent(queue)}/pause`, 'PUT', { reason: long.slice(0, 400) }); return true; });
+  }
+  await http(`${base}/api/deploys`, 'POST', { label: 'v'.repeat(60), at: now() - 600 });
+  await http(`${base}/api/operations`, 'POST', { action: 'delete', set: 'dead-jobs', jids: ['hostile-many-0'], reason: `${emoji} ${long}`.slice(0, 400) });
+  await until('they are read', async () => (await http(`${base}/api/dead-jobs?page=1&text=hostile-`)).filtered_count_at_least >= 60); // records over 64 KiB are not searched
+}
+
+/** A process of which everything is too long. @param {(queue: string, record: any) => Promise<any>} publish */
+function beat(publish) {
+  const [hostname, , tag] = identity.split(':');
+  const one = () => publish('heartbeats', {
+    type: 'heartbeat', identity, hostname, pid: 4711, tag, concurrency: 1e6, busy: 12, beat: now(), started_at: now() - 1e6, rss_kb: 1e9, queues: [longQueue, hebrew, emoji.slice(0, 60), ...Array.from({ length: 40 }, (_, i) => 'queue-' + i)], version: 'v'.repeat(80), rtt_us: 1e9,
+    weights: { [longQueue]: 99 }, labels: { [long.slice(0, 100)]: long.slice(0, 200), سياق: arabic }, work: Object.keys(names).map((kind, i) => ({ jid: 'hostile-runs-' + kind, class: names[kind], queue: queues[kind] || 'hostile', started_at: now() - 10 ** i })),
+  });
+  const timer = setInterval(() => { one().catch(() => {}); }, 8000);
+  return { first: one(), stop: () => clearInterval(timer) };
+}
+
+const at = encodeURIComponent;
+const paths = ['/dashboard', '/job-queues', '/job-queues/' + longQueue, '/job-queues/' + at(hebrew), `/job-queues/${at(hebrew)}?tab=workers`, '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/dead-jobs?view=storm', '/dead-jobs?class=' + long,
+  '/jobs', '/jobs?state=finished', '/jobs?state=retries', '/jobs/hostile-long', '/jobs/hostile-again-arabic', '/jobs/hostile-emoji', '/jobs/hostile-later-wordy', '/jobs/hostile-message', '/jobs/hostile-again-message', '/jobs/hostile-markup', '/jobs/hostile-runs-long',
+  '/job-metrics', '/job-metrics?show=' + long, '/job-metrics/' + long, '/job-metrics/' + at(arabic), '/worker-processes', '/worker-processes/' + at(identity), '/operations', '/operations?tab=audit', '/rejected', '/live', '/health'];
+/** Dialogs with such names. @type {[string, (p: any) => any][]} */
+const dialogs = [['/dead-jobs?jid=hostile-long', (p) => p.getByRole('button', { name: /^Delete: / }).first()], ['/jobs/hostile-again-emoji', (p) => p.getByRole('button', { name: 'Change', exact: true })], ['/job-queues/' + longQueue, (p) => p.getByRole('button', { name: 'Purge' })],
+  ['/worker-processes/' + at(identity), (p) => p.getByRole('button', { name: 'Stop' })], ['/rejected', (p) => p.getByRole('button', { name: /^Dismiss / }).first()]];
+
+/** Answers that are errors by design: what is sent to a queue is not there at once. */
+const expected = /job-queues|404|health\/checks/;
+
+/** @param {any} page @param {string} path */
+async function visit(page, path) {
+  await page.setViewportSize({ width: 1700, height: 900 });
+  await page.goto(path);
+  await page.waitForFunction(() => document.querySelector('main tbody tr:not(.sk), main .facts, main .empty, main .feed'));
+  await page.waitForTimeout(500);
+}
+
+/** @param {any} own */
+async function fits(own) {
+  const { page, context, faults } = await open(own.browser, { viewport: { width: 1700, height: 900 } });
+  await signIn(page, own.base);
+  faults.length = 0;
+  const wrong = [];
+  for (const path of paths) {
+    await visit(page, own.base + path);
+    wrong.push(...await resized(page, path.slice(0, 60)));
+  }
+  for (const [path, button] of dialogs) {
+    await visit(page, own.base + path);
+    await button(page).click();
+    await page.getByRole('dialog').waitFor();
+    wrong.push(...await resized(page, 'the dialog of ' + path.slice(0, 40)));
+  }
+  assert.deepEqual([...wrong, ...faults.filter((f) => !expected.test(f))], []);
+  assert.notEqual(await page.title(), '1', 'markup is text');
+  assert.deepEqual(await page.evaluate(() => window.refusals), []);
+  await context.close();
+}
+
+/** @param {any} own */
+async function begins(own) {
+  const { page, context } = await open(own.browser);
+  await signIn(page, own.base);
+  await page.goto(own.base + '/jobs/hostile-message');
+  const error = page.getByRole('region', { name: 'Error', exact: true });
+  await error.getByRole('region', { name: 'Backtrace' }).waitFor();
+  const height = () => page.evaluate(() => document.documentElement.scrollHeight);
+  assert.ok(await height() < 4000, `the page is ${await height()} pixels high`);
+  assert.ok(await page.evaluate(() => document.querySelectorAll('*').length) < 2000);
+  assert.ok((await error.getByRole('region', { name: 'Message' }).innerText()).length < 3000);
+  await error.getByRole('button', { name: /^Show all \d+ KB/ }).click();
+  await until('all of it is there', async () => (await error.getByRole('region', { name: 'Message' }).innerText()).length > 200_000);
+  assert.match(await error.getByRole('region', { name: 'Backtrace' }).innerText(), /deep\.rb:9999:/);
+  assert.ok(await height() < 4000, `the page is ${await height()} pixels high`);
+  await page.goto(own.base + '/dead-jobs?jid=hostile-message');
+  const row = page.getByRole('table', { name: 'dead jobs' }).getByRole('row').nth(1);
+  await row.waitFor();
+  assert.ok((await row.innerText()).length < 1000, 'a list has the beginning of it');
+  await context.close();
 }
 
 export function hostile(world) {
-  test('no name or message is too long for a page, at any width', async () => {
-    await plant(world);
-    const { page, context, faults } = await open(world.browser, { viewport: { width: 1700, height: 900 } });
-    await signIn(page, world.base);
-    faults.length = 0;
-    const wrong = [];
-    const paths = ['/dashboard', '/dead-jobs', '/dead-jobs?view=storm', '/job-queues', '/job-queues/' + longQueue, '/job-metrics/' + long, '/dead-jobs?class=' + long, '/jobs/hostile-long-1', '/jobs/hostile-message', '/jobs/hostile-markup'];
-    for (const path of paths) {
-      await page.setViewportSize({ width: 1700, height: 900 });
-      await page.goto(world.base + path);
-      await page.waitForFunction(() => document.querySelector('main tbody tr:not(.sk), main .facts, main .empty'));
-      await page.waitForTimeout(500);
-      wrong.push(...await resized(page, path.slice(0, 60)));
+  test('hostile names and messages', async (t) => {
+    await virtualHost(world, 'hostile');
+    const sidecar = await serve(world, 'hostile', ['--environment', 'staging-' + hebrew.repeat(6)]);
+    const publish = (/** @type {string} */ queue, /** @type {any} */ record) => http(`${world.management}/api/exchanges/hostile/amq.default/publish`, 'POST', { properties: { delivery_mode: 2 }, routing_key: queue, payload: typeof record === 'string' ? record : JSON.stringify(record), payload_encoding: 'string' });
+    const hearts = beat(publish);
+    try {
+      const own = { browser: world.browser, base: `http://127.0.0.1:${sidecar.port}` };
+      await hearts.first;
+      await plant({ base: own.base, publish });
+      await t.test('none is too long for a page or a dialog, at any width', () => fits(own));
+      await t.test('of a huge message and backtrace the beginning is shown, and the rest when it is asked for', () => begins(own));
+      await t.test('a name that turns the direction of writing is shown with what it has in it', () => by(own, async (me) => {
+        await me.go('Dead');
+        await me.filter('jid:hostile-turned');
+        const row = me.find('table', 'dead jobs').find('row').nth(1);
+        await row.reads(/\\u202egnp\.exe/);
+        await row.find('link', /gnp\.exe/).first().click();
+        await me.find('heading', /\\u202egnp\.exe/, { level: 1 }).seen();
+      }));
+    } finally {
+      hearts.stop();
+      await sidecar.end();
     }
-    assert.deepEqual([...wrong, ...faults.filter((f) => !/job-queues|404/.test(f))], []);
-    assert.notEqual(await page.title(), '1', 'markup is text');
-    assert.deepEqual(await page.evaluate(() => window.refusals), []);
-    await context.close();
-  });
-
-  test('of a huge message and backtrace the beginning is shown, and the rest when it is asked for', async () => {
-    const { page, context } = await open(world.browser);
-    await signIn(page, world.base);
-    await page.goto(world.base + '/jobs/hostile-message');
-    const error = page.getByRole('region', { name: 'Error', exact: true });
-    await error.getByRole('region', { name: 'Backtrace' }).waitFor();
-    const height = () => page.evaluate(() => document.documentElement.scrollHeight);
-    assert.ok(await height() < 4000, `the page is ${await height()} pixels high`);
-    assert.ok(await page.evaluate(() => document.querySelectorAll('*').length) < 2000);
-    assert.ok((await error.getByRole('region', { name: 'Message' }).innerText()).length < 3000);
-    await error.getByRole('button', { name: /^Show all \d+ KB/ }).click();
-    await until('all of it is there', async () => (await error.getByRole('region', { name: 'Message' }).innerText()).length > 200_000);
-    assert.match(await error.getByRole('region', { name: 'Backtrace' }).innerText(), /deep\.rb:9999:/);
-    assert.ok(await height() < 4000, `the page is ${await height()} pixels high`);
-    await page.goto(world.base + '/dead-jobs?jid=hostile-message');
-    const row = page.getByRole('table', { name: 'dead jobs' }).getByRole('row').nth(1);
-    await row.waitFor();
-    assert.ok((await row.innerText()).length < 1000, 'a list has the beginning of it');
-    await context.close();
-  });
-
-  story(world, 'a name that turns the direction of writing is shown with what it has in it', async (me) => {
-    await me.go('Dead');
-    await me.filter('jid:hostile-turned');
-    const row = me.find('table', 'dead jobs').find('row').nth(1);
-    await row.reads(/\\u202egnp\.exe/);
-    await row.find('link', /gnp\.exe/).first().click();
-    await me.find('heading', /\\u202egnp\.exe/, { level: 1 }).seen();
   });
 }

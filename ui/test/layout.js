@@ -8,34 +8,39 @@ import { story } from './person.js';
 import { until } from './sidecar.js';
 
 /** From a large screen over half of one and a tablet to a phone, and back: nothing is loaded again. */
-const widths = [1700, 1440, 1101, 1100, 768, 640, 390, 1101];
+export const widths = [1700, 1400, 1100, 900, 768, 600, 480, 390, 1400];
+/** Theme and height of rows: neither changes what the other does. */
+const looks = [['light', 'comfortable'], ['dark', 'compact']];
 
-/** What is wrong with a page at each width. @param {any} page @param {string} path */
-export async function resized(page, path) {
+/** What is wrong with a page at each width, in each look. @param {any} page @param {string} path @param {{widths?: number[], looks?: string[][]}} [how] */
+export async function resized(page, path, how = {}) {
   const wrong = [];
-  for (const width of widths) {
+  for (const width of how.widths || widths) {
     await page.setViewportSize({ width, height: 900 });
     // Charts take their new width after a frame.
-    await page.evaluate(() => new Promise((done) => { setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 100); }));
-    wrong.push(...(await page.evaluate(overflow)).map((/** @type {string} */ w) => `${path}, ${width} pixels wide: ${w}`));
+    await page.evaluate(() => new Promise((done) => { setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 30); }));
+    for (const [theme, density] of how.looks || looks) {
+      await page.evaluate(([theme, density]) => new Promise((done) => { Object.assign(document.documentElement.dataset, { theme, density }); requestAnimationFrame(() => setTimeout(done)); }), [theme, density]);
+      wrong.push(...(await page.evaluate(overflow)).map((/** @type {string} */ w) => `${path}, ${width} pixels wide, ${theme}, ${density}: ${w}`));
+    }
   }
-  return wrong;
+  return [...new Set(wrong)];
 }
 
 /** The heights of a table's rows. @param {any} page @param {string} name */
 const heights = (page, name) => page.getByRole('table', { name, exact: true }).locator('tbody tr').evaluateAll((/** @type {any[]} */ rows) => [...new Set(rows.map((r) => Math.round(r.getBoundingClientRect().height)))]);
 
 export function layout(world) {
-  test('every page keeps to its window while that changes its width', async () => {
+  test('every page and dialog keeps to its window while that changes its width, light and dark, comfortable and compact', async () => {
     const { page, context } = await open(world.browser, { viewport: { width: widths[0], height: 900 } });
     await signIn(page, world.base);
     const wrong = [];
     for (const [path, there, act] of all) {
-      if (act) continue;
       await page.setViewportSize({ width: widths[0], height: 900 });
       await page.goto(world.base + path);
+      await act?.(page);
       await there(page).waitFor();
-      wrong.push(...await resized(page, path));
+      wrong.push(...await resized(page, path, act && { widths: [1400, 600, 390] }));
     }
     assert.deepEqual(wrong, []);
     await context.close();

@@ -8,7 +8,7 @@ const many = async (me, pattern) => (await me.listed.reads(pattern))[1];
 /** @type {[string, (me: import('./person.js').Person) => Promise<void>][]} */
 export const stories = [
   ['why does this queue stand still?', async (me) => {
-    await me.find('region', 'Needs attention').find('link', /archive$/).click();
+    await me.find('region', 'Needs attention').find('link', /no worker consumes.*archive$/).click();
     await me.find('heading', /archive$/, { level: 1 }).seen();
     await me.find('alert').reads(/\d+ jobs wait and no workers consume this queue/);
     await me.find('tab', 'Workers (0)').click();
@@ -134,7 +134,7 @@ export const stories = [
     await me.find('region', 'the arguments').reads(/9007199254740995.*bob@example\.com/);
     await me.find('button', 'Retry now').click();
     await me.notes.reads(/: enqueued/);
-    await me.find('region', 'Where it is').reads(/In its queue, or being worked on It was sent to mails .*No workers consume the queue/);
+    await me.find('region', 'Where it is').reads(/In its queue, or being worked on Enqueued in mails .*No workers consume the queue/);
     const told = me.find('region', 'Timeline').find('listitem');
     await told.last().reads(/^Enqueued for another attempt .*by guest/);
     await told.nth(await told.count() - 2).reads(/^Changed arguments .*by guest “a typo”/);

@@ -17,7 +17,7 @@ export function whereabouts(world) {
     await http(`${world.base}/api/jobs`, 'POST', { jid: 'guest-of-the-parlour', class: 'Tea', queue: 'parlour', args: [], at: Date.now() / 1000 + 20 });
     await open(me, 'guest-of-the-parlour');
     await me.find('region', 'Scheduled').reads(/Due in .*Queue parlour Class Tea/);
-    await place(me).reads(/In its queue, or being worked on It was sent to parlour .*No workers consume the queue/);
+    await place(me).reads(/In its queue, or being worked on Enqueued in parlour .*No workers consume the queue/);
     await http(parlour + '/pause', 'PUT', { reason: 'nobody is home' });
     await place(me).reads(/The queue is paused by guest .*: nobody is home/);
     await place(me).find('link', 'parlour').click();
@@ -30,7 +30,7 @@ export function whereabouts(world) {
     assert.equal(lease.jid, 'guest-of-the-parlour');
     await me.find('region', 'Now').reads(/and 1 leased/);
     await me.back();
-    await place(me).reads(/Leased A worker has attempt 1 over HTTP, until in .* goes back to parlour/);
+    await place(me).reads(/Leased A worker has attempt 1 over HTTP\. Its lease ends in .* returns to parlour/);
     await me.find('region', 'Timeline').reads(/Attempt 1 is leased/);
     await me.go('Dashboard');
     await me.find('table', 'Queues').find('row', /parlour/).reads(/\+ 1 leased/);

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import amqplib from 'amqplib';
 import { BulkError, Client, Closed, Discard, Kill, Refused, Unconfirmed, Unreachable, Worker } from 'millrace-jobs';
 import { startBroker, startProxy } from './support/broker.mjs';
+import { capture, eventually } from './support/observe.mjs';
 
 /** @type {any} */
 let broker;
@@ -42,20 +43,6 @@ async function take(queue) {
     found.set(record.jid, record);
   }
   return found;
-}
-
-/** @param {() => boolean | Promise<boolean>} holds */
-async function eventually(what, holds) {
-  for (const until = Date.now() + 60_000; ; await sleep(20)) {
-    if (await holds()) return;
-    assert.ok(Date.now() < until, `not in time: ${what}`);
-  }
-}
-
-function capture() {
-  const lines = [];
-  const logger = Object.fromEntries(['info', 'warn', 'error'].map((level) => [level, (text, fields) => lines.push({ level, text: text.replace('millrace: ', ''), ...fields })]));
-  return { lines, logger: /** @type {any} */ (logger), of: (jid) => lines.filter((line) => line.jid === jid) };
 }
 
 test('a worker logs each failure with what comes next, and calls its hooks', async () => {

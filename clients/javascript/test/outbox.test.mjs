@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Outbox, ends, jobs } from '../src/outbox.js';
-import { parseJob } from '../src/parse.js';
+import { Outbox, ends, jobs } from '../dist/outbox.js';
+import { parseJob } from '../dist/parse.js';
 
 const job = parseJob(Buffer.from('{"class":"Mail","jid":"a","args":[1],"retry_count":2,"tags":["x"],"timeout":3,"backtrace":true}'), 'mails', {
   headers: { traceparent: '00' },
@@ -21,7 +21,7 @@ test('jobs come as they were sent, before what else there is to say', async () =
   box.run(2, job);
   await turn();
   assert.equal(sent.length, 1);
-  const [first, second, abort] = jobs(sent[0]);
+  const [first, second, abort] = /** @type {any[]} */ ([...jobs(sent[0])]);
   assert.deepEqual([first.t, first.id, second.id], ['run', 1, 2]);
   assert.deepEqual(abort, { t: 'abort', id: 1 });
   for (const [name, value] of Object.entries(first.job)) assert.deepEqual(value, job[name], name);

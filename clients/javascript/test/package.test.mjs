@@ -37,14 +37,14 @@ function project(name, files) {
 test('the archive has the licence, and no more than what is needed', () => {
   const [{ files }] = JSON.parse(run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], home));
   const names = files.map((file) => file.path);
-  assert.deepEqual(names.filter((name) => !/^(src|types)\//.test(name)).sort(), ['LICENSE', 'README.md', 'package.json']);
+  assert.deepEqual(names.filter((name) => !/^dist\/[\w/-]+\.(m?js|d\.m?ts)$/.test(name)).sort(), ['LICENSE', 'README.md', 'package.json']);
   assert.equal(readFileSync(join(home, 'LICENSE'), 'utf8'), readFileSync(join(home, '../../LICENSE'), 'utf8'));
 });
 
 test('what is exported is what is declared, for require and for import', async () => {
   for (const [name, file] of [['index', 'millrace-jobs'], ['testing', 'millrace-jobs/testing']]) {
-    const text = readFileSync(join(home, 'types', `${name}.d.ts`), 'utf8');
-    const declared = new Set([...text.matchAll(/^export (?:class|function) (\w+)/gm)].map((match) => match[1]));
+    const text = readFileSync(join(home, 'dist', `${name}.d.mts`), 'utf8');
+    const declared = new Set(text.match(/^export \{([^}]*)\}/m)[1].split(',').map((each) => each.trim()).filter(Boolean));
     assert.deepEqual(Object.keys(createRequire(import.meta.url)(file)).sort(), [...declared].sort());
     assert.deepEqual(Object.keys(await import(file)).sort(), [...declared].sort());
   }

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { Begins } from '../src/engine/begins.js';
-import { Metrics } from '../src/engine/metrics.js';
-import { Discard, HandBack, Invalid, Kill, RetryIn, Timeout } from '../src/errors.js';
-import { millis, properties } from '../src/format.js';
-import { splitHosts, tryOrder } from '../src/hosts.js';
-import { Job } from '../src/job.js';
-import { backoff, expire, judge, poisoned, unknownClass } from '../src/outcome.js';
-import { Undecodable, parseJob } from '../src/parse.js';
-import { verdictOf } from '../src/verdict.js';
-import { prepare } from '../src/write.js';
+import { Begins } from '../dist/engine/begins.js';
+import { Metrics } from '../dist/engine/metrics.js';
+import { Discard, HandBack, Invalid, Kill, RetryIn, Timeout } from '../dist/errors.js';
+import { millis, properties } from '../dist/format.js';
+import { splitHosts, tryOrder } from '../dist/hosts.js';
+import { Job } from '../dist/job.js';
+import { backoff, expire, judge, poisoned, unknownClass } from '../dist/outcome.js';
+import { Undecodable, parseJob } from '../dist/parse.js';
+import { verdictOf } from '../dist/verdict.js';
+import { prepare } from '../dist/write.js';
 
 const vectors = (name, each) => test(name, async (t) => {
   const cases = JSON.parse(readFileSync(new URL(`../../conformance/vectors/${name}.json`, import.meta.url), 'utf8'));
@@ -28,6 +28,7 @@ function withoutJob(record, job) {
   return JSON.parse(`${text.slice(0, -tail.length)}}`);
 }
 
+/** @type {any} */
 const boom = { kind: 'fail', errorClass: 'Boom', message: 'it broke' };
 
 vectors('hosts', (c) => {
@@ -86,9 +87,11 @@ const traced = (error, backtrace = []) => Object.assign(error, { stack: ['Error'
 const thrown = ({ error_class: name, error_message: message, backtrace }) => traced(Object.assign(new Error(message), { name }), backtrace);
 
 async function outcomeOf(job, o, now) {
+  /** @type {any} */
   const handled = new Job(job, new AbortController().signal);
   const at = { now, stopping: o.stopping };
   const fails = async (error) => {
+    /** @type {any} */
     const { verdict } = await verdictOf(error, handled);
     verdict.backtrace = verdict.backtrace?.map((line) => line.replace(/^at /, ''));
     return judge(job, verdict, at);

@@ -3,18 +3,22 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { runInNewContext } from 'node:vm';
 import { Discard, HandBack, Kill, RetryIn, Worker, defineJob } from 'millrace-jobs';
-import { Hand } from '../src/engine/hand.js';
-import { Metrics } from '../src/engine/metrics.js';
-import { Timeout } from '../src/errors.js';
-import { Job } from '../src/job.js';
-import { formatted } from '../src/log.js';
-import { parseJob } from '../src/parse.js';
-import { settings } from '../src/settings.js';
-import { stackOf, verdictOf } from '../src/verdict.js';
-import { VERSION } from '../src/version.js';
+import { Hand } from '../dist/engine/hand.js';
+import { Metrics } from '../dist/engine/metrics.js';
+import { Timeout } from '../dist/errors.js';
+import { Job } from '../dist/job.js';
+import { formatted } from '../dist/log.js';
+import { parseJob } from '../dist/parse.js';
+import { settings } from '../dist/settings.js';
+import { stackOf, verdictOf } from '../dist/verdict.js';
+import { VERSION } from '../dist/version.js';
 
 const url = 'amqp://guest:guest@127.0.0.1:1/';
+/** @returns {any} */
 const aJob = () => new Job(parseJob(Buffer.from('{"class":"A","retry_count":2}'), 'q'), new AbortController().signal);
+
+/** @returns {Promise<any>} */
+const verdictFor = async (error, job = aJob(), retryIn = undefined, report = undefined) => (await verdictOf(error, job, retryIn, report)).verdict;
 
 test('settings: defaults, lanes, weights', () => {
   const { lanes, maxDeaths, stopTimeout, declare } = settings({ url });
@@ -38,7 +42,7 @@ test('settings that are wrong are refused', () => {
 test('whatever a handler throws has a verdict', async () => {
   class Mine extends Error {}
   const verdict = async (error, retryIn) => {
-    const { kind, errorClass, message, after } = (await verdictOf(error, aJob(), retryIn)).verdict;
+    const { kind, errorClass, message, after } = await verdictFor(error, aJob(), retryIn);
     return [kind, errorClass, message, after];
   };
   assert.deepEqual(await verdict(new Mine('x')), ['fail', 'Mine', 'x', undefined]);
@@ -61,6 +65,7 @@ test('whatever a handler throws has a verdict', async () => {
 test('the verdict shows hooks the error that the record shows', async () => {
   class Mine extends Error {}
   const mine = new Mine('why');
+  /** @returns {Promise<any>} */
   const shown = async (error, job = aJob()) => (await verdictOf(error, job)).shown;
   assert.equal(await shown(mine), mine);
   assert.equal(await shown(new Kill(mine)), mine);
@@ -72,13 +77,13 @@ test('the verdict shows hooks the error that the record shows', async () => {
   assert.deepEqual([timeout.name, timeout.message, timeout.cause], ['Timeout', 'ran longer than 2 s', mine]);
   assert.equal(await shown(timed.cause, timed), timed.cause);
   const foreign = runInNewContext('new RangeError("of another realm")');
-  assert.deepEqual((({ errorClass, message }) => [errorClass, message])((await verdictOf(foreign, aJob())).verdict), ['RangeError', 'of another realm']);
+  assert.deepEqual((({ errorClass, message }) => [errorClass, message])(await verdictFor(foreign)), ['RangeError', 'of another realm']);
 });
 
 test('a retryIn that fails or returns no seconds is reported', async () => {
   const reports = [];
   const report = (fault) => reports.push(fault.message);
-  const after = async (retryIn) => (await verdictOf(new Error('x'), aJob(), retryIn, report)).verdict.after;
+  const after = async (retryIn) => (await verdictFor(new Error('x'), aJob(), retryIn, report)).after;
   const boom = () => {
     throw new Error('broken');
   };
@@ -130,6 +135,7 @@ test('log lines: a value that would be taken for several is quoted, the stack st
 });
 
 test('strict queues: the first that has something; of one queue the highest priority, then the oldest', () => {
+  /** @type {Hand<any>} */
   const hand = new Hand(['a', 'b'], undefined);
   const put = (q, name, priority, at) => hand.put(q, { name, priority, at });
   put(1, 'b1', 0, 1);
@@ -144,6 +150,7 @@ test('strict queues: the first that has something; of one queue the highest prio
 
 test('weighted queues are drawn by weight among those that have something', () => {
   const drawn = (random) => {
+    /** @type {Hand<any>} */
     const hand = new Hand(['a', 'b', 'c'], [3, 1, 4]);
     hand.put(0, { name: 'a', priority: 0, at: 0 });
     hand.put(1, { name: 'b', priority: 0, at: 0 });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runInNewContext } from 'node:vm';
-import { Invalid } from '../src/errors.js';
-import { Job } from '../src/job.js';
-import { parseJob } from '../src/parse.js';
-import { prepare, toJSON } from '../src/write.js';
+import { Invalid } from '../dist/errors.js';
+import { Job } from '../dist/job.js';
+import { parseJob } from '../dist/parse.js';
+import { prepare, toJSON } from '../dist/write.js';
 
 test('what JSON says reaches it unchanged', () => {
   const value = { a: [1, -0.5, 'é😀\u2028', null, true, { b: undefined, c: [] }], d: new Date(0) };

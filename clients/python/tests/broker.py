@@ -121,12 +121,14 @@ class Proxy:
         self.heard = threading.Event()  # cleared: what the broker answers does not arrive
         self.heard.set()
         self.delay = 0.0
+        self.connections = 0  # how many clients have made
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                self.connections += 1
                 broker = socket.create_connection(("127.0.0.1", self._to))
                 threading.Thread(target=self._forward, args=(client, broker, False), daemon=True).start()
                 threading.Thread(target=self._forward, args=(broker, client, True), daemon=True).start()

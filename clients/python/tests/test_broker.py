@@ -4,8 +4,11 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
+import signal
 import threading
 import time
+import traceback
 import unittest
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -127,6 +130,27 @@ class Producing(Case):
         self.assertLess(took, 5)
         broker.take("queue.default")
         self.assertEqual([f"j{n}" for n in range(50)], [broker.take("queue.default")[0].message_id for _ in range(50)], "in order")
+
+    def test_a_fork_connects_for_itself(self) -> None:
+        proxy = self.proxy()
+        with Client(proxy.url) as client:
+            client.enqueue("A", jid="parent")
+            child = os.fork()
+            if child == 0:
+                status = 1
+                signal.alarm(20)  # ends a child that waits for a thread that only its parent has
+                try:
+                    client.enqueue("A", jid="child", deadline=10)
+                    client.close()
+                    status = 0
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(status)
+            self.assertEqual(0, os.waitpid(child, 0)[1], "the child enqueues")
+            client.enqueue("A", jid="parent again", deadline=10)
+        self.assertEqual(["parent", "child", "parent again"], [broker.take("queue.default")[0].message_id for _ in range(3)])
+        self.assertEqual(2, proxy.connections, "the parent keeps its connection, and the child makes one")
 
     def test_many_loops_share_an_async_client(self) -> None:
         client = AsyncClient(broker.url)

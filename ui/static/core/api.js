@@ -2,6 +2,7 @@
 // Requests to the API. Answers are kept as text beside what they say: records are shown as they were sent, never parsed and written again.
 import { signal } from './h.js';
 import { encodePart, prefix, queryText } from './router.js';
+import { frame as words } from './words.js';
 
 /** @typedef {{status: number, data: any, text: string, headers: Headers}} Answer */
 
@@ -9,7 +10,7 @@ import { encodePart, prefix, queryText } from './router.js';
 export class ApiError extends Error {
   /** @param {number} status 0: the sidecar was not reached @param {any} body */
   constructor(status, body) {
-    super(body?.reason || 'Millrace does not answer');
+    super(body?.reason || words.millraceDoesNotAnswer);
     this.status = status;
     this.code = body?.error || 'unreachable';
     this.reason = this.message;
@@ -62,7 +63,7 @@ export async function ask(url, how = {}) {
   }
   found(response);
   if (response.status === 401 && !how.quiet) signedOut.value = true;
-  if (!response.ok) throw new ApiError(response.status, data ?? { error: 'http_' + response.status, reason: 'the answer was ' + response.status });
+  if (!response.ok) throw new ApiError(response.status, data ?? { error: 'http_' + response.status, reason: words.answerWas(response.status) });
   return { status: response.status, data, text, headers: response.headers };
 }
 

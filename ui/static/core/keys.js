@@ -3,6 +3,7 @@
 import { paused } from './paused.js';
 import { shortcuts, theme } from './prefs.js';
 import { link, navigate } from './router.js';
+import { common } from './words.js';
 
 /** Whether a key is the page's: not a field's, not a dialog's, and not handled yet. @param {KeyboardEvent} e */
 export const forPage = (e) => shortcuts.value !== 'off' && !e.ctrlKey && !e.metaKey && !e.altKey && !e.defaultPrevented && !document.querySelector('dialog[open]')
@@ -27,7 +28,7 @@ export function watchKeys(open) {
   /** @type {Record<string, () => void>} */
   const does = {
     '/': () => filter(4), '?': () => open('openKeys'), p: () => { paused.value = !paused.value; }, t: () => { theme.value = dark() ? 'light' : 'dark'; },
-    '[': () => press('Previous page'), ']': () => press('Next page'),
+    '[': () => press(common.previousPage), ']': () => press(common.nextPage),
   };
   const key = (/** @type {KeyboardEvent} */ e) => {
     if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {

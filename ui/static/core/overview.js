@@ -6,6 +6,7 @@ import { setServerTime } from './clock.js';
 import { onTopic, source } from './live.js';
 import { paused } from './paused.js';
 import { onSignOut, whoami, whyNot } from './session.js';
+import { frame as words } from './words.js';
 
 /** @type {import('../../vendor/signals.js').Signal<any>} */
 export const overview = signal(null);
@@ -14,7 +15,7 @@ export const lag = computed(() => overview.value?.views?.lag_seconds ?? 0);
 /** The view has not read all there was yet. */
 export const replaying = computed(() => overview.value?.views?.caught_up === false);
 /** Why nothing can be done to many at once, or nothing. */
-export const whyNotMany = computed(() => whyNot.value || (replaying.value ? 'Millrace is still reading its streams: bulk actions are disabled until it is done.' : ''));
+export const whyNotMany = computed(() => whyNot.value || (replaying.value ? words.stillReading : ''));
 
 let timer = 0;
 let asked = 0;

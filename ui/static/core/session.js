@@ -2,6 +2,7 @@
 // Who looks, and what they may.
 import { computed, effect, signal, untracked } from './h.js';
 import { apiPath, ask, signedOut } from './api.js';
+import { frame as words } from './words.js';
 
 /** What /api/whoami said. @type {import('../../vendor/signals.js').Signal<any>} */
 export const whoami = signal(null);
@@ -12,7 +13,7 @@ export const mayAdminister = computed(() => !!whoami.value?.may_administer);
 export const whyNot = computed(() => {
   const w = whoami.value;
   if (!w || w.may_act) return '';
-  return w.read_only ? 'This Millrace is read-only.' : 'Your account is read-only here: actions need the tag management, policymaker or administrator.';
+  return w.read_only ? words.readOnly : words.accountReadOnly;
 });
 
 /** Calls what is given when nobody is signed in any more: what somebody did and saw is not for the next one. @param {() => void} forget */

@@ -1,8 +1,6 @@
 // @ts-check
+import { common, ops, story as words } from './words.js';
 // What happened to a job, in the order in which it happened: what was done to it, and what workers reported.
-
-/** How a set is called in a sentence. */
-const sets = { 'scheduled-jobs': 'scheduled jobs', retries: 'retries', 'dead-jobs': 'dead jobs', 'gated-jobs': 'jobs that wait for a queue' };
 
 /** What can be undone, of an event that has not been undone. */
 const undoable = ['deleted', 'killed', 'changed'];
@@ -11,31 +9,31 @@ const undoable = ['deleted', 'killed', 'changed'];
 
 /** How events look, and what is said of them. */
 const events = {
-  fired: ['info', 'Enqueued on schedule'], triggered: ['info', 'Enqueued manually'], retried: ['info', 'Enqueued for another attempt'], enqueued: ['info', 'Enqueued'], refired: ['warn', 'Sent again: the first time was not confirmed'],
-  killed: ['bad', 'Moved to dead jobs'], buried: ['bad', 'Moved to dead jobs'], deleted: ['bad', 'Deleted'], changed: ['warn', 'Changed'], expired: ['warn', 'Expired before it was due'], cancelled: ['warn', 'Cancel requested'],
-  trimmed: ['warn', 'Removed: too many dead jobs, or too old'], duplicate: ['', 'Duplicate ignored'], returned: ['warn', 'Its queue did not take it: tried again'], refused: ['bad', 'The broker cannot take it'],
+  fired: ['info', words.enqueuedOnSchedule], triggered: ['info', words.enqueuedManually], retried: ['info', words.enqueuedForAnotherAttempt], enqueued: ['info', common.enqueued], refired: ['warn', words.sentAgain],
+  killed: ['bad', words.movedToDeadJobs], buried: ['bad', words.movedToDeadJobs], deleted: ['bad', words.deleted], changed: ['warn', words.changed], expired: ['warn', words.expiredBeforeItWasDue], cancelled: ['warn', words.cancelRequested],
+  trimmed: ['warn', words.removed], duplicate: ['', words.duplicateIgnored], returned: ['warn', words.queueRefused], refused: ['bad', words.theBrokerCannotTakeIt],
 };
 
 /** What workers report of an attempt. */
-const ends = { success: ['ok', 'succeeded'], failed: ['bad', 'failed'], dead: ['bad', 'failed: no retries left'], discarded: ['warn', 'was discarded'], expired: ['warn', 'came too late'] };
+const ends = { success: ['ok', words.succeeded], failed: ['bad', words.failed], dead: ['bad', words.failedNoRetriesLeft], discarded: ['warn', words.wasDiscarded], expired: ['warn', words.expired] };
 
-const members = { args: 'arguments', queue: 'queue', priority: 'priority', at: 'time' };
+const members = words.members;
 
 /** @param {any} e @param {any} undid the event that it undoes, if it undoes one that is known @returns {[string, string]} */
 function ofEvent(e, undid) {
-  if (e.what === 'undone') return ['ok', undid?.what === 'changed' ? 'Change undone' : `Restored to ${sets[e.set] || 'its set'}`];
+  if (e.what === 'undone') return ['ok', undid?.what === 'changed' ? words.changeUndone : words.restoredTo(ops.sets[e.set] || words.itsSet)];
   const [look, text] = events[e.what] || ['', e.what];
-  return [look, e.what === 'changed' && e.changes ? `Changed ${e.changes.map((/** @type {any} */ c) => members[c.member] || c.member).join(', ')}` : text];
+  return [look, e.what === 'changed' && e.changes ? words.changedMembers(e.changes.map((/** @type {any} */ c) => members[c.member] || c.member)) : text];
 }
 
 /** @param {any} r */
 function ofRun(r) {
   const [look, text] = ends[r.status] || ['', r.status];
-  return [look, `${r.attempt ? 'Attempt ' + r.attempt : 'An attempt'} ${text}`];
+  return [look, words.attemptEnded(r.attempt, text)];
 }
 
 /** What an entry that waits says of the job's state. @param {any} m what Millrace says of the entry */
-const waits = (m) => (m.set === 'retries' ? `Waits for attempt ${(m.attempt ?? 0) + 1}` : m.set === 'gated-jobs' ? 'Waits for its queue' : 'Waits until it is due');
+const waits = (m) => (m.set === 'retries' ? words.waitsForAttempt((m.attempt ?? 0) + 1) : m.set === 'gated-jobs' ? common.waitsForItsQueue : words.waitsUntilItIsDue);
 
 /** When the job was made, as its producer says. @param {any} d */
 export function madeAt(d) {
@@ -64,12 +62,12 @@ export function storyOf(d) {
     facts.push({ at: run.at, what: run.status, look, text, run });
   }
   const entries = (d.entries || []).map((/** @type {any} */ e) => e.millrace);
-  for (const m of entries) if (m.set === 'dead-jobs') facts.push({ at: m.at, what: 'dead', look: 'bad', text: 'Dead' });
+  for (const m of entries) if (m.set === 'dead-jobs') facts.push({ at: m.at, what: 'dead', look: 'bad', text: common.dead });
   facts.sort((a, b) => a.at - b.at);
   const made = madeAt(d);
-  if (made && !(facts[0]?.at < made)) facts.unshift({ at: made, what: 'made', look: '', text: 'Created' });
-  for (const w of d.running || []) facts.push({ at: w.started_at, what: 'running', look: 'info', text: 'Running', run: { worker: w.identity } });
-  for (const l of d.leases || []) facts.push({ at: l.until, what: 'leased', look: 'info', text: `Attempt ${l.attempt} is leased until` });
+  if (made && !(facts[0]?.at < made)) facts.unshift({ at: made, what: 'made', look: '', text: words.created });
+  for (const w of d.running || []) facts.push({ at: w.started_at, what: 'running', look: 'info', text: common.running, run: { worker: w.identity } });
+  for (const l of d.leases || []) facts.push({ at: l.until, what: 'leased', look: 'info', text: words.leasedUntil(l.attempt) });
   for (const m of entries) if (m.set !== 'dead-jobs') facts.push({ at: m.at, what: 'waits', look: 'warn', text: waits(m) });
   return facts;
 }

@@ -3,6 +3,7 @@ import { html, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { useResource } from '../core/resource.js';
 import { link, prefix } from '../core/router.js';
+import { common, apiDocs as words } from '../core/words.js';
 import { CopyCurl, Failure, Segments, Title } from '../parts/states.js';
 
 /** Follows a reference within the document. @param {any} doc @param {any} it @returns {any} */
@@ -18,9 +19,9 @@ export default function ApiDocs() {
   const all = Object.entries(doc?.paths || {}).flatMap(([path, ops]) => ['get', 'post', 'put', 'patch', 'delete'].filter((m) => /** @type {any} */ (ops)[m]).map((method) => ({ path, method, op: /** @type {any} */ (ops)[method], shared: /** @type {any} */ (ops).parameters || [] })));
   const found = all.filter((o) => !text || (o.method + ' ' + o.path + ' ' + (o.op.summary || '')).toLowerCase().includes(text.toLowerCase()));
   const tags = (doc?.tags || []).filter((/** @type {any} */ t) => found.some((o) => o.op.tags?.includes(t.name)));
-  return html`<${Title} title="HTTP API" badge=${doc ? all.length : null}><a class="btn small" href=${apiPath('openapi.yaml')} target="_blank">openapi.yaml</a><//>
+  return html`<${Title} title=${common.httpApi} badge=${doc ? all.length : null}><a class="btn small" href=${apiPath('openapi.yaml')} target="_blank">${words.contract}</a><//>
     <${Failure} error=${r.error} refresh=${r.refresh} />
-    ${doc && html`<div class="grid"><section class="card" aria-label="About"><p>${code(doc.info.description)}</p><p class="dim" style=${{ margin: '.5rem 0 1rem' }}>Base: <code>${location.origin + prefix}</code></p><input class="in" type="search" data-filter placeholder="Filter by path or purpose" aria-label="Filter routes" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} /></section>
+    ${doc && html`<div class="grid"><section class="card" aria-label=${words.about}><p>${code(doc.info.description)}</p><p class="dim" style=${{ margin: '.5rem 0 1rem' }}>${words.base} <code>${location.origin + prefix}</code></p><input class="in" type="search" data-filter placeholder=${words.filterByPathOrPurpose} aria-label=${words.filterRoutes} value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} /></section>
       ${tags.map((/** @type {any} */ t) => html`<section key=${t.name} class="card flush ops" aria-label=${t.name}><div class="head"><h2 style=${{ textTransform: 'capitalize' }}>${t.name}</h2><span class="dim small">${t.description}</span></div>${found.filter((o) => o.op.tags?.includes(t.name)).map((o) => html`<${Operation} key=${o.method + o.path} doc=${doc} o=${o} />`)}</section>`)}</div>`}`;
 }
 
@@ -42,16 +43,16 @@ function Body({ doc, o }) {
   const answer = at(doc, o.op.responses?.[code]);
   const media = Object.entries(answer?.content || {})[0];
   return html`<div class="body">${o.op.description && html`<p>${o.op.description}</p>`}
-    ${params.length > 0 && html`<div><p class="small strong">Parameters</p><dl class="facts" style=${{ marginTop: '.375rem' }}>${params.map((p) => html`<dt><code>${p.name}</code> <span class="small">${p.in}${p.required ? ', needed' : ''}</span></dt><dd>${p.description || ''} <span class="dim small">${typeText(doc, p.schema, 0)}</span></dd>`)}</dl></div>`}
-    ${body && html`<div><p class="small strong">Body</p><pre class="code" tabindex="0">${typeText(doc, body, 0)}</pre></div>`}
-    <div><div class="row wrap"><p class="small strong">Answers</p><${Segments} label="Status" value=${code} onChange=${setCode} options=${answers.map(([c]) => [c, c])} /><${CopyCurl} url=${prefix + o.path} method=${o.method === 'get' ? undefined : o.method.toUpperCase()} /></div>
+    ${params.length > 0 && html`<div><p class="small strong">${words.parameters}</p><dl class="facts" style=${{ marginTop: '.375rem' }}>${params.map((p) => html`<dt><code>${p.name}</code> <span class="small">${words.placeOf(p.in, p.required)}</span></dt><dd>${p.description || ''} <span class="dim small">${typeText(doc, p.schema, 0)}</span></dd>`)}</dl></div>`}
+    ${body && html`<div><p class="small strong">${words.body}</p><pre class="code" tabindex="0">${typeText(doc, body, 0)}</pre></div>`}
+    <div><div class="row wrap"><p class="small strong">${words.responses}</p><${Segments} label=${common.status} value=${code} onChange=${setCode} options=${answers.map(([c]) => [c, c])} /><${CopyCurl} url=${prefix + o.path} method=${o.method === 'get' ? undefined : o.method.toUpperCase()} /></div>
       <p class="dim" style=${{ margin: '.375rem 0' }}>${answer?.description}</p>${media && html`<pre class="code" tabindex="0">${typeText(doc, /** @type {any} */ (media[1]).schema, 0)}</pre>`}</div></div>`;
 }
 
 /** A schema in short: what a value looks like. @param {any} doc @param {any} schema @param {number} depth @returns {string} */
 function typeText(doc, schema, depth) {
   const s = at(doc, schema);
-  if (!s) return 'anything';
+  if (!s) return words.anything;
   if (depth > 5) return '…';
   if (s.oneOf || s.anyOf) return (s.oneOf || s.anyOf).map((/** @type {any} */ x) => typeText(doc, x, depth)).join(' | ');
   if (s.allOf) return s.allOf.map((/** @type {any} */ x) => typeText(doc, x, depth)).join(' & ');
@@ -63,7 +64,7 @@ function typeText(doc, schema, depth) {
     if (!all.length) return s.additionalProperties && s.additionalProperties !== true ? `{…: ${typeText(doc, s.additionalProperties, depth + 1)}}` : '{…}';
     return '{\n' + all.map(([k, v]) => `${pad}${k}${s.required?.includes(k) ? '' : '?'}: ${typeText(doc, v, depth + 1)}${note(doc, v)}`).join('\n') + '\n' + '  '.repeat(depth) + '}';
   }
-  return (s.type || 'anything') + (s.nullable ? ' | null' : '');
+  return (s.type || words.anything) + (s.nullable ? ' | null' : '');
 }
 
 /** @param {any} doc @param {any} v */

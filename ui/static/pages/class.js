@@ -10,6 +10,7 @@ import { Answer, Card, CopyCurl, Empty, Failure, State, Title } from '../parts/s
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
 import { Failures } from './metrics.js';
+import { common, metrics as words } from '../core/words.js';
 
 /** @param {{part: string}} p */
 export default function Class({ part: name }) {
@@ -22,18 +23,18 @@ export default function Class({ part: name }) {
   const t = m.data?.total;
   const b = before.data?.total;
   /** @type {[string, any, any, any][]} */
-  const cells = t ? [['Jobs', brief(ran(t)), change(ran(t), b && ran(b)), null], ['Failed', percent(failShare(t)), b && failShare(b) !== null ? percent(failShare(b)) + ' before' : '', null], ['p50', millis(t.run?.p50_ms), change(t.run?.p50_ms, b?.run?.p50_ms), null],
-    ['p95', millis(t.run?.p95_ms), change(t.run?.p95_ms, b?.run?.p95_ms), null], ['p99', millis(t.run?.p99_ms), change(t.run?.p99_ms, b?.run?.p99_ms), null], ['Wait p95', millis(t.wait?.p95_ms), change(t.wait?.p95_ms, b?.wait?.p95_ms), null]] : [];
+  const cells = t ? [[common.jobs, brief(ran(t)), change(ran(t), b && ran(b)), null], [common.failed, percent(failShare(t)), b && failShare(b) !== null ? words.before(percent(failShare(b))) : '', null], ['p50', millis(t.run?.p50_ms), change(t.run?.p50_ms, b?.run?.p50_ms), null],
+    ['p95', millis(t.run?.p95_ms), change(t.run?.p95_ms, b?.run?.p95_ms), null], ['p99', millis(t.run?.p99_ms), change(t.run?.p99_ms, b?.run?.p99_ms), null], [common.waitP95, millis(t.wait?.p95_ms), change(t.wait?.p95_ms, b?.wait?.p95_ms), null]] : [];
   const queues = m.data?.queues || [];
-  const columns = [{ id: 'name', label: 'Queue', always: true, head: true, class: 'lim', cell: (/** @type {any} */ q) => html`<a class="cut" title=${q.name} href=${link('job-queues', q.name)}>${q.name}</a>` }, { id: 'n', label: 'Jobs', right: true, cell: (/** @type {any} */ q) => count(ran(q)) }, { id: 'f', label: 'Failed', right: true, cell: (/** @type {any} */ q) => percent(failShare(q)) }, { id: 'p', label: 'p95', right: true, cell: (/** @type {any} */ q) => millis(q.run?.p95_ms) }, { id: 'm', label: 'Max', right: true, cell: (/** @type {any} */ q) => millis(q.max_ms) }];
-  return html`<${Title} crumbs=${[['Metrics', link('job-metrics')]]} title=${name}><a class="btn small" href=${link('retries', [], { class: name })}>Retries</a><a class="btn small" href=${link('dead-jobs', [], { class: name })}>Dead</a>
-      <label class="check small"><input type="checkbox" role="switch" checked=${compare} onChange=${(/** @type {any} */ e) => setQuery({ compare: e.target.checked ? 1 : '' })} />Previous period</label><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
+  const columns = [{ id: 'name', label: common.queue, always: true, head: true, class: 'lim', cell: (/** @type {any} */ q) => html`<a class="cut" title=${q.name} href=${link('job-queues', q.name)}>${q.name}</a>` }, { id: 'n', label: common.jobs, right: true, cell: (/** @type {any} */ q) => count(ran(q)) }, { id: 'f', label: common.failed, right: true, cell: (/** @type {any} */ q) => percent(failShare(q)) }, { id: 'p', label: 'p95', right: true, cell: (/** @type {any} */ q) => millis(q.run?.p95_ms) }, { id: 'm', label: words.max, right: true, cell: (/** @type {any} */ q) => millis(q.max_ms) }];
+  return html`<${Title} crumbs=${[[common.metrics, link('job-metrics')]]} title=${name}><a class="btn small" href=${link('retries', [], { class: name })}>${common.retries}</a><a class="btn small" href=${link('dead-jobs', [], { class: name })}>${common.dead}</a>
+      <label class="check small"><input type="checkbox" role="switch" checked=${compare} onChange=${(/** @type {any} */ e) => setQuery({ compare: e.target.checked ? 1 : '' })} />${words.previousPeriod}</label><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
     <div class="grid"><${Answer} of=${m}>
       ${compare && html`<${Failure} error=${before.error} refresh=${before.refresh} />`}
-      ${compare && before.data?.older_than_kept && html`<p class="banner">Part of the previous period is older than the retention of figures per ${stepText(before.data.step_seconds)}.</p>`}
-      <section class="card flush" aria-label="In this range"><dl class="counters n6" style=${{ margin: 0, minHeight: '5.5rem' }}>${cells.map(([k, v, note]) => html`<div key=${k}><dt>${k}</dt><dd>${v}</dd><dd class="note">${note || '\u00a0'}</dd></div>`)}</dl></section>
+      ${compare && before.data?.older_than_kept && html`<p class="banner">${words.previousNotKept(stepText(before.data.step_seconds))}</p>`}
+      <section class="card flush" aria-label=${words.inThisRange}><dl class="counters n6" style=${{ margin: 0, minHeight: '5.5rem' }}>${cells.map(([k, v, note]) => html`<div key=${k}><dt>${k}</dt><dd>${v}</dd><dd class="note">${note || '\u00a0'}</dd></div>`)}</dl></section>
       <${Percentiles} m=${m} of="run" height=${220} more=${lines.run} /><${Throughput} m=${m} class="c6" more=${lines.jobs} /><${HeatMap} m=${m} of="run" height=${200} class="c6" />
-      <div class="c6"><${Failures} m=${m} cls=${name} /></div><${Card} flush title="Queues" class="c6"><${Table} id="class-queues" caption="Queues" columns=${columns} rows=${queues} loading=${!m.data} rowKey=${(/** @type {any} */ q) => q.name} still=${false} empty=${html`<${Empty} title="No jobs of this class ran in this range" />`} /><//><//>
+      <div class="c6"><${Failures} m=${m} cls=${name} /></div><${Card} flush title=${common.queues} class="c6"><${Table} id="class-queues" caption=${common.queues} columns=${columns} rows=${queues} loading=${!m.data} rowKey=${(/** @type {any} */ q) => q.name} still=${false} empty=${html`<${Empty} title=${words.noneOfThisClass} />`} /><//><//>
       <${Recent} name=${name} /></div>`;
 }
 
@@ -43,31 +44,31 @@ function linesOf(d, b, length) {
   // The two answers do not come at the same moment: one may be a step ahead.
   const fits = d?.step_seconds === b?.step_seconds && Math.abs(shift - length) <= b?.step_seconds;
   const then = new Map(fits ? b.series.map((/** @type {any} */ s) => [s.at + shift, s]) : []);
-  const line = (/** @type {string} */ label, /** @type {string} */ colour, /** @type {(s: any) => number|null} */ of) => ({ label: label + ' before', colour, kind: 'dash', values: (d?.series || []).map((/** @type {any} */ s) => (then.has(s.at) ? of(then.get(s.at)) : null)) });
+  const line = (/** @type {string} */ label, /** @type {string} */ colour, /** @type {(s: any) => number|null} */ of) => ({ label: words.before(label), colour, kind: 'dash', values: (d?.series || []).map((/** @type {any} */ s) => (then.has(s.at) ? of(then.get(s.at)) : null)) });
   const percentile = (/** @type {string} */ k, /** @type {string} */ colour) => line(k, colour, (s) => s.run?.[k + '_ms'] || null);
-  return { run: [percentile('p50', '#54be7ea0'), percentile('p95', '#4589ffa0'), percentile('p99', '#d12771a0')], jobs: [line('jobs', '#4589ff', ran)] };
+  return { run: [percentile('p50', '#54be7ea0'), percentile('p95', '#4589ffa0'), percentile('p99', '#d12771a0')], jobs: [line(words.jobsLine, '#4589ff', ran)] };
 }
 
 const recent = [
-  { id: 'at', label: 'Ended', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} past />` },
-  { id: 'status', label: 'Outcome', class: 'lim', cell: (/** @type {any} */ r) => html`<span class="cut" title=${short(r.error_class)}><${State} state=${r.status} />${r.error_class && html` <span class="bad small">${short(r.error_class)}</span>`}</span>` },
-  { id: 'attempt', label: 'Attempt', right: true, wide: true, cell: (/** @type {any} */ r) => r.attempt || '–' },
-  { id: 'took', label: 'Took', right: true, cell: (/** @type {any} */ r) => millis(r.duration_ms) },
-  { id: 'worker', label: 'Worker', class: 'lim', wide: true, cell: (/** @type {any} */ r) => (r.worker ? html`<a class="cut" title=${r.worker} href=${link('worker-processes', r.worker)}>${r.worker}</a>` : '–') },
-  { id: 'jid', label: 'Job', class: 'lim', cell: (/** @type {any} */ r) => (r.jid ? html`<a class="mono cut" title=${r.jid} href=${link('jobs', r.jid)}>${r.jid}</a>` : '–') },
+  { id: 'at', label: common.ended, always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} past />` },
+  { id: 'status', label: words.outcome, class: 'lim', cell: (/** @type {any} */ r) => html`<span class="cut" title=${short(r.error_class)}><${State} state=${r.status} />${r.error_class && html` <span class="bad small">${short(r.error_class)}</span>`}</span>` },
+  { id: 'attempt', label: common.attempt, right: true, wide: true, cell: (/** @type {any} */ r) => r.attempt || '–' },
+  { id: 'took', label: common.took, right: true, cell: (/** @type {any} */ r) => millis(r.duration_ms) },
+  { id: 'worker', label: common.worker, class: 'lim', wide: true, cell: (/** @type {any} */ r) => (r.worker ? html`<a class="cut" title=${r.worker} href=${link('worker-processes', r.worker)}>${r.worker}</a>` : '–') },
+  { id: 'jid', label: common.job, class: 'lim', cell: (/** @type {any} */ r) => (r.jid ? html`<a class="mono cut" title=${r.jid} href=${link('jobs', r.jid)}>${r.jid}</a>` : '–') },
 ];
 
 /** The newest runs, in any range; by when they ended, which is not the order in which workers report them. @param {{name: string}} p */
 function Recent({ name }) {
   const url = apiPath('jobs', [], { class: name, limit: 20 });
   const runs = useResource(url, { every: 10_000 });
-  return html`<${Card} flush title="Recent runs" tools=${html`<${CopyCurl} url=${url} />`}><${Answer} of=${runs}><${Table} id="recent-runs" caption="Recent runs" columns=${recent} rows=${[...runs.data?.items || []].sort((a, b) => b.at - a.at)} loading=${!runs.data} rowKey=${(/** @type {any} */ r) => `${r.at} ${r.jid} ${r.worker}`}
-    open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))} empty=${html`<${Empty} icon="chart" title="No recent runs" />`} /><//><//>`;
+  return html`<${Card} flush title=${common.recentRuns} tools=${html`<${CopyCurl} url=${url} />`}><${Answer} of=${runs}><${Table} id="recent-runs" caption=${common.recentRuns} columns=${recent} rows=${[...runs.data?.items || []].sort((a, b) => b.at - a.at)} loading=${!runs.data} rowKey=${(/** @type {any} */ r) => `${r.at} ${r.jid} ${r.worker}`}
+    open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))} empty=${html`<${Empty} icon="chart" title=${words.noRecentRuns} />`} /><//><//>`;
 }
 
 /** Beside the time before, which is as long. @param {number|undefined} a @param {number|undefined} b */
 function change(a, b) {
   if (!a || !b) return '';
   const d = a / b - 1;
-  return Math.abs(d) < 0.02 ? 'same as before' : html`<span class=${d > 0.25 ? 'warn strong' : ''}>${d > 0 ? '+' : '−'}${percent(Math.abs(d))} vs before</span>`;
+  return Math.abs(d) < 0.02 ? words.sameAsBefore : html`<span class=${d > 0.25 ? 'warn strong' : ''}>${words.vsBefore(d > 0 ? '+' : '−', percent(Math.abs(d)))}</span>`;
 }

@@ -1,11 +1,12 @@
 // @ts-check
-import { html, useEffect, useState } from '../core/h.js';
+import { cx, html, useEffect, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { brief, count, percent, plural, rate, seconds } from '../core/format.js';
+import { brief, percent, rate } from '../core/format.js';
 import { whenIdle } from '../core/idle.js';
 import { overview } from '../core/overview.js';
 import { useAll, useResource } from '../core/resource.js';
 import { link } from '../core/router.js';
+import { common, dashboard as words } from '../core/words.js';
 import { Attention, useAttention } from '../parts/attention.js';
 import { Percentiles, RangeChooser, Throughput, useMetrics } from '../parts/charts.js';
 import { DueTimes } from '../parts/due.js';
@@ -18,15 +19,16 @@ export default function Dashboard() {
   const attention = useAttention();
   const oldest = (queues.data || []).reduce((/** @type {number} */ n, /** @type {any} */ q) => Math.max(n, q.oldest?.seconds || 0), 0);
   const table = html`<${Queues} list=${queues} metrics=${m} attention=${attention.data} />`;
+  const tall = attention.data?.items.length > 4; // it stands beside two charts then
   const fresh = queues.data?.length === 0 && nothingYet(overview.value);
-  return html`<${Title} title="Dashboard">${!fresh && html`<${RangeChooser} />`}<//>
+  return html`<${Title} title=${common.dashboard}>${!fresh && html`<${RangeChooser} />`}<//>
     <div class="grid">
       <${Counters} metrics=${m} queues=${queues.data} left=${queues.left} />
       ${fresh ? html`${table}<${Attention} of=${attention} />`
     : html`<${Answer} of=${m}><${Throughput} m=${m} class="c8" height=${230} /><//>
-      <${Attention} of=${attention} class="c4" />
-      <${Answer} of=${m} quiet><${Percentiles} m=${m} of="wait" oldest=${oldest} class="c6" height=${180} /><//>
-      <div class="c6"><${DueTimes} set="scheduled-jobs" height=${180} /></div>
+      <${Attention} of=${attention} class=${cx('c4', tall && 'tall')} />
+      <${Answer} of=${m} quiet><${Percentiles} m=${m} of="wait" oldest=${oldest} class=${tall ? 'c8' : 'c6'} height=${180} /><//>
+      <div class=${cx(!tall && 'c6')}><${DueTimes} set="scheduled-jobs" height=${180} /></div>
       ${table}
       <${Lower} />`}
     </div>`;
@@ -64,23 +66,23 @@ function Counters({ metrics, queues, left }) {
   const out = queues?.some((q) => q.ack_rate !== null) ? sum('ack_rate') : of(last, success);
   const p = o?.processes;
   const cells = [
-    ['Processed', rate(out), delta(out, of(first, success)), link('job-metrics')],
-    ['Failed', rate(of(last, failures)), delta(of(last, failures), of(first, failures)), link('job-metrics')],
-    ['Ready', brief(sum('ready')), queues ? `in ${left ? 'the first ' : ''}${plural(queues.length, 'queue')}` : '', link('job-queues')],
-    ['Scheduled', brief(o?.sets['scheduled-jobs'].total), o?.scheduled_overdue_seconds > 1 ? seconds(o.scheduled_overdue_seconds) + ' late' : 'on time', link('scheduled-jobs')],
-    ['Retries', brief(o?.sets.retries.total), '', link('retries')],
-    ['Dead', brief(o?.sets['dead-jobs'].total), recent ? `${recent.total.dead ? '+' + count(recent.total.dead) : 'none'} in 1 h` : '', link('dead-jobs')],
-    ['Busy', p ? percent(p.concurrency ? p.busy / p.concurrency : 0) : '–', p ? `${count(p.busy)} of ${count(p.concurrency)} slots` : '', link('worker-processes')],
-    ['Workers', brief(p?.running), p?.states?.lost ? plural(p.states.lost, 'lost', 'lost') : '', link('worker-processes')],
+    [words.processed, rate(out), delta(out, of(first, success)), link('job-metrics')],
+    [common.failed, rate(of(last, failures)), delta(of(last, failures), of(first, failures)), link('job-metrics')],
+    [common.ready, brief(sum('ready')), queues ? words.inQueues(queues.length, left > 0) : '', link('job-queues')],
+    [common.scheduled, brief(o?.sets['scheduled-jobs'].total), o?.scheduled_overdue_seconds > 1 ? common.late(o.scheduled_overdue_seconds) : words.onTime, link('scheduled-jobs')],
+    [common.retries, brief(o?.sets.retries.total), '', link('retries')],
+    [common.dead, brief(o?.sets['dead-jobs'].total), recent ? words.inOneHour(recent.total.dead) : '', link('dead-jobs')],
+    [common.busy, p ? percent(p.concurrency ? p.busy / p.concurrency : 0) : '–', p ? words.slots(p.busy, p.concurrency) : '', link('worker-processes')],
+    [common.workers, brief(p?.running), p?.states?.lost ? common.lost(p.states.lost) : '', link('worker-processes')],
   ];
-  return html`<section class="card flush" aria-label="Now"><dl class="counters n8" style=${{ margin: 0 }}>${cells.map(([name, value, note, to]) => html`<div key=${name}><dt>${name}</dt><dd><a href=${to}>${value}</a></dd><dd class="note" title=${note}>${note || '\u00a0'}</dd></div>`)}</dl></section>`;
+  return html`<section class="card flush" aria-label=${common.now}><dl class="counters n8" style=${{ margin: 0 }}>${cells.map(([name, value, note, to]) => html`<div key=${name}><dt>${name}</dt><dd><a href=${to}>${value}</a></dd><dd class="note" title=${note}>${note || '\u00a0'}</dd></div>`)}</dl></section>`;
 }
 
 /** How a rate differs from that of an hour ago. @param {number|null|undefined} now @param {number|null} before */
 function delta(now, before) {
   if (now === null || now === undefined || before === null) return '';
-  if (!before) return now ? 'none 1 h ago' : '';
+  if (!before) return now ? words.noneAnHourAgo : '';
   const d = now / before - 1;
-  if (Math.abs(d) < 0.02) return 'same as 1 h ago';
-  return `${d > 0 ? '▲' : '▼'} ${d > 2 ? brief(Math.round(now / before)) + '×' : percent(Math.abs(Math.round(d * 100) / 100))} vs 1 h ago`;
+  if (Math.abs(d) < 0.02) return words.sameAs1HAgo;
+  return words.vsAnHourAgo(d > 0 ? '▲' : '▼', d > 2 ? brief(Math.round(now / before)) + '×' : percent(Math.abs(Math.round(d * 100) / 100)));
 }

@@ -2,10 +2,11 @@
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { minute, serverNow } from '../core/clock.js';
-import { brief, count, percent, seconds } from '../core/format.js';
+import { brief, count } from '../core/format.js';
 import { overview } from '../core/overview.js';
 import { useResource } from '../core/resource.js';
 import { route, setQuery } from '../core/router.js';
+import { common, dead as words } from '../core/words.js';
 import { Chart } from '../parts/chart.js';
 import { byAttempt, byTime, column, Entries } from '../parts/entries.js';
 import { Card, Empty, Failure, Segments, Title } from '../parts/states.js';
@@ -13,10 +14,10 @@ import { Storm } from '../parts/storm.js';
 import { Time } from '../parts/time.js';
 
 const columns = [
-  { id: 'at', label: 'Died', always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
+  { id: 'at', label: common.died, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
   column.class, column.queue, column.error,
-  { id: 'tries', label: 'Attempts', right: true, wide: true, sort: byAttempt, cell: (/** @type {any} */ r) => r.millrace.attempt ?? 0 },
-  { id: 'reason', label: 'Reason', wide: true, cell: (/** @type {any} */ r) => html`<span class="tag">${r.reason || 'exhausted'}</span>` },
+  { id: 'tries', label: common.attempts, right: true, wide: true, sort: byAttempt, cell: (/** @type {any} */ r) => r.millrace.attempt ?? 0 },
+  { id: 'reason', label: common.reason, wide: true, cell: (/** @type {any} */ r) => html`<span class="tag">${r.reason || words.exhausted}</span>` },
   { ...column.args, off: true }, column.jid,
 ];
 
@@ -25,8 +26,8 @@ function Growth() {
   const day = Math.floor(serverNow() / 3600) * 3600;
   const m = useResource(apiPath('job-metrics', [], { from: day - 7 * 86_400, to: day + 3600, step: 3600 }), { every: 60_000 });
   const points = m.data?.series || [];
-  return html`<${Card} title="Died per hour (7 days)" tools=${html`<${Kept} />`}><${Failure} error=${m.error} at=${m.data ? m.at : 0} refresh=${m.refresh} /><${Chart} of=${m} title="Died per hour" height=${80} format=${brief} stacked x=${points.map((/** @type {any} */ p) => p.at)}
-    series=${[{ label: 'died', colour: '#d12771', kind: 'bars', values: points.map((/** @type {any} */ p) => p.dead) }]} /><//>`;
+  return html`<${Card} title=${words.diedPerHour7Days} tools=${html`<${Kept} />`}><${Failure} error=${m.error} at=${m.data ? m.at : 0} refresh=${m.refresh} /><${Chart} of=${m} title=${words.diedPerHour} height=${80} format=${brief} stacked x=${points.map((/** @type {any} */ p) => p.at)}
+    series=${[{ label: words.died, colour: '#d12771', kind: 'bars', values: points.map((/** @type {any} */ p) => p.dead) }]} /><//>`;
 }
 
 /** How much of the retention is used, and what happens when it is full. */
@@ -34,14 +35,14 @@ function Kept() {
   const d = overview.value?.sets['dead-jobs'];
   if (!d?.max) return null;
   const part = d.total / d.max;
-  return html`<span class=${'small ' + (part > 0.8 ? 'warn' : 'dim')}>Retention: ${count(d.max)} jobs or ${seconds(d.max_age_seconds)} · ${percent(part)} used${part > 0.8 ? '; the oldest are dropped first' : ''}</span>`;
+  return html`<span class=${'small ' + (part > 0.8 ? 'warn' : 'dim')}>${words.retention(d.max, d.max_age_seconds, part)}</span>`;
 }
 
 export default function Dead() {
   const storm = route.value.query.get('view') === 'storm';
   const total = overview.value?.sets['dead-jobs']?.total;
-  return html`<${Title} title="Dead jobs" badge=${total === undefined ? null : count(total)}>
-      <${Segments} label="View" value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', 'List'], ['storm', 'By error']]} /><//>
+  return html`<${Title} title=${common.deadJobs} badge=${total === undefined ? null : count(total)}>
+      <${Segments} label=${common.view} value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', common.list], ['storm', common.byError]]} /><//>
     <div class="stack" style=${{ gap: '1rem' }}><${Growth} />
-    ${storm ? html`<${Storm} set="dead-jobs" />` : html`<${Entries} set="dead-jobs" topic="dead" columns=${columns} empty=${html`<${Empty} icon="check" title="No dead jobs"><p>A job that failed and has no retries left is kept here until you retry or delete it.</p><//>`} />`}</div>`;
+    ${storm ? html`<${Storm} set="dead-jobs" />` : html`<${Entries} set="dead-jobs" topic="dead" columns=${columns} empty=${html`<${Empty} icon="check" title=${common.noDeadJobs}><p>${common.whatIsDead}</p><//>`} />`}</div>`;
 }

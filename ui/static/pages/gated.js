@@ -2,18 +2,19 @@
 import { html } from '../core/h.js';
 import { count } from '../core/format.js';
 import { overview } from '../core/overview.js';
+import { common, gated as words } from '../core/words.js';
 import { byTime, column, Entries } from '../parts/entries.js';
 import { Empty, Title } from '../parts/states.js';
 import { Time } from '../parts/time.js';
 
 const columns = [
-  { id: 'at', label: 'Since', always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
+  { id: 'at', label: common.since, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
   column.class, column.queue, column.args,
   column.jid,
 ];
 
 export default function Gated() {
   const total = overview.value?.sets['gated-jobs']?.total;
-  return html`<${Title} title="Jobs without a queue" badge=${total === undefined ? null : count(total)} />
-    <${Entries} set="gated-jobs" topic="scheduled" columns=${columns} empty=${html`<${Empty} icon="clock" title="No jobs without a queue"><p>A job waits here while its queue cannot be created or is unavailable. Health lists those queues.</p><//>`} />`;
+  return html`<${Title} title=${common.jobsWithoutAQueue} badge=${total === undefined ? null : count(total)} />
+    <${Entries} set="gated-jobs" topic="scheduled" columns=${columns} empty=${html`<${Empty} icon="clock" title=${words.noJobsWithoutAQueue}><p>${words.whatIsGated}</p><//>`} />`;
 }

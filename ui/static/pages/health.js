@@ -5,6 +5,7 @@ import { skew } from '../core/clock.js';
 import { count, seconds } from '../core/format.js';
 import { overview, refreshOverview } from '../core/overview.js';
 import { mayAdminister } from '../core/session.js';
+import { common, health as words } from '../core/words.js';
 import { confirm } from '../parts/dialog.js';
 import { Card, CopyCurl, Empty, State, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
@@ -12,12 +13,12 @@ import { Time } from '../parts/time.js';
 import { failed, toast } from '../parts/toast.js';
 
 /** @type {[string, string][]} */
-const checks = [['broker-connection', 'Broker reachable'], ['alarms', 'Broker accepts messages'], ['views-caught-up', 'Streams caught up'], ['leader', 'Leader responding'], ['workers', 'Workers available']];
+const checks = [['broker-connection', words.brokerReachable], ['alarms', words.brokerAcceptsMessages], ['views-caught-up', words.streamsCaughtUp], ['leader', words.leaderResponding], ['workers', words.workersAvailable]];
 
 /** The leader's and the standby's counters: a name, and what it counts. @type {Record<string, [string, string]>} */
 const meanings = {
-  epochs: ['Leader terms', 'times this process became leader'], fired: ['Dispatched', 'jobs sent to their queues'], returned: ['Returned', 'jobs whose queue did not exist'], refused: ['Refused', 'jobs that a queue did not accept'],
-  dead_lettered: ['Dead-lettered', 'rejected by workers, kept as dead jobs'], commands: ['Actions', 'carried out for users'], lost_connections: ['Lost connections', 'to the broker'],
+  epochs: [words.leaderTerms, words.leaderTermsAre], fired: [words.dispatched, words.dispatchedAre], returned: [words.returned, words.returnedAre], refused: [words.refused, words.refusedAre],
+  dead_lettered: [words.deadLettered, words.deadLetteredAre], commands: [common.actions, words.actionsAre], lost_connections: [words.lostConnections, words.lostConnectionsAre],
 };
 
 /** A check that fails answers 503: that is its answer, not an error of the page. */
@@ -35,12 +36,12 @@ function useChecks() {
 
 /** @param {boolean} discard */
 async function release(discard) {
-  const yes = await confirm({ title: discard ? 'Discard held jobs that are due?' : 'Release held jobs?', danger: true, reason: true, verb: discard ? 'Discard' : 'Release', typed: discard ? 'discard' : 'release',
-    body: html`<p>${discard ? 'Held jobs that are due are deleted. The others run when they are due.' : 'Held jobs are enqueued when they are due. Jobs that ran before the gap may run again.'}</p>` });
+  const yes = await confirm({ title: discard ? words.askDiscard : words.askRelease, danger: true, reason: true, verb: discard ? words.discard : words.release, typed: discard ? words.typeDiscard : words.typeRelease,
+    body: html`<p>${discard ? words.aboutDiscarding : words.aboutReleasing}</p>` });
   if (!yes) return;
   try {
     await ask(apiPath('release'), { method: 'POST', body: discard ? { discard: true, reason: yes.reason } : { reason: yes.reason } });
-    toast(discard ? 'Due jobs discarded' : 'Held jobs released');
+    toast(discard ? words.dueJobsDiscarded : words.heldJobsReleased);
   } catch (e) {
     failed(e);
   }
@@ -52,17 +53,17 @@ export default function Health() {
   const o = overview.value;
   const s = o?.scheduler;
   const held = Object.entries(o?.journal?.held || {});
-  const columns = [{ id: 'stream', label: 'Stream', always: true, head: true, cell: (/** @type {any} */ r) => r.stream }, { id: 'position', label: 'Read to offset', right: true, cell: (/** @type {any} */ r) => (r.position < 0 ? html`<span class="dim">none</span>` : count(r.position)) }, { id: 'lag', label: 'Behind', right: true, cell: (/** @type {any} */ r) => seconds(r.lag_seconds) },
-    { id: 'state', label: 'State', cell: (/** @type {any} */ r) => html`<${State} state=${r.fault ? 'failed' : r.caught_up ? 'ok' : 'warning'} text=${r.fault || (r.recreated ? 'recreated' : r.caught_up ? 'caught up' : 'catching up')} />` }];
-  return html`<${Title} title="Health"><${CopyCurl} url=${apiPath('overview')} /><//>
-    <div class="grid"><${Card} title="Checks" class="c6"><ul class="att">${checks.map(([name, text]) => { const c = state[name]; return html`<li key=${name}><div class="grow"><div>${text}</div>${c && !c.ok && html`<div class="bad small anywhere">${c.reason}</div>`}</div>${c ? html`<${State} state=${c.ok ? 'ok' : 'failed'} />` : html`<span class="dim">…</span>`}</li>`; })}</ul><//>
-      <${Card} title="Broker and leader" class="c6">${o && html`<dl class="facts"><dt>Broker</dt><dd>${o.broker.product} ${o.broker.version} ${o.broker.connected ? '' : html`<span class="bad">not connected</span>`}</dd><dt>Virtual host</dt><dd>${o.vhost}</dd><dt>Leader</dt><dd class="anywhere">${o.leader.epoch < 0 ? html`<span class="bad">none</span>` : o.leader.identity}</dd>
-        <dt>Leader since</dt><dd><${Time} at=${o.leader.since} /> <span class="dim">epoch ${count(o.leader.epoch)}</span></dd><dt>Role</dt><dd>${s.leader ? 'leader' : 'standby'}${s.phase !== 'leading' && html` <span class="dim">(${s.phase})</span>`}</dd><dt>Last scheduling delay</dt><dd>${seconds(s.last_late / 1e9)}</dd><dt>Unconfirmed</dt><dd>${count(s.unconfirmed)}</dd>
-        <dt>Clock skew</dt><dd>${Math.abs(skew.value) < 1 ? 'none' : seconds(Math.abs(skew.value)) + (skew.value > 0 ? ' ahead of' : ' behind') + ' this computer'}</dd>${s.last_error && html`<dt>Last error</dt><dd class="bad">${s.last_error}</dd>`}</dl>`}<//>
-      ${held.length > 0 && html`<${Card} title="Held after a gap in the journal"><p>Due jobs up to these offsets are held, because the journal no longer says whether they ran: ${held.map(([k, v]) => `${k} ${count(/** @type {number} */ (v))}`).join(', ')}.</p>
-        ${mayAdminister.value ? html`<div class="row" style=${{ marginTop: '1rem' }}><button class="btn hold" onClick=${() => release(false)}>Release …</button><button class="btn hurt" onClick=${() => release(true)}>Discard …</button></div>` : html`<p class="dim">You need the tag administrator to release or discard them.</p>`}<//>`}
-      ${s?.held?.length > 0 && html`<${Card} title="Queues that accept no jobs"><ul class="att">${s.held.map((h) => html`<li><div class="grow"><span class="strong">${h.queue}</span><div class="dim small">${h.reason}</div></div><${State} state="held" /></li>`)}</ul><//>`}
-      <${Card} flush title="Streams"><${Table} id="streams" caption="Streams" columns=${columns} rows=${o?.views?.streams || []} loading=${!o} rowKey=${(/** @type {any} */ r) => r.stream} still=${false} empty=${html`<${Empty} title="No streams" />`} /><//>
-      <${Card} title="Since start" class="c6">${s && html`<dl class="facts">${Object.entries(s.counters).map(([k, v]) => html`<dt>${meanings[k]?.[0] || k.replaceAll('_', ' ')}</dt><dd><span class="num">${count(/** @type {number} */ (v))}</span> <span class="dim small">${meanings[k]?.[1]}</span></dd>`)}</dl>`}<//>
-      <${Card} title="Versions" class="c6">${o && html`<dl class="facts"><dt>Millrace</dt><dd>${o.product_version}</dd><dt>Processed today</dt><dd>${count(o.jobs.processed_today)}</dd><dt>Failed today</dt><dd>${count(o.jobs.failed_today)}</dd><dt>Processed, all time</dt><dd>${count(o.jobs.processed)}</dd><dt>Rejected records</dt><dd>${count(Object.values(o.rejected).reduce((n, /** @type {any} */ r) => n + r.ever, 0))} in total</dd></dl>`}<//></div>`;
+  const columns = [{ id: 'stream', label: common.stream, always: true, head: true, cell: (/** @type {any} */ r) => r.stream }, { id: 'position', label: words.readToOffset, right: true, cell: (/** @type {any} */ r) => (r.position < 0 ? html`<span class="dim">${words.none}</span>` : count(r.position)) }, { id: 'lag', label: words.behind, right: true, cell: (/** @type {any} */ r) => seconds(r.lag_seconds) },
+    { id: 'state', label: common.state, cell: (/** @type {any} */ r) => html`<${State} state=${r.fault ? 'failed' : r.caught_up ? 'ok' : 'warning'} text=${r.fault || (r.recreated ? words.recreated : r.caught_up ? words.caughtUp : common.catchingUp)} />` }];
+  return html`<${Title} title=${common.health}><${CopyCurl} url=${apiPath('overview')} /><//>
+    <div class="grid"><${Card} title=${words.checks} class="c6"><ul class="att">${checks.map(([name, text]) => { const c = state[name]; return html`<li key=${name}><div class="grow"><div>${text}</div>${c && !c.ok && html`<div class="bad small anywhere">${c.reason}</div>`}</div>${c ? html`<${State} state=${c.ok ? 'ok' : 'failed'} />` : html`<span class="dim">…</span>`}</li>`; })}</ul><//>
+      <${Card} title=${words.brokerAndLeader} class="c6">${o && html`<dl class="facts"><dt>${words.broker}</dt><dd>${o.broker.product} ${o.broker.version} ${o.broker.connected ? '' : html`<span class="bad">${words.notConnected}</span>`}</dd><dt>${words.virtualHost}</dt><dd>${o.vhost}</dd><dt>${words.leader}</dt><dd class="anywhere">${o.leader.epoch < 0 ? html`<span class="bad">${words.none}</span>` : o.leader.identity}</dd>
+        <dt>${words.leaderSince}</dt><dd><${Time} at=${o.leader.since} /> <span class="dim">${words.epoch(o.leader.epoch)}</span></dd><dt>${words.role}</dt><dd>${s.leader ? words.leaderInline : words.standby}${s.phase !== 'leading' && html` <span class="dim">${words.phase(s.phase)}</span>`}</dd><dt>${words.lastSchedulingDelay}</dt><dd>${seconds(s.last_late / 1e9)}</dd><dt>${words.unconfirmed}</dt><dd>${count(s.unconfirmed)}</dd>
+        <dt>${words.clockSkew}</dt><dd>${words.skewIs(skew.value)}</dd>${s.last_error && html`<dt>${words.lastError}</dt><dd class="bad">${s.last_error}</dd>`}</dl>`}<//>
+      ${held.length > 0 && html`<${Card} title=${words.heldAfterAGap}><p>${words.aboutHeld(held.map(([k, v]) => `${k} ${count(/** @type {number} */ (v))}`).join(', '))}</p>
+        ${mayAdminister.value ? html`<div class="row" style=${{ marginTop: '1rem' }}><button class="btn hold" onClick=${() => release(false)}>${words.releaseButton}</button><button class="btn hurt" onClick=${() => release(true)}>${words.discardButton}</button></div>` : html`<p class="dim">${words.needsAdministrator}</p>`}<//>`}
+      ${s?.held?.length > 0 && html`<${Card} title=${words.queuesThatAcceptNoJobs}><ul class="att">${s.held.map((h) => html`<li><div class="grow"><span class="strong">${h.queue}</span><div class="dim small">${h.reason}</div></div><${State} state="held" /></li>`)}</ul><//>`}
+      <${Card} flush title=${words.streams}><${Table} id="streams" caption=${words.streams} columns=${columns} rows=${o?.views?.streams || []} loading=${!o} rowKey=${(/** @type {any} */ r) => r.stream} still=${false} empty=${html`<${Empty} title=${words.noStreams} />`} /><//>
+      <${Card} title=${words.sinceStart} class="c6">${s && html`<dl class="facts">${Object.entries(s.counters).map(([k, v]) => html`<dt>${meanings[k]?.[0] || k.replaceAll('_', ' ')}</dt><dd><span class="num">${count(/** @type {number} */ (v))}</span> <span class="dim small">${meanings[k]?.[1]}</span></dd>`)}</dl>`}<//>
+      <${Card} title=${words.versions} class="c6">${o && html`<dl class="facts"><dt>${common.millrace}</dt><dd>${o.product_version}</dd><dt>${words.processedToday}</dt><dd>${count(o.jobs.processed_today)}</dd><dt>${words.failedToday}</dt><dd>${count(o.jobs.failed_today)}</dd><dt>${words.processedAllTime}</dt><dd>${count(o.jobs.processed)}</dd><dt>${common.rejectedRecords}</dt><dd>${words.inTotal(Object.values(o.rejected).reduce((n, /** @type {any} */ r) => n + r.ever, 0))}</dd></dl>`}<//></div>`;
 }

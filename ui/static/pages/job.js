@@ -1,11 +1,11 @@
 // @ts-check
 import { html, useMemo, useRef } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { plural } from '../core/format.js';
 import { itemTexts, memberText, ownText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
 import { link } from '../core/router.js';
 import { mayAct } from '../core/session.js';
+import { common, job as words } from '../core/words.js';
 import { actions, actionsOf, actOn, copyOf } from '../parts/actions.js';
 import { Icon } from '../parts/icon.js';
 import { Payload } from '../parts/payload.js';
@@ -15,7 +15,7 @@ import { Trace } from '../parts/trace.js';
 import { Time } from '../parts/time.js';
 import { Running, Whereabouts } from '../parts/whereabouts.js';
 
-const titles = { 'scheduled-jobs': 'Scheduled', retries: 'Retry', 'dead-jobs': 'Dead', 'gated-jobs': 'Waits for its queue' };
+const titles = { 'scheduled-jobs': common.scheduled, retries: common.retry, 'dead-jobs': common.dead, 'gated-jobs': common.waitsForItsQueue };
 
 /** @param {{part: string}} p */
 export default function Job({ part: jid }) {
@@ -26,8 +26,8 @@ export default function Job({ part: jid }) {
   const seen = useRef(/** @type {any} */ (null)); // what an entry said that has gone since
   if (entries[0]) seen.current = entries[0].millrace;
   const cls = seen.current?.class || d?.running?.[0].class || d?.runs?.[0]?.class || d?.leases?.[0].class || d?.job?.class;
-  return html`<${Title} crumbs=${[['Jobs', link('jobs')]]} title=${html`${cls || 'Job'} <code class="dim">${jid}</code>`}>
-      <button class="icon" aria-label="Copy the id" title="Copy the id" onClick=${() => copy(jid)}><${Icon} name="copy" /></button><${CopyCurl} url=${url} /><//>
+  return html`<${Title} crumbs=${[[common.jobs, link('jobs')]]} title=${html`${cls || common.job} <code class="dim">${jid}</code>`}>
+      <button class="icon" aria-label=${words.copyId} title=${words.copyId} onClick=${() => copy(jid)}><${Icon} name="copy" /></button><${CopyCurl} url=${url} /><//>
     ${job.error?.status === 404 && !d ? html`<${NotFound} jid=${jid} />` : html`<${Failure} error=${job.error} at=${d ? job.at : 0} refresh=${job.refresh} />`}
     ${d && html`<div class="grid"><div class="c8 stack" style=${{ gap: '1rem' }}>
         ${d.running?.map((/** @type {any} */ w) => html`<${Running} key=${w.identity} w=${w} jid=${jid} />`)}
@@ -39,13 +39,13 @@ export default function Job({ part: jid }) {
 }
 
 /** @param {{jid: string}} p */
-const NotFound = ({ jid }) => html`<section class="card"><${Empty} icon="search" title="Job not found"><p>It may still be in its queue, or be older than what is kept.</p>
-  <div class="row wrap">${[['scheduled-jobs', 'scheduled'], ['retries', 'retries'], ['dead-jobs', 'dead']].map(([set, name]) => html`<a class="btn" href=${link(set, [], { text: jid })}>Find in ${name}</a>`)}</div><//></section>`;
+const NotFound = ({ jid }) => html`<section class="card"><${Empty} icon="search" title=${words.jobNotFound}><p>${words.whereItMayBe}</p>
+  <div class="row wrap">${Object.entries(common.inSmall).map(([set, name]) => html`<a class="btn" href=${link(set, [], { text: jid })}>${common.findIn(name)}</a>`)}</div><//></section>`;
 
 /** The job as it was last sent to its queue. @param {{raw: string, name?: string}} p */
 function Sent({ raw, name }) {
-  return html`<${Card} title="Arguments"><${Payload} text=${memberText(raw, 'args') || 'null'} label="the arguments" path="args" name=${(name || 'job') + '-args'} />
-    <p class="dim small">As the job was last sent to its queue.</p><//>`;
+  return html`<${Card} title=${common.arguments}><${Payload} text=${memberText(raw, 'args') || 'null'} label=${words.theArguments} path="args" name=${(name || 'job') + '-args'} />
+    <p class="dim small">${words.asLastSent}</p><//>`;
 }
 
 /** @param {{row: any, done: () => void}} p */
@@ -54,19 +54,19 @@ function Entry({ row, done }) {
   const set = m.set;
   const lines = typeof row.backtrace === 'string' ? row.backtrace.split('\n') : row.backtrace || [];
   return html`<${Card} title=${titles[set]} tools=${mayAct.value && html`<${Tools} set=${set} row=${row} done=${done} />`}>
-      ${m.refused && html`<div class="banner bad"><${Icon} name="alert" /><span>The broker cannot take this job, and Millrace does not try again: ${m.refused}</span></div>`}
-      ${m.omitted && html`<div class="banner"><${Icon} name="warn" /><span>The record could not be read: ${m.omitted}</span></div>`}
+      ${m.refused && html`<div class="banner bad"><${Icon} name="alert" /><span>${words.refused(m.refused)}</span></div>`}
+      ${m.omitted && html`<div class="banner"><${Icon} name="warn" /><span>${words.notRead(m.omitted)}</span></div>`}
       <${Facts} row=${row} /><//>
-    ${(row.error_class || row.error_message) && html`<${Card} title="Error" tools=${html`<${SameError} set=${set} row=${row} />`}><${Trace} error=${{ class: row.error_class, message: row.error_message, backtrace: lines }} /><//>`}
-    ${!m.omitted && html`<${Card} title="Arguments"><${Payload} text=${memberText(row.raw, ...(row.job ? ['job'] : []), 'args') || 'null'} label="the arguments" path="args" name=${m.class + '-args'} /><//>
-      <${Card} title="Record"><${Payload} text=${ownText(row.raw)} label="the record" name=${row.jid || 'record'} /><//>`}`;
+    ${(row.error_class || row.error_message) && html`<${Card} title=${common.error} tools=${html`<${SameError} set=${set} row=${row} />`}><${Trace} error=${{ class: row.error_class, message: row.error_message, backtrace: lines }} /><//>`}
+    ${!m.omitted && html`<${Card} title=${common.arguments}><${Payload} text=${memberText(row.raw, ...(row.job ? ['job'] : []), 'args') || 'null'} label=${words.theArguments} path="args" name=${m.class + '-args'} /><//>
+      <${Card} title=${common.record}><${Payload} text=${ownText(row.raw)} label=${words.theRecord} name=${row.jid || 'record'} /><//>`}`;
 }
 
 /** @param {{set: string, row: any, done: () => void}} p */
 function Tools({ set, row, done }) {
-  const look = (/** @type {string} */ a) => (actions[a].hurt ? ' hurt' : a === 'change' ? '' : ' primary');
-  return html`${actionsOf[set].map((/** @type {string} */ a) => html`<button key=${a} class=${'btn small' + look(a)} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} small />${actions[a].label}</button>`)}
-    <button class="btn small" onClick=${() => copyOf(row)}><${Icon} name="copy" small />Run a copy</button>`;
+  const look = (/** @type {string} */ a) => (actions[a].hurt ? 'hurt' : a === 'change' ? '' : 'primary');
+  return html`${actionsOf[set].map((/** @type {string} */ a) => html`<button key=${a} class=${'btn small ' + look(a)} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} small />${actions[a].label}</button>`)}
+    <button class="btn small" onClick=${() => copyOf(row)}><${Icon} name="copy" small />${common.runACopy}</button>`;
 }
 
 /** @param {{row: any}} p */
@@ -74,13 +74,13 @@ function Facts({ row }) {
   const m = row.millrace;
   const job = row.job || row;
   const made = job.enqueued_at || job.created_at;
-  return html`<dl class="facts"><dt>${m.set === 'dead-jobs' ? 'Died' : m.set === 'gated-jobs' ? 'Since' : 'Due'}</dt><dd><${Time} at=${m.at} /></dd>
-    <dt>Queue</dt><dd><a href=${link('job-queues', m.queue || 'default')}>${m.queue}</a></dd><dt>Class</dt><dd><a href=${link('job-metrics', m.class || '-')}>${m.class}</a></dd>
-    <dt>Failed attempts</dt><dd>${m.attempt ?? 0}${typeof job.retry === 'number' ? ` of ${job.retry + 1}` : ''}</dd>
-    ${job.priority !== undefined && html`<dt>Priority</dt><dd>${job.priority}</dd>`}
-    ${job.tags?.length > 0 && html`<dt>Tags</dt><dd>${job.tags.map((/** @type {string} */ t) => html`<a class="tag" href=${link(m.set, [], { tag: t })}>${t}</a> `)}</dd>`}
-    ${row.reason && html`<dt>Reason</dt><dd>${row.reason}</dd>`}${row.worker && html`<dt>Worker</dt><dd><a href=${link('worker-processes', row.worker)}>${row.worker}</a></dd>`}
-    ${made && html`<dt>Enqueued</dt><dd><${Time} at=${made} /></dd>`}</dl>`;
+  return html`<dl class="facts"><dt>${m.set === 'dead-jobs' ? common.died : m.set === 'gated-jobs' ? common.since : common.due}</dt><dd><${Time} at=${m.at} /></dd>
+    <dt>${common.queue}</dt><dd><a href=${link('job-queues', m.queue || 'default')}>${m.queue}</a></dd><dt>${common.class}</dt><dd><a href=${link('job-metrics', m.class || '-')}>${m.class}</a></dd>
+    <dt>${words.failedAttempts}</dt><dd>${typeof job.retry === 'number' ? common.of(m.attempt ?? 0, job.retry + 1) : m.attempt ?? 0}</dd>
+    ${job.priority !== undefined && html`<dt>${common.priority}</dt><dd>${job.priority}</dd>`}
+    ${job.tags?.length > 0 && html`<dt>${words.tags}</dt><dd>${job.tags.map((/** @type {string} */ t) => html`<a class="tag" href=${link(m.set, [], { tag: t })}>${t}</a> `)}</dd>`}
+    ${row.reason && html`<dt>${common.reason}</dt><dd>${row.reason}</dd>`}${row.worker && html`<dt>${common.worker}</dt><dd><a href=${link('worker-processes', row.worker)}>${row.worker}</a></dd>`}
+    ${made && html`<dt>${common.enqueued}</dt><dd><${Time} at=${made} /></dd>`}</dl>`;
 }
 
 /** A link to all that failed as this did. The API has fingerprints of groups, not of entries; the groups of the moment that an entry stands at are few, and its own is among them.
@@ -92,5 +92,5 @@ function SameError({ set, row }) {
   const print = (alike.find((/** @type {any} */ g) => g.jid === row.jid) || (alike.length === 1 && alike[0]))?.fingerprint;
   const all = useResource(print ? apiPath('errors', [], { set, class: m.class }) : null, { every: 0 });
   const n = all.data?.items.find((/** @type {any} */ g) => g.fingerprint === print)?.count;
-  return html`<a class="btn small" href=${link(set, [], { error: print || row.error_class })}>${n > 1 ? `${all.data.complete ? '' : 'At least '}${plural(n, 'job')} with this error` : 'Jobs with this error'}</a>`;
+  return html`<a class="btn small" href=${link(set, [], { error: print || row.error_class })}>${n > 1 ? words.withThisError(n, all.data.complete) : words.jobsWithThisError}</a>`;
 }

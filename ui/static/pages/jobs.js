@@ -3,10 +3,11 @@
 import { html, useMemo } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { minute, serverNow } from '../core/clock.js';
-import { brief, count, millis } from '../core/format.js';
+import { brief, millis } from '../core/format.js';
 import { overview } from '../core/overview.js';
 import { useAll, useResource } from '../core/resource.js';
 import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
+import { common, jobs as words } from '../core/words.js';
 import { column, Entries, filterOf } from '../parts/entries.js';
 import { FilterBox } from '../parts/filter.js';
 import { Cut, paged, PagerOf } from '../parts/pager.js';
@@ -17,8 +18,8 @@ import { timesUsual, Usual } from '../parts/usual.js';
 
 /** What is chosen is the URL's; the first is shown where it says nothing. @type {[string, string, (o: any) => number|undefined][]} state, name, and how many there are */
 const states = [
-  ['running', 'Running', (o) => o.processes.busy], ['finished', 'Recent runs', () => undefined], ['scheduled-jobs', 'Scheduled', (o) => o.sets['scheduled-jobs']?.total],
-  ['retries', 'Retrying', (o) => o.sets.retries?.total], ['dead-jobs', 'Dead', (o) => o.sets['dead-jobs']?.total],
+  ['running', common.running, (o) => o.processes.busy], ['finished', common.recentRuns, () => undefined], ['scheduled-jobs', common.scheduled, (o) => o.sets['scheduled-jobs']?.total],
+  ['retries', words.retrying, (o) => o.sets.retries?.total], ['dead-jobs', common.dead, (o) => o.sets['dead-jobs']?.total],
 ];
 
 export default function Jobs() {
@@ -26,16 +27,16 @@ export default function Jobs() {
   const state = states.some(([s]) => s === asked) ? asked : 'running';
   const o = overview.value;
   const options = states.map(([s, name, n]) => /** @type {[string, any]} */ ([s, html`${name}${o && n(o) !== undefined && html` <span class="badge">${brief(n(o))}</span>`}`]));
-  return html`<${Title} title="Jobs"><a class="btn small" href=${link('job-queues')}>Waiting jobs are in their queues</a><//>
-    <${Tabs} label="State" value=${state} onChange=${(/** @type {string} */ s) => setQuery({ state: s === 'running' ? '' : s, page: '', next: '', sort: '', sort_reverse: '' })} options=${options} />
+  return html`<${Title} title=${common.jobs}><a class="btn small" href=${link('job-queues')}>${words.waitingJobs}</a><//>
+    <${Tabs} label=${common.state} value=${state} onChange=${(/** @type {string} */ s) => setQuery({ state: s === 'running' ? '' : s, page: '', next: '', sort: '', sort_reverse: '' })} options=${options} />
     <div role="tabpanel">${state === 'running' ? html`<${Running} />` : state === 'finished' ? html`<${Finished} />` : html`<${Waiting} key=${state} set=${state} />`}</div>`;
 }
 
 /** @type {Record<string, {topic: string, columns: any[], empty: any}>} */
 const sets = {
-  'scheduled-jobs': { topic: 'scheduled', columns: [at('Due'), column.class, column.queue, column.args, column.jid], empty: html`<${Empty} icon="clock" title="No scheduled jobs"><p>A job with a time in the future waits here.</p><//>` },
-  retries: { topic: 'retries', columns: [at('Next attempt'), column.class, column.queue, column.error, attempts('Attempt'), column.jid], empty: html`<${Empty} icon="retry" title="No retries"><p>A job that failed waits here for its next attempt.</p><//>` },
-  'dead-jobs': { topic: 'dead', columns: [at('Died'), column.class, column.queue, column.error, attempts('Attempts'), column.jid], empty: html`<${Empty} icon="check" title="No dead jobs"><p>A job that has no retries left is kept here.</p><//>` },
+  'scheduled-jobs': { topic: 'scheduled', columns: [at(common.due), column.class, column.queue, column.args, column.jid], empty: html`<${Empty} icon="clock" title=${common.noScheduledJobs}><p>${common.whatIsScheduled}</p><//>` },
+  retries: { topic: 'retries', columns: [at(words.nextAttempt), column.class, column.queue, column.error, attempts(common.attempt), column.jid], empty: html`<${Empty} icon="retry" title=${common.noRetries}><p>${common.whatIsRetried}</p><//>` },
+  'dead-jobs': { topic: 'dead', columns: [at(common.died), column.class, column.queue, column.error, attempts(common.attempts), column.jid], empty: html`<${Empty} icon="check" title=${common.noDeadJobs}><p>${common.whatIsDead}</p><//>` },
 };
 
 /** @param {string} label */
@@ -74,13 +75,13 @@ const classOf = (/** @type {any} */ r) => (r.jid ? html`<a class="strong cut" ti
 const queueOf = (/** @type {any} */ r) => html`<a class="cut" href=${link('job-queues', r.queue || 'default')}>${r.queue}</a>`;
 
 const runningColumns = [
-  { id: 'class', label: 'Class', always: true, head: true, class: 'lim', sort: (/** @type {any} */ r) => r.class, cell: classOf },
-  { id: 'for', label: 'Running for', right: true, always: true, sort: (/** @type {any} */ r) => -(r.started_at || Infinity), cell: (/** @type {any} */ r) => html`<${Since} since=${r.started_at} />` },
-  { id: 'usual', label: 'Beside usual', sort: timesUsual, cell: (/** @type {any} */ r) => html`<${Usual} w=${r} />` },
-  { id: 'queue', label: 'Queue', class: 'lim', sort: (/** @type {any} */ r) => r.queue, cell: queueOf },
-  { id: 'worker', label: 'Worker', class: 'lim', sort: (/** @type {any} */ r) => r.worker, cell: workerOf },
-  { id: 'started', label: 'Started', wide: true, off: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.started_at} />` },
-  { id: 'jid', label: 'Id', wide: true, cell: toJob },
+  { id: 'class', label: common.class, always: true, head: true, class: 'lim', sort: (/** @type {any} */ r) => r.class, cell: classOf },
+  { id: 'for', label: common.runningFor, right: true, always: true, sort: (/** @type {any} */ r) => -(r.started_at || Infinity), cell: (/** @type {any} */ r) => html`<${Since} since=${r.started_at} />` },
+  { id: 'usual', label: words.vsUsual, sort: timesUsual, cell: (/** @type {any} */ r) => html`<${Usual} w=${r} />` },
+  { id: 'queue', label: common.queue, class: 'lim', sort: (/** @type {any} */ r) => r.queue, cell: queueOf },
+  { id: 'worker', label: common.worker, class: 'lim', sort: (/** @type {any} */ r) => r.worker, cell: workerOf },
+  { id: 'started', label: common.started, wide: true, off: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.started_at} />` },
+  { id: 'jid', label: common.id, wide: true, cell: toJob },
 ];
 
 /** What worker processes say that they run. */
@@ -94,35 +95,35 @@ function Running() {
   const [sort, reverse] = [query.get('sort') || 'for', query.get('sort') ? query.get('sort_reverse') === 'true' : true];
   const part = paged(sorted(found, runningColumns, sort, reverse));
   const jq = Object.entries(filter).map(([k, v]) => (k === 'worker' ? '' : `select(.${k} == ${JSON.stringify(v)})`)).filter(Boolean).join(' | ');
-  return html`<section class="card flush" aria-label="Running jobs"><div class="bars"><div class="toolbar">
-      <${FilterBox} label="Filter running jobs" names=${runningNames} query=${query} suggest=${useSuggestions(list.data || [])} onChange=${setFilter} />
+  return html`<section class="card flush" aria-label=${common.runningJobs}><div class="bars"><div class="toolbar">
+      <${FilterBox} label=${words.filterRunningJobs} names=${runningNames} query=${query} suggest=${useSuggestions(list.data || [])} onChange=${setFilter} />
       <${ColumnChooser} id="running" columns=${runningColumns} /><${CopyCurl} url=${list.url} jq=${'.work[]' + (jq && ' | ' + jq)} /></div></div>
-    <${Cut} list=${list} what="processes" />
-    ${unlisted > 0 && html`<p class="banner" role="status"><span>Workers run ${count(unlisted)} more jobs, and do not say which.</span></p>`}
-    <${Answer} of=${list}><${Table} id="running" caption="Running jobs" columns=${runningColumns} rows=${part.rows} loading=${!list.data} dim=${!!list.error} of=${`${JSON.stringify(filter)} ${part.page} ${part.size}`} rowKey=${(/** @type {any} */ r) => `${r.worker} ${r.jid} ${r.started_at}`}
+    <${Cut} list=${list} what=${common.processesInline} />
+    ${unlisted > 0 && html`<p class="banner" role="status"><span>${words.unlisted(unlisted)}</span></p>`}
+    <${Answer} of=${list}><${Table} id="running" caption=${common.runningJobs} columns=${runningColumns} rows=${part.rows} loading=${!list.data} dim=${!!list.error} of=${`${JSON.stringify(filter)} ${part.page} ${part.size}`} rowKey=${(/** @type {any} */ r) => `${r.worker} ${r.jid} ${r.started_at}`}
       sort=${sort} reverse=${reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '', page: '' })} open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))}
-      empty=${Object.keys(filter).length ? html`<${NoMatch} of=${all.length} names=${runningNames} />` : html`<${Empty} icon="worker" title="No jobs are running"><p>Jobs show here while a worker runs them, as its heartbeats say every 10 seconds.</p><//>`} /><//>
-    <${PagerOf} of=${part} total=${found.length} what="running jobs" /></section>`;
+      empty=${Object.keys(filter).length ? html`<${NoMatch} of=${all.length} names=${runningNames} />` : html`<${Empty} icon="worker" title=${words.noJobsAreRunning}><p>${words.whatIsRunning}</p><//>`} /><//>
+    <${PagerOf} of=${part} total=${found.length} what=${words.runningJobs} /></section>`;
 }
 
 /** @param {{of?: number, names: string[]}} p */
-const NoMatch = ({ of, names }) => html`<${Empty} icon="search" title=${of === undefined ? 'No matching runs' : `No matches in ${count(of)} jobs`}><button class="btn" onClick=${() => setFilter(Object.fromEntries([...names, 'since'].map((n) => [n, ''])))}>Clear filters</button><//>`;
+const NoMatch = ({ of, names }) => html`<${Empty} icon="search" title=${of === undefined ? common.noMatchingRuns : common.noMatches(common.jobsOf(of))}><button class="btn" onClick=${() => setFilter(Object.fromEntries([...names, 'since'].map((n) => [n, ''])))}>${common.clearFilters}</button><//>`;
 
 const finishedNames = ['status', 'class', 'queue', 'error', 'worker', 'jid'];
 /** @type {[string, string][]} seconds, and how that is said */
-const spans = [['', 'Any time'], ['900', 'Last 15 min'], ['3600', 'Last hour'], ['86400', 'Last 24 h'], ['259200', 'Last 3 d']];
+const spans = [['', words.anyTime], ['900', words.last15Min], ['3600', words.lastHour], ['86400', words.last24H], ['259200', words.last3D]];
 
 const finishedColumns = [
-  { id: 'at', label: 'Ended', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} />` },
-  { id: 'class', label: 'Class', always: true, head: true, class: 'lim', cell: classOf },
-  { id: 'status', label: 'Status', cell: (/** @type {any} */ r) => html`<${State} state=${r.status} />` },
-  { id: 'error', label: 'Error', class: 'lim', cell: (/** @type {any} */ r) => (r.error_class ? html`<span class="bad cut" title=${r.error_class}>${r.error_class}</span>` : '') },
-  { id: 'took', label: 'Took', right: true, cell: (/** @type {any} */ r) => millis(r.duration_ms) },
-  { id: 'waited', label: 'Waited', right: true, wide: true, off: true, cell: (/** @type {any} */ r) => millis(r.wait_ms) },
-  { id: 'attempt', label: 'Attempt', right: true, wide: true, cell: (/** @type {any} */ r) => r.attempt || '–' },
-  { id: 'queue', label: 'Queue', class: 'lim', cell: queueOf },
-  { id: 'worker', label: 'Worker', class: 'lim', wide: true, cell: (/** @type {any} */ r) => (r.worker ? workerOf(r) : '–') },
-  { id: 'jid', label: 'Id', wide: true, cell: toJob },
+  { id: 'at', label: common.ended, always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} />` },
+  { id: 'class', label: common.class, always: true, head: true, class: 'lim', cell: classOf },
+  { id: 'status', label: common.status, cell: (/** @type {any} */ r) => html`<${State} state=${r.status} />` },
+  { id: 'error', label: common.error, class: 'lim', cell: (/** @type {any} */ r) => (r.error_class ? html`<span class="bad cut" title=${r.error_class}>${r.error_class}</span>` : '') },
+  { id: 'took', label: common.took, right: true, cell: (/** @type {any} */ r) => millis(r.duration_ms) },
+  { id: 'waited', label: words.waited, right: true, wide: true, off: true, cell: (/** @type {any} */ r) => millis(r.wait_ms) },
+  { id: 'attempt', label: common.attempt, right: true, wide: true, cell: (/** @type {any} */ r) => r.attempt || '–' },
+  { id: 'queue', label: common.queue, class: 'lim', cell: queueOf },
+  { id: 'worker', label: common.worker, class: 'lim', wide: true, cell: (/** @type {any} */ r) => (r.worker ? workerOf(r) : '–') },
+  { id: 'jid', label: common.id, wide: true, cell: toJob },
 ];
 
 /** What workers reported, those reported last first. */
@@ -138,13 +139,13 @@ function Finished() {
   const d = runs.data;
   const rows = d?.items || [];
   const filtered = Object.keys(filter).length > 0 || !!since;
-  return html`<section class="card flush" aria-label="Recent runs"><div class="bars"><div class="toolbar">
-      <select class="in small" aria-label="Ended within" value=${since} onChange=${(/** @type {any} */ e) => setFilter({ since: e.target.value })}>${spans.map(([v, text]) => html`<option value=${v} selected=${v === since}>${text}</option>`)}</select>
-      <${FilterBox} label="Filter recent runs" names=${finishedNames} query=${query} suggest=${useSuggestions()} onChange=${setFilter} />
+  return html`<section class="card flush" aria-label=${common.recentRuns}><div class="bars"><div class="toolbar">
+      <select class="in small" aria-label=${words.endedWithin} value=${since} onChange=${(/** @type {any} */ e) => setFilter({ since: e.target.value })}>${spans.map(([v, text]) => html`<option value=${v} selected=${v === since}>${text}</option>`)}</select>
+      <${FilterBox} label=${words.filterRecentRuns} names=${finishedNames} query=${query} suggest=${useSuggestions()} onChange=${setFilter} />
       <${ColumnChooser} id="finished" columns=${finishedColumns} /><${CopyCurl} url=${url} /></div></div>
-    <${Answer} of=${runs}><${Table} id="finished" caption="Recent runs" columns=${finishedColumns} rows=${rows} loading=${!d} dim=${!!runs.error} busy=${runs.stale} of=${url} rowKey=${(/** @type {any} */ r) => `${r.at} ${r.jid} ${r.worker} ${r.attempt}`} open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))}
-      empty=${d?.next ? html`<${Empty} icon="search" title="No matches so far"><p>${count(d.searched)} runs were searched.</p><button class="btn" onClick=${() => setQuery({ next: d.next })}>Keep searching</button><//>`
-        : filtered ? html`<${NoMatch} names=${finishedNames} />` : html`<${Empty} icon="chart" title="No runs yet"><p>Workers report each attempt when it ends. Reports are kept for 72 hours.</p><//>`} /><//>
-    ${d && html`<nav class="pager" aria-label="Pages of the list"><span class="num">${count(rows.length)} shown${d.older_than_kept && !d.next ? '; older runs are not kept' : ''}</span><div class="tools">
-      ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>Newest</button>`}<button class="btn small" disabled=${!d.next || runs.stale} onClick=${() => setQuery({ next: d.next })}>Older</button></div></nav>`}</section>`;
+    <${Answer} of=${runs}><${Table} id="finished" caption=${common.recentRuns} columns=${finishedColumns} rows=${rows} loading=${!d} dim=${!!runs.error} busy=${runs.stale} of=${url} rowKey=${(/** @type {any} */ r) => `${r.at} ${r.jid} ${r.worker} ${r.attempt}`} open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))}
+      empty=${d?.next ? html`<${Empty} icon="search" title=${common.noMatchesSoFar}><p>${words.searched(d.searched)}</p><button class="btn" onClick=${() => setQuery({ next: d.next })}>${common.keepSearching}</button><//>`
+        : filtered ? html`<${NoMatch} names=${finishedNames} />` : html`<${Empty} icon="chart" title=${common.noRunsYet}><p>${words.whatIsReported}</p><//>`} /><//>
+    ${d && html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${words.shown(rows.length, d.older_than_kept && !d.next)}</span><div class="tools">
+      ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>${common.newest}</button>`}<button class="btn small" disabled=${!d.next || runs.stale} onClick=${() => setQuery({ next: d.next })}>${common.older}</button></div></nav>`}</section>`;
 }

@@ -1,8 +1,9 @@
 // @ts-check
 import { html, useEffect, useLayoutEffect, useRef, useState } from '../core/h.js';
-import { clock, count, millis, short } from '../core/format.js';
+import { clock, millis, short } from '../core/format.js';
 import { onTopic, source } from '../core/live.js';
 import { link, route, setQuery } from '../core/router.js';
+import { common, live as words } from '../core/words.js';
 import { Empty, Title } from '../parts/states.js';
 import { Icon } from '../parts/icon.js';
 
@@ -16,7 +17,7 @@ const rowHeight = 22;
 
 const looks = { success: 'ok', succeeded: 'ok', failed: 'warn', dead: 'bad', buried: 'bad', killed: 'bad', deleted: 'bad', started: 'info' };
 /** What happened to a job, in the place of what stood there: to fill a line anew is cheaper than to make one. @param {any} r @param {number} i */
-const line = (r, i) => html`<div key=${i} class="run"><span class="dim">${clock(r.at, true)}</span><span class=${looks[r.what] || 'dim'}>${r.what}</span><a class="strong cut" href=${link('jobs', r.jid)}>${r.class || 'Job'}</a>
+const line = (r, i) => html`<div key=${i} class="run"><span class="dim">${clock(r.at, true)}</span><span class=${looks[r.what] || 'dim'}>${r.what}</span><a class="strong cut" href=${link('jobs', r.jid)}>${r.class || common.job}</a>
   ${r.queue ? html`<a class="dim cut" href=${link('job-queues', r.queue)}>${r.queue}</a>` : html`<span></span>`}<span class="num">${r.duration_ms ? millis(r.duration_ms) : ''}</span><span class="dim" title=${r.jid}>${r.jid.slice(0, 8)}</span>
   <span class="dim cut" title=${r.worker}>${r.worker || ''}</span><span class="bad cut">${short(r.error_class) || ''}</span></div>`;
 
@@ -70,11 +71,11 @@ export default function Live() {
     if ((!still || !was.current) && box.current) box.current.scrollTop = box.current.scrollHeight;
     was.current = still;
   });
-  return html`<${Title} title="Live"><button class="btn small" onClick=${() => setStopped(!stopped)} aria-pressed=${String(stopped)}><${Icon} name=${stopped ? 'play' : 'pause'} small />${stopped ? 'Resume' : 'Pause'}</button><button class="btn small" onClick=${() => { ring.current = []; kept.current = null; redraw(); }}>Clear</button><//>
-    <section class="card flush" aria-label="Live runs"><div class="toolbar"><input class="in small grow" type="search" data-filter placeholder="Filter by class, queue, ID, status, error, worker" aria-label="Filter runs" value=${route.value.query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} />
-      <span class="dim small">${rows.length} shown of ${count(ring.current.length)}${missed ? html` · <span class="warn">${count(missed)} not shown: too many at a time</span>` : ''}${over && !stopped ? ' · paused while you point at it' : ''}</span></div>
-      ${source.value !== 'events' && !ring.current.length ? html`<${Empty} icon="live" title="Waiting for events"><p>Runs arrive over a WebSocket as they happen. If none arrive, check that your proxy allows WebSockets.</p><//>`
-        : html`<div class="feed" ref=${box} tabindex="0" role="log" aria-label="Runs" onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)} onScroll=${(/** @type {any} */ e) => { const el = e.currentTarget; if (!stopped && el.scrollHeight - el.scrollTop - el.clientHeight > 80) setStopped(true); }}>
+  return html`<${Title} title=${common.live}><button class="btn small" onClick=${() => setStopped(!stopped)} aria-pressed=${String(stopped)}><${Icon} name=${stopped ? 'play' : 'pause'} small />${stopped ? common.resume : common.pause}</button><button class="btn small" onClick=${() => { ring.current = []; kept.current = null; redraw(); }}>${common.clear}</button><//>
+    <section class="card flush" aria-label=${words.liveRuns}><div class="toolbar"><input class="in small grow" type="search" data-filter placeholder=${words.filterBy} aria-label=${words.filterRuns} value=${route.value.query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} />
+      <span class="dim small">${words.shownOf(rows.length, ring.current.length)}${missed ? html` · <span class="warn">${words.missed(missed)}</span>` : ''}${over && !stopped ? words.pausedHere : ''}</span></div>
+      ${source.value !== 'events' && !ring.current.length ? html`<${Empty} icon="live" title=${words.waitingForEvents}><p>${words.howRunsArrive}</p><//>`
+        : html`<div class="feed" ref=${box} tabindex="0" role="log" aria-label=${words.runs} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)} onScroll=${(/** @type {any} */ e) => { const el = e.currentTarget; if (!stopped && el.scrollHeight - el.scrollTop - el.clientHeight > 80) setStopped(true); }}>
           ${rows.map(line)}
-          ${!rows.length && html`<${Empty} icon="live" title=${text ? 'No matching runs' : 'No runs yet'} />`}</div>`}</section>`;
+          ${!rows.length && html`<${Empty} icon="live" title=${text ? common.noMatchingRuns : common.noRunsYet} />`}</div>`}</section>`;
 }

@@ -1,10 +1,11 @@
 // @ts-check
 import { html, useMemo } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { absolute, count, plural } from '../core/format.js';
+import { absolute } from '../core/format.js';
 import { useResource } from '../core/resource.js';
 import { link, route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
+import { common, operations as words } from '../core/words.js';
 import { FilterBox } from '../parts/filter.js';
 import { cancelOperation, opText, Progress, shownState, undoable, undoOperation } from '../parts/ops.js';
 import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
@@ -14,37 +15,37 @@ import { Time } from '../parts/time.js';
 /** @param {any} op */
 export function filterText(op) {
   const f = Object.entries(op.filter || {}).map(([k, v]) => `${k}: ${k === 'from' || k === 'to' ? absolute(Number(v)) : v}`);
-  if (op.undoes) return 'operation ' + op.undoes;
-  return op.filter ? f.join(', ') || 'all' : 'selected jobs';
+  if (op.undoes) return words.undoes(op.undoes);
+  return op.filter ? f.join(', ') || words.all : words.selectedJobs;
 }
 
 export default function Operations() {
   const tab = route.value.query.get('tab') || 'operations';
-  return html`<${Title} title="Operations"><${CopyCurl} url=${tab === 'audit' ? journalUrl() : apiPath('operations')} /><//>
-    <${Tabs} label="Operations" value=${tab} onChange=${(/** @type {string} */ v) => setQuery({ tab: v === 'operations' ? '' : v, next: '', ...Object.fromEntries(terms.map((t) => [t, ''])) })} options=${[['operations', 'Operations'], ['audit', 'Audit log']]} />
+  return html`<${Title} title=${common.operations}><${CopyCurl} url=${tab === 'audit' ? journalUrl() : apiPath('operations')} /><//>
+    <${Tabs} label=${common.operations} value=${tab} onChange=${(/** @type {string} */ v) => setQuery({ tab: v === 'operations' ? '' : v, next: '', ...Object.fromEntries(terms.map((t) => [t, ''])) })} options=${[['operations', common.operations], ['audit', words.auditLog]]} />
     <div role="tabpanel">${tab === 'audit' ? html`<${Audit} />` : html`<${List} />`}</div>`;
 }
 
 function List() {
   const ops = useResource(apiPath('operations'), { topic: 'operations', every: 2000 });
   const columns = [
-    { id: 'what', label: 'Operation', always: true, head: true, cell: (/** @type {any} */ o) => opText(o) },
-    { id: 'state', label: 'State', cell: (/** @type {any} */ o) => html`<${State} state=${shownState(o, ops.data || [])} />` },
-    { id: 'far', label: 'Progress', cell: (/** @type {any} */ o) => html`<div style=${{ minWidth: '9rem', padding: '.5rem 0' }}><${Progress} op=${o} />${o.last_error && html`<div class="bad small anywhere">${o.last_error}</div>`}</div>` },
-    { id: 'filter', label: 'Filter', wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${filterText(o)}>${filterText(o)}</span>` },
-    { id: 'reason', label: 'Reason', wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${o.reason}>${o.reason || html`<span class="dim">–</span>`}</span>` },
-    { id: 'actor', label: 'By', wide: true, cell: (/** @type {any} */ o) => o.actor || '–' }, { id: 'at', label: 'Started', cell: (/** @type {any} */ o) => html`<${Time} at=${o.started_at} />` },
+    { id: 'what', label: words.operation, always: true, head: true, cell: (/** @type {any} */ o) => opText(o) },
+    { id: 'state', label: common.state, cell: (/** @type {any} */ o) => html`<${State} state=${shownState(o, ops.data || [])} />` },
+    { id: 'far', label: common.progress, cell: (/** @type {any} */ o) => html`<div style=${{ minWidth: '9rem', padding: '.5rem 0' }}><${Progress} op=${o} />${o.last_error && html`<div class="bad small anywhere">${o.last_error}</div>`}</div>` },
+    { id: 'filter', label: common.filter, wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${filterText(o)}>${filterText(o)}</span>` },
+    { id: 'reason', label: common.reason, wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${o.reason}>${o.reason || html`<span class="dim">–</span>`}</span>` },
+    { id: 'actor', label: words.by, wide: true, cell: (/** @type {any} */ o) => o.actor || '–' }, { id: 'at', label: common.started, cell: (/** @type {any} */ o) => html`<${Time} at=${o.started_at} />` },
   ];
-  return html`<section class="card flush" aria-label="Operations"><${Answer} of=${ops}><${Table} id="operations" caption="Operations" columns=${columns} rows=${ops.data || []} loading=${!ops.data} rowKey=${(/** @type {any} */ o) => o.id}
-      acts=${mayAct.value ? (/** @type {any} */ o) => (o.state === 'running' ? html`<button class="btn small" onClick=${() => cancelOperation(o.id)}>Stop</button>` : undoable(o, ops.data || []) && html`<button class="btn small" onClick=${() => undoOperation(o)}>Undo</button>`) : undefined}
-      empty=${html`<${Empty} icon="ops" title="No bulk operations yet"><p>Select jobs in a list, or all that match a filter, and choose an action.</p><//>`} /><//></section>`;
+  return html`<section class="card flush" aria-label=${common.operations}><${Answer} of=${ops}><${Table} id="operations" caption=${common.operations} columns=${columns} rows=${ops.data || []} loading=${!ops.data} rowKey=${(/** @type {any} */ o) => o.id}
+      acts=${mayAct.value ? (/** @type {any} */ o) => (o.state === 'running' ? html`<button class="btn small" onClick=${() => cancelOperation(o.id)}>${common.stop}</button>` : undoable(o, ops.data || []) && html`<button class="btn small" onClick=${() => undoOperation(o)}>${common.undo}</button>`) : undefined}
+      empty=${html`<${Empty} icon="ops" title=${words.noBulkOperationsYet}><p>${words.howToBegin}</p><//>`} /><//></section>`;
 }
 
 /** The job, queue or process that an action is about. @param {any} r */
 function about(r) {
   if (r.jid) return html`<a class="mono" href=${link('jobs', r.jid)}>${r.jid}</a>`;
-  if (r.queue) return html`<a href=${link('job-queues', r.queue)}>${r.queue}</a>${r.to && html` to <a href=${link('job-queues', r.to)}>${r.to}</a>`}${r.count > 0 && html` <span class="dim">(${plural(r.count, 'job')})</span>`}`;
-  if (r.identity) return r.identity === '*' ? 'all processes' : html`<a href=${link('worker-processes', r.identity)}>${r.identity}</a>`;
+  if (r.queue) return html`<a href=${link('job-queues', r.queue)}>${r.queue}</a>${r.to && words.movedTo(html`<a href=${link('job-queues', r.to)}>${r.to}</a>`)}${r.count > 0 && html` <span class="dim">(${common.jobsOf(r.count)})</span>`}`;
+  if (r.identity) return r.identity === '*' ? words.allProcesses : html`<a href=${link('worker-processes', r.identity)}>${r.identity}</a>`;
   return '–';
 }
 
@@ -83,15 +84,15 @@ function Audit() {
   const rows = useMemo(() => gathered(items), [j.data]);
   const actors = [...new Set(items.map((/** @type {any} */ r) => r.actor).filter(Boolean))];
   const columns = [
-    { id: 'at', label: 'Time', always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} past />` },
-    { id: 'actor', label: 'User', class: 'lim', cell: (/** @type {any} */ r) => (r.actor ? html`<span class="cut" title=${r.actor}>${r.actor}</span>` : html`<span class="dim">Millrace</span>`) },
-    { id: 'op', label: 'Action', cell: (/** @type {any} */ r) => html`<span class="tag">${actionText(r)}</span>` },
-    { id: 'jid', label: 'Target', class: 'some', cell: (/** @type {any} */ r) => html`<span class="cut">${r.jobs > 1 ? html`${count(r.jobs)} jobs of one operation` : about(r)}</span>` },
-    { id: 'set', label: 'List', wide: true, cell: (/** @type {any} */ r) => r.set || r.stream || '–' },
-    { id: 'reason', label: 'Reason', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${r.reason}>${r.reason || ''}</span>` },
+    { id: 'at', label: common.time, always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} past />` },
+    { id: 'actor', label: words.user, class: 'lim', cell: (/** @type {any} */ r) => (r.actor ? html`<span class="cut" title=${r.actor}>${r.actor}</span>` : html`<span class="dim">${common.millrace}</span>`) },
+    { id: 'op', label: words.action, cell: (/** @type {any} */ r) => html`<span class="tag">${actionText(r)}</span>` },
+    { id: 'jid', label: words.target, class: 'some', cell: (/** @type {any} */ r) => html`<span class="cut">${r.jobs > 1 ? words.jobsOfOne(r.jobs) : about(r)}</span>` },
+    { id: 'set', label: common.list, wide: true, cell: (/** @type {any} */ r) => r.set || r.stream || '–' },
+    { id: 'reason', label: common.reason, class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${r.reason}>${r.reason || ''}</span>` },
   ];
-  return html`<section class="card flush" aria-label="Audit log"><div class="toolbar"><${FilterBox} label="Filter audit log" names=${terms} query=${query} onChange=${(/** @type {any} */ changes) => setQuery({ ...changes, next: '' })} suggest=${{ actor: () => actors, op: () => ops }} /></div>
-    <${Answer} of=${j}><${Table} id="audit" caption="Audit log" columns=${columns} rows=${rows} of=${url} loading=${!j.data} rowKey=${(/** @type {any} */ r) => String(r.record)} empty=${html`<${Empty} icon="ops" title="No matching actions" />`} /><//>
-    ${j.data && html`<nav class="pager" aria-label="Pages of the list"><span class="num">${plural(items.length, 'action')} shown${j.data.older_than_kept && !j.data.next ? '; older ones are beyond the retention' : ''}</span><div class="tools">
-      ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>Newest</button>`}<button class="btn small" disabled=${!j.data.next} onClick=${() => setQuery({ next: j.data.next })}>Older</button></div></nav>`}</section>`;
+  return html`<section class="card flush" aria-label=${words.auditLog}><div class="toolbar"><${FilterBox} label=${words.filterAuditLog} names=${terms} query=${query} onChange=${(/** @type {any} */ changes) => setQuery({ ...changes, next: '' })} suggest=${{ actor: () => actors, op: () => ops }} /></div>
+    <${Answer} of=${j}><${Table} id="audit" caption=${words.auditLog} columns=${columns} rows=${rows} of=${url} loading=${!j.data} rowKey=${(/** @type {any} */ r) => String(r.record)} empty=${html`<${Empty} icon="ops" title=${words.noMatchingActions} />`} /><//>
+    ${j.data && html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${words.shown(items.length, j.data.older_than_kept && !j.data.next)}</span><div class="tools">
+      ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>${common.newest}</button>`}<button class="btn small" disabled=${!j.data.next} onClick=${() => setQuery({ next: j.data.next })}>${common.older}</button></div></nav>`}</section>`;
 }

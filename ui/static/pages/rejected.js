@@ -5,6 +5,7 @@ import { bytes, count } from '../core/format.js';
 import { useResource } from '../core/resource.js';
 import { route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
+import { common, rejected as words } from '../core/words.js';
 import { confirm } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { Pager } from '../parts/pager.js';
@@ -20,13 +21,13 @@ async function fix(r, done) {
   } catch (e) {
     return failed(e);
   }
-  const yes = await confirm({ title: `Fix the record at ${r.stream} ${r.offset}`, verb: 'Republish', wide: true, value: whole.encoding === 'utf-8' ? whole.body : '', body: html`<p class="bad">${r.reason}</p>${whole.encoding !== 'utf-8' && html`<p class="dim">The record is not text. What you enter here is published in its place.</p>`}`,
-    check: (v) => { try { JSON.parse(v); return ''; } catch (e) { return 'Not valid JSON: ' + e.message; } },
-    fields: (set, v) => html`<label class="field"><span>Record</span><textarea class="in" rows="14" spellcheck=${false} value=${v} onInput=${(/** @type {any} */ e) => set(e.target.value)}></textarea></label>` });
+  const yes = await confirm({ title: words.askFix(r.stream, r.offset), verb: words.republish, wide: true, value: whole.encoding === 'utf-8' ? whole.body : '', body: html`<p class="bad">${r.reason}</p>${whole.encoding !== 'utf-8' && html`<p class="dim">${words.notTextReplaced}</p>`}`,
+    check: (v) => { try { JSON.parse(v); return ''; } catch (e) { return words.notJson(e.message); } },
+    fields: (set, v) => html`<label class="field"><span>${common.record}</span><textarea class="in" rows="14" spellcheck=${false} value=${v} onInput=${(/** @type {any} */ e) => set(e.target.value)}></textarea></label>` });
   if (!yes) return undefined;
   try {
     await ask(apiPath('rejected', [r.stream, r.offset, 'resubmit']), { method: 'POST', body: yes.value });
-    toast('Record republished');
+    toast(words.recordRepublished);
   } catch (e) {
     failed(e);
   }
@@ -35,10 +36,10 @@ async function fix(r, done) {
 
 /** @param {any} r @param {() => void} done */
 async function dismiss(r, done) {
-  if (!await confirm({ title: 'Dismiss this record?', verb: 'Dismiss', danger: true, facts: [['Stream', r.stream], ['Offset', String(r.offset)], ['Reason', r.reason]], body: html`<p>The record stays in its stream until the stream's retention removes it, but is not listed here again.</p>` })) return;
+  if (!await confirm({ title: words.askDismiss, verb: common.dismiss, danger: true, facts: [[common.stream, r.stream], [words.offset, String(r.offset)], [common.reason, r.reason]], body: html`<p>${words.aboutDismissing}</p>` })) return;
   try {
     await ask(apiPath('rejected', [r.stream, r.offset]), { method: 'DELETE' });
-    toast('Record dismissed');
+    toast(words.recordDismissed);
   } catch (e) {
     failed(e);
   }
@@ -46,8 +47,8 @@ async function dismiss(r, done) {
 }
 
 const columns = [
-  { id: 'stream', label: 'Stream', always: true, cell: (/** @type {any} */ r) => html`<span class="tag">${r.stream}</span>` }, { id: 'offset', label: 'Offset', right: true, cell: (/** @type {any} */ r) => count(r.offset) },
-  { id: 'reason', label: 'Reason', class: 'fill', cell: (/** @type {any} */ r) => html`<span class="bad cut" title=${r.reason}>${r.reason}</span>` }, { id: 'body', label: 'Record', class: 'fill', cell: (/** @type {any} */ r) => html`<code class="cut">${r.encoding === 'utf-8' ? r.body : '(not text)'}</code>` }, { id: 'size', label: 'Size', right: true, wide: true, cell: (/** @type {any} */ r) => bytes(r.size) },
+  { id: 'stream', label: common.stream, always: true, cell: (/** @type {any} */ r) => html`<span class="tag">${r.stream}</span>` }, { id: 'offset', label: words.offset, right: true, cell: (/** @type {any} */ r) => count(r.offset) },
+  { id: 'reason', label: common.reason, class: 'fill', cell: (/** @type {any} */ r) => html`<span class="bad cut" title=${r.reason}>${r.reason}</span>` }, { id: 'body', label: common.record, class: 'fill', cell: (/** @type {any} */ r) => html`<code class="cut">${r.encoding === 'utf-8' ? r.body : words.notText}</code>` }, { id: 'size', label: common.size, right: true, wide: true, cell: (/** @type {any} */ r) => bytes(r.size) },
 ];
 
 export default function Rejected() {
@@ -57,10 +58,10 @@ export default function Rejected() {
   const url = apiPath('rejected', [], { page, page_size: size, stream: query.get('stream') });
   const list = useResource(url);
   const d = list.data;
-  return html`<${Title} title="Rejected records" badge=${d ? count(d.total_count) : null}><${CopyCurl} url=${url} /><//>
-    <section class="card flush" aria-label="Rejected records"><p class="toolbar dim">Records in Millrace's streams that could not be parsed, with the reason. Fix and republish, or dismiss them.</p>
-      <${Answer} of=${list}><${Table} id="rejected" caption="Rejected records" columns=${columns} rows=${d?.items || []} loading=${!d} rowKey=${(/** @type {any} */ r) => r.stream + r.offset}
-        acts=${mayAct.value ? (/** @type {any} */ r) => html`<button class="icon" title="Fix and republish" aria-label=${`Fix ${r.stream} ${r.offset}`} onClick=${() => fix(r, list.refresh)}><${Icon} name="edit" /></button><button class="icon hurt" title="Dismiss" aria-label=${`Dismiss ${r.stream} ${r.offset}`} onClick=${() => dismiss(r, list.refresh)}><${Icon} name="trash" /></button>` : undefined}
-        empty=${html`<${Empty} title="No rejected records"><p>All records in Millrace's streams could be parsed.</p><//>`} /><//>
-      ${d && html`<${Pager} page=${page} size=${size} items=${d.items.length} total=${d.filtered_count} pages=${d.page_count} what=${d.filtered_count === 1 ? 'record' : 'records'} onPage=${(/** @type {number} */ n) => setQuery({ page: n })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '' })} />`}</section>`;
+  return html`<${Title} title=${common.rejectedRecords} badge=${d ? count(d.total_count) : null}><${CopyCurl} url=${url} /><//>
+    <section class="card flush" aria-label=${common.rejectedRecords}><p class="toolbar dim">${words.about}</p>
+      <${Answer} of=${list}><${Table} id="rejected" caption=${common.rejectedRecords} columns=${columns} rows=${d?.items || []} loading=${!d} rowKey=${(/** @type {any} */ r) => r.stream + r.offset}
+        acts=${mayAct.value ? (/** @type {any} */ r) => html`<button class="icon" title=${words.fixAndRepublish} aria-label=${words.fix(r.stream, r.offset)} onClick=${() => fix(r, list.refresh)}><${Icon} name="edit" /></button><button class="icon hurt" title=${common.dismiss} aria-label=${words.dismiss(r.stream, r.offset)} onClick=${() => dismiss(r, list.refresh)}><${Icon} name="trash" /></button>` : undefined}
+        empty=${html`<${Empty} title=${words.noRejectedRecords}><p>${words.allParsed}</p><//>`} /><//>
+      ${d && html`<${Pager} page=${page} size=${size} items=${d.items.length} total=${d.filtered_count} pages=${d.page_count} what=${d.filtered_count === 1 ? words.record : words.records} onPage=${(/** @type {number} */ n) => setQuery({ page: n })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '' })} />`}</section>`;
 }

@@ -2,6 +2,7 @@
 import { html, useState } from '../core/h.js';
 import { link, navigate, prefix, route } from '../core/router.js';
 import { signIn, whoami } from '../core/session.js';
+import { common, signIn as words } from '../core/words.js';
 import { assets } from '../parts/shell.js';
 
 /** Leads only to pages of this UI. */
@@ -28,13 +29,13 @@ export default function SignIn() {
     setBusy(false);
   };
   if (whoami.value?.auth === 'none') navigate(target(), { replace: true });
-  return html`<main class="sign" id="main" tabindex="-1" style=${{ margin: 0 }}><form onSubmit=${submit} aria-label="Sign in">
-    <h1 class="brand"><img src=${assets + 'static/icon.svg'} alt="" width="36" height="36" />Millrace</h1>
-    ${token ? html`<label class="field" key="t"><span>Token</span><input class="in" name="token" type="password" autocomplete="off" required autofocus /></label>`
-      : html`<label class="field" key="n"><span>Name</span><input class="in" name="name" autocomplete="username" required autofocus /></label>
-        <label class="field" key="p"><span>Password</span><input class="in" name="password" type="password" autocomplete="current-password" required /></label>`}
+  return html`<main class="sign" id="main" tabindex="-1" style=${{ margin: 0 }}><form onSubmit=${submit} aria-label=${words.signIn}>
+    <h1 class="brand"><img src=${assets + 'static/icon.svg'} alt="" width="36" height="36" />${common.millrace}</h1>
+    ${token ? html`<label class="field" key="t"><span>${words.token}</span><input class="in" name="token" type="password" autocomplete="off" required autofocus /></label>`
+      : html`<label class="field" key="n"><span>${common.name}</span><input class="in" name="name" autocomplete="username" required autofocus /></label>
+        <label class="field" key="p"><span>${words.password}</span><input class="in" name="password" type="password" autocomplete="current-password" required /></label>`}
     ${wrong && html`<p class="bad" role="alert">${wrong}</p>`}
-    <button class="btn primary" disabled=${busy}>${busy ? 'Signing in …' : 'Sign in'}</button>
-    <p class="foot">${token ? 'Use an access token.' : 'Use your RabbitMQ or LavinMQ account.'} <button type="button" class="linkish" onClick=${() => { setToken(!token); setWrong(''); }}>${token ? 'Use name and password' : 'Use a token'}</button></p>
+    <button class="btn primary" disabled=${busy}>${busy ? words.signingIn : words.signIn}</button>
+    <p class="foot">${token ? words.useAnAccessToken : words.useYourAccount} <button type="button" class="linkish" onClick=${() => { setToken(!token); setWrong(''); }}>${token ? words.useNameAndPassword : words.useAToken}</button></p>
   </form></main>`;
 }

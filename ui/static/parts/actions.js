@@ -12,16 +12,17 @@ import { confirm } from './dialog.js';
 import { Difference } from './difference.js';
 import { ofSet, operate, setNames } from './ops.js';
 import { failed, overtaken, toast } from './toast.js';
+import { common, actions as words } from '../core/words.js';
 
 /** @typedef {{set: string, rows?: any[], filter?: Record<string, any>, about?: string, count: number, asOf?: number, expected?: number}} Target what an action is about: rows, or all that a filter matches; about: that filter in words */
 
 /** @type {Record<string, {label: string, icon: string, did: string, hurt?: boolean, key?: string}>} */
 export const actions = {
-  trigger: { label: 'Run now', icon: 'play', did: 'enqueued', key: 'r' },
-  retry: { label: 'Retry now', icon: 'retry', did: 'enqueued', key: 'r' },
-  change: { label: 'Change', icon: 'edit', did: 'changed' },
-  kill: { label: 'Kill', icon: 'skull', did: 'moved to dead jobs', hurt: true },
-  delete: { label: 'Delete', icon: 'trash', did: 'deleted', hurt: true, key: '#' },
+  trigger: { label: words.runNow, icon: 'play', did: words.enqueued, key: 'r' },
+  retry: { label: words.retryNow, icon: 'retry', did: words.enqueued, key: 'r' },
+  change: { label: words.change, icon: 'edit', did: words.changed },
+  kill: { label: common.kill, icon: 'skull', did: words.movedToDeadJobs, hurt: true },
+  delete: { label: common.delete, icon: 'trash', did: words.deleted, hurt: true, key: '#' },
 };
 /** What can be done in which set. */
 export const actionsOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'change', 'delete'], 'gated-jobs': ['change', 'kill', 'delete'] };
@@ -29,7 +30,7 @@ export const actionsOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'dele
 export const bulkOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'delete'], 'gated-jobs': ['kill', 'delete'] };
 
 export const jidOf = (/** @type {any} */ row) => row.jid || row.job?.jid || '';
-const nameOf = (/** @type {any} */ row) => `${row.millrace?.class || 'job'} ${jidOf(row).slice(0, 8)}`;
+const nameOf = (/** @type {any} */ row) => `${row.millrace?.class || common.jobInline} ${jidOf(row).slice(0, 8)}`;
 
 /** @param {string} set @param {string} action @param {any} row @param {() => void} done */
 export async function actOn(set, action, row, done) {
@@ -38,7 +39,7 @@ export async function actOn(set, action, row, done) {
   const jid = jidOf(row);
   let reason = '';
   if (action === 'delete') {
-    const yes = await confirm({ title: 'Delete this job?', facts: facts({ set, rows: [row], count: 1 }), verb: 'Delete 1 job', danger: true, reason: true, body: canUndo() });
+    const yes = await confirm({ title: words.deleteThisJob, facts: facts({ set, rows: [row], count: 1 }), verb: words.delete1Job, danger: true, reason: true, body: canUndo() });
     if (!yes) return undefined;
     reason = yes.reason;
   }
@@ -49,21 +50,21 @@ export async function actOn(set, action, row, done) {
     if (action === 'delete') await ask(apiPath(set, jidOf(row), query), { method: 'DELETE', reason });
     else await ask(apiPath(set, [jidOf(row), action], query), { method: 'POST', reason });
     const undo = action === 'delete' || action === 'kill' ? () => undoOne(set, jidOf(row), offset, done) : undefined;
-    toast(`${nameOf(row)}: ${actions[action].did}`, { undo, of: { set, jid } });
+    toast(words.done(nameOf(row), actions[action].did), { undo, of: { set, jid } });
   } catch (e) {
     failed(e);
   }
   return soon(done);
 }
 
-const canUndo = () => html`<p class="dim small">You can undo this.</p>`;
+const canUndo = () => html`<p class="dim small">${words.youCanUndoThis}</p>`;
 
 /** @param {string} set @param {string} jid @param {number} offset @param {() => void} done */
 export async function undoOne(set, jid, offset, done) {
   overtaken((of) => of.jid === jid);
   try {
     await ask(apiPath(set, [jid, 'undo'], { offset }), { method: 'POST' });
-    toast('Undone');
+    toast(common.undone);
   } catch (e) {
     failed(e);
   }
@@ -81,27 +82,27 @@ export function facts(t) {
   const rows = t.rows || [];
   const names = (/** @type {string} */ k) => {
     const all = [...new Set(rows.map((r) => r.millrace?.[k]).filter(Boolean))];
-    return all.slice(0, 4).join(', ') + (all.length > 4 ? ` and ${all.length - 4} more` : '');
+    return common.firstOf(all, 4);
   };
   const at = rows.map((r) => r.millrace?.at).filter(Boolean).sort((a, b) => a - b);
-  const span = at.length ? absolute(at[0]) + (at.length > 1 ? ' to ' + absolute(at.at(-1)) : '') : '';
+  const span = at.length ? at.length > 1 ? common.from(absolute(at[0]), absolute(at.at(-1))) : absolute(at[0]) : '';
   const filter = t.about || t.filter && Object.entries(t.filter).map(([k, v]) => `${k}: ${k === 'from' || k === 'to' ? absolute(Number(v)) : v}`).join(', ');
-  return [['Jobs', ofSet(t.set, t.count)], ['Filter', t.filter && (filter || `none (all ${setNames[t.set]})`)], ['Queues', names('queue')], ['Classes', names('class')],
-    [t.set === 'dead-jobs' ? 'Died' : 'Due', span]];
+  return [[common.jobs, ofSet(t.set, t.count)], [common.filter, t.filter && (filter || words.noFilter(setNames[t.set]))], [common.queues, names('queue')], [common.classes, names('class')],
+    [t.set === 'dead-jobs' ? common.died : common.due, span]];
 }
 
 /** @param {string} action @param {Target} t @param {() => void} done */
 export async function actOnMany(action, t, done) {
   if (whyNotMany.value) return toast(whyNotMany.value, { bad: true });
-  const verb = { trigger: 'Run', retry: 'Retry', kill: 'Kill', delete: 'Delete', change: 'Reschedule' }[action];
+  const verb = { trigger: common.run, retry: common.retry, kill: common.kill, delete: common.delete, change: common.reschedule }[action];
   const hurt = !!actions[action].hurt;
   const spread = action === 'retry' || action === 'trigger';
   const yes = await confirm({
-    title: `${verb} ${ofSet(t.set, t.count)}?`, facts: facts(t), verb: `${verb} ${ofSet(t.set, t.count)}`, danger: hurt, reason: true,
+    title: words.askMany(verb, ofSet(t.set, t.count)), facts: facts(t), verb: words.many(verb, ofSet(t.set, t.count)), danger: hurt, reason: true,
     typed: t.count > 100 && hurt ? String(t.count) : undefined,
-    body: html`${t.filter && html`<p class="dim small">Applies to the ${ofSet(t.set, t.count)} you saw; newer ones are not affected. Cancelled if the count changed by more than 1 %.</p>`}${!spread && canUndo()}`,
+    body: html`${t.filter && html`<p class="dim small">${words.appliesTo(ofSet(t.set, t.count))}</p>`}${!spread && canUndo()}`,
     value: action === 'change' ? { at: local(serverNow() + 3600) } : spread ? { over: '' } : undefined,
-    check: (v) => (action === 'change' && Number.isNaN(Date.parse(v.at)) ? 'Enter a date and time' : v?.over && !(Number(v.over) > 0) ? 'Enter a number of minutes above 0' : ''),
+    check: (v) => (action === 'change' && Number.isNaN(Date.parse(v.at)) ? words.enterADateAndTime : v?.over && !(Number(v.over) > 0) ? words.enterMinutes : ''),
     fields: action === 'change' ? dueField : spread ? spreadField : undefined,
   });
   if (!yes) return undefined;
@@ -130,13 +131,13 @@ function numbers(filter) {
 /** @param {(v: any) => void} set @param {any} value */
 function dueField(set, value) {
   const plus = (/** @type {number} */ s) => set({ ...value, at: local(serverNow() + s) });
-  return html`<label class="field"><span>Due at</span><input class="in" type="datetime-local" value=${value.at} onInput=${(/** @type {any} */ e) => set({ ...value, at: e.target.value })} /></label>
-    <div class="row wrap">${[['In 10 min', 600], ['In 1 h', 3600], ['In 1 d', 86_400], ['In 7 d', 604_800]].map(([text, s]) => html`<button type="button" class="btn small" onClick=${() => plus(/** @type {number} */ (s))}>${text}</button>`)}</div>`;
+  return html`<label class="field"><span>${words.dueAt}</span><input class="in" type="datetime-local" value=${value.at} onInput=${(/** @type {any} */ e) => set({ ...value, at: e.target.value })} /></label>
+    <div class="row wrap">${[[words.in10Min, 600], [words.in1H, 3600], [words.in1D, 86_400], [words.in7D, 604_800]].map(([text, s]) => html`<button type="button" class="btn small" onClick=${() => plus(/** @type {number} */ (s))}>${text}</button>`)}</div>`;
 }
 
 /** @param {(v: any) => void} set @param {any} value */
 function spreadField(set, value) {
-  return html`<label class="field"><span>Spread over minutes <span class="dim">(empty: as fast as possible)</span></span>
+  return html`<label class="field"><span>${words.spreadOverMinutes} <span class="dim">${words.emptyAsFastAsPossible}</span></span>
     <input class="in" inputmode="decimal" placeholder="10" value=${value.over} onInput=${(/** @type {any} */ e) => set({ over: e.target.value })} /></label>`;
 }
 
@@ -147,13 +148,13 @@ export async function change(set, row, done) {
   const first = { at: local(at), queue: row.millrace.queue, priority: row.job?.priority ?? '', args };
   const timed = set !== 'dead-jobs';
   const yes = await confirm({
-    title: `Change ${nameOf(row)}`, verb: 'Change', reason: true, wide: true, value: first,
-    check: (v) => (timed && Number.isNaN(Date.parse(v.at)) ? 'Enter a date and time' : !v.queue.trim() ? 'Enter a queue' : !validArgs(v.args) ? 'Arguments must be a JSON array or object' : ''),
+    title: words.changeOf(nameOf(row)), verb: words.change, reason: true, wide: true, value: first,
+    check: (v) => (timed && Number.isNaN(Date.parse(v.at)) ? words.enterADateAndTime : !v.queue.trim() ? words.enterAQueue : !validArgs(v.args) ? words.argumentsMustBeJson : ''),
     fields: (put, v) => html`
       ${timed && dueField(put, v)}
-      <div class="row" style=${{ alignItems: 'end' }}><label class="field grow"><span>Queue</span><input class="in" value=${v.queue} onInput=${(/** @type {any} */ e) => put({ ...v, queue: e.target.value })} /></label>
-        <label class="field"><span>Priority</span><input class="in" type="number" min="0" max="10" value=${v.priority} onInput=${(/** @type {any} */ e) => put({ ...v, priority: e.target.value })} /></label></div>
-      <label class="field"><span>Arguments</span><textarea class="in" rows="7" spellcheck=${false} value=${v.args} onInput=${(/** @type {any} */ e) => put({ ...v, args: e.target.value })}></textarea></label>
+      <div class="row" style=${{ alignItems: 'end' }}><label class="field grow"><span>${common.queue}</span><input class="in" value=${v.queue} onInput=${(/** @type {any} */ e) => put({ ...v, queue: e.target.value })} /></label>
+        <label class="field"><span>${common.priority}</span><input class="in" type="number" min="0" max="10" value=${v.priority} onInput=${(/** @type {any} */ e) => put({ ...v, priority: e.target.value })} /></label></div>
+      <label class="field"><span>${common.arguments}</span><textarea class="in" rows="7" spellcheck=${false} value=${v.args} onInput=${(/** @type {any} */ e) => put({ ...v, args: e.target.value })}></textarea></label>
       <${Difference} was=${args} is=${v.args} />`,
   });
   if (!yes) return;
@@ -167,7 +168,7 @@ export async function change(set, row, done) {
   overtaken((of) => of.jid === jidOf(row));
   try {
     await ask(apiPath(set, jidOf(row), { offset: row.millrace.offset }), { method: 'PATCH', body: '{' + parts.join(',') + '}', reason: yes.reason });
-    toast(nameOf(row) + ': changed', { undo: () => undoOne(set, jidOf(row), row.millrace.offset, done), of: { set, jid: jidOf(row) } });
+    toast(words.done(nameOf(row), words.changed), { undo: () => undoOne(set, jidOf(row), row.millrace.offset, done), of: { set, jid: jidOf(row) } });
   } catch (e) {
     failed(e);
   }
@@ -176,12 +177,12 @@ export async function change(set, row, done) {
 
 /** Enqueues a copy of a job, with an id of its own and all its attempts; the rest of it byte for byte. @param {any} row */
 export async function copyOf(row) {
-  if (!await confirm({ title: `Run a copy of ${nameOf(row)}?`, verb: 'Run a copy', facts: [['Class', row.millrace.class], ['Queue', row.millrace.queue]], body: html`<p class="dim">The copy is enqueued now with a new ID. This job is not affected.</p>` })) return;
+  if (!await confirm({ title: words.askCopy(nameOf(row)), verb: common.runACopy, facts: [[common.class, row.millrace.class], [common.queue, row.millrace.queue]], body: html`<p class="dim">${words.aboutCopies}</p>` })) return;
   let job = row.job ? memberText(row.raw, 'job') : ownText(row.raw);
   for (const name of ['jid', 'at', 'enqueued_at', 'retry_count', 'error_class', 'error_message', 'failed_at']) job = without(job, name);
   try {
     const { data } = await ask(apiPath('jobs'), { method: 'POST', body: job });
-    toast('Copy enqueued', { to: link('jobs', data.jid), toText: 'Show' });
+    toast(words.copyEnqueued, { to: link('jobs', data.jid), toText: words.show });
   } catch (e) {
     failed(e);
   }

@@ -7,6 +7,7 @@ import { whenIdle } from '../core/idle.js';
 import { navigate } from '../core/router.js';
 import { Icon } from './icon.js';
 import { Table } from './table.js';
+import { common, charts as words } from '../core/words.js';
 
 /** @typedef {{label: string, colour: string, values: (number|null)[], kind?: 'line'|'bars'|'dash', axis?: string}} Series */
 /** @typedef {{at: number, label: string}} Mark */
@@ -66,17 +67,17 @@ export function Chart(p) {
   // What is loading keeps its place; what has nothing to show needs little.
   return html`<figure class="chart" style=${{ '--h': (empty && !lacking ? Math.min(height, 72) : height) + 'px' }}>
     <figcaption class="sr">${p.title}. ${lacking || p.summary || summary(p)}${released(p)}</figcaption>
-    ${asTable ? html`<${Figures} p=${p} />` : empty ? html`<div class="nodata">${lacking || 'No data in this range'}</div>` : html`<div class="plot" ref=${box} aria-hidden="true"></div>`}
+    ${asTable ? html`<${Figures} p=${p} />` : empty ? html`<div class="nodata">${lacking || words.noDataInThisRange}</div>` : html`<div class="plot" ref=${box} aria-hidden="true"></div>`}
     <div class=${cx('legend', single && 'one')}>${!empty && (!single || i !== null) && p.series.map((s) => html`<span key=${s.label}><i class=${'sw ' + (s.kind === 'dash' ? 'dash' : '')} style=${{ background: s.kind === 'dash' ? 'none' : s.colour, borderColor: s.colour }}></i>${s.label}
       ${i !== null && html` <b>${p.format(s.values[i] ?? null)}</b>`}</span>`)}
-      ${!empty && p.buckets && html`<span>few<i class="sw ramp"></i>many</span>`}
+      ${!empty && p.buckets && html`<span>${words.few}<i class="sw ramp"></i>${words.many}</span>`}
       ${i !== null && p.x[i] && html`<span class="num">${absolute(p.x[i]).slice(5, 16)}</span>`}
-      ${!empty && html`<button class="icon" title=${asTable ? 'Show as a chart' : 'Show as a table'} aria-label=${`${asTable ? 'Chart' : 'Table'} of ${p.title}`} aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}><${Icon} name=${asTable ? 'chart' : 'rows'} small /></button>`}</div>
+      ${!empty && html`<button class="icon" title=${asTable ? words.showAsAChart : words.showAsATable} aria-label=${words.seeAs(asTable ? common.chart : words.table, p.title)} aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}><${Icon} name=${asTable ? 'chart' : 'rows'} small /></button>`}</div>
   </figure>`;
 }
 
 /** What to say while there are no figures: none is not zero. @param {{data: any, error: any}|undefined} of */
-const lacks = (of) => (!of || of.data ? '' : of.error ? 'Could not be loaded' : 'Loading …');
+const lacks = (of) => (!of || of.data ? '' : of.error ? words.couldNotBeLoaded : words.loading);
 
 /** Whether there is anything to draw: no bars of height 0. @param {any} p */
 function figures(p) {
@@ -96,20 +97,20 @@ function summary(p) {
   if (p.buckets) return '';
   return p.series.map((/** @type {Series} */ s) => {
     const v = s.values.filter((n) => n !== null && n !== undefined);
-    return v.length ? `${s.label}: last ${p.format(v.at(-1))}, highest ${p.format(v.reduce((a, b) => Math.max(a, b), -Infinity))}` : s.label + ': no data';
+    return v.length ? words.summary(s.label, p.format(v.at(-1)), p.format(v.reduce((a, b) => Math.max(a, b), -Infinity))) : words.noneOf(s.label);
   }).join('; ') + '.';
 }
 
 /** @param {any} p */
-const released = (p) => (p.marks?.length ? ` Deploys: ${p.marks.map((/** @type {Mark} */ m) => `${m.label} at ${absolute(m.at)}`).join(', ')}.` : '');
+const released = (p) => (p.marks?.length ? words.deploys(p.marks.map((/** @type {Mark} */ m) => words.deploy(m.label, absolute(m.at)))) : '');
 
 /** @param {{p: any}} q */
 function Figures({ p }) {
   const rows = p.x.map((/** @type {number} */ at, /** @type {number} */ i) => ({ at, i }));
-  const more = p.buckets ? [{ id: 'n', label: 'Jobs', right: true, cell: (/** @type {any} */ r) => (p.buckets.rows[r.i] || []).reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0) }]
+  const more = p.buckets ? [{ id: 'n', label: common.jobs, right: true, cell: (/** @type {any} */ r) => (p.buckets.rows[r.i] || []).reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0) }]
     : p.series.map((/** @type {Series} */ s) => ({ id: s.label, label: s.label, right: true, cell: (/** @type {any} */ r) => p.format(s.values[r.i] ?? null) }));
-  return html`<div style=${{ maxHeight: (p.height || 200) + 40 + 'px', overflow: 'auto' }} tabindex="0" role="region" aria-label=${p.title + ' as a table'}><${Table} id="figures" caption=${p.title} rowKey=${(/** @type {any} */ r) => String(r.at)} rows=${rows} still=${false}
-    columns=${[{ id: 'at', label: 'Time', always: true, head: true, cell: (/** @type {any} */ r) => { const to = p.href?.(r.i); return to ? html`<a class="linkish" href=${to}>${absolute(r.at)}</a>` : absolute(r.at); } }, ...more]} /></div>`;
+  return html`<div style=${{ maxHeight: (p.height || 200) + 40 + 'px', overflow: 'auto' }} tabindex="0" role="region" aria-label=${words.asTable(p.title)}><${Table} id="figures" caption=${p.title} rowKey=${(/** @type {any} */ r) => String(r.at)} rows=${rows} still=${false}
+    columns=${[{ id: 'at', label: common.time, always: true, head: true, cell: (/** @type {any} */ r) => { const to = p.href?.(r.i); return to ? html`<a class="linkish" href=${to}>${absolute(r.at)}</a>` : absolute(r.at); } }, ...more]} /></div>`;
 }
 
 /** Stacked series are drawn as sums, the highest first. @param {any} p */
@@ -219,7 +220,7 @@ function marks(u, p, colour, ground) {
   const ctx = u.ctx;
   ctx.save();
   ctx.font = `${11 * devicePixelRatio}px Inter, sans-serif`;
-  for (const m of [...(p.marks || []), ...(p.now ? [{ at: p.now, label: 'now' }] : [])]) {
+  for (const m of [...(p.marks || []), ...(p.now ? [{ at: p.now, label: words.now }] : [])]) {
     const x = u.valToPos(m.at, 'x', true);
     if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
     ctx.strokeStyle = ctx.fillStyle = colour;

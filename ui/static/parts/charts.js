@@ -8,6 +8,7 @@ import { useResource } from '../core/resource.js';
 import { route, setQuery } from '../core/router.js';
 import { Chart, ranges } from './chart.js';
 import { Card, Segments } from './states.js';
+import { common, charts as words } from '../core/words.js';
 
 const steps = [60, 300, 900, 3600, 7200, 21_600, 86_400];
 
@@ -29,8 +30,8 @@ const stepFor = (length) => steps.find((s) => length / s <= 130) || 86_400;
 
 export function RangeChooser() {
   const r = rangeOf();
-  return html`<${Segments} label="Range" value=${r.name} onChange=${(/** @type {string} */ v) => setQuery({ range: v === '1h' ? '' : v, from: '', to: '' })} options=${Object.keys(ranges).map((n) => [n, n])} />
-    ${!r.name && html`<button class="btn small" onClick=${() => setQuery({ from: '', to: '' })}>Zoom out</button>`}`;
+  return html`<${Segments} label=${common.range} value=${r.name} onChange=${(/** @type {string} */ v) => setQuery({ range: v === '1h' ? '' : v, from: '', to: '' })} options=${Object.keys(ranges).map((n) => [n, n])} />
+    ${!r.name && html`<button class="btn small" onClick=${() => setQuery({ from: '', to: '' })}>${words.zoomOut}</button>`}`;
 }
 
 /** Metrics of the page's range. @param {{queue?: string, cls?: string}} [of] @param {number} [every] */
@@ -48,16 +49,14 @@ export function Throughput({ m, height, tools, class: extra, more = [] }) {
   const s = m.data?.series || [];
   const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[k] || 0);
   const other = s.map((/** @type {any} */ p) => p.dead + p.discarded + p.expired);
-  return html`<${Card} title="Throughput" class=${extra} tools=${html`<${PerStep} d=${m.data} />${tools}`}><${Chart} of=${m} title=${`Jobs per ${stepText(m.data?.step_seconds)}`} height=${height} sync="page" stacked format=${brief} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to}
-    x=${s.map((/** @type {any} */ p) => p.at)} series=${[{ label: 'succeeded', colour: '#54be7e', kind: 'bars', values: pick('success') }, { label: 'failed', colour: '#d2a106', kind: 'bars', values: pick('failed') }, { label: 'dead or discarded', colour: '#d12771', kind: 'bars', values: other }, ...more]} /><//>`;
+  return html`<${Card} title=${words.throughput} class=${extra} tools=${html`<${PerStep} d=${m.data} />${tools}`}><${Chart} of=${m} title=${words.jobsPer(stepText(m.data?.step_seconds))} height=${height} sync="page" stacked format=${brief} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to}
+    x=${s.map((/** @type {any} */ p) => p.at)} series=${[{ label: words.succeeded, colour: '#54be7e', kind: 'bars', values: pick('success') }, { label: words.failed, colour: '#d2a106', kind: 'bars', values: pick('failed') }, { label: words.deadOrDiscarded, colour: '#d12771', kind: 'bars', values: other }, ...more]} /><//>`;
 }
 
 /** @param {number|undefined} s */
-export const stepText = (s) => (!s ? 'step' : s < 3600 ? some(s / 60, 'min') : s < 86_400 ? some(s / 3600, 'h') : some(s / 86_400, 'd'));
-/** @param {number} n @param {string} unit */
-const some = (n, unit) => (n === 1 ? unit : `${n} ${unit}`);
+export const stepText = (s) => (!s ? words.step : s < 3600 ? words.steps(s / 60, 'min') : s < 86_400 ? words.steps(s / 3600, 'h') : words.steps(s / 86_400, 'd'));
 /** What the bars of a chart count. @param {{d: any}} p */
-export const PerStep = ({ d }) => html`<span class="dim small nowrap">jobs per ${stepText(d?.step_seconds)}</span>`;
+export const PerStep = ({ d }) => html`<span class="dim small nowrap">${words.unit(stepText(d?.step_seconds))}</span>`;
 
 /** @param {{m: any, of: 'run'|'wait', oldest?: number|null, height?: number, class?: string, title?: string, more?: any[]}} p oldest: age of the oldest waiting job, in seconds; more: lines behind these */
 export function Percentiles({ m, of, oldest, height, class: extra, title, more = [] }) {
@@ -65,8 +64,8 @@ export function Percentiles({ m, of, oldest, height, class: extra, title, more =
   const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[of]?.[k] || null);
   const series = [...more, { label: 'p50', colour: '#54be7e', values: pick('p50_ms') }, { label: 'p95', colour: '#4589ff', values: pick('p95_ms') }, { label: 'p99', colour: '#d12771', kind: /** @type {'dash'} */ ('dash'), values: pick('p99_ms') }]; // dashes: few samples put it on p95
   // A distribution of waits falls silent exactly when a queue stands still: how old the oldest job is does not.
-  if (oldest) series.push(/** @type {any} */ ({ label: 'oldest job now', colour: '#d2a106', kind: 'dash', values: s.map(() => oldest * 1000) }));
-  return html`<${Card} title=${title || (of === 'run' ? 'Run time' : 'Queue latency (first attempts)')} class=${extra}><${Chart} of=${m} title=${of === 'run' ? 'Run time' : 'Queue latency'} height=${height} sync="page" log format=${millis} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)} series=${series} /><//>`;
+  if (oldest) series.push(/** @type {any} */ ({ label: words.oldestJobNow, colour: '#d2a106', kind: 'dash', values: s.map(() => oldest * 1000) }));
+  return html`<${Card} title=${title || (of === 'run' ? words.runTime : words.queueLatencyFirstAttempts)} class=${extra}><${Chart} of=${m} title=${of === 'run' ? words.runTime : words.queueLatency} height=${height} sync="page" log format=${millis} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)} series=${series} /><//>`;
 }
 
 /** Jobs that did not succeed, of all that ran. @param {any} s */

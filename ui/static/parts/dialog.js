@@ -4,6 +4,7 @@ import { html, signal, useLayoutEffect, useRef, useState } from '../core/h.js';
 import { cx } from '../core/h.js';
 import { overlays, register } from '../core/overlays.js';
 import { onSignOut } from '../core/session.js';
+import { common, dialog as words } from '../core/words.js';
 
 /** @typedef {{title: string, body?: any, facts?: [string, any][], verb: string, danger?: boolean, typed?: string, reason?: boolean,
  *   fields?: (set: (v: any) => void, value: any) => any, value?: any, check?: (v: any) => string, wide?: boolean}} Question */
@@ -54,12 +55,12 @@ function Ask({ q }) {
       ${q.facts && html`<dl class="facts">${q.facts.filter((/** @type {any} */ f) => f[1]).map((/** @type {any} */ [k, v]) => html`<dt>${k}</dt><dd>${v}</dd>`)}</dl>`}
       ${q.fields?.(setValue, value)}
       ${wrong && value !== q.value && html`<p class="bad" role="alert">${wrong}</p>`}
-      ${q.reason && html`<label class="field"><span>Reason <span class="dim">(optional, kept in the audit log)</span></span>
+      ${q.reason && html`<label class="field"><span>${common.reason} <span class="dim">${words.reasonIsKept}</span></span>
         <input class="in" value=${reason} maxlength="500" onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></label>`}
-      ${q.typed && html`<label class="field"><span>Type <code>${q.typed}</code> to confirm</span>
+      ${q.typed && html`<label class="field"><span>${words.typeToConfirm(html`<code>${q.typed}</code>`)}</span>
         <input class="in" autocomplete="off" value=${typed} onInput=${(/** @type {any} */ e) => setTyped(e.target.value)} /></label>`}
       <div class="ends">
-        <button type="button" class="btn" ref=${cancel} onClick=${() => answer(null)}>Cancel</button>
+        <button type="button" class="btn" ref=${cancel} onClick=${() => answer(null)}>${words.cancel}</button>
         <button class=${'btn ' + (q.danger ? 'danger' : 'primary')} disabled=${!may}>${q.verb}</button>
       </div>
     </form>

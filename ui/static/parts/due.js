@@ -3,11 +3,12 @@
 import { html, useEffect, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { minute, now, serverNow } from '../core/clock.js';
-import { brief, count, plural } from '../core/format.js';
+import { brief } from '../core/format.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate, route } from '../core/router.js';
 import { Chart } from './chart.js';
 import { Card, Failure, Segments } from './states.js';
+import { common, due as words } from '../core/words.js';
 
 const spans = { '1h': [3600, 60], '24h': [86_400, 900], '7d': [604_800, 7200], '30d': [2_592_000, 43_200] };
 
@@ -44,13 +45,13 @@ export function DueTimes({ set, height = 80 }) {
   const x = first || counts.some(Boolean) ? Array.from({ length: first + counts.length }, (_, i) => d.from + (i - first) * d.step) : [];
   const href = (/** @type {number} */ i) => (first && !i ? listOf(set, { to: d.from }) : counts[i - first] ? listOf(set, { from: x[i], to: x[i] + d.step }) : '');
   const colour = set === 'retries' ? '#d2a106' : '#54be7e';
-  return html`<${Card} title=${set === 'retries' ? 'Retries due' : 'Due'} tools=${html`${overdue > 0 && html`<button class="btn small hurt" onClick=${() => navigate(listOf(set, { to: Math.floor(now.peek()) }))}>${count(overdue)} overdue</button>`}
-      ${d?.after > 0 && html`<span class="dim small">${count(d.after)} beyond this range</span>`}
-      <${Segments} label="Range" value=${span} onChange=${choose} options=${Object.keys(spans).map((s) => [s, s])} />`}>
+  return html`<${Card} title=${set === 'retries' ? words.retriesDue : common.due} tools=${html`${overdue > 0 && html`<button class="btn small hurt" onClick=${() => navigate(listOf(set, { to: Math.floor(now.peek()) }))}>${words.overdueOf(overdue)}</button>`}
+      ${d?.after > 0 && html`<span class="dim small">${words.beyond(d.after)}</span>`}
+      <${Segments} label=${common.range} value=${span} onChange=${choose} options=${Object.keys(spans).map((s) => [s, s])} />`}>
     <${Failure} error=${due.error} at=${d ? due.at : 0} refresh=${due.refresh} />
-    <${Chart} of=${due} title=${set === 'retries' ? 'Retries by due time' : 'Scheduled jobs by due time'} height=${height} format=${brief} stacked from=${start - first * step} to=${start + length} now=${Math.max(start, now.peek())}
-      x=${x} href=${href} series=${[{ label: 'due', colour, kind: 'bars', values: x.map((_, i) => counts[i - first] || 0) }, ...(first ? [{ label: 'overdue', colour: '#ed4337', kind: 'bars', values: x.map((_, i) => (i ? null : overdue)) }] : [])]}
-      summary=${`${plural(sum(counts), 'is', 'are')} due within ${span}, ${plural(overdue, 'is', 'are')} overdue.`}
+    <${Chart} of=${due} title=${set === 'retries' ? words.retriesByDueTime : words.scheduledJobsByDueTime} height=${height} format=${brief} stacked from=${start - first * step} to=${start + length} now=${Math.max(start, now.peek())}
+      x=${x} href=${href} series=${[{ label: words.due, colour, kind: 'bars', values: x.map((_, i) => counts[i - first] || 0) }, ...(first ? [{ label: words.overdue, colour: '#ed4337', kind: 'bars', values: x.map((_, i) => (i ? null : overdue)) }] : [])]}
+      summary=${words.summary(sum(counts), span, overdue)}
       onZoom=${(/** @type {number} */ a, /** @type {number} */ b) => navigate(listOf(set, { from: Math.floor(a), to: Math.ceil(b) }))} />
   <//>`;
 }

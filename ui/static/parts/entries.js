@@ -2,7 +2,7 @@
 // A list of entries: scheduled jobs, retries or dead jobs. The three pages differ in columns and in what stands above.
 import { cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { brief, count, plural, short } from '../core/format.js';
+import { short } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { itemTexts, memberText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
@@ -16,6 +16,7 @@ import { Pager } from './pager.js';
 import { Answer, CopyCurl, Empty } from './states.js';
 import { ColumnChooser, sorted, Table } from './table.js';
 import { say, toast } from './toast.js';
+import { common, entries as words } from '../core/words.js';
 
 export const filterNames = ['queue', 'class', 'error', 'tag', 'jid', 'text', 'from', 'to'];
 
@@ -29,11 +30,11 @@ export const byAttempt = (/** @type {any} */ r) => r.millrace.attempt ?? 0;
 
 /** @type {Record<string, any>} Columns that more than one set has. */
 export const column = {
-  class: { id: 'class', label: 'Class', always: true, class: 'lim', sort: (/** @type {any} */ r) => r.millrace.class, cell: (/** @type {any} */ r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>` },
-  queue: { id: 'queue', label: 'Queue', class: 'lim', sort: (/** @type {any} */ r) => r.millrace.queue, cell: (/** @type {any} */ r) => html`<a class="cut" href=${link('job-queues', r.millrace.queue || 'default')}>${r.millrace.queue}</a>` },
-  args: { id: 'args', label: 'Arguments', class: 'fill', cell: (/** @type {any} */ r) => html`<code class="cut" title=${short(argsOf(r))}>${r.millrace.omitted ? 'could not be read: ' + r.millrace.omitted : short(argsOf(r))}</code>` },
-  jid: { id: 'jid', label: 'ID', wide: true, cell: (/** @type {any} */ r) => html`<a class="mono dim" href=${link('jobs', jidOf(r))} title=${jidOf(r)}>${jidOf(r).slice(0, 8)}</a>` },
-  error: { id: 'error', label: 'Error', class: 'fill', sort: (/** @type {any} */ r) => r.error_class || null, cell: (/** @type {any} */ r) => html`<span class="cut" title=${short(`${r.error_class || ''}: ${r.error_message || ''}`)}><${ErrorLink} of=${r.error_class || ''} /> <span class="dim">${short(r.error_message)}</span></span>` },
+  class: { id: 'class', label: common.class, always: true, class: 'lim', sort: (/** @type {any} */ r) => r.millrace.class, cell: (/** @type {any} */ r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>` },
+  queue: { id: 'queue', label: common.queue, class: 'lim', sort: (/** @type {any} */ r) => r.millrace.queue, cell: (/** @type {any} */ r) => html`<a class="cut" href=${link('job-queues', r.millrace.queue || 'default')}>${r.millrace.queue}</a>` },
+  args: { id: 'args', label: common.arguments, class: 'fill', cell: (/** @type {any} */ r) => html`<code class="cut" title=${short(argsOf(r))}>${r.millrace.omitted ? words.notRead(r.millrace.omitted) : short(argsOf(r))}</code>` },
+  jid: { id: 'jid', label: common.id, wide: true, cell: (/** @type {any} */ r) => html`<a class="mono dim" href=${link('jobs', jidOf(r))} title=${jidOf(r)}>${jidOf(r).slice(0, 8)}</a>` },
+  error: { id: 'error', label: common.error, class: 'fill', sort: (/** @type {any} */ r) => r.error_class || null, cell: (/** @type {any} */ r) => html`<span class="cut" title=${short(`${r.error_class || ''}: ${r.error_message || ''}`)}><${ErrorLink} of=${r.error_class || ''} /> <span class="dim">${short(r.error_message)}</span></span>` },
 };
 
 /** All with an error: in another tab, or here beside what the list is filtered by. @param {{of: string}} p */
@@ -43,7 +44,7 @@ function ErrorLink({ of }) {
     e.preventDefault();
     setFilter({ error: of });
   };
-  return of ? html`<a class="bad strong" href=${link(route.peek().parts[0], [], { state: route.peek().query.get('state'), error: of })} onClick=${narrow}>${of}</a>` : html`<span class="bad strong">Error</span>`;
+  return of ? html`<a class="bad strong" href=${link(route.peek().parts[0], [], { state: route.peek().query.get('state'), error: of })} onClick=${narrow}>${of}</a>` : html`<span class="bad strong">${common.error}</span>`;
 }
 
 /** @param {any} r */
@@ -91,7 +92,7 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
   const sortable = known !== undefined && known <= mostSorted;
   const order = (/** @type {string} */ id, /** @type {boolean} */ r) => {
     if (sortable) setFilter({ sort: id, sort_reverse: r ? 'true' : '' });
-    else toast(`Lists of more than ${mostSorted} jobs are in order of time. Filter the list to sort it.`);
+    else toast(words.tooLongToSort(mostSorted));
   };
   useEffect(() => { if (sort && d && !sortable) setQuery({ sort: '', sort_reverse: '' }, { replace: true }); }, [sort, d]);
   const starts = useTrail(`${set} ${filterText} ${size}`);
@@ -106,7 +107,7 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
   const choose = (/** @type {Map<string, any>} */ m) => {
     setMatching(null);
     setChosen(m);
-    if (m.size) say(plural(m.size, 'job') + ' selected');
+    if (m.size) say(common.selected(common.jobsOf(m.size)));
   };
   const run = async (/** @type {string} */ action) => {
     const target = matching ? { set, filter, count: matching.count, asOf: matching.asOf, expected: matching.exact ? matching.count : undefined } : { set, rows: [...chosen.values()], count: chosen.size };
@@ -123,36 +124,36 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
   };
   return html`<section class="card flush" aria-label=${setNames[set]}>
     <div class="bars"><div class="toolbar">${controls}
-      <${FilterBox} label=${'Filter ' + setNames[set]} names=${names} when=${set === 'dead-jobs' ? 'died' : 'due'} query=${query} suggest=${suggest} onChange=${setFilter} />
+      <${FilterBox} label=${words.filterOf(setNames[set])} names=${names} when=${set === 'dead-jobs' ? 'died' : 'due'} query=${query} suggest=${suggest} onChange=${setFilter} />
       <${ColumnChooser} id=${set} columns=${columns} /><${CopyCurl} url=${url} />
-      <a class="icon" title="Download all matching jobs as NDJSON" aria-label="Download as NDJSON" download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a>
-      <a class="icon small" title="Download all matching jobs as CSV" aria-label="Download as CSV" download=${set + '.csv'} href=${apiPath(set, [], { ...filter, format: 'csv' })}>CSV</a></div>
-    ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label="Selection"><span class="strong">${matching ? `All ${count(matching.count)} matching jobs selected` : plural(chosen.size, 'job') + ' selected'}</span>
-      ${!matching && d && !list.stale && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of })}>Select all ${known === undefined ? 'at least ' + count(d.filtered_count_at_least) : count(known)} matching</button>`}
-      <button class="linkish" onClick=${() => choose(new Map())}>Clear</button>
-      <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? 'Reschedule' : actions[a].label}</button>`)}</div></div>`}</div>
-    <${Answer} of=${list}><${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} steady sort=${sort || 'at'} reverse=${sort ? reverse : set === 'dead-jobs'} onSort=${order} rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => 'job ' + jidOf(r)}
+      <a class="icon" title=${words.downloadAllNdjson} aria-label=${words.downloadAsNdjson} download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a>
+      <a class="icon small" title=${words.downloadAllCsv} aria-label=${words.downloadAsCsv} download=${set + '.csv'} href=${apiPath(set, [], { ...filter, format: 'csv' })}>${words.csv}</a></div>
+    ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label=${common.selection}><span class="strong">${matching ? words.allSelected(matching.count) : common.selected(common.jobsOf(chosen.size))}</span>
+      ${!matching && d && !list.stale && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of })}>${words.selectAll(known, d.filtered_count_at_least)}</button>`}
+      <button class="linkish" onClick=${() => choose(new Map())}>${common.clear}</button>
+      <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? common.reschedule : actions[a].label}</button>`)}</div></div>`}</div>
+    <${Answer} of=${list}><${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} steady sort=${sort || 'at'} reverse=${sort ? reverse : set === 'dead-jobs'} onSort=${order} unsortable=${d && !sortable ? words.tooLongToSort(mostSorted) : undefined} rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => words.job(jidOf(r))}
       selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
       acts=${mayAct.value ? (/** @type {any} */ r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
       empty=${filtered || page > 1 ? html`<${Nothing} d=${d} page=${page} next=${next} clear=${[...names, 'page', 'next']} />` : empty} /><//>
-    ${d && html`<${Pager} page=${page} size=${size} items=${rows.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${sort && sortable ? Math.ceil(known / size) : d.page_count} more=${!!d.next && !list.stale} unplaced=${!!next} what=${filtered ? `matching, of ${brief(d.total_count)}` : known === 1 ? single[set] : setNames[set]}
+    ${d && html`<${Pager} page=${page} size=${size} items=${rows.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${sort && sortable ? Math.ceil(known / size) : d.page_count} more=${!!d.next && !list.stale} unplaced=${!!next} what=${(filtered ? words.matchingOf(d.total_count) : known === 1 ? single[set] : setNames[set]) + (rows.length > 1 ? `, ${sort && sortable ? words.sortedBy(columns.find((c) => c.id === sort)?.label || '') : words.byTime[set]}` : '')}
       onPage=${turn} onSize=${(/** @type {number} */ n) => setFilter({ page_size: n })} />`}
   </section>`;
 }
 
 /** What stands where no row does, though there are some elsewhere. @param {{d: any, page: number, next: string, clear: string[]}} p clear: what of the query filters */
 function Nothing({ d, page, next, clear }) {
-  const title = d?.next ? `No ${page > 1 ? 'more ' : ''}matches so far` : next ? 'No more matches' : page > 1 ? 'Nothing left on this page' : `No matches in ${count(d?.total_count)} jobs`;
+  const title = d?.next ? (page > 1 ? words.noMoreSoFar : common.noMatchesSoFar) : next ? words.noMoreMatches : page > 1 ? words.nothingLeftOnThisPage : common.noMatches(common.jobsOf(d?.total_count));
   return html`<${Empty} icon="search" title=${title}>
-    ${(d?.next || next || page === 1) && d?.searched < d?.total_count && html`<p>Searched ${next ? 'another ' : ''}${count(d.searched)} of ${count(d.total_count)}.</p>`}
-    <div class="row">${d?.next && html`<button class="btn" onClick=${() => setQuery({ next: d.next })}>Keep searching</button>`}
-      ${page > 1 && html`<button class="btn" onClick=${() => setFilter({})}>First page</button>`}
-      ${clear.some((n) => n !== 'page' && n !== 'next' && route.value.query.get(n)) && html`<button class="btn" onClick=${() => setQuery(Object.fromEntries(clear.map((n) => [n, ''])))}>Clear filters</button>`}</div><//>`;
+    ${(d?.next || next || page === 1) && d?.searched < d?.total_count && html`<p>${words.searched(d.searched, d.total_count, !!next)}</p>`}
+    <div class="row">${d?.next && html`<button class="btn" onClick=${() => setQuery({ next: d.next })}>${common.keepSearching}</button>`}
+      ${page > 1 && html`<button class="btn" onClick=${() => setFilter({})}>${words.firstPage}</button>`}
+      ${clear.some((n) => n !== 'page' && n !== 'next' && route.value.query.get(n)) && html`<button class="btn" onClick=${() => setQuery(Object.fromEntries(clear.map((n) => [n, ''])))}>${common.clearFilters}</button>`}</div><//>`;
 }
 
 /** @param {{set: string, row: any, done: () => void}} p */
 export function Acts({ set, row, done }) {
-  return actionsOf[set].map((/** @type {string} */ a, /** @type {number} */ i) => html`<button key=${a} class=${cx('icon', actions[a].hurt && 'hurt', i > 0 && 'more')} title=${actions[a].label} aria-label=${`${actions[a].label}: ${row.millrace.class || ''} ${jidOf(row)}`} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} /></button>`);
+  return actionsOf[set].map((/** @type {string} */ a, /** @type {number} */ i) => html`<button key=${a} class=${cx('icon', actions[a].hurt && 'hurt', i > 0 && 'more')} title=${actions[a].label} aria-label=${words.actOn(actions[a].label, row.millrace.class || '', jidOf(row))} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} /></button>`);
 }
 
 /** Names to choose from, asked for when a list is first seen. @param {string} set */
@@ -163,6 +164,6 @@ function useSuggestions(set) {
   return {
     queue: () => (queues.data || []).map((/** @type {any} */ q) => q.name),
     class: () => (metrics.data?.classes || []).filter((/** @type {any} */ c) => !c.other).map((/** @type {any} */ c) => c.name),
-    error: () => [...new Map((errors.data?.items || []).map((/** @type {any} */ e) => [e.error_class, [e.error_class, plural(e.count, 'job')]])).values()],
+    error: () => [...new Map((errors.data?.items || []).map((/** @type {any} */ e) => [e.error_class, [e.error_class, common.jobsOf(e.count)]])).values()],
   };
 }

@@ -4,6 +4,7 @@ import { cx, html, useMemo, useRef, useState } from '../core/h.js';
 import { serverNow } from '../core/clock.js';
 import { absolute } from '../core/format.js';
 import { Icon } from './icon.js';
+import { common, filter as words } from '../core/words.js';
 
 /** @typedef {{name: string, value: string}} Term */
 
@@ -11,28 +12,27 @@ import { Icon } from './icon.js';
 export function parseTerm(word, names, when = '') {
   const m = /^([a-z_]+):(.*)$/s.exec(word);
   if (!m && names.includes('text')) return { params: { text: word } };
-  if (!m) return { wrong: `this list has no text search: use ${known(names, when)}` };
+  if (!m) return { wrong: words.noTextSearch(known(names, when)) };
   const [, name, rest] = m;
   const value = rest.replace(/^"(.*)"$/s, '$1');
   if (name === when) return span(value, when === 'due' ? 1 : -1);
-  if (!names.includes(name)) return { wrong: `unknown filter “${name}”: use ${known(names, when)}` };
-  if (!value) return { wrong: `${name} needs a value, such as ${name}:${examples[name] || 'abc'}` };
+  if (!names.includes(name)) return { wrong: words.unknown(name, known(names, when)) };
+  if (!value) return { wrong: words.needsValue(name, words.examples[name] || 'abc') };
   if (name === 'from' || name === 'to') {
     const at = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Date.parse(value) / 1000;
-    return Number.isNaN(at) ? { wrong: `“${value}” is not a time: use 2026-12-24T18:00 or seconds since 1970` } : { params: { [name]: String(at) } };
+    return Number.isNaN(at) ? { wrong: words.notTime(value) } : { params: { [name]: String(at) } };
   }
   return { params: { [name]: value } };
 }
 
 /** @param {string[]} names @param {string} when */
-const known = (names, when) => [...names, when].filter(Boolean).join(', ').replace(/, (\w+)$/, ' or $1');
-const examples = { queue: 'mails', class: 'SendEmail', error: 'Timeout', from: '2026-12-24T18:00', to: '2026-12-24T18:00' };
+const known = (names, when) => words.or([...names, when].filter(Boolean));
 
 const units = { s: 1, m: 60, h: 3600, d: 86400 };
 /** "<1h": within that time from now; ">1h": farther off. @param {string} value @param {1|-1} way ahead or back */
 function span(value, way) {
   const m = /^([<>])(\d+)([smhd])$/.exec(value);
-  if (!m) return { wrong: `“${value}” is not a time span: use <1h or >2d` };
+  if (!m) return { wrong: words.notSpan(value) };
   const at = String(Math.round(serverNow() + way * Number(m[2]) * units[m[3]]));
   return { params: (m[1] === '<') === (way > 0) ? { to: at } : { from: at } };
 }
@@ -47,8 +47,8 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
   const [at, setAt] = useState(-1);
   const [open, setOpen] = useState(false);
   const input = useRef(null);
-  const ignored = (/** @type {Term} */ t) => (names.includes(t.name) ? '' : `this list has no filter “${t.name}”: it is ignored`);
-  const terms = Object.keys(hints).filter((n) => query.get(n)).map((name) => ({ name, value: query.get(name) }));
+  const ignored = (/** @type {Term} */ t) => (names.includes(t.name) ? '' : words.ignored(t.name));
+  const terms = Object.keys(words.hints).filter((n) => query.get(n)).map((name) => ({ name, value: query.get(name) }));
   const list = useMemo(() => (open ? completions(text, names, suggest, when) : []), [text, open, query.toString()]);
   // Together, so that Enter cannot come between the two.
   const setText = (/** @type {string} */ now) => {
@@ -94,24 +94,23 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
   return html`<div class="chips" role="search" onClick=${(/** @type {any} */ e) => e.target === e.currentTarget && input.current.focus()}>
     <${Icon} name="search" small class="dim" />
     ${terms.map((t) => html`<span class=${cx('chip', ignored(t) && 'bad')} key=${t.name} title=${ignored(t)}><b>${t.name}:</b><span class="cut">${shown(t)}</span>${ignored(t) && html`<span class="sr">: ${ignored(t)}</span>`}
-      <button aria-label=${'Remove filter ' + t.name} onClick=${() => onChange({ [t.name]: '' })}><${Icon} name="x" small /></button></span>`)}
+      <button aria-label=${common.removeFilter(t.name)} onClick=${() => onChange({ [t.name]: '' })}><${Icon} name="x" small /></button></span>`)}
     ${wrong.map((w, i) => html`<span class="chip bad" key=${'w' + i} title=${w.why}><${Icon} name="alert" small /><span class="cut">${w.word}</span><span class="sr">: ${w.why}</span>
-      <button aria-label=${'Remove ' + w.word} onClick=${() => setWrong(wrong.filter((x) => x !== w))}><${Icon} name="x" small /></button></span>`)}
+      <button aria-label=${words.remove(w.word)} onClick=${() => setWrong(wrong.filter((x) => x !== w))}><${Icon} name="x" small /></button></span>`)}
     <input ref=${input} data-filter role="combobox" aria-label=${label} aria-expanded=${String(shownList)} aria-controls="filter-list" aria-autocomplete="list"
       aria-activedescendant=${shownList && at >= 0 ? 'filter-' + at : undefined} autocomplete="off" spellcheck=${false}
       placeholder=${terms.length ? '' : offer(names)} value=${text}
       onInput=${(/** @type {any} */ e) => { setText(e.target.value); setOpen(true); }} onFocus=${() => setOpen(true)} onBlur=${() => setOpen(false)} onKeyDown=${key} />
     ${wrong.length > 0 && html`<span class="bad small" role="alert">${wrong.at(-1).why}</span>`}
-    ${shownList && html`<ul class="sugg" id="filter-list" role="listbox" aria-label="Suggestions">${list.map((c, i) => html`
+    ${shownList && html`<ul class="sugg" id="filter-list" role="listbox" aria-label=${words.suggestions}>${list.map((c, i) => html`
       <li id=${'filter-' + i} role="option" aria-selected=${String(i === at)} onMouseDown=${(/** @type {any} */ e) => { e.preventDefault(); take(c); }}>
         <span class="cut">${c.word}</span><span class="dim nowrap">${c.hint}</span></li>`)}</ul>`}
   </div>`;
 }
 
-const hints = { status: 'outcome of the run', queue: 'queue name', class: 'job class', error: 'error class or fingerprint', worker: 'worker process', tag: 'tag', jid: 'job ID', op: 'what was done', actor: 'who did it', text: 'anywhere in the record', from: 'from this time on', to: 'before this time' };
 
 /** What can be typed, of which the first ones are enough. @param {string[]} names */
-const offer = (names) => 'Filter: ' + [...(names.includes('text') ? ['text'] : []), ...names.filter((n) => n !== 'text').map((n) => n + ':')].slice(0, 4).join(', ') + (names.length > 4 ? ' …' : '');
+const offer = (names) => words.offer([...(names.includes('text') ? ['text'] : []), ...names.filter((n) => n !== 'text').map((n) => n + ':')], 4);
 
 /** @param {string} text @param {string[]} names @param {Record<string, () => (string|[string, string])[]>} suggest @param {string} when */
 function completions(text, names, suggest, when) {
@@ -121,6 +120,6 @@ function completions(text, names, suggest, when) {
     return suggest[m[1]]().map((v) => (Array.isArray(v) ? v : [v, ''])).filter(([v]) => v.toLowerCase().includes(part)).slice(0, 12).map(([v, hint]) => ({ word: `${m[1]}:${v}`, hint, more: false }));
   }
   if (m) return [];
-  return [...names.filter((n) => n !== 'text' && n.startsWith(text)).map((n) => ({ word: n + ':', hint: hints[n] || '', more: true })),
-    ...[{ word: 'due:<1h', hint: 'due within an hour', more: false }, { word: 'died:<1h', hint: 'died within the last hour', more: false }].filter((c) => when && c.word.startsWith(when) && c.word.startsWith(text))];
+  return [...names.filter((n) => n !== 'text' && n.startsWith(text)).map((n) => ({ word: n + ':', hint: words.hints[n] || '', more: true })),
+    ...[{ word: 'due:<1h', hint: words.dueWithinAnHour, more: false }, { word: 'died:<1h', hint: words.diedWithinTheLastHour, more: false }].filter((c) => when && c.word.startsWith(when) && c.word.startsWith(text))];
 }

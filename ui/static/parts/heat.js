@@ -5,6 +5,7 @@ import { millis } from '../core/format.js';
 import { Chart, token } from './chart.js';
 import { zoom } from './charts.js';
 import { Card } from './states.js';
+import { charts as words } from '../core/words.js';
 
 /** @param {any} u @param {any} p */
 function paint(u, p) {
@@ -37,7 +38,7 @@ function paint(u, p) {
 export function HeatMap({ m, of, height = 220, class: extra }) {
   const s = m.data?.series || [];
   const bounds = m.data?.bounds_ms || [];
-  const name = of === 'run' ? 'Run time distribution' : 'Wait time distribution';
+  const name = of === 'run' ? words.runTimeDistribution : words.waitTimeDistribution;
   return html`<${Card} title=${name} class=${extra}><${Chart} of=${m} title=${name} height=${height} sync="page" format=${millis} series=${[]} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)}
-    buckets=${{ bounds, rows: s.map((/** @type {any} */ p) => p[of]?.buckets || null), paint }} summary=${`All jobs: ${m.data?.total?.[of] ? `p50 ${millis(m.data.total[of].p50_ms)}, p95 ${millis(m.data.total[of].p95_ms)}, p99 ${millis(m.data.total[of].p99_ms)}` : 'no data'}.`} /><//>`;
+    buckets=${{ bounds, rows: s.map((/** @type {any} */ p) => p[of]?.buckets || null), paint }} summary=${words.allJobs(m.data?.total?.[of])} /><//>`;
 }

@@ -7,12 +7,13 @@ import { signOut, whoami } from '../core/session.js';
 import { Icon } from './icon.js';
 import { openBox } from './shell.js';
 import { Segments } from './states.js';
+import { common, frame, menu as words } from '../core/words.js';
 
 /** @type {[string, import('../../vendor/signals.js').Signal<string>, [string, string][]][]} */
 const choices = [
-  ['Theme', theme, [['light', 'Light'], ['dark', 'Dark'], ['system', 'System']]],
-  ['Rows', density, [['comfortable', 'Comfortable'], ['compact', 'Compact']]],
-  ['Times', times, [['relative', 'Relative'], ['local', 'Local'], ['utc', 'UTC']]],
+  [words.theme, theme, [['light', words.light], ['dark', words.dark], ['system', common.system]]],
+  [common.rows, density, [['comfortable', words.comfortable], ['compact', words.compact]]],
+  [words.times, times, [['relative', words.relative], ['local', words.local], ['utc', 'UTC']]],
 ];
 
 /** @param {{close: () => void}} p */
@@ -29,11 +30,11 @@ export function Menu({ close }) {
       document.removeEventListener('keydown', escape);
     };
   }, []);
-  return html`<div class="menu" ref=${box} role="group" aria-label="Menu">
-    <div class="label"><div class="strong" style=${{ color: 'var(--text)' }}>${w?.name || 'anyone'}</div>${w?.role || ''}${w?.read_only ? ' · read-only' : ''} · vhost ${w?.vhost || '/'}
-      ${overview.value && html`<div>Millrace ${overview.value.product_version}</div>`}</div><hr />
+  return html`<div class="menu" ref=${box} role="group" aria-label=${words.menu}>
+    <div class="label"><div class="strong" style=${{ color: 'var(--text)' }}>${w?.name || frame.anyone}</div>${words.account(w?.role || '', w?.read_only, w?.vhost || '/')}
+      ${overview.value && html`<div>${words.version(overview.value.product_version)}</div>`}</div><hr />
     ${choices.map(([label, value, options]) => html`<div class="label">${label}</div><${Segments} label=${label} value=${value.value} onChange=${(/** @type {string} */ v) => { value.value = v; }} options=${options} />`)}<hr />
-    <button class="item" onClick=${() => { close(); openBox('openKeys'); }}><${Icon} name="keys" />Keyboard shortcuts</button>
-    ${w?.auth !== 'none' && html`<button class="item" onClick=${signOut}><${Icon} name="out" />Sign out</button>`}
+    <button class="item" onClick=${() => { close(); openBox('openKeys'); }}><${Icon} name="keys" />${common.keyboardShortcuts}</button>
+    ${w?.auth !== 'none' && html`<button class="item" onClick=${signOut}><${Icon} name="out" />${words.signOut}</button>`}
   </div>`;
 }

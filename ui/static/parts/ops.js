@@ -4,7 +4,7 @@ import { html, signal } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { serverNow } from '../core/clock.js';
 import { has } from '../core/features.js';
-import { count, plural, rate, seconds } from '../core/format.js';
+import { plural } from '../core/format.js';
 import { link } from '../core/router.js';
 import { refreshOverview } from '../core/overview.js';
 import { notes, register } from '../core/overlays.js';
@@ -12,20 +12,21 @@ import { mayAct, onSignOut } from '../core/session.js';
 import { tell } from '../core/live.js';
 import { failed, leave, overtaken, say, toast } from './toast.js';
 import { Icon } from './icon.js';
+import { common, ops as words } from '../core/words.js';
 
 /** @type {import('../../vendor/signals.js').Signal<any[]>} */
 export const followed = signal([]);
 onSignOut(() => { followed.value = []; });
 
-export const verbs = { trigger: 'Run', retry: 'Retry', kill: 'Kill', delete: 'Delete', change: 'Reschedule', undo: 'Undo' };
-export const setNames = { 'scheduled-jobs': 'scheduled jobs', retries: 'retries', 'dead-jobs': 'dead jobs', 'gated-jobs': 'jobs without a queue' };
+export const verbs = words.verbs;
+export const setNames = words.sets;
 
-export const single = { 'scheduled-jobs': 'scheduled job', retries: 'retry', 'dead-jobs': 'dead job', 'gated-jobs': 'job without a queue' };
+export const single = words.single;
 /** So many of a set. @param {string} set @param {number} n */
-export const ofSet = (set, n) => plural(n, single[set] || 'entry', setNames[set] || set || 'entries');
+export const ofSet = (set, n) => plural(n, single[set] || words.entry, setNames[set] || set || words.entries);
 
 /** What an operation does, in words. @param {any} op */
-export const opText = (op) => `${op.action === 'undo' && op.state === 'done' ? 'Restored' : verbs[op.action] || op.action} ${op.total === undefined ? setNames[op.set] || op.set || 'entries' : ofSet(op.set, op.total)}`;
+export const opText = (op) => `${op.action === 'undo' && op.state === 'done' ? words.restored : verbs[op.action] || op.action} ${op.total === undefined ? setNames[op.set] || op.set || words.entries : ofSet(op.set, op.total)}`;
 
 /** @param {any} body @returns {Promise<string|null>} its id */
 export async function operate(body) {
@@ -76,12 +77,12 @@ async function look() {
 /** @param {any} op */
 function giveUp(op) {
   dismiss(op.id);
-  toast(opText(op) + ': no answer for a minute', { bad: true, to: link('operations'), toText: 'All operations' });
+  toast(words.noAnswer(opText(op)), { bad: true, to: link('operations'), toText: common.allOperations });
 }
 
 /** @param {any} op */
 function ended(op) {
-  say(opText(op) + ': ' + op.state);
+  say(words.endedAs(opText(op), op.state));
   for (const topic of ['scheduled', 'retries', 'dead', 'operations']) tell(topic, op);
   refreshOverview();
   leave(() => dismiss(op.id), op.failed ? 30_000 : 12_000);
@@ -94,7 +95,7 @@ const dismiss = (id) => { followed.value = followed.value.filter((o) => o.id !==
 export async function cancelOperation(id) {
   try {
     await ask(apiPath('operations', id), { method: 'DELETE' });
-    toast('Operation stopped');
+    toast(words.operationStopped);
   } catch (e) {
     failed(e);
   }
@@ -122,9 +123,9 @@ export async function undoOperation(op) {
     dismiss(op.id);
     const id = data?.id;
     if (id) follow(id, { id, action: 'undo', set: op.set, state: 'running', done: 0, failed: 0, total: op.done });
-    else toast('Undone');
+    else toast(common.undone);
   } catch (e) {
-    failed(e.status === 404 || e.status === 405 ? new Error('this sidecar cannot undo operations: undo the jobs one at a time') : e);
+    failed(e.status === 404 || e.status === 405 ? new Error(words.cannotUndo) : e);
   }
 }
 
@@ -135,24 +136,24 @@ export function Progress({ op }) {
   const spent = (op.ended_at || serverNow()) - op.started_at;
   const pace = spent > 0.5 ? dealt / spent : 0;
   const left = op.state === 'running' && pace > 0 && op.total ? (op.total - dealt) / pace : null;
-  return html`<div class="stack"><div class=${'bar' + (op.failed ? ' warn' : '')} role="progressbar" aria-label="Progress" aria-valuemin="0" aria-valuemax="100"
+  return html`<div class="stack"><div class=${'bar' + (op.failed ? ' warn' : '')} role="progressbar" aria-label=${common.progress} aria-valuemin="0" aria-valuemax="100"
       aria-valuenow=${Math.round(Math.min(1, part) * 100)}><i style=${{ width: Math.min(1, part) * 100 + '%' }}></i></div>
-    <div class="row small dim num wrap"><span>${count(op.done)}${op.total !== undefined ? ' of ' + count(op.total) : ''} done</span>
-      ${op.failed > 0 && html`<span class="bad">${count(op.failed)} failed</span>`}
-      ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((/** @type {any} */ s) => `${count(s.count)}: ${s.reason}`).join('\n')}>${count(op.skipped)} skipped</span>`}
-      ${left !== null && left > 1 && html`<span>${rate(pace)} · ${seconds(left)} left</span>`}</div></div>`;
+    <div class="row small dim num wrap"><span>${words.doneOf(op.done, op.total)}</span>
+      ${op.failed > 0 && html`<span class="bad">${words.failedOf(op.failed)}</span>`}
+      ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((/** @type {any} */ s) => words.skip(s.count, s.reason)).join('\n')}>${words.skippedOf(op.skipped)}</span>`}
+      ${left !== null && left > 1 && html`<span>${words.left(pace, left)}</span>`}</div></div>`;
 }
 
 function OpToasts() {
   return followed.value.map((op) => html`<div key=${op.id} class=${'toast op' + (op.failed && op.state !== 'running' ? ' bad' : '')} role="group" aria-label=${opText(op)}>
     <div class="row"><span class="strong grow">${opText(op)}</span>
-      ${op.state === 'running' ? mayAct.value && html`<button class="btn small" onClick=${() => cancelOperation(op.id)}>Stop</button>`
+      ${op.state === 'running' ? mayAct.value && html`<button class="btn small" onClick=${() => cancelOperation(op.id)}>${common.stop}</button>`
         : html`<span class=${'small ' + (op.state === 'done' ? 'ok' : 'warn')}>${op.state}</span>
-          ${mayAct.value && undoable(op) && html`<button class="btn small" onClick=${() => undoOperation(op)}><${Icon} name="undo" small />Undo</button>`}`}
-      <button class="icon" aria-label="Dismiss" onClick=${() => dismiss(op.id)}><${Icon} name="x" small /></button></div>
+          ${mayAct.value && undoable(op) && html`<button class="btn small" onClick=${() => undoOperation(op)}><${Icon} name="undo" small />${common.undo}</button>`}`}
+      <button class="icon" aria-label=${common.dismiss} onClick=${() => dismiss(op.id)}><${Icon} name="x" small /></button></div>
     <${Progress} op=${op} />
     ${op.last_error && html`<p class="small bad anywhere">${op.last_error}</p>`}
-    <a class="small dim" href=${link('operations')}>All operations</a>
+    <a class="small dim" href=${link('operations')}>${common.allOperations}</a>
   </div>`);
 }
 register(notes, OpToasts);

@@ -3,6 +3,7 @@ import { html } from '../core/h.js';
 import { count } from '../core/format.js';
 import { route, setQuery } from '../core/router.js';
 import { Icon } from './icon.js';
+import { common, pager as words } from '../core/words.js';
 
 /** The page of what is in memory that the URL names; what is not whole is never drawn whole: each row costs at every update. @param {any[]} all */
 export function paged(all) {
@@ -20,18 +21,18 @@ export function PagerOf({ of, total, what }) {
 }
 
 /** Says that a list has more than is shown. @param {{list: any, what: string}} p */
-export const Cut = ({ list, what }) => list.left > 0 && html`<p class="banner" role="status"><span>Showing the first ${count(list.data.length)} ${what} by name. ${count(list.left)} more are not listed, counted or searched here.</span></p>`;
+export const Cut = ({ list, what }) => list.left > 0 && html`<p class="banner" role="status"><span>${words.cut(list.data.length, what, list.left)}</span></p>`;
 
 /** @param {{page: number, size: number, items: number, total: number|undefined, atLeast?: number, pages?: number, more?: boolean, unplaced?: boolean, onPage: (p: number) => void, onSize: (s: number) => void, what: string}} p unplaced: how many stand before this page is not known */
 export function Pager({ page, size, items, total, atLeast, pages, more, unplaced, onPage, onSize, what }) {
   const from = items ? (page - 1) * size + 1 : 0;
-  const of = total !== undefined ? ' of ' + count(total) : atLeast !== undefined ? ' of at least ' + count(atLeast) : '';
+  const of = words.ofAll(total, atLeast);
   const last = pages !== undefined ? page >= pages : !more;
   const here = total === 1 && items === 1 ? '1' : unplaced ? count(items) : items ? `${count(from)}–${count(from + items - 1)}${of}` : '0' + of;
-  return html`<nav class="pager" aria-label="Pages of the list"><span class="num">${here} ${what}</span>
-    <div class="tools"><label class="row"><span class="small">Rows</span><select class="in small" aria-label="Rows per page" value=${String(size)} onChange=${(/** @type {any} */ e) => onSize(Number(e.target.value))}>
+  return html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${here} ${what}</span>
+    <div class="tools"><label class="row"><span class="small">${common.rows}</span><select class="in small" aria-label=${words.rowsPerPage} value=${String(size)} onChange=${(/** @type {any} */ e) => onSize(Number(e.target.value))}>
       ${[20, 50, 100, 200, 500].map((n) => html`<option value=${String(n)} selected=${n === size}>${n}</option>`)}</select></label>
-      <button class="btn small" disabled=${page <= 1} onClick=${() => onPage(page - 1)} aria-label="Previous page"><${Icon} name="left" small /></button>
-      <span class="num small">Page ${count(page)}${pages ? ' of ' + count(Math.max(1, pages)) : ''}</span>
-      <button class="btn small" disabled=${last} onClick=${() => onPage(page + 1)} aria-label="Next page"><${Icon} name="right" small /></button></div></nav>`;
+      <button class="btn small" disabled=${page <= 1} onClick=${() => onPage(page - 1)} aria-label=${common.previousPage}><${Icon} name="left" small /></button>
+      <span class="num small">${words.page(page, pages)}</span>
+      <button class="btn small" disabled=${last} onClick=${() => onPage(page + 1)} aria-label=${common.nextPage}><${Icon} name="right" small /></button></div></nav>`;
 }

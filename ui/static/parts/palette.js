@@ -9,6 +9,7 @@ import { paused } from '../core/paused.js';
 import { link, navigate } from '../core/router.js';
 import { onSignOut } from '../core/session.js';
 import { Icon } from './icon.js';
+import { common, frame, palette as words } from '../core/words.js';
 
 const shown = signal('');
 export const openPalette = () => { shown.value = 'palette'; };
@@ -18,20 +19,20 @@ onSignOut(() => { shown.value = ''; });
 /** @typedef {{icon: string, text: string, hint: string, run: () => void}} Entry */
 
 /** @type {[string, string, string][]} page, icon, name */
-const pages = [['dashboard', 'dashboard', 'Dashboard'], ['job-queues', 'queue', 'Queues'], ['jobs', 'rows', 'Jobs'], ['scheduled-jobs', 'clock', 'Scheduled jobs'], ['retries', 'retry', 'Retries'], ['dead-jobs', 'dead', 'Dead jobs'], ['gated-jobs', 'clock', 'Jobs without a queue'],
-  ['job-metrics', 'chart', 'Metrics'], ['live', 'live', 'Live'], ['worker-processes', 'worker', 'Worker processes'], ['operations', 'ops', 'Operations'], ['rejected', 'rejected', 'Rejected records'],
-  ['health', 'health', 'Health'], ['api-docs', 'api', 'HTTP API']];
+const pages = [['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs], ['scheduled-jobs', 'clock', common.scheduledJobs], ['retries', 'retry', common.retries], ['dead-jobs', 'dead', common.deadJobs], ['gated-jobs', 'clock', common.jobsWithoutAQueue],
+  ['job-metrics', 'chart', common.metrics], ['live', 'live', common.live], ['worker-processes', 'worker', common.workerProcesses], ['operations', 'ops', common.operations], ['rejected', 'rejected', common.rejectedRecords],
+  ['health', 'health', common.health], ['api-docs', 'api', common.httpApi]];
 /** The letter that leads to a page after g. @param {string} page */
 const letter = (page) => 'g ' + Object.keys(goTo).find((k) => goTo[k] === page);
 
 /** @returns {Entry[]} */
 const fixed = () => [
   ...pages.map(([page, icon, text]) => ({ icon, text, hint: letter(page), run: () => navigate(link(page)) })),
-  { icon: 'storm', text: 'Retries by error', hint: '', run: () => navigate(link('retries', [], { view: 'storm' })) },
-  ...['light', 'dark', 'system'].map((t) => ({ icon: t === 'light' ? 'sun' : t === 'dark' ? 'moon' : 'monitor', text: 'Theme: ' + t, hint: '', run: () => { theme.value = t; } })),
-  { icon: 'rows', text: 'Rows: ' + (density.value === 'compact' ? 'comfortable' : 'compact'), hint: '', run: () => { density.value = density.value === 'compact' ? 'comfortable' : 'compact'; } },
-  { icon: paused.value ? 'play' : 'pause', text: paused.value ? 'Resume updates' : 'Pause updates', hint: 'p', run: () => { paused.value = !paused.value; } },
-  { icon: 'keys', text: 'Keyboard shortcuts', hint: '?', run: openKeys },
+  { icon: 'storm', text: common.retriesByError, hint: '', run: () => navigate(link('retries', [], { view: 'storm' })) },
+  ...['light', 'dark', 'system'].map((t) => ({ icon: t === 'light' ? 'sun' : t === 'dark' ? 'moon' : 'monitor', text: words.theme(t), hint: '', run: () => { theme.value = t; } })),
+  { icon: 'rows', text: words.rows(density.value === 'compact' ? words.comfortable : words.compact), hint: '', run: () => { density.value = density.value === 'compact' ? 'comfortable' : 'compact'; } },
+  { icon: paused.value ? 'play' : 'pause', text: paused.value ? words.resumeUpdates : words.pauseUpdates, hint: 'p', run: () => { paused.value = !paused.value; } },
+  { icon: 'keys', text: common.keyboardShortcuts, hint: '?', run: openKeys },
 ];
 
 function Palette() {
@@ -45,8 +46,8 @@ function useNames() {
   useEffect(() => {
     let ended = false;
     const to = (/** @type {string} */ icon, /** @type {string} */ page, /** @type {string} */ name, /** @type {string} */ hint) => ({ icon, text: name, hint, run: () => navigate(link(page, name)) });
-    const asks = [['job-queues', (/** @type {any} */ d) => d.map((/** @type {any} */ q) => to('queue', 'job-queues', q.name, 'queue'))],
-      ['job-metrics', (/** @type {any} */ d) => d.classes.filter((/** @type {any} */ c) => !c.other).map((/** @type {any} */ c) => to('chart', 'job-metrics', c.name, 'class'))],
+    const asks = [['job-queues', (/** @type {any} */ d) => d.map((/** @type {any} */ q) => to('queue', 'job-queues', q.name, words.queue))],
+      ['job-metrics', (/** @type {any} */ d) => d.classes.filter((/** @type {any} */ c) => !c.other).map((/** @type {any} */ c) => to('chart', 'job-metrics', c.name, words.class))],
       ['processes', (/** @type {any} */ d) => d.map((/** @type {any} */ p) => to('worker', 'worker-processes', p.identity, p.state))]];
     // In this order, whichever answer comes first.
     asks.forEach(([path, read], i) => ask(apiPath(/** @type {string} */ (path), [], path === 'job-metrics' ? {} : { limit: 500 })).then(({ data }) => { if (!ended) set((all) => Object.assign([...all], { [i]: /** @type {any} */ (read)(data) })); }, () => {}));
@@ -80,9 +81,9 @@ function Box() {
     }
   };
   useEffect(() => { document.getElementById('pal-' + at)?.scrollIntoView({ block: 'nearest' }); }, [at]);
-  return html`<dialog ref=${box} class="pal" aria-label="Search and commands" onCancel=${close} onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}>
-    <input role="combobox" aria-label="Search and commands" aria-expanded="true" aria-controls="pal-list" aria-activedescendant=${'pal-' + at} placeholder="Page, queue, class, process or job ID" value=${text} onInput=${(/** @type {any} */ e) => { setText(e.target.value); choose(''); }} onKeyDown=${key} autofocus />
-    <ul id="pal-list" role="listbox" aria-label="Results">${found.map((e, i) => html`<li id=${'pal-' + i} role="option" aria-selected=${String(i === at)} onClick=${() => run(e)} onPointerMove=${() => choose(nameOf(e))}><${Icon} name=${e.icon} /><span class="cut">${e.text}</span><span class="dim small nowrap">${e.hint}</span></li>`)}</ul>
+  return html`<dialog ref=${box} class="pal" aria-label=${words.searchAndCommands} onCancel=${close} onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}>
+    <input role="combobox" aria-label=${words.searchAndCommands} aria-expanded="true" aria-controls="pal-list" aria-activedescendant=${'pal-' + at} placeholder=${words.findBy} value=${text} onInput=${(/** @type {any} */ e) => { setText(e.target.value); choose(''); }} onKeyDown=${key} autofocus />
+    <ul id="pal-list" role="listbox" aria-label=${words.results}>${found.map((e, i) => html`<li id=${'pal-' + i} role="option" aria-selected=${String(i === at)} onClick=${() => run(e)} onPointerMove=${() => choose(nameOf(e))}><${Icon} name=${e.icon} /><span class="cut">${e.text}</span><span class="dim small nowrap">${e.hint}</span></li>`)}</ul>
   </dialog>`;
 }
 
@@ -91,11 +92,11 @@ const nameOf = (e) => e.hint + ' ' + e.text;
 
 /** @param {Entry[]} all @param {string} text */
 function match(all, text) {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = all.filter((e) => words.every((w) => (e.text + ' ' + e.hint).toLowerCase().includes(w))).slice(0, 40);
+  const parts = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = all.filter((e) => parts.every((w) => (e.text + ' ' + e.hint).toLowerCase().includes(w))).slice(0, 40);
   const t = text.trim();
-  if (t && !/\s/.test(t)) found.push({ icon: 'search', text: t, hint: 'open the job with this ID', run: () => navigate(link('jobs', t)) });
-  if (t) for (const [page, name] of [['scheduled-jobs', 'scheduled'], ['retries', 'retries'], ['dead-jobs', 'dead']]) found.push({ icon: 'search', text: t, hint: 'find in ' + name, run: () => navigate(link(page, [], { text: t })) });
+  if (t && !/\s/.test(t)) found.push({ icon: 'search', text: t, hint: words.openTheJob, run: () => navigate(link('jobs', t)) });
+  if (t) for (const [page, name] of Object.entries(common.inSmall)) found.push({ icon: 'search', text: t, hint: words.findIn(name), run: () => navigate(link(page, [], { text: t })) });
   return found;
 }
 
@@ -104,9 +105,9 @@ function Keys() {
   const close = () => { shown.value = ''; };
   useLayoutEffect(() => { box.current.showModal(); }, []);
   /** @type {[string, string][]} */
-  const rows = [['Search and commands', 'Ctrl K'], ['Filter', '/'], ['Next and previous row', 'j k'], ['Select row', 'x'], ['Open row', 'Enter'], ['Retry or run row', 'r'], ['Delete row', '#'], ['Previous and next page', '[ ]'], ['Pause updates', 'p'], ['Light or dark', 't'], ['Keyboard shortcuts', '?'], ...pages.map(([page, , name]) => /** @type {[string, string]} */ ([name, letter(page)]))];
-  return html`<dialog ref=${box} class="wide" aria-label="Keyboard shortcuts" onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}><div class="inside"><h2>Keyboard shortcuts</h2>
+  const rows = [[words.searchAndCommands, frame.searchKeys], [common.filter, '/'], [words.nextAndPreviousRow, 'j k'], [words.selectRow, 'x'], [words.openRow, 'Enter'], [words.retryOrRunRow, 'r'], [words.deleteRow, '#'], [words.previousAndNextPage, '[ ]'], [words.pauseUpdates, 'p'], [words.lightOrDark, 't'], [common.keyboardShortcuts, '?'], ...pages.map(([page, , name]) => /** @type {[string, string]} */ ([name, letter(page)]))];
+  return html`<dialog ref=${box} class="wide" aria-label=${common.keyboardShortcuts} onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}><div class="inside"><h2>${common.keyboardShortcuts}</h2>
     <div class="keys">${rows.map(([what, k]) => html`<div><span>${what}</span><span class="row">${k.split(' ').map((c) => html`<kbd>${c}</kbd>`)}</span></div>`)}</div>
-    <label class="check"><input type="checkbox" checked=${shortcuts.value === 'on'} onChange=${(/** @type {any} */ e) => { shortcuts.value = e.target.checked ? 'on' : 'off'; }} />Single-key shortcuts</label>
-    <div class="ends"><button class="btn primary" onClick=${close}>Close</button></div></div></dialog>`;
+    <label class="check"><input type="checkbox" checked=${shortcuts.value === 'on'} onChange=${(/** @type {any} */ e) => { shortcuts.value = e.target.checked ? 'on' : 'off'; }} />${words.singleKeyShortcuts}</label>
+    <div class="ends"><button class="btn primary" onClick=${close}>${words.close}</button></div></div></dialog>`;
 }

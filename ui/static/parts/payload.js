@@ -6,6 +6,7 @@ import { read } from '../core/rawjson.js';
 import { copy, Segments } from './states.js';
 import { Icon } from './icon.js';
 import { Tree } from './tree.js';
+import { common, record as words } from '../core/words.js';
 
 const first = 64 * 1024;
 
@@ -25,15 +26,15 @@ export function Payload({ text, label, name = 'record', path = '' }) {
     setTimeout(() => URL.revokeObjectURL(a.href), 1000);
   };
   return html`<div class="stack">
-    <div class="row wrap"><${Segments} label=${label + ', as'} value=${mode} onChange=${setMode} options=${[['pretty', 'Pretty'], ['raw', 'Raw'], ['hex', 'Hex']]} />
+    <div class="row wrap"><${Segments} label=${words.as(label)} value=${mode} onChange=${setMode} options=${[['pretty', words.pretty], ['raw', words.raw], ['hex', words.hex]]} />
       <span class="dim small">${bytes(new TextEncoder().encode(text).length)}</span>
-      ${mode === 'pretty' && html`<input class="in small grow" type="search" placeholder="Find" aria-label=${'Find in ' + label} value=${find} onInput=${(/** @type {any} */ e) => setFind(e.target.value)} />`}
-      <span class="grow"></span><button class="icon" aria-label=${'Copy ' + label} title="Copy all" onClick=${() => copy(text)}><${Icon} name="copy" /></button>
-      <button class="icon" aria-label=${'Download ' + label} title="Download" onClick=${save}><${Icon} name="download" /></button></div>
+      ${mode === 'pretty' && html`<input class="in small grow" type="search" placeholder=${words.find} aria-label=${words.findIn(label)} value=${find} onInput=${(/** @type {any} */ e) => setFind(e.target.value)} />`}
+      <span class="grow"></span><button class="icon" aria-label=${words.copy(label)} title=${words.copyAll} onClick=${() => copy(text)}><${Icon} name="copy" /></button>
+      <button class="icon" aria-label=${words.downloadOf(label)} title=${words.download} onClick=${save}><${Icon} name="download" /></button></div>
     <div class="code" tabindex="0" role="region" aria-label=${label}>
       ${mode === 'hex' ? hex(shown) : mode === 'raw' || !node ? html`<span class="anywhere" style=${{ whiteSpace: 'pre-wrap' }}>${shown}</span>` : html`<${Tree} text=${text} node=${node} find=${find.toLowerCase()} path=${path} />`}
     </div>
-    ${cut && html`<button class="btn small" onClick=${() => setAll(true)}>Show all ${bytes(text.length)}</button>`}
+    ${cut && html`<button class="btn small" onClick=${() => setAll(true)}>${common.showAll(text.length)}</button>`}
   </div>`;
 }
 

@@ -1,7 +1,7 @@
 // @ts-check
 // All queues, those that need attention first.
 import { html, useMemo, useState } from '../core/h.js';
-import { brief, bytes, count, millis, percent, plural, rate, seconds } from '../core/format.js';
+import { brief, bytes, count, millis, percent, rate, seconds } from '../core/format.js';
 import { link, navigate, route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { failShare } from './charts.js';
@@ -13,6 +13,7 @@ import { ColumnChooser, sorted, Table } from './table.js';
 import { Time } from './time.js';
 import { failed } from './toast.js';
 import { useTrends } from './trends.js';
+import { common, queues as words } from '../core/words.js';
 
 /** What is wrong with a queue counts more than its name. @param {any} q */
 const gravity = (q) => (q.paused ? 2 : { no_consumers: 0, saturated: 0, down: 0, stopped: 0, flow: 1 }[q.state] ?? (q.held ? 1 : 3));
@@ -45,16 +46,16 @@ export function Queues({ list, metrics, attention, alone }) {
     setChosen(m);
     if (!Bar) import('./pausing.js').then((p) => setBar(() => p.ChosenQueues), failed);
   };
-  return html`<section class="card flush" id="queues" aria-label="Queues"><div class="bars"><div class="toolbar">${!alone && html`<h2 class="strong">Queues</h2>${list.data && html`<span class="badge">${count(all.length + list.left)}</span>`}<span class="grow"></span>`}
-      <input class=${'in small' + (alone ? ' grow' : '')} type="search" data-filter placeholder="Filter by name" aria-label="Filter queues by name" value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value, page: '' }, { replace: true })} />${alone && html`<span class="grow"></span>`}
+  return html`<section class="card flush" id="queues" aria-label=${common.queues}><div class="bars"><div class="toolbar">${!alone && html`<h2 class="strong">${common.queues}</h2>${list.data && html`<span class="badge">${count(all.length + list.left)}</span>`}<span class="grow"></span>`}
+      <input class=${'in small' + (alone ? ' grow' : '')} type="search" data-filter placeholder=${common.filterByName} aria-label=${words.filterQueuesByName} value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value, page: '' }, { replace: true })} />${alone && html`<span class="grow"></span>`}
       <${ColumnChooser} id="queues" columns=${columns} /><${CopyCurl} url=${list.url} jq=${text && `select(.name | ascii_downcase | contains(${JSON.stringify(text)}))`} /></div>
       ${Bar && chosen.size > 0 && html`<${Bar} chosen=${chosen} all=${all} choose=${choose} refresh=${list.refresh} />`}</div>
-    <${Cut} list=${list} what="queues" />
-    <${Answer} of=${list}><${Table} id="queues" caption="Queues" columns=${columns} rows=${part.rows} loading=${!list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ q) => q.name} label=${(/** @type {any} */ q) => 'queue ' + q.name} selection=${mayAct.value ? { chosen, set: choose } : undefined} sort=${sort} reverse=${reverse} of=${`${text} ${part.page} ${part.size}`}
+    <${Cut} list=${list} what=${words.queues} />
+    <${Answer} of=${list}><${Table} id="queues" caption=${common.queues} columns=${columns} rows=${part.rows} loading=${!list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ q) => q.name} label=${(/** @type {any} */ q) => words.queue(q.name)} selection=${mayAct.value ? { chosen, set: choose } : undefined} sort=${sort} reverse=${reverse} of=${`${text} ${part.page} ${part.size}`}
       onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '', page: '' })} open=${(/** @type {any} */ q) => navigate(link('job-queues', q.name))}
-      foot=${found.length > 1 && html`<tr><td colspan="2">${text ? 'Matching' : 'Total'}</td><td class="r" colspan=${columns.length}><span class="dim">ready</span> ${count(sum('ready'))} · <span class="dim">unacked</span> ${count(sum('unacked'))} · <span class="dim">in</span> ${rate(sum('publish_rate'))} · <span class="dim">out</span> ${rate(sum('ack_rate'))}</td></tr>`}
-      empty=${text ? html`<${Empty} icon="search" title=${`No matches in ${plural(all.length, 'queue')}`}><button class="btn" onClick=${() => setQuery({ text: '' })}>Clear filter</button><//>` : html`<${Empty} icon="queue" title="No queues yet"><p>A queue is created with its first job. Enqueue one:</p><pre class="code">millrace enqueue SendEmail '["ann@example.com"]' --queue mails</pre><//>`} /><//>
-    <${PagerOf} of=${part} total=${rows.length} what="queues" />
+      foot=${found.length > 1 && html`<tr><td colspan="2">${text ? words.matching : words.total}</td><td class="r" colspan=${columns.length}><span class="dim">${words.ready}</span> ${count(sum('ready'))} · <span class="dim">${words.unacked}</span> ${count(sum('unacked'))} · <span class="dim">${words.in}</span> ${rate(sum('publish_rate'))} · <span class="dim">${words.out}</span> ${rate(sum('ack_rate'))}</td></tr>`}
+      empty=${text ? html`<${Empty} icon="search" title=${common.noMatches(common.queuesOf(all.length))}><button class="btn" onClick=${() => setQuery({ text: '' })}>${common.clearFilter}</button><//>` : html`<${Empty} icon="queue" title=${words.noQueuesYet}><p>${words.whenQueuesAppear}</p><pre class="code">${words.exampleEnqueue}</pre><//>`} /><//>
+    <${PagerOf} of=${part} total=${rows.length} what=${words.queues} />
   </section>`;
 }
 
@@ -63,20 +64,20 @@ function columnsOf(stat, late, trend) {
   const run = (/** @type {any} */ q) => stat(q)?.run?.p95_ms ?? null;
   const wait = (/** @type {any} */ q) => stat(q)?.wait?.p95_ms ?? null;
   return [
-    { id: 'name', label: 'Name', always: true, head: true, class: 'lim', sort: (/** @type {any} */ q) => q.name, cell: (/** @type {any} */ q) => html`<a class="cut" href=${link('job-queues', q.name)} title=${q.name}>${q.name}</a>` },
-    { id: 'state', label: 'State', sort: gravity, cell: (/** @type {any} */ q) => html`<${QueueState} q=${q} />${q.paused && html`<span class="cut dim small sub" style=${{ maxWidth: '9rem' }} title=${q.paused.reason}><${PausedBy} pause=${q.paused} /></span>`}` },
-    { id: 'ready', label: 'Ready', right: true, sort: (/** @type {any} */ q) => q.ready, cell: (/** @type {any} */ q) => brief(q.ready) },
-    { id: 'unacked', label: 'Unacked', right: true, sort: (/** @type {any} */ q) => q.unacked, cell: (/** @type {any} */ q) => html`${brief(q.unacked)}${q.leased > 0 && html` <span class="dim small">+ ${brief(q.leased)} leased</span>`}` },
-    { id: 'oldest', label: 'Oldest job', right: true, sort: (/** @type {any} */ q) => q.oldest?.seconds ?? null, cell: (/** @type {any} */ q) => oldest(q, late.get(q.name)) },
-    { id: 'in', label: 'In', right: true, sort: (/** @type {any} */ q) => q.publish_rate, cell: (/** @type {any} */ q) => rate(q.publish_rate) },
-    { id: 'out', label: 'Out', right: true, sort: (/** @type {any} */ q) => q.ack_rate, cell: (/** @type {any} */ q) => rate(q.ack_rate) },
-    { id: 'fail', label: 'Failed', right: true, sort: (/** @type {any} */ q) => (stat(q) ? failShare(stat(q)) : null), cell: (/** @type {any} */ q) => { const f = stat(q) ? failShare(stat(q)) : null; return html`<span class=${f > 0.1 ? 'bad strong' : ''}>${percent(f)}</span>`; } },
-    { id: 'wait', label: 'Wait p95', right: true, sort: wait, cell: (/** @type {any} */ q) => millis(wait(q)) },
-    { id: 'run', label: 'Run p95', right: true, sort: run, cell: (/** @type {any} */ q) => millis(run(q)) },
-    { id: 'slots', label: 'In use', sort: (/** @type {any} */ q) => (q.slots ? q.busy / q.slots : null), cell: (/** @type {any} */ q) => (q.slots ? html`<${Util} part=${q.busy / q.slots} label=${'Slots of ' + q.name + ' in use'} text=${`${q.busy}/${q.slots}`} />` : html`<span class="dim">no workers</span>`) },
-    { id: 'drain', label: 'Empty in', right: true, off: true, sort: drain, cell: (/** @type {any} */ q) => { const d = drain(q); return d === null ? '–' : d === Infinity ? (q.growth_rate > 0.05 ? html`<span class="warn">growing</span>` : '–') : seconds(d); } },
-    { id: 'bytes', label: 'Size', right: true, off: true, sort: (/** @type {any} */ q) => q.bytes, cell: (/** @type {any} */ q) => bytes(q.bytes) },
-    { id: 'trend', label: 'Last 30 min', cell: (/** @type {any} */ q) => html`<${Trend} name=${q.name} values=${trend(q.name)} />` },
+    { id: 'name', label: common.name, always: true, head: true, class: 'lim', sort: (/** @type {any} */ q) => q.name, cell: (/** @type {any} */ q) => html`<a class="cut" href=${link('job-queues', q.name)} title=${q.name}>${q.name}</a>` },
+    { id: 'state', label: common.state, sort: gravity, cell: (/** @type {any} */ q) => html`<${QueueState} q=${q} />${q.paused && html`<span class="cut dim small sub" style=${{ maxWidth: '9rem' }} title=${q.paused.reason}><${PausedBy} pause=${q.paused} /></span>`}` },
+    { id: 'ready', label: common.ready, right: true, sort: (/** @type {any} */ q) => q.ready, cell: (/** @type {any} */ q) => brief(q.ready) },
+    { id: 'unacked', label: common.unacked, wide: true, right: true, sort: (/** @type {any} */ q) => q.unacked, cell: (/** @type {any} */ q) => html`${brief(q.unacked)}${q.leased > 0 && html` <span class="dim small">${words.leased(q.leased)}</span>`}` },
+    { id: 'oldest', label: common.oldestJob, right: true, sort: (/** @type {any} */ q) => q.oldest?.seconds ?? null, cell: (/** @type {any} */ q) => oldest(q, late.get(q.name)) },
+    { id: 'in', label: common.in, right: true, sort: (/** @type {any} */ q) => q.publish_rate, cell: (/** @type {any} */ q) => rate(q.publish_rate) },
+    { id: 'out', label: common.out, right: true, sort: (/** @type {any} */ q) => q.ack_rate, cell: (/** @type {any} */ q) => rate(q.ack_rate) },
+    { id: 'fail', label: common.failed, right: true, sort: (/** @type {any} */ q) => (stat(q) ? failShare(stat(q)) : null), cell: (/** @type {any} */ q) => { const f = stat(q) ? failShare(stat(q)) : null; return html`<span class=${f > 0.1 ? 'bad strong' : ''}>${percent(f)}</span>`; } },
+    { id: 'wait', label: common.waitP95, wide: true, right: true, sort: wait, cell: (/** @type {any} */ q) => millis(wait(q)) },
+    { id: 'run', label: words.runP95, wide: true, right: true, sort: run, cell: (/** @type {any} */ q) => millis(run(q)) },
+    { id: 'slots', label: words.inUse, wide: true, sort: (/** @type {any} */ q) => (q.slots ? q.busy / q.slots : null), cell: (/** @type {any} */ q) => (q.slots ? html`<${Util} part=${q.busy / q.slots} label=${common.slotsOf(q.name)} text=${`${q.busy}/${q.slots}`} />` : html`<span class="dim">${words.noWorkers}</span>`) },
+    { id: 'drain', label: words.emptyIn, right: true, off: true, sort: drain, cell: (/** @type {any} */ q) => { const d = drain(q); return d === null ? '–' : d === Infinity ? (q.growth_rate > 0.05 ? html`<span class="warn">${words.growing}</span>` : '–') : seconds(d); } },
+    { id: 'bytes', label: common.size, right: true, off: true, sort: (/** @type {any} */ q) => q.bytes, cell: (/** @type {any} */ q) => bytes(q.bytes) },
+    { id: 'trend', label: words.last30Min, wide: true, cell: (/** @type {any} */ q) => html`<${Trend} name=${q.name} values=${trend(q.name)} />` },
   ];
 }
 
@@ -84,18 +85,18 @@ function columnsOf(stat, late, trend) {
 function oldest(q, late) {
   if (!q.oldest) return html`<span class="dim">–</span>`;
   const exact = q.oldest.accuracy === 'exact';
-  return html`<span class=${late ? 'bad strong' : undefined} title=${late || (exact ? '' : 'at least this long: the broker does not report the exact age')}>${late && html`<${Icon} name="alert" small label="Too old" /> `}${exact ? '' : '≥ '}${seconds(q.oldest.seconds)}</span>`;
+  return html`<span class=${late ? 'bad strong' : undefined} title=${late || (exact ? '' : words.ageIsAtLeast)}>${late && html`<${Icon} name="alert" small label=${words.tooOld} /> `}${exact ? '' : '≥ '}${seconds(q.oldest.seconds)}</span>`;
 }
 
 /** @param {{q: any}} p */
 export function QueueState({ q }) {
   if (q.paused || q.state === 'paused') return html`<${State} state="paused" />`;
   if (q.held) return html`<span title=${q.held.reason}><${State} state="held" /></span>`;
-  return html`<${State} state=${q.state} text=${{ no_consumers: 'no workers', saturated: 'busy, no progress' }[q.state]} />`;
+  return html`<${State} state=${q.state} text=${{ no_consumers: words.noWorkers, saturated: words.busyNoProgress }[q.state]} />`;
 }
 
 /** By whom, since when and why a queue is paused. @param {{pause: any}} p */
-export const PausedBy = ({ pause }) => html`${pause.actor && `by ${pause.actor} `}<${Time} at=${pause.at} />${pause.reason && ': ' + pause.reason}`;
+export const PausedBy = ({ pause }) => html`${words.pausedBy(pause.actor, html`<${Time} at=${pause.at} />`, pause.reason)}`;
 
 /** @param {{name: string, values: number[]}} p */
-const Trend = ({ name, values: v }) => html`<${Spark} values=${v} label=${`Jobs per minute in ${name}, last 30 minutes: ${v.length ? `from ${Math.min(...v)} to ${Math.max(...v)}` : 'no data'}`} />`;
+const Trend = ({ name, values: v }) => html`<${Spark} values=${v} label=${words.trend(name, v)} />`;

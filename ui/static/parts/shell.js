@@ -3,7 +3,7 @@
 import { html, useComputed, useLayoutEffect, useState } from '../core/h.js';
 import { connection, newVersion, retry } from '../core/api.js';
 import { now, skew } from '../core/clock.js';
-import { brief, count, seconds } from '../core/format.js';
+import { brief } from '../core/format.js';
 import { whenIdle } from '../core/idle.js';
 import { watchKeys } from '../core/keys.js';
 import { polling } from '../core/live.js';
@@ -15,22 +15,23 @@ import { link, route } from '../core/router.js';
 import { whoami } from '../core/session.js';
 import { Icon } from './icon.js';
 import { failed, Toasts } from './toast.js';
+import { common, frame as words } from '../core/words.js';
 
 /** @type {[string, [string, string, string, ((o: any) => number|undefined)?, string?][]][]} */
 export const groups = [
-  ['Work', [['dashboard', 'dashboard', 'Dashboard'], ['job-queues', 'queue', 'Queues'], ['jobs', 'rows', 'Jobs'],
-    ['scheduled-jobs', 'clock', 'Scheduled', (o) => o.sets['scheduled-jobs']?.total], ['retries', 'retry', 'Retries', (o) => o.sets.retries?.total], ['dead-jobs', 'dead', 'Dead', (o) => o.sets['dead-jobs']?.total],
-    ['gated-jobs', 'clock', 'No queue yet', (o) => o.sets['gated-jobs']?.total || undefined]]],
-  ['Insight', [['job-metrics', 'chart', 'Metrics'], ['live', 'live', 'Live']]],
-  ['Workers', [['worker-processes', 'worker', 'Processes', (o) => o.processes.running]]],
-  ['System', [['operations', 'ops', 'Operations'], ['rejected', 'rejected', 'Rejected', (o) => Object.values(o.rejected).reduce((n, r) => n + r.kept, 0) || undefined, 'bad'], ['health', 'health', 'Health'], ['api-docs', 'api', 'HTTP API']]],
+  [words.work, [['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs],
+    ['scheduled-jobs', 'clock', common.scheduled, (o) => o.sets['scheduled-jobs']?.total], ['retries', 'retry', common.retries, (o) => o.sets.retries?.total], ['dead-jobs', 'dead', common.dead, (o) => o.sets['dead-jobs']?.total],
+    ['gated-jobs', 'clock', words.noQueueYet, (o) => o.sets['gated-jobs']?.total || undefined]]],
+  [words.insight, [['job-metrics', 'chart', common.metrics], ['live', 'live', common.live]]],
+  [common.workers, [['worker-processes', 'worker', common.processes, (o) => o.processes.running]]],
+  [common.system, [['operations', 'ops', common.operations], ['rejected', 'rejected', words.rejected, (o) => Object.values(o.rejected).reduce((n, r) => n + r.kept, 0) || undefined, 'bad'], ['health', 'health', common.health], ['api-docs', 'api', common.httpApi]]],
 ];
 
 /** @param {{children: any}} p */
 export function Shell({ children }) {
   useLayoutEffect(() => watchKeys(openBox), []);
   useLayoutEffect(() => whenIdle(() => { import('./palette.js').catch(() => {}); }), []); // ready before it is wanted
-  return html`<a class="sr" href="#main" onClick=${(/** @type {Event} */ e) => { e.preventDefault(); document.getElementById('main').focus(); }}>Skip to content</a>
+  return html`<a class="sr" href="#main" onClick=${(/** @type {Event} */ e) => { e.preventDefault(); document.getElementById('main').focus(); }}>${words.skipToContent}</a>
     <${Header} /><${Nav} />
     <main id="main" tabindex="-1"><div class="page"><${Banners} />${children}</div></main>
     ${overlays.value.map((Over) => html`<${Over} />`)}<${Toasts} />`;
@@ -44,9 +45,9 @@ const envLook = (name) => (/^(prod|live)/i.test(name) ? 'bad' : /^(stag|test|qa|
 
 /** How what is shown is kept up to date. @returns {[string, string, string]} a word, how it looks, and what it means */
 function freshness() {
-  if (!connection.value.up) return ['Offline', 'bad', 'Millrace does not answer'];
-  if (paused.value) return ['Paused', 'off', 'Updates are paused'];
-  return polling.value ? ['Polling', 'warn', 'Updated every few seconds: no event connection'] : ['Live', '', 'Updated as things happen'];
+  if (!connection.value.up) return [words.offline, 'bad', words.millraceDoesNotAnswer];
+  if (paused.value) return [common.paused, 'off', words.updatesArePaused];
+  return polling.value ? [words.polling, 'warn', words.updatedEveryFewSeconds] : [common.live, '', words.updatedAsThingsHappen];
 }
 
 function Header() {
@@ -54,12 +55,12 @@ function Header() {
   const env = whoami.value?.environment;
   route.value; // the link leads to the range that is shown
   return html`<header class="top">
-    <a class="brand" href=${link('dashboard')} aria-label="Millrace, to the dashboard"><img src=${assets + 'static/icon.svg'} alt="" width="28" height="28" /><span class="name">Millrace</span></a>
+    <a class="brand" href=${link('dashboard')} aria-label=${words.toTheDashboard}><img src=${assets + 'static/icon.svg'} alt="" width="28" height="28" /><span class="name">${common.millrace}</span></a>
     ${env && html`<span class=${'pill env ' + envLook(env)} title=${env}><span class="cut">${env}</span></span>`}
     <${Lag} />
-    <button class="search" onClick=${() => openBox('openPalette')}><${Icon} name="search" small /><span>Search</span><kbd>${/Mac/.test(navigator.platform) ? '⌘' : 'Ctrl'} K</kbd></button>
+    <button class="search" onClick=${() => openBox('openPalette')}><${Icon} name="search" small /><span>${words.search}</span><kbd>${/Mac/.test(navigator.platform) ? '⌘ K' : words.searchKeys}</kbd></button>
     <button class=${'live ' + look} aria-pressed=${String(!paused.value)} title=${meaning} onClick=${() => { paused.value = !paused.value; }}>
-      <i></i><span class="word">${word}</span><span class="sr">updates</span></button>
+      <i></i><span class="word">${word}</span><span class="sr">${words.updates}</span></button>
     <${User} />
   </header>`;
 }
@@ -72,22 +73,22 @@ function Lag() {
   const o = overview.value;
   if (!o) return null;
   const l = lag.value;
-  if (replaying.value) return html`<span class="pill info">catching up</span>`;
+  if (replaying.value) return html`<span class="pill info">${common.catchingUp}</span>`;
   const look = l > 60 ? 'bad' : l > 5 ? 'warn' : '';
   const at = o.views?.streams?.find((/** @type {any} */ s) => s.stream === 'job_journal')?.position;
-  return l < 1 && !look ? null : html`<span class=${'pill ' + look} title=${at === undefined ? '' : 'journal read to offset ' + count(at)}>${seconds(l)} behind</span>`;
+  return l < 1 && !look ? null : html`<span class=${'pill ' + look} title=${at === undefined ? '' : words.readTo(at)}>${common.behindBy(l)}</span>`;
 }
 
 /** What the menu offers is loaded when it is first opened. */
 function User() {
   const [open, setOpen] = useState(false);
   const [Menu, setMenu] = useState(/** @type {any} */ (null));
-  const name = whoami.value?.name || 'anyone';
+  const name = whoami.value?.name || words.anyone;
   const flip = () => {
     setOpen(!open);
     if (!Menu) import('./menu.js').then((m) => setMenu(() => m.Menu), failed);
   };
-  return html`<span class="holds"><button class="avatar" aria-label=${'Menu of ' + name} aria-expanded=${String(open)} onClick=${flip}>${name.slice(0, 1)}</button>
+  return html`<span class="holds"><button class="avatar" aria-label=${words.menuOf(name)} aria-expanded=${String(open)} onClick=${flip}>${name.slice(0, 1)}</button>
     ${open && Menu && html`<${Menu} close=${() => setOpen(false)} />`}</span>`;
 }
 
@@ -96,10 +97,10 @@ function Nav() {
   const here = route.value.parts[0];
   // On phones the navigation is a row that scrolls.
   useLayoutEffect(() => document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [here]);
-  return html`<nav class="side" aria-label="Main">${groups.map(([title, pages]) => html`<p class="g" key=${title} aria-hidden="true"><span>${title}</span></p>
+  return html`<nav class="side" aria-label=${words.main}>${groups.map(([title, pages]) => html`<p class="g" key=${title} aria-hidden="true"><span>${title}</span></p>
     ${pages.map(([page, icon, text, n, look]) => { const value = o && n?.(o); return html`<a key=${page} href=${link(page)} title=${text} aria-current=${here === page ? 'page' : undefined}>
       <${Icon} name=${icon} /><span class="t">${text}</span>${value !== undefined && value !== null && html`<span class=${'n ' + (look || '')}>${brief(value)}</span>`}</a>`; })}`)}
-    <button class="fold" title=${nav.value === 'narrow' ? 'Widen' : 'Collapse'} aria-pressed=${String(nav.value === 'narrow')} onClick=${() => { nav.value = nav.value === 'narrow' ? 'wide' : 'narrow'; }}><${Icon} name="fold" /><span class="t">Collapse</span></button>
+    <button class="fold" title=${nav.value === 'narrow' ? words.widen : words.collapse} aria-pressed=${String(nav.value === 'narrow')} onClick=${() => { nav.value = nav.value === 'narrow' ? 'wide' : 'narrow'; }}><${Icon} name="fold" /><span class="t">${words.collapse}</span></button>
   </nav>`;
 }
 
@@ -108,12 +109,12 @@ function Banners() {
   const left = useComputed(() => (now.value, Math.max(0, Math.ceil((c.retryAt - Date.now()) / 1000))));
   const o = overview.value;
   return html`
-    ${!c.up && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>Can't reach Millrace. Data may be stale. ${c.retryAt ? html`Next attempt in ${left} s.` : 'Connecting …'}</span>
-      <div class="tools"><button class="btn small" onClick=${() => retry()}>Try now</button></div></div>`}
-    ${newVersion.value && html`<div class="banner info" role="status"><${Icon} name="info" /><span>Millrace was updated to ${newVersion.value}. Reload to use the new version.</span><div class="tools"><button class="btn small" onClick=${() => location.reload()}>Reload</button></div></div>`}
-    ${o && replaying.value && html`<div class="banner info" role="status"><${Icon} name="info" /><span>Millrace is reading its streams. Lists are incomplete, and bulk actions are disabled until it is done.</span></div>`}
-    ${o?.broker && !o.broker.connected && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>Millrace lost its connection to the broker.</span></div>`}
-    ${o?.scheduler?.blocked && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>The broker accepts no messages: ${o.scheduler.blocked}</span></div>`}
-    ${o && Object.keys(o.journal?.held || {}).length > 0 && html`<div class="banner" role="status"><${Icon} name="warn" /><span>The journal has a gap: due jobs are held until you release or discard them.</span><div class="tools"><a class="btn small" href=${link('health')}>Review</a></div></div>`}
-    ${Math.abs(skew.value) > 5 && html`<div class="banner" role="status"><${Icon} name="clock" /><span>This computer's clock is ${seconds(Math.abs(skew.value))} ${skew.value > 0 ? 'behind' : 'ahead of'} Millrace's. All times are Millrace's.</span></div>`}`;
+    ${!c.up && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>${words.unreachable(c.retryAt ? words.nextAttempt(left) : words.connecting)}</span>
+      <div class="tools"><button class="btn small" onClick=${() => retry()}>${words.tryNow}</button></div></div>`}
+    ${newVersion.value && html`<div class="banner info" role="status"><${Icon} name="info" /><span>${words.updated(newVersion.value)}</span><div class="tools"><button class="btn small" onClick=${() => location.reload()}>${words.reload}</button></div></div>`}
+    ${o && replaying.value && html`<div class="banner info" role="status"><${Icon} name="info" /><span>${words.reading}</span></div>`}
+    ${o?.broker && !o.broker.connected && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>${words.brokerLost}</span></div>`}
+    ${o?.scheduler?.blocked && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>${words.blocked(o.scheduler.blocked)}</span></div>`}
+    ${o && Object.keys(o.journal?.held || {}).length > 0 && html`<div class="banner" role="status"><${Icon} name="warn" /><span>${words.journalGap}</span><div class="tools"><a class="btn small" href=${link('health')}>${words.review}</a></div></div>`}
+    ${Math.abs(skew.value) > 5 && html`<div class="banner" role="status"><${Icon} name="clock" /><span>${words.clockDiffers(skew.value)}</span></div>`}`;
 }

@@ -5,6 +5,7 @@ import { clock } from '../core/format.js';
 import { curlOf } from '../core/api.js';
 import { Icon } from './icon.js';
 import { toast } from './toast.js';
+import { states as words } from '../core/words.js';
 
 /** @param {{icon?: string, title: string, children?: any}} p */
 export function Empty({ icon = 'check', title, children }) {
@@ -18,11 +19,11 @@ export function Failure({ error, at, refresh }) {
   const missing = error.status === 404 || error.status === 501;
   return html`<div class="errcard" role="alert">
     <div class="row"><${Icon} name=${forbidden ? 'eye' : 'alert'} class="bad" />
-      <span class="strong">${forbidden ? 'No permission' : error.status === 0 ? "Can't reach Millrace" : missing ? 'Not found' : 'Request failed'}</span>
+      <span class="strong">${forbidden ? words.noPermission : error.status === 0 ? words.cantReachMillrace : missing ? words.notFound : words.requestFailed}</span>
       <span class="dim small">${error.status ? error.status + ' ' : ''}${error.code}</span>
-      ${refresh && html`<button class="btn small" onClick=${refresh}>Try again</button>`}</div>
+      ${refresh && html`<button class="btn small" onClick=${refresh}>${words.tryAgain}</button>`}</div>
     <p class="anywhere">${error.reason}</p>
-    <p class="dim small">${error.requestID && html`Request <code>${error.requestID}</code>. `}${at ? 'Showing data from ' + clock(at / 1000, true) + '.' : ''}</p>
+    <p class="dim small">${error.requestID && words.request(html`<code>${error.requestID}</code>`)}${at ? words.dataFrom(clock(at / 1000, true)) : ''}</p>
   </div>`;
 }
 
@@ -33,7 +34,7 @@ export function Answer({ of, quiet, children }) {
 }
 
 /** Copies, also where the page is not secure. @param {string} text @param {string} [what] */
-export async function copy(text, what = 'Copied') {
+export async function copy(text, what = words.copied) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
@@ -53,7 +54,7 @@ export async function copy(text, what = 'Copied') {
 /** @param {{url: string, method?: string, body?: any, jq?: string}} p jq: which items of the answer are shown, where the API has no such filter */
 export function CopyCurl({ url, method, body, jq }) {
   const rest = jq ? ` | jq '.items[] | ${jq.replaceAll("'", "'\\''")}'` : '';
-  return html`<button class="icon" title="Copy as curl" aria-label="Copy as curl" onClick=${() => copy(curlOf(url, { method, body }) + rest, 'Copied as curl')}>
+  return html`<button class="icon" title=${words.copyAsCurl} aria-label=${words.copyAsCurl} onClick=${() => copy(curlOf(url, { method, body }) + rest, words.copiedAsCurl)}>
     <${Icon} name="api" /></button>`;
 }
 
@@ -104,6 +105,6 @@ export function State({ state, text }) {
 /** How much of something is taken. @param {{part: number, text?: string, label?: string}} p */
 export function Util({ part, text, label }) {
   const p = Math.max(0, Math.min(1, part || 0));
-  return html`<div class="util"><div class=${'bar' + (p > 0.95 ? ' warn' : '')} role="meter" aria-label=${label || 'in use'} aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(p * 100)}>
+  return html`<div class="util"><div class=${'bar' + (p > 0.95 ? ' warn' : '')} role="meter" aria-label=${label || words.inUse} aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(p * 100)}>
     <i style=${{ width: p * 100 + '%' }}></i></div><span class="num nowrap">${text}</span></div>`;
 }

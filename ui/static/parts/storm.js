@@ -14,6 +14,7 @@ import { Answer, CopyCurl, Empty } from './states.js';
 import { sorted, Table } from './table.js';
 import { Time } from './time.js';
 import { failed } from './toast.js';
+import { common, storm as words } from '../core/words.js';
 
 /** How many the sidecar looks at, of a set, at most. */
 const mostSearched = 100_000;
@@ -44,7 +45,7 @@ export function Storm({ set }) {
   const act = async (/** @type {string} */ action, /** @type {any} */ g) => {
     const f = { ...filter, error: g.fingerprint };
     // What was seen, so that nothing that came later is touched.
-    const seen = { set, filter: f, about: `${g.error_class || 'Error'} in ${g.class}`, count: g.count, asOf: groups.data.as_of, expected: g.count };
+    const seen = { set, filter: f, about: words.errorIn(g.error_class || common.error, g.class), count: g.count, asOf: groups.data.as_of, expected: g.count };
     try {
       await actOnMany(action, groups.data.complete ? seen : { ...seen, ...await countNow(set, f, g.count) }, groups.refresh);
     } catch (e) {
@@ -52,20 +53,20 @@ export function Storm({ set }) {
     }
   };
   const columns = [
-    { id: 'error', label: 'Error', always: true, head: true, class: 'fill', sort: (/** @type {any} */ g) => g.error_class, cell: (/** @type {any} */ g) => html`<a class="bad strong cut" href=${link(set, [], { error: g.fingerprint })} title=${g.error_class}>${g.error_class || 'Error'}</a><span class="dim cut" title=${short(g.message)} style=${{ fontWeight: 400 }}>${short(g.message)}</span>` },
-    { id: 'class', label: 'Class', class: 'lim', sort: (/** @type {any} */ g) => g.class, cell: (/** @type {any} */ g) => html`<a class="cut" href=${link('job-metrics', g.class)}>${g.class}</a>` },
-    { id: 'count', label: 'Jobs', right: true, sort: (/** @type {any} */ g) => g.count, cell: (/** @type {any} */ g) => html`<span class="strong">${count(g.count)}</span>` },
-    { id: 'share', label: 'Share', wide: true, cell: (/** @type {any} */ g) => html`<div class="util"><div class="bar bad" aria-hidden="true"><i style=${{ width: (g.count / total) * 100 + '%' }}></i></div><span class="num nowrap">${percent(g.count / total)}</span></div>` },
-    { id: 'first', label: set === 'retries' ? 'Next due' : 'First died', wide: true, sort: (/** @type {any} */ g) => g.first, cell: (/** @type {any} */ g) => html`<${Time} at=${g.first} />` },
-    { id: 'last', label: set === 'retries' ? 'Last due' : 'Last died', wide: true, sort: (/** @type {any} */ g) => g.last, cell: (/** @type {any} */ g) => html`<${Time} at=${g.last} />` },
+    { id: 'error', label: common.error, always: true, head: true, class: 'fill', sort: (/** @type {any} */ g) => g.error_class, cell: (/** @type {any} */ g) => html`<a class="bad strong cut" href=${link(set, [], { error: g.fingerprint })} title=${g.error_class}>${g.error_class || common.error}</a><span class="dim cut" title=${short(g.message)} style=${{ fontWeight: 400 }}>${short(g.message)}</span>` },
+    { id: 'class', label: common.class, class: 'lim', sort: (/** @type {any} */ g) => g.class, cell: (/** @type {any} */ g) => html`<a class="cut" href=${link('job-metrics', g.class)}>${g.class}</a>` },
+    { id: 'count', label: common.jobs, right: true, sort: (/** @type {any} */ g) => g.count, cell: (/** @type {any} */ g) => html`<span class="strong">${count(g.count)}</span>` },
+    { id: 'share', label: common.share, wide: true, cell: (/** @type {any} */ g) => html`<div class="util"><div class="bar bad" aria-hidden="true"><i style=${{ width: (g.count / total) * 100 + '%' }}></i></div><span class="num nowrap">${percent(g.count / total)}</span></div>` },
+    { id: 'first', label: set === 'retries' ? words.nextDue : words.firstDied, wide: true, sort: (/** @type {any} */ g) => g.first, cell: (/** @type {any} */ g) => html`<${Time} at=${g.first} />` },
+    { id: 'last', label: set === 'retries' ? words.lastDue : words.lastDied, wide: true, sort: (/** @type {any} */ g) => g.last, cell: (/** @type {any} */ g) => html`<${Time} at=${g.last} />` },
   ];
-  return html`<section class="card flush" aria-label="By error"><div class="toolbar">
-      <${FilterBox} label="Filter errors" names=${names} when=${set === 'dead-jobs' ? 'died' : 'due'} query=${query} onChange=${setFilter} /><${CopyCurl} url=${url} /></div>
+  return html`<section class="card flush" aria-label=${common.byError}><div class="toolbar">
+      <${FilterBox} label=${words.filterErrors} names=${names} when=${set === 'dead-jobs' ? 'died' : 'due'} query=${query} onChange=${setFilter} /><${CopyCurl} url=${url} /></div>
     <${Answer} of=${groups}>
-    ${groups.data?.complete === false && html`<p class="toolbar dim small">Counted in the first ${count(groups.data.searched)} jobs; there are more.</p>`}
-    <${Table} id=${'storm-' + set} caption="Errors" columns=${columns} rows=${sorted(items, columns, sort.id, sort.reverse)} loading=${groups.loading || !groups.data} busy=${groups.stale} of=${groups.url} rowKey=${(/** @type {any} */ g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
+    ${groups.data?.complete === false && html`<p class="toolbar dim small">${words.counted(groups.data.searched)}</p>`}
+    <${Table} id=${'storm-' + set} caption=${words.errors} columns=${columns} rows=${sorted(items, columns, sort.id, sort.reverse)} loading=${groups.loading || !groups.data} busy=${groups.stale} of=${groups.url} rowKey=${(/** @type {any} */ g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
       onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })} open=${(/** @type {any} */ g) => navigate(link(set, [], { error: g.fingerprint }))}
-      acts=${mayAct.value ? (/** @type {any} */ g) => bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'icon' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value || (a === 'change' ? 'Reschedule' : actions[a].label)} aria-label=${`${a === 'change' ? 'Reschedule' : actions[a].label} all ${g.count} with ${g.error_class} of ${g.class}`} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`) : undefined}
-      empty=${html`<${Empty} title="No errors"><p>No job in this list has failed.</p><//>`} /><//>
+      acts=${mayAct.value ? (/** @type {any} */ g) => bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'icon' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value || (a === 'change' ? common.reschedule : actions[a].label)} aria-label=${words.actOn(a === 'change' ? common.reschedule : actions[a].label, g)} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`) : undefined}
+      empty=${html`<${Empty} title=${words.noErrors}><p>${words.noneFailed}</p><//>`} /><//>
   </section>`;
 }

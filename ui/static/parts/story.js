@@ -10,12 +10,13 @@ import { Difference } from './difference.js';
 import { Icon } from './icon.js';
 import { Card } from './states.js';
 import { Time } from './time.js';
+import { common, story as words } from '../core/words.js';
 
 /** @param {{d: any, done: () => void}} p */
 export function Story({ d, done }) {
   const facts = storyOf(d);
-  return html`<${Card} title="Timeline"><ol class="line">
-    ${d.older_than_kept && html`<li class="dim">Earlier history is not available</li>`}
+  return html`<${Card} title=${words.timeline}><ol class="line">
+    ${d.older_than_kept && html`<li class="dim">${words.noEarlierHistory}</li>`}
     ${facts.map((f, i) => html`<${Line} key=${i} fact=${f} before=${facts[i - 1]} jid=${d.jid} done=${done} />`)}</ol><//>`;
 }
 
@@ -25,13 +26,13 @@ function Line({ fact, before, jid, done }) {
   const process = run?.worker || (event?.identity !== '*' && event?.identity);
   const gap = before && fact.at - before.at > 1 && !['waits', 'leased'].includes(fact.what);
   return html`<li class=${fact.look}><div class="strong">${fact.text}</div>
-    <div class="dim small anywhere"><${Time} at=${fact.at} />${gap && html` · +${seconds(fact.at - before.at)}`}${event?.set ? ' · ' + event.set.replace('-', ' ') : ''}
-      ${process && html` · <a href=${link('worker-processes', process)}>${process}</a>`}${event?.actor && ` · by ${event.actor}`}${event?.operation && html` · <a href=${link('operations')}>part of an operation</a>`}
-      ${span('ran', run?.duration_ms)}${run?.attempt > 1 ? '' : span('waited', run?.wait_ms)}</div>
+    <div class="dim small anywhere"><${Time} at=${fact.at} />${gap && words.after(seconds(fact.at - before.at))}${event?.set ? ' · ' + event.set.replace('-', ' ') : ''}
+      ${process && html` · <a href=${link('worker-processes', process)}>${process}</a>`}${event?.actor && words.by(event.actor)}${event?.operation && html` · <a href=${link('operations')}>${words.partOfAnOperation}</a>`}
+      ${span(words.ran, run?.duration_ms)}${run?.attempt > 1 ? '' : span(words.waited, run?.wait_ms)}</div>
     ${event?.reason && html`<div class="small anywhere">“${event.reason}”</div>`}
     ${run?.error_class && html`<div class="bad small anywhere">${run.error_class}</div>`}
     ${event?.changes && html`<${Changes} changes=${event.changes} />`}
-    ${fact.undo && mayAct.value && html`<button class="btn small" onClick=${() => undoOne(event.set, jid, event.offset, done)}><${Icon} name="undo" small />Undo</button>`}</li>`;
+    ${fact.undo && mayAct.value && html`<button class="btn small" onClick=${() => undoOne(event.set, jid, event.offset, done)}><${Icon} name="undo" small />${common.undo}</button>`}</li>`;
 }
 
 /** What was changed: arguments on request, since they may be long. @param {{changes: {member: string, was: string, is: string}[]}} p */
@@ -39,13 +40,13 @@ function Changes({ changes }) {
   const [open, setOpen] = useState(false);
   const args = changes.find((c) => c.member === 'args');
   const rest = changes.filter((c) => c !== args);
-  return html`${rest.map((c) => html`<div class="small anywhere" key=${c.member}>${c.member}: <${Value} of=${c.member} text=${c.was} /> → <${Value} of=${c.member} text=${c.is} /></div>`)}
-    ${args && html`<button class="linkish small" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${open ? 'Hide the changed arguments' : 'Show the changed arguments'}</button>
+  return html`${rest.map((c) => html`<div class="small anywhere" key=${c.member}>${words.members[c.member] || c.member}: <${Value} of=${c.member} text=${c.was} /> → <${Value} of=${c.member} text=${c.is} /></div>`)}
+    ${args && html`<button class="linkish small" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${open ? words.hideTheChangedArguments : words.showTheChangedArguments}</button>
       ${open && html`<${Difference} was=${args.was} is=${args.is} />`}`}`;
 }
 
 /** @param {{of: string, text: string}} p */
 const Value = ({ of, text }) => (of === 'at' ? html`<${Time} at=${Number(text)} />` : html`<span class="strong">${of === 'queue' ? JSON.parse(text) : text}</span>`);
 
-/** @param {string} word @param {number|null|undefined} ms */
-const span = (word, ms) => (ms === null || ms === undefined ? '' : ` · ${word} ${millis(ms)}`);
+/** @param {(time: string) => string} text @param {number|null|undefined} ms */
+const span = (text, ms) => (ms === null || ms === undefined ? '' : text(millis(ms)));

@@ -5,6 +5,7 @@ import { whenIdle } from '../core/idle.js';
 import { forPage } from '../core/keys.js';
 import { hiddenColumns } from '../core/prefs.js';
 import { Icon } from './icon.js';
+import { common, table as words } from '../core/words.js';
 
 /** @typedef {{id: string, label: string, cell: (row: any) => any, sort?: (row: any) => any, right?: boolean, class?: string, always?: boolean, off?: boolean, wide?: boolean, head?: boolean}} Column off: not shown until somebody wants it; wide: not shown where there is little room */
 /** @typedef {{chosen: Map<string, any>, set: (m: Map<string, any>) => void}} Selection */
@@ -47,8 +48,8 @@ export function useStill(rows, key, still, order) {
 }
 
 /** @param {{id: string, caption: string, columns: Column[], rows: any[], rowKey: (r: any) => string, loading?: boolean, sort?: string, reverse?: boolean,
- *   onSort?: (id: string, reverse: boolean) => void, selection?: Selection, label?: (r: any) => string, acts?: (r: any) => any, empty?: any, foot?: any,
- *   open?: (r: any) => void, keys?: (key: string, row: any) => boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string, steady?: boolean}} p steady: what a row shows depends on that row alone; of: the question that the rows answer; busy: another has been asked */
+ *   onSort?: (id: string, reverse: boolean) => void, unsortable?: string, selection?: Selection, label?: (r: any) => string, acts?: (r: any) => any, empty?: any, foot?: any,
+ *   open?: (r: any) => void, keys?: (key: string, row: any) => boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string, steady?: boolean}} p unsortable: why there is no other order; steady: what a row shows depends on that row alone; of: the question that the rows answer; busy: another has been asked */
 export function Table(p) {
   const columns = shownColumns(p.id, p.columns);
   const [over, setOver] = useState(false);
@@ -86,17 +87,17 @@ export function Table(p) {
   const shown = columns.map((c) => c.id).join() + !!p.acts + !!p.selection;
   return html`<div class=${cx('scroll', p.busy && 'busy')} tabindex="-1" aria-busy=${p.busy ? 'true' : undefined} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
     ${still.more > 0 && html`<button class="btn small newpill" onClick=${() => { still.show(); setShown((n) => n + 1); }}>
-      <${Icon} name="up" small />Show ${still.more} new</button>`}
+      <${Icon} name="up" small />${words.showNew(still.more)}</button>`}
     <table class=${cx('t', p.dim && 'stale', rows.length >= many && 'dense')}>
       <caption>${p.caption}</caption>
       <thead><tr>
-        ${p.selection && html`<th scope="col" class="pick"><input type="checkbox" aria-label="Select all on this page" checked=${all}
+        ${p.selection && html`<th scope="col" class="pick"><input type="checkbox" aria-label=${words.selectAllOnThisPage} checked=${all}
           ref=${(/** @type {any} */ el) => { if (el) el.indeterminate = some && !all; }}
           onChange=${(/** @type {any} */ e) => { const next = new Map(chosen); for (const r of rows) { if (e.target.checked) next.set(p.rowKey(r), r); else next.delete(p.rowKey(r)); } p.selection.set(next); }} /></th>`}
         ${columns.map((c) => html`<th key=${c.id} scope="col" class=${cx(c.right && 'r', c.wide && 'wide')} aria-sort=${c.sort && p.onSort ? (p.sort === c.id ? (p.reverse ? 'descending' : 'ascending') : 'none') : undefined}>
-          ${c.sort && p.onSort ? html`<button onClick=${() => p.onSort(c.id, p.sort === c.id ? !p.reverse : !!c.right)}>${c.label}
-            <${Icon} small name=${p.sort !== c.id ? 'sort' : p.reverse ? 'down' : 'up'} /></button>` : c.label}</th>`)}
-        ${p.acts && html`<th scope="col" class="acts"><span class="sr">Actions</span></th>`}
+          ${c.sort && p.onSort ? html`<button title=${p.sort === c.id ? undefined : p.unsortable} onClick=${() => p.onSort(c.id, p.sort === c.id ? !p.reverse : !!c.right)}>${c.label}
+            ${(p.sort === c.id || !p.unsortable) && html`<${Icon} small name=${p.sort !== c.id ? 'sort' : p.reverse ? 'down' : 'up'} />`}</button>` : c.label}</th>`)}
+        ${p.acts && html`<th scope="col" class="acts"><span class="sr">${common.actions}</span></th>`}
       </tr></thead>
       <tbody ref=${body}>
         ${skeleton && [0, 1, 2, 3, 4, 5].map((i) => html`<tr class="sk" key=${i} aria-hidden="true">${p.selection && html`<td class="pick"></td>`}${columns.map((c, j) => html`<td class=${cx(c.wide && 'wide')}><span style=${{ width: 40 + ((i * 7 + j * 23) % 50) + '%' }}></span></td>`)}${p.acts && html`<td></td>`}</tr>`)}
@@ -111,7 +112,7 @@ export function Table(p) {
 /** @param {any} p */
 function Row({ k, row, columns, p, on, at, gone, pick }) {
   return html`<tr class=${cx(on && 'on', at && 'at', gone && 'gone')} data-key=${k} aria-selected=${p.selection ? String(on) : undefined}>
-    ${p.selection && html`<td class="pick"><input type="checkbox" aria-label=${'Select ' + (p.label ? p.label(row) : k)} checked=${on}
+    ${p.selection && html`<td class="pick"><input type="checkbox" aria-label=${words.select(p.label ? p.label(row) : k)} checked=${on}
       onClick=${(/** @type {any} */ e) => pick(row, e.target.checked, e.shiftKey)} /></td>`}
     ${columns.map((/** @type {Column} */ c) => (c.head ? html`<th scope="row" class=${cx(c.right && 'r', c.class)}>${c.cell(row)}</th>` : html`<td class=${cx(c.right && 'r', c.class, c.wide && 'wide')}>${c.cell(row)}</td>`))}
     ${p.acts && html`<td class="acts">${!gone && p.acts(row)}</td>`}
@@ -191,7 +192,7 @@ export function ColumnChooser({ id, columns }) {
     hiddenColumns.value = JSON.stringify({ ...JSON.parse(hiddenColumns.value || '{}'), [id]: off });
   };
   return html`<span class="holds" onFocusOut=${(/** @type {any} */ e) => { if (!e.currentTarget.contains(e.relatedTarget)) setOpen(false); }} onKeyDown=${(/** @type {any} */ e) => e.key === 'Escape' && setOpen(false)}>
-    <button class="icon" aria-label="Columns" title="Columns" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}><${Icon} name="columns" /></button>
-    ${open && html`<div class="menu" role="group" aria-label="Columns shown" tabindex="-1">${columns.filter((c) => !c.always).map((c) => html`<label class="item"><input type="checkbox" checked=${shown.has(c.id)} onChange=${() => flip(c.id)} />${c.label}</label>`)}</div>`}
+    <button class="icon" aria-label=${words.columns} title=${words.columns} aria-expanded=${String(open)} onClick=${() => setOpen(!open)}><${Icon} name="columns" /></button>
+    ${open && html`<div class="menu" role="group" aria-label=${words.columnsShown} tabindex="-1">${columns.filter((c) => !c.always).map((c) => html`<label class="item"><input type="checkbox" checked=${shown.has(c.id)} onChange=${() => flip(c.id)} />${c.label}</label>`)}</div>`}
   </span>`;
 }

@@ -8,6 +8,7 @@ import { route, setQuery } from '../core/router.js';
 import { Chart, palette } from './chart.js';
 import { deploys, PerStep, ran, stepText, zoom } from './charts.js';
 import { Card, Failure } from './states.js';
+import { charts as words } from '../core/words.js';
 
 /** More lines than that cannot be told apart. */
 const most = 8;
@@ -40,7 +41,7 @@ export function flip(name) {
 export function Tick({ name, ticked }) {
   const at = ticked.indexOf(name);
   const not = at < 0 && full(ticked);
-  return html`<input type="checkbox" aria-label=${`Show ${name} in the chart`} title=${not ? `At most ${most} classes can be shown` : ''} disabled=${not} checked=${at >= 0} style=${{ accentColor: at < 0 ? '' : palette[at] }} onChange=${() => flip(name)} />`;
+  return html`<input type="checkbox" aria-label=${words.showInChart(name)} title=${not ? words.atMost(most) : ''} disabled=${not} checked=${at >= 0} style=${{ accentColor: at < 0 ? '' : palette[at] }} onChange=${() => flip(name)} />`;
 }
 
 /** Asks about each class, as one question: all lines are of the same range. @param {string[]} names @param {any} range @param {string|null} queue */
@@ -63,7 +64,7 @@ export function Ticked({ names, range, queue }) {
     const points = all.data?.get(name)?.series || [];
     return { label: name, colour: palette[i], values: x.map((/** @type {number} */ _, /** @type {number} */ n) => (points[n] ? ran(points[n]) : null)) };
   };
-  return html`<${Card} title="Throughput by class" class="sticky" tools=${html`<${PerStep} d=${any} /><button class="btn small" onClick=${() => setQuery({ show: '' })}>All classes</button>`}>
+  return html`<${Card} title=${words.throughputByClass} class="sticky" tools=${html`<${PerStep} d=${any} /><button class="btn small" onClick=${() => setQuery({ show: '' })}>${words.allClasses}</button>`}>
     <${Failure} error=${all.error} at=${all.data ? all.at : 0} refresh=${all.refresh} />
-    <${Chart} of=${all} title=${`Jobs of each class per ${stepText(any?.step_seconds)}`} sync="page" format=${brief} marks=${deploys(any)} onZoom=${zoom} from=${range.from} to=${range.to} x=${x} series=${names.map(line).filter((s) => s.label)} /><//>`;
+    <${Chart} of=${all} title=${words.jobsOfEachClassPer(stepText(any?.step_seconds))} sync="page" format=${brief} marks=${deploys(any)} onZoom=${zoom} from=${range.from} to=${range.to} x=${x} series=${names.map(line).filter((s) => s.label)} /><//>`;
 }

@@ -4,6 +4,7 @@ import { html, useComputed, useSignal } from '../core/h.js';
 import { now } from '../core/clock.js';
 import { absolute, exact, relative, seconds } from '../core/format.js';
 import { times } from '../core/prefs.js';
+import { common } from '../core/words.js';
 
 /** @param {{at: number|null|undefined, past?: boolean}} p at: seconds since 1970; past: it has been, whatever a clock that is wrong says */
 export function Time({ at, past }) {
@@ -25,5 +26,5 @@ export function Since({ since }) {
   const from = useSignal(since);
   if (from.peek() !== since) from.value = since;
   const text = useComputed(() => (from.value ? seconds(Math.max(0, Math.floor(now.value - from.value))) : '–'));
-  return html`<span class="nowrap num" title=${since ? 'since ' + exact(since) : undefined}>${text}</span>`;
+  return html`<span class="nowrap num" title=${since ? common.sinceTime(exact(since)) : undefined}>${text}</span>`;
 }

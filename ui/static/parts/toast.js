@@ -5,6 +5,7 @@ import { signedOut } from '../core/api.js';
 import { notes } from '../core/overlays.js';
 import { onSignOut } from '../core/session.js';
 import { Icon } from './icon.js';
+import { common, toast as words } from '../core/words.js';
 
 /** @typedef {{bad?: boolean, undo?: () => any, of?: {set: string, jid: string}, to?: string, toText?: string}} More of: the entry that it is about
  * @typedef {More & {id: number, text: string}} Toast */
@@ -45,14 +46,14 @@ export const overtaken = (these) => { toasts.value = toasts.value.filter((t) => 
 export const failed = (error) => toast(error?.reason || String(error?.message || error), { bad: true });
 
 export function Toasts() {
-  return html`<div class="toasts" role="region" aria-label="Notifications">
+  return html`<div class="toasts" role="region" aria-label=${words.notifications}>
     ${notes.value.map((Note) => html`<${Note} />`)}
     ${toasts.value.map((t) => html`<div key=${t.id} class=${'toast' + (t.bad ? ' bad' : '')} role=${t.bad ? 'alert' : undefined}>
       <${Icon} name=${t.bad ? 'alert' : 'check'} class=${t.bad ? 'bad' : 'ok'} />
       <span class="grow anywhere">${t.text}</span>
-      ${t.undo && html`<button class="btn small" onClick=${() => { drop(t.id); t.undo(); }}><${Icon} name="undo" small />Undo</button>`}
+      ${t.undo && html`<button class="btn small" onClick=${() => { drop(t.id); t.undo(); }}><${Icon} name="undo" small />${common.undo}</button>`}
       ${t.to && html`<a class="btn small" href=${t.to}>${t.toText}</a>`}
-      <button class="icon" aria-label="Dismiss" onClick=${() => drop(t.id)}><${Icon} name="x" small /></button>
+      <button class="icon" aria-label=${common.dismiss} onClick=${() => drop(t.id)}><${Icon} name="x" small /></button>
     </div>`)}
   </div><div class="sr" aria-live="polite">${said.value}</div>`;
 }

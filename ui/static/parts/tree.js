@@ -4,6 +4,7 @@ import { html, useState } from '../core/h.js';
 import { count } from '../core/format.js';
 import { below } from '../core/rawjson.js';
 import { copy } from './states.js';
+import { record as words } from '../core/words.js';
 
 /** @typedef {import('../core/rawjson.js').Node} Node */
 
@@ -37,8 +38,8 @@ function Branch({ text, node, depth, find, name, path, comma }) {
     const at = below(path, node.keys ? node.keys[i] : i);
     return html`<${Item} key=${i} raw=${text.slice(n.from, n.to)} path=${at} first=${!depth && !i}><${Branch} text=${text} node=${n} depth=${depth + 1} find=${find} name=${node.keys?.[i]} comma=${i < node.items.length - 1} path=${at} /><//>`;
   };
-  return html`<button class="tw" aria-label=${(wide ? 'Fold ' : 'Unfold ') + (path || 'record')} aria-expanded=${String(!!wide)} onClick=${() => setOpen(!open)}>${wide ? '▾' : '▸'}</button>${key}<span class="c">${a}</span>${wide
-    ? html`<ul>${node.items.slice(0, 2000).map(item)}${node.items.length > 2000 && html`<li class="c">… ${count(node.items.length - 2000)} more: see Raw</li>`}</ul>`
+  return html`<button class="tw" aria-label=${wide ? words.fold(path) : words.unfold(path)} aria-expanded=${String(!!wide)} onClick=${() => setOpen(!open)}>${wide ? '▾' : '▸'}</button>${key}<span class="c">${a}</span>${wide
+    ? html`<ul>${node.items.slice(0, 2000).map(item)}${node.items.length > 2000 && html`<li class="c">${words.moreInRaw(node.items.length - 2000)}</li>`}</ul>`
     : html`<button class="has" onClick=${() => setOpen(true)}> ${count(node.items.length)} … </button>`}<span class="c">${b}${comma && ','}</span>`;
 }
 
@@ -55,8 +56,8 @@ function Item({ raw, path, first, children }) {
     if (to?.closest?.('li') !== e.currentTarget) set(false);
   };
   return html`<li tabindex=${first ? 0 : -1} onPointerOver=${comes(setOver)} onPointerOut=${goes(setOver, () => null)} onFocusIn=${comes(setInside)} onFocusOut=${goes(setInside, () => document.activeElement)}>
-    ${(over || inside) && html`<span class="of"><button class="btn small" aria-label=${'Copy path ' + path} onClick=${() => copy(path, 'Copied ' + path)}>Copy path</button>
-      <button class="btn small" aria-label=${'Copy value of ' + path} onClick=${() => copy(raw, 'Copied the value of ' + path)}>Copy value</button></span>`}${children}</li>`;
+    ${(over || inside) && html`<span class="of"><button class="btn small" aria-label=${words.copyPathOf(path)} onClick=${() => copy(path, words.copied(path))}>${words.copyPath}</button>
+      <button class="btn small" aria-label=${words.copyValueOf(path)} onClick=${() => copy(raw, words.copiedValueOf(path))}>${words.copyValue}</button></span>`}${children}</li>`;
 }
 
 /** @param {{text: string, kind: string, find: string, path: string}} p */

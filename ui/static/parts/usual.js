@@ -2,6 +2,7 @@
 // How long a job has run, beside how long jobs of its class usually run.
 import { html } from '../core/h.js';
 import { now } from '../core/clock.js';
+import { whereabouts as words } from '../core/words.js';
 
 /** How many times as long as usual a job has run by now; 0 where that is not known. @param {any} w as the API has a job that runs */
 export const timesUsual = (w) => (w.usual_ms && w.started_at ? (now.value - w.started_at) * 1000 / w.usual_ms : 0);
@@ -10,7 +11,7 @@ export const timesUsual = (w) => (w.usual_ms && w.started_at ? (now.value - w.st
 export function Usual({ w }) {
   const n = timesUsual(w);
   if (!w.stuck && (n <= 2 || now.value - w.started_at <= 1)) return null;
-  return html`<span class=${'tag ' + (w.stuck ? 'bad' : 'warn')}>${w.stuck ? 'Stuck · ' : ''}${n < 10 ? n.toFixed(1) : Math.round(n)}× usual</span>`;
+  return html`<span class=${'tag ' + (w.stuck ? 'bad' : 'warn')}>${words.timesUsual(n < 10 ? n.toFixed(1) : Math.round(n), w.stuck)}</span>`;
 }
 
 /** The job that has run longest. @param {any} p a process */

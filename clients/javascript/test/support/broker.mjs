@@ -39,7 +39,7 @@ function certificates(directory) {
   return Object.fromEntries(['ca.pem', 'client.pem', 'client.key'].map((name) => [name, readFileSync(join(directory, name))]));
 }
 
-/** Starts a broker: {url, tlsUrl, files, stop()}. It demands a certificate of its TLS clients. */
+/** Starts a broker: {url, tlsUrl, files, ctl(), stop()}. It demands a certificate of its TLS clients. */
 export async function startBroker() {
   const folder = FOLDERS.find((f) => f && existsSync(join(f, 'rabbitmq-server')));
   if (!folder) throw new Error('RabbitMQ is not installed on this machine: run `make deps`, or install the package rabbitmq-server');
@@ -83,11 +83,16 @@ export async function startBroker() {
     process.off('exit', abandon);
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.off(signal, end);
   };
+  /** Runs rabbitmqctl. */
+  const ctl = (...args) => {
+    const { status, stdout, stderr, error } = spawnSync(join(folder, 'rabbitmqctl'), args, { cwd: directory, env, encoding: 'utf8' });
+    if (status !== 0) throw new Error(`rabbitmqctl ${args.join(' ')}: ${error ?? ''}${stdout}${stderr}`);
+  };
   const url = `amqp://guest:guest@127.0.0.1:${amqp}/`;
   for (const until = Date.now() + START_LIMIT; ; await sleep(100)) {
     try {
       await (await amqplib.connect(url)).close();
-      return { url, tlsUrl: `amqps://guest:guest@127.0.0.1:${amqps}/`, files, stop };
+      return { url, tlsUrl: `amqps://guest:guest@127.0.0.1:${amqps}/`, files, ctl, stop };
     } catch (error) {
       if (node.exitCode === null && Date.now() < until) continue;
       const log = existsSync(path('log/rabbit.log')) ? readFileSync(path('log/rabbit.log'), 'utf8').slice(-2_000) : '(no log)';

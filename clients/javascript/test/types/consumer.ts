@@ -78,6 +78,11 @@ export const middleware: ClientMiddleware = (job, next) => {
   return next();
 };
 export const client = new Client({ url: ['amqps://a', 'amqps://b'], timeout: 2, tls }).use(middleware);
+export const rotating = [
+  new Client({ credentials: () => ({ username: 'app', password: 'x' }) }), new Worker({ credentials: async () => ({ username: 'app', password: 'x' }) }),
+  // @ts-expect-error the password is missing
+  new Client({ credentials: () => ({ username: 'app' }) }),
+];
 
 export async function tested(): Promise<number> {
   const fake = new Fake(worker);

@@ -4,6 +4,7 @@ import com.rabbitmq.client.AMQP;
 import com.rabbitmq.client.Method;
 import com.rabbitmq.client.PossibleAuthenticationFailureException;
 import com.rabbitmq.client.ShutdownSignalException;
+import java.security.cert.CertificateException;
 import java.util.List;
 import java.util.stream.Collectors;
 
@@ -68,10 +69,13 @@ final class Lost extends Exception {
         return 0;
     }
 
-    /** The innermost says most: the library's own wrappers have no text. */
+    /** The innermost says most: the library's own wrappers have no text. But what is below a refused certificate does not name it. */
     private static String describe(Throwable why) {
         String text = null;
         for (Throwable at = why; at != null; at = at.getCause()) {
+            if (at instanceof CertificateException && at.getMessage() != null) {
+                return "the broker's certificate is not accepted: " + at.getMessage();
+            }
             text = at.getMessage() != null ? at.getMessage() : text;
         }
         return text != null ? text : why.getClass().getSimpleName();

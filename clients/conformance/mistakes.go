@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// mistake is what a deliberately wrong client does, and what the scenario that exists because of it must say of that. A failure for
+// another reason proves nothing.
+type mistake struct {
+	name, scenario, says string
+
+	// lang is the client in a copy of which one piece of text is replaced by another. Without it, the client is the small worker in wrong/.
+	lang, file, from, to string
+}
+
+var mistakes = []mistake{
+	{name: "acks-first", scenario: "confirm", says: "the broker still has both jobs"},
+	{name: "re-encodes", scenario: "hostile", says: "do not come back byte for byte"},
+	{name: "forgets", scenario: "stop", says: "both are back"},
+
+	{
+		name: "heartbeats once", scenario: "reconnect", says: "heartbeats come after a reconnect",
+		lang: "python", file: "millrace_jobs/_session.py",
+		from: `parts.append(asyncio.ensure_future(self._beats()))`,
+		to:   `parts += [asyncio.ensure_future(self._beats())] if vars(worker).setdefault("_beating", self) is self else []`,
+	},
+	{
+		name: "control once", scenario: "reconnect", says: "commands reach the worker after a reconnect",
+		lang: "python", file: "millrace_jobs/_control.py",
+		from: `await binding.bind(queue, _wire.CONTROL)`,
+		to:   `session.worker.session or await binding.bind(queue, _wire.CONTROL)`,
+	},
+	{
+		name: "control once", scenario: "reconnect", says: "commands reach the worker after a reconnect",
+		lang: "ruby", file: "millrace/control.rb",
+		from: `binding.bind(queue, Wire::CONTROL)`,
+		to:   `binding.bind(queue, Wire::CONTROL) unless session.worker.session`,
+	},
+	{
+		name: "pauses once", scenario: "reconnect", says: "a queue that was paused while the worker was away is not served",
+		lang: "python", file: "millrace_jobs/_session.py",
+		from: `await ask_paused(self)`,
+		to:   `worker.session or await ask_paused(self)`,
+	},
+	{
+		name: "pauses for ever", scenario: "reconnect", says: "a queue that was resumed while the worker was away is served",
+		lang: "ruby", file: "millrace/session.rb",
+		from: `@worker.paused = Control.ask_paused(self) || @worker.paused`,
+		to:   `@worker.paused |= Control.ask_paused(self) || []`,
+	},
+	{
+		name: "untraced retries", scenario: "retries", says: "a retry has the job's traceparent",
+		lang: "python", file: "millrace_jobs/_settle.py",
+		from: `_wire.trace_headers(job.headers.get("traceparent"))`,
+		to:   `_wire.trace_headers(job.headers.get("traceparent")) if outcome.stream == _wire.DEAD else {}`,
+	},
+	{
+		name: "untraced retries", scenario: "retries", says: "a retry has the job's traceparent",
+		lang: "ruby", file: "millrace/settler.rb",
+		from: `headers: Wire.trace_headers(job.headers['traceparent'])`,
+		to:   `headers: outcome.stream == Wire::DEAD ? Wire.trace_headers(job.headers['traceparent']) : {}`,
+	},
+	{
+		name: "untraced deaths", scenario: "retries", says: "a dead job has the job's traceparent",
+		lang: "ruby", file: "millrace/settler.rb",
+		from: `headers: Wire.trace_headers(job.headers['traceparent'])`,
+		to:   `headers: outcome.stream == Wire::DEAD ? {} : Wire.trace_headers(job.headers['traceparent'])`,
+	},
+	{
+		name: "acks first", scenario: "confirm", says: "the broker still has both jobs",
+		lang: "ruby", file: "millrace/settler.rb",
+		from: `if outcome.record.nil? || publish(task, job, outcome)`,
+		to:   `answer(task, job, outcome, ended) || (outcome.record && publish(task, job, outcome))` + "\n" + `      if false`,
+	},
+	{
+		name: "no heartbeat of AMQP", scenario: "silent", says: "worker and producer notice that the network is silent",
+		lang: "python", file: "millrace_jobs/_amqp.py",
+		from: `parameters.heartbeat = min(parameters.heartbeat or 10, 10)`,
+		to:   `parameters.heartbeat = 0`,
+	},
+	{
+		name: "trusts any certificate", scenario: "tls", says: "a producer refuses a certificate",
+		lang: "python", file: "millrace_jobs/_amqp.py",
+		from: `parameters.ssl_options.server_hostname = parameters.host`,
+		to: `parameters.ssl_options.server_hostname = parameters.host
+            parameters.ssl_options.context.check_hostname = False
+            parameters.ssl_options.context.verify_mode = 0`,
+	},
+	{
+		name: "trusts any certificate", scenario: "tls", says: "a producer refuses a certificate",
+		lang: "ruby", file: "millrace/connection.rb",
+		from: `settings[:verify_peer] = true`,
+		to:   `settings[:verify_peer] = false`,
+	},
+	{
+		name: "waits for no confirm", scenario: "blocked", says: "a publish that the broker does not confirm fails",
+		lang: "python", file: "millrace_jobs/_publisher.py",
+		from: `        await future`,
+		to:   `        future.add_done_callback(lambda done: done.cancelled() or done.exception())`,
+	},
+}
+
+// library is what of a client is copied, and the variable with which its programs find the copy.
+type library struct{ sources, variable string }
+
+var libraries = map[string]library{
+	"python": {"clients/python/src", "PYTHONPATH"},
+	"ruby":   {"clients/ruby/lib", "RUBYLIB"},
+}
+
+// correct is the small worker without a mistake: it passes, so a mistake's failure is the mistake's. A copied client is examined beside its
+// original, which passes.
+const correct = "no-mistake"
+
+// make gives the wrong client. A copy goes to a folder in tmp.
+func (m *mistake) make(tmp string) (client, error) {
+	if m.lang == "" {
+		return client{name: m.name, dir: "clients/conformance/wrong/" + m.name}, nil
+	}
+	l := libraries[m.lang]
+	dir, err := os.MkdirTemp(tmp, "wrong-")
+	if err != nil {
+		return client{}, err
+	}
+	if err := os.CopyFS(dir, os.DirFS(l.sources)); err != nil {
+		return client{}, err
+	}
+	path := filepath.Join(dir, m.file)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return client{}, err
+	}
+	if n := bytes.Count(text, []byte(m.from)); n != 1 {
+		return client{}, fmt.Errorf("the mistake %q does not apply: %s/%s has %q %d times, not once", m, l.sources, m.file, m.from, n)
+	}
+	if err := os.WriteFile(path, bytes.Replace(text, []byte(m.from), []byte(m.to), 1), 0o600); err != nil {
+		return client{}, err
+	}
+	return client{name: m.String(), dir: languageClient(m.lang).dir, env: []string{l.variable + "=" + dir}}, nil
+}
+
+func (m *mistake) String() string {
+	if m.lang == "" {
+		return m.name
+	}
+	return m.lang + ", " + m.name
+}

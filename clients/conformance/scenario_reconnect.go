@@ -1,0 +1,118 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// soon is how long a worker may take for what a message or a timer of some seconds makes it do.
+const soon = 20 * time.Second
+
+// reconnect takes the worker's connection away for a while. Afterwards the worker must be what it was: its heartbeats and metrics come,
+// commands reach it, and it knows which queues were paused and resumed while it was away.
+func reconnect(t *trial) {
+	t.serve()
+	t.declare("default", "held", "freed")
+	h := t.host(t.brokerHost(), nil)
+	var w *worker
+	t.by(h.addr, func() {
+		w = t.worker(settings{Queues: []string{"default", "held", "freed"}, Concurrency: 3, Tag: "again"}).ready("freed")
+	})
+	t.must(http.MethodPut, "/api/job-queues/freed/pause")
+	t.eventually(func() bool { return !t.consumed("freed") }, "freed is paused")
+	t.put("freed", job("Append", 0, "freed"))
+
+	h.down()
+	t.eventually(func() bool { return !t.consumed("default") }, "the worker is away")
+	t.must(http.MethodPut, "/api/job-queues/held/pause")
+	t.must(http.MethodPut, "/api/job-queues/freed/resume")
+	t.put("held", job("Append", 0, "held"))
+	t.put("default", job("Append", 0, "connected again"))
+	back := now()
+	h.up(t)
+
+	w.did("ran", "connected again")
+	t.pause(time.Second)
+	require.Zero(t, w.count("ran", "held"), "a queue that was paused while the worker was away is not served")
+	t.within(soon, func() bool { return w.count("ran", "freed") > 0 }, "a queue that was resumed while the worker was away is served")
+	t.put("default", job("Wait", 0, "cancelled", 600))
+	w.did("began", "cancelled")
+	t.tell(map[string]any{"id": "1", "op": "cancel", "identity": "*", "jid": "raw-Wait-cancelled"})
+	t.within(soon, func() bool { return w.count("stopped", "cancelled") > 0 }, "commands reach the worker after a reconnect")
+	t.within(3*beatInterval, func() bool { return t.beatsSince("again", back) >= 2 }, "heartbeats come after a reconnect")
+	t.metric("raw-Append-connected again")
+	t.must(http.MethodPut, "/api/job-queues/held/resume")
+	w.did("ran", "held")
+	w.stop(t, 20*time.Second)
+	require.Empty(t, t.records(wire.DeadJobs))
+	require.Empty(t, t.records(wire.Retries))
+}
+
+// beatInterval is how often a worker says what it does.
+const beatInterval = 10 * time.Second
+
+// beatsSince counts the heartbeats of running workers with this tag since a time.
+func (t *trial) beatsSince(tag string, since float64) (n int) {
+	for _, body := range t.seen(wire.Heartbeats) {
+		h, err := wire.ParseHeartbeat(body)
+		require.NoError(t, err, "%s", body)
+		if h.Tag == tag && h.State == wire.StateRunning && wire.Seconds(h.Beat) > since {
+			n++
+		}
+	}
+	return n
+}
+
+// brokerHost is where the broker listens.
+func (t *trial) brokerHost() string {
+	u, err := url.Parse(t.room.runnerURL)
+	require.NoError(t, err)
+	return u.Host
+}
+
+// by has programs that are started meanwhile connect to other hosts than the broker's own.
+func (t *trial) by(hosts string, start func()) {
+	direct := t.room.amqpURL
+	t.room.amqpURL = strings.Replace(direct, t.brokerHost(), hosts, 1)
+	start()
+	t.room.amqpURL = direct
+}
+
+// noticed is how soon a client is connected elsewhere when its network falls silent: two of its AMQP heartbeats, half of one more where the
+// library looks late, and the time to connect.
+const noticed = 40 * time.Second
+
+// silent has the network between the broker and its clients lose everything without a word: they notice by the AMQP heartbeat.
+func silent(t *trial) {
+	t.serve()
+	t.declare("default")
+	first, second := t.host(t.brokerHost(), nil), t.host(t.brokerHost(), nil)
+	second.down()
+	const concurrency, n = 4, 2000
+	var w *worker
+	var enqueued func() []string
+	t.by(first.addr+","+second.addr, func() {
+		w = t.worker(settings{Queues: []string{"default"}, Concurrency: concurrency, MaxDeaths: 1}).ready("default")
+		t.put("default", job("Wait", 0, "cut off", 600))
+		w.did("began", "cut off")
+		enqueued = t.outage("job-", n)
+	})
+	first.silence()
+	second.up(t)
+	t.within(noticed, func() bool { return second.connections() == 2 }, "worker and producer notice that the network is silent")
+	t.eventually(func() bool { return w.count("began", "cut off") >= 2 }, "what was in flight comes again")
+	t.tell(map[string]any{"id": "1", "op": "cancel", "identity": "*", "jid": "raw-Wait-cut off"})
+	texts := enqueued()
+	t.all(w, func(i int) string { return texts[i] }, n)
+	t.eventually(func() bool { return t.empty("default") }, "every job is acknowledged")
+	w.stop(t, 20*time.Second)
+	require.Empty(t, t.records(wire.DeadJobs))
+	require.Empty(t, t.records(wire.Retries))
+	require.LessOrEqual(t, w.count("ran", "")-n, 2*(concurrency+1), "jobs ran twice that were not in flight")
+}

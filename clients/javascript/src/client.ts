@@ -1,0 +1,205 @@
+import { Pauses, close, hostname, pause, unwelcome, type Connection } from './connection.js';
+import { resolved, type JobDefinition } from './define.js';
+import { BulkError, Closed, Unconfirmed, Unreachable, messageOf, type BulkResult } from './errors.js';
+import { DEFAULT_URL, Hosts, splitHosts } from './hosts.js';
+import { Lost, Publisher } from './publisher.js';
+import { credentialsOption } from './settings.js';
+import { tlsOptions } from './tls.js';
+import type { Checked, ClientMiddleware, ClientOptions, Jsonable, NewJob, OutgoingJob, PublishOptions, Rest } from './types.js';
+import { prepare } from './write.js';
+
+const TIMEOUT = 30; // s
+const LONGEST_TIMER = 2 ** 31 - 1; // ms
+const AGAIN = '; the job may have arrived';
+
+/** When a publish has to be answered, as a promise that can be raced. */
+class Deadline {
+  readonly promise: Promise<this>;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(seconds: number) {
+    this.promise = new Promise((resolve) => {
+      this.#timer = setTimeout(() => resolve(this), Math.min(seconds * 1000, LONGEST_TIMER));
+    });
+  }
+
+  /** The promise's value; or this deadline, if it passes before. */
+  or<T>(promise: Promise<T>): Promise<T | this> {
+    return Promise.race([promise, this.promise]);
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+/** Enqueues jobs. It connects when it has to, and connects again when a connection is lost. */
+export class Client {
+  #hosts: Hosts;
+  #timeout: number;
+  #middleware: ClientMiddleware[] = [];
+  #publisher: Publisher | undefined;
+  #connection: Connection | undefined;
+  #connecting: Promise<Publisher> | undefined;
+  #waiters = 0;
+  #welcomed = false;
+  #closed = false;
+  #why: unknown; // the last attempt to connect failed
+  #closing!: () => void;
+  #ended = new Promise<void>((resolve) => {
+    this.#closing = resolve;
+  });
+
+  constructor(options: ClientOptions = {}) {
+    const { url, timeout = TIMEOUT, tls, credentials, ...others } = { url: DEFAULT_URL, ...options };
+    const [unknown] = Object.keys(others);
+    if (unknown !== undefined) throw new TypeError(`millrace: there is no option ${unknown}`);
+    if (!(Number.isFinite(timeout) && timeout > 0)) throw new TypeError(`millrace: timeout is ${timeout}`);
+    const urls = splitHosts(url);
+    this.#hosts = new Hosts(urls, tlsOptions(tls, urls), credentialsOption(credentials));
+    this.#timeout = timeout;
+  }
+
+  /** Wraps each publish: async (job, next) => next(). The first is the outermost. Not calling next publishes nothing; the jid is then ''. */
+  use(middleware: ClientMiddleware): this {
+    this.#middleware.push(middleware);
+    return this;
+  }
+
+  /**
+   * Publishes a job, and resolves to its jid when the broker has confirmed it; to '' if middleware did not pass it on. Rejects with Invalid,
+   * Refused, Unreachable, Unconfirmed or Closed.
+   */
+  enqueue<A extends readonly unknown[]>(job: JobDefinition<A>, ...rest: Rest<A>): Promise<string>;
+  enqueue<const A extends readonly unknown[]>(className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
+  enqueue(job: string | JobDefinition, args: readonly unknown[] = [], options: PublishOptions = {}): Promise<string> {
+    return this.#push({ class: job, args, options });
+  }
+
+  /** The same for a job that is due at a time. One in the past is due immediately. */
+  enqueueAt<A extends readonly unknown[]>(at: Date, job: JobDefinition<A>, ...rest: Rest<A>): Promise<string>;
+  enqueueAt<const A extends readonly unknown[]>(at: Date, className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
+  enqueueAt(at: Date, job: string | JobDefinition, args: readonly unknown[] = [], options: PublishOptions = {}): Promise<string> {
+    return this.#push({ class: job, args, options, at: at ?? null });
+  }
+
+  /** The same for a job that is due after so many seconds. */
+  enqueueIn<A extends readonly unknown[]>(seconds: number, job: JobDefinition<A>, ...rest: Rest<A>): Promise<string>;
+  enqueueIn<const A extends readonly unknown[]>(seconds: number, className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
+  enqueueIn(seconds: number, job: string | JobDefinition, args: readonly unknown[] = [], options: PublishOptions = {}): Promise<string> {
+    return this.#push({ class: job, args, options, at: new Date(Date.now() + seconds * 1000) });
+  }
+
+  /** Publishes many jobs, and resolves to their jids, in order, when all are answered. Rejects with BulkError if some were not enqueued. */
+  async enqueueBulk<J extends NewJob>(jobs: readonly (J & Checked<J>)[], { deadline = this.#timeout }: { deadline?: number } = {}): Promise<string[]> {
+    const until = new Deadline(deadline);
+    try {
+      const settled = await Promise.allSettled(jobs.map((job) => this.#wrapped(resolved(job), until)));
+      const results = settled.map((r): BulkResult => (r.status === 'fulfilled' ? { jid: r.value } : { error: r.reason }));
+      if (results.some((r) => r.error)) throw new BulkError(results);
+      return results.map((r) => r.jid as string);
+    } finally {
+      until.clear();
+    }
+  }
+
+  /** Ends the connection. Publishes that wait for an answer fail. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#closing();
+    if (this.#connection) await close(this.#connection);
+  }
+
+  async #push(job: NewJob & { options: PublishOptions }): Promise<string> {
+    const until = new Deadline(job.options.deadline ?? this.#timeout);
+    try {
+      return await this.#wrapped(resolved(job), until);
+    } finally {
+      until.clear();
+    }
+  }
+
+  async #wrapped(job: OutgoingJob, until: Deadline): Promise<string> {
+    const call = async (i: number): Promise<string> => {
+      const middleware = this.#middleware[i];
+      if (!middleware) return this.#publish(job, until);
+      return (await middleware(job, () => call(i + 1))) ?? '';
+    };
+    return call(0);
+  }
+
+  /** Publishes the same bytes again and again, on new connections, until they are answered. */
+  async #publish(job: OutgoingJob, until: Deadline): Promise<string> {
+    const message = prepare(job);
+    for (let sent = false; ; ) {
+      const publisher = this.#current() ?? (await this.#connect(until, sent ? message.jid : undefined));
+      const answer = publisher.publish(message);
+      answer.catch(() => {}); // whoever waits may have gone
+      sent = true;
+      try {
+        if ((await until.or(answer)) === until) throw new Unconfirmed(`the broker did not answer before the deadline${AGAIN}`, message.jid);
+        return message.jid;
+      } catch (error) {
+        if (!(error instanceof Lost)) throw error;
+        if (this.#closed) throw new Unconfirmed(`the client was closed before the broker answered${AGAIN}`, message.jid, { cause: error });
+      }
+    }
+  }
+
+  #current(): Publisher | undefined {
+    if (this.#closed) throw new Closed('the client is closed');
+    return this.#publisher?.gone ? undefined : this.#publisher;
+  }
+
+  /** A publisher on a new connection, for a job that was never sent, or for that with the jid, which was. */
+  async #connect(until: Deadline, jid?: string): Promise<Publisher> {
+    try {
+      return await this.#reconnected(until);
+    } catch (error) {
+      if (jid === undefined) throw error;
+      throw new Unconfirmed(`the connection was lost before the broker answered${AGAIN}`, jid, { cause: error });
+    }
+  }
+
+  async #reconnected(until: Deadline): Promise<Publisher> {
+    this.#connecting ??= this.#reconnect().finally(() => {
+      this.#connecting = undefined;
+    });
+    this.#connecting.catch(() => {}); // whoever waits may have gone
+    this.#waiters++;
+    const publisher = await until.or(this.#connecting).finally(() => this.#waiters--);
+    if (publisher !== until) return publisher as Publisher;
+    const why = this.#why === undefined ? 'the broker does not answer' : messageOf(this.#why);
+    throw new Unreachable(`no connection before the deadline: ${why}`, { cause: this.#why });
+  }
+
+  async #reconnect(): Promise<Publisher> {
+    for (const pauses = new Pauses(); ; ) {
+      const old = this.#connection;
+      this.#connection = undefined;
+      if (old) close(old);
+      const current = this.#current();
+      if (current) return current;
+      try {
+        return await this.#dial();
+      } catch (error) {
+        this.#why = error;
+        if (!this.#welcomed && unwelcome(error)) throw new Unreachable(`the broker turns us away: ${messageOf(error)}`, { cause: error });
+      }
+      await pause(pauses.next(), this.#ended);
+      if (this.#waiters === 0) throw new Unreachable(`nobody waits any more: ${messageOf(this.#why)}`);
+    }
+  }
+
+  async #dial(): Promise<Publisher> {
+    const connection = await this.#hosts.dial(`millrace producer ${hostname()}:${process.pid}`);
+    if (this.#closed) {
+      await close(connection);
+      throw new Closed('the client is closed');
+    }
+    this.#connection = connection;
+    this.#welcomed = true;
+    this.#publisher = await Publisher.open(connection);
+    return this.#publisher;
+  }
+}

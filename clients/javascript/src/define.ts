@@ -1,0 +1,46 @@
+import { Invalid } from './errors.js';
+import type { DefinitionOptions, Jsonable, NewJob, OutgoingJob } from './types.js';
+import { OPTIONS } from './write.js';
+
+declare const ARGS: unique symbol;
+
+/** A class of jobs with typed args and options of its own: see defineJob. Clients and workers take it in place of the class's name. */
+export class JobDefinition<A extends readonly unknown[] = any> {
+  readonly class: string;
+  readonly options: DefinitionOptions;
+  declare readonly [ARGS]?: A;
+
+  /** @internal */
+  constructor(className: string, options: DefinitionOptions) {
+    this.class = className;
+    this.options = options;
+    Object.freeze(this);
+  }
+
+  toString(): string {
+    return this.class;
+  }
+}
+
+/**
+ * Defines a class of jobs once, for the code that enqueues and for its handler. The options hold where a job has none of its own.
+ *
+ *     const orderMail = defineJob<[mail: OrderMail]>('OrderMail', { queue: 'mail' });
+ *     await client.enqueue(orderMail, [mail]);
+ *     worker.handle(orderMail, async (job) => send(job.args[0]));
+ */
+export function defineJob<A extends readonly unknown[] = any[]>(
+  className: [A] extends [Jsonable<A>] ? string : never, options: DefinitionOptions = {},
+): JobDefinition<A> {
+  if (typeof className !== 'string' || className === '') throw new Invalid('a definition needs the name of a class');
+  for (const name of Object.keys(options)) {
+    if (!OPTIONS.has(name) || name === 'jid' || name === 'deadline') throw new Invalid(`a definition has no option ${name}`);
+  }
+  return new JobDefinition(className, Object.freeze({ ...options }));
+}
+
+/** A job as middleware gets it: with the name of its class, and options of its definition and its own. */
+export function resolved({ class: job, args = [], options = {}, ...rest }: NewJob): OutgoingJob {
+  if (!(job instanceof JobDefinition)) return { class: job, args: args as any[], options: { ...options }, ...rest };
+  return { class: job.class, args: args as any[], options: { ...job.options, ...options }, ...rest };
+}

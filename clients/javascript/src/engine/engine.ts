@@ -1,0 +1,271 @@
+import { randomBytes } from 'node:crypto';
+import { Lane } from './lane.js';
+import { Metrics } from './metrics.js';
+import { Session } from './session.js';
+import type { Task } from './task.js';
+import { Pauses, hostname, pause, unwelcome } from '../connection.js';
+import { messageOf } from '../errors.js';
+import { seconds } from '../format.js';
+import { Hosts } from '../hosts.js';
+import type { Failure, Outcome, Next, Verdict } from '../outcome.js';
+import type { End, Fields, Level, Times } from '../outbox.js';
+import type { Delivered } from '../parse.js';
+import type { Settings } from '../settings.js';
+import type { Credentials } from '../types.js';
+
+const LAST_CALL = 500; // ms that handlers have to end after their signals
+const SETTLE_TIME = 2_000; // ms that outcomes on their way may take when the worker ends
+
+/** The configuration of a worker, as its engine gets it. */
+export type EngineSettings = Omit<Settings, 'thread' | 'credentials'> & {
+  /** Whether the host gives credentials. */
+  credentials: boolean;
+  /** The version of the library that the host has. */
+  library: string;
+  classes: Set<string>;
+  failureHooks: boolean;
+};
+
+/** The thread of the handlers, as the engine sees it. */
+export interface Host {
+  run(task: Task): void;
+  abort(task: Task, why: 'cancelled' | 'stopping'): void;
+  ended(task: Task, outcome: End, wait: boolean): Promise<void> | undefined;
+  died(task: Task, error: Failure): void;
+  forget(task: { id: number }): void;
+  stopping(): void;
+  log(level: Level, text: string, fields?: Fields): void;
+  hook(name: 'startup' | 'quiet' | 'shutdown'): Promise<void>;
+  /** Asks for the credentials of a connection. */
+  credentials(): Promise<Credentials>;
+}
+
+/** A message on jobs.control. */
+export interface Command {
+  op?: string;
+  identity?: string;
+  queue?: string;
+  jid?: string;
+}
+
+/** An error without its backtrace: the other thread has that. */
+const shortened = (error: Failure): Failure => ({ errorClass: error.errorClass, message: error.message });
+
+/** Something that happens once, and can be waited for. */
+class Once {
+  is = false;
+  set!: () => void;
+  readonly promise: Promise<undefined>;
+
+  constructor() {
+    this.promise = new Promise((resolve) => {
+      this.set = () => {
+        this.is = true;
+        resolve(undefined);
+      };
+    });
+  }
+}
+
+/**
+ * All of a worker but its handlers: they run in another thread, the program's own, so that the connection lives whatever they do. The host
+ * is that thread.
+ */
+export class Engine {
+  process = randomBytes(8).toString('hex');
+  hostname = hostname();
+  startedAt = seconds();
+  stopped = new Once();
+  quieted = false;
+  paused = new Set<string>();
+  running = new Map<number, Task>(); // by id
+  owed: Delivered[] = []; // jobs whose end is to be written down on the next connection
+  #hurried = new Once();
+  #lastId = 0;
+  #idle: (() => void)[] = [];
+  #consuming = false;
+  readonly config: EngineSettings;
+  readonly host: Host;
+  readonly identity: string;
+  readonly hosts: Hosts;
+  readonly metrics: Metrics;
+  readonly lanes: Lane[];
+  readonly queues: string[];
+  session: Session | undefined;
+
+  constructor(config: EngineSettings, host: Host) {
+    this.config = config;
+    this.host = host;
+    this.identity = `${this.hostname}:${process.pid}:${config.tag}`;
+    this.hosts = new Hosts(config.urls, config.tls, config.credentials ? () => host.credentials() : undefined);
+    this.metrics = new Metrics(this.identity);
+    this.lanes = config.lanes.map((lane) => new Lane(this, lane));
+    this.queues = [...new Set(this.lanes.flatMap((l) => l.queues))];
+  }
+
+  /** Works until it is stopped. Throws if the broker turns the worker away at its first attempt; all else is tried again. */
+  async run(): Promise<void> {
+    const { identity, queues, config } = this;
+    const concurrency = config.lanes.reduce((sum, lane) => sum + lane.concurrency, 0);
+    this.log('info', 'worker started', { version: config.library, identity, queues, concurrency });
+    try {
+      await this.#work();
+    } finally {
+      this.log('info', 'worker stopped', { identity });
+    }
+  }
+
+  async #work(): Promise<void> {
+    const pauses = new Pauses();
+    for (let first = true; !this.stopped.is; ) {
+      try {
+        this.session = await this.#open();
+        if (!this.session) break;
+        first = false;
+        pauses.reset();
+        await this.session.run();
+        return;
+      } catch (error) {
+        if (first && unwelcome(error)) throw new Error(`the broker turns us away: ${messageOf(error)}`, { cause: error });
+        if (this.stopped.is) break;
+        this.log('warn', 'no connection to the broker, trying again', { error: messageOf(error) });
+      } finally {
+        this.session = undefined;
+      }
+      await pause(pauses.next(), this.stopped.promise);
+    }
+    await this.wait();
+    await this.handBack();
+    await this.hook('shutdown');
+  }
+
+  /** A session, or nothing if the worker stops meanwhile. */
+  #open(): Promise<Session | undefined> {
+    return Promise.race([Session.open(this), this.stopped.promise]);
+  }
+
+  log(level: Level, text: string, fields?: Fields): void {
+    this.host.log(level, text, fields);
+  }
+
+  hook(name: 'startup' | 'quiet' | 'shutdown'): Promise<void> {
+    return this.host.hook(name);
+  }
+
+  /** A queue is consumed. */
+  consuming(): void {
+    if (this.#consuming) return;
+    this.#consuming = true;
+    this.hook('startup');
+  }
+
+  get state(): 'running' | 'quiet' | 'stopping' {
+    if (this.stopped.is) return 'stopping';
+    return this.quieted ? 'quiet' : 'running';
+  }
+
+  add(task: Task): void {
+    task.id = ++this.#lastId;
+    task.lane.busy++;
+    this.running.set(task.id, task);
+  }
+
+  /** A task needs its slot no more. */
+  release(task: Task): void {
+    if (!this.running.delete(task.id)) return;
+    task.lane.busy--;
+    if (task.failed && !task.died) this.host.forget(task);
+    task.lane.freed();
+    if (this.running.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  dispatch(task: Task): void {
+    this.host.run(task);
+    if (task.abortedAs) this.host.abort(task, task.abortedAs);
+  }
+
+  /** A handler has ended. */
+  verdict(id: number, verdict: Verdict & Times): void {
+    const task = this.running.get(id);
+    if (task) task.verdict(verdict);
+    else this.host.forget({ id }); // it was handed back
+  }
+
+  /** An attempt has not ended well. A promise that the failure hooks have run, if it failed and there are some. */
+  ended(task: Task, { next, failed, reason, after, due, error }: Outcome & { next: Next }): Promise<void> | undefined {
+    const hooks = failed === true && this.config.failureHooks;
+    return this.host.ended(task, { next, failed, reason, after, due, error: error && shortened(error) }, hooks);
+  }
+
+  died(task: Task, error: Failure): void {
+    task.died = true;
+    this.host.died(task, shortened(error));
+  }
+
+  quiet(): void {
+    if (this.quieted) return;
+    this.quieted = true;
+    this.changed();
+    this.hook('quiet');
+  }
+
+  stop(): void {
+    if (this.stopped.is) {
+      this.#hurried.set();
+      return;
+    }
+    this.stopped.set();
+    this.quiet();
+    this.host.stopping();
+    this.changed();
+  }
+
+  changed(): void {
+    for (const lane of this.lanes) lane.changed();
+    this.session?.beat();
+  }
+
+  /** Lets the running jobs end, within the stop timeout, and then tells those that are left that they have to. */
+  async wait(): Promise<void> {
+    if (await pause(this.config.stopTimeout * 1000, this.#none(), this.#hurried.promise) || this.#hurried.is) {
+      for (const task of this.running.values()) this.#abort(task, 'stopping');
+      await pause(LAST_CALL, this.#none());
+    }
+  }
+
+  #none(): Promise<void> {
+    if (this.running.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Gives what still runs back to its queues, and waits for outcomes that are on their way. */
+  async handBack(): Promise<void> {
+    const tasks = [...this.running.values()];
+    for (const task of tasks) task.handBack();
+    await pause(SETTLE_TIME, Promise.all(tasks.map((task) => task.settling())));
+  }
+
+  #abort(task: Task, why: 'cancelled' | 'stopping'): void {
+    task.abortedAs ??= why;
+    if (task.since) this.host.abort(task, why);
+  }
+
+  learnPaused(queues: string[]): void {
+    this.paused = new Set(queues);
+  }
+
+  /** A message on jobs.control. */
+  obey({ op, identity, queue = '', jid }: Command): void {
+    if (identity !== '*' && identity !== this.identity) return;
+    this.log('info', 'command', { op, queue, jid });
+    if (op === 'quiet') this.quiet();
+    else if (op === 'stop') this.stop();
+    else if (op === 'pause' || op === 'resume') {
+      if (op === 'pause') this.paused.add(queue);
+      else this.paused.delete(queue);
+      this.changed();
+    } else if (op === 'cancel') {
+      for (const task of this.running.values()) if (task.since && task.job?.jid === jid) this.#abort(task, 'cancelled');
+    }
+  }
+}

@@ -1,0 +1,169 @@
+import { lookup } from 'node:dns/promises';
+import { brokerUrl, dial, pause, unwelcome, type Address, type Connection } from './connection.js';
+import { messageOf } from './errors.js';
+import type { Credentials, TlsOptions } from './types.js';
+
+const LOOKUP_TIMEOUT = 3_000;
+const ASK_TIMEOUT = 30_000; // ms that a program may take to give credentials
+const PORTS: Record<string, number> = { 'amqp://': 5672, 'amqps://': 5671 };
+const EMPTY_HOST = "the broker's URL has an empty host: write amqp://user:password@a,b/vhost";
+const ANY_PORT = /^[0-9]{1,5}$/;
+
+/** Gives the user of the next connection. */
+export type Ask = () => Credentials | Promise<Credentials>;
+
+interface HostFailure {
+  host: string;
+  error: unknown;
+}
+
+/** The hosts of a broker, and which of them took this client last. */
+export class Hosts {
+  #urls: string[];
+  #tls: TlsOptions | undefined;
+  #ask: Ask | undefined;
+  #url: string | undefined;
+  #address: string | undefined;
+  #lost = false; // that connection has been used: it is gone when the next one is wanted
+
+  /** Takes a URL for each host, as splitHosts gives them, TLS options, and what to ask for credentials at each connection. */
+  constructor(urls: string[], tls?: TlsOptions, ask?: Ask) {
+    this.#urls = urls;
+    this.#tls = tls;
+    this.#ask = ask;
+  }
+
+  /** Connects to the first host that takes us, and tries each of them, and each of their addresses, once. Throws Unreached, or NoCredentials. */
+  async dial(name: string): Promise<Connection> {
+    const user = await this.#user();
+    const failures: HostFailure[] = [];
+    for (const url of tryOrder(this.#urls, this.#url, this.#lost)) {
+      for (const address of await this.#addresses(url, failures)) {
+        try {
+          const connection = await dial(url, address, name, this.#tls, user);
+          this.#url = url;
+          this.#address = address.address;
+          this.#lost = true;
+          return connection;
+        } catch (error) {
+          failures.push({ host: address.address, error });
+        }
+      }
+    }
+    this.#lost = false;
+    throw new Unreached(failures);
+  }
+
+  /** The credentials that the program gives for this connection. Nothing: it has no such option, and those of the URL are used. */
+  async #user(): Promise<Credentials | undefined> {
+    if (!this.#ask) return undefined;
+    const asked = askFor(this.#ask);
+    try {
+      if (await pause(ASK_TIMEOUT, asked)) throw new Error(`no answer in ${ASK_TIMEOUT / 1000} s`);
+      return await asked;
+    } catch (error) {
+      asked.catch(() => {}); // it may fail later
+      throw new NoCredentials(`credentials: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  /** The addresses of the host of a URL, in the order in which to try them. */
+  async #addresses(url: string, failures: HostFailure[]): Promise<Address[]> {
+    const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
+    const looking = lookup(host, { all: true });
+    try {
+      if (await pause(LOOKUP_TIMEOUT, looking)) throw new Error('no answer in time');
+      const found = await looking;
+      const order = tryOrder(found.map((a) => a.address), this.#address, this.#lost);
+      return order.flatMap((address) => found.find((a) => a.address === address) ?? []);
+    } catch (error) {
+      looking.catch(() => {}); // it may fail later
+      failures.push({ host, error });
+      return [];
+    }
+  }
+}
+
+/** No host took us. */
+export class Unreached extends Error {
+  readonly unwelcome: boolean;
+
+  constructor(failures: HostFailure[]) {
+    super(failures.map(({ host, error }) => `${host}: ${messageOf(error)}`).join('; '));
+    this.unwelcome = failures.some(({ error }) => unwelcome(error));
+  }
+}
+
+/** The program gave no credentials. It is asked again for the next connection, even if its own error looks like a refusal by the broker. */
+class NoCredentials extends Error {
+  readonly unwelcome = false;
+}
+
+/** Asks for credentials, and checks them. */
+export async function askFor(ask: Ask): Promise<Credentials> {
+  const { username, password } = ((await ask()) ?? {}) as Partial<Credentials>;
+  if (typeof username !== 'string' || typeof password !== 'string') {
+    throw new TypeError('the function must return { username, password }, both strings');
+  }
+  return { username, password };
+}
+
+/** The order in which to try hosts, or addresses: the last good one first, but last when its connection was just lost; the others shuffled. */
+export function tryOrder(all: string[], good: string | undefined, lost: boolean): string[] {
+  const others = all.filter((one) => one !== good);
+  for (let i = others.length - 1; i > 0; i--) {
+    const j = Math.floor(Math.random() * (i + 1));
+    [others[i], others[j]] = [others[j]!, others[i]!];
+  }
+  if (good === undefined || others.length === all.length) return others;
+  return lost ? [...others, good] : [good, ...others];
+}
+
+function fail(text: string): never {
+  throw new TypeError(`millrace: ${text}`);
+}
+
+/** The broker where none is named. */
+export const DEFAULT_URL = 'amqp://guest:guest@127.0.0.1:5672/';
+
+/**
+ * A URL for each host of a URL, or of an array of URLs. Each may be several, with commas between them. A TypeError says what is wrong, and
+ * never shows the password.
+ */
+export function splitHosts(urls: string | string[]): string[] {
+  const found = new Map<string, string>(); // by host and port
+  let rest: string | undefined; // of all URLs, what is not host and port
+  for (const url of [urls].flat().flatMap((text) => String(text).split(/,\s*(?=amqps?:\/\/)/).map((part) => part.trim()))) {
+    const parts = /^(amqps?:\/\/)([^/?#]*)([^]*)$/.exec(url);
+    if (!parts) fail("the broker's URL must begin with amqp:// or amqps://");
+    const [, scheme = '', authority = '', tail = ''] = parts;
+    const at = authority.lastIndexOf('@') + 1;
+    const before = scheme + authority.slice(0, at);
+    if (url.endsWith(',')) fail(EMPTY_HOST); // it would count as the virtual host's
+    if (at === 0 && tail.includes('@')) fail("the broker's URL has an @ behind a /, ? or #: write these characters as %40, %2F, %3F and %23");
+    const one = before + (tail === '/' ? '' : tail);
+    rest ??= one;
+    if (rest !== one) fail("the broker's URLs may differ in host and port only");
+    for (const text of (authority.slice(at) || 'localhost').split(',')) {
+      const host = withPort(text.trim(), scheme);
+      found.set(host, before + host + tail);
+    }
+  }
+  if (found.size === 0) fail('no URL of a broker is given');
+  for (const url of found.values()) brokerUrl(url);
+  return [...found.values()];
+}
+
+/** A host with its port, or with that of the scheme. */
+function withPort(text: string, scheme: string): string {
+  if (/^(:[^:]*)?$/.test(text)) fail(EMPTY_HOST);
+  const bare = !text.startsWith('[') && text.split(':').length > 2;
+  const parts = /^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([^]*))?$/.exec(text);
+  if (bare || !parts) fail(`the broker's URL has an invalid host: "${text}"${bare ? ' (an IPv6 address needs brackets)' : ''}`);
+  const [, host, port] = parts;
+  if (port === undefined) return `${host}:${PORTS[scheme]}`;
+  if (!ANY_PORT.test(port) || Number(port) < 1 || Number(port) > 65_535) {
+    fail(`the port of host "${host}" must be a number from 1 to 65535, not "${port}"`);
+  }
+  return text;
+}

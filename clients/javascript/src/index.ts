@@ -1,0 +1,16 @@
+/** Millrace for Node: enqueue jobs with a Client, run them with a Worker, find and change them with an Inspector. */
+export { Client } from './client.js';
+export { defineJob } from './define.js';
+export {
+  ApiError, BulkError, Cancelled, Closed, Discard, HandBack, Invalid, Kill, MillraceError, NotFound, RetryIn, Refused, Stopping, Timeout,
+  Unconfirmed, Unreachable,
+} from './errors.js';
+export { Inspector } from './inspector.js';
+export { Job } from './job.js';
+export { Worker } from './worker.js';
+export type { JobDefinition } from './define.js';
+export type { FoundEntry, FoundJob, FoundRun, InspectorOptions, QueueSize } from './inspector.js';
+export type {
+  ClientMiddleware, ClientOptions, Credentials, DefinitionOptions, Handler, HandlerOptions, JobOptions, Json, Jsonable, Lane, Logger, NewJob, OutgoingJob,
+  Parsed, PublishOptions, Queues, TlsOptions, WorkerMiddleware, WorkerOptions,
+} from './types.js';

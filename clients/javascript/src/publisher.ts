@@ -1,0 +1,85 @@
+import type { ConfirmChannel, Options } from 'amqplib';
+import { openConfirmChannel, type Connection, type Watched } from './connection.js';
+import { Refused } from './errors.js';
+
+const WINDOW = 1000;
+
+/** The channel or connection is gone, and what became of a message is not known. */
+export class Lost extends Error {}
+
+/** What is published where: without an exchange, to the queue or stream that the key names. */
+export interface Publication {
+  exchange?: string;
+  key: string;
+  body: Buffer;
+  properties: Options.Publish;
+}
+
+/** A channel in confirm mode. */
+export class Publisher {
+  #channel: Watched<ConfirmChannel>;
+  #sent = 0;
+  #returned = new Map<string, string>();
+  #free = WINDOW;
+  #waiting: (() => void)[] = [];
+  #why: (Error & { code?: number }) | undefined;
+  lost: Promise<Error>;
+
+  static async open(connection: Connection): Promise<Publisher> {
+    return new Publisher(await openConfirmChannel(connection));
+  }
+
+  constructor(channel: Watched<ConfirmChannel>) {
+    this.#channel = channel;
+    this.lost = channel.lost;
+    channel.on('error', (error: Error & { code?: number }) => {
+      this.#why = error;
+    });
+    channel.on('return', ({ fields, properties }) => {
+      const { replyCode, replyText, exchange, routingKey } = fields as typeof fields & { replyCode: number; replyText: string };
+      this.#returned.set(String(properties.correlationId), `${replyCode} ${replyText}: exchange "${exchange}", routing key "${routingKey}"`);
+    });
+  }
+
+  get gone(): boolean {
+    return this.#channel.gone;
+  }
+
+  /** Publishes {exchange, key, body, properties}. Ends when the broker has the message; else with Refused or Lost. */
+  async publish(message: Publication): Promise<void> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve)); // whoever ends hands its place over
+    try {
+      await this.#send(message);
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free++;
+    }
+  }
+
+  #send({ exchange = '', key, body, properties }: Publication): Promise<void> {
+    const id = String(++this.#sent);
+    return new Promise((resolve, reject) => {
+      const answered = (error: Error | null) => {
+        const why = this.#returned.get(id);
+        this.#returned.delete(id);
+        if (why) reject(new Refused(why));
+        else if (!error) resolve();
+        else reject(this.#unanswered(error, exchange));
+      };
+      try {
+        this.#channel.publish(exchange, key, body, { ...properties, correlationId: id }, answered);
+      } catch (error) {
+        reject(error instanceof TypeError ? error : new Lost('connection lost', { cause: error }));
+      }
+    });
+  }
+
+  #unanswered(error: Error, exchange: string): Error {
+    if (error.message === 'message nacked') return new Refused('it answered nack');
+    // Without the exchange no sidecar has been here; the broker ends the channel for it.
+    if (exchange && (this.#why?.code === 403 || this.#why?.code === 404)) return new Refused(this.#why.message);
+    return new Lost('connection lost', { cause: this.#why ?? error });
+  }
+}

@@ -1,0 +1,3 @@
+/** The test helpers for `import`. */
+export { Attempt, Fake, Inline } from './testing.js';
+export type * from './testing.js';

@@ -1,0 +1,289 @@
+/** Test helpers without a broker. They run the handlers, middleware and hooks of a worker, and check jobs as a Client does. */
+import type { Client } from './client.js';
+import { resolved, type JobDefinition } from './define.js';
+import { BulkError, Cancelled, MillraceError, Stopping, type BulkResult } from './errors.js';
+import { Job } from './job.js';
+import { expire, judge, unknownClass, type Outcome } from './outcome.js';
+import { parseJob, type Delivered } from './parse.js';
+import type { Registry } from './registry.js';
+import { withRetryCount } from './scan.js';
+import type { Checked, ClientMiddleware, Jsonable, NewJob, OutgoingJob, PublishOptions, Rest } from './types.js';
+import { registryOf, type Worker } from './worker.js';
+import { prepare } from './write.js';
+
+/** A job that was enqueued and has not run. */
+export interface Enqueued {
+  jid: string;
+  class: string;
+  args: any;
+  queue: string;
+  /** The number of the attempt that comes next. */
+  attempt: number;
+  /** When it is due, if it is scheduled. */
+  at?: Date;
+  /** The job as it would be published. */
+  raw: Buffer;
+}
+
+/** A job that failed. */
+export interface Failed extends Enqueued {
+  error: any;
+}
+
+/** How an attempt ended. */
+export interface Result {
+  status: 'success' | 'retry' | 'dead' | 'discarded' | 'handed_back';
+  /** Whether it counts as a failure. */
+  failed: boolean;
+  error?: any;
+  /** Seconds until the next attempt. */
+  retryIn?: number;
+}
+
+/** The bytes of a job, and what else a delivery has. */
+interface Written {
+  raw: Buffer;
+  headers: Record<string, unknown>;
+  at?: Date;
+}
+
+/** The job of a message, and when it is due. */
+function written(job: OutgoingJob): Written {
+  const { body, properties } = prepare(job);
+  const raw = job.at === undefined ? body : body.subarray(body.indexOf('"job":') + 6, -1);
+  return { raw, headers: properties.headers as Record<string, unknown>, ...(job.at && { at: job.at }) };
+}
+
+/** A job at one of its attempts: as a worker would get it. */
+function delivered({ raw, headers }: Written, number: number): Delivered {
+  const body = Buffer.from(withRetryCount(raw.toString(), number - 1));
+  return parseJob(body, JSON.parse(body.toString()).queue, { headers });
+}
+
+/** One attempt at a job that was delivered. It ends as it would in a worker, and says how. */
+class Delivery {
+  #registry: Registry;
+  #data: Delivered;
+  #job: Job;
+  #stopping = new AbortController();
+
+  /** @internal */
+  constructor(worker: Worker, data: Delivered) {
+    this.#registry = registryOf(worker);
+    this.#data = data;
+    this.#job = new Job(data, this.#stopping.signal);
+  }
+
+  /** The job as its handler gets it. */
+  get job(): Job {
+    return this.#job;
+  }
+
+  /** Cancels the job, before it runs or while it does. */
+  cancel(): this {
+    this.#job.cancel(new Cancelled());
+    return this;
+  }
+
+  /** Stops the worker, before the job runs or while it does. */
+  stop(): this {
+    this.#stopping.abort(new Stopping());
+    return this;
+  }
+
+  /** Runs the job, with the hooks, and resolves to {status, failed, error, retryIn}. */
+  async run(): Promise<Result> {
+    const { outcome, error } = await this.#outcome();
+    const { next, failed = false, after } = outcome;
+    if (next) await this.#registry.ended(this.#job, { ...outcome, next }, error);
+    if (outcome.died) await this.#registry.call('death', this.#job, error);
+    return { status: next ?? 'success', failed, ...(error !== undefined && { error }), ...(next === 'retry' && { retryIn: after }) };
+  }
+
+  async #outcome(): Promise<{ outcome: Outcome; error: unknown }> {
+    const data = this.#data;
+    const now = Date.now();
+    if (data.expiresAt && data.expiresAt < now) return { outcome: expire(data, now), error: new MillraceError('expired before it began') };
+    if (!this.#registry.has(data.class)) {
+      const verdict = unknownClass(data.class);
+      return { outcome: judge(data, verdict), error: Object.assign(new MillraceError(verdict.message), { stack: '' }) };
+    }
+    const { verdict = { kind: 'success' } as const, shown, end } = await this.#registry.perform(this.#job, data.timeout);
+    return { outcome: judge(data, verdict, { now: end, stopping: this.#stopping.signal.aborted }), error: shown };
+  }
+}
+
+/** One attempt at a job, {class, args, options}, as a client would enqueue it. `attempt` is its number, 1 for the first. */
+export class Attempt extends Delivery {
+  constructor(worker: Worker, job: NewJob, { attempt = 1 }: { attempt?: number } = {}) {
+    if (!Number.isInteger(attempt) || attempt < 1) throw new TypeError(`millrace: attempts are counted from 1: ${attempt}`);
+    super(worker, delivered(written(resolved(job)), attempt));
+  }
+}
+
+/** What stands for a Client; what is enqueued goes to a function. */
+class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'enqueueBulk' | 'close'> {
+  #middleware: ClientMiddleware[] = [];
+  #enqueued: (message: Written) => Promise<void>;
+
+  /** @internal */
+  constructor(enqueued: (message: Written) => Promise<void>) {
+    this.#enqueued = enqueued;
+  }
+
+  /** Adds middleware around publishes. */
+  use(middleware: ClientMiddleware): this {
+    this.#middleware.push(middleware);
+    return this;
+  }
+
+  enqueue<A extends readonly unknown[]>(job: JobDefinition<A>, ...rest: Rest<A>): Promise<string>;
+  enqueue<const A extends readonly unknown[]>(className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
+  enqueue(job: string | JobDefinition, args: readonly unknown[] = [], options: PublishOptions = {}): Promise<string> {
+    return this.#push({ class: job, args, options });
+  }
+
+  enqueueAt<A extends readonly unknown[]>(at: Date, job: JobDefinition<A>, ...rest: Rest<A>): Promise<string>;
+  enqueueAt<const A extends readonly unknown[]>(at: Date, className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
+  enqueueAt(at: Date, job: string | JobDefinition, args: readonly unknown[] = [], options: PublishOptions = {}): Promise<string> {
+    return this.#push({ class: job, args, options, at: at ?? null });
+  }
+
+  enqueueIn<A extends readonly unknown[]>(seconds: number, job: JobDefinition<A>, ...rest: Rest<A>): Promise<string>;
+  enqueueIn<const A extends readonly unknown[]>(seconds: number, className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
+  enqueueIn(seconds: number, job: string | JobDefinition, args: readonly unknown[] = [], options: PublishOptions = {}): Promise<string> {
+    return this.#push({ class: job, args, options, at: new Date(Date.now() + seconds * 1000) });
+  }
+
+  enqueueBulk<J extends NewJob>(jobs: readonly (J & Checked<J>)[], options?: { deadline?: number }): Promise<string[]>;
+  async enqueueBulk(jobs: readonly NewJob[]): Promise<string[]> {
+    const results: BulkResult[] = [];
+    for (const job of jobs) {
+      try {
+        results.push({ jid: await this.#push(job) });
+      } catch (error) {
+        results.push({ error: error as Error });
+      }
+    }
+    if (results.some((r) => r.error)) throw new BulkError(results);
+    return results.map((r) => r.jid as string);
+  }
+
+  async close(): Promise<void> {}
+
+  async #push(given: NewJob): Promise<string> {
+    const job = resolved(given);
+    const call = async (i: number): Promise<string> => {
+      const middleware = this.#middleware[i];
+      if (!middleware) return this.#enqueue(job);
+      return (await middleware(job, () => call(i + 1))) ?? '';
+    };
+    return call(0);
+  }
+
+  async #enqueue(job: OutgoingJob): Promise<string> {
+    const message = written(job);
+    await this.#enqueued(message);
+    return JSON.parse(message.raw.toString()).jid;
+  }
+}
+
+/** In place of a Client: enqueue makes the first attempt at once, and its error is the caller's. */
+export class Inline extends Offline {
+  constructor(worker: Worker) {
+    super(async (message) => {
+      const { failed, error } = await new Delivery(worker, delivered(message, 1)).run();
+      if (failed) throw error;
+    });
+  }
+}
+
+/** A job that a Fake has, with its next attempt. */
+interface Kept {
+  message: Written;
+  attempt: number;
+  retryIn?: number | undefined;
+  error?: unknown;
+}
+
+/** In place of a Client: enqueue collects, and drain runs. */
+export class Fake extends Offline {
+  #worker: Worker | undefined;
+  #waiting: Kept[] = [];
+  #retries: Kept[] = [];
+  #dead: Kept[] = [];
+  #running: Delivery | undefined;
+
+  /** A Fake that only collects needs no worker. */
+  constructor(worker?: Worker) {
+    super(async (message) => {
+      this.#waiting.push({ message, attempt: 1 });
+    });
+    this.#worker = worker;
+  }
+
+  /** What was enqueued and has not run, in order; of one class, if named. */
+  jobs(job?: string | JobDefinition): Enqueued[] {
+    return this.#listed(this.#waiting, job);
+  }
+
+  /** Jobs that failed and are to be tried again: with `attempt`, the next one, `retryIn` and the `error`. */
+  retries(job?: string | JobDefinition): (Failed & { retryIn: number })[] {
+    return this.#listed(this.#retries, job) as (Failed & { retryIn: number })[];
+  }
+
+  /** Jobs that were given up, with their `error`. */
+  dead(job?: string | JobDefinition): Failed[] {
+    return this.#listed(this.#dead, job) as Failed[];
+  }
+
+  #listed(list: Kept[], job: string | JobDefinition | undefined): Enqueued[] {
+    const all = list.map(({ message: { raw, at }, ...rest }) => {
+      const { jid, class: name, args, queue } = JSON.parse(raw.toString());
+      return { jid, class: name, args, queue, raw, ...(at && { at }), ...rest };
+    });
+    const wanted = typeof job === 'object' ? job.class : job;
+    return wanted === undefined ? all : all.filter(({ class: name }) => name === wanted);
+  }
+
+  /**
+   * Runs what is there, and what that enqueues; with {retries: true} failed jobs too, at once, until they end well or are given up. All jobs
+   * run: the errors of those that failed are thrown at the end, several as an AggregateError.
+   */
+  async drain({ retries = false }: { retries?: boolean } = {}): Promise<number> {
+    const failures: unknown[] = [];
+    let n = 0;
+    for (;;) {
+      if (retries) this.#waiting.push(...this.#retries.splice(0));
+      const next = this.#waiting.shift();
+      if (!next) break;
+      n++;
+      failures.push(...(await this.#attempt(next, retries)));
+    }
+    if (failures.length === 1) throw failures[0];
+    if (failures.length > 1) throw new AggregateError(failures, `${failures.length} jobs failed: ${failures.map(String).join('; ')}`);
+    return n;
+  }
+
+  async #attempt({ message, attempt }: Kept, retries: boolean): Promise<unknown[]> {
+    if (!this.#worker) throw new TypeError('millrace: drain needs a worker: new Fake(worker)');
+    this.#running = new Delivery(this.#worker, delivered(message, attempt));
+    const { status, failed, error, retryIn } = await this.#running.run();
+    this.#running = undefined;
+    if (status === 'retry') this.#retries.push({ message, attempt: attempt + 1, retryIn, error });
+    if (status === 'dead') this.#dead.push({ message, attempt, error });
+    return failed && !(retries && status === 'retry') ? [error] : [];
+  }
+
+  /** Cancels the job that runs, if it has the jid, as an operator would. */
+  cancel(jid: string): boolean {
+    if (this.#running?.job.jid !== jid) return false;
+    this.#running.cancel();
+    return true;
+  }
+
+  /** Forgets all jobs. */
+  clear(): void {
+    for (const list of [this.#waiting, this.#retries, this.#dead]) list.length = 0;
+  }
+}

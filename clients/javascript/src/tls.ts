@@ -1,0 +1,25 @@
+import { createSecureContext } from 'node:tls';
+import { messageOf } from './errors.js';
+import type { TlsOptions } from './types.js';
+
+/** Options of tls.connect that a thread can be given. */
+const NAMES = new Set([
+  'ca', 'cert', 'key', 'passphrase', 'pfx', 'crl', 'servername', 'rejectUnauthorized', 'ciphers', 'sigalgs', 'minVersion', 'maxVersion',
+]);
+
+/** TLS options, checked: certificates and keys are read, so that a wrong one is refused here, not at each connection. */
+export function tlsOptions(given: TlsOptions | undefined, urls: string[], scheme = 'amqps://'): TlsOptions | undefined {
+  if (given === undefined) return undefined;
+  const fail = (what: string, cause?: unknown): never => {
+    throw new TypeError(`millrace: ${what}`, { cause });
+  };
+  if (typeof given !== 'object' || given === null) fail('tls is no object');
+  for (const name of Object.keys(given)) if (!NAMES.has(name)) fail(`there is no option tls.${name}`);
+  if (!urls.every((url) => url.startsWith(scheme))) fail(`tls options need an ${scheme} URL`);
+  try {
+    createSecureContext(given);
+  } catch (error) {
+    fail(`tls: ${messageOf(error)}`, error);
+  }
+  return given;
+}

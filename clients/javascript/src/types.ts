@@ -1,0 +1,187 @@
+/** The types that programs use, beside the classes. */
+import type { ConnectionOptions, SecureContextOptions } from 'node:tls';
+import type { JobDefinition } from './define.js';
+import type { Job } from './job.js';
+
+/** What can be written as JSON: a bigint becomes a number, a Date text. */
+export type Json = string | number | bigint | boolean | null | Date | readonly Json[] | { readonly [name: string]: Json | undefined };
+
+/** T, if all of it can be written as JSON; where it cannot, never. T may be an interface. */
+export type Jsonable<T> = T extends string | number | bigint | boolean | null | Date | { toJSON(): unknown }
+  ? T
+  : T extends
+        | undefined | symbol | ((...args: never[]) => unknown) | ReadonlyMap<unknown, unknown> | ReadonlySet<unknown> | Promise<unknown> | RegExp
+        | ArrayBuffer | ArrayBufferView
+    ? never
+    : T extends readonly unknown[]
+      ? { [K in keyof T]: Jsonable<T[K]> }
+      : T extends object
+        ? { [K in keyof T]: undefined extends T[K] ? Jsonable<Exclude<T[K], undefined>> | undefined : Jsonable<T[K]> }
+        : never;
+
+/** What a handler gets of T, which was written as JSON and read again: a Date is text, a bigint a number. */
+export type Parsed<T> = 0 extends 1 & T
+  ? any
+  : T extends string | number | boolean | null | undefined
+    ? T
+    : T extends bigint
+      ? number
+      : T extends { toJSON(): infer J }
+        ? Parsed<J>
+        : T extends object
+          ? { [K in keyof T]: Parsed<T[K]> }
+          : unknown;
+
+/** The options of a job. */
+export interface JobOptions {
+  /** Default "default". */
+  queue?: string;
+  /** How often at most it is retried: true is 25, false is 0. Default 25. */
+  retry?: number | boolean;
+  /** 0 to 10, the highest first. */
+  priority?: number;
+  /** To find jobs by. */
+  tags?: readonly string[];
+  /** Default: 16 random bytes in hex. */
+  jid?: string;
+  /** A job that has not begun by then becomes a dead job. */
+  expiresAt?: Date;
+  /** How many seconds it may run. */
+  timeout?: number;
+  /** false: do not keep it in the dead set when it is given up. */
+  dead?: boolean;
+  /** How many lines of a failure's stack are kept: 20 by default; true is 100, false or 0 none. */
+  backtrace?: number | boolean;
+  /** Members of your own, which handlers read as `job.fields`. */
+  fields?: { readonly [name: string]: Json | undefined };
+  /** W3C trace context. */
+  traceparent?: string;
+}
+
+export interface PublishOptions extends JobOptions {
+  /** Seconds until the publish fails if it is not answered. Default: the client's timeout. */
+  deadline?: number;
+}
+
+/** The options that a definition gives all jobs of its class. */
+export type DefinitionOptions = Omit<JobOptions, 'jid'>;
+
+/** A job that is to be enqueued. */
+export interface NewJob<A extends readonly unknown[] = readonly any[]> {
+  class: string | JobDefinition<any>;
+  args?: A;
+  options?: JobOptions;
+  /** When it is due; immediately if not given. */
+  at?: Date;
+}
+
+/** A job on its way through middleware. */
+export interface OutgoingJob {
+  class: string;
+  args: any[];
+  options: PublishOptions;
+  at?: Date;
+}
+
+/** Wraps each publish. It may change the job; if it does not call next, nothing is published and the jid is ''. */
+export type ClientMiddleware = (job: OutgoingJob, next: () => Promise<string>) => Promise<string | null | undefined | void> | string | null | undefined | void;
+
+/** Options of node:tls. Certificates and keys are PEM, as text or bytes. */
+export type TlsOptions = Pick<
+  SecureContextOptions & ConnectionOptions,
+  'ca' | 'cert' | 'key' | 'passphrase' | 'pfx' | 'crl' | 'servername' | 'rejectUnauthorized' | 'ciphers' | 'sigalgs' | 'minVersion' | 'maxVersion'
+>;
+
+/** The user of the broker, and the password or token. */
+export interface Credentials {
+  username: string;
+  password: string;
+}
+
+export interface ClientOptions {
+  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs.
+   * Default amqp://guest:guest@127.0.0.1:5672/. */
+  url?: string | string[];
+  /** Seconds that a publish may take, also while the broker is away. Default 30: too long for a web request. */
+  timeout?: number;
+  /** For amqps:// URLs: the CA that signed the broker's certificate, a client certificate and its key. */
+  tls?: TlsOptions;
+  /**
+   * Asked for at each connection, the first and each later one, in place of the URL's user and password: for passwords and tokens that
+   * rotate. If it throws, rejects, or takes more than 30 s, that attempt to connect fails, and the next one asks again.
+   */
+  credentials?: () => Credentials | Promise<Credentials>;
+}
+
+/** The arguments of enqueue behind a definition. */
+export type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: PublishOptions] : [args: A, options?: PublishOptions];
+
+/** A job of a bulk, if its args can be written as JSON. */
+export type Checked<J extends NewJob> = J extends { class: JobDefinition<infer A> } ? J & { args?: A } : J extends NewJob ? J & { args?: Jsonable<J['args']> } : never;
+
+/** What it returns or resolves to is ignored; what it throws is the job's failure. */
+export type Handler<A extends readonly unknown[] = any> = (job: Job<A>) => unknown;
+
+export interface HandlerOptions<A extends readonly unknown[] = any> {
+  /** Seconds until a failed job is tried again; nothing, 0 or less for the default backoff, which is also used if it throws: that is logged. */
+  retryIn?: (count: number, error: any, job: Job<A>) => number | undefined | Promise<number | undefined>;
+  /** Seconds that a job may run that does not say so itself. */
+  timeout?: number;
+}
+
+/** An array is strict: a queue's jobs begin only when none of an earlier one is at hand. An object is weighted. */
+export type Queues = string[] | { [queue: string]: number };
+
+/** Queues with slots of their own. */
+export interface Lane {
+  name: string;
+  queues: Queues;
+  /** Default 5. */
+  concurrency?: number;
+}
+
+/** Gets each line as a text and fields: `class`, `jid`, `attempt`, `next`, `retryAt`, `errorClass`, `errorMessage`, `stack` of a failed job. */
+export interface Logger {
+  info(text: string, fields?: object): void;
+  warn(text: string, fields?: object): void;
+  error(text: string, fields?: object): void;
+}
+
+export interface WorkerOptions {
+  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs.
+   * Default amqp://guest:guest@127.0.0.1:5672/. */
+  url?: string | string[];
+  /** Of the lane "default". Default ["default"] if there are no lanes. */
+  queues?: Queues;
+  /** How many jobs run at once. Default 5. */
+  concurrency?: number;
+  lanes?: Lane[];
+  /** Part of the worker's identity. */
+  tag?: string;
+  /** Shown with the worker. */
+  labels?: { [name: string]: string };
+  /** Seconds that jobs have to end when the worker stops. Default 25. */
+  stopTimeout?: number;
+  /** A job that killed so many workers is given up. Default 3; 0: never. */
+  maxDeaths?: number;
+  /** For amqps:// URLs: the CA that signed the broker's certificate, a client certificate and its key. */
+  tls?: TlsOptions;
+  /**
+   * Asked for at each connection, the first and each later one, in place of the URL's user and password: for passwords and tokens that
+   * rotate. If it throws, rejects, or takes more than 30 s, that attempt to connect fails, and the next one asks again.
+   */
+  credentials?: () => Credentials | Promise<Credentials>;
+  /** Of your program. */
+  version?: string;
+  /** Whether queues that do not exist are declared. Default true. */
+  declare?: boolean;
+  /** Seconds between heartbeats. Default 10. */
+  heartbeat?: number;
+  /** Default: the console. false: none. */
+  logger?: Logger | false;
+  /** The file made of `millrace-jobs/thread`, where a bundle has it under another name than millrace-thread.js beside itself. */
+  thread?: string | URL;
+}
+
+/** Wraps all handlers. What it throws is the job's failure. */
+export type WorkerMiddleware = (job: Job, next: () => Promise<unknown>) => unknown;

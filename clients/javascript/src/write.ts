@@ -1,0 +1,139 @@
+import { randomBytes } from 'node:crypto';
+import {
+  isAnyArrayBuffer, isBoxedPrimitive, isDate, isMap, isPromise, isRegExp, isSet, isWeakMap, isWeakSet,
+} from 'node:util/types';
+import { Invalid, isError } from './errors.js';
+import { DEFAULT_QUEUE, DIRECT, MAX_COUNT, MAX_PRIORITY, MAX_RECORD, MEMBERS, SCHEDULED, properties, queueNameFault, seconds } from './format.js';
+import type { Publication } from './publisher.js';
+import type { NewJob, PublishOptions } from './types.js';
+
+export const OPTIONS = new Set<string>([
+  'queue', 'retry', 'priority', 'tags', 'jid', 'expiresAt', 'timeout', 'dead', 'backtrace', 'fields', 'traceparent', 'deadline',
+]);
+
+export const newJid = (): string => randomBytes(16).toString('hex');
+
+function check(ok: unknown, what: string | undefined): asserts ok {
+  if (!ok) throw new Invalid(what);
+}
+
+function encodeText(text: string): string {
+  check(text.isWellFormed(), `the text ${JSON.stringify(text.slice(0, 40))} is not valid Unicode`);
+  return JSON.stringify(text);
+}
+
+/** What JSON.stringify would make `{}`, or a list of bytes, with what to write instead. */
+const LOST: [(value: unknown) => boolean, string][] = [
+  [isError, 'no Error: pass error.message, or an object of what you need of it'],
+  [(v) => isMap(v) || isWeakMap(v), 'no Map: pass Object.fromEntries(map)'],
+  [(v) => isSet(v) || isWeakSet(v), 'no Set: pass [...set]'],
+  [isPromise, 'no Promise: await it'],
+  [isRegExp, 'no RegExp: pass its source'],
+  [(v) => isAnyArrayBuffer(v) || ArrayBuffer.isView(v), 'no binary data: pass text, for instance base64'],
+];
+
+function encodeObject(value: object): string {
+  if (Object.getPrototypeOf(value) !== Object.prototype) {
+    const [, instead] = LOST.find(([is]) => is(value)) ?? [];
+    check(instead === undefined, `JSON has ${instead}`);
+    if (isBoxedPrimitive(value)) return encode(value.valueOf());
+  }
+  const parts = [];
+  const record = value as Record<string, unknown>;
+  for (const name of Object.keys(record)) {
+    if (record[name] !== undefined) parts.push(`${encodeText(name)}:${encode(record[name])}`);
+  }
+  return `{${parts.join(',')}}`;
+}
+
+/** JSON as JSON.stringify writes it, but that nothing is changed silently: what JSON cannot say is refused, a BigInt is a number. */
+function encode(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return encodeText(value);
+    case 'number':
+      check(Number.isFinite(value), `the number ${value} is not finite`);
+      return JSON.stringify(value);
+    case 'bigint':
+      return value.toString();
+    case 'boolean':
+      return String(value);
+    case 'object':
+      if (value === null) return 'null';
+      if (Array.isArray(value)) return `[${Array.from(value, encode).join(',')}]`;
+      if ('toJSON' in value && typeof value.toJSON === 'function') return encode(value.toJSON());
+      return encodeObject(value);
+    default:
+      throw new Invalid(value === undefined ? 'JSON has no undefined: write null' : `JSON has no ${typeof value}`);
+  }
+}
+
+/** The JSON of a value, or Invalid. */
+export function toJSON(value: unknown): string {
+  try {
+    return encode(value);
+  } catch (error) {
+    if (error instanceof RangeError) throw new Invalid('it is nested too deep, or holds itself');
+    throw error;
+  }
+}
+
+function time(name: string, at: unknown): number {
+  check(isDate(at) && !Number.isNaN(at.getTime()), `${name} is no Date`);
+  return seconds(at.getTime());
+}
+
+const isCount = (n: unknown): n is number => Number.isInteger(n) && (n as number) >= 0 && (n as number) <= MAX_COUNT;
+
+function checkOptions(o: PublishOptions): void {
+  for (const name of Object.keys(o)) check(OPTIONS.has(name), `there is no option ${name}`);
+  check(o.retry === undefined || typeof o.retry === 'boolean' || isCount(o.retry), `retry is ${o.retry}`);
+  check(o.priority === undefined || (isCount(o.priority) && o.priority <= MAX_PRIORITY), `priority is ${o.priority}, 0 to 10 are allowed`);
+  check(o.tags === undefined || (Array.isArray(o.tags) && o.tags.every((t) => typeof t === 'string')), 'tags are no array of strings');
+  check(o.jid === undefined || (typeof o.jid === 'string' && o.jid !== '' && o.jid.isWellFormed()), 'jid is no valid text');
+  check(o.timeout === undefined || (Number.isFinite(o.timeout) && o.timeout >= 0), `timeout is ${o.timeout}`);
+  check(o.dead === undefined || typeof o.dead === 'boolean', 'dead is no boolean');
+  check(o.backtrace === undefined || typeof o.backtrace === 'boolean' || isCount(o.backtrace), `backtrace is ${o.backtrace}`);
+  for (const name of Object.keys(o.fields ?? {})) check(!MEMBERS.has(name), `field ${name} is named by the format`);
+}
+
+/** The members of a job that its options say; what was not given is left out. */
+function optional(o: PublishOptions): Record<string, unknown> {
+  const m: Record<string, unknown> = {};
+  for (const name of ['retry', 'priority', 'tags', 'timeout', 'dead', 'backtrace'] as const) if (o[name] !== undefined) m[name] = o[name];
+  if (o.expiresAt !== undefined) m.expires_at = time('expiresAt', o.expiresAt);
+  return { ...m, ...o.fields };
+}
+
+/** A job that is to be published, of a class that is named. */
+export type NamedJob = Omit<NewJob, 'class' | 'at'> & { class: string; at?: unknown };
+
+/** A job that is written down: what is published where. */
+export type Prepared = Publication & { jid: string };
+
+/** Checks a job, {class, args, options, at}, and writes it down: what is published where. */
+export function prepare(job: NamedJob, now = Date.now()): Prepared {
+  const options: PublishOptions = job.options ?? {};
+  check(typeof job.class === 'string' && job.class !== '', 'it has no class');
+  check(Array.isArray(job.args ?? []), 'args are no array');
+  checkOptions(options);
+  const queue = options.queue ?? DEFAULT_QUEUE;
+  const fault = queueNameFault(queue);
+  check(!fault, fault);
+  const jid = options.jid ?? newJid();
+  const stamp = job.at === undefined ? 'enqueued_at' : 'created_at';
+  const text = toJSON({
+    jid, class: job.class, args: job.args ?? [], queue, retry_count: 0, [stamp]: seconds(now), ...optional(options),
+  });
+  return { jid, ...place(job, jid, queue, text), properties: properties(jid, job.class, options.priority ?? 0, options.traceparent, now) };
+}
+
+function place(job: NamedJob, jid: string, queue: string, text: string): Omit<Publication, 'properties'> {
+  if (job.at !== undefined) {
+    const head = toJSON({ type: 'scheduled_job', jid, scheduled_at: time('at', job.at) });
+    text = `${head.slice(0, -1)},"job":${text}}`;
+  }
+  const body = Buffer.from(text);
+  check(body.length <= MAX_RECORD, `it has ${body.length} bytes, at most ${MAX_RECORD} are allowed`);
+  return job.at === undefined ? { exchange: DIRECT, key: queue, body } : { exchange: '', key: SCHEDULED, body };
+}

@@ -1,0 +1,96 @@
+// Credentials that the broker changes between two connections.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import amqplib from 'amqplib';
+import { Client, Unreachable, Worker } from 'millrace-jobs';
+import { startBroker } from './support/broker.mjs';
+import { capture, eventually } from './support/observe.mjs';
+
+/** @type {any} */
+let broker;
+before(async () => {
+  broker = await startBroker();
+});
+after(() => broker?.stop());
+
+/** A queue, with jobs bound to it, and what else a worker writes to. */
+async function aQueue(name) {
+  const connection = await amqplib.connect(broker.url);
+  const channel = await connection.createChannel();
+  await channel.assertExchange('jobs.direct', 'direct');
+  for (const queue of ['heartbeats', 'job_metrics']) await channel.assertQueue(queue);
+  await channel.assertQueue(`queue.${name}`, { maxPriority: 10 });
+  await channel.bindQueue(`queue.${name}`, 'jobs.direct', name);
+  await connection.close();
+  return name;
+}
+
+test('credentials are asked for at each connection: the password changes, and the producer and the worker go on', async () => {
+  const queue = await aQueue('rotating');
+  const url = broker.url.replace('guest:guest@', 'of-the-url:unused@');
+  let password = 'secret-one';
+  let fault;
+  const asked = { client: 0, worker: 0 };
+  const give = (who) => {
+    asked[who]++;
+    if (fault) throw fault;
+    return { username: 'rotating', password };
+  };
+  broker.ctl('add_user', 'rotating', password);
+  broker.ctl('set_permissions', 'rotating', '.*', '.*', '.*');
+
+  const { lines, logger } = capture();
+  const seen = [];
+  const worker = new Worker({ url, queues: [queue], logger, credentials: async () => give('worker') });
+  worker.handle('Seen', (job) => seen.push(job.args[0]));
+  const running = worker.run();
+  const client = new Client({ url, credentials: () => give('client') });
+  await client.enqueue('Seen', ['before'], { queue });
+  await eventually('the job has run', () => seen.includes('before'));
+  assert.deepEqual(asked, { client: 1, worker: 1 });
+
+  // A message that looks like the broker's refusal is still the program's own error.
+  fault = new Error('the vault is sealed: HTTP 403');
+  password = 'secret-two';
+  broker.ctl('change_password', 'rotating', password);
+  broker.ctl('close_all_user_connections', 'rotating', 'rotated');
+  const failed = () => lines.filter((line) => line.text === 'no connection to the broker, trying again' && /the vault is sealed/.test(line.error));
+  await eventually('the worker has asked twice in vain', () => failed().length >= 2);
+  await assert.rejects(client.enqueue('Seen', ['never'], { queue, deadline: 1 }), (e) => {
+    assert.ok(e instanceof Unreachable);
+    assert.match(e.message, /credentials: the vault is sealed: HTTP 403/);
+    return e.cause instanceof Error && e.cause.cause === fault;
+  });
+  fault = undefined;
+  await client.enqueue('Seen', ['after'], { queue });
+  await eventually('the job of the new connections has run', () => seen.includes('after'));
+  assert.ok(asked.client >= 3 && asked.worker >= 4, JSON.stringify(asked));
+
+  worker.stop();
+  await running;
+  await client.close();
+  assert.doesNotMatch(JSON.stringify(lines), /secret-/);
+});
+
+test('credentials that are no use: an error that says so', async () => {
+  assert.throws(() => new Client(/** @type {any} */ ({ credentials: { username: 'a', password: 'b' } })), /credentials is no function/);
+  assert.throws(() => new Worker(/** @type {any} */ ({ credentials: 'a:b' })), /credentials is no function/);
+  const client = new Client(/** @type {any} */ ({ url: broker.url, timeout: 1, credentials: () => ({ username: 'guest' }) }));
+  await assert.rejects(client.enqueue('A'), /the function must return \{ username, password \}, both strings/);
+  await client.close();
+
+  let n = 0;
+  const early = new Client({ url: broker.url, credentials: () => {
+    if (++n < 3) throw new Error('HTTP 403');
+    return { username: 'guest', password: 'guest' };
+  } });
+  await early.enqueue('A', [], { queue: await aQueue('early') });
+  assert.equal(n, 3, 'the first attempts failed, and the next ones asked again');
+  await early.close();
+
+  const credentials = () => ({ username: 'guest', password: 'wrong' });
+  await assert.rejects(new Worker({ url: broker.url, logger: false, credentials }).run(), /the broker turns us away/);
+  const refused = new Client({ url: broker.url, credentials });
+  await assert.rejects(refused.enqueue('A'), /the broker turns us away/);
+  await refused.close();
+});

@@ -1,0 +1,48 @@
+// What browsers may differ in, in Firefox: layout, signing in, and the policy of the page.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { launchFirefox } from './bidi.js';
+import { resized } from './layout.js';
+import { all } from './pages.js';
+
+/** A large screen, a tablet and a phone: other themes and densities would show nothing that Chromium does not. */
+const how = { widths: [1400, 768, 390], looks: [['light', 'comfortable']] };
+/** Answers that are errors by design, which browsers note on the console. */
+const expected = /401|jobs\/nobody-knows-it|health\/checks/;
+
+const heading = (/** @type {string} */ name) => document.querySelector('h1')?.textContent.includes(name);
+const filled = () => !document.querySelector('tr.sk') && !!document.querySelector('main :is(tbody tr, .facts, .ops, .feed a, .empty)');
+
+export function inFirefox(world) {
+  test('Firefox: signing in and out, and no page is wider than its window or out of line with the header', { timeout: 180_000 }, async () => {
+    const page = await launchFirefox();
+    try {
+      await page.setViewportSize({ width: 1400, height: 900 });
+      await page.goto(world.base + '/retries?queue=inventory');
+      await page.fill('Name', 'guest');
+      await page.fill('Password', 'wrong');
+      await page.click({ role: 'button', name: 'Sign in' });
+      await page.shows('a wrong password is refused', () => !!document.querySelector('[role=alert]'));
+      await page.fill('Password', 'guest');
+      await page.click({ role: 'button', name: 'Sign in' });
+      await page.shows('the page that was asked for', heading, 'Retries');
+      assert.match(await page.evaluate(() => location.href), /\/retries\?queue=inventory$/);
+      const wrong = [];
+      for (const path of new Set(all.map(([path]) => path))) {
+        await page.setViewportSize({ width: 1400, height: 900 });
+        await page.goto(world.base + path);
+        await page.shows(path, filled);
+        wrong.push(...await resized(page, path, how), ...(await page.evaluate(() => window.refusals)).map((/** @type {string} */ r) => `${path}: refused by the policy: ${r}`));
+      }
+      assert.deepEqual([...wrong, ...page.faults.filter((f) => !expected.test(f))], []);
+      await page.setViewportSize({ width: 1400, height: 900 });
+      await page.click({ role: 'button', name: 'Menu of guest' });
+      await page.click({ role: 'button', name: 'Sign out' });
+      await page.shows('the sign-in page', () => !!document.querySelector('input[name=password]'));
+      await page.goto(world.base + '/dashboard');
+      await page.shows('that nobody is signed in any more', () => !!document.querySelector('input[name=password]'));
+    } finally {
+      await page.close();
+    }
+  });
+}

@@ -1,0 +1,48 @@
+// The UI's texts stand in one file: the linter refuses them elsewhere, and none is kept that nothing says.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { RuleTester } from 'eslint';
+import rule from '../words-rule.js';
+import * as words from '../static/core/words.js';
+
+const root = new URL('../static/', import.meta.url);
+
+test('the linter finds what people read, and nothing else', () => {
+  const own = (/** @type {string} */ code) => ({ code, errors: 1 });
+  new RuleTester({ languageOptions: { ecmaVersion: 2024, sourceType: 'module' } }).run('words', rule, {
+    valid: [
+      'html`<p class="dim small">${words.hello}</p>`',
+      "html`<button class=${on ? 'btn small' : 'btn primary'} aria-label=${words.stop(name)} onClick=${() => press('stop')}>${words.stop} · ${count(n)}</button>`",
+      "html`<${at ? 'a' : 'div'} title=${name} />`",
+      "if (e.key === 'ArrowDown') box.querySelector('input[type=text]').focus();",
+      "const looks = { failed: ['alert', 'bad'], no_consumers: ['warn', 'warn'] };",
+      "ask(apiPath('dead-jobs', [jid, 'retry'], { offset }), { method: 'POST' });",
+      "const p = { label: 'p95', id: 'p95' };",
+    ],
+    invalid: [
+      own('html`<p>No dead jobs</p>`'), own('html`<p>${n} jobs wait in ${queue}</p>`'), own('html`<${Card} title="Dead jobs" />`'), own('html`<input placeholder="Find" />`'),
+      own("html`<b>${on ? 'paused' : words.live}</b>`"), own("html`<button title=${on ? 'Stop' : words.go} />`"), own("html`<i aria-label=${'Slots of ' + name} />`"),
+      own("const columns = [{ id: 'jid', label: 'ID' }];"), own("toast('Record dismissed');"), own('toast(`${n} jobs moved`);'), own("plural(n, 'job');"),
+      own("const titles = { retries: 'Retry' };"), own("confirm({ title: words.sure, body: html`<p>It ends.</p>` });"),
+    ],
+  });
+});
+
+test('every text is used, and none is missing', () => {
+  const files = ['app.js', ...['core', 'parts', 'pages'].flatMap((dir) => readdirSync(new URL(dir, root)).map((name) => `${dir}/${name}`))].filter((name) => name !== 'core/words.js');
+  const wrong = [];
+  const used = new Set();
+  for (const file of files) {
+    const code = readFileSync(new URL(file, root), 'utf8').replace(/^import (?!.*words\.js).*$/gm, '');
+    const imported = /^import \{ (.*) \} from '.*words\.js';$/m.exec(code)?.[1].split(', ') || [];
+    for (const [group, as = group] of imported.map((name) => name.split(' as '))) {
+      for (const [, key] of code.replace(/^import .*$/gm, '').matchAll(new RegExp(`\\b${as}\\.(\\w+)`, 'g'))) {
+        used.add(`${group}.${key}`);
+        if (!(key in words[group])) wrong.push(`${file} says ${group}.${key}, which is not there`);
+      }
+    }
+  }
+  for (const [group, all] of Object.entries(words)) for (const key of Object.keys(all)) if (!used.has(`${group}.${key}`)) wrong.push(`nothing says ${group}.${key}`);
+  assert.deepEqual(wrong, []);
+});
