@@ -203,7 +203,7 @@ func TestHealthChecks(t *testing.T) {
 	require.Equal(t, http.StatusOK, check(w, "leader"))
 	require.Len(t, w.commands, 1, "however many ask")
 	alone := newWorld(t, func(c *httpapi.Config) { c.Ask = nil })
-	require.Contains(t, alone.get("/api/health/checks/leader").body, "nobody leads")
-	require.Contains(t, w.get("/api/health/checks/workers").body, "no worker process takes jobs (0 are known)")
+	require.Contains(t, alone.get("/api/health/checks/leader").body, "no leader responds: ")
+	require.Contains(t, w.get("/api/health/checks/workers").body, `"reason":"no live worker processes"`)
 	require.Equal(t, http.StatusNotFound, check(w, "nope"))
 }
