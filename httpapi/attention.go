@@ -25,7 +25,7 @@ func (s *Server) attention(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	found, err := s.shared.get(ctx, "attention", 0, s.facts)
+	found, err := s.shared.get(ctx, sharedKey(c.Request()), 0, s.facts)
 	if err != nil {
 		return err
 	}
