@@ -214,17 +214,16 @@ func TestStateFolderThatCannotBe(t *testing.T) {
 }
 
 func TestListensOnLoopbackOnly(t *testing.T) {
-	for addr, says := range map[string]string{
-		"0.0.0.0:0":          "loopback",
-		":0":                 "loopback",
-		"[::]:0":             "loopback",
-		"example.com:0":      "loopback",
-		"127.0.0.1":          "--http-addr",
-		"127.0.0.1:nonsense": "--http-addr",
-	} {
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "example.com:0"} {
 		r := millrace(t, "serve", "--http-addr", addr)
 		require.Equal(t, exitUsage, r.code, addr)
-		require.Contains(t, r.err, says, addr)
+		require.Equal(t, "millrace: --http-addr: refusing to listen on "+addr+" (not a loopback address) without TLS: set --tls-cert and --tls-key, "+
+			"or --behind-proxy if a proxy terminates TLS; or listen on 127.0.0.1\n", r.err)
+	}
+	for _, addr := range []string{"127.0.0.1", "127.0.0.1:nonsense"} {
+		r := millrace(t, "serve", "--http-addr", addr)
+		require.Equal(t, exitUsage, r.code, addr)
+		require.Contains(t, r.err, "--http-addr", addr)
 	}
 }
 
