@@ -18,7 +18,7 @@ type doctorCmd struct {
 	signInSettings `group:"Connection flags:"`
 	resultSettings
 
-	Permissions bool `help:"List the permissions that sidecars, producers and workers need, also where nothing is missing."`
+	Permissions bool `help:"List the permissions that sidecars, producers and workers need, even if none is missing."`
 }
 
 // gravity is how bad a finding is.
@@ -135,7 +135,7 @@ func (e *examination) openManagement(ctx context.Context) {
 	}
 }
 
-// print prints the findings, and the permissions that are needed where they are asked for or at fault.
+// print prints the findings, and the permissions that are needed where they are asked for or missing.
 func (e *examination) print(p *printer, permissions bool) error {
 	if !p.forPeople() {
 		return e.printForPrograms(p)
@@ -150,7 +150,7 @@ func (e *examination) print(p *printer, permissions bool) error {
 				_ = p.say("%21s → %s", "", line)
 			}
 		}
-		permissions = permissions || f.subject == "permissions" && f.gravity != fine
+		permissions = permissions || f.subject == "permissions" && f.gravity == broken
 	}
 	if !permissions {
 		return nil
