@@ -121,8 +121,8 @@ func (e *examination) openManagement(ctx context.Context) {
 	case other != nil:
 		e.note(advice, subject, other.Error()+", and is not used: "+withoutManagement, "set --management-url to the management API of this broker; "+byHand)
 	case broker.Unauthorized(err):
-		e.note(broken, subject, err.Error(), fmt.Sprintf("give the user the tags it needs: %s set_user_tags %s policymaker monitoring\n"+
-			"or, if it is another broker's: set --management-url to the management API of this broker", e.conn.Features().Ctl, quote(e.conn.User())))
+		e.note(broken, subject, err.Error(), fmt.Sprintf("give the user the tags it needs: %s %s\n"+
+			"or, if it is another broker's: set --management-url to the management API of this broker", e.conn.Features().Ctl, tagsCommand(e.conn.User())))
 	case errors.Is(err, broker.ErrUnproven):
 		e.note(broken, subject, err.Error()+", so Millrace does not use it", "")
 	default:

@@ -275,6 +275,19 @@ func TestWithoutManagementAPI(t *testing.T) {
 	}, "the policies are set")
 }
 
+// The log names the command that gives the user its tags before what does not work without them.
+func TestUserThatMayNotUseTheManagementAPI(t *testing.T) {
+	v := brokertest.New(t)
+	untagged := v.AddUser(t, "untagged", brokertest.Permissions{Configure: sidecarRole.configure, Write: sidecarRole.write, Read: sidecarRole.read})
+	settings := beside(v)
+	settings.AMQPURL, settings.ManagementURL, settings.StreamURL, settings.Auth = untagged.AMQPURL(), untagged.ManagementURL(), "", "none"
+	s := start(t, settings)
+	s.leads(t)
+	require.Regexp(t, `level=WARN msg="millrace: the management API refuses the user: give it the tags that it needs with rabbitmqctl set_user_tags '`+untagged.Name+
+		`' policymaker monitoring [^"]* Until then jobs that workers reject`, s.log.String())
+	require.NotContains(t, s.log.String(), "--management-url says where it is", "it has been found")
+}
+
 func TestLeastPermissionsAreEnough(t *testing.T) {
 	v := brokertest.New(t)
 	allow := func(r role, tags string) *brokertest.User {
