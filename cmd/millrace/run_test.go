@@ -89,6 +89,39 @@ func TestListsAndActionsOfARunningSidecar(t *testing.T) {
 	require.Contains(t, gone.err, "was deleted")
 }
 
+// Jobs that wait for a queue that another connection keeps for itself are listed, and are changed one by one and in bulk.
+func TestGatedJobs(t *testing.T) {
+	v := brokertest.New(t)
+	s := start(t, beside(v))
+	s.leads(t)
+	_, err := v.Channel(t).QueueDeclare(wire.QueuePrefix+"taken", false, false, true, false, nil)
+	require.NoError(t, err)
+	command := func(line ...string) result { return millrace(t, append(line, s.flags...)...) }
+	jid := map[string]string{}
+	for _, class := range []string{"Kill", "Delete", "Bulk", "Bulk2"} {
+		r := millrace(t, "enqueue", class, `["ann"]`, "--queue", "taken", "--amqp-url", v.AMQPURL())
+		require.Zero(t, r.code, r.err)
+		jid[class] = strings.TrimSpace(r.out)
+	}
+	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("gated").out, "4 in all\n") }, "all are listed")
+	require.Regexp(t, `^SINCE \(\S+\) +JID +CLASS +QUEUE +ARGS *\n\S+ \S+ .*`+jid["Kill"]+` +Kill +taken +\["ann"\]\n1 of 1 that match, 4 in all\n$`,
+		command("gated", "--class", "Kill").out)
+	require.Equal(t, jid["Kill"], gjson.Get(command("gated", "show", jid["Kill"], "-o", "json").out, "jid").String())
+
+	r := command("gated", "change", jid["Kill"], "--args", "[2]")
+	require.Equal(t, "gated job "+jid["Kill"]+": changed\n", r.out, r.err)
+	require.Contains(t, command("gated", "change", jid["Kill"], "--at", "2000000000").err, "has no time")
+	require.Equal(t, "gated job "+jid["Kill"]+": moved to the dead jobs\n", command("gated", "kill", jid["Kill"], "--yes").out)
+	require.Equal(t, "gated job "+jid["Delete"]+": deleted\n", command("gated", "delete", jid["Delete"], "--yes").out)
+	require.Equal(t, "gated job "+jid["Delete"]+": restored\n", command("gated", "undo", jid["Delete"]).out)
+	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("gated").out, "3 in all\n") }, "one was killed, one restored")
+
+	r = command("operations", "begin", "delete", "gated-jobs", "--queue", "taken", "--yes")
+	require.Regexp(t, `^operation \S+ begun on 3 gated jobs;`, r.out, r.err)
+	brokertest.Eventually(t, func() bool { return command("gated").out == "none\n" }, "all are deleted")
+	require.Contains(t, command("operations", "begin", "trigger", "gated-jobs", "--yes").err, "action trigger needs")
+}
+
 func TestRejectedRecordIsMended(t *testing.T) {
 	v := brokertest.New(t)
 	s := start(t, beside(v))
