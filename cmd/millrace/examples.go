@@ -8,7 +8,7 @@ var examples = map[string][]string{
 	"serve":   {"millrace serve --amqp-url amqp://millrace:secret@broker:5672/ --state-dir /var/lib/millrace"},
 	"worker":  {"millrace worker --exec jobs.yaml"},
 	"doctor":  {"millrace doctor --amqp-url amqp://millrace:secret@broker:5672/"},
-	"config":  {"millrace config --config /etc/millrace.yaml"},
+	"config":  {"millrace config --config /etc/millrace/millrace.yaml"},
 	"enqueue": {"millrace enqueue SendEmail '[\"ann@example.com\", 3]' --queue mails --retry 5"},
 	"schedule": {
 		"millrace schedule SendEmail '[\"ann@example.com\"]' --in 15m",

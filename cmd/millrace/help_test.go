@@ -77,7 +77,7 @@ func TestExamplesAreRight(t *testing.T) {
 			require.Equal(t, "millrace", words[0], line)
 			command, err := tree(t).Parse(words[1:])
 			if err != nil {
-				require.ErrorContains(t, err, "/etc/millrace.yaml", line) // the configuration file of an example
+				require.ErrorContains(t, err, "/etc/millrace/millrace.yaml", line) // the configuration file of an example
 				continue
 			}
 			require.True(t, names == "" || strings.HasPrefix(namesOf(command.Selected())+" ", names+" "), line)
