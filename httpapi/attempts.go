@@ -19,29 +19,59 @@ const (
 	rememberedTight = maxRemembered * 3 / 4
 )
 
-// attempts remembers who failed to sign in.
+// attempts remembers who failed to sign in, and who tries to.
 type attempts struct {
-	mu    sync.Mutex
-	names map[string]*rate.Limiter
+	mu     sync.Mutex
+	names  map[string]*rate.Limiter
+	trying map[string]int // attempts whose outcome is not known yet
 }
 
-func newAttempts() *attempts { return &attempts{names: map[string]*rate.Limiter{}} }
+func newAttempts() *attempts {
+	return &attempts{names: map[string]*rate.Limiter{}, trying: map[string]int{}}
+}
 
-// refused tells for how long somebody may not try; 0 if they may.
-func (a *attempts) refused(addr, name string, now time.Time) time.Duration {
+// counter is where failures are counted, and how many may be there.
+type counter struct {
+	key   string
+	limit rate.Limit
+	burst int
+}
+
+func countersOf(addr, name string) []counter {
+	return []counter{{addr, rate.Every(forgiveAddr), failuresOfAddr}, {addr + " " + name, rate.Every(forgiveName), failuresOfName}}
+}
+
+// begin counts an attempt as if it failed, until end. If too many failed already, it does not count it and returns how long to wait.
+func (a *attempts) begin(addr, name string, now time.Time) (wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var most time.Duration
-	for _, key := range []string{addr, addr + " " + name} {
-		l := a.names[key]
-		if l == nil {
-			continue
+	counters := countersOf(addr, name)
+	for _, c := range counters {
+		tokens := float64(c.burst)
+		if l := a.names[c.key]; l != nil {
+			tokens = l.TokensAt(now)
 		}
-		if missing := 1 - l.TokensAt(now); missing > 0 {
-			most = max(most, time.Duration(missing/float64(l.Limit())*float64(time.Second)))
+		if missing := 1 + float64(a.trying[c.key]) - tokens; missing > 0 {
+			wait = max(wait, time.Duration(missing/float64(c.limit)*float64(time.Second)))
 		}
 	}
-	return most
+	if wait == 0 {
+		for _, c := range counters {
+			a.trying[c.key]++
+		}
+	}
+	return wait
+}
+
+// end ends an attempt that has begun.
+func (a *attempts) end(addr, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range countersOf(addr, name) {
+		if a.trying[c.key]--; a.trying[c.key] == 0 {
+			delete(a.trying, c.key)
+		}
+	}
 }
 
 // failed notes a failure.
@@ -49,15 +79,16 @@ func (a *attempts) failed(addr, name string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tidy(now)
-	a.of(addr, rate.Every(forgiveAddr), failuresOfAddr).AllowN(now, 1)
-	a.of(addr+" "+name, rate.Every(forgiveName), failuresOfName).AllowN(now, 1)
+	for _, c := range countersOf(addr, name) {
+		a.of(c).AllowN(now, 1)
+	}
 }
 
-func (a *attempts) of(key string, limit rate.Limit, burst int) *rate.Limiter {
-	l := a.names[key]
+func (a *attempts) of(c counter) *rate.Limiter {
+	l := a.names[c.key]
 	if l == nil {
-		l = rate.NewLimiter(limit, burst)
-		a.names[key] = l
+		l = rate.NewLimiter(c.limit, c.burst)
+		a.names[c.key] = l
 	}
 	return l
 }

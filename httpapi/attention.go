@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -16,12 +18,54 @@ type attentionAnswer struct {
 	Items []attention.Item `json:"items"`
 }
 
-// attention lists what needs a look, the gravest first. What cannot be found out now is left out.
+// attention lists what needs a look, the gravest first. What cannot be found out now is left out. The health checks are not shared: a
+// leader that is silent takes long to ask, and the list would say so long after it is back.
 func (s *Server) attention(c echo.Context) error {
 	if _, err := parseParams(c.Request()); err != nil {
 		return err
 	}
-	return s.share(c, s.facts)
+	ctx := c.Request().Context()
+	found, err := s.shared.get(ctx, sharedKey(c.Request()), 0, s.facts)
+	if err != nil {
+		return err
+	}
+	answer := found.(attentionAnswer)
+	answer.Items = s.withChecks(ctx, answer.Items)
+	return c.JSON(http.StatusOK, answer)
+}
+
+// Kinds of health checks that fail.
+const (
+	brokerDisconnected = "broker_disconnected"
+	noWorkers          = "no_workers"
+)
+
+// withChecks adds the health checks that fail and that are not listed yet. Without the broker neither the leader nor the workers are heard.
+func (s *Server) withChecks(ctx context.Context, items []attention.Item) []attention.Item {
+	if reason := s.checkBroker(ctx); reason != "" {
+		return slices.Concat([]attention.Item{failed(brokerDisconnected, "critical", reason)}, items)
+	}
+	critical := []attention.Item{} // a list even if it is empty
+	for _, c := range []struct {
+		kind  string
+		check func(context.Context) string
+	}{{attention.Alarm, s.checkAlarms}, {attention.NoLeader, s.leading.remember(s.checkLeader)}} {
+		if slices.ContainsFunc(items, func(i attention.Item) bool { return i.Kind == c.kind }) {
+			continue
+		}
+		if reason := c.check(ctx); reason != "" {
+			critical = append(critical, failed(c.kind, "critical", reason))
+		}
+	}
+	items = append(critical, items...)
+	if reason := s.checkWorkers(ctx); reason != "" {
+		items = append(items, failed(noWorkers, "warning", reason))
+	}
+	return items
+}
+
+func failed(kind, severity, reason string) attention.Item {
+	return attention.Item{Kind: kind, Severity: severity, Text: reason, Value: 1}
 }
 
 // facts gathers what may need a look.

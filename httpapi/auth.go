@@ -101,7 +101,9 @@ func (s *Server) byToken(r *http.Request, sum, name, via string) (who, error) {
 	if err := s.mayTry(addr, ""); err != nil {
 		return who{}, err
 	}
-	return who{}, s.refuse(addr, "", "this token is nobody's")
+	s.noteFailed(addr, "")
+	s.attempts.end(addr, "")
+	return who{}, newProblem(http.StatusUnauthorized, "this token is nobody's")
 }
 
 // byPassword asks the broker, or what is remembered of its answers.
@@ -112,18 +114,14 @@ func (s *Server) byPassword(r *http.Request, name, password, via string) (who, e
 	addr, d := blockOf(s.remote(r)), s.known.digest(name, password)
 	said, fresh, tried := s.known.fresh(d)
 	if !fresh {
-		if !tried {
-			if err := s.mayTry(addr, name); err != nil {
-				return who{}, err
-			}
-		}
-		user, err := s.known.ask(r.Context(), d, name, password)
+		begin, end := s.guess(addr, name, tried)
+		user, err := s.known.ask(r.Context(), d, name, password, begin, end)
+		var refused *problem
 		switch {
 		case err == nil || settles(err):
 			said = verdict{user: user, err: err}
-			if errors.Is(err, ErrWrongPassword) {
-				return who{}, s.refuse(addr, name, "name or password is wrong")
-			}
+		case errors.As(err, &refused):
+			return who{}, err
 		case !tried: // else what was right a while ago is still believed
 			return who{}, unavailable(err, "the broker's management API, which knows the users, does not answer")
 		}
@@ -143,9 +141,29 @@ func admitted(said verdict, name, via string) (who, error) {
 	return who{name: said.user.Name, role: RoleOf(said.user.Tags), via: via}, nil
 }
 
-// mayTry refuses whoever has failed too often.
+// guess limits how often the broker is asked about a name from an address. A guess counts while the broker is asked, so that those that are
+// sent at the same time are limited too. What was right not long ago is no guess.
+func (s *Server) guess(addr, name string, tried bool) (begin func() error, end func(error)) {
+	begin = func() error {
+		if tried {
+			return nil
+		}
+		return s.mayTry(addr, name)
+	}
+	end = func(err error) {
+		if errors.Is(err, ErrWrongPassword) {
+			s.noteFailed(addr, name)
+		}
+		if !tried {
+			s.attempts.end(addr, name)
+		}
+	}
+	return begin, end
+}
+
+// mayTry begins an attempt, or refuses it where too many have failed.
 func (s *Server) mayTry(addr, name string) error {
-	wait := s.attempts.refused(addr, name, s.cfg.Now())
+	wait := s.attempts.begin(addr, name, s.cfg.Now())
 	if wait == 0 {
 		return nil
 	}
@@ -154,11 +172,10 @@ func (s *Server) mayTry(addr, name string) error {
 	return p
 }
 
-// refuse notes an attempt that failed.
-func (s *Server) refuse(addr, name, reason string) error {
+// noteFailed counts an attempt that failed, and logs it.
+func (s *Server) noteFailed(addr, name string) {
 	s.attempts.failed(addr, name, s.cfg.Now())
 	s.cfg.Log.Warn("httpapi: somebody could not sign in", "user", shorten(name), "from", addr)
-	return newProblem(http.StatusUnauthorized, "%s", reason)
 }
 
 // remote is where a request comes from. What a proxy says of that is believed only where there is one: its own word is the last.

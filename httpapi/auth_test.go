@@ -1,12 +1,15 @@
 package httpapi_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,6 +108,105 @@ func TestGuessingIsSlow(t *testing.T) {
 	r.RemoteAddr = "[2001:db8::ffff]:1"
 	w.send(r).problem(t, http.StatusTooManyRequests, "too_many_requests")
 	require.NotContains(t, w.log.String(), "another\"", "no password is in the log")
+}
+
+// asNobody is a request with a name and a wrong password.
+func asNobody(name, password, from string) *http.Request {
+	r := request(http.MethodGet, "/api/retries", "")
+	r.SetBasicAuth(name, password)
+	r.RemoteAddr = from + ":1"
+	return r
+}
+
+// Guesses that are sent at the same time are limited too: none of them has failed yet when the next one comes.
+func TestGuessingAtTheSameTimeIsSlow(t *testing.T) {
+	answers := make(chan struct{})
+	w := newSecured(t, func(c *httpapi.Config) {
+		ask := c.Identify
+		c.Identify = func(ctx context.Context, name, password string) (httpapi.User, error) {
+			if password != "right" {
+				select {
+				case <-answers:
+				case <-ctx.Done():
+				}
+			}
+			return ask(ctx, name, password)
+		}
+	})
+	asked := w.broker.times()
+	send := func(r *http.Request, statuses chan<- int) {
+		recorder := httptest.NewRecorder()
+		w.server.Handler().ServeHTTP(recorder, r)
+		statuses <- recorder.Code
+	}
+	guesses, same := make(chan int, 30), make(chan int, 30)
+	for i := range 30 {
+		go send(asNobody("management", fmt.Sprint(i), "192.0.2.1"), guesses)
+		go send(asNobody("monitoring", "one", "192.0.2.3"), same) // not a guess each
+	}
+	for range 20 {
+		select {
+		case status := <-guesses:
+			require.Equal(t, http.StatusTooManyRequests, status)
+		case <-time.After(time.Second):
+			t.Error("more than 10 guesses wait for the broker")
+		}
+	}
+	require.Equal(t, http.StatusTooManyRequests, w.loginFrom("192.0.2.1", `{"name":"management","password":"another"}`), "nor by the other way in")
+	close(answers)
+	for range 10 {
+		require.Equal(t, http.StatusUnauthorized, <-guesses)
+	}
+	for range 30 {
+		require.Equal(t, http.StatusUnauthorized, <-same, "one password is one guess, however many requests bring it")
+	}
+	require.Equal(t, asked+11, w.broker.times())
+	require.Equal(t, http.StatusTooManyRequests, w.send(asNobody("management", "x", "192.0.2.1")).StatusCode, "all of them failed")
+	require.Equal(t, http.StatusOK, w.send(asNobody("monitoring", "right", "192.0.2.3")).StatusCode)
+}
+
+// Whose client leaves before the broker has answered has guessed too.
+func TestGuessingAndLeavingIsSlow(t *testing.T) {
+	came, answers := make(chan struct{}), make(chan struct{})
+	w := newSecured(t, func(c *httpapi.Config) {
+		ask := c.Identify
+		c.Identify = func(ctx context.Context, name, password string) (httpapi.User, error) {
+			if password != "right" {
+				select {
+				case came <- struct{}{}:
+					<-answers
+				case <-ctx.Done():
+					return httpapi.User{}, ctx.Err()
+				}
+			}
+			return ask(ctx, name, password)
+		}
+	})
+	for i := range 10 {
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			w.server.Handler().ServeHTTP(httptest.NewRecorder(), asNobody("management", fmt.Sprint(i), "192.0.2.1").WithContext(ctx))
+		}()
+		<-came
+		leave()
+		<-left
+		answers <- struct{}{}
+	}
+	require.Equal(t, http.StatusTooManyRequests, w.send(asNobody("management", "another", "192.0.2.1")).StatusCode)
+	require.Equal(t, 10, strings.Count(w.log.String(), "could not sign in"))
+}
+
+// What the broker did not answer is no guess.
+func TestGuessesThatTheBrokerDoesNotAnswer(t *testing.T) {
+	w := newSecured(t)
+	w.broker.change(func() { w.broker.down = true })
+	for i := range 60 {
+		require.Equal(t, http.StatusServiceUnavailable, w.send(asNobody("management", fmt.Sprint(i), "192.0.2.1")).StatusCode)
+	}
+	w.broker.change(func() { w.broker.down = false })
+	require.Equal(t, http.StatusOK, w.send(asNobody("management", "right", "192.0.2.1")).StatusCode)
 }
 
 func (w *world) loginFrom(from, body string) int {

@@ -82,7 +82,7 @@ const (
 	pingEvery = time.Second // at most, however many ask
 )
 
-// checkLeader asks whoever leads for a sign of life.
+// checkLeader pings the leader.
 func (s *Server) checkLeader(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit) // the answer is for others too
 	defer cancel()
@@ -90,7 +90,7 @@ func (s *Server) checkLeader(ctx context.Context) string {
 	if r.Status >= 200 && r.Status < 300 {
 		return ""
 	}
-	return fmt.Sprintf("nobody leads, or the leader does not answer: %s", orReason(r.Reason))
+	return fmt.Sprintf("no leader responds: %s", orReason(r.Reason))
 }
 
 func orReason(said string) string {
@@ -106,7 +106,10 @@ func (s *Server) checkWorkers(context.Context) string {
 	if slices.ContainsFunc(all, func(p processes.Process) bool { return p.State == processes.Live }) {
 		return ""
 	}
-	return fmt.Sprintf("no worker process takes jobs (%d are known)", len(all))
+	if len(all) == 0 {
+		return "no live worker processes"
+	}
+	return fmt.Sprintf("no live worker processes (quiet, stopping or lost: %d)", len(all))
 }
 
 // memo remembers an answer for a moment.

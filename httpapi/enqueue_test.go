@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -145,7 +146,7 @@ func TestErrorsInGroups(t *testing.T) {
 	a := w.get("/api/errors")
 	groups := gjson.Get(a.body, "items").Array()
 	require.Len(t, groups, 3, a.body)
-	require.JSONEq(t, `{"fingerprint":"`+groups[0].Get("fingerprint").String()+`","class":"Mail","error_class":"Timeout","message":"no answer from <n> in <n> ms for <text>","count":6,"retries":5,"dead":1,"first":1000000000,"last":2000000004,"jid":"r0"}`, groups[0].Raw)
+	require.JSONEq(t, `{"fingerprint":"`+groups[0].Get("fingerprint").String()+`","class":"Mail","error_class":"Timeout","message":"no answer from <n> in <n> ms for <text>","example":"no answer from 10.0.0.0:8000 in 0 ms for \"user 0\"","count":6,"retries":5,"dead":1,"first":1000000000,"last":2000000004,"jid":"r0"}`, groups[0].Raw)
 	require.True(t, gjson.Get(a.body, "complete").Bool())
 	require.EqualValues(t, 9, gjson.Get(a.body, "searched").Int())
 	require.EqualValues(t, 1, gjson.Get(a.body, "unsearched").Int())
@@ -163,6 +164,26 @@ func TestErrorsInGroups(t *testing.T) {
 	require.False(t, gjson.Get(w.get("/api/errors").body, "complete").Bool())
 	w.get("/api/errors?set=scheduled-jobs").problem(t, http.StatusBadRequest, "bad_request")
 	w.get("/api/errors?page=1").problem(t, http.StatusBadRequest, "bad_request")
+}
+
+func TestErrorGroupsHaveARealMessage(t *testing.T) {
+	pattern, err := httpapi.ParseHideArgs("^error_message$")
+	require.NoError(t, err)
+	w := newSecured(t, func(c *httpapi.Config) { c.HideArgs = pattern })
+	failed := func(jid, class, message string) {
+		w.add(wire.Retries, strings.Replace(retry(jid, 2_000_000_000, "q", class, "SMTPError"), `"it broke"`, strconv.Quote(message), 1))
+	}
+	failed("a", "Mail", "\n 535 5.7.8 Authentication credentials invalid \nTry again")
+	failed("b", "Long", strings.Repeat("é", 400))
+	failed("c", "Empty", "")
+	example := func(user, class string) gjson.Result {
+		return gjson.Get(w.as(user, http.MethodGet, "/api/errors?class="+class, "").body, "items.0.example")
+	}
+	require.Equal(t, "535 5.7.8 Authentication credentials invalid", example("management", "Mail").String())
+	require.Equal(t, strings.Repeat("é", 250)+"…", example("management", "Long").String())
+	require.False(t, example("management", "Empty").Exists())
+	require.False(t, example("monitoring", "Mail").Exists(), "who may not see error_message does not see it here either")
+	require.True(t, example("management", "Mail").Exists())
 }
 
 func TestDueTimes(t *testing.T) {
@@ -203,7 +224,7 @@ func TestHealthChecks(t *testing.T) {
 	require.Equal(t, http.StatusOK, check(w, "leader"))
 	require.Len(t, w.commands, 1, "however many ask")
 	alone := newWorld(t, func(c *httpapi.Config) { c.Ask = nil })
-	require.Contains(t, alone.get("/api/health/checks/leader").body, "nobody leads")
-	require.Contains(t, w.get("/api/health/checks/workers").body, "no worker process takes jobs (0 are known)")
+	require.Contains(t, alone.get("/api/health/checks/leader").body, "no leader responds: ")
+	require.Contains(t, w.get("/api/health/checks/workers").body, `"reason":"no live worker processes"`)
 	require.Equal(t, http.StatusNotFound, check(w, "nope"))
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"slices"
 	"time"
 
@@ -17,7 +18,8 @@ type errorGroup struct {
 	Fingerprint string  `json:"fingerprint"` // a value of the filter error
 	Class       string  `json:"class"`
 	ErrorClass  string  `json:"error_class"`
-	Message     string  `json:"message"` // without what changes from one time to the next
+	Message     string  `json:"message"`           // without what changes from one time to the next
+	Example     string  `json:"example,omitempty"` // the first line of one job's message
 	Count       int64   `json:"count"`
 	Retries     int64   `json:"retries"`
 	Dead        int64   `json:"dead"`
@@ -57,7 +59,7 @@ func (s *Server) listErrors(c echo.Context) error {
 	default:
 		return badRequest("parameter set is %q: it must be retries or dead-jobs", shorten(p["set"]))
 	}
-	return s.share(c, func(ctx context.Context) (any, error) {
+	groups, err := s.shared.get(c.Request().Context(), sharedKey(c.Request()), 0, func(ctx context.Context) (any, error) {
 		g := &grouping{found: map[string]*errorGroup{}, known: s.fingerprints, until: time.Now().Add(s.maxTally), answer: errorGroups{Complete: true}}
 		if len(sets) == 1 {
 			asOf, err := s.cfg.Entries.Position(sets[0]) // first, as for a list
@@ -73,6 +75,25 @@ func (s *Server) listErrors(c echo.Context) error {
 		}
 		return g.sorted(), nil
 	})
+	if err != nil {
+		return err
+	}
+	answer := groups.(errorGroups)
+	if s.hiderFor(whoSent(c.Request())).hides("error_message") {
+		answer.Items = withoutExamples(answer.Items)
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+// withoutExamples copies the groups: others share them.
+func withoutExamples(groups []*errorGroup) []*errorGroup {
+	all := make([]*errorGroup, len(groups))
+	for i, one := range groups {
+		without := *one
+		without.Example = ""
+		all[i] = &without
+	}
+	return all
 }
 
 type grouping struct {
@@ -122,7 +143,8 @@ func (g *grouping) add(entries *tracker.Entries, stream string, r *tracker.Row) 
 	}
 	one := g.found[what.fingerprint]
 	if one == nil {
-		one = &errorGroup{Fingerprint: what.fingerprint, Class: what.class, ErrorClass: what.errorClass, Message: what.message, First: wire.Seconds(r.At), JID: r.JID}
+		one = &errorGroup{Fingerprint: what.fingerprint, Class: what.class, ErrorClass: what.errorClass, Message: what.message,
+			Example: what.example, First: wire.Seconds(r.At), JID: r.JID}
 		g.found[what.fingerprint] = one
 	}
 	one.note(stream, r.At)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"hash/maphash"
+	"strings"
 	"sync"
 
 	"github.com/millrace-jobs/millrace/tracker"
@@ -23,8 +24,11 @@ type entryKey struct {
 	jid    uint64 // a stream that was made anew has others there
 }
 
-// failure is what all entries with a fingerprint failed with; its message is without what changes from one time to the next.
-type failure struct{ fingerprint, class, errorClass, message string }
+// failure is what all entries with a fingerprint failed with; its message is without what changes from one time to the next, and example
+// is the first line of the message of one of them.
+type failure struct{ fingerprint, class, errorClass, message, example string }
+
+const maxExample = 500 // bytes
 
 // maxFingerprints is how many entries are remembered, at least; twice as many at most.
 const maxFingerprints = 2 * maxSearched
@@ -53,13 +57,14 @@ func (f *fingerprints) of(entries *tracker.Entries, stream string, r *tracker.Ro
 	if err != nil {
 		return nil, true, nil // it was one when it was taken in
 	}
-	what = &failure{wire.Fingerprint(stored.Class, e.ErrorClass, e.ErrorMessage), stored.Class, e.ErrorClass, ""}
+	what = &failure{fingerprint: wire.Fingerprint(stored.Class, e.ErrorClass, e.ErrorMessage), class: stored.Class, errorClass: e.ErrorClass}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if same := f.failures[what.fingerprint]; same != nil {
 		what = same
 	} else {
-		what.message = wire.Normalised(e.ErrorMessage)
+		line, _, _ := strings.Cut(strings.TrimSpace(e.ErrorMessage), "\n")
+		what.message, what.example = wire.Normalised(e.ErrorMessage), wire.Shorten(strings.TrimSpace(line), maxExample)
 		f.failures[what.fingerprint] = what
 	}
 	f.keep(key, what)

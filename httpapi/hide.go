@@ -38,6 +38,9 @@ func (s *Server) hiderFor(w who) *hider {
 	return &hider{s.cfg.HideArgs}
 }
 
+// hides reports whether the values of members with a name are hidden.
+func (h *hider) hides(name string) bool { return h != nil && h.names.MatchString(name) }
+
 // record is a record of valid JSON as it is shown. It is the same bytes where nothing is hidden.
 func (h *hider) record(raw []byte) (shown []byte, hid bool) {
 	if h == nil {
@@ -74,7 +77,7 @@ func (h *hider) find(v gjson.Result, spans *[]span) {
 		return
 	}
 	v.ForEach(func(key, value gjson.Result) bool {
-		if v.IsObject() && h.names.MatchString(key.String()) {
+		if v.IsObject() && h.hides(key.String()) {
 			*spans = append(*spans, span{value.Index, value.Index + len(value.Raw)})
 			return true
 		}

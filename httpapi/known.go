@@ -72,9 +72,14 @@ func (k *known) fresh(d digest) (v verdict, ok, tried bool) {
 	return v, age < believeRight, age < believeOffline
 }
 
-// ask asks the broker, once for all who want to know the same, and remembers the answer.
-func (k *known) ask(ctx context.Context, d digest, name, password string) (User, error) {
-	answer := k.asking.DoChan(string(d[:]), func() (any, error) {
+// ask asks the broker, once for all who want to know the same, and remembers the answer. begin may refuse that; end takes the answer, also
+// if nobody waits for it any more.
+func (k *known) ask(ctx context.Context, d digest, name, password string, begin func() error, end func(error)) (User, error) {
+	answer := k.asking.DoChan(string(d[:]), func() (_ any, err error) {
+		if err := begin(); err != nil {
+			return User{}, err
+		}
+		defer func() { end(err) }()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), identifyLimit)
 		defer cancel()
 		select {

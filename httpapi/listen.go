@@ -72,13 +72,13 @@ func (e Exposure) check(name string, addr net.Addr) error {
 }
 
 func (e Exposure) notLocal(addr string) error {
-	missing := "TLS (--tls-cert, --tls-key)"
+	missing, set, proxy := "TLS", "--tls-cert and --tls-key", "terminates TLS"
 	if e.Auth == AuthNone {
-		missing = "authentication (--auth=broker or token)"
+		missing, set, proxy = "authentication", "--auth to broker or token", "authenticates users"
 		if !e.TLS {
-			missing += " and TLS (--tls-cert, --tls-key)"
+			missing, set, proxy = missing+" and TLS", set+", --tls-cert and --tls-key", proxy+" and terminates TLS"
 		}
 	}
-	return fmt.Errorf("httpapi: listen on %q: %w: others than this machine's users may connect only with %s, or --behind-proxy where a proxy sees to that; else use 127.0.0.1, [::1] or localhost",
-		addr, ErrNotLocal, missing)
+	return fmt.Errorf("refusing to listen on %s (%w) without %s: set %s, or --behind-proxy if a proxy %s; or listen on 127.0.0.1",
+		addr, ErrNotLocal, missing, set, proxy)
 }

@@ -134,7 +134,7 @@ func (s *Server) showProcess(c echo.Context) error {
 }
 
 func noProcess(identity string) error {
-	return newProblem(http.StatusNotFound, "no process %q is known: it was not heard for an hour, or never, or said that it stops and did", shorten(identity))
+	return newProblem(http.StatusNotFound, "no process %q: it has stopped, or sent no heartbeat in the last hour", shorten(identity))
 }
 
 // everyProcess stands for an identity where all are meant.

@@ -41,7 +41,7 @@ func TestProcesses(t *testing.T) {
 	w.get("/api/processes?nonsense=1").problem(t, http.StatusBadRequest, "bad_request")
 
 	require.Contains(t, w.get("/api/processes/h:2:x").body, `"state":"quiet"`)
-	w.get("/api/processes/h:3:x").problem(t, http.StatusNotFound, "not_found")
+	require.Equal(t, `no process "h:3:x": it has stopped, or sent no heartbeat in the last hour`, w.get("/api/processes/h:3:x").problem(t, http.StatusNotFound, "not_found").Reason)
 
 	var o struct{ Processes json.RawMessage }
 	require.NoError(t, json.Unmarshal([]byte(w.get("/api/overview").body), &o))

@@ -19,7 +19,8 @@ func TestListenOnLoopbackOnly(t *testing.T) {
 	for _, addr := range []string{":15680", "0.0.0.0:0", "[::]:0", "192.0.2.1:80", "example.com:80", "10.0.0.1:0"} {
 		_, err := httpapi.Listen(t.Context(), addr, httpapi.Exposure{})
 		require.ErrorIs(t, err, httpapi.ErrNotLocal, addr)
-		require.ErrorContains(t, err, "use 127.0.0.1, [::1] or localhost")
+		require.EqualError(t, err, "refusing to listen on "+addr+" (not a loopback address) without TLS: "+
+			"set --tls-cert and --tls-key, or --behind-proxy if a proxy terminates TLS; or listen on 127.0.0.1")
 	}
 	_, err := httpapi.Listen(t.Context(), "127.0.0.1", httpapi.Exposure{})
 	require.ErrorContains(t, err, "has the form")

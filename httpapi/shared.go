@@ -71,9 +71,12 @@ func (s *shared) keep(key string, answer any, lasts time.Duration) {
 
 // share answers with what is made for all who ask the same.
 func (s *Server) share(c echo.Context, create func(ctx context.Context) (any, error)) error {
-	answer, err := s.shared.get(c.Request().Context(), c.Request().URL.EscapedPath()+"?"+c.Request().URL.RawQuery, 0, create)
+	answer, err := s.shared.get(c.Request().Context(), sharedKey(c.Request()), 0, create)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, answer)
 }
+
+// sharedKey is the same for all who ask the same.
+func sharedKey(r *http.Request) string { return r.URL.EscapedPath() + "?" + r.URL.RawQuery }

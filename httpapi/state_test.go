@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/scheduler"
@@ -86,6 +87,29 @@ func TestLockThatIsAClientsNeedsALook(t *testing.T) {
 	require.Contains(t, w.get("/api/attention").body, `"kind":"no_leader","severity":"critical","text":"no sidecar leads, no jobs are dispatched: `+
 		`a client consumes jobs.leader, and answers no pings; close its connection"`)
 	require.Contains(t, w.get("/metrics").body, `millrace_leader_lock_orphaned{vhost="/"} 1`)
+}
+
+// A health check that fails is on the list: it must not be empty while the broker is lost, no leader responds or no worker is connected.
+func TestFailingHealthChecksNeedALook(t *testing.T) {
+	items := func(w *world) string { return gjson.Get(w.get("/api/attention").body, "items").Raw }
+	const noWorkers = `{"kind":"no_workers","severity":"warning","text":"no live worker processes","value":1}`
+	w := newWorld(t)
+	defer w.catchUp()()
+	require.JSONEq(t, "["+noWorkers+"]", items(w))
+	w.add(wire.Heartbeats, beat("h:1:x", `,"state":"quiet"`))
+	require.JSONEq(t, `[{"kind":"no_workers","severity":"warning","text":"no live worker processes (quiet, stopping or lost: 1)","value":1}]`, items(w))
+	w.add(wire.Heartbeats, beat("h:2:x", ""))
+	require.JSONEq(t, `[]`, items(w))
+
+	w.status.Blocked = "memory"
+	require.JSONEq(t, `[{"kind":"broker_alarm","severity":"critical","text":"the broker takes no messages: memory","value":1}]`, items(w))
+	w.connected = false
+	require.JSONEq(t, `[{"kind":"broker_disconnected","severity":"critical","text":"the broker is not connected","value":1}]`, items(w))
+
+	silent := newWorld(t)
+	defer silent.catchUp()()
+	silent.reply = wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "no sidecar leads right now"}
+	require.JSONEq(t, `[{"kind":"no_leader","severity":"critical","text":"no leader responds: no sidecar leads right now","value":1},`+noWorkers+`]`, items(silent))
 }
 
 // busy is a world in which everything has happened.

@@ -12,7 +12,7 @@ import (
 type changeCmd struct {
 	actCmd
 
-	At       string `placeholder:"TIME" help:"New time; not for dead jobs."`
+	At       string `placeholder:"TIME" help:"New time, of scheduled jobs and retries."`
 	Queue    string `placeholder:"QUEUE" help:"New queue."`
 	Priority *int64 `placeholder:"N" help:"New priority, 0 to 10."`
 	Args     string `placeholder:"JSON" help:"New arguments: a JSON array or object."`

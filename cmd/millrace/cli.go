@@ -35,6 +35,7 @@ type cli struct {
 
 	Scheduled  scheduledCmd  `cmd:"" group:"Jobs:" help:"List and change scheduled jobs."`
 	Retries    retriesCmd    `cmd:"" group:"Jobs:" help:"List and change jobs that wait for a retry."`
+	Gated      gatedCmd      `cmd:"" group:"Jobs:" help:"List and change jobs that wait until their queue can be used."`
 	Dead       deadCmd       `cmd:"" group:"Jobs:" help:"List dead jobs, retry or delete them."`
 	Job        jobCmd        `cmd:"" group:"Jobs:" help:"Show where one job is and its history, cancel or delete it."`
 	Jobs       jobsCmd       `cmd:"" group:"Jobs:" help:"List recent attempts, as workers reported them."`

@@ -61,6 +61,8 @@ func TestWhatCommandsAskOfTheAPI(t *testing.T) {
 		"dead change a --queue low --priority 0":    `PATCH /api/dead-jobs/a application/json {"priority":0,"queue":"low"}`,
 		"retries change a --args [1,\"x\"]":         `PATCH /api/retries/a application/json {"args":[1,"x"]}`,
 		"dead undo a --offset 3":                    "POST /api/dead-jobs/a/undo?offset=3",
+		"gated kill a --reason why -y":              `POST /api/gated-jobs/a/kill application/json {"reason":"why"}`,
+		"gated change a --queue low":                `PATCH /api/gated-jobs/a application/json {"queue":"low"}`,
 		"operations cancel x/y --reason why":        `DELETE /api/operations/x%2Fy application/json {"reason":"why"}`,
 		"queues pause a/b":                          `PUT /api/job-queues/a%2Fb/pause application/json {}`,
 		"queues resume a --reason up":               `PUT /api/job-queues/a/resume application/json {"reason":"up"}`,
@@ -100,13 +102,13 @@ func TestJSONKeepsEveryDigit(t *testing.T) {
 	a := newAPI(t, http.StatusOK, `{"args":[9007199254740993,1e400]}`)
 	for _, line := range []string{"dead", "dead show a", "processes", "processes show a", "rejected", "rejected show retries 1", "status", "attention",
 		"health leader", "errors", "due", "job a", "deploys", "whoami", "queues", "queues show a", "queues peek a", "operations", "operations show a",
-		"jobs", "journal", "metrics", "scheduled", "retries"} {
+		"jobs", "journal", "metrics", "scheduled", "retries", "gated"} {
 		for form, want := range map[string]string{
 			"json":   "{\n  \"args\": [\n    9007199254740993,\n    1e400\n  ]\n}\n",
 			"yaml":   "args:\n  - 9007199254740993\n  - 1e400\n",
 			"ndjson": `{"args":[9007199254740993,1e400]}` + "\n",
 		} {
-			if form == "ndjson" && slices.Contains([]string{"dead", "scheduled", "retries"}, line) {
+			if form == "ndjson" && slices.Contains([]string{"dead", "scheduled", "retries", "gated"}, line) {
 				continue // the sidecar writes these
 			}
 			r := millrace(t, append(strings.Fields(line), "-o", form, "--http-addr", a.addr())...)

@@ -28,6 +28,8 @@ func TestCompletion(t *testing.T) {
 		"queues move-type mails ":      "classic quorum",
 		"operations begin re":          "retry",
 		"operations begin retry dead":  "dead-jobs",
+		"operations begin kill gated":  "gated-jobs",
+		"gated ch":                     "change",
 		"health lea":                   "leader",
 		"help comp":                    "completion",
 		"queues purge -- --y":          "",

@@ -151,6 +151,29 @@ func TestUnit(t *testing.T) {
 		require.Regexp(t, `^$|^\[\w+\]$|^[A-Z]\w+=`, line)
 	}
 	require.Contains(t, text, "DynamicUser=yes")
+
+	documented := regexp.MustCompile("(?s)```ini\n([^`]*\n\\[Service\\]\n[^`]*)```").FindAllStringSubmatch(deployed(t, "docs/operating.md"), -1)
+	require.Len(t, documented, 1, "there is one unit")
+	require.Equal(t, text, documented[0][1])
+}
+
+// TestUnitStartsWithTheDocumentedSettings has serve read the unit's command line, with what systemd puts into it, and the documented file.
+func TestUnitStartsWithTheDocumentedSettings(t *testing.T) {
+	line := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/millrace (.*)$`).FindStringSubmatch(deployed(t, "deploy/millrace.service"))
+	require.NotNil(t, line)
+	settings := regexp.MustCompile("(?s)```yaml\n# /etc/millrace/millrace.yaml\n(.*?)```").FindStringSubmatch(deployed(t, "docs/operating.md"))
+	require.NotNil(t, settings)
+	credentials := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(credentials, "amqp-password"), []byte("s3cret\n"), 0o600))
+	args := strings.NewReplacer("/etc/millrace/millrace.yaml", file(t, settings[1]), "${STATE_DIRECTORY}", "/var/lib/millrace",
+		"${CREDENTIALS_DIRECTORY}", credentials).Replace(line[1])
+	var root cli
+	parser, err := newParser(&root, io.Discard, io.Discard)
+	require.NoError(t, err)
+	_, err = parser.Parse(strings.Fields(args))
+	require.NoError(t, err)
+	amqp := root.Serve.amqp()
+	require.Equal(t, []string{"millrace", "s3cret", "jobs", "/var/lib/millrace"}, []string{userOf(amqp), passwordOf(amqp), vhostOf(amqp), root.Serve.StateDir})
 }
 
 var metricName = regexp.MustCompile(`millrace_[a-z_]+[a-z]`)

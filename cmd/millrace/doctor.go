@@ -18,7 +18,7 @@ type doctorCmd struct {
 	signInSettings `group:"Connection flags:"`
 	resultSettings
 
-	Permissions bool `help:"List the permissions that sidecars, producers and workers need, also where nothing is missing."`
+	Permissions bool `help:"List the permissions that sidecars, producers and workers need, even if none is missing."`
 }
 
 // gravity is how bad a finding is.
@@ -121,8 +121,8 @@ func (e *examination) openManagement(ctx context.Context) {
 	case other != nil:
 		e.note(advice, subject, other.Error()+", and is not used: "+withoutManagement, "set --management-url to the management API of this broker; "+byHand)
 	case broker.Unauthorized(err):
-		e.note(broken, subject, err.Error(), fmt.Sprintf("give the user the tags it needs: %s set_user_tags %s policymaker monitoring\n"+
-			"or, if it is another broker's: set --management-url to the management API of this broker", e.conn.Features().Ctl, quote(e.conn.User())))
+		e.note(broken, subject, err.Error(), fmt.Sprintf("give the user the tags it needs: %s %s\n"+
+			"or, if it is another broker's: set --management-url to the management API of this broker", e.conn.Features().Ctl, tagsCommand(e.conn.User())))
 	case errors.Is(err, broker.ErrUnproven):
 		e.note(broken, subject, err.Error()+", so Millrace does not use it", "")
 	default:
@@ -135,7 +135,7 @@ func (e *examination) openManagement(ctx context.Context) {
 	}
 }
 
-// print prints the findings, and the permissions that are needed where they are asked for or at fault.
+// print prints the findings, and the permissions that are needed where they are asked for or missing.
 func (e *examination) print(p *printer, permissions bool) error {
 	if !p.forPeople() {
 		return e.printForPrograms(p)
@@ -150,7 +150,7 @@ func (e *examination) print(p *printer, permissions bool) error {
 				_ = p.say("%21s → %s", "", line)
 			}
 		}
-		permissions = permissions || f.subject == "permissions" && f.gravity != fine
+		permissions = permissions || f.subject == "permissions" && f.gravity == broken
 	}
 	if !permissions {
 		return nil

@@ -46,7 +46,7 @@ func (e *examination) rights(ctx context.Context) {
 func (e *examination) lockers(ctx context.Context) error {
 	all, err := e.mgmt.Permissions(ctx)
 	if broker.Unauthorized(err) {
-		e.note(advice, "permissions", "only an administrator may list those of others: compare them with those below", "")
+		e.note(advice, "permissions", "only an administrator may list those of others (millrace doctor --permissions lists what each needs)", "")
 		return nil
 	}
 	if err != nil {
@@ -55,7 +55,7 @@ func (e *examination) lockers(ctx context.Context) error {
 	for _, p := range all {
 		if p.User != e.conn.User() && mayLock(p) {
 			e.note(advice, "permissions", fmt.Sprintf("user %s may declare %s; if it does, no sidecar can lead", p.User, wire.LeaderInbox),
-				"take configure on jobs.* from clients")
+				"take configure on jobs.* from clients (millrace doctor --permissions lists what each needs)")
 		}
 	}
 	return nil

@@ -77,7 +77,7 @@ func TestExamplesAreRight(t *testing.T) {
 			require.Equal(t, "millrace", words[0], line)
 			command, err := tree(t).Parse(words[1:])
 			if err != nil {
-				require.ErrorContains(t, err, "/etc/millrace.yaml", line) // the configuration file of an example
+				require.ErrorContains(t, err, "/etc/millrace/millrace.yaml", line) // the configuration file of an example
 				continue
 			}
 			require.True(t, names == "" || strings.HasPrefix(namesOf(command.Selected())+" ", names+" "), line)
@@ -208,7 +208,7 @@ func TestEmptyListsSayTheSame(t *testing.T) {
 	lists := newAPI(t, 200, `{"total_count":0,"items":[],"complete":true}`)
 	arrays := newAPI(t, 200, `[]`)
 	for line, a := range map[string]*api{
-		"queues": lists, "processes": lists, "scheduled": lists, "retries": lists, "dead": lists, "jobs": lists, "journal": lists, "rejected": lists,
+		"queues": lists, "processes": lists, "scheduled": lists, "retries": lists, "gated": lists, "dead": lists, "jobs": lists, "journal": lists, "rejected": lists,
 		"errors": lists, "due": lists, "attention": lists, "operations": arrays, "deploys": arrays, "queues peek a": arrays,
 	} {
 		r := millrace(t, append(strings.Fields(line), "--http-addr", a.addr())...)

@@ -37,8 +37,8 @@ func TestLooksAtARealBroker(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return regexpMatch(`scheduled +1\nretries +2\n`, says("status")) }, "all are there")
 
 	require.Regexp(t, `broker +\S+ \S+, virtual host `+v.Name+`\nleader +\S+, since \S+ \S+ \S+ \(\S+ ago\)\nsidecar +.+: leading\nviews +caught up, \S+s behind\n`+
-		`scheduled +1\nretries +2\ndead +0\nrejected +0\nprocesses +0 run, 0 of 0 busy, 0 MB\nran +0 today, 0 failed; 0 in all, 0 failed\n\nnothing needs attention\n`, says("status"))
-	require.Equal(t, "none\n", says("attention"))
+		`scheduled +1\nretries +2\ndead +0\nrejected +0\nprocesses +0 run, 0 of 0 busy, 0 MB\nran +0 today, 0 failed; 0 in all, 0 failed\n\nSEVERITY .*\nwarning +no_workers +no live worker processes\n$`, says("status"))
+	require.Regexp(t, `^SEVERITY .*\nwarning +no_workers +no live worker processes\n$`, says("attention"))
 	require.Regexp(t, `JOBS .*\n2 +2 +0 +Mail +Timeout: no answer in <n> ms +fp-\w+ +r[01]\n2 jobs in 1 group\n`, says("errors"))
 	require.Equal(t, "none\n", says("errors", "--set", "dead-jobs"))
 	require.Regexp(t, `DUE FROM \(\S+\) +JOBS\n\S+ \S+ +1\n1 in all\n`, says("due"))
@@ -76,11 +76,15 @@ func TestLooksAtARealBroker(t *testing.T) {
 	r = millrace(t, append([]string{"health"}, s.flags...)...)
 	require.Equal(t, exitFailed, r.code)
 	require.Empty(t, r.err)
-	require.Regexp(t, `CHECK .*\nalarms +ok.*\nbroker-connection +ok.*\nviews-caught-up +ok.*\nleader +ok.*\nworkers +failed +no worker process takes jobs`, r.out)
+	require.Regexp(t, `CHECK .*\nalarms +ok.*\nbroker-connection +ok.*\nviews-caught-up +ok.*\nleader +ok.*\nworkers +failed +no live worker processes\n`, r.out)
 	r = millrace(t, append([]string{"health", "leader"}, s.flags...)...)
 	require.Zero(t, r.code, r.out)
 	require.Contains(t, says("health", "-o", "json"), `"leader": {`)
 	require.Equal(t, exitUsage, millrace(t, "health", "luck").code)
+
+	v.Publish(t, "", wire.Heartbeats, amqp.Publishing{Body: []byte(`{"identity":"h:1:x","beat":1,"hostname":"h","pid":1}`)})
+	brokertest.Eventually(t, func() bool { return says("attention") == "none\n" }, "a worker is connected")
+	require.Contains(t, says("status"), "\n\nnothing needs attention\n")
 }
 
 // One answer that does for everything that is asked shows what a healthy sidecar does not.

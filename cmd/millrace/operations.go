@@ -121,7 +121,7 @@ type beginOperationCmd struct {
 	chosen
 
 	Action string  `arg:"" enum:"trigger,retry,kill,delete,change" help:"trigger, retry, kill, delete or change."`
-	Set    string  `arg:"" enum:"scheduled-jobs,retries,dead-jobs" help:"scheduled-jobs, retries or dead-jobs."`
+	Set    string  `arg:"" enum:"scheduled-jobs,retries,dead-jobs,gated-jobs" help:"scheduled-jobs, retries, dead-jobs or gated-jobs."`
 	At     string  `placeholder:"TIME" help:"New time, for change."`
 	Rate   float64 `placeholder:"N" help:"Maximum jobs per second."`
 	Over   string  `placeholder:"DURATION" help:"Spread the jobs over this time: 10m."`

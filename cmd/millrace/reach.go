@@ -216,7 +216,26 @@ func (s *sidecar) noteManagement(err error) {
 		s.dropManagement(other)
 		return
 	}
+	if broker.Unauthorized(err) {
+		s.log.Warn("millrace: the management API refuses the user: "+s.managementRemedy()+". Until then "+withoutManagement, "error", err)
+		return
+	}
 	s.log.Warn("millrace: no management API: "+withoutManagement+"; --management-url says where it is", "error", err)
+}
+
+// managementRemedy says what to do where the management API refuses the user.
+func (s *sidecar) managementRemedy() string {
+	u, err := hosts.Parse(s.cfg.managementURL())
+	if err != nil {
+		return "check --management-url"
+	}
+	tags := tagsCommand(userOf(u))
+	return "give it the tags that it needs with rabbitmqctl " + tags + " (LavinMQ: lavinmqctl " + tags + "), or check the user and password of --management-url"
+}
+
+// tagsCommand is the command, without the program, that gives a sidecar's user its tags.
+func tagsCommand(user string) string {
+	return "set_user_tags " + quote(user) + " policymaker monitoring"
 }
 
 // dropManagement notes that the management API is another broker's.

@@ -89,6 +89,39 @@ func TestListsAndActionsOfARunningSidecar(t *testing.T) {
 	require.Contains(t, gone.err, "was deleted")
 }
 
+// Jobs that wait for a queue that another connection keeps for itself are listed, and are changed one by one and in bulk.
+func TestGatedJobs(t *testing.T) {
+	v := brokertest.New(t)
+	s := start(t, beside(v))
+	s.leads(t)
+	_, err := v.Channel(t).QueueDeclare(wire.QueuePrefix+"taken", false, false, true, false, nil)
+	require.NoError(t, err)
+	command := func(line ...string) result { return millrace(t, append(line, s.flags...)...) }
+	jid := map[string]string{}
+	for _, class := range []string{"Kill", "Delete", "Bulk", "Bulk2"} {
+		r := millrace(t, "enqueue", class, `["ann"]`, "--queue", "taken", "--amqp-url", v.AMQPURL())
+		require.Zero(t, r.code, r.err)
+		jid[class] = strings.TrimSpace(r.out)
+	}
+	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("gated").out, "4 in all\n") }, "all are listed")
+	require.Regexp(t, `^SINCE \(\S+\) +JID +CLASS +QUEUE +ARGS *\n\S+ \S+ .*`+jid["Kill"]+` +Kill +taken +\["ann"\]\n1 of 1 that match, 4 in all\n$`,
+		command("gated", "--class", "Kill").out)
+	require.Equal(t, jid["Kill"], gjson.Get(command("gated", "show", jid["Kill"], "-o", "json").out, "jid").String())
+
+	r := command("gated", "change", jid["Kill"], "--args", "[2]")
+	require.Equal(t, "gated job "+jid["Kill"]+": changed\n", r.out, r.err)
+	require.Contains(t, command("gated", "change", jid["Kill"], "--at", "2000000000").err, "has no time")
+	require.Equal(t, "gated job "+jid["Kill"]+": moved to the dead jobs\n", command("gated", "kill", jid["Kill"], "--yes").out)
+	require.Equal(t, "gated job "+jid["Delete"]+": deleted\n", command("gated", "delete", jid["Delete"], "--yes").out)
+	require.Equal(t, "gated job "+jid["Delete"]+": restored\n", command("gated", "undo", jid["Delete"]).out)
+	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("gated").out, "3 in all\n") }, "one was killed, one restored")
+
+	r = command("operations", "begin", "delete", "gated-jobs", "--queue", "taken", "--yes")
+	require.Regexp(t, `^operation \S+ begun on 3 gated jobs;`, r.out, r.err)
+	brokertest.Eventually(t, func() bool { return command("gated").out == "none\n" }, "all are deleted")
+	require.Contains(t, command("operations", "begin", "trigger", "gated-jobs", "--yes").err, "action trigger needs")
+}
+
 func TestRejectedRecordIsMended(t *testing.T) {
 	v := brokertest.New(t)
 	s := start(t, beside(v))
@@ -214,17 +247,16 @@ func TestStateFolderThatCannotBe(t *testing.T) {
 }
 
 func TestListensOnLoopbackOnly(t *testing.T) {
-	for addr, says := range map[string]string{
-		"0.0.0.0:0":          "loopback",
-		":0":                 "loopback",
-		"[::]:0":             "loopback",
-		"example.com:0":      "loopback",
-		"127.0.0.1":          "--http-addr",
-		"127.0.0.1:nonsense": "--http-addr",
-	} {
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "example.com:0"} {
 		r := millrace(t, "serve", "--http-addr", addr)
 		require.Equal(t, exitUsage, r.code, addr)
-		require.Contains(t, r.err, says, addr)
+		require.Equal(t, "millrace: --http-addr: refusing to listen on "+addr+" (not a loopback address) without TLS: set --tls-cert and --tls-key, "+
+			"or --behind-proxy if a proxy terminates TLS; or listen on 127.0.0.1\n", r.err)
+	}
+	for _, addr := range []string{"127.0.0.1", "127.0.0.1:nonsense"} {
+		r := millrace(t, "serve", "--http-addr", addr)
+		require.Equal(t, exitUsage, r.code, addr)
+		require.Contains(t, r.err, "--http-addr", addr)
 	}
 }
 
@@ -274,6 +306,19 @@ func TestWithoutManagementAPI(t *testing.T) {
 	brokertest.Eventually(t, func() bool {
 		return millrace(t, "enqueue", "Mail", "--queue", "nobodys", "--amqp-url", v.AMQPURL()).code == 0
 	}, "the policies are set")
+}
+
+// The log names the command that gives the user its tags before what does not work without them.
+func TestUserThatMayNotUseTheManagementAPI(t *testing.T) {
+	v := brokertest.New(t)
+	untagged := v.AddUser(t, "untagged", brokertest.Permissions{Configure: sidecarRole.configure, Write: sidecarRole.write, Read: sidecarRole.read})
+	settings := beside(v)
+	settings.AMQPURL, settings.ManagementURL, settings.StreamURL, settings.Auth = untagged.AMQPURL(), untagged.ManagementURL(), "", "none"
+	s := start(t, settings)
+	s.leads(t)
+	require.Regexp(t, `level=WARN msg="millrace: the management API refuses the user: give it the tags that it needs with rabbitmqctl set_user_tags '`+untagged.Name+
+		`' policymaker monitoring [^"]* Until then jobs that workers reject`, s.log.String())
+	require.NotContains(t, s.log.String(), "--management-url says where it is", "it has been found")
 }
 
 func TestLeastPermissionsAreEnough(t *testing.T) {

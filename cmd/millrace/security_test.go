@@ -132,12 +132,13 @@ func TestFaultsOfSecuritySettings(t *testing.T) {
 		require.Contains(t, r.err, name)
 	}
 	for says, args := range map[string][]string{
-		"--tls-cert, --tls-key":      {"--tls-cert", "/nowhere", "--tls-key", "/nowhere"},
-		"--session-key-file":         {"--session-key-file", "/nowhere"},
-		"and must have 32":           {"--session-key-file", file(t, "short")},
-		"--tokens-file":              {"--auth", "token", "--tokens-file", "/nowhere"},
-		"only with TLS (--tls-cert":  {"--http-addr", "0.0.0.0:0"},
-		"only with authentication (": {"--http-addr", "0.0.0.0:0", "--auth", "none"},
+		"--tls-cert, --tls-key": {"--tls-cert", "/nowhere", "--tls-key", "/nowhere"},
+		"--session-key-file":    {"--session-key-file", "/nowhere"},
+		"and must have 32":      {"--session-key-file", file(t, "short")},
+		"--tokens-file":         {"--auth", "token", "--tokens-file", "/nowhere"},
+		"without TLS: set --tls-cert and --tls-key, or": {"--http-addr", "0.0.0.0:0"},
+		"without authentication and TLS: set --auth to broker or token, --tls-cert and --tls-key, or --behind-proxy if a proxy authenticates users and terminates TLS;": {
+			"--http-addr", "0.0.0.0:0", "--auth", "none"},
 	} {
 		r := millrace(t, append([]string{"serve", "--amqp-url", "amqp://127.0.0.1:1/", "--http-addr", "127.0.0.1:0"}, args...)...)
 		require.Equal(t, exitUsage, r.code, says)

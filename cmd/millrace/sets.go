@@ -28,14 +28,17 @@ type set struct {
 var (
 	failedColumns = []column{{"JID", idKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"RETRY", plainKind}, {"ERROR", textKind}}
 
-	scheduledSet = set{"/api/scheduled-jobs", "scheduled job",
-		[]column{{"DUE", dueKind}, {"JID", idKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"ARGS", textKind}},
-		func(i *item) []any {
-			return []any{i.time(), i.jid(), i.Millrace.Class, i.Millrace.Queue, string(i.Job.Args)}
-		}}
-	retriesSet = set{"/api/retries", "retry", append([]column{{"DUE", dueKind}}, failedColumns...), (*item).failed}
-	deadSet    = set{"/api/dead-jobs", "dead job", append([]column{{"DIED", dueKind}}, failedColumns...), (*item).failed}
+	waitingColumns = []column{{"JID", idKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"ARGS", textKind}}
+
+	scheduledSet = set{"/api/scheduled-jobs", "scheduled job", append([]column{{"DUE", dueKind}}, waitingColumns...), (*item).waiting}
+	retriesSet   = set{"/api/retries", "retry", append([]column{{"DUE", dueKind}}, failedColumns...), (*item).failed}
+	gatedSet     = set{"/api/gated-jobs", "gated job", append([]column{{"SINCE", dueKind}}, waitingColumns...), (*item).waiting}
+	deadSet      = set{"/api/dead-jobs", "dead job", append([]column{{"DIED", dueKind}}, failedColumns...), (*item).failed}
 )
+
+func (i *item) waiting() []any {
+	return []any{i.time(), i.jid(), i.Millrace.Class, i.Millrace.Queue, string(i.Job.Args)}
+}
 
 func (i *item) failed() []any {
 	return []any{i.time(), i.jid(), i.Millrace.Class, i.Millrace.Queue, i.Millrace.Attempt, i.error()}
@@ -61,6 +64,15 @@ type retriesCmd struct {
 	Undo   undoCmd   `cmd:"" help:"Undo the last delete, kill or change of a job."`
 }
 
+type gatedCmd struct {
+	List   listCmd   `cmd:"" default:"withargs" aliases:"ls" help:"List gated jobs, the oldest first."`
+	Show   showCmd   `cmd:"" aliases:"get" help:"Show one gated job."`
+	Kill   killCmd   `cmd:"" help:"Move a job to the dead jobs."`
+	Delete deleteCmd `cmd:"" aliases:"rm" help:"Delete a gated job."`
+	Change changeCmd `cmd:"" help:"Change a job's queue, priority or arguments."`
+	Undo   undoCmd   `cmd:"" help:"Undo the last delete, kill or change of a job."`
+}
+
 type deadCmd struct {
 	List   listCmd   `cmd:"" default:"withargs" aliases:"ls" help:"List dead jobs, the newest first."`
 	Show   showCmd   `cmd:"" aliases:"get" help:"Show one dead job."`
@@ -74,6 +86,7 @@ type deadCmd struct {
 
 func (*scheduledCmd) AfterApply(k *kong.Context) error { k.Bind(scheduledSet); return nil }
 func (*retriesCmd) AfterApply(k *kong.Context) error   { k.Bind(retriesSet); return nil }
+func (*gatedCmd) AfterApply(k *kong.Context) error     { k.Bind(gatedSet); return nil }
 func (*deadCmd) AfterApply(k *kong.Context) error      { k.Bind(deadSet); return nil }
 
 // filters choose what a list shows.

@@ -273,7 +273,6 @@ export const actions = {
 
 export const attention = {
   deadJobsByError: 'Dead jobs by error',
-  noWorkersAreConnected: 'no workers are connected',
   needsAttention: 'Needs attention',
   noIssues: 'No issues',
   checked: (time) => rich`Checked ${time}`,

@@ -29,7 +29,7 @@ function TopErrors({ class: extra }) {
 function TopError({ g }) {
   const to = (/** @type {string} */ set) => link(set, [], { error: g.fingerprint });
   return html`<li><span class="num strong" style=${{ minWidth: '3rem' }}>${brief(g.count)}</span>
-    <div class="grow"><div class="cut"><a class="bad" href=${to(g.retries ? 'retries' : 'dead-jobs')}>${g.error_class || common.error}</a> <span class="dim">${words.inClass(g.class)}</span></div><div class="cut dim small" title=${g.fingerprint}>${short(g.message)}</div></div>
+    <div class="grow"><div class="cut"><a class="bad" href=${to(g.retries ? 'retries' : 'dead-jobs')}>${g.error_class || common.error}</a> <span class="dim">${words.inClass(g.class)}</span></div><div class="cut dim small" title=${g.message}>${short(g.example ?? g.message)}</div></div>
     <span class="small nowrap">${g.retries > 0 && html`<a class="dim" href=${to('retries')}>${common.retriesOf(g.retries)}</a>`}${g.retries > 0 && g.dead > 0 && ' · '}${g.dead > 0 && html`<a class="dim" href=${to('dead-jobs')}>${common.deadOf(g.dead)}</a>`}</span></li>`;
 }
 

@@ -53,7 +53,7 @@ export function Storm({ set }) {
     }
   };
   const columns = [
-    { id: 'error', label: common.error, always: true, head: true, class: 'fill', sort: (/** @type {any} */ g) => g.error_class, cell: (/** @type {any} */ g) => html`<a class="bad strong cut" href=${link(set, [], { error: g.fingerprint })} title=${g.error_class}>${g.error_class || common.error}</a><span class="dim cut" title=${short(g.message)} style=${{ fontWeight: 400 }}>${short(g.message)}</span>` },
+    { id: 'error', label: common.error, always: true, head: true, class: 'fill', sort: (/** @type {any} */ g) => g.error_class, cell: (/** @type {any} */ g) => html`<a class="bad strong cut" href=${link(set, [], { error: g.fingerprint })} title=${g.error_class}>${g.error_class || common.error}</a><span class="dim cut" title=${short(g.message)} style=${{ fontWeight: 400 }}>${short(g.example ?? g.message)}</span>` },
     { id: 'class', label: common.class, class: 'lim', sort: (/** @type {any} */ g) => g.class, cell: (/** @type {any} */ g) => html`<a class="cut" href=${link('job-metrics', g.class)}>${g.class}</a>` },
     { id: 'count', label: common.jobs, right: true, sort: (/** @type {any} */ g) => g.count, cell: (/** @type {any} */ g) => html`<span class="strong">${count(g.count)}</span>` },
     { id: 'share', label: common.share, wide: true, cell: (/** @type {any} */ g) => html`<div class="util"><div class="bar bad" aria-hidden="true"><i style=${{ width: (g.count / total) * 100 + '%' }}></i></div><span class="num nowrap">${percent(g.count / total)}</span></div>` },
