@@ -122,12 +122,12 @@ func (f *feed) run(ctx context.Context) {
 }
 
 func (f *feed) publish(ctx context.Context, conn *amqp.Connection) {
-	ch, err := conn.Channel()
-	if err != nil || ch.Confirm(false) != nil {
+	p, err := f.w.jobs.publisher(conn)
+	if err != nil {
 		return
 	}
 	for ctx.Err() == nil {
-		if f.w.jobs.publish(ctx, ch, f.batch(time.Now().Add(lookahead))) != nil {
+		if p.publish(ctx, f.batch(time.Now().Add(lookahead))) != nil {
 			return
 		}
 		_ = pause.For(ctx, 100*time.Millisecond)

@@ -118,39 +118,64 @@ func (j *jobs) last() time.Time {
 	return j.newest
 }
 
-// publish publishes entries on one channel and notes which the broker confirmed. One that is not
-// confirmed is never repeated: it may come or not.
-func (j *jobs) publish(ctx context.Context, ch *amqp.Channel, entries []entry) error {
-	type sent struct {
-		jid     string
-		confirm *amqp.DeferredConfirmation
+// publisher publishes entries on a channel and notes which the broker confirmed.
+type publisher struct {
+	jobs     *jobs
+	ch       *amqp.Channel
+	returned chan amqp.Return
+}
+
+func (j *jobs) publisher(conn *amqp.Connection) (*publisher, error) {
+	ch, err := conn.Channel()
+	if err != nil {
+		return nil, err
 	}
-	var all []sent
+	if err := ch.Confirm(false); err != nil {
+		return nil, err
+	}
+	// The library waits until a returned message is taken, and each batch has fewer than this.
+	return &publisher{j, ch, ch.NotifyReturn(make(chan amqp.Return, mostPublished))}, nil
+}
+
+// mostPublished is the largest number of entries that are published at once.
+const mostPublished = 100_000
+
+// publish publishes entries. One that is returned or not confirmed is never repeated: it may come or not.
+func (p *publisher) publish(ctx context.Context, entries []entry) error {
+	if len(entries) > mostPublished {
+		return fmt.Errorf("%d entries are more than %d", len(entries), mostPublished)
+	}
+	sent := map[string]*amqp.DeferredConfirmation{}
 	for _, e := range entries {
-		j.add(e.jid, e.queue, e.due)
-		c, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", "scheduled_jobs", true, false,
+		p.jobs.add(e.jid, e.queue, e.due)
+		c, err := p.ch.PublishWithDeferredConfirmWithContext(ctx, "", "scheduled_jobs", true, false,
 			amqp.Publishing{DeliveryMode: amqp.Persistent, MessageId: e.jid, Body: e.body()})
 		if err != nil {
 			return err
 		}
-		all = append(all, sent{e.jid, c})
+		sent[e.jid] = c
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
+	confirmed := map[string]bool{}
+	for jid, c := range sent {
+		ok, err := c.WaitContext(ctx)
+		confirmed[jid] = ok && err == nil
+	}
+	for len(p.returned) > 0 { // RabbitMQ confirms what it returns, after it has returned it
+		r := <-p.returned
+		confirmed[r.MessageId] = false
+	}
 	refused := 0
-	for _, s := range all {
-		ok, err := s.confirm.WaitContext(ctx)
-		if err != nil {
-			return err
-		}
+	for jid, ok := range confirmed {
 		if ok {
-			j.confirm(s.jid)
+			p.jobs.confirm(jid)
 		} else {
 			refused++
 		}
 	}
 	if refused > 0 {
-		return fmt.Errorf("%d of %d entries were not confirmed", refused, len(all))
+		return fmt.Errorf("%d of %d entries were returned or not confirmed", refused, len(sent))
 	}
 	return nil
 }

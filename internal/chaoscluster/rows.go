@@ -488,18 +488,15 @@ func (w *world) burst(ctx context.Context, queue string, n int) error {
 		return err
 	}
 	defer conn.Close()
-	ch, err := conn.Channel()
+	p, err := w.jobs.publisher(conn)
 	if err != nil {
-		return err
-	}
-	if err := ch.Confirm(false); err != nil {
 		return err
 	}
 	var entries []entry
 	for i := range n {
 		entries = append(entries, entry{fmt.Sprintf("%s-%s-%05d", w.vhost, queue, i), queue, time.Now()})
 	}
-	return w.jobs.publish(ctx, ch, entries)
+	return p.publish(ctx, entries)
 }
 
 func twoAway(ctx context.Context, w *world) error {

@@ -165,18 +165,15 @@ func (w *world) warmUp(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	ch, err := conn.Channel()
+	p, err := w.jobs.publisher(conn)
 	if err != nil {
-		return err
-	}
-	if err := ch.Confirm(false); err != nil {
 		return err
 	}
 	var entries []entry
 	for _, q := range w.queues {
 		entries = append(entries, entry{w.vhost + "-warm-" + q, q, time.Now()})
 	}
-	if err := w.jobs.publish(ctx, ch, entries); err != nil {
+	if err := p.publish(ctx, entries); err != nil {
 		return err
 	}
 	if err := eventually(ctx, startWithin, "the first jobs arrive", func() bool { return len(w.jobs.missing()) == 0 }); err != nil {
