@@ -128,6 +128,7 @@ type item struct {
 	key       tracker.DueKey // where the lane has it
 	sent      time.Time
 	sentAfter time.Duration // by the clock of silence
+	aside     bool          // it leaves the window to the others
 	acked     bool
 	folded    int64 // the number of the record after which its entry is what the view says
 	nacks     int
@@ -331,7 +332,10 @@ func (c *core) confirmed(now time.Time, tag uint64, ack bool) error {
 	if it == nil {
 		return nil // it was given up on
 	}
-	if it.isSilent() { // it is counted again only now and then
+	if it.awaits() {
+		it.lane.answered = max(it.lane.answered, it.seq)
+	}
+	if it.aside { // they are counted again only now and then
 		c.silence.open--
 		c.silence.bytes -= it.size
 	}
@@ -391,8 +395,10 @@ func (c *core) returned(now time.Time, it *item, why string) error {
 	c.way.cameBack(it.seq)
 	if it.lane != nil {
 		it.lane.flying--
-		it.lane.bound, it.lane.recheck = false, true // it may be gone, or its node away
-		c.lanes.hold(it.lane, now, heldBecause[why], maxHold)
+		if why != noAnswer || !it.passedOver() {
+			it.lane.bound, it.lane.recheck = false, true // it may be gone, or its node away
+			c.lanes.hold(it.lane, now, heldBecause[why], maxHold)
+		}
 	}
 	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: it.seq, Reason: why, Stream: it.spot.stream, Offset: it.spot.offset,
 		JID: it.tag, TookBack: it.command, InOperation: it.operation}

@@ -19,14 +19,15 @@ type lane struct {
 	index  int       // in the heap; -1 if it is not there
 	due    bool      // it stands in the ring
 
-	held    string // not empty: why the queue takes no jobs now
-	since   time.Time
-	backoff time.Duration
-	trial   bool // one job is sent to see whether the queue takes jobs again
-	flying  int  // unconfirmed fires
-	silent  bool // it has not answered for long
-	limit   int  // fires that it may have open
-	full    bool // it has so many, and left the ring
+	held     string // not empty: why the queue takes no jobs now
+	since    time.Time
+	backoff  time.Duration
+	trial    bool  // one job is sent to see whether the queue takes jobs again
+	flying   int   // unconfirmed fires
+	silent   bool  // it has not answered for long
+	answered int64 // the newest fire that it has answered
+	limit    int   // fires that it may have open
+	full     bool  // it has so many, and left the ring
 
 	bound   bool                // the queue is known to be there and bound
 	boundAt time.Time           // when that was seen to

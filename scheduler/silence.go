@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,16 +13,17 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A broker may never answer a publish: RabbitMQ forgets some when the node of their queue stops. A
-// queue that does not answer stops only itself: nothing more is fired to it, and what it has open
-// leaves the window to the others.
+// A broker may never answer a publish: RabbitMQ forgets some when the node of their queue or of the
+// journal stops. A queue that does not answer stops only itself: nothing more is fired to it, and what
+// it has open leaves the window to the others. So does a fire that is passed over: its queue has
+// answered later ones, and goes on.
 
 const (
 	silentAfter = 2 * time.Second  // without an answer, a queue is silent
 	giveUpAfter = 30 * time.Second // without an answer, it is decided what became of a fire
 	quietAfter  = time.Second      // without any answer, nothing is fired: the broker may have no majority
 	watchEvery  = 500 * time.Millisecond
-	maxSilent   = 4096 // fires that silent queues may have open, all together
+	maxSilent   = 4096 // fires that may be set aside, of all queues together
 )
 
 // Why a fire is journaled as returned.
@@ -35,13 +37,16 @@ type silence struct {
 	clock    time.Duration // how long the core has run; a clock that is set does not move it
 	looked   time.Duration
 	answered time.Duration // when the newest answer came, or the window was empty
-	open     int           // fires of silent queues
+	open     int           // fires that are set aside
 	bytes    int
 	overdue  []string // queues with fires that are given up on
 }
 
-// isSilent reports whether it is a fire to a queue that is silent.
-func (it *item) isSilent() bool { return it.lane != nil && it.lane.silent && !it.buries }
+// awaits reports whether it is a fire, which its queue must answer.
+func (it *item) awaits() bool { return it.lane != nil && !it.buries }
+
+// passedOver reports whether its queue has answered a later fire. RabbitMQ answers those to one queue in order.
+func (it *item) passedOver() bool { return it.seq < it.lane.answered }
 
 // quiet reports whether the broker has answered nothing for a while although something is open.
 func (c *core) quiet() bool {
@@ -56,10 +61,17 @@ func (c *core) watchSilence() {
 		return
 	}
 	s.looked = s.clock
-	oldest := map[*lane]time.Duration{}
+	oldest, overdue := map[*lane]time.Duration{}, map[string]bool{}
 	for _, it := range c.flight {
-		if it.lane != nil && !it.buries {
-			oldest[it.lane] = max(oldest[it.lane], s.clock-it.sentAfter)
+		if !it.awaits() {
+			continue
+		}
+		age := s.clock - it.sentAfter
+		if !it.passedOver() {
+			oldest[it.lane] = max(oldest[it.lane], age)
+		}
+		if age > giveUpAfter {
+			overdue[it.lane.queue] = true
 		}
 	}
 	for _, ln := range c.lanes.all {
@@ -69,19 +81,15 @@ func (c *core) watchSilence() {
 		}
 		ln.silent = oldest[ln] > silentAfter
 	}
-	s.open, s.bytes, s.overdue = 0, 0, nil
+	s.open, s.bytes = 0, 0
 	for _, it := range c.flight {
-		if it.isSilent() {
+		it.aside = it.awaits() && (it.lane.silent || it.passedOver() && s.clock-it.sentAfter > silentAfter)
+		if it.aside {
 			s.open++
 			s.bytes += it.size
 		}
 	}
-	for ln, age := range oldest {
-		if age > giveUpAfter {
-			s.overdue = append(s.overdue, ln.queue)
-		}
-	}
-	slices.Sort(s.overdue)
+	s.overdue = slices.Sorted(maps.Keys(overdue))
 }
 
 // giveUpOn decides what became of the fires that a queue has not answered for long: they arrived, or
@@ -91,7 +99,7 @@ func (c *core) giveUpOn(now time.Time, queue string, arrived bool) error {
 	_, folded := c.entries.Progress()
 	var tags []uint64
 	for tag, it := range c.flight {
-		if it.lane != nil && !it.buries && it.lane.queue == queue && c.silence.clock-it.sentAfter > giveUpAfter && it.seq <= folded {
+		if it.awaits() && it.lane.queue == queue && c.silence.clock-it.sentAfter > giveUpAfter && it.seq <= folded {
 			tags = append(tags, tag)
 		}
 	}

@@ -56,6 +56,37 @@ func TestSilentQueueStopsOnlyItself(t *testing.T) {
 	require.Contains(t, sc.copies(), "lost-answer")
 }
 
+// RabbitMQ never answers what was on its way to a stream's leader when that died. What follows is answered.
+func TestAFireThatIsPassedOverStopsNothing(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("lost-answer", "q")
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "q", 200*time.Millisecond)
+	require.Len(t, s.core.flight, 1)
+	for i := range 25 { // the watchdog ends an epoch after maxStuck
+		jid := fmt.Sprint("later-", i)
+		sc.due(jid, "q")
+		require.NoError(t, s.readAll())
+		sc.silentFor(s, "none", time.Second)
+		require.Contains(t, sc.copies(), jid)
+	}
+	require.Zero(t, s.core.lanes.silentQueues())
+	require.Equal(t, 1, s.core.silence.open, "it leaves the window to others")
+	_, any := s.core.oldest()
+	require.False(t, any, "it does not end the epoch")
+	sc.broker.witness = "" // so that nothing proves that it arrived
+	sc.silentFor(s, "none", giveUpAfter-20*time.Second)
+	sc.due("last", "q")
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "none", 400*time.Millisecond)
+	require.Contains(t, sc.copies(), "last", "its queue is not held when it is given up on")
+	require.Empty(t, s.core.lanes.heldQueues())
+	sc.silentFor(s, "none", 5*time.Second)
+	require.Equal(t, 2, sc.copies()["lost-answer"])
+	require.Empty(t, s.core.flight)
+}
+
 // What a silent queue has open is decided after a while: where nothing restarted it arrived, elsewhere
 // it is fired again.
 func TestFiresWithoutAnswerAreGivenUpOn(t *testing.T) {

@@ -48,11 +48,10 @@ func (w *window) remove(tag uint64) *item {
 	return it
 }
 
-// oldest is the tag of what was published first and is not confirmed, but for what silent queues
-// have open.
+// oldest is the tag of what was published first and is not confirmed, but for what is set aside.
 func (w *window) oldest() (tag uint64, any bool) {
 	for t, it := range w.flight {
-		if it.isSilent() {
+		if it.aside {
 			continue
 		}
 		if !any || t < tag {
