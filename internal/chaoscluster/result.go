@@ -40,6 +40,7 @@ type result struct {
 	Open        int               `json:"open"`  // fires without an answer when the fault came, at most
 	Faults      int               `json:"faults"`
 	Standstill  float64           `json:"standstill"`          // of queues that were not affected, seconds
+	Slowest     float64           `json:"slowest"`             // of the one of them that stood still for longest
 	Own         float64           `json:"own"`                 // of the affected ones
 	Away        float64           `json:"away"`                // for how long the broker served no other client
 	Restarted   bool              `json:"restarted,omitempty"` // a node that was frozen did not find the others again, and was started again
@@ -255,8 +256,13 @@ func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) 
 		}
 		stillFor, away := stood(others), w.brokerAway(f.from, to).Seconds()
 		res.Standstill, res.Own, res.Away = max(res.Standstill, stillFor), max(res.Own, stood(f.affected)), max(res.Away, away)
+		slowest := stillFor
+		for q := range others {
+			slowest = max(slowest, stood(map[string]bool{q: true}))
+		}
+		res.Slowest = max(res.Slowest, slowest)
 		if res.Stuck = append(res.Stuck, f.stuck...); len(f.stuck) == 0 {
-			w.boundStill(r, stillFor, away, must)
+			w.boundStill(r, stillFor, slowest, away, must)
 		}
 		if r.own && !f.back.IsZero() {
 			res.AfterBack = max(res.AfterBack, firstAfter(w.jobs, f.affected, f.back).Seconds())
@@ -265,18 +271,20 @@ func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) 
 	must(res.AfterBack <= afterBack*w.slack, "affected queues stood still for %.1f s after the fault had ended: more than %.1f s", res.AfterBack, afterBack*w.slack)
 }
 
+// electedWithin is how many seconds a single queue may stand still for longer than all others together: a quorum queue elects a leader.
+const electedWithin = 5
+
 // boundStill compares the standstill after one fault with its bound.
-func (w *world) boundStill(r row, still, away float64, must func(bool, string, ...any)) {
+func (w *world) boundStill(r row, still, slowest, away float64, must func(bool, string, ...any)) {
 	limit := r.still[w.broker] * w.slack
-	if r.follows {
-		limit = max(limit, away+afterBack*w.slack)
-	}
 	switch {
 	case r.failover && w.broker == lavinMQ:
-		must(still <= away+limit, "standstill of %.1f s: more than %.1f s longer than the broker's own of %.1f s", still, limit, away)
-	default:
-		must(still <= limit, "standstill of %.1f s: more than %.1f s", still, limit)
+		limit += away
+	case r.follows > 0:
+		limit = max(limit, away+r.follows*w.slack)
 	}
+	must(still <= limit, "standstill of %.1f s: more than %.1f s (the broker's own: %.1f s)", still, limit, away)
+	must(slowest <= limit+electedWithin*w.slack, "a queue that was not hit stood still for %.1f s: more than %.1f s", slowest, limit+electedWithin*w.slack)
 }
 
 // results is the table that is printed, and the file.
@@ -302,9 +310,9 @@ func (t *results) add(res result) error {
 	}
 	d := res.Doubled
 	fmt.Fprintf(t.out, "%s row %d (%s), run %d, seed %d, load %s: %d jobs, lost %d, doubled %d (journaled %d, stale %d, answered %d, nacked %d, open %d, bare %d, unseen %d, unkept %d, stored twice %d), "+
-		"redelivered %d, again %d, exits %d, open at most %d, standstill %.1f s (affected %.1f s, %.1f s after; the broker %.1f s, streams without a leader %v), %.0f s: %s\n",
+		"redelivered %d, again %d, exits %d, open at most %d, standstill %.1f s (one queue %.1f s, affected %.1f s, %.1f s after; the broker %.1f s, streams without a leader %v), %.0f s: %s\n",
 		res.Broker, res.Row, res.Name, res.Run, res.Seed, res.Load, res.Jobs, res.Lost, d.Total, d.Journaled, d.Stale, d.Answered, d.Nacked, d.Open, d.Bare, d.Unseen, d.Unkept, d.Stored,
-		res.Redelivered, res.Again, res.Exits, res.Open, res.Standstill, res.Own, res.AfterBack, res.Away, res.Stuck, res.Took, verdict)
+		res.Redelivered, res.Again, res.Exits, res.Open, res.Standstill, res.Slowest, res.Own, res.AfterBack, res.Away, res.Stuck, res.Took, verdict)
 	if t.path == "" {
 		return nil
 	}

@@ -81,7 +81,8 @@ func TestBoundsOfTimes(t *testing.T) {
 		}
 	})
 	require.InDelta(t, 11, res.Standstill, 0.001)
+	require.InDelta(t, 11, res.Slowest, 0.001)
 	require.InDelta(t, 16, res.Own, 0.001)
 	require.InDelta(t, 6, res.AfterBack, 0.001)
-	require.Len(t, broken, 2)
+	require.Len(t, broken, 3)
 }
