@@ -20,7 +20,10 @@ _SCRIPTS = [Path("/usr/lib/rabbitmq/bin"), Path("/opt/rabbitmq/sbin")]
 
 
 class Broker:
-    """A node of its own, in a folder of its own: nothing of another RabbitMQ on the machine reaches it."""
+    """A node of its own, in a folder of its own: nothing of another RabbitMQ on the machine reaches it.
+
+    ``tls_url`` demands a client certificate. ``certificates`` is the folder with one: ca.pem, client.pem and client.key.
+    """
 
     def __init__(self) -> None:
         server = next((path for path in (folder / "rabbitmq-server" for folder in _SCRIPTS) if path.is_file()), None)
@@ -29,9 +32,12 @@ class Broker:
             raise unittest.SkipTest("RabbitMQ is not installed: run `make deps`")
         self._folder = tempfile.TemporaryDirectory(prefix="millrace-python-")
         self._processes: list[subprocess.Popen[bytes]] = []
-        ports = _free_ports(3)
+        ports = _free_ports(4)
         self.port = ports[0]
         self.url = f"amqp://guest:guest@127.0.0.1:{self.port}/"
+        self.tls_url = f"amqps://guest:guest@localhost:{ports[3]}/"  # the name in its certificate
+        self.certificates = Path(self._folder.name)
+        self._ctl = server.with_name("rabbitmqctl")
         try:
             self._start(str(server), epmd, ports)
         except BaseException:
@@ -40,9 +46,13 @@ class Broker:
 
     def _start(self, server: str, epmd: str, ports: list[int]) -> None:
         folder = Path(self._folder.name)
-        env = _environment(folder, epmd=ports[1], distribution=ports[2])
+        env = self._env = _environment(folder, epmd=ports[1], distribution=ports[2])
+        _certify(folder)
         (folder / "rabbitmq.conf").write_text(
-            f"listeners.tcp.1 = 127.0.0.1:{self.port}\ndisk_free_limit.absolute = 10MB\nlog.console = false\nlog.file = rabbit.log\n"
+            f"listeners.tcp.1 = 127.0.0.1:{self.port}\nlisteners.ssl.1 = 127.0.0.1:{ports[3]}\n"
+            f"ssl_options.cacertfile = {folder}/ca.pem\nssl_options.certfile = {folder}/server.pem\n"
+            f"ssl_options.keyfile = {folder}/server.key\nssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\n"
+            "disk_free_limit.absolute = 10MB\nlog.console = false\nlog.file = rabbit.log\n"
         )
         (folder / "enabled_plugins").write_text("[].\n")
         (folder / "inetrc").write_text(f'{{host, {{127,0,0,1}}, ["localhost", "{socket.gethostname()}"]}}.\n{{lookup, [file, native]}}.\n')
@@ -64,6 +74,12 @@ class Broker:
         except Exception:
             return False
         return True
+
+    def ctl(self, *arguments: str) -> None:
+        """Run rabbitmqctl."""
+        done = subprocess.run([self._ctl, *arguments], env=self._env, cwd=self._folder.name, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"rabbitmqctl {arguments[0]}: {done.stdout}{done.stderr}")
 
     def stop(self) -> None:
         """End it, and remove what it wrote."""
@@ -162,6 +178,26 @@ def _environment(folder: Path, epmd: int, distribution: int) -> dict[str, str]:
         "RABBITMQ_LOG_BASE": str(folder / "log"), "RABBITMQ_DIST_PORT": str(distribution),
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 2:2 +B i", "RUNNING_UNDER_SYSTEMD": "true",
     }  # fmt: skip
+
+
+def _certify(folder: Path) -> None:
+    """Write a CA, and certificates that it signed for the broker and for a client."""
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    def request(name: str, *arguments: str) -> None:
+        curve = "ec_paramgen_curve:prime256v1"
+        openssl(
+            "req", *arguments, "-newkey", "ec", "-pkeyopt", curve, "-nodes", "-keyout", f"{name}.key", "-subj", f"/CN=millrace test {name}"
+        )
+
+    request("ca", "-x509", "-days", "2", "-out", "ca.pem")
+    (folder / "names").write_text("subjectAltName=DNS:localhost\n")
+    for name in ("server", "client"):
+        request(name, "-out", f"{name}.csr")
+        authority = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2")
+        openssl("x509", "-req", "-in", f"{name}.csr", *authority, "-extfile", "names", "-out", f"{name}.pem")
 
 
 def _free_ports(count: int) -> list[int]:

@@ -8,6 +8,7 @@ An `Inspector` finds jobs, deletes, retries and reschedules them.
 
 from ._handler import Middleware
 from ._lane import Lane
+from ._login import AsyncCredentials, Credentials
 from ._newjob import NewJob, Options
 from ._version import __version__
 from .app import App, Task, current_job
@@ -39,11 +40,13 @@ __all__ = [
     "App",
     "AsyncClient",
     "AsyncClientMiddleware",
+    "AsyncCredentials",
     "AsyncEnqueue",
     "BulkError",
     "Client",
     "ClientMiddleware",
     "Closed",
+    "Credentials",
     "Discard",
     "Enqueue",
     "Entry",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -73,9 +74,15 @@ class Connection:
         self.closed: asyncio.Future[Lost] = asyncio.get_running_loop().create_future()
 
     @classmethod
-    async def open(cls, url: str, address: str, name: str, within: float) -> Connection:
+    async def open(
+        cls, url: str, address: str, name: str, within: float, user: tuple[str, str] | None = None, tls: ssl.SSLContext | None = None
+    ) -> Connection:
         """Connect once, to an address of the URL's host, and log in within some seconds. Lost, or TimeoutError."""
         parameters = pika.URLParameters(url)
+        if user:
+            parameters.credentials = pika.PlainCredentials(*user)
+        if tls:
+            parameters.ssl_options = pika.SSLOptions(tls)
         if parameters.ssl_options and parameters.ssl_options.server_hostname is None:
             parameters.ssl_options.server_hostname = parameters.host
         parameters.host = address

@@ -9,6 +9,8 @@ import socket
 from collections.abc import Sequence
 
 from ._amqp import Connection, Lost, Unreached, host_of
+from ._async import Loop
+from ._login import Asker, Login, NoCredentials
 
 OPEN_TIMEOUT = 3.0
 """How many seconds it may take to connect and to log in, each address."""
@@ -23,13 +25,22 @@ _PORTS = {"amqp://": 5672, "amqps://": 5671}
 class Hosts:
     """The hosts, and which of them took this client last."""
 
-    def __init__(self, urls: Sequence[str]) -> None:
+    def __init__(self, urls: Sequence[str], login: Login, loop: Loop) -> None:
         self._urls = urls
+        self._tls = login.tls
+        self._asker = Asker(login.credentials, loop)
         self._url = self._address = ""  # of the host that took the client last
         self._lost = False  # that connection has been used: it is gone when the next one is wanted
 
     async def open(self, name: str) -> Connection:
-        """Connect to the first host that takes us; try each of them, and each of their addresses, once. Lost if none does."""
+        """Connect to the first host that takes us; try each of them, and each of their addresses, once. Lost if none does.
+
+        All of them get the same credentials, and if the program gives none, it is Lost without an attempt.
+        """
+        try:
+            user = await self._asker.ask()
+        except NoCredentials as e:
+            raise Lost(e) from e
         failures: list[tuple[str, BaseException]] = []
         for url in try_order(self._urls, self._url, self._lost):
             host, port = host_of(url)
@@ -40,7 +51,7 @@ class Hosts:
                 continue
             for address in try_order(addresses, self._address, self._lost):
                 try:
-                    connection = await Connection.open(url, address, name, OPEN_TIMEOUT)
+                    connection = await Connection.open(url, address, name, OPEN_TIMEOUT, user, self._tls)
                 except (Lost, OSError, TimeoutError) as e:
                     failures.append((f"{address}:{port}", e))
                     continue

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 
 from ._amqp import Lost, unwelcome
+from ._async import Loop
 from ._hosts import Hosts, split_hosts
+from ._login import AsyncCredentials, Credentials, Login
 from ._pauses import Pauses
 from ._publisher import Publisher
 from ._wire import Message
@@ -23,8 +27,16 @@ CLOSED = "the client was closed"
 class Lines:
     """Makes the connection when it is first needed, and another one in a child after a fork. It is safe to use from several threads."""
 
-    def __init__(self, url: str | Sequence[str]) -> None:
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        credentials: Credentials | AsyncCredentials | None = None,
+        tls: ssl.SSLContext | None = None,
+        *,
+        sync: bool,
+    ) -> None:
         self._urls = split_hosts(url)
+        self._login = Login(self._urls, credentials, tls, sync=sync)
         self._lock = threading.Lock()
         self._line: Line | None = None
         self._closed = False
@@ -35,7 +47,7 @@ class Lines:
             if self._closed:
                 raise Closed(CLOSED)
             if self._line is None or self._line.pid != os.getpid():
-                self._line = Line(self._urls)
+                self._line = Line(self._urls, self._login)
             return self._line.publish(message, until)
 
     def close(self) -> None:
@@ -49,10 +61,10 @@ class Lines:
 class Line:
     """A thread that owns the connection of a producer, with an event loop of its own."""
 
-    def __init__(self, urls: Sequence[str]) -> None:
+    def __init__(self, urls: Sequence[str], login: Login) -> None:
         self.pid = os.getpid()
-        self._hosts = Hosts(urls)
         self._loop = asyncio.new_event_loop()
+        self._hosts = Hosts(urls, login, Loop(logging.getLogger("millrace"), self._loop))
         self._publisher: Publisher | None = None
         self._connecting = asyncio.Lock()
         self._thread = threading.Thread(target=self._loop.run_forever, name="millrace producer", daemon=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
@@ -13,6 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, overload
 from . import _convert
 from ._handler import check_callable
 from ._hosts import DEFAULT_URL
+from ._login import Credentials
 from ._newjob import NewJob, Options, TaskOptions
 from ._outcome import RetryDelay
 from .async_client import AsyncClient
@@ -42,13 +44,20 @@ class App:
 
         greet.enqueue("Ann")
 
-    A worker runs them after ``app.register(worker)``. ``url`` and ``timeout`` are those of a `Client`. ``client`` and ``async_client`` may
-    be set, for instance to a ``Fake`` in tests.
+    A worker runs them after ``app.register(worker)``. The options are those of a `Client`. ``client`` and ``async_client`` may be set, for
+    instance to a ``Fake`` in tests.
     """
 
-    def __init__(self, url: str | Sequence[str] = DEFAULT_URL, *, timeout: float = 30) -> None:
-        self.client = Client(url, timeout=timeout)
-        self.async_client = AsyncClient(url, timeout=timeout)
+    def __init__(
+        self,
+        url: str | Sequence[str] = DEFAULT_URL,
+        *,
+        timeout: float = 30,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.client = Client(url, timeout=timeout, credentials=credentials, tls=tls)
+        self.async_client = AsyncClient(url, timeout=timeout, credentials=credentials, tls=tls)
         self.tasks: dict[str, Task[Any, Any]] = {}
 
     @overload

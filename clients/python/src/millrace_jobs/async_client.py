@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -12,6 +13,7 @@ from typing import Any, TypeVar, Unpack
 from ._handler import check_callable, is_async
 from ._hosts import DEFAULT_URL
 from ._line import CLOSED, Lines
+from ._login import AsyncCredentials, Credentials
 from ._newjob import NewJob, Options
 from .client import collected, naming
 from .errors import Closed, Error
@@ -28,14 +30,22 @@ class AsyncClient:
     """Enqueues jobs from async code, without blocking the event loop: a `Client` whose methods are awaited.
 
     Its connection lives in a thread of its own, as a Client's does. So it may be used from any event loop, also from several, heartbeats
-    go out while the event loop is busy, and it is safe to make one when a module is imported. ``url`` and ``timeout`` are those of a
-    `Client`. It is closed by ``await client.close()``, or by ``async with``.
+    go out while the event loop is busy, and it is safe to make one when a module is imported. The options are those of a `Client`;
+    ``credentials`` may be async, and is then awaited on the event loop of the connection's thread, not on yours. It is closed by
+    ``await client.close()``, or by ``async with``.
 
     A call that is cancelled may have enqueued its job, or not.
     """
 
-    def __init__(self, url: str | Sequence[str] = DEFAULT_URL, *, timeout: float = 30) -> None:
-        self._lines = Lines(url)
+    def __init__(
+        self,
+        url: str | Sequence[str] = DEFAULT_URL,
+        *,
+        timeout: float = 30,
+        credentials: Credentials | AsyncCredentials | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._lines = Lines(url, credentials, tls, sync=False)
         self._timeout = timeout
         self._middleware: list[AsyncClientMiddleware] = []
 

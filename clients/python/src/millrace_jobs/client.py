@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -12,6 +13,7 @@ from typing import Any, TypeVar, Unpack
 from ._handler import check_callable, check_sync
 from ._hosts import DEFAULT_URL
 from ._line import CLOSED, Lines
+from ._login import Credentials
 from ._newjob import NewJob, Options
 from .errors import BulkError, Closed, Error
 
@@ -27,10 +29,22 @@ class Client:
     cluster with several hosts, ``amqp://user:password@a,b/vhost``, or a list of URLs. Without one it is that of the broker on this
     machine: port 5672, user guest. ``timeout`` is how many seconds a publish may take, the wait for a broker that is away included: a
     web application wants 2 or 3 rather than 30. In async code use `AsyncClient`.
+
+    ``credentials`` is called for each connection, the first and each later one, and returns the user and the password in place of the
+    URL's: for passwords and tokens that rotate. If it raises, or takes more than 30 seconds, that attempt to connect fails, and the next
+    one calls it again. ``tls`` is for ``amqps://`` URLs, where the system's certificate authorities are not enough: a private authority,
+    or a client certificate.
     """
 
-    def __init__(self, url: str | Sequence[str] = DEFAULT_URL, *, timeout: float = 30) -> None:
-        self._lines = Lines(url)
+    def __init__(
+        self,
+        url: str | Sequence[str] = DEFAULT_URL,
+        *,
+        timeout: float = 30,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._lines = Lines(url, credentials, tls, sync=True)
         self._timeout = timeout
         self._middleware: list[ClientMiddleware] = []
 

@@ -9,6 +9,7 @@ import os
 import secrets
 import signal
 import socket
+import ssl
 import threading
 import time
 from collections import deque
@@ -22,6 +23,7 @@ from ._handler import Call, Handler, Middleware, chain, check_callable, check_sy
 from ._hooks import Hook, Hooks
 from ._hosts import DEFAULT_URL, Hosts, split_hosts
 from ._lane import CONCURRENCY, Lane, Pool, Queues
+from ._login import AsyncCredentials, Credentials, Login
 from ._metrics import Metrics
 from ._outcome import RetryDelay
 from ._pauses import Pauses, first_of
@@ -40,7 +42,8 @@ H = TypeVar("H", bound=Hook)
 class Worker:
     """Runs the jobs of its queues. Register handlers, then call `run`.
 
-    ``url`` is that of a `Client`, and may name several hosts.
+    ``url``, ``credentials`` and ``tls`` are those of a `Client`; ``credentials`` may also be async, and is then awaited on the event loop
+    of async handlers.
 
     ``queues`` is a list (strict: the first that has a job is served) or a map (each is served in proportion to its weight); with
     ``concurrency`` they are the lane ``default``, and ``lanes`` are more of them. Without queues and lanes it serves ``default``.
@@ -53,8 +56,10 @@ class Worker:
         self, url: str | Sequence[str] = DEFAULT_URL, *, queues: Queues | None = None, concurrency: int = CONCURRENCY,
         lanes: Sequence[Lane] = (), tag: str = "", labels: Mapping[str, str] | None = None, stop_timeout: float = 25, max_deaths: int = 3,
         version: str = __version__, declare: bool = True, heartbeat: float = 10, log: logging.Logger | None = None,
+        credentials: Credentials | AsyncCredentials | None = None, tls: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
-        self.hosts = Hosts(split_hosts(url))
+        urls = split_hosts(url)
+        login = Login(urls, credentials, tls)
         if ":" in tag:
             raise ValueError(f"the tag {tag!r} has a colon")
         self.tag = tag
@@ -71,6 +76,7 @@ class Worker:
         self.pools = [Pool(lane) for lane in _lanes(queues, concurrency, lanes)]
         self.handlers: dict[str, Handler] = {}
         self.async_loop = Loop(self.log)
+        self.hosts = Hosts(urls, login, self.async_loop)
         self.hooks = Hooks(self.log, self.async_loop)
         self.metrics = Metrics()
         self.paused: set[str] = set()

@@ -1,0 +1,102 @@
+"""What a connection needs beside a URL: credentials that are asked for each time, and TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+
+from ._async import Loop
+from ._handler import check_callable, check_sync, settled
+
+ASK_TIMEOUT = 30.0
+"""How many seconds a program may take to give credentials."""
+
+Credentials = Callable[[], "tuple[str, str]"]
+AsyncCredentials = Callable[[], "Awaitable[tuple[str, str]]"]
+
+
+class NoCredentials(Exception):
+    """The program gave no credentials. It is asked again for the next connection: this is no refusal by the broker."""
+
+
+class Login:
+    """The options ``credentials`` and ``tls``, checked. Raises TypeError or ValueError for what makes no sense."""
+
+    def __init__(
+        self, urls: Sequence[str], credentials: Credentials | AsyncCredentials | None, tls: ssl.SSLContext | None, *, sync: bool = False
+    ) -> None:
+        if credentials is not None:
+            if not callable(credentials):  # it is not shown: it may be the password itself
+                raise TypeError("credentials is not a function that returns (username, password)")
+            check_callable("credentials", credentials, 0)
+            if sync:
+                check_sync("credentials", credentials, "an AsyncClient takes such a function, a Client a plain one")
+        if tls is not None:
+            if not isinstance(tls, ssl.SSLContext):
+                raise TypeError(f"tls is no ssl.SSLContext, but a {type(tls).__name__}")
+            if not all(url.startswith("amqps://") for url in urls):
+                raise ValueError("tls needs an amqps:// URL")
+        self.credentials = credentials
+        self.tls = tls
+
+
+class Asker:
+    """Asks a program for the credentials of each connection, in a thread of its own; a coroutine runs on ``loop``."""
+
+    def __init__(self, credentials: Credentials | AsyncCredentials | None, loop: Loop) -> None:
+        self._credentials = credentials
+        self._loop = loop
+        self._asked: asyncio.Future[tuple[str, str]] | None = None
+
+    async def ask(self) -> tuple[str, str] | None:
+        """Give the user and the password of the next connection; None: those of the URL. NoCredentials: the program gave none.
+
+        When the caller is cancelled, the function goes on, and the next caller waits for the same answer: otherwise a function that takes
+        longer than the deadline of a publish would be called again and again, and no publish would see its answer.
+        """
+        if self._credentials is None:
+            return None
+        if self._asked is None or self._asked.done():
+            self._asked = self._start(self._credentials)
+        try:
+            async with asyncio.timeout(ASK_TIMEOUT):
+                return await asyncio.shield(self._asked)
+        except TimeoutError as e:
+            self._asked = None
+            raise NoCredentials(f"credentials: no answer in {ASK_TIMEOUT:g} s") from e
+
+    def _start(self, credentials: Credentials | AsyncCredentials) -> asyncio.Future[tuple[str, str]]:
+        loop = asyncio.get_running_loop()
+        asked: asyncio.Future[tuple[str, str]] = loop.create_future()
+        asked.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps no caller is left that looks
+
+        def settle(given: tuple[str, str] | NoCredentials) -> None:
+            if asked.cancelled():
+                return
+            if isinstance(given, NoCredentials):
+                asked.set_exception(given)
+            else:
+                asked.set_result(given)
+
+        def run() -> None:
+            given: tuple[str, str] | NoCredentials
+            try:
+                given = _checked(settled(credentials(), self._loop))
+            except BaseException as e:
+                given = NoCredentials(f"credentials: {str(e) or repr(e)}")
+                given.__cause__ = e
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(settle, given)
+
+        threading.Thread(target=run, name="millrace credentials", daemon=True).start()
+        return asked
+
+
+def _checked(given: object) -> tuple[str, str]:
+    match given:
+        case (str() as username, str() as password):
+            return username, password
+    raise TypeError("the function must return (username, password), both str")
