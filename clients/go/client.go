@@ -2,6 +2,7 @@ package millrace
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,9 @@ type ClientConfig struct {
 	URLs       []string           // in place of a URL with commas: one for each host
 	Timeout    time.Duration      // how long an enqueue may take whose context has no deadline; 30 s if zero
 	Middleware []ClientMiddleware // the first is the outermost
+
+	Credentials CredentialsFunc // called for each connection, in place of the URL's user; the URL's user if nil
+	TLS         *tls.Config     // for amqps:// URLs: a private authority, a client certificate; that of the URL's parameters if nil
 }
 
 // EnqueueFunc is what client middleware wraps: it publishes a job and returns its jid.
@@ -46,7 +50,7 @@ type Client struct {
 
 // NewClient makes a client. It does not connect yet.
 func NewClient(cfg ClientConfig) (*Client, error) {
-	hosts, err := newHosts(urlsOf(cfg.URL, cfg.URLs))
+	hosts, err := newHosts(urlsOf(cfg.URL, cfg.URLs), login{cfg.Credentials, cfg.TLS})
 	if err != nil {
 		return nil, err
 	}

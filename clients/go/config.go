@@ -1,6 +1,7 @@
 package millrace
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"os"
@@ -30,6 +31,9 @@ type WorkerConfig struct {
 	NoDeclare   bool              // wait for queues instead of declaring them
 	Heartbeat   time.Duration     // between two heartbeats; 10 s if zero
 	Logger      *slog.Logger      // slog.Default() if nil; slog.New(slog.DiscardHandler) silences the worker
+
+	Credentials CredentialsFunc // called for each connection, in place of the URL's user; the URL's user if nil
+	TLS         *tls.Config     // for amqps:// URLs: a private authority, a client certificate; that of the URL's parameters if nil
 }
 
 // Lane is a pool of slots for some queues, so that quick jobs never wait for slow ones.
@@ -82,9 +86,13 @@ func (c WorkerConfig) lanes() []Lane {
 	return append(all, c.Lanes...)
 }
 
+func (c WorkerConfig) hosts() (*hosts, error) {
+	return newHosts(urlsOf(c.URL, c.URLs), login{c.Credentials, c.TLS})
+}
+
 // Check says what is wrong with a configuration. Run says the same.
 func (c WorkerConfig) Check() error {
-	if _, err := newHosts(urlsOf(c.URL, c.URLs)); err != nil {
+	if _, err := c.hosts(); err != nil {
 		return err
 	}
 	names := map[string]bool{}

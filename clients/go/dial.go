@@ -33,26 +33,26 @@ func (p *pauses) wait(ctx context.Context) error {
 }
 
 // dial connects to an address of the host that a URL names. TLS checks that name.
-func dial(ctx context.Context, url, address, name string) (*amqp.Connection, error) {
-	properties := amqp.NewConnectionProperties()
-	properties.SetClientConnectionName(name)
-	return amqp.DialConfig(url, amqp.Config{
-		Heartbeat:  heartbeatEvery,
-		Properties: properties,
-		Dial: func(network, _ string) (net.Conn, error) {
-			deadline := time.Now().Add(dialTimeout)
-			d := net.Dialer{Deadline: deadline}
-			conn, err := d.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return conn, conn.SetDeadline(deadline) // of the handshake; the library lifts it
-		},
-	})
+func dial(ctx context.Context, url, address string, config amqp.Config) (*amqp.Connection, error) {
+	config.Dial = func(network, _ string) (net.Conn, error) {
+		deadline := time.Now().Add(dialTimeout)
+		d := net.Dialer{Deadline: deadline}
+		conn, err := d.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return conn, conn.SetDeadline(deadline) // of the handshake; the library lifts it
+	}
+	config.TLSClientConfig = config.TLSClientConfig.Clone() // the library writes the host's name into it
+	return amqp.DialConfig(url, config)
 }
 
 // unwelcome tells whether the broker will not have us, however often we ask.
 func unwelcome(err error) bool {
+	var own *credentialsError
+	if errors.As(err, &own) {
+		return false
+	}
 	if errors.Is(err, amqp.ErrCredentials) || errors.Is(err, amqp.ErrSASL) || errors.Is(err, amqp.ErrVhost) {
 		return true
 	}

@@ -19,7 +19,8 @@ import (
 
 // hosts are the brokers of a cluster, and which of them took this client last.
 type hosts struct {
-	urls []string // one for each host
+	urls  []string // one for each host
+	login login
 
 	mu      sync.Mutex
 	url     string // of the host that took the client last
@@ -28,7 +29,7 @@ type hosts struct {
 }
 
 // newHosts reads URLs, each of which may name several hosts.
-func newHosts(urls []string) (*hosts, error) {
+func newHosts(urls []string, login login) (*hosts, error) {
 	all, err := splitHosts(urls)
 	if err != nil {
 		return nil, fmt.Errorf("millrace: %w", err)
@@ -38,7 +39,10 @@ func newHosts(urls []string) (*hosts, error) {
 			return nil, fmt.Errorf("millrace: broker's URL: %w", withoutURL(err))
 		}
 	}
-	return &hosts{urls: all}, nil
+	if err := login.check(all); err != nil {
+		return nil, fmt.Errorf("millrace: %w", err)
+	}
+	return &hosts{urls: all, login: login}, nil
 }
 
 // withoutURL drops the URL from an error, since it has a password.
@@ -65,8 +69,13 @@ func urlsOf(url string, urls []string) []string {
 }
 
 // dial connects to the first host that takes this client, and tries each of them and each of their addresses once. The error
-// has the reason of each.
+// has the reason of each. All of them get the same credentials; without credentials it tries none.
 func (h *hosts) dial(ctx context.Context, name string) (*amqp.Connection, error) {
+	config := amqp.Config{Heartbeat: heartbeatEvery, Properties: amqp.NewConnectionProperties()}
+	config.Properties.SetClientConnectionName(name)
+	if err := h.login.apply(ctx, &config); err != nil {
+		return nil, err
+	}
 	h.mu.Lock()
 	lastURL, lastAddress, lost := h.url, h.address, h.lost
 	h.mu.Unlock()
@@ -77,7 +86,7 @@ func (h *hosts) dial(ctx context.Context, name string) (*amqp.Connection, error)
 			failures = append(failures, err)
 		}
 		for _, address := range tryOrder(addresses, lastAddress, lost) {
-			conn, err := dial(ctx, u, address, name)
+			conn, err := dial(ctx, u, address, config)
 			if err == nil {
 				h.took(u, address, true)
 				return conn, nil

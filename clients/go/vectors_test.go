@@ -289,7 +289,7 @@ func vectorJob(c gjson.Result) EnqueueParams {
 
 func TestVectorsHosts(t *testing.T) {
 	vectors(t, "hosts.json", func(t *testing.T, c gjson.Result) {
-		hosts, err := newHosts(texts(c.Get("urls")))
+		hosts, err := newHosts(texts(c.Get("urls")), login{})
 		if text := c.Get("error").String(); text != "" {
 			require.EqualError(t, err, "millrace: "+text)
 			return

@@ -67,7 +67,7 @@ func NewWorker(cfg WorkerConfig) *Worker {
 		running: newRunning(), beat: make(chan struct{}, 1), paused: map[string]bool{},
 		quieted: newOnceChan(), stopped: newOnceChan(), hurried: newOnceChan(),
 	}
-	w.hosts, _ = newHosts(urlsOf(cfg.URL, cfg.URLs)) // Run returns the error
+	w.hosts, _ = cfg.hosts() // Run returns the error
 	w.metrics = newMetrics(w.identity)
 	for _, l := range cfg.lanes() {
 		w.lanes = append(w.lanes, newLane(w, l))

@@ -58,13 +58,33 @@ func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{RootCAs: c.roots, MinVersion: tls.VersionTLS12}
 }
 
+// ClientConfig trusts the certificate, and shows it to a server that demands one.
+func (c *Certificate) ClientConfig() *tls.Config {
+	config := c.Config()
+	config.Certificates = []tls.Certificate{c.tls}
+	return config
+}
+
 // Front puts a TLS server on 127.0.0.1 before a URL of the broker. It returns that URL as it is reached
 // through it, with another scheme.
 func (c *Certificate) Front(t testing.TB, upstream, scheme string) string {
 	t.Helper()
+	return front(t, upstream, scheme, &tls.Config{Certificates: []tls.Certificate{c.tls}, MinVersion: tls.VersionTLS12})
+}
+
+// FrontForClientsWith is a Front that refuses clients without a certificate that the given one has signed.
+func (c *Certificate) FrontForClientsWith(t testing.TB, client *Certificate, upstream, scheme string) string {
+	t.Helper()
+	return front(t, upstream, scheme, &tls.Config{
+		Certificates: []tls.Certificate{c.tls}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: client.roots,
+	})
+}
+
+func front(t testing.TB, upstream, scheme string, config *tls.Config) string {
+	t.Helper()
 	u, err := url.Parse(upstream)
 	require.NoError(t, err)
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{c.tls}, MinVersion: tls.VersionTLS12})
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
 	require.NoError(t, err)
 	var serving sync.WaitGroup
 	target := u.Host
