@@ -6,6 +6,8 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.TreeMap;
+import java.util.concurrent.Callable;
+import javax.net.ssl.SSLContext;
 
 /**
  * Enqueues jobs. Many threads may use it at once. It connects when it has to, and again when a connection is lost; what was not confirmed is
@@ -21,7 +23,7 @@ public final class Client implements Enqueuer, AutoCloseable {
     private final List<ClientMiddleware> middleware;
 
     private Client(Builder builder) {
-        this.line = new Line(new Hosts(builder.urls));
+        this.line = new Line(new Hosts(builder.urls, builder.credentials, builder.tls));
         this.timeout = builder.timeout;
         this.codec = builder.codec;
         this.middleware = List.copyOf(builder.middleware);
@@ -47,6 +49,8 @@ public final class Client implements Enqueuer, AutoCloseable {
         private final List<ClientMiddleware> middleware = new ArrayList<>();
         private Duration timeout = Duration.ofSeconds(30);
         private Codec codec = Codec.standard();
+        private Callable<Credentials> credentials;
+        private SSLContext tls;
 
         private Builder(String... urls) {
             this.urls = Urls.orDefault(urls);
@@ -58,6 +62,25 @@ public final class Client implements Enqueuer, AutoCloseable {
          */
         public Builder timeout(Duration most) {
             this.timeout = most;
+            return this;
+        }
+
+        /**
+         * Sets what gives the user and the password, in place of those of the URL: for passwords and tokens that rotate. It is called for each
+         * connection, the first and each later one. If it throws, or takes more than 30 seconds, that attempt to connect fails, and the next one
+         * calls it again.
+         */
+        public Builder credentials(Callable<Credentials> source) {
+            this.credentials = source;
+            return this;
+        }
+
+        /**
+         * Sets TLS for {@code amqps://} URLs, for a private authority or a client certificate; {@link SSLContext#getDefault} if nothing is said,
+         * which reads the system properties {@code javax.net.ssl}. The host's name is checked in any case.
+         */
+        public Builder tls(SSLContext context) {
+            this.tls = context;
             return this;
         }
 

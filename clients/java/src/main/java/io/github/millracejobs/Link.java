@@ -87,9 +87,19 @@ final class Link {
         return factory;
     }
 
-    /** Connects once, to an address of the host; {@code deliveries} runs what the library calls back. */
-    static Link open(String url, InetAddress address, String name, ExecutorService deliveries) throws Lost {
+    /**
+     * Connects once, to an address of the host; {@code deliveries} runs what the library calls back. Without a user it is that of the URL, and
+     * without a context for TLS the default one.
+     */
+    static Link open(String url, InetAddress address, String name, ExecutorService deliveries, Credentials user, SSLContext tls) throws Lost {
         ConnectionFactory factory = factory(url, address);
+        if (user != null) {
+            factory.setUsername(user.username());
+            factory.setPassword(user.password());
+        }
+        if (tls != null) {
+            factory.useSslProtocol(tls);
+        }
         AddressResolver host = new ListAddressResolver(List.of(new Address(factory.getHost(), factory.getPort())));
         return new Link(call(() -> factory.newConnection(deliveries, host, name)));
     }

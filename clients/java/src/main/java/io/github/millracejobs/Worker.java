@@ -61,7 +61,7 @@ public final class Worker implements AutoCloseable {
         log = builder.logger;
         jobLog = new JobLog(log);
         hooks = new Hooks(log);
-        hosts = new Hosts(builder.urls);
+        hosts = new Hosts(builder.urls, builder.credentials, builder.tls);
         tag = builder.tag;
         labels = Map.copyOf(builder.labels);
         stopTimeout = builder.stopTimeout;

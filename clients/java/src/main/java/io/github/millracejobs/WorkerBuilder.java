@@ -7,7 +7,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Callable;
 import java.util.concurrent.Executor;
+import javax.net.ssl.SSLContext;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -24,6 +26,8 @@ public final class WorkerBuilder {
     Logger logger = LoggerFactory.getLogger("millrace");
     Codec codec = Codec.standard();
     Executor executor;
+    Callable<Credentials> credentials;
+    SSLContext tls;
 
     private final List<Lane> lanes = new ArrayList<>();
     private Lane own;
@@ -112,6 +116,18 @@ public final class WorkerBuilder {
      */
     public WorkerBuilder executor(Executor other) {
         this.executor = other;
+        return this;
+    }
+
+    /** Sets what gives the user and the password at each connection, as {@link Client.Builder#credentials} does. */
+    public WorkerBuilder credentials(Callable<Credentials> source) {
+        this.credentials = source;
+        return this;
+    }
+
+    /** Sets TLS for {@code amqps://} URLs, as {@link Client.Builder#tls} does. */
+    public WorkerBuilder tls(SSLContext context) {
+        this.tls = context;
         return this;
     }
 

@@ -43,7 +43,7 @@ class LinkTest {
     @Test
     void whyNoHostIsReached() {
         ExecutorService calls = Waits.callbacks("test", () -> { });
-        Hosts hosts = new Hosts(List.of("amqp://127.0.0.1:1,localhost:2"));
+        Hosts hosts = new Hosts(List.of("amqp://127.0.0.1:1,localhost:2"), null, null);
         String message = assertThrows(Lost.class, () -> hosts.open("test", calls)).getMessage();
         assertTrue(message.contains("127.0.0.1:1: Connection refused"), message);
         assertTrue(message.contains("127.0.0.1:2: Connection refused"), message);

@@ -6,6 +6,7 @@ import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;
 import java.io.File;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -15,6 +16,8 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -23,15 +26,34 @@ import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
+import javax.net.ssl.KeyManagerFactory;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
 import org.junit.jupiter.api.Assumptions;
 
 /** A RabbitMQ of the tests' own, on 127.0.0.1, from the installed package; and what a sidecar would declare there, as far as tests need it. */
 final class PrivateBroker {
     private static final List<String> SERVERS = List.of("/usr/lib/rabbitmq/bin/rabbitmq-server", "/opt/rabbitmq/sbin/rabbitmq-server");
-    private static final String CONF = "listeners.tcp.1 = 127.0.0.1:%d%ndisk_free_limit.absolute = 10MB%nlog.console = false%n";
+    private static final String CONF = """
+            listeners.tcp.1 = 127.0.0.1:%d
+            listeners.ssl.1 = 127.0.0.1:%d
+            ssl_options.cacertfile = %3$s/ca.pem
+            ssl_options.certfile = %3$s/server.pem
+            ssl_options.keyfile = %3$s/server.key
+            ssl_options.verify = verify_peer
+            ssl_options.fail_if_no_peer_cert = true
+            disk_free_limit.absolute = 10MB
+            log.console = false
+            """;
+
+    private static final String STORE_PASSWORD = "changeit";
 
     private final Path dir;
     private final int port = freePort();
+    private final int tlsPort = freePort();
+    private final int epmd = freePort();
+    private final int distribution = freePort();
+    private final Path ctl;
     private final Process names;
     private final Process node;
     private final Connection connection;
@@ -41,16 +63,17 @@ final class PrivateBroker {
         String server = SERVERS.stream().filter(path -> new File(path).isFile()).findFirst().orElse(null);
         Assumptions.assumeTrue(server != null, "RabbitMQ is not installed");
         dir = Files.createTempDirectory("millrace-java-");
-        int epmd = freePort();
-        Files.writeString(dir.resolve("rabbitmq.conf"), String.format(CONF, port));
+        ctl = Path.of(server).resolveSibling("rabbitmqctl");
+        certify();
+        Files.writeString(dir.resolve("rabbitmq.conf"), String.format(CONF, port, tlsPort, dir));
         Files.writeString(dir.resolve("enabled_plugins"), "[].\n");
         Files.writeString(dir.resolve("inetrc"), String.format("{host, {127,0,0,1}, [\"localhost\", \"%s\"]}.%n{lookup, [file, native]}.%n",
                 InetAddress.getLocalHost().getHostName()));
         Path cookie = Files.writeString(dir.resolve(".erlang.cookie"), UUID.randomUUID().toString().replace("-", ""), StandardCharsets.US_ASCII);
         Files.setPosixFilePermissions(cookie, PosixFilePermissions.fromString("r--------"));
-        names = start(epmd, "epmd", "-port", Integer.toString(epmd), "-address", "127.0.0.1");
+        names = start("epmd", "-port", Integer.toString(epmd), "-address", "127.0.0.1");
         await(epmd);
-        node = start(epmd, server);
+        node = start(server);
         await(port);
         connection = connect();
         try (Channel channel = connection.createChannel()) {
@@ -61,7 +84,7 @@ final class PrivateBroker {
         }
     }
 
-    private Process start(int epmd, String... command) throws IOException {
+    private Process start(String... command) throws IOException {
         ProcessBuilder builder = new ProcessBuilder(command).directory(dir.toFile()).redirectErrorStream(true)
                 .redirectOutput(dir.resolve(new File(command[0]).getName() + ".out").toFile());
         Map<String, String> env = builder.environment();
@@ -72,10 +95,70 @@ final class PrivateBroker {
         env.putAll(Map.of("RABBITMQ_NODENAME", "millrace-java@localhost", "RABBITMQ_CONF_ENV_FILE", dir.resolve("none").toString(),
                 "RABBITMQ_CONFIG_FILE", dir.resolve("rabbitmq.conf").toString(), "RABBITMQ_ADVANCED_CONFIG_FILE", dir.resolve("none.config").toString(),
                 "RABBITMQ_ENABLED_PLUGINS_FILE", dir.resolve("enabled_plugins").toString(), "RABBITMQ_MNESIA_BASE", dir.resolve("data").toString(),
-                "RABBITMQ_LOG_BASE", dir.resolve("log").toString(), "RABBITMQ_DIST_PORT", Integer.toString(freePort()),
+                "RABBITMQ_LOG_BASE", dir.resolve("log").toString(), "RABBITMQ_DIST_PORT", Integer.toString(distribution),
                 "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "+S 2:2 +B i",
                 "RUNNING_UNDER_SYSTEMD", "true")); // the script becomes the node, so the process is the node's
         return builder.start();
+    }
+
+    /** Writes a CA, and certificates that it signed for the broker and for a client. */
+    private void certify() throws Exception {
+        request("ca", "-x509", "-days", "2", "-out", "ca.pem");
+        Files.writeString(dir.resolve("names"), "subjectAltName=DNS:localhost\n");
+        for (String name : List.of("server", "client")) {
+            request(name, "-out", name + ".csr");
+            run("openssl", "x509", "-req", "-in", name + ".csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+                    "-extfile", "names", "-out", name + ".pem");
+        }
+        run("openssl", "pkcs12", "-export", "-in", "client.pem", "-inkey", "client.key", "-out", "client.p12", "-passout", "pass:" + STORE_PASSWORD);
+    }
+
+    private void request(String name, String... arguments) throws Exception {
+        List<String> command = new ArrayList<>(List.of("openssl", "req"));
+        command.addAll(List.of(arguments));
+        command.addAll(List.of("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", name + ".key",
+                "-subj", "/CN=millrace test " + name));
+        run(command.toArray(String[]::new));
+    }
+
+    /** Runs a program, and waits until it has ended well. */
+    private void run(String... command) throws Exception {
+        if (start(command).waitFor() != 0) {
+            String output = Files.readString(dir.resolve(new File(command[0]).getName() + ".out"));
+            throw new IOException(String.join(" ", List.of(command).subList(0, 2)) + ": " + output);
+        }
+    }
+
+    void changePassword(String user, String password) throws Exception {
+        run(ctl.toString(), "change_password", user, password);
+        run(ctl.toString(), "close_all_user_connections", user, "rotated");
+    }
+
+    void addUser(String user, String password) throws Exception {
+        run(ctl.toString(), "add_user", user, password);
+        run(ctl.toString(), "set_permissions", user, ".*", ".*", ".*");
+    }
+
+    /** The URL for TLS. The broker demands a client certificate there, and its own is for the name in the URL. */
+    String tlsUrl() {
+        return "amqps://guest:guest@localhost:" + tlsPort;
+    }
+
+    /** TLS that trusts the broker, with a client certificate or without one. */
+    SSLContext tls(boolean certificate) throws Exception {
+        KeyStore trusted = KeyStore.getInstance("PKCS12");
+        trusted.load(null, null);
+        try (InputStream ca = Files.newInputStream(dir.resolve("ca.pem"))) {
+            trusted.setCertificateEntry("ca", CertificateFactory.getInstance("X.509").generateCertificate(ca));
+        }
+        TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        trust.init(trusted);
+        KeyManagerFactory keys = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+        char[] password = STORE_PASSWORD.toCharArray();
+        keys.init(KeyStore.getInstance(dir.resolve("client.p12").toFile(), password), password);
+        SSLContext context = SSLContext.getInstance("TLS");
+        context.init(certificate ? keys.getKeyManagers() : null, trust.getTrustManagers(), null);
+        return context;
     }
 
     private static int freePort() {
