@@ -84,10 +84,7 @@ func readJavaScript(t *testing.T, r *reader, blocks map[string]string) {
 
 func readJava(t *testing.T, r *reader, blocks map[string]string) {
 	require.Len(t, blocks, 6)
-	tools := t.TempDir() // Maven keeps what it fetches in .cache, as in all of our tests
-	script := "#!/bin/sh\nPATH='" + os.Getenv("PATH") + "' exec '" + filepath.Join(root, "scripts", "mvn.sh") + "' \"$@\"\n"
-	require.NoError(t, os.WriteFile(filepath.Join(tools, "mvn"), []byte(script), 0o700))
-	r.path = []string{tools}
+	inJava(t, r)
 	r.install(t)
 	said := r.fetch(t, "mvn -q compile; mvn -q exec:java -Dexec.mainClass=GreetCheck")
 	require.Contains(t, said, "[Ann], 1 drained, [Ann] greeted")

@@ -31,6 +31,7 @@ func TestTutorials(t *testing.T) {
 		{"docs/tutorials/ruby.md", "ruby", inRuby},
 		{"docs/tutorials/javascript.md", "javascript", inJavaScript},
 		{"docs/tutorials/go.md", "go", inGo},
+		{"docs/tutorials/java.md", "java", inJava},
 	} {
 		t.Run(page.name, func(t *testing.T) { // one after the other: they have the same queue
 			r := &reader{network: network, project: filepath.Join(desk, page.name)}
@@ -57,6 +58,13 @@ func inJavaScript(_ *testing.T, r *reader) {
 }
 
 func inGo(_ *testing.T, r *reader) { r.env = []string{"GOFLAGS=", "GOWORK=off"} }
+
+func inJava(t *testing.T, r *reader) {
+	tools := t.TempDir() // Maven keeps what it fetches in .cache, as in all of our tests
+	script := "#!/bin/sh\nPATH='" + os.Getenv("PATH") + "' exec '" + filepath.Join(root, "scripts", "mvn.sh") + "' \"$@\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(tools, "mvn"), []byte(script), 0o700))
+	r.path = []string{tools}
+}
 
 // upOnTheUsualPorts runs `millrace up` in a network of its own, and returns a folder with a checkout of the repository in it.
 func upOnTheUsualPorts(t *testing.T) (network *namespace, desk string) {
