@@ -2,6 +2,7 @@
 
 require 'bunny'
 require 'fileutils'
+require 'open3'
 require 'securerandom'
 require 'socket'
 require 'tmpdir'
@@ -11,6 +12,12 @@ module PrivateBroker
   SCRIPTS = [*ENV.fetch('MILLRACE_TEST_RABBITMQ', nil), '/usr/lib/rabbitmq/bin', '/opt/rabbitmq/sbin'].freeze
   CONFIG = <<~TEXT
     listeners.tcp.1 = 127.0.0.1:%<amqp>d
+    listeners.ssl.1 = 127.0.0.1:%<amqps>d
+    ssl_options.cacertfile = %<folder>s/ca.pem
+    ssl_options.certfile = %<folder>s/server.pem
+    ssl_options.keyfile = %<folder>s/server.key
+    ssl_options.verify = verify_peer
+    ssl_options.fail_if_no_peer_cert = true
     disk_free_limit.absolute = 10MB
     log.console = true
     log.console.level = error
@@ -18,18 +25,29 @@ module PrivateBroker
   TEXT
 
   class << self
+    # The port for TLS, which demands a client certificate; and the folder that has ca.pem, client.pem and client.key.
+    attr_reader :tls_port, :folder
+
     # Returns the node's AMQP port, nil if no RabbitMQ is installed.
     def port
       server = SCRIPTS.map { |folder| File.join(folder, 'rabbitmq-server') }.find { |path| File.executable?(path) }
       @port ||= start(server) if server
     end
 
+    # Runs rabbitmqctl.
+    def ctl(*arguments)
+      output, status = Open3.capture2e(@env, @ctl, *arguments, unsetenv_others: true, chdir: @folder)
+      raise "rabbitmqctl #{arguments.first}: #{output}" unless status.success?
+    end
+
     private
 
     def start(server)
-      folder = Dir.mktmpdir('millrace-ruby-broker-')
-      amqp, dist, epmd = free_ports(3)
-      env = environment(folder, dist, epmd)
+      folder = @folder = Dir.mktmpdir('millrace-ruby-broker-')
+      amqp, dist, epmd, @tls_port = free_ports(4)
+      env = @env = environment(folder, dist, epmd)
+      @ctl = File.join(File.dirname(server), 'rabbitmqctl')
+      certify(folder)
       write(folder, amqp)
       run(folder, env, 'epmd', '-port', epmd.to_s, '-address', '127.0.0.1')
       node = run(folder, env, server)
@@ -57,10 +75,31 @@ module PrivateBroker
     end
 
     def write(folder, amqp)
-      { 'rabbitmq.conf' => format(CONFIG, amqp: amqp), 'enabled_plugins' => "[].\n",
+      { 'rabbitmq.conf' => format(CONFIG, amqp: amqp, amqps: @tls_port, folder: folder), 'enabled_plugins' => "[].\n",
         'inetrc' => %({host, {127,0,0,1}, ["localhost", "#{Socket.gethostname}"]}.\n{lookup, [file, native]}.\n),
         '.erlang.cookie' => SecureRandom.hex }.each { |name, text| File.write(File.join(folder, name), text) }
       File.chmod(0o400, File.join(folder, '.erlang.cookie'))
+    end
+
+    # Writes a CA, and certificates that it signed for the broker and for a client.
+    def certify(folder)
+      request(folder, 'ca', '-x509', '-days', '2', '-out', 'ca.pem')
+      File.write(File.join(folder, 'names'), "subjectAltName=DNS:localhost\n")
+      %w[server client].each do |name|
+        request(folder, name, '-out', "#{name}.csr")
+        openssl(folder, 'x509', '-req', '-in', "#{name}.csr", '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2',
+                '-extfile', 'names', '-out', "#{name}.pem")
+      end
+    end
+
+    def request(folder, name, *arguments)
+      openssl(folder, 'req', *arguments, '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', "#{name}.key",
+              '-subj', "/CN=millrace test #{name}")
+    end
+
+    def openssl(folder, *arguments)
+      output, status = Open3.capture2e('openssl', *arguments, chdir: folder)
+      raise "openssl #{arguments.first}: #{output}" unless status.success?
     end
 
     # Runs a program until the tests end.

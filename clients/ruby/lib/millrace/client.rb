@@ -8,8 +8,11 @@ module Millrace
     #   `amqp://user:password@a,b/vhost`, or a list of URLs. Without one it is {DEFAULT_URL}
     # @param timeout [Numeric] how many seconds a publish may take; without a broker, it waits that long for one
     # @param fail_fast [Boolean] whether a publish fails as soon as no host can be reached, instead of waiting for one
-    def initialize(url = DEFAULT_URL, timeout: 30, fail_fast: false)
-      @hosts = Hosts.new(url)
+    # @param credentials [#call, nil] returns `[username, password]`, in place of those of the URL. It is called for each connection, the
+    #   first and each later one. If it raises, or takes more than 30 seconds, that attempt to connect fails, and the next one calls it
+    #   again
+    def initialize(url = DEFAULT_URL, timeout: 30, fail_fast: false, credentials: nil)
+      @hosts = Hosts.new(url, credentials)
       @timeout = timeout
       @fail_fast = fail_fast
       @middleware = []

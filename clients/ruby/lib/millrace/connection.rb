@@ -60,9 +60,10 @@ module Millrace
       settings(url).values_at(:host, :port)
     end
 
-    # Connects once, to an address of the URL's host, and logs in within some seconds; or raises Lost.
-    def self.open(url, address, name, within)
-      new.tap { |connection| connection.open(settings(url).merge(address: address), name, within) }
+    # Connects once, to an address of the URL's host, and logs in within some seconds; or raises Lost. A user in place of the URL's is
+    # `{ username:, password: }`.
+    def self.open(url, address, name, within, user = {})
+      new.tap { |connection| connection.open(settings(url).merge(address: address, **user), name, within) }
     end
 
     def self.settings(url)

@@ -9,6 +9,16 @@ module Millrace
     # How many seconds it may take to connect and to log in, each address.
     OPEN_TIMEOUT = 3
 
+    # How many seconds a program may take to give credentials.
+    ASK_TIMEOUT = 30
+
+    # The program gave no credentials. It is asked again for the next connection, even if its error looks like a refusal by the broker.
+    class NoCredentials < Connection::Lost
+      def initialize(error)
+        super("credentials: #{error.message[0, 300]} (#{error.class})")
+      end
+    end
+
     # No host took us.
     class Unreached < Connection::Lost
       def initialize(failures)
@@ -23,17 +33,25 @@ module Millrace
     end
 
     # @param urls [String, Array<String>] as {Client} takes them; ArgumentError if they are wrong
-    def initialize(urls)
+    # @param credentials [#call, nil] as {Client} takes it
+    def initialize(urls, credentials = nil)
       @urls = Urls.split(urls)
+      @credentials = credentials
+      usable = credentials.nil? || credentials.respond_to?(:call)
+      # What was given is not shown: it may be the password itself.
+      raise ArgumentError, 'credentials has no method call that returns [username, password]' unless usable
+
       @lost = false # the last connection has been used: it is gone when the next one is wanted
     end
 
-    # Connects to the first host that takes us, and tries each of them, and each of their addresses, once. Unreached if none does.
+    # Connects to the first host that takes us, and tries each of them, and each of their addresses, once. Unreached if none does;
+    # NoCredentials if the program gives none.
     def open(name)
+      user = @credentials ? ask : {}
       failures = []
       Hosts.try_order(@urls, @url, lost: @lost).each do |url|
         addresses(url, failures).each do |address|
-          connection = Connection.open(url, address, name, OPEN_TIMEOUT)
+          connection = Connection.open(url, address, name, OPEN_TIMEOUT, user)
           @url = url
           @address = address
           @lost = true
@@ -56,6 +74,26 @@ module Millrace
     end
 
     private
+
+    # The user of the next connection, as bunny takes it. The program's function has a thread of its own, for it may hang, and
+    # interrupting it could break what it holds.
+    def ask
+      given = nil
+      asking = Thread.new do
+        given = @credentials.call
+      rescue Exception => e # rubocop:disable Lint/RescueException -- also a call of exit ends no more than this attempt
+        given = e
+      end
+      raise ::Timeout::Error, "no answer in #{ASK_TIMEOUT} s" unless asking.join(ASK_TIMEOUT)
+      raise given if given.is_a?(Exception)
+
+      username, password = given if given.is_a?(Array) && given.size == 2
+      raise TypeError, 'the function must return [username, password], both String' unless username.is_a?(String) && password.is_a?(String)
+
+      { username: username, password: password }
+    rescue Exception => e # rubocop:disable Lint/RescueException -- as above
+      raise NoCredentials, e
+    end
 
     # The addresses of the host of a URL, in the order in which to try them.
     def addresses(url, failures)

@@ -33,11 +33,12 @@ module Millrace
     # @param declare [Boolean] whether it declares queues that do not exist, or waits for them
     # @param heartbeat [Numeric] seconds between heartbeats
     # @param logger [Logger, nil] nil: it does not log
+    # @param credentials [#call, nil] as {Client} takes it
     def initialize(url = DEFAULT_URL, queues: nil, concurrency: Lane::CONCURRENCY, lanes: [], tag: '', labels: {}, stop_timeout: 25,
-                   max_deaths: 3, version: VERSION, declare: true, heartbeat: 10, logger: Millrace.logger)
+                   max_deaths: 3, version: VERSION, declare: true, heartbeat: 10, logger: Millrace.logger, credentials: nil)
       raise ArgumentError, "the tag #{tag.inspect} has a colon" if tag.include?(':')
 
-      @hosts = Hosts.new(url)
+      @hosts = Hosts.new(url, credentials)
       @tag = tag
       @labels = labels
       @stop_timeout = stop_timeout
