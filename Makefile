@@ -38,7 +38,7 @@ deps: tools ## Install what else the tests need (says first what that is)
 .PHONY: build
 build: tools ## Build bin/millrace
 	@[[ -e bin/millrace ]] || first=' (the first time takes about two minutes)'; echo "Building bin/millrace$${first:-} …"
-	@CGO_ENABLED=0 go build -v -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/millrace ./cmd/millrace 2>&1 | scripts/progress.sh
+	@go build -v -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/millrace ./cmd/millrace 2>&1 | scripts/progress.sh
 
 .PHONY: up
 up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--fresh empties their data)
@@ -46,14 +46,23 @@ up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--
 	@$(MAKE) --no-print-directory build
 	@exec bin/millrace up $(ARGS)
 
-# Tried without the race detector: what tests or measures the others, and the tracker, because Pebble checks itself under it, and takes forty
-# times as long. The tests of what uses the tracker from several goroutines have it.
-UNRACED := /bench$$|/internal/|/tracker$$
+# Everything is built as `make build` builds it, so that packages are compiled once for all. The race detector needs cgo; with this tag
+# Pebble does without its zstd in C.
+export CGO_ENABLED := 0
+RACED := CGO_ENABLED=1
+RACE_FLAGS := -race -tags=pebblegozstd
+
+# Tried without the race detector: what tests or measures the others, the tracker, because Pebble checks itself under it and takes forty
+# times as long, and the commands, whose parser takes as long. What uses the tracker from several goroutines is tried with it, and so are
+# the commands that run until they are stopped.
+UNRACED := /bench$$|/internal/|/tracker(/metrics|/processes)?$$|/cmd/millrace$$
+RACED_COMMANDS := ^Test(Serve|Sidecar|Sessions|Up|Worker|Looks|Standby|StreamListener)
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
 .PHONY: test
 test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby test-java test-properties) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
-	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(GO_TEST) -race
+	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS)
+	go list $(PKG) | sed -nE '\,/cmd/millrace$$,p' | $(RACED) $(GO_TEST) $(RACE_FLAGS) -run '$(RACED_COMMANDS)'
 	go list $(PKG) | sed -nE '\,$(UNRACED),p' | $(GO_TEST)
 
 # The race detector slows these down most and finds nothing in them: with it they are tried less often.
@@ -136,20 +145,20 @@ lint-ui: $(UI_READY) ## eslint and tsc on the web UI
 .PHONY: test-ui
 test-ui: tools $(UI_READY) ## Tests of the web UI in Chromium and Firefox, against the binary and a private broker
 	@scripts/deps.sh broker browser firefox
-	@CGO_ENABLED=0 go build -o bin/millrace ./cmd/millrace
+	@go build -o bin/millrace ./cmd/millrace
 	cd ui && npm run --silent test
 
 .PHONY: bench-ui
 bench-ui: tools $(UI_READY) ## What the web UI costs with a million jobs behind it (ARGS=-quick, ARGS=-only=dashboard)
 	@scripts/deps.sh broker browser
-	@CGO_ENABLED=0 go build -o bin/millrace ./cmd/millrace
+	@go build -o bin/millrace ./cmd/millrace
 	@go build -o bin/uiload ./bench/uiload
 	node ui/test/bench.js $(ARGS)
 
 .PHONY: screenshots
 screenshots: tools $(UI_READY) ## Write docs/screenshots
 	@scripts/deps.sh broker browser
-	@CGO_ENABLED=0 go build -ldflags '-X main.version=1.0.0' -o bin/millrace ./cmd/millrace
+	@go build -ldflags '-X main.version=1.0.0' -o bin/millrace ./cmd/millrace
 	node ui/test/screenshots.js
 
 .PHONY: vendor-ui

@@ -3,22 +3,25 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-
-fuzz() { # target, time, package
-	go test -run '^$' -fuzz "^$1\$" -fuzztime "$2" "$3" </dev/null 2>&1 | tee "$log"
-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cache=$(go env GOCACHE)/fuzz
 
 # Go now and then takes the end of the time, while a worker is busy, for a failure: it says this, and has no input that failed.
 timed_out() {
-	grep -q 'context deadline exceeded' "$log" && ! grep -q 'Failing input' "$log"
+	grep -q 'context deadline exceeded' "$work/log" && ! grep -q 'Failing input' "$work/log"
 }
 
 # Looked for as text: `go test -list` would build the tests of all packages.
-grep -ro --include='*_test.go' --exclude-dir=node_modules --exclude-dir=.cache '^func Fuzz[A-Za-z0-9_]*' . | sort |
-	while IFS=: read -r file target; do
-		target=${target#func }
-		echo "== $(dirname "$file") $target"
-		fuzz "$target" "$1" "$(dirname "$file")" || { timed_out && fuzz "$target" "$1" "$(dirname "$file")"; }
+targets=$(grep -ro --include='*_test.go' --exclude-dir=node_modules --exclude-dir=.cache '^func Fuzz[A-Za-z0-9_]*' . | sort)
+for folder in $(cut -d : -f 1 <<<"$targets" | xargs -n 1 dirname | sort -u); do
+	go test -c -fuzz . -o "$work/test" "$folder" # with the instructions that lead the fuzzer
+	package=$(go list "$folder")
+	fuzz() { # target, time
+		(cd "$folder" && exec "$work/test" -test.run '^$' -test.fuzz "^$1\$" -test.fuzztime "$2" -test.fuzzcachedir "$cache/$package") </dev/null 2>&1 | tee "$work/log"
+	}
+	for target in $(grep "^$folder/[^/]*:" <<<"$targets" | sed 's/.*func //'); do
+		echo "== $folder $target"
+		fuzz "$target" "$1" || { timed_out && fuzz "$target" "$1"; }
 	done
+done

@@ -23,7 +23,7 @@ func Build(ctx context.Context, dir string) (binary string, err error) {
 // BuildCommand compiles another of the repository's commands into a folder.
 func BuildCommand(ctx context.Context, dir, command string) (binary string, err error) {
 	binary = filepath.Join(dir, path.Base(command))
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/millrace-jobs/millrace/"+command)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/millrace-jobs/millrace/"+command)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("sidecar: building %s: %w: %s", path.Base(command), err, out)
 	}
