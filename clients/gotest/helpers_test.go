@@ -64,7 +64,7 @@ func enqueue(t *testing.T, v *brokertest.Vhost, class, text string, o *EnqueueOp
 // beatEvery is how often workers say what they do: tests learn from it.
 const beatEvery = 200 * time.Millisecond
 
-// worker is one that logs to the test, and is stopped when it ends.
+// worker is one that logs to the test, unless it has a logger, and is stopped when the test ends.
 type worker struct {
 	*Worker
 	said *said
@@ -73,7 +73,9 @@ type worker struct {
 
 func newTestWorker(t *testing.T, cfg WorkerConfig) *worker {
 	t.Helper()
-	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
 	cfg.Heartbeat = beatEvery
 	return &worker{Worker: NewWorker(cfg), said: &said{}, end: make(chan error, 1)}
 }
