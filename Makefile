@@ -19,8 +19,8 @@ EXAMPLES ?= 200
 SEED ?=
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
-# The packages that test, cover and vet look at, and more flags for `go test`.
-PKG ?= ./...
+# The packages that test, cover and vet look at: those of both Go modules, the sidecar's and the client's. And more flags for `go test`.
+PKG ?= ./... ./clients/go/...
 TESTFLAGS ?=
 
 .PHONY: help
@@ -105,6 +105,10 @@ cover: deps ## Statement coverage by package; fails below 90 % in total
 lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript lint-python lint-ruby lint-java lint-ui) ## go vet and golangci-lint, and what the clients' languages have
 	go vet $(PKG)
 	$(GOLANGCI) run $(PKG)
+
+.PHONY: tidy
+tidy: ## go mod tidy for both Go modules: the sidecar's, and the client's in clients/go
+	@scripts/tidy.sh
 
 .PHONY: lint-javascript
 lint-javascript: ## eslint and tsc on the JavaScript client

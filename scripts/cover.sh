@@ -7,14 +7,15 @@ cd "$(dirname "$0")/.."
 limit=90
 mkdir -p coverage
 # bench and the conformance runner with its workers are left out: they are not shipped, and are tried by running them.
-mapfile -t packages < <(go list "${@:-./...}" | grep -vE '/bench(/|$)|/conformance(/|$)')
+(($#)) || set -- ./... ./clients/go/...
+mapfile -t packages < <(go list "$@" | grep -vE '/bench(/|$)|/conformance(/|$)')
 go test -timeout 30m -coverprofile=coverage/all.out "${packages[@]}" >coverage/test.log || {
 	cat coverage/test.log
 	exit 1
 }
 
 # A line of the profile: file.go:from,to statements times
-awk -v limit="$limit" -v module="$(go list -m)/" '
+awk -v limit="$limit" -v module="$(GOWORK=off go list -m)/" '
 	NR == 1 { next }
 	{
 		file = $1; sub(/:[^:]*$/, "", file)

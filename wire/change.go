@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // Changes are what a person changes of an entry; nil leaves it as it is.
@@ -19,7 +21,7 @@ type Changes struct {
 	Args     json.RawMessage
 }
 
-var changeMembers = set("at", "queue", "priority", "args")
+var changeMembers = shared.Set("at", "queue", "priority", "args")
 
 // ParseChanges reads what is to be changed of an entry of a stream.
 func ParseChanges(stream string, raw []byte) (Changes, error) {
@@ -27,7 +29,7 @@ func ParseChanges(stream string, raw []byte) (Changes, error) {
 	if len(raw) == 0 {
 		return c, errNoChange
 	}
-	if err := checkRecord(raw); err != nil {
+	if err := shared.CheckRecord(raw); err != nil {
 		return c, fmt.Errorf("changes: %w", err)
 	}
 	var unknown error
@@ -40,7 +42,7 @@ func ParseChanges(stream string, raw []byte) (Changes, error) {
 	if unknown != nil {
 		return c, unknown
 	}
-	o, err := parseObject(string(raw), changeMembers)
+	o, err := shared.ParseObject(string(raw), changeMembers)
 	if err != nil {
 		return c, fmt.Errorf("changes: %w", err)
 	}
@@ -49,16 +51,16 @@ func ParseChanges(stream string, raw []byte) (Changes, error) {
 
 var errNoChange = errors.New("nothing is to be changed: give at, queue, priority or args")
 
-func (c *Changes) read(stream string, o object) error {
+func (c *Changes) read(stream string, o shared.Object) error {
 	if len(o) == 0 {
 		return errNoChange
 	}
 	for _, m := range o {
-		if m.value.Type == gjson.Null {
-			return fmt.Errorf("member %q is null: leave out what is to stay as it is", m.name)
+		if m.Value.Type == gjson.Null {
+			return fmt.Errorf("member %q is null: leave out what is to stay as it is", m.Name)
 		}
 	}
-	if at, given := o.get("at"); given {
+	if at, given := o.Get("at"); given {
 		switch stream {
 		case DeadJobs:
 			return errors.New("a dead job has no time that could be changed: retry it")
@@ -71,21 +73,21 @@ func (c *Changes) read(stream string, o object) error {
 		}
 		c.At = &t
 	}
-	if _, given := o.get("queue"); given {
-		name, err := o.queue()
+	if _, given := o.Get("queue"); given {
+		name, err := o.Queue()
 		if err != nil {
 			return err
 		}
 		c.Queue = &name
 	}
-	if _, given := o.get("priority"); given {
-		n, err := o.count("priority", MaxPriority)
+	if _, given := o.Get("priority"); given {
+		n, err := o.Count("priority", MaxPriority)
 		if err != nil {
 			return err
 		}
 		c.Priority = &n
 	}
-	if args, given := o.get("args"); given {
+	if args, given := o.Get("args"); given {
 		if !args.IsArray() && !args.IsObject() {
 			return errors.New("member \"args\" must be an array or an object")
 		}
@@ -97,7 +99,7 @@ func (c *Changes) read(stream string, o object) error {
 // readAt reads a time as people and programs write it: RFC 3339, or seconds since 1970.
 func readAt(v gjson.Result) (time.Time, error) {
 	if v.Type != gjson.String {
-		t, err := parseTime("at", v)
+		t, err := shared.ParseTime("at", v)
 		if err != nil {
 			return t, fmt.Errorf("%w, or a time like 2026-01-31T12:00:00Z", err)
 		}
@@ -107,7 +109,7 @@ func readAt(v gjson.Result) (time.Time, error) {
 	if err != nil {
 		return t, fmt.Errorf("member \"at\" is %q: it must be seconds since 1970 or a time like 2026-01-31T12:00:00Z", Shorten(v.String(), 40))
 	}
-	if s := t.Unix(); s < earliest || s > latest {
+	if s := t.Unix(); s < shared.Earliest || s > shared.Latest {
 		return t, errors.New("member \"at\" is out of range: the years 1 to 9999 are allowed")
 	}
 	if rounded := t.Truncate(time.Microsecond); rounded.Before(t) { // never early
@@ -129,13 +131,13 @@ func (e *Entry) Change(c Changes) ([]byte, error) {
 	if e.Stream == Gated {
 		record, err = withJID(job, e.JID)
 	} else {
-		record, err = setRaw(record, "job", string(job))
+		record, err = shared.SetRaw(record, "job", string(job))
 	}
 	if err != nil {
 		return nil, err
 	}
 	if c.At != nil {
-		if record, err = setRaw(record, kinds[e.Stream].at, seconds(*c.At)); err != nil {
+		if record, err = shared.SetRaw(record, kinds[e.Stream].at, seconds(*c.At)); err != nil {
 			return nil, err
 		}
 	}
@@ -148,13 +150,13 @@ func (e *Entry) Change(c Changes) ([]byte, error) {
 func (e *Entry) changeJob(c Changes) ([]byte, error) {
 	job := e.Job.Raw
 	if len(c.Args) > 0 { // nobody has looked at the member yet: which of two would the worker read?
-		if _, err := parseObject(string(job), set("args")); err != nil {
+		if _, err := shared.ParseObject(string(job), shared.Set("args")); err != nil {
 			return nil, fmt.Errorf("the job cannot be edited: %w", err)
 		}
 	}
 	edits := []struct{ name, value string }{}
 	if c.Queue != nil {
-		edits = append(edits, struct{ name, value string }{"queue", quote(*c.Queue)})
+		edits = append(edits, struct{ name, value string }{"queue", shared.Quote(*c.Queue)})
 	}
 	if c.Priority != nil {
 		edits = append(edits, struct{ name, value string }{"priority", strconv.FormatInt(*c.Priority, 10)})
@@ -164,7 +166,7 @@ func (e *Entry) changeJob(c Changes) ([]byte, error) {
 	}
 	var err error
 	for _, edit := range edits {
-		if job, err = setRaw(job, edit.name, edit.value); err != nil {
+		if job, err = shared.SetRaw(job, edit.name, edit.value); err != nil {
 			return nil, err
 		}
 	}
@@ -174,7 +176,7 @@ func (e *Entry) changeJob(c Changes) ([]byte, error) {
 // seconds writes a time as the formats have it. What would be taken for milliseconds is written in them.
 func seconds(t time.Time) string {
 	s := Seconds(t)
-	if s > millisAbove {
+	if s > shared.MillisAbove {
 		s *= 1000
 	}
 	return strconv.FormatFloat(s, 'f', -1, 64)

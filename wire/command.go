@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // Commands to the leader.
@@ -21,7 +23,7 @@ const (
 	CommandChange  = "change"
 	CommandUndo    = "undo"
 	CommandEnqueue = "enqueue"
-	CommandState   = "state"
+	CommandState   = shared.CommandState
 	CommandOperate = "operate" // the same to many entries
 	CommandCancel  = "cancel"  // an operation ends where it is
 	CommandPause   = "pause"   // nobody takes jobs of a queue
@@ -97,7 +99,7 @@ func ParseCommand(body []byte) (Command, error) {
 		return c, fmt.Errorf("command is not valid: %w", err)
 	}
 	if c.ID != ASCII(c.ID) { // headers carry it, and a repeat is known by it
-		return c, fmt.Errorf("command id must be at most %d characters of printable ASCII", maxShort)
+		return c, fmt.Errorf("command id must be at most %d characters of printable ASCII", shared.MaxShort)
 	}
 	return c, c.check()
 }

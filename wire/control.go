@@ -6,15 +6,6 @@ import (
 	"time"
 )
 
-// Ops that workers are told through jobs.control.
-const (
-	ControlQuiet  = "quiet"  // take no more jobs
-	ControlStop   = "stop"   // end when the jobs have
-	ControlCancel = "cancel" // set the cancel signal of a job, if it runs
-	ControlPause  = "pause"  // take no more jobs of a queue
-	ControlResume = "resume" // take jobs of a queue again
-)
-
 // Controls is what worker processes are told.
 type Controls struct {
 	ID       string  `json:"id"`

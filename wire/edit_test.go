@@ -2,13 +2,14 @@ package wire
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // jsonText draws JSON as people and programs may write it: with space anywhere, escapes, names that stand twice.
@@ -66,12 +67,12 @@ func TestEditLeavesEveryOtherByteAlone(t *testing.T) {
 		raw := jsonObject(t, 3)
 		require.True(t, json.Valid([]byte(raw)), raw)
 		name := rapid.SampledFrom([]string{"jid", "retry_count"}).Draw(t, "set")
-		if _, err := parseObject(raw, set(name)); err != nil {
+		if _, err := shared.ParseObject(raw, shared.Set(name)); err != nil {
 			t.Skip("refused before it is edited")
 		}
 		value := rapid.SampledFrom([]string{"17", `"\u0000<é"`}).Draw(t, "value")
 		before := strings.Clone(raw)
-		got, err := setRaw([]byte(raw), name, value)
+		got, err := shared.SetRaw([]byte(raw), name, value)
 		require.NoError(t, err)
 		require.Equal(t, before, raw)
 		require.Equal(t, setByReference(t, []byte(raw), name, value), string(got))
@@ -84,7 +85,7 @@ func TestBodyOfBrokenJob(t *testing.T) {
 	require.EqualError(t, err, `member "class" stands twice`)
 	_, err = e.Dead(time.Now(), "", "")
 	require.EqualError(t, err, `member "class" stands twice`)
-	_, err = setRaw([]byte(`{}`), "", "1")
+	_, err = shared.SetRaw([]byte(`{}`), "", "1")
 	require.EqualError(t, err, "wire: set : path cannot be empty")
 }
 
@@ -126,44 +127,11 @@ func TestSamePublish(t *testing.T) {
 	require.False(t, SamePublish(b, entry(Retries, `{"jid":"j","retry_at":1,"retry_count":2,"job":{"class":"B"}}`)), "another job")
 }
 
-func TestProperty(t *testing.T) {
-	for s, want := range map[string]string{"": "", "a": "a", "é": "é", "amqp-1.0": "", "\xff": "", strings.Repeat("a", 255): strings.Repeat("a", 255),
-		strings.Repeat("a", 256): "", strings.Repeat("é", 128): ""} {
-		require.Equal(t, want, Property(s))
-	}
-}
-
-func TestTraceparent(t *testing.T) {
-	good := "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-	require.Equal(t, good, Traceparent(good))
-	for _, v := range []any{nil, 17, int64(1), []byte(good), "é", "a\n", "a\x7f", strings.Repeat("a", 256)} {
-		require.Empty(t, Traceparent(v), fmt.Sprint(v))
-	}
-}
-
 func TestShorten(t *testing.T) {
 	require.Equal(t, "abc", Shorten("abc", 3))
 	require.Equal(t, "ab…", Shorten("abc", 2))
 	require.Equal(t, "…", Shorten("é", 1))
 	require.Equal(t, "…", Shorten("\x80\x80", 1))
-}
-
-func TestWithQueue(t *testing.T) {
-	for job, want := range map[string]string{
-		`{"class":"A"}`:                    `{"class":"A","queue":"q"}`,
-		`{"class":"A","queue":null}`:       `{"class":"A","queue":"q"}`,
-		`{"class":"A","queue":"own"}`:      `{"class":"A","queue":"own"}`,
-		`{"args":[{"queue":"x"}],"b": 1 }`: `{"args":[{"queue":"x"}],"b": 1 ,"queue":"q"}`,
-	} {
-		got, err := WithQueue([]byte(job), "q")
-		require.NoError(t, err)
-		require.Equal(t, want, string(got))
-		got, err = WithQueue([]byte(job), "no\x00queue")
-		require.NoError(t, err)
-		require.Equal(t, job, string(got), "what no queue can be named is left out")
-	}
-	_, err := WithQueue([]byte(`{"queue":"a","queue":"b"}`), "q")
-	require.EqualError(t, err, `member "queue" stands twice`)
 }
 
 // A jid that is derived from where a record stands goes along when the record is carried over; everything else stays as it is.
@@ -184,7 +152,7 @@ func TestWithEntryJID(t *testing.T) {
 		if named {
 			require.Equal(t, record, string(carried))
 		} else {
-			require.Equal(t, setByReference(t, []byte(record), "jid", quote(e.JID)), string(carried))
+			require.Equal(t, setByReference(t, []byte(record), "jid", shared.Quote(e.JID)), string(carried))
 		}
 		m := Carry(ScheduledJobs, e.JID, carried, map[string]any{HeaderReplaces: int64(3)})
 		require.Equal(t, Message{Key: ScheduledJobs, MessageID: e.JID, Headers: map[string]any{HeaderReplaces: int64(3)}, Body: carried}, m)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // Enqueued is what is remembered of a job that was enqueued under a key: the same key means the same job.
@@ -28,7 +30,7 @@ const (
 // checkEnqueue checks the command enqueue.
 func (c Command) checkEnqueue() error {
 	if c.Key == "" || c.Key != ASCII(c.Key) {
-		return fmt.Errorf("command %s needs a key of 1 to %d characters of printable ASCII", CommandEnqueue, maxShort)
+		return fmt.Errorf("command %s needs a key of 1 to %d characters of printable ASCII", CommandEnqueue, shared.MaxShort)
 	}
 	_, _, err := c.Entry(time.Unix(0, 0), "jid")
 	return err

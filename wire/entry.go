@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
-	"github.com/tidwall/gjson"
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // Entry is a job with a time, or a dead job, at one offset of a stream.
@@ -38,7 +37,7 @@ var kinds = map[string]kind{
 	DeadJobs:      {"dead_job", "died_at", `{"type":"dead_job","jid":…,"died_at":seconds,"error_class":…,"error_message":…,"job":{…}}`},
 }
 
-var entryMembers = set("type", "jid", "scheduled_at", "retry_at", "died_at", "retry_count", "failed_at", "error_class", "error_message",
+var entryMembers = shared.Set("type", "jid", "scheduled_at", "retry_at", "died_at", "retry_count", "failed_at", "error_class", "error_message",
 	"job", "millrace")
 
 // ParseEntry reads what stands at an offset of an entry stream. Of jobs.gated that is what EntryBody returns, and when it is due the
@@ -50,10 +49,10 @@ func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
 	if _, known := kinds[stream]; !known {
 		return Entry{}, fmt.Errorf("%s holds no entries", stream)
 	}
-	if err := checkRecord(body); err != nil {
+	if err := shared.CheckRecord(body); err != nil {
 		return Entry{}, err
 	}
-	if err := checkDepth(body, maxEntryDepth); err != nil {
+	if err := shared.CheckDepth(body, shared.MaxEntryDepth); err != nil {
 		return Entry{}, err
 	}
 	return RereadEntry(stream, offset, body)
@@ -62,11 +61,11 @@ func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
 // RereadEntry reads a record that ParseEntry has read before: that it is JSON, and not nested too deep, is known.
 func RereadEntry(stream string, offset int64, body []byte) (Entry, error) {
 	if stream == Gated {
-		job, err := parseJob(string(body))
+		job, err := shared.RereadJob(string(body))
 		return gatedEntry(offset, job, body), err
 	}
 	k := kinds[stream]
-	o, err := parseObject(string(body), entryMembers)
+	o, err := shared.ParseObject(string(body), entryMembers)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -87,41 +86,41 @@ func RereadEntry(stream string, offset int64, body []byte) (Entry, error) {
 // maxNameless leaves room for the jid that a record gets when it is carried over.
 const maxNameless = MaxRecord - 64
 
-func (k kind) check(o object) error {
-	if !o.at("job").IsObject() {
+func (k kind) check(o shared.Object) error {
+	if !o.At("job").IsObject() {
 		return fmt.Errorf("member \"job\" is missing or no object: the form is %s", k.form)
 	}
-	if o.has("type") && o.at("type").String() != k.record {
-		return fmt.Errorf("member \"type\" is %q: the form is %s", Shorten(o.loose("type"), 40), k.form)
+	if o.Has("type") && o.At("type").String() != k.record {
+		return fmt.Errorf("member \"type\" is %q: the form is %s", Shorten(o.Loose("type"), 40), k.form)
 	}
-	if !o.has(k.at) {
+	if !o.Has(k.at) {
 		return fmt.Errorf("member %q is missing: the form is %s", k.at, k.form)
 	}
-	if _, reserved := o.get("millrace"); reserved {
+	if _, reserved := o.Get("millrace"); reserved {
 		return fmt.Errorf("member \"millrace\" is reserved: leave it out")
 	}
 	return nil
 }
 
-func (e *Entry) read(k kind, o object) (err error) {
-	if e.At, err = parseTime(k.at, o.at(k.at)); err != nil {
+func (e *Entry) read(k kind, o shared.Object) (err error) {
+	if e.At, err = shared.ParseTime(k.at, o.At(k.at)); err != nil {
 		return err
 	}
-	if e.JID, err = o.text("jid"); err != nil {
+	if e.JID, err = o.Text("jid"); err != nil {
 		return err
 	}
-	if e.Job, err = parseJob(o.at("job").Raw); err != nil {
+	if e.Job, err = shared.RereadJob(o.At("job").Raw); err != nil {
 		return err
 	}
 	e.Attempt = e.Job.RetryCount
-	if o.has("retry_count") {
-		n, err := o.count("retry_count", 1<<31)
+	if o.Has("retry_count") {
+		n, err := o.Count("retry_count", 1<<31)
 		if err != nil {
 			return err
 		}
 		e.Attempt = int(n)
 	}
-	e.ErrorClass, e.ErrorMessage = o.loose("error_class"), o.loose("error_message")
+	e.ErrorClass, e.ErrorMessage = o.Loose("error_class"), o.Loose("error_message")
 	return nil
 }
 
@@ -169,9 +168,9 @@ func SamePublish(a, b Entry) bool {
 // of the item, as in the other streams.
 func (e *Entry) Item(first int64) []byte {
 	extra := fmt.Sprintf(`,"millrace":{"offset":%d,"first_offset":%d,"at":%s,"queue":%s,"class":%s,"attempt":%d}}`,
-		e.Offset, first, strconv.FormatFloat(Seconds(e.At), 'f', -1, 64), quote(e.Job.Queue), quote(e.Job.Class), e.Attempt)
+		e.Offset, first, strconv.FormatFloat(Seconds(e.At), 'f', -1, 64), shared.Quote(e.Job.Queue), shared.Quote(e.Job.Class), e.Attempt)
 	if e.Stream == Gated {
-		return slices.Concat([]byte(`{"jid":`), []byte(quote(e.JID)), []byte(`,"job":`), e.Raw, []byte(extra))
+		return slices.Concat([]byte(`{"jid":`), []byte(shared.Quote(e.JID)), []byte(`,"job":`), e.Raw, []byte(extra))
 	}
 	return append(trimClose(e.Raw), extra...)
 }
@@ -185,23 +184,10 @@ func trimClose(raw []byte) []byte {
 	return append(make([]byte, 0, len(raw)+160), raw[:end]...)
 }
 
-func quote(s string) string { return string(gjson.AppendJSONString(nil, s)) }
-
 // Shorten cuts a text behind its first n bytes, and says so.
 func Shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return firstBytes(s, n) + "…"
-}
-
-// firstBytes cuts a text behind its first n bytes, between characters.
-func firstBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return shared.FirstBytes(s, n) + "…"
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // seed adds the small vectors of a file.
@@ -20,17 +22,6 @@ func seed(f *testing.F, file string, add func(*vector)) {
 			add(&v)
 		}
 	}
-}
-
-// What is JSON is said by the standard library.
-func FuzzIsJSON(f *testing.F) {
-	for _, text := range []string{"", " ", "{}", `{"a":[1,-0,0.5e-7,1E+9,true,false,null,"\\u00e9\\ud800\\n"]} `, `{"a":01}`, `[1,]`, `{"a":1,}`, `"\x01"`, `"\\x"`,
-		"\"\xff\"", "\"\x7f\"", "[1] x", "-", "1.", ".5", "1e", "+1", "nul", "tru e", "{1:2}", `{"a" 1}`, "\ufeff{}", "\v1", `"\\u12g4"`, "[", "{", `"`, "[[[[]]]]"} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		require.Equal(t, json.Valid(body), isJSON(body))
-	})
 }
 
 func FuzzParseEntry(f *testing.F) {
@@ -67,20 +58,20 @@ func requireBody(t *testing.T, e *Entry) {
 	require.NoError(t, err)
 	require.Equal(t, before, e.Job.Raw)
 	want := string(before)
-	o, err := parseObject(want, jobMembers)
+	o, err := shared.ParseObject(want, shared.JobMembers)
 	require.NoError(t, err)
-	if jid, _ := o.text("jid"); jid == "" {
-		want = setByReference(t, []byte(want), "jid", quote(e.Job.JID))
+	if jid, _ := o.Text("jid"); jid == "" {
+		want = setByReference(t, []byte(want), "jid", shared.Quote(e.Job.JID))
 	}
 	switch e.Stream {
 	case Retries:
 		want = setByReference(t, []byte(want), "retry_count", string(mustMarshal(t, e.Attempt)))
 	case Gated: // it says by itself where it belongs
-		if queue, _ := o.text("queue"); queue == "" {
-			want = setByReference(t, []byte(want), "queue", quote(e.Job.Queue))
+		if queue, _ := o.Text("queue"); queue == "" {
+			want = setByReference(t, []byte(want), "queue", shared.Quote(e.Job.Queue))
 		}
 	case DeadJobs:
-		if o.has("enqueued_at") {
+		if o.Has("enqueued_at") {
 			want = setByReference(t, []byte(want), "enqueued_at", "1800000000.5")
 		}
 		want = setByReference(t, []byte(want), "retry_count", "0")
@@ -157,8 +148,8 @@ func mustMarshal(t require.TestingT, v any) []byte {
 func FuzzParseJob(f *testing.F) {
 	seed(f, "jobs", func(v *vector) { f.Add(v.bytes()) })
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if checkRecord(body) == nil {
-			requireObjectRead(t, body, jobMembers)
+		if shared.CheckRecord(body) == nil {
+			requireObjectRead(t, body, shared.JobMembers)
 		}
 		job, err := ParseJob(body)
 		if err != nil {
@@ -376,7 +367,7 @@ func FuzzParseMetrics(f *testing.F) {
 			return
 		}
 		list := body
-		if begin(body) != '[' {
+		if shared.First(body) != '[' {
 			list = slices.Concat([]byte{'['}, body, []byte{']'})
 		}
 		var all []json.RawMessage

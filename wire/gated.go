@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // A record of jobs.gated is a bare job. It came through the alternate exchange of jobs.direct or jobs.route, because no queue was bound
@@ -43,7 +45,7 @@ func EntryBody(r *Record) ([]byte, error) {
 		}
 	}
 	if priority := min(r.Priority, MaxPriority); priority > job.Priority {
-		if body, err = setRaw(body, "priority", strconv.Itoa(int(priority))); err != nil {
+		if body, err = shared.SetRaw(body, "priority", strconv.Itoa(int(priority))); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // Format is the version of the journal that this build writes and the newest that it understands.
@@ -203,7 +205,7 @@ func withEntry(record, entry []byte) []byte {
 // ParseJournal reads a JSON record of the journal, or a barrier.
 func ParseJournal(body []byte) (JournalRecord, error) {
 	var r JournalRecord
-	if err := checkRecord(body); err != nil {
+	if err := shared.CheckRecord(body); err != nil {
 		return r, err
 	}
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -288,9 +290,9 @@ func JIDTag(jid string) string {
 
 // ASCII is s as a header can hold it: printable ASCII, at most 255 bytes; what else there is becomes "?".
 func ASCII(s string) string {
-	out := make([]byte, 0, min(len(s), maxShort))
+	out := make([]byte, 0, min(len(s), shared.MaxShort))
 	for _, r := range s {
-		if len(out) == maxShort {
+		if len(out) == shared.MaxShort {
 			break
 		}
 		if r < ' ' || r > '~' {

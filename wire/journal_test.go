@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // journalRecords is one of each kind.
@@ -133,7 +135,7 @@ func TestFireAndBury(t *testing.T) {
 
 // What is nested as deep as is read can still be buried, retried and journaled.
 func TestTheDeepestFitsIntoTheJournal(t *testing.T) {
-	deep := strings.Repeat("[", maxJobDepth-1) + strings.Repeat("]", maxJobDepth-1)
+	deep := strings.Repeat("[", shared.MaxJobDepth-1) + strings.Repeat("]", shared.MaxJobDepth-1)
 	job, err := ParseJob([]byte(`{"class":"A","args":` + deep + `}`))
 	require.NoError(t, err)
 	e, err := ParseEntry(DeadJobs, 0, DeadJob(DeadEnvelope{JID: "j", DiedAt: time.Unix(1, 0)}, job.Raw))

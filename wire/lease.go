@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // A lease is a job that somebody took from its queue over HTTP: an entry of scheduled_jobs that is due when the lease ends. The entry's jid is
@@ -75,8 +77,8 @@ func LeasedJob(d *Delivery, queue string) (job Job, err error) {
 	if err == nil {
 		raw, err = WithQueue(raw, queue)
 	}
-	if o, fault := parseObject(string(raw), jobMembers); err == nil && fault == nil && d.Priority > 0 && !o.has("priority") {
-		raw, err = setRaw(raw, "priority", strconv.Itoa(min(int(d.Priority), MaxPriority)))
+	if o, fault := shared.ParseObject(string(raw), shared.JobMembers); err == nil && fault == nil && d.Priority > 0 && !o.Has("priority") {
+		raw, err = shared.SetRaw(raw, "priority", strconv.Itoa(min(int(d.Priority), MaxPriority)))
 	}
 	if err != nil {
 		return job, err

@@ -6,37 +6,15 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // maxMetrics is how many metric records one message may hold.
 const maxMetrics = 500
 
-// What became of an attempt.
-const (
-	MetricSuccess   = "success"
-	MetricFailed    = "failed"    // it will be tried again
-	MetricDead      = "dead"      // it failed for the last time
-	MetricDiscarded = "discarded" // it was not run, or failed, and is dropped
-	MetricExpired   = "expired"   // it came too late to be run
-)
-
-// MetricStatuses are all of them.
+// MetricStatuses are what may become of an attempt.
 var MetricStatuses = []string{MetricSuccess, MetricFailed, MetricDead, MetricDiscarded, MetricExpired}
-
-// MetricRecord is a record of job_metrics as it is written: of one attempt.
-type MetricRecord struct {
-	Type           string  `json:"type"`
-	Timestamp      float64 `json:"timestamp"`
-	JobClass       string  `json:"job_class"`
-	Queue          string  `json:"queue"`
-	DurationMS     int64   `json:"duration_ms"`
-	Status         string  `json:"status"`
-	WorkerIdentity string  `json:"worker_identity"`
-	JID            string  `json:"jid"`
-	WaitMS         *int64  `json:"wait_ms,omitempty"`
-	Attempt        int     `json:"attempt"`
-	ErrorClass     string  `json:"error_class,omitempty"`
-}
 
 // Metric is what a worker says of one attempt.
 type Metric struct {
@@ -86,11 +64,11 @@ func BadMetrics(bad []BadMetric) (body []byte, reason string) {
 // ParseMetrics reads a message of job_metrics, one record or an array of up to 500, and appends what it says to into. A record of an
 // array that is not as it should be is refused alone; an error means that the whole message is.
 func ParseMetrics(into []Metric, body []byte) (good []Metric, bad []BadMetric, err error) {
-	if err := checkJSON(body); err != nil {
+	if err := shared.CheckJSON(body); err != nil {
 		return into, nil, err
 	}
 	text := string(body)
-	if begin(body) != '[' {
+	if shared.First(body) != '[' {
 		m, err := parseMetric(text)
 		if err != nil {
 			return into, nil, err
@@ -182,7 +160,7 @@ func parseMetric(raw string) (m Metric, err error) {
 	if f[metricTimestamp].Type == gjson.Null {
 		return m, fmt.Errorf("member \"timestamp\" is missing")
 	}
-	if m.At, err = parseTime("timestamp", f[metricTimestamp]); err != nil {
+	if m.At, err = shared.ParseTime("timestamp", f[metricTimestamp]); err != nil {
 		return m, err
 	}
 	return m, m.readRest(&f)
@@ -224,7 +202,7 @@ func (f *metricFields) text(i int) (string, error) {
 	if f[i].Type == gjson.Null {
 		return "", nil
 	}
-	return textOf(metricNames[i], f[i])
+	return shared.TextOf(metricNames[i], f[i])
 }
 
 // maxMillis is thirty years; what is said to have taken longer did not.

@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"time"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
+)
 
 // MovedJob is a job that was taken from one queue as it is published to another. It says so itself, so that a retry comes there too; what is
 // no job is passed on as it is.
@@ -12,7 +16,7 @@ func MovedJob(d Delivery, queue string, now time.Time) Message {
 		return m
 	}
 	m.Type = Property(job.Class)
-	if body, err := setRaw(d.Body, "queue", quote(queue)); err == nil {
+	if body, err := shared.SetRaw(d.Body, "queue", shared.Quote(queue)); err == nil {
 		m.Body = body
 	}
 	return m

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // Operation is something that is done to many entries of one stream: those with some jids, or those that a filter matches. An undo takes
@@ -99,7 +101,7 @@ func (o *Operation) Check() error {
 		return errors.New("a jid is empty")
 	case (o.Action == CommandChange) != (o.At != nil):
 		return errors.New("change needs at, the new time, and nothing else does")
-	case o.At != nil && (math.IsNaN(*o.At) || *o.At < earliest || *o.At > millisAbove):
+	case o.At != nil && (math.IsNaN(*o.At) || *o.At < shared.Earliest || *o.At > shared.MillisAbove):
 		return errors.New("at is out of range: it is in seconds since 1970")
 	case o.badRate():
 		return errRate

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
@@ -26,15 +25,6 @@ func TestFailuresAreWrittenAroundTheJobsOwnBytes(t *testing.T) {
 	require.Equal(t, "poison", gjson.GetBytes(dead, "reason").String())
 	require.Equal(t, "it \uFFFD broke", gjson.GetBytes(dead, "error_message").String())
 	require.Contains(t, string(dead), `"args":[1e400, "\u0000"]`)
-}
-
-func TestWhatIsSaidOfAnErrorIsBounded(t *testing.T) {
-	long := strings.Repeat("é", maxFailureMessage+5)
-	record := Failure{ErrorClass: long, ErrorMessage: long}.record()
-	require.Equal(t, maxFailureMessage, utf8.RuneCountInString(record.ErrorMessage))
-	require.LessOrEqual(t, len(record.ErrorClass), maxFailureClass)
-	require.True(t, utf8.ValidString(record.ErrorClass))
-	require.Equal(t, "short", firstRunes("short", 9))
 }
 
 func TestProbesComeBack(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // member is one member of a JSON object as encoding/json sees it: a second opinion on what gjson and sjson do.
@@ -54,7 +56,7 @@ func setByReference(t require.TestingT, raw []byte, name, value string) string {
 // requireObjectRead checks parseObject against encoding/json.
 func requireObjectRead(t *testing.T, raw []byte, known map[string]bool) {
 	t.Helper()
-	o, err := parseObject(string(raw), known)
+	o, err := shared.ParseObject(string(raw), known)
 	seen := map[string]member{}
 	faulty := false
 	for _, m := range members(t, raw) {
@@ -71,6 +73,6 @@ func requireObjectRead(t *testing.T, raw []byte, known map[string]bool) {
 	}
 	require.Len(t, o, len(seen))
 	for name, m := range seen {
-		require.Equal(t, string(raw[m.from:m.to]), o.at(name).Raw)
+		require.Equal(t, string(raw[m.from:m.to]), o.At(name).Raw)
 	}
 }

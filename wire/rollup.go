@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // Types of the records of job_metrics_rollups.
@@ -60,7 +62,7 @@ func (r Rollup) Message(now time.Time) (Message, error) {
 // ParseRollup reads a record of job_metrics_rollups.
 func ParseRollup(body []byte) (Rollup, error) {
 	var r Rollup
-	if err := checkRecord(body); err != nil {
+	if err := shared.CheckRecord(body); err != nil {
 		return r, err
 	}
 	if err := json.Unmarshal(body, &r); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 	_ "github.com/millrace-jobs/millrace/internal/rapidseed"
 )
 
@@ -79,16 +80,6 @@ func TestTimesAreNeverEarly(t *testing.T) {
 	})
 }
 
-func TestCheckQueueName(t *testing.T) {
-	for _, good := range []string{"default", "a b", "é", "queue.x", strings.Repeat("q", MaxQueueName)} {
-		require.NoError(t, CheckQueueName(good))
-	}
-	for bad, reason := range map[string]string{"": "queue name is empty", "q\xff": "queue name is not valid UTF-8",
-		"a\x00": "queue name has a control character", strings.Repeat("q", MaxQueueName+1): "queue name is 201 bytes long, at most 200 are allowed"} {
-		require.EqualError(t, CheckQueueName(bad), reason)
-	}
-}
-
 // large is records of megabytes, each of them hard on some way of reading.
 func large() map[string]string {
 	const size = 1 << 20
@@ -149,7 +140,7 @@ func TestLargeArraysTakeLittleMemory(t *testing.T) {
 		"tags": func() {
 			j, err := ParseJob(job)
 			require.NoError(t, err)
-			require.Len(t, j.Tags, maxTexts)
+			require.Len(t, j.Tags, shared.MaxTexts)
 		},
 	} {
 		var before, after runtime.MemStats

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // Bounds of a heartbeat; what is beyond is cut off, since it is only shown.
@@ -16,16 +18,9 @@ const (
 	maxWork     = 1000
 )
 
-// States of a worker process, as it tells them.
-const (
-	StateRunning  = "running"
-	StateQuiet    = "quiet"
-	StateStopping = "stopping"
-)
+var workerStates = shared.Set(StateRunning, StateQuiet, StateStopping)
 
-var workerStates = set(StateRunning, StateQuiet, StateStopping)
-
-var heartbeatMembers = set("type", "identity", "hostname", "pid", "tag", "concurrency", "busy", "beat", "rss_kb", "queues", "version",
+var heartbeatMembers = shared.Set("type", "identity", "hostname", "pid", "tag", "concurrency", "busy", "beat", "rss_kb", "queues", "version",
 	"started_at", "state", "labels", "rtt_us", "weights", "lanes", "work")
 
 // Heartbeat is what a worker process says of itself.
@@ -75,17 +70,17 @@ func CheckHeartbeat(body []byte) error {
 // ParseHeartbeat reads a record of heartbeats. It is refused if it does not say who beats and when. Whatever else is not as it should be
 // is left out: a worker that is half understood is better than one that is not seen.
 func ParseHeartbeat(body []byte) (h Heartbeat, err error) {
-	if err := checkRecord(body); err != nil {
+	if err := shared.CheckRecord(body); err != nil {
 		return h, err
 	}
-	o, err := parseObject(string(body), heartbeatMembers)
+	o, err := shared.ParseObject(string(body), heartbeatMembers)
 	if err != nil {
 		return h, err
 	}
-	if o.has("type") && o.at("type").String() != "heartbeat" {
+	if o.Has("type") && o.At("type").String() != "heartbeat" {
 		return h, fmt.Errorf("member \"type\" is not \"heartbeat\"")
 	}
-	if h.Identity, err = o.text("identity"); err != nil {
+	if h.Identity, err = o.Text("identity"); err != nil {
 		return h, err
 	}
 	switch {
@@ -93,42 +88,42 @@ func ParseHeartbeat(body []byte) (h Heartbeat, err error) {
 		return h, fmt.Errorf("member \"identity\" is missing")
 	case len(h.Identity) > maxIdentity:
 		return h, fmt.Errorf("member \"identity\" has %d bytes, at most %d are allowed", len(h.Identity), maxIdentity)
-	case !o.has("beat"):
+	case !o.Has("beat"):
 		return h, fmt.Errorf("member \"beat\" is missing")
 	}
-	if h.Beat, err = o.time("beat"); err != nil {
+	if h.Beat, err = o.Time("beat"); err != nil {
 		return h, err
 	}
 	h.readRest(o)
 	return h, nil
 }
 
-func (h *Heartbeat) readRest(o object) {
-	h.Hostname, h.Tag, h.Version = shown(o.at("hostname"), &h.Cut), shown(o.at("tag"), &h.Cut), shown(o.at("version"), &h.Cut)
-	h.PID, h.Concurrency, h.Busy = whole(o.at("pid")), whole(o.at("concurrency")), whole(o.at("busy"))
-	h.RSSKB, h.RTTMicros = whole(o.at("rss_kb")), whole(o.at("rtt_us"))
-	h.StartedAt = anyTime(o.at("started_at"))
-	if h.State = o.at("state").String(); !workerStates[h.State] {
+func (h *Heartbeat) readRest(o shared.Object) {
+	h.Hostname, h.Tag, h.Version = shown(o.At("hostname"), &h.Cut), shown(o.At("tag"), &h.Cut), shown(o.At("version"), &h.Cut)
+	h.PID, h.Concurrency, h.Busy = whole(o.At("pid")), whole(o.At("concurrency")), whole(o.At("busy"))
+	h.RSSKB, h.RTTMicros = whole(o.At("rss_kb")), whole(o.At("rtt_us"))
+	h.StartedAt = anyTime(o.At("started_at"))
+	if h.State = o.At("state").String(); !workerStates[h.State] {
 		h.State = StateRunning
 	}
-	h.Queues = names(o.at("queues"), &h.Cut)
-	each(o.at("weights"), maxList, &h.Cut, func(name, weight gjson.Result) {
+	h.Queues = names(o.At("queues"), &h.Cut)
+	each(o.At("weights"), maxList, &h.Cut, func(name, weight gjson.Result) {
 		if h.Weights == nil {
 			h.Weights = map[string]int64{}
 		}
 		h.Weights[shown(name, &h.Cut)] = whole(weight)
 	})
-	each(o.at("labels"), maxList, &h.Cut, func(name, value gjson.Result) {
+	each(o.At("labels"), maxList, &h.Cut, func(name, value gjson.Result) {
 		if h.Labels == nil {
 			h.Labels = map[string]string{}
 		}
 		h.Labels[shown(name, &h.Cut)] = shown(value, &h.Cut)
 	})
-	each(o.at("lanes"), maxList, &h.Cut, func(_, lane gjson.Result) {
+	each(o.At("lanes"), maxList, &h.Cut, func(_, lane gjson.Result) {
 		m := membersOf(lane, "name", "queues", "concurrency", "busy")
 		h.Lanes = append(h.Lanes, Lane{shown(m[0], &h.Cut), names(m[1], &h.Cut), whole(m[2]), whole(m[3])})
 	})
-	each(o.at("work"), maxWork, &h.Cut, func(_, work gjson.Result) {
+	each(o.At("work"), maxWork, &h.Cut, func(_, work gjson.Result) {
 		m := membersOf(work, "jid", "class", "queue", "started_at")
 		h.Work = append(h.Work, Work{shown(m[0], &h.Cut), shown(m[1], &h.Cut), shown(m[2], &h.Cut), anyTime(m[3])})
 	})
@@ -205,7 +200,7 @@ func anyTime(v gjson.Result) time.Time {
 	if v.Type != gjson.Number {
 		return time.Time{}
 	}
-	t, err := parseTime("", v)
+	t, err := shared.ParseTime("", v)
 	if err != nil {
 		return time.Time{}
 	}

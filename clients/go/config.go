@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace-jobs/millrace/wire"
+	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // Version is this library's.

@@ -8,7 +8,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/millrace-jobs/millrace/wire"
+	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // command is a message on jobs.control.
@@ -34,7 +34,7 @@ func (s *session) listen() error {
 	if err != nil {
 		return fmt.Errorf("millrace: consume commands: %w", err)
 	}
-	s.parts.Go(func() {
+	s.start(func() {
 		for d := range messages {
 			s.w.obey(d.Body)
 		}
@@ -62,14 +62,14 @@ func (w *Worker) obey(body []byte) {
 	}
 	w.cfg.Logger.Info("millrace: command", "op", c.Op, "queue", c.Queue, "jid", c.JID)
 	switch c.Op {
-	case "quiet":
+	case wire.ControlQuiet:
 		w.Quiet()
-	case "stop":
+	case wire.ControlStop:
 		w.Stop()
-	case "cancel":
+	case wire.ControlCancel:
 		w.running.cancel(c.JID)
-	case "pause", "resume":
-		w.pause(c.Queue, c.Op == "pause")
+	case wire.ControlPause, wire.ControlResume:
+		w.pause(c.Queue, c.Op == wire.ControlPause)
 	}
 }
 
@@ -109,7 +109,7 @@ func (w *Worker) askPaused(ctx context.Context, s *session) {
 		return
 	}
 	returned := ch.NotifyReturn(make(chan amqp.Return, 1))
-	body, _ := json.Marshal(wire.Command{ID: newJID(), Command: wire.CommandState})
+	body, _ := json.Marshal(map[string]string{"id": newJID(), "command": wire.CommandState})
 	err = ch.PublishWithContext(ctx, "", wire.LeaderInbox, true, false, amqp.Publishing{
 		ContentType: "application/json", ReplyTo: directReply, CorrelationId: newJID(), Body: body,
 	})

@@ -17,6 +17,10 @@ func TestTimeoutsReadAsTheyWereGiven(t *testing.T) {
 	}
 }
 
+type tooBusy struct{}
+
+func (*tooBusy) Error() string { return "too busy" }
+
 // What an error is called in the web UI: what it says of itself, else its type, else just an error.
 func TestErrorClasses(t *testing.T) {
 	for class, err := range map[string]error{

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace-jobs/millrace/wire"
+	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // DefaultAPIURL is used where an InspectorConfig names no sidecar.

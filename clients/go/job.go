@@ -15,7 +15,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/tidwall/gjson"
 
-	"github.com/millrace-jobs/millrace/wire"
+	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // RawJob is a job as it was delivered, with args that are not decoded yet. Middleware, hooks and handlers of Worker.Handle get it,

@@ -9,7 +9,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/millrace-jobs/millrace/wire"
+	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 const (
@@ -105,7 +105,7 @@ func (l *ledger) read() error {
 	if err != nil {
 		return fmt.Errorf("millrace: read %s: %w", wire.JobBegins, err)
 	}
-	l.s.parts.Go(func() {
+	l.s.start(func() {
 		for d := range records {
 			l.apply(d.Body)
 			_ = d.Ack(false) // fails with the channel

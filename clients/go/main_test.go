@@ -3,7 +3,7 @@ package millrace
 import (
 	"testing"
 
-	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { brokertest.Main(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/millrace-jobs/millrace/wire"
+	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace-jobs/millrace/wire"
+	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // outcome is what becomes of a delivery.

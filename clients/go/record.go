@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace-jobs/millrace/wire"
+	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 func retryRecord(j *RawJob, err error, failed, due time.Time) []byte {

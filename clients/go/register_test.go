@@ -19,21 +19,3 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 	require.PanicsWithValue(t, "millrace: Handle: the class is empty", func() { w.Handle("", good, nil) })
 	require.PanicsWithValue(t, "millrace: Handle: the handler of Nil is nil", func() { w.Handle("Nil", nil, nil) })
 }
-
-func TestRegistrationsAfterRun(t *testing.T) {
-	t.Parallel()
-	v := vhost(t)
-	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL()})
-	started := make(chan struct{})
-	w.On(Hooks{Startup: func() { close(started) }})
-	w.start(t)
-	<-started
-	for method, register := range map[string]func(){
-		"Handle": func() { w.Handle("Late", w.says(nil), nil) },
-		"Use":    func() { w.Use(func(next Handler) Handler { return next }) },
-		"On":     func() { w.On(Hooks{}) },
-	} {
-		require.PanicsWithValue(t, "millrace: "+method+" was called after Run: register handlers, middleware and hooks first", register)
-	}
-	require.ErrorContains(t, w.Run(context.Background()), "a worker runs once")
-}

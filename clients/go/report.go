@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace-jobs/millrace/wire"
+	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // report logs an attempt that did not end well, and calls the failure hook. lost means that the outcome will have no effect, for the

@@ -95,14 +95,23 @@ func (s *session) isLost() bool {
 // ending tells whether channels are not to be closed one by one: acknowledgements are still to come, or all is gone anyway.
 func (s *session) ending() bool { return s.closing.Load() || s.isLost() }
 
+// start runs a part of the session, which waits for it when it ends.
+func (s *session) start(part func()) {
+	s.parts.Add(1)
+	go func() {
+		defer s.parts.Done()
+		part()
+	}()
+}
+
 func (s *session) nextTag() int64 { return s.tags.Add(1) }
 
 // run serves the lanes until the connection is lost, which is an error, or the worker has stopped.
 func (s *session) run(ctx context.Context) error {
 	for _, l := range s.w.lanes {
-		s.parts.Go(func() { l.serve(s) })
+		s.start(func() { l.serve(s) })
 	}
-	s.parts.Go(s.beats)
+	s.start(s.beats)
 	s.w.metrics.attach(s)
 	defer func() {
 		s.w.metrics.detach(s)

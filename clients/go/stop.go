@@ -41,9 +41,9 @@ func (w *Worker) RunWithSignals(ctx context.Context) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, slices.Concat(quietSignals, []os.Signal{syscall.SIGTERM, syscall.SIGINT})...)
 	defer signal.Stop(signals)
-	ended := make(chan struct{})
-	var listener sync.WaitGroup
-	listener.Go(func() {
+	ended, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
 		for {
 			select {
 			case s := <-signals:
@@ -56,10 +56,10 @@ func (w *Worker) RunWithSignals(ctx context.Context) error {
 				return
 			}
 		}
-	})
+	}()
 	err := w.Run(ctx)
 	close(ended)
-	listener.Wait()
+	<-gone
 	return err
 }
 

@@ -69,7 +69,13 @@ func (p *Proxy) Cut(t T) {
 // that loses every packet. Heal then ends the frozen connections, since bytes are missing from them.
 func (p *Proxy) Freeze(t T) {
 	t.Helper()
-	p.add(t, "timeout", map[string]int64{"timeout": 0})
+	p.add(t, "timeout", map[string]int64{"timeout": 0}, "upstream", "downstream")
+}
+
+// Mute swallows what the broker sends, while what is sent to it arrives. Heal then ends the connections.
+func (p *Proxy) Mute(t T) {
+	t.Helper()
+	p.add(t, "timeout", map[string]int64{"timeout": 0}, "downstream")
 }
 
 // Stall holds up what is sent in both directions, and loses none of it: Heal lets it go on, however late that is for those who wait.
@@ -81,10 +87,10 @@ func (p *Proxy) Stall(t T) {
 // Slow delays what is sent by this much in both directions.
 func (p *Proxy) Slow(t T, by time.Duration) {
 	t.Helper()
-	p.add(t, "latency", map[string]int64{"latency": by.Milliseconds()})
+	p.add(t, "latency", map[string]int64{"latency": by.Milliseconds()}, "upstream", "downstream")
 }
 
-// Heal undoes Cut, Freeze, Stall and Slow. Where toxiproxy cannot, another proxy takes its place; the connections it had are dead.
+// Heal undoes Cut, Freeze, Mute, Stall and Slow. Where toxiproxy cannot, another proxy takes its place; the connections it had are dead.
 func (p *Proxy) Heal(t T) {
 	t.Helper()
 	old := p.proxy
@@ -98,9 +104,9 @@ func (p *Proxy) Heal(t T) {
 	}
 }
 
-func (p *Proxy) add(t T, kind string, attributes map[string]int64) {
+func (p *Proxy) add(t T, kind string, attributes map[string]int64, directions ...string) {
 	t.Helper()
-	for _, direction := range []string{"upstream", "downstream"} {
+	for _, direction := range directions {
 		text, err := json.Marshal(map[string]any{"type": kind, "stream": direction, "attributes": attributes})
 		require.NoError(t, err)
 		_, err = p.proxy.Toxics.AddToxicJson(bytes.NewReader(text))

@@ -84,3 +84,22 @@ func TestProxyStall(t *testing.T) {
 	p.Heal(t)
 	Eventually(t, func() bool { return v.QueueLength(t, "q") == 1 }, "it goes on")
 }
+
+func TestProxyMute(t *testing.T) {
+	t.Parallel()
+	v := New(t)
+	declare(t, v, "q")
+	p := NewProxy(t, v.AMQPURL())
+	conn, err := amqp.Dial(p.URL())
+	require.NoError(t, err)
+	defer conn.Close()
+	ch, err := conn.Channel()
+	require.NoError(t, err)
+	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
+	p.Mute(t)
+	require.NoError(t, ch.Publish("", "q", false, false, message("arrives")))
+	Eventually(t, func() bool { return v.QueueLength(t, "q") == 1 }, "it arrives")
+	require.Empty(t, closed)
+	p.Heal(t)
+	require.Error(t, <-closed)
+}

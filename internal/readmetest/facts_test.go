@@ -189,7 +189,7 @@ func TestNamedTests(t *testing.T) {
 
 // TestDependencies finds each module that is required directly among the documented ones, and the other way round.
 func TestDependencies(t *testing.T) {
-	list := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}`, "./...")
+	list := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}`, "./...", "./clients/go/...")
 	list.Dir = root
 	imported, err := list.Output()
 	require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestDependencies(t *testing.T) {
 
 // TestPackagesSayWhatTheyAreFor looks for a package comment in every package.
 func TestPackagesSayWhatTheyAreFor(t *testing.T) {
-	list := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", "./...")
+	list := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", "./...", "./clients/go/...")
 	list.Dir = root
 	packages, err := list.Output()
 	require.NoError(t, err)

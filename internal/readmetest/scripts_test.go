@@ -1,6 +1,7 @@
 package readmetest
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -40,4 +41,18 @@ func TestMakeUpSaysWhatItDoes(t *testing.T) {
 	require.Contains(t, string(recipe), "go build -v")
 	require.Contains(t, string(recipe), "scripts/progress.sh")
 	require.Contains(t, document(t, "scripts/apt-install.sh"), `"$here/quietly.sh" apt-get install`)
+}
+
+// The binary's version is the sidecar's tag. The Go client's module has tags of its own in the same repository.
+func TestVersionScript(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "scripts"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "scripts", "version.sh"), []byte(document(t, "scripts/version.sh")), 0o700))
+	for _, line := range []string{
+		"init --quiet", "add .", "commit --quiet --message one", "tag v1.2.3", "commit --quiet --allow-empty --message two", "tag clients/go/v1.2.4",
+	} {
+		tool(t, folder, nil, "git", append([]string{"-c", "user.name=Ann", "-c", "user.email=ann@example.com"}, strings.Fields(line)...)...)
+	}
+	require.Regexp(t, `^v1\.2\.3-1-g[0-9a-f]+\n$`, tool(t, folder, nil, "scripts/version.sh"))
 }

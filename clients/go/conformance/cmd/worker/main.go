@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	millrace "github.com/millrace-jobs/millrace/clients/go"
@@ -155,7 +154,11 @@ func (e effects) handle(w *millrace.Worker) {
 	w.Handle("Die", func(_ context.Context, job *millrace.RawJob) error {
 		text, _ := args(job)
 		e.add("began", text, job)
-		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		self, err := os.FindProcess(os.Getpid())
+		if err != nil {
+			return err
+		}
+		return self.Kill()
 	}, nil)
 
 	w.Handle("Args", func(_ context.Context, job *millrace.RawJob) error {

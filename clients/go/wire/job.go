@@ -27,23 +27,24 @@ type Job struct {
 	Raw        []byte
 }
 
-var jobMembers = set("jid", "class", "queue", "retry", "retry_count", "priority", "created_at", "enqueued_at", "expires_at", "timeout",
+// JobMembers are the members of a job that Millrace knows. Others are its owner's.
+var JobMembers = Set("jid", "class", "queue", "retry", "retry_count", "priority", "created_at", "enqueued_at", "expires_at", "timeout",
 	"dead", "tags", "error_class", "error_message", "failed_at")
 
 // ParseJob reads a job as it stands in a queue.
 func ParseJob(body []byte) (Job, error) {
-	if err := checkRecord(body); err != nil {
+	if err := CheckRecord(body); err != nil {
 		return Job{}, err
 	}
-	if err := checkDepth(body, maxJobDepth); err != nil {
+	if err := CheckDepth(body, MaxJobDepth); err != nil {
 		return Job{}, err
 	}
-	return parseJob(string(body))
+	return RereadJob(string(body))
 }
 
-// parseJob reads a job from JSON that is known to be valid.
-func parseJob(raw string) (Job, error) {
-	o, err := parseObject(raw, jobMembers)
+// RereadJob reads a job from JSON that is known to be valid.
+func RereadJob(raw string) (Job, error) {
+	o, err := ParseObject(raw, JobMembers)
 	if err != nil {
 		return Job{}, fmt.Errorf("job: %w", err)
 	}
@@ -55,17 +56,17 @@ func parseJob(raw string) (Job, error) {
 	return job, nil
 }
 
-func (o object) job() (job Job, err error) {
-	if job.JID, err = o.text("jid"); err != nil {
+func (o Object) job() (job Job, err error) {
+	if job.JID, err = o.Text("jid"); err != nil {
 		return job, err
 	}
-	if job.Class, err = o.text("class"); err != nil {
+	if job.Class, err = o.Text("class"); err != nil {
 		return job, err
 	}
 	if job.Class == "" {
 		return job, fmt.Errorf("member \"class\" is missing")
 	}
-	if job.Queue, err = o.queue(); err != nil {
+	if job.Queue, err = o.Queue(); err != nil {
 		return job, err
 	}
 	if job.Retry, err = o.retry(); err != nil {
@@ -74,48 +75,49 @@ func (o object) job() (job Job, err error) {
 	return job, o.jobOptions(&job)
 }
 
-func (o object) jobOptions(job *Job) error {
-	n, err := o.count("retry_count", 1<<31)
+func (o Object) jobOptions(job *Job) error {
+	n, err := o.Count("retry_count", 1<<31)
 	if err != nil {
 		return err
 	}
 	job.RetryCount = int(n)
-	if n, err = o.count("priority", MaxPriority); err != nil {
+	if n, err = o.Count("priority", MaxPriority); err != nil {
 		return err
 	}
 	job.Priority = uint8(n)
-	if job.ExpiresAt, err = o.time("expires_at"); err != nil {
+	if job.ExpiresAt, err = o.Time("expires_at"); err != nil {
 		return err
 	}
-	if job.Dead, err = o.flag("dead", true); err != nil {
+	if job.Dead, err = o.Flag("dead", true); err != nil {
 		return err
 	}
-	job.Tags, err = o.texts("tags")
+	job.Tags, err = o.Texts("tags")
 	return err
 }
 
-func (o object) queue() (string, error) {
-	name, err := o.text("queue")
+// Queue reads the queue of a job: the default one if it names none.
+func (o Object) Queue() (string, error) {
+	name, err := o.Text("queue")
 	if err != nil {
 		return "", err
 	}
-	if !o.has("queue") {
+	if !o.Has("queue") {
 		return DefaultQueue, nil
 	}
 	return name, CheckQueueName(name)
 }
 
-func (o object) retry() (int, error) {
-	if !o.has("retry") {
+func (o Object) retry() (int, error) {
+	if !o.Has("retry") {
 		return DefaultRetry, nil
 	}
-	switch o.at("retry").Type {
+	switch o.At("retry").Type {
 	case gjson.True:
 		return DefaultRetry, nil
 	case gjson.False:
 		return 0, nil
 	}
-	n, err := o.count("retry", 1<<31)
+	n, err := o.Count("retry", 1<<31)
 	if err != nil {
 		return 0, fmt.Errorf("member \"retry\" must be a whole number, true or false")
 	}

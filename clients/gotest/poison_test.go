@@ -1,7 +1,9 @@
-package millrace
+package gotest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"testing"
 	"time"
@@ -9,16 +11,24 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	. "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+// begins writes a record to the stream of begins.
+func begins(t *testing.T, v *brokertest.Vhost, record map[string]any) {
+	t.Helper()
+	record["at"] = wire.Seconds(time.Now())
+	text, err := json.Marshal(record)
+	require.NoError(t, err)
+	v.Publish(t, "", wire.JobBegins, amqp.Publishing{Body: text})
+}
+
 // deadProcess writes what a worker process leaves behind that died.
 func deadProcess(t *testing.T, v *brokertest.Vhost, id string) {
 	t.Helper()
-	text, err := json.Marshal(begin{Type: typeOpened, Process: id, Identity: id, Queue: "amq.gen-of-" + id, Queues: []string{"default"}, At: wire.Seconds(time.Now())})
-	require.NoError(t, err)
-	v.Publish(t, "", wire.JobBegins, amqp.Publishing{Body: text})
+	begins(t, v, map[string]any{"type": "opened", "process": id, "identity": id, "queue": "amq.gen-of-" + id, "queues": []string{"default"}})
 }
 
 // peek takes a job out of its queue and gives it back, so that it is redelivered.
@@ -37,10 +47,8 @@ func dying(t *testing.T, v *brokertest.Vhost, id, jid string) {
 	t.Helper()
 	d, ok := v.Get(t, "queue.default")
 	require.True(t, ok)
-	k := keyOf(&RawJob{JID: jid, Raw: d.Body})
-	text, err := json.Marshal(begin{Type: typeBegun, Process: id, JID: k.jid, Body: k.body, At: wire.Seconds(time.Now())})
-	require.NoError(t, err)
-	v.Publish(t, "", wire.JobBegins, amqp.Publishing{Body: text})
+	sum := sha256.Sum256(d.Body)
+	begins(t, v, map[string]any{"type": "begun", "process": id, "jid": jid, "body": hex.EncodeToString(sum[:8])})
 	v.Publish(t, wire.ExchangeDirect, "default", amqp.Publishing{Body: d.Body, MessageId: jid})
 	peek(t, v)
 }

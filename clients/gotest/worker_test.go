@@ -1,4 +1,4 @@
-package millrace
+package gotest
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	. "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -61,15 +62,15 @@ func TestOutcomes(t *testing.T) {
 	w.start(t)
 
 	for what, want := range map[string]struct{ stream, class, message, status string }{
-		"Fail":      {wire.Retries, "*millrace.tooBusy", "cannot: too busy", "failed"},
+		"Fail":      {wire.Retries, "*gotest.tooBusy", "cannot: too busy", "failed"},
 		"Panic":     {wire.Retries, "panic", "panic: help", "failed"},
 		"Goexit":    {wire.Retries, "Goexit", "the function ended its goroutine", "failed"},
 		"Slow":      {wire.Retries, "Timeout", "ran longer than 0.05 s", "failed"},
-		"Later":     {wire.Retries, "*millrace.tooBusy", "too busy", "failed"},
-		"Own":       {wire.Retries, "*millrace.tooBusy", "too busy", "failed"},
+		"Later":     {wire.Retries, "*gotest.tooBusy", "too busy", "failed"},
+		"Own":       {wire.Retries, "*gotest.tooBusy", "too busy", "failed"},
 		"Nobody":    {wire.Retries, "UnknownClass", "no handler for class Nobody", "failed"},
-		"Kill":      {wire.DeadJobs, "*millrace.tooBusy", "too busy", "dead"},
-		"exhausted": {wire.DeadJobs, "*millrace.tooBusy", "cannot: too busy", "dead"},
+		"Kill":      {wire.DeadJobs, "*gotest.tooBusy", "too busy", "dead"},
+		"exhausted": {wire.DeadJobs, "*gotest.tooBusy", "cannot: too busy", "dead"},
 		"expired":   {wire.DeadJobs, "expired", "expired before it began", "expired"},
 	} {
 		r := recordOf(t, v, want.stream, jids[what])
@@ -143,7 +144,7 @@ func TestStrictAndWeightedLanes(t *testing.T) {
 	w.Handle("Block", w.says(func(context.Context, string) error { <-release; return nil }), nil)
 	w.start(t)
 	w.said.has(t, "low 19", "critical 19", "slow job")
-	brokertest.Eventually(t, func() bool { return len(w.running.all()) == 1 }, "it alone still runs: the other lane did not wait for it")
+	brokertest.Eventually(t, func() bool { return w.busy(t, v) == 1 }, "it alone still runs: the other lane did not wait for it")
 	close(release)
 	w.idle(t, v, "slow")
 	var order []string
@@ -188,7 +189,10 @@ func TestControl(t *testing.T) {
 	jid := enqueue(t, v, "Wait", "waits", nil)
 	w.start(t)
 	w.said.has(t, "waits")
-	require.Equal(t, jid, w.describe().Work[0].JID)
+	brokertest.Eventually(t, func() bool {
+		beat := w.lastBeat(t, v)
+		return len(beat.Work) == 1 && beat.Work[0].JID == jid
+	}, "a heartbeat names the job")
 
 	tell(t, v, map[string]any{"op": "pause", "identity": "*", "queue": "default"})
 	brokertest.Eventually(t, func() bool { return consumers(t, v, "default") == 0 }, "paused")
@@ -202,7 +206,7 @@ func TestControl(t *testing.T) {
 	w.said.has(t, "after the pause")
 	tell(t, v, map[string]any{"op": "quiet", "identity": "*"})
 	brokertest.Eventually(t, func() bool { return consumers(t, v, "default") == 0 }, "quiet")
-	require.Equal(t, wire.StateQuiet, w.state())
+	brokertest.Eventually(t, func() bool { return w.lastBeat(t, v).State == wire.StateQuiet }, "a heartbeat says so")
 	tell(t, v, map[string]any{"op": "stop", "identity": "*"})
 	brokertest.Eventually(t, func() bool { return len(w.end) == 1 }, "stopped")
 	require.Empty(t, v.ReadStream(t, wire.Retries))
@@ -236,8 +240,8 @@ func TestStopHandsBack(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), StopTimeout: 100 * time.Millisecond})
-	release := make(chan struct{})
-	w.Handle("Deaf", w.says(func(context.Context, string) error { <-release; return errors.New("too late") }), nil)
+	release, ended := make(chan struct{}), make(chan struct{})
+	w.Handle("Deaf", w.says(func(context.Context, string) error { defer close(ended); <-release; return errors.New("too late") }), nil)
 	w.Handle("Polite", func(ctx context.Context, job *RawJob) error {
 		w.said.add("polite")
 		<-job.Stopping()
@@ -253,7 +257,7 @@ func TestStopHandsBack(t *testing.T) {
 	w.stop(t)
 	require.Equal(t, 3, v.QueueLength(t, "queue.default"))
 	close(release)
-	brokertest.Eventually(t, func() bool { return len(w.running.all()) == 0 }, "the deaf one has ended")
+	<-ended
 	require.Empty(t, v.ReadStream(t, wire.Retries))
 	require.Empty(t, v.ReadStream(t, wire.JobMetrics))
 	require.Equal(t, 3, v.QueueLength(t, "queue.default"))

@@ -59,7 +59,7 @@ const (
 )
 
 func (f Failure) record() failed {
-	return failed{JID: f.JID, RetryCount: f.RetryCount, ErrorClass: firstBytes(validText(f.ErrorClass), maxFailureClass),
+	return failed{JID: f.JID, RetryCount: f.RetryCount, ErrorClass: FirstBytes(validText(f.ErrorClass), maxFailureClass),
 		ErrorMessage: firstRunes(validText(f.ErrorMessage), maxFailureMessage), Backtrace: validText(f.Backtrace)}
 }
 

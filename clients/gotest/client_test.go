@@ -1,7 +1,8 @@
-package millrace
+package gotest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	. "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -217,28 +219,26 @@ func TestClosedWhileUnconfirmed(t *testing.T) {
 	c := client(t, p.URL())
 	_, err := c.Enqueue(t.Context(), Args("A"), nil)
 	require.NoError(t, err)
-	p.Freeze(t)
-	c.mu.Lock()
-	pub := c.pub
-	c.mu.Unlock()
+	p.Mute(t)
 	ended := make(chan error)
 	go func() {
 		_, err := c.Enqueue(t.Context(), Args("A"), nil)
 		ended <- err
 	}()
-	brokertest.Eventually(t, func() bool { return len(pub.slots) == 1 }, "it is sent")
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.default") == 2 }, "it has arrived")
 	go c.Close()
 	brokertest.Eventually(t, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.closed
+		_, err := c.Enqueue(t.Context(), Args("A"), nil)
+		return errors.Is(err, ErrClosed)
 	}, "it is closed")
-	p.Heal(t) // which ends the frozen connection
+	p.Heal(t) // which ends the connection
 	err = <-ended
 	require.ErrorIs(t, err, ErrUnconfirmed)
 	require.ErrorContains(t, err, ErrClosed.Error())
 	require.NotErrorIs(t, err, ErrClosed, "that would mean that nothing was sent")
-	require.NotEmpty(t, jidOf(err))
+	var unconfirmed *UnconfirmedError
+	require.ErrorAs(t, err, &unconfirmed)
+	require.NotEmpty(t, unconfirmed.JID)
 }
 
 func TestClientMiddleware(t *testing.T) {

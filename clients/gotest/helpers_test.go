@@ -1,4 +1,4 @@
-package millrace
+package gotest
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/broker"
+	. "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -60,7 +61,10 @@ func enqueue(t *testing.T, v *brokertest.Vhost, class, text string, o *EnqueueOp
 	return jid
 }
 
-// worker is one that logs to the test, and is stopped when it ends.
+// beatEvery is how often workers say what they do: tests learn from it.
+const beatEvery = 200 * time.Millisecond
+
+// worker is one that logs to the test, unless it has a logger, and is stopped when the test ends.
 type worker struct {
 	*Worker
 	said *said
@@ -69,7 +73,10 @@ type worker struct {
 
 func newTestWorker(t *testing.T, cfg WorkerConfig) *worker {
 	t.Helper()
-	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
+	cfg.Heartbeat = beatEvery
 	return &worker{Worker: NewWorker(cfg), said: &said{}, end: make(chan error, 1)}
 }
 
@@ -173,7 +180,41 @@ func metricOf(t *testing.T, v *brokertest.Vhost, jid string) gjson.Result {
 // idle waits until a queue is empty and nothing of it runs.
 func (w *worker) idle(t *testing.T, v *brokertest.Vhost, queue string) {
 	t.Helper()
-	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue."+queue) == 0 && len(w.running.all()) == 0 }, "%s is done", queue)
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue."+queue) == 0 }, "%s is empty", queue)
+	brokertest.Eventually(t, func() bool { return w.busy(t, v) == 0 }, "%s is done", queue)
+}
+
+// busy waits for the next heartbeat, and returns how many jobs run then.
+func (w *worker) busy(t *testing.T, v *brokertest.Vhost) int {
+	t.Helper()
+	now := time.Now()
+	var beat wire.Heartbeat
+	brokertest.Eventually(t, func() bool {
+		beat = w.lastBeat(t, v)
+		return beat.Beat.After(now)
+	}, "a heartbeat after %s", now)
+	return int(beat.Busy)
+}
+
+// lastBeat returns what the worker said of itself last.
+func (w *worker) lastBeat(t *testing.T, v *brokertest.Vhost) (last wire.Heartbeat) {
+	t.Helper()
+	for _, d := range v.ReadStream(t, wire.Heartbeats) {
+		beat, err := wire.ParseHeartbeat(d.Body)
+		require.NoError(t, err)
+		if beat.Identity == w.Identity() {
+			last = beat
+		}
+	}
+	return last
+}
+
+// dropped is how many metrics the worker said last that it had to drop.
+func (w *worker) dropped(t *testing.T, v *brokertest.Vhost) int64 {
+	t.Helper()
+	beats := v.ReadStream(t, wire.Heartbeats)
+	require.NotEmpty(t, beats)
+	return gjson.GetBytes(beats[len(beats)-1].Body, "metrics_dropped").Int()
 }
 
 // tell publishes a command to workers.

@@ -1,4 +1,4 @@
-package millrace
+package gotest
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	. "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )

@@ -1,4 +1,4 @@
-package execjobs
+package gotest
 
 import (
 	"context"
@@ -12,52 +12,17 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
-	"github.com/tidwall/gjson"
 
-	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/clients/go/execjobs"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestMain(m *testing.M) { brokertest.Main(m) }
-
-func read(t *testing.T, text string) (*Plan, error) {
+// startPlan runs a worker of that plan until the test ends, and waits until it consumes queues.
+func startPlan(t *testing.T, v *brokertest.Vhost, text string, queues ...string) {
 	t.Helper()
-	return Read(strings.NewReader(text))
-}
-
-func TestPlansThatAreWrong(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"":                                       "there are no classes",
-		"clases: {}":                             "field clases not found",
-		"classes: {A: {}}":                       "needs a command or a shell line",
-		"classes: {A: {command: [x], shell: y}}": "and not both",
-		"classes: {A: {command: [x], timeout: -1s}}":  "negative time",
-		"classes: {A: {command: [x], timeout: soon}}": "soon",
-	} {
-		_, err := read(t, text)
-		require.ErrorContains(t, err, want, text)
-	}
-	plan, err := read(t, "queues: {a: 0}\nclasses: {A: {command: [x]}}")
-	require.NoError(t, err)
-	_, err = plan.Worker("amqp://localhost", nil)
-	require.ErrorContains(t, err, "weight 0")
-}
-
-// start runs a worker of that plan until the test ends, and waits until it consumes queues.
-func start(t *testing.T, v *brokertest.Vhost, text string, queues ...string) {
-	t.Helper()
-	conn, err := broker.Dial(t.Context(), broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
-	require.NoError(t, err)
-	_, err = conn.AssertTopology(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, conn.MakeWay(t.Context()))
-	_, faults, err := broker.AssertWanted(t.Context(), broker.Config{AMQPURL: v.AMQPURL()}, true)
-	require.NoError(t, err)
-	require.Empty(t, faults)
-	require.NoError(t, conn.Close())
-	plan, err := read(t, text)
+	topology(t, v)
+	plan, err := execjobs.Read(strings.NewReader(text))
 	require.NoError(t, err)
 	w, err := plan.Worker(v.AMQPURL(), slog.New(slog.NewTextHandler(t.Output(), nil)))
 	require.NoError(t, err)
@@ -83,26 +48,11 @@ func put(t *testing.T, v *brokertest.Vhost, queue string, jobs ...string) {
 	}
 }
 
-// record waits for the record of a job.
-func record(t *testing.T, v *brokertest.Vhost, stream, jid string) gjson.Result {
-	t.Helper()
-	var found gjson.Result
-	brokertest.Eventually(t, func() bool {
-		for _, d := range v.ReadStream(t, stream) {
-			if gjson.GetBytes(d.Body, "jid").String() == jid {
-				found = gjson.ParseBytes(d.Body)
-			}
-		}
-		return found.Exists()
-	}, "%s has %s", stream, jid)
-	return found
-}
-
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	dir := t.TempDir()
-	start(t, v, `
+	startPlan(t, v, `
 queues: [default]
 lanes: {heavy: {queues: {heavy: 1}, concurrency: 1}}
 stop_timeout: 1s
@@ -134,36 +84,20 @@ classes:
 	put(t, v, "default", `{"jid":"fail","class":"Fail"}`, `{"jid":"quiet","class":"Quiet"}`, `{"jid":"missing","class":"Missing"}`,
 		`{"jid":"drop","class":"Drop"}`, `{"jid":"give","class":"Give"}`, `{"jid":"slow","class":"Slow"}`, `{"jid":"long","class":"Long"}`,
 		`{"jid":"daemon","class":"Daemon"}`)
-	fail := record(t, v, wire.Retries, "fail")
+	fail := recordOf(t, v, wire.Retries, "fail")
 	require.Equal(t, "ExecError", fail.Get("error_class").String())
 	require.Equal(t, "exit status 3\nfirst\nit broke: 2", fail.Get("error_message").String())
 	require.InDelta(t, 90, fail.Get("retry_at").Float()-fail.Get("failed_at").Float(), 0.01)
-	require.Equal(t, "exit status 1", record(t, v, wire.Retries, "quiet").Get("error_message").String())
-	require.Contains(t, record(t, v, wire.Retries, "missing").Get("error_message").String(), "no such file")
-	require.Equal(t, "Timeout", record(t, v, wire.Retries, "slow").Get("error_class").String())
-	require.Equal(t, "killed", record(t, v, wire.DeadJobs, "give").Get("reason").String())
-	require.Less(t, len(record(t, v, wire.Retries, "long").Get("error_message").String()), 9000)
+	require.Equal(t, "exit status 1", recordOf(t, v, wire.Retries, "quiet").Get("error_message").String())
+	require.Contains(t, recordOf(t, v, wire.Retries, "missing").Get("error_message").String(), "no such file")
+	require.Equal(t, "Timeout", recordOf(t, v, wire.Retries, "slow").Get("error_class").String())
+	require.Equal(t, "killed", recordOf(t, v, wire.DeadJobs, "give").Get("reason").String())
+	require.Less(t, len(recordOf(t, v, wire.Retries, "long").Get("error_message").String()), 9000)
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.default") == 0 }, "all are done")
-	require.Equal(t, "discarded", status(t, v, "drop"))
-	require.Equal(t, "success", status(t, v, "daemon"))
+	require.Equal(t, "discarded", metricOf(t, v, "drop").Get("status").String())
+	require.Equal(t, "success", metricOf(t, v, "daemon").Get("status").String())
 	killDaemon(t, filepath.Join(dir, "daemon"))
 	put(t, v, "default", `{"jid":"handed back","class":"Slow","timeout":60}`)
-}
-
-// status is what a job's metric says of it.
-func status(t *testing.T, v *brokertest.Vhost, jid string) (found string) {
-	t.Helper()
-	brokertest.Eventually(t, func() bool {
-		for _, d := range v.ReadStream(t, wire.JobMetrics) {
-			for _, m := range gjson.ParseBytes(d.Body).Array() {
-				if m.Get("jid").String() == jid {
-					found = m.Get("status").String()
-				}
-			}
-		}
-		return found != ""
-	}, "a metric of %s", jid)
-	return found
 }
 
 // killDaemon ends what a command left behind, whose job has ended well.

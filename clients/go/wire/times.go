@@ -8,24 +8,25 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// Bounds of times, in seconds.
 const (
-	// millisAbove: a time above it is in milliseconds, as Sidekiq 8 writes it; in seconds it would be the year 5138.
-	millisAbove = 1e11
-	earliest    = -62135596800 // the year 1
-	latest      = 253402300799 // the end of the year 9999
+	// MillisAbove: a time above it is in milliseconds, as Sidekiq 8 writes it; in seconds it would be the year 5138.
+	MillisAbove = 1e11
+	Earliest    = -62135596800 // the year 1
+	Latest      = 253402300799 // the end of the year 9999
 )
 
-// parseTime reads seconds (or milliseconds) since the epoch, to the microsecond. What is between two is rounded up, so that nothing is
+// ParseTime reads seconds (or milliseconds) since the epoch, to the microsecond. What is between two is rounded up, so that nothing is
 // ever early, unless it is nearer to one than a number of its size can say: 1700000000.123456 means just that.
-func parseTime(name string, v gjson.Result) (time.Time, error) {
+func ParseTime(name string, v gjson.Result) (time.Time, error) {
 	if v.Type != gjson.Number {
 		return time.Time{}, fmt.Errorf("member %q must be a number: seconds since 1970", name)
 	}
 	seconds := v.Num
-	if math.Abs(seconds) > millisAbove {
+	if math.Abs(seconds) > MillisAbove {
 		seconds /= 1000
 	}
-	if math.IsNaN(seconds) || seconds < earliest || seconds > latest {
+	if math.IsNaN(seconds) || seconds < Earliest || seconds > Latest {
 		return time.Time{}, fmt.Errorf("member %q is out of range: the years 1 to 9999 are allowed", name)
 	}
 	whole, fraction := math.Modf(seconds)
@@ -36,11 +37,12 @@ func parseTime(name string, v gjson.Result) (time.Time, error) {
 	return time.Unix(int64(whole), int64(micros)*1000).UTC(), nil
 }
 
-func (o object) time(name string) (time.Time, error) {
-	if !o.has(name) {
+// Time reads an optional time: zero if it is not given.
+func (o Object) Time(name string) (time.Time, error) {
+	if !o.Has(name) {
 		return time.Time{}, nil
 	}
-	return parseTime(name, o.at(name))
+	return ParseTime(name, o.At(name))
 }
 
 // Seconds is t as the formats write it.

@@ -17,38 +17,39 @@ const MaxRecord = 16 << 20
 
 // How deep records may be nested. encoding/json reads 10,000 levels; a job must still fit into an entry, and an entry into the journal.
 const (
-	maxEntryDepth = 9_998
-	maxJobDepth   = maxEntryDepth - 1
+	MaxEntryDepth = 9_998
+	MaxJobDepth   = MaxEntryDepth - 1
 )
 
-// object is the members of a JSON object that Millrace knows: so few that looking through them is sooner done than hashing.
-type object []knownMember
+// Object is the members of a JSON object that Millrace knows: so few that looking through them is sooner done than hashing.
+type Object []Member
 
-type knownMember struct {
-	name  string
-	value gjson.Result
+// Member is a member of an Object.
+type Member struct {
+	Name  string
+	Value gjson.Result
 }
 
-// get gives a member; given is false if there is none.
-func (o object) get(name string) (value gjson.Result, given bool) {
+// Get gives a member; given is false if there is none.
+func (o Object) Get(name string) (value gjson.Result, given bool) {
 	for i := range o {
-		if o[i].name == name {
-			return o[i].value, true
+		if o[i].Name == name {
+			return o[i].Value, true
 		}
 	}
 	return gjson.Result{}, false
 }
 
-// at gives a member, and the zero Result if there is none.
-func (o object) at(name string) gjson.Result {
-	value, _ := o.get(name)
+// At gives a member, and the zero Result if there is none.
+func (o Object) At(name string) gjson.Result {
+	value, _ := o.Get(name)
 	return value
 }
 
-// parseObject reads the members in known. Others are left alone, whatever they are. A known member that stands twice or is written
+// ParseObject reads the members in known. Others are left alone, whatever they are. A known member that stands twice or is written
 // with escapes is refused: Millrace edits in place, and parsers differ on which of two they read.
-func parseObject(raw string, known map[string]bool) (object, error) {
-	found := make(object, 0, 8)
+func ParseObject(raw string, known map[string]bool) (Object, error) {
+	found := make(Object, 0, 8)
 	var fault error
 	gjson.Parse(raw).ForEach(func(key, value gjson.Result) bool {
 		name := key.String()
@@ -59,29 +60,29 @@ func parseObject(raw string, known map[string]bool) (object, error) {
 			fault = fmt.Errorf("member %q is written with escapes: write it plainly", name)
 			return false
 		}
-		if _, twice := found.get(name); twice {
+		if _, twice := found.Get(name); twice {
 			fault = fmt.Errorf("member %q stands twice", name)
 			return false
 		}
-		found = append(found, knownMember{name, value})
+		found = append(found, Member{name, value})
 		return true
 	})
 	return found, fault
 }
 
-// checkRecord refuses what is no JSON object of acceptable size.
-func checkRecord(body []byte) error {
-	if err := checkJSON(body); err != nil {
+// CheckRecord refuses what is no JSON object of acceptable size.
+func CheckRecord(body []byte) error {
+	if err := CheckJSON(body); err != nil {
 		return err
 	}
-	if begin(body) != '{' {
+	if First(body) != '{' {
 		return fmt.Errorf("record is not a JSON object")
 	}
 	return nil
 }
 
-// checkJSON refuses what is no JSON of acceptable size.
-func checkJSON(body []byte) error {
+// CheckJSON refuses what is no JSON of acceptable size.
+func CheckJSON(body []byte) error {
 	if len(body) > MaxRecord {
 		return fmt.Errorf("record has %d bytes, at most %d are read", len(body), MaxRecord)
 	}
@@ -93,7 +94,7 @@ func checkJSON(body []byte) error {
 
 // isJSON is json.Valid. gjson says the same in less than half of the time, but has no limit of depth and would overflow the stack.
 func isJSON(body []byte) bool {
-	if mostDepth(body) > maxEntryDepth {
+	if mostDepth(body) > MaxEntryDepth {
 		return json.Valid(body)
 	}
 	return gjson.ValidBytes(body)
@@ -104,8 +105,8 @@ func mostDepth(body []byte) int {
 	return bytes.Count(body, []byte{'['}) + bytes.Count(body, []byte{'{'})
 }
 
-// checkDepth refuses valid JSON that is nested too deep to be put into something else.
-func checkDepth(body []byte, limit int) error {
+// CheckDepth refuses valid JSON that is nested too deep to be put into something else.
+func CheckDepth(body []byte, limit int) error {
 	if mostDepth(body) <= limit {
 		return nil
 	}
@@ -128,23 +129,25 @@ func checkDepth(body []byte, limit int) error {
 	return nil
 }
 
-// begin is the first byte of valid JSON.
-func begin(body []byte) byte { return bytes.TrimLeft(body, " \t\r\n")[0] }
+// First is the first byte of valid JSON.
+func First(body []byte) byte { return bytes.TrimLeft(body, " \t\r\n")[0] }
 
-func (o object) has(name string) bool {
-	v, ok := o.get(name)
+// Has reports whether a member is given, and not null.
+func (o Object) Has(name string) bool {
+	v, ok := o.Get(name)
 	return ok && v.Type != gjson.Null
 }
 
-// text reads an optional string. What cannot be written back as it was (lone surrogates, bytes that are not UTF-8) is refused.
-func (o object) text(name string) (string, error) {
-	if !o.has(name) {
+// Text reads an optional string. What cannot be written back as it was (lone surrogates, bytes that are not UTF-8) is refused.
+func (o Object) Text(name string) (string, error) {
+	if !o.Has(name) {
 		return "", nil
 	}
-	return textOf(name, o.at(name))
+	return TextOf(name, o.At(name))
 }
 
-func textOf(name string, v gjson.Result) (string, error) {
+// TextOf is the string that the value of a member is, refused as Text refuses it.
+func TextOf(name string, v gjson.Result) (string, error) {
 	if v.Type != gjson.String {
 		return "", fmt.Errorf("member %q must be a string", name)
 	}
@@ -187,20 +190,20 @@ func unicodeEscape(raw string) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// loose reads an optional text that is only shown: whatever stands there becomes valid UTF-8.
-func (o object) loose(name string) string {
-	if !o.has(name) {
+// Loose reads an optional text that is only shown: whatever stands there becomes valid UTF-8.
+func (o Object) Loose(name string) string {
+	if !o.Has(name) {
 		return ""
 	}
-	return strings.ToValidUTF8(o.at(name).String(), "\uFFFD")
+	return strings.ToValidUTF8(o.At(name).String(), "\uFFFD")
 }
 
-// count reads an optional whole number from 0 to limit.
-func (o object) count(name string, limit int64) (int64, error) {
-	if !o.has(name) {
+// Count reads an optional whole number from 0 to limit.
+func (o Object) Count(name string, limit int64) (int64, error) {
+	if !o.Has(name) {
 		return 0, nil
 	}
-	v := o.at(name)
+	v := o.At(name)
 	n := v.Int()
 	if v.Type != gjson.Number || v.Num != float64(n) || n < 0 || n > limit {
 		return 0, fmt.Errorf("member %q must be a whole number from 0 to %d", name, limit)
@@ -208,29 +211,31 @@ func (o object) count(name string, limit int64) (int64, error) {
 	return n, nil
 }
 
-func (o object) flag(name string, otherwise bool) (bool, error) {
-	if !o.has(name) {
+// Flag reads an optional true or false.
+func (o Object) Flag(name string, otherwise bool) (bool, error) {
+	if !o.Has(name) {
 		return otherwise, nil
 	}
-	v := o.at(name)
+	v := o.At(name)
 	if v.Type != gjson.True && v.Type != gjson.False {
 		return false, fmt.Errorf("member %q must be true or false", name)
 	}
 	return v.Bool(), nil
 }
 
-func (o object) texts(name string) ([]string, error) {
-	if !o.has(name) {
+// Texts reads an optional array of strings.
+func (o Object) Texts(name string) ([]string, error) {
+	if !o.Has(name) {
 		return nil, nil
 	}
-	v := o.at(name)
+	v := o.At(name)
 	if !v.IsArray() {
 		return nil, fmt.Errorf("member %q must be an array of strings", name)
 	}
 	var all []string
 	valid := true
 	v.ForEach(func(_, item gjson.Result) bool { // not Array, which would take ten times the record's size
-		if valid = item.Type == gjson.String; valid && len(all) < maxTexts {
+		if valid = item.Type == gjson.String; valid && len(all) < MaxTexts {
 			all = append(all, strings.ToValidUTF8(item.String(), "\uFFFD"))
 		}
 		return valid
@@ -241,10 +246,11 @@ func (o object) texts(name string) ([]string, error) {
 	return all, nil
 }
 
-// maxTexts is how many strings of an array are read; they are only shown.
-const maxTexts = 1000
+// MaxTexts is how many strings of an array are read; they are only shown.
+const MaxTexts = 1000
 
-func set(names ...string) map[string]bool {
+// Set is a set of names, as ParseObject takes them.
+func Set(names ...string) map[string]bool {
 	m := make(map[string]bool, len(names))
 	for _, n := range names {
 		m[n] = true

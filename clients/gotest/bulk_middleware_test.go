@@ -1,4 +1,4 @@
-package millrace
+package gotest
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	. "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
@@ -44,7 +45,7 @@ func TestBulkThroughMiddleware(t *testing.T) {
 			return jid, err
 		}
 	})
-	jobs := make([]EnqueueParams, window+100)
+	jobs := make([]EnqueueParams, 1100) // more than are sent before a confirm is waited for
 	var want []string
 	for i := range jobs {
 		want = append(want, fmt.Sprint(i))

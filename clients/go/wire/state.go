@@ -1,0 +1,8 @@
+package wire
+
+// States of a worker process, as it tells them.
+const (
+	StateRunning  = "running"
+	StateQuiet    = "quiet"
+	StateStopping = "stopping"
+)

@@ -1,0 +1,153 @@
+package readmetest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/sumdb/dirhash"
+	"golang.org/x/mod/zip"
+)
+
+// sidecarModule and clientModule are the two Go modules of the repository.
+const (
+	sidecarModule = "github.com/millrace-jobs/millrace"
+	clientModule  = sidecarModule + "/clients/go"
+)
+
+// modulePacked packs a module as a module proxy serves its tag, and returns the path of the zip.
+func modulePacked(t *testing.T, proxy, path, folder string) string {
+	t.Helper()
+	at := filepath.Join(proxy, filepath.FromSlash(path), "@v")
+	require.NoError(t, os.MkdirAll(at, 0o700))
+	tag := "v" + version
+	archive := filepath.Join(at, tag+".zip")
+	out, err := os.Create(archive)
+	require.NoError(t, err)
+	require.NoError(t, zip.CreateFromDir(out, module.Version{Path: path, Version: tag}, folder))
+	require.NoError(t, out.Close())
+	require.NoError(t, os.WriteFile(filepath.Join(at, "list"), []byte(tag+"\n"), 0o600))
+	mod, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(at, tag+".mod"), mod, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(at, tag+".info"), []byte(`{"Version":"`+tag+`"}`), 0o600))
+	return archive
+}
+
+// packedModules packs both modules from a copy of the repository, and returns the environment of a machine that has nothing else of
+// ours: the go command finds the packed modules before all others. Modules of others come from the cache of this machine.
+func packedModules(t *testing.T) (copied, proxy string, env []string) {
+	t.Helper()
+	copied, proxy = t.TempDir(), t.TempDir()
+	checkout(t, copied)
+	modulePacked(t, proxy, clientModule, filepath.Join(copied, "clients", "go"))
+	modulePacked(t, proxy, sidecarModule, copied)
+	cache := strings.TrimSpace(tool(t, root, nil, "go", "env", "GOMODCACHE"))
+	others := strings.TrimSpace(tool(t, root, nil, "go", "env", "GOPROXY"))
+	return copied, proxy, []string{
+		"GOPROXY=file://" + proxy + ",file://" + filepath.Join(cache, "cache", "download") + "," + others,
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOWORK=off", "GOSUMDB=off", "CGO_ENABLED=0",
+	}
+}
+
+// TestGoInstall installs the program as a user does when both modules are released, and builds a copy of the repository without go.work.
+func TestGoInstall(t *testing.T) {
+	t.Parallel()
+	copied, _, env := packedModules(t)
+	bin := t.TempDir()
+	tool(t, t.TempDir(), append(env, "GOBIN="+bin), "go", "install", sidecarModule+"/cmd/millrace@v"+version)
+	said := tool(t, bin, nil, filepath.Join(bin, "millrace"), "version")
+	require.Equal(t, "millrace v"+version+" ("+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n", said)
+
+	require.NoError(t, os.Remove(filepath.Join(copied, "go.work")))
+	tool(t, copied, append(env, "GOFLAGS=-mod=mod -modcacherw -trimpath"), "go", "build", "-o", bin, "./cmd/millrace")
+}
+
+// TestGoClientAlone requires the released client from a program, and looks at what comes with it.
+func TestGoClientAlone(t *testing.T) {
+	t.Parallel()
+	_, proxy, env := packedModules(t)
+	require.NoError(t, os.RemoveAll(filepath.Join(proxy, filepath.FromSlash(sidecarModule), "@v"))) // the client has no need of it
+	app := t.TempDir()
+	blocks := readmeBlocks(t, "clients/go/README.md", "go")
+	require.NoError(t, os.WriteFile(filepath.Join(app, "main.go"), []byte(blocks["main.go"]), 0o600))
+	tool(t, app, env, "go", "mod", "init", "example.com/app")
+	tool(t, app, env, "go", "get", clientModule+"@v"+version)
+	tool(t, app, env, "go", "build", "-o", "app", ".")
+
+	list := []string{"go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}
+	with := []string{"example.com/app", clientModule, "github.com/rabbitmq/amqp091-go", "github.com/tidwall/gjson", "github.com/tidwall/sjson",
+		"github.com/tidwall/match", "github.com/tidwall/pretty"}
+	require.Subset(t, with, strings.Fields(tool(t, app, env, list[0], append(list[1:], "./...", clientModule+"/millracetest")...)))
+	tool(t, app, env, "go", "get", clientModule+"/execjobs@v"+version)
+	require.Subset(t, append(with, "go.yaml.in/yaml/v3"), strings.Fields(tool(t, app, env, list[0], append(list[1:], clientModule+"/execjobs")...)))
+	required := regexp.MustCompile(`(?m)^\t(\S+) v`)
+	require.ElementsMatch(t, []string{
+		"github.com/rabbitmq/amqp091-go", "github.com/tidwall/gjson", "github.com/tidwall/sjson", "go.yaml.in/yaml/v3",
+		"github.com/tidwall/match", "github.com/tidwall/pretty", "github.com/stretchr/testify", "go.uber.org/goleak",
+	}, all(required.String(), document(t, "clients/go/go.mod")), "each of them comes to every program that uses the client")
+}
+
+// TestVersionOfTheGoClient compares the places that name the version of the client that the sidecar requires. A sum of it is in go.sum
+// only when that version is released, and never fits anything else.
+func TestVersionOfTheGoClient(t *testing.T) {
+	tag := "v" + version
+	require.Contains(t, document(t, "go.mod"), "\t"+clientModule+" "+tag+"\n")
+	require.Contains(t, document(t, "go.work"), "\nreplace "+clientModule+" "+tag+" => ./clients/go\n")
+	for _, file := range []string{"go.mod", "clients/go/go.mod"} {
+		require.NotRegexp(t, `(?m)^\s*(replace|toolchain)\b`, document(t, file), file)
+	}
+	require.NotRegexp(t, `millrace-jobs/millrace\s`, document(t, "clients/go/go.mod"), "the client does not require the sidecar")
+
+	copied := t.TempDir()
+	checkout(t, copied)
+	archive := modulePacked(t, t.TempDir(), clientModule, filepath.Join(copied, "clients", "go"))
+	sum, err := dirhash.HashZip(archive, dirhash.Hash1)
+	require.NoError(t, err)
+	for line := range strings.Lines(document(t, "go.sum")) {
+		if rest, is := strings.CutPrefix(line, clientModule+" "); is {
+			require.Contains(t, []string{tag + " " + sum + "\n", tag + "/go.mod " + sumOfGoMod(t, copied) + "\n"}, rest,
+				"clients/go has changed since %s was released: require its next version in go.mod and go.work, set Version, and run make tidy", tag)
+		}
+	}
+}
+
+func sumOfGoMod(t *testing.T, folder string) string {
+	t.Helper()
+	sum, err := dirhash.Hash1([]string{"go.mod"}, func(string) (io.ReadCloser, error) { return os.Open(filepath.Join(folder, "clients", "go", "go.mod")) })
+	require.NoError(t, err)
+	return sum
+}
+
+// TestModulesAreTidy runs make tidy on a copy: go.mod and go.sum of both modules stay as they are.
+func TestModulesAreTidy(t *testing.T) {
+	t.Parallel()
+	copied := t.TempDir()
+	checkout(t, copied)
+	tool(t, copied, nil, "scripts/tidy.sh")
+	for _, file := range []string{"go.mod", "clients/go/go.mod", "clients/go/go.sum", "go.sum"} {
+		tidied, err := os.ReadFile(filepath.Join(copied, file))
+		require.NoError(t, err)
+		require.Equal(t, string(tidied), withoutSumsOfTheClient(document(t, file)), "%s: run make tidy", file)
+	}
+}
+
+func withoutSumsOfTheClient(text string) string {
+	return regexp.MustCompile(fmt.Sprintf(`(?m)^%s v\S+ h1:.*\n`, regexp.QuoteMeta(clientModule))).ReplaceAllString(text, "")
+}
+
+// TestGoClientOnOtherSystems checks the client, and its tests, for the systems that its users have, without go.work. The check includes
+// that nothing is used that is newer than the Go version of its go.mod.
+func TestGoClientOnOtherSystems(t *testing.T) {
+	require.Contains(t, document(t, "clients/go/go.mod"), "\ngo 1.24\n")
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		tool(t, filepath.Join(root, "clients", "go"), []string{"GOOS=" + system, "GOWORK=off", "CGO_ENABLED=0"}, "go", "vet", "./...")
+	}
+}

@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"time"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
+)
+
+// Streams that clients publish to through the default exchange.
+const (
+	ScheduledJobs = shared.ScheduledJobs
+	Retries       = shared.Retries
+	DeadJobs      = shared.DeadJobs
+	Heartbeats    = shared.Heartbeats
+	JobMetrics    = shared.JobMetrics
+	JobBegins     = shared.JobBegins
+)
+
+// Exchanges and classic queues that clients know.
+const (
+	ExchangeDirect = shared.ExchangeDirect
+	Control        = shared.Control
+	LeaderInbox    = shared.LeaderInbox
+	QueuePrefix    = shared.QueuePrefix
+)
+
+// Commands to workers.
+const (
+	ControlQuiet  = shared.ControlQuiet
+	ControlStop   = shared.ControlStop
+	ControlCancel = shared.ControlCancel
+	ControlPause  = shared.ControlPause
+	ControlResume = shared.ControlResume
+)
+
+// States of a worker process.
+const (
+	StateRunning  = shared.StateRunning
+	StateQuiet    = shared.StateQuiet
+	StateStopping = shared.StateStopping
+)
+
+// What became of an attempt.
+const (
+	MetricSuccess   = shared.MetricSuccess
+	MetricFailed    = shared.MetricFailed
+	MetricDead      = shared.MetricDead
+	MetricDiscarded = shared.MetricDiscarded
+	MetricExpired   = shared.MetricExpired
+)
+
+// Reasons of a dead job.
+const (
+	ReasonExhausted = shared.ReasonExhausted
+	ReasonKilled    = shared.ReasonKilled
+	ReasonExpired   = shared.ReasonExpired
+	ReasonPoison    = shared.ReasonPoison
+)
+
+// Defaults and limits of jobs and records.
+const (
+	DefaultQueue = shared.DefaultQueue
+	MaxQueueName = shared.MaxQueueName
+	DefaultRetry = shared.DefaultRetry
+	MaxPriority  = shared.MaxPriority
+	MaxRecord    = shared.MaxRecord
+)
+
+// Types that clients write or read.
+type (
+	// Job is what Millrace knows of a job.
+	Job = shared.Job
+	// Failure is what the record of a retry or a dead job says of a job that failed.
+	Failure = shared.Failure
+	// MetricRecord is a record of job_metrics as a worker writes it.
+	MetricRecord = shared.MetricRecord
+)
+
+// ParseJob reads a job as it stands in a queue.
+func ParseJob(body []byte) (Job, error) { return shared.ParseJob(body) }
+
+// WithQueue returns a job with its queue filled in, if it names none.
+func WithQueue(job []byte, queue string) ([]byte, error) { return shared.WithQueue(job, queue) }
+
+// CheckQueueName tells why no queue can have this name, or nil.
+func CheckQueueName(name string) error { return shared.CheckQueueName(name) }
+
+// Backoff returns how long a job waits after its attempt number count (from 0) failed.
+func Backoff(count int, random func(n int) int) time.Duration { return shared.Backoff(count, random) }
+
+// Seconds is t as the formats write it.
+func Seconds(t time.Time) float64 { return shared.Seconds(t) }
+
+// Property is s if it may stand in a message property, else "".
+func Property(s string) string { return shared.Property(s) }
+
+// Traceparent is v if it is a traceparent that may be passed on, else "".
+func Traceparent(v any) string { return shared.Traceparent(v) }
