@@ -1,4 +1,4 @@
-package millrace
+package gotest
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	. "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
@@ -74,8 +75,7 @@ func TestCredentialsAreAskedForAtEachConnection(t *testing.T) {
 	require.NotContains(t, url, user.Password)
 
 	log := &lines{}
-	w := newTestWorker(t, WorkerConfig{URL: url, Credentials: asked.ask("worker")})
-	w.cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	w := newTestWorker(t, WorkerConfig{URL: url, Credentials: asked.ask("worker"), Logger: slog.New(slog.NewTextHandler(log, nil))})
 	w.Handle("A", w.says(nil), nil)
 	w.start(t)
 	c, err := NewClient(ClientConfig{URL: url, Credentials: asked.ask("client")})
