@@ -156,6 +156,22 @@ class TestBroker < Minitest::Test
     assert_match(/^WARN retry_in failed, the default backoff is used class=Exit .* error=SystemExit/, said)
   end
 
+  def test_why_a_handler_should_end
+    ends = Thread::Queue.new
+    working(stop_timeout: 0.2) do |worker, _log|
+      worker.handle('Waits', timeout: 0.2) do |job|
+        job.wait(0.05) until job.cancelled?
+        ends << job.end
+      end
+      start(worker)
+      client.enqueue('Waits', [], queue: @queue)
+      assert_equal :timeout, ends.pop
+      client.enqueue('Waits', [], queue: @queue, timeout: 60)
+      eventually('it runs') { @jobs.message_count.zero? && worker.settler.running.any? }
+    end
+    assert_equal :stopping, ends.pop
+  end
+
   def test_a_handler_that_hangs_is_logged_and_its_job_handed_back
     hang = Thread::Queue.new
     said = working(stop_timeout: 0.1) do |worker, log|
