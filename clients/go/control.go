@@ -69,7 +69,9 @@ func (w *Worker) obey(body []byte) {
 	case "cancel":
 		w.running.cancel(c.JID)
 	case "pause", "resume":
-		w.pause(c.Queue, c.Op == "pause")
+		if c.Queue != "" {
+			w.pause(c.Queue, c.Op == "pause")
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ def obey(worker: Worker, body: bytes) -> None:
             worker._stop()
         case "cancel" if isinstance(command.get("jid"), str):
             worker._settler.cancel(command["jid"])
-        case "pause" if isinstance(queue, str):
+        case "pause" if isinstance(queue, str) and queue:
             worker._paused.add(queue)
             worker._changed()
         case "resume" if isinstance(queue, str):
