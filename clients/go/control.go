@@ -69,13 +69,14 @@ func (w *Worker) obey(body []byte) {
 	case "cancel":
 		w.running.cancel(c.JID)
 	case "pause", "resume":
-		if c.Queue != "" {
-			w.pause(c.Queue, c.Op == "pause")
-		}
+		w.pause(c.Queue, c.Op == "pause")
 	}
 }
 
 func (w *Worker) pause(queue string, paused bool) {
+	if queue == "" {
+		return
+	}
 	w.mu.Lock()
 	if paused {
 		w.paused[queue] = true
