@@ -74,6 +74,9 @@ func (w *Worker) obey(body []byte) {
 }
 
 func (w *Worker) pause(queue string, paused bool) {
+	if queue == "" {
+		return
+	}
 	w.mu.Lock()
 	if paused {
 		w.paused[queue] = true

@@ -19,18 +19,18 @@ import (
 
 // EnqueueOptions are what may be set for a job beside its args. The zero value sets nothing.
 type EnqueueOptions struct {
-	Queue            string         // "default" if empty
-	ScheduledAt      time.Time      // when the job is due; now if zero
-	MaxAttempts      int            // how often the job is tried at most; 26 if zero, and 1 for no retries
-	Priority         int            // 0 to 10, the highest first
-	Tags             []string       // to find jobs by
-	JID              string         // 16 random bytes in hex if empty
-	ExpiresAt        time.Time      // a job that has not begun by then becomes a dead job
-	Timeout          time.Duration  // how long an attempt may run
-	DiscardExhausted bool           // a job that has used up its attempts, or has expired, is discarded instead of kept as a dead job
-	Backtrace        int            // how many lines of a failure's stack are kept; 20 if zero, none if negative
-	Fields           map[string]any // the job's own members, beside those of the format: a tenant, a locale
-	Traceparent      string         // W3C trace context
+	Queue       string         // "default" if empty
+	ScheduledAt time.Time      // when the job is due; now if zero
+	MaxAttempts int            // how often the job is tried at most; 26 if zero, and 1 for no retries
+	Priority    int            // 0 to 10, the highest first
+	Tags        []string       // to find jobs by
+	JID         string         // 16 random bytes in hex if empty
+	ExpiresAt   time.Time      // a job that has not begun by then becomes a dead job
+	Timeout     time.Duration  // how long an attempt may run
+	NoDead      bool           // keep no dead job: when the job has used up its attempts or has expired, it is discarded
+	Backtrace   int            // how many lines of a failure's stack are kept; 20 if zero, none if negative
+	Fields      map[string]any // the job's own members, beside those of the format: a tenant, a locale
+	Traceparent string         // W3C trace context
 }
 
 // EnqueueParams is a job to be enqueued: what EnqueueBulk takes, and what client middleware may change.
@@ -71,7 +71,7 @@ func (o EnqueueOptions) or(other EnqueueOptions) EnqueueOptions {
 	o.Priority = cmp.Or(o.Priority, other.Priority)
 	o.JID = cmp.Or(o.JID, other.JID)
 	o.Timeout = cmp.Or(o.Timeout, other.Timeout)
-	o.DiscardExhausted = o.DiscardExhausted || other.DiscardExhausted
+	o.NoDead = o.NoDead || other.NoDead
 	o.Backtrace = cmp.Or(o.Backtrace, other.Backtrace)
 	o.Traceparent = cmp.Or(o.Traceparent, other.Traceparent)
 	if o.ScheduledAt.IsZero() {
@@ -187,7 +187,7 @@ func (o EnqueueOptions) addTo(m map[string]any) {
 	if o.Timeout > 0 {
 		m["timeout"] = o.Timeout.Seconds()
 	}
-	if o.DiscardExhausted {
+	if o.NoDead {
 		m["dead"] = false
 	}
 	if o.Backtrace != 0 {

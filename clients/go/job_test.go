@@ -26,7 +26,7 @@ func TestFieldsOfAJob(t *testing.T) {
 	fields := map[string]any{"tenant": "acme", "größe": map[string]any{"a": []any{nil, true}}, "customer": json.Number("12345678901234567890")}
 	_, body, err := EnqueueParams{Args: sendEmailArgs{}, Options: EnqueueOptions{
 		Queue: "low", MaxAttempts: 2, Priority: 1, Tags: []string{"a"}, ExpiresAt: time.Now().Add(time.Hour), Timeout: time.Minute,
-		DiscardExhausted: true, Backtrace: 1, Fields: fields,
+		NoDead: true, Backtrace: 1, Fields: fields,
 	}}.Message(time.Now())
 	require.NoError(t, err)
 	require.NoError(t, w.Perform(t.Context(), body, "low").Err)

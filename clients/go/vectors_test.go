@@ -260,7 +260,7 @@ func vectorJob(c gjson.Result) EnqueueParams {
 	o := c.Get("options")
 	job := EnqueueOptions{
 		Queue: o.Get("queue").String(), Priority: int(o.Get("priority").Int()), JID: c.Get("jid").String(), Timeout: seconds(o.Get("timeout")),
-		DiscardExhausted: o.Get("dead").Raw == "false", Backtrace: int(o.Get("backtrace").Int()), Traceparent: o.Get("traceparent").String(),
+		NoDead: o.Get("dead").Raw == "false", Backtrace: int(o.Get("backtrace").Int()), Traceparent: o.Get("traceparent").String(),
 	}
 	if o.Get("jid").Exists() {
 		job.JID = o.Get("jid").String()

@@ -92,8 +92,8 @@ func TestReports(t *testing.T) {
 		"dies": "Fail", "dropped": "Fail", "backoff": "Backoff", "ends": "Ends", "unknown": "Nobody", "expires": "Well", "vanishes": "Well", "none": "Panic", "three": "Panic",
 	}
 	options := map[string]EnqueueOptions{
-		"dies": {MaxAttempts: 1}, "dropped": {MaxAttempts: 1, DiscardExhausted: true}, "expires": {ExpiresAt: time.Unix(1, 0)},
-		"vanishes": {ExpiresAt: time.Unix(1, 0), DiscardExhausted: true}, "none": {Backtrace: -1}, "three": {Backtrace: 3},
+		"dies": {MaxAttempts: 1}, "dropped": {MaxAttempts: 1, NoDead: true}, "expires": {ExpiresAt: time.Unix(1, 0)},
+		"vanishes": {ExpiresAt: time.Unix(1, 0), NoDead: true}, "none": {Backtrace: -1}, "three": {Backtrace: 3},
 	}
 	for jid, class := range jobs {
 		o := options[jid]

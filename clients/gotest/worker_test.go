@@ -55,7 +55,7 @@ func TestOutcomes(t *testing.T) {
 		jids[class] = enqueue(t, v, class, class, &EnqueueOptions{Backtrace: 3})
 	}
 	jids["exhausted"] = enqueue(t, v, "Fail", "exhausted", &EnqueueOptions{MaxAttempts: 1})
-	jids["dropped"] = enqueue(t, v, "Fail", "dropped", &EnqueueOptions{MaxAttempts: 1, DiscardExhausted: true})
+	jids["dropped"] = enqueue(t, v, "Fail", "dropped", &EnqueueOptions{MaxAttempts: 1, NoDead: true})
 	jids["expired"] = enqueue(t, v, "Well", "expired", &EnqueueOptions{ExpiresAt: time.Now().Add(-time.Second)})
 	jids["args"] = enqueue(t, v, "Well", "args", nil)
 	v.Publish(t, wire.ExchangeDirect, "default", amqp.Publishing{Body: []byte("no job")})

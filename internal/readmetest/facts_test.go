@@ -79,7 +79,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-var otherTool = regexp.MustCompile(`rabbitmqctl|rabbitmq-(queues|streams|diagnostics|plugins)|npm install|millrace-worker`)
+var otherTool = regexp.MustCompile(`rabbitmqctl|rabbitmq-(queues|streams|diagnostics|plugins)|npm install|millrace-worker|-m millrace_jobs`)
 
 // TestFlags finds each flag that a document names in the help of some command.
 func TestFlags(t *testing.T) {

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { hostname as osHostname } from 'node:os';
 import { test } from 'node:test';
 import { Begins } from '../dist/engine/begins.js';
+import { parse } from '../dist/engine/control.js';
+import { Engine } from '../dist/engine/engine.js';
+import { heartbeat } from '../dist/engine/heartbeat.js';
 import { Metrics } from '../dist/engine/metrics.js';
 import { Discard, HandBack, Invalid, Kill, RetryIn, Timeout } from '../dist/errors.js';
 import { millis, properties } from '../dist/format.js';
@@ -9,6 +13,7 @@ import { splitHosts, tryOrder } from '../dist/hosts.js';
 import { Job } from '../dist/job.js';
 import { backoff, expire, judge, poisoned, unknownClass } from '../dist/outcome.js';
 import { Undecodable, parseJob } from '../dist/parse.js';
+import { settings } from '../dist/settings.js';
 import { verdictOf } from '../dist/verdict.js';
 import { prepare } from '../dist/write.js';
 
@@ -45,6 +50,38 @@ vectors('host_order', (c) => {
     assert.deepEqual(order, []);
   }
   assert.deepEqual([...firsts].sort(), c.order[0].toSorted(), 'each comes first at times');
+});
+
+/** A worker's engine that has obeyed messages, without a broker. */
+function engineOf(options, messages) {
+  /** @type {any} */
+  const host = { log() {}, async hook() {}, stopping() {} };
+  /** @type {any} */
+  const config = { ...settings(options), credentials: false, library: '1', classes: new Set(), failureHooks: false };
+  const engine = new Engine(config, host);
+  for (const message of messages) engine.obey(parse(Buffer.from(message.replaceAll('IDENTITY', engine.identity))));
+  return engine;
+}
+
+vectors('control', (c) => {
+  const engine = engineOf({ queues: ['a', 'b'] }, c.messages);
+  assert.deepEqual([engine.state, [...engine.paused].sort()], [c.state, c.paused]);
+});
+
+vectors('heartbeat', (c) => {
+  const { identity, hostname, pid, beat, rss_kb, started_at, ...rest } =
+    JSON.parse(JSON.stringify(heartbeat(engineOf(c.worker, c.messages), c.rtt_us ?? undefined)));
+  assert.deepEqual(rest, c.heartbeat);
+  assert.deepEqual([hostname, pid, identity], [osHostname(), process.pid, `${hostname}:${pid}:${rest.tag}`]);
+  assert.ok(started_at <= beat && Number.isInteger(rss_kb));
+});
+
+vectors('metrics', ({ delivery, ended, took, metric }) => {
+  const { queue, message_id: messageId, timestamp } = delivery;
+  const metrics = new Metrics('me');
+  metrics.add(parseJob(body(delivery), queue, { messageId, timestamp }), { status: 'success' }, (ended - took) * 1000, ended * 1000);
+  assert.deepEqual(JSON.parse(JSON.stringify(metrics.waiting)), [metric]);
+  metrics.flush(); // and with it its timer
 });
 
 vectors('backoff', ({ retry_count: n, min, max }) => {

@@ -124,7 +124,7 @@ async def args(job: Job) -> None:
 @worker.handle("Trace")
 async def trace(job: Job) -> None:
     await asyncio.sleep(0)
-    add("trace", job, str(job.headers.get("traceparent", "none")))
+    add("trace", job, job.traceparent or "none")
 
 
 @worker.handle("Noop")

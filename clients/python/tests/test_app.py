@@ -94,7 +94,7 @@ class Tasks(Case):
         self.assertEqual([False, False, True, True, False], [job.at is not None for job in jobs])
         with self.assertLogs("millrace"):
             self.assertEqual(60, perform(self.worker, "greet", ["Ann"]).retry_in)
-        self.assertEqual(30, self.worker.handlers["greet"].timeout)
+        self.assertEqual(30, self.worker._handlers["greet"].timeout)
 
     def test_async_tasks(self) -> None:
         @self.app.task

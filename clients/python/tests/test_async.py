@@ -257,7 +257,7 @@ class Registering(unittest.TestCase):
                     worker.handle("A", bad)
                 with self.assertRaisesRegex(TypeError, why):
                     worker.handle("A")(bad)
-                self.assertEqual({}, worker.handlers)
+                self.assertEqual({}, worker._handlers)
         with self.assertRaisesRegex(TypeError, "class of jobs must be a text"):  # @worker.handle without a class
             worker.handle(print)
 
@@ -275,7 +275,7 @@ class Registering(unittest.TestCase):
         @with_session
         def handler(_: Job, session: str) -> None: ...
 
-        self.assertIn("A", worker.handlers)
+        self.assertIn("A", worker._handlers)
 
     def test_middleware_hooks_and_backoff(self) -> None:
         async def middleware(_: Job, next_: Callable[[], object]) -> object:

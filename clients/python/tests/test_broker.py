@@ -213,7 +213,7 @@ class Working(Case):
             try:
                 await asyncio.sleep(60)
             finally:
-                self.seen.append(f"{job.jid} ended")
+                self.seen.append(f"{job.jid} ended: {job.end}")
 
         began = time.monotonic()
         with self.assertLogs("millrace", "INFO") as logs, self.working(worker):
@@ -224,7 +224,8 @@ class Working(Case):
             eventually(lambda: "cancelled" in self.seen, "it runs")
             with broker.channel() as channel:
                 channel.basic_publish("jobs.control", "", json.dumps({"op": "cancel", "identity": "*", "jid": "cancelled"}))
-            eventually(lambda: "cancelled ended" in self.seen, "it is cancelled")
+            eventually(lambda: "cancelled ended: cancelled" in self.seen, "it is cancelled")
+            self.assertIn("late ended: timeout", self.seen)
             eventually(lambda: any("job discarded" in line and "jid=cancelled" in line for line in logs.output), "it is discarded")
         self.assertLess(time.monotonic() - began, 50)
         self.assertEqual(0, broker.count("queue.default"), "both are acknowledged")
@@ -235,7 +236,10 @@ class Working(Case):
         @worker.handle("Sleep")
         async def sleep(job: Job) -> None:
             self.seen.append("began")
-            await asyncio.sleep(60)
+            try:
+                await asyncio.sleep(60)
+            finally:
+                self.seen.append(job.end)
 
         @worker.handle("Wait")
         async def wait(job: Job) -> None:
@@ -247,6 +251,7 @@ class Working(Case):
             self.client.enqueue("Sleep")
             self.client.enqueue("Wait")
             eventually(lambda: len(self.seen) == 2, "both run")
+        self.assertIn("stopping", self.seen)
         self.assertEqual(2, broker.count("queue.default"))
         self.assertEqual(0, broker.count("retries"))
 
@@ -310,7 +315,7 @@ class Working(Case):
     def test_it_says_when_it_starts_and_stops(self) -> None:
         worker = Worker(broker.url, queues=["default", "slow"], concurrency=3, tag="t", version="1.2")
         with self.assertLogs("millrace", logging.INFO) as logs, self.working(worker):
-            eventually(lambda: worker.session is not None, "it is connected")
+            eventually(lambda: worker._session is not None, "it is connected")
         lines = [line for line in logs.output if "worker st" in line]
         identity = f"identity={worker.identity}"
         self.assertEqual(

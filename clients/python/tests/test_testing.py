@@ -37,11 +37,42 @@ class Helpers(unittest.TestCase):
         self.assertEqual([None, 12.5, None], [j.at for j in client.jobs()])
         self.assertEqual("Note", client.jobs()[0].class_)
         self.assertEqual(["now"], client.jobs()[0].args)
-        self.assertEqual(3, client.drain())
+        client.enqueue("Other", [1])
+        self.assertEqual([["now"], ["later"], ["many"]], [j.args for j in client.jobs("Note")])
+        self.assertEqual([[1]], [j.args for j in client.jobs("Other")])
+        self.assertEqual([], client.jobs("Nothing"))
+        self.assertEqual(4, len(client.jobs()))
+        with self.assertLogs("millrace", "WARNING"), self.assertRaises(UnknownClass):
+            self.assertEqual(4, client.drain())
         self.assertEqual(["now", "later", "many"], seen)
         client.enqueue("Note", ["x"])
         client.clear()
         self.assertEqual(0, client.drain())
+
+    def test_why_a_handler_should_end(self) -> None:
+        ends: list[object] = []
+        waiting = Worker("amqp://nowhere.invalid")
+
+        @waiting.handle("Wait")
+        def wait(job: Job) -> None:
+            ends.append(job.end)
+            job.wait(10)
+            ends.append(job.end)
+
+        perform(waiting, "Wait", timeout=0.05)
+        perform(waiting, "Wait", cancel_after=0.05)
+        perform(waiting, "Wait", stop_after=0.05)
+        self.assertEqual([None, "timeout", None, "cancelled", None, None], ends, "a stop alone ends nothing yet")
+
+    def test_the_trace_context_can_be_read(self) -> None:
+        traces: list[object] = []
+        reader = Worker("amqp://nowhere.invalid")
+        reader.handle("Read", lambda job: traces.append(job.traceparent))
+        client = Inline(reader)
+        client.enqueue("Read", traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+        client.enqueue("Read")
+        client.enqueue("Read", traceparent="two\nlines")
+        self.assertEqual(["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", None, None], traces)
 
     def test_fields_can_be_read(self) -> None:
         fields: list[Any] = []

@@ -1,15 +1,21 @@
+import asyncio
 import json
+import os
+import socket
 import time
 import unittest
 from collections.abc import Callable
 from typing import Any
 
-from millrace_jobs import Discard, HandBack, Kill, RetryIn, Timeout, UnknownClass
+from millrace_jobs import Discard, HandBack, Kill, Lane, RetryIn, Timeout, UnknownClass, Worker
 from millrace_jobs._begins import Begins, Key
+from millrace_jobs._control import obey
+from millrace_jobs._heartbeat import describe
 from millrace_jobs._hosts import split_hosts, try_order
 from millrace_jobs._metrics import metric
 from millrace_jobs._outcome import SUCCEEDED, Outcome, Said, backoff, expire, judge, poisoned
 from millrace_jobs._record import _HERE, retry_record
+from millrace_jobs._settle import Settler
 from millrace_jobs._wire import check_queue, trace_headers
 from millrace_jobs.job import Job
 
@@ -51,8 +57,49 @@ def wanted(case: dict[str, Any], job: Job) -> Outcome:
     return judge(job, errors[kind["kind"]](), now, stopping=stopping)
 
 
+def at_work(**settings: Any) -> Worker:
+    """Make a worker that obeys commands, without a broker."""
+    lanes = [Lane(**lane) for lane in settings.pop("lanes", ())]
+    worker = Worker("amqp://localhost", lanes=lanes, **settings)
+    worker._stopped, worker._beat_due, worker._settler = asyncio.Event(), asyncio.Event(), Settler(worker)
+    return worker
+
+
+def command(message: str, worker: Worker) -> bytes:
+    return message.replace("IDENTITY", worker.identity).encode()
+
+
 class Vectors(unittest.TestCase):
     maxDiff = 2000
+
+    def test_control(self) -> None:
+        for case in vectors.cases("control"):
+            with self.subTest(case["name"]):
+                worker = at_work(queues=["a", "b"])
+                for message in case["messages"]:
+                    obey(worker, command(message, worker))
+                self.assertEqual((case["state"], set(case["paused"])), (worker._state, worker._paused))
+
+    def test_heartbeat(self) -> None:
+        for case in vectors.cases("heartbeat"):
+            with self.subTest(case["name"]):
+                worker = at_work(**case["worker"])
+                for message in case["messages"]:
+                    obey(worker, command(message, worker))
+                beat = json.loads(json.dumps(describe(worker, case["rtt_us"] or 0)))
+                own = {name: beat.pop(name) for name in ("identity", "hostname", "pid", "beat", "rss_kb", "started_at")}
+                self.assertEqual(case["heartbeat"], beat)
+                self.assertEqual((socket.gethostname(), os.getpid()), (own["hostname"], own["pid"]))
+                self.assertEqual(f"{own['hostname']}:{own['pid']}:{beat['tag']}", own["identity"])
+                self.assertLessEqual(own["started_at"], own["beat"])
+                self.assertIsInstance(own["rss_kb"], int)
+
+    def test_metrics(self) -> None:
+        for case in vectors.cases("metrics"):
+            with self.subTest(case["name"]):
+                delivery = case["delivery"]
+                job = Job(delivery["body"].encode(), delivery["queue"], None, delivery["message_id"], delivery["timestamp"])
+                self.assertEqual(case["metric"], metric(job, SUCCEEDED, "me", case["ended"], case["took"]))
 
     def test_hosts(self) -> None:
         for case in vectors.cases("hosts"):

@@ -34,9 +34,16 @@ class Configuration(unittest.TestCase):
             Worker(URL).on("nonsense", print)
 
     def test_lanes(self) -> None:
-        self.assertEqual([["default"]], [p.queues for p in Worker(URL).pools])
+        self.assertEqual([["default"]], [p.queues for p in Worker(URL)._pools])
         worker = Worker(URL, queues={"a": 3, "b": 1}, concurrency=2, lanes=[Lane("quick", ["c"], 4)])
-        self.assertEqual([4, 4], [p.prefetch for p in worker.pools], "twice the threads where queues are chosen from")
+        self.assertEqual([4, 4], [p.prefetch for p in worker._pools], "twice the threads where queues are chosen from")
+
+
+class PublicNames(unittest.TestCase):
+    def test_what_is_no_api_has_an_underscore(self) -> None:
+        methods = {"handle", "use", "on", "quiet", "stop", "run"}
+        settings = {"hosts", "identity", "tag", "labels", "stop_timeout", "max_deaths", "version", "declare", "heartbeat", "log"}
+        self.assertEqual(methods | settings, {name for name in dir(Worker(URL)) if not name.startswith("_")})
 
 
 class Registering(unittest.TestCase):
@@ -45,7 +52,7 @@ class Registering(unittest.TestCase):
         worker.handle("A", print)
         with self.assertRaisesRegex(ValueError, "handler of A is registered already: <built-in function print>"):
             worker.handle("A", repr)
-        self.assertIs(print, worker.handlers["A"].call)
+        self.assertIs(print, worker._handlers["A"].call)
 
     def test_nothing_is_registered_after_the_start(self) -> None:
         worker = Worker(URL)
@@ -59,7 +66,7 @@ class Registering(unittest.TestCase):
                 worker.handle("A", print)
             with self.assertRaisesRegex(RuntimeError, "middleware is added too late"):
                 worker.use(lambda job, call_next: call_next())
-            self.assertEqual({}, worker.handlers)
+            self.assertEqual({}, worker._handlers)
         finally:
             worker.stop()
             thread.join(30)
@@ -114,11 +121,11 @@ class Running(unittest.TestCase):
         worker = Worker(URL, tag="t")
         for body in (b"no JSON", b"[]", b'{"op":"pause","identity":"else","queue":"q"}', b'{"op":"nonsense","identity":"*"}'):
             obey(worker, body)
-        self.assertEqual(set(), worker.paused)
+        self.assertEqual(set(), worker._paused)
 
     def test_heartbeat(self) -> None:
         worker = Worker(URL, queues={"a": 3}, lanes=[Lane("b", ["b", "a"], 2)], labels={"zone": "x"})
-        worker.settler = SimpleNamespace(running={})  # type: ignore[assignment]
+        worker._settler = SimpleNamespace(running={})  # type: ignore[assignment]
         beat = json.loads(json.dumps(describe(worker, 7)))
         self.assertEqual((7, ["a", "b"], {"a": 3}), (beat["concurrency"], beat["queues"], beat["weights"]))
         self.assertEqual(("running", 7), (beat["state"], beat["rtt_us"]))

@@ -74,7 +74,7 @@ worker.handle('Die') do |job|
   sleep
 end
 worker.handle('Args') { |job| add('args', job, JSON.generate(job.args.drop(1))) }
-worker.handle('Trace') { |job| add('trace', job, job.headers.fetch('traceparent', 'none')) }
+worker.handle('Trace') { |job| add('trace', job, job.traceparent || 'none') }
 worker.handle('Noop') { |_job| nil }
 
 %i[startup quiet shutdown].each { |event| worker.on(event) { write(event, '-', '', 0) } }

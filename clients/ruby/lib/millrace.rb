@@ -91,3 +91,6 @@ module Millrace
 
   self.logger = Logger.new($stderr, level: Logger::INFO, progname: 'millrace')
 end
+
+# In a Rails application the adapter is there once ActiveJob is.
+ActiveSupport.on_load(:active_job) { require 'active_job/queue_adapters/millrace_adapter' } if defined?(ActiveSupport.on_load)

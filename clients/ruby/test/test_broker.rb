@@ -1,56 +1,12 @@
 # frozen_string_literal: true
 
 require_relative 'helper'
-require_relative 'private_broker'
+require_relative 'beside_broker'
 
 # What a client and a worker do beside a real broker, without a sidecar: queues stand for its streams.
 class TestBroker < Minitest::Test
   include Helper
-
-  def setup
-    port = PrivateBroker.port or skip 'RabbitMQ is not installed'
-    @url = "amqp://guest:guest@127.0.0.1:#{port}/"
-    @bunny = Bunny.new("#{@url}%2F", logger: Logger.new(nil)).start
-    @channel = @bunny.create_channel
-    @channel.direct('jobs.direct', durable: true)
-    @queue = "test-#{SecureRandom.hex(4)}"
-    @jobs = queue("queue.#{@queue}").bind('jobs.direct', routing_key: @queue)
-    @sets = %w[retries dead_jobs].to_h { |name| [name, queue(name).tap(&:purge)] }
-  end
-
-  def teardown
-    @network&.close
-    @client&.close
-    @bunny&.close
-  end
-
-  def queue(name)
-    @channel.queue(name, durable: true)
-  end
-
-  def client(url = @url, **options)
-    @client = Client.new(url, **options)
-  end
-
-  # A client whose answers can be held back.
-  def slow_client
-    @network = PrivateBroker::Network.new(URI(@url).port)
-    client("amqp://guest:guest@127.0.0.1:#{@network.port}").tap { |made| made.enqueue('First', [], queue: @queue) }
-  end
-
-  def eventually(what)
-    deadline = Wire.ticks + 60
-    until yield
-      flunk "not within a minute: #{what}" if Wire.ticks > deadline
-      sleep 0.02
-    end
-  end
-
-  # The messages of a queue, when there are as many.
-  def messages(queue, count)
-    eventually("#{count} messages in #{queue.name}") { queue.message_count == count }
-    Array.new(count) { queue.pop }
-  end
+  include BesideBroker
 
   def test_a_url_with_a_trailing_slash
     jid = client.enqueue('A', [1], queue: @queue)
@@ -84,22 +40,6 @@ class TestBroker < Minitest::Test
     assert_equal [one.jid, many.jid, one.jid], arrived
   end
 
-  # Runs a worker, and gives what it logs.
-  def working(**options)
-    log = StringIO.new
-    logger = Logger.new(log, formatter: ->(severity, _time, _name, line) { "#{severity} #{line}\n" })
-    worker = Worker.new(@url, queues: [@queue], concurrency: 2, logger: logger, **options)
-    yield worker, log
-    log.string
-  ensure
-    worker&.stop
-    @working&.join
-  end
-
-  def start(worker)
-    @working = Thread.new { worker.run }
-  end
-
   # Enqueues a job that fails, and checks its record in the queue that gets it.
   def fail_once(set, **options)
     client.enqueue('Fails', [], queue: @queue, **options)
@@ -122,7 +62,7 @@ class TestBroker < Minitest::Test
       fail_once('dead_jobs', retry: 0)
       eventually('the death hook') { seen.size == 3 }
     end
-    assert_equal [[:failure, KeyError, [0, 0]], [:failure, KeyError, [0, 0]], [:death, KeyError]], Array.new(3) { seen.pop }
+    assert_equal [[:failure, KeyError, [0, 0, 0]], [:failure, KeyError, [0, 0, 0]], [:death, KeyError]], Array.new(3) { seen.pop }
   end
 
   def test_what_a_worker_logs
@@ -154,6 +94,22 @@ class TestBroker < Minitest::Test
                    records.to_h { |record| [record['job']['class'], record['error_class']] })
     end
     assert_match(/^WARN retry_in failed, the default backoff is used class=Exit .* error=SystemExit/, said)
+  end
+
+  def test_why_a_handler_should_end
+    ends = Thread::Queue.new
+    working(stop_timeout: 0.2) do |worker, _log|
+      worker.handle('Waits', timeout: 0.2) do |job|
+        job.wait(0.05) until job.cancelled?
+        ends << job.end
+      end
+      start(worker)
+      client.enqueue('Waits', [], queue: @queue)
+      assert_equal :timeout, ends.pop
+      client.enqueue('Waits', [], queue: @queue, timeout: 60)
+      eventually('it runs') { @jobs.message_count.zero? && worker.settler.running.any? }
+    end
+    assert_equal :stopping, ends.pop
   end
 
   def test_a_handler_that_hangs_is_logged_and_its_job_handed_back

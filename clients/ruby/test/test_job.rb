@@ -68,8 +68,15 @@ class TestJob < Minitest::Test
     Thread.pass until thread.stop?
     found.tell(stopping: true)
     assert thread.value
-    assert_equal [true, false], [found.stopping?, found.cancelled?]
-    found.tell(ending: :cancelled)
-    assert_predicate found, :cancelled?
+    assert_equal [true, false, nil], [found.stopping?, found.cancelled?, found.end]
+    found.tell(why: :timeout)
+    found.tell(why: :cancelled)
+    assert_equal [true, :timeout], [found.cancelled?, found.end], 'the first reason stays'
+  end
+
+  def test_the_trace_context_can_be_read
+    trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+    assert_equal trace, job(headers: { 'traceparent' => trace }).traceparent
+    [{}, { 'traceparent' => "two\nlines" }, { 'traceparent' => 7 }].each { |headers| assert_nil job(headers: headers).traceparent }
   end
 end

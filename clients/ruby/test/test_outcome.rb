@@ -66,11 +66,11 @@ class TestOutcome < Minitest::Test
 
   def test_cancelled_and_stopping
     error = RuntimeError.new('x')
-    assert_equal 'discarded', failed(job, error, ending: :cancelled).status
-    assert_equal :requeue, failed(job, error, stopping: true, ending: :stopping).answer
+    assert_equal 'discarded', failed(job, error, why: :cancelled).status
+    assert_equal :requeue, failed(job, error, stopping: true, why: :stopping).answer
     assert_equal :requeue, failed(job, HandBack.new, stopping: true).answer
     assert_equal 'failed', failed(job, error, stopping: true).status
-    assert_equal 'discarded', failed(job, Discard.new, stopping: true, ending: :stopping).status
+    assert_equal 'discarded', failed(job, Discard.new, stopping: true, why: :stopping).status
   end
 
   def test_a_backtrace_begins_where_it_broke

@@ -41,7 +41,7 @@ class TestReport < Minitest::Test
 
   def test_each_other_end
     { failed(job, Discard.new('paid already')) => /\AINFO job discarded .*attempt=1 reason="paid already"\n\z/,
-      failed(job, KeyError.new('gone'), ending: :cancelled) => /\AINFO job discarded .* reason=cancelled\n\z/,
+      failed(job, KeyError.new('gone'), why: :cancelled) => /\AINFO job discarded .* reason=cancelled\n\z/,
       Outcome::Judge.poisoned(job, 3, 1.0) => /\AWARN job given up before it began .* next=dead error=poison/,
       Outcome::Judge.expired(job, 1.0) => /\AWARN job expired .* next=dead\n\z/,
       Outcome::Judge.expired(once(',"dead":false'), 1.0) => /\AINFO job expired .* next=discarded\n\z/,

@@ -137,6 +137,35 @@ class TestTesting < Minitest::Test
     seen
   end
 
+  def test_why_a_handler_should_end
+    ends = []
+    @worker.handle('Ends', timeout: 30) { |job| ends << job.end }
+    %i[cancelled timeout stopping].each do |signal|
+      client = Testing::Fake.new(@worker)
+      client.enqueue('Ends')
+      client.drain(signal: signal)
+    end
+    assert_equal [:cancelled, :timeout, nil], ends, 'a stop alone ends nothing yet'
+  end
+
+  def test_the_jobs_of_a_class
+    client = Millrace.client = Testing::Fake.new
+    Note.perform_async('a')
+    Renamed.perform_bulk([['b'], ['c']])
+    [Renamed, 'note.renamed'].each { |job_class| assert_equal([['b'], ['c']], client.jobs(job_class).map(&:args)) }
+    assert_equal [['a']], client.jobs(Note).map(&:args)
+    assert_empty client.jobs('Unknown')
+  end
+
+  def test_retries_and_dead_jobs_of_a_class
+    client = Testing::Fake.new(@worker)
+    @worker.handle('Fails') { raise KeyError, 'no' }
+    client.enqueue(Flaky, [9])
+    client.enqueue('Fails', retry: 0)
+    assert_raises(Testing::Failures) { client.drain }
+    assert_equal [1, 0, 1], [client.retries(Flaky).size, client.dead(Flaky).size, client.dead('Fails').size]
+  end
+
   def test_a_discard_ends_well_and_draining_goes_on
     @worker.handle('Discard') { raise Discard, 'paid already' }
     @worker.handle('Dropped', retry_in: ->(*) { :discard }) { raise 'no' }

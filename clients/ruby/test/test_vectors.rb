@@ -30,6 +30,40 @@ class TestVectors < Minitest::Test
     assert_equal c['order'].first.sort, orders.filter_map(&:first).uniq.sort, 'each comes first at times'
   end
 
+  def obeys(worker, messages)
+    messages.each { |message| Control.obey(worker, message.gsub('IDENTITY', worker.identity)) }
+  end
+
+  each_case('control') do |c|
+    worker = Worker.new(NOWHERE, queues: %w[a b])
+    obeys(worker, c['messages'])
+    assert_equal [c['state'], c['paused']], [worker.state, worker.paused.sort]
+  end
+
+  # A worker of a vector.
+  def worker_of(settings)
+    lanes = settings.fetch('lanes', []).map { |lane| Lane.new(lane['name'], lane['queues'], concurrency: lane['concurrency']) }
+    Worker.new(NOWHERE, lanes: lanes, **settings.except('lanes').transform_keys(&:to_sym))
+  end
+
+  each_case('heartbeat') do |c|
+    worker = worker_of(c['worker'])
+    obeys(worker, c['messages'])
+    beat = JSON.parse(Wire.dump(Heartbeat.describe(worker, c['rtt_us'])))
+    own = beat.slice('identity', 'hostname', 'pid', 'beat', 'rss_kb', 'started_at')
+    assert_equal c['heartbeat'], beat.except(*own.keys)
+    assert_equal [Socket.gethostname, Process.pid, 6], [*own.values_at('hostname', 'pid'), own.size]
+    assert_equal "#{own['hostname']}:#{own['pid']}:#{beat['tag']}", own['identity']
+    assert_operator own['started_at'], :<=, own['beat']
+    assert_kind_of Integer, own['rss_kb']
+  end
+
+  each_case('metrics') do |c|
+    delivery = c['delivery']
+    read = job(delivery['body'], delivery['queue'], message_id: delivery['message_id'], sent: delivery['timestamp']&.to_f)
+    assert_equal c['metric'], JSON.parse(Metrics.record(read, Outcome::SUCCEEDED, 'me', c['ended'], c['took']))
+  end
+
   each_case('backoff') do |c|
     assert_equal c['min'], Backoff.default(c['retry_count'], &:min)
     assert_equal c['max'], Backoff.default(c['retry_count'], &:max)

@@ -7,7 +7,8 @@ import { newJid } from '../write.js';
 const ASK_TIMEOUT = 2_000; // ms
 const DIRECT_REPLY = 'amq.rabbitmq.reply-to';
 
-function parse(body: Buffer): any {
+/** Reads a message as JSON; what is none has no members. */
+export function parse(body: Buffer): any {
   try {
     return JSON.parse(body.toString()) ?? {};
   } catch {

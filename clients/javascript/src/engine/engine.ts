@@ -255,12 +255,13 @@ export class Engine {
   }
 
   /** A message on jobs.control. */
-  obey({ op, identity, queue = '', jid }: Command): void {
+  obey({ op, identity, queue, jid }: Command): void {
     if (identity !== '*' && identity !== this.identity) return;
     this.log('info', 'command', { op, queue, jid });
     if (op === 'quiet') this.quiet();
     else if (op === 'stop') this.stop();
     else if (op === 'pause' || op === 'resume') {
+      if (typeof queue !== 'string' || queue === '') return;
       if (op === 'pause') this.paused.add(queue);
       else this.paused.delete(queue);
       this.changed();

@@ -60,10 +60,10 @@ class Attachment:
         """Begin what is at hand, as long as there are slots."""
         while self._hand.count and self.pool.busy < self.pool.concurrency and not self.channel.closed.done():
             queue, arrival = self._hand.take()
-            self._worker.settler.begin(Task(self._worker, self, self.pool.queues[queue], arrival))
+            self._worker._settler.begin(Task(self._worker, self, self.pool.queues[queue], arrival))
 
     def _wanted(self, queue: int) -> bool:
-        return not (self._worker.quieted or self._resting[queue] or self.pool.queues[queue] in self._worker.paused)
+        return not (self._worker._quieted or self._resting[queue] or self.pool.queues[queue] in self._worker._paused)
 
     def _withdraw(self) -> None:
         for queue, tag in enumerate(self._tags):
@@ -84,7 +84,7 @@ class Attachment:
                 self._missing[queue] = not found
                 if not found:
                     continue
-                tag = f"{self._worker.process}-{self.session.next_tag()}"
+                tag = f"{self._worker._process}-{self.session.next_tag()}"
                 self._tags[queue] = tag
                 await self.channel.consume(_wire.QUEUE_PREFIX + name, partial(self._on_message, queue, tag), consumer_tag=tag)
                 self._withdraw()  # it may have changed meanwhile

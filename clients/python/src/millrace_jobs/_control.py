@@ -51,13 +51,13 @@ def obey(worker: Worker, body: bytes) -> None:
         case "stop":
             worker._stop()
         case "cancel" if isinstance(command.get("jid"), str):
-            worker.settler.cancel(command["jid"])
-        case "pause" if isinstance(queue, str):
-            worker.paused.add(queue)
-            worker.changed()
+            worker._settler.cancel(command["jid"])
+        case "pause" if isinstance(queue, str) and queue:
+            worker._paused.add(queue)
+            worker._changed()
         case "resume" if isinstance(queue, str):
-            worker.paused.discard(queue)
-            worker.changed()
+            worker._paused.discard(queue)
+            worker._changed()
 
 
 async def ask_paused(session: Session) -> None:
@@ -68,7 +68,7 @@ async def ask_paused(session: Session) -> None:
     def on_reply(_channel: object, _method: object, _properties: object, body: bytes) -> None:
         reply = _object(body)
         if reply.get("status") == 200 and isinstance(reply.get("paused"), list):
-            worker.paused = {q for q in reply["paused"] if isinstance(q, str)}
+            worker._paused = {q for q in reply["paused"] if isinstance(q, str)}
         answered.set()
 
     try:

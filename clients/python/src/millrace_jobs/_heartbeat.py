@@ -16,20 +16,20 @@ SHOWN_WORK = 100
 
 def describe(worker: Worker, rtt_us: int) -> dict[str, Any]:
     """Write a heartbeat."""
-    pools = worker.pools
+    pools = worker._pools
     weights = {q: w for pool in pools if pool.weights for q, w in zip(pool.queues, pool.weights, strict=True)}
     work = [
         {"jid": task.job.jid, "class": task.job.class_, "queue": task.queue, "started_at": task.since}
-        for task in list(worker.settler.running)
+        for task in list(worker._settler.running)
         if task.job
     ]
     beat: dict[str, Any] = {
         "type": "heartbeat", "identity": worker.identity, "hostname": socket.gethostname(), "pid": os.getpid(), "tag": worker.tag,
         "concurrency": sum(p.concurrency for p in pools), "busy": sum(p.busy for p in pools), "beat": time.time(), "rss_kb": resident_kb(),
-        "queues": list(dict.fromkeys(q for p in pools for q in p.queues)), "version": worker.version, "started_at": worker.started_at,
-        "state": worker.state, "labels": dict(worker.labels),
+        "queues": list(dict.fromkeys(q for p in pools for q in p.queues)), "version": worker.version, "started_at": worker._started_at,
+        "state": worker._state, "labels": dict(worker.labels),
         "lanes": [{"name": p.name, "queues": p.queues, "concurrency": p.concurrency, "busy": p.busy} for p in pools],
-        "work": work[:SHOWN_WORK], "metrics_dropped": worker.metrics.dropped,
+        "work": work[:SHOWN_WORK], "metrics_dropped": worker._metrics.dropped,
     }  # fmt: skip
     if rtt_us:
         beat["rtt_us"] = rtt_us

@@ -49,7 +49,7 @@ class Ledger:
         """Begin to read, and say that this process lives."""
         if self._worker.max_deaths <= 0:
             return
-        queues = [queue for pool in self._worker.pools for queue in pool.queues]
+        queues = [queue for pool in self._worker._pools for queue in pool.queues]
         try:
             async with asyncio.timeout(READ_BACK):
                 channel = await self._read()
@@ -61,19 +61,19 @@ class Ledger:
     async def _read(self) -> Channel:
         channel = await self._session.connection.channel()
         await channel.qos(500)
-        tag = f"{self._worker.process}-begins"
+        tag = f"{self._worker._process}-begins"
         await channel.consume(_wire.BEGINS, self._on_record, consumer_tag=tag, arguments={"x-stream-offset": "first"})
         return channel
 
     def _on_record(self, channel: Any, method: Any, _: object, body: bytes) -> None:
         channel.basic_ack(method.delivery_tag)
         record = self._begins.apply(body)
-        if record and record.get("type") == "begun" and record["process"] == self._worker.process:
+        if record and record.get("type") == "begun" and record["process"] == self._worker._process:
             for read in self._waiting.pop(Key(str(record.get("jid")), str(record.get("body"))), []):
                 read.set()
 
     async def _write(self, kind: str, process: str = "", **members: Any) -> None:
-        record = {"type": kind, "process": process or self._worker.process, **members, "at": time.time()}
+        record = {"type": kind, "process": process or self._worker._process, **members, "at": time.time()}
         await self._session.publisher.publish(Message("", _wire.BEGINS, _wire.dump(record)))
 
     async def _try(self, kind: str, process: str = "", **members: Any) -> None:
@@ -95,17 +95,17 @@ class Ledger:
         if self.usable:
             await self._try("ended", jid=_wire.valid(key.jid), body=key.body)
         else:
-            self._worker.unended.append(key)
+            self._worker._unended.append(key)
 
     async def catch_up(self) -> None:
         """Write what the last connection could not."""
-        while self.usable and self._worker.unended:
-            key = self._worker.unended.popleft()
+        while self.usable and self._worker._unended:
+            key = self._worker._unended.popleft()
             await self._try("ended", jid=_wire.valid(key.jid), body=key.body)
 
     def begin_from_thread(self, task: Task, job: Job) -> int | None:
         """Call `begin` from a thread of the lane, and wait for it."""
-        return asyncio.run_coroutine_threadsafe(self.begin(task, job), self._worker.loop).result()
+        return asyncio.run_coroutine_threadsafe(self.begin(task, job), self._worker._loop).result()
 
     async def begin(self, task: Task, job: Job) -> int | None:
         """Write down that a job begins which was delivered before, and count how often that went wrong.
@@ -120,7 +120,7 @@ class Ledger:
         try:
             async with asyncio.timeout(READ_BACK):
                 gone = await self._look(key, job.queue)
-                blames = self._begins.blame(key, job.queue, self._worker.process, job._enqueued_at, gone)
+                blames = self._begins.blame(key, job.queue, self._worker._process, job._enqueued_at, gone)
                 read = asyncio.Event()
                 self._waiting.setdefault(key, []).append(read)
                 await self._write("begun", jid=_wire.valid(key.jid), body=key.body, blames=blames)
@@ -140,7 +140,7 @@ class Ledger:
         return await self._count(key, job.queue)
 
     async def _pause(self, task: Task, seconds: float) -> bool:
-        stopped = asyncio.ensure_future(self._worker.stopped.wait())
+        stopped = asyncio.ensure_future(self._worker._stopped.wait())
         ended = await first_of(stopped, task.attachment.channel.closed, timeout=seconds)
         stopped.cancel()
         return not ended
@@ -150,11 +150,11 @@ class Ledger:
             gone = await self._look(key, queue)
         except FAILURES:
             gone = self._gone
-        return self._begins.deaths(key, self._worker.process, gone)
+        return self._begins.deaths(key, self._worker._process, gone)
 
     async def _look(self, key: Key, queue: str) -> set[str]:
         """Find out which of the processes that matter for a job are dead, and write down what is new."""
-        for process, control in self._begins.doubtful(key, queue, self._worker.process).items():
+        for process, control in self._begins.doubtful(key, queue, self._worker._process).items():
             if control not in self._gone and not await exists(self._session.connection, control):
                 self._gone.add(control)
                 await self._try("died", process)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from . import _wire
 from ._record import Unwritable, dead_record, error_class, retry_record
 from .errors import Discard, HandBack, Kill, RetryIn
-from .job import Job
+from .job import End, Job
 
 SUCCESS, FAILED, DEAD, DISCARDED, EXPIRED = "success", "failed", "dead", "discarded", "expired"
 
@@ -50,7 +50,7 @@ class Said(Exception):
 
 
 def judge(
-    job: Job, error: BaseException, now: float, *, stopping: bool = False, end: str | None = None, retry_in: RetryDelay | None = None,
+    job: Job, error: BaseException, now: float, *, stopping: bool = False, end: End | None = None, retry_in: RetryDelay | None = None,
     log: logging.Logger | None = None,
 ) -> Outcome:  # fmt: skip
     """Say what becomes of a job whose handler failed. ``end`` is why its cancel signal was set, if it was."""
@@ -63,7 +63,7 @@ def judge(
     if end == "cancelled":
         return Outcome(status=DISCARDED, error=error)
     if job.retry_count >= job.retry:
-        if not job.bury:
+        if not job.dead:
             return _failed(Outcome(status=DISCARDED, error_class=error_class(error), error=error, died=error, reason="exhausted"))
         return _failed(bury(job, error, "exhausted", now))
     delay = error.seconds if isinstance(error, RetryIn) else _delay(job, error, retry_in, log)
@@ -123,7 +123,7 @@ def _write(job: Job, error: BaseException, stream: str, status: str, record: Cal
 
 def expire(job: Job, now: float) -> Outcome:
     """Give up a job that is past its time before it begins. No hook is called."""
-    if not job.bury:
+    if not job.dead:
         return Outcome(status=EXPIRED, error_class="expired")
     outcome = bury(job, Said("expired", "expired before it began"), "expired", now)
     outcome.status, outcome.died = EXPIRED, None

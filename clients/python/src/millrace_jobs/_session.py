@@ -50,7 +50,7 @@ class Session:
         except BaseException:
             connection.drop()
             raise
-        worker.metrics.attach(tell)
+        worker._metrics.attach(tell)
         return self
 
     def next_tag(self) -> int:
@@ -61,15 +61,15 @@ class Session:
     async def run(self) -> Lost | None:
         """Serve the lanes until the connection is lost, and tell why it was, or until the worker has stopped."""
         worker = self.worker
-        parts = [asyncio.ensure_future(serve(self, pool)) for pool in worker.pools]
+        parts = [asyncio.ensure_future(serve(self, pool)) for pool in worker._pools]
         parts.append(asyncio.ensure_future(self._beats()))
         parts.append(asyncio.ensure_future(self.ledger.catch_up()))
-        stopped = asyncio.ensure_future(worker.stopped.wait())
+        stopped = asyncio.ensure_future(worker._stopped.wait())
         try:
             await first_of(stopped, self.connection.closed)
             if not self.connection.closed.done():
-                await worker.settler.wait(worker.stop_timeout, worker.hurried)
-                await worker.settler.hand_back()
+                await worker._settler.wait(worker.stop_timeout, worker._hurried)
+                await worker._settler.hand_back()
                 await self._finish()
                 return None
             return self.connection.closed.result()
@@ -81,9 +81,9 @@ class Session:
 
     async def _finish(self) -> None:
         """Say good bye, as far as the broker still listens."""
-        await self.worker.hooks.call_and_wait("shutdown")
+        await self.worker._hooks.call_and_wait("shutdown")
         await self.ledger.close()
-        self.worker.metrics.flush()
+        self.worker._metrics.flush()
         await self._beat()
 
     async def _beats(self) -> None:
@@ -91,10 +91,10 @@ class Session:
             await self._beat()
             try:
                 async with asyncio.timeout(self.worker.heartbeat):
-                    await self.worker.beat_due.wait()
+                    await self.worker._beat_due.wait()
             except TimeoutError:
                 pass
-            self.worker.beat_due.clear()
+            self.worker._beat_due.clear()
 
     async def _beat(self) -> None:
         body = _wire.dump(describe(self.worker, self._rtt_us))

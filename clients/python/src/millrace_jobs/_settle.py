@@ -76,7 +76,7 @@ class Settler:
             elif outcome.status:
                 self._measure(task, job, outcome, at)
             if task.suspect and job and not outcome.requeue:
-                await (self._worker.session or task.attachment.session).ledger.ended(job)
+                await (self._worker._session or task.attachment.session).ledger.ended(job)
         finally:
             self._release(task)
 
@@ -84,7 +84,7 @@ class Settler:
         """Get a record confirmed, however long that takes. False: the delivery is lost, for then the job comes again by itself."""
         message = Message(
             "", outcome.stream, outcome.record or b"", _wire.short(job.jid), _wire.short(job.class_), job.priority,
-            _wire.trace_headers(job.headers.get("traceparent")),
+            _wire.trace_headers(job.traceparent),
         )  # fmt: skip
         pauses = Pauses()
         while not task.attachment.channel.closed.done():
@@ -116,10 +116,10 @@ class Settler:
         if job and outcome.status:
             self._measure(task, job, outcome, at)
         if job and outcome.died is not None and not task.attachment.channel.closed.done():
-            self._worker.hooks.call("death", job, outcome.died)
+            self._worker._hooks.call("death", job, outcome.died)
 
     def _measure(self, task: Task, job: Job, outcome: Outcome, at: float) -> None:
-        self._worker.metrics.add(metric(job, outcome, self._worker.identity, at, task.took(at)))
+        self._worker._metrics.add(metric(job, outcome, self._worker.identity, at, task.took(at)))
 
     def cancel(self, jid: str) -> None:
         """Cancel the job with this jid, if it runs here."""

@@ -12,7 +12,7 @@ from ._attempt import attempt, limit_of
 from ._lane import Arrival, Pool
 from ._outcome import Outcome
 from ._report import report
-from .job import Job
+from .job import End, Job
 
 if TYPE_CHECKING:
     from ._consume import Attachment
@@ -46,7 +46,7 @@ class Task:
         except BaseException:  # a fault of ours: handed back, the job would come again at once, for ever
             self.worker.log.exception("millrace: a job could not be run, it is rejected")
             job, outcome = None, Outcome(reject=True)
-        self.worker.post(partial(self.worker.settler.end, self, job, outcome, time.time()))
+        self.worker._post(partial(self.worker._settler.end, self, job, outcome, time.time()))
 
     def _run(self) -> tuple[Job | None, Outcome]:
         arrival = self.arrival
@@ -76,24 +76,24 @@ class Task:
 
     def _attempt(self, job: Job) -> Outcome:
         worker = self.worker
-        handler = worker.handlers.get(job.class_)
+        handler = worker._handlers.get(job.class_)
         perform = handler.perform if handler else None
         if handler and perform:
             self.since = self._begun
             self.job = job
             # After the job can be seen: a stop sets the worker's flag first, and then those of the jobs that it sees.
-            job._tell(stopping=worker.stopping)
+            job._tell(stopping=worker._stopping)
             limit = limit_of(job, handler)
             if limit:
-                worker.post(partial(worker.settler.arm, self, limit))
-        failed = partial(worker.hooks.call_here, "failure")
-        return attempt(job, handler, perform, stopping=lambda: worker.stopping, failed=failed, log=worker.log)
+                worker._post(partial(worker._settler.arm, self, limit))
+        failed = partial(worker._hooks.call_here, "failure")
+        return attempt(job, handler, perform, stopping=lambda: worker._stopping, failed=failed, log=worker.log)
 
     def took(self, end: float) -> float:
         """Give the seconds that it ran."""
         return max(end - self._begun, 0)
 
-    def end(self, why: str) -> None:
+    def end(self, why: End) -> None:
         """Set the cancel signal."""
         if self.job:
             self.job._tell(end=why)

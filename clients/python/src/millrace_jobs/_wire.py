@@ -70,11 +70,15 @@ def short(text: str) -> str | None:
         return None
 
 
-def trace_headers(traceparent: object) -> dict[str, Any]:
+def traceparent(value: object) -> str | None:
+    """Give a trace context, or None for what cannot be passed on as one."""
+    return value if isinstance(value, str) and re.fullmatch(r"[\x20-\x7e]{1,255}", value) else None
+
+
+def trace_headers(value: object) -> dict[str, Any]:
     """Give the headers that carry a trace context on."""
-    if isinstance(traceparent, str) and re.fullmatch(r"[\x20-\x7e]{1,255}", traceparent):
-        return {"traceparent": traceparent}
-    return {}
+    trace = traceparent(value)
+    return {"traceparent": trace} if trace else {}
 
 
 def clock(value: object) -> float | None:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from . import _wire
 
@@ -19,6 +19,8 @@ ALL_LINES = 100
 USUAL_LINES = 20
 """How many lines of a backtrace are kept of a job that does not say."""
 
+End = Literal["cancelled", "timeout", "stopping"]
+
 
 class Job:
     """What a handler works on.
@@ -27,8 +29,8 @@ class Job:
     """
 
     __slots__ = (
-        "_async", "_end", "_enqueued_at", "_expires_at", "_members", "_stopping", "_wakers", "args", "attempt", "backtrace", "bury",
-        "class_", "headers", "jid", "priority", "queue", "raw", "retry", "retry_count", "tags", "timeout",
+        "_async", "_end", "_enqueued_at", "_expires_at", "_members", "_stopping", "_wakers", "args", "attempt", "backtrace",
+        "class_", "dead", "headers", "jid", "priority", "queue", "raw", "retry", "retry_count", "tags", "timeout",
     )  # fmt: skip
 
     def __init__(self, raw: bytes, queue: str, headers: Mapping[str, Any] | None = None, message_id: str = "", sent: float | None = None):
@@ -48,7 +50,7 @@ class Job:
         self.attempt = self.retry_count + 1
         self.priority = _count(members, "priority", _wire.MAX_PRIORITY)
         self.tags: Sequence[str] = _tags(members.get("tags"))
-        self.bury = _flag(members, "dead")
+        self.dead = _flag(members, "dead")
         self._expires_at = _time(members, "expires_at")
         self.args: Any = [] if members.get("args") is None else members["args"]
         self.timeout = _number(members.get("timeout"))
@@ -56,7 +58,7 @@ class Job:
         enqueued = _wire.clock(members.get("enqueued_at"))
         self._enqueued_at = sent if enqueued is None else enqueued
         self._stopping = False
-        self._end: str | None = None
+        self._end: End | None = None
         self._wakers: list[Callable[[], object]] = []  # called when the worker stops and when the cancel signal is set
         self._async = False  # its handler runs on an event loop
 
@@ -72,8 +74,21 @@ class Job:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the handler should end now: the job was cancelled, its timeout or the worker's stop timeout is over."""
+        """Whether the handler should end now. `end` has the reason."""
         return self._end is not None
+
+    @property
+    def end(self) -> End | None:
+        """Why the handler should end now, or None if it may continue.
+
+        ``cancelled``: the job was cancelled; ``timeout``: its timeout is over; ``stopping``: the worker's stop timeout is over.
+        """
+        return self._end
+
+    @property
+    def traceparent(self) -> str | None:
+        """The trace context that came with the job, or None."""
+        return _wire.traceparent(self.headers.get("traceparent"))
 
     def wait(self, seconds: float) -> bool:
         """Sleep, but no longer than until the job is to end. Reports whether it is: ``stopping`` or ``cancelled``.
@@ -109,7 +124,7 @@ class Job:
     def _should_end(self) -> bool:
         return self._stopping or self._end is not None
 
-    def _tell(self, *, stopping: bool = False, end: str | None = None) -> None:
+    def _tell(self, *, stopping: bool = False, end: End | None = None) -> None:
         self._stopping = self._stopping or stopping
         self._end = self._end or end
         for waker in list(self._wakers):

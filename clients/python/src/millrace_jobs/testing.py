@@ -29,6 +29,7 @@ from ._handler import chain
 from ._newjob import NewJob, Options
 from ._outcome import FAILED, Outcome, expire
 from ._report import report
+from .app import Task
 from .async_client import AsyncClient
 from .client import Client, collected
 from .errors import Error, UnknownClass
@@ -84,7 +85,7 @@ def perform(
     seconds after the handler began. The options are those of a job: with a ``timeout`` the job runs into it.
     """
     enqueued = _made(NewJob(class_, args, None, **options))
-    return _Performer(worker, worker.async_loop).perform(_numbered(enqueued.job, attempt - 1), cancel_after, stop_after)
+    return _Performer(worker, worker._async_loop).perform(_numbered(enqueued.job, attempt - 1), cancel_after, stop_after)
 
 
 class _Performer:
@@ -108,22 +109,22 @@ class _Performer:
             outcome = expire(job, time.time())
             report(worker.log, job, outcome)
             return _result(job, outcome)
-        loop = self._loop or worker.async_loop
-        handler = worker.handlers.get(job.class_)
+        loop = self._loop or worker._async_loop
+        handler = worker._handlers.get(job.class_)
         call = chain(handler.call, worker._middleware, loop) if handler else None
         timers = [
             _Timer(limit_of(job, handler) if handler else None, partial(job._tell, end="timeout")),
             _Timer(cancel_after, partial(job._tell, end="cancelled")),
             _Timer(stop_after, partial(job._tell, stopping=True)),
         ]
-        failed = partial(worker.hooks.call_here, "failure", loop=loop)
+        failed = partial(worker._hooks.call_here, "failure", loop=loop)
         try:
             outcome = run_attempt(job, handler, call, stopping=lambda: job.stopping, failed=failed, log=worker.log)
         finally:
             for timer in timers:
                 timer.cancel()
         if outcome.died is not None:
-            worker.hooks.call_here("death", job, outcome.died, loop=loop)
+            worker._hooks.call_here("death", job, outcome.died, loop=loop)
         return _result(job, outcome)
 
 
@@ -228,9 +229,10 @@ class Fake(_Offline):
     def _enqueued(self, enqueued: Enqueued) -> None:
         self._jobs.append(enqueued)
 
-    def jobs(self) -> list[Enqueued]:
-        """List what was enqueued and not drained."""
-        return list(self._jobs)
+    def jobs(self, class_: str | Task[Any, Any] | None = None) -> list[Enqueued]:
+        """List what was enqueued and not drained: all jobs, or those of a class or task."""
+        wanted = class_.class_ if isinstance(class_, Task) else class_
+        return [enqueued for enqueued in self._jobs if wanted is None or enqueued.class_ == wanted]
 
     def drain(self, *, retry: bool = False) -> int:
         """Run what is there and what that enqueues, scheduled jobs as well, and return how many attempts that were.
@@ -289,9 +291,9 @@ class AsyncFake(AsyncClient):
     async def _send(self, job: NewJob, until: float) -> str:
         return self._fake._take(job)
 
-    def jobs(self) -> list[Enqueued]:
-        """List what was enqueued and not drained."""
-        return self._fake.jobs()
+    def jobs(self, class_: str | Task[Any, Any] | None = None) -> list[Enqueued]:
+        """List what was enqueued and not drained: all jobs, or those of a class or task."""
+        return self._fake.jobs(class_)
 
     async def drain(self, *, retry: bool = False) -> int:
         """Run what is there, as `Fake.drain` does."""

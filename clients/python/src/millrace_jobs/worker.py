@@ -71,21 +71,21 @@ class Worker:
         self.heartbeat = heartbeat
         self.log = log or logging.getLogger("millrace")
         self.identity = f"{socket.gethostname()}:{os.getpid()}:{tag}"
-        self.process = secrets.token_hex(8)  # told apart from all others, also from one with the same identity
-        self.started_at = time.time()
-        self.pools = [Pool(lane) for lane in _lanes(queues, concurrency, lanes)]
-        self.handlers: dict[str, Handler] = {}
-        self.async_loop = Loop(self.log)
-        self.hosts = Hosts(urls, login, self.async_loop)
-        self.hooks = Hooks(self.log, self.async_loop)
-        self.metrics = Metrics()
-        self.paused: set[str] = set()
-        self.quieted = False
-        self.stopping = False
-        self.unended: deque[Key] = deque(maxlen=10_000)
-        self.session: Session | None = None  # the latest
-        self.loop: asyncio.AbstractEventLoop
-        self.settler: Settler
+        self._process = secrets.token_hex(8)  # told apart from all others, also from one with the same identity
+        self._started_at = time.time()
+        self._pools = [Pool(lane) for lane in _lanes(queues, concurrency, lanes)]
+        self._handlers: dict[str, Handler] = {}
+        self._async_loop = Loop(self.log)
+        self.hosts = Hosts(urls, login, self._async_loop)
+        self._hooks = Hooks(self.log, self._async_loop)
+        self._metrics = Metrics()
+        self._paused: set[str] = set()
+        self._quieted = False
+        self._stopping = False
+        self._unended: deque[Key] = deque(maxlen=10_000)
+        self._session: Session | None = None  # the latest
+        self._loop: asyncio.AbstractEventLoop
+        self._settler: Settler
         self._middleware: list[Middleware] = []
         self._posted: deque[Callable[[], None]] = deque()
         self._woken = False
@@ -124,9 +124,9 @@ class Worker:
             with self._lock:
                 if self._running:
                     raise RuntimeError(f"{what} is registered too late: the worker runs already")
-                if class_ in self.handlers:
-                    raise ValueError(f"{what} is registered already: {self.handlers[class_].call!r:.200}")
-                self.handlers[class_] = Handler(call, retry_in, timeout)
+                if class_ in self._handlers:
+                    raise ValueError(f"{what} is registered already: {self._handlers[class_].call!r:.200}")
+                self._handlers[class_] = Handler(call, retry_in, timeout)
             return call
 
         return register if handler is None else register(handler)
@@ -157,7 +157,7 @@ class Worker:
         """
 
         def add(function: H) -> H:
-            self.hooks.add(event, function)
+            self._hooks.add(event, function)
             return function
 
         return add if hook is None else add(hook)
@@ -184,8 +184,8 @@ class Worker:
             if self._running:
                 raise RuntimeError("a worker runs once")
             self._running = True
-        for handler in self.handlers.values():
-            handler.perform = chain(handler.call, self._middleware, self.async_loop)
+        for handler in self._handlers.values():
+            handler.perform = chain(handler.call, self._middleware, self._async_loop)
         before = self._install() if signals else {}
         try:
             with asyncio.Runner() as runner:
@@ -193,49 +193,49 @@ class Worker:
         finally:
             for number, action in before.items():
                 signal.signal(number, action)
-            for pool in self.pools:
+            for pool in self._pools:
                 pool.close()
-            self.async_loop.close()
+            self._async_loop.close()
 
     def _install(self) -> dict[int, Any]:
         actions: dict[int, Callable[[], None]] = {signal.SIGTSTP: self.quiet, signal.SIGTERM: self.stop, signal.SIGINT: self.stop}
         return {number: signal.signal(number, _calling(action)) for number, action in actions.items()}
 
     async def _main(self) -> None:
-        self.stopped = asyncio.Event()
-        self.hurried = asyncio.Event()
-        self.beat_due = asyncio.Event()
-        self.settler = Settler(self)
+        self._stopped = asyncio.Event()
+        self._hurried = asyncio.Event()
+        self._beat_due = asyncio.Event()
+        self._settler = Settler(self)
         loop = asyncio.get_running_loop()
         with self._lock:
-            self.loop = loop
+            self._loop = loop
             early, self._early = self._early, []
         for call in early:
             call()
         try:
             await self._sessions()
         finally:
-            await self.hooks.close()
+            await self._hooks.close()
             self.log.info("millrace: worker stopped  identity=%s", quoted(self.identity))
 
     def _log_start(self) -> None:
-        queues = ",".join(dict.fromkeys(queue for pool in self.pools for queue in pool.queues))
-        concurrency = sum(pool.concurrency for pool in self.pools)
+        queues = ",".join(dict.fromkeys(queue for pool in self._pools for queue in pool.queues))
+        concurrency = sum(pool.concurrency for pool in self._pools)
         said = (self.version, self.identity, queues, concurrency)
         self.log.info("millrace: worker started  version=%s identity=%s queues=%s concurrency=%s", *[quoted(str(one)) for one in said])
 
     async def _sessions(self) -> None:
         pauses, first = Pauses(), True
-        while not self.stopping:
+        while not self._stopping:
             why: object
             try:
                 session = await self._until_stopped(Session.open(self))
                 if session is None:
                     break
-                self.session = session
+                self._session = session
                 if first:
                     self._log_start()
-                    self.hooks.call("startup")
+                    self._hooks.call("startup")
                 first, pauses = False, Pauses()
                 why = await session.run()
                 if why is None:
@@ -246,13 +246,13 @@ class Worker:
                 why = e
             self.log.warning("millrace: no connection to the broker, trying again: %s", why)
             await self._until_stopped(pauses.wait())
-        await self.settler.wait(self.stop_timeout, self.hurried)
-        await self.settler.hand_back()
-        await self.hooks.call_and_wait("shutdown")
+        await self._settler.wait(self.stop_timeout, self._hurried)
+        await self._settler.hand_back()
+        await self._hooks.call_and_wait("shutdown")
 
     async def _until_stopped(self, what: Any) -> Any:
         """Wait for something, but no longer than until the worker is to stop: None then."""
-        doing, stopped = asyncio.ensure_future(what), asyncio.ensure_future(self.stopped.wait())
+        doing, stopped = asyncio.ensure_future(what), asyncio.ensure_future(self._stopped.wait())
         await first_of(doing, stopped)
         stopped.cancel()
         if doing.done():
@@ -261,13 +261,13 @@ class Worker:
         await asyncio.gather(doing, return_exceptions=True)
         return None
 
-    def post(self, call: Callable[[], None]) -> None:
+    def _post(self, call: Callable[[], None]) -> None:
         """Have something called in the event loop's thread, from any other. Many at once cost one wake-up."""
         self._posted.append(call)
         if not self._woken:
             self._woken = True
             with contextlib.suppress(RuntimeError):  # the loop is closed: the worker has ended, and this job was handed back
-                self.loop.call_soon_threadsafe(self._drain)
+                self._loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
         self._woken = False  # before looking: what comes now wakes again
@@ -279,39 +279,39 @@ class Worker:
 
     def _soon(self, call: Callable[[], None]) -> None:
         with self._lock:
-            if not hasattr(self, "loop"):
+            if not hasattr(self, "_loop"):
                 self._early.append(call)
                 return
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(call)
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call)
 
     def _quiet(self) -> None:
-        if not self.quieted:
-            self.quieted = True
-            self.hooks.call("quiet")
-            self.changed()
+        if not self._quieted:
+            self._quieted = True
+            self._hooks.call("quiet")
+            self._changed()
 
     def _stop(self) -> None:
-        if self.stopping:
-            self.hurried.set()
+        if self._stopping:
+            self._hurried.set()
             return
         self._quiet()
-        self.stopping = True
-        self.settler.stopping()
-        self.stopped.set()
-        self.beat_due.set()
+        self._stopping = True
+        self._settler.stopping()
+        self._stopped.set()
+        self._beat_due.set()
 
-    def changed(self) -> None:
+    def _changed(self) -> None:
         """Tell lanes and heartbeat that something else is to be done."""
-        for pool in self.pools:
+        for pool in self._pools:
             if pool.attachment:
                 pool.attachment.changed()
-        self.beat_due.set()
+        self._beat_due.set()
 
     @property
-    def state(self) -> str:
+    def _state(self) -> str:
         """What heartbeats call the worker's state."""
-        return "stopping" if self.stopping else "quiet" if self.quieted else "running"
+        return "stopping" if self._stopping else "quiet" if self._quieted else "running"
 
 
 def _lanes(queues: Queues | None, concurrency: int, lanes: Sequence[Lane]) -> list[Lane]:

@@ -29,7 +29,7 @@ module Millrace
 
     # Sets the job's cancel signal.
     def end(why)
-      @job.tell(ending: why)
+      @job.tell(why: why)
       Report.late(@worker.log, @job, @limit) if why == :timeout
     end
 
@@ -54,10 +54,10 @@ module Millrace
     end
 
     def judge(error)
-      error = late(error) if @job.ending == :timeout && !(error.is_a?(Discard) || error.is_a?(Kill))
+      error = late(error) if @job.end == :timeout && !(error.is_a?(Discard) || error.is_a?(Kill))
       own = @handler&.retry_in unless @judged # a function that has ended the thread is not asked again
       @judged = true
-      Outcome::Judge.failed(@job, error, Wire.now, stopping: @worker.stopping? || @job.stopping?, ending: @job.ending, retry_in: own,
+      Outcome::Judge.failed(@job, error, Wire.now, stopping: @worker.stopping? || @job.stopping?, why: @job.end, retry_in: own,
                                                    log: @worker.log)
     end
 

@@ -42,9 +42,14 @@ module Millrace
       when 'quiet' then worker.quiet
       when 'stop' then worker.stop
       when 'cancel' then worker.settler.cancel(command['jid'])
-      when 'pause' then worker.pause(command['queue'])
-      when 'resume' then worker.resume(command['queue'])
+      when 'pause', 'resume' then pause(worker, command)
       end
+    end
+
+    # Pauses or resumes a queue, if the command names one.
+    def pause(worker, command)
+      queue = command['queue']
+      worker.public_send(command['op'], queue) if queue.is_a?(String) && !queue.empty?
     end
 
     # Asks the leader which queues are paused; nil if it does not say.

@@ -20,6 +20,7 @@ module Millrace
   #   Greet.set(queue: 'critical', priority: 9).perform_async('Cleo')
   module Handler
     @classes = []
+    @frameworks = []
 
     # @return [Job] what is worked on: its id, its attempt, whether it is to end
     attr_accessor :job
@@ -41,12 +42,21 @@ module Millrace
       @classes.select { |handler| handler.millrace_class || handler.name }.to_h { |handler| [name_of(handler), handler] }
     end
 
-    # Returns the class that runs the jobs of this name, nil if there is none. One that is not loaded, or not again since a program has
+    # Adds a framework whose classes run jobs too. The block gets the constant that a job's class names, and returns an {Entry} or nil.
+    # @private
+    def self.framework(&block)
+      @frameworks << block
+    end
+
+    # Returns how a worker runs the jobs of this name, nil if no class does. A class that is not loaded, or not again since a program has
     # reloaded its code, is loaded by its name.
     # @private
-    def self.find(job_class)
-      load_constant(job_class)
-      all[job_class]
+    def self.entry_of(job_class)
+      constant = load_constant(job_class)
+      found = all[job_class]
+      return entry(found) if found
+
+      @frameworks.filter_map { |framework| framework.call(constant) }.first if constant
     end
 
     # A constant and those that it stands in.

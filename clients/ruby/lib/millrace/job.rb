@@ -28,15 +28,18 @@ module Millrace
     attr_reader :priority
     # @return [Array<String>]
     attr_reader :tags
-    # @return [Hash{String => Object}] the message's headers; `traceparent` is one
+    # @return [Hash{String => Object}] the message's headers
     attr_reader :headers
     # @return [String] the job, byte for byte
     attr_reader :raw
+    # @return [Symbol, nil] why the handler should end now, nil if it may continue. `:cancelled`: the job was cancelled; `:timeout`: its
+    #   timeout is over; `:stopping`: the worker's stop timeout is over
+    attr_reader :end
     # @return [Hash{String => Object}] all its members, those that the format names and the {#fields}
     attr_reader :members
 
     # @private
-    attr_reader :retries, :bury, :timeout, :backtrace, :enqueued_at, :ending
+    attr_reader :retries, :dead, :timeout, :backtrace, :enqueued_at
 
     # Reads a delivery, or raises ArgumentError: no worker can decode it.
     # @private
@@ -62,9 +65,14 @@ module Millrace
       @stopping
     end
 
-    # @return [Boolean] whether the handler should end now: the job was cancelled, its timeout or the worker's stop timeout is over
+    # @return [String, nil] the trace context that came with the job
+    def traceparent
+      Wire.traceparent(@headers['traceparent'])
+    end
+
+    # @return [Boolean] whether the handler should end now. {#end} has the reason
     def cancelled?
-      !@ending.nil?
+      !@end.nil?
     end
 
     # Sleeps, but no longer than until the job is to end.
@@ -72,14 +80,14 @@ module Millrace
     # @return [Boolean] whether it is: {#stopping?} or {#cancelled?}
     def wait(seconds)
       bell = (@bell ||= Bell.new) # looked at after it is there: who sets the flags rings after
-      bell.wait(seconds) { @stopping || @ending }
-      @stopping || !@ending.nil?
+      bell.wait(seconds) { @stopping || @end }
+      @stopping || !@end.nil?
     end
 
     # @private
-    def tell(stopping: false, ending: nil)
+    def tell(stopping: false, why: nil)
       @stopping ||= stopping
-      @ending ||= ending
+      @end ||= why
       @bell&.ring
     end
 
@@ -107,7 +115,7 @@ module Millrace
       @attempt = @retry_count + 1
       @priority = count('priority', Wire::MAX_PRIORITY)
       @tags = tags_of(@members['tags'])
-      @bury = flag('dead')
+      @dead = flag('dead')
       @expires_at = time('expires_at')
       @timeout = seconds(@members['timeout'])
       @backtrace = lines(@members['backtrace'])

@@ -37,13 +37,13 @@ module Millrace
     module Judge
       module_function
 
-      # Returns what becomes of a job whose handler failed. `ending` is why its cancel signal was set, if it was.
-      def failed(job, error, now, stopping: false, ending: nil, retry_in: nil, log: Millrace.logger)
+      # Returns what becomes of a job whose handler failed. `why` is why its cancel signal was set, if it was.
+      def failed(job, error, now, stopping: false, why: nil, retry_in: nil, log: Millrace.logger)
         return discarded(Record.message(error)) if error.is_a?(Discard)
 
         unless error.is_a?(Kill)
-          return HANDED_BACK if stopping && (error.is_a?(HandBack) || ending == :stopping)
-          return discarded('cancelled') if ending == :cancelled
+          return HANDED_BACK if stopping && (error.is_a?(HandBack) || why == :stopping)
+          return discarded('cancelled') if why == :cancelled
         end
         failure(job, error, now, retry_in, log).tap { |outcome| outcome.failure = error }
       end
@@ -67,7 +67,7 @@ module Millrace
 
       # Returns what becomes of a job that is not tried again.
       def exhausted(job, error, now)
-        return bury(job, error, 'exhausted', now) if job.bury
+        return bury(job, error, 'exhausted', now) if job.dead
 
         Outcome.new(status: 'discarded', error_class: Record.error_class(error), died: error)
       end
@@ -91,7 +91,7 @@ module Millrace
 
       # Gives up a job that is past its time before it begins. No hook is told.
       def expired(job, now)
-        return Outcome.new(status: 'expired', error_class: 'expired') unless job.bury
+        return Outcome.new(status: 'expired', error_class: 'expired') unless job.dead
 
         outcome = bury(job, Said.new('expired', 'expired before it began'), 'expired', now)
         outcome.status = 'expired'

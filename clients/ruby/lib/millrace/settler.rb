@@ -92,7 +92,7 @@ module Millrace
     def publish(task, job, outcome)
       message = Wire::Message.new(exchange: '', key: outcome.stream, body: outcome.record, message_id: Wire.short(job.jid),
                                   type: Wire.short(job.job_class), priority: job.priority,
-                                  headers: Wire.trace_headers(job.headers['traceparent']))
+                                  headers: Wire.trace_headers(job.traceparent))
       pauses = Pauses.new
       until lost?(task)
         refused = try(task, message) or return true

@@ -146,21 +146,24 @@ module Millrace
       end
 
       # What was enqueued and not drained.
+      # @param job_class [String, Class, nil] lists the jobs of this class only
       # @return [Array<Enqueued>]
-      def jobs
-        @jobs.dup
+      def jobs(job_class = nil)
+        of(@jobs, job_class)
       end
 
       # What has failed and is to be tried again: their jobs have the next {Job#attempt}.
+      # @param (see #jobs)
       # @return [Array<Enqueued>]
-      def retries
-        @retries.dup
+      def retries(job_class = nil)
+        of(@retries, job_class)
       end
 
       # What was given up.
+      # @param (see #jobs)
       # @return [Array<Enqueued>]
-      def dead
-        @dead.dup
+      def dead(job_class = nil)
+        of(@dead, job_class)
       end
 
       # Runs each job once, those that these enqueue too, and scheduled ones without waiting. When all have run it raises what they failed
@@ -201,6 +204,14 @@ module Millrace
 
       def enqueued(enqueued)
         @jobs << enqueued
+      end
+
+      # Some jobs of a list, as a new one.
+      def of(list, job_class)
+        return list.dup if job_class.nil?
+
+        name = job_class.is_a?(Module) ? Handler.name_of(job_class) : job_class
+        list.select { |enqueued| enqueued.job_class == name }
       end
 
       # Puts a job where its outcome has it go.

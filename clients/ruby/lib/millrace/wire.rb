@@ -62,9 +62,15 @@ module Millrace
       text if !text.empty? && text != 'amqp-1.0' && text.bytesize <= 255 && unicode?(text)
     end
 
+    # A trace context, or nil for what cannot be passed on as one.
+    def traceparent(value)
+      value if value.is_a?(String) && value.b.match?(/\A[\x20-\x7e]{1,255}\z/n)
+    end
+
     # The headers that carry a trace context on.
-    def trace_headers(traceparent)
-      traceparent.is_a?(String) && traceparent.b.match?(/\A[\x20-\x7e]{1,255}\z/n) ? { 'traceparent' => traceparent } : {}
+    def trace_headers(value)
+      trace = traceparent(value)
+      trace ? { 'traceparent' => trace } : {}
     end
 
     # A time of the format in seconds, or nil; taken as milliseconds where seconds would be absurd.

@@ -193,7 +193,7 @@ module Millrace
 
     # @private
     def entry(job_class)
-      @handlers[job_class] || ((found = Handler.find(job_class)) && Handler.entry(found))
+      @handlers[job_class] || Handler.entry_of(job_class)
     end
 
     # @private

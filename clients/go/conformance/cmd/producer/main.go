@@ -146,7 +146,7 @@ func (c command) bulk(ctx context.Context, client *millrace.Client) (jids []*str
 
 func (o options) options() millrace.EnqueueOptions {
 	out := millrace.EnqueueOptions{
-		Queue: o.Queue, Priority: o.Priority, Tags: o.Tags, JID: o.JID, Timeout: seconds(o.Timeout), DiscardExhausted: o.Dead != nil && !*o.Dead,
+		Queue: o.Queue, Priority: o.Priority, Tags: o.Tags, JID: o.JID, Timeout: seconds(o.Timeout), NoDead: o.Dead != nil && !*o.Dead,
 		Backtrace: o.Backtrace, Fields: o.Fields, Traceparent: o.Traceparent,
 	}
 	if o.ExpiresAt > 0 {

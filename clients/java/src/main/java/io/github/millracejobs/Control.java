@@ -56,8 +56,11 @@ final class Control {
             case "quiet" -> worker.quiet();
             case "stop" -> worker.stop();
             case "cancel" -> worker.running.cancel(jid);
-            case "pause" -> worker.pause(queue, true);
-            case "resume" -> worker.pause(queue, false);
+            case "pause", "resume" -> {
+                if (!queue.isEmpty()) {
+                    worker.pause(queue, op.equals("pause"));
+                }
+            }
             default -> { } // of a later version
         }
     }

@@ -232,7 +232,7 @@ final class Members {
     }
 
     /** Whether it becomes a dead job when it is given up. */
-    boolean bury() {
+    boolean dead() {
         return !Boolean.FALSE.equals(values.get("dead"));
     }
 

@@ -132,8 +132,8 @@ public final class NewJob {
     }
 
     /** Sets whether it becomes a dead job when it is given up; else it is dropped. */
-    public NewJob dead(boolean bury) {
-        options.put("dead", bury);
+    public NewJob dead(boolean keep) {
+        options.put("dead", keep);
         return this;
     }
 

@@ -28,7 +28,7 @@ final class Verdict {
             return Outcome.acknowledged(Outcome.DISCARDED, null, null, Outcome.End.discarded(error, "cancelled", false));
         }
         if (job.retryCount() >= job.members.retry()) {
-            return job.members.bury() ? bury(job, error, "exhausted", now, true)
+            return job.members.dead() ? bury(job, error, "exhausted", now, true)
                     : Outcome.acknowledged(Outcome.DISCARDED, Failure.errorClass(error), error, Outcome.End.discarded(error, "exhausted", true));
         }
         double delay = error instanceof RetryIn later ? seconds(later.delay()) : delay(job, error, own);
@@ -38,7 +38,7 @@ final class Verdict {
 
     static Outcome expire(Job job, double now) {
         WorkerException expired = WorkerException.expired();
-        if (!job.members.bury()) {
+        if (!job.members.dead()) {
             return Outcome.acknowledged(Outcome.EXPIRED, "expired", null, Outcome.End.discarded(expired, "expired", false));
         }
         return Outcome.written(Wire.DEAD, deadRecord(job, expired, "expired", now), Outcome.EXPIRED, null,

@@ -12,6 +12,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -52,6 +53,87 @@ class VectorsTest {
                 assertEquals(at, order.size());
             }
             assertEquals(Set.copyOf((List<?>) groups.get(0)), firsts, "each comes first at times");
+        });
+    }
+
+    @TestFactory
+    Stream<DynamicTest> control() throws IOException {
+        return Vectors.each("control", c -> {
+            Worker worker = Worker.builder("amqp://localhost").queues("a", "b").build();
+            obeys(worker, c.texts("messages"));
+            assertEquals(c.text("state"), worker.state());
+            Set<String> paused = new HashSet<>(c.texts("paused"));
+            for (String queue : List.of("a", "b", "other", "")) {
+                assertEquals(paused.contains(queue), worker.isPaused(queue), queue);
+            }
+        });
+    }
+
+    private static void obeys(Worker worker, List<String> messages) {
+        for (String message : messages) {
+            Control.obey(worker, message.replace("IDENTITY", worker.identity()).getBytes(StandardCharsets.UTF_8));
+        }
+    }
+
+    @TestFactory
+    Stream<DynamicTest> heartbeat() throws IOException {
+        return Vectors.each("heartbeat", c -> {
+            Worker worker = worker(c.part("worker"));
+            obeys(worker, c.texts("messages"));
+            Map<String, Object> beat = Json.object(Json.write(Heartbeat.of(worker, c.get("rtt_us") == null ? 0 : c.whole("rtt_us"))));
+            String identity = beat.get("hostname") + ":" + beat.get("pid") + ":" + beat.get("tag");
+            assertEquals(identity, beat.remove("identity"));
+            assertEquals(Host.NAME, beat.remove("hostname"));
+            assertEquals(ProcessHandle.current().pid(), beat.remove("pid"));
+            assertTrue(((Number) beat.remove("started_at")).doubleValue() <= ((Number) beat.remove("beat")).doubleValue());
+            assertTrue(beat.remove("rss_kb") instanceof Long);
+            assertEquals(c.get("heartbeat"), beat);
+        });
+    }
+
+    /** A worker of a vector. */
+    private static Worker worker(Case settings) {
+        WorkerBuilder builder = Worker.builder("amqp://localhost").version(settings.text("version"));
+        if (settings.get("queues") instanceof List<?>) {
+            builder.queues(settings.texts("queues").toArray(new String[0]));
+        } else if (settings.get("queues") != null) {
+            builder.queues(weights(settings));
+        }
+        if (settings.get("concurrency") != null) {
+            builder.concurrency((int) settings.whole("concurrency"));
+        }
+        if (settings.get("tag") != null) {
+            builder.tag(settings.text("tag"));
+        }
+        if (settings.get("labels") instanceof Map<?, ?> labels) {
+            labels.forEach((name, value) -> builder.label((String) name, (String) value));
+        }
+        if (settings.get("lanes") instanceof List<?> lanes) {
+            for (Object members : lanes) {
+                Case lane = new Case((Map<?, ?>) members);
+                Lane made = lane.get("queues") instanceof List<?> ? Lane.strict(lane.text("name"), lane.texts("queues").toArray(new String[0]))
+                        : Lane.weighted(lane.text("name"), weights(lane));
+                builder.lane(made.concurrency((int) lane.whole("concurrency")));
+            }
+        }
+        return builder.build();
+    }
+
+    private static Map<String, Integer> weights(Case lane) {
+        Map<String, Integer> weights = new LinkedHashMap<>();
+        lane.part("queues").members().forEach((name, weight) -> weights.put((String) name, ((Number) weight).intValue()));
+        return weights;
+    }
+
+    @TestFactory
+    Stream<DynamicTest> metrics() throws IOException {
+        return Vectors.each("metrics", c -> {
+            Case delivery = c.part("delivery");
+            Double sent = delivery.get("timestamp") == null ? null : Double.valueOf(delivery.number("timestamp"));
+            Job job = Job.read(delivery.body(), delivery.text("queue"), Map.of(), delivery.text("message_id"), sent);
+            double ended = c.number("ended");
+            Metric metric = new Metric(job, Outcome.SUCCEEDED, ended, ended - c.number("took"), Math.round(c.number("took") * 1000));
+            assertEquals(c.part("metric").members().keySet(), assertMetric(c.part("metric").members(), metric).keySet());
         });
     }
 
@@ -174,7 +256,7 @@ class VectorsTest {
         });
     }
 
-    private static void assertMetric(Map<?, ?> wanted, Metric metric) {
+    private static Map<String, Object> assertMetric(Map<?, ?> wanted, Metric metric) {
         ScheduledExecutorService clock = Executors.newSingleThreadScheduledExecutor();
         Metrics metrics = new Metrics("me", clock);
         Map<String, Object> written = Json.object(Json.write(out -> metrics.write(out, metric)));
@@ -182,6 +264,7 @@ class VectorsTest {
         assertNotNull(written);
         wanted.forEach((name, value) -> assertSame(value, written.get(name), name));
         assertEquals(wanted.containsKey("error_class"), written.containsKey("error_class"));
+        return written;
     }
 
     /** Numbers by value. */

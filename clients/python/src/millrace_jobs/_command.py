@@ -1,0 +1,106 @@
+"""The command ``python -m millrace_jobs worker module:worker``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import sys
+import threading
+from collections.abc import Sequence
+
+from ._processes import supervise
+from ._version import __version__
+from .errors import Unreachable
+from .worker import Worker
+
+PROGRAM = "python -m millrace_jobs"
+EPILOG = """\
+example: in shop.py there is worker = Worker(queues=["mail"]), with its handlers below:
+
+  python -m millrace_jobs worker shop:worker --processes 4
+"""
+
+
+class Mistake(Exception):
+    """What is wrong with the command line, or with what it names."""
+
+
+def main(args: Sequence[str]) -> int:
+    """Run the command, and give its exit code."""
+    options = _parser().parse_args(args)
+    try:
+        if options.processes > 1:
+            return supervise([sys.executable, "-m", __package__, "worker", options.worker, "--stop-at-eof"], options.processes)
+        _run(_load(options.worker), stop_at_eof=options.stop_at_eof)
+    except (Mistake, Unreachable) as e:
+        print(f"{PROGRAM}: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=PROGRAM, description="Millrace for Python.")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
+    worker = commands.add_parser(
+        "worker", help="run a worker", description="Imports a module and runs the worker in it until SIGTERM or SIGINT. SIGTSTP: it takes "
+        "no more jobs.", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    worker.add_argument("worker", metavar="module:worker", help="a module, found from the current folder, and the name of the Worker in it")
+    worker.add_argument("--processes", metavar="N", type=_count, default=1, help="how many processes run it, each with all its lanes (1)")
+    worker.add_argument("--stop-at-eof", action="store_true", help=argparse.SUPPRESS)  # of standard input: the parent has ended
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 1000")
+    return int(text)
+
+
+def _load(name: str) -> Worker:
+    """Import the module and give the worker, or raise Mistake. What the module itself raises is raised."""
+    module_name, _, path = name.partition(":")
+    if not module_name or not path:
+        raise Mistake(f"{name!r} does not name a worker: write module:worker, for example {module_name or 'shop'}:worker")
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        found: object = importlib.import_module(module_name)
+    except ModuleNotFoundError as e:
+        if not e.name or not f"{module_name}.".startswith(f"{e.name}."):
+            raise  # the module is there, and another that it imports is not
+        hint = f"; write {module_name.removesuffix('.py')}:{path}" if module_name.endswith(".py") else ""
+        raise Mistake(f"there is no module {e.name} in {folder} or in Python's path{hint}") from None
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise Mistake(f"{module_name} has no {path}{_instead(module_name)}")
+        found = getattr(found, part)
+    if not isinstance(found, Worker):
+        raise Mistake(f"{name} is not a Worker but of type {type(found).__name__}{_instead(module_name)}")
+    return found
+
+
+def _instead(module_name: str) -> str:
+    workers = [f"{module_name}:{name}" for name, value in vars(sys.modules[module_name]).items() if isinstance(value, Worker)]
+    return f": it has {', '.join(workers)}" if workers else ", and no other Worker in it"
+
+
+def _run(worker: Worker, *, stop_at_eof: bool) -> None:
+    if worker._running:
+        raise Mistake('the worker has run already: call its run() only below if __name__ == "__main__":')
+    if not logging.getLogger().handlers:
+        logging.basicConfig(level=logging.INFO)
+        logging.getLogger("pika").setLevel(logging.CRITICAL)
+    if stop_at_eof:
+        threading.Thread(target=_stop_at_eof, args=[worker], daemon=True).start()
+    worker.run(signals=True)
+
+
+def _stop_at_eof(worker: Worker) -> None:
+    while os.read(0, 1024):
+        pass
+    worker.stop()

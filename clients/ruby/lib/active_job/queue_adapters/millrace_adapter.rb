@@ -1,0 +1,98 @@
+# frozen_string_literal: true
+
+require 'active_job'
+require 'millrace'
+
+# Rails' own; Millrace adds a class to it.
+module ActiveJob
+  # Where ActiveJob looks for adapters by their name.
+  module QueueAdapters
+    # Runs ActiveJob's jobs with Millrace: `config.active_job.queue_adapter = :millrace`.
+    #
+    # {Millrace.client} enqueues them, and a {Millrace::Worker} runs them. A job has the class, the queue and the priority (0 to 10) of its
+    # ActiveJob, and that serialized as its only argument. Options for all jobs of a class are what its method `millrace_options` returns.
+    #
+    # @example
+    #   class Welcome < ActiveJob::Base
+    #     queue_as 'mail'
+    #
+    #     def self.millrace_options
+    #       { retry: 5, timeout: 30 }
+    #     end
+    #
+    #     def perform(name) = puts("Welcome #{name}")
+    #   end
+    #
+    #   Welcome.perform_later('Ann')
+    #   Welcome.set(wait: 1.hour, priority: 9).perform_later('Bob')
+    class MillraceAdapter < (defined?(AbstractAdapter) ? AbstractAdapter : Object)
+      # @return [Boolean] that a job is enqueued after the transaction has committed: a worker may run it at once
+      def enqueue_after_transaction_commit?
+        true
+      end
+
+      # @return [Boolean] whether the worker that runs this thread's job is stopping
+      def stopping?
+        Thread.current[:millrace_active_job]&.stopping? || false
+      end
+
+      # Publishes a job. The broker has confirmed it when this returns.
+      # @param job [ActiveJob::Base]
+      # @raise (see Millrace::Client#enqueue)
+      def enqueue(job)
+        enqueue_at(job, nil)
+      end
+
+      # Publishes a job that is due at a time.
+      # @param job [ActiveJob::Base]
+      # @param timestamp [Numeric, nil] seconds since the epoch; nil: now
+      # @raise (see Millrace::Client#enqueue)
+      def enqueue_at(job, timestamp)
+        job.provider_job_id = Millrace.client.push(new_job(job, timestamp))
+      end
+
+      # Publishes many jobs: what `ActiveJob.perform_all_later` calls.
+      # @param jobs [Array<ActiveJob::Base>]
+      # @return [Integer] how many were enqueued
+      # @raise [Millrace::BulkError] if some were not; `successfully_enqueued?` of each job says which
+      def enqueue_all(jobs)
+        enqueued(jobs, Millrace.client.enqueue_bulk(jobs.map { |job| new_job(job, job.scheduled_at) }))
+      rescue Millrace::BulkError => e
+        enqueued(jobs, e.jids)
+        raise
+      end
+
+      # How a worker runs the jobs of a class.
+      # @private
+      def self.entry(job_class)
+        return unless job_class.is_a?(Class) && job_class < ActiveJob::Base
+
+        run = lambda do |job|
+          Thread.current[:millrace_active_job] = job
+          ActiveJob::Base.execute(job.args.first)
+        ensure
+          Thread.current[:millrace_active_job] = nil
+        end
+        place = job_class.instance_method(:perform).source_location
+        Millrace::Entry.new(run, nil, Millrace::Handler.options_of(job_class)[:timeout], place)
+      end
+
+      private
+
+      def new_job(job, due)
+        options = { queue: job.queue_name, priority: job.priority }.compact
+        Millrace::NewJob.new(job.class, [job.serialize], at: due, **options)
+      end
+
+      def enqueued(jobs, jids)
+        jobs.zip(jids) do |job, jid|
+          job.provider_job_id = jid
+          job.successfully_enqueued = !jid.nil? if job.respond_to?(:successfully_enqueued=)
+        end
+        jids.compact.size
+      end
+    end
+
+    Millrace::Handler.framework { |constant| MillraceAdapter.entry(constant) }
+  end
+end
