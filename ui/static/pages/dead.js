@@ -8,7 +8,7 @@ import { useResource } from '../core/resource.js';
 import { route, setQuery } from '../core/router.js';
 import { common, dead as words } from '../core/words.js';
 import { Chart } from '../parts/chart.js';
-import { byAttempt, byTime, column, Entries } from '../parts/entries.js';
+import { byTime, column, Entries, failedAttempts } from '../parts/entries.js';
 import { Card, Empty, Failure, Segments, Title } from '../parts/states.js';
 import { Storm } from '../parts/storm.js';
 import { Time } from '../parts/time.js';
@@ -16,7 +16,7 @@ import { Time } from '../parts/time.js';
 const columns = [
   { id: 'at', label: common.died, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
   column.class, column.queue, column.error,
-  { id: 'tries', label: common.attempts, right: true, wide: true, sort: byAttempt, cell: (/** @type {any} */ r) => r.millrace.attempt ?? 0 },
+  { id: 'tries', label: common.attempts, right: true, wide: true, sort: failedAttempts, cell: failedAttempts },
   { id: 'reason', label: common.reason, wide: true, cell: (/** @type {any} */ r) => html`<span class="tag">${r.reason || words.exhausted}</span>` },
   { ...column.args, off: true }, column.jid,
 ];

@@ -8,7 +8,7 @@ import { overview } from '../core/overview.js';
 import { useAll, useResource } from '../core/resource.js';
 import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { common, jobs as words } from '../core/words.js';
-import { column, Entries, filterOf } from '../parts/entries.js';
+import { column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
 import { FilterBox } from '../parts/filter.js';
 import { Cut, paged, PagerOf } from '../parts/pager.js';
 import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
@@ -46,7 +46,7 @@ function at(label) {
 
 /** @param {string} label */
 function attempts(label) {
-  return { id: 'tries', label, right: true, wide: true, cell: (/** @type {any} */ r) => r.millrace.attempt ?? 0 };
+  return { id: 'tries', label, right: true, wide: true, cell: failedAttempts };
 }
 
 /** @param {{set: string}} p */

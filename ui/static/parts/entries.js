@@ -28,6 +28,20 @@ const mostSorted = 500;
 export const byTime = (/** @type {any} */ r) => r.millrace.at;
 export const byAttempt = (/** @type {any} */ r) => r.millrace.attempt ?? 0;
 
+/** Reasons of workers for which the attempt that they end counts. */
+const failedNow = ['exhausted', 'killed', 'poison'];
+/** Error classes of dead jobs that Millrace writes without an attempt that failed. */
+const notRun = ['rejected', 'expired', 'maxlen', 'delivery_limit', 'killed'];
+
+/** How many attempts failed. The record of a retry counts the one just now. That of a dead job which a worker writes does not; some clients write
+ * no reason. A retry that a user killed has none either: its record counts one more than the job within it. @param {any} r */
+export function failedAttempts(r) {
+  const n = byAttempt(r);
+  if (r.type !== 'dead_job') return n;
+  const more = r.reason ? failedNow.includes(r.reason) : r.error_class && !notRun.includes(r.error_class) && n === (r.job?.retry_count ?? 0);
+  return more ? n + 1 : n;
+}
+
 /** @type {Record<string, any>} Columns that more than one set has. */
 export const column = {
   class: { id: 'class', label: common.class, always: true, class: 'lim', sort: (/** @type {any} */ r) => r.millrace.class, cell: (/** @type {any} */ r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>` },
