@@ -43,7 +43,7 @@ func millisIf(d time.Duration) *float64 {
 
 // listRuns lists what workers reported, the newest report first.
 func (s *Server) listRuns(c echo.Context) error {
-	q, err := parseRuns(c.Request())
+	q, err := parseRuns(c.Request(), s.cfg.Now())
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *Server) runs(q metrics.RunQuery) (metrics.RunsFound, error) {
 	return s.cfg.Metrics.Runs(q)
 }
 
-func parseRuns(r *http.Request) (q metrics.RunQuery, err error) {
+func parseRuns(r *http.Request, now time.Time) (q metrics.RunQuery, err error) {
 	p, err := parseParams(r, "queue", "class", "jid", "error", "worker", "status", "failed", "from", "to", "limit", "next")
 	if err != nil {
 		return q, err
@@ -79,10 +79,10 @@ func parseRuns(r *http.Request) (q metrics.RunQuery, err error) {
 		return q, badRequest("parameter error is a fingerprint, which stands for a class and message of errors: workers report no message, so name an error class")
 	}
 	q = metrics.RunQuery{Queue: p["queue"], Class: p["class"], JID: p["jid"], Error: p["error"], Worker: p["worker"]}
-	if q.From, err = p.time("from"); err != nil {
+	if q.From, err = p.time("from", now); err != nil {
 		return q, err
 	}
-	if q.To, err = p.time("to"); err != nil {
+	if q.To, err = p.time("to", now); err != nil {
 		return q, err
 	}
 	limit, err := p.number("limit", defaultSize, 1, maxSize)
