@@ -41,6 +41,12 @@ func millisIf(d time.Duration) *float64 {
 	return &ms
 }
 
+// pastRuns are runs, and how long they are kept.
+type pastRuns struct {
+	past[run]
+	MaxAge float64 `json:"max_age_seconds,omitempty"`
+}
+
 // listRuns lists what workers reported, the newest report first.
 func (s *Server) listRuns(c echo.Context) error {
 	q, err := parseRuns(c.Request(), s.cfg.Now())
@@ -52,7 +58,7 @@ func (s *Server) listRuns(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	shown := past[run]{Items: make([]run, len(found.Runs)), Searched: found.Searched, Older: found.Older}
+	shown := pastRuns{past[run]{Items: make([]run, len(found.Runs)), Searched: found.Searched, Older: found.Older}, s.cfg.RunAge.Seconds()}
 	for i := range found.Runs {
 		shown.Items[i] = newRun(&found.Runs[i])
 	}

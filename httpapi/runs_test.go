@@ -22,6 +22,9 @@ func TestRecentRunsRelativeToNow(t *testing.T) {
 	require.JSONEq(t, `["at-1699999900","at-1699996401"]`, jids("from=-1h"))
 	require.JSONEq(t, `["at-1699996401"]`, jids("from=-1h&to=-10m"))
 	require.JSONEq(t, `["at-1699990000"]`, jids("to=-1h"))
+	w.config.RunAge = 36 * time.Hour
+	w.build()
+	require.InDelta(t, 36*3600, gjson.Get(w.get("/api/jobs").body, "max_age_seconds").Num, 0)
 	w.get("/api/jobs?from=1h").problem(t, http.StatusBadRequest, "bad_request")
 }
 

@@ -750,7 +750,7 @@ export const jobs = {
   waited: 'Waited',
   endedWithin: 'Ended within',
   filterRecentRuns: 'Filter recent runs',
-  whatIsReported: 'Workers report each attempt when it ends. Reports are kept for 72 hours.',
+  whatIsReported: (age) => `Workers report each attempt when it ends.${age ? ` Reports are kept for ${seconds(age)}.` : ''}`,
   unlisted: (n) => `Workers run ${count(n)} more jobs but do not report which.`,
   searched: (n) => `${count(n)} runs were searched.`,
   shown: (n, last) => `${count(n)} shown${last ? '; older runs are not kept' : ''}`,
