@@ -242,6 +242,8 @@ export const actions = {
   enqueued: 'enqueued',
   retryNow: 'Retry now',
   change: 'Change',
+  changeAndRetry: 'Change and retry',
+  retryItNow: 'Retry it now',
   changed: 'changed',
   movedToDeadJobs: 'moved to dead jobs',
   deleted: 'deleted',
@@ -640,6 +642,7 @@ export const metrics = {
 
 export const dead = {
   exhausted: 'exhausted',
+  lastOperation: 'Last operation',
   diedPerHour7Days: 'Died per hour (7 days)',
   diedPerHour: 'Died per hour',
   died: 'died',
