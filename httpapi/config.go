@@ -33,6 +33,7 @@ type Config struct {
 	Environment string        // what its users call the place, such as "staging"; default: nothing is said
 	DeadMax     int           // how many dead jobs are kept; 0: it is not said
 	DeadAge     time.Duration // how long dead jobs are kept; 0: it is not said
+	RunAge      time.Duration // how long workers' reports of single jobs are kept; 0: it is not said
 
 	Entries *tracker.Entries // needed
 	View    *view.View       // needed

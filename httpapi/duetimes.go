@@ -79,13 +79,13 @@ func (s *Server) dueTimesOf(p params) (d dueTimes, from, to time.Time, err error
 	if d.Set != "scheduled-jobs" && d.Set != "retries" {
 		return d, from, to, badRequest("parameter set is %q: it must be scheduled-jobs or retries", shorten(d.Set))
 	}
-	if from, err = p.time("from"); err != nil {
+	if from, err = p.time("from", s.cfg.Now()); err != nil {
 		return d, from, to, err
 	}
 	if from.IsZero() {
 		from = s.cfg.Now().UTC().Truncate(time.Minute)
 	}
-	if to, err = p.time("to"); err != nil {
+	if to, err = p.time("to", s.cfg.Now()); err != nil {
 		return d, from, to, err
 	}
 	if to.IsZero() {

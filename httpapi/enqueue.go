@@ -181,7 +181,7 @@ func timeOf(job []byte) (at float64, given bool, err error) {
 	case gjson.String:
 		t, err = time.Parse(time.RFC3339Nano, v.String())
 	case gjson.Number:
-		t, err = params{memberAt: v.Raw}.time(memberAt)
+		t, err = params{memberAt: v.Raw}.time(memberAt, time.Time{})
 	default:
 		err = errTime
 	}

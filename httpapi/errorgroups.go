@@ -45,7 +45,7 @@ func (s *Server) listErrors(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	f, err := p.filter()
+	f, err := p.filter(s.cfg.Now())
 	if err != nil {
 		return err
 	}

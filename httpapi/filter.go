@@ -19,12 +19,12 @@ type filter struct {
 	hide              *hider    // what is not shown is not found either
 }
 
-func (p params) filter() (f filter, err error) {
+func (p params) filter(now time.Time) (f filter, err error) {
 	f = filter{queue: p["queue"], class: p["class"], jid: p["jid"], errorClass: p["error"], tag: p["tag"], text: p["text"]}
-	if f.from, err = p.time("from"); err != nil {
+	if f.from, err = p.time("from", now); err != nil {
 		return f, err
 	}
-	if f.to, err = p.time("to"); err != nil {
+	if f.to, err = p.time("to", now); err != nil {
 		return f, err
 	}
 	if f.text != "" {

@@ -168,10 +168,10 @@ const (
 
 // span reads from and to.
 func (p params) span(now time.Time) (from, to time.Time, err error) {
-	if from, err = p.time("from"); err != nil {
+	if from, err = p.time("from", now); err != nil {
 		return from, to, err
 	}
-	if to, err = p.time("to"); err != nil {
+	if to, err = p.time("to", now); err != nil {
 		return from, to, err
 	}
 	if to.IsZero() {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -67,10 +68,10 @@ func (s *Server) showJournal(c echo.Context) error {
 		return err
 	}
 	q := tracker.ActQuery{Actor: p["actor"], JID: p["jid"], Op: p["op"], Most: int(s.maxSearched)}
-	if q.From, err = p.seconds("from"); err != nil {
+	if q.From, err = p.seconds("from", s.cfg.Now()); err != nil {
 		return err
 	}
-	if q.To, err = p.seconds("to"); err != nil {
+	if q.To, err = p.seconds("to", s.cfg.Now()); err != nil {
 		return err
 	}
 	limit, err := p.number("limit", defaultSize, 1, maxSize)
@@ -97,8 +98,8 @@ func (s *Server) showJournal(c echo.Context) error {
 }
 
 // seconds reads a time as seconds since 1970, 0 if it is not given.
-func (p params) seconds(name string) (float64, error) {
-	t, err := p.time(name)
+func (p params) seconds(name string, now time.Time) (float64, error) {
+	t, err := p.time(name, now)
 	if err != nil || t.IsZero() {
 		return 0, err
 	}

@@ -15,7 +15,7 @@ const headerNext = "Millrace-Next"
 // list shows the entries of a stream.
 func (s *Server) list(stream string) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		q, err := parseQuery(c.Request(), stream)
+		q, err := parseQuery(c.Request(), stream, s.cfg.Now())
 		if err != nil {
 			return err
 		}

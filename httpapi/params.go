@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,8 +59,13 @@ func (p params) number(name string, otherwise, least, most int64) (int64, error)
 	return int64(n), nil
 }
 
-// time reads seconds since 1970 (above 1e11, milliseconds), or a time as RFC 3339 has it.
-func (p params) time(name string) (time.Time, error) {
+// relativeForm is a time before or after now.
+var relativeForm = regexp.MustCompile(`^([+-][0-9]{1,5})([smhd])$`)
+
+var relativeUnits = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
+
+// time reads seconds since 1970 (above 1e11, milliseconds), a time as RFC 3339 has it, or one before or after now, such as -1h.
+func (p params) time(name string, now time.Time) (time.Time, error) {
 	text, given := p[name]
 	if !given {
 		return time.Time{}, nil
@@ -67,12 +73,16 @@ func (p params) time(name string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return t.UTC(), nil
 	}
+	if m := relativeForm.FindStringSubmatch(text); m != nil {
+		n, _ := strconv.ParseInt(m[1], 10, 64) // at most five digits
+		return now.Add(time.Duration(n) * relativeUnits[m[2]]).UTC(), nil
+	}
 	seconds, err := strconv.ParseFloat(text, 64)
 	if seconds > millisAbove {
 		seconds /= 1000
 	}
 	if err != nil || strings.ContainsAny(text, "xXpP_") || math.IsNaN(seconds) || seconds < earliest || seconds > latest {
-		return time.Time{}, badRequest("parameter %s is %q: it must be seconds since 1970 or a time like 2026-01-31T12:00:00Z", name, shorten(text))
+		return time.Time{}, badRequest("parameter %s is %q: it must be seconds since 1970, a time like 2026-01-31T12:00:00Z, or one relative to now like -1h", name, shorten(text))
 	}
 	return time.UnixMicro(int64(math.Round(seconds * 1e6))).UTC(), nil
 }

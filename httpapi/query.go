@@ -36,13 +36,13 @@ var (
 	listParams   = append([]string{"page", "page_size", "limit", "offset", "next", "format"}, filterParams...)
 )
 
-func parseQuery(r *http.Request, stream string) (*query, error) {
+func parseQuery(r *http.Request, stream string, now time.Time) (*query, error) {
 	p, err := parseParams(r, listParams...)
 	if err != nil {
 		return nil, err
 	}
 	q := &query{stream: stream}
-	if q.filter, err = p.filter(); err != nil {
+	if q.filter, err = p.filter(now); err != nil {
 		return nil, err
 	}
 	if q.format = p["format"]; q.format != "" {

@@ -61,7 +61,7 @@ func FuzzParseQuery(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		q, err := parseQuery(asked(raw), wire.Retries)
+		q, err := parseQuery(asked(raw), wire.Retries, time.Now())
 		if err != nil {
 			p := problemOf(err)
 			require.Equal(t, http.StatusBadRequest, p.Status)
@@ -115,7 +115,7 @@ func TestQueryMeansWhatWasWritten(t *testing.T) {
 			want.size, want.format = 0, formatNDJSON
 			values.Set("format", want.format)
 		}
-		got, err := parseQuery(asked(values.Encode()), wire.Retries)
+		got, err := parseQuery(asked(values.Encode()), wire.Retries, time.Now())
 		require.NoError(t, err)
 		require.Equal(t, &want, got)
 		checkQuery(t, got)
@@ -126,10 +126,31 @@ func TestTimesAsSeconds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		micros := rapid.Int64Range(-4e9*1e6, 4e9*1e6).Draw(t, "micros") // until 2096: a number of seconds tells microseconds apart up to 2^32
 		at := time.UnixMicro(micros).UTC()
-		got, err := params{"from": strconv.FormatFloat(wire.Seconds(at), 'f', -1, 64)}.time("from")
+		got, err := params{"from": strconv.FormatFloat(wire.Seconds(at), 'f', -1, 64)}.time("from", time.Now())
 		require.NoError(t, err)
 		require.Equal(t, at, got, "what an item says as at finds it again")
 	})
+}
+
+func TestTimesRelativeToNow(t *testing.T) {
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	for given, want := range map[string]time.Time{
+		"-90s": now.Add(-90 * time.Second), "-15m": now.Add(-15 * time.Minute), "-1h": now.Add(-time.Hour), "+2d": now.AddDate(0, 0, 2),
+		"-99999d": now.Add(-99999 * 24 * time.Hour), "-0s": now,
+	} {
+		got, err := params{"from": given}.time("from", now)
+		require.NoError(t, err, given)
+		require.Equal(t, want, got, given)
+	}
+	for _, bad := range []string{"1h", " 1h", "-1", "-h", "-1.5h", "-1w", "--1h", "-100000d", "-1h30m"} {
+		got, err := params{"from": bad}.time("from", now)
+		if bad == "-1" { // seconds before 1970
+			require.NoError(t, err)
+			require.Equal(t, time.Unix(-1, 0).UTC(), got)
+			continue
+		}
+		require.ErrorContains(t, err, "relative to now like -1h", bad)
+	}
 }
 
 func TestTextIsFoundHoweverItIsWritten(t *testing.T) {

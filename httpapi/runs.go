@@ -41,9 +41,15 @@ func millisIf(d time.Duration) *float64 {
 	return &ms
 }
 
+// pastRuns are runs, and how long they are kept.
+type pastRuns struct {
+	past[run]
+	MaxAge float64 `json:"max_age_seconds,omitempty"`
+}
+
 // listRuns lists what workers reported, the newest report first.
 func (s *Server) listRuns(c echo.Context) error {
-	q, err := parseRuns(c.Request())
+	q, err := parseRuns(c.Request(), s.cfg.Now())
 	if err != nil {
 		return err
 	}
@@ -52,7 +58,7 @@ func (s *Server) listRuns(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	shown := past[run]{Items: make([]run, len(found.Runs)), Searched: found.Searched, Older: found.Older}
+	shown := pastRuns{past[run]{Items: make([]run, len(found.Runs)), Searched: found.Searched, Older: found.Older}, s.cfg.RunAge.Seconds()}
 	for i := range found.Runs {
 		shown.Items[i] = newRun(&found.Runs[i])
 	}
@@ -70,7 +76,7 @@ func (s *Server) runs(q metrics.RunQuery) (metrics.RunsFound, error) {
 	return s.cfg.Metrics.Runs(q)
 }
 
-func parseRuns(r *http.Request) (q metrics.RunQuery, err error) {
+func parseRuns(r *http.Request, now time.Time) (q metrics.RunQuery, err error) {
 	p, err := parseParams(r, "queue", "class", "jid", "error", "worker", "status", "failed", "from", "to", "limit", "next")
 	if err != nil {
 		return q, err
@@ -79,10 +85,10 @@ func parseRuns(r *http.Request) (q metrics.RunQuery, err error) {
 		return q, badRequest("parameter error is a fingerprint, which stands for a class and message of errors: workers report no message, so name an error class")
 	}
 	q = metrics.RunQuery{Queue: p["queue"], Class: p["class"], JID: p["jid"], Error: p["error"], Worker: p["worker"]}
-	if q.From, err = p.time("from"); err != nil {
+	if q.From, err = p.time("from", now); err != nil {
 		return q, err
 	}
-	if q.To, err = p.time("to"); err != nil {
+	if q.To, err = p.time("to", now); err != nil {
 		return q, err
 	}
 	limit, err := p.number("limit", defaultSize, 1, maxSize)

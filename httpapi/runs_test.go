@@ -4,12 +4,29 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/wire"
 )
+
+func TestRecentRunsRelativeToNow(t *testing.T) {
+	w := newWorld(t, func(c *httpapi.Config) { c.Now = func() time.Time { return time.Unix(1_700_000_000, 0) } })
+	for _, at := range []int64{1_699_990_000, 1_699_996_401, 1_699_999_900} {
+		w.add(wire.JobMetrics, fmt.Sprintf(`{"type":"job_metric","timestamp":%d,"job_class":"C","queue":"q","status":"success","worker_identity":"w","jid":"at-%d"}`, at, at))
+	}
+	jids := func(query string) string { return gjson.Get(w.get("/api/jobs?"+query).body, "items.#.jid").Raw }
+	require.JSONEq(t, `["at-1699999900","at-1699996401"]`, jids("from=-1h"))
+	require.JSONEq(t, `["at-1699996401"]`, jids("from=-1h&to=-10m"))
+	require.JSONEq(t, `["at-1699990000"]`, jids("to=-1h"))
+	w.config.RunAge = 36 * time.Hour
+	w.build()
+	require.InDelta(t, 36*3600, gjson.Get(w.get("/api/jobs").body, "max_age_seconds").Num, 0)
+	w.get("/api/jobs?from=1h").problem(t, http.StatusBadRequest, "bad_request")
+}
 
 func TestRecentRuns(t *testing.T) {
 	w := newWorld(t)

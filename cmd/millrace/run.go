@@ -225,6 +225,7 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		VHost:   s.cfg.vhost(),
 		DeadMax: cmp.Or(s.cfg.DeadMax, scheduler.DefaultDeadMax),
 		DeadAge: cmp.Or(s.cfg.deadAge(), scheduler.DefaultDeadAge),
+		RunAge:  s.cfg.timelineAge(),
 		Entries: s.entries,
 		View:    s.view,
 

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 )
@@ -49,6 +51,15 @@ func (s *timelineSettings) timelines() (b metrics.RunBounds, err error) {
 		b.Age = d
 	}
 	return b, nil
+}
+
+// defaultTimelineAge is how long metrics.RunBounds keep reports without an age of their own.
+const defaultTimelineAge = 72 * time.Hour
+
+// timelineAge is how long reports are kept.
+func (s *timelineSettings) timelineAge() time.Duration {
+	kept, _ := s.timelines() // checked before
+	return cmp.Or(kept.Age, defaultTimelineAge)
 }
 
 func (s *timelineSettings) checkTimelines() error {

@@ -19,6 +19,9 @@ func TestBoundsOfTimelines(t *testing.T) {
 		got, _ := s.timelines()
 		require.Equal(t, want, got, given)
 	}
+	for given, want := range map[string]time.Duration{"": 72 * time.Hour, "2GB": 72 * time.Hour, "30d,2GB": 30 * 24 * time.Hour} {
+		require.Equal(t, want, (&timelineSettings{TimelineRetention: given}).timelineAge(), given)
+	}
 	for _, bad := range []string{"soon", "0h", "0MB", "2TB", "72h,72h", "1GB,2GB", "72h,", "-1h", "9999999GB"} {
 		require.ErrorContains(t, (&timelineSettings{TimelineRetention: bad}).checkTimelines(), "--timeline-retention", bad)
 	}

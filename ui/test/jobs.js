@@ -125,6 +125,33 @@ export function jobs(world) {
     }
   });
 
+  story(world, 'the failed attempts of a job count the last one', async (me) => {
+    const worker = await work(world, '', 'failing', ['queues: [failing]', 'classes: {Fails: {command: ["false"]}}']);
+    try {
+      const job = { class: 'Fails', queue: 'failing', args: [] };
+      await http(`${world.base}/api/jobs`, 'POST', { ...job, jid: 'fails-once', retry: 0 });
+      await world.publish('retries', { type: 'retry', jid: 'killed-by-a-user', retry_at: Date.now() / 1000 + 3600, retry_count: 2, error_class: 'Boom', job: { ...job, jid: 'killed-by-a-user', retry: 3, retry_count: 1 } });
+      const dead = { type: 'dead_job', died_at: Date.now() / 1000 };
+      await world.publish('dead_jobs', { ...dead, jid: 'without-reason', retry_count: 3, error_class: 'Boom', job: { ...job, jid: 'without-reason', retry: 3, retry_count: 3 } });
+      await world.publish('dead_jobs', { ...dead, jid: 'expired-later', retry_count: 2, error_class: 'expired', reason: 'expired', job: { ...job, jid: 'expired-later', retry: 3, retry_count: 2 } });
+      await until('the retry is killed', () => http(`${world.base}/api/retries/killed-by-a-user/kill`, 'POST').then(() => true));
+      await until('all are dead', async () => (await http(`${world.base}/api/dead-jobs?class=Fails&page=1`)).filtered_count === 4);
+      for (const [jid, said] of [['fails-once', '1 of 1'], ['killed-by-a-user', '2 of 4'], ['without-reason', '4 of 4'], ['expired-later', '2 of 4']]) {
+        await open(me, jid);
+        await me.find('region', 'Dead', { exact: true }).reads(new RegExp(`Failed attempts ${said}\\b`));
+      }
+      await me.go('Dead');
+      await me.filter('class:Fails');
+      await me.find('table', 'dead jobs').find('row', /fails-once/).reads(/ 1 exhausted /);
+      await me.go('Jobs');
+      await me.find('tab', /^Dead/).click();
+      await me.filter('class:Fails');
+      await me.find('table', 'dead jobs').find('row', /without-reason/).reads(/ 4 /);
+    } finally {
+      await worker.stop();
+    }
+  });
+
   story(world, 'who may only look cannot cancel', async (me) => {
     await open(me, 'report-that-hangs');
     await me.find('region', 'Running').reads(/× usual/);

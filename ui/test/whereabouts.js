@@ -36,7 +36,7 @@ export function whereabouts(world) {
     await me.find('table', 'Queues').find('row', /parlour/).reads(/\+ 1 leased/);
     await me.back();
     await http(`${world.base}/api/leases/${lease.id}/ack`, 'POST');
-    await place(me).reads(/Finished Attempt 1 succeeded/);
+    await place(me).reads(/Finished Attempt 1 succeeded .*Class Tea · Queue parlour/);
   });
 
   story(world, 'a job that runs, though no stream has it', async (me) => {

@@ -242,6 +242,8 @@ export const actions = {
   enqueued: 'enqueued',
   retryNow: 'Retry now',
   change: 'Change',
+  changeAndRetry: 'Change and retry',
+  retryItNow: 'Retry it now',
   changed: 'changed',
   movedToDeadJobs: 'moved to dead jobs',
   deleted: 'deleted',
@@ -640,6 +642,7 @@ export const metrics = {
 
 export const dead = {
   exhausted: 'exhausted',
+  lastOperation: 'Last operation',
   diedPerHour7Days: 'Died per hour (7 days)',
   diedPerHour: 'Died per hour',
   died: 'died',
@@ -750,7 +753,7 @@ export const jobs = {
   waited: 'Waited',
   endedWithin: 'Ended within',
   filterRecentRuns: 'Filter recent runs',
-  whatIsReported: 'Workers report each attempt when it ends. Reports are kept for 72 hours.',
+  whatIsReported: (age) => `Workers report each attempt when it ends.${age ? ` Reports are kept for ${seconds(age)}.` : ''}`,
   unlisted: (n) => `Workers run ${count(n)} more jobs but do not report which.`,
   searched: (n) => `${count(n)} runs were searched.`,
   shown: (n, last) => `${count(n)} shown${last ? '; older runs are not kept' : ''}`,

@@ -7,6 +7,7 @@ import { link } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { common, job as words } from '../core/words.js';
 import { actions, actionsOf, actOn, copyOf } from '../parts/actions.js';
+import { failedAttempts } from '../parts/entries.js';
 import { Icon } from '../parts/icon.js';
 import { Payload } from '../parts/payload.js';
 import { Card, copy, CopyCurl, Empty, Failure, Title } from '../parts/states.js';
@@ -76,7 +77,7 @@ function Facts({ row }) {
   const made = job.enqueued_at || job.created_at;
   return html`<dl class="facts"><dt>${m.set === 'dead-jobs' ? common.died : m.set === 'gated-jobs' ? common.since : common.due}</dt><dd><${Time} at=${m.at} /></dd>
     <dt>${common.queue}</dt><dd><a href=${link('job-queues', m.queue || 'default')}>${m.queue}</a></dd><dt>${common.class}</dt><dd><a href=${link('job-metrics', m.class || '-')}>${m.class}</a></dd>
-    <dt>${words.failedAttempts}</dt><dd>${typeof job.retry === 'number' ? common.of(m.attempt ?? 0, job.retry + 1) : m.attempt ?? 0}</dd>
+    <dt>${words.failedAttempts}</dt><dd>${typeof job.retry === 'number' ? common.of(failedAttempts(row), job.retry + 1) : failedAttempts(row)}</dd>
     ${job.priority !== undefined && html`<dt>${common.priority}</dt><dd>${job.priority}</dd>`}
     ${job.tags?.length > 0 && html`<dt>${words.tags}</dt><dd>${job.tags.map((/** @type {string} */ t) => html`<a class="tag" href=${link(m.set, [], { tag: t })}>${t}</a> `)}</dd>`}
     ${row.reason && html`<dt>${common.reason}</dt><dd>${row.reason}</dd>`}${row.worker && html`<dt>${common.worker}</dt><dd><a href=${link('worker-processes', row.worker)}>${row.worker}</a></dd>`}

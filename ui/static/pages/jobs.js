@@ -8,7 +8,7 @@ import { overview } from '../core/overview.js';
 import { useAll, useResource } from '../core/resource.js';
 import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { common, jobs as words } from '../core/words.js';
-import { column, Entries, filterOf } from '../parts/entries.js';
+import { column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
 import { FilterBox } from '../parts/filter.js';
 import { Cut, paged, PagerOf } from '../parts/pager.js';
 import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
@@ -46,7 +46,7 @@ function at(label) {
 
 /** @param {string} label */
 function attempts(label) {
-  return { id: 'tries', label, right: true, wide: true, cell: (/** @type {any} */ r) => r.millrace.attempt ?? 0 };
+  return { id: 'tries', label, right: true, wide: true, cell: failedAttempts };
 }
 
 /** @param {{set: string}} p */
@@ -145,7 +145,7 @@ function Finished() {
       <${ColumnChooser} id="finished" columns=${finishedColumns} /><${CopyCurl} url=${url} /></div></div>
     <${Answer} of=${runs}><${Table} id="finished" caption=${common.recentRuns} columns=${finishedColumns} rows=${rows} loading=${!d} dim=${!!runs.error} busy=${runs.stale} of=${url} rowKey=${(/** @type {any} */ r) => `${r.at} ${r.jid} ${r.worker} ${r.attempt}`} open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))}
       empty=${d?.next ? html`<${Empty} icon="search" title=${common.noMatchesSoFar}><p>${words.searched(d.searched)}</p><button class="btn" onClick=${() => setQuery({ next: d.next })}>${common.keepSearching}</button><//>`
-        : filtered ? html`<${NoMatch} names=${finishedNames} />` : html`<${Empty} icon="chart" title=${common.noRunsYet}><p>${words.whatIsReported}</p><//>`} /><//>
+        : filtered ? html`<${NoMatch} names=${finishedNames} />` : html`<${Empty} icon="chart" title=${common.noRunsYet}><p>${words.whatIsReported(d?.max_age_seconds)}</p><//>`} /><//>
     ${d && html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${words.shown(rows.length, d.older_than_kept && !d.next)}</span><div class="tools">
       ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>${common.newest}</button>`}<button class="btn small" disabled=${!d.next || runs.stale} onClick=${() => setQuery({ next: d.next })}>${common.older}</button></div></nav>`}</section>`;
 }

@@ -2,7 +2,7 @@
 // What can be done to entries. The more of them, the more is asked before; what can be undone says so.
 import { html } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
-import { serverNow } from '../core/clock.js';
+import { serverNow, timeOf } from '../core/clock.js';
 import { absolute, local } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { memberText, ownText, without } from '../core/rawjson.js';
@@ -86,7 +86,7 @@ export function facts(t) {
   };
   const at = rows.map((r) => r.millrace?.at).filter(Boolean).sort((a, b) => a - b);
   const span = at.length ? at.length > 1 ? common.from(absolute(at[0]), absolute(at.at(-1))) : absolute(at[0]) : '';
-  const filter = t.about || t.filter && Object.entries(t.filter).map(([k, v]) => `${k}: ${k === 'from' || k === 'to' ? absolute(Number(v)) : v}`).join(', ');
+  const filter = t.about || t.filter && Object.entries(t.filter).map(([k, v]) => `${k}: ${k === 'from' || k === 'to' ? absolute(timeOf(v)) : v}`).join(', ');
   return [[common.jobs, ofSet(t.set, t.count)], [common.filter, t.filter && (filter || words.noFilter(setNames[t.set]))], [common.queues, names('queue')], [common.classes, names('class')],
     [t.set === 'dead-jobs' ? common.died : common.due, span]];
 }
@@ -145,34 +145,36 @@ function spreadField(set, value) {
 export async function change(set, row, done) {
   const at = row.millrace.at;
   const args = memberText(row.raw, ...(row.job ? ['job', 'args'] : ['args']));
-  const first = { at: local(at), queue: row.millrace.queue, priority: row.job?.priority ?? '', args };
+  const first = { at: local(at), queue: row.millrace.queue, priority: row.job?.priority ?? '', args, retry: false };
   const timed = set !== 'dead-jobs';
   const yes = await confirm({
-    title: words.changeOf(nameOf(row)), verb: words.change, reason: true, wide: true, value: first,
+    title: words.changeOf(nameOf(row)), verb: (v) => (v.retry ? words.changeAndRetry : words.change), reason: true, wide: true, value: first,
     check: (v) => (timed && Number.isNaN(Date.parse(v.at)) ? words.enterADateAndTime : !v.queue.trim() ? words.enterAQueue : !validArgs(v.args) ? words.argumentsMustBeJson : ''),
     fields: (put, v) => html`
       ${timed && dueField(put, v)}
       <div class="row" style=${{ alignItems: 'end' }}><label class="field grow"><span>${common.queue}</span><input class="in" value=${v.queue} onInput=${(/** @type {any} */ e) => put({ ...v, queue: e.target.value })} /></label>
         <label class="field"><span>${common.priority}</span><input class="in" type="number" min="0" max="10" value=${v.priority} onInput=${(/** @type {any} */ e) => put({ ...v, priority: e.target.value })} /></label></div>
       <label class="field"><span>${common.arguments}</span><textarea class="in" rows="7" spellcheck=${false} value=${v.args} onInput=${(/** @type {any} */ e) => put({ ...v, args: e.target.value })}></textarea></label>
-      <${Difference} was=${args} is=${v.args} />`,
+      <${Difference} was=${args} is=${v.args} />
+      ${actionsOf[set].includes('retry') && html`<label class="check"><input type="checkbox" checked=${v.retry} onChange=${(/** @type {any} */ e) => put({ ...v, retry: e.target.checked })} />${words.retryItNow}</label>`}`,
   });
-  if (!yes) return;
+  if (!yes) return undefined;
   const v = yes.value;
   const parts = [];
   if (timed && v.at !== first.at) parts.push(`"at":${Date.parse(v.at) / 1000}`);
   if (v.queue !== first.queue) parts.push(`"queue":${JSON.stringify(v.queue.trim())}`);
   if (String(v.priority) !== String(first.priority) && v.priority !== '') parts.push(`"priority":${Number(v.priority)}`);
   if (v.args !== first.args) parts.push(`"args":${v.args}`);
-  if (!parts.length) return;
+  if (!parts.length) return v.retry ? actOn(set, 'retry', row, done) : undefined;
   overtaken((of) => of.jid === jidOf(row));
   try {
-    await ask(apiPath(set, jidOf(row), { offset: row.millrace.offset }), { method: 'PATCH', body: '{' + parts.join(',') + '}', reason: yes.reason });
+    const { data } = await ask(apiPath(set, jidOf(row), { offset: row.millrace.offset }), { method: 'PATCH', body: '{' + parts.join(',') + '}', reason: yes.reason });
+    if (v.retry) return actOn(set, 'retry', { ...row, millrace: { ...row.millrace, offset: data?.millrace?.offset ?? row.millrace.offset } }, done);
     toast(words.done(nameOf(row), words.changed), { undo: () => undoOne(set, jidOf(row), row.millrace.offset, done), of: { set, jid: jidOf(row) } });
   } catch (e) {
     failed(e);
   }
-  soon(done);
+  return soon(done);
 }
 
 /** Enqueues a copy of a job, with an id of its own and all its attempts; the rest of it byte for byte. @param {any} row */

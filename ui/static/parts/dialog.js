@@ -6,7 +6,7 @@ import { overlays, register } from '../core/overlays.js';
 import { onSignOut } from '../core/session.js';
 import { common, dialog as words } from '../core/words.js';
 
-/** @typedef {{title: string, body?: any, facts?: [string, any][], verb: string, danger?: boolean, typed?: string, reason?: boolean,
+/** @typedef {{title: string, body?: any, facts?: [string, any][], verb: string|((value: any) => string), danger?: boolean, typed?: string, reason?: boolean,
  *   fields?: (set: (v: any) => void, value: any) => any, value?: any, check?: (v: any) => string, wide?: boolean}} Question */
 
 /** @type {import('../../vendor/signals.js').Signal<(Question & {done: (v: any) => void})|null>} */
@@ -61,7 +61,7 @@ function Ask({ q }) {
         <input class="in" autocomplete="off" value=${typed} onInput=${(/** @type {any} */ e) => setTyped(e.target.value)} /></label>`}
       <div class="ends">
         <button type="button" class="btn" ref=${cancel} onClick=${() => answer(null)}>${words.cancel}</button>
-        <button class=${'btn ' + (q.danger ? 'danger' : 'primary')} disabled=${!may}>${q.verb}</button>
+        <button class=${'btn ' + (q.danger ? 'danger' : 'primary')} disabled=${!may}>${typeof q.verb === 'function' ? q.verb(value) : q.verb}</button>
       </div>
     </form>
   </dialog>`;

@@ -2,6 +2,7 @@
 // A list of entries: scheduled jobs, retries or dead jobs. The three pages differ in columns and in what stands above.
 import { cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
+import { fixed } from '../core/clock.js';
 import { short } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { itemTexts, memberText } from '../core/rawjson.js';
@@ -27,6 +28,20 @@ export const filterOf = (query, names = filterNames) => Object.fromEntries(names
 const mostSorted = 500;
 export const byTime = (/** @type {any} */ r) => r.millrace.at;
 export const byAttempt = (/** @type {any} */ r) => r.millrace.attempt ?? 0;
+
+/** Reasons of workers for which the attempt that they end counts. */
+const failedNow = ['exhausted', 'killed', 'poison'];
+/** Error classes of dead jobs that Millrace writes without an attempt that failed. */
+const notRun = ['rejected', 'expired', 'maxlen', 'delivery_limit', 'killed'];
+
+/** How many attempts failed. The record of a retry counts the one just now. That of a dead job which a worker writes does not; some clients write
+ * no reason. A retry that a user killed has none either: its record counts one more than the job within it. @param {any} r */
+export function failedAttempts(r) {
+  const n = byAttempt(r);
+  if (r.type !== 'dead_job') return n;
+  const more = r.reason ? failedNow.includes(r.reason) : r.error_class && !notRun.includes(r.error_class) && n === (r.job?.retry_count ?? 0);
+  return more ? n + 1 : n;
+}
 
 /** @type {Record<string, any>} Columns that more than one set has. */
 export const column = {
@@ -58,11 +73,11 @@ function useTrail(of) {
   return trail.current.starts;
 }
 
-/** @param {{set: string, topic: string, columns: any[], empty: any, above?: (list: any) => any, controls?: any, fixed?: Record<string, string>}} p */
-export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
+/** @param {{set: string, topic: string, columns: any[], empty: any, above?: (list: any) => any, controls?: any, always?: Record<string, string>}} p */
+export function Entries({ set, topic, columns, empty, controls, always = {} }) {
   const query = route.value.query;
-  const names = filterNames.filter((n) => !(n in fixed));
-  const filter = { ...filterOf(query, names), ...fixed };
+  const names = filterNames.filter((n) => !(n in always));
+  const filter = { ...filterOf(query, names), ...always };
   const page = Number(query.get('page')) || 1;
   const size = Number(query.get('page_size')) || 50;
   const next = query.get('next') || '';
@@ -110,7 +125,7 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
     if (m.size) say(common.selected(common.jobsOf(m.size)));
   };
   const run = async (/** @type {string} */ action) => {
-    const target = matching ? { set, filter, count: matching.count, asOf: matching.asOf, expected: matching.exact ? matching.count : undefined } : { set, rows: [...chosen.values()], count: chosen.size };
+    const target = matching ? { set, filter: fixed(filter, matching.read), count: matching.count, asOf: matching.asOf, expected: matching.exact ? matching.count : undefined } : { set, rows: [...chosen.values()], count: chosen.size };
     if (!matching && chosen.size === 1 && action !== 'change') {
       await actOn(set, action, [...chosen.values()][0], done);
       choose(new Map());
@@ -129,7 +144,7 @@ export function Entries({ set, topic, columns, empty, controls, fixed = {} }) {
       <a class="icon" title=${words.downloadAllNdjson} aria-label=${words.downloadAsNdjson} download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a>
       <a class="icon small" title=${words.downloadAllCsv} aria-label=${words.downloadAsCsv} download=${set + '.csv'} href=${apiPath(set, [], { ...filter, format: 'csv' })}>${words.csv}</a></div>
     ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label=${common.selection}><span class="strong">${matching ? words.allSelected(matching.count) : common.selected(common.jobsOf(chosen.size))}</span>
-      ${!matching && d && !list.stale && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of })}>${words.selectAll(known, d.filtered_count_at_least)}</button>`}
+      ${!matching && d && !list.stale && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of, read: list.at })}>${words.selectAll(known, d.filtered_count_at_least)}</button>`}
       <button class="linkish" onClick=${() => choose(new Map())}>${common.clear}</button>
       <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? common.reschedule : actions[a].label}</button>`)}</div></div>`}</div>
     <${Answer} of=${list}><${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} steady sort=${sort || 'at'} reverse=${sort ? reverse : set === 'dead-jobs'} onSort=${order} unsortable=${d && !sortable ? words.tooLongToSort(mostSorted) : undefined} rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => words.job(jidOf(r))}

@@ -1,7 +1,7 @@
 // @ts-check
 // A list's filter: terms as chips, in the URL under the API's names. A term that is not understood is shown, never dropped.
 import { cx, html, useMemo, useRef, useState } from '../core/h.js';
-import { serverNow } from '../core/clock.js';
+import { relativeTime } from '../core/clock.js';
 import { absolute } from '../core/format.js';
 import { Icon } from './icon.js';
 import { common, filter as words } from '../core/words.js';
@@ -19,6 +19,7 @@ export function parseTerm(word, names, when = '') {
   if (!names.includes(name)) return { wrong: words.unknown(name, known(names, when)) };
   if (!value) return { wrong: words.needsValue(name, words.examples[name] || 'abc') };
   if (name === 'from' || name === 'to') {
+    if (relativeTime.test(value)) return { params: { [name]: value } };
     const at = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Date.parse(value) / 1000;
     return Number.isNaN(at) ? { wrong: words.notTime(value) } : { params: { [name]: String(at) } };
   }
@@ -28,17 +29,16 @@ export function parseTerm(word, names, when = '') {
 /** @param {string[]} names @param {string} when */
 const known = (names, when) => words.or([...names, when].filter(Boolean));
 
-const units = { s: 1, m: 60, h: 3600, d: 86400 };
-/** "<1h": within that time from now; ">1h": farther off. @param {string} value @param {1|-1} way ahead or back */
+/** "<1h": within that time from now; ">1h": farther off. The URL says so too, so that it stays true. @param {string} value @param {1|-1} way ahead or back */
 function span(value, way) {
-  const m = /^([<>])(\d+)([smhd])$/.exec(value);
+  const m = /^([<>])(\d{1,5}[smhd])$/.exec(value);
   if (!m) return { wrong: words.notSpan(value) };
-  const at = String(Math.round(serverNow() + way * Number(m[2]) * units[m[3]]));
+  const at = (way > 0 ? '+' : '-') + m[2];
   return { params: (m[1] === '<') === (way > 0) ? { to: at } : { from: at } };
 }
 
 /** @param {Term} t */
-const shown = (t) => (t.name === 'from' || t.name === 'to' ? absolute(Number(t.value)) : t.value);
+const shown = (t) => ((t.name === 'from' || t.name === 'to') && !relativeTime.test(t.value) ? absolute(Number(t.value)) : t.value);
 
 /** @param {{names: string[], query: URLSearchParams, onChange: (changes: Record<string, string>) => void, suggest?: Record<string, () => (string|[string, string])[]>, label: string, when?: 'due'|'died'|''}} p when: what a time is in this list */
 export function FilterBox({ names, query, onChange, suggest = {}, label, when = '' }) {

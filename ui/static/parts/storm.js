@@ -2,6 +2,7 @@
 // What fails, by error: one row is one decision.
 import { html, useEffect, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
+import { fixed } from '../core/clock.js';
 import { count, percent, short } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { useResource } from '../core/resource.js';
@@ -43,7 +44,7 @@ export function Storm({ set }) {
   const total = items.reduce((/** @type {number} */ n, /** @type {any} */ g) => n + g.count, 0);
   const [sort, setSort] = useState({ id: 'count', reverse: true });
   const act = async (/** @type {string} */ action, /** @type {any} */ g) => {
-    const f = { ...filter, error: g.fingerprint };
+    const f = { ...fixed(filter, groups.at), error: g.fingerprint };
     // What was seen, so that nothing that came later is touched.
     const seen = { set, filter: f, about: words.errorIn(g.error_class || common.error, g.class), count: g.count, asOf: groups.data.as_of, expected: g.count };
     try {

@@ -27,11 +27,14 @@ export function Whereabouts({ d, seen }) {
   const q = queues.data?.find((/** @type {any} */ one) => one.name === queue);
   return html`<section class="card" aria-label=${words.whereItIs}>${d.leases ? d.leases.map((/** @type {any} */ l) => html`<${Leased} key=${l.id} l=${l} />`)
     : waits ? html`<${Empty} icon="queue" title=${words.inItsQueue}><p>${words.sentTo(queue ? html`<${ToQueue} name=${queue} />` : words.itsQueue, html`<${Time} at=${last.at} />`)}</p>${q && html`<${Why} q=${q} />`}<//>`
-    : html`<${Empty} icon="check" title=${last?.run ? words.finished : words.notQueued}><p>${last ? words.lastly(last.text, html`<${Time} at=${last.at} />`) : words.nothingMoreIsKnown}</p><//>`}</section>`;
+    : html`<${Empty} icon="check" title=${last?.run ? words.finished : words.notQueued}><p>${last ? words.lastly(last.text, html`<${Time} at=${last.at} />`) : words.nothingMoreIsKnown}</p>${last?.run && html`<${OfRun} run=${d.runs[0]} />`}<//>`}</section>`;
 }
 
 /** @param {{name: string}} p */
 const ToQueue = ({ name }) => html`<a class="strong" href=${link('job-queues', name)}>${name}</a>`;
+
+/** @param {{run: any}} p */
+const OfRun = ({ run }) => html`<p>${common.class} <a class="strong" href=${link('job-metrics', run.class || '-')}>${run.class || '–'}</a> · ${common.queue} <${ToQueue} name=${run.queue || 'default'} /></p>`;
 
 /** A process that says that it runs the job. @param {{w: any, jid: string}} p */
 export function Running({ w, jid }) {
