@@ -66,8 +66,8 @@ function Entry({ row, done }) {
 /** @param {{set: string, row: any, done: () => void}} p */
 function Tools({ set, row, done }) {
   const look = (/** @type {string} */ a) => (actions[a].hurt ? 'hurt' : a === 'change' ? '' : 'primary');
-  return html`${actionsOf[set].map((/** @type {string} */ a) => html`<button key=${a} class=${'btn small ' + look(a)} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} small />${actions[a].label}</button>`)}
-    <button class="btn small" onClick=${() => copyOf(row)}><${Icon} name="copy" small />${common.runACopy}</button>`;
+  const some = (/** @type {boolean} */ hurt) => actionsOf[set].filter((/** @type {string} */ a) => !!actions[a].hurt === hurt).map((/** @type {string} */ a) => html`<button key=${a} class=${'btn small ' + look(a)} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} small />${actions[a].label}</button>`);
+  return html`${some(false)}<button class="btn small" onClick=${() => copyOf(row)}><${Icon} name="copy" small />${common.runACopy}</button>${some(true)}`;
 }
 
 /** @param {{row: any}} p */
