@@ -67,6 +67,10 @@ func (a *attempts) begin(addr, name string, now time.Time) (wait time.Duration) 
 func (a *attempts) end(addr, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.ended(addr, name)
+}
+
+func (a *attempts) ended(addr, name string) {
 	for _, c := range countersOf(addr, name) {
 		if a.trying[c.key]--; a.trying[c.key] == 0 {
 			delete(a.trying, c.key)
@@ -74,11 +78,14 @@ func (a *attempts) end(addr, name string) {
 	}
 }
 
-// failed notes a failure.
-func (a *attempts) failed(addr, name string, now time.Time) {
+// failed notes a failure, and ends the attempt if it had begun. At no moment it counts twice.
+func (a *attempts) failed(addr, name string, now time.Time, begun bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tidy(now)
+	if begun {
+		a.ended(addr, name)
+	}
 	for _, c := range countersOf(addr, name) {
 		a.of(c).AllowN(now, 1)
 	}

@@ -101,8 +101,7 @@ func (s *Server) byToken(r *http.Request, sum, name, via string) (who, error) {
 	if err := s.mayTry(addr, ""); err != nil {
 		return who{}, err
 	}
-	s.noteFailed(addr, "")
-	s.attempts.end(addr, "")
+	s.noteFailed(addr, "", true)
 	return who{}, newProblem(http.StatusUnauthorized, "this token is nobody's")
 }
 
@@ -151,10 +150,10 @@ func (s *Server) guess(addr, name string, tried bool) (begin func() error, end f
 		return s.mayTry(addr, name)
 	}
 	end = func(err error) {
-		if errors.Is(err, ErrWrongPassword) {
-			s.noteFailed(addr, name)
-		}
-		if !tried {
+		switch {
+		case errors.Is(err, ErrWrongPassword):
+			s.noteFailed(addr, name, !tried)
+		case !tried:
 			s.attempts.end(addr, name)
 		}
 	}
@@ -173,8 +172,8 @@ func (s *Server) mayTry(addr, name string) error {
 }
 
 // noteFailed counts an attempt that failed, and logs it.
-func (s *Server) noteFailed(addr, name string) {
-	s.attempts.failed(addr, name, s.cfg.Now())
+func (s *Server) noteFailed(addr, name string, begun bool) {
+	s.attempts.failed(addr, name, s.cfg.Now(), begun)
 	s.cfg.Log.Warn("httpapi: somebody could not sign in", "user", shorten(name), "from", addr)
 }
 

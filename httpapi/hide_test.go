@@ -66,7 +66,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 	a, now := newAttempts(), time.Unix(0, 0)
 	for i := range 3 * maxRemembered {
 		now = now.Add(time.Millisecond)
-		a.failed(big.NewInt(int64(i)).String(), "x", now)
+		a.failed(big.NewInt(int64(i)).String(), "x", now, false)
 		require.LessOrEqual(t, len(a.names), maxRemembered+1)
 	}
 	require.Equal(t, "192.0.2.1", blockOf("::ffff:192.0.2.1"))

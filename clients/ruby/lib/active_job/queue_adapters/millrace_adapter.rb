@@ -25,7 +25,7 @@ module ActiveJob
     #
     #   Welcome.perform_later('Ann')
     #   Welcome.set(wait: 1.hour, priority: 9).perform_later('Bob')
-    class MillraceAdapter < (defined?(AbstractAdapter) ? AbstractAdapter : Object)
+    class MillraceAdapter
       # @return [Boolean] that a job is enqueued after the transaction has committed: a worker may run it at once
       def enqueue_after_transaction_commit?
         true
