@@ -54,8 +54,8 @@ var mistakes = []mistake{
 	{
 		name: "untraced retries", scenario: "retries", says: "a retry has the job's traceparent",
 		lang: "python", file: "millrace_jobs/_settle.py",
-		from: `_wire.trace_headers(job.headers.get("traceparent"))`,
-		to:   `_wire.trace_headers(job.headers.get("traceparent")) if outcome.stream == _wire.DEAD else {}`,
+		from: `_wire.trace_headers(job.traceparent)`,
+		to:   `_wire.trace_headers(job.traceparent) if outcome.stream == _wire.DEAD else {}`,
 	},
 	{
 		name: "untraced retries", scenario: "retries", says: "a retry has the job's traceparent",
