@@ -60,14 +60,14 @@ var mistakes = []mistake{
 	{
 		name: "untraced retries", scenario: "retries", says: "a retry has the job's traceparent",
 		lang: "ruby", file: "millrace/settler.rb",
-		from: `headers: Wire.trace_headers(job.headers['traceparent'])`,
-		to:   `headers: outcome.stream == Wire::DEAD ? Wire.trace_headers(job.headers['traceparent']) : {}`,
+		from: `headers: Wire.trace_headers(job.traceparent)`,
+		to:   `headers: outcome.stream == Wire::DEAD ? Wire.trace_headers(job.traceparent) : {}`,
 	},
 	{
 		name: "untraced deaths", scenario: "retries", says: "a dead job has the job's traceparent",
 		lang: "ruby", file: "millrace/settler.rb",
-		from: `headers: Wire.trace_headers(job.headers['traceparent'])`,
-		to:   `headers: outcome.stream == Wire::DEAD ? {} : Wire.trace_headers(job.headers['traceparent'])`,
+		from: `headers: Wire.trace_headers(job.traceparent)`,
+		to:   `headers: outcome.stream == Wire::DEAD ? {} : Wire.trace_headers(job.traceparent)`,
 	},
 	{
 		name: "acks first", scenario: "confirm", says: "the broker still has both jobs",
