@@ -52,18 +52,16 @@ export CGO_ENABLED := 0
 RACED := CGO_ENABLED=1
 RACE_FLAGS := -race -tags=pebblegozstd
 
-# Tried without the race detector: what tests or measures the others, the tracker, because Pebble checks itself under it and takes forty
-# times as long, and the commands, whose parser takes as long. What uses the tracker from several goroutines is tried with it, and so are
-# the commands that run until they are stopped.
-UNRACED := /bench$$|/internal/|/tracker(/metrics|/processes)?$$|/cmd/millrace$$
-RACED_COMMANDS := ^Test(Serve|Sidecar|Sessions|Up|Worker|Looks|Standby|StreamListener)
+# Tried without the race detector: what tests or measures the others, and the tracker, because Pebble checks itself under it, and takes forty
+# times as long. The tests of what uses the tracker from several goroutines have it. The command is tried with it (the tests that
+# cmd/millrace/race_test.go names) and, whole, without it.
+UNRACED := /bench$$|/internal/|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
 .PHONY: test
 test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby test-java test-properties) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
 	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS)
-	go list $(PKG) | sed -nE '\,/cmd/millrace$$,p' | $(RACED) $(GO_TEST) $(RACE_FLAGS) -run '$(RACED_COMMANDS)'
-	go list $(PKG) | sed -nE '\,$(UNRACED),p' | $(GO_TEST)
+	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | $(GO_TEST)
 
 # The race detector slows these down most and finds nothing in them: with it they are tried less often.
 .PHONY: test-properties

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 packages=$(cat)
 [[ $packages ]] || exit 0
-arguments=(-shuffle=on -timeout 30m "$@")
+arguments=(-shuffle=on -timeout 30m -p "$(($(nproc) + 1))" "$@") # most tests wait most of the time
 if [[ ! ${RERUN:-} ]]; then
 	# shellcheck disable=SC2086 # a word for each package
 	exec go test "${arguments[@]}" $packages

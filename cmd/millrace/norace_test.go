@@ -1,0 +1,6 @@
+//go:build !race
+
+package main
+
+// tried are all tests.
+const tried = ""
