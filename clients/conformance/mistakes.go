@@ -31,7 +31,7 @@ var mistakes = []mistake{
 		name: "control once", scenario: "reconnect", says: "commands reach the worker after a reconnect",
 		lang: "python", file: "millrace_jobs/_control.py",
 		from: `await binding.bind(queue, _wire.CONTROL)`,
-		to:   `session.worker.session or await binding.bind(queue, _wire.CONTROL)`,
+		to:   `session.worker._session or await binding.bind(queue, _wire.CONTROL)`,
 	},
 	{
 		name: "control once", scenario: "reconnect", says: "commands reach the worker after a reconnect",
@@ -43,7 +43,7 @@ var mistakes = []mistake{
 		name: "pauses once", scenario: "reconnect", says: "a queue that was paused while the worker was away is not served",
 		lang: "python", file: "millrace_jobs/_session.py",
 		from: `await ask_paused(self)`,
-		to:   `worker.session or await ask_paused(self)`,
+		to:   `worker._session or await ask_paused(self)`,
 	},
 	{
 		name: "pauses for ever", scenario: "reconnect", says: "a queue that was resumed while the worker was away is served",
