@@ -32,6 +32,39 @@ func TestSidecarReadsVectors(t *testing.T) {
 	}
 }
 
+// TestSidecarReadsOutcomes has them read the records and metrics of attempts that end.
+func TestSidecarReadsOutcomes(t *testing.T) {
+	for _, c := range vectors(t, "outcomes.json") {
+		name := c.Get("name").String()
+		if record := c.Get("record"); record.IsObject() {
+			_, err := wire.ParseEntry(c.Get("stream").String(), 1, vectorRecord(t, record, c.Get("job").String()))
+			require.NoError(t, err, name)
+		}
+		if metric := c.Get("metric"); metric.IsObject() {
+			text, err := sjson.Set(metric.Raw, "timestamp", c.Get("now").Float())
+			require.NoError(t, err)
+			require.NoError(t, wire.CheckMetrics([]byte(text)), name)
+		}
+	}
+}
+
+// vectorRecord is the record around its job. Where a number may vary, it has the least.
+func vectorRecord(t *testing.T, record gjson.Result, job string) []byte {
+	t.Helper()
+	text := []byte(record.Raw)
+	var err error
+	record.ForEach(func(name, value gjson.Result) bool {
+		if value.IsObject() {
+			text, err = sjson.SetRawBytes(text, name.Str, []byte(value.Get("min").Raw))
+			require.NoError(t, err)
+		}
+		return true
+	})
+	text, err = sjson.SetRawBytes(text, "job", []byte(job))
+	require.NoError(t, err)
+	return text
+}
+
 func vectors(t *testing.T, file string) []gjson.Result {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("vectors", file))

@@ -57,9 +57,9 @@ class Broker:
         (folder / "enabled_plugins").write_text("[].\n")
         (folder / "inetrc").write_text(f'{{host, {{127,0,0,1}}, ["localhost", "{socket.gethostname()}"]}}.\n{{lookup, [file, native]}}.\n')
         self._run(env, epmd, "-port", str(ports[1]), "-address", "127.0.0.1")
-        _until(lambda: _listens(ports[1]), "epmd answers")
+        eventually(lambda: _listens(ports[1]), "epmd answers", timeout=120)
         self._run(env, server)
-        _until(self._answers, "RabbitMQ answers")
+        eventually(self._answers, "RabbitMQ answers", timeout=120)
 
     def _run(self, env: dict[str, str], *command: str) -> None:
         log = open(Path(self._folder.name) / "startup.log", "ab")  # noqa: SIM115
@@ -218,9 +218,10 @@ def _listens(port: int) -> bool:
     return True
 
 
-def _until(condition: Callable[[], bool], what: str, timeout: float = 120) -> None:
+def eventually(condition: Callable[[], bool], what: str, timeout: float = 30) -> None:
+    """Wait for a condition."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout} s: {what}")
-        time.sleep(0.05)
+        time.sleep(0.01)

@@ -15,7 +15,7 @@ from typing import Any
 
 from millrace_jobs import AsyncClient, Client, HandBack, Job, Lane, NewJob, Unconfirmed, Worker
 
-from .broker import Broker, Proxy
+from .broker import Broker, Proxy, eventually
 
 broker: Broker
 
@@ -27,14 +27,6 @@ def setUpModule() -> None:
 
 def tearDownModule() -> None:
     broker.stop()
-
-
-def eventually(condition: Callable[[], bool], what: str, timeout: float = 30) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout} s: {what}")
-        time.sleep(0.01)
 
 
 class Case(unittest.TestCase):

@@ -6,12 +6,11 @@ import ssl
 import threading
 import time
 import unittest
-from collections.abc import Callable
 from typing import Any
 
 from millrace_jobs import App, AsyncClient, Client, Unreachable, Worker
 
-from .broker import Broker
+from .broker import Broker, eventually
 
 broker: Broker
 
@@ -23,14 +22,6 @@ def setUpModule() -> None:
 
 def tearDownModule() -> None:
     broker.stop()
-
-
-def eventually(condition: Callable[[], bool], what: str, timeout: float = 60) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout} s: {what}")
-        time.sleep(0.01)
 
 
 class Vault:
@@ -86,7 +77,7 @@ class Rotation(Case):
             self.addCleanup(lambda: asyncio.run(async_client.close()))
             client.enqueue("Seen", ["before"])
             asyncio.run(async_client.enqueue("Seen", ["before, async"]))
-            eventually(lambda: len(self.seen) == 2, "the jobs have run")
+            eventually(lambda: len(self.seen) == 2, "the jobs have run", timeout=60)
             self.assertEqual(["async client", "client", "worker"], sorted(vault.asked))
 
             vault.password = "secret-two"
@@ -95,7 +86,7 @@ class Rotation(Case):
             broker.ctl("change_password", "rotating", vault.password)
             broker.ctl("close_all_user_connections", "rotating", "rotated")
             line = "no connection to the broker, trying again: credentials: the vault is sealed: 403"
-            eventually(lambda: sum(line in text for text in logged.output) >= 2, "the worker has asked twice in vain")
+            eventually(lambda: sum(line in text for text in logged.output) >= 2, "the worker has asked twice in vain", timeout=60)
             for enqueue in (client.enqueue, lambda *job, **how: asyncio.run(async_client.enqueue(*job, **how))):
                 with self.assertRaisesRegex(Unreachable, "credentials: the vault is sealed: 403") as failed:
                     enqueue("Seen", ["never"], deadline=1)
@@ -106,7 +97,7 @@ class Rotation(Case):
             vault.fault = None
             client.enqueue("Seen", ["after"])
             asyncio.run(async_client.enqueue("Seen", ["after, async"]))
-            eventually(lambda: len(self.seen) == 4, "the jobs of the new connections have run")
+            eventually(lambda: len(self.seen) == 4, "the jobs of the new connections have run", timeout=60)
         self.assertEqual({"before", "before, async", "after", "after, async"}, set(self.seen))
         self.assertTrue(all(text.startswith("WARNING") for text in logged.output if "vault" in text))
         self.assertNotIn("secret-", "".join(logged.output))
@@ -185,7 +176,7 @@ class Certificates(Case):
         app = App(broker.tls_url, tls=tls)
         self.addCleanup(app.client.close)
         app.client.enqueue("Seen", ["by an app"])
-        eventually(lambda: len(self.seen) == 2, "the jobs have run")
+        eventually(lambda: len(self.seen) == 2, "the jobs have run", timeout=60)
         for url, context, why in (
             (broker.tls_url, self.tls(), "(?i)certificate|ssl|lost|closed|reset"),
             (broker.tls_url, None, "(?i)certificate verify failed"),
