@@ -133,7 +133,7 @@ func closeConnections(t *testing.T, v *brokertest.Vhost, user string) {
 	}
 }
 
-// The first attempts of a client and a worker may fail with whatever error the program has.
+// The first attempts of a client and a worker may fail with any error.
 func TestCredentialsThatComeLate(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)

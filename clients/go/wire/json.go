@@ -46,7 +46,7 @@ func (o Object) At(name string) gjson.Result {
 	return value
 }
 
-// ParseObject reads the members in known. Others are left alone, whatever they are. A known member that stands twice or is written
+// ParseObject reads the members in known. It ignores all others. A known member that stands twice or is written
 // with escapes is refused: Millrace edits in place, and parsers differ on which of two they read.
 func ParseObject(raw string, known map[string]bool) (Object, error) {
 	found := make(Object, 0, 8)
@@ -190,7 +190,7 @@ func unicodeEscape(raw string) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// Loose reads an optional text that is only shown: whatever stands there becomes valid UTF-8.
+// Loose reads an optional text that is only shown: any value becomes valid UTF-8.
 func (o Object) Loose(name string) string {
 	if !o.Has(name) {
 		return ""

@@ -134,7 +134,7 @@ export class Client {
     for (let sent = false; ; ) {
       const publisher = this.#current() ?? (await this.#connect(until, sent ? message.jid : undefined));
       const answer = publisher.publish(message);
-      answer.catch(() => {}); // whoever waits may have gone
+      answer.catch(() => {}); // the caller may have stopped waiting
       sent = true;
       try {
         if ((await until.or(answer)) === until) throw new Unconfirmed(`the broker did not answer before the deadline${AGAIN}`, message.jid);
@@ -165,7 +165,7 @@ export class Client {
     this.#connecting ??= this.#reconnect().finally(() => {
       this.#connecting = undefined;
     });
-    this.#connecting.catch(() => {}); // whoever waits may have gone
+    this.#connecting.catch(() => {}); // the caller may have stopped waiting
     this.#waiters++;
     const publisher = await until.or(this.#connecting).finally(() => this.#waiters--);
     if (publisher !== until) return publisher as Publisher;

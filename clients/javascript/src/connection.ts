@@ -111,7 +111,7 @@ export const openChannel = async (connection: Connection): Promise<Watched<Chann
 /** Opens a channel in confirm mode. */
 export const openConfirmChannel = async (connection: Connection): Promise<Watched<ConfirmChannel>> => watched(await connection.createConfirmChannel());
 
-/** Closes a connection or channel, whatever state it is in, and waits for that at most so long. */
+/** Closes a connection or channel in any state, and waits at most this long. */
 export async function close(closable: Watched<ChannelModel | Channel>, ms = 2_000): Promise<void> {
   if (closable.gone) return;
   try {
@@ -121,7 +121,7 @@ export async function close(closable: Watched<ChannelModel | Channel>, ms = 2_00
   }
 }
 
-/** Answers a delivery. Where its channel is gone, or about to be, the broker gives the job to somebody else. */
+/** Answers a delivery. If its channel has closed, or is closing, the broker delivers the job again. */
 export function answer(channel: Watched<Channel>, then: 'ack' | 'reject' | 'requeue', message: Message): void {
   if (channel.gone) return;
   try {

@@ -48,7 +48,7 @@ export class Publisher {
   /** Publishes {exchange, key, body, properties}. Ends when the broker has the message; else with Refused or Lost. */
   async publish(message: Publication): Promise<void> {
     if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve)); // whoever ends hands its place over
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve)); // a publish that ends hands over its place
     try {
       await this.#send(message);
     } finally {
