@@ -61,7 +61,7 @@ func New(store *Store, source Source, fold Fold, log *slog.Logger, journal strin
 	v := &View{store: store, source: source, fold: fold, log: log, journal: journal,
 		changed: make(chan struct{}), ready: make(chan struct{})}
 	for _, name := range append([]string{journal}, streams...) {
-		v.streams = append(v.streams, &tail{view: v, stream: name})
+		v.streams = append(v.streams, &tail{view: v, stream: name, behind: time.Now()})
 	}
 	return v
 }
