@@ -141,7 +141,7 @@ func (c *core) carryStream(now time.Time, stream string) (over bool, err error) 
 		return false, err
 	}
 	for _, s := range found {
-		if len(c.flight) >= carryFlight || c.bytes >= maxFlightBytes/2 {
+		if !c.idle(carryFlight) {
 			return false, nil
 		}
 		c.carry.next[stream] = s.Offset + 1

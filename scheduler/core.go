@@ -133,6 +133,7 @@ type item struct {
 	folded    int64 // the number of the record after which its entry is what the view says
 	nacks     int
 	done      func(ok bool) // called once it is known whether the broker took it
+	lost      func()        // of a record that a later one replaces: called once it is known that no answer will come
 	read      func() error  // called once the broker took it and the view has folded it
 
 	// follow, if there is one, is called once the broker took it, and calls passed once a record that belongs to it is confirmed too. Until
@@ -263,7 +264,7 @@ func earlier(a, b time.Time) time.Time {
 // send publishes one item. The entry that it is about is busy until its record has been folded.
 func (c *core) send(it *item) error {
 	it.sent, it.sentAfter = c.now, c.silence.clock
-	if len(c.flight) == 0 {
+	if len(c.flight) == c.silence.open {
 		c.silence.answered = c.silence.clock
 	}
 	if it.plain {
@@ -328,16 +329,16 @@ func (c *core) recordItem(now time.Time, r wire.JournalRecord, about spot) *item
 // confirmed is told that the broker took a publish, or refused it.
 func (c *core) confirmed(now time.Time, tag uint64, ack bool) error {
 	c.silence.answered = c.silence.clock
-	it := c.remove(tag)
+	it := c.takeOut(tag)
 	if it == nil {
 		return nil // it was given up on
 	}
+	c.silence.number = max(c.silence.number, it.seq)
 	if it.awaits() {
 		it.lane.answered = max(it.lane.answered, it.seq)
 	}
-	if it.aside { // they are counted again only now and then
-		c.silence.open--
-		c.silence.bytes -= it.size
+	if ack && it.seq > 0 {
+		c.silence.journal = max(c.silence.journal, tag)
 	}
 	if ack {
 		c.counters.Confirms.note(now.Sub(it.sent))
@@ -395,7 +396,10 @@ func (c *core) returned(now time.Time, it *item, why string) error {
 	c.way.cameBack(it.seq)
 	if it.lane != nil {
 		it.lane.flying--
-		if why != noAnswer || !it.passedOver() {
+		if why == noAnswer && it.passedOver() { // its queue answers
+			it.lane.full = false
+			c.lanes.rouse(it.lane, time.Time{})
+		} else {
 			it.lane.bound, it.lane.recheck = false, true // it may be gone, or its node away
 			c.lanes.hold(it.lane, now, heldBecause[why], maxHold)
 		}
@@ -461,14 +465,24 @@ func (c *core) releaseOne(it *item, folded int64) bool {
 // all of it.
 func (c *core) announce(now time.Time) error {
 	drained := len(c.flight) == c.silence.open && len(c.again) == 0
-	if !drained && len(c.above) <= maxRanges || c.passes == c.announced && !c.way.unsaid() {
+	if !drained && len(c.above) <= maxRanges {
 		return nil
 	}
-	return c.sayConfirmed(now)
+	return c.sayAll(now)
 }
 
 func (c *core) sayConfirmed(now time.Time) error {
 	c.announced, c.announcedAt = c.passes, now
-	return c.append(wire.Journal, wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: c.epoch,
-		Through: c.watermark, Above: slices.Clone(c.above), RoutedTo: c.way.say()})
+	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: c.epoch,
+		Through: c.watermark, Above: slices.Clone(c.above), RoutedTo: c.way.say()}
+	return c.send(&item{plain: true, lost: func() {}, // what passed it over says more
+		build: func(seq, confirmed int64) wire.Message { return r.Append(wire.Journal, seq, confirmed) }})
+}
+
+// sayAll journals whatever is confirmed and not said yet.
+func (c *core) sayAll(now time.Time) error {
+	if c.passes == c.announced && !c.way.unsaid() {
+		return nil
+	}
+	return c.sayConfirmed(now)
 }

@@ -57,7 +57,7 @@ func (c *core) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, w
 	if ln.flying == 0 {
 		ln.limit = c.setup.window(ln.queue)
 	}
-	if ln.full = ln.flying >= ln.limit; ln.full || ln.silent || ln.trial && ln.flying > 0 {
+	if ln.full = ln.flying >= ln.limit; ln.full || ln.silent && !ln.trying || ln.trial && ln.flying > ln.aside {
 		c.lanes.leave(time.Time{})
 		return false, false, nil
 	}
@@ -76,7 +76,7 @@ func (c *core) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, w
 	if c.suspects[at] > 0 && len(c.flight) > c.silence.open {
 		return false, true, nil
 	}
-	ln.behind, ln.ahead = key, ln.ahead[1:]
+	ln.behind, ln.ahead, ln.trying = key, ln.ahead[1:], false
 	c.lanes.turn()
 	return true, false, c.fireDueEntry(now, entries, at, key)
 }

@@ -24,7 +24,10 @@ type lane struct {
 	backoff  time.Duration
 	trial    bool  // one job is sent to see whether the queue takes jobs again
 	flying   int   // unconfirmed fires
+	aside    int   // those of them that are set aside
 	silent   bool  // it has not answered for long
+	trying   bool  // one more job is sent to see whether it is silent
+	tried    bool  // one was
 	answered int64 // the newest fire that it has answered
 	limit    int   // fires that it may have open
 	full     bool  // it has so many, and left the ring

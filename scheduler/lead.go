@@ -107,8 +107,10 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate
 		return err
 	})
 	err := g.Wait()
-	if err == nil && errors.Is(context.Cause(ctx), errSmallLock) {
-		err = errSmallLock
+	if cause := context.Cause(ctx); err == nil && (errors.Is(cause, errSmallLock) || errors.Is(cause, errHole)) {
+		err = cause
+	}
+	if errors.Is(err, errSmallLock) {
 		s.remakeLock(ctx, conn)
 	}
 	if l.core.epoch >= 0 {
@@ -334,6 +336,9 @@ func (l *leadership) assist(ctx context.Context) error {
 		l.core.gatedHeld = l.hasOldQueue(ctx)
 		return l.core.settled(time.Now(), id)
 	case phaseLeading:
+		if l.core.silence.worn() {
+			l.s.resignFor(errHole)
+		}
 		l.silent.ask(l)
 	}
 	return nil
@@ -372,19 +377,25 @@ func (l *leadership) noteRecreated() error {
 	return nil
 }
 
-// retireWithin bounds how long an orderly stop waits for what is unconfirmed.
-const retireWithin = 3 * time.Second
+const (
+	// retireWithin bounds how long an orderly stop waits for what is unconfirmed.
+	retireWithin = 3 * time.Second
+	// retireSays is when it journals what is confirmed although more is open: that may never be answered.
+	retireSays = retireWithin / 2
+)
 
 // retire waits for what is in flight, and journals what is confirmed by then, so that the next leader
 // finds nothing in doubt. A leader journals that less often than its window drains. It returns once
 // the view has read that: a journal that loses confirmed records later is known to have lost them.
 func (l *leadership) retire() error {
-	deadline := time.NewTimer(retireWithin)
+	deadline, says := time.NewTimer(retireWithin), time.NewTimer(retireSays)
 	defer deadline.Stop()
+	defer says.Stop()
+	say := l.core.announce
 	for {
 		changed := l.s.view.Changed()
 		if l.core.epoch >= 0 {
-			if err := l.core.announce(time.Now()); err != nil {
+			if err := say(time.Now()); err != nil {
 				return err
 			}
 		}
@@ -399,6 +410,8 @@ func (l *leadership) retire() error {
 			}
 		case <-l.pub.Done(): // and all that it knew has been read
 			return l.pub.Err()
+		case <-says.C:
+			say = l.core.sayAll
 		case <-deadline.C:
 			return nil
 		}

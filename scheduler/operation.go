@@ -275,7 +275,7 @@ func (o *operating) allowance(now time.Time, batch int) int {
 // actOn acts on the next entries. over tells that there are none left, more that it might go on at once.
 func (c *core) actOn(now time.Time, o *operating) (over, more bool, err error) {
 	left := o.allowance(now, c.setup.pace.batch)
-	if left == 0 || len(c.flight) >= operationFlight || c.bytes >= maxFlightBytes/2 {
+	if left == 0 || !c.idle(operationFlight) {
 		return false, false, nil
 	}
 	if o.undo != nil {

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -14,16 +15,16 @@ import (
 )
 
 // A broker may never answer a publish: RabbitMQ forgets some when the node of their queue or of the
-// journal stops. A queue that does not answer stops only itself: nothing more is fired to it, and what
-// it has open leaves the window to the others. So does a fire that is passed over: its queue has
-// answered later ones, and goes on.
+// journal stops. A queue that does not answer stops only itself: nothing that is due is fired to it,
+// but for one trial, and what it has open is set aside, which leaves the window to the others. A fire
+// whose queue has answered later ones is passed over: it is set aside too, and its queue goes on.
 
 const (
 	silentAfter = 2 * time.Second  // without an answer, a queue is silent
 	giveUpAfter = 30 * time.Second // without an answer, it is decided what became of a fire
 	quietAfter  = time.Second      // without any answer, nothing is fired: the broker may have no majority
 	watchEvery  = 500 * time.Millisecond
-	maxSilent   = 4096 // fires that may be set aside, of all queues together
+	maxSilent   = 4096 // while so many fires are set aside, nothing more is fired
 )
 
 // Why a fire is journaled as returned.
@@ -36,16 +37,20 @@ const (
 type silence struct {
 	clock    time.Duration // how long the core has run; a clock that is set does not move it
 	looked   time.Duration
-	answered time.Duration // when the newest answer came, or the window was empty
+	answered time.Duration // when the newest answer came, or nothing was open but what is set aside
+	number   int64         // the newest number of which an answer came
+	journal  uint64        // the newest publish that the journal has taken
 	open     int           // fires that are set aside
 	bytes    int
 	overdue  []string // queues with fires that are given up on
+	hole     uint64   // the first publish that was given up on, 0 if there is none
 }
 
 // awaits reports whether it is a fire, which its queue must answer.
 func (it *item) awaits() bool { return it.lane != nil && !it.buries }
 
-// passedOver reports whether its queue has answered a later fire. RabbitMQ answers those to one queue in order.
+// passedOver reports whether its queue has answered a later fire. Mostly a queue answers in order; a fire that it answers later is set
+// aside until then.
 func (it *item) passedOver() bool { return it.seq < it.lane.answered }
 
 // quiet reports whether the broker has answered nothing for a while although something is open.
@@ -62,11 +67,18 @@ func (c *core) watchSilence() {
 	}
 	s.looked = s.clock
 	oldest, overdue := map[*lane]time.Duration{}, map[string]bool{}
-	for _, it := range c.flight {
+	newest := map[*lane]int64{}
+	for tag, it := range c.flight {
+		age := s.clock - it.sentAfter
+		if it.lost != nil && tag < s.journal && age > silentAfter {
+			c.takeOut(tag)
+			s.giveUp(tag)
+			it.lost()
+		}
 		if !it.awaits() {
 			continue
 		}
-		age := s.clock - it.sentAfter
+		newest[it.lane] = max(newest[it.lane], it.seq)
 		if !it.passedOver() {
 			oldest[it.lane] = max(oldest[it.lane], age)
 		}
@@ -75,26 +87,66 @@ func (c *core) watchSilence() {
 		}
 	}
 	for _, ln := range c.lanes.all {
-		if ln.silent && oldest[ln] <= silentAfter {
-			ln.silent = false
+		silent := oldest[ln] > silentAfter
+		switch {
+		case ln.silent && !silent:
+			ln.tried, ln.trying = false, false
+			c.lanes.rouse(ln, time.Time{})
+		case silent && !ln.tried && newest[ln] < s.number: // is it the queue that does not answer, or was that fire lost?
+			ln.tried, ln.trying = true, true
 			c.lanes.rouse(ln, time.Time{})
 		}
-		ln.silent = oldest[ln] > silentAfter
+		ln.silent, ln.aside = silent, 0
 	}
 	s.open, s.bytes = 0, 0
 	for _, it := range c.flight {
 		it.aside = it.awaits() && (it.lane.silent || it.passedOver() && s.clock-it.sentAfter > silentAfter)
 		if it.aside {
+			it.lane.aside++
 			s.open++
 			s.bytes += it.size
+		}
+	}
+	for _, ln := range c.lanes.all {
+		if ln.trial && ln.aside > 0 { // what it waited for may be set aside now
+			c.lanes.rouse(ln, time.Time{})
 		}
 	}
 	s.overdue = slices.Sorted(maps.Keys(overdue))
 }
 
+// takeOut takes an item out of the window, and out of what is set aside.
+func (c *core) takeOut(tag uint64) *item {
+	it := c.remove(tag)
+	if it != nil && it.aside {
+		it.lane.aside--
+		c.silence.open--
+		c.silence.bytes -= it.size
+	}
+	return it
+}
+
+// giveUp notes that a publish will have no answer.
+func (s *silence) giveUp(tag uint64) {
+	if s.hole == 0 {
+		s.hole = tag
+	}
+}
+
+// maxBehindHole is how many publishes may follow one that was never answered. The AMQP library keeps the answer to each of them, for as long as
+// the channel lasts.
+const maxBehindHole = 1 << 20
+
+// errHole ends an epoch in order.
+var errHole = fmt.Errorf("scheduler: the broker never answered a publish, and %d have followed: a new channel frees the memory that they take", maxBehindHole)
+
+// worn reports whether so much has followed a publish without an answer that the epoch should end.
+func (s *silence) worn() bool { return s.hole != 0 && s.journal > s.hole+maxBehindHole }
+
 // giveUpOn decides what became of the fires that a queue has not answered for long: they arrived, or
-// they are journaled as returned, and their queue is tried again later. A fire that the view has not
-// read from the journal yet stays open: the journal may be what does not answer.
+// they are journaled as returned, and are fired again. The proof that they arrived holds for those that
+// the journal has. While the view has read nothing that was sent after a fire, it stays open: the
+// journal may be what does not answer.
 func (c *core) giveUpOn(now time.Time, queue string, arrived bool) error {
 	_, folded := c.entries.Progress()
 	var tags []uint64
@@ -105,8 +157,13 @@ func (c *core) giveUpOn(now time.Time, queue string, arrived bool) error {
 	}
 	slices.Sort(tags)
 	for _, tag := range tags {
-		it := c.remove(tag)
-		if arrived && c.witnessTells(it) {
+		it := c.takeOut(tag)
+		c.silence.giveUp(tag)
+		journaled, err := c.entries.InDoubt(c.epoch, it.seq)
+		if err != nil {
+			return err
+		}
+		if arrived && journaled && c.witnessTells(it) {
 			c.accepted(it)
 		} else if err := c.returned(now, it, noAnswer); err != nil {
 			return err

@@ -18,6 +18,7 @@ import (
 type way struct {
 	probe   int64         // the number of the newest probe
 	out     bool          // it is on its way
+	lost    int           // so many before it, in a row, were never answered
 	taken   bool          // the broker has confirmed it
 	took    time.Duration // how long that took: what follows it must be confirmed too
 	back    bool          // it has arrived; its record may not be folded yet
@@ -52,6 +53,8 @@ const (
 	wayPatience = 15 * time.Second       // how long a probe may take that the broker has confirmed: meanwhile what is fired is journaled
 	wayLag      = 5 * time.Minute        // how much longer, at most, where the view is behind
 
+	maxLostProbes = int(maxStuck / silentAfter)
+
 	maxUnproven      = 16384 // fires behind the last probe that arrived with the one that follows it
 	maxUnprovenBytes = 128 << 20
 )
@@ -84,6 +87,9 @@ func (c *core) watchWay(now, wake time.Time) (time.Time, error) {
 	w := &c.way
 	w.since += c.passing
 	w.unseen += c.passing
+	if w.lost > maxLostProbes {
+		return now, fmt.Errorf("%w: %d probes were neither confirmed nor refused", errResigned, w.lost)
+	}
 	if w.out {
 		if arrived := c.probeArrived(); !arrived && w.taken {
 			if err := c.watchLate(now); err != nil {
@@ -130,7 +136,7 @@ func (c *core) askForProbe(now time.Time) error {
 }
 
 func (w *way) isTime() bool {
-	return w.fired.jobs >= probeEach || w.since >= probeAlways || w.since >= probeEvery && w.fired.jobs > 0 || w.mustFollow(w.before)
+	return w.lost > 0 || w.fired.jobs >= probeEach || w.since >= probeAlways || w.since >= probeEvery && w.fired.jobs > 0 || w.mustFollow(w.before)
 }
 
 // mustFollow reports whether the next probe is to be followed by one to no queue, with so much fired since the last that was.
@@ -146,8 +152,9 @@ func (c *core) sendProbe() error {
 		w.unseen = 0
 		c.setup.follow(w.probe)
 	}
-	taken := func(bool) { w.taken, w.took, w.since = true, w.since, 0 } // a broker that is slow to confirm has lost nothing
-	return c.send(&item{plain: true, done: taken, build: func(_, confirmed int64) wire.Message {
+	taken := func(bool) { w.taken, w.lost, w.took, w.since = true, 0, w.since, 0 } // a broker that is slow to confirm has lost nothing
+	lost := func() { w.out, w.lost = false, w.lost+1 }
+	return c.send(&item{plain: true, done: taken, lost: lost, build: func(_, confirmed int64) wire.Message {
 		return wire.Probe{Epoch: c.epoch, Number: w.probe, Confirmed: confirmed, Routed: w.routed}.To(c.setup.probed)
 	}})
 }

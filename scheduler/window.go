@@ -34,6 +34,11 @@ func (w *window) room(s silence) bool {
 	return len(w.flight)-s.open < maxFlight && w.bytes-s.bytes < maxFlightBytes && s.open < maxSilent
 }
 
+// idle reports whether fewer than so many publishes are open, so that background work may add some. What is set aside does not count.
+func (c *core) idle(most int) bool {
+	return len(c.flight)-c.silence.open < most && c.bytes-c.silence.bytes < maxFlightBytes/2
+}
+
 func (w *window) add(tag uint64, it *item) {
 	w.flight[tag] = it
 	w.bytes += it.size

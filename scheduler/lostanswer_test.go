@@ -1,0 +1,305 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// loseInJournal has the broker take in what a leader sent. The fire of one job reaches its queue, but neither the journal nor an answer the
+// leader: so it is where the process of the journal's leader dies.
+func (sc *scene) loseInJournal(s *modelSidecar, jid string) {
+	sc.t.Helper()
+	sc.take(s)
+	at := slices.IndexFunc(s.conn.answers, func(a answer) bool { return a.copy != nil && a.copy.deed.JIDTag == wire.JIDTag(jid) })
+	require.GreaterOrEqual(sc.t, at, 0)
+	lost := s.conn.answers[at].copy
+	s.conn.answers = slices.Delete(s.conn.answers, at, at+1)
+	r := sc.broker.streams[wire.Journal].get(lost.record)
+	m := wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: s.core.epoch, Through: s.core.watermark}.Append(wire.Journal, 0, s.core.watermark)
+	r.Headers, r.Body, lost.record = m.Headers, m.Body, -1
+	for len(s.conn.answers) > 0 {
+		require.NoError(sc.t, s.answer(sc.now))
+	}
+	require.NoError(sc.t, s.readAll())
+}
+
+// busyFor has a job due to a queue in each second.
+func (sc *scene) busyFor(s *modelSidecar, queue string, d time.Duration) {
+	sc.t.Helper()
+	for end := sc.now.Add(d); sc.now.Before(end); {
+		sc.due(fmt.Sprint("busy-", sc.now.UnixNano()), queue)
+		require.NoError(sc.t, s.readAll())
+		sc.silentFor(s, "none", time.Second)
+	}
+}
+
+// A fire that its queue got and the journal did not is no delivery that anybody could know of later, whatever the witness says.
+func TestAFireThatTheJournalLacksIsFiredAgain(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("lost", "q")
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	sc.loseInJournal(s, "lost")
+	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	require.Equal(t, 2, sc.copies()["lost"])
+	require.EqualValues(t, 0, s.entries.Total(wire.ScheduledJobs))
+	require.Empty(t, s.core.flight)
+}
+
+// Nobody is told that such a job was delivered, and an operation does not count it.
+func TestACommandWhoseFireTheJournalLacksIsNotDone(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leaderWith("lost")
+	sc.at("counted", "q", sc.now.Add(day))
+	sc.rounds(s, 2, nil)
+	var got []wire.Reply
+	cmd := wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "lost"}
+	require.NoError(t, s.core.command(sc.now, cmd, func(r wire.Reply) { got = append(got, r) }))
+	sc.loseInJournal(s, "lost")
+	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	require.Len(t, got, 1)
+	require.Equal(t, wire.StatusUnavailable, got[0].Status)
+	require.EqualValues(t, 2, s.entries.Total(wire.ScheduledJobs))
+
+	op := wire.Command{ID: "op", Command: wire.CommandOperate, Bulk: &wire.Operation{Action: wire.CommandTrigger, Stream: wire.ScheduledJobs, JIDs: []string{"counted"}}}
+	require.NoError(t, s.core.command(sc.now, op, func(wire.Reply) {}))
+	for !slices.ContainsFunc(s.conn.out, func(m sent) bool { return m.message.MessageID == "counted" }) {
+		sc.answer(s)
+		require.NoError(t, s.readAll())
+		sc.now = sc.now.Add(200 * time.Millisecond)
+		require.NoError(t, s.step(sc.now))
+	}
+	sc.loseInJournal(s, "counted")
+	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	o, known := s.entries.Operation("op")
+	require.True(t, known)
+	require.Equal(t, []any{wire.OperationDone, int64(0), int64(1)}, []any{o.State, o.Done, o.Failed})
+}
+
+// passOver has a queue answer all that is fired to it but one job.
+func (sc *scene) passOver(s *modelSidecar, jid, queue string) {
+	sc.t.Helper()
+	sc.due(jid, queue)
+	require.NoError(sc.t, s.readAll())
+	sc.silentFor(s, queue, 200*time.Millisecond)
+	sc.busyFor(s, queue, 3*time.Second)
+	require.Equal(sc.t, 1, s.core.silence.open)
+}
+
+// A queue that is held for something else goes on, too, while one of its fires has no answer.
+func TestATrialDoesNotWaitForAFireThatIsPassedOver(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.passOver(s, "lost", "q")
+	sc.broker.full["q"] = true
+	sc.due("refused", "q")
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "none", 400*time.Millisecond)
+	require.Len(t, s.core.lanes.heldQueues(), 1)
+	sc.broker.full["q"] = false
+	sc.silentFor(s, "none", 2*firstHold)
+	require.Equal(t, 1, sc.copies()["refused"])
+	require.Equal(t, 1, s.core.silence.open)
+}
+
+// A queue whose window is full of fires that are passed over goes on when they are given up on, also if they are of jobs that are due later.
+func TestAFullQueueGoesOnWhenItsFiresAreGivenUpOn(t *testing.T) {
+	sc := newScene(t)
+	sc.broker.window = 2
+	s := sc.leader("a")
+	limit := s.core.setup.window("q")
+	for i := range limit + 1 {
+		sc.at(fmt.Sprint("lost-", i), "q", sc.now.Add(day))
+	}
+	sc.rounds(s, 2, nil)
+	for i := range limit + 1 {
+		prefix := "q"
+		if i == limit {
+			prefix = "none" // this one is answered
+		}
+		cmd := wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: fmt.Sprint("lost-", i)}
+		require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {}))
+		sc.unanswered(s, prefix)
+	}
+	sc.broker.witness = ""
+	at := sc.due("waits", "q")
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "none", giveUpAfter-5*time.Second)
+	ln := s.core.lanes.of("q")
+	require.True(t, ln.full)
+	ln.ahead = []tracker.DueKey{{At: sc.now, Stream: wire.ScheduledJobs, Offset: at}} // as if it had been looked up before the window was full
+	require.Zero(t, sc.copies()["waits"])
+	sc.silentFor(s, "none", 12*time.Second)
+	require.Equal(t, 1, sc.copies()["waits"])
+}
+
+// A fire that is lost may be its queue's newest. Another job shows that the queue answers.
+func TestASilentQueueGetsOneMoreJob(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("lost", "q")
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "q", 200*time.Millisecond)
+	sc.busyFor(s, "other", 3*time.Second)
+	require.Equal(t, 1, s.core.lanes.silentQueues())
+	for i := range 10 {
+		sc.due(fmt.Sprint("later-", i), "q")
+	}
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "none", 2*time.Second)
+	require.Zero(t, s.core.lanes.silentQueues())
+	require.Equal(t, 1, sc.copies()["later-9"])
+	require.Equal(t, 1, sc.copies()["lost"])
+}
+
+// What is given up on leaves the count of what is set aside at once: the window of the others is no larger for it.
+func TestGivingUpKeepsTheWindow(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.passOver(s, "lost", "q")
+	sc.now = sc.now.Add(giveUpAfter)
+	s.core.silence.clock += giveUpAfter
+	require.NoError(t, s.core.giveUpOn(sc.now, "q", true))
+	require.Zero(t, s.core.silence.open)
+	require.Zero(t, s.core.silence.bytes)
+	require.Zero(t, s.core.lanes.of("q").aside)
+}
+
+// Operations and the carry-over do not wait for a queue that answers nothing.
+func TestSilentFiresDoNotStopOperations(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	for i := range operationFlight {
+		sc.due(fmt.Sprint("j-", i), "silent")
+	}
+	sc.at("later", "q", sc.now.Add(day))
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "silent", 4*time.Second)
+	require.GreaterOrEqual(t, s.core.silence.open, operationFlight)
+	cmd := wire.Command{ID: "op", Command: wire.CommandOperate, Bulk: &wire.Operation{Action: wire.CommandDelete, Stream: wire.ScheduledJobs, JIDs: []string{"later"}}}
+	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {}))
+	sc.silentFor(s, "silent", 3*time.Second)
+	o, _ := s.entries.Operation("op")
+	require.Equal(t, wire.OperationDone, o.State)
+}
+
+// dropAnswers has the broker take in what was sent, and never answer what pick chooses.
+func (sc *scene) dropAnswers(s *modelSidecar, pick func(wire.Message) bool) {
+	dropped := map[uint64]bool{}
+	for _, m := range s.conn.out {
+		dropped[m.tag] = pick(m.message)
+	}
+	sc.take(s)
+	s.conn.answers = slices.DeleteFunc(s.conn.answers, func(a answer) bool { return dropped[a.tag] })
+	for len(s.conn.answers) > 0 {
+		require.NoError(sc.t, s.answer(sc.now))
+	}
+	require.NoError(sc.t, s.readAll())
+}
+
+// A record that only says what is confirmed, or a probe, is replaced when it has no answer: neither ends the epoch.
+func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
+	for name, pick := range map[string]func(wire.Message) bool{
+		"confirmed": func(m wire.Message) bool {
+			r, err := wire.ParseJournal(m.Body)
+			return err == nil && r.Type == wire.TypeConfirmed
+		},
+		"probe": func(m wire.Message) bool {
+			_, is := wire.ProbeOf(m.Headers)
+			return is
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leader("a")
+			lost := 0
+			for i := range 30 {
+				if i%3 == 0 {
+					sc.due(fmt.Sprint("j-", i), "q")
+				}
+				require.NoError(t, s.readAll())
+				sc.now = sc.now.Add(200 * time.Millisecond)
+				require.NoError(t, s.step(sc.now))
+				sc.dropAnswers(s, func(m wire.Message) bool {
+					drops := pick(m) && lost == 0
+					if drops {
+						lost++
+					}
+					return drops
+				})
+			}
+			require.Equal(t, 1, lost)
+			require.Zero(t, s.core.way.lost)
+			_, any := s.core.oldest()
+			require.False(t, any, "nothing is left that would end the epoch")
+			sc.prove(s)
+			doubts, err := s.entries.Doubtful()
+			require.NoError(t, err)
+			require.Empty(t, doubts)
+		})
+	}
+}
+
+// A broker that answers no probe at all ends the epoch, as one that answers nothing else does.
+func TestAnEpochEndsWhenNoProbeIsAnswered(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	for range 10 * giveUpAfter / time.Second {
+		sc.due(fmt.Sprint("j-", sc.now.UnixNano()), "q")
+		require.NoError(t, s.readAll())
+		sc.now = sc.now.Add(200 * time.Millisecond)
+		if err := s.step(sc.now); err != nil {
+			require.ErrorIs(t, err, errResigned)
+			return
+		}
+		sc.dropAnswers(s, func(m wire.Message) bool {
+			_, is := wire.ProbeOf(m.Headers)
+			return is
+		})
+	}
+	require.FailNow(t, "it has not ended")
+}
+
+// What is confirmed is said, although more is open: a leader that is asked to stop does not wait for ever.
+func TestAllThatIsConfirmedIsSaid(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("open", "silent")
+	for i := range 20 {
+		sc.due(fmt.Sprint("j-", i), "q")
+	}
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	sc.unanswered(s, "silent")
+	require.NoError(t, s.core.announce(sc.now))
+	require.Empty(t, s.conn.out, "the window has not drained")
+	require.NoError(t, s.core.sayAll(sc.now))
+	sc.exchange(s)
+	doubts, err := s.entries.Doubtful()
+	require.NoError(t, err)
+	require.Len(t, doubts, 1)
+	require.Equal(t, "open", doubts[0].JID)
+	require.NoError(t, s.core.sayAll(sc.now))
+	require.Empty(t, s.conn.out, "it is said once")
+}
+
+// The AMQP library keeps what follows a publish without an answer. An epoch does not let that grow for ever.
+func TestAnEpochEndsInOrderFarBehindAHole(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.passOver(s, "lost", "q")
+	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	require.Empty(t, s.core.flight)
+	require.NotZero(t, s.core.silence.hole)
+	require.False(t, s.core.silence.worn())
+	s.core.silence.journal += maxBehindHole
+	require.True(t, s.core.silence.worn())
+}
