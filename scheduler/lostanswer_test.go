@@ -21,9 +21,7 @@ func (sc *scene) loseInJournal(s *modelSidecar, jid string) {
 	require.GreaterOrEqual(sc.t, at, 0)
 	lost := s.conn.answers[at].copy
 	s.conn.answers = slices.Delete(s.conn.answers, at, at+1)
-	r := sc.broker.streams[wire.Journal].get(lost.record)
-	m := wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: s.core.epoch, Through: s.core.watermark}.Append(wire.Journal, 0, s.core.watermark)
-	r.Headers, r.Body, lost.record = m.Headers, m.Body, -1
+	sc.broker.unjournal(lost)
 	for len(s.conn.answers) > 0 {
 		require.NoError(sc.t, s.answer(sc.now))
 	}

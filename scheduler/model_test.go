@@ -380,6 +380,17 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 	c.answers = append(c.answers, reply)
 }
 
+// unjournal takes the fire of a job in a queue out of the journal, as if only its queue had got it. What its headers say of others stays.
+func (b *modelBroker) unjournal(c *copyOf) {
+	r := b.streams[wire.Journal].get(c.record)
+	said := wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: c.deed.Epoch, Through: c.deed.Confirmed}
+	if text, says := r.Headers[wire.HeaderAbove].(string); says {
+		said.Above, _ = wire.ParseRanges(text)
+	}
+	m := said.Append(wire.Journal, 0, c.deed.Confirmed)
+	r.Headers, r.Body, c.record = m.Headers, m.Body, -1
+}
+
 // deliver puts a job into its queue.
 func (b *modelBroker) deliver(d wire.Deed, m wire.Message) *copyOf {
 	c := &copyOf{deed: d, queue: m.Key, at: m.Timestamp, record: -1, late: d.Epoch < b.newest}

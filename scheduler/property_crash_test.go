@@ -71,6 +71,40 @@ func (w *world) killHome(t *rapid.T) { w.loseOpen(t, func() { w.broker.nodes++ }
 // The broker shows that a while later.
 func (w *world) cutLink(t *rapid.T) { w.loseOpen(t, func() { w.broker.links++ }) }
 
+// loseFires is the death of the process that the journal's leader is: some fires reach their queues alone, and are never answered. No node
+// need have died.
+func (w *world) loseFires(t *rapid.T) {
+	w.elect(t)
+	for range 6 {
+		w.round()
+	}
+	s := w.leader()
+	if s == nil || s.core.phase != phaseLeading || s.conn.cut || w.broker.muted {
+		return
+	}
+	w.append(t)
+	require.NoError(t, s.readAll())
+	w.step(s)
+	if s != w.leader() {
+		return
+	}
+	end := w.broker.streams[wire.Journal].end()
+	for len(s.conn.out) > 0 {
+		w.broker.process(s.conn, w.now)
+	}
+	s.conn.answers = slices.DeleteFunc(s.conn.answers, func(a answer) bool {
+		c := a.copy
+		if c == nil || c.confirmed || c.record < int64(end) || !rapid.Bool().Draw(t, "lost in the journal") {
+			return false
+		}
+		w.broker.unjournal(c)
+		c.confirmed = true // its queue keeps it
+		w.broker.unsafe[w.broker.place(c.deed.Stream, c.deed.Offset)] = "the journal lost the fire"
+		w.broker.unsafeTags[c.deed.JIDTag] = true
+		return true
+	})
+}
+
 // silence has the management API answer nothing, or answer again.
 func (w *world) silence(*rapid.T) { w.broker.silent = !w.broker.silent }
 

@@ -130,6 +130,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"recreatedRefused": w.recreatedRefused,
 		"retention":        w.retention,
 		"loseJournal":      w.loseJournal,
+		"loseFires":        w.loseFires,
 		"forgetJournal":    w.forgetJournal,
 		"endHold":          w.endHold,
 		"cutWay":           w.cutWay,
