@@ -36,12 +36,14 @@ deps: tools ## Install what else the tests need (says first what that is)
 	@scripts/deps.sh broker compiler python ruby node java
 
 .PHONY: build
-build: tools ## Build bin/millrace
+build: ## Build bin/millrace
+	@scripts/tools.sh go git make
 	@[[ -e bin/millrace ]] || first=' (the first time takes about two minutes)'; echo "Building bin/millrace$${first:-} …"
 	@go build -v -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/millrace ./cmd/millrace 2>&1 | scripts/progress.sh
 
 .PHONY: up
-up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--fresh empties their data)
+up: ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--fresh empties their data)
+	@scripts/tools.sh go git make
 	@scripts/deps.sh broker
 	@$(MAKE) --no-print-directory build
 	@exec bin/millrace up $(ARGS)
