@@ -166,7 +166,7 @@ screenshots: tools $(UI_READY) ## Write docs/screenshots
 	node ui/test/screenshots.js
 
 .PHONY: vendor-ui
-vendor-ui: ## Fetch what the web UI has from the npm registry anew
+vendor-ui: ## Fetch again what the web UI has from the npm registry
 	ui/vendor.sh
 
 $(PYTHON_READY): clients/python/requirements-dev.txt

@@ -133,7 +133,7 @@ func TestPasswordFromTheEnvironment(t *testing.T) {
 
 	r = millrace(t, "config", "--amqp-password-file", file(t, "x"))
 	require.Equal(t, exitUsage, r.code)
-	require.Contains(t, r.err, "--amqp-password does not go with --amqp-password-file")
+	require.Contains(t, r.err, "--amqp-password and --amqp-password-file cannot be used together")
 }
 
 func TestURLsAreChecked(t *testing.T) {
