@@ -48,8 +48,7 @@ up: ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--fresh 
 	@$(MAKE) --no-print-directory build
 	@exec bin/millrace up $(ARGS)
 
-# Everything is built as `make build` builds it, so that packages are compiled once for all. The race detector needs cgo; with this tag
-# Pebble does without its zstd in C.
+# Everything is built without cgo, as the binary is. The race detector needs cgo; with this tag Pebble does without its zstd in C.
 export CGO_ENABLED := 0
 RACED := CGO_ENABLED=1
 RACE_FLAGS := -race -tags=pebblegozstd
@@ -62,8 +61,10 @@ GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
 .PHONY: test
 test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby test-java test-properties) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
-	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS)
-	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | $(GO_TEST)
+	status=0; \
+	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS) || status=$$?; \
+	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | $(GO_TEST) || status=$$?; \
+	exit $$status
 
 # The race detector slows these down most and finds nothing in them: with it they are tried less often.
 .PHONY: test-properties

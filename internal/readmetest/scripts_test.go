@@ -76,6 +76,18 @@ func TestMakeUpSaysWhatItDoes(t *testing.T) {
 	require.Contains(t, document(t, "scripts/apt-install.sh"), `"$here/quietly.sh" apt-get install`)
 }
 
+// TestMakeTestRunsAll: what runs without the race detector also runs where a test under it has failed.
+func TestMakeTestRunsAll(t *testing.T) {
+	failing := filepath.Join(t.TempDir(), "gotest")
+	require.NoError(t, os.WriteFile(failing, []byte("#!/bin/sh\necho \"tested $(cat) $1\"\nexit 3\n"), 0o700))
+	run := exec.Command("make", "-C", root, "-o", "deps", "test", "PKG=./wire ./internal/pause", "GO_TEST="+failing)
+	run.Env = append(os.Environ(), "MAKEFLAGS=") // those of a make that runs this test
+	said, err := run.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(said), "tested github.com/millrace-jobs/millrace/wire -race\n")
+	require.Contains(t, string(said), "tested github.com/millrace-jobs/millrace/internal/pause \n")
+}
+
 // The binary's version is the sidecar's tag. The Go client's module has tags of its own in the same repository.
 func TestVersionScript(t *testing.T) {
 	t.Parallel()
