@@ -36,18 +36,19 @@ deps: tools ## Install what else the tests need (says first what that is)
 	@scripts/deps.sh broker compiler python ruby node java
 
 .PHONY: build
-build: tools ## Build bin/millrace
+build: ## Build bin/millrace
+	@scripts/tools.sh go git make
 	@[[ -e bin/millrace ]] || first=' (the first time takes about two minutes)'; echo "Building bin/millrace$${first:-} …"
 	@go build -v -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/millrace ./cmd/millrace 2>&1 | scripts/progress.sh
 
 .PHONY: up
-up: tools ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--fresh empties their data)
+up: ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--fresh empties their data)
+	@scripts/tools.sh go git make
 	@scripts/deps.sh broker
 	@$(MAKE) --no-print-directory build
 	@exec bin/millrace up $(ARGS)
 
-# Everything is built as `make build` builds it, so that packages are compiled once for all. The race detector needs cgo; with this tag
-# Pebble does without its zstd in C.
+# Everything is built without cgo, as the binary is. The race detector needs cgo; with this tag Pebble does without its zstd in C.
 export CGO_ENABLED := 0
 RACED := CGO_ENABLED=1
 RACE_FLAGS := -race -tags=pebblegozstd
@@ -60,8 +61,10 @@ GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
 .PHONY: test
 test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby test-java test-properties) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
-	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS)
-	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | $(GO_TEST)
+	status=0; \
+	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS) || status=$$?; \
+	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | $(GO_TEST) || status=$$?; \
+	exit $$status
 
 # The race detector slows these down most and finds nothing in them: with it they are tried less often.
 .PHONY: test-properties
@@ -164,7 +167,7 @@ screenshots: tools $(UI_READY) ## Write docs/screenshots
 	node ui/test/screenshots.js
 
 .PHONY: vendor-ui
-vendor-ui: ## Fetch what the web UI has from the npm registry anew
+vendor-ui: ## Fetch again what the web UI has from the npm registry
 	ui/vendor.sh
 
 $(PYTHON_READY): clients/python/requirements-dev.txt

@@ -102,7 +102,7 @@ func (s *Server) byToken(r *http.Request, sum, name, via string) (who, error) {
 		return who{}, err
 	}
 	s.noteFailed(addr, "", true)
-	return who{}, newProblem(http.StatusUnauthorized, "this token is nobody's")
+	return who{}, newProblem(http.StatusUnauthorized, "unknown token")
 }
 
 // byPassword asks the broker, or what is remembered of its answers.
@@ -174,7 +174,7 @@ func (s *Server) mayTry(addr, name string) error {
 // noteFailed counts an attempt that failed, and logs it.
 func (s *Server) noteFailed(addr, name string, begun bool) {
 	s.attempts.failed(addr, name, s.cfg.Now(), begun)
-	s.cfg.Log.Warn("httpapi: somebody could not sign in", "user", shorten(name), "from", addr)
+	s.cfg.Log.Warn("httpapi: sign-in failed", "user", shorten(name), "from", addr)
 }
 
 // remote is where a request comes from. What a proxy says of that is believed only where there is one: its own word is the last.

@@ -195,7 +195,7 @@ func TestGuessingAndLeavingIsSlow(t *testing.T) {
 		answers <- struct{}{}
 	}
 	require.Equal(t, http.StatusTooManyRequests, w.send(asNobody("management", "another", "192.0.2.1")).StatusCode)
-	require.Eventually(t, func() bool { return strings.Count(w.log.String(), "could not sign in") == 10 }, 10*time.Second, time.Millisecond,
+	require.Eventually(t, func() bool { return strings.Count(w.log.String(), "sign-in failed") == 10 }, 10*time.Second, time.Millisecond,
 		"the broker's answers are noted although nobody waits for them")
 }
 

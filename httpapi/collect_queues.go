@@ -12,7 +12,7 @@ var (
 	descEnqueued     = desc("jobs_enqueued_total", "Jobs that came into a queue, as the broker counts them: those that Millrace fires too.", "queue")
 	descQueueOldest  = desc("queue_oldest_job_age_seconds", "How long the oldest job of a queue waits, at least.", "queue")
 	descQueueWorkers = desc("queue_workers", "Consumers of a queue.", "queue")
-	descQueuePaused  = desc("queue_paused", "1 if nobody is to take jobs of a queue.", "queue")
+	descQueuePaused  = desc("queue_paused", "1 if the queue is paused.", "queue")
 	descQueueSlots   = desc("queue_slots", "Jobs of a queue that live processes can run at once.", "queue")
 	descQueueBusy    = desc("queue_busy_slots", "Jobs of a queue that processes say they run.", "queue")
 	descQueueFull    = desc("queue_saturated", "1 if jobs wait, no worker of the queue has a free slot, and no job was taken for a minute or longer.", "queue")

@@ -52,7 +52,7 @@ var (
 	descSilent      = desc("silent_queues", "Queues that do not answer what this leader fires to them.")
 	descLease       = desc("leader_lease_age_seconds", "How old the newest ping is that came back to this leader through the lock; 0 if it needs none.")
 	descReplicas    = desc("missing_replicas", "Replicas that a stream or quorum queue should have, and that are not online.", "queue")
-	descOrphaned    = desc("leader_lock_orphaned", "1 if the lock is held by nobody who leads.")
+	descOrphaned    = desc("leader_lock_orphaned", "1 if a client holds the leader's lock, so that no sidecar leads.")
 	descVoid        = desc("void_records_total", "Records of a leader that had been followed already.", "stream")
 	descRejected    = desc("rejected_records_total", "Records that could not be taken in.", "stream")
 	descKept        = desc("rejected_records", "Rejected records that are kept.", "stream")

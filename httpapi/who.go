@@ -24,8 +24,8 @@ const (
 )
 
 var (
-	// ErrWrongPassword says that a name and password are nobody's.
-	ErrWrongPassword = errors.New("nobody has this name and password")
+	// ErrWrongPassword says that no user has this name and password.
+	ErrWrongPassword = errors.New("wrong user name or password")
 	// ErrNoTag says that the password is right, and its owner has no tag that lets it in.
 	ErrNoTag = errors.New("this user has no tag that lets it in")
 )

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that the machine has what we assume of it, and says what is missing.
+# Checks that the machine has the tools that are named, or all of them: go node npm python git make. Says what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,12 +18,18 @@ want() {
 # numbers COMMAND...: the first dotted number that the command prints.
 numbers() { { "$@" 2>/dev/null || true; } | { grep -oE '[0-9]+(\.[0-9]+)+' || true; } | head -n 1; }
 
-want Go 1.26 https://go.dev/dl "$(numbers go version)"
-want Node 20 https://nodejs.org "$(numbers node --version)"
-want npm 9 'it comes with Node' "$(numbers npm --version)"
-want Python 3.11 'package python3' "$(numbers python3 --version)"
-want git 2 'package git' "$(numbers git --version)"
-want make 4 'package make' "$(numbers make --version)"
+(($#)) || set -- go node npm python git make
+for tool in "$@"; do
+	case $tool in
+	go) want Go 1.26 https://go.dev/dl "$(numbers go version)" ;;
+	node) want Node 20 https://nodejs.org "$(numbers node --version)" ;;
+	npm) want npm 9 'it comes with Node' "$(numbers npm --version)" ;;
+	python) want Python 3.11 'package python3' "$(numbers python3 --version)" ;;
+	git) want git 2 'package git' "$(numbers git --version)" ;;
+	make) want make 4 'package make' "$(numbers make --version)" ;;
+	*) echo "$0: unknown tool $tool" >&2 && exit 2 ;;
+	esac
+done
 
 if ((${#missing[@]})); then
 	printf 'missing: %s\n' "${missing[@]}" >&2

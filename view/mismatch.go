@@ -109,7 +109,7 @@ type Forgetter interface {
 func (t *tail) anew(generation int, reason error) error {
 	journal := t.stream == t.view.journal
 	if journal {
-		t.view.log.Error("view: the journal was deleted and made anew", "error", reason)
+		t.view.log.Error("view: the journal was deleted and made again", "error", reason)
 	}
 	forgotten := journal
 	err := t.view.store.Update(func(tx *Tx) error {
@@ -153,7 +153,7 @@ func (t *tail) startAnew(tx *Tx) error {
 const rebuildAfter = time.Minute
 
 // ErrRebuild ends a view whose store has to be built anew. Opening the store again empties it.
-var ErrRebuild = errors.New("view: has to be built anew")
+var ErrRebuild = errors.New("view: has to be rebuilt")
 
 func (t *tail) waitForRewind(generation int, err error) error {
 	switch since, known := t.foundRecreated(generation); {

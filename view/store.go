@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -38,7 +40,8 @@ type Store struct {
 
 var keyIdentity = []byte("\x00identity")
 
-// Open opens the store, empty where it is of another identity or schema, or damaged.
+// Open opens the store, empty where it is of another identity or schema, or damaged. Where the folder cannot be used at all, Open fails
+// and changes nothing.
 func Open(cfg Config) (*Store, error) {
 	s, err := open(cfg)
 	if err == nil {
@@ -49,15 +52,15 @@ func Open(cfg Config) (*Store, error) {
 		_ = s.db.Close()
 		s.cache.Unref()
 	}
-	if cfg.Dir == "" || errors.Is(err, errInUse) {
-		return nil, err
+	if cfg.Dir == "" || errors.Is(err, errInUse) || isUnusable(err) {
+		return nil, openError(cfg.Dir, err)
 	}
-	cfg.Log.Warn("view: state dir is emptied and built anew", "dir", cfg.Dir, "reason", err)
+	cfg.Log.Warn("view: the state directory is emptied, and the view rebuilt", "dir", cfg.Dir, "reason", err)
 	if err := os.RemoveAll(cfg.Dir); err != nil {
-		return nil, fmt.Errorf("view: empty state dir: %w", err)
+		return nil, fmt.Errorf("view: empty the state directory: %w", err)
 	}
 	if s, err = open(cfg); err != nil {
-		return nil, err
+		return nil, openError(cfg.Dir, err)
 	}
 	if err := s.claim(cfg); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -72,9 +75,33 @@ func (s *Store) begin() *Store {
 }
 
 var (
-	errInUse   = errors.New("view: state dir is in use by another process")
-	errForeign = errors.New("view: state dir belongs to another broker, vhost or version")
+	errInUse   = errors.New("it is in use by another process")
+	errForeign = errors.New("it belongs to another broker, virtual host or version")
 )
+
+// isUnusable reports whether the operating system refuses the use of a folder. Any other error says that the store in it is damaged, as
+// one of which a file is missing, or that it is another one.
+func isUnusable(err error) bool {
+	var refusal syscall.Errno
+	return errors.Is(err, fs.ErrPermission) || errors.As(err, &refusal) && refusal != syscall.ENOENT
+}
+
+// openError says why a store cannot be opened, and what to do.
+func openError(dir string, err error) error {
+	if dir == "" {
+		return fmt.Errorf("view: open a store in memory: %w", err)
+	}
+	remedy := ""
+	switch {
+	case errors.Is(err, errInUse):
+		remedy = "; give each sidecar a --state-dir of its own"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		remedy = "; run as the user that owns it, or set --state-dir to a directory that this user may write"
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST):
+		remedy = "; set --state-dir to a directory"
+	}
+	return fmt.Errorf("view: cannot open the state directory %s: %w%s", dir, err, remedy)
+}
 
 func open(cfg Config) (*Store, error) {
 	if cfg.Cache == 0 {
@@ -95,15 +122,15 @@ func open(cfg Config) (*Store, error) {
 		options.FS = vfs.NewMem()
 	} else if err := os.MkdirAll(dir, 0o700); err != nil {
 		cache.Unref()
-		return nil, fmt.Errorf("view: make state dir: %w", err)
+		return nil, err
 	}
 	db, err := pebble.Open(dir, options)
 	if err != nil {
 		cache.Unref()
 		if isLocked(err) {
-			return nil, fmt.Errorf("%w: %s", errInUse, dir)
+			return nil, errInUse
 		}
-		return nil, fmt.Errorf("view: open store: %w", err)
+		return nil, err
 	}
 	return &Store{db: db, cache: cache}, nil
 }

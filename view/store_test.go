@@ -149,10 +149,6 @@ func TestStoreIsEmptiedWhereItDoesNotFit(t *testing.T) {
 		"manifest gone":           corrupt("MANIFEST*", os.Remove),
 		"a table gone":            corrupt("*.sst", os.Remove),
 		"a table scribbled over":  corrupt("*.sst", scribble),
-		"the directory is a file": func(t *testing.T, cfg *Config) {
-			require.NoError(t, os.RemoveAll(cfg.Dir))
-			require.NoError(t, os.WriteFile(cfg.Dir, []byte("x"), 0o600))
-		},
 		"condemned": func(t *testing.T, cfg *Config) {
 			s := openStore(t, *cfg)
 			require.NoError(t, s.Condemn())
@@ -180,11 +176,40 @@ func TestStoreIsEmptiedWhereItDoesNotFit(t *testing.T) {
 func TestStoreThatCannotBeOpened(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, []byte("mine"), 0o600))
-	_, err := Open(Config{Dir: filepath.Join(file, "below"), Log: logTo(t)})
-	require.ErrorContains(t, err, "view: ")
+	for name, dir := range map[string]string{"a file": file, "below a file": filepath.Join(file, "below")} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Open(Config{Dir: dir, Log: logTo(t)})
+			require.EqualError(t, err, "view: cannot open the state directory "+dir+": mkdir "+file+": not a directory; set --state-dir to a directory")
+		})
+	}
 	kept, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "mine", string(kept))
+}
+
+// A store that this process may not open is left as it is.
+func TestStoreOfAnotherUser(t *testing.T) {
+	cfg := Config{Dir: filepath.Join(t.TempDir(), "view")}
+	s := openStore(t, cfg)
+	put(t, s, "a", "1")
+	require.NoError(t, s.Close())
+
+	require.NoError(t, os.Chmod(cfg.Dir, 0))
+	command := []string{os.Args[0]}
+	if os.Geteuid() == 0 { // root opens everything, unless it gives that privilege up
+		command = []string{"setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search", os.Args[0]}
+	}
+	other := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	other.Env = append(os.Environ(), holdDir+"="+cfg.Dir)
+	said, err := other.Output()
+	require.NoError(t, os.Chmod(cfg.Dir, 0o700))
+	require.Error(t, err)
+	require.Contains(t, string(said), "view: cannot open the state directory "+cfg.Dir+": ")
+	require.Contains(t, string(said), "permission denied; run as the user that owns it, or set --state-dir")
+
+	s = openStore(t, cfg)
+	require.Equal(t, []string{"a=1"}, keys(t, s, "a", "z", false, 0))
+	require.NoError(t, s.Close())
 }
 
 func TestStoresInMemoryAreApart(t *testing.T) {

@@ -82,6 +82,27 @@ func TestWhatCommandsAskOfTheAPI(t *testing.T) {
 	}
 }
 
+func TestActionsForPrograms(t *testing.T) {
+	for line, want := range map[string]string{
+		"retries retry a":              `{"done":"sent to its queue","jid":"a","set":"retries"}`,
+		"dead change a --queue low":    `{"done":"changed","jid":"a","set":"dead-jobs"}`,
+		"job delete a -y":              `{"done":"deleted","jid":"a"}`,
+		"queues pause mails":           `{"done":"paused","queue":"mails"}`,
+		"processes quiet h:1:x":        `{"asked":"quiet","process":"h:1:x"}`,
+		"rejected delete retries 7 -y": `{"done":"removed from the list","offset":7,"stream":"retries"}`,
+		"operations cancel op1":        `{"done":"cancelled","id":"op1"}`,
+	} {
+		a := newAPI(t, http.StatusNoContent, "")
+		did := func(form string) string {
+			r := millrace(t, append(strings.Fields(line), "-o", form, "--http-addr", a.addr())...)
+			require.Zero(t, r.code, r.err)
+			return r.out
+		}
+		require.JSONEq(t, want, did("json"), line)
+		require.Equal(t, want+"\n", did("ndjson"), line)
+	}
+}
+
 func TestWhatListsAskOfTheAPI(t *testing.T) {
 	a := newAPI(t, http.StatusOK, `{"total_count":0,"items":[]}`)
 	r := millrace(t, "retries", "--queue", "low", "--class", "Mail", "--error", "Timeout", "--tag", "x", "--text", "a b", "--from", "2026-12-24T18:00:00Z",

@@ -102,7 +102,7 @@ func (e *examination) queues(ctx context.Context) error {
 
 func (e *examination) jobQueue(q *broker.QueueInfo) {
 	if _, has := q.Arguments["x-max-priority"]; !has && (q.Type != string(broker.QueueQuorum) || !e.conn.Features().QuorumPriorities) {
-		e.note(advice, q.Name, "has no priorities: it was declared without x-max-priority", "if priorities matter, delete it while it is empty: Millrace makes it anew")
+		e.note(advice, q.Name, "has no priorities: it was declared without x-max-priority", "if priorities matter, delete it while it is empty: Millrace makes it again")
 	}
 	if q.DeadLetterTo != "" && q.DeadLetterTo != wire.ExchangeDead {
 		e.note(advice, q.Name, "what workers reject goes to "+q.DeadLetterTo+", not among the dead jobs", "declare it without x-dead-letter-exchange")

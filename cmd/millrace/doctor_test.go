@@ -188,7 +188,7 @@ func TestDoctorTellsWhatTheSidecarSuffersFrom(t *testing.T) {
 		"held":[{"queue":"mail","reason":"full"}]}}`)
 	r := doctor(t, v.Owner, "--http-addr", a.addr())
 	require.Equal(t, exitFailed, r.code)
-	require.Regexp(t, `FAIL  journal .*it is new\n +→ fire it, as an administrator: millrace release\n +→ or give it up: millrace release --discard\n`, r.out)
+	require.Regexp(t, `FAIL  journal .*it is new\n +→ run the held jobs: millrace release \(as an administrator\)\n +→ or discard them: millrace release --discard\n`, r.out)
 	require.Regexp(t, `FAIL  leader .*no sidecar leads.*: a client has jobs.leader\n +→ close it\n`, r.out)
 	require.Regexp(t, `FAIL  leader .*memory`, r.out)
 	require.Regexp(t, `FAIL  queue mail +takes no jobs: full`, r.out)

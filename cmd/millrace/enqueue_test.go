@@ -34,6 +34,11 @@ func TestEnqueueWithoutASidecar(t *testing.T) {
 	require.Equal(t, strings.TrimSpace(r.out), d.MessageId)
 	require.Equal(t, "Mail", d.Type)
 	require.Equal(t, `["a","b"]`, gjson.GetBytes(d.Body, "tags").Raw)
+
+	r = millrace(t, "enqueue", "Mail", "-o", "json", "--amqp-url", v.AMQPURL())
+	require.Zero(t, r.code, r.err)
+	jid := gjson.GetBytes(take(t, v, "queue.default").Body, "jid").String()
+	require.JSONEq(t, `{"jid":"`+jid+`","class":"Mail","queue":"default"}`, r.out)
 }
 
 func TestScheduleWithoutASidecar(t *testing.T) {

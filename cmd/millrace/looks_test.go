@@ -61,7 +61,7 @@ func TestLooksAtARealBroker(t *testing.T) {
 	require.Regexp(t, `IS IN .*\nretries +\S+ \S+ +in \S+ +Mail +low +1 +Timeout: no answer in 30 ms\n`, says("job", "r0"))
 	require.Equal(t, "job r0: deleted\n", says("job", "delete", "r0", "--reason", "a test", "--yes"))
 	brokertest.Eventually(t, func() bool {
-		return regexpMatch(`in no list: .*\n\nWHEN .*\n\S+ \S+ +deleted +retries +a test +`+v.Owner.Name+`\n`, says("job", "r0"))
+		return regexpMatch(`^in no list: deleted\n\nWHEN .*\n\S+ \S+ +deleted +retries +a test +`+v.Owner.Name+`\n`, says("job", "r0"))
 	}, "it is told who did it")
 	require.Contains(t, says("job", "delete", "r0", "--yes"), "job r0: no entry has this jid now")
 	require.Contains(t, says("job", "never"), "job never: job not found")
@@ -149,6 +149,27 @@ func TestOneJobIsShown(t *testing.T) {
 		"runs":[{"at":9,"jid":"a","queue":"q","status":"failed","duration_ms":1500,"attempt":2,"worker":"w:1:x","error_class":"Timeout"}],"older_than_kept":true}`)
 	out := millrace(t, "job", "a", "--http-addr", a.addr()).out
 	require.Regexp(t, `dead-jobs .* ago +Mail +low +3 *\nrunning \(stuck\) .* ago +Mail +q +on h:1:x *\nleased .* ago +Mail +q +2 *\n\nWHEN .*\n.*failed +q +2 +1.5s +Timeout +w:1:x\n.*changed +retries +args: \[1\] -> \[2\]; a typo +ann\n.*fired +retries +\(millrace\)\nolder records are not kept\n`, out)
+}
+
+// Of a job that waits nowhere the first line says what happened to it last.
+func TestWhatBecameOfAJob(t *testing.T) {
+	const fired = `{"at":100,"what":"fired","set":"scheduled-jobs"}`
+	for answer, says := range map[string]string{
+		`{"events":[` + fired + `]}`: "sent to its queue",
+		`{"events":[{"at":200,"what":"deleted","set":"retries"},` + fired + `]}`:                          "deleted",
+		`{"events":[{"at":200,"what":"killed","set":"retries"},` + fired + `]}`:                           "moved to the dead jobs",
+		`{"events":[{"at":200,"what":"trimmed","set":"dead-jobs"}]}`:                                      "trimmed",
+		`{"events":[` + fired + `],"runs":[{"at":101,"status":"success"}]}`:                               "completed",
+		`{"events":[` + fired + `],"runs":[{"at":99.5,"status":"success"}]}`:                              "completed",
+		`{"events":[` + fired + `],"runs":[{"at":99.5,"status":"failed"}]}`:                               "sent to its queue",
+		`{"events":[` + fired + `],"runs":[{"at":100,"status":"discarded"},{"at":50,"status":"failed"}]}`: "discarded",
+		`{"events":[` + fired + `],"runs":[{"at":102,"status":"dead"},{"at":101,"status":"failed"}]}`:     "it failed for the last time",
+		`{"runs":[{"at":2,"status":"success"},{"at":1,"status":"failed"}]}`:                               "completed",
+	} {
+		r := millrace(t, "job", "a", "--http-addr", newAPI(t, http.StatusOK, answer).addr())
+		require.Zero(t, r.code, r.err)
+		require.Regexp(t, `^in no list: `+says+`\n\nWHEN `, r.out, answer)
+	}
 }
 
 func TestErrorsThatWereNotAllLookedAt(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -111,12 +112,42 @@ func (t *timeline) past() *table {
 	return past
 }
 
+// lastly are plain words for what happened to a job last. Other events are called what the API calls them.
+var lastly = map[string]string{
+	"fired": sentToQueue, "triggered": sentToQueue, "retried": sentToQueue, "enqueued": sentToQueue, "refired": sentToQueue,
+	"killed": "moved to the dead jobs", "buried": "moved to the dead jobs", "undone": "restored", "cancelled": "a worker was asked to cancel it",
+	"success": "completed", "failed": "an attempt failed", "dead": "it failed for the last time",
+}
+
+const sentToQueue = "sent to its queue"
+
+// last says what happened to the job last; empty if nothing is known of that.
+func (t *timeline) last() string {
+	what, newest := "", math.Inf(-1)
+	for _, e := range t.Events {
+		if e.At > newest {
+			what, newest = e.What, e.At
+		}
+	}
+	for i := range t.Runs {
+		r := &t.Runs[i]
+		at := r.At
+		if r.Status == "success" { // the broker's clock may be ahead of the worker's, and what has completed is not sent again
+			at += maxSkew.Seconds()
+		}
+		if at >= newest {
+			what, newest = r.Status, at
+		}
+	}
+	return cmp.Or(lastly[what], what)
+}
+
 // print shows where the job is and what happened to it. A CSV file has one table: the history.
 func (t *timeline) print(p *printer) error {
 	if p.forPeople() {
 		places := t.places()
-		if len(places.rows) == 0 {
-			_ = p.say("in no list: it was sent to its queue, or was deleted")
+		if last := t.last(); len(places.rows) == 0 && last != "" {
+			_ = p.say("in no list: %s", last)
 		}
 		if err := p.table(places); err != nil {
 			return err

@@ -98,7 +98,7 @@ type trouble struct{ subject, text, remedy string }
 func (s *schedulerState) troubles() (all []trouble) {
 	if s.Gap != "" {
 		all = append(all, trouble{"journal", "may have lost records, so that what was due is held: " + s.Gap,
-			"fire it, as an administrator: millrace release\nor give it up: millrace release --discard"})
+			"run the held jobs: millrace release (as an administrator)\nor discard them: millrace release --discard"})
 	}
 	if s.Orphaned {
 		all = append(all, trouble{"leader", "no sidecar leads, no jobs are dispatched: " +

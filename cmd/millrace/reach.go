@@ -146,22 +146,6 @@ func (s *sidecar) introduce(ctx context.Context) error {
 	return mayConfigure(ctx, conn)
 }
 
-// mayConfigure returns a hopelessError where the user may not declare what Millrace needs.
-func mayConfigure(ctx context.Context, conn *broker.Conn) error {
-	may, err := conn.MayConfigure(ctx)
-	if err != nil || may {
-		return err
-	}
-	lacks, err := conn.Lacks(ctx, needed)
-	if err != nil || len(lacks) == 0 { // the permissions were given in this moment
-		return err
-	}
-	return &hopelessError{
-		err:    fmt.Errorf("user %q may not do what Millrace needs in virtual host %q: %s", conn.User(), conn.VHost(), strings.Join(lacks, ", ")),
-		remedy: "give it the permissions: " + sidecarRole.grant(conn.Features(), conn.VHost(), conn.User()),
-	}
-}
-
 // management opens the management API; nil if it does not answer. A hopelessError says that --management-url is another broker's.
 func (s *sidecar) management(ctx context.Context) (*broker.Management, error) {
 	ctx, cancel := context.WithTimeout(ctx, managementPatience)

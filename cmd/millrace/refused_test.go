@@ -50,6 +50,28 @@ func TestServeEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	}
 }
 
+// A sidecar that may connect and declare, and may not write or not read, names what is missing and ends.
+func TestServeEndsWhereItMayNotWriteOrRead(t *testing.T) {
+	v := brokertest.New(t)
+	for right, p := range map[string]brokertest.Permissions{"write": {Write: `^$`}, "read": {Read: `^$`}} {
+		t.Run(right, func(t *testing.T) {
+			p.Tags = "policymaker,monitoring"
+			u := v.AddUser(t, right, p)
+			r := serveOnce(t, u.AMQPURL(), v.ManagementURL())
+			require.Equal(t, exitFailed, r.code, r.err)
+			require.Contains(t, r.err, `user "`+u.Name+`" may not do what Millrace needs in virtual host "`+v.Name+`": `+right+" ")
+			require.Contains(t, r.err, "→ give it the permissions: "+v.Features(t).Ctl+" set_permissions --vhost '"+v.Name+"' '"+u.Name+"' '")
+		})
+	}
+}
+
+func TestIsForbidden(t *testing.T) {
+	require.True(t, isForbidden(`Exception (403) Reason: "ACCESS_REFUSED - write access to exchange 'amq.default' in vhost 'v' refused for user 'u'"`))
+	require.False(t, isForbidden(`Exception (403) Reason: "ACCESS_REFUSED - queue limit in vhost 'v' (1) is reached"`))
+	require.False(t, isForbidden("dial tcp 127.0.0.1:5672: connect: connection refused"))
+	require.False(t, isForbidden(""))
+}
+
 // A sidecar that was connected once keeps trying when the broker refuses it later.
 func TestSidecarStaysWhenItIsRefusedLater(t *testing.T) {
 	v := brokertest.New(t)

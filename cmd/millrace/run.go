@@ -162,6 +162,7 @@ func (s *sidecar) connected(ctx context.Context) error {
 		return s.view.Run(viewing)
 	})
 	g.Go(func() error { return s.asker.Run(ctx) })
+	g.Go(func() error { return s.watchRights(ctx) })
 	g.Go(func() error {
 		defer endView()
 		return s.schedule(ctx, found.mgmt)
@@ -262,8 +263,10 @@ func (s *sidecar) leader() scheduler.Status {
 	return scheduler.Status{Epoch: -1, Phase: phaseConnecting}
 }
 
-// phaseConnecting is what the scheduler calls the time until it has a connection and the topology stands.
-const phaseConnecting = "connecting"
+const (
+	phaseConnecting = "connecting" // what the scheduler calls the time until it has a connection and the topology stands
+	phaseLeading    = "leading"
+)
 
 func (s *sidecar) brokerState() (connected bool, product, version string) {
 	product, version = s.asker.Broker()

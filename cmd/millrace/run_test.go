@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -237,13 +238,15 @@ func TestTwoSidecarsCannotShareAStateFolder(t *testing.T) {
 	said, err := second.CombinedOutput()
 	require.Error(t, err)
 	require.Equal(t, exitFailed, second.ProcessState.ExitCode())
-	require.Contains(t, string(said), "in use by another process: "+settings.StateDir)
+	require.Contains(t, string(said), "cannot open the state directory "+filepath.Join(settings.StateDir, "view")+": it is in use by another process")
 }
 
 func TestStateFolderThatCannotBe(t *testing.T) {
-	r := millrace(t, "serve", "--state-dir", file(t, ""), "--http-addr", "127.0.0.1:0")
+	path := file(t, "")
+	r := millrace(t, "serve", "--state-dir", path, "--http-addr", "127.0.0.1:0")
 	require.Equal(t, exitFailed, r.code)
-	require.Contains(t, r.err, "view")
+	require.Equal(t, "millrace: view: cannot open the state directory "+filepath.Join(path, "view")+": mkdir "+path+
+		": not a directory; set --state-dir to a directory\n", r.err)
 }
 
 func TestListensOnLoopbackOnly(t *testing.T) {

@@ -105,7 +105,7 @@ func TestTokensOfAFile(t *testing.T) {
 	s.ready(t)
 	flags := []string{"--http-addr", strings.TrimPrefix(s.api.base, "http://"), "--api-token-file"}
 	require.Zero(t, millrace(t, append([]string{"dead"}, append(flags, file(t, "t0ken\n"))...)...).code)
-	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, file(t, "other"))...)...).err, "this token is nobody's")
+	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, file(t, "other"))...)...).err, "unknown token")
 	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, "/nowhere")...)...).err, "--api-token-file")
 }
 

@@ -25,7 +25,7 @@ func (c *serveCmd) Run(ctx context.Context, out output) error {
 	return serve(ctx, c.sidecarSettings, newLog(out.Err, c.LogLevel, c.LogFormat), listener)
 }
 
-// serve runs the sidecar, and runs it again where its view has to be built anew.
+// serve runs the sidecar, and runs it again where its view has to be rebuilt.
 func serve(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener) error {
 	var short *view.LostEndError // what the next view is to know of the journal
 	for {
@@ -34,7 +34,7 @@ func serve(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener 
 			return err
 		}
 		_ = errors.As(err, &short)
-		log.Warn("millrace: the view is built anew", "reason", err)
+		log.Warn("millrace: the view is rebuilt", "reason", err)
 		if listener, err = listen(ctx, listener.Addr().String(), cfg.exposure()); err != nil {
 			return err
 		}

@@ -258,14 +258,14 @@ type triggerCmd struct{ actCmd }
 
 // Run fires a scheduled job before it is due.
 func (c *triggerCmd) Run(ctx context.Context, out output, s set) error {
-	return c.act(ctx, out, s, http.MethodPost, "trigger", "sent to its queue")
+	return c.act(ctx, out, s, http.MethodPost, "trigger", sentToQueue)
 }
 
 type retryCmd struct{ actCmd }
 
 // Run fires a retry before it is due, or a dead job again.
 func (c *retryCmd) Run(ctx context.Context, out output, s set) error {
-	return c.act(ctx, out, s, http.MethodPost, "retry", "sent to its queue")
+	return c.act(ctx, out, s, http.MethodPost, "retry", sentToQueue)
 }
 
 type killCmd struct {

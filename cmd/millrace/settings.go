@@ -86,7 +86,7 @@ func (s *amqpSettings) password() (password string, given bool, err error) {
 	case s.AMQPPasswordFile == "":
 		return s.AMQPPassword, s.AMQPPassword != "", nil
 	case s.AMQPPassword != "":
-		return "", false, errors.New("--amqp-password does not go with --amqp-password-file: which of them is it?")
+		return "", false, errors.New("--amqp-password and --amqp-password-file cannot be used together")
 	}
 	if password, err = readSecret(s.AMQPPasswordFile); err != nil {
 		return "", false, fmt.Errorf("--amqp-password-file: %w", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -104,6 +105,21 @@ func TestEverySettingHasOneNameInThreeForms(t *testing.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(settings)), slices.Collect(maps.Keys(settingsOf(t))), "millrace config prints them all")
 }
 
+func TestConfigForPrograms(t *testing.T) {
+	settings := func(form string) string {
+		r := millrace(t, "config", "--max-queues", "7", "--trusted-users", "ann", "--amqp-url", "amqp://ann:s3cret@broker/v", "-o", form)
+		require.Zero(t, r.code, r.err)
+		return r.out
+	}
+	said := settings("json")
+	require.True(t, gjson.Valid(said), said)
+	require.EqualValues(t, 7, gjson.Get(said, "max-queues").Int())
+	require.Equal(t, "ann", gjson.Get(said, "trusted-users.0").String())
+	require.Equal(t, "amqp://ann:***@broker/v", gjson.Get(said, "amqp-url").String())
+	require.Contains(t, settings("csv"), "max-queues,7\n")
+	require.Regexp(t, "^setting,value\n", settings("csv"))
+}
+
 func TestPasswordsAreMasked(t *testing.T) {
 	r := millrace(t, "config", "--amqp-url", "amqp://ann:s3cret@broker/v", "--management-url", "http://broker:1", "--stream-url", "rabbitmq-stream://bob:s3cret@broker:2")
 	require.Zero(t, r.code, r.err)
@@ -133,7 +149,7 @@ func TestPasswordFromTheEnvironment(t *testing.T) {
 
 	r = millrace(t, "config", "--amqp-password-file", file(t, "x"))
 	require.Equal(t, exitUsage, r.code)
-	require.Contains(t, r.err, "--amqp-password does not go with --amqp-password-file")
+	require.Contains(t, r.err, "--amqp-password and --amqp-password-file cannot be used together")
 }
 
 func TestURLsAreChecked(t *testing.T) {

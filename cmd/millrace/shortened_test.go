@@ -114,7 +114,7 @@ func TestStreamsThatLostTheirEnds(t *testing.T) {
 			}
 			shorten(t, v, wire.Journal, lost)
 			second := start(t, settings)
-			brokertest.Eventually(t, func() bool { return strings.Contains(second.log.String(), "the view is built anew") }, "it finds out")
+			brokertest.Eventually(t, func() bool { return strings.Contains(second.log.String(), "the view is rebuilt") }, "it finds out")
 			second.leads(t)
 			schedule(t, v, 0, "new")
 			brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.low") > 0 }, "what comes now is fired")

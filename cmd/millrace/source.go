@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,6 +16,7 @@ import (
 // it found.
 type source struct {
 	transport atomic.Pointer[streams.Transport]
+	refused   atomic.Bool // a stream may not be read that a leader needs
 
 	mu   sync.Mutex
 	move chan struct{} // closed to have streams read from another node
@@ -62,6 +64,7 @@ func (s *source) Read(ctx context.Context, stream string, from int64, deliver fu
 		}
 	}()
 	err := (*t).Read(reading, stream, from, deliver)
+	s.noteRefusal(stream, err)
 	if ctx.Err() == nil && reading.Err() != nil {
 		return fmt.Errorf("%w: %s: %w", streams.ErrLost, stream, streams.ErrMoved)
 	}
@@ -83,7 +86,15 @@ func (s *source) Last(ctx context.Context, stream string) (offset int64, ok bool
 	if t == nil {
 		return 0, false, errNotConnected
 	}
-	return (*t).Last(ctx, stream)
+	offset, ok, err = (*t).Last(ctx, stream)
+	s.noteRefusal(stream, err)
+	return offset, ok, err
+}
+
+func (s *source) noteRefusal(stream string, err error) {
+	if errors.Is(err, streams.ErrRefused) && (stream == wire.Journal || slices.Contains(wire.EntryStreams, stream)) {
+		s.refused.Store(true)
+	}
 }
 
 // LastIsCheap implements view.Source.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +21,29 @@ func (w waiting) Read(ctx context.Context, stream string, _ int64, _ func([]wire
 	w.reads <- stream
 	<-ctx.Done()
 	return nil
+}
+
+// refusing is a transport that may not read.
+type refusing struct{ streams.Transport }
+
+func (refusing) Read(context.Context, string, int64, func([]wire.Record) error) error {
+	return fmt.Errorf("streams: %w (response code 16)", streams.ErrRefused)
+}
+
+func (refusing) Last(context.Context, string) (int64, bool, error) {
+	return 0, false, fmt.Errorf("streams: %w (response code 16)", streams.ErrRefused)
+}
+
+func TestSourceNotesRefusals(t *testing.T) {
+	var s source
+	s.use(refusing{})
+	require.ErrorIs(t, s.Read(t.Context(), wire.Heartbeats, 0, nil), streams.ErrRefused)
+	require.False(t, s.refused.Load(), "a sidecar leads without it")
+	require.ErrorIs(t, s.Read(t.Context(), wire.Retries, 0, nil), streams.ErrRefused)
+	require.True(t, s.refused.Swap(false))
+	_, _, err := s.Last(t.Context(), wire.Journal)
+	require.ErrorIs(t, err, streams.ErrRefused)
+	require.True(t, s.refused.Load())
 }
 
 // A move ends all readers, which begin again, and none that begins later.

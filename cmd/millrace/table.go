@@ -148,7 +148,11 @@ func (p *printer) cell(c column, cell any) (whole, short string) {
 	when, isTime := cell.(time.Time)
 	switch {
 	case isTime:
-		whole, short = when.In(p.now.Location()).Format(time.DateTime), relative(when, p.now)
+		layout := time.DateTime
+		if c.kind == factKind { // no title has the zone
+			layout = timeWithZone
+		}
+		whole, short = when.In(p.now.Location()).Format(layout), relative(when, p.now)
 		if c.kind != atKind {
 			whole += gap + short
 		}

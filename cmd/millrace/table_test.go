@@ -108,7 +108,7 @@ queues          ["a","b"]
 job.args        [1,{"x":2}]
 jobs.0.jid      j1
 jobs.1.jid      j2
-retry_at        2026-12-24 18:00:00  in 1m00s
+retry_at        2026-12-24 18:00:00 UTC  in 1m00s
 text            a·[2J
 `, out.String())
 	require.ErrorContains(t, printerFor(&out, "").facts([]byte("<html>")), "the sidecar's answer")

@@ -24,23 +24,68 @@ func TestQuietScript(t *testing.T) {
 	require.Equal(t, "sh failed with exit code 7:\nnoise\nwhy\n", string(said))
 }
 
-// TestProgressScript: a build shows that it goes on, and its errors whole.
+// TestProgressScript: a build shows how far it is, and its errors whole.
 func TestProgressScript(t *testing.T) {
 	progress := exec.Command(filepath.Join(root, "scripts", "progress.sh"))
-	progress.Stdin = strings.NewReader(strings.Repeat("internal/abi\ngithub.com/x/y-z/v2\n", 125) + "# github.com/x/y\nx.go:1:2: undefined: a\n")
+	progress.Stdin = strings.NewReader(strings.Repeat("go: downloading github.com/x/y-z/v2 v2.1.0\n", 45) +
+		strings.Repeat("internal/abi\ngithub.com/x/y-z/v2\n", 125) + "# github.com/x/y\nx.go:1:2: undefined: a\n")
 	said, err := progress.CombinedOutput()
 	require.NoError(t, err)
-	require.Equal(t, "  100 packages compiled\n  200 packages compiled\n# github.com/x/y\nx.go:1:2: undefined: a\n", string(said))
+	require.Equal(t, "  20 modules downloaded\n  40 modules downloaded\n  100 packages compiled\n  200 packages compiled\n"+
+		"# github.com/x/y\nx.go:1:2: undefined: a\n", string(said))
+}
+
+// TestToolsScript: only the tools that a target names can be missing.
+func TestToolsScript(t *testing.T) {
+	bin := t.TempDir()
+	for _, name := range []string{"bash", "dirname", "grep", "head", "sort"} {
+		path, err := exec.LookPath(name)
+		require.NoError(t, err)
+		require.NoError(t, os.Symlink(path, filepath.Join(bin, name)))
+	}
+	for name, version := range map[string]string{
+		"go": "go version go1.26.1 linux/amd64", "git": "git version 2.39.5", "make": "GNU Make 4.3", "node": "v18.20.4",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho '"+version+"'\n"), 0o700))
+	}
+	tools := func(names ...string) (string, error) {
+		check := exec.Command(filepath.Join(root, "scripts", "tools.sh"), names...)
+		check.Env = []string{"PATH=" + bin}
+		said, err := check.CombinedOutput()
+		return string(said), err
+	}
+	said, err := tools("go", "git", "make")
+	require.NoError(t, err, said)
+	require.Empty(t, said)
+	said, err = tools()
+	require.Error(t, err)
+	require.Equal(t, "missing: Node 18.20.4 is too old, 20 or newer is needed (https://nodejs.org)\n"+
+		"missing: npm 9 or newer is not installed (it comes with Node)\n"+
+		"missing: Python 3.11 or newer is not installed (package python3)\n", said)
 }
 
 // TestMakeUpSaysWhatItDoes reads the recipe: `make up` must not be silent while it builds.
 func TestMakeUpSaysWhatItDoes(t *testing.T) {
 	recipe, err := exec.Command("make", "-n", "-C", root, "up").CombinedOutput()
 	require.NoError(t, err, "%s", recipe)
+	require.Contains(t, string(recipe), "scripts/tools.sh go git make\n")
+	require.NotContains(t, string(recipe), "scripts/tools.sh\n", "it uses neither Node nor Python")
 	require.Contains(t, string(recipe), "(the first time takes about two minutes)")
 	require.Contains(t, string(recipe), "go build -v")
 	require.Contains(t, string(recipe), "scripts/progress.sh")
 	require.Contains(t, document(t, "scripts/apt-install.sh"), `"$here/quietly.sh" apt-get install`)
+}
+
+// TestMakeTestRunsAll: what runs without the race detector also runs where a test under it has failed.
+func TestMakeTestRunsAll(t *testing.T) {
+	failing := filepath.Join(t.TempDir(), "gotest")
+	require.NoError(t, os.WriteFile(failing, []byte("#!/bin/sh\necho \"tested $(cat) $1\"\nexit 3\n"), 0o700))
+	run := exec.Command("make", "-C", root, "-o", "deps", "test", "PKG=./wire ./internal/pause", "GO_TEST="+failing)
+	run.Env = append(os.Environ(), "MAKEFLAGS=") // those of a make that runs this test
+	said, err := run.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(said), "tested github.com/millrace-jobs/millrace/wire -race\n")
+	require.Contains(t, string(said), "tested github.com/millrace-jobs/millrace/internal/pause \n")
 }
 
 // The binary's version is the sidecar's tag. The Go client's module has tags of its own in the same repository.

@@ -1,8 +1,12 @@
 package readmetest
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,27 +22,26 @@ var (
 	codeSpan = regexp.MustCompile("`[^`]*`")
 	address  = regexp.MustCompile(`\]\([^)]*\)`)
 	letters  = regexp.MustCompile(`[A-Za-z]+`)
-	flagHelp = regexp.MustCompile(`help:"([^"]*)"`)
 )
 
-// TestPlainWords reads what users read: the documents, the READMEs of the clients, the API's contract, and the help of flags.
+// TestPlainWords reads what users read: the documents, the READMEs of the clients, the API's contract, what is deployed, and what the
+// commands and the API say: help, errors and log lines.
 func TestPlainWords(t *testing.T) {
-	texts := map[string]string{"httpapi/openapi.yaml": document(t, "httpapi/openapi.yaml")}
+	texts := map[string]string{}
+	for _, path := range []string{"httpapi/openapi.yaml", "deploy/prometheus/alerts.yaml", "docker-compose.yml"} {
+		texts[path] = document(t, path)
+	}
 	for _, path := range documents(t) {
-		if path != "CHANGELOG.md" && path != "CONTRIBUTING.md" {
-			texts[path] = prose(document(t, path))
-		}
+		texts[path] = prose(document(t, path))
 	}
 	for _, language := range []string{"go", "java", "javascript", "python", "ruby"} {
 		path := filepath.Join("clients", language, "README.md")
 		texts[path] = prose(document(t, path))
 	}
-	var helps []string
-	for _, found := range flagHelp.FindAllStringSubmatch(sources(t, "cmd/millrace", "*.go"), -1) {
-		helps = append(helps, found[1])
+	for _, folder := range []string{"cmd/millrace", "cmd/millrace/demo", "httpapi"} {
+		addStrings(t, texts, folder)
 	}
-	require.Greater(t, len(helps), 100)
-	texts["help of cmd/millrace"] = strings.Join(helps, "\n")
+	require.Greater(t, len(texts), 1000)
 
 	for path, text := range texts {
 		text = address.ReplaceAllString(codeSpan.ReplaceAllString(text, ""), "]")
@@ -46,5 +49,26 @@ func TestPlainWords(t *testing.T) {
 			plain, isUnplain := unplain[strings.ToLower(found)]
 			require.False(t, isUnplain, "%s: write %q in place of %q, or turn the sentence round", path, plain, found)
 		}
+	}
+}
+
+// addStrings adds the strings in the Go files of a folder, by their places. What tests have is no text for users.
+func addStrings(t *testing.T, texts map[string]string, folder string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+	require.NoError(t, err)
+	places := token.NewFileSet()
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(places, path, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(node ast.Node) bool {
+			if literal, is := node.(*ast.BasicLit); is && literal.Kind == token.STRING {
+				texts[places.Position(literal.Pos()).String()] = must(strconv.Unquote(literal.Value))
+			}
+			return true
+		})
 	}
 }
