@@ -49,6 +49,8 @@ export function payload(world) {
     await args.find('button', 'Copy value of args[0].user["full name"]').press('Enter');
     await me.copied(/^"Zo\\u00eb"$/);
 
+    await me.find('button', 'Show the record').click();
+    await me.pointAway();
     await me.find('region', 'the record').find('listitem').first().press('End');
     assert.equal(await args.find('button', /^Copy/).count(), 0);
     await me.press('Tab');

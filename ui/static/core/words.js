@@ -729,10 +729,15 @@ export const job = {
   asLastSent: 'As the job was last sent to its queue.',
   theRecord: 'the record',
   failedAttempts: 'Failed attempts',
+  nextBackoff: 'Next backoff',
+  lastAttempt: 'none: the next attempt is the last',
+  showTheRecord: 'Show the record',
+  hideTheRecord: 'Hide the record',
   tags: 'Tags',
   jobsWithThisError: 'Jobs with this error',
   refused: (why) => `The broker cannot take this job, and Millrace does not try again: ${why}`,
   notRead: (why) => `The record could not be read: ${why}`,
+  atLeast: (s) => `at least ${seconds(s)}`,
   withThisError: (n, all) => `${all ? '' : 'At least '}${plural(n, 'job')} with this error`,
 };
 
@@ -896,7 +901,7 @@ export const rejected = {
 
 export const retries = {
   nextRetry: 'Next retry',
-  attempts: (n, most, backoff) => `Attempt ${n} of ${most} failed. After the next failure workers wait at least ${seconds(backoff)}.`,
+  attempts: (n, most, backoff) => `Attempt ${n} of ${most} failed. ${backoff === null ? 'The next one is the last.' : `After the next failure workers wait at least ${seconds(backoff)}.`}`,
 };
 
 export const scheduled = {
