@@ -25,6 +25,18 @@ const late = (name) => (/** @type {any} */ page) => page.route('**/api/attention
   await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name, text: 'the oldest job has waited at least 9m; the limit is 10s', value: 540 }, ...answer.items] } });
 });
 
+/** Has all attempts of the last hour fail, ten a second, as many as are acknowledged now. @param {any} page */
+const failing = async (page) => {
+  await page.route(/\/api\/job-metrics\?/, async (/** @type {any} */ route) => {
+    const answer = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...answer, series: answer.series.map((/** @type {any} */ p) => ({ ...p, success: 0, failed: 600, dead: 0, discarded: 0, expired: 0 })) } });
+  });
+  await page.route(/\/api\/job-queues\?page=/, async (/** @type {any} */ route) => {
+    const answer = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...answer, items: answer.items.map((/** @type {any} */ q, /** @type {number} */ i) => ({ ...q, ack_rate: i ? 0 : 10 })) } });
+  });
+};
+
 export function queues(world) {
   /** @type {string[]} */
   const asked = [];
@@ -72,6 +84,13 @@ export function queues(world) {
     await me.find('table', 'Queues').find('row', /archive/).find('img', 'Too old').seen();
     assert.equal(await me.find('table', 'Queues').find('img', 'Too old').count(), 1);
   }, { prepare: late('archive') });
+
+  story(world, 'what is processed is what the table sends out, and is compared with all attempts of an hour ago', async (me) => {
+    await me.go('Scheduled');
+    await me.go('Dashboard');
+    await me.find('region', 'Now').reads(/^Processed 10\/s same as 1 h ago Failed 10\/s same as 1 h ago/);
+    await me.find('table', 'Queues').reads(/out 10\/s$/);
+  }, { prepare: failing });
 
   story(world, 'queues that are chosen are paused and resumed, each that it is to be done to', async (me) => {
     for (const n of [1, 2, 3]) await http(`${world.base}/api/job-queues/chosen-${n}`, 'PUT');

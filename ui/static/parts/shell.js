@@ -40,8 +40,8 @@ export function Shell({ children }) {
 /** The palette is loaded when it is first wanted. @param {'openPalette'|'openKeys'} open */
 export const openBox = (open) => import('./palette.js').then((p) => p[open](), failed);
 
-/** How the name of an environment looks, so that production is not taken for staging. @param {string} name */
-const envLook = (name) => (/^(prod|live)/i.test(name) ? 'bad' : /^(stag|test|qa|uat|pre)/i.test(name) ? 'warn' : 'info');
+/** How the name of an environment looks, so that production is not taken for staging: eu-production is it, pre-prod is not. @param {string} name */
+const envLook = (name) => (/(?<![a-z]|(pre|non)[^a-z])(prod|live)/i.test(name) ? 'bad' : /(?<![a-z])(stag|test|qa|uat|pre|non)/i.test(name) ? 'warn' : 'info');
 
 /** How what is shown is kept up to date. @returns {[string, string, string]} a word, how it looks, and what it means */
 function freshness() {
