@@ -99,9 +99,9 @@ export function jobs(world) {
     try {
       await http(`${world.base}/api/jobs`, 'POST', [0, 1, 2, 3, 4].map((n) => ({ jid: `hangs-${n}`, class: 'Hang', queue: 'exports', args: [] })));
       const began = Date.now();
-      await until('the dashboard names it', async () => /3 jobs wait, all 2 slots of its workers are busy, and none was taken for \S+ exports/.test(await me.find('region', /^Needs/).text()), 130_000);
+      await until('the dashboard names it', async () => /Queue exports: 3 jobs wait, all 2 slots of its workers are busy, and none was taken for \S+/.test(await me.find('region', /^Needs/).text()), 130_000);
       assert.ok(Date.now() - began < 120_000, `${(Date.now() - began) / 1000} s`);
-      await me.find('region', /^Needs/).find('link', /exports$/).click();
+      await me.find('region', /^Needs/).find('link', /Queue exports:/).click();
       await me.find('alert').reads(/3 jobs wait, all 2 slots of its workers are busy, and none has been taken/);
       await me.find('main').reads(/busy, no progress/);
       await me.find('alert').find('link', 'Running jobs').click();

@@ -37,6 +37,12 @@ const failing = async (page) => {
   });
 };
 
+/** Has more need attention than a dashboard has room for. @param {any} page */
+const crises = (page) => page.route('**/api/attention', (/** @type {any} */ route) => route.fulfill({ json: { now: Date.now() / 1000, items: [
+  { kind: 'process_lost', severity: 'warning', subject: 'web-1:7:shop', text: 'no heartbeat for 2m0s; 1 job was running', value: 120 },
+  ...Array.from({ length: 10 }, (_, i) => ({ kind: 'queue_growing', severity: 'warning', subject: name(i), text: 'it grows by 9.0 jobs/s, 300 jobs wait', value: 9 })),
+] } }));
+
 export function queues(world) {
   /** @type {string[]} */
   const asked = [];
@@ -84,6 +90,19 @@ export function queues(world) {
     await me.find('table', 'Queues').find('row', /archive/).find('img', 'Too old').seen();
     assert.equal(await me.find('table', 'Queues').find('img', 'Too old').count(), 1);
   }, { prepare: late('archive') });
+
+  story(world, 'what needs attention says of which queue or process it speaks, and all of it can be seen', async (me) => {
+    await me.go('Scheduled');
+    await me.go('Dashboard');
+    const region = me.find('region', 'Needs attention');
+    await region.find('link', 'Process web-1:7:shop: no heartbeat for 2m0s; 1 job was running').seen();
+    await region.find('link', `Queue ${name(6)}: it grows by 9.0 jobs/s, 300 jobs wait`).seen();
+    assert.equal(await region.find('listitem').count(), 8);
+    await region.find('link', 'and 3 more').click();
+    await region.find('link', `Queue ${name(9)}: it grows by 9.0 jobs/s, 300 jobs wait`).seen();
+    assert.equal(await region.find('listitem').count(), 11);
+    assert.equal(me.address(), '/dashboard?attention=all');
+  }, { prepare: crises });
 
   story(world, 'what is processed is what the table sends out, and is compared with all attempts of an hour ago', async (me) => {
     await me.go('Scheduled');

@@ -8,7 +8,7 @@ const many = async (me, pattern) => (await me.listed.reads(pattern))[1];
 /** @type {[string, (me: import('./person.js').Person) => Promise<void>][]} */
 export const stories = [
   ['why does this queue stand still?', async (me) => {
-    await me.find('region', 'Needs attention').find('link', /no worker consumes.*archive$/).click();
+    await me.find('region', 'Needs attention').find('link', /Queue archive: \d+ jobs wait and no worker consumes the queue$/).click();
     await me.find('heading', /archive$/, { level: 1 }).seen();
     await me.find('alert').reads(/\d+ jobs wait and no workers consume this queue/);
     await me.find('tab', 'Workers (0)').click();

@@ -277,6 +277,9 @@ export const attention = {
   deadJobsByError: 'Dead jobs by error',
   needsAttention: 'Needs attention',
   noIssues: 'No issues',
+  ofQueue: (name, text) => `Queue ${name}: ${text}`,
+  ofProcess: (name, text) => `Process ${name}: ${text}`,
+  ofTag: (name, text) => `Tag ${name}: ${text}`,
   checked: (time) => rich`Checked ${time}`,
   more: (n) => `and ${count(n)} more`,
 };
