@@ -39,6 +39,18 @@ export function whereabouts(world) {
     await place(me).reads(/Finished Attempt 1 succeeded .*Class Tea · Queue parlour/);
   });
 
+  story(world, 'a run that a worker with a fast clock reported is not in the future', async (me) => {
+    const run = { type: 'job_metric', timestamp: Date.now() / 1000 + 600, jid: 'run-by-a-fast-clock', job_class: 'Hasty', queue: 'bulk', duration_ms: 12, status: 'success', worker_identity: 'fast:1:shop', wait_ms: 1, attempt: 1 };
+    await world.publish('job_metrics', [run]);
+    await me.go('Jobs');
+    await me.find('tab', 'Recent runs').click();
+    await me.filter('class:Hasty');
+    await me.find('table', 'Recent runs').find('row').nth(1).reads(/^now Hasty success /);
+    await me.find('table', 'Recent runs').find('link', 'Hasty').click();
+    await place(me).reads(/Finished Attempt 1 succeeded now\./);
+    await me.find('region', 'Timeline').reads(/Attempt 1 succeeded now · fast:1:shop/);
+  });
+
   story(world, 'a job that runs, though no stream has it', async (me) => {
     await open(me, 'report-that-hangs');
     await me.find('heading', /DailyReport report-that-hangs/, { level: 1 }).seen();

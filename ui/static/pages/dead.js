@@ -15,7 +15,7 @@ import { Storm } from '../parts/storm.js';
 import { Time } from '../parts/time.js';
 
 const columns = [
-  { id: 'at', label: common.died, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
+  { id: 'at', label: common.died, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past />` },
   column.class, column.queue, column.error,
   { id: 'tries', label: common.attempts, right: true, wide: true, sort: failedAttempts, cell: failedAttempts },
   { id: 'reason', label: common.reason, wide: true, cell: (/** @type {any} */ r) => html`<span class="tag">${r.reason || words.exhausted}</span>` },

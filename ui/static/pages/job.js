@@ -83,14 +83,14 @@ function Facts({ row }) {
   const job = row.job || row;
   const made = job.enqueued_at || job.created_at;
   const backoff = nextBackoff(row);
-  return html`<dl class="facts"><dt>${m.set === 'dead-jobs' ? common.died : m.set === 'gated-jobs' ? common.since : common.due}</dt><dd><${Time} at=${m.at} /></dd>
+  return html`<dl class="facts"><dt>${m.set === 'dead-jobs' ? common.died : m.set === 'gated-jobs' ? common.since : common.due}</dt><dd><${Time} at=${m.at} past=${['dead-jobs', 'gated-jobs'].includes(m.set)} /></dd>
     <dt>${common.queue}</dt><dd><a href=${link('job-queues', m.queue || 'default')}>${m.queue}</a></dd><dt>${common.class}</dt><dd><a href=${link('job-metrics', m.class || '-')}>${m.class}</a></dd>
     <dt>${words.failedAttempts}</dt><dd>${m.omitted ? failedAttempts(row) : common.of(failedAttempts(row), mostAttempts(job))}</dd>
     ${m.set === 'retries' && !m.omitted && html`<dt>${words.nextBackoff}</dt><dd>${backoff === null ? words.lastAttempt : words.atLeast(backoff)}</dd>`}
     ${job.priority !== undefined && html`<dt>${common.priority}</dt><dd>${job.priority}</dd>`}
     ${job.tags?.length > 0 && html`<dt>${words.tags}</dt><dd>${job.tags.map((/** @type {string} */ t) => html`<a class="tag" href=${link(m.set, [], { tag: t })}>${t}</a> `)}</dd>`}
     ${row.reason && html`<dt>${common.reason}</dt><dd>${row.reason}</dd>`}${row.worker && html`<dt>${common.worker}</dt><dd><a href=${link('worker-processes', row.worker)}>${row.worker}</a></dd>`}
-    ${made && html`<dt>${common.enqueued}</dt><dd><${Time} at=${made} /></dd>`}</dl>`;
+    ${made && html`<dt>${common.enqueued}</dt><dd><${Time} at=${made} past /></dd>`}</dl>`;
 }
 
 /** A link to all that failed as this did. The API has fingerprints of groups, not of entries; the groups of the moment that an entry stands at are few, and its own is among them.
