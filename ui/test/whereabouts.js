@@ -23,7 +23,6 @@ export function whereabouts(world) {
     await place(me).find('link', 'parlour').click();
     await me.find('status').reads(/Paused by guest .*: nobody is home/);
     await me.find('button', 'Resume', { exact: true }).click();
-    await me.dialog.find('button', 'Resume').click();
     await me.find('button', 'Pause', { exact: true }).seen();
 
     const [lease] = await http(parlour + '/lease', 'POST', { wait_ms: 10_000, lease_ms: 600_000 });

@@ -68,7 +68,7 @@ export function storyOf(d) {
   if (made && !(facts[0]?.at < made)) facts.unshift({ at: made, what: 'made', look: '', text: words.created });
   for (const w of d.running || []) facts.push({ at: w.started_at, what: 'running', look: 'info', text: common.running, run: { worker: w.identity } });
   for (const l of d.leases || []) facts.push({ at: l.until, what: 'leased', look: 'info', text: words.leasedUntil(l.attempt) });
-  for (const m of entries) if (m.set !== 'dead-jobs') facts.push({ at: m.at, what: 'waits', look: 'warn', text: waits(m) });
+  for (const m of entries) if (m.set !== 'dead-jobs') facts.push({ at: m.at, what: m.set === 'gated-jobs' ? 'gated' : 'waits', look: 'warn', text: waits(m) });
   return facts;
 }
 

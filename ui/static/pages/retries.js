@@ -6,6 +6,7 @@ import { route, setQuery } from '../core/router.js';
 import { common, retries as words } from '../core/words.js';
 import { byAttempt, byTime, column, Entries, mostAttempts, nextBackoff } from '../parts/entries.js';
 import { DueTimes } from '../parts/due.js';
+import { LastOperation } from '../parts/ops.js';
 import { Empty, Segments, Title } from '../parts/states.js';
 import { Storm } from '../parts/storm.js';
 import { Time } from '../parts/time.js';
@@ -28,7 +29,7 @@ export default function Retries() {
   const storm = route.value.query.get('view') === 'storm';
   const total = overview.value?.sets.retries?.total;
   return html`<${Title} title=${common.retries} badge=${total === undefined ? null : count(total)}>
-      <${Segments} label=${common.view} value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', common.list], ['storm', common.byError]]} /><//>
+      <${LastOperation} set="retries" /><${Segments} label=${common.view} value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', common.list], ['storm', common.byError]]} /><//>
     <div class="stack" style=${{ gap: '1rem' }}><${DueTimes} set="retries" />
     ${storm ? html`<${Storm} set="retries" />` : html`<${Entries} set="retries" topic="retries" columns=${columns} empty=${html`<${Empty} icon="check" title=${common.noRetries}><p>${common.whatIsRetried}</p><//>`} />`}</div>`;
 }
