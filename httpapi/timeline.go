@@ -94,7 +94,7 @@ func (s *Server) showJob(c echo.Context) error {
 		return err
 	}
 	if len(t.Entries)+len(t.Events)+len(t.Leases)+len(t.Runs)+len(t.Running) == 0 {
-		return newProblem(http.StatusNotFound, "job not found: it may still be in its queue, or be older than what is kept")
+		return newProblem(http.StatusNotFound, "job not found: it may still be in its queue, or be older than the retention")
 	}
 	return writeJSON(c, http.StatusOK, t)
 }

@@ -84,7 +84,7 @@ export function deeds(world) {
     await page.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'hall', exact: true }).waitFor({ state: 'detached' });
     await page.goto(world.base + '/operations?tab=audit');
     const done = page.getByRole('table', { name: 'Audit log' });
-    for (const row of [/guest moved yard to hall \(5 jobs\)/, /guest purged hall \(5 jobs\).*spilled/, /guest removed hall/]) await done.getByRole('row', { name: row }).waitFor();
+    for (const row of [/guest moved yard to hall \(5 jobs\)/, /guest purged hall \(5 jobs\).*spilled/, /guest queue deleted hall/]) await done.getByRole('row', { name: row }).waitFor();
     await context.close();
   });
 }

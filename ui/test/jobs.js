@@ -55,7 +55,7 @@ export function jobs(world) {
       });
     }
     await me.find('tab', /^Scheduled/).click();
-    await me.find('region', 'scheduled jobs').reads(/0 of \d+ match/);
+    await me.find('region', 'scheduled jobs').reads(/No matches in \d+ jobs/);
   });
 
   story(world, 'a job that was changed, deleted and restored tells so in this order, by whom and why', async (me) => {
@@ -117,7 +117,7 @@ export function jobs(world) {
       await lines.last().reads(/^Attempt 1 was discarded/);
       await lines.nth(await lines.count() - 2).reads(/^Cancel requested .*by guest “it hangs”/);
       await me.find('region', 'Running').gone();
-      await me.find('region', 'Where it is').reads(/Finished Attempt 1 was discarded/);
+      await me.find('region', 'Location').reads(/Finished Attempt 1 was discarded/);
     } finally {
       await http(`${world.base}/api/job-queues/exports/jobs`, 'DELETE').catch(() => {});
       for (const p of await http(`${world.base}/api/processes`)) if (p.tag === 'hanging') for (const w of p.work) await http(`${world.base}/api/jobs/${w.jid}/cancel`, 'POST').catch(() => {});

@@ -134,12 +134,12 @@ export const stories = [
     await me.dialog.find('checkbox', 'Retry it now').check();
     await me.dialog.find('button', 'Change and retry').click();
     await me.notes.reads(/: enqueued/);
-    await me.find('region', 'Where it is').reads(/In its queue, or being worked on Enqueued in mails .*No workers consume the queue/);
+    await me.find('region', 'Location').reads(/Queued or running Enqueued in mails .*No workers consume the queue/);
     const told = me.find('region', 'Timeline').find('listitem');
     await told.last().reads(/^Enqueued for another attempt .*by guest/);
     await told.nth(await told.count() - 2).reads(/^Changed arguments .*by guest “a typo”/);
     await me.find('button', 'Show the changed arguments').click();
-    await me.find('group', 'What changes').reads(/9007199254740993.*9007199254740995/);
+    await me.find('group', 'Changes').reads(/9007199254740993.*9007199254740995/);
     await me.find('region', 'the arguments').reads(/9007199254740995/); // as it was sent
   }],
 

@@ -10,14 +10,14 @@ export function whereabouts(world) {
     await me.find('option', /open the job/).click();
     await me.find('heading', new RegExp(jid), { level: 1 }).seen();
   };
-  const place = (me) => me.find('region', 'Where it is');
+  const place = (me) => me.find('region', 'Location');
 
   story(world, 'a job is followed: due, in a queue without workers, in one that is paused, leased, done', async (me) => {
     const parlour = `${world.base}/api/job-queues/parlour`;
     await http(`${world.base}/api/jobs`, 'POST', { jid: 'guest-of-the-parlour', class: 'Tea', queue: 'parlour', args: [], at: Date.now() / 1000 + 20 });
     await open(me, 'guest-of-the-parlour');
     await me.find('region', 'Scheduled').reads(/Due in .*Queue parlour Class Tea/);
-    await place(me).reads(/In its queue, or being worked on Enqueued in parlour .*No workers consume the queue/);
+    await place(me).reads(/Queued or running Enqueued in parlour .*No workers consume the queue/);
     await http(parlour + '/pause', 'PUT', { reason: 'nobody is home' });
     await place(me).reads(/The queue is paused by guest .*: nobody is home/);
     await place(me).find('link', 'parlour').click();
@@ -29,8 +29,8 @@ export function whereabouts(world) {
     assert.equal(lease.jid, 'guest-of-the-parlour');
     await me.find('region', 'Now').reads(/and 1 leased/);
     await me.back();
-    await place(me).reads(/Leased A worker has attempt 1 over HTTP\. Its lease ends in .* returns to parlour/);
-    await me.find('region', 'Timeline').reads(/Attempt 1 is leased/);
+    await place(me).reads(/Leased A worker holds a lease on attempt 1\. It ends in .* returns to parlour/);
+    await me.find('region', 'Timeline').reads(/Lease of attempt 1 ends in /);
     await me.go('Dashboard');
     await me.find('table', 'Queues').find('row', /parlour/).reads(/\+ 1 leased/);
     await me.back();

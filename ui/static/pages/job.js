@@ -16,7 +16,7 @@ import { Trace } from '../parts/trace.js';
 import { Time } from '../parts/time.js';
 import { Running, Whereabouts } from '../parts/whereabouts.js';
 
-const titles = { 'scheduled-jobs': common.scheduled, retries: common.retry, 'dead-jobs': common.dead, 'gated-jobs': common.waitsForItsQueue };
+const titles = { 'scheduled-jobs': common.scheduled, retries: common.retry, 'dead-jobs': common.dead, 'gated-jobs': common.withoutAQueue };
 
 /** @param {{part: string}} p */
 export default function Job({ part: jid }) {
@@ -46,7 +46,7 @@ const NotFound = ({ jid }) => html`<section class="card"><${Empty} icon="search"
 /** The job as it was last sent to its queue. @param {{raw: string, name?: string}} p */
 function Sent({ raw, name }) {
   return html`<${Card} title=${common.arguments}><${Payload} text=${memberText(raw, 'args') || 'null'} label=${words.theArguments} path="args" name=${(name || 'job') + '-args'} />
-    <p class="dim small">${words.asLastSent}</p><//>`;
+    <p class="dim small">${words.ofTheLastDispatch}</p><//>`;
 }
 
 /** @param {{row: any, done: () => void}} p */

@@ -8,7 +8,7 @@ import { overview } from '../core/overview.js';
 import { useAll, useResource } from '../core/resource.js';
 import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { common, jobs as words } from '../core/words.js';
-import { column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
+import { byTime, column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
 import { FilterBox } from '../parts/filter.js';
 import { Cut, paged, PagerOf } from '../parts/pager.js';
 import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
@@ -27,7 +27,7 @@ export default function Jobs() {
   const state = states.some(([s]) => s === asked) ? asked : 'running';
   const o = overview.value;
   const options = states.map(([s, name, n]) => /** @type {[string, any]} */ ([s, html`${name}${o && n(o) !== undefined && html` <span class="badge">${brief(n(o))}</span>`}`]));
-  return html`<${Title} title=${common.jobs}><a class="btn small" href=${link('job-queues')}>${words.waitingJobs}</a><//>
+  return html`<${Title} title=${common.jobs}><a class="btn small" href=${link('job-queues')}>${words.showQueues}</a><//>
     <${Tabs} label=${common.state} value=${state} onChange=${(/** @type {string} */ s) => setQuery({ state: s === 'running' ? '' : s, page: '', next: '', sort: '', sort_reverse: '' })} options=${options} />
     <div role="tabpanel">${state === 'running' ? html`<${Running} />` : state === 'finished' ? html`<${Finished} />` : html`<${Waiting} key=${state} set=${state} />`}</div>`;
 }
@@ -41,12 +41,12 @@ const sets = {
 
 /** @param {string} label @param {boolean} [past] */
 function at(label, past) {
-  return { id: 'at', label, always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past=${past} />` };
+  return { id: 'at', label, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past=${past} />` };
 }
 
 /** @param {string} label */
 function attempts(label) {
-  return { id: 'tries', label, right: true, wide: true, cell: failedAttempts };
+  return { id: 'tries', label, right: true, wide: true, sort: failedAttempts, cell: failedAttempts };
 }
 
 /** @param {{set: string}} p */

@@ -145,7 +145,7 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
   };
   return html`<section class="card flush" aria-label=${setNames[set]}>
     <div class="bars"><div class="toolbar">${controls}
-      <${FilterBox} label=${words.filterOf(setNames[set])} names=${names} when=${set === 'dead-jobs' ? 'died' : 'due'} query=${query} suggest=${suggest} onChange=${setFilter} />
+      <${FilterBox} label=${words.filterOf(setNames[set])} names=${names} when=${set === 'dead-jobs' ? 'died' : set === 'gated-jobs' ? '' : 'due'} query=${query} suggest=${suggest} onChange=${setFilter} />
       <${ColumnChooser} id=${set} columns=${columns} /><${CopyCurl} url=${url} />
       <a class="icon" title=${words.downloadAllNdjson} aria-label=${words.downloadAsNdjson} download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a>
       <a class="icon small" title=${words.downloadAllCsv} aria-label=${words.downloadAsCsv} download=${set + '.csv'} href=${apiPath(set, [], { ...filter, format: 'csv' })}>${words.csv}</a></div>

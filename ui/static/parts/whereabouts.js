@@ -25,8 +25,8 @@ export function Whereabouts({ d, seen }) {
   // Among all of them: one that was made for this job is not listed at once, and to ask for it alone would fail until then.
   const queues = useAll(waits && queue ? 'job-queues' : null, { topic: 'queues' });
   const q = queues.data?.find((/** @type {any} */ one) => one.name === queue);
-  return html`<section class="card" aria-label=${words.whereItIs}>${d.leases ? d.leases.map((/** @type {any} */ l) => html`<${Leased} key=${l.id} l=${l} />`)
-    : waits ? html`<${Empty} icon="queue" title=${words.inItsQueue}><p>${words.sentTo(queue ? html`<${ToQueue} name=${queue} />` : words.itsQueue, html`<${Time} at=${last.at} past />`)}</p>${q && html`<${Why} q=${q} />`}<//>`
+  return html`<section class="card" aria-label=${words.location}>${d.leases ? d.leases.map((/** @type {any} */ l) => html`<${Leased} key=${l.id} l=${l} />`)
+    : waits ? html`<${Empty} icon="queue" title=${words.queuedOrRunning}><p>${words.sentTo(queue ? html`<${ToQueue} name=${queue} />` : words.itsQueue, html`<${Time} at=${last.at} past />`)}</p>${q && html`<${Why} q=${q} />`}<//>`
     : html`<${Empty} icon="check" title=${last?.run ? words.finished : words.notQueued}><p>${last ? words.lastly(last.text, html`<${Time} at=${last.at} past />`) : words.nothingMoreIsKnown}</p>${last?.run && html`<${OfRun} run=${d.runs[0]} />`}<//>`}</section>`;
 }
 
@@ -79,5 +79,5 @@ function Why({ q }) {
   if (q.state === 'paused') return html`<p class="warn strong">${words.queuePaused}</p>`;
   if (q.consumers === 0) return html`<p class="bad strong">${words.noWorkersConsume}</p>`;
   if (q.state === 'saturated') return html`<p class="bad strong">${words.allSlotsBusy}</p>`;
-  return html`<p>${q.ready ? words.thereWait(q.ready) : words.noneWaits}</p>`;
+  return html`<p>${q.ready ? words.ready(q.ready) : words.noneReady}</p>`;
 }
