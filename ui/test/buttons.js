@@ -283,22 +283,5 @@ export function buttons(world) {
     await me.find('button', 'Peek 20').click();
     await me.find('button', 'Show job 1', { exact: true }).click();
     await me.find('region', 'Job 1', { exact: true }).reads(/"class": "ArchiveOrders"/);
-    await me.find('tab', 'Overview').click();
-    await me.find('button', 'Pause', { exact: true }).click();
-    await me.dialog.find('textbox', /^Reason/).fill('the archive is full');
-    await me.dialog.find('button', 'Pause').click();
-    await me.find('status').reads(/Paused by guest .*: the archive is full/);
-    await me.find('main').find('link', 'Queues', { exact: true }).click();
-    await me.find('table', 'Queues').find('row', /archive/).reads(/paused by guest .*: the archive is full/);
-    await me.find('table', 'Queues').find('link', 'archive').click();
-    await me.find('button', 'Resume', { exact: true }).click(); // it asks nothing: this can be undone
-    await me.pointAtNotes();
-    await me.find('button', 'Pause', { exact: true }).seen();
-    await me.find('status').gone();
-    await me.notes.find('button', 'Undo').click();
-    await me.pointAway();
-    await me.find('status').reads(/Paused by guest .*: the archive is full/);
-    await me.find('button', 'Resume', { exact: true }).click();
-    await me.find('status').gone();
   });
 }

@@ -49,6 +49,7 @@ async function look(world, base, options) {
   for (const [path, text] of Object.entries(said)) {
     await page.goto(base + path);
     await page.getByRole('main').getByText(text).first().waitFor();
+    if (path === '/dashboard') await until('there are no empty charts', async () => await page.getByRole('figure').count() === 0);
     wrong.push(...await faultsOf(page, path, {}));
   }
   wrong.push(...faults.filter((f) => !expected.test(f)), ...[...asked].filter((url) => url !== base + '/').map((url) => 'asked for elsewhere: ' + url));

@@ -111,6 +111,26 @@ export function queues(world) {
     await me.find('table', 'Queues').reads(/out 10\/s$/);
   }, { prepare: failing });
 
+  story(world, 'a queue is paused with a reason, and resumed without a question', async (me) => {
+    await me.find('table', 'Queues').find('link', 'archive').click();
+    await me.find('button', 'Pause', { exact: true }).click();
+    await me.dialog.find('textbox', /^Reason/).fill('the archive is full');
+    await me.dialog.find('button', 'Pause').click();
+    await me.find('status').reads(/Paused by guest .*: the archive is full/);
+    await me.find('main').find('link', 'Queues', { exact: true }).click();
+    await me.find('table', 'Queues').find('row', /archive/).reads(/paused by guest .*: the archive is full/);
+    await me.find('table', 'Queues').find('link', 'archive').click();
+    await me.find('button', 'Resume', { exact: true }).click(); // it asks nothing: this can be undone
+    await me.pointAtNotes();
+    await me.find('button', 'Pause', { exact: true }).seen();
+    await me.find('status').gone();
+    await me.notes.find('button', 'Undo').click();
+    await me.pointAway();
+    await me.find('status').reads(/Paused by guest .*: the archive is full/);
+    await me.find('button', 'Resume', { exact: true }).click();
+    await me.find('status').gone();
+  });
+
   story(world, 'queues that are chosen are paused and resumed, each that it is to be done to', async (me) => {
     for (const n of [1, 2, 3]) await http(`${world.base}/api/job-queues/chosen-${n}`, 'PUT');
     const table = me.find('table', 'Queues');

@@ -112,6 +112,9 @@ export function states(world) {
     const group = page.getByRole('table', { name: 'Errors' }).getByRole('button', { name: /^Retry now all/, disabled: true }).first();
     await group.waitFor();
     assert.match(await group.getAttribute('title'), /bulk actions are disabled/);
+    change = (o) => ({ ...o, scheduler: { ...o.scheduler, phase: 'settling' } });
+    await page.goto(world.base + '/health');
+    await page.getByRole('region', { name: 'Broker and leader' }).getByText('(reconciling)').waitFor();
     change = (o) => ({ ...o, broker: { ...o.broker, connected: false } });
     await page.goto(world.base + '/job-metrics');
     await page.getByRole('alert').filter({ hasText: 'lost its connection to the broker' }).waitFor();

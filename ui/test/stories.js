@@ -67,6 +67,7 @@ export const stories = [
     await me.find('checkbox', 'Select all on this page').check();
     await me.find('region', 'Selection').find('button', 'Delete').click();
     await me.dialog.find('button', 'Cancel').focused(); // the safe answer
+    await me.dialog.reads(/You can undo this\./);
     await me.dialog.find('button', `Delete ${all} dead jobs`).click();
     const deletion = me.operation(`Delete ${all} dead jobs`);
     await deletion.pointAt();
