@@ -102,7 +102,7 @@ func (s *Server) byToken(r *http.Request, sum, name, via string) (who, error) {
 		return who{}, err
 	}
 	s.noteFailed(addr, "", true)
-	return who{}, newProblem(http.StatusUnauthorized, "unknown token")
+	return who{}, newProblem(http.StatusUnauthorized, "invalid access token")
 }
 
 // byPassword asks the broker, or what is remembered of its answers.
@@ -131,7 +131,7 @@ func (s *Server) byPassword(r *http.Request, name, password, via string) (who, e
 func admitted(said verdict, name, via string) (who, error) {
 	switch {
 	case errors.Is(said.err, ErrWrongPassword):
-		return who{}, newProblem(http.StatusUnauthorized, "name or password is wrong")
+		return who{}, newProblem(http.StatusUnauthorized, "invalid user name or password")
 	case said.err != nil:
 		return who{}, newProblem(http.StatusForbidden, "user %q needs one of the tags %s", shorten(name), reads.weakest())
 	case !said.user.VHost:

@@ -95,7 +95,7 @@ func (s *Server) checkLeader(ctx context.Context) string {
 
 func orReason(said string) string {
 	if said == "" {
-		return "it is not known why"
+		return "the reason is not known"
 	}
 	return said
 }

@@ -94,7 +94,7 @@ type viewer struct {
 func (v *viewer) watch(ctx context.Context, cut bool) {
 	var err error
 	if cut {
-		err = v.sink.send(ctx, "", eventDropped, reasonJSON("you took nothing for 10 seconds and were cut off: what follows leaves out what you missed"))
+		err = v.sink.send(ctx, "", eventDropped, reasonJSON("no event was read for 10 seconds, so the connection was closed: the events until now are left out"))
 	}
 	for err == nil {
 		err = v.step(ctx)

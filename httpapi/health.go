@@ -114,7 +114,7 @@ func (s *Server) degraded() []scheduler.Degraded {
 	for _, t := range s.cfg.View.Status() {
 		known := slices.ContainsFunc(all, func(d scheduler.Degraded) bool { return d.Subject == "queue "+t.Stream })
 		if !known && !t.CaughtUp && s.dispensable(&t) {
-			all = append(all, scheduler.Degraded{Subject: "view of " + t.Stream, Problem: t.Fault, Costs: "what is shown of it is out of date",
+			all = append(all, scheduler.Degraded{Subject: "view of " + t.Stream, Problem: t.Fault, Costs: "the data shown of it are out of date",
 				Since: s.cfg.Now().Add(-t.Lag)})
 		}
 	}

@@ -67,7 +67,7 @@ func (s *Server) notWaiting(jid string) error {
 		return err
 	}
 	if len(held) > 0 {
-		return newProblem(http.StatusConflict, "the job is leased: a worker runs it")
+		return newProblem(http.StatusConflict, "the job is leased: a worker holds it over HTTP")
 	}
 	var last *wire.Happened
 	for _, set := range entrySets {

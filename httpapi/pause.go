@@ -41,7 +41,7 @@ func (s *Server) pauseQueue(verb string) echo.HandlerFunc {
 		ctx, cancel := context.WithTimeout(c.Request().Context(), queueBudget)
 		defer cancel()
 		if err := s.cfg.PauseQueue(ctx, name, pauses); err != nil {
-			return unavailable(err, "it is journaled, and the workers are told; but the broker itself does not do it now: repeat it")
+			return unavailable(err, "the change is journaled and the workers know it, but the broker has not applied it: repeat the request")
 		}
 		return c.NoContent(http.StatusNoContent)
 	}

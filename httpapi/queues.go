@@ -69,7 +69,7 @@ func (s *Server) look(ctx context.Context) (queues.Snapshot, error) {
 	}
 	snap, err := s.cfg.Queues.Look(ctx)
 	if err != nil {
-		return snap, unavailable(err, "the broker does not tell of its queues now")
+		return snap, unavailable(err, "the broker does not report its queues now")
 	}
 	return snap, nil
 }

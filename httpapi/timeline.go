@@ -94,7 +94,7 @@ func (s *Server) showJob(c echo.Context) error {
 		return err
 	}
 	if len(t.Entries)+len(t.Events)+len(t.Leases)+len(t.Runs)+len(t.Running) == 0 {
-		return newProblem(http.StatusNotFound, "job not found: it may still be in its queue, or be older than what is kept")
+		return newProblem(http.StatusNotFound, "job not found: it may still be in its queue, or be older than the retention")
 	}
 	return writeJSON(c, http.StatusOK, t)
 }
@@ -135,11 +135,31 @@ func (s *Server) timeline(ctx context.Context, jid string, hide *hider) (t timel
 	if t.Events, olderEvents, err = s.eventsOf(ctx, jid, since, hide); err != nil {
 		return t, err
 	}
+	t.OlderThan = olderRuns || olderEvents
 	if len(t.Entries) == 0 {
 		t.Job = s.lastSent(ctx, t.Events, hide)
+		if t.OlderThan {
+			t.OlderThan, err = s.olderThanKept(&t)
+		}
 	}
-	t.OlderThan = olderRuns || olderEvents
-	return t, nil
+	return t, err
+}
+
+// olderThanKept reports whether a job without an entry may have a longer history than is kept.
+// The job that was last sent says when it was made. The journal has no events of a job that a
+// client published to its queue: such a job has an earlier run if the oldest is not attempt 1.
+func (s *Server) olderThanKept(t *timeline) (bool, error) {
+	made := madeAt(t.Job)
+	switch {
+	case len(t.Events) == 0:
+		return len(t.Runs) > 0 && t.Runs[len(t.Runs)-1].Attempt > 1, nil
+	case made.IsZero() || len(t.Events) >= maxShownActs:
+		return true, nil
+	}
+	if _, older, err := s.runsOf(t.JID, made); err != nil || older {
+		return older, err
+	}
+	return s.cfg.Entries.ActsForgotten(wire.Seconds(made))
 }
 
 // madeAt returns when the job of an entry was made, as its producer says; zero if it does not.

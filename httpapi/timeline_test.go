@@ -77,15 +77,33 @@ func TestChangesHideWhatIsHidden(t *testing.T) {
 
 // That there was more before is said only of a job that may have had more.
 func TestEarlierHistoryIsMissedOnlyWhereItMayBe(t *testing.T) {
+	const begun, made, ended = 1_699_930_000, 1_699_990_000, 1_699_999_000
 	w := newWorld(t)
-	w.offsets[wire.Journal] = 40 // the stream has forgotten its beginning
-	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, At: 1_700_000_000})
-	job := func(jid string, made int) {
+	w.offsets[wire.Journal], w.offsets[wire.JobMetrics] = 40, 40 // the streams have forgotten their beginning
+	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, At: begun})
+	ran := func(jid string, at, attempt int) {
+		w.add(wire.JobMetrics, fmt.Sprintf(`{"type":"job_metric","timestamp":%d,"job_class":"C","queue":"q","status":"success","worker_identity":"w","jid":%q,"attempt":%d}`, at, jid, attempt))
+	}
+	ran("other", begun, 1)
+	waits := func(jid string, made int) {
 		w.add(wire.Retries, strings.Replace(retry(jid, 2_000_000_000, "q", "C", "E"), `"args":[]`, fmt.Sprintf(`"args":[],"enqueued_at":%d`, made), 1))
 	}
-	job("old", 1_600_000_000)
-	job("new", 1_700_010_000)
-	for jid, older := range map[string]bool{"old": true, "new": false} {
+	sent := func(jid string, made int) {
+		d := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, JIDTag: jid, Epoch: epoch, Seq: w.offsets[wire.ScheduledJobs] + 1}
+		d.Offset = w.add(wire.ScheduledJobs, scheduled(jid, ended))
+		body := fmt.Sprintf(`{"jid":%q,"class":"C","queue":"q","args":[],"created_at":%d}`, jid, made)
+		w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: d.Headers(), Body: []byte(body), Time: time.Unix(ended, 0)})
+	}
+	waits("old", 1_600_000_000)
+	waits("new", made)
+	sent("sent-old", 1_600_000_000)
+	sent("sent-new", made)
+	sent("done-new", made)
+	ran("done-new", ended, 1)
+	ran("published", ended, 1) // by a client, to its queue: the journal has nothing of it
+	ran("published-third", ended, 3)
+	want := map[string]bool{"old": true, "new": false, "sent-old": true, "sent-new": false, "done-new": false, "published": false, "published-third": true}
+	for jid, older := range want {
 		require.Equal(t, older, gjson.Get(w.get("/api/jobs/"+jid).body, "older_than_kept").Bool(), jid)
 	}
 }

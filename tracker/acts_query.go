@@ -49,7 +49,7 @@ func (t *Entries) Acts(q ActQuery) (f ActsFound, err error) {
 	// A list that was not searched to its end may have more from there on: what the other one has below that comes with the next call.
 	f.Acts = slices.DeleteFunc(f.Acts, func(a Act) bool { return a.Record < f.Next })
 	if f.Next == 0 {
-		f.Older, err = t.actsForgotten(q.From)
+		f.Older, err = t.ActsForgotten(q.From)
 	}
 	return f, err
 }
@@ -89,9 +89,9 @@ func (t *Entries) searchActs(list byte, q *ActQuery, f *ActsFound) error {
 	return cmp.Or(err, fault)
 }
 
-// actsForgotten tells whether acts from a time on may not be kept: there were too many, or the journal did not reach back that far when the
+// ActsForgotten reports whether acts from a time on may not be kept: there were too many, or the journal did not reach back that far when the
 // view was built.
-func (t *Entries) actsForgotten(from float64) (bool, error) {
+func (t *Entries) ActsForgotten(from float64) (bool, error) {
 	first := t.State().JournalFirst
 	if from == 0 && first > 1 { // streams begin at 0 or 1
 		return true, nil

@@ -43,7 +43,7 @@ func TestTheBrokersUsersSignIn(t *testing.T) {
 		"impersonator":  {"", ""}, // checked below: brokers differ in what they say
 	}
 	if v.Features(t).TaglessAreUnknown {
-		may[""] = struct{ look, act string }{"name or password is wrong", "name or password is wrong"}
+		may[""] = struct{ look, act string }{"invalid user name or password", "invalid user name or password"}
 	}
 	for tag, says := range may {
 		user := v.AddUser(t, "signs-in", brokertest.Permissions{Tags: tag})
@@ -68,8 +68,8 @@ func TestTheBrokersUsersSignIn(t *testing.T) {
 	require.Contains(t, s.ask(t, stranger, "scheduled").err, "may not use this virtual host")
 	wrong := *v.Owner
 	wrong.Password = "wrong"
-	require.Contains(t, s.ask(t, &wrong, "scheduled").err, "name or password is wrong")
-	require.Contains(t, millrace(t, "scheduled", "--http-addr", strings.TrimPrefix(s.api.base, "http://"), "--amqp-url", "amqp://nobody:x@127.0.0.1/").err, "name or password is wrong")
+	require.Contains(t, s.ask(t, &wrong, "scheduled").err, "invalid user name or password")
+	require.Contains(t, millrace(t, "scheduled", "--http-addr", strings.TrimPrefix(s.api.base, "http://"), "--amqp-url", "amqp://nobody:x@127.0.0.1/").err, "invalid user name or password")
 	require.Equal(t, http.StatusUnauthorized, s.status(t, "/api/overview"))
 	require.Equal(t, http.StatusUnauthorized, s.status(t, "/metrics"))
 	require.Equal(t, http.StatusOK, s.status(t, "/healthz"))
@@ -105,7 +105,7 @@ func TestTokensOfAFile(t *testing.T) {
 	s.ready(t)
 	flags := []string{"--http-addr", strings.TrimPrefix(s.api.base, "http://"), "--api-token-file"}
 	require.Zero(t, millrace(t, append([]string{"dead"}, append(flags, file(t, "t0ken\n"))...)...).code)
-	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, file(t, "other"))...)...).err, "unknown token")
+	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, file(t, "other"))...)...).err, "invalid access token")
 	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, "/nowhere")...)...).err, "--api-token-file")
 }
 

@@ -67,6 +67,8 @@ export function bulk(world) {
     await me.find('region', 'scheduled jobs').find('button', 'Clear filters').click();
     await me.filter('class:BulkBystander');
     await me.listed.reads(/^1–7 of 7 matching/);
+    await me.find('link', 'Last operation').click();
+    await me.find('table', 'Operations').find('row', /^Kill 120 scheduled jobs/).seen();
   });
 
   for (const [set, link, stream, noun, deeds, last] of [['retries', 'Retries', 'retries', 'retries', ['Reschedule', 'Kill', 'Delete'], 'Retry now'], ['dead-jobs', 'Dead', 'dead_jobs', 'dead jobs', ['Delete'], 'Retry now']]) {
@@ -103,6 +105,7 @@ export function bulk(world) {
       await me.dialog.find('button', `Retry 3 ${noun}`).click();
       await done(me, `Retry 3 ${noun}`, 3);
       await row.gone();
+      await me.find('link', 'Last operation').seen();
     });
   }
 

@@ -127,7 +127,7 @@ export function buttons(world) {
     await me.go('Retries');
     const table = me.find('table', 'retries');
     await me.listed.reads(/retries, soonest first/);
-    const heads = async () => (await table.find('row').texts()).slice(1).map((t) => /\b(\d+)\/10\b/.exec(t)?.[1]).map(Number);
+    const heads = async () => (await table.find('row').texts()).slice(1).map((t) => /\b(\d+)\/11\b/.exec(t)?.[1]).map(Number);
     await me.filter('class:SyncInventory');
     await table.find('button', 'Attempt').click();
     await until('it is in the address', () => me.address() === '/retries?class=SyncInventory&sort=tries&sort_reverse=true');
@@ -172,6 +172,7 @@ export function buttons(world) {
     await me.find('button', 'Copy ID').click();
     const jid = await me.copied(/^\w+5eed$/);
     await me.find('heading', new RegExp(jid), { level: 1 }).seen();
+    await me.find('region', 'Retry').reads(/Failed attempts ([1-6]) of 11 Next backoff at least \d+/);
     const shown = me.find('region', 'the arguments');
     await shown.reads(/"warehouse-\d"/);
     await shown.find('button', 'Fold args').click();
@@ -184,7 +185,10 @@ export function buttons(world) {
     await shown.reads(/^\["warehouse-\d",\d+\]$/);
     await me.find('button', 'Copy the arguments').click();
     await me.copied(/^\["warehouse-\d",\d+\]$/);
+    await me.find('button', 'Show the record').click();
     assert.equal(await me.saves(() => me.find('button', 'Download the record').click()), jid + '.json');
+    await me.find('button', 'Hide the record').click();
+    await me.find('button', 'Download the record').gone();
     await as.find('button', 'Pretty').click();
     await me.find('searchbox', 'Find in the arguments').fill('ware');
     const trace = me.find('region', 'Backtrace');
@@ -279,18 +283,5 @@ export function buttons(world) {
     await me.find('button', 'Peek 20').click();
     await me.find('button', 'Show job 1', { exact: true }).click();
     await me.find('region', 'Job 1', { exact: true }).reads(/"class": "ArchiveOrders"/);
-    await me.find('tab', 'Overview').click();
-    await me.find('button', 'Pause', { exact: true }).click();
-    await me.dialog.find('textbox', /^Reason/).fill('the archive is full');
-    await me.dialog.find('button', 'Pause').click();
-    await me.find('status').reads(/Paused by guest .*: the archive is full/);
-    await me.find('main').find('link', 'Queues', { exact: true }).click();
-    await me.find('table', 'Queues').find('row', /archive/).reads(/paused by guest .*: the archive is full/);
-    await me.find('table', 'Queues').find('link', 'archive').click();
-    await me.find('button', 'Resume', { exact: true }).click();
-    await me.dialog.reads(/Paused by guest .*: the archive is full/);
-    await me.dialog.find('button', 'Resume').click();
-    await me.find('button', 'Pause', { exact: true }).seen();
-    await me.find('status').gone();
   });
 }

@@ -63,6 +63,9 @@ export function deeds(world) {
     await page.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'yard', exact: true }).click();
     await page.getByText('5 jobs wait').waitFor();
     await page.getByRole('button', { name: 'Move' }).click();
+    assert.equal(await page.getByRole('dialog').getByRole('alert').count(), 0, 'nothing is wrong before a queue is named');
+    const offered = await page.getByRole('dialog').locator('datalist option').evaluateAll((all) => all.map((o) => o.value));
+    assert.ok(offered.includes('hall') && !offered.includes('yard'), offered.join());
     await page.getByRole('dialog').getByLabel('To queue').fill('hall');
     await page.getByRole('dialog').getByRole('button', { name: 'Move 5 jobs' }).click();
     await page.getByText('yard: jobs moved to hall').first().waitFor();
@@ -84,7 +87,7 @@ export function deeds(world) {
     await page.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'hall', exact: true }).waitFor({ state: 'detached' });
     await page.goto(world.base + '/operations?tab=audit');
     const done = page.getByRole('table', { name: 'Audit log' });
-    for (const row of [/guest moved yard to hall \(5 jobs\)/, /guest purged hall \(5 jobs\).*spilled/, /guest removed hall/]) await done.getByRole('row', { name: row }).waitFor();
+    for (const row of [/guest moved yard to hall \(5 jobs\)/, /guest purged hall \(5 jobs\).*spilled/, /guest queue deleted hall/]) await done.getByRole('row', { name: row }).waitFor();
     await context.close();
   });
 }

@@ -10,8 +10,8 @@ const prefix = '/ops/jobs';
 
 /** What each page says where nothing is. */
 const said = {
-  '/dashboard': 'No queues yet', '/job-queues': 'No queues yet', '/scheduled-jobs': 'No scheduled jobs', '/retries': 'No retries', '/retries?view=storm': 'No errors', '/dead-jobs': 'No dead jobs', '/dead-jobs?view=storm': 'No errors',
-  '/job-metrics': 'No jobs ran in this range', '/job-metrics/Nobody': 'No jobs of this class ran in this range', '/worker-processes': 'No workers connected', '/live': 'No runs yet', '/operations': 'No bulk operations yet', '/operations?tab=audit': 'No matching actions',
+  '/dashboard': 'No queues yet', '/job-queues': 'No queues yet', '/scheduled-jobs': 'No scheduled jobs', '/retries': 'No retries', '/retries?view=storm': 'No errors', '/dead-jobs': 'No dead jobs', '/dead-jobs?view=storm': 'No errors', '/gated-jobs': 'No jobs without a queue',
+  '/job-metrics': 'No jobs ran in this range', '/job-metrics/Nobody': 'No jobs of this class ran in this range', '/worker-processes': 'No workers connected', '/live': 'No runs yet', '/operations': 'No bulk operations yet', '/operations?tab=audit': 'No actions yet',
   '/rejected': 'No rejected records', '/health': 'Leader responding', '/api-docs': '/api/retries/{jid}/kill', '/job-queues/missing': 'there is no queue', '/jobs/missing': 'Job not found', '/jobs': 'No jobs are running', '/jobs?state=finished': 'No runs yet', '/jobs?state=retries': 'No retries', '/worker-processes/missing': 'Not found', '/nothing/here': 'Page not found', '/retries/x': 'Page not found',
 };
 /** Answers that are errors by design, which browsers note on the console: no such thing, and no worker. */
@@ -49,6 +49,7 @@ async function look(world, base, options) {
   for (const [path, text] of Object.entries(said)) {
     await page.goto(base + path);
     await page.getByRole('main').getByText(text).first().waitFor();
+    if (path === '/dashboard') await until('there are no empty charts', async () => await page.getByRole('figure').count() === 0);
     wrong.push(...await faultsOf(page, path, {}));
   }
   wrong.push(...faults.filter((f) => !expected.test(f)), ...[...asked].filter((url) => url !== base + '/').map((url) => 'asked for elsewhere: ' + url));

@@ -58,6 +58,20 @@ export function filters(world) {
     await context.close();
   });
 
+  test('an error on the dashboard leads to its retries and to its dead jobs, with a message that a job had', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    const group = { fingerprint: 'fp-00000000000000aa', class: 'SyncInventory', error_class: 'Timeout', message: 'no answer within <n> ms', example: 'no answer within 3007 ms', count: 192, retries: 112, dead: 80, first: 1, last: 2, jid: 'x' };
+    await page.route(/\/api\/errors$/, (route) => route.fulfill({ json: { items: [group], complete: true, searched: 192, as_of: 1 } }));
+    await page.goto(world.base + '/dashboard');
+    const top = page.getByRole('region', { name: 'Top errors' }).getByRole('listitem');
+    await top.getByText('no answer within 3007 ms').waitFor();
+    const links = await top.getByRole('link').evaluateAll((all) => all.map((a) => `${a.textContent} ${a.getAttribute('href')}`));
+    assert.deepEqual(links, ['Timeout /retries?error=fp-00000000000000aa', '112 retries /retries?error=fp-00000000000000aa', '80 dead /dead-jobs?error=fp-00000000000000aa']);
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+  });
+
   story(world, 'what is due leads from the dashboard to the list, and there from any page to the first', async (me) => {
     const span = async (address) => {
       await me.find('button', /^Table of Scheduled jobs/).seen();

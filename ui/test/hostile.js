@@ -59,7 +59,7 @@ function beat(publish) {
 }
 
 const at = encodeURIComponent;
-const paths = ['/dashboard', '/job-queues', '/job-queues/' + longQueue, '/job-queues/' + at(hebrew), `/job-queues/${at(hebrew)}?tab=workers`, '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/dead-jobs?view=storm', '/dead-jobs?class=' + long,
+const paths = ['/dashboard', '/job-queues', '/job-queues/' + longQueue, '/job-queues/' + at(hebrew), `/job-queues/${at(hebrew)}?tab=workers`, '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/dead-jobs?view=storm', '/dead-jobs?class=' + long, '/gated-jobs',
   '/jobs', '/jobs?state=finished', '/jobs?state=retries', '/jobs/hostile-long', '/jobs/hostile-again-arabic', '/jobs/hostile-emoji', '/jobs/hostile-later-wordy', '/jobs/hostile-message', '/jobs/hostile-again-message', '/jobs/hostile-markup', '/jobs/hostile-runs-long',
   '/job-metrics', '/job-metrics?show=' + long, '/job-metrics/' + long, '/job-metrics/' + at(arabic), '/worker-processes', '/worker-processes/' + at(identity), '/operations', '/operations?tab=audit', '/rejected', '/live', '/health'];
 /** Dialogs with such names. @type {[string, (p: any) => any][]} */

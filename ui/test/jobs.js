@@ -55,7 +55,7 @@ export function jobs(world) {
       });
     }
     await me.find('tab', /^Scheduled/).click();
-    await me.find('region', 'scheduled jobs').reads(/0 of \d+ match/);
+    await me.find('region', 'scheduled jobs').reads(/No matches in \d+ jobs/);
   });
 
   story(world, 'a job that was changed, deleted and restored tells so in this order, by whom and why', async (me) => {
@@ -99,9 +99,9 @@ export function jobs(world) {
     try {
       await http(`${world.base}/api/jobs`, 'POST', [0, 1, 2, 3, 4].map((n) => ({ jid: `hangs-${n}`, class: 'Hang', queue: 'exports', args: [] })));
       const began = Date.now();
-      await until('the dashboard names it', async () => /3 jobs wait, all 2 slots of its workers are busy, and none was taken for \S+ exports/.test(await me.find('region', /^Needs/).text()), 130_000);
+      await until('the dashboard names it', async () => /Queue exports: 3 jobs wait, all 2 slots of its workers are busy, and none was taken for \S+/.test(await me.find('region', /^Needs/).text()), 130_000);
       assert.ok(Date.now() - began < 120_000, `${(Date.now() - began) / 1000} s`);
-      await me.find('region', /^Needs/).find('link', /exports$/).click();
+      await me.find('region', /^Needs/).find('link', /Queue exports:/).click();
       await me.find('alert').reads(/3 jobs wait, all 2 slots of its workers are busy, and none has been taken/);
       await me.find('main').reads(/busy, no progress/);
       await me.find('alert').find('link', 'Running jobs').click();
@@ -117,7 +117,7 @@ export function jobs(world) {
       await lines.last().reads(/^Attempt 1 was discarded/);
       await lines.nth(await lines.count() - 2).reads(/^Cancel requested .*by guest “it hangs”/);
       await me.find('region', 'Running').gone();
-      await me.find('region', 'Where it is').reads(/Finished Attempt 1 was discarded/);
+      await me.find('region', 'Location').reads(/Finished Attempt 1 was discarded/);
     } finally {
       await http(`${world.base}/api/job-queues/exports/jobs`, 'DELETE').catch(() => {});
       for (const p of await http(`${world.base}/api/processes`)) if (p.tag === 'hanging') for (const w of p.work) await http(`${world.base}/api/jobs/${w.jid}/cancel`, 'POST').catch(() => {});

@@ -91,6 +91,39 @@ export function layout(world) {
     await context.close();
   });
 
+  test('where no answer comes any more, the header says Offline, and Live when one does', async () => {
+    const { page, context } = await open(world.browser);
+    await page.clock.install();
+    await signIn(page, world.base);
+    const word = (/** @type {string} */ text) => page.getByRole('banner').getByRole('button', { name: text + ' updates' });
+    await word('Live').waitFor();
+    await page.route('**/api/**', () => {}); // the connection is lost without an error; events are on a WebSocket, which stays open
+    await until('it is said', async () => {
+      await page.clock.fastForward(25_000);
+      return word('Offline').isVisible();
+    });
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await page.clock.fastForward(25_000); // the question whether it is back may have no answer either
+    await word('Live').waitFor();
+    await context.close();
+  });
+
+  test('the environment has the colour of what it is, wherever its name says so', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    let environment = '';
+    await page.route('**/api/whoami', async (/** @type {any} */ route) => route.fulfill({ json: { ...await (await route.fetch()).json(), environment } }));
+    const looks = { production: 'bad', 'prod-eu': 'bad', 'eu-production': 'bad', 'Acme LIVE': 'bad', 'pre-prod': 'warn', preprod: 'warn', 'eu-staging': 'warn', uat2: 'warn', olive: 'info', 'ann-laptop': 'info' };
+    for (const [name, look] of Object.entries(looks)) {
+      environment = name;
+      await page.goto(world.base + '/rejected');
+      await page.getByRole('banner').getByText(name, { exact: true }).waitFor();
+      assert.equal(await page.locator('.pill.env').getAttribute('class'), 'pill env ' + look, name);
+    }
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+  });
+
   test('a chart whose page is left before the browser is idle is not drawn', async () => {
     const { page, context, faults } = await open(world.browser);
     // A busy browser, and one that does not call off what it was asked to do: tests with a clock of their own have such.

@@ -25,6 +25,24 @@ const late = (name) => (/** @type {any} */ page) => page.route('**/api/attention
   await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name, text: 'the oldest job has waited at least 9m; the limit is 10s', value: 540 }, ...answer.items] } });
 });
 
+/** Has all attempts of the last hour fail, ten a second, as many as are acknowledged now. @param {any} page */
+const failing = async (page) => {
+  await page.route(/\/api\/job-metrics\?/, async (/** @type {any} */ route) => {
+    const answer = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...answer, series: answer.series.map((/** @type {any} */ p) => ({ ...p, success: 0, failed: 600, dead: 0, discarded: 0, expired: 0 })) } });
+  });
+  await page.route(/\/api\/job-queues\?page=/, async (/** @type {any} */ route) => {
+    const answer = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...answer, items: answer.items.map((/** @type {any} */ q, /** @type {number} */ i) => ({ ...q, ack_rate: i ? 0 : 10 })) } });
+  });
+};
+
+/** Has more need attention than a dashboard has room for. @param {any} page */
+const crises = (page) => page.route('**/api/attention', (/** @type {any} */ route) => route.fulfill({ json: { now: Date.now() / 1000, items: [
+  { kind: 'process_lost', severity: 'warning', subject: 'web-1:7:shop', text: 'no heartbeat for 2m0s; 1 job was running', value: 120 },
+  ...Array.from({ length: 10 }, (_, i) => ({ kind: 'queue_growing', severity: 'warning', subject: name(i), text: 'it grows by 9.0 jobs/s, 300 jobs wait', value: 9 })),
+] } }));
+
 export function queues(world) {
   /** @type {string[]} */
   const asked = [];
@@ -72,6 +90,46 @@ export function queues(world) {
     await me.find('table', 'Queues').find('row', /archive/).find('img', 'Too old').seen();
     assert.equal(await me.find('table', 'Queues').find('img', 'Too old').count(), 1);
   }, { prepare: late('archive') });
+
+  story(world, 'what needs attention says of which queue or process it speaks, and all of it can be seen', async (me) => {
+    await me.go('Scheduled');
+    await me.go('Dashboard');
+    const region = me.find('region', 'Needs attention');
+    await region.find('link', 'Process web-1:7:shop: no heartbeat for 2m0s; 1 job was running').seen();
+    await region.find('link', `Queue ${name(6)}: it grows by 9.0 jobs/s, 300 jobs wait`).seen();
+    assert.equal(await region.find('listitem').count(), 8);
+    await region.find('link', 'and 3 more').click();
+    await region.find('link', `Queue ${name(9)}: it grows by 9.0 jobs/s, 300 jobs wait`).seen();
+    assert.equal(await region.find('listitem').count(), 11);
+    assert.equal(me.address(), '/dashboard?attention=all');
+  }, { prepare: crises });
+
+  story(world, 'what is processed is what the table sends out, and is compared with all attempts of an hour ago', async (me) => {
+    await me.go('Scheduled');
+    await me.go('Dashboard');
+    await me.find('region', 'Now').reads(/^Processed 10\/s same as 1 h ago Failed 10\/s same as 1 h ago/);
+    await me.find('table', 'Queues').reads(/out 10\/s$/);
+  }, { prepare: failing });
+
+  story(world, 'a queue is paused with a reason, and resumed without a question', async (me) => {
+    await me.find('table', 'Queues').find('link', 'archive').click();
+    await me.find('button', 'Pause', { exact: true }).click();
+    await me.dialog.find('textbox', /^Reason/).fill('the archive is full');
+    await me.dialog.find('button', 'Pause').click();
+    await me.find('status').reads(/Paused by guest .*: the archive is full/);
+    await me.find('main').find('link', 'Queues', { exact: true }).click();
+    await me.find('table', 'Queues').find('row', /archive/).reads(/paused by guest .*: the archive is full/);
+    await me.find('table', 'Queues').find('link', 'archive').click();
+    await me.find('button', 'Resume', { exact: true }).click(); // it asks nothing: this can be undone
+    await me.pointAtNotes();
+    await me.find('button', 'Pause', { exact: true }).seen();
+    await me.find('status').gone();
+    await me.notes.find('button', 'Undo').click();
+    await me.pointAway();
+    await me.find('status').reads(/Paused by guest .*: the archive is full/);
+    await me.find('button', 'Resume', { exact: true }).click();
+    await me.find('status').gone();
+  });
 
   story(world, 'queues that are chosen are paused and resumed, each that it is to be done to', async (me) => {
     for (const n of [1, 2, 3]) await http(`${world.base}/api/job-queues/chosen-${n}`, 'PUT');

@@ -34,7 +34,7 @@ async function past(publish) {
   for (let hour = 26; hour < 7 * 24; hour++) {
     for (let i = Math.floor(6 * random() ** 2); i > 0; i--) {
       const [name, queue] = kinds[Math.floor(random() * kinds.length)];
-      deaths.push({ type: 'job_metric', timestamp: now - 3600 * (hour + random()), job_class: name, queue, duration_ms: 700, status: 'dead', worker_identity: 'worker-1:4711:shop', wait_ms: 40, attempt: 10, error_class: 'Timeout' });
+      deaths.push({ type: 'job_metric', timestamp: now - 3600 * (hour + random()), job_class: name, queue, duration_ms: 700, status: 'dead', worker_identity: 'worker-1:4711:shop', wait_ms: 40, attempt: 11, error_class: 'Timeout' });
     }
   }
   await publish('job_metrics', deaths);

@@ -50,7 +50,7 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
     const died = now() - 3600 * 40 * random() ** 2;
     if (!i) {
       // What workers said of the last attempts of this one.
-      for (const attempt of [8, 9, 10]) lastAttempts.push({ type: 'job_metric', timestamp: died - 1800 * (10 - attempt) - 1, jid: 'dead-invoice-1', job_class: classes.invoice, queue: 'mails', duration_ms: 180 + 37 * attempt, status: attempt < 10 ? 'failed' : 'dead', worker_identity: 'web-1:4711:shop', wait_ms: 12, attempt, error_class: 'SMTPAuthenticationError' });
+      for (const attempt of [9, 10, 11]) lastAttempts.push({ type: 'job_metric', timestamp: died - 1800 * (11 - attempt) - 1, jid: 'dead-invoice-1', job_class: classes.invoice, queue: 'mails', duration_ms: 180 + 37 * attempt, status: attempt < 11 ? 'failed' : 'dead', worker_identity: 'web-1:4711:shop', wait_ms: 12, attempt, error_class: 'SMTPAuthenticationError' });
     }
     const enqueued = { enqueued_at: died - 3600 * 9 * random() - 60 };
     const j = kind === 3 ? job('ImportUsers', 'demo.low', [`users-${i}.csv`], enqueued) : job(classes.invoice, 'mails', [{ invoice: i ? 80_000 + i : 'INVOICE', to: `ann+${i}@example.com` }], enqueued);

@@ -45,7 +45,7 @@ export function served(world) {
   });
 
   test('the policy is on every page, and holds', async () => {
-    for (const path of ['/dashboard', '/job-queues', '/job-queues/a%2Fb', '/scheduled-jobs', '/retries?view=storm', '/dead-jobs', '/jobs', '/jobs/x', '/job-metrics/A', '/worker-processes', '/live', '/operations', '/rejected', '/health', '/api-docs', '/sign-in']) {
+    for (const path of ['/dashboard', '/job-queues', '/job-queues/a%2Fb', '/scheduled-jobs', '/retries?view=storm', '/dead-jobs', '/gated-jobs', '/jobs', '/jobs/x', '/job-metrics/A', '/worker-processes', '/live', '/operations', '/rejected', '/health', '/api-docs', '/sign-in']) {
       const { headers, status } = await fetch(world.base + path);
       assert.equal(status, 200, path);
       assert.deepEqual(['Content-Security-Policy', 'Cross-Origin-Opener-Policy', 'X-Content-Type-Options', 'X-Frame-Options', 'Referrer-Policy', 'Cache-Control'].map((name) => headers.get(name)), [policy, 'same-origin', 'nosniff', 'DENY', 'no-referrer', 'no-cache'], path);

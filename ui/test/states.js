@@ -5,11 +5,11 @@ import { go, open, signIn } from './browser.js';
 import { overflow } from './boxes.js';
 
 const reason = 'the broker does not tell of this now';
-const pages = ['/dashboard', '/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/jobs', '/jobs?state=finished', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes', '/worker-processes/worker-2:822:shop', '/operations', '/operations?tab=audit', '/job-queues/mails?tab=workers', '/rejected', '/health'];
+const pages = ['/dashboard', '/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/gated-jobs', '/jobs', '/jobs?state=finished', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes', '/worker-processes/worker-2:822:shop', '/operations', '/operations?tab=audit', '/job-queues/mails?tab=workers', '/rejected', '/health'];
 /** What is said where nothing is: it must not be said of what could not be asked. */
-const none = /^(No (queues|errors|jobs|workers|running|runs|retries|dead|scheduled|rejected|matching|matches|bulk|issues|data|failed|recent)|Idle|Workers did not report)\b/;
+const none = /^(No (queues|errors|jobs|workers|running|runs|retries|dead|scheduled|rejected|matching|matches|bulk|issues|data|failed|recent|actions)|Idle|Workers reported no)\b/;
 /** Filters that nothing matches, and what is said then. */
-const nothing = { '/job-queues?text=zzz': /No matches in \d+ queues/, '/scheduled-jobs?class=Zzz': /No matches in [\d,]+ jobs/, '/retries?queue=zzz': /No matches in [\d,]+ jobs/, '/dead-jobs?error=Zzz': /No matches in [\d,]+ jobs/, '/jobs?class=zzz': /No matches in \d+ jobs/, '/jobs?state=finished&class=zzz': 'No matching runs', '/job-metrics?text=zzz': 'No matching classes', '/worker-processes?text=zzz': /No matches in \d+ processes/, '/live?text=zzz': 'No matching runs' };
+const nothing = { '/job-queues?text=zzz': /No matches in \d+ queues/, '/scheduled-jobs?class=Zzz': /No matches in [\d,]+ jobs/, '/retries?queue=zzz': /No matches in [\d,]+ jobs/, '/dead-jobs?error=Zzz': /No matches in [\d,]+ jobs/, '/gated-jobs?class=Zzz': /No matches in \d+ jobs/, '/jobs?class=zzz': /No matches in \d+ jobs/, '/jobs?state=finished&class=zzz': 'No matching runs', '/job-metrics?text=zzz': 'No matching classes', '/worker-processes?text=zzz': /No matches in \d+ processes/, '/live?text=zzz': 'No matching runs' };
 
 export function states(world) {
   for (const [colorScheme, width] of [['light', 1440], ['dark', 768]]) {
@@ -44,7 +44,7 @@ export function states(world) {
       await page.route(`**/api/${route}*`, () => {}); // it never comes
       await page.goto(world.base + path);
       await chart.filter({ hasText: 'Loading' }).waitFor();
-      assert.doesNotMatch(await chart.innerText(), /No data in this range|0 are due/);
+      assert.doesNotMatch(await chart.innerText(), /No data in this range|0 jobs are due/);
       await page.unrouteAll({ behavior: 'ignoreErrors' });
       await page.route(`**/api/${route}*`, (r) => r.fulfill({ status: 503, contentType: 'application/json', body: JSON.stringify({ error: 'service_unavailable', reason, request_id: 'R' }) }));
       await page.goto(world.base + path);
@@ -112,6 +112,9 @@ export function states(world) {
     const group = page.getByRole('table', { name: 'Errors' }).getByRole('button', { name: /^Retry now all/, disabled: true }).first();
     await group.waitFor();
     assert.match(await group.getAttribute('title'), /bulk actions are disabled/);
+    change = (o) => ({ ...o, scheduler: { ...o.scheduler, phase: 'settling' } });
+    await page.goto(world.base + '/health');
+    await page.getByRole('region', { name: 'Broker and leader' }).getByText('(reconciling)').waitFor();
     change = (o) => ({ ...o, broker: { ...o.broker, connected: false } });
     await page.goto(world.base + '/job-metrics');
     await page.getByRole('alert').filter({ hasText: 'lost its connection to the broker' }).waitFor();

@@ -8,7 +8,7 @@ const many = async (me, pattern) => (await me.listed.reads(pattern))[1];
 /** @type {[string, (me: import('./person.js').Person) => Promise<void>][]} */
 export const stories = [
   ['why does this queue stand still?', async (me) => {
-    await me.find('region', 'Needs attention').find('link', /no worker consumes.*archive$/).click();
+    await me.find('region', 'Needs attention').find('link', /Queue archive: \d+ jobs wait and no worker consumes the queue$/).click();
     await me.find('heading', /archive$/, { level: 1 }).seen();
     await me.find('alert').reads(/\d+ jobs wait and no workers consume this queue/);
     await me.find('tab', 'Workers (0)').click();
@@ -52,7 +52,7 @@ export const stories = [
     await told.last().reads(/^Dead/);
     const lines = (await told.texts()).filter((line) => /Attempt/.test(line));
     assert.equal(lines.length, 3);
-    for (const [i, line] of lines.entries()) assert.match(line, new RegExp(`^Attempt ${i + 8} failed.*web-1:4711:shop.*ran .*SMTPAuthenticationError`));
+    for (const [i, line] of lines.entries()) assert.match(line, new RegExp(`^Attempt ${i + 9} failed.*web-1:4711:shop.*ran .*SMTPAuthenticationError`));
     await me.find('region', 'Error').reads(/535 5\.7\.8 Authentication credentials invalid/);
     await me.find('region', 'the arguments').reads(/9007199254740993/); // which JSON.parse would round
   }],
@@ -67,6 +67,7 @@ export const stories = [
     await me.find('checkbox', 'Select all on this page').check();
     await me.find('region', 'Selection').find('button', 'Delete').click();
     await me.dialog.find('button', 'Cancel').focused(); // the safe answer
+    await me.dialog.reads(/You can undo this\./);
     await me.dialog.find('button', `Delete ${all} dead jobs`).click();
     const deletion = me.operation(`Delete ${all} dead jobs`);
     await deletion.pointAt();
@@ -134,12 +135,12 @@ export const stories = [
     await me.dialog.find('checkbox', 'Retry it now').check();
     await me.dialog.find('button', 'Change and retry').click();
     await me.notes.reads(/: enqueued/);
-    await me.find('region', 'Where it is').reads(/In its queue, or being worked on Enqueued in mails .*No workers consume the queue/);
+    await me.find('region', 'Location').reads(/Queued or running Enqueued in mails .*No workers consume the queue/);
     const told = me.find('region', 'Timeline').find('listitem');
     await told.last().reads(/^Enqueued for another attempt .*by guest/);
     await told.nth(await told.count() - 2).reads(/^Changed arguments .*by guest “a typo”/);
     await me.find('button', 'Show the changed arguments').click();
-    await me.find('group', 'What changes').reads(/9007199254740993.*9007199254740995/);
+    await me.find('group', 'Changes').reads(/9007199254740993.*9007199254740995/);
     await me.find('region', 'the arguments').reads(/9007199254740995/); // as it was sent
   }],
 

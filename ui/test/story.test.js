@@ -20,5 +20,5 @@ test('each undo takes back what was done last', () => {
 test('what waits or runs comes last, when it was made first', () => {
   assert.deepEqual(told({ entries: [{ job: { enqueued_at: 1 }, millrace: { set: 'retries', at: 2, attempt: 3 } }], runs: [{ at: 5, status: 'failed', attempt: 0 }] }), ['Created', 'An attempt failed', 'Waits for attempt 4']);
   assert.deepEqual(told({ events: [event(5, 'retried')], running: [{ identity: 'w', started_at: 4 }], job: { created_at: 3 } }), ['Created', 'Enqueued for another attempt', 'Running']);
-  assert.deepEqual(told({ leases: [{ attempt: 2, until: 9 }], events: [event(5, 'odd')] }), ['odd', 'Attempt 2 is leased until']);
+  assert.deepEqual(told({ leases: [{ attempt: 2, until: 9 }], events: [event(5, 'odd')] }), ['odd', 'Lease of attempt 2 ends']);
 });

@@ -10,33 +10,44 @@ export function whereabouts(world) {
     await me.find('option', /open the job/).click();
     await me.find('heading', new RegExp(jid), { level: 1 }).seen();
   };
-  const place = (me) => me.find('region', 'Where it is');
+  const place = (me) => me.find('region', 'Location');
 
   story(world, 'a job is followed: due, in a queue without workers, in one that is paused, leased, done', async (me) => {
     const parlour = `${world.base}/api/job-queues/parlour`;
     await http(`${world.base}/api/jobs`, 'POST', { jid: 'guest-of-the-parlour', class: 'Tea', queue: 'parlour', args: [], at: Date.now() / 1000 + 20 });
     await open(me, 'guest-of-the-parlour');
     await me.find('region', 'Scheduled').reads(/Due in .*Queue parlour Class Tea/);
-    await place(me).reads(/In its queue, or being worked on Enqueued in parlour .*No workers consume the queue/);
+    await place(me).reads(/Queued or running Enqueued in parlour .*No workers consume the queue/);
     await http(parlour + '/pause', 'PUT', { reason: 'nobody is home' });
     await place(me).reads(/The queue is paused by guest .*: nobody is home/);
     await place(me).find('link', 'parlour').click();
     await me.find('status').reads(/Paused by guest .*: nobody is home/);
     await me.find('button', 'Resume', { exact: true }).click();
-    await me.dialog.find('button', 'Resume').click();
     await me.find('button', 'Pause', { exact: true }).seen();
 
     const [lease] = await http(parlour + '/lease', 'POST', { wait_ms: 10_000, lease_ms: 600_000 });
     assert.equal(lease.jid, 'guest-of-the-parlour');
     await me.find('region', 'Now').reads(/and 1 leased/);
     await me.back();
-    await place(me).reads(/Leased A worker has attempt 1 over HTTP\. Its lease ends in .* returns to parlour/);
-    await me.find('region', 'Timeline').reads(/Attempt 1 is leased/);
+    await place(me).reads(/Leased A worker holds a lease on attempt 1\. It ends in .* returns to parlour/);
+    await me.find('region', 'Timeline').reads(/Lease of attempt 1 ends in /);
     await me.go('Dashboard');
     await me.find('table', 'Queues').find('row', /parlour/).reads(/\+ 1 leased/);
     await me.back();
     await http(`${world.base}/api/leases/${lease.id}/ack`, 'POST');
     await place(me).reads(/Finished Attempt 1 succeeded .*Class Tea · Queue parlour/);
+  });
+
+  story(world, 'a run that a worker with a fast clock reported is not in the future', async (me) => {
+    const run = { type: 'job_metric', timestamp: Date.now() / 1000 + 600, jid: 'run-by-a-fast-clock', job_class: 'Hasty', queue: 'bulk', duration_ms: 12, status: 'success', worker_identity: 'fast:1:shop', wait_ms: 1, attempt: 1 };
+    await world.publish('job_metrics', [run]);
+    await me.go('Jobs');
+    await me.find('tab', 'Recent runs').click();
+    await me.filter('class:Hasty');
+    await me.find('table', 'Recent runs').find('row').nth(1).reads(/^now Hasty success /);
+    await me.find('table', 'Recent runs').find('link', 'Hasty').click();
+    await place(me).reads(/Finished Attempt 1 succeeded now\./);
+    await me.find('region', 'Timeline').reads(/Attempt 1 succeeded now · fast:1:shop/);
   });
 
   story(world, 'a job that runs, though no stream has it', async (me) => {

@@ -46,3 +46,11 @@ test('every text is used, and none is missing', () => {
   for (const [group, all] of Object.entries(words)) for (const key of Object.keys(all)) if (!used.has(`${group}.${key}`)) wrong.push(`nothing says ${group}.${key}`);
   assert.deepEqual(wrong, []);
 });
+
+test('what only the API calls so has plain words', () => {
+  const texts = (/** @type {any} */ of) => (typeof of === 'string' || typeof of === 'function' ? [String(of)] : Object.values(of).flatMap(texts));
+  for (const text of texts({ ...words })) assert.doesNotMatch(text, /\b(?:astray|retyped|under.way|undoing|settling|gated|anew|whoever|whatever|nobody|somebody)\b/i);
+  for (const op of ['made', 'removed', 'retyped', 'astray', 'recreated', 'trimmed']) assert.ok(words.operations.ops[op], op);
+  for (const state of ['under_way', 'undoing']) assert.ok(words.states.named[state], state);
+  assert.equal(words.health.phases.settling, 'reconciling');
+});

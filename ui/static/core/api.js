@@ -37,6 +37,9 @@ export function apiPath(path, part, query) {
   return text ? at + '?' + text : at;
 }
 
+/** How long a GET waits for its answer, in milliseconds: a connection may be lost without an error. No route that is asked waits for something to happen. */
+const patience = 20_000;
+
 /** @param {string} url @param {{method?: string, body?: any, signal?: AbortSignal, reason?: string, quiet?: boolean, headers?: Record<string, string>}} [how]
  * @returns {Promise<Answer>} */
 export async function ask(url, how = {}) {
@@ -44,10 +47,12 @@ export async function ask(url, how = {}) {
   const headers = { Accept: 'application/json', ...how.headers };
   if (how.body !== undefined) headers['Content-Type'] = 'application/json';
   if (how.reason) headers['X-Reason'] = encodeReason(how.reason);
+  const late = new AbortController();
+  const limit = how.method ? 0 : setTimeout(() => late.abort(), patience);
   let response, text;
   try {
     response = await fetch(url, {
-      method: how.method || 'GET', headers, signal: how.signal, credentials: 'same-origin',
+      method: how.method || 'GET', headers, signal: how.signal ? AbortSignal.any([how.signal, late.signal]) : late.signal, credentials: 'same-origin',
       body: how.body === undefined ? undefined : typeof how.body === 'string' ? how.body : JSON.stringify(how.body),
     });
     text = await response.text();
@@ -55,6 +60,8 @@ export async function ask(url, how = {}) {
     if (how.signal?.aborted) throw e;
     lost();
     throw new ApiError(0, null);
+  } finally {
+    clearTimeout(limit);
   }
   const data = parse(text);
   if (fromProxy(response, data)) {

@@ -11,7 +11,7 @@ const undoable = ['deleted', 'killed', 'changed'];
 const events = {
   fired: ['info', words.enqueuedOnSchedule], triggered: ['info', words.enqueuedManually], retried: ['info', words.enqueuedForAnotherAttempt], enqueued: ['info', common.enqueued], refired: ['warn', words.sentAgain],
   killed: ['bad', words.movedToDeadJobs], buried: ['bad', words.movedToDeadJobs], deleted: ['bad', words.deleted], changed: ['warn', words.changed], expired: ['warn', words.expiredBeforeItWasDue], cancelled: ['warn', words.cancelRequested],
-  trimmed: ['warn', words.removed], duplicate: ['', words.duplicateIgnored], returned: ['warn', words.queueRefused], refused: ['bad', words.theBrokerCannotTakeIt],
+  trimmed: ['warn', words.removed], duplicate: ['', words.duplicateIgnored], returned: ['warn', words.notDelivered], refused: ['bad', words.theBrokerCannotTakeIt],
 };
 
 /** What workers report of an attempt. */
@@ -21,7 +21,7 @@ const members = words.members;
 
 /** @param {any} e @param {any} undid the event that it undoes, if it undoes one that is known @returns {[string, string]} */
 function ofEvent(e, undid) {
-  if (e.what === 'undone') return ['ok', undid?.what === 'changed' ? words.changeUndone : words.restoredTo(ops.sets[e.set] || words.itsSet)];
+  if (e.what === 'undone') return ['ok', undid?.what === 'changed' ? words.changeUndone : words.restoredTo(ops.sets[e.set] || words.itsList)];
   const [look, text] = events[e.what] || ['', e.what];
   return [look, e.what === 'changed' && e.changes ? words.changedMembers(e.changes.map((/** @type {any} */ c) => members[c.member] || c.member)) : text];
 }
@@ -33,7 +33,7 @@ function ofRun(r) {
 }
 
 /** What an entry that waits says of the job's state. @param {any} m what Millrace says of the entry */
-const waits = (m) => (m.set === 'retries' ? words.waitsForAttempt((m.attempt ?? 0) + 1) : m.set === 'gated-jobs' ? common.waitsForItsQueue : words.waitsUntilItIsDue);
+const waits = (m) => (m.set === 'retries' ? words.waitsForAttempt((m.attempt ?? 0) + 1) : m.set === 'gated-jobs' ? common.withoutAQueue : words.waitsUntilItIsDue);
 
 /** When the job was made, as its producer says. @param {any} d */
 export function madeAt(d) {
@@ -67,8 +67,8 @@ export function storyOf(d) {
   const made = madeAt(d);
   if (made && !(facts[0]?.at < made)) facts.unshift({ at: made, what: 'made', look: '', text: words.created });
   for (const w of d.running || []) facts.push({ at: w.started_at, what: 'running', look: 'info', text: common.running, run: { worker: w.identity } });
-  for (const l of d.leases || []) facts.push({ at: l.until, what: 'leased', look: 'info', text: words.leasedUntil(l.attempt) });
-  for (const m of entries) if (m.set !== 'dead-jobs') facts.push({ at: m.at, what: 'waits', look: 'warn', text: waits(m) });
+  for (const l of d.leases || []) facts.push({ at: l.until, what: 'leased', look: 'info', text: words.leaseEnds(l.attempt) });
+  for (const m of entries) if (m.set !== 'dead-jobs') facts.push({ at: m.at, what: m.set === 'gated-jobs' ? 'gated' : 'waits', look: 'warn', text: waits(m) });
   return facts;
 }
 

@@ -8,7 +8,7 @@ import { useAll, useResource } from '../core/resource.js';
 import { link } from '../core/router.js';
 import { common, dashboard as words } from '../core/words.js';
 import { Attention, useAttention } from '../parts/attention.js';
-import { Percentiles, RangeChooser, Throughput, useMetrics } from '../parts/charts.js';
+import { Percentiles, ran, RangeChooser, Throughput, useMetrics } from '../parts/charts.js';
 import { DueTimes } from '../parts/due.js';
 import { Queues } from '../parts/queues.js';
 import { Answer, Title } from '../parts/states.js';
@@ -58,15 +58,14 @@ function Counters({ metrics, queues, left }) {
   const recent = useLastHour(metrics);
   const s = recent?.series || [];
   const of = (/** @type {any[]} */ points, /** @type {(p: any) => number} */ f) => (points.length ? points.reduce((n, p) => n + f(p), 0) / (points.length * 60) : null);
-  const success = (/** @type {any} */ p) => p.success;
   const failures = (/** @type {any} */ p) => p.failed + p.dead;
   const [last, first] = [s.slice(-3, -1), s.slice(0, 2)];
   const sum = (/** @type {string} */ k) => queues?.reduce((n, q) => n + q[k], 0);
-  // What the table below says is sent out now; workers' own reports are some minutes late.
-  const out = queues?.some((q) => q.ack_rate !== null) ? sum('ack_rate') : of(last, success);
+  // What the table below says is sent out now; workers' own reports are some minutes late. Attempts that failed are acknowledged too.
+  const out = queues?.some((q) => q.ack_rate !== null) ? sum('ack_rate') : of(last, ran);
   const p = o?.processes;
   const cells = [
-    [words.processed, rate(out), delta(out, of(first, success)), link('job-metrics')],
+    [words.processed, rate(out), delta(out, of(first, ran)), link('job-metrics')],
     [common.failed, rate(of(last, failures)), delta(of(last, failures), of(first, failures)), link('job-metrics')],
     [common.ready, brief(sum('ready')), queues ? words.inQueues(queues.length, left > 0) : '', link('job-queues')],
     [common.scheduled, brief(o?.sets['scheduled-jobs'].total), o?.scheduled_overdue_seconds > 1 ? common.late(o.scheduled_overdue_seconds) : words.onTime, link('scheduled-jobs')],

@@ -5,17 +5,17 @@ import { minute, serverNow } from '../core/clock.js';
 import { brief, count } from '../core/format.js';
 import { overview } from '../core/overview.js';
 import { useResource } from '../core/resource.js';
-import { link, route, setQuery } from '../core/router.js';
+import { route, setQuery } from '../core/router.js';
 import { common, dead as words } from '../core/words.js';
 import { Chart } from '../parts/chart.js';
 import { byTime, column, Entries, failedAttempts } from '../parts/entries.js';
-import { opText } from '../parts/ops.js';
+import { LastOperation } from '../parts/ops.js';
 import { Card, Empty, Failure, Segments, Title } from '../parts/states.js';
 import { Storm } from '../parts/storm.js';
 import { Time } from '../parts/time.js';
 
 const columns = [
-  { id: 'at', label: common.died, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
+  { id: 'at', label: common.died, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past />` },
   column.class, column.queue, column.error,
   { id: 'tries', label: common.attempts, right: true, wide: true, sort: failedAttempts, cell: failedAttempts },
   { id: 'reason', label: common.reason, wide: true, cell: (/** @type {any} */ r) => html`<span class="tag">${r.reason || words.exhausted}</span>` },
@@ -39,18 +39,11 @@ function Kept() {
   return html`<span class=${'small ' + (part > 0.8 ? 'warn' : 'dim')}>${words.retention(d.max, d.max_age_seconds, part)}</span>`;
 }
 
-/** What was done last to many dead jobs, which can be undone there. */
-function LastOperation() {
-  const all = useResource(apiPath('operations'), { topic: 'operations', every: 10_000 });
-  const last = (all.data || []).filter((/** @type {any} */ o) => o.set === 'dead-jobs').sort((/** @type {any} */ a, /** @type {any} */ b) => b.started_at - a.started_at)[0];
-  return last ? html`<a class="btn small" title=${opText(last)} href=${link('operations')}>${words.lastOperation}</a>` : null;
-}
-
 export default function Dead() {
   const storm = route.value.query.get('view') === 'storm';
   const total = overview.value?.sets['dead-jobs']?.total;
   return html`<${Title} title=${common.deadJobs} badge=${total === undefined ? null : count(total)}>
-      <${LastOperation} /><${Segments} label=${common.view} value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', common.list], ['storm', common.byError]]} /><//>
+      <${LastOperation} set="dead-jobs" /><${Segments} label=${common.view} value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', common.list], ['storm', common.byError]]} /><//>
     <div class="stack" style=${{ gap: '1rem' }}><${Growth} />
     ${storm ? html`<${Storm} set="dead-jobs" />` : html`<${Entries} set="dead-jobs" topic="dead" columns=${columns} empty=${html`<${Empty} icon="check" title=${common.noDeadJobs}><p>${common.whatIsDead}</p><//>`} />`}</div>`;
 }

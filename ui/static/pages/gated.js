@@ -4,6 +4,7 @@ import { count } from '../core/format.js';
 import { overview } from '../core/overview.js';
 import { common, gated as words } from '../core/words.js';
 import { byTime, column, Entries } from '../parts/entries.js';
+import { LastOperation } from '../parts/ops.js';
 import { Empty, Title } from '../parts/states.js';
 import { Time } from '../parts/time.js';
 
@@ -15,6 +16,6 @@ const columns = [
 
 export default function Gated() {
   const total = overview.value?.sets['gated-jobs']?.total;
-  return html`<${Title} title=${common.jobsWithoutAQueue} badge=${total === undefined ? null : count(total)} />
+  return html`<${Title} title=${common.jobsWithoutAQueue} badge=${total === undefined ? null : count(total)}><${LastOperation} set="gated-jobs" /><//>
     <${Entries} set="gated-jobs" topic="scheduled" columns=${columns} empty=${html`<${Empty} icon="clock" title=${words.noJobsWithoutAQueue}><p>${words.whatIsGated}</p><//>`} />`;
 }

@@ -1,5 +1,5 @@
 // @ts-check
-import { html, useMemo, useRef } from '../core/h.js';
+import { html, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { itemTexts, memberText, ownText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
@@ -7,7 +7,7 @@ import { link } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { common, job as words } from '../core/words.js';
 import { actions, actionsOf, actOn, copyOf } from '../parts/actions.js';
-import { failedAttempts } from '../parts/entries.js';
+import { failedAttempts, mostAttempts, nextBackoff } from '../parts/entries.js';
 import { Icon } from '../parts/icon.js';
 import { Payload } from '../parts/payload.js';
 import { Card, copy, CopyCurl, Empty, Failure, Title } from '../parts/states.js';
@@ -16,7 +16,7 @@ import { Trace } from '../parts/trace.js';
 import { Time } from '../parts/time.js';
 import { Running, Whereabouts } from '../parts/whereabouts.js';
 
-const titles = { 'scheduled-jobs': common.scheduled, retries: common.retry, 'dead-jobs': common.dead, 'gated-jobs': common.waitsForItsQueue };
+const titles = { 'scheduled-jobs': common.scheduled, retries: common.retry, 'dead-jobs': common.dead, 'gated-jobs': common.withoutAQueue };
 
 /** @param {{part: string}} p */
 export default function Job({ part: jid }) {
@@ -46,7 +46,7 @@ const NotFound = ({ jid }) => html`<section class="card"><${Empty} icon="search"
 /** The job as it was last sent to its queue. @param {{raw: string, name?: string}} p */
 function Sent({ raw, name }) {
   return html`<${Card} title=${common.arguments}><${Payload} text=${memberText(raw, 'args') || 'null'} label=${words.theArguments} path="args" name=${(name || 'job') + '-args'} />
-    <p class="dim small">${words.asLastSent}</p><//>`;
+    <p class="dim small">${words.ofTheLastDispatch}</p><//>`;
 }
 
 /** @param {{row: any, done: () => void}} p */
@@ -60,7 +60,14 @@ function Entry({ row, done }) {
       <${Facts} row=${row} /><//>
     ${(row.error_class || row.error_message) && html`<${Card} title=${common.error} tools=${html`<${SameError} set=${set} row=${row} />`}><${Trace} error=${{ class: row.error_class, message: row.error_message, backtrace: lines }} /><//>`}
     ${!m.omitted && html`<${Card} title=${common.arguments}><${Payload} text=${memberText(row.raw, ...(row.job ? ['job'] : []), 'args') || 'null'} label=${words.theArguments} path="args" name=${m.class + '-args'} /><//>
-      <${Card} title=${common.record}><${Payload} text=${ownText(row.raw)} label=${words.theRecord} name=${row.jid || 'record'} /><//>`}`;
+      <${Record} row=${row} />`}`;
+}
+
+/** The record of an entry. It repeats the error and the arguments, so it is shown on request. @param {{row: any}} p */
+function Record({ row }) {
+  const [open, setOpen] = useState(false);
+  const tools = html`<button class="btn small" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${open ? words.hideTheRecord : words.showTheRecord}</button>`;
+  return html`<${Card} title=${common.record} tools=${tools}>${open && html`<${Payload} text=${ownText(row.raw)} label=${words.theRecord} name=${row.jid || 'record'} />`}<//>`;
 }
 
 /** @param {{set: string, row: any, done: () => void}} p */
@@ -75,13 +82,15 @@ function Facts({ row }) {
   const m = row.millrace;
   const job = row.job || row;
   const made = job.enqueued_at || job.created_at;
-  return html`<dl class="facts"><dt>${m.set === 'dead-jobs' ? common.died : m.set === 'gated-jobs' ? common.since : common.due}</dt><dd><${Time} at=${m.at} /></dd>
+  const backoff = nextBackoff(row);
+  return html`<dl class="facts"><dt>${m.set === 'dead-jobs' ? common.died : m.set === 'gated-jobs' ? common.since : common.due}</dt><dd><${Time} at=${m.at} past=${['dead-jobs', 'gated-jobs'].includes(m.set)} /></dd>
     <dt>${common.queue}</dt><dd><a href=${link('job-queues', m.queue || 'default')}>${m.queue}</a></dd><dt>${common.class}</dt><dd><a href=${link('job-metrics', m.class || '-')}>${m.class}</a></dd>
-    <dt>${words.failedAttempts}</dt><dd>${typeof job.retry === 'number' ? common.of(failedAttempts(row), job.retry + 1) : failedAttempts(row)}</dd>
+    <dt>${words.failedAttempts}</dt><dd>${m.omitted ? failedAttempts(row) : common.of(failedAttempts(row), mostAttempts(job))}</dd>
+    ${m.set === 'retries' && !m.omitted && html`<dt>${words.nextBackoff}</dt><dd>${backoff === null ? words.lastAttempt : words.atLeast(backoff)}</dd>`}
     ${job.priority !== undefined && html`<dt>${common.priority}</dt><dd>${job.priority}</dd>`}
     ${job.tags?.length > 0 && html`<dt>${words.tags}</dt><dd>${job.tags.map((/** @type {string} */ t) => html`<a class="tag" href=${link(m.set, [], { tag: t })}>${t}</a> `)}</dd>`}
     ${row.reason && html`<dt>${common.reason}</dt><dd>${row.reason}</dd>`}${row.worker && html`<dt>${common.worker}</dt><dd><a href=${link('worker-processes', row.worker)}>${row.worker}</a></dd>`}
-    ${made && html`<dt>${common.enqueued}</dt><dd><${Time} at=${made} /></dd>`}</dl>`;
+    ${made && html`<dt>${common.enqueued}</dt><dd><${Time} at=${made} past /></dd>`}</dl>`;
 }
 
 /** A link to all that failed as this did. The API has fingerprints of groups, not of entries; the groups of the moment that an entry stands at are few, and its own is among them.

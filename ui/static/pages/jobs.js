@@ -8,7 +8,7 @@ import { overview } from '../core/overview.js';
 import { useAll, useResource } from '../core/resource.js';
 import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { common, jobs as words } from '../core/words.js';
-import { column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
+import { byTime, column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
 import { FilterBox } from '../parts/filter.js';
 import { Cut, paged, PagerOf } from '../parts/pager.js';
 import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
@@ -27,7 +27,7 @@ export default function Jobs() {
   const state = states.some(([s]) => s === asked) ? asked : 'running';
   const o = overview.value;
   const options = states.map(([s, name, n]) => /** @type {[string, any]} */ ([s, html`${name}${o && n(o) !== undefined && html` <span class="badge">${brief(n(o))}</span>`}`]));
-  return html`<${Title} title=${common.jobs}><a class="btn small" href=${link('job-queues')}>${words.waitingJobs}</a><//>
+  return html`<${Title} title=${common.jobs}><a class="btn small" href=${link('job-queues')}>${words.showQueues}</a><//>
     <${Tabs} label=${common.state} value=${state} onChange=${(/** @type {string} */ s) => setQuery({ state: s === 'running' ? '' : s, page: '', next: '', sort: '', sort_reverse: '' })} options=${options} />
     <div role="tabpanel">${state === 'running' ? html`<${Running} />` : state === 'finished' ? html`<${Finished} />` : html`<${Waiting} key=${state} set=${state} />`}</div>`;
 }
@@ -36,17 +36,17 @@ export default function Jobs() {
 const sets = {
   'scheduled-jobs': { topic: 'scheduled', columns: [at(common.due), column.class, column.queue, column.args, column.jid], empty: html`<${Empty} icon="clock" title=${common.noScheduledJobs}><p>${common.whatIsScheduled}</p><//>` },
   retries: { topic: 'retries', columns: [at(words.nextAttempt), column.class, column.queue, column.error, attempts(common.attempt), column.jid], empty: html`<${Empty} icon="retry" title=${common.noRetries}><p>${common.whatIsRetried}</p><//>` },
-  'dead-jobs': { topic: 'dead', columns: [at(common.died), column.class, column.queue, column.error, attempts(common.attempts), column.jid], empty: html`<${Empty} icon="check" title=${common.noDeadJobs}><p>${common.whatIsDead}</p><//>` },
+  'dead-jobs': { topic: 'dead', columns: [at(common.died, true), column.class, column.queue, column.error, attempts(common.attempts), column.jid], empty: html`<${Empty} icon="check" title=${common.noDeadJobs}><p>${common.whatIsDead}</p><//>` },
 };
 
-/** @param {string} label */
-function at(label) {
-  return { id: 'at', label, always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` };
+/** @param {string} label @param {boolean} [past] */
+function at(label, past) {
+  return { id: 'at', label, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past=${past} />` };
 }
 
 /** @param {string} label */
 function attempts(label) {
-  return { id: 'tries', label, right: true, wide: true, cell: failedAttempts };
+  return { id: 'tries', label, right: true, wide: true, sort: failedAttempts, cell: failedAttempts };
 }
 
 /** @param {{set: string}} p */
@@ -114,7 +114,7 @@ const finishedNames = ['status', 'class', 'queue', 'error', 'worker', 'jid'];
 const spans = [['', words.anyTime], ['900', words.last15Min], ['3600', words.lastHour], ['86400', words.last24H], ['259200', words.last3D]];
 
 const finishedColumns = [
-  { id: 'at', label: common.ended, always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} />` },
+  { id: 'at', label: common.ended, always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} past />` },
   { id: 'class', label: common.class, always: true, head: true, class: 'lim', cell: classOf },
   { id: 'status', label: common.status, cell: (/** @type {any} */ r) => html`<${State} state=${r.status} />` },
   { id: 'error', label: common.error, class: 'lim', cell: (/** @type {any} */ r) => (r.error_class ? html`<span class="bad cut" title=${r.error_class}>${r.error_class}</span>` : '') },

@@ -7,7 +7,7 @@ import { link, route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { common, operations as words } from '../core/words.js';
 import { FilterBox } from '../parts/filter.js';
-import { cancelOperation, opText, Progress, shownState, undoable, undoOperation } from '../parts/ops.js';
+import { cancelOperation, opText, Progress, setNames, shownState, undoable, undoOperation, verbs } from '../parts/ops.js';
 import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
@@ -15,7 +15,7 @@ import { Time } from '../parts/time.js';
 /** @param {any} op */
 export function filterText(op) {
   const f = Object.entries(op.filter || {}).map(([k, v]) => `${k}: ${k === 'from' || k === 'to' ? absolute(Number(v)) : v}`);
-  if (op.undoes) return words.undoes(op.undoes);
+  if (op.undoes) return words.operationOf(op.undoes);
   return op.filter ? f.join(', ') || words.all : words.selectedJobs;
 }
 
@@ -46,12 +46,12 @@ function about(r) {
   if (r.jid) return html`<a class="mono" href=${link('jobs', r.jid)}>${r.jid}</a>`;
   if (r.queue) return html`<a href=${link('job-queues', r.queue)}>${r.queue}</a>${r.to && words.movedTo(html`<a href=${link('job-queues', r.to)}>${r.to}</a>`)}${r.count > 0 && html` <span class="dim">(${common.jobsOf(r.count)})</span>`}`;
   if (r.identity) return r.identity === '*' ? words.allProcesses : html`<a href=${link('worker-processes', r.identity)}>${r.identity}</a>`;
-  return '–';
+  return r.operation ? html`<a href=${link('operations')}>${words.operationOf(r.operation)}</a>` : '–';
 }
 
 /** What the audit log can be filtered by, in the words of the API. */
 const terms = ['actor', 'op', 'jid', 'from', 'to'];
-const ops = ['operation', 'deleted', 'killed', 'changed', 'undone', 'triggered', 'retried', 'paused', 'resumed', 'made', 'removed', 'purged', 'moved', 'retyped', 'quieted', 'stopped', 'released', 'dismissed', 'enqueued'];
+const ops = ['operation', 'deleted', 'killed', 'changed', 'undone', 'triggered', 'retried', 'paused', 'resumed', 'made', 'removed', 'purged', 'moved', 'retyped', 'quieted', 'stopped', 'cancelled', 'released', 'dismissed', 'enqueued'];
 
 /** What the journal is asked, by this page's URL. */
 function journalUrl() {
@@ -72,7 +72,7 @@ function gathered(items) {
 }
 
 /** What was done, in a word or two. @param {any} r */
-const actionText = (r) => (r.action ? `${r.action}: ${r.state}` : r.op);
+const actionText = (r) => (r.action ? words.beganOrEnded(verbs[r.action] || r.action, r.state) : words.ops[r.op] || r.op);
 
 /** What was done, by whom and why, from the journal. */
 function Audit() {
@@ -88,11 +88,11 @@ function Audit() {
     { id: 'actor', label: words.user, class: 'lim', cell: (/** @type {any} */ r) => (r.actor ? html`<span class="cut" title=${r.actor}>${r.actor}</span>` : html`<span class="dim">${common.millrace}</span>`) },
     { id: 'op', label: words.action, cell: (/** @type {any} */ r) => html`<span class="tag">${actionText(r)}</span>` },
     { id: 'jid', label: words.target, class: 'some', cell: (/** @type {any} */ r) => html`<span class="cut">${r.jobs > 1 ? words.jobsOfOne(r.jobs) : about(r)}</span>` },
-    { id: 'set', label: common.list, wide: true, cell: (/** @type {any} */ r) => r.set || r.stream || '–' },
+    { id: 'set', label: common.list, wide: true, cell: (/** @type {any} */ r) => setNames[r.set] || r.stream || '–' },
     { id: 'reason', label: common.reason, class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${r.reason}>${r.reason || ''}</span>` },
   ];
   return html`<section class="card flush" aria-label=${words.auditLog}><div class="toolbar"><${FilterBox} label=${words.filterAuditLog} names=${terms} query=${query} onChange=${(/** @type {any} */ changes) => setQuery({ ...changes, next: '' })} suggest=${{ actor: () => actors, op: () => ops }} /></div>
-    <${Answer} of=${j}><${Table} id="audit" caption=${words.auditLog} columns=${columns} rows=${rows} of=${url} loading=${!j.data} rowKey=${(/** @type {any} */ r) => String(r.record)} empty=${html`<${Empty} icon="ops" title=${words.noMatchingActions} />`} /><//>
+    <${Answer} of=${j}><${Table} id="audit" caption=${words.auditLog} columns=${columns} rows=${rows} of=${url} loading=${!j.data} rowKey=${(/** @type {any} */ r) => String(r.record)} empty=${html`<${Empty} icon="ops" title=${terms.some((t) => query.get(t)) ? words.noMatchingActions : words.noActionsYet} />`} /><//>
     ${j.data && html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${words.shown(items.length, j.data.older_than_kept && !j.data.next)}</span><div class="tools">
       ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>${common.newest}</button>`}<button class="btn small" disabled=${!j.data.next} onClick=${() => setQuery({ next: j.data.next })}>${common.older}</button></div></nav>`}</section>`;
 }

@@ -4,20 +4,17 @@ import { count } from '../core/format.js';
 import { overview } from '../core/overview.js';
 import { route, setQuery } from '../core/router.js';
 import { common, retries as words } from '../core/words.js';
-import { byAttempt, byTime, column, Entries } from '../parts/entries.js';
+import { byAttempt, byTime, column, Entries, mostAttempts, nextBackoff } from '../parts/entries.js';
 import { DueTimes } from '../parts/due.js';
+import { LastOperation } from '../parts/ops.js';
 import { Empty, Segments, Title } from '../parts/states.js';
 import { Storm } from '../parts/storm.js';
 import { Time } from '../parts/time.js';
 
-/** How long a worker waits before the next attempt, if it keeps to the usual formula. @param {number} n */
-const backoff = (n) => n ** 4 + 15;
-
 /** @param {any} r */
-export function attempts(r) {
-  const most = r.job?.retry === true || r.job?.retry === undefined ? 25 : r.job.retry === false ? 0 : r.job.retry;
-  const n = r.millrace.attempt ?? 0;
-  return html`<span class="num" title=${words.attempts(n, most, backoff(n))}>${n}<span class="dim">/${most}</span></span>`;
+function attempts(r) {
+  const most = mostAttempts(r.job);
+  return html`<span class="num" title=${words.attempts(byAttempt(r), most, nextBackoff(r))}>${byAttempt(r)}<span class="dim">/${most}</span></span>`;
 }
 
 const columns = [
@@ -32,7 +29,7 @@ export default function Retries() {
   const storm = route.value.query.get('view') === 'storm';
   const total = overview.value?.sets.retries?.total;
   return html`<${Title} title=${common.retries} badge=${total === undefined ? null : count(total)}>
-      <${Segments} label=${common.view} value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', common.list], ['storm', common.byError]]} /><//>
+      <${LastOperation} set="retries" /><${Segments} label=${common.view} value=${storm ? 'storm' : 'list'} onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', common.list], ['storm', common.byError]]} /><//>
     <div class="stack" style=${{ gap: '1rem' }}><${DueTimes} set="retries" />
     ${storm ? html`<${Storm} set="retries" />` : html`<${Entries} set="retries" topic="retries" columns=${columns} empty=${html`<${Empty} icon="check" title=${common.noRetries}><p>${common.whatIsRetried}</p><//>`} />`}</div>`;
 }

@@ -9,6 +9,7 @@ import { common, scheduled as words } from '../core/words.js';
 import { location } from '../parts/where.js';
 import { byAttempt, byTime, column, Entries } from '../parts/entries.js';
 import { DueTimes } from '../parts/due.js';
+import { LastOperation } from '../parts/ops.js';
 import { Empty, Title } from '../parts/states.js';
 import { Time } from '../parts/time.js';
 
@@ -31,7 +32,7 @@ const columns = [
 
 export default function Scheduled() {
   const total = overview.value?.sets['scheduled-jobs']?.total;
-  return html`<${Title} title=${common.scheduledJobs} badge=${total === undefined ? null : count(total)} />
+  return html`<${Title} title=${common.scheduledJobs} badge=${total === undefined ? null : count(total)}><${LastOperation} set="scheduled-jobs" /><//>
     <div class="stack" style=${{ gap: '1rem' }}><${DueTimes} set="scheduled-jobs" />
     <${Entries} set="scheduled-jobs" topic="scheduled" columns=${columns} empty=${html`<${Empty} icon="clock" title=${common.noScheduledJobs}><p>${common.whatIsScheduled} ${words.forExample}</p>
       <pre class="code">${words.example(location + apiPath('jobs'), Math.round(serverNow()) + 3600)}</pre><//>`} /></div>`;

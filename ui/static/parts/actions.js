@@ -146,7 +146,7 @@ export async function change(set, row, done) {
   const at = row.millrace.at;
   const args = memberText(row.raw, ...(row.job ? ['job', 'args'] : ['args']));
   const first = { at: local(at), queue: row.millrace.queue, priority: row.job?.priority ?? '', args, retry: false };
-  const timed = set !== 'dead-jobs';
+  const timed = set === 'scheduled-jobs' || set === 'retries';
   const yes = await confirm({
     title: words.changeOf(nameOf(row)), verb: (v) => (v.retry ? words.changeAndRetry : words.change), reason: true, wide: true, value: first,
     check: (v) => (timed && Number.isNaN(Date.parse(v.at)) ? words.enterADateAndTime : !v.queue.trim() ? words.enterAQueue : !validArgs(v.args) ? words.argumentsMustBeJson : ''),

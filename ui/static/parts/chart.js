@@ -1,6 +1,6 @@
 // @ts-check
 // The one chart: lines and stacked bars over time, or a heat map. Its figures can be had as a table, and it says in words what it shows.
-import { cx, html, useLayoutEffect, useRef, useState } from '../core/h.js';
+import { cx, html, useLayoutEffect, useRef, useState, visible } from '../core/h.js';
 import { colours } from '../core/prefs.js';
 import { absolute, clock } from '../core/format.js';
 import { whenIdle } from '../core/idle.js';
@@ -233,9 +233,10 @@ function marks(u, p, colour, ground) {
     ctx.setLineDash([]);
     ctx.lineWidth = 4 * devicePixelRatio;
     ctx.strokeStyle = ground;
-    ctx.strokeText(' ' + m.label + ' ', x, u.bbox.top + 10 * devicePixelRatio);
+    const label = ' ' + visible(m.label) + ' ';
+    ctx.strokeText(label, x, u.bbox.top + 10 * devicePixelRatio);
     ctx.lineWidth = devicePixelRatio;
-    ctx.fillText(' ' + m.label + ' ', x, u.bbox.top + 10 * devicePixelRatio);
+    ctx.fillText(label, x, u.bbox.top + 10 * devicePixelRatio);
   }
   ctx.restore();
 }

@@ -43,6 +43,12 @@ export function failedAttempts(r) {
   return more ? n + 1 : n;
 }
 
+/** How many attempts a job has: the first one, and its retries. @param {any} job */
+export const mostAttempts = (job) => 1 + (typeof job?.retry === 'number' ? job.retry : job?.retry === false ? 0 : 25);
+
+/** How long a worker waits at least after the next failure, in seconds, if its handler has no backoff of its own; null: the next attempt is the last. @param {any} r */
+export const nextBackoff = (r) => (byAttempt(r) + 1 < mostAttempts(r.job) ? byAttempt(r) ** 4 + 15 : null);
+
 /** @type {Record<string, any>} Columns that more than one set has. */
 export const column = {
   class: { id: 'class', label: common.class, always: true, class: 'lim', sort: (/** @type {any} */ r) => r.millrace.class, cell: (/** @type {any} */ r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>` },
@@ -139,7 +145,7 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
   };
   return html`<section class="card flush" aria-label=${setNames[set]}>
     <div class="bars"><div class="toolbar">${controls}
-      <${FilterBox} label=${words.filterOf(setNames[set])} names=${names} when=${set === 'dead-jobs' ? 'died' : 'due'} query=${query} suggest=${suggest} onChange=${setFilter} />
+      <${FilterBox} label=${words.filterOf(setNames[set])} names=${names} when=${set === 'dead-jobs' ? 'died' : set === 'gated-jobs' ? '' : 'due'} query=${query} suggest=${suggest} onChange=${setFilter} />
       <${ColumnChooser} id=${set} columns=${columns} /><${CopyCurl} url=${url} />
       <a class="icon" title=${words.downloadAllNdjson} aria-label=${words.downloadAsNdjson} download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a>
       <a class="icon small" title=${words.downloadAllCsv} aria-label=${words.downloadAsCsv} download=${set + '.csv'} href=${apiPath(set, [], { ...filter, format: 'csv' })}>${words.csv}</a></div>

@@ -31,7 +31,7 @@ export function Menu({ close }) {
     };
   }, []);
   return html`<div class="menu" ref=${box} role="group" aria-label=${words.menu}>
-    <div class="label"><div class="strong" style=${{ color: 'var(--text)' }}>${w?.name || frame.anyone}</div>${words.account(w?.role || '', w?.read_only, w?.vhost || '/')}
+    <div class="label"><div class="strong" style=${{ color: 'var(--text)' }}>${w?.name || frame.noSignIn}</div>${words.account(w?.role || '', w?.read_only, w?.vhost || '/')}
       ${overview.value && html`<div>${words.version(overview.value.product_version)}</div>`}</div><hr />
     ${choices.map(([label, value, options]) => html`<div class="label">${label}</div><${Segments} label=${label} value=${value.value} onChange=${(/** @type {string} */ v) => { value.value = v; }} options=${options} />`)}<hr />
     <button class="item" onClick=${() => { close(); openBox('openKeys'); }}><${Icon} name="keys" />${common.keyboardShortcuts}</button>

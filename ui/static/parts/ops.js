@@ -10,6 +10,7 @@ import { refreshOverview } from '../core/overview.js';
 import { notes, register } from '../core/overlays.js';
 import { mayAct, onSignOut } from '../core/session.js';
 import { tell } from '../core/live.js';
+import { useResource } from '../core/resource.js';
 import { failed, leave, overtaken, say, toast } from './toast.js';
 import { Icon } from './icon.js';
 import { common, ops as words } from '../core/words.js';
@@ -142,6 +143,13 @@ export function Progress({ op }) {
       ${op.failed > 0 && html`<span class="bad">${words.failedOf(op.failed)}</span>`}
       ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((/** @type {any} */ s) => words.skip(s.count, s.reason)).join('\n')}>${words.skippedOf(op.skipped)}</span>`}
       ${left !== null && left > 1 && html`<span>${words.left(pace, left)}</span>`}</div></div>`;
+}
+
+/** Leads to what was done last to many of a set: it can be undone there. @param {{set: string}} p */
+export function LastOperation({ set }) {
+  const all = useResource(apiPath('operations'), { topic: 'operations', every: 10_000 });
+  const last = (all.data || []).filter((/** @type {any} */ o) => o.set === set).sort((/** @type {any} */ a, /** @type {any} */ b) => b.started_at - a.started_at)[0];
+  return last ? html`<a class="btn small" title=${opText(last)} href=${link('operations')}>${words.lastOperation}</a>` : null;
 }
 
 function OpToasts() {

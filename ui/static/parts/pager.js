@@ -25,11 +25,11 @@ export const Cut = ({ list, what }) => list.left > 0 && html`<p class="banner" r
 
 /** @param {{page: number, size: number, items: number, total: number|undefined, atLeast?: number, pages?: number, more?: boolean, unplaced?: boolean, onPage: (p: number) => void, onSize: (s: number) => void, what: string}} p unplaced: how many stand before this page is not known */
 export function Pager({ page, size, items, total, atLeast, pages, more, unplaced, onPage, onSize, what }) {
-  const from = items ? (page - 1) * size + 1 : 0;
+  const from = (page - 1) * size + 1;
   const of = words.ofAll(total, atLeast);
   const last = pages !== undefined ? page >= pages : !more;
-  const here = total === 1 && items === 1 ? '1' : unplaced ? count(items) : items ? `${count(from)}–${count(from + items - 1)}${of}` : '0' + of;
-  return html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${here} ${what}</span>
+  const here = total === 1 && items === 1 ? '1' : unplaced ? count(items) : `${count(from)}–${count(from + items - 1)}${of}`;
+  return html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${items > 0 && html`${here} ${what}`}</span>
     <div class="tools"><label class="row"><span class="small">${common.rows}</span><select class="in small" aria-label=${words.rowsPerPage} value=${String(size)} onChange=${(/** @type {any} */ e) => onSize(Number(e.target.value))}>
       ${[20, 50, 100, 200, 500].map((n) => html`<option value=${String(n)} selected=${n === size}>${n}</option>`)}</select></label>
       <button class="btn small" disabled=${page <= 1} onClick=${() => onPage(page - 1)} aria-label=${common.previousPage}><${Icon} name="left" small /></button>

@@ -21,7 +21,7 @@ import { common, frame as words } from '../core/words.js';
 export const groups = [
   [words.work, [['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs],
     ['scheduled-jobs', 'clock', common.scheduled, (o) => o.sets['scheduled-jobs']?.total], ['retries', 'retry', common.retries, (o) => o.sets.retries?.total], ['dead-jobs', 'dead', common.dead, (o) => o.sets['dead-jobs']?.total],
-    ['gated-jobs', 'clock', words.noQueueYet, (o) => o.sets['gated-jobs']?.total || undefined]]],
+    ['gated-jobs', 'clock', common.withoutAQueue, (o) => o.sets['gated-jobs']?.total || undefined]]],
   [words.insight, [['job-metrics', 'chart', common.metrics], ['live', 'live', common.live]]],
   [common.workers, [['worker-processes', 'worker', common.processes, (o) => o.processes.running]]],
   [common.system, [['operations', 'ops', common.operations], ['rejected', 'rejected', words.rejected, (o) => Object.values(o.rejected).reduce((n, r) => n + r.kept, 0) || undefined, 'bad'], ['health', 'health', common.health], ['api-docs', 'api', common.httpApi]]],
@@ -40,14 +40,14 @@ export function Shell({ children }) {
 /** The palette is loaded when it is first wanted. @param {'openPalette'|'openKeys'} open */
 export const openBox = (open) => import('./palette.js').then((p) => p[open](), failed);
 
-/** How the name of an environment looks, so that production is not taken for staging. @param {string} name */
-const envLook = (name) => (/^(prod|live)/i.test(name) ? 'bad' : /^(stag|test|qa|uat|pre)/i.test(name) ? 'warn' : 'info');
+/** How the name of an environment looks, so that production is not taken for staging: eu-production is it, pre-prod is not. @param {string} name */
+const envLook = (name) => (/(?<![a-z]|(pre|non)[^a-z])(prod|live)/i.test(name) ? 'bad' : /(?<![a-z])(stag|test|qa|uat|pre|non)/i.test(name) ? 'warn' : 'info');
 
 /** How what is shown is kept up to date. @returns {[string, string, string]} a word, how it looks, and what it means */
 function freshness() {
   if (!connection.value.up) return [words.offline, 'bad', words.millraceDoesNotAnswer];
   if (paused.value) return [common.paused, 'off', words.updatesArePaused];
-  return polling.value ? [words.polling, 'warn', words.updatedEveryFewSeconds] : [common.live, '', words.updatedAsThingsHappen];
+  return polling.value ? [words.polling, 'warn', words.updatedEveryFewSeconds] : [common.live, '', words.updatedLive];
 }
 
 function Header() {
@@ -83,12 +83,12 @@ function Lag() {
 function User() {
   const [open, setOpen] = useState(false);
   const [Menu, setMenu] = useState(/** @type {any} */ (null));
-  const name = whoami.value?.name || words.anyone;
+  const name = whoami.value?.name || words.noSignIn;
   const flip = () => {
     setOpen(!open);
     if (!Menu) import('./menu.js').then((m) => setMenu(() => m.Menu), failed);
   };
-  return html`<span class="holds"><button class="avatar" aria-label=${words.menuOf(name)} aria-expanded=${String(open)} onClick=${flip}>${name.slice(0, 1)}</button>
+  return html`<span class="holds"><button class="avatar" aria-label=${words.menuOf(name)} aria-expanded=${String(open)} onClick=${flip}>${(whoami.value?.name || '–').slice(0, 1)}</button>
     ${open && Menu && html`<${Menu} close=${() => setOpen(false)} />`}</span>`;
 }
 
@@ -100,7 +100,7 @@ function Nav() {
   return html`<nav class="side" aria-label=${words.main}>${groups.map(([title, pages]) => html`<p class="g" key=${title} aria-hidden="true"><span>${title}</span></p>
     ${pages.map(([page, icon, text, n, look]) => { const value = o && n?.(o); return html`<a key=${page} href=${link(page)} title=${text} aria-current=${here === page ? 'page' : undefined}>
       <${Icon} name=${icon} /><span class="t">${text}</span>${value !== undefined && value !== null && html`<span class=${'n ' + (look || '')}>${brief(value)}</span>`}</a>`; })}`)}
-    <button class="fold" title=${nav.value === 'narrow' ? words.widen : words.collapse} aria-pressed=${String(nav.value === 'narrow')} onClick=${() => { nav.value = nav.value === 'narrow' ? 'wide' : 'narrow'; }}><${Icon} name="fold" /><span class="t">${words.collapse}</span></button>
+    <button class="fold" title=${nav.value === 'narrow' ? words.expand : words.collapse} aria-pressed=${String(nav.value === 'narrow')} onClick=${() => { nav.value = nav.value === 'narrow' ? 'wide' : 'narrow'; }}><${Icon} name="fold" /><span class="t">${words.collapse}</span></button>
   </nav>`;
 }
 

@@ -99,7 +99,7 @@ const looks = {
 /** An icon, a word and a colour. @param {{state: string, text?: string}} p */
 export function State({ state, text }) {
   const [icon, colour] = looks[state] || ['dot', 'dim'];
-  return html`<span class=${'state ' + colour}><${Icon} name=${icon} small />${text || state.replaceAll('_', ' ')}</span>`;
+  return html`<span class=${'state ' + colour}><${Icon} name=${icon} small />${text || words.named[state] || state.replaceAll('_', ' ')}</span>`;
 }
 
 /** How much of something is taken. @param {{part: number, text?: string, label?: string}} p */

@@ -1,6 +1,6 @@
 // @ts-check
 // What fails, by error: one row is one decision.
-import { html, useEffect, useState } from '../core/h.js';
+import { cx, html, useEffect, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { fixed } from '../core/clock.js';
 import { count, percent, short } from '../core/format.js';
@@ -67,7 +67,7 @@ export function Storm({ set }) {
     ${groups.data?.complete === false && html`<p class="toolbar dim small">${words.counted(groups.data.searched)}</p>`}
     <${Table} id=${'storm-' + set} caption=${words.errors} columns=${columns} rows=${sorted(items, columns, sort.id, sort.reverse)} loading=${groups.loading || !groups.data} busy=${groups.stale} of=${groups.url} rowKey=${(/** @type {any} */ g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
       onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })} open=${(/** @type {any} */ g) => navigate(link(set, [], { error: g.fingerprint }))}
-      acts=${mayAct.value ? (/** @type {any} */ g) => bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'icon' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value || (a === 'change' ? common.reschedule : actions[a].label)} aria-label=${words.actOn(a === 'change' ? common.reschedule : actions[a].label, g)} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`) : undefined}
+      acts=${mayAct.value ? (/** @type {any} */ g) => bulkOf[set].map((/** @type {string} */ a, /** @type {number} */ i) => html`<button class=${cx('icon', actions[a].hurt && 'hurt', i > 0 && 'more')} disabled=${!!whyNotMany.value} title=${whyNotMany.value || (a === 'change' ? common.reschedule : actions[a].label)} aria-label=${words.actOn(a === 'change' ? common.reschedule : actions[a].label, g)} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`) : undefined}
       empty=${html`<${Empty} title=${words.noErrors}><p>${words.noneFailed}</p><//>`} /><//>
   </section>`;
 }

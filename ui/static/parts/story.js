@@ -10,7 +10,7 @@ import { Difference } from './difference.js';
 import { Icon } from './icon.js';
 import { Card } from './states.js';
 import { Time } from './time.js';
-import { common, story as words } from '../core/words.js';
+import { common, ops, story as words } from '../core/words.js';
 
 /** @param {{d: any, done: () => void}} p */
 export function Story({ d, done }) {
@@ -24,9 +24,10 @@ export function Story({ d, done }) {
 function Line({ fact, before, jid, done }) {
   const { event, run } = fact;
   const process = run?.worker || (event?.identity !== '*' && event?.identity);
-  const gap = before && fact.at - before.at > 1 && !['waits', 'leased'].includes(fact.what);
+  const past = !['waits', 'leased'].includes(fact.what);
+  const gap = before && fact.at - before.at > 1 && past;
   return html`<li class=${fact.look}><div class="strong">${fact.text}</div>
-    <div class="dim small anywhere"><${Time} at=${fact.at} />${gap && words.after(seconds(fact.at - before.at))}${event?.set ? ' · ' + event.set.replace('-', ' ') : ''}
+    <div class="dim small anywhere"><${Time} at=${fact.at} past=${past} />${gap && words.after(seconds(fact.at - before.at))}${event?.set ? ' · ' + (ops.sets[event.set] || event.set) : ''}
       ${process && html` · <a href=${link('worker-processes', process)}>${process}</a>`}${event?.actor && words.by(event.actor)}${event?.operation && html` · <a href=${link('operations')}>${words.partOfAnOperation}</a>`}
       ${span(words.ran, run?.duration_ms)}${run?.attempt > 1 ? '' : span(words.waited, run?.wait_ms)}</div>
     ${event?.reason && html`<div class="small anywhere">“${event.reason}”</div>`}

@@ -25,9 +25,9 @@ export function Whereabouts({ d, seen }) {
   // Among all of them: one that was made for this job is not listed at once, and to ask for it alone would fail until then.
   const queues = useAll(waits && queue ? 'job-queues' : null, { topic: 'queues' });
   const q = queues.data?.find((/** @type {any} */ one) => one.name === queue);
-  return html`<section class="card" aria-label=${words.whereItIs}>${d.leases ? d.leases.map((/** @type {any} */ l) => html`<${Leased} key=${l.id} l=${l} />`)
-    : waits ? html`<${Empty} icon="queue" title=${words.inItsQueue}><p>${words.sentTo(queue ? html`<${ToQueue} name=${queue} />` : words.itsQueue, html`<${Time} at=${last.at} />`)}</p>${q && html`<${Why} q=${q} />`}<//>`
-    : html`<${Empty} icon="check" title=${last?.run ? words.finished : words.notQueued}><p>${last ? words.lastly(last.text, html`<${Time} at=${last.at} />`) : words.nothingMoreIsKnown}</p>${last?.run && html`<${OfRun} run=${d.runs[0]} />`}<//>`}</section>`;
+  return html`<section class="card" aria-label=${words.location}>${d.leases ? d.leases.map((/** @type {any} */ l) => html`<${Leased} key=${l.id} l=${l} />`)
+    : waits ? html`<${Empty} icon="queue" title=${words.queuedOrRunning}><p>${words.sentTo(queue ? html`<${ToQueue} name=${queue} />` : words.itsQueue, html`<${Time} at=${last.at} past />`)}</p>${q && html`<${Why} q=${q} />`}<//>`
+    : html`<${Empty} icon="check" title=${last?.run ? words.finished : words.notQueued}><p>${last ? words.lastly(last.text, html`<${Time} at=${last.at} past />`) : words.nothingMoreIsKnown}</p>${last?.run && html`<${OfRun} run=${d.runs[0]} />`}<//>`}</section>`;
 }
 
 /** @param {{name: string}} p */
@@ -45,9 +45,9 @@ export function Running({ w, jid }) {
     ${w.stuck && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>${words.aboutStuck(html`<a href=${link('worker-processes', w.identity)}>${words.stopItsProcess}</a>`)}</span></div>`}
     <dl class="facts"><dt>${common.class}</dt><dd><a href=${link('job-metrics', w.class || '-')}>${w.class || '–'}</a></dd><dt>${common.queue}</dt><dd><${ToQueue} name=${w.queue} /></dd>
       <dt>${common.process}</dt><dd><a href=${link('worker-processes', w.identity)}>${w.identity}</a></dd>
-      <dt>${common.started}</dt><dd>${w.started_at ? html`<${Time} at=${w.started_at} />` : words.startNotReported}</dd>
+      <dt>${common.started}</dt><dd>${w.started_at ? html`<${Time} at=${w.started_at} past />` : words.startNotReported}</dd>
       <dt>${common.runningFor}</dt><dd><span class="row wrap"><${Since} since=${w.started_at} /><${Usual} w=${w} /></span></dd>
-      <dt>${words.usually}</dt><dd>${w.usual_ms === null ? words.notKnownYet : words.upTo(w.usual_ms)}</dd><dt>${words.reported}</dt><dd><${Time} at=${w.heard_at} /></dd></dl><//>`;
+      <dt>${words.usually}</dt><dd>${w.usual_ms === null ? words.notKnownYet : words.upTo(w.usual_ms)}</dd><dt>${words.reported}</dt><dd><${Time} at=${w.heard_at} past /></dd></dl><//>`;
 }
 
 /** @param {string} jid @param {any} w */
@@ -79,5 +79,5 @@ function Why({ q }) {
   if (q.state === 'paused') return html`<p class="warn strong">${words.queuePaused}</p>`;
   if (q.consumers === 0) return html`<p class="bad strong">${words.noWorkersConsume}</p>`;
   if (q.state === 'saturated') return html`<p class="bad strong">${words.allSlotsBusy}</p>`;
-  return html`<p>${q.ready ? words.thereWait(q.ready) : words.noneWaits}</p>`;
+  return html`<p>${q.ready ? words.ready(q.ready) : words.noneReady}</p>`;
 }
