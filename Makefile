@@ -54,8 +54,8 @@ RACED := CGO_ENABLED=1
 RACE_FLAGS := -race -tags=pebblegozstd
 
 # Tried without the race detector: what tests or measures the others, and the tracker, because Pebble checks itself under it, and takes forty
-# times as long. The tests of what uses the tracker from several goroutines have it. The command is tried with it (the tests that
-# cmd/millrace/race_test.go names) and, whole, without it.
+# times as long. The tests of what uses the tracker from several goroutines have it. Of the command, the tests that
+# cmd/millrace/main_test.go names are tried with it, and the others without it.
 UNRACED := /bench$$|/internal/|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
@@ -63,7 +63,7 @@ GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby test-java test-properties) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
 	status=0; \
 	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS) || status=$$?; \
-	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | $(GO_TEST) || status=$$?; \
+	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) || status=$$?; \
 	exit $$status
 
 # The race detector slows these down most and finds nothing in them: with it they are tried less often.

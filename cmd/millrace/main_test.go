@@ -18,6 +18,13 @@ import (
 // asMain makes this test binary be millrace itself, for the test that needs a process.
 const asMain = "MILLRACE_TEST_AS_MAIN"
 
+// forRace are the tests that the race detector is for: those of commands that run until they are stopped. Parsing a command line takes a
+// second under it, and happens in one goroutine.
+const forRace = `^Test(Serve|Sidecar|Sessions|Up|Worker|Looks|StreamListener)`
+
+// envRaced is set where these have been run with the race detector already.
+const envRaced = "MILLRACE_TEST_RACED"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asMain) != "" {
 		main()
@@ -30,8 +37,11 @@ func TestMain(m *testing.M) {
 		}
 	}
 	flag.Parse()
-	if run := flag.Lookup("test.run"); run.Value.String() == "" {
-		_ = run.Value.Set(tried)
+	if run := flag.Lookup("test.run"); raced && run.Value.String() == "" {
+		_ = run.Value.Set(forRace)
+	}
+	if skip := flag.Lookup("test.skip"); !raced && os.Getenv(envRaced) != "" && skip.Value.String() == "" {
+		_ = skip.Value.Set(forRace)
 	}
 	brokertest.Main(m)
 }

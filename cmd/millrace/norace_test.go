@@ -2,5 +2,4 @@
 
 package main
 
-// tried are all tests.
-const tried = ""
+const raced = false
