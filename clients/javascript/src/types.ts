@@ -83,8 +83,8 @@ export interface OutgoingJob {
   at?: Date;
 }
 
-/** Wraps each publish. It may change the job; if it does not call next, nothing is published and the jid is ''. */
-export type ClientMiddleware = (job: OutgoingJob, next: () => Promise<string>) => Promise<string | null | undefined | void> | string | null | undefined | void;
+/** Wraps each publish. It may change the job; if it does not call next, nothing is published and the jid is ''. What it returns is ignored. */
+export type ClientMiddleware = (job: OutgoingJob, next: () => Promise<string>) => unknown;
 
 /** Options of node:tls. Certificates and keys are PEM, as text or bytes. */
 export type TlsOptions = Pick<
@@ -140,7 +140,7 @@ export interface Lane {
   concurrency?: number;
 }
 
-/** Gets each line as a text and fields: `class`, `jid`, `attempt`, `next`, `retryAt`, `errorClass`, `errorMessage`, `stack` of a failed job. */
+/** Gets each line as a text and fields: `class`, `jid`, `queue`, `attempt`, `next`, `retryAt`, `errorClass`, `error`, `stack` of a failed job. */
 export interface Logger {
   info(text: string, fields?: object): void;
   warn(text: string, fields?: object): void;
