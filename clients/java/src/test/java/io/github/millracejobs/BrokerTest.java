@@ -15,8 +15,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -106,6 +108,28 @@ class BrokerTest {
             List<String> there = broker.take("queue.q");
             assertEquals(2, there.stream().filter(one.jid()::equals).count());
             assertTrue(there.containsAll(jids), there + " has " + jids);
+        }
+    }
+
+    @Test
+    void whatWasSentWhenTheClientWasClosedIsUnconfirmed() throws Exception {
+        ExecutorService pool = Executors.newCachedThreadPool(Waits.daemons("enqueues"));
+        try (MutedProxy proxy = new MutedProxy(broker.url()); Client client = Client.of(proxy.url())) {
+            client.enqueue(NewJob.of("A").queue("q"));
+            proxy.mute();
+            NewJob job = NewJob.of("A").queue("q");
+            Future<String> one = pool.submit(() -> client.enqueue(job.copy().jid("one"), Duration.ofMinutes(2)));
+            Future<List<String>> many = pool.submit(() -> client.enqueueBulk(List.of(job.copy().jid("two")), Duration.ofMinutes(2)));
+            until(() -> broker.ready("queue.q") == 3);
+            client.close();
+            Throwable error = assertThrows(ExecutionException.class, one::get).getCause();
+            assertEquals("one", assertInstanceOf(UnconfirmedException.class, error).jid());
+            assertEquals("job one is not confirmed: the client was closed before the broker answered", error.getMessage());
+            BulkException bulk = assertInstanceOf(BulkException.class, assertThrows(ExecutionException.class, many::get).getCause());
+            assertEquals("two", assertInstanceOf(UnconfirmedException.class, bulk.errors().get(0)).jid());
+            assertThrows(ClosedException.class, () -> client.enqueue(job), "which was not sent");
+        } finally {
+            pool.shutdown();
         }
     }
 
