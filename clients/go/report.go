@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// report logs an attempt that did not end well, and calls the failure hook. lost means that the outcome will have no effect, for the
+// report logs an attempt that did not end well, and calls the failure hooks. lost means that the outcome will have no effect, for the
 // broker gives the job to another worker.
 func (w *Worker) report(job *RawJob, o outcome, lost bool) {
 	if o.err == nil || o.requeue {
@@ -32,7 +32,9 @@ func (w *Worker) report(job *RawJob, o outcome, lost bool) {
 		w.cfg.Logger.Info("millrace: job discarded", append(attributes, "reason", reasonOf(o.err))...)
 	}
 	if o.failed {
-		w.callWith("failure", w.hooks.Failure, job, o.err)
+		for _, hooks := range w.hooks {
+			w.callWith("failure", hooks.Failure, job, o.err)
+		}
 	}
 }
 

@@ -18,7 +18,9 @@ func (t *task) settle(job *RawJob, o outcome) {
 	}
 	t.answer(o)
 	if o.died {
-		t.w.callWith("death", t.w.hooks.Death, job, o.err)
+		for _, hooks := range t.w.hooks {
+			t.w.callWith("death", hooks.Death, job, o.err)
+		}
 	}
 }
 
