@@ -143,6 +143,7 @@ func TestReports(t *testing.T) {
 
 	require.Len(t, logs.about("millrace: a hook failed"), 2)
 	require.Equal(t, []string{"ERROR", "failure"}, members(logs.about("millrace: a hook failed")[0], "level", "hook"))
+	require.True(t, logs.about("millrace: a hook failed")[0].Get("error_class").Exists())
 	recordOf(t, v, wire.Retries, "hostile")
 	recordOf(t, v, wire.Retries, "later")
 	recordOf(t, v, wire.Retries, "ends")
