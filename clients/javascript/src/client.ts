@@ -191,7 +191,7 @@ export class Client {
   }
 
   async #dial(): Promise<Publisher> {
-    const connection = await this.#hosts.dial(`millrace producer ${hostname()}:${process.pid}`);
+    const connection = await this.#hosts.dial(`millrace producer ${hostname()}:${process.pid}`, this.#ended);
     if (this.#closed) {
       await close(connection);
       throw new Closed('the client is closed');

@@ -108,7 +108,8 @@ export interface ClientOptions {
   tls?: TlsOptions;
   /**
    * Asked for at each connection, the first and each later one, in place of the URL's user and password: for passwords and tokens that
-   * rotate. If it throws, rejects, or takes more than 30 s, that attempt to connect fails, and the next one asks again.
+   * rotate. If it throws, rejects, or takes more than 30 s, that attempt to connect fails, and the next one asks again, but never while
+   * an earlier call runs.
    */
   credentials?: () => Credentials | Promise<Credentials>;
 }
@@ -168,7 +169,8 @@ export interface WorkerOptions {
   tls?: TlsOptions;
   /**
    * Asked for at each connection, the first and each later one, in place of the URL's user and password: for passwords and tokens that
-   * rotate. If it throws, rejects, or takes more than 30 s, that attempt to connect fails, and the next one asks again.
+   * rotate. If it throws, rejects, or takes more than 30 s, that attempt to connect fails, and the next one asks again, but never while
+   * an earlier call runs.
    */
   credentials?: () => Credentials | Promise<Credentials>;
   /** Of your program. */

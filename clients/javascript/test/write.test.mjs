@@ -47,6 +47,12 @@ test('a handler reads the members of its job that are its own', () => {
   assert.deepEqual(new Job(parseJob(Buffer.from('{"class":"A"}'), 'q'), job.stopping).fields, {});
 });
 
+test('a handler gets the trace context of its job, and nothing that is none', () => {
+  const traced = (traceparent) => new Job(parseJob(Buffer.from('{"class":"A"}'), 'q', { headers: { traceparent } }), new AbortController().signal).traceparent;
+  assert.equal(traced('00-1-2-01'), '00-1-2-01');
+  for (const bad of [undefined, 17, Buffer.from('00-1-2-01'), '', 'a\nb', 'x'.repeat(256)]) assert.equal(traced(bad), undefined);
+});
+
 test('options that are wrong are refused', () => {
   const bad = {
     queue: 7, retry: 1.5, priority: '1', tags: 'x', jid: '', expiresAt: 1700000000, timeout: -1, dead: 0, backtrace: -1, fields: { jid: 1 }, quue: 'q',
