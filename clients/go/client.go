@@ -39,13 +39,15 @@ type Client struct {
 	cfg     ClientConfig
 	hosts   *hosts
 	enqueue EnqueueFunc
-	dialing chan struct{} // held by whoever connects
+	ctx     context.Context // ends when the client is closed
+	cancel  context.CancelFunc
 
 	mu      sync.Mutex
 	conn    *amqp.Connection
 	pub     *publisher
-	welcome bool // it was connected once: then what sounds like a refusal is a broker that is starting
-	closed  bool
+	opening *opening // nil: nothing connects
+	why     error    // of the last attempt to connect; nil if it succeeded
+	welcome bool     // it was connected once: then what sounds like a refusal is a broker that is starting
 }
 
 // NewClient makes a client. It does not connect yet.
@@ -57,7 +59,8 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
 	}
-	c := &Client{cfg: cfg, hosts: hosts, dialing: make(chan struct{}, 1)}
+	c := &Client{cfg: cfg, hosts: hosts}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.enqueue = c.one
 	for i := len(cfg.Middleware) - 1; i >= 0; i-- {
 		c.enqueue = cfg.Middleware[i](c.enqueue)
@@ -68,8 +71,9 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 // Close ends the connection. Publishes that wait for an answer fail.
 func (c *Client) Close() error {
 	c.mu.Lock()
+	c.cancel()
 	conn := c.conn
-	c.conn, c.pub, c.closed = nil, nil, true
+	c.conn, c.pub = nil, nil
 	c.mu.Unlock()
 	if conn == nil || conn.IsClosed() {
 		return nil
@@ -178,58 +182,107 @@ func (c *Client) forget(pub *publisher) {
 	}
 }
 
-// publisher gives the one that is open, or connects until it has one or ctx ends.
+// opening connects for all enqueues that wait. It goes on when an enqueue reaches its deadline: a later one gets the connection.
+type opening struct {
+	ended chan struct{} // closed when it has ended; then the next two are valid
+	pub   *publisher
+	err   error
+
+	waiting int // how many enqueues wait; under the client's lock
+}
+
+// publisher returns the one that is open, or waits for one until ctx ends.
 func (c *Client) publisher(ctx context.Context) (*publisher, error) {
-	if pub, err := c.current(); pub != nil || err != nil {
+	pub, o, err := c.current()
+	if o == nil {
 		return pub, err
 	}
+	defer c.leave(o)
 	select {
-	case c.dialing <- struct{}{}:
-		defer func() { <-c.dialing }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	var pause pauses
-	for {
-		if pub, err := c.current(); pub != nil || err != nil {
-			return pub, err // another one connected meanwhile
-		}
-		pub, err := c.connect(ctx)
-		if err == nil {
-			return pub, nil
-		}
-		if errors.Is(err, ErrClosed) {
-			return nil, err
-		}
-		if unwelcome(err) && !c.wasWelcome() {
-			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
-		}
-		if pause.wait(ctx) != nil {
-			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
-		}
-	}
-}
-
-func (c *Client) wasWelcome() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.welcome
-}
-
-func (c *Client) current() (*publisher, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+	case <-o.ended:
+		return o.pub, o.err
+	case <-c.ctx.Done():
 		return nil, ErrClosed
+	case <-ctx.Done():
+		return nil, c.unreached(ctx.Err())
+	}
+}
+
+// current returns the publisher that is open, or the opening that makes one, in which the caller then waits.
+func (c *Client) current() (*publisher, *opening, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return nil, nil, ErrClosed
 	}
 	if c.pub != nil && !c.pub.ch.IsClosed() {
-		return c.pub, nil
+		return c.pub, nil, nil
 	}
-	return nil, nil
+	if c.opening == nil {
+		c.opening = &opening{ended: make(chan struct{})}
+		go c.open(c.opening)
+	}
+	c.opening.waiting++
+	return nil, c.opening, nil
 }
 
-func (c *Client) connect(ctx context.Context) (*publisher, error) {
-	conn, err := c.hosts.dial(ctx, fmt.Sprintf("millrace producer %s:%d", hostname(), os.Getpid()))
+func (c *Client) leave(o *opening) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o.waiting--
+}
+
+// unreached returns the error of an enqueue whose context ended before there was a connection: it says why the last attempt failed, or
+// that the first one waits for credentials.
+func (c *Client) unreached(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.why != nil:
+		err = c.why
+	case c.hosts.isAsking():
+		err = &credentialsError{fmt.Errorf("no answer: %w", err)}
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+// open connects, again and again until it succeeds, the broker refuses the client, or no enqueue waits.
+func (c *Client) open(o *opening) {
+	var pause pauses
+	for {
+		pub, err := c.connect()
+		if c.opened(o, pub, err) {
+			return
+		}
+		_ = pause.wait(c.ctx)
+	}
+}
+
+// opened notes how an attempt to connect has ended, and reports whether it was the last one.
+func (c *Client) opened(o *opening, pub *publisher, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.why = err
+	switch {
+	case c.ctx.Err() != nil:
+		err = ErrClosed
+	case err == nil:
+	case unwelcome(err) && !c.welcome:
+		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case o.waiting > 0:
+		return false
+	}
+	o.pub, o.err = pub, err
+	c.opening = nil
+	close(o.ended)
+	return true
+}
+
+func (c *Client) connect() (*publisher, error) {
+	if c.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	conn, err := c.hosts.dial(c.ctx, fmt.Sprintf("millrace producer %s:%d", hostname(), os.Getpid()))
 	if err != nil {
 		return nil, err
 	}
@@ -240,8 +293,8 @@ func (c *Client) connect(ctx context.Context) (*publisher, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		conn.Close()
+	if c.ctx.Err() != nil {
+		go conn.Close() // it may wait for a broker that does not answer
 		return nil, ErrClosed
 	}
 	if c.conn != nil {

@@ -2,9 +2,14 @@ package millrace
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -34,17 +39,82 @@ func (p *pauses) wait(ctx context.Context) error {
 
 // dial connects to an address of the host that a URL names. TLS checks that name.
 func dial(ctx context.Context, url, address string, config amqp.Config) (*amqp.Connection, error) {
+	uri, err := amqp.ParseURI(url)
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig, err := tlsOf(uri, config.TLSClientConfig)
+	if err != nil {
+		return nil, err
+	}
+	var tlsConn *tls.Conn
 	config.Dial = func(network, _ string) (net.Conn, error) {
 		deadline := time.Now().Add(dialTimeout)
 		d := net.Dialer{Deadline: deadline}
-		conn, err := d.DialContext(ctx, network, address)
+		raw, err := d.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return conn, conn.SetDeadline(deadline) // of the handshake; the library lifts it
+		conn := raw
+		err = raw.SetDeadline(deadline) // of the handshakes; the library lifts it
+		if err == nil && tlsConfig != nil {
+			tlsConn = tls.Client(raw, tlsConfig)
+			conn, err = tlsConn, tlsConn.HandshakeContext(ctx)
+		}
+		if err != nil {
+			raw.Close()
+			return nil, err
+		}
+		return conn, nil
 	}
-	config.TLSClientConfig = config.TLSClientConfig.Clone() // the library writes the host's name into it
-	return amqp.DialConfig(url, config)
+	conn, err := amqp.DialConfig(strings.Replace(url, "amqps://", "amqp://", 1), config) // TLS is ours: see alertOf
+	if err != nil {
+		return nil, alertOf(tlsConn, err)
+	}
+	return conn, nil
+}
+
+// tlsOf returns the TLS configuration of a connection, the program's or else that of the URL's parameters; nil if it is without TLS.
+func tlsOf(uri amqp.URI, given *tls.Config) (*tls.Config, error) {
+	if uri.Scheme != "amqps" {
+		return nil, nil
+	}
+	config := given.Clone()
+	if config == nil {
+		config = &tls.Config{ServerName: uri.ServerName, MinVersion: tls.VersionTLS12}
+		if uri.CACertFile != "" {
+			text, err := os.ReadFile(uri.CACertFile)
+			if err != nil {
+				return nil, fmt.Errorf("cacertfile: %w", err)
+			}
+			config.RootCAs = x509.NewCertPool()
+			config.RootCAs.AppendCertsFromPEM(text)
+		}
+		if uri.CertFile != "" && uri.KeyFile != "" {
+			certificate, err := tls.LoadX509KeyPair(uri.CertFile, uri.KeyFile)
+			if err != nil {
+				return nil, fmt.Errorf("certfile and keyfile: %w", err)
+			}
+			config.Certificates = []tls.Certificate{certificate}
+		}
+	}
+	if config.ServerName == "" {
+		config.ServerName = uri.Host
+	}
+	return config, nil
+}
+
+// alertOf returns the TLS alert that ended a connection, or else the error that the library has. With TLS 1.3 a broker refuses a client's
+// certificate after the handshake. The library may have read the alert before it writes; then it says only that the connection is not open.
+func alertOf(conn *tls.Conn, err error) error {
+	if conn == nil || !errors.Is(err, amqp.ErrClosed) {
+		return err
+	}
+	_, why := conn.Read(make([]byte, 1)) // gives the error again that the library's own read had
+	if alert := (*net.OpError)(nil); errors.As(why, &alert) && alert.Op == "remote error" {
+		return alert
+	}
+	return err
 }
 
 // unwelcome tells whether the broker will not have us, however often we ask.

@@ -23,9 +23,10 @@ type hosts struct {
 	login login
 
 	mu      sync.Mutex
-	url     string // of the host that took the client last
-	address string // of that host
-	lost    bool   // that connection has been used: it is gone when the next one is wanted
+	url     string  // of the host that took the client last
+	address string  // of that host
+	lost    bool    // that connection has been used: it is gone when the next one is wanted
+	asking  *asking // the call of the function for credentials that has not returned; nil if there is none
 }
 
 // newHosts reads URLs, each of which may name several hosts.
@@ -71,10 +72,14 @@ func urlsOf(url string, urls []string) []string {
 // dial connects to the first host that takes this client, and tries each of them and each of their addresses once. The error
 // has the reason of each. All of them get the same credentials; without credentials it tries none.
 func (h *hosts) dial(ctx context.Context, name string) (*amqp.Connection, error) {
-	config := amqp.Config{Heartbeat: heartbeatEvery, Properties: amqp.NewConnectionProperties()}
+	config := amqp.Config{Heartbeat: heartbeatEvery, Properties: amqp.NewConnectionProperties(), TLSClientConfig: h.login.tls}
 	config.Properties.SetClientConnectionName(name)
-	if err := h.login.apply(ctx, &config); err != nil {
-		return nil, err
+	if h.login.credentials != nil {
+		auth, err := h.ask(ctx)
+		if err != nil {
+			return nil, err
+		}
+		config.SASL = []amqp.Authentication{auth}
 	}
 	h.mu.Lock()
 	lastURL, lastAddress, lost := h.url, h.address, h.lost

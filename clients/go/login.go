@@ -17,9 +17,11 @@ const credentialsTimeout = 30 * time.Second
 
 // CredentialsFunc returns the user and the password, or token, of the next connection. It replaces those of the URL.
 //
-// It is called for each connection, the first and each later one. ctx ends when the attempt to connect does: with the context of the enqueue
-// that connects, when the worker is stopped, and after 30 seconds. If it returns an error, that attempt fails with it, and the next one calls
-// it again.
+// It is called for each connection, the first and each later one, in a goroutine of its own. ctx ends after 30 seconds, and when the worker is
+// stopped or the client is closed; not with the context of an enqueue, for later enqueues use the connection too.
+//
+// If the function returns an error or panics, or if ctx ends, that attempt to connect fails, and the next one calls it again. A call that has
+// not returned by then is not repeated: the next attempt waits for it.
 type CredentialsFunc func(ctx context.Context) (username, password string, err error)
 
 // login is what a connection needs beside a URL.
@@ -36,33 +38,57 @@ func (l login) check(urls []string) error {
 	return nil
 }
 
-// apply sets TLS and the credentials of one attempt to connect.
-func (l login) apply(ctx context.Context, config *amqp.Config) error {
-	config.TLSClientConfig = l.tls
-	if l.credentials == nil {
-		return nil
-	}
+// asking is a call of a CredentialsFunc.
+type asking struct {
+	answered chan struct{} // closed when it has returned; then the rest is valid
+	auth     *amqp.PlainAuth
+	err      error
+}
+
+// ask returns the credentials of one attempt to connect. While an earlier call of the program's function runs, it waits for that one: a
+// function that hangs costs one goroutine, however many attempts there are.
+func (h *hosts) ask(ctx context.Context) (*amqp.PlainAuth, error) {
 	ctx, cancel := context.WithTimeout(ctx, credentialsTimeout)
 	defer cancel()
-	type answer struct {
-		auth *amqp.PlainAuth
-		err  error
-	}
-	answered := make(chan answer, 1)
-	go func() { // it may not heed ctx
-		username, password, err := l.credentials(ctx)
-		answered <- answer{&amqp.PlainAuth{Username: username, Password: password}, err}
-	}()
+	a := h.call(ctx)
 	select {
-	case a := <-answered:
-		if a.err != nil {
-			return &credentialsError{a.err}
-		}
-		config.SASL = []amqp.Authentication{a.auth}
-		return nil
-	case <-ctx.Done():
-		return &credentialsError{fmt.Errorf("no answer: %w", ctx.Err())}
+	case <-a.answered:
+		return a.auth, a.err
+	case <-ctx.Done(): // the function may not heed it
+		return nil, &credentialsError{fmt.Errorf("no answer: %w", ctx.Err())}
 	}
+}
+
+// call returns the call of the program's function that runs, or makes one.
+func (h *hosts) call(ctx context.Context) *asking {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.asking != nil {
+		return h.asking
+	}
+	a := &asking{answered: make(chan struct{})}
+	h.asking = a
+	go protect(ctx, nil, func(ctx context.Context, _ *RawJob) error {
+		username, password, err := h.login.credentials(ctx)
+		a.auth = &amqp.PlainAuth{Username: username, Password: password}
+		return err
+	}, func(err error) {
+		if err != nil {
+			a.err = &credentialsError{err}
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.asking = nil
+		close(a.answered)
+	})
+	return a
+}
+
+// isAsking reports whether the program's function for credentials has been called and has not returned.
+func (h *hosts) isAsking() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.asking != nil
 }
 
 // credentialsError is a program's own error. Even if it looks like a refusal by the broker, the program is asked again.

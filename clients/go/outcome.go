@@ -74,8 +74,8 @@ func (c circumstances) backoff(j *RawJob, err error) time.Duration {
 func (c circumstances) ask(j *RawJob, err error) (after time.Duration) {
 	failure := guard(func() { after = c.retryIn(j.RetryCount, bare(err), j) })
 	if failure != nil {
-		c.log.Warn("millrace: RetryIn failed, the usual backoff is used", "class", j.Class, "jid", j.JID, "error", failure,
-			"stack", strings.Join(firstLines(backtrace(failure), defaultBacktrace), "\n"))
+		c.log.Warn("millrace: RetryIn failed, the usual backoff is used", append(about(j), "error_class", errorClass(failure), "error", failure,
+			"stack", strings.Join(firstLines(backtrace(failure), defaultBacktrace), "\n"))...)
 		return 0
 	}
 	return after

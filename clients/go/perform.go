@@ -47,7 +47,9 @@ func (w *Worker) Perform(ctx context.Context, body []byte, queue string) Outcome
 	o := <-ended
 	w.report(job, o, false)
 	if o.died {
-		w.callWith("death", w.hooks.Death, job, o.err)
+		for _, hooks := range w.hooks {
+			w.callWith("death", hooks.Death, job, o.err)
+		}
 	}
 	return o.public()
 }

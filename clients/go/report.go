@@ -9,31 +9,37 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// report logs an attempt that did not end well, and calls the failure hook. lost means that the outcome will have no effect, for the
+// report logs an attempt that did not end well, and calls the failure hooks. lost means that the outcome will have no effect, for the
 // broker gives the job to another worker.
 func (w *Worker) report(job *RawJob, o outcome, lost bool) {
-	if o.err == nil || o.requeue {
-		return
-	}
-	attributes := []any{"class", job.Class, "jid", job.JID, "queue", job.Queue, "attempt", job.Attempt}
 	switch kept := o.record != nil || o.reject; {
+	case o.requeue && !lost:
+		w.cfg.Logger.Info("millrace: job handed back", about(job)...)
+	case o.err == nil: // it ended well, or was no job
 	case o.failed || o.died:
-		attributes = append(attributes, o.next(lost)...)
+		attributes := append(about(job), o.next(lost)...)
 		attributes = append(attributes, "error_class", o.class, "error", o.err.Error())
 		if lines := backtrace(o.err); len(lines) > 0 {
 			attributes = append(attributes, "stack", strings.Join(firstLines(lines, max(job.backtrace, defaultBacktrace)), "\n"))
 		}
 		w.cfg.Logger.Warn("millrace: job failed", attributes...)
 	case o.status == wire.MetricExpired && kept:
-		w.cfg.Logger.Warn("millrace: job expired", append(attributes, "next", "dead")...)
+		w.cfg.Logger.Warn("millrace: job expired", append(about(job), "next", "dead")...)
 	case o.status == wire.MetricExpired:
-		w.cfg.Logger.Info("millrace: job expired", append(attributes, "next", "discarded")...)
+		w.cfg.Logger.Info("millrace: job expired", append(about(job), "next", "discarded")...)
 	default:
-		w.cfg.Logger.Info("millrace: job discarded", append(attributes, "reason", reasonOf(o.err))...)
+		w.cfg.Logger.Info("millrace: job discarded", append(about(job), "reason", reasonOf(o.err))...)
 	}
 	if o.failed {
-		w.callWith("failure", w.hooks.Failure, job, o.err)
+		for _, hooks := range w.hooks {
+			w.callWith("failure", hooks.Failure, job, o.err)
+		}
 	}
+}
+
+// about returns the attributes of a log line about an attempt.
+func about(job *RawJob) []any {
+	return []any{"class", job.Class, "jid", job.JID, "queue", job.Queue, "attempt", job.Attempt}
 }
 
 // reasonOf returns why a job was discarded.

@@ -131,7 +131,9 @@ func (s *session) run(ctx context.Context) error {
 
 // finish says good bye, as far as the broker still listens.
 func (s *session) finish() {
-	s.w.call("shutdown", s.w.hooks.Shutdown)
+	for _, hooks := range s.w.hooks {
+		s.w.call("shutdown", hooks.Shutdown)
+	}
 	s.ledger.close()
 	s.w.metrics.flush()
 	s.heartbeat()

@@ -18,7 +18,9 @@ func (t *task) settle(job *RawJob, o outcome) {
 	}
 	t.answer(o)
 	if o.died {
-		t.w.callWith("death", t.w.hooks.Death, job, o.err)
+		for _, hooks := range t.w.hooks {
+			t.w.callWith("death", hooks.Death, job, o.err)
+		}
 	}
 }
 
@@ -81,6 +83,9 @@ func (t *task) answer(o outcome) {
 func (t *task) handBack() {
 	if t.claimed.CompareAndSwap(false, true) {
 		t.answer(outcome{requeue: true})
+		if job := t.current(); job != nil {
+			t.w.cfg.Logger.Warn("millrace: job handed back, its handler did not end within the stop timeout", about(job)...)
+		}
 		close(t.settled)
 	}
 }

@@ -11,15 +11,18 @@ import (
 	"unicode/utf8"
 )
 
-// replaced is what encoding/json writes in place of bytes that are not UTF-8. The character U+FFFD itself it writes without an escape.
-var replaced = []byte(`\ufffd`)
+// What encoding/json writes in place of bytes that are not UTF-8: an escape, or with GOEXPERIMENT=jsonv2 the character itself.
+var (
+	replacedEscape    = []byte(`\ufffd`)
+	replacedCharacter = []byte("\ufffd")
+)
 
 // checkText refuses a value whose JSON has not all of its text, since some of that is not UTF-8.
 func checkText(body []byte, v any) error {
 	if !utf8.Valid(body) { // by a json.Marshaler or a json.RawMessage
 		return errors.New("its JSON is not UTF-8")
 	}
-	if !bytes.Contains(body, replaced) {
+	if !bytes.Contains(body, replacedEscape) && !bytes.Contains(body, replacedCharacter) {
 		return nil
 	}
 	return findBadText(reflect.ValueOf(v))

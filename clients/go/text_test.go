@@ -56,6 +56,10 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 	_, _, err := EnqueueParams{Args: textArgs{Text: bad}}.Message(time.Now())
 	require.EqualError(t, err, `invalid job: field text: the text "a\xff" is not UTF-8`)
 
+	// With GOEXPERIMENT=jsonv2 the replacement stands in the JSON without an escape.
+	require.EqualError(t, checkText([]byte("[\"a\uFFFD\"]"), []string{bad}), `the text "a\xff" is not UTF-8`)
+	require.NoError(t, checkText([]byte("[\"a\uFFFD\"]"), []string{"a\uFFFD"}))
+
 	now := time.Now()
 	_, body, err := EnqueueParams{Args: textArgs{
 		embedded: embedded{"\uFFFD"}, Text: `\ufffd`, Raw: json.RawMessage(`"\ufffd"`), Secret: bad, hidden: bad, Time: &now, Code: "x",

@@ -21,7 +21,7 @@ type Worker struct {
 	started    time.Time
 	handlers   map[string]*handler
 	middleware []Middleware
-	hooks      Hooks
+	hooks      []Hooks // of each call of On
 	lanes      []*lane
 	running    *running
 	metrics    *metrics
@@ -108,10 +108,10 @@ func (w *Worker) Use(m ...Middleware) {
 	w.middleware = append(w.middleware, m...)
 }
 
-// On sets the hooks. It panics after Run was called.
+// On adds hooks. Those of earlier calls stay, and are called first. It panics after Run was called.
 func (w *Worker) On(hooks Hooks) {
 	w.beforeRun("On")
-	w.hooks = hooks
+	w.hooks = append(w.hooks, hooks)
 }
 
 // beforeRun panics if the worker runs, for what a method registers then would have no effect.
@@ -128,7 +128,9 @@ func (w *Worker) Identity() string { return w.identity }
 func (w *Worker) Quiet() {
 	w.quieted.close(func() {
 		w.changed()
-		w.call("quiet", w.hooks.Quiet)
+		for _, hooks := range w.hooks {
+			w.call("quiet", hooks.Quiet)
+		}
 	})
 }
 
@@ -202,7 +204,9 @@ func (w *Worker) sessions() error {
 		if err == nil {
 			if first {
 				w.logStart()
-				w.call("startup", w.hooks.Startup)
+				for _, hooks := range w.hooks {
+					w.call("startup", hooks.Startup)
+				}
 			}
 			first, pause = false, pauses{}
 			if err = s.run(ctx); err == nil {
@@ -219,7 +223,9 @@ func (w *Worker) sessions() error {
 	}
 	w.wait()
 	w.running.handBack()
-	w.call("shutdown", w.hooks.Shutdown)
+	for _, hooks := range w.hooks {
+		w.call("shutdown", hooks.Shutdown)
+	}
 	return nil
 }
 
@@ -256,7 +262,7 @@ func (w *Worker) call(name string, hook func()) {
 		return
 	}
 	if err := guard(hook); err != nil {
-		w.cfg.Logger.Error("millrace: a hook failed", "hook", name, "error", err,
+		w.cfg.Logger.Error("millrace: a hook failed", "hook", name, "error_class", errorClass(err), "error", err,
 			"stack", strings.Join(firstLines(backtrace(err), defaultBacktrace), "\n"))
 	}
 }

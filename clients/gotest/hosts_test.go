@@ -2,7 +2,6 @@ package gotest
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"testing"
 
@@ -14,14 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// closedPort is an address where nothing listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
-}
+// deadAddress is one where nothing listens. A free port would not do: another test may take it.
+const deadAddress = "127.0.0.1:1"
 
 // TestHosts cuts the host that producer and worker are connected to, of three of which one is dead from the beginning.
 func TestHosts(t *testing.T) {
@@ -32,7 +25,7 @@ func TestHosts(t *testing.T) {
 	first, second := brokertest.NewProxy(t, v.AMQPURL()), brokertest.NewProxy(t, v.AMQPURL())
 	second.Cut(t)
 	urls := []string{
-		fmt.Sprintf("amqp://%s:%s@%s/%s", uri.Username, uri.Password, closedPort(t), uri.Vhost), first.URL(), second.URL(),
+		fmt.Sprintf("amqp://%s:%s@%s/%s", uri.Username, uri.Password, deadAddress, uri.Vhost), first.URL(), second.URL(),
 	}
 	c, err := NewClient(ClientConfig{URLs: urls})
 	require.NoError(t, err)
@@ -58,12 +51,11 @@ func TestHostsThatRefuse(t *testing.T) {
 	v := vhost(t)
 	uri, err := amqp.ParseURI(v.AMQPURL())
 	require.NoError(t, err)
-	dead := closedPort(t)
-	c := client(t, fmt.Sprintf("amqp://%s:wrong@%s,%s:%d/%s", uri.Username, dead, uri.Host, uri.Port, uri.Vhost))
+	c := client(t, fmt.Sprintf("amqp://%s:wrong@%s,%s:%d/%s", uri.Username, deadAddress, uri.Host, uri.Port, uri.Vhost))
 	_, err = c.Enqueue(t.Context(), Args("A"), nil)
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorIs(t, err, amqp.ErrCredentials)
-	require.ErrorContains(t, err, dead+": ")
+	require.ErrorContains(t, err, deadAddress+": ")
 	require.NotContains(t, err.Error(), "wrong")
 }
 

@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,9 +95,16 @@ func TestCredentialsAreAskedForAtEachConnection(t *testing.T) {
 	brokertest.EventuallyWithin(t, time.Minute, func() bool {
 		return strings.Count(log.String(), "trying again") >= 2 && strings.Contains(log.String(), "credentials: the vault is sealed")
 	}, "the worker has asked twice in vain")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err = c.Enqueue(ctx, Args("A", "never"), nil)
+	enqueueSoon := func(text string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Enqueue(ctx, Args("A", text), nil)
+		return err
+	}
+	brokertest.Eventually(t, func() bool {
+		return errors.Is(enqueueSoon("perhaps"), fault) // it may arrive: the client may not know yet that it has lost its connection
+	}, "the client has asked in vain")
+	err = enqueueSoon("never")
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorIs(t, err, fault)
 	require.ErrorContains(t, err, "credentials: the vault is sealed")
@@ -133,7 +142,7 @@ func closeConnections(t *testing.T, v *brokertest.Vhost, user string) {
 	}
 }
 
-// The first attempts of a client and a worker may fail with any error.
+// The first attempts of a client and a worker may fail with any error, or panic.
 func TestCredentialsThatComeLate(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -142,13 +151,19 @@ func TestCredentialsThatComeLate(t *testing.T) {
 	late := func() CredentialsFunc {
 		n := 0
 		return func(context.Context) (string, string, error) {
-			if n++; n < 3 {
+			switch n++; n {
+			case 1:
 				return "", "", amqp.ErrCredentials
+			case 2:
+				panic("the vault is empty")
+			case 3:
+				runtime.Goexit()
 			}
 			return uri.Username, uri.Password, nil
 		}
 	}
-	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), Credentials: late()})
+	log := &lines{}
+	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), Credentials: late(), Logger: slog.New(slog.NewTextHandler(log, nil))})
 	w.Handle("A", w.says(nil), nil)
 	w.start(t)
 	c, err := NewClient(ClientConfig{URL: v.AMQPURL(), Credentials: late()})
@@ -158,6 +173,68 @@ func TestCredentialsThatComeLate(t *testing.T) {
 	require.NoError(t, err)
 	w.said.has(t, "late")
 	w.idle(t, v, "default")
+	require.Contains(t, log.String(), "credentials: panic: the vault is empty")
+	require.Contains(t, log.String(), "credentials: the function ended its goroutine")
+}
+
+// A function that takes longer than enqueues wait is called once, and connects for a later enqueue.
+func TestCredentialsSlowerThanEnqueues(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	uri, err := amqp.ParseURI(v.AMQPURL())
+	require.NoError(t, err)
+	var calls atomic.Int32
+	release := make(chan struct{})
+	slow := func(ctx context.Context) (string, string, error) {
+		calls.Add(1)
+		select {
+		case <-release:
+			return uri.Username, uri.Password, nil
+		case <-ctx.Done():
+			return "", "", ctx.Err()
+		}
+	}
+	c, err := NewClient(ClientConfig{URL: v.AMQPURL(), Credentials: slow, Timeout: 100 * time.Millisecond})
+	require.NoError(t, err)
+	defer c.Close()
+	brokertest.Eventually(t, func() bool {
+		_, err := c.Enqueue(t.Context(), Args("A"), nil)
+		require.ErrorIs(t, err, ErrUnreachable)
+		return calls.Load() > 0
+	}, "the function is called")
+	for range 3 {
+		_, err = c.Enqueue(t.Context(), Args("A"), nil)
+		require.ErrorIs(t, err, ErrUnreachable)
+		require.ErrorContains(t, err, "credentials: no answer")
+	}
+	require.EqualValues(t, 1, calls.Load())
+
+	close(release)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = c.Enqueue(ctx, Args("A"), nil)
+	require.NoError(t, err)
+}
+
+// An enqueue that waits for a connection ends when its client is closed, and so does the context of the function for credentials.
+func TestClosedWhileCredentialsAreAwaited(t *testing.T) {
+	t.Parallel()
+	called := make(chan struct{})
+	hang := func(ctx context.Context) (string, string, error) {
+		close(called)
+		<-ctx.Done()
+		return "", "", ctx.Err()
+	}
+	c, err := NewClient(ClientConfig{Credentials: hang, Timeout: time.Hour})
+	require.NoError(t, err)
+	ended := make(chan error)
+	go func() {
+		_, err := c.Enqueue(context.Background(), Args("A"), nil)
+		ended <- err
+	}()
+	<-called
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, <-ended, ErrClosed)
 }
 
 // A function that never returns holds up neither an enqueue beyond its deadline nor the stop of a worker.
@@ -171,9 +248,12 @@ func TestCredentialsThatNeverCome(t *testing.T) {
 	defer close(never)
 	c, err := NewClient(ClientConfig{Credentials: hang, Timeout: 100 * time.Millisecond})
 	require.NoError(t, err)
-	_, err = c.Enqueue(t.Context(), Args("A"), nil)
-	require.ErrorIs(t, err, ErrUnreachable)
-	require.ErrorContains(t, err, "credentials: no answer")
+	defer c.Close()
+	brokertest.Eventually(t, func() bool { // the first enqueue may end before the function is called
+		_, err := c.Enqueue(t.Context(), Args("A"), nil)
+		require.ErrorIs(t, err, ErrUnreachable)
+		return strings.Contains(err.Error(), "credentials: no answer")
+	}, "the error says what the enqueue waited for")
 	w := newTestWorker(t, WorkerConfig{Credentials: hang})
 	w.start(t)
 	w.stop(t)
@@ -229,9 +309,12 @@ func TestClientCertificates(t *testing.T) {
 		cfg.Timeout = 2 * time.Second
 		other, err := NewClient(cfg)
 		require.NoError(t, err)
-		_, err = other.Enqueue(t.Context(), Args("A", "never"), nil)
-		require.ErrorIs(t, err, ErrUnreachable)
-		require.ErrorContains(t, err, text)
+		defer other.Close()
+		brokertest.Eventually(t, func() bool { // the first attempt may take longer than the enqueue waits
+			_, err := other.Enqueue(t.Context(), Args("A", "never"), nil)
+			require.ErrorIs(t, err, ErrUnreachable)
+			return strings.Contains(err.Error(), text)
+		}, "the error says %q", text)
 	}
 	w.stop(t)
 

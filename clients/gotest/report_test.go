@@ -142,13 +142,15 @@ func TestReports(t *testing.T) {
 	}
 
 	require.Len(t, logs.about("millrace: a hook failed"), 2)
-	require.Equal(t, "failure", logs.about("millrace: a hook failed")[0].Get("hook").String())
+	require.Equal(t, []string{"ERROR", "failure"}, members(logs.about("millrace: a hook failed")[0], "level", "hook"))
+	require.True(t, logs.about("millrace: a hook failed")[0].Get("error_class").Exists())
 	recordOf(t, v, wire.Retries, "hostile")
 	recordOf(t, v, wire.Retries, "later")
 	recordOf(t, v, wire.Retries, "ends")
 	lines := logs.about("backoff")
 	require.Len(t, lines, 2)
-	require.Equal(t, []string{"WARN", "millrace: RetryIn failed, the usual backoff is used", "panic: no idea"}, members(lines[0], "level", "msg", "error"))
+	require.Equal(t, []string{"WARN", "millrace: RetryIn failed, the usual backoff is used", "default", "panic", "panic: no idea"},
+		members(lines[0], "level", "msg", "queue", "error_class", "error"))
 	require.Contains(t, lines[0].Get("stack").String(), "report_test.go")
 	backoff := recordOf(t, v, wire.Retries, "backoff")
 	require.InDelta(t, 30, backoff.Get("retry_at").Float()-backoff.Get("failed_at").Float(), 15.01)

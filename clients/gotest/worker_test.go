@@ -136,10 +136,7 @@ func TestStrictAndWeightedLanes(t *testing.T) {
 	})
 	enqueue(t, v, "Block", "slow job", &EnqueueOptions{Queue: "slow"})
 	release := make(chan struct{})
-	lasts := 5 * time.Millisecond
-	if v.Features(t).HoldsSmallFramesBack {
-		lasts = 60 * time.Millisecond // by then the next critical one is there
-	}
+	const lasts = 60 * time.Millisecond // by then the next critical one is there, also where a broker holds small frames back
 	w.Handle("Well", w.says(func(context.Context, string) error { <-time.After(lasts); return nil }), nil)
 	w.Handle("Block", w.says(func(context.Context, string) error { <-release; return nil }), nil)
 	w.start(t)
@@ -239,7 +236,8 @@ func TestPausedWhenItStarts(t *testing.T) {
 func TestStopHandsBack(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
-	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), StopTimeout: 100 * time.Millisecond})
+	var logs logged
+	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), StopTimeout: 100 * time.Millisecond, Logger: logs.logger()})
 	release, ended := make(chan struct{}), make(chan struct{})
 	w.Handle("Deaf", w.says(func(context.Context, string) error { defer close(ended); <-release; return errors.New("too late") }), nil)
 	w.Handle("Polite", func(ctx context.Context, job *RawJob) error {
@@ -249,7 +247,7 @@ func TestStopHandsBack(t *testing.T) {
 	}, nil)
 
 	w.Handle("Obedient", w.says(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }), nil)
-	enqueue(t, v, "Deaf", "deaf", nil)
+	deaf := enqueue(t, v, "Deaf", "deaf", nil)
 	enqueue(t, v, "Polite", "", nil)
 	enqueue(t, v, "Obedient", "obedient", nil)
 	w.start(t)
@@ -261,6 +259,10 @@ func TestStopHandsBack(t *testing.T) {
 	require.Empty(t, v.ReadStream(t, wire.Retries))
 	require.Empty(t, v.ReadStream(t, wire.JobMetrics))
 	require.Equal(t, 3, v.QueueLength(t, "queue.default"))
+	lines := logs.about(deaf)
+	require.Len(t, lines, 1)
+	require.Equal(t, []string{"WARN", "millrace: job handed back, its handler did not end within the stop timeout", "Deaf", "default", "1"},
+		members(lines[0], "level", "msg", "class", "queue", "attempt"))
 
 	// What was handed back is no suspect, however often that happens.
 	again := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), MaxDeaths: 1})
@@ -272,6 +274,21 @@ func TestStopHandsBack(t *testing.T) {
 	again.idle(t, v, "default")
 	again.stop(t)
 	require.Empty(t, v.ReadStream(t, wire.DeadJobs))
+
+	// A handler that ends in time is no reason for a warning.
+	patient := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), Logger: logs.logger()})
+	patient.Handle("Polite", func(_ context.Context, job *RawJob) error {
+		patient.said.add("polite")
+		<-job.Stopping()
+		return ErrHandBack
+	}, nil)
+	polite := enqueue(t, v, "Polite", "", nil)
+	patient.start(t)
+	patient.said.has(t, "polite")
+	patient.stop(t)
+	lines = logs.about(polite)
+	require.Len(t, lines, 1)
+	require.Equal(t, []string{"INFO", "millrace: job handed back", "Polite", "default", "1"}, members(lines[0], "level", "msg", "class", "queue", "attempt"))
 }
 
 // TestConnectionLost cuts the network while a job runs: it comes again, and its first outcome is dropped.

@@ -1,7 +1,7 @@
 // Compiles src into dist, unless dist is up to date. Run by npm before it packs or installs this folder, before tests and before linting.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -19,9 +19,9 @@ function run(command, args, options) {
 }
 
 function hashOfSources() {
-  const sources = readdirSync('src', { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+  const sources = readdirSync('src', { recursive: true, encoding: 'utf8' }).map((name) => join('src', name)).filter((file) => statSync(file).isFile());
   const hash = createHash('sha256');
-  for (const file of [...sources.map(({ parentPath, name }) => join(parentPath, name)).sort(), 'tsconfig.json', 'package-lock.json']) {
+  for (const file of [...sources.sort(), 'tsconfig.json', 'package-lock.json']) {
     hash.update(`${file}\n`).update(readFileSync(file));
   }
   return hash.digest('hex');

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -181,10 +182,19 @@ func startWith(t *testing.T, cmd *exec.Cmd, begin func() error) *output {
 	return out
 }
 
+// freeAddr returns an address of 127.0.0.1 that is free. Its port is below the range from which the kernel takes those of outgoing
+// connections, so that none of them takes it before the program that gets it listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	var addr string
+	brokertest.Eventually(t, func() bool {
+		addr = fmt.Sprintf("127.0.0.1:%d", 14_000+rand.IntN(5_900))
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
+		if err != nil {
+			return false
+		}
+		l.Close()
+		return true
+	}, "a port is free")
+	return addr
 }

@@ -2,6 +2,7 @@ import { Pauses, close, hostname, pause, unwelcome, type Connection } from './co
 import { resolved, type JobDefinition } from './define.js';
 import { BulkError, Closed, Unconfirmed, Unreachable, messageOf, type BulkResult } from './errors.js';
 import { DEFAULT_URL, Hosts, splitHosts } from './hosts.js';
+import { throughMiddleware } from './middleware.js';
 import { Lost, Publisher } from './publisher.js';
 import { credentialsOption } from './settings.js';
 import { tlsOptions } from './tls.js';
@@ -60,7 +61,10 @@ export class Client {
     this.#timeout = timeout;
   }
 
-  /** Wraps each publish: async (job, next) => next(). The first is the outermost. Not calling next publishes nothing; the jid is then ''. */
+  /**
+   * Wraps each publish: async (job, next) => next(). The first is the outermost. Not calling next publishes nothing; the jid is then ''.
+   * What the middleware returns is ignored.
+   */
   use(middleware: ClientMiddleware): this {
     this.#middleware.push(middleware);
     return this;
@@ -119,13 +123,8 @@ export class Client {
     }
   }
 
-  async #wrapped(job: OutgoingJob, until: Deadline): Promise<string> {
-    const call = async (i: number): Promise<string> => {
-      const middleware = this.#middleware[i];
-      if (!middleware) return this.#publish(job, until);
-      return (await middleware(job, () => call(i + 1))) ?? '';
-    };
-    return call(0);
+  #wrapped(job: OutgoingJob, until: Deadline): Promise<string> {
+    return throughMiddleware(this.#middleware, job, () => this.#publish(job, until));
   }
 
   /** Publishes the same bytes again and again, on new connections, until they are answered. */
@@ -192,7 +191,7 @@ export class Client {
   }
 
   async #dial(): Promise<Publisher> {
-    const connection = await this.#hosts.dial(`millrace producer ${hostname()}:${process.pid}`);
+    const connection = await this.#hosts.dial(`millrace producer ${hostname()}:${process.pid}`, this.#ended);
     if (this.#closed) {
       await close(connection);
       throw new Closed('the client is closed');

@@ -30,7 +30,7 @@ export class Refused extends MillraceError {}
 export class Unreachable extends MillraceError {}
 /** The client was closed. Nothing was sent. */
 export class Closed extends MillraceError {}
-/** It was sent, and no answer came before the deadline. It may have arrived. */
+/** It was sent, and no answer came before the deadline, or before the client was closed. It may have arrived. */
 export class Unconfirmed extends MillraceError {
   /** Of the job: enqueue it again with this jid, or look it up. */
   readonly jid: string;

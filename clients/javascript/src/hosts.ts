@@ -25,6 +25,7 @@ export class Hosts {
   #url: string | undefined;
   #address: string | undefined;
   #lost = false; // that connection has been used: it is gone when the next one is wanted
+  #asked: Promise<Credentials> | undefined; // what the program was asked for and has not answered
 
   /** Takes a URL for each host, as splitHosts gives them, TLS options, and what to ask for credentials at each connection. */
   constructor(urls: string[], tls?: TlsOptions, ask?: Ask) {
@@ -33,9 +34,12 @@ export class Hosts {
     this.#ask = ask;
   }
 
-  /** Connects to the first host that takes us, and tries each of them, and each of their addresses, once. Throws Unreached, or NoCredentials. */
-  async dial(name: string): Promise<Connection> {
-    const user = await this.#user();
+  /**
+   * Connects to the first host that takes us, and tries each of them, and each of their addresses, once. Throws Unreached, or NoCredentials. When
+   * `ended` is settled, it waits for credentials no longer.
+   */
+  async dial(name: string, ended: Promise<void> = new Promise(() => {})): Promise<Connection> {
+    const user = await this.#user(ended);
     const failures: HostFailure[] = [];
     for (const url of tryOrder(this.#urls, this.#url, this.#lost)) {
       for (const address of await this.#addresses(url, failures)) {
@@ -54,15 +58,24 @@ export class Hosts {
     throw new Unreached(failures);
   }
 
-  /** The credentials that the program gives for this connection. Nothing: it has no such option, and those of the URL are used. */
-  async #user(): Promise<Credentials | undefined> {
+  /**
+   * The credentials that the program gives for this connection. Nothing: it has no such option, and those of the URL are used. A program that
+   * has not answered yet is not asked again: a function that hangs costs one call, however many attempts to connect fail.
+   */
+  async #user(ended: Promise<void>): Promise<Credentials | undefined> {
     if (!this.#ask) return undefined;
-    const asked = askFor(this.#ask);
+    this.#asked ??= askFor(this.#ask).finally(() => {
+      this.#asked = undefined;
+    });
+    const asked = this.#asked;
+    asked.catch(() => {}); // it may fail later
+    const closed = ended.then(() => {
+      throw new Error('the client is closed');
+    });
     try {
-      if (await pause(ASK_TIMEOUT, asked)) throw new Error(`no answer in ${ASK_TIMEOUT / 1000} s`);
-      return await asked;
+      if (await pause(ASK_TIMEOUT, asked, closed)) throw new Error(`no answer in ${ASK_TIMEOUT / 1000} s`);
+      return await Promise.race([asked, closed]);
     } catch (error) {
-      asked.catch(() => {}); // it may fail later
       throw new NoCredentials(`credentials: ${messageOf(error)}`, { cause: error });
     }
   }

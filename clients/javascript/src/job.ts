@@ -1,4 +1,4 @@
-import { MEMBERS } from './format.js';
+import { MEMBERS, traceparent } from './format.js';
 import type { JobData } from './outbox.js';
 import { items, members } from './scan.js';
 import type { Parsed } from './types.js';
@@ -75,7 +75,7 @@ export class Job<A extends readonly unknown[] = any> {
 
   /** The job's W3C trace context, if it has one. */
   get traceparent(): string | undefined {
-    return this.headers?.traceparent as string | undefined;
+    return traceparent(this.headers?.traceparent);
   }
 
   /** @internal */

@@ -44,7 +44,9 @@ export function loggerOf(given: Logger | false = CONSOLE): Logger {
 /** A time as ISO text, if it has one. */
 const time = (ms: number): string | undefined => (Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : undefined);
 
-export const attempt = (job: Pick<Job, 'class' | 'jid' | 'attempt'>): Fields => ({ class: job.class, jid: job.jid, attempt: job.attempt });
+export const attempt = (job: Pick<Job, 'class' | 'jid' | 'queue' | 'attempt'>): Fields => ({
+  class: job.class, jid: job.jid, queue: job.queue, attempt: job.attempt,
+});
 
 /** Logs how an attempt ended that did not end well. */
 export function logEnd(log: Logger, job: Job, { next, failed, reason, after = 0, due = 0, error }: End, stack: string): void {
@@ -54,7 +56,7 @@ export function logEnd(log: Logger, job: Job, { next, failed, reason, after = 0,
     log.warn(failed ? 'job failed' : 'job died', {
       ...attempt(job), next, reason,
       ...(next === 'retry' && { retryIn: Math.round(after * 1000) / 1000, retryAt: time(due) }),
-      errorClass: error?.errorClass, errorMessage: error?.message, stack,
+      errorClass: error?.errorClass, error: error?.message, stack,
     });
   }
 }

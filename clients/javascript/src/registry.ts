@@ -4,7 +4,7 @@ import type { Job } from './job.js';
 import { attempt, logEnd } from './log.js';
 import type { End, Times } from './outbox.js';
 import type { Handler, HandlerOptions, Logger, WorkerMiddleware } from './types.js';
-import { stackOf, textOf, verdictOf, type Judged } from './verdict.js';
+import { fieldsOf, stackOf, verdictOf, type Judged } from './verdict.js';
 
 const LONGEST_TIMER = 2 ** 31 - 1; // ms
 const HOOKS = ['startup', 'quiet', 'shutdown', 'failure', 'death'] as const;
@@ -85,7 +85,7 @@ export class Registry {
       try {
         await call(...args);
       } catch (error) {
-        this.log.error(`a ${hook} hook failed`, { error: textOf(error), stack: stackOf(error) });
+        this.log.error(`a ${hook} hook failed`, fieldsOf(error));
       }
     }
   }
@@ -112,9 +112,7 @@ export class Registry {
     } catch (error) {
       // A handler that held the thread has kept its own timer from running.
       if (limit && end - begin >= limit * 1000) job.cancel(new Timeout(limit));
-      const report = (fault: unknown) => this.log.warn('retryIn failed, the default backoff is used', {
-        ...attempt(job), error: textOf(fault), stack: stackOf(fault),
-      });
+      const report = (fault: unknown) => this.log.warn('retryIn failed, the default backoff is used', { ...attempt(job), ...fieldsOf(fault) });
       return { begin, end, ...(await verdictOf(error, job, retryIn, report)) };
     }
   }

@@ -3,6 +3,7 @@ import type { Client } from './client.js';
 import { resolved, type JobDefinition } from './define.js';
 import { BulkError, Cancelled, MillraceError, Stopping, type BulkResult } from './errors.js';
 import { Job } from './job.js';
+import { throughMiddleware } from './middleware.js';
 import { expire, judge, unknownClass, type Outcome } from './outcome.js';
 import { parseJob, type Delivered } from './parse.js';
 import type { Registry } from './registry.js';
@@ -173,12 +174,7 @@ class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'e
 
   async #push(given: NewJob): Promise<string> {
     const job = resolved(given);
-    const call = async (i: number): Promise<string> => {
-      const middleware = this.#middleware[i];
-      if (!middleware) return this.#enqueue(job);
-      return (await middleware(job, () => call(i + 1))) ?? '';
-    };
-    return call(0);
+    return throughMiddleware(this.#middleware, job, () => this.#enqueue(job));
   }
 
   async #enqueue(job: OutgoingJob): Promise<string> {

@@ -83,8 +83,8 @@ export interface OutgoingJob {
   at?: Date;
 }
 
-/** Wraps each publish. It may change the job; if it does not call next, nothing is published and the jid is ''. */
-export type ClientMiddleware = (job: OutgoingJob, next: () => Promise<string>) => Promise<string | null | undefined | void> | string | null | undefined | void;
+/** Wraps each publish. It may change the job; if it does not call next, nothing is published and the jid is ''. What it returns is ignored. */
+export type ClientMiddleware = (job: OutgoingJob, next: () => Promise<string>) => unknown;
 
 /** Options of node:tls. Certificates and keys are PEM, as text or bytes. */
 export type TlsOptions = Pick<
@@ -108,7 +108,8 @@ export interface ClientOptions {
   tls?: TlsOptions;
   /**
    * Asked for at each connection, the first and each later one, in place of the URL's user and password: for passwords and tokens that
-   * rotate. If it throws, rejects, or takes more than 30 s, that attempt to connect fails, and the next one asks again.
+   * rotate. If it throws, rejects, or takes more than 30 s, that attempt to connect fails, and the next one asks again, but never while
+   * an earlier call runs.
    */
   credentials?: () => Credentials | Promise<Credentials>;
 }
@@ -140,7 +141,7 @@ export interface Lane {
   concurrency?: number;
 }
 
-/** Gets each line as a text and fields: `class`, `jid`, `attempt`, `next`, `retryAt`, `errorClass`, `errorMessage`, `stack` of a failed job. */
+/** Gets each line as a text and fields: `class`, `jid`, `queue`, `attempt`, `next`, `retryAt`, `errorClass`, `error`, `stack` of a failed job. */
 export interface Logger {
   info(text: string, fields?: object): void;
   warn(text: string, fields?: object): void;
@@ -168,7 +169,8 @@ export interface WorkerOptions {
   tls?: TlsOptions;
   /**
    * Asked for at each connection, the first and each later one, in place of the URL's user and password: for passwords and tokens that
-   * rotate. If it throws, rejects, or takes more than 30 s, that attempt to connect fails, and the next one asks again.
+   * rotate. If it throws, rejects, or takes more than 30 s, that attempt to connect fails, and the next one asks again, but never while
+   * an earlier call runs.
    */
   credentials?: () => Credentials | Promise<Credentials>;
   /** Of your program. */

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { Cancelled, Discard, HandBack, Kill, RetryIn, Stopping, Timeout, isError, messageOf } from './errors.js';
 import type { Job } from './job.js';
 import type { Cause, Failure, Verdict } from './outcome.js';
+import type { Fields } from './outbox.js';
 import type { HandlerOptions } from './types.js';
 
 type RetryInOption = HandlerOptions['retryIn'];
@@ -45,12 +46,12 @@ export function stackOf(error: unknown): string {
   }
 }
 
-/** An error in one line, for a log. */
-export function textOf(error: unknown): string {
+/** The class, message and stack of an error, for a log. */
+export function fieldsOf(error: unknown): Fields {
   try {
-    return `${className(error)}: ${messageOf(error)}`;
+    return { errorClass: className(error), error: messageOf(error), stack: stackOf(error) };
   } catch {
-    return 'what was thrown cannot be read';
+    return { errorClass: 'Unreadable', error: 'what was thrown cannot be read' };
   }
 }
 

@@ -46,6 +46,9 @@ function encodeObject(value: object): string {
   return `{${parts.join(',')}}`;
 }
 
+/** Whether it is a Date without a time, of which JSON.stringify would make null. */
+const isInvalidDate = (value: unknown): boolean => isDate(value) && Number.isNaN(value.getTime());
+
 /** JSON as JSON.stringify writes it, but that nothing is changed silently: what JSON cannot say is refused, a BigInt is a number. */
 function encode(value: unknown): string {
   switch (typeof value) {
@@ -61,6 +64,7 @@ function encode(value: unknown): string {
     case 'object':
       if (value === null) return 'null';
       if (Array.isArray(value)) return `[${Array.from(value, encode).join(',')}]`;
+      check(!isInvalidDate(value), 'JSON has no invalid Date: write null');
       if ('toJSON' in value && typeof value.toJSON === 'function') return encode(value.toJSON());
       return encodeObject(value);
     default:

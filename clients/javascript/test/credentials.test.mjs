@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import amqplib from 'amqplib';
-import { Client, Unreachable, Worker } from 'millrace-jobs';
+import { Client, Closed, Unreachable, Worker } from 'millrace-jobs';
+import { Hosts } from '../dist/hosts.js';
 import { startBroker } from './support/broker.mjs';
 import { capture, eventually } from './support/observe.mjs';
 
@@ -56,6 +57,11 @@ test('credentials are asked for at each connection: the password changes, and th
   broker.ctl('close_all_user_connections', 'rotating', 'rotated');
   const failed = () => lines.filter((line) => line.text === 'no connection to the broker, trying again' && /the vault is sealed/.test(line.error));
   await eventually('the worker has asked twice in vain', () => failed().length >= 2);
+  await eventually('the client has asked in vain', async () => {
+    // This job may arrive: the client may not know yet that it has lost its connection.
+    const error = await client.enqueue('Seen', ['perhaps'], { queue, deadline: 1 }).catch((e) => e);
+    return error instanceof Unreachable && /the vault is sealed/.test(error.message);
+  });
   await assert.rejects(client.enqueue('Seen', ['never'], { queue, deadline: 1 }), (e) => {
     assert.ok(e instanceof Unreachable);
     assert.match(e.message, /credentials: the vault is sealed: HTTP 403/);
@@ -64,6 +70,7 @@ test('credentials are asked for at each connection: the password changes, and th
   fault = undefined;
   await client.enqueue('Seen', ['after'], { queue });
   await eventually('the job of the new connections has run', () => seen.includes('after'));
+  assert.ok(!seen.includes('never'));
   assert.ok(asked.client >= 3 && asked.worker >= 4, JSON.stringify(asked));
 
   worker.stop();
@@ -93,4 +100,42 @@ test('credentials that are no use: an error that says so', async () => {
   const refused = new Client({ url: broker.url, credentials });
   await assert.rejects(refused.enqueue('A'), /the broker turns us away/);
   await refused.close();
+});
+
+test('a function that hangs is not called again while it does', async (t) => {
+  let calls = 0;
+  let answer;
+  const hosts = new Hosts([broker.url], undefined, () => {
+    calls++;
+    return new Promise((resolve) => {
+      answer = resolve;
+    });
+  });
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  for (let round = 0; round < 3; round++) {
+    const failed = assert.rejects(hosts.dial('test'), /credentials: no answer in 30 s/);
+    t.mock.timers.tick(30_000);
+    await failed;
+  }
+  t.mock.timers.reset();
+  const dialed = hosts.dial('test');
+  answer({ username: 'guest', password: 'guest' });
+  await (await dialed).close();
+  assert.equal(calls, 1);
+});
+
+test('an enqueue that waits for credentials ends when its client is closed', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] }); // no time passes
+  let called;
+  const asked = new Promise((resolve) => {
+    called = resolve;
+  });
+  const client = new Client({ url: broker.url, credentials: () => {
+    called();
+    return new Promise(() => {});
+  } });
+  const failed = assert.rejects(client.enqueue('A'), Closed);
+  await asked;
+  await client.close();
+  await failed;
 });

@@ -164,9 +164,19 @@ test('middleware wraps both sides, the first outermost', async () => {
   }
   await client.enqueue('A');
   assert.deepEqual(seen, ['client 1 A', 'client 2 A', 'worker 1 32', 'worker 2 32', 'handler']);
-  const held = new Fake().use(() => null);
+  const held = new Fake().use(() => 'not published');
   assert.equal(await held.enqueue('A'), '');
   assert.deepEqual(held.jobs(), []);
+});
+
+test('fake: enqueue resolves to the jid, whatever middleware returns, and to an empty one if middleware caught the error', async () => {
+  const client = new Fake();
+  client.use(async (job, next) => {
+    await next().catch(() => {});
+  });
+  const jids = [await client.enqueue('A'), ...(await client.enqueueBulk([{ class: 'A' }, { class: 'A' }]))];
+  assert.deepEqual(jids, client.jobs().map((job) => job.jid));
+  assert.equal(await client.enqueue('A', /** @type {any} */ ([NaN])), '');
 });
 
 test('a definition names its class, and its options hold where a job has none of its own', async () => {

@@ -25,7 +25,7 @@ test('what JSON.stringify would empty is refused, with what to write instead', (
   const bad = [
     [new Error('x'), /no Error: pass error.message/], [new Map(), /no Map/], [new Set(), /no Set/], [Promise.resolve(), /no Promise: await it/],
     [/x/, /no RegExp/], [new Uint8Array(2), /no binary data/], [new ArrayBuffer(2), /no binary data/], [undefined, /write null/],
-    [runInNewContext('new Error("of another realm")'), /no Error/],
+    [runInNewContext('new Error("of another realm")'), /no Error/], [new Date('no date'), /no invalid Date: write null/],
   ];
   for (const [value, message] of bad) {
     for (const args of [[value], [{ deep: [value] }]]) assert.throws(() => prepare({ class: 'A', args }), (e) => e instanceof Invalid && message.test(e.message));
@@ -45,6 +45,12 @@ test('a handler reads the members of its job that are its own', () => {
   const job = new Job(parseJob(body, 'q'), new AbortController().signal);
   assert.deepEqual(Object.entries(job.fields), Object.entries(fields));
   assert.deepEqual(new Job(parseJob(Buffer.from('{"class":"A"}'), 'q'), job.stopping).fields, {});
+});
+
+test('a handler gets the trace context of its job, and nothing that is none', () => {
+  const traced = (traceparent) => new Job(parseJob(Buffer.from('{"class":"A"}'), 'q', { headers: { traceparent } }), new AbortController().signal).traceparent;
+  assert.equal(traced('00-1-2-01'), '00-1-2-01');
+  for (const bad of [undefined, 17, Buffer.from('00-1-2-01'), '', 'a\nb', 'x'.repeat(256)]) assert.equal(traced(bad), undefined);
 });
 
 test('options that are wrong are refused', () => {

@@ -163,7 +163,7 @@ export class Task {
   handBack(): void {
     if (this.#claimed) return;
     this.#claimed = true;
-    if (this.since && this.job) this.engine.log('info', 'job handed back', attempt(this.job));
+    if (this.since && this.job) this.engine.log('warn', 'job handed back, its handler did not end within the stop timeout', attempt(this.job));
     answer(this.#channel, 'requeue', this.#message);
     this.#done();
   }

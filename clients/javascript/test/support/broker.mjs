@@ -15,12 +15,25 @@ async function listen(server, port = 0) {
   return server.address().port;
 }
 
+/** Ports below the range from which the kernel takes those of outgoing connections. */
 async function freePorts(n) {
-  const servers = Array.from({ length: n }, () => createServer());
-  const ports = [];
-  for (const server of servers) ports.push(await listen(server));
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
+  for (;;) {
+    const first = 14_000 + Math.floor(Math.random() * 5_900);
+    const ports = Array.from({ length: n }, (_, i) => first + i);
+    const servers = [];
+    try {
+      for (const port of ports) {
+        const server = createServer();
+        await listen(server, port);
+        servers.push(server);
+      }
+      return ports;
+    } catch (error) {
+      if (error.code !== 'EADDRINUSE') throw error;
+    } finally {
+      await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+    }
+  }
 }
 
 /** A CA, and certificates that it signed for the broker and for a client, as files. */

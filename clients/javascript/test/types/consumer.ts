@@ -77,7 +77,12 @@ export const middleware: ClientMiddleware = (job, next) => {
   job.args.push(1);
   return next();
 };
-export const client = new Client({ url: ['amqps://a', 'amqps://b'], timeout: 2, tls }).use(middleware);
+export const timed: ClientMiddleware = async (_job, next) => {
+  const began = Date.now();
+  await next();
+  return Date.now() - began; // is ignored
+};
+export const client = new Client({ url: ['amqps://a', 'amqps://b'], timeout: 2, tls }).use(middleware).use(timed);
 export const rotating = [
   new Client({ credentials: () => ({ username: 'app', password: 'x' }) }), new Worker({ credentials: async () => ({ username: 'app', password: 'x' }) }),
   // @ts-expect-error the password is missing

@@ -64,7 +64,7 @@ final class Batch {
                 }
                 why = e;
             } catch (ClosedException e) {
-                open.forEach(one -> errors.putIfAbsent(one.index, e));
+                open.forEach(one -> errors.putIfAbsent(one.index, closed(one, e)));
                 return;
             }
             collect(why);
@@ -103,10 +103,13 @@ final class Batch {
                 error = e;
             } catch (Lost e) {
                 one.sent |= one.answer.isSent();
-                if (!line.isClosed()) {
+                if (why instanceof TimeoutException) {
+                    error = late(one, why); // no new connection came in time
+                } else if (line.isClosed()) {
+                    error = closed(one, new ClosedException("the client was closed", e));
+                } else {
                     continue;
                 }
-                error = new ClosedException("the client was closed", e);
             } catch (TimeoutException e) {
                 error = late(one, e);
             }
@@ -127,8 +130,17 @@ final class Batch {
     private static MillraceException late(One one, Throwable why) {
         boolean hasReason = why.getMessage() != null && (why instanceof Lost || why.getCause() instanceof Lost);
         String text = hasReason ? why.getMessage() : "the deadline passed";
-        return one.isSent() ? new UnconfirmedException(one.publishing.jid(), "job " + one.publishing.jid() + " is not confirmed: " + text, why)
-                : new UnreachableException("broker not reached: " + text, why);
+        return one.isSent() ? unconfirmed(one, text, why) : new UnreachableException("broker not reached: " + text, why);
+    }
+
+    /** The error of a job that the client was closed with. One that was sent may have arrived. */
+    private static MillraceException closed(One one, ClosedException why) {
+        return one.isSent() ? unconfirmed(one, "the client was closed before the broker answered", why) : why;
+    }
+
+    private static UnconfirmedException unconfirmed(One one, String text, Throwable why) {
+        String jid = one.publishing.jid();
+        return new UnconfirmedException(jid, "job " + jid + " is not confirmed: " + text, why);
     }
 
     SortedMap<Integer, MillraceException> errors() {

@@ -68,7 +68,7 @@ public final class Client implements Enqueuer, AutoCloseable {
         /**
          * Sets what gives the user and the password, in place of those of the URL: for passwords and tokens that rotate. It is called for each
          * connection, the first and each later one. If it throws, or takes more than 30 seconds, that attempt to connect fails, and the next one
-         * calls it again.
+         * calls it again, but never while an earlier call runs.
          */
         public Builder credentials(Callable<Credentials> source) {
             this.credentials = source;

@@ -28,15 +28,22 @@ final class Hosts {
     private final List<String> urls;
     private final Callable<Credentials> credentials; // null: those of the URL
     private final SSLContext tls; // null: the default one
+    private final Duration askTimeout;
+    private CompletableFuture<Credentials> asked; // the last call of the program's function, which may still run
     private String url; // of the host that took the client last
     private InetAddress address; // of that host
     private boolean lost; // that connection has been used: it is gone when the next one is wanted
 
     /** Reads URLs, each of which may name several hosts. IllegalArgumentException: they are wrong. */
     Hosts(List<String> urls, Callable<Credentials> credentials, SSLContext tls) {
+        this(urls, credentials, tls, ASK_TIMEOUT);
+    }
+
+    Hosts(List<String> urls, Callable<Credentials> credentials, SSLContext tls, Duration askTimeout) {
         this.urls = Urls.split(urls);
         this.credentials = credentials;
         this.tls = tls;
+        this.askTimeout = askTimeout;
         if (tls != null && !this.urls.stream().allMatch(one -> one.startsWith("amqps://"))) {
             throw new IllegalArgumentException("tls needs an amqps:// URL");
         }
@@ -67,10 +74,17 @@ final class Hosts {
         throw new Lost(failures);
     }
 
+    /** Waits for a call that still runs, rather than making another: a function that hangs costs one thread, however many attempts fail. */
     private Credentials ask() throws Lost {
+        if (asked == null || asked.isDone()) {
+            asked = begin(() -> Objects.requireNonNull(credentials.call(), "the function returned null"));
+        }
+        if (!Waits.firstOf(askTimeout, asked)) {
+            throw Lost.noCredentials(new TimeoutException("no answer in time"));
+        }
         try {
-            return inTime(ASK_TIMEOUT, () -> Objects.requireNonNull(credentials.call(), "the function returned null"), late -> { });
-        } catch (Lost e) {
+            return asked.join();
+        } catch (CompletionException e) {
             throw Lost.noCredentials(e.getCause());
         }
     }
@@ -100,8 +114,8 @@ final class Hosts {
         return order;
     }
 
-    /** Does something in a thread of its own, and waits for it for some time; what comes late is dropped. */
-    private static <T> T inTime(Duration most, Callable<T> attempt, Consumer<T> drop) throws Lost {
+    /** Does something in a thread of its own. */
+    private static <T> CompletableFuture<T> begin(Callable<T> attempt) {
         CompletableFuture<T> done = new CompletableFuture<>();
         Waits.start("millrace opens", () -> {
             try {
@@ -110,6 +124,12 @@ final class Hosts {
                 done.completeExceptionally(e);
             }
         });
+        return done;
+    }
+
+    /** Does something in a thread of its own, and waits for it for some time; what comes late is dropped. */
+    private static <T> T inTime(Duration most, Callable<T> attempt, Consumer<T> drop) throws Lost {
+        CompletableFuture<T> done = begin(attempt);
         if (!Waits.firstOf(most, done)) {
             done.thenAccept(drop);
             throw new Lost(new TimeoutException("no answer in time"));

@@ -227,7 +227,7 @@ public final class Job {
 
     /** {@return the trace context that came with it, or null} */
     public String traceparent() {
-        return headers.get(Wire.TRACEPARENT) instanceof String text ? text : null;
+        return headers.get(Wire.TRACEPARENT) instanceof String text && Wire.traceHeaders(text) != null ? text : null;
     }
 
     /** {@return the job byte for byte} */

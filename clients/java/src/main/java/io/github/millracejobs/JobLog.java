@@ -43,7 +43,11 @@ final class JobLog {
     private void log(Job job, Outcome.End end) {
         String reason = end.reason() == null ? "" : " reason=" + quoted(end.reason());
         if (end.error() instanceof WorkerException own && own.kind() == WorkerException.Kind.EXPIRED) {
-            info("job expired", attempt(job) + " next=" + (end.next() == Outcome.Next.DEAD ? "dead" : "discarded"));
+            if (end.next() == Outcome.Next.DEAD) {
+                warn("job expired", attempt(job) + " next=dead", null);
+            } else {
+                info("job expired", attempt(job) + " next=discarded");
+            }
             return;
         }
         switch (end.next()) {
@@ -78,7 +82,7 @@ final class JobLog {
     }
 
     private void failed(String event, Job job, String next, Throwable error) {
-        String what = attempt(job) + " next=" + next + " error_class=" + quoted(Failure.errorClass(error)) + " error_message="
+        String what = attempt(job) + " next=" + next + " error_class=" + quoted(Failure.errorClass(error)) + " error="
                 + quoted(Failure.message(error));
         boolean hasStack = error.getStackTrace().length > 0 || error.getCause() != null;
         warn(event, what, hasStack ? error : null);
@@ -106,7 +110,7 @@ final class JobLog {
     }
 
     private static String attempt(Job job) {
-        return "class=" + quoted(job.className()) + " jid=" + quoted(job.jid()) + " attempt=" + job.attempt();
+        return "class=" + quoted(job.className()) + " jid=" + quoted(job.jid()) + " queue=" + quoted(job.queue()) + " attempt=" + job.attempt();
     }
 
     private static String seconds(double time) {

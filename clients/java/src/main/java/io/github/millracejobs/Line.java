@@ -145,6 +145,9 @@ final class Line {
         Link old;
         synchronized (this) {
             closed.complete(null);
+            if (connecting != null) { // an attempt may last half a minute: those who wait for it need not
+                giveUp(new Lost(new TimeoutException("the client was closed")), connecting);
+            }
             old = link;
             link = null;
             publisher = null;

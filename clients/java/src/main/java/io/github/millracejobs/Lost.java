@@ -29,7 +29,7 @@ final class Lost extends Exception {
 
     /** The program gave no credentials. Even if its error looks like a refusal by the broker, it is asked again. */
     static Lost noCredentials(Throwable why) {
-        return new Lost("credentials: " + describe(why), why, true);
+        return new Lost("credentials: " + innermost(why), why, true);
     }
 
     /** The same at an address. */
@@ -87,9 +87,8 @@ final class Lost extends Exception {
         return 0;
     }
 
-    /** The innermost says most: the library's own wrappers have no text. But what is below a refused certificate does not name it. */
+    /** What is below a refused certificate does not name it. */
     private static String describe(Throwable why) {
-        String text = null;
         for (Throwable at = why; at != null; at = at.getCause()) {
             if (at instanceof Lost) {
                 return at.getMessage();
@@ -97,6 +96,14 @@ final class Lost extends Exception {
             if (at instanceof CertificateException && at.getMessage() != null) {
                 return "the broker's certificate is not accepted: " + at.getMessage();
             }
+        }
+        return innermost(why);
+    }
+
+    /** The innermost says most: the library's own wrappers have no text. */
+    private static String innermost(Throwable why) {
+        String text = null;
+        for (Throwable at = why; at != null; at = at.getCause()) {
             text = at.getMessage() != null ? at.getMessage() : text;
         }
         return text != null ? text : why.getClass().getSimpleName();

@@ -1,8 +1,8 @@
 package io.github.millracejobs;
 
 /**
- * The job was sent, and the deadline passed without an answer. It may have arrived or not. To enqueue it again under the same jid, so that both
- * can be recognised as one job, use {@code job.jid(e.jid())}.
+ * The job was sent, and the deadline passed, or the client was closed, without an answer. It may have arrived or not. To enqueue it again under
+ * the same jid, so that both can be recognised as one job, use {@code job.jid(e.jid())}.
  */
 public final class UnconfirmedException extends MillraceException {
     private static final long serialVersionUID = 1;

@@ -42,8 +42,8 @@ class AttemptTest {
         Lines.Line line = lines.only("job failed");
         assertEquals(Level.WARN, line.level());
         assertSame(error, line.error());
-        assertTrue(line.text().matches("millrace: job failed  class=Mail jid=j attempt=1 next=retry retry_in=\\d+s retry_at=20\\S+Z "
-                + "error_class=java.io.IOException error_message=\"the mail server\\\\nis \\\\\"away\\\\\"\""), line.text());
+        assertTrue(line.text().matches("millrace: job failed  class=Mail jid=j queue=default attempt=1 next=retry retry_in=\\d+s retry_at=20\\S+Z "
+                + "error_class=java.io.IOException error=\"the mail server\\\\nis \\\\\"away\\\\\"\""), line.text());
         assertEquals(List.of("failure 1 " + error), seen);
     }
 
@@ -73,11 +73,11 @@ class AttemptTest {
             throw new IllegalStateException();
         });
         assertEquals(Attempt.Status.DEAD, run(NewJob.of("Kill")).status());
-        assertTrue(lines.only("class=Kill").text().contains("next=dead reason=killed error_class=java.io.IOException error_message=\"bad address\""));
+        assertTrue(lines.only("class=Kill").text().contains("next=dead reason=killed error_class=java.io.IOException error=\"bad address\""));
         Attempt.Result discarded = run(NewJob.of("Discard"));
         assertEquals(Attempt.Status.DISCARDED, discarded.status());
         assertFalse(discarded.failed());
-        assertEquals(new Lines.Line(Level.INFO, "millrace: job discarded  class=Discard jid=j attempt=1 reason=\"not needed\"", null),
+        assertEquals(new Lines.Line(Level.INFO, "millrace: job discarded  class=Discard jid=j queue=default attempt=1 reason=\"not needed\"", null),
                 lines.only("class=Discard"));
         seen.clear();
         Attempt.Result dropped = run(NewJob.of("Fail").retry(false).dead(false));
@@ -91,22 +91,22 @@ class AttemptTest {
     void whatTheWorkerFinds() {
         Attempt.Result unknown = run(NewJob.of("Nobody"));
         assertEquals(WorkerException.Kind.UNKNOWN_CLASS, assertInstanceOf(WorkerException.class, unknown.error()).kind());
-        Lines.Line line = lines.only("error_class=UnknownClass error_message=\"no handler for class Nobody\"");
+        Lines.Line line = lines.only("error_class=UnknownClass error=\"no handler for class Nobody\"");
         assertNull(line.error(), "its stack would show nothing of the program");
         assertEquals(List.of("failure 1 " + unknown.error()), seen);
         worker.handle("Late", job -> { });
         Attempt.Result expired = run(NewJob.of("Late").expiresAt(Instant.EPOCH));
         assertEquals(Attempt.Status.DEAD, expired.status());
-        assertEquals(Level.INFO, lines.only("job expired  class=Late jid=j attempt=1 next=dead").level());
+        assertEquals(Level.WARN, lines.only("job expired  class=Late jid=j queue=default attempt=1 next=dead").level());
         run(NewJob.of("Late").expiresAt(Instant.EPOCH).dead(false));
-        assertEquals(Level.INFO, lines.only("job expired  class=Late jid=j attempt=1 next=discarded").level());
+        assertEquals(Level.INFO, lines.only("job expired  class=Late jid=j queue=default attempt=1 next=discarded").level());
         assertEquals(1, seen.size(), "it was not attempted: " + seen);
     }
 
     @Test
     void whatLooksLikeSeveralValuesIsQuoted() {
         run(NewJob.of("A next=dead\n{}").jid("\u0085"));
-        assertTrue(lines.only("job failed").text().startsWith("millrace: job failed  class=\"A next=dead\\n{}\" jid=j attempt"));
+        assertTrue(lines.only("job failed").text().startsWith("millrace: job failed  class=\"A next=dead\\n{}\" jid=j queue=default attempt"));
     }
 
     @Test
@@ -121,7 +121,7 @@ class AttemptTest {
         WorkerException error = assertInstanceOf(WorkerException.class, result.error());
         assertEquals(WorkerException.Kind.TIMEOUT, error.kind());
         assertEquals("noticed", error.getCause().getMessage());
-        assertSame(error, lines.only("error_class=Timeout error_message=\"ran longer than 0.02 s\"").error());
+        assertSame(error, lines.only("error_class=Timeout error=\"ran longer than 0.02 s\"").error());
     }
 
     @Test
@@ -167,7 +167,7 @@ class AttemptTest {
         }));
         Attempt.Result result = run(NewJob.of("Fail"));
         assertTrue(result.retryIn().compareTo(Duration.ofSeconds(15)) >= 0, "the usual backoff: " + result.retryIn());
-        assertEquals(new Lines.Line(Level.WARN, "millrace: retry_in failed, the usual backoff is used  class=Fail jid=j attempt=1", error),
+        assertEquals(new Lines.Line(Level.WARN, "millrace: retry_in failed, the usual backoff is used  class=Fail jid=j queue=default attempt=1", error),
                 lines.only("retry_in failed"));
     }
 

@@ -15,8 +15,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -110,6 +112,28 @@ class BrokerTest {
     }
 
     @Test
+    void whatWasSentWhenTheClientWasClosedIsUnconfirmed() throws Exception {
+        ExecutorService pool = Executors.newCachedThreadPool(Waits.daemons("enqueues"));
+        try (MutedProxy proxy = new MutedProxy(broker.url()); Client client = Client.of(proxy.url())) {
+            client.enqueue(NewJob.of("A").queue("q"));
+            proxy.mute();
+            NewJob job = NewJob.of("A").queue("q");
+            Future<String> one = pool.submit(() -> client.enqueue(job.copy().jid("one"), Duration.ofMinutes(2)));
+            Future<List<String>> many = pool.submit(() -> client.enqueueBulk(List.of(job.copy().jid("two")), Duration.ofMinutes(2)));
+            until(() -> broker.ready("queue.q") == 3);
+            client.close();
+            Throwable error = assertThrows(ExecutionException.class, one::get).getCause();
+            assertEquals("one", assertInstanceOf(UnconfirmedException.class, error).jid());
+            assertEquals("job one is not confirmed: the client was closed before the broker answered", error.getMessage());
+            BulkException bulk = assertInstanceOf(BulkException.class, assertThrows(ExecutionException.class, many::get).getCause());
+            assertEquals("two", assertInstanceOf(UnconfirmedException.class, bulk.errors().get(0)).jid());
+            assertThrows(ClosedException.class, () -> client.enqueue(job), "which was not sent");
+        } finally {
+            pool.shutdown();
+        }
+    }
+
+    @Test
     void failuresAreLoggedAndHookedBeforeTheirRecords() throws Exception {
         List<String> hooked = new CopyOnWriteArrayList<>();
         IOException error = new IOException("no connection to the mail server");
@@ -136,11 +160,11 @@ class BrokerTest {
             }
         });
         assertEquals(List.of("failure of retried, records: 0", "failure of dies, records: 0", "death of dies, records: 1"), hooked);
-        Lines.Line line = lines.only("job failed  class=Mail jid=retried attempt=1 next=retry retry_in=");
+        Lines.Line line = lines.only("job failed  class=Mail jid=retried queue=q attempt=1 next=retry retry_in=");
         assertEquals(Level.WARN, line.level());
         assertSame(error, line.error());
-        assertEquals(Level.WARN, lines.only("jid=dies attempt=1 next=dead reason=exhausted error_class=java.io.IOException").level());
-        assertEquals(2, lines.with("hook failure failed").size());
+        assertEquals(Level.WARN, lines.only("jid=dies queue=q attempt=1 next=dead reason=exhausted error_class=java.io.IOException").level());
+        assertEquals(List.of(Level.ERROR, Level.ERROR), lines.with("hook failure failed").stream().map(Lines.Line::level).toList());
         assertEquals(Level.INFO, lines.only("worker started").level());
         assertEquals("millrace: worker started  version=0.1.0 identity=" + worker.identity() + " queues=q concurrency=4", lines.only("started").text());
         assertEquals("millrace: worker stopped  identity=" + worker.identity(), lines.only("worker stopped").text());
@@ -196,10 +220,10 @@ class BrokerTest {
             });
         }
         assertEquals(List.of("j"), broker.take("queue.q"));
-        assertEquals(new Lines.Line(Level.WARN, "millrace: job handed back, its handler did not end within the stop timeout  class=Hang jid=j attempt=1", null),
+        assertEquals(new Lines.Line(Level.WARN, "millrace: job handed back, its handler did not end within the stop timeout  class=Hang jid=j queue=q attempt=1", null),
                 lines.only("handed back"));
         go.countDown();
-        String dropped = "the outcome is dropped, the broker delivers the job again  class=Hang jid=j attempt=1 reason=\"handed back before it ended\"";
+        String dropped = "the outcome is dropped, the broker delivers the job again  class=Hang jid=j queue=q attempt=1 reason=\"handed back before it ended\"";
         until(() -> !lines.with(dropped).isEmpty());
         assertEquals(Level.INFO, lines.only(dropped).level());
         assertEquals(0, broker.ready(Wire.RETRIES));

@@ -26,6 +26,18 @@ class JobTest {
         return Json.object(Verdict.judge(job(body), error, 1000, false, null, null).record());
     }
 
+    private static String traceparent(Object header) throws Unreadable {
+        return Job.read("{\"class\":\"A\"}".getBytes(StandardCharsets.UTF_8), "q", Map.of("traceparent", header), "", null).traceparent();
+    }
+
+    @Test
+    void aHeaderThatIsNoTraceContextIsIgnored() throws Unreadable {
+        assertEquals("00-1-2-01", traceparent("00-1-2-01"));
+        for (Object bad : List.of(17, "", "a\nb", "x".repeat(256))) {
+            assertNull(traceparent(bad));
+        }
+    }
+
     @Test
     void numbersAreExact() throws Unreadable {
         Job job = job("{\"class\":\"A\",\"args\":[9007199254740993,12345678901234567890,1e400,0.1,1e99999999999]}");

@@ -10,8 +10,14 @@ import com.rabbitmq.client.AuthenticationFailureException;
 import com.rabbitmq.client.ConnectionFactory;
 import com.rabbitmq.client.ShutdownSignalException;
 import java.io.IOException;
+import java.security.cert.CertificateException;
+import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
 class LinkTest {
@@ -47,6 +53,32 @@ class LinkTest {
         String message = assertThrows(Lost.class, () -> hosts.open("test", calls)).getMessage();
         assertTrue(message.contains("127.0.0.1:1: Connection refused"), message);
         assertTrue(message.contains("127.0.0.1:2: Connection refused"), message);
+    }
+
+    @Test
+    void credentialsThatHangAreAskedForOnce() throws InterruptedException {
+        AtomicInteger calls = new AtomicInteger();
+        CountDownLatch called = new CountDownLatch(1);
+        CompletableFuture<Credentials> answer = new CompletableFuture<>();
+        Hosts hosts = new Hosts(List.of("amqp://127.0.0.1:1"), () -> {
+            calls.incrementAndGet();
+            called.countDown();
+            return answer.get();
+        }, null, Duration.ofMillis(10));
+        ExecutorService callbacks = Waits.callbacks("test", () -> { });
+        for (int round = 0; round < 3; round++) {
+            assertEquals("credentials: no answer in time", assertThrows(Lost.class, () -> hosts.open("test", callbacks)).getMessage());
+        }
+        assertTrue(called.await(60, TimeUnit.SECONDS));
+        assertEquals(1, calls.get());
+        answer.complete(new Credentials("guest", "guest"));
+    }
+
+    @Test
+    void whoseCertificateIsNotAccepted() {
+        IOException error = new IOException(new CertificateException("not trusted", new IOException("no path")));
+        assertEquals("the broker's certificate is not accepted: not trusted", new Lost(error).getMessage());
+        assertEquals("credentials: no path", Lost.noCredentials(error).getMessage(), "it may be that of the program's vault");
     }
 
     private static Lost closedWith(int code) {

@@ -7,7 +7,6 @@ import com.rabbitmq.client.ConnectionFactory;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -23,8 +22,10 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
@@ -49,10 +50,10 @@ final class PrivateBroker {
     private static final String STORE_PASSWORD = "changeit";
 
     private final Path dir;
-    private final int port = freePort();
-    private final int tlsPort = freePort();
-    private final int epmd = freePort();
-    private final int distribution = freePort();
+    private final int port = freePorts();
+    private final int tlsPort = port + 1;
+    private final int epmd = port + 2;
+    private final int distribution = port + 3;
     private final Path ctl;
     private final Process names;
     private final Process node;
@@ -161,11 +162,21 @@ final class PrivateBroker {
         return context;
     }
 
-    private static int freePort() {
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return socket.getLocalPort();
+    /** The first of four free ports, below the range from which the kernel takes those of outgoing connections. */
+    private static int freePorts() {
+        for (;;) {
+            int first = ThreadLocalRandom.current().nextInt(14_000, 19_900);
+            if (IntStream.range(first, first + 4).allMatch(PrivateBroker::isFree)) {
+                return first;
+            }
+        }
+    }
+
+    private static boolean isFree(int port) {
+        try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+            return socket.isBound();
         } catch (IOException e) {
-            throw new UncheckedIOException(e);
+            return false;
         }
     }
 

@@ -15,15 +15,22 @@ import java.util.List;
 /** Collects jobs, which a worker's handlers run when they are drained. One thread at a time may use it. */
 public final class Fake implements Enqueuer {
     private final Worker worker;
+    private final boolean runs;
     private final List<ClientMiddleware> middleware = new ArrayList<>();
     private final Deque<Waiting> jobs = new ArrayDeque<>();
 
     /** A job that was enqueued, and when it is due. */
     private record Waiting(Attempt attempt, Instant at) {}
 
+    /** Only collects: it has no worker to drain with. */
+    public Fake() {
+        this(null);
+    }
+
     /** Drains with the handlers of a worker. */
     public Fake(Worker worker) {
-        this.worker = worker;
+        this.runs = worker != null;
+        this.worker = runs ? worker : Worker.builder().build(); // one without handlers, which reads the jobs
     }
 
     /** Wraps each enqueue, as a client's. */
@@ -67,8 +74,10 @@ public final class Fake implements Enqueuer {
      *
      * @return how many that were
      * @throws DrainException some have failed; it has the errors of all
+     * @throws IllegalStateException the Fake has no worker
      */
     public int drain() {
+        checkWorker();
         int count = 0;
         List<Attempt.Result> failures = new ArrayList<>();
         for (Waiting next = jobs.poll(); next != null; next = jobs.poll()) {
@@ -89,8 +98,10 @@ public final class Fake implements Enqueuer {
      * or dead. It does not throw what handlers throw.
      *
      * @return how each attempt ended, in the order in which they ran
+     * @throws IllegalStateException the Fake has no worker
      */
     public List<Attempt.Result> drainWithRetries() {
+        checkWorker();
         List<Attempt.Result> results = new ArrayList<>();
         for (Waiting next = jobs.poll(); next != null; next = jobs.poll()) {
             Attempt.Result result = next.attempt().run();
@@ -100,6 +111,12 @@ public final class Fake implements Enqueuer {
             }
         }
         return results;
+    }
+
+    private void checkWorker() {
+        if (!runs) {
+            throw new IllegalStateException("there is no worker to run jobs: use new Fake(worker)");
+        }
     }
 
     /** Forgets what was enqueued. */

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.github.millracejobs.Attempt;
 import io.github.millracejobs.Discard;
 import io.github.millracejobs.InvalidException;
+import io.github.millracejobs.Job;
 import io.github.millracejobs.NewJob;
 import io.github.millracejobs.Worker;
 import io.github.millracejobs.WorkerException;
@@ -58,6 +59,20 @@ class HelpersTest {
         client.enqueueIn(Duration.ofHours(1), NewJob.of("Note", "x"));
         client.clear();
         assertEquals(0, client.drain());
+    }
+
+    @Test
+    void aFakeWithoutAWorkerCollects() {
+        for (Fake client : List.of(new Fake(), new Fake(null))) {
+            String jid = client.enqueue(NewJob.of("Note", "now").queue("low"));
+            assertThrows(InvalidException.class, () -> client.enqueue("Note", new Object()));
+            String message = assertThrows(IllegalStateException.class, client::drain).getMessage();
+            assertEquals("there is no worker to run jobs: use new Fake(worker)", message);
+            assertThrows(IllegalStateException.class, client::drainWithRetries);
+            assertEquals(1, client.jobs().size());
+            Job job = client.jobs("Note").get(0).job();
+            assertEquals(List.of(jid, "low", "now"), List.of(job.jid(), job.queue(), job.arg(0)));
+        }
     }
 
     @Test

@@ -1,0 +1,58 @@
+package io.github.millracejobs;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.URI;
+
+/** Passes on what clients and the broker say to each other. Muted, it drops what the broker says. */
+final class MutedProxy implements AutoCloseable {
+    private final int broker;
+    private final ServerSocket listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private volatile boolean muted;
+
+    MutedProxy(String url) throws IOException {
+        broker = URI.create(url).getPort();
+        Waits.start("proxy", this::accept);
+    }
+
+    String url() {
+        return "amqp://guest:guest@127.0.0.1:" + listener.getLocalPort();
+    }
+
+    void mute() {
+        muted = true;
+    }
+
+    private void accept() {
+        try {
+            while (true) {
+                Socket client = listener.accept();
+                Socket server = new Socket(InetAddress.getLoopbackAddress(), broker);
+                Waits.start("proxy to the broker", () -> pass(client, server, false));
+                Waits.start("proxy from the broker", () -> pass(server, client, true));
+            }
+        } catch (IOException e) {
+            // it is closed
+        }
+    }
+
+    private void pass(Socket from, Socket to, boolean answers) {
+        try (from; to) {
+            byte[] bytes = new byte[8192];
+            for (int count = from.getInputStream().read(bytes); count >= 0; count = from.getInputStream().read(bytes)) {
+                if (!answers || !muted) {
+                    to.getOutputStream().write(bytes, 0, count);
+                }
+            }
+        } catch (IOException e) {
+            // one of them is gone
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        listener.close();
+    }
+}
