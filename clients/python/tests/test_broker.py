@@ -82,6 +82,17 @@ class Producing(Case):
 
         asyncio.run(enqueue())
 
+    def test_middleware_returns_what_it_likes(self) -> None:
+        with Client(broker.url) as client:
+
+            @client.use
+            def note(job: NewJob, call_next: Callable[[NewJob], str | None]) -> None:
+                call_next(job)
+
+            self.assertEqual("j0", client.enqueue("A", jid="j0"))
+            self.assertEqual(["j1", "j2"], client.enqueue_bulk([NewJob("A", jid="j1"), NewJob("A", jid="j2")]))
+        self.assertEqual(["j0", "j1", "j2"], [broker.take("queue.default")[0].message_id for _ in range(3)])
+
     # With 0.2 s to each answer, 50 confirms one after the other take 10 s.
     def test_a_bulk_with_middleware_is_one_window(self) -> None:
         proxy = self.proxy()

@@ -58,7 +58,8 @@ class AsyncClient:
     def use(self, middleware: M) -> M:
         """Wrap each publish: ``async def middleware(job, next)``, which awaits ``next(job)``. The first added is the outermost.
 
-        It may change the job, or not call ``next(job)``: then nothing is published and the jid is None.
+        It may change the job, or not call ``next(job)``: then nothing is published and the jid is None. What it returns does not change
+        the jid.
         """
         check_callable("the middleware", middleware, 2)
         if not is_async(middleware):
@@ -118,13 +119,19 @@ class AsyncClient:
             return e
 
     async def _through(self, job: NewJob, until: float) -> str | None:
-        async def last(job: NewJob) -> str | None:
-            return await self._send(job, until)
+        """Publish a job through the middleware, and give its jid: None if the middleware published nothing."""
+        jid: str | None = None
 
-        call: AsyncEnqueue = last
+        async def publish(job: NewJob) -> str | None:
+            nonlocal jid
+            jid = await self._send(job, until)
+            return jid
+
+        call: AsyncEnqueue = publish
         for middleware in reversed(self._middleware):
             call = _wrapped(middleware, call)
-        return await call(job)
+        await call(job)
+        return jid
 
     async def _send(self, job: NewJob, until: float) -> str:
         jid, message = job.prepare(time.time())

@@ -57,9 +57,9 @@ class Client:
     def use(self, middleware: M) -> M:
         """Wrap each publish: ``middleware(job, next)``; the first added is the outermost.
 
-        It may change the job, or not call ``next(job)``: then nothing is published and the jid is None. ``next(job)`` returns the jid
-        when the broker has confirmed the job, and raises what `enqueue` raises. Only in `enqueue_bulk` it returns as soon as the job is
-        sent: what the broker answers to it is in the result of `enqueue_bulk` alone.
+        It may change the job, or not call ``next(job)``: then nothing is published and the jid is None. What it returns does not change
+        the jid. ``next(job)`` returns the jid when the broker has confirmed the job, and raises what `enqueue` raises. Only in
+        `enqueue_bulk` it returns as soon as the job is sent: what the broker answers to it is in the result of `enqueue_bulk` alone.
         """
         check_callable("the middleware", middleware, 2)
         check_sync("the middleware", middleware, "an AsyncClient takes such middleware, a Client plain functions")
@@ -111,10 +111,19 @@ class Client:
         return time.monotonic() + (self._timeout if deadline is None else deadline)
 
     def _through(self, job: NewJob, last: Enqueue) -> str | None:
-        call = last
+        """Publish a job through the middleware, and give its jid: None if the middleware published nothing."""
+        jid: str | None = None
+
+        def publish(job: NewJob) -> str | None:
+            nonlocal jid
+            jid = last(job)
+            return jid
+
+        call: Enqueue = publish
         for middleware in reversed(self._middleware):
             call = _wrapped(middleware, call)
-        return call(job)
+        call(job)
+        return jid
 
     def _passed(self, job: NewJob, until: float) -> Callable[[], str | Error | None]:
         """Send one of many, through the middleware, without waiting for the broker's answer."""
