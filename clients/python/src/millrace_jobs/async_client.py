@@ -6,17 +6,16 @@ import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, TypeVar, Unpack
 
 from ._handler import check_callable, is_async
 from ._hosts import DEFAULT_URL
-from ._line import CLOSED, Lines
+from ._line import Lines
 from ._login import AsyncCredentials, Credentials
 from ._newjob import NewJob, Options
 from .client import collected, naming
-from .errors import Closed, Error
+from .errors import Error
 
 AsyncEnqueue = Callable[[NewJob], "Awaitable[str | None]"]
 AsyncClientMiddleware = Callable[[NewJob, AsyncEnqueue], "Awaitable[str | None]"]
@@ -136,19 +135,9 @@ class AsyncClient:
     async def _send(self, job: NewJob, until: float) -> str:
         jid, message = job.prepare(time.time())
         with naming(jid):
-            await _answer(self._lines.publish(message, until))
+            await asyncio.wrap_future(self._lines.publish(message, until))
         return jid
 
 
 def _wrapped(middleware: AsyncClientMiddleware, call: AsyncEnqueue) -> AsyncEnqueue:
     return lambda job: middleware(job, call)
-
-
-async def _answer(answer: Future[None]) -> None:
-    try:
-        await asyncio.wrap_future(answer)
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if answer.cancelled() and not (task and task.cancelling()):
-            raise Closed(CLOSED) from None
-        raise

@@ -5,17 +5,16 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar, Unpack
 
 from ._handler import check_callable, check_sync
 from ._hosts import DEFAULT_URL
-from ._line import CLOSED, Lines
+from ._line import Lines
 from ._login import Credentials
 from ._newjob import NewJob, Options
-from .errors import BulkError, Closed, Error
+from .errors import BulkError, Error
 
 Enqueue = Callable[[NewJob], "str | None"]
 ClientMiddleware = Callable[[NewJob, Enqueue], "str | None"]
@@ -157,10 +156,7 @@ class Client:
 
         def wait() -> str:
             with naming(jid):
-                try:
-                    answer.result()
-                except CancelledError:
-                    raise Closed(CLOSED) from None
+                answer.result()
             return jid
 
         return jid, wait
