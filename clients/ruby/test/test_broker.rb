@@ -40,6 +40,20 @@ class TestBroker < Minitest::Test
     assert_equal [one.jid, many.jid, one.jid], arrived
   end
 
+  def test_a_job_that_was_sent_is_unconfirmed_when_the_client_is_closed
+    slow = slow_client
+    errors = @network.without_answers do
+      enqueuing = Thread.new { assert_raises(Unconfirmed) { slow.enqueue('A', [], queue: @queue, jid: 'one') } }
+      many = Thread.new { assert_raises(BulkError) { slow.enqueue_bulk([NewJob.new('A', [], queue: @queue, jid: 'many')]) } }
+      eventually('both jobs are sent') { @jobs.message_count == 3 }
+      slow.close
+      [enqueuing.value, many.value.errors.fetch(0)]
+    end
+    assert_equal([[Unconfirmed, 'one'], [Unconfirmed, 'many']], errors.map { |error| [error.class, error.jid] })
+    arrived = messages(@jobs, 3).drop(1).map { |_, properties, _| properties.message_id }
+    assert_equal %w[many one], arrived.sort
+  end
+
   # Enqueues a job that fails, and checks its record in the queue that gets it.
   def fail_once(set, **options)
     client.enqueue('Fails', [], queue: @queue, **options)
