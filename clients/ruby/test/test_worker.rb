@@ -71,23 +71,35 @@ class TestWorker < Minitest::Test
     assert_equal %w[failed LoadError], [attempt.run.status, attempt.error.class.name]
   end
 
-  def test_a_class_that_was_loaded_again_replaces_itself
-    timeouts = [1, 2].map do |version|
-      Dir.mktmpdir do |folder|
-        File.write("#{folder}/again.rb", <<~RUBY)
-          class TestWorker::Lazy::Again
-            include Millrace::Handler
-            millrace_options timeout: #{version}
-            def perform; end
-          end
-        RUBY
-        Lazy.send(:remove_const, :Again) if version == 2
-        Lazy.autoload(:Again, "#{folder}/again.rb")
-        Worker.new(NOWHERE).handler('TestWorker::Lazy::Again').timeout
-      end
+  AGAIN = 'TestWorker::Lazy::Again'
+
+  # Has that class load from a program of this version, as a reloader does.
+  def reload(version)
+    Dir.mktmpdir do |folder|
+      File.write("#{folder}/again.rb", <<~RUBY)
+        class #{AGAIN}
+          include Millrace::Handler
+          millrace_options timeout: #{version}
+          def perform = #{version}
+        end
+      RUBY
+      Lazy.send(:remove_const, :Again) if Lazy.const_defined?(:Again, false)
+      Lazy.autoload(:Again, "#{folder}/again.rb")
+      yield
     end
+  end
+
+  def test_a_class_that_was_loaded_again_replaces_itself
+    worker = Worker.new(NOWHERE)
+    timeouts = [1, 2].map { |version| reload(version) { worker.handler(AGAIN).timeout } }
     assert_equal [1, 2], timeouts
     Handler.check_unique({})
+  end
+
+  def test_middleware_may_load_a_class_again
+    worker = Worker.new(NOWHERE).use { |_job, next_one| reload(2) { next_one.call } }
+    found = reload(1) { worker.handler(AGAIN) }
+    assert_equal [1, 2], [found.timeout, found.run(job(%({"class":"#{AGAIN}"})))]
   end
 
   def test_a_name_that_is_no_handlers

@@ -36,10 +36,10 @@ module Millrace
       @classes = @classes.reject { |other| other.name && other.name == handler.name } | [handler] # one that is loaded again
     end
 
-    # The classes that were loaded, by the class of the jobs that they run.
+    # The class that was loaded for jobs of this name, the last one if there are several; nil: none.
     # @private
-    def self.all
-      @classes.select { |handler| handler.millrace_class || handler.name }.to_h { |handler| [name_of(handler), handler] }
+    def self.find(job_class)
+      @classes.reverse_each.find { |handler| name_of(handler) == job_class }
     end
 
     # Adds a framework whose classes run jobs too. The block gets the constant that a job's class names, and returns an {Entry} or nil.
@@ -53,7 +53,7 @@ module Millrace
     # @private
     def self.entry_of(job_class)
       constant = load_constant(job_class)
-      found = all[job_class]
+      found = find(job_class)
       return entry(found) if found
 
       @frameworks.filter_map { |framework| framework.call(constant) }.first if constant
