@@ -164,7 +164,7 @@ class TestActiveJob < Minitest::Test
     assert_equal 'Ida', SEEN.pop.first
   end
 
-  def test_the_transaction_commits_first
+  def test_rails_7_2_has_the_transaction_commit_first
     assert_predicate ActiveJob::Base.queue_adapter, :enqueue_after_transaction_commit?
   end
 end

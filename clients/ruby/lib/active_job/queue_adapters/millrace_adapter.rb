@@ -26,7 +26,8 @@ module ActiveJob
     #   Welcome.perform_later('Ann')
     #   Welcome.set(wait: 1.hour, priority: 9).perform_later('Bob')
     class MillraceAdapter
-      # @return [Boolean] that a job is enqueued after the transaction has committed: a worker may run it at once
+      # Asked by Rails 7.2 only. Later versions ask the job's class.
+      # @return [Boolean] that a job is enqueued after the transaction has committed: a worker may run it immediately
       def enqueue_after_transaction_commit?
         true
       end
