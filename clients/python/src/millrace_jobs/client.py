@@ -30,9 +30,9 @@ class Client:
     web application wants 2 or 3 rather than 30. In async code use `AsyncClient`.
 
     ``credentials`` is called for each connection, the first and each later one, and returns the user and the password in place of the
-    URL's: for passwords and tokens that rotate. If it raises, or takes more than 30 seconds, that attempt to connect fails, and the next
-    one calls it again. ``tls`` is for ``amqps://`` URLs, where the system's certificate authorities are not enough: a private authority,
-    or a client certificate.
+    URL's: for passwords and tokens that rotate. If it raises, or takes more than 30 seconds, that attempt to connect fails. The next one
+    calls it again, or waits for the call that still runs. ``tls`` is for ``amqps://`` URLs, where the system's certificate authorities
+    are not enough: a private authority, or a client certificate.
     """
 
     def __init__(
