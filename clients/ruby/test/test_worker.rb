@@ -54,6 +54,36 @@ class TestWorker < Minitest::Test
     with_classes(class_called('Mail'), class_called('Mail')) { Handler.check_unique({}) } # loaded again
   end
 
+  def test_a_class_is_found_without_asking_the_others
+    asked = Thread::Queue.new
+    one, two = %w[One Two].map { |name| class_called(name) }
+    [one, two].each do |made|
+      made.define_singleton_method(:millrace_class) do |*|
+        asked << name
+        nil
+      end
+    end
+    with_classes(one, two) do
+      assert_equal one, Handler.find('One')
+      asked.clear
+      assert_equal [two, nil], [Handler.find('Two'), Handler.find('Three')]
+      assert_empty asked
+    end
+  end
+
+  def test_a_class_that_gets_its_name_later_is_found
+    with_classes do
+      late = Class.new { include Millrace::Handler }
+      assert_nil Handler.find('TestWorker::Late')
+      TestWorker.const_set(:Late, late)
+      assert_equal late, Handler.find('TestWorker::Late')
+      late.millrace_class('late.jobs')
+      assert_equal [nil, late], [Handler.find('TestWorker::Late'), Handler.find('late.jobs')]
+    end
+  ensure
+    TestWorker.send(:remove_const, :Late) if TestWorker.const_defined?(:Late, false)
+  end
+
   # A class that is loaded when a job names it, as Zeitwerk does it.
   module Lazy
     autoload :Greet, File.expand_path('programs/lazy_greet.rb', __dir__)
@@ -148,7 +178,7 @@ class TestWorker < Minitest::Test
     Thread.pass until Signal.trap('TSTP', 'IGNORE').is_a?(Proc) # it has taken them
     Process.kill('TERM', Process.pid)
     assert thread.join(30)
-    assert quiet.pop
+    refute_empty quiet
   ensure
     Signal.trap('TERM', before || 'DEFAULT')
     Signal.trap('TSTP', 'DEFAULT')
