@@ -119,11 +119,11 @@ class TestBroker < Minitest::Test
       end
       start(worker)
       client.enqueue('Waits', [], queue: @queue)
-      assert_equal :timeout, ends.pop
+      assert_equal :timeout, pop(ends)
       client.enqueue('Waits', [], queue: @queue, timeout: 60)
       eventually('it runs') { @jobs.message_count.zero? && worker.settler.running.any? }
     end
-    assert_equal :stopping, ends.pop
+    assert_equal :stopping, pop(ends)
   end
 
   def test_a_job_that_is_handed_back_is_logged
