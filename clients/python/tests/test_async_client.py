@@ -103,6 +103,16 @@ class Middleware(unittest.IsolatedAsyncioTestCase):
         self.assertEqual([32, None], [jid and len(jid) for jid in await client.enqueue_bulk([NewJob("A"), NewJob("Swallowed")])])
         self.assertEqual([["outer", "inner"]] * 2, [job.args for job in client.jobs()])
 
+    async def test_what_it_returns_does_not_change_the_jid(self) -> None:
+        client = AsyncFake()
+
+        @client.use
+        async def note(job: NewJob, call_next: Next) -> None:
+            await call_next(job)
+
+        self.assertEqual("j0", await client.enqueue("A", jid="j0"))
+        self.assertEqual(["j1", "j2"], await client.enqueue_bulk([NewJob("A", jid="j1"), NewJob("A", jid="j2")]))
+
     async def test_the_wrong_kind_is_refused(self) -> None:
         async def middleware(job: NewJob, call_next: Next) -> str | None:
             return await call_next(job)

@@ -11,9 +11,10 @@ import time
 import traceback
 import unittest
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from millrace_jobs import AsyncClient, Client, HandBack, Job, Lane, NewJob, Unconfirmed, Worker
+from millrace_jobs import AsyncClient, BulkError, Client, HandBack, Job, Lane, NewJob, Unconfirmed, Worker
 
 from .broker import Broker, Proxy, eventually
 
@@ -81,6 +82,56 @@ class Producing(Case):
                 await asyncio.to_thread(self.check_again, failed.exception, again)
 
         asyncio.run(enqueue())
+
+    def test_a_job_that_was_sent_is_unconfirmed_when_the_client_is_closed(self) -> None:
+        proxy = self.proxy()
+        with Client(proxy.url) as client, ThreadPoolExecutor() as threads:
+            client.enqueue("A", ["first"])
+            broker.take("queue.default")
+            proxy.heard.clear()
+            enqueuing = threads.submit(client.enqueue, "A", ["second"], jid="one")
+            many = threads.submit(client.enqueue_bulk, [NewJob("A", ["third"], jid="many")])
+            arrived = {broker.take("queue.default")[0].message_id for _ in range(2)}
+            closing = threads.submit(client.close)
+            with self.assertRaisesRegex(Unconfirmed, "not confirmed: the client was closed") as failed:
+                enqueuing.result()
+            with self.assertRaises(BulkError) as some:
+                many.result()
+            proxy.heard.set()
+            closing.result()
+        self.assertIsInstance(some.exception.errors[0], Unconfirmed)
+        self.assertEqual(("one", "many"), (failed.exception.jid, some.exception.errors[0].jid))
+        self.assertEqual({"one", "many"}, arrived)
+
+    def test_a_job_that_was_sent_is_unconfirmed_when_an_async_client_is_closed(self) -> None:
+        proxy = self.proxy()
+
+        async def enqueue() -> str | None:
+            async with AsyncClient(proxy.url) as client:
+                await client.enqueue("A", ["first"])
+                await asyncio.to_thread(broker.take, "queue.default")
+                proxy.heard.clear()
+                enqueuing = asyncio.create_task(client.enqueue("A", ["second"], jid="one"))
+                await asyncio.to_thread(broker.take, "queue.default")
+                closing = asyncio.create_task(client.close())
+                with self.assertRaisesRegex(Unconfirmed, "not confirmed: the client was closed") as failed:
+                    await enqueuing
+                proxy.heard.set()
+                await closing
+            return failed.exception.jid
+
+        self.assertEqual("one", asyncio.run(enqueue()))
+
+    def test_middleware_returns_what_it_likes(self) -> None:
+        with Client(broker.url) as client:
+
+            @client.use
+            def note(job: NewJob, call_next: Callable[[NewJob], str | None]) -> None:
+                call_next(job)
+
+            self.assertEqual("j0", client.enqueue("A", jid="j0"))
+            self.assertEqual(["j1", "j2"], client.enqueue_bulk([NewJob("A", jid="j1"), NewJob("A", jid="j2")]))
+        self.assertEqual(["j0", "j1", "j2"], [broker.take("queue.default")[0].message_id for _ in range(3)])
 
     # With 0.2 s to each answer, 50 confirms one after the other take 10 s.
     def test_a_bulk_with_middleware_is_one_window(self) -> None:

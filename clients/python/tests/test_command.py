@@ -1,8 +1,10 @@
 """The command line, in processes of its own."""
 
 import contextlib
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -11,26 +13,42 @@ import unittest
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from millrace_jobs import Client, NewJob
+from millrace_jobs import Client
 
 from .broker import Broker
 
 SOURCES = Path(__file__).parent.parent / "src"
 SHOP = """
-import os, time
+import os, subprocess, time
 from millrace_jobs import Job, Worker
 
 class shelf:
-    worker = Worker(os.environ["MILLRACE_AMQP_URL"], concurrency=1)
+    worker = Worker(os.environ["MILLRACE_AMQP_URL"], concurrency=1, stop_timeout=120)
 
 worker = shelf.worker
 no_worker = 7
 
+def say(what: str) -> None:
+    os.write(1, f"{what} {os.getpid()}\\n".encode())  # in one piece: several processes write to the same log
+
 @worker.handle("Note")
 def note(job: Job) -> None:
+    say("began")
     if job.args[0]:
         time.sleep(job.args[0])
-    os.write(1, b"note %d\\n" % os.getpid())  # in one piece: several processes write to the same log
+    say("note")
+
+@worker.handle("Hold")
+def hold(job: Job) -> None:
+    say("began")
+    while not (job.cancelled or os.path.exists("release")):
+        time.sleep(0.02)
+    say("cancelled" if job.cancelled else "note")
+
+@worker.handle("Read")
+def read(job: Job) -> None:
+    subprocess.run(["cat"], check=True)
+    say("note")
 """
 broker: Broker
 
@@ -56,12 +74,14 @@ class Command(unittest.TestCase):
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
 
+    def env(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(SOURCES), "MILLRACE_AMQP_URL": self.url}
+
     def start(self, *args: str) -> subprocess.Popen[str]:
-        env = {**os.environ, "PYTHONPATH": str(SOURCES), "MILLRACE_AMQP_URL": self.url}
         log = (self.folder / "log").open("w")
         self.addCleanup(log.close)
         command = [sys.executable, "-m", "millrace_jobs", *args]
-        process = subprocess.Popen(command, cwd=self.folder, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, text=True)
+        process = subprocess.Popen(command, cwd=self.folder, env=self.env(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, text=True)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
@@ -89,14 +109,37 @@ class Command(unittest.TestCase):
         """List the processes that have started as a worker."""
         return [int(line.split("identity=")[1].split(":")[1]) for line in self.log().splitlines() if "worker started" in line]
 
-    def noted(self) -> set[int]:
-        return {int(line.split()[1]) for line in self.log().splitlines() if line.startswith("note ")}
+    def said(self, what: str) -> set[int]:
+        """List the processes in which a handler has said this."""
+        return {int(line.split()[1]) for line in self.log().splitlines() if line.startswith(f"{what} ")}
 
     def gone(self, pid: int) -> bool:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, 0)
-            return False
+        """Report whether a process has ended, also where nothing reaps orphans, as in a container."""
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
         return True
+
+    def two(self) -> tuple[subprocess.Popen[str], int, int]:
+        """Start the command with two processes. Give it and both."""
+        process = self.start("worker", "shop:worker", "--processes", "2")
+        self.eventually(lambda: len(self.workers()) == 2, "both have started")
+        first, second = self.workers()
+        return process, first, second
+
+    def holding(self) -> tuple[subprocess.Popen[str], int, int]:
+        """Start the command with two processes. Give it, the one that runs a job until there is a file ``release``, and the idle one."""
+        process, *both = self.two()
+        with self.client() as client:
+            client.enqueue("Hold")
+        self.eventually(lambda: len(self.said("began")) == 1, "one of them runs the job")
+        (busy,) = self.said("began")
+        (idle,) = set(both) - {busy}
+        return process, busy, idle
+
+    def tell(self, op: str, identity: str) -> None:
+        """Send workers a command, as the web UI does."""
+        with broker.channel() as channel:
+            channel.basic_publish("jobs.control", "", json.dumps({"op": op, "identity": identity}).encode())
 
     @contextlib.contextmanager
     def client(self) -> Iterator[Client]:
@@ -143,19 +186,21 @@ class Command(unittest.TestCase):
             self.eventually(lambda: len(self.workers()) == 1, "it has started")
             with self.client() as client:
                 client.enqueue("Note", [1])
-            self.eventually(lambda: broker.count("queue.default") == 0, "the job runs")
+            self.eventually(lambda: bool(self.said("began")), "the job runs")
             process.send_signal(signal.SIGTERM)
             self.assertEqual(0, self.wait(process))
-            self.assertEqual({process.pid}, self.noted(), "the job that ran has ended")
+            self.assertEqual({process.pid}, self.said("note"), "the job that ran has ended")
             self.assertIn("INFO:millrace:millrace: worker stopped", self.log())
 
     def test_several_processes(self) -> None:
-        process = self.start("worker", "shop:worker", "--processes", "2")
-        self.eventually(lambda: len(self.workers()) == 2, "both have started")
-        first, second = self.workers()
+        process, first, second = self.two()
         with self.client() as client:
-            client.enqueue_bulk([NewJob("Note", [0.1]) for _ in range(10)])
-        self.eventually(lambda: len(self.noted()) == 2, "both work")
+
+            def both_work() -> bool:
+                client.enqueue("Note", [0])  # again and again: one may begin to consume much later
+                return len(self.said("note")) == 2
+
+            self.eventually(both_work, "both work")
         os.kill(first, signal.SIGKILL)
         self.eventually(lambda: len(self.workers()) == 3, "one that was killed is replaced")
         self.assertIn(f"process {first} was killed by SIGKILL, and is replaced", self.log())
@@ -166,9 +211,52 @@ class Command(unittest.TestCase):
         self.assertTrue(self.gone(second) and self.gone(third), "no process is left")
         self.assertEqual(2, self.log().count("worker stopped"))
 
+    def test_a_stop_that_reaches_every_process_counts_once(self) -> None:
+        process, busy, idle = self.holding()
+        os.kill(busy, signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
+        self.eventually(lambda: self.gone(idle), "the command has passed the signal on")
+        self.write("release", "")
+        self.assertEqual(0, self.wait(process))
+        self.assertEqual(({busy}, set()), (self.said("note"), self.said("cancelled")))
+
+    def test_a_second_stop_waits_for_no_job(self) -> None:
+        process, _, idle = self.holding()
+        process.send_signal(signal.SIGTERM)
+        self.eventually(lambda: self.gone(idle), "the command has passed the signal on")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(0, self.wait(process))
+        self.assertEqual(set(), self.said("note"))
+
+    def test_one_that_is_stopped_leaves_the_others(self) -> None:
+        process, first, second = self.two()
+        self.tell("stop", f"{socket.gethostname()}:{first}:")
+        self.eventually(lambda: f"process {first} has ended, and is not replaced" in self.log(), "the first one has ended")
+        with self.client() as client:
+            client.enqueue("Note", [0])
+        self.eventually(lambda: self.said("note") == {second}, "the other one works")
+        self.tell("stop", "*")
+        self.assertEqual(0, self.wait(process))
+        self.assertEqual([first, second], self.workers(), "none was replaced")
+
+    def test_what_handlers_start_has_nothing_to_read(self) -> None:
+        process, _, _ = self.two()
+        with self.client() as client:
+            client.enqueue("Read")
+        self.eventually(lambda: len(self.said("note")) == 1, "the command has ended")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(0, self.wait(process))
+
+    def test_lines_are_written_in_one_piece(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # each write is a message
+        with ours, theirs:
+            ours.settimeout(30)
+            command = [sys.executable, "-u", "-m", "millrace_jobs", "worker", "shop"]
+            subprocess.run(command, cwd=self.folder, env=self.env(), stderr=theirs.fileno())
+            self.assertRegex(ours.recv(1 << 16).decode(), r"\Apython -m millrace_jobs: 'shop' .*\n\Z")
+
     def test_processes_end_with_the_one_that_started_them(self) -> None:
-        process = self.start("worker", "shop:worker", "--processes", "2")
-        self.eventually(lambda: len(self.workers()) == 2, "both have started")
+        process, _, _ = self.two()
         process.kill()
         process.wait()
         self.eventually(lambda: all(self.gone(pid) for pid in self.workers()), "they end too")

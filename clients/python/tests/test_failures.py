@@ -59,6 +59,15 @@ class Failures(unittest.TestCase):
         self.assertEqual("INFO", record.levelname)
         self.assertEqual('millrace: job discarded  class=Fail jid=j1 queue=default attempt=1 reason="too old"', record.getMessage())
 
+    def test_a_job_that_expires_is_information_unless_it_dies(self) -> None:
+        record = self.logged(["value"], expires_at=1.0, jid="j1")
+        self.assertEqual("WARNING", record.levelname)
+        self.assertEqual("millrace: job expired  class=Fail jid=j1 queue=default attempt=1 next=dead", record.getMessage())
+        record = self.logged(["value"], expires_at=1.0, dead=False)
+        self.assertEqual("INFO", record.levelname)
+        self.assertIn("job expired  class=Fail", record.getMessage())
+        self.assertTrue(record.getMessage().endswith(" next=discarded"))
+
     def test_another_log(self) -> None:
         mine = Worker(URL, log=logging.getLogger("shop.jobs"))
         with self.assertNoLogs("millrace"), self.assertLogs("shop.jobs", "WARNING"):

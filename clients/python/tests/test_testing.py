@@ -102,6 +102,16 @@ class Helpers(unittest.TestCase):
         client.enqueue("Note", [1])
         self.assertEqual(["changed"], [j.job.queue for j in client.jobs()])
 
+    def test_what_middleware_returns_does_not_change_the_jid(self) -> None:
+        client = Fake()
+
+        @client.use
+        def note(job: NewJob, call_next: Callable[[NewJob], str | None]) -> None:
+            call_next(job)
+
+        jids = [client.enqueue("Note"), *client.enqueue_bulk([NewJob("Note"), NewJob("Note")])]
+        self.assertEqual([j.job.jid for j in client.jobs()], jids)
+
 
 class Outcomes(unittest.TestCase):
     """What becomes of a job can be tested without a broker."""

@@ -220,12 +220,18 @@ class Details(unittest.TestCase):
             raise SystemExit
 
         job = Job(b'{"class":"A","jid":"j"}', "q")
-        bad: list[Any] = [lambda *_: 1 / 0, lambda *_: "soon", leaves]
+        bad: list[Any] = [lambda *_: 1 / 0, lambda *_: "soon", lambda *_: float("nan"), lambda *_: 1e10, leaves]
         for own in bad:
             with self.assertLogs("millrace", "WARNING") as logs:
                 record = json.loads(judge(job, ValueError("x"), 1000.0, retry_in=own).record or b"")
             self.assertIn("retry_in failed, the usual backoff is used  class=A jid=j", logs.output[0])
             self.assertIn("Traceback", logs.output[0])
+            self.assertTrue(15 <= record["retry_at"] - 1000 <= 45)
+
+    def test_a_retry_in_of_no_seconds_waits_as_long_as_usual(self) -> None:
+        job = Job(b'{"class":"A","jid":"j"}', "q")
+        for seconds in (float("nan"), float("inf"), -float("inf")):
+            record = json.loads(judge(job, RetryIn(seconds), 1000.0).record or b"")
             self.assertTrue(15 <= record["retry_at"] - 1000 <= 45)
 
     def test_backtrace_begins_where_it_broke(self) -> None:

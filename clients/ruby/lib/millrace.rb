@@ -48,6 +48,7 @@ require_relative 'millrace/inspector'
 # has the rules that this library and those of other languages follow.
 module Millrace
   @mutex = Mutex.new
+  @worker_blocks = []
 
   class << self
     # @return [Logger] where workers log; the default writes to standard error, from INFO on
@@ -66,6 +67,26 @@ module Millrace
     # @return [Client]
     def client
       @mutex.synchronize { @client ||= Client.new(ENV.fetch('MILLRACE_AMQP_URL', DEFAULT_URL)) }
+    end
+
+    # Adds a block that gets the worker of the command `millrace-worker` before it runs, for hooks, middleware and handlers. The blocks are
+    # called in the order in which they were given. A program that makes its own {Worker} has no use for it.
+    # @example
+    #   Millrace.configure_worker do |worker|
+    #     worker.on(:failure) { |job, error| Sentry.capture_exception(error, extra: { jid: job.jid }) }
+    #   end
+    # @yieldparam worker [Worker]
+    # @return [void]
+    def configure_worker(&block)
+      raise ArgumentError, 'configure_worker needs a block' unless block
+
+      @mutex.synchronize { @worker_blocks << block }
+    end
+
+    # Gives a worker to the blocks of {configure_worker}.
+    # @private
+    def configure(worker)
+      @mutex.synchronize { @worker_blocks.dup }.each { |block| block.call(worker) }
     end
 
     # @see Client#enqueue

@@ -45,6 +45,12 @@ module BesideBroker
     end
   end
 
+  # Takes from a queue of the program, when there is something: where nothing comes, its own pop would wait for ever.
+  def pop(queue)
+    eventually('something comes') { !queue.empty? }
+    queue.pop
+  end
+
   # The messages of a queue, when there are as many.
   def messages(queue, count)
     eventually("#{count} messages in #{queue.name}") { queue.message_count == count }

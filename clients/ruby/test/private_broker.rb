@@ -56,11 +56,23 @@ module PrivateBroker
       amqp
     end
 
+    # Ports below the range from which the kernel takes those of outgoing connections.
     def free_ports(count)
-      servers = Array.new(count) { TCPServer.new('127.0.0.1', 0) }
-      servers.map { |one| one.addr[1] }
+      loop do
+        first = Random.new.rand(14_000..19_900)
+        ports = (first...first + count).to_a
+        return ports if free?(ports)
+      end
+    end
+
+    def free?(ports)
+      servers = []
+      ports.each { |port| servers << TCPServer.new('127.0.0.1', port) }
+      true
+    rescue Errno::EADDRINUSE
+      false
     ensure
-      servers&.each(&:close)
+      servers.each(&:close)
     end
 
     def environment(folder, dist, epmd)

@@ -45,8 +45,25 @@ class TestActiveJob < Minitest::Test
   class Patient < ActiveJob::Base
     def perform
       SEEN << :began
-      Thread.pass until queue_adapter.stopping?
+      queue_adapter.job.wait(0.05) until queue_adapter.stopping?
       SEEN << :stopping
+    end
+  end
+
+  # Runs until it should end, and says why.
+  class Endless < ActiveJob::Base
+    def perform
+      SEEN << :began
+      job = queue_adapter.job
+      job.wait(0.05) until job.cancelled?
+      SEEN << job.end
+    end
+  end
+
+  # The same, with a timeout.
+  class Timed < Endless
+    def self.millrace_options
+      { timeout: 0.2 }
     end
   end
 
@@ -54,6 +71,7 @@ class TestActiveJob < Minitest::Test
     super
     Millrace.client = client
     @sets.each_value(&:purge)
+    SEEN.clear
   end
 
   def teardown
@@ -75,7 +93,7 @@ class TestActiveJob < Minitest::Test
       start(worker)
       job = Welcome.set(queue: @queue).perform_later('Ann', at: at)
       assert_match(/\A\h{32}\z/, job.provider_job_id)
-      assert_equal ['Ann', at, nil, false], SEEN.pop
+      assert_equal ['Ann', at, job.provider_job_id, false], pop(SEEN)
     end
   end
 
@@ -111,6 +129,21 @@ class TestActiveJob < Minitest::Test
     assert_equal([nil, 32], jobs.map { |job| job.provider_job_id&.size })
   end
 
+  def test_an_unconfirmed_job_keeps_its_jid
+    Millrace.client = slow = slow_client
+    adapter = ActiveJob::Base.queue_adapter
+    jobs = [made('Jan'), made('Kim')]
+    @network.without_answers do
+      enqueuing = [Thread.new { assert_raises(Unconfirmed) { adapter.enqueue(jobs[0]) } },
+                   Thread.new { assert_raises(BulkError) { adapter.enqueue_all([jobs[1]]) } }]
+      eventually('both jobs are sent') { @jobs.message_count == 3 }
+      slow.close
+      enqueuing.each(&:join)
+    end
+    arrived = messages(@jobs, 3).drop(1).map { |_, properties, _| properties.message_id }
+    assert_equal arrived.sort, jobs.map { |job| job.provider_job_id.to_s }.sort
+  end
+
   def test_what_cannot_be_enqueued_is_said
     error = assert_raises(Invalid) { Welcome.set(queue: @queue, priority: 50).perform_later('Gus') }
     assert_match(/priority must be a whole number from 0 to 10/, error.message)
@@ -139,9 +172,22 @@ class TestActiveJob < Minitest::Test
     working do |worker, _log|
       start(worker)
       Patient.set(queue: @queue).perform_later
-      assert_equal :began, SEEN.pop
+      assert_equal :began, pop(SEEN)
     end
-    assert_equal :stopping, SEEN.pop
+    assert_equal :stopping, pop(SEEN)
+  end
+
+  def test_a_job_sees_that_it_should_end
+    working do |worker, _log|
+      start(worker)
+      Timed.set(queue: @queue).perform_later
+      assert_equal %i[began timeout], [pop(SEEN), pop(SEEN)]
+      jid = Endless.set(queue: @queue).perform_later.provider_job_id
+      assert_equal :began, pop(SEEN)
+      worker.settler.cancel(jid)
+      assert_equal :cancelled, pop(SEEN)
+    end
+    assert_nil ActiveJob::Base.queue_adapter.job
   end
 
   def test_a_class_that_is_gone
@@ -161,10 +207,10 @@ class TestActiveJob < Minitest::Test
     Welcome.set(wait: 60).perform_later('Ida')
     assert_equal [Welcome.name], fake.jobs(Welcome).map(&:job_class)
     fake.drain
-    assert_equal 'Ida', SEEN.pop.first
+    assert_equal 'Ida', pop(SEEN).first
   end
 
-  def test_the_transaction_commits_first
+  def test_rails_7_2_has_the_transaction_commit_first
     assert_predicate ActiveJob::Base.queue_adapter, :enqueue_after_transaction_commit?
   end
 end

@@ -40,6 +40,20 @@ class TestBroker < Minitest::Test
     assert_equal [one.jid, many.jid, one.jid], arrived
   end
 
+  def test_a_job_that_was_sent_is_unconfirmed_when_the_client_is_closed
+    slow = slow_client
+    errors = @network.without_answers do
+      enqueuing = Thread.new { assert_raises(Unconfirmed) { slow.enqueue('A', [], queue: @queue, jid: 'one') } }
+      many = Thread.new { assert_raises(BulkError) { slow.enqueue_bulk([NewJob.new('A', [], queue: @queue, jid: 'many')]) } }
+      eventually('both jobs are sent') { @jobs.message_count == 3 }
+      slow.close
+      [enqueuing.value, many.value.errors.fetch(0)]
+    end
+    assert_equal([[Unconfirmed, 'one'], [Unconfirmed, 'many']], errors.map { |error| [error.class, error.jid] })
+    arrived = messages(@jobs, 3).drop(1).map { |_, properties, _| properties.message_id }
+    assert_equal %w[many one], arrived.sort
+  end
+
   # Enqueues a job that fails, and checks its record in the queue that gets it.
   def fail_once(set, **options)
     client.enqueue('Fails', [], queue: @queue, **options)
@@ -75,9 +89,9 @@ class TestBroker < Minitest::Test
       refute_match(/worker stopped/, log.string)
     end
     [/^INFO worker started version=\S+ identity=\S+ queues=#{@queue} concurrency=2$/,
-     /^WARN job failed class=Fails jid=\h+ queue=#{@queue} attempt=1 next=retry retry_at=\S+ error=KeyError .*\n    .*test_broker/,
-     /^WARN job failed class=Fails .* next=dead error=KeyError message="no such order"\n    .*test_broker/,
-     /^ERROR hook failed hook=failure error=RuntimeError message="a hook that fails"\n    .*test_broker/,
+     /^WARN job failed class=Fails jid=\h+ queue=#{@queue} attempt=1 next=retry retry_at=\S+ error_class=KeyError .*\n    .*test_broker/,
+     /^WARN job failed class=Fails .* next=dead error_class=KeyError error="no such order"\n    .*test_broker/,
+     /^ERROR hook failed hook=failure error_class=RuntimeError error="a hook that fails"\n    .*test_broker/,
      /^INFO worker stopped identity=/].each { |line| assert_match line, said }
   end
 
@@ -93,7 +107,7 @@ class TestBroker < Minitest::Test
       assert_equal({ 'Hook' => 'KeyError', 'Backoff' => 'ThreadEnded', 'Exit' => 'KeyError' },
                    records.to_h { |record| [record['job']['class'], record['error_class']] })
     end
-    assert_match(/^WARN retry_in failed, the default backoff is used class=Exit .* error=SystemExit/, said)
+    assert_match(/^WARN retry_in failed, the default backoff is used class=Exit .* error_class=SystemExit/, said)
   end
 
   def test_why_a_handler_should_end
@@ -105,11 +119,22 @@ class TestBroker < Minitest::Test
       end
       start(worker)
       client.enqueue('Waits', [], queue: @queue)
-      assert_equal :timeout, ends.pop
+      assert_equal :timeout, pop(ends)
       client.enqueue('Waits', [], queue: @queue, timeout: 60)
       eventually('it runs') { @jobs.message_count.zero? && worker.settler.running.any? }
     end
-    assert_equal :stopping, ends.pop
+    assert_equal :stopping, pop(ends)
+  end
+
+  def test_a_job_that_is_handed_back_is_logged
+    said = working do |worker, _log|
+      worker.handle('Waits') { |job| raise HandBack if job.wait(60) }
+      start(worker)
+      client.enqueue('Waits', [], queue: @queue)
+      eventually('it runs') { worker.settler.running.any? }
+    end
+    assert_match(/^INFO job handed back class=Waits jid=\h+ queue=#{@queue} attempt=1$/, said)
+    assert_equal 'Waits', JSON.parse(messages(@jobs, 1).first.last)['class']
   end
 
   def test_a_handler_that_hangs_is_logged_and_its_job_handed_back

@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
+require 'tempfile'
 require_relative 'helper'
+require_relative 'beside_broker'
 require 'millrace/command'
 
 # The command's line.
@@ -16,6 +18,10 @@ class TestCommand < Minitest::Test
     end
   end
 
+  def test_configure_worker_needs_a_block
+    assert_raises(ArgumentError) { Millrace.configure_worker }
+  end
+
   def test_queues
     queues = lambda do |*args|
       command = Millrace::Command.new
@@ -25,5 +31,32 @@ class TestCommand < Minitest::Test
     assert_equal %w[a b], queues.call('-q', 'a', '--queue', 'b')
     assert_equal({ 'a' => 3, 'b' => 1 }, queues.call('-q', 'a,3', '-q', 'b'))
     assert_nil queues.call
+  end
+end
+
+# The command beside a real broker.
+class TestCommandBesideBroker < Minitest::Test
+  include BesideBroker
+
+  # Runs a program of the tests, and yields what it writes.
+  def command(program)
+    lib, exe, file = ['../lib', '../exe/millrace-worker', "programs/#{program}"].map { |path| File.expand_path(path, __dir__) }
+    Tempfile.create('millrace-worker') do |out|
+      pid = Process.spawn(RbConfig.ruby, "-I#{lib}", exe, '--url', @url, '--queue', @queue, file, out: out.path, err: File::NULL)
+      yield -> { File.readlines(out.path, chomp: true) }
+    ensure
+      Process.kill('TERM', pid)
+      Process.wait(pid)
+    end
+  end
+
+  def test_a_program_configures_its_worker
+    wanted = ['first', 'second', 'perform', 'failure KeyError']
+    client.enqueue('Configured', [], queue: @queue, retry: 0)
+    command('configured.rb') do |said|
+      eventually('the job has run') { said.call.size >= wanted.size }
+      assert_equal wanted, said.call
+    end
+    messages(@sets['dead_jobs'], 1)
   end
 end

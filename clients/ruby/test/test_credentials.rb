@@ -97,9 +97,10 @@ class TestCredentials < Minitest::Test
     vault.fault = 'the vault is sealed: 403'
     change_password('rotating', vault.password = 'secret-two')
     eventually('the worker has asked twice in vain') { log.string.scan("WARN #{WAITING}").size >= 2 }
-    # A producer that has not noticed the loss sends the job into it.
-    error = assert_raises(Unreachable, Unconfirmed) { producer.enqueue('Seen', ['never'], queue: @queue, deadline: 1) }
-    assert_match(/credentials: the vault is sealed: 403/, error.message)
+    eventually('the producer says why') do # one that has not noticed the loss sends the job into it
+      error = assert_raises(Unreachable, Unconfirmed) { producer.enqueue('Seen', ['never'], queue: @queue, deadline: 1) }
+      error.message.include?('credentials: the vault is sealed: 403')
+    end
 
     vault.fault = nil
     producer.enqueue('Seen', ['after'], queue: @queue)
@@ -114,6 +115,41 @@ class TestCredentials < Minitest::Test
     work(@url, credentials: give.call(faults.call))
     client(@url, credentials: give.call(faults.call)).enqueue('Seen', ['late'], queue: @queue)
     assert_equal 'late', seen
+  end
+
+  # Has a call of the function take no longer than so many seconds, until the test ends.
+  def limit(seconds)
+    before = Hosts.send(:remove_const, :ASK_TIMEOUT)
+    Hosts.const_set(:ASK_TIMEOUT, seconds)
+    @ending << lambda do
+      Hosts.send(:remove_const, :ASK_TIMEOUT)
+      Hosts.const_set(:ASK_TIMEOUT, before)
+    end
+  end
+
+  def test_a_function_that_hangs_is_not_called_again
+    limit(0.1)
+    asked = Thread::Queue.new
+    answer = Thread::Queue.new
+    function = lambda do
+      asked << true
+      answer.pop
+      %w[guest guest]
+    end
+    hosts = Hosts.new(@url, function)
+    3.times do
+      error = assert_raises(Hosts::NoCredentials) { hosts.open('test') }
+      assert_match(/credentials: no answer in 0.1 s/, error.message)
+    end
+    eventually('it was called') { !asked.empty? }
+    assert_equal 1, asked.size
+    answer.close
+    eventually('it connects') do
+      hosts.open('test').close(2)
+      true
+    rescue Hosts::NoCredentials
+      false # it has not answered in time
+    end
   end
 
   def test_fail_fast_does_not_ask_again

@@ -29,13 +29,13 @@ class TestOutcome < Minitest::Test
   # A job whose backoff exits or overflows the stack was rejected as if it were no job.
   def test_a_backoff_that_fails_is_logged_and_the_default_is_used
     deeper = ->(*) { deeper.call }
-    { ->(*) { raise KeyError, 'no such step' } => 'error=KeyError message="no such step"', ->(*) { exit } => 'error=SystemExit',
-      ->(*) { 'x' } => /error=TypeError .* seconds, nil, :kill or :discard, not/, ->(*) { Float::NAN } => 'NaN',
+    { ->(*) { raise KeyError, 'no such step' } => 'error_class=KeyError error="no such step"', ->(*) { exit } => 'error_class=SystemExit',
+      ->(*) { 'x' } => /error_class=TypeError .* seconds, nil, :kill or :discard, not/, ->(*) { Float::NAN } => 'NaN',
       ->(*) { raise NotImplementedError } => 'NotImplementedError', deeper => 'SystemStackError' }.each do |own, said|
       @log = nil
       found = record(RuntimeError.new('x'), retry_in: own, log: log)
       assert_includes 15..45, found['retry_at'] - found['failed_at']
-      assert_match(/\AWARN retry_in failed, the default backoff is used class=A jid=j queue=q attempt=1 error=/, @log.string)
+      assert_match(/\AWARN retry_in failed, the default backoff is used class=A jid=j queue=q attempt=1 error_class=/, @log.string)
       assert_match said, @log.string
       assert_match(/\n    .*test_outcome\.rb:\d+:in /, @log.string, 'the stack')
     end

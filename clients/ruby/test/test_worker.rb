@@ -54,6 +54,36 @@ class TestWorker < Minitest::Test
     with_classes(class_called('Mail'), class_called('Mail')) { Handler.check_unique({}) } # loaded again
   end
 
+  def test_a_class_is_found_without_asking_the_others
+    asked = Thread::Queue.new
+    one, two = %w[One Two].map { |name| class_called(name) }
+    [one, two].each do |made|
+      made.define_singleton_method(:millrace_class) do |*|
+        asked << name
+        nil
+      end
+    end
+    with_classes(one, two) do
+      assert_equal one, Handler.find('One')
+      asked.clear
+      assert_equal [two, nil], [Handler.find('Two'), Handler.find('Three')]
+      assert_empty asked
+    end
+  end
+
+  def test_a_class_that_gets_its_name_later_is_found
+    with_classes do
+      late = Class.new { include Millrace::Handler }
+      assert_nil Handler.find('TestWorker::Late')
+      TestWorker.const_set(:Late, late)
+      assert_equal late, Handler.find('TestWorker::Late')
+      late.millrace_class('late.jobs')
+      assert_equal [nil, late], [Handler.find('TestWorker::Late'), Handler.find('late.jobs')]
+    end
+  ensure
+    TestWorker.send(:remove_const, :Late) if TestWorker.const_defined?(:Late, false)
+  end
+
   # A class that is loaded when a job names it, as Zeitwerk does it.
   module Lazy
     autoload :Greet, File.expand_path('programs/lazy_greet.rb', __dir__)
@@ -71,23 +101,35 @@ class TestWorker < Minitest::Test
     assert_equal %w[failed LoadError], [attempt.run.status, attempt.error.class.name]
   end
 
-  def test_a_class_that_was_loaded_again_replaces_itself
-    timeouts = [1, 2].map do |version|
-      Dir.mktmpdir do |folder|
-        File.write("#{folder}/again.rb", <<~RUBY)
-          class TestWorker::Lazy::Again
-            include Millrace::Handler
-            millrace_options timeout: #{version}
-            def perform; end
-          end
-        RUBY
-        Lazy.send(:remove_const, :Again) if version == 2
-        Lazy.autoload(:Again, "#{folder}/again.rb")
-        Worker.new(NOWHERE).handler('TestWorker::Lazy::Again').timeout
-      end
+  AGAIN = 'TestWorker::Lazy::Again'
+
+  # Has that class load from a program of this version, as a reloader does.
+  def reload(version)
+    Dir.mktmpdir do |folder|
+      File.write("#{folder}/again.rb", <<~RUBY)
+        class #{AGAIN}
+          include Millrace::Handler
+          millrace_options timeout: #{version}
+          def perform = #{version}
+        end
+      RUBY
+      Lazy.send(:remove_const, :Again) if Lazy.const_defined?(:Again, false)
+      Lazy.autoload(:Again, "#{folder}/again.rb")
+      yield
     end
+  end
+
+  def test_a_class_that_was_loaded_again_replaces_itself
+    worker = Worker.new(NOWHERE)
+    timeouts = [1, 2].map { |version| reload(version) { worker.handler(AGAIN).timeout } }
     assert_equal [1, 2], timeouts
     Handler.check_unique({})
+  end
+
+  def test_middleware_may_load_a_class_again
+    worker = Worker.new(NOWHERE).use { |_job, next_one| reload(2) { next_one.call } }
+    found = reload(1) { worker.handler(AGAIN) }
+    assert_equal [1, 2], [found.timeout, found.run(job(%({"class":"#{AGAIN}"})))]
   end
 
   def test_a_name_that_is_no_handlers
@@ -136,7 +178,7 @@ class TestWorker < Minitest::Test
     Thread.pass until Signal.trap('TSTP', 'IGNORE').is_a?(Proc) # it has taken them
     Process.kill('TERM', Process.pid)
     assert thread.join(30)
-    assert quiet.pop
+    refute_empty quiet
   ensure
     Signal.trap('TERM', before || 'DEFAULT')
     Signal.trap('TSTP', 'DEFAULT')

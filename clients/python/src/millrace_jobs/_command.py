@@ -7,15 +7,13 @@ import importlib
 import logging
 import os
 import sys
-import threading
 from collections.abc import Sequence
 
-from ._processes import supervise
+from ._processes import PROGRAM, Parent, say, supervise
 from ._version import __version__
 from .errors import Unreachable
 from .worker import Worker
 
-PROGRAM = "python -m millrace_jobs"
 EPILOG = """\
 example: in shop.py there is worker = Worker(queues=["mail"]), with its handlers below:
 
@@ -32,10 +30,14 @@ def main(args: Sequence[str]) -> int:
     options = _parser().parse_args(args)
     try:
         if options.processes > 1:
-            return supervise([sys.executable, "-m", __package__, "worker", options.worker, "--stop-at-eof"], options.processes)
-        _run(_load(options.worker), stop_at_eof=options.stop_at_eof)
+            return supervise([sys.executable, "-m", __package__, "worker", options.worker, "--child"], options.processes)
+        parent = Parent() if options.child else None
+        worker = _load(options.worker)
+        if parent:
+            parent.attach(worker)
+        _run(worker)
     except (Mistake, Unreachable) as e:
-        print(f"{PROGRAM}: {e}", file=sys.stderr)
+        say(str(e))
         return 1
     return 0
 
@@ -50,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     worker.add_argument("worker", metavar="module:worker", help="a module, found from the current folder, and the name of the Worker in it")
     worker.add_argument("--processes", metavar="N", type=_count, default=1, help="how many processes run it, each with all its lanes (1)")
-    worker.add_argument("--stop-at-eof", action="store_true", help=argparse.SUPPRESS)  # of standard input: the parent has ended
+    worker.add_argument("--child", action="store_true", help=argparse.SUPPRESS)  # one of several processes
     return parser
 
 
@@ -89,18 +91,10 @@ def _instead(module_name: str) -> str:
     return f": it has {', '.join(workers)}" if workers else ", and no other Worker in it"
 
 
-def _run(worker: Worker, *, stop_at_eof: bool) -> None:
+def _run(worker: Worker) -> None:
     if worker._running:
         raise Mistake('the worker has run already: call its run() only below if __name__ == "__main__":')
     if not logging.getLogger().handlers:
         logging.basicConfig(level=logging.INFO)
         logging.getLogger("pika").setLevel(logging.CRITICAL)
-    if stop_at_eof:
-        threading.Thread(target=_stop_at_eof, args=[worker], daemon=True).start()
     worker.run(signals=True)
-
-
-def _stop_at_eof(worker: Worker) -> None:
-    while os.read(0, 1024):
-        pass
-    worker.stop()

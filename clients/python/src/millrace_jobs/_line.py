@@ -42,7 +42,7 @@ class Lines:
         self._closed = False
 
     def publish(self, message: Message, until: float) -> Future[None]:
-        """Publish, and give the answer to come. It is cancelled if the client is closed meanwhile."""
+        """Publish, and give the answer to come."""
         with self._lock:  # so that a close, which comes later, knows of it
             if self._closed:
                 raise Closed(CLOSED)
@@ -51,7 +51,7 @@ class Lines:
             return self._line.publish(message, until)
 
     def close(self) -> None:
-        """End the connection. Publishes that wait for an answer are cancelled."""
+        """End the connection. Publishes that wait for an answer fail."""
         with self._lock:
             line, self._line, self._closed = self._line, None, True
         if line and line.pid == os.getpid():
@@ -91,11 +91,18 @@ class Line:
             why = why or self._why
         except Lost as e:
             why = e
+        except asyncio.CancelledError:
+            if not self._closing:
+                raise  # the caller was cancelled
+            why = Closed(CLOSED)
+            if not sent:
+                raise why from None
         kind = Unconfirmed if sent else Unreachable
         raise kind(f"{'not confirmed' if sent else 'broker not reached'}: {why or 'the deadline passed'}") from why
 
     _why: BaseException | None = None  # the last attempt to connect failed
     _welcome = False  # one did not: then what sounds like a refusal is a broker that is starting
+    _closing = False  # the client was closed
 
     async def _open(self) -> Publisher:
         """Give the publisher that is open, or connect until there is one. Lost: the broker does not want us."""
@@ -137,6 +144,7 @@ class Line:
         self._loop.close()
 
     async def _end(self) -> None:
+        self._closing = True
         publisher, self._publisher = self._publisher, None
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:

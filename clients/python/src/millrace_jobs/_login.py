@@ -54,8 +54,9 @@ class Asker:
     async def ask(self) -> tuple[str, str] | None:
         """Give the user and the password of the next connection; None: those of the URL. NoCredentials: the program gave none.
 
-        When the caller is cancelled, the function goes on, and the next caller waits for the same answer: otherwise a function that takes
-        longer than the deadline of a publish would be called again and again, and no publish would see its answer.
+        When the caller is cancelled, or has waited too long, the function goes on, and the next caller waits for the same answer.
+        Otherwise a function that takes longer than the deadline of a publish would be called again and again, and no publish would see
+        its answer; and one that hangs would leave a thread at each call.
         """
         if self._credentials is None:
             return None
@@ -65,7 +66,6 @@ class Asker:
             async with asyncio.timeout(ASK_TIMEOUT):
                 return await asyncio.shield(self._asked)
         except TimeoutError as e:
-            self._asked = None
             raise NoCredentials(f"credentials: no answer in {ASK_TIMEOUT:g} s") from e
 
     def _start(self, credentials: Credentials | AsyncCredentials) -> asyncio.Future[tuple[str, str]]:

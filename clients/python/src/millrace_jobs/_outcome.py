@@ -15,6 +15,9 @@ from .job import End, Job
 
 SUCCESS, FAILED, DEAD, DISCARDED, EXPIRED = "success", "failed", "dead", "discarded", "expired"
 
+LIMIT = 1e10
+"""No number of seconds as large as this is a backoff. NaN is not below it either."""
+
 RetryDelay = Callable[[int, BaseException, Job], "float | None"]
 
 
@@ -66,7 +69,7 @@ def judge(
         if not job.dead:
             return _failed(Outcome(status=DISCARDED, error_class=error_class(error), error=error, died=error, reason="exhausted"))
         return _failed(bury(job, error, "exhausted", now))
-    delay = error.seconds if isinstance(error, RetryIn) else _delay(job, error, retry_in, log)
+    delay = error.seconds if isinstance(error, RetryIn) and abs(error.seconds) < LIMIT else _delay(job, error, retry_in, log)
     outcome = _write(job, error, _wire.RETRIES, FAILED, lambda: retry_record(job, error, now, now + delay))
     if not outcome.reject:
         outcome.retry_at, outcome.retry_in = now + delay, delay
@@ -83,11 +86,11 @@ def _delay(job: Job, error: BaseException, own: RetryDelay | None, log: logging.
     if own is not None:
         try:
             after = own(job.retry_count, error, job)
-            if isinstance(after, int | float):
-                if 0 < after < 1e10:
+            if after is not None:
+                if not (isinstance(after, int | float) and after < LIMIT):
+                    raise TypeError(f"it returned {after!r:.200}, not a number of seconds")
+                if after > 0:
                     return after
-            elif after is not None:
-                raise TypeError(f"it returned {after!r:.200}, not a number of seconds")
         except BaseException:  # also what is no Exception: it must not keep the job from its retry
             with contextlib.suppress(Exception):
                 (log or _log).warning(

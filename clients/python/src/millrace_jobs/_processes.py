@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
-import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .worker import Worker
+
+PROGRAM = "python -m millrace_jobs"
 
 PAUSE = 0.1
 """How often it looks for processes that have ended, in seconds."""
@@ -20,8 +28,8 @@ AGAIN = 1.0
 def supervise(command: Sequence[str], count: int) -> int:
     """Run a command in several processes until they are stopped, and give the exit code.
 
-    Signals are passed on. A process that a signal has killed, as by the system when memory is short, is replaced; when one ends by itself,
-    the others are stopped. A process whose standard input ends has lost this one.
+    Signals are passed on, see `Parent`. A process that a signal has killed, as by the system when memory is short, is replaced. One that
+    ends well is not, and the others continue. When one ends with an error, the others are stopped.
     """
     group = _Group(command)
     signals: deque[int] = deque()
@@ -52,7 +60,7 @@ class _Group:
 
     def start(self) -> None:
         # In a group of its own: Ctrl-C in a terminal reaches it once, through us.
-        self.processes.append(subprocess.Popen(self._command, stdin=subprocess.PIPE, process_group=0))
+        self.processes.append(subprocess.Popen(self._command, bufsize=0, stdin=subprocess.PIPE, process_group=0))
 
     def send(self, number: int) -> None:
         if number == signal.SIGTSTP:
@@ -62,7 +70,7 @@ class _Group:
         if self._stopping or self._quiet:
             self.due.clear()
         for process in self.processes:
-            process.send_signal(number)
+            _tell(process, number)
             if self._stopping:
                 process.send_signal(signal.SIGCONT)  # SIGTSTP has suspended one that had not begun
 
@@ -73,7 +81,11 @@ class _Group:
                 self._ended(process)
         while self.due and self.due[0] <= time.monotonic():
             self.due.pop(0)
-            self.start()
+            try:
+                self.start()
+            except OSError as e:  # as when memory is short
+                say(f"a process cannot be started, trying again: {e}")
+                self.due.append(time.monotonic() + AGAIN)
 
     def _ended(self, process: subprocess.Popen[bytes]) -> None:
         self.processes.remove(process)
@@ -83,12 +95,55 @@ class _Group:
             early = code in (-signal.SIGTERM, -signal.SIGINT)  # it had not begun
             self.code = self.code or (0 if early else code if code >= 0 else 1)
         elif code < 0:
-            _say(f"process {process.pid} was killed by {signal.Signals(-code).name}, and is replaced")
+            say(f"process {process.pid} was killed by {_name(-code)}, and is replaced")
             self.due.append(time.monotonic() + AGAIN)
+        elif code == 0:  # the web UI has stopped it, or the program itself
+            say(f"process {process.pid} has ended, and is not replaced")
         else:
-            _say(f"process {process.pid} has ended with exit code {code}: the others are stopped")
-            self.code = code or 1
+            say(f"process {process.pid} has ended with exit code {code}: the others are stopped")
+            self.code = code
             self.send(signal.SIGTERM)
+
+
+class Parent:
+    """The process that has started this one with `supervise`. It writes the numbers of the signals that it gets to our standard input.
+
+    They are not sent as signals: a supervisor may signal every process of a service, and this process could not tell its signal from the
+    parent's. When the parent ends, the worker is stopped.
+    """
+
+    def __init__(self) -> None:
+        self._worker: Worker | None = None
+        self._pipe = os.dup(0)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)  # what handlers start would wait for the parent
+        os.close(null)
+        threading.Thread(target=self._listen, name="millrace parent", daemon=True).start()
+
+    def attach(self, worker: Worker) -> None:
+        """Pass on to this worker what the parent says from now on."""
+        self._worker = worker
+
+    def _listen(self) -> None:
+        while numbers := os.read(self._pipe, 1024):
+            for number in numbers:
+                self._obey(number, "parent")
+        self._obey(signal.SIGTERM, "end of the parent")
+
+    def _obey(self, number: int, source: str) -> None:
+        worker = self._worker
+        if worker is None:  # its module is still being loaded
+            os.kill(os.getpid(), number)
+        elif number == signal.SIGTSTP:
+            worker.quiet()
+        else:
+            worker._soon(partial(worker._stop, source))
+
+
+def _tell(process: subprocess.Popen[bytes], number: int) -> None:
+    if process.stdin:
+        with contextlib.suppress(OSError):  # it has ended
+            process.stdin.write(bytes([number]))
 
 
 def _close(pipe: Any) -> None:
@@ -96,5 +151,14 @@ def _close(pipe: Any) -> None:
         pipe.close()
 
 
-def _say(text: str) -> None:
-    print(f"python -m millrace_jobs: {text}", file=sys.stderr, flush=True)
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name
+        return f"signal {number}"
+
+
+def say(text: str) -> None:
+    """Write a line to standard error, in one piece: several processes share it."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{PROGRAM}: {text}\n".encode(errors="backslashreplace"))

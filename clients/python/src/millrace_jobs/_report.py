@@ -21,12 +21,14 @@ _PLAIN = re.compile(r"[\w.:,+/@#-]{1,200}")
 
 
 def report(log: logging.Logger, job: Job, outcome: Outcome) -> None:
-    """Log an outcome: failures and deaths as warnings with the stack, what was dropped or handed back as information."""
+    """Log an outcome: failures and deaths as warnings, what was dropped or handed back as information."""
     with contextlib.suppress(Exception):  # a log that fails does not change the outcome
         if outcome.requeue:
             log.info("millrace: job handed back  %s", _pairs(job))
         elif outcome.status == EXPIRED:
-            log.info("millrace: job expired  %s", _pairs(job, next=DEAD if outcome.record else DISCARDED))
+            dead = outcome.record is not None or outcome.reject
+            level = logging.WARNING if dead else logging.INFO
+            log.log(level, "millrace: job expired  %s", _pairs(job, next=DEAD if dead else DISCARDED))
         elif outcome.error_class and outcome.error:
             _failed(log, job, outcome, outcome.error)
         elif outcome.status == DISCARDED:

@@ -6,17 +6,16 @@ import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, TypeVar, Unpack
 
 from ._handler import check_callable, is_async
 from ._hosts import DEFAULT_URL
-from ._line import CLOSED, Lines
+from ._line import Lines
 from ._login import AsyncCredentials, Credentials
 from ._newjob import NewJob, Options
 from .client import collected, naming
-from .errors import Closed, Error
+from .errors import Error
 
 AsyncEnqueue = Callable[[NewJob], "Awaitable[str | None]"]
 AsyncClientMiddleware = Callable[[NewJob, AsyncEnqueue], "Awaitable[str | None]"]
@@ -58,7 +57,8 @@ class AsyncClient:
     def use(self, middleware: M) -> M:
         """Wrap each publish: ``async def middleware(job, next)``, which awaits ``next(job)``. The first added is the outermost.
 
-        It may change the job, or not call ``next(job)``: then nothing is published and the jid is None.
+        It may change the job, or not call ``next(job)``: then nothing is published and the jid is None. What it returns does not change
+        the jid.
         """
         check_callable("the middleware", middleware, 2)
         if not is_async(middleware):
@@ -118,30 +118,26 @@ class AsyncClient:
             return e
 
     async def _through(self, job: NewJob, until: float) -> str | None:
-        async def last(job: NewJob) -> str | None:
-            return await self._send(job, until)
+        """Publish a job through the middleware, and give its jid: None if the middleware published nothing."""
+        jid: str | None = None
 
-        call: AsyncEnqueue = last
+        async def publish(job: NewJob) -> str | None:
+            nonlocal jid
+            jid = await self._send(job, until)
+            return jid
+
+        call: AsyncEnqueue = publish
         for middleware in reversed(self._middleware):
             call = _wrapped(middleware, call)
-        return await call(job)
+        await call(job)
+        return jid
 
     async def _send(self, job: NewJob, until: float) -> str:
         jid, message = job.prepare(time.time())
         with naming(jid):
-            await _answer(self._lines.publish(message, until))
+            await asyncio.wrap_future(self._lines.publish(message, until))
         return jid
 
 
 def _wrapped(middleware: AsyncClientMiddleware, call: AsyncEnqueue) -> AsyncEnqueue:
     return lambda job: middleware(job, call)
-
-
-async def _answer(answer: Future[None]) -> None:
-    try:
-        await asyncio.wrap_future(answer)
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if answer.cancelled() and not (task and task.cancelling()):
-            raise Closed(CLOSED) from None
-        raise

@@ -5,17 +5,16 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar, Unpack
 
 from ._handler import check_callable, check_sync
 from ._hosts import DEFAULT_URL
-from ._line import CLOSED, Lines
+from ._line import Lines
 from ._login import Credentials
 from ._newjob import NewJob, Options
-from .errors import BulkError, Closed, Error
+from .errors import BulkError, Error
 
 Enqueue = Callable[[NewJob], "str | None"]
 ClientMiddleware = Callable[[NewJob, Enqueue], "str | None"]
@@ -31,9 +30,9 @@ class Client:
     web application wants 2 or 3 rather than 30. In async code use `AsyncClient`.
 
     ``credentials`` is called for each connection, the first and each later one, and returns the user and the password in place of the
-    URL's: for passwords and tokens that rotate. If it raises, or takes more than 30 seconds, that attempt to connect fails, and the next
-    one calls it again. ``tls`` is for ``amqps://`` URLs, where the system's certificate authorities are not enough: a private authority,
-    or a client certificate.
+    URL's: for passwords and tokens that rotate. If it raises, or takes more than 30 seconds, that attempt to connect fails. The next one
+    calls it again, or waits for the call that still runs. ``tls`` is for ``amqps://`` URLs, where the system's certificate authorities
+    are not enough: a private authority, or a client certificate.
     """
 
     def __init__(
@@ -57,9 +56,9 @@ class Client:
     def use(self, middleware: M) -> M:
         """Wrap each publish: ``middleware(job, next)``; the first added is the outermost.
 
-        It may change the job, or not call ``next(job)``: then nothing is published and the jid is None. ``next(job)`` returns the jid
-        when the broker has confirmed the job, and raises what `enqueue` raises. Only in `enqueue_bulk` it returns as soon as the job is
-        sent: what the broker answers to it is in the result of `enqueue_bulk` alone.
+        It may change the job, or not call ``next(job)``: then nothing is published and the jid is None. What it returns does not change
+        the jid. ``next(job)`` returns the jid when the broker has confirmed the job, and raises what `enqueue` raises. Only in
+        `enqueue_bulk` it returns as soon as the job is sent: what the broker answers to it is in the result of `enqueue_bulk` alone.
         """
         check_callable("the middleware", middleware, 2)
         check_sync("the middleware", middleware, "an AsyncClient takes such middleware, a Client plain functions")
@@ -111,10 +110,19 @@ class Client:
         return time.monotonic() + (self._timeout if deadline is None else deadline)
 
     def _through(self, job: NewJob, last: Enqueue) -> str | None:
-        call = last
+        """Publish a job through the middleware, and give its jid: None if the middleware published nothing."""
+        jid: str | None = None
+
+        def publish(job: NewJob) -> str | None:
+            nonlocal jid
+            jid = last(job)
+            return jid
+
+        call: Enqueue = publish
         for middleware in reversed(self._middleware):
             call = _wrapped(middleware, call)
-        return call(job)
+        call(job)
+        return jid
 
     def _passed(self, job: NewJob, until: float) -> Callable[[], str | Error | None]:
         """Send one of many, through the middleware, without waiting for the broker's answer."""
@@ -148,10 +156,7 @@ class Client:
 
         def wait() -> str:
             with naming(jid):
-                try:
-                    answer.result()
-                except CancelledError:
-                    raise Closed(CLOSED) from None
+                answer.result()
             return jid
 
         return jid, wait

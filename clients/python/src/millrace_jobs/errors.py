@@ -28,7 +28,7 @@ class Unreachable(Error):
 
 
 class Unconfirmed(Error):
-    """It was sent, and the deadline passed without an answer: it may have arrived.
+    """It was sent, and the deadline passed, or the client was closed, without an answer: it may have arrived.
 
     ``jid`` is the job's. To enqueue it again under the same one, give it as an option: ``client.enqueue(..., jid=error.jid)``. It may run
     twice then, as any job may.
@@ -36,7 +36,7 @@ class Unconfirmed(Error):
 
 
 class Closed(Error):
-    """The client was closed."""
+    """The client was closed. Nothing was sent."""
 
 
 class ApiError(Error):

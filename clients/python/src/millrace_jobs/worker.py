@@ -12,7 +12,7 @@ import socket
 import ssl
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
@@ -82,6 +82,7 @@ class Worker:
         self._paused: set[str] = set()
         self._quieted = False
         self._stopping = False
+        self._stops: Counter[str] = Counter()  # how often each source has stopped it
         self._unended: deque[Key] = deque(maxlen=10_000)
         self._session: Session | None = None  # the latest
         self._loop: asyncio.AbstractEventLoop
@@ -291,9 +292,12 @@ class Worker:
             self._hooks.call("quiet")
             self._changed()
 
-    def _stop(self) -> None:
-        if self._stopping:
+    def _stop(self, source: str = "itself") -> None:
+        # A supervisor and the parent of several processes may both pass one signal on: it counts once.
+        self._stops[source] += 1
+        if max(self._stops.values()) > 1:
             self._hurried.set()
+        if self._stopping:
             return
         self._quiet()
         self._stopping = True

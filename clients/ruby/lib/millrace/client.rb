@@ -9,8 +9,8 @@ module Millrace
     # @param timeout [Numeric] how many seconds a publish may take; without a broker, it waits that long for one
     # @param fail_fast [Boolean] whether a publish fails as soon as no host can be reached, instead of waiting for one
     # @param credentials [#call, nil] returns `[username, password]`, in place of those of the URL. It is called for each connection, the
-    #   first and each later one. If it raises, or takes more than 30 seconds, that attempt to connect fails, and the next one calls it
-    #   again
+    #   first and each later one. If it raises, or takes more than 30 seconds, that attempt to connect fails. The next one calls it again,
+    #   or waits for the call that still runs
     def initialize(url = DEFAULT_URL, timeout: 30, fail_fast: false, credentials: nil)
       @hosts = Hosts.new(url, credentials)
       @timeout = timeout

@@ -11,6 +11,7 @@ module Millrace
       Usage: millrace-worker [options] file …
 
       Loads the files, each of which has classes that include Millrace::Handler, and runs their jobs until SIGTERM or SIGINT.
+      Millrace.configure_worker in one of them adds hooks and middleware.
     TEXT
 
     # Runs it, and gives its exit code.
@@ -32,7 +33,9 @@ module Millrace
       return 0 if @said
 
       files.each { |file| require File.expand_path(file) }
-      Worker.new(@url, **@options, **queues).run(signals: true)
+      worker = Worker.new(@url, **@options, **queues)
+      Millrace.configure(worker)
+      worker.run(signals: true)
       0
     end
 

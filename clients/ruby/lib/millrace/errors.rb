@@ -13,8 +13,8 @@ module Millrace
   # There was no connection until the deadline. Nothing was sent.
   class Unreachable < Error; end
 
-  # The job was sent, and the deadline passed without an answer: it may have arrived. Enqueue it again with the option `jid`, so that
-  # both have one id.
+  # The job was sent, and the deadline passed, or the client was closed, without an answer: it may have arrived. Enqueue it again with the
+  # option `jid`, so that both have one id.
   class Unconfirmed < Error
     # @return [String, nil] the id of the job
     attr_reader :jid
@@ -25,7 +25,7 @@ module Millrace
     end
   end
 
-  # The client was closed.
+  # The client was closed. Nothing was sent.
   class Closed < Error; end
 
   # Some jobs of many were not enqueued.

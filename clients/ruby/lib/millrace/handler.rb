@@ -19,8 +19,10 @@ module Millrace
   #   Greet.perform_in(60, 'Bob')
   #   Greet.set(queue: 'critical', priority: 9).perform_async('Cleo')
   module Handler
-    @classes = []
+    @classes = [] # replaced, and never changed in place
+    @index = []
     @frameworks = []
+    @mutex = Mutex.new
 
     # @return [Job] what is worked on: its id, its attempt, whether it is to end
     attr_accessor :job
@@ -33,13 +35,31 @@ module Millrace
 
     # @private
     def self.add(handler)
-      @classes = @classes.reject { |other| other.name && other.name == handler.name } | [handler] # one that is loaded again
+      change { |classes| classes.reject { |other| other.name && other.name == handler.name } | [handler] } # one that is loaded again
     end
 
-    # The classes that were loaded, by the class of the jobs that they run.
+    # Replaces the list of all classes. Threads may load several at once.
     # @private
-    def self.all
-      @classes.select { |handler| handler.millrace_class || handler.name }.to_h { |handler| [name_of(handler), handler] }
+    def self.change
+      @mutex.synchronize { @classes = yield @classes }
+    end
+
+    # The class that was loaded for jobs of this name, the last one if there are several; nil: none. It is looked up for each job.
+    # @private
+    def self.find(job_class)
+      _, named, nameless = index
+      nameless.reverse_each.find { |handler| name_of(handler) == job_class } || named[job_class]
+    end
+
+    # A list of all classes, those of them that have a name by the name of their jobs, and the others, which may get a name.
+    # @private
+    def self.index
+      classes = @classes
+      index = @index
+      return index if index.first.equal?(classes)
+
+      nameless, named = classes.partition { |handler| name_of(handler).nil? }
+      @index = [classes, named.to_h { |handler| [name_of(handler), handler] }, nameless]
     end
 
     # Adds a framework whose classes run jobs too. The block gets the constant that a job's class names, and returns an {Entry} or nil.
@@ -53,7 +73,7 @@ module Millrace
     # @private
     def self.entry_of(job_class)
       constant = load_constant(job_class)
-      found = all[job_class]
+      found = find(job_class)
       return entry(found) if found
 
       @frameworks.filter_map { |framework| framework.call(constant) }.first if constant
@@ -133,7 +153,11 @@ module Millrace
       # Says what the jobs of this class are called, if not like itself.
       # @return [String, nil]
       def millrace_class(name = nil)
-        @millrace_class = name || @millrace_class
+        return @millrace_class unless name
+
+        @millrace_class = name
+        Handler.change(&:dup)
+        name
       end
 
       # Says after how many seconds a job that failed is tried again: the block gives a number, or nil for the default backoff. It may

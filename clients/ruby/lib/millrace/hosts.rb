@@ -76,23 +76,27 @@ module Millrace
     private
 
     # The user of the next connection, as bunny takes it. The program's function has a thread of its own, for it may hang, and
-    # interrupting it could break what it holds.
+    # interrupting it could break what it holds. While a call still runs there is no other: each would leave a thread.
     def ask
-      given = nil
-      asking = Thread.new do
-        given = @credentials.call
-      rescue Exception => e # rubocop:disable Lint/RescueException -- also a call of exit ends no more than this attempt
-        given = e
-      end
-      raise ::Timeout::Error, "no answer in #{ASK_TIMEOUT} s" unless asking.join(ASK_TIMEOUT)
+      @asking = Thread.new { answer } unless @asking&.alive?
+      raise ::Timeout::Error, "no answer in #{ASK_TIMEOUT} s" unless @asking.join(ASK_TIMEOUT)
+
+      given = @asking.value
       raise given if given.is_a?(Exception)
 
       username, password = given if given.is_a?(Array) && given.size == 2
       raise TypeError, 'the function must return [username, password], both String' unless username.is_a?(String) && password.is_a?(String)
 
       { username: username, password: password }
-    rescue Exception => e # rubocop:disable Lint/RescueException -- as above
+    rescue Exception => e # rubocop:disable Lint/RescueException -- as below
       raise NoCredentials, e
+    end
+
+    # What the program's function returns, or the error that it raises.
+    def answer
+      @credentials.call
+    rescue Exception => e # rubocop:disable Lint/RescueException -- also a call of exit ends no more than this attempt
+      e
     end
 
     # The addresses of the host of a URL, in the order in which to try them.

@@ -15,7 +15,9 @@ module Millrace
     # An attempt that did not end well. `lost` says that its delivery is lost with its connection, and the broker delivers the job again.
     def outcome(log, job, outcome, lost: false)
       fate = lost ? { next: 'redelivery' } : fate(outcome)
-      if outcome.failure
+      if outcome.answer == :requeue
+        info(log, 'job handed back', about(job))
+      elsif outcome.failure
         warn(log, 'job failed', { **about(job), **fate, **error(outcome.failure) }, outcome.failure)
       elsif outcome.status == 'expired'
         expired(log, job, fate)
@@ -67,7 +69,7 @@ module Millrace
     end
 
     def error(error)
-      { error: Record.error_class(error), message: Record.message(error) }
+      { error_class: Record.error_class(error), error: Record.message(error) }
     end
 
     # What comes next for a job.

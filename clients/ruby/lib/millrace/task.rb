@@ -56,7 +56,7 @@ module Millrace
 
     def examine
       job = decode or return [nil, Outcome::UNDECODABLE]
-      deaths = deaths_of(job) or return [job, Outcome::HANDED_BACK]
+      deaths = deaths_of(job) or return [nil, Outcome::HANDED_BACK]
       @begun = Wire.now
       return [job, Outcome::Judge.poisoned(job, deaths, @begun)] if @worker.max_deaths.positive? && deaths >= @worker.max_deaths
       return [job, Outcome::Judge.expired(job, @begun)] if job.expired?(@begun)

@@ -185,10 +185,15 @@ module Millrace
       changed
     end
 
-    # What runs the jobs of a class, with middleware around it; nil: nothing.
+    # What runs the jobs of a class, with middleware around it; nil: nothing. A class is looked up for each job, and again behind the
+    # middleware: a reloader, which middleware may call, replaces it.
     # @private
     def handler(job_class)
-      @wrapped[job_class] ||= wrap(entry(job_class))
+      found = entry(job_class)
+      return found if found.nil? || @middleware.empty?
+
+      run = ->(job) { call_through(job) { (entry(job_class) || raise(UnknownClass, job_class)).run(job) } }
+      Entry.new(run, found.retry_in, found.timeout, found.place)
     end
 
     # @private
@@ -215,19 +220,12 @@ module Millrace
       @unended = Thread::Queue.new
       @paused = Set.new
       @handlers = {}
-      @wrapped = {}
       @middleware = []
       @quiet = @stopping = @hurried = @beat_due = @ran = false
     end
 
     def identify
       "#{Socket.gethostname}:#{::Process.pid}:#{@tag}"
-    end
-
-    def wrap(entry)
-      return entry if entry.nil? || @middleware.empty?
-
-      Entry.new(->(job) { call_through(job) { entry.run(job) } }, entry.retry_in, entry.timeout, entry.place)
     end
 
     def refuse_if_running(what)

@@ -26,14 +26,21 @@ module ActiveJob
     #   Welcome.perform_later('Ann')
     #   Welcome.set(wait: 1.hour, priority: 9).perform_later('Bob')
     class MillraceAdapter
-      # @return [Boolean] that a job is enqueued after the transaction has committed: a worker may run it at once
+      # Asked by Rails 7.2 only. Later versions ask the job's class.
+      # @return [Boolean] that a job is enqueued after the transaction has committed: a worker may run it immediately
       def enqueue_after_transaction_commit?
         true
       end
 
+      # Asked by a job that runs for long, since nothing ends it from outside: `queue_adapter.job&.cancelled?`.
+      # @return [Millrace::Job, nil] what a worker runs in this thread
+      def job
+        Thread.current[:millrace_active_job]
+      end
+
       # @return [Boolean] whether the worker that runs this thread's job is stopping
       def stopping?
-        Thread.current[:millrace_active_job]&.stopping? || false
+        job&.stopping? || false
       end
 
       # Publishes a job. The broker has confirmed it when this returns.
@@ -49,6 +56,9 @@ module ActiveJob
       # @raise (see Millrace::Client#enqueue)
       def enqueue_at(job, timestamp)
         job.provider_job_id = Millrace.client.push(new_job(job, timestamp))
+      rescue Millrace::Unconfirmed => e
+        job.provider_job_id = e.jid
+        raise
       end
 
       # Publishes many jobs: what `ActiveJob.perform_all_later` calls.
@@ -59,6 +69,7 @@ module ActiveJob
         enqueued(jobs, Millrace.client.enqueue_bulk(jobs.map { |job| new_job(job, job.scheduled_at) }))
       rescue Millrace::BulkError => e
         enqueued(jobs, e.jids)
+        e.errors.each { |index, error| jobs[index].provider_job_id = error.jid if error.is_a?(Millrace::Unconfirmed) }
         raise
       end
 
@@ -69,7 +80,7 @@ module ActiveJob
 
         run = lambda do |job|
           Thread.current[:millrace_active_job] = job
-          ActiveJob::Base.execute(job.args.first)
+          ActiveJob::Base.execute(job.args.first.merge('provider_job_id' => job.jid))
         ensure
           Thread.current[:millrace_active_job] = nil
         end
