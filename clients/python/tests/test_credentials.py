@@ -62,7 +62,7 @@ class Rotation(Case):
                 enqueue("Seen", ["never"], deadline=1)
             if isinstance(failed.exception, Unreachable) and why in str(failed.exception):
                 return failed.exception
-        self.fail(f"no job failed with {why}")
+        raise AssertionError(f"no job failed with {why}")
 
     def test_the_password_changes_between_two_connections(self) -> None:
         url = broker.url.replace("guest:guest@", "of-the-url:unused@")

@@ -131,12 +131,7 @@ class TestCredentials < Minitest::Test
     limit(0.1)
     asked = Thread::Queue.new
     answer = Thread::Queue.new
-    function = lambda do
-      asked << true
-      answer.pop
-      %w[guest guest]
-    end
-    hosts = Hosts.new(@url, function)
+    hosts = Hosts.new(@url, -> { [asked << true, answer.pop] && %w[guest guest] })
     3.times do
       error = assert_raises(Hosts::NoCredentials) { hosts.open('test') }
       assert_match(/credentials: no answer in 0.1 s/, error.message)
