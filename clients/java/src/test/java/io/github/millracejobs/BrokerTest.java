@@ -114,7 +114,8 @@ class BrokerTest {
     @Test
     void whatWasSentWhenTheClientWasClosedIsUnconfirmed() throws Exception {
         ExecutorService pool = Executors.newCachedThreadPool(Waits.daemons("enqueues"));
-        try (MutedProxy proxy = new MutedProxy(broker.url()); Client client = Client.of(proxy.url())) {
+        try (MutedProxy proxy = new MutedProxy(broker.url())) {
+            Client client = Client.of(proxy.url());
             client.enqueue(NewJob.of("A").queue("q"));
             proxy.mute();
             NewJob job = NewJob.of("A").queue("q");
