@@ -256,7 +256,7 @@ func carriedOut(answer func(wire.Reply)) error {
 
 func refusedBy(queue string) wire.Reply {
 	return wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
-		Reason: fmt.Sprintf("queue %q refused the job, or did not answer (it may be full, or down): the job is pending as before", queue)}
+		Reason: fmt.Sprintf("queue %q refused the job, or did not answer (it may be full, or down): the job is pending; if the queue did not answer, it may have the job all the same", queue)}
 }
 
 // kill buries an entry; once the burial is confirmed the journal gets the entry's bytes, so that it can be undone, and only then is nothing

@@ -132,9 +132,11 @@ type item struct {
 	acked     bool
 	folded    int64 // the number of the record after which its entry is what the view says
 	nacks     int
-	done      func(ok bool) // called once it is known whether the broker took it
-	lost      func()        // of a record that a later one replaces: called once it is known that no answer will come
-	read      func() error  // called once the broker took it and the view has folded it
+	done      func(ok bool)  // called once it is known whether the broker took it
+	lost      func()         // of a record that a later one replaces: called when its answer is not waited for any longer
+	lostAfter time.Duration  // for how long it is waited for, at least
+	doubt     *tracker.Doubt // of a fire that is repeated: how an earlier leader left its entry
+	read      func() error   // called once the broker took it and the view has folded it
 
 	// follow, if there is one, is called once the broker took it, and calls passed once a record that belongs to it is confirmed too. Until
 	// then it is in doubt: a leader that dies in between leaves the record to the next one.
@@ -147,7 +149,7 @@ func newCore(entries *tracker.Entries, p port, s setup) *core {
 	}
 	return &core{
 		entries: entries, port: p, setup: s, epoch: -1, suspects: s.suspects,
-		window: newWindow(), busy: map[spot]*item{}, unfetched: map[spot]int{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
+		window: newWindow(), silence: silence{gone: map[uint64]bool{}}, busy: map[spot]*item{}, unfetched: map[spot]int{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
 		lateFires: lateFires{seen: entries.Late()}, replacing: map[spot]*replacement{}, operations: map[string]*operating{}, enqueuing: map[string]*enqueuing{},
 	}
 }
@@ -184,7 +186,9 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 		err = c.catchUp(now, c.entries.State())
 	case phaseSettling:
 		c.watchSilence()
-		err = c.settle(now)
+		if err = c.askBehind(now); err == nil {
+			err = c.settle(now)
+		}
 	case phaseLeading:
 		wake, err = c.lead(now)
 	}
@@ -193,6 +197,9 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 
 func (c *core) lead(now time.Time) (time.Time, error) {
 	c.watchSilence()
+	if err := c.askBehind(now); err != nil {
+		return now, err
+	}
 	if err := c.settleWaiting(now); err != nil {
 		return now, err
 	}
@@ -331,22 +338,25 @@ func (c *core) confirmed(now time.Time, tag uint64, ack bool) error {
 	c.silence.answered = c.silence.clock
 	it := c.takeOut(tag)
 	if it == nil {
-		return nil // it was given up on
+		delete(c.silence.gone, tag) // it was given up on
+		return nil
 	}
-	c.silence.number = max(c.silence.number, it.seq)
 	if it.awaits() {
 		it.lane.answered = max(it.lane.answered, it.seq)
 	}
-	if ack && it.seq > 0 {
-		c.silence.journal = max(c.silence.journal, tag)
-	}
 	if ack {
+		if it.seq > 0 {
+			c.silence.numbered = max(c.silence.numbered, tag)
+		}
+		if it.seq > 0 || it.lost != nil {
+			c.silence.journal = max(c.silence.journal, tag)
+		}
 		c.counters.Confirms.note(now.Sub(it.sent))
 		c.accepted(it)
 		return nil
 	}
 	if it.deed {
-		return c.returned(now, it, nack)
+		return c.returned(now, it, nack, true)
 	}
 	if it.once {
 		return fmt.Errorf("%w: %s", errUnsure, it.spot.stream)
@@ -390,8 +400,9 @@ var heldBecause = map[string]string{
 	noAnswer: "no answer: the queue's node may be down",
 }
 
-// returned journals that a fire or burial was refused: its entry is pending again, its queue is held, all others go on.
-func (c *core) returned(now time.Time, it *item, why string) error {
+// returned journals that a fire or burial was refused, or had no answer: its entry is pending again. Its queue is held, unless it has answered
+// later fires; all others go on. What the journal lacks it cannot take back.
+func (c *core) returned(now time.Time, it *item, why string, journaled bool) error {
 	c.counters.Returned++
 	c.way.cameBack(it.seq)
 	if it.lane != nil {
@@ -404,8 +415,10 @@ func (c *core) returned(now time.Time, it *item, why string) error {
 			c.lanes.hold(it.lane, now, heldBecause[why], maxHold)
 		}
 	}
-	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: it.seq, Reason: why, Stream: it.spot.stream, Offset: it.spot.offset,
-		JID: it.tag, TookBack: it.command, InOperation: it.operation}
+	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: it.seq, Reason: why, Stream: it.spot.stream, Offset: it.spot.offset, JID: it.tag}
+	if journaled {
+		r.TookBack, r.InOperation = it.command, it.operation
+	}
 	err := c.record(now, r, spot{}, func(bool) {
 		it.acked = true
 		c.passed(it.seq)
@@ -413,6 +426,9 @@ func (c *core) returned(now time.Time, it *item, why string) error {
 	it.folded = c.seq
 	if it.done != nil {
 		it.done(false)
+	}
+	if err == nil && it.doubt != nil && !journaled { // the journal has the entry in doubt as an earlier leader left it
+		err = c.takeBack(now, it.doubt)
 	}
 	return err
 }
@@ -475,7 +491,7 @@ func (c *core) sayConfirmed(now time.Time) error {
 	c.announced, c.announcedAt = c.passes, now
 	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: c.epoch,
 		Through: c.watermark, Above: slices.Clone(c.above), RoutedTo: c.way.say()}
-	return c.send(&item{plain: true, lost: func() {}, // what passed it over says more
+	return c.send(&item{plain: true, lost: func() { c.announced = -1 }, lostAfter: silentAfter,
 		build: func(seq, confirmed int64) wire.Message { return r.Append(wire.Journal, seq, confirmed) }})
 }
 

@@ -45,7 +45,7 @@ func (c *core) alone() bool {
 		return false
 	}
 	for _, it := range c.flight {
-		if it.deed && c.suspects[it.spot] > 0 {
+		if it.deed && !it.aside && c.suspects[it.spot] > 0 {
 			return true
 		}
 	}
@@ -76,7 +76,7 @@ func (c *core) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, w
 	if c.suspects[at] > 0 && len(c.flight) > c.silence.open {
 		return false, true, nil
 	}
-	ln.behind, ln.ahead, ln.trying = key, ln.ahead[1:], false
+	ln.behind, ln.ahead = key, ln.ahead[1:]
 	c.lanes.turn()
 	return true, false, c.fireDueEntry(now, entries, at, key)
 }
@@ -192,6 +192,7 @@ type order struct {
 	done      func(ok bool)
 	read      func() error // once it is read back; a command is answered then
 	follow    func(passed func())
+	doubt     *tracker.Doubt // of a fire that is repeated
 }
 
 // errFetch says that the record of a large entry could not be fetched now. It concerns that entry alone.
@@ -241,7 +242,7 @@ func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) er
 		return c.refuse(now, s, err.Error())
 	}
 	ln := c.lanes.of(e.Job.Queue)
-	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, operation: o.operation, lane: ln, key: o.key, done: o.done, read: o.read,
+	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, operation: o.operation, lane: ln, key: o.key, done: o.done, read: o.read, doubt: o.doubt,
 		build: func(seq, confirmed int64) wire.Message {
 			m := wire.Fire(&e.Job, c.deed(s, o, seq, confirmed), body, now)
 			if s.Trace != "" {
@@ -259,6 +260,7 @@ func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) er
 		return c.refuse(now, s, err.Error())
 	}
 	c.counters.Fired++
+	ln.trying = false
 	return err
 }
 

@@ -26,8 +26,8 @@ type lane struct {
 	flying   int   // unconfirmed fires
 	aside    int   // those of them that are set aside
 	silent   bool  // it has not answered for long
-	trying   bool  // one more job is sent to see whether it is silent
-	tried    bool  // one was
+	trying   bool  // one more job is to be sent, to see whether it answers
+	tried    bool  // that was decided once since it fell silent
 	answered int64 // the newest fire that it has answered
 	limit    int   // fires that it may have open
 	full     bool  // it has so many, and left the ring

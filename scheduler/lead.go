@@ -380,12 +380,12 @@ func (l *leadership) noteRecreated() error {
 const (
 	// retireWithin bounds how long an orderly stop waits for what is unconfirmed.
 	retireWithin = 3 * time.Second
-	// retireSays is when it journals what is confirmed although more is open: that may never be answered.
+	// retireSays is when it no longer waits for the window to drain before it journals what is confirmed: some publishes are never answered.
 	retireSays = retireWithin / 2
 )
 
-// retire waits for what is in flight, and journals what is confirmed by then, so that the next leader
-// finds nothing in doubt. A leader journals that less often than its window drains. It returns once
+// retire waits for what is in flight, and journals what is confirmed: when all is, or half way as far as it is, so that the next leader
+// finds nothing else in doubt. A leader journals that less often than its window drains. It returns once
 // the view has read that: a journal that loses confirmed records later is known to have lost them.
 func (l *leadership) retire() error {
 	deadline, says := time.NewTimer(retireWithin), time.NewTimer(retireSays)
@@ -411,7 +411,7 @@ func (l *leadership) retire() error {
 		case <-l.pub.Done(): // and all that it knew has been read
 			return l.pub.Err()
 		case <-says.C:
-			say = l.core.sayAll
+			say, l.core.announced = l.core.sayAll, -1 // the record that said so may be among what has no answer
 		case <-deadline.C:
 			return nil
 		}

@@ -38,7 +38,7 @@ func (sc *scene) busyFor(s *modelSidecar, queue string, d time.Duration) {
 	}
 }
 
-// A fire that its queue got and the journal did not is no delivery that anybody could know of later, whatever the witness says.
+// A fire that its queue has and the journal lacks does not count as delivered, even if the witness stands: no later leader would know of it.
 func TestAFireThatTheJournalLacksIsFiredAgain(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -108,7 +108,7 @@ func TestATrialDoesNotWaitForAFireThatIsPassedOver(t *testing.T) {
 	require.Equal(t, 1, s.core.silence.open)
 }
 
-// A queue whose window is full of fires that are passed over goes on when they are given up on, also if they are of jobs that are due later.
+// A queue whose window is full of fires that are passed over goes on when they are given up on, also if those are jobs that were triggered before they were due.
 func TestAFullQueueGoesOnWhenItsFiresAreGivenUpOn(t *testing.T) {
 	sc := newScene(t)
 	sc.broker.window = 2
@@ -203,18 +203,19 @@ func (sc *scene) dropAnswers(s *modelSidecar, pick func(wire.Message) bool) {
 	require.NoError(sc.t, s.readAll())
 }
 
+func isConfirmed(m wire.Message) bool {
+	r, err := wire.ParseJournal(m.Body)
+	return err == nil && r.Type == wire.TypeConfirmed && m.Key == wire.Journal
+}
+
+func isProbe(m wire.Message) bool {
+	_, is := wire.ProbeOf(m.Headers)
+	return is
+}
+
 // A record that only says what is confirmed, or a probe, is replaced when it has no answer: neither ends the epoch.
 func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
-	for name, pick := range map[string]func(wire.Message) bool{
-		"confirmed": func(m wire.Message) bool {
-			r, err := wire.ParseJournal(m.Body)
-			return err == nil && r.Type == wire.TypeConfirmed
-		},
-		"probe": func(m wire.Message) bool {
-			_, is := wire.ProbeOf(m.Headers)
-			return is
-		},
-	} {
+	for name, pick := range map[string]func(wire.Message) bool{"confirmed": isConfirmed, "probe": isProbe} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
 			s := sc.leader("a")
@@ -258,12 +259,128 @@ func TestAnEpochEndsWhenNoProbeIsAnswered(t *testing.T) {
 			require.ErrorIs(t, err, errResigned)
 			return
 		}
-		sc.dropAnswers(s, func(m wire.Message) bool {
-			_, is := wire.ProbeOf(m.Headers)
-			return is
-		})
+		s.conn.out = slices.DeleteFunc(s.conn.out, func(m sent) bool { return isProbe(m.message) })
+		sc.exchange(s)
 	}
 	require.FailNow(t, "it has not ended")
+}
+
+// The same where nothing follows for long: a record is sent behind it.
+func TestTheLastRecordWithoutAnswerStopsNothing(t *testing.T) {
+	for name, pick := range map[string]func(wire.Message) bool{"confirmed": isConfirmed, "probe": isProbe} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leader("a")
+			sc.prove(s)
+			lost := 0
+			for i := range 200 { // 40 s
+				if i%50 == 0 {
+					sc.due(fmt.Sprint("j-", i), "q")
+				}
+				require.NoError(t, s.readAll())
+				sc.now = sc.now.Add(200 * time.Millisecond)
+				require.NoError(t, s.step(sc.now))
+				s.conn.out = slices.DeleteFunc(s.conn.out, func(m sent) bool {
+					drops := pick(m.message) && lost == 0
+					if drops {
+						lost++
+					}
+					return drops
+				})
+				sc.exchange(s)
+				if i%50 == 45 {
+					require.Equal(t, 1, sc.copies()[fmt.Sprint("j-", i-45)])
+					_, any := s.core.oldest()
+					require.False(t, any)
+				}
+			}
+			require.Equal(t, 1, lost)
+		})
+	}
+}
+
+// A fire is decided, and its queue goes on, also where it is the last that was sent.
+func TestTheLastFireIsDecidedToo(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("lost", "q")
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	sc.loseInJournal(s, "lost")
+	sc.silentFor(s, "none", 5*time.Second)
+	sc.due("later", "q")
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "none", time.Second)
+	require.Equal(t, 1, sc.copies()["later"], "one more job shows that the queue answers")
+	sc.silentFor(s, "none", giveUpAfter+10*time.Second)
+	require.Equal(t, 2, sc.copies()["lost"])
+	require.Empty(t, s.core.flight)
+
+	sc.due("alone", "r")
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now))
+	sc.loseInJournal(s, "alone")
+	sc.silentFor(s, "none", giveUpAfter+15*time.Second)
+	require.Equal(t, 2, sc.copies()["alone"])
+	require.Empty(t, s.core.flight)
+}
+
+// A fire that a new leader repeats may be lost as well. Its entry is pending again, not in doubt for as long as that leader lives.
+func TestARepeatedFireThatTheJournalLacksIsTakenBack(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leaderWith("x")
+	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "x"}, func(wire.Reply) {}))
+	sc.inFlight(s)
+	sc.broker.witness = ""
+	fresh := sc.sidecar("fresh")
+	sc.elect(fresh, never)
+	for !slices.ContainsFunc(fresh.conn.out, func(m sent) bool { return m.message.MessageID == "x" }) {
+		sc.exchange(fresh)
+		sc.now = sc.now.Add(200 * time.Millisecond)
+		require.NoError(t, fresh.step(sc.now))
+	}
+	sc.loseInJournal(fresh, "x")
+	before := sc.copies()["x"]
+	sc.busyFor(fresh, "q", giveUpAfter+15*time.Second)
+	doubts, err := fresh.entries.Doubtful()
+	require.NoError(t, err)
+	require.Empty(t, doubts)
+	require.EqualValues(t, 1, fresh.entries.Total(wire.ScheduledJobs), "it is pending until it is due")
+	require.Equal(t, before, sc.copies()["x"])
+}
+
+// The one job that a silent queue gets is one that is fired, once the broker has confirmed something later.
+func TestTheTrialOfASilentQueueIsAFire(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.due("lost", "q")
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "q", 200*time.Millisecond)
+	sc.busyFor(s, "other", 3*time.Second)
+	require.Equal(t, 1, s.core.lanes.silentQueues())
+	sc.scheduled("expired", sc.now, `,"expires_at":1,"dead":false`)
+	sc.due("comes", "q")
+	require.NoError(t, s.readAll())
+	sc.silentFor(s, "none", 2*time.Second)
+	require.Equal(t, 1, sc.copies()["comes"])
+	require.Zero(t, s.core.lanes.silentQueues())
+}
+
+// An answer that comes late closes the hole: the epoch goes on.
+func TestALateAnswerClosesTheHole(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.passOver(s, "late", "q")
+	var tag uint64
+	for t := range s.core.flight {
+		tag = t
+	}
+	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	require.Equal(t, tag, s.core.silence.hole)
+	require.NoError(t, s.core.confirmed(sc.now, tag, true))
+	sc.busyFor(s, "q", time.Second)
+	require.Zero(t, s.core.silence.hole)
+	require.Empty(t, s.core.silence.gone)
 }
 
 // What is confirmed is said, although more is open: a leader that is asked to stop does not wait for ever.

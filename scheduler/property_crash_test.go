@@ -71,8 +71,7 @@ func (w *world) killHome(t *rapid.T) { w.loseOpen(t, func() { w.broker.nodes++ }
 // The broker shows that a while later.
 func (w *world) cutLink(t *rapid.T) { w.loseOpen(t, func() { w.broker.links++ }) }
 
-// loseFires is the death of the process that the journal's leader is: some fires reach their queues alone, and are never answered. No node
-// need have died.
+// loseFires has the process that leads the journal die: some fires reach their queues alone, and are never answered. No node need have died.
 func (w *world) loseFires(t *rapid.T) {
 	w.elect(t)
 	for range 6 {

@@ -309,7 +309,7 @@ func madeBy(origin wire.Through) func(*tracker.Stored) bool {
 
 // refire fires or buries again what may not have arrived.
 func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
-	o := order{op: wire.OpRefired, command: d.Command} // which it was to carry out: if it comes back that is not done
+	o := order{op: wire.OpRefired, command: d.Command, doubt: d} // which it was to carry out: if it comes back that is not done
 	if d.Entry != nil {
 		s, e, err := c.load(spot{d.Place.Stream, d.Place.Offset})
 		if errors.Is(err, errFetch) { // left in doubt it would pass for delivered as soon as a new witness stands
@@ -339,7 +339,7 @@ func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 // refireBody publishes again a job that only the journal has. A fire counts in its queue's lane, so that
 // a queue that does not answer stops only itself.
 func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o order, burial bool) error {
-	it := &item{deed: true, spot: spotOf(d), tag: d.JID, build: func(seq, confirmed int64) wire.Message {
+	it := &item{deed: true, spot: spotOf(d), tag: d.JID, doubt: d, build: func(seq, confirmed int64) wire.Message {
 		deed := wire.Deed{Op: o.op, Stream: d.Place.Stream, Offset: d.Place.Offset, JIDTag: d.JID, Epoch: c.epoch, Seq: seq, Confirmed: confirmed}
 		if burial {
 			return wire.Bury(job, deed, d.Body, now)

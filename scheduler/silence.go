@@ -38,19 +38,22 @@ type silence struct {
 	clock    time.Duration // how long the core has run; a clock that is set does not move it
 	looked   time.Duration
 	answered time.Duration // when the newest answer came, or nothing was open but what is set aside
-	number   int64         // the newest number of which an answer came
-	journal  uint64        // the newest publish that the journal has taken
+	journal  uint64        // the tag of the newest publish that the journal is known to have taken
+	numbered uint64        // the same, of those with a number
+	waits    uint64        // the tag of the newest publish without an answer that only what follows it can decide
+	asked    uint64        // the same, when a record was sent behind it
 	open     int           // fires that are set aside
 	bytes    int
-	overdue  []string // queues with fires that are given up on
-	hole     uint64   // the first publish that was given up on, 0 if there is none
+	overdue  []string        // queues with fires that are given up on
+	gone     map[uint64]bool // the tags of publishes that were given up on, and not answered since
+	hole     uint64          // the oldest tag of these and of what is set aside, 0 if there is none
 }
 
 // awaits reports whether it is a fire, which its queue must answer.
 func (it *item) awaits() bool { return it.lane != nil && !it.buries }
 
-// passedOver reports whether its queue has answered a later fire. Mostly a queue answers in order; a fire that it answers later is set
-// aside until then.
+// passedOver reports whether its queue has answered a later fire. A queue mostly answers in order. Where it does not, the earlier fire is
+// set aside after silentAfter, until its answer comes.
 func (it *item) passedOver() bool { return it.seq < it.lane.answered }
 
 // quiet reports whether the broker has answered nothing for a while although something is open.
@@ -67,18 +70,22 @@ func (c *core) watchSilence() {
 	}
 	s.looked = s.clock
 	oldest, overdue := map[*lane]time.Duration{}, map[string]bool{}
-	newest := map[*lane]int64{}
+	newest := map[*lane]uint64{}
+	s.waits = 0
 	for tag, it := range c.flight {
 		age := s.clock - it.sentAfter
-		if it.lost != nil && tag < s.journal && age > silentAfter {
-			c.takeOut(tag)
-			s.giveUp(tag)
-			it.lost()
+		if it.lost != nil && age > it.lostAfter {
+			if tag < s.journal {
+				c.abandon(tag)
+				it.lost()
+				continue
+			}
+			s.waits = max(s.waits, tag)
 		}
 		if !it.awaits() {
 			continue
 		}
-		newest[it.lane] = max(newest[it.lane], it.seq)
+		newest[it.lane] = max(newest[it.lane], tag)
 		if !it.passedOver() {
 			oldest[it.lane] = max(oldest[it.lane], age)
 		}
@@ -92,19 +99,26 @@ func (c *core) watchSilence() {
 		case ln.silent && !silent:
 			ln.tried, ln.trying = false, false
 			c.lanes.rouse(ln, time.Time{})
-		case silent && !ln.tried && newest[ln] < s.number: // is it the queue that does not answer, or was that fire lost?
+		case silent && !ln.tried && newest[ln] < s.numbered: // is it the queue that does not answer, or was that fire lost?
 			ln.tried, ln.trying = true, true
 			c.lanes.rouse(ln, time.Time{})
 		}
 		ln.silent, ln.aside = silent, 0
 	}
-	s.open, s.bytes = 0, 0
-	for _, it := range c.flight {
+	s.open, s.bytes, s.hole = 0, 0, 0
+	for tag := range s.gone {
+		s.behind(tag)
+	}
+	for tag, it := range c.flight {
 		it.aside = it.awaits() && (it.lane.silent || it.passedOver() && s.clock-it.sentAfter > silentAfter)
 		if it.aside {
 			it.lane.aside++
 			s.open++
 			s.bytes += it.size
+			if tag > s.numbered {
+				s.waits = max(s.waits, tag)
+			}
+			s.behind(tag)
 		}
 	}
 	for _, ln := range c.lanes.all {
@@ -126,9 +140,26 @@ func (c *core) takeOut(tag uint64) *item {
 	return it
 }
 
-// giveUp notes that a publish will have no answer.
-func (s *silence) giveUp(tag uint64) {
-	if s.hole == 0 {
+// abandon takes an item out of the window that will have no answer, as far as can be told.
+func (c *core) abandon(tag uint64) *item {
+	c.silence.gone[tag] = true
+	return c.takeOut(tag)
+}
+
+// askBehind sends a record behind the newest publish without an answer that only what follows it can decide, unless something else does: it
+// shows whether the journal has a fire, whether its queue may get another job, and whether a record was lost.
+func (c *core) askBehind(now time.Time) error {
+	s := &c.silence
+	if s.waits <= s.asked {
+		return nil
+	}
+	s.asked = s.waits
+	return c.record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: c.watermark}, spot{}, nil)
+}
+
+// behind notes a publish without an answer.
+func (s *silence) behind(tag uint64) {
+	if s.hole == 0 || tag < s.hole {
 		s.hole = tag
 	}
 }
@@ -145,8 +176,8 @@ func (s *silence) worn() bool { return s.hole != 0 && s.journal > s.hole+maxBehi
 
 // giveUpOn decides what became of the fires that a queue has not answered for long: they arrived, or
 // they are journaled as returned, and are fired again. The proof that they arrived holds for those that
-// the journal has. While the view has read nothing that was sent after a fire, it stays open: the
-// journal may be what does not answer.
+// the journal has. A fire stays open until the view has read it, or a record with a higher number: until
+// then the journal may be what does not answer.
 func (c *core) giveUpOn(now time.Time, queue string, arrived bool) error {
 	_, folded := c.entries.Progress()
 	var tags []uint64
@@ -157,15 +188,14 @@ func (c *core) giveUpOn(now time.Time, queue string, arrived bool) error {
 	}
 	slices.Sort(tags)
 	for _, tag := range tags {
-		it := c.takeOut(tag)
-		c.silence.giveUp(tag)
+		it := c.abandon(tag)
 		journaled, err := c.entries.InDoubt(c.epoch, it.seq)
 		if err != nil {
 			return err
 		}
 		if arrived && journaled && c.witnessTells(it) {
 			c.accepted(it)
-		} else if err := c.returned(now, it, noAnswer); err != nil {
+		} else if err := c.returned(now, it, noAnswer, journaled); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 type way struct {
 	probe   int64         // the number of the newest probe
 	out     bool          // it is on its way
-	lost    int           // so many before it, in a row, were never answered
+	lost    int           // how many before it, in a row, had no answer in time
 	taken   bool          // the broker has confirmed it
 	took    time.Duration // how long that took: what follows it must be confirmed too
 	back    bool          // it has arrived; its record may not be folded yet
@@ -53,7 +53,7 @@ const (
 	wayPatience = 15 * time.Second       // how long a probe may take that the broker has confirmed: meanwhile what is fired is journaled
 	wayLag      = 5 * time.Minute        // how much longer, at most, where the view is behind
 
-	maxLostProbes = int(maxStuck / silentAfter)
+	maxLostProbes = int(maxStuck / wayDoubt)
 
 	maxUnproven      = 16384 // fires behind the last probe that arrived with the one that follows it
 	maxUnprovenBytes = 128 << 20
@@ -152,9 +152,18 @@ func (c *core) sendProbe() error {
 		w.unseen = 0
 		c.setup.follow(w.probe)
 	}
-	taken := func(bool) { w.taken, w.lost, w.took, w.since = true, 0, w.since, 0 } // a broker that is slow to confirm has lost nothing
-	lost := func() { w.out, w.lost = false, w.lost+1 }
-	return c.send(&item{plain: true, done: taken, lost: lost, build: func(_, confirmed int64) wire.Message {
+	number := w.probe
+	taken := func(bool) {
+		if w.lost = 0; number == w.probe {
+			w.taken, w.took, w.since = true, w.since, 0 // a broker that is slow to confirm has lost nothing
+		}
+	}
+	lost := func() {
+		if number == w.probe {
+			w.out, w.lost = false, w.lost+1
+		}
+	}
+	return c.send(&item{plain: true, done: taken, lost: lost, lostAfter: wayDoubt, build: func(_, confirmed int64) wire.Message {
 		return wire.Probe{Epoch: c.epoch, Number: w.probe, Confirmed: confirmed, Routed: w.routed}.To(c.setup.probed)
 	}})
 }
@@ -171,7 +180,7 @@ func (c *core) probeArrived() bool {
 	if !w.back || p.Number != w.probe || len(w.burials) > 0 && w.burials[0] <= w.behind {
 		return false
 	}
-	w.out = false
+	w.out, w.lost = false, 0
 	if w.follow || w.before.jobs == 0 {
 		w.before, w.routed = cargo{}, p.Offset
 	}

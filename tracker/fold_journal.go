@@ -183,9 +183,6 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		}
 		return t.operation(tx, j.Operation, r.Offset, true)
 	case wire.TypeReturned:
-		if _, found := t.doubts.find(fired{j.Epoch, j.Seq}); !found {
-			return nil // the journal never got that fire
-		}
 		t.part(j.InOperation, -1)
 		return t.takeBack(tx, j.Epoch, j)
 	case wire.TypeUnburied:

@@ -60,7 +60,7 @@ const (
 	TypeOpened    = "opened"    // an epoch begins: its number is this record's offset
 	TypeWitness   = "witness"   // this epoch leads; or the broker's nodes or links changed: what it has in Witness would not outlive another change
 	TypeConfirmed = "confirmed" // every fire and burial of this epoch up to Through is confirmed, and those in Above
-	TypeReturned  = "returned"  // a fire or burial of this epoch did not reach its queue
+	TypeReturned  = "returned"  // a fire or burial of this epoch did not reach its queue, or may not have
 	TypeDelivered = "delivered" // settled: a doubtful fire or burial of an earlier epoch did reach its target
 	TypeUnburied  = "unburied"  // settled: a doubtful burial of an earlier epoch did not, or a fire is to be fired again later
 	TypeRefused   = "refused"   // the broker cannot take this entry: parked
