@@ -180,7 +180,7 @@ export function Acts({ set, row, done }) {
 /** Names to choose from, asked for when a list is first seen. @param {string} set */
 function useSuggestions(set) {
   const queues = useResource(apiPath('job-queues', [], { limit: 500 }), { every: 0 });
-  const errors = useResource(set === 'scheduled-jobs' ? null : apiPath('errors', [], { set }), { every: 0 });
+  const errors = useResource(set === 'retries' || set === 'dead-jobs' ? apiPath('errors', [], { set }) : null, { every: 0 });
   const metrics = useResource(apiPath('job-metrics'), { every: 0 });
   return {
     queue: () => (queues.data || []).map((/** @type {any} */ q) => q.name),
