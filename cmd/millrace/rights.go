@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/scheduler"
 )
 
 // mayConfigure returns a hopelessError where the user may not declare what Millrace needs.
@@ -45,7 +47,8 @@ func (s *sidecar) watchRights(ctx context.Context) error {
 		if status.Phase == phaseLeading {
 			return nil
 		}
-		if !s.source.refused.Swap(false) && !isForbidden(status.LastError) && !isForbidden(status.Lacks) {
+		degraded := slices.ContainsFunc(status.Degraded, func(d scheduler.Degraded) bool { return isForbidden(d.Problem) })
+		if !s.source.refused.Swap(false) && !degraded && !isForbidden(status.LastError) && !isForbidden(status.Lacks) {
 			continue
 		}
 		var hopeless *hopelessError
