@@ -495,7 +495,7 @@ func (c *core) sayConfirmed(now time.Time) error {
 		build: func(seq, confirmed int64) wire.Message { return r.Append(wire.Journal, seq, confirmed) }})
 }
 
-// sayAll journals whatever is confirmed and not said yet.
+// sayAll journals what is confirmed, unless the journal has been told all of it.
 func (c *core) sayAll(now time.Time) error {
 	if c.passes == c.announced && !c.way.unsaid() {
 		return nil

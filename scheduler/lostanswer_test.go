@@ -52,7 +52,7 @@ func TestAFireThatTheJournalLacksIsFiredAgain(t *testing.T) {
 	require.Empty(t, s.core.flight)
 }
 
-// Nobody is told that such a job was delivered, and an operation does not count it.
+// A command is not answered as done for such a job, and an operation does not count it.
 func TestACommandWhoseFireTheJournalLacksIsNotDone(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("lost")
@@ -69,17 +69,32 @@ func TestACommandWhoseFireTheJournalLacksIsNotDone(t *testing.T) {
 
 	op := wire.Command{ID: "op", Command: wire.CommandOperate, Bulk: &wire.Operation{Action: wire.CommandTrigger, Stream: wire.ScheduledJobs, JIDs: []string{"counted"}}}
 	require.NoError(t, s.core.command(sc.now, op, func(wire.Reply) {}))
-	for !slices.ContainsFunc(s.conn.out, func(m sent) bool { return m.message.MessageID == "counted" }) {
-		sc.answer(s)
-		require.NoError(t, s.readAll())
-		sc.now = sc.now.Add(200 * time.Millisecond)
-		require.NoError(t, s.step(sc.now))
-	}
+	sc.untilFired(s, "counted")
 	sc.loseInJournal(s, "counted")
 	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
 	o, known := s.entries.Operation("op")
 	require.True(t, known)
 	require.Equal(t, []any{wire.OperationDone, int64(0), int64(1)}, []any{o.State, o.Done, o.Failed})
+}
+
+// untilFired lets a leader work until it has sent a job that the broker has not processed yet.
+func (sc *scene) untilFired(s *modelSidecar, jid string) {
+	sc.t.Helper()
+	for !slices.ContainsFunc(s.conn.out, func(m sent) bool { return m.message.MessageID == jid }) {
+		sc.exchange(s)
+		sc.now = sc.now.Add(200 * time.Millisecond)
+		require.NoError(sc.t, s.step(sc.now))
+	}
+}
+
+// fallsSilent has a queue never answer one job, its newest, while another queue answers.
+func (sc *scene) fallsSilent(s *modelSidecar, jid, queue string) {
+	sc.t.Helper()
+	sc.due(jid, queue)
+	require.NoError(sc.t, s.readAll())
+	sc.silentFor(s, queue, 200*time.Millisecond)
+	sc.busyFor(s, "other", 3*time.Second)
+	require.Equal(sc.t, 1, s.core.lanes.silentQueues())
 }
 
 // passOver has a queue answer all that is fired to it but one job.
@@ -143,11 +158,7 @@ func TestAFullQueueGoesOnWhenItsFiresAreGivenUpOn(t *testing.T) {
 func TestASilentQueueGetsOneMoreJob(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	sc.due("lost", "q")
-	require.NoError(t, s.readAll())
-	sc.silentFor(s, "q", 200*time.Millisecond)
-	sc.busyFor(s, "other", 3*time.Second)
-	require.Equal(t, 1, s.core.lanes.silentQueues())
+	sc.fallsSilent(s, "lost", "q")
 	for i := range 10 {
 		sc.due(fmt.Sprint("later-", i), "q")
 	}
@@ -334,11 +345,7 @@ func TestARepeatedFireThatTheJournalLacksIsTakenBack(t *testing.T) {
 	sc.broker.witness = ""
 	fresh := sc.sidecar("fresh")
 	sc.elect(fresh, never)
-	for !slices.ContainsFunc(fresh.conn.out, func(m sent) bool { return m.message.MessageID == "x" }) {
-		sc.exchange(fresh)
-		sc.now = sc.now.Add(200 * time.Millisecond)
-		require.NoError(t, fresh.step(sc.now))
-	}
+	sc.untilFired(fresh, "x")
 	sc.loseInJournal(fresh, "x")
 	before := sc.copies()["x"]
 	sc.busyFor(fresh, "q", giveUpAfter+15*time.Second)
@@ -353,11 +360,7 @@ func TestARepeatedFireThatTheJournalLacksIsTakenBack(t *testing.T) {
 func TestTheTrialOfASilentQueueIsAFire(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	sc.due("lost", "q")
-	require.NoError(t, s.readAll())
-	sc.silentFor(s, "q", 200*time.Millisecond)
-	sc.busyFor(s, "other", 3*time.Second)
-	require.Equal(t, 1, s.core.lanes.silentQueues())
+	sc.fallsSilent(s, "lost", "q")
 	sc.scheduled("expired", sc.now, `,"expires_at":1,"dead":false`)
 	sc.due("comes", "q")
 	require.NoError(t, s.readAll())

@@ -215,10 +215,10 @@ func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
 		}
 		return w.isDead(s, e.jid)
 	}
-	return w.askedFor(e.jid) && w.arrived(e.jid) // it was killed, retried as a dead job, went astray, and was entered again
+	return w.askedFor(e.jid) && w.arrived(e.jid) // it was killed, retried as a dead job, misrouted, and entered again
 }
 
-// arrived tells whether a queue got a job with a jid, whatever entry it came from.
+// arrived reports whether a queue got a job with a jid, from any entry.
 func (w *world) arrived(jid string) bool {
 	return slices.ContainsFunc(w.broker.copies, func(c *copyOf) bool { return c.deed.JIDTag == wire.JIDTag(jid) && !c.gone })
 }

@@ -71,20 +71,29 @@ func (w *world) killHome(t *rapid.T) { w.loseOpen(t, func() { w.broker.nodes++ }
 // The broker shows that a while later.
 func (w *world) cutLink(t *rapid.T) { w.loseOpen(t, func() { w.broker.links++ }) }
 
-// loseFires has the process that leads the journal die: some fires reach their queues alone, and are never answered. No node need have died.
-func (w *world) loseFires(t *rapid.T) {
+// firing has a leader fire some jobs that the broker has not processed yet; nil if none leads that fits.
+func (w *world) firing(t *rapid.T, fits func(*modelSidecar) bool) *modelSidecar {
 	w.elect(t)
 	for range 6 {
 		w.round()
 	}
 	s := w.leader()
-	if s == nil || s.core.phase != phaseLeading || s.conn.cut || w.broker.muted {
-		return
+	if s == nil || s.core.phase != phaseLeading || !fits(s) {
+		return nil
 	}
 	w.append(t)
 	require.NoError(t, s.readAll())
 	w.step(s)
 	if s != w.leader() {
+		return nil
+	}
+	return s
+}
+
+// loseFires has the process that leads the journal die: some fires reach their queues alone, and are never answered. No node need have died.
+func (w *world) loseFires(t *rapid.T) {
+	s := w.firing(t, func(s *modelSidecar) bool { return !s.conn.cut && !w.broker.muted })
+	if s == nil {
 		return
 	}
 	end := w.broker.streams[wire.Journal].end()
@@ -112,18 +121,8 @@ func (w *world) loseOpen(t *rapid.T, fault func()) {
 	if !w.broker.cluster {
 		return
 	}
-	w.elect(t)
-	for range 6 {
-		w.round()
-	}
-	s := w.leader()
-	if s == nil || s.core.phase != phaseLeading {
-		return
-	}
-	w.append(t)
-	require.NoError(t, s.readAll())
-	w.step(s)
-	if s != w.leader() {
+	s := w.firing(t, func(*modelSidecar) bool { return true })
+	if s == nil {
 		return
 	}
 	for range rapid.IntRange(0, len(s.conn.out)).Draw(t, "processed") {

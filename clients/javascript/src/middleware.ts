@@ -1,6 +1,6 @@
 import type { ClientMiddleware, OutgoingJob } from './types.js';
 
-/** Publishes a job through middleware. Resolves to the job's jid, whatever middleware returns; to '' if nothing was published. */
+/** Publishes a job through middleware. Resolves to the job's jid, also where middleware returns something else; to '' if nothing was published. */
 export async function throughMiddleware(middleware: readonly ClientMiddleware[], job: OutgoingJob, publish: () => Promise<string>): Promise<string> {
   let published: Promise<string> | undefined;
   const call = async (i: number): Promise<string> => {

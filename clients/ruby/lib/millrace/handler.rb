@@ -44,7 +44,7 @@ module Millrace
       @mutex.synchronize { @classes = yield @classes }
     end
 
-    # The class that was loaded for jobs of this name, the last one if there are several; nil: none. It is looked up for each job.
+    # The class that handles jobs of this name: the one loaded last, or nil. It is looked up for each job.
     # @private
     def self.find(job_class)
       _, named, nameless = index
