@@ -13,7 +13,7 @@ import (
 var (
 	// ErrInvalid: the job breaks a rule. Nothing was sent.
 	ErrInvalid = errors.New("invalid job")
-	// ErrRefused: the broker said no: the queue is full or down, or there is none and no sidecar to make it.
+	// ErrRefused: the broker said no: the queue is full or down, or until the deadline there was none and no sidecar to make it.
 	ErrRefused = errors.New("refused by the broker")
 	// ErrUnreachable: there was no connection until the deadline. Nothing was sent.
 	ErrUnreachable = errors.New("broker not reached")
@@ -38,7 +38,7 @@ func (e *UnconfirmedError) Error() string {
 
 // Unwrap returns ErrUnconfirmed, and why there was no answer, unless that is another error of a Client: for this job it is not true.
 func (e *UnconfirmedError) Unwrap() []error {
-	if errors.Is(e.cause, ErrUnreachable) || errors.Is(e.cause, ErrClosed) {
+	if errors.Is(e.cause, ErrUnreachable) || errors.Is(e.cause, ErrClosed) || errors.Is(e.cause, ErrRefused) {
 		return []error{ErrUnconfirmed}
 	}
 	return []error{ErrUnconfirmed, e.cause}
