@@ -235,7 +235,7 @@ func TestClosedWhileUnconfirmed(t *testing.T) {
 	err = <-ended
 	require.ErrorIs(t, err, ErrUnconfirmed)
 	require.ErrorContains(t, err, ErrClosed.Error())
-	require.NotErrorIs(t, err, ErrClosed, "that would mean that nothing was sent")
+	require.NotErrorIs(t, err, ErrClosed, "that would mean that the broker does not have it")
 	var unconfirmed *UnconfirmedError
 	require.ErrorAs(t, err, &unconfirmed)
 	require.NotEmpty(t, unconfirmed.JID)
