@@ -367,6 +367,11 @@ export const due = {
   summary: (n, span, overdue) => `${plural(n, 'job is', 'jobs are')} due within ${span}, ${plural(overdue, 'is', 'are')} overdue.`,
 };
 
+/** The order in which a list stands, and the reverse. */
+const orders = {
+  'scheduled-jobs': ['soonest first', 'latest first'], retries: ['soonest first', 'latest first'], 'dead-jobs': ['newest first', 'oldest first'], 'gated-jobs': ['oldest first', 'newest first'],
+};
+
 export const entries = {
   downloadAllNdjson: 'Download all matching jobs as NDJSON',
   downloadAsNdjson: 'Download as NDJSON',
@@ -377,9 +382,8 @@ export const entries = {
   nothingLeftOnThisPage: 'Nothing left on this page',
   firstPage: 'First page',
   notRead: (why) => `could not be read: ${why}`,
-  tooLongToSort: (most) => `Lists of more than ${count(most)} jobs are in order of time. Filter the list to sort it.`,
-  byTime: { 'scheduled-jobs': 'soonest first', retries: 'soonest first', 'dead-jobs': 'newest first', 'gated-jobs': 'oldest first' },
-  sortedBy: (column) => `sorted by ${column.toLowerCase()}`,
+  tooLongToSort: (most) => `Lists of more than ${count(most)} jobs are in order of time. Filter by time to sort them.`,
+  inOrder: (set, column, turned) => (column ? `sorted by ${column.toLowerCase()}` : orders[set][turned ? 1 : 0]),
   filterOf: (set) => `Filter ${set}`,
   job: (jid) => `job ${jid}`,
   allSelected: (n) => `All ${count(n)} matching jobs selected`,

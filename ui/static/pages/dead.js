@@ -8,16 +8,16 @@ import { useResource } from '../core/resource.js';
 import { route, setQuery } from '../core/router.js';
 import { common, dead as words } from '../core/words.js';
 import { Chart } from '../parts/chart.js';
-import { byTime, column, Entries, failedAttempts } from '../parts/entries.js';
+import { column, Entries, failedAttempts } from '../parts/entries.js';
 import { LastOperation } from '../parts/ops.js';
 import { Card, Empty, Failure, Segments, Title } from '../parts/states.js';
 import { Storm } from '../parts/storm.js';
 import { Time } from '../parts/time.js';
 
 const columns = [
-  { id: 'at', label: common.died, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past />` },
+  { id: 'at', label: common.died, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past />` },
   column.class, column.queue, column.error,
-  { id: 'tries', label: common.attempts, right: true, wide: true, sort: failedAttempts, cell: failedAttempts },
+  { id: 'tries', label: common.attempts, right: true, wide: true, sort: 'attempt', cell: failedAttempts },
   { id: 'reason', label: common.reason, wide: true, cell: (/** @type {any} */ r) => html`<span class="tag">${r.reason || words.exhausted}</span>` },
   { ...column.args, off: true }, column.jid,
 ];

@@ -8,7 +8,7 @@ import { overview } from '../core/overview.js';
 import { useAll, useResource } from '../core/resource.js';
 import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { common, jobs as words } from '../core/words.js';
-import { byTime, column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
+import { column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
 import { FilterBox } from '../parts/filter.js';
 import { Cut, paged, PagerOf } from '../parts/pager.js';
 import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
@@ -41,12 +41,12 @@ const sets = {
 
 /** @param {string} label @param {boolean} [past] */
 function at(label, past) {
-  return { id: 'at', label, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past=${past} />` };
+  return { id: 'at', label, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past=${past} />` };
 }
 
 /** @param {string} label */
 function attempts(label) {
-  return { id: 'tries', label, right: true, wide: true, sort: failedAttempts, cell: failedAttempts };
+  return { id: 'tries', label, right: true, wide: true, sort: 'attempt', cell: failedAttempts };
 }
 
 /** @param {{set: string}} p */

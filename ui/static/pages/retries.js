@@ -4,7 +4,7 @@ import { count } from '../core/format.js';
 import { overview } from '../core/overview.js';
 import { route, setQuery } from '../core/router.js';
 import { common, retries as words } from '../core/words.js';
-import { byAttempt, byTime, column, Entries, mostAttempts, nextBackoff } from '../parts/entries.js';
+import { byAttempt, column, Entries, mostAttempts, nextBackoff } from '../parts/entries.js';
 import { DueTimes } from '../parts/due.js';
 import { LastOperation } from '../parts/ops.js';
 import { Empty, Segments, Title } from '../parts/states.js';
@@ -18,10 +18,10 @@ function attempts(r) {
 }
 
 const columns = [
-  { id: 'at', label: words.nextRetry, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<span class="row"><${Time} at=${r.millrace.at} />${r.millrace.refused && html`<span class="tag bad" title=${r.millrace.refused}>${common.refused}</span>`}</span>` },
-  { id: 'tries', label: common.attempt, right: true, sort: byAttempt, cell: attempts },
+  { id: 'at', label: words.nextRetry, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<span class="row"><${Time} at=${r.millrace.at} />${r.millrace.refused && html`<span class="tag bad" title=${r.millrace.refused}>${common.refused}</span>`}</span>` },
+  { id: 'tries', label: common.attempt, right: true, sort: 'attempt', cell: attempts },
   column.class, column.queue, column.error, { ...column.args, off: true },
-  { id: 'failed', label: common.failed, off: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.failed_at} />` },
+  { id: 'failed', label: common.failed, off: true, sort: 'failed_at', cell: (/** @type {any} */ r) => html`<${Time} at=${r.failed_at} />` },
   column.jid,
 ];
 

@@ -7,7 +7,7 @@ import { now } from '../core/clock.js';
 import { overview } from '../core/overview.js';
 import { common, scheduled as words } from '../core/words.js';
 import { location } from '../parts/where.js';
-import { byAttempt, byTime, column, Entries } from '../parts/entries.js';
+import { byAttempt, column, Entries } from '../parts/entries.js';
 import { DueTimes } from '../parts/due.js';
 import { LastOperation } from '../parts/ops.js';
 import { Empty, Title } from '../parts/states.js';
@@ -23,9 +23,9 @@ function Due({ row }) {
 }
 
 const columns = [
-  { id: 'at', label: common.due, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Due} row=${r} />` },
+  { id: 'at', label: common.due, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<${Due} row=${r} />` },
   column.class, column.queue, column.args,
-  { id: 'tries', label: common.attempt, right: true, off: true, sort: byAttempt, cell: byAttempt },
+  { id: 'tries', label: common.attempt, right: true, off: true, sort: 'attempt', cell: byAttempt },
   { id: 'enqueued', label: common.enqueued, off: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.job?.enqueued_at || r.job?.created_at} />` },
   column.jid,
 ];
