@@ -549,11 +549,16 @@ export const storm = {
   lastDied: 'Last died',
   filterErrors: 'Filter errors',
   errors: 'Errors',
+  rate: 'Failure rate',
+  hosts: 'Hosts',
   noErrors: 'No errors',
   noneFailed: 'No job in this list has failed.',
   counted: (n) => `Counted in the first ${count(n)} jobs; there are more.`,
   actOn: (verb, g) => `${verb} all ${g.count} with ${g.error_class} of ${g.class}`,
   errorIn: (error, name) => `${error} in ${name}`,
+  recent: (n, over) => `${plural(n, 'attempt')} failed in the last ${seconds(over)}`,
+  onHost: (host, n) => `${host}: ${plural(n, 'attempt')}`,
+  moreHosts: (n) => `and ${count(n)} more`,
 };
 
 export const table = {
