@@ -40,7 +40,7 @@ type errorGroups struct {
 	Unread   int64         `json:"unsearched"`      // large entries, whose record stays in the stream
 	Complete bool          `json:"complete"`        // false: there are more entries than one call looks at
 	AsOf     *int64        `json:"as_of,omitempty"` // of one set: the offset of its stream up to which the view had been read
-	Over     float64       `json:"recent_seconds"` // the time that recent is of
+	Over     float64       `json:"recent_seconds"`  // the time that recent is of
 }
 
 const maxGroups = 500

@@ -73,6 +73,8 @@ def together(case):
         drop(query, "page", "page_size", "limit", "offset", "next", "sort")
     if "sort" in query:
         drop(query, "next")
+    if "collapse" in query:
+        drop(query, "jid", "operation")
     if "page" in query:
         drop(query, "limit", *(["offset"] if a_list else []))
     else:

@@ -192,7 +192,7 @@ export function buttons(world) {
     await me.filter('actor:guest');
     await until('it is filtered', () => me.address() === '/operations?tab=audit&actor=guest');
     await me.find('button', 'Copy as curl').click();
-    await me.copied(/\/api\/journal\?actor=guest&limit=200'$/);
+    await me.copied(/\/api\/journal\?actor=guest&collapse=operations&limit=200'$/);
     await me.go('Processes');
     await me.find('searchbox', 'Filter processes').fill('worker-2');
     await me.find('button', 'Copy as curl').click();

@@ -408,7 +408,7 @@ export const filter = {
   or: (names) => names.join(', ').replace(/, (\w+)$/, ' or $1'),
   offer: (names, most) => `Filter: ${names.slice(0, most).join(', ')}${names.length > most ? ' …' : ''}`,
   examples: { queue: 'mails', class: 'SendEmail', error: 'Timeout', from: '2026-12-24T18:00', to: '2026-12-24T18:00' },
-  hints: { status: 'outcome of the run', queue: 'queue name', class: 'job class', error: 'error class or fingerprint', worker: 'worker process', tag: 'tag', jid: 'job ID', op: 'action', actor: 'user', text: 'anywhere in the record', from: 'from this time on', to: 'before this time' },
+  hints: { status: 'outcome of the run', queue: 'queue name', class: 'job class', error: 'error class or fingerprint', worker: 'worker process', tag: 'tag', jid: 'job ID', op: 'action', operation: 'operation ID', actor: 'user', text: 'anywhere in the record', from: 'from this time on', to: 'before this time' },
 };
 
 export const dashboard = {
@@ -811,7 +811,6 @@ export const operations = {
   operationOf: (id) => `operation ${id}`,
   beganOrEnded: (verb, state) => `${verb}: ${state === 'running' ? 'started' : state}`,
   movedTo: (queue) => rich` to ${queue}`,
-  jobsOfOne: (n) => `${count(n)} jobs of one operation`,
   shown: (n, last) => `${plural(n, 'action')} shown${last ? '; older ones are beyond the retention' : ''}`,
 };
 
