@@ -558,7 +558,7 @@ export const storm = {
   errorIn: (error, name) => `${error} in ${name}`,
   recent: (n, over) => `${plural(n, 'attempt')} failed in the last ${seconds(over)}`,
   onHost: (host, n) => `${host}: ${plural(n, 'attempt')}`,
-  moreHosts: (n) => `and ${count(n)} more`,
+  moreHosts: (n) => `+${count(n)}`,
 };
 
 export const table = {

@@ -32,13 +32,17 @@ async function countNow(set, filter, least) {
 /** How many hosts are named of those that a group comes from. */
 const mostHosts = 2;
 
+/** A host without its domain. @param {string} host */
+const shortHost = (host) => (/^[\d.]+$/.test(host) ? host : host.split('.')[0]);
+
 /** The hosts where a group's jobs failed of late, those with most failures first. @param {{g: any}} p */
 function Hosts({ g }) {
   if (!g.host_count) return html`<span class="dim">–</span>`;
   const more = g.host_count - mostHosts;
-  return html`<span class="cut" title=${g.hosts.map((/** @type {any} */ h) => words.onHost(h.host, h.count)).join('\n')}>
-    ${g.hosts.slice(0, mostHosts).map((/** @type {any} */ h, /** @type {number} */ i) => html`${i > 0 && ', '}<a href=${link('worker-processes', [], { text: h.host + ':' })}>${h.host}</a> <span class="dim num">${count(h.count)}</span>`)}
-    ${more > 0 && html`<span class="dim"> ${words.moreHosts(more)}</span>`}</span>`;
+  const all = g.hosts.map((/** @type {any} */ h) => words.onHost(h.host, h.count)).join('\n');
+  const one = (/** @type {any} */ h, /** @type {number} */ i) => html`${i > 0 && ', '}<a href=${link('worker-processes', [], { text: h.host + ':' })}>${shortHost(h.host)}</a>
+    <span class="dim num"> ${count(h.count)}</span>`;
+  return html`<span class="cut" title=${all}>${g.hosts.slice(0, mostHosts).map(one)}${more > 0 && html`<span class="dim"> ${words.moreHosts(more)}</span>`}</span>`;
 }
 
 /** What an error is called, and the message of one job. @param {{set: string, g: any}} p */
@@ -50,11 +54,11 @@ const columnsOf = (set, total, over) => [
   { id: 'error', label: common.error, always: true, head: true, class: 'fill', sort: (g) => g.error_class, cell: (g) => html`<${What} set=${set} g=${g} />` },
   { id: 'class', label: common.class, class: 'lim', sort: (g) => g.class, cell: (g) => html`<a class="cut" href=${link('job-metrics', g.class)}>${g.class}</a>` },
   { id: 'count', label: common.jobs, right: true, sort: (g) => g.count, cell: (g) => html`<span class="strong">${count(g.count)}</span>` },
-  { id: 'share', label: common.share, wide: true, cell: (g) => html`<${Share} part=${g.count / total} bad />` },
+  { id: 'share', label: common.share, wide: true, off: true, cell: (g) => html`<${Share} part=${g.count / total} bad />` },
   { id: 'rate', label: words.rate, right: true, sort: (g) => g.recent, cell: (g) => html`<span class=${g.recent ? '' : 'dim'} title=${words.recent(g.recent, over)}>${g.recent ? rate(g.recent / over) : '–'}</span>` },
   { id: 'hosts', label: words.hosts, wide: true, class: 'lim', sort: (g) => g.host_count, cell: (g) => html`<${Hosts} g=${g} />` },
-  { id: 'first', label: set === 'retries' ? words.nextDue : words.firstDied, wide: true, sort: (g) => g.first, cell: (g) => html`<${Time} at=${g.first} />` },
-  { id: 'last', label: set === 'retries' ? words.lastDue : words.lastDied, wide: true, sort: (g) => g.last, cell: (g) => html`<${Time} at=${g.last} />` },
+  { id: 'first', label: set === 'retries' ? words.nextDue : words.firstDied, wide: true, off: set === 'dead-jobs', sort: (g) => g.first, cell: (g) => html`<${Time} at=${g.first} />` },
+  { id: 'last', label: set === 'retries' ? words.lastDue : words.lastDied, wide: true, off: set === 'retries', sort: (g) => g.last, cell: (g) => html`<${Time} at=${g.last} />` },
 ];
 
 /** What can be done to all of a group. @param {{set: string, g: any, act: (action: string, g: any) => void}} p */
