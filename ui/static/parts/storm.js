@@ -6,13 +6,13 @@ import { fixed } from '../core/clock.js';
 import { count, rate, short } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { useResource } from '../core/resource.js';
-import { link, navigate, route, setFilter } from '../core/router.js';
+import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { actions, actOnMany, bulkOf } from './actions.js';
 import { FilterBox } from './filter.js';
 import { Icon } from './icon.js';
 import { Share } from './share.js';
-import { Answer, CopyCurl, Empty } from './states.js';
+import { Answer, CopyCurl, Empty, Segments } from './states.js';
 import { ColumnChooser, sorted, Table } from './table.js';
 import { Time } from './time.js';
 import { failed } from './toast.js';
@@ -55,7 +55,10 @@ const columnsOf = (set, total, over) => [
   { id: 'class', label: common.class, class: 'lim', sort: (g) => g.class, cell: (g) => html`<a class="cut" href=${link('job-metrics', g.class)}>${g.class}</a>` },
   { id: 'count', label: common.jobs, right: true, sort: (g) => g.count, cell: (g) => html`<span class="strong">${count(g.count)}</span>` },
   { id: 'share', label: common.share, wide: true, off: true, cell: (g) => html`<${Share} part=${g.count / total} bad />` },
-  { id: 'rate', label: words.rate, right: true, sort: (g) => g.recent, cell: (g) => html`<span class=${g.recent ? '' : 'dim'} title=${words.recent(g.recent, over)}>${g.recent ? rate(g.recent / over) : '–'}</span>` },
+  {
+    id: 'rate', label: words.rate, right: true, sort: (g) => g.recent,
+    cell: (g) => html`<span class=${g.recent ? '' : 'dim'} title=${words.recent(g.recent, over)}>${g.recent ? rate(g.recent / over) : '–'}</span>`,
+  },
   { id: 'hosts', label: words.hosts, wide: true, class: 'lim', sort: (g) => g.host_count, cell: (g) => html`<${Hosts} g=${g} />` },
   { id: 'first', label: set === 'retries' ? words.nextDue : words.firstDied, wide: true, off: set === 'dead-jobs', sort: (g) => g.first, cell: (g) => html`<${Time} at=${g.first} />` },
   { id: 'last', label: set === 'retries' ? words.lastDue : words.lastDied, wide: true, off: set === 'retries', sort: (g) => g.last, cell: (g) => html`<${Time} at=${g.last} />` },
@@ -67,6 +70,10 @@ const Acts = ({ set, g, act }) => bulkOf[set].map((/** @type {string} */ a, /** 
   return html`<button class=${cx('icon', actions[a].hurt && 'hurt', i > 0 && 'more')} disabled=${!!whyNotMany.value} title=${whyNotMany.value || label}
     aria-label=${words.actOn(label, g)} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`;
 });
+
+/** Chooses between a list and its errors. @param {{storm: boolean}} p */
+export const ListOrErrors = ({ storm }) => html`<${Segments} label=${common.view} value=${storm ? 'storm' : 'list'}
+  onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', common.list], ['storm', common.byError]]} />`;
 
 /** @param {{set: string}} p */
 export function Storm({ set }) {
