@@ -158,7 +158,7 @@ func (g *grouping) add(entries *tracker.Entries, stream string, r *tracker.Row) 
 		g.found[what.fingerprint] = one
 	}
 	one.note(stream, r.At)
-	one.came(g.recent.byJID[r.JID])
+	one.countRecent(g.recent.byJID[r.JID])
 	return nil
 }
 

@@ -39,8 +39,8 @@ func (w *world) paused(queue, actor string) {
 	w.journal(wire.JournalRecord{Type: wire.TypeState, At: 7, Queue: queue, Paused: &paused, Actor: actor})
 }
 
-// told is a list of acts in short: what was done, to how many, and to what.
-func told(p pastPage) string {
+// inShort is a list of acts in short: what was done, to how many, and to what.
+func inShort(p pastPage) string {
 	var all []string
 	for _, i := range p.Items {
 		text := fmt.Sprint(i["op"])
@@ -62,7 +62,7 @@ func (w *world) everyPage(query string, limit int) string {
 	for next := ""; ; {
 		p := w.past(target + next)
 		if len(p.Items) > 0 {
-			all = append(all, told(p))
+			all = append(all, inShort(p))
 		}
 		require.LessOrEqual(w.t, len(p.Items), limit)
 		if p.Next == nil {
@@ -80,9 +80,9 @@ func TestJournalByQueue(t *testing.T) {
 	w.journal(wire.JournalRecord{Type: wire.TypeNoted, At: 9, Noted: &wire.Noted{Op: wire.NotedMoved, Queue: "high", To: "low"}, Actor: "ann"})
 	w.journal(wire.JournalRecord{Type: wire.TypeNoted, At: 9, Noted: &wire.Noted{Op: wire.NotedRetyped, Queue: "high", To: "quorum"}, Actor: "ann"})
 	w.journaled("op", "ann", 3)
-	require.Equal(t, "moved high, paused low", told(w.past("/api/journal?queue=low")))
-	require.Equal(t, "retyped high, moved high, paused high", told(w.past("/api/journal?queue=high")))
-	require.Equal(t, "moved high", told(w.past("/api/journal?queue=low&op=moved&actor=ann")))
+	require.Equal(t, "moved high, paused low", inShort(w.past("/api/journal?queue=low")))
+	require.Equal(t, "retyped high, moved high, paused high", inShort(w.past("/api/journal?queue=high")))
+	require.Equal(t, "moved high", inShort(w.past("/api/journal?queue=low&op=moved&actor=ann")))
 	require.Empty(t, w.past("/api/journal?queue=quorum").Items, "that is a type of queues")
 	require.Equal(t, "retyped high, moved high, paused high", w.everyPage("queue=high", 1))
 	require.Equal(t, "operation op done, deleted op op-2, deleted op op-1, deleted op op-0, operation op running", w.everyPage("operation=op", 2))
@@ -149,7 +149,7 @@ func TestLargeOperationsAreOneItemOverSeveralCalls(t *testing.T) {
 		p := w.past(target)
 		require.LessOrEqual(t, p.Searched, 40)
 		for range p.Items {
-			seen = append(seen, told(p))
+			seen = append(seen, inShort(p))
 		}
 		if target = ""; p.Next != nil {
 			target = "/api/journal?collapse=operations&next=" + url.QueryEscape(*p.Next)

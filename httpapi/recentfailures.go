@@ -67,8 +67,8 @@ func (h hostCounts) top() []hostCount {
 	return all[:min(len(all), mostHosts)]
 }
 
-// came counts the recent attempts of a job that failed as the others of the group did.
-func (g *errorGroup) came(recent []metrics.Run) {
+// countRecent counts the recent attempts of a job that failed as the others of the group did.
+func (g *errorGroup) countRecent(recent []metrics.Run) {
 	for _, r := range recent {
 		if r.Error != "" && r.Error != g.ErrorClass {
 			continue
