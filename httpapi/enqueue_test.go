@@ -146,7 +146,7 @@ func TestErrorsInGroups(t *testing.T) {
 	a := w.get("/api/errors")
 	groups := gjson.Get(a.body, "items").Array()
 	require.Len(t, groups, 3, a.body)
-	require.JSONEq(t, `{"fingerprint":"`+groups[0].Get("fingerprint").String()+`","class":"Mail","error_class":"Timeout","message":"no answer from <n> in <n> ms for <text>","example":"no answer from 10.0.0.0:8000 in 0 ms for \"user 0\"","count":6,"retries":5,"dead":1,"first":1000000000,"last":2000000004,"jid":"r0"}`, groups[0].Raw)
+	require.JSONEq(t, `{"fingerprint":"`+groups[0].Get("fingerprint").String()+`","class":"Mail","error_class":"Timeout","message":"no answer from <n> in <n> ms for <text>","example":"no answer from 10.0.0.0:8000 in 0 ms for \"user 0\"","count":6,"retries":5,"dead":1,"first":1000000000,"last":2000000004,"jid":"r0","recent":0,"hosts":[],"host_count":0}`, groups[0].Raw)
 	require.True(t, gjson.Get(a.body, "complete").Bool())
 	require.EqualValues(t, 9, gjson.Get(a.body, "searched").Int())
 	require.EqualValues(t, 1, gjson.Get(a.body, "unsearched").Int())

@@ -26,6 +26,11 @@ type errorGroup struct {
 	First       float64 `json:"first"` // the earliest time of its entries: when they died, or are due again
 	Last        float64 `json:"last"`
 	JID         string  `json:"jid"` // one of them
+
+	Recent    int64       `json:"recent"` // attempts that failed in the last minutes
+	Hosts     []hostCount `json:"hosts"`  // where they ran, most first
+	HostCount int         `json:"host_count"`
+	hosts     hostCounts
 }
 
 // errorGroups is all of them, the largest first.
@@ -35,6 +40,7 @@ type errorGroups struct {
 	Unread   int64         `json:"unsearched"`      // large entries, whose record stays in the stream
 	Complete bool          `json:"complete"`        // false: there are more entries than one call looks at
 	AsOf     *int64        `json:"as_of,omitempty"` // of one set: the offset of its stream up to which the view had been read
+	Over     float64       `json:"recent_seconds"`  // the time that recent is of
 }
 
 const maxGroups = 500
@@ -68,6 +74,9 @@ func (s *Server) listErrors(c echo.Context) error {
 			}
 			g.answer.AsOf = &asOf
 		}
+		if g.recent, err = s.recentFailures(); err != nil {
+			return nil, err
+		}
 		for _, stream := range sets {
 			if err := s.group(ctx, g, stream, f); err != nil {
 				return nil, err
@@ -99,6 +108,7 @@ func withoutExamples(groups []*errorGroup) []*errorGroup {
 type grouping struct {
 	found  map[string]*errorGroup
 	known  *fingerprints
+	recent *recentFailures
 	until  time.Time // by then no more entries are read that are not known yet
 	answer errorGroups
 }
@@ -144,10 +154,11 @@ func (g *grouping) add(entries *tracker.Entries, stream string, r *tracker.Row) 
 	one := g.found[what.fingerprint]
 	if one == nil {
 		one = &errorGroup{Fingerprint: what.fingerprint, Class: what.class, ErrorClass: what.errorClass, Message: what.message,
-			Example: what.example, First: wire.Seconds(r.At), JID: r.JID}
+			Example: what.example, First: wire.Seconds(r.At), JID: r.JID, hosts: hostCounts{}}
 		g.found[what.fingerprint] = one
 	}
 	one.note(stream, r.At)
+	one.countRecent(g.recent.byJID[r.JID])
 	return nil
 }
 
@@ -162,8 +173,9 @@ func (g *errorGroup) note(stream string, at time.Time) {
 }
 
 func (g *grouping) sorted() errorGroups {
-	g.answer.Items = []*errorGroup{}
+	g.answer.Items, g.answer.Over = []*errorGroup{}, g.recent.over.Seconds()
 	for _, one := range g.found {
+		one.Hosts, one.HostCount = one.hosts.top(), len(one.hosts)
 		g.answer.Items = append(g.answer.Items, one)
 	}
 	slices.SortFunc(g.answer.Items, func(a, b *errorGroup) int {

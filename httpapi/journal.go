@@ -1,8 +1,8 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -63,38 +63,49 @@ type past[T any] struct {
 
 // showJournal tells what was done, by whom and why.
 func (s *Server) showJournal(c echo.Context) error {
-	p, err := parseParams(c.Request(), "from", "to", "actor", "jid", "op", "limit", "next")
+	q, err := parseJournal(c.Request(), s.cfg.Now())
 	if err != nil {
 		return err
 	}
-	q := tracker.ActQuery{Actor: p["actor"], JID: p["jid"], Op: p["op"], Most: int(s.maxSearched)}
-	if q.From, err = p.seconds("from", s.cfg.Now()); err != nil {
+	if q.sifts() {
+		return s.share(c, func(context.Context) (any, error) { return s.searchJournal(q) })
+	}
+	found, err := s.searchJournal(q)
+	if err != nil {
 		return err
 	}
-	if q.To, err = p.seconds("to", s.cfg.Now()); err != nil {
-		return err
+	return c.JSON(http.StatusOK, found)
+}
+
+func parseJournal(r *http.Request, now time.Time) (q journalQuery, err error) {
+	p, err := parseParams(r, "from", "to", "actor", "jid", "op", "queue", "operation", "collapse", "limit", "next")
+	if err != nil {
+		return q, err
+	}
+	q = journalQuery{ActQuery: tracker.ActQuery{Actor: p["actor"], JID: p["jid"], Op: p["op"]}, queue: p["queue"], operation: p["operation"]}
+	switch p["collapse"] {
+	case "":
+	case "operations":
+		q.collapsed = true
+		if err := p.without("collapse, which leaves single jobs out", "jid", "operation"); err != nil {
+			return q, err
+		}
+	default:
+		return q, badRequest("parameter collapse is %q: it must be operations", shorten(p["collapse"]))
+	}
+	if q.From, err = p.seconds("from", now); err != nil {
+		return q, err
+	}
+	if q.To, err = p.seconds("to", now); err != nil {
+		return q, err
 	}
 	limit, err := p.number("limit", defaultSize, 1, maxSize)
 	if err != nil {
-		return err
-	}
-	if q.Below, err = p.number("next", 0, 1, 1<<62); err != nil {
-		return badRequest("parameter next is %q: it must be what an answer gave as next", shorten(p["next"]))
+		return q, err
 	}
 	q.Limit = int(limit)
-	found, err := s.cfg.Entries.Acts(q)
-	if err != nil {
-		return err
-	}
-	shown := past[act]{Items: make([]act, len(found.Acts)), Searched: found.Searched, Older: found.Older}
-	for i := range found.Acts {
-		shown.Items[i] = newAct(&found.Acts[i])
-	}
-	if found.Next > 0 {
-		next := strconv.FormatInt(found.Next, 10)
-		shown.Next = &next
-	}
-	return c.JSON(http.StatusOK, shown)
+	q.Below, q.shown, err = p.journalNext()
+	return q, err
 }
 
 // seconds reads a time as seconds since 1970, 0 if it is not given.

@@ -23,7 +23,12 @@ func (s *Server) list(stream string) echo.HandlerFunc {
 		if q.format != "" {
 			return s.export(c, q)
 		}
-		f, err := s.search(c.Request().Context(), q, q.paged)
+		var f *found
+		if q.sorting == (sorting{}) {
+			f, err = s.search(c.Request().Context(), q, q.paged)
+		} else {
+			f, err = s.sorted(c.Request(), q)
+		}
 		if err != nil {
 			return err
 		}

@@ -21,19 +21,20 @@ const (
 
 // query is what a list was asked for.
 type query struct {
-	stream string
-	paged  bool // with page: the answer is an envelope, else a bare array
-	page   int64
-	size   int            // items at most
-	skip   int64          // entries of the list ahead of the first item
-	behind tracker.Cursor // where the list begins; page and offset do not count then
-	format string         // csv or ndjson: all of it
-	filter filter
+	stream  string
+	paged   bool // with page: the answer is an envelope, else a bare array
+	page    int64
+	size    int            // items at most
+	skip    int64          // entries of the list ahead of the first item
+	behind  tracker.Cursor // where the list begins; page and offset do not count then
+	format  string         // csv or ndjson: all of it
+	filter  filter
+	sorting sorting
 }
 
 var (
 	filterParams = []string{"queue", "class", "error", "tag", "jid", "text", "from", "to"}
-	listParams   = append([]string{"page", "page_size", "limit", "offset", "next", "format"}, filterParams...)
+	listParams   = append([]string{"page", "page_size", "limit", "offset", "next", "sort", "format"}, filterParams...)
 )
 
 func parseQuery(r *http.Request, stream string, now time.Time) (*query, error) {
@@ -47,6 +48,9 @@ func parseQuery(r *http.Request, stream string, now time.Time) (*query, error) {
 	}
 	if q.format = p["format"]; q.format != "" {
 		return q, p.checkExport()
+	}
+	if q.sorting, err = p.sorting(stream); err != nil {
+		return nil, err
 	}
 	if q.behind, err = p.next(); err != nil {
 		return nil, err
@@ -101,7 +105,7 @@ func (p params) checkExport() error {
 	if p["format"] != formatCSV && p["format"] != formatNDJSON {
 		return badRequest("parameter format is %q: it must be csv or ndjson", shorten(p["format"]))
 	}
-	return p.without("format, which gives the whole list", "page", "page_size", "limit", "offset", "next")
+	return p.without("format, which gives the whole list", "page", "page_size", "limit", "offset", "next", "sort")
 }
 
 // next reads a cursor: the time in microseconds and the offset of the last entry that was seen.

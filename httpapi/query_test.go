@@ -39,6 +39,10 @@ func checkQuery(t require.TestingT, q *query) {
 		require.NoError(t, err)
 		require.Equal(t, q.behind, again)
 	}
+	if q.sorting.key != "" {
+		require.Contains(t, sortKeys[q.stream], q.sorting.key)
+		require.False(t, q.behind.Set)
+	}
 	f := q.filter
 	for _, s := range []string{f.queue, f.class, f.jid, f.errorClass, f.tag, f.text} {
 		require.True(t, utf8.ValidString(s))
@@ -56,7 +60,7 @@ func FuzzParseQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "page=1&page_size=500", "limit=5&offset=9", "next=1700000000000000,5", "next=-1,-1", "from=1e9&to=2033-05-18T03:33:24Z", "from=-62135596800", "to=253402300799.5",
 		"text=%F0%9F%98%80&tag=a&error=b&jid=c&queue=d&class=e", "format=csv", "page=1;", "%", "page=99999999999999999999", "from=1e400", "from=nan", "next=,", "next=9223372036854775807,9",
-		"from=0001-01-01T00:00:00Z",
+		"from=0001-01-01T00:00:00Z", "sort=-failed_at&page=3", "sort=at&next=1,1",
 	} {
 		f.Add(seed)
 	}
@@ -114,6 +118,13 @@ func TestQueryMeansWhatWasWritten(t *testing.T) {
 		case "export":
 			want.size, want.format = 0, formatNDJSON
 			values.Set("format", want.format)
+		}
+		if !want.behind.Set && want.format == "" && rapid.Bool().Draw(t, "has sort") {
+			want.sorting = sorting{rapid.SampledFrom(sortKeys[wire.Retries]).Draw(t, "sort"), rapid.Bool().Draw(t, "reversed")}
+			values.Set("sort", map[bool]string{true: "-"}[want.sorting.reversed]+want.sorting.key)
+			if want.sorting == (sorting{key: sortAt}) { // as the list is
+				want.sorting = sorting{}
+			}
 		}
 		got, err := parseQuery(asked(values.Encode()), wire.Retries, time.Now())
 		require.NoError(t, err)

@@ -57,16 +57,15 @@ func (s *Server) search(ctx context.Context, q *query, tally bool) (*found, erro
 
 // searchJID finds by jid, of which there is an index.
 func (s *Server) searchJID(q *query, f *found) error {
-	all, err := s.cfg.Entries.Find(q.stream, q.filter.jid)
+	all, err := q.withJID(s.cfg.Entries)
 	if err != nil {
 		return err
 	}
 	newestFirst := q.stream == wire.DeadJobs
-	slices.SortStableFunc(all, func(a, b *tracker.Stored) int { return inOrder(cursorOf(a), cursorOf(b), newestFirst) })
 	var scratch []byte
 	f.exact, f.looked = true, int64(len(all))
 	for _, e := range all {
-		row := tracker.Row{Cursor: cursorOf(e), Queue: e.Queue, Class: e.Class, JID: e.JID}
+		row := rowOf(e)
 		if !q.filter.row(&row) || !q.filter.within(e.At) {
 			continue
 		}
@@ -87,6 +86,18 @@ func (s *Server) searchJID(q *query, f *found) error {
 		}
 	}
 	return nil
+}
+
+// withJID returns the entries with the jid that the filter names, in the list's own order.
+func (q *query) withJID(entries *tracker.Entries) ([]*tracker.Stored, error) {
+	all, err := entries.Find(q.stream, q.filter.jid)
+	newestFirst := q.stream == wire.DeadJobs
+	slices.SortStableFunc(all, func(a, b *tracker.Stored) int { return inOrder(cursorOf(a), cursorOf(b), newestFirst) })
+	return all, err
+}
+
+func rowOf(e *tracker.Stored) tracker.Row {
+	return tracker.Row{Cursor: cursorOf(e), Queue: e.Queue, Class: e.Class, JID: e.JID}
 }
 
 func cursorOf(e *tracker.Stored) tracker.Cursor {

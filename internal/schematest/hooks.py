@@ -70,7 +70,11 @@ def together(case):
         return
     a_list = "{jid}" not in case.operation.path
     if "format" in query:
-        drop(query, "page", "page_size", "limit", "offset", "next")
+        drop(query, "page", "page_size", "limit", "offset", "next", "sort")
+    if "sort" in query:
+        drop(query, "next")
+    if "collapse" in query:
+        drop(query, "jid", "operation")
     if "page" in query:
         drop(query, "limit", *(["offset"] if a_list else []))
     else:

@@ -26,6 +26,7 @@ import { served } from './served.js';
 import { states } from './states.js';
 import { stories } from './stories.js';
 import { whereabouts } from './whereabouts.js';
+import { sorting } from './sorting.js';
 import { side, workers } from './workers.js';
 
 /** What all tests share. */
@@ -67,6 +68,7 @@ deeds(world);
 for (const [name, tell] of stories) story(world, name, tell);
 keyboard(world);
 buttons(world);
+sorting(world);
 bulk(world);
 rarely(world);
 records(world);

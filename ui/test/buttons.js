@@ -3,12 +3,6 @@ import assert from 'node:assert/strict';
 import { story } from './person.js';
 import { http, until } from './sidecar.js';
 
-/** Has the list of dead jobs be one of very many. @param {any} page */
-const crowded = (page) => page.route(/\/api\/dead-jobs\?/, async (/** @type {any} */ route) => {
-  const response = await route.fetch();
-  await route.fulfill({ response, json: { ...await response.json(), total_count: 501, filtered_count: 501 } });
-});
-
 export function buttons(world) {
   const pressed = (thing) => until('it is pressed', async () => await thing.state('pressed') === 'true');
 
@@ -123,33 +117,6 @@ export function buttons(world) {
     await until('it is gone', async () => await rows.count() === 2);
   });
 
-  story(world, 'a list of some hundreds is sorted by any column, page by page', async (me) => {
-    await me.go('Retries');
-    const table = me.find('table', 'retries');
-    await me.listed.reads(/retries, soonest first/);
-    const heads = async () => (await table.find('row').texts()).slice(1).map((t) => /\b(\d+)\/11\b/.exec(t)?.[1]).map(Number);
-    await me.filter('class:SyncInventory');
-    await table.find('button', 'Attempt').click();
-    await until('it is in the address', () => me.address() === '/retries?class=SyncInventory&sort=tries&sort_reverse=true');
-    await until('the most attempts come first', async () => { const all = await heads(); return all.length === 50 && all[0] === 6 && all.every((n, i) => !i || n <= all[i - 1]); });
-    await me.listed.reads(/^1–50 of \d+ matching, of \d+, sorted by attempt/);
-    const last = (await heads()).at(-1);
-    await me.find('button', 'Next page').click();
-    await me.listed.reads(/^51–/);
-    await until('the next page has fewer', async () => (await heads())[0] <= last);
-    await table.find('button', 'Next retry').click();
-    assert.equal(await me.find('columnheader', 'Next retry').state('sort'), 'ascending');
-  });
-
-  story(world, 'a list that is too long to be sorted says so', async (me) => {
-    await me.go('Dead');
-    await me.find('table', 'dead jobs').find('row').nth(3).seen();
-    await me.find('table', 'dead jobs').find('button', 'Class').click();
-    await me.notes.reads(/Lists of more than 500 jobs are in order of time\. Filter the list to sort it/);
-    assert.equal(me.address(), '/dead-jobs');
-    await me.listed.reads(/^1–50 of [\d,]+ dead jobs, newest first/);
-  }, { prepare: crowded });
-
   story(world, 'an undo that was overtaken is offered no longer', async (me) => {
     await http(`${world.base}/api/jobs`, 'POST', { jid: 'overtaken', class: 'Overtaken', queue: 'bulk', args: [], at: Date.now() / 1000 + 90_000 });
     await me.go('Scheduled');
@@ -225,7 +192,7 @@ export function buttons(world) {
     await me.filter('actor:guest');
     await until('it is filtered', () => me.address() === '/operations?tab=audit&actor=guest');
     await me.find('button', 'Copy as curl').click();
-    await me.copied(/\/api\/journal\?actor=guest&limit=200'$/);
+    await me.copied(/\/api\/journal\?actor=guest&collapse=operations&limit=200'$/);
     await me.go('Processes');
     await me.find('searchbox', 'Filter processes').fill('worker-2');
     await me.find('button', 'Copy as curl').click();

@@ -60,6 +60,29 @@ export function charts(world) {
     assert.ok(await tick('SyncInventory').checked());
   });
 
+  story(world, 'queues that are ticked have a line each', async (me) => {
+    await me.go('Metrics');
+    await me.find('button', '24h').click();
+    await me.find('group', 'By').find('button', 'Queue').click();
+    const queues = me.find('table', 'Queues');
+    await queues.find('row', /inventory/).reads(/inventory [\d,]+ \d+(\.\d+)? %/);
+    for (const name of ['inventory', 'mails']) await queues.find('checkbox', `Show ${name} in the chart`).check();
+    await until('they are in the address', () => me.address() === '/job-metrics?range=24h&by=queue&show=inventory%2Cmails');
+    const line = 'last \\d+, highest [1-9][\\d,]*';
+    await me.find('figure', new RegExp(`^Jobs of each queue per 15 min\\. inventory: ${line}; mails: ${line}\\.`)).seen();
+    await me.find('searchbox', 'Filter queues by name').fill('demo.low');
+    await queues.find('row', /inventory/).gone();
+    await me.find('region', 'Throughput by queue').find('button', 'All queues').click();
+    await me.find('figure', /^Jobs per 15 min\. succeeded: /).seen();
+    await queues.find('link', 'demo.low').click();
+    await me.find('heading', /demo\.low$/, { level: 1 }).seen();
+    assert.equal(me.address(), '/job-queues/demo.low?range=24h', 'the range goes along');
+    await me.back();
+    await me.find('group', 'By').find('button', 'Class').click();
+    await me.find('table', 'Classes').find('link', 'SendInvoice').seen();
+    assert.equal(me.address(), '/job-metrics?range=24h');
+  });
+
   test('no more than eight classes are shown at once, whatever their names', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);

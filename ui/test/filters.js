@@ -72,6 +72,26 @@ export function filters(world) {
     await context.close();
   });
 
+  story(world, 'errors say how often they happen now, and on which hosts', async (me) => {
+    const now = () => Date.now() / 1000;
+    const ran = (jid, host, status) => ({ type: 'job_metric', timestamp: now() - 60, jid, job_class: 'RateOfErrors', queue: 'bulk', status, worker_identity: `${host}:1:shop`, attempt: 1, error_class: status === 'failed' ? 'NoRoute' : undefined });
+    for (const n of [1, 2, 3]) {
+      const jid = 'rate-' + n;
+      await world.publish('retries', { type: 'retry', jid, retry_at: now() + 9000, retry_count: 1, error_class: 'NoRoute', error_message: 'no route to host', job: { jid, class: 'RateOfErrors', queue: 'bulk', args: [], retry: 5 } });
+    }
+    await world.publish('job_metrics', [ran('rate-1', 'app-9', 'failed'), ran('rate-1', 'app-9', 'failed'), ran('rate-2', 'app-9', 'failed'), ran('rate-2', 'app-7', 'failed'), ran('rate-3', 'app-8', 'failed'), ran('rate-3', 'app-8', 'success')]);
+    await until('the runs are read', async () => (await http(`${world.base}/api/errors?set=retries&class=RateOfErrors`)).items[0]?.recent === 5);
+    await me.go('Retries');
+    await me.find('group', 'View').find('button', 'By error').click();
+    await me.filter('class:RateOfErrors');
+    const row = me.find('table', 'Errors').find('row', /NoRoute/);
+    await row.reads(/NoRoute no route to host RateOfErrors 3 0\.5\/min app-9 3, app-7 1 \+1/);
+    await me.find('table', 'Errors').find('button', 'Failure rate').click();
+    assert.equal(await me.find('columnheader', 'Failure rate').state('sort'), 'descending');
+    await row.find('link', 'app-9').click();
+    await until('its processes are shown', () => me.address() === '/worker-processes?text=app-9%3A');
+  });
+
   story(world, 'what is due leads from the dashboard to the list, and there from any page to the first', async (me) => {
     const span = async (address) => {
       await me.find('button', /^Table of Scheduled jobs/).seen();

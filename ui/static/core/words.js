@@ -113,7 +113,7 @@ export const common = {
   noRunsYet: 'No runs yet',
   newest: 'Newest',
   older: 'Older',
-  allOtherClasses: 'all other classes',
+  allOther: { class: 'all other classes', queue: 'all other queues' },
   totalTime: 'Total time',
   noJobsRan: 'No jobs ran in this range',
   quiet: 'Quiet',
@@ -304,8 +304,8 @@ export const charts = {
   queueLatency: 'Queue latency',
   runTimeDistribution: 'Run time distribution',
   waitTimeDistribution: 'Wait time distribution',
-  throughputByClass: 'Throughput by class',
-  allClasses: 'All classes',
+  throughputBy: { class: 'Throughput by class', queue: 'Throughput by queue' },
+  allOf: { class: 'All classes', queue: 'All queues' },
   seeAs: (form, title) => `${form} of ${title}`,
   asTable: (title) => `${title} as a table`,
   summary: (label, last, highest) => `${label}: last ${last}, highest ${highest}`,
@@ -316,9 +316,9 @@ export const charts = {
   unit: (step) => `jobs per ${step}`,
   step: 'step',
   steps: (n, unit) => (n === 1 ? unit : `${n} ${unit}`),
-  jobsOfEachClassPer: (step) => `Jobs of each class per ${step}`,
+  jobsOfEachPer: { class: (step) => `Jobs of each class per ${step}`, queue: (step) => `Jobs of each queue per ${step}` },
   showInChart: (name) => `Show ${name} in the chart`,
-  atMost: (n) => `At most ${n} classes can be shown`,
+  atMost: { class: (n) => `At most ${n} classes can be shown`, queue: (n) => `At most ${n} queues can be shown` },
   allJobs: (run) => `All jobs: ${run ? `p50 ${millis(run.p50_ms)}, p95 ${millis(run.p95_ms)}, p99 ${millis(run.p99_ms)}` : 'no data'}.`,
 };
 
@@ -367,6 +367,11 @@ export const due = {
   summary: (n, span, overdue) => `${plural(n, 'job is', 'jobs are')} due within ${span}, ${plural(overdue, 'is', 'are')} overdue.`,
 };
 
+/** The order in which a list stands, and the reverse. */
+const orders = {
+  'scheduled-jobs': ['soonest first', 'latest first'], retries: ['soonest first', 'latest first'], 'dead-jobs': ['newest first', 'oldest first'], 'gated-jobs': ['oldest first', 'newest first'],
+};
+
 export const entries = {
   downloadAllNdjson: 'Download all matching jobs as NDJSON',
   downloadAsNdjson: 'Download as NDJSON',
@@ -377,9 +382,8 @@ export const entries = {
   nothingLeftOnThisPage: 'Nothing left on this page',
   firstPage: 'First page',
   notRead: (why) => `could not be read: ${why}`,
-  tooLongToSort: (most) => `Lists of more than ${count(most)} jobs are in order of time. Filter the list to sort it.`,
-  byTime: { 'scheduled-jobs': 'soonest first', retries: 'soonest first', 'dead-jobs': 'newest first', 'gated-jobs': 'oldest first' },
-  sortedBy: (column) => `sorted by ${column.toLowerCase()}`,
+  tooLongToSort: (most) => `Lists of more than ${count(most)} jobs are in order of time. Filter by time to sort them.`,
+  inOrder: (set, column, turned) => (column ? `sorted by ${column.toLowerCase()}` : orders[set][turned ? 1 : 0]),
   filterOf: (set) => `Filter ${set}`,
   job: (jid) => `job ${jid}`,
   allSelected: (n) => `All ${count(n)} matching jobs selected`,
@@ -404,7 +408,7 @@ export const filter = {
   or: (names) => names.join(', ').replace(/, (\w+)$/, ' or $1'),
   offer: (names, most) => `Filter: ${names.slice(0, most).join(', ')}${names.length > most ? ' …' : ''}`,
   examples: { queue: 'mails', class: 'SendEmail', error: 'Timeout', from: '2026-12-24T18:00', to: '2026-12-24T18:00' },
-  hints: { status: 'outcome of the run', queue: 'queue name', class: 'job class', error: 'error class or fingerprint', worker: 'worker process', tag: 'tag', jid: 'job ID', op: 'action', actor: 'user', text: 'anywhere in the record', from: 'from this time on', to: 'before this time' },
+  hints: { status: 'outcome of the run', queue: 'queue name', class: 'job class', error: 'error class or fingerprint', worker: 'worker process', tag: 'tag', jid: 'job ID', op: 'action', operation: 'operation ID', actor: 'user', text: 'anywhere in the record', from: 'from this time on', to: 'before this time' },
 };
 
 export const dashboard = {
@@ -545,11 +549,16 @@ export const storm = {
   lastDied: 'Last died',
   filterErrors: 'Filter errors',
   errors: 'Errors',
+  rate: 'Failure rate',
+  hosts: 'Hosts',
   noErrors: 'No errors',
   noneFailed: 'No job in this list has failed.',
   counted: (n) => `Counted in the first ${count(n)} jobs; there are more.`,
   actOn: (verb, g) => `${verb} all ${g.count} with ${g.error_class} of ${g.class}`,
   errorIn: (error, name) => `${error} in ${name}`,
+  recent: (n, over) => `${plural(n, 'attempt')} failed in the last ${seconds(over)}`,
+  onHost: (host, n) => `${host}: ${plural(n, 'attempt')}`,
+  moreHosts: (n) => `+${count(n)}`,
 };
 
 export const table = {
@@ -631,8 +640,9 @@ export const metrics = {
   sameAsBefore: 'same as before',
   succeeded: 'Succeeded',
   queue: 'queue:',
-  filterClassesByName: 'Filter classes by name',
-  noMatchingClasses: 'No matching classes',
+  by: 'By',
+  filterByName: { class: 'Filter classes by name', queue: 'Filter queues by name' },
+  noMatching: { class: 'No matching classes', queue: 'No matching queues' },
   whenFiguresAppear: 'Figures appear here when workers report their first job.',
   failures: 'Failures',
   errorsNotReported: 'Workers reported no error classes',
@@ -802,7 +812,6 @@ export const operations = {
   operationOf: (id) => `operation ${id}`,
   beganOrEnded: (verb, state) => `${verb}: ${state === 'running' ? 'started' : state}`,
   movedTo: (queue) => rich` to ${queue}`,
-  jobsOfOne: (n) => `${count(n)} jobs of one operation`,
   shown: (n, last) => `${plural(n, 'action')} shown${last ? '; older ones are beyond the retention' : ''}`,
 };
 

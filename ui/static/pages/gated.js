@@ -3,13 +3,13 @@ import { html } from '../core/h.js';
 import { count } from '../core/format.js';
 import { overview } from '../core/overview.js';
 import { common, gated as words } from '../core/words.js';
-import { byTime, column, Entries } from '../parts/entries.js';
+import { column, Entries } from '../parts/entries.js';
 import { LastOperation } from '../parts/ops.js';
 import { Empty, Title } from '../parts/states.js';
 import { Time } from '../parts/time.js';
 
 const columns = [
-  { id: 'at', label: common.since, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
+  { id: 'at', label: common.since, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
   column.class, column.queue, column.args,
   column.jid,
 ];

@@ -30,7 +30,7 @@ export default function Job({ part: jid }) {
   return html`<${Title} crumbs=${[[common.jobs, link('jobs')]]} title=${html`${cls || common.job} <code class="dim">${jid}</code>`}>
       <button class="icon" aria-label=${words.copyId} title=${words.copyId} onClick=${() => copy(jid)}><${Icon} name="copy" /></button><${CopyCurl} url=${url} /><//>
     ${job.error?.status === 404 && !d ? html`<${NotFound} jid=${jid} />` : html`<${Failure} error=${job.error} at=${d ? job.at : 0} refresh=${job.refresh} />`}
-    ${d && html`<div class="grid"><div class="c8 stack" style=${{ gap: '1rem' }}>
+    ${d && html`<div class="grid"><div class="c8 stack cards">
         ${d.running?.map((/** @type {any} */ w) => html`<${Running} key=${w.identity} w=${w} jid=${jid} />`)}
         ${entries.map((e) => html`<${Entry} key=${e.millrace.offset} row=${e} done=${job.refresh} />`)}
         ${!entries.length && !d.running && html`<${Whereabouts} d=${d} seen=${seen.current?.queue} />`}

@@ -8,7 +8,7 @@ import { overview } from '../core/overview.js';
 import { useAll, useResource } from '../core/resource.js';
 import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { common, jobs as words } from '../core/words.js';
-import { byTime, column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
+import { column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
 import { FilterBox } from '../parts/filter.js';
 import { Cut, paged, PagerOf } from '../parts/pager.js';
 import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
@@ -41,12 +41,12 @@ const sets = {
 
 /** @param {string} label @param {boolean} [past] */
 function at(label, past) {
-  return { id: 'at', label, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past=${past} />` };
+  return { id: 'at', label, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past=${past} />` };
 }
 
 /** @param {string} label */
 function attempts(label) {
-  return { id: 'tries', label, right: true, wide: true, sort: failedAttempts, cell: failedAttempts };
+  return { id: 'tries', label, right: true, wide: true, sort: 'attempt', cell: failedAttempts };
 }
 
 /** @param {{set: string}} p */
@@ -143,7 +143,7 @@ function Finished() {
       <select class="in small" aria-label=${words.endedWithin} value=${since} onChange=${(/** @type {any} */ e) => setFilter({ since: e.target.value })}>${spans.map(([v, text]) => html`<option value=${v} selected=${v === since}>${text}</option>`)}</select>
       <${FilterBox} label=${words.filterRecentRuns} names=${finishedNames} query=${query} suggest=${useSuggestions()} onChange=${setFilter} />
       <${ColumnChooser} id="finished" columns=${finishedColumns} /><${CopyCurl} url=${url} /></div></div>
-    <${Answer} of=${runs}><${Table} id="finished" caption=${common.recentRuns} columns=${finishedColumns} rows=${rows} loading=${!d} dim=${!!runs.error} busy=${runs.stale} of=${url} rowKey=${(/** @type {any} */ r) => `${r.at} ${r.jid} ${r.worker} ${r.attempt}`} open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))}
+    <${Answer} of=${runs}><${Table} id="finished" caption=${common.recentRuns} columns=${finishedColumns} rows=${rows} loading=${!d} dim=${!!runs.error} busy=${runs.stale} of=${runs.url} rowKey=${(/** @type {any} */ r) => `${r.at} ${r.jid} ${r.worker} ${r.attempt}`} open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))}
       empty=${d?.next ? html`<${Empty} icon="search" title=${common.noMatchesSoFar}><p>${words.searched(d.searched)}</p><button class="btn" onClick=${() => setQuery({ next: d.next })}>${common.keepSearching}</button><//>`
         : filtered ? html`<${NoMatch} names=${finishedNames} />` : html`<${Empty} icon="chart" title=${common.noRunsYet}><p>${words.whatIsReported(d?.max_age_seconds)}</p><//>`} /><//>
     ${d && html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${words.shown(rows.length, d.older_than_kept && !d.next)}</span><div class="tools">

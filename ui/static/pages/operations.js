@@ -1,5 +1,5 @@
 // @ts-check
-import { html, useMemo } from '../core/h.js';
+import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { absolute } from '../core/format.js';
 import { useResource } from '../core/resource.js';
@@ -21,8 +21,9 @@ export function filterText(op) {
 
 export default function Operations() {
   const tab = route.value.query.get('tab') || 'operations';
+  const turn = (/** @type {string} */ v) => setQuery({ tab: v === 'operations' ? '' : v, next: '', ...Object.fromEntries(terms.map((t) => [t, ''])) });
   return html`<${Title} title=${common.operations}><${CopyCurl} url=${tab === 'audit' ? journalUrl() : apiPath('operations')} /><//>
-    <${Tabs} label=${common.operations} value=${tab} onChange=${(/** @type {string} */ v) => setQuery({ tab: v === 'operations' ? '' : v, next: '', ...Object.fromEntries(terms.map((t) => [t, ''])) })} options=${[['operations', common.operations], ['audit', words.auditLog]]} />
+    <${Tabs} label=${common.operations} value=${tab} onChange=${turn} options=${[['operations', common.operations], ['audit', words.auditLog]]} />
     <div role="tabpanel">${tab === 'audit' ? html`<${Audit} />` : html`<${List} />`}</div>`;
 }
 
@@ -31,44 +32,47 @@ function List() {
   const columns = [
     { id: 'what', label: words.operation, always: true, head: true, cell: (/** @type {any} */ o) => opText(o) },
     { id: 'state', label: common.state, cell: (/** @type {any} */ o) => html`<${State} state=${shownState(o, ops.data || [])} />` },
-    { id: 'far', label: common.progress, cell: (/** @type {any} */ o) => html`<div style=${{ minWidth: '9rem', padding: '.5rem 0' }}><${Progress} op=${o} />${o.last_error && html`<div class="bad small anywhere">${o.last_error}</div>`}</div>` },
+    { id: 'far', label: common.progress, cell: (/** @type {any} */ o) => html`<${Far} op=${o} />` },
     { id: 'filter', label: common.filter, wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${filterText(o)}>${filterText(o)}</span>` },
     { id: 'reason', label: common.reason, wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${o.reason}>${o.reason || html`<span class="dim">–</span>`}</span>` },
-    { id: 'actor', label: words.by, wide: true, cell: (/** @type {any} */ o) => o.actor || '–' }, { id: 'at', label: common.started, cell: (/** @type {any} */ o) => html`<${Time} at=${o.started_at} />` },
+    { id: 'actor', label: words.by, wide: true, cell: (/** @type {any} */ o) => o.actor || '–' },
+    { id: 'at', label: common.started, cell: (/** @type {any} */ o) => html`<${Time} at=${o.started_at} />` },
   ];
-  return html`<section class="card flush" aria-label=${common.operations}><${Answer} of=${ops}><${Table} id="operations" caption=${common.operations} columns=${columns} rows=${ops.data || []} loading=${!ops.data} rowKey=${(/** @type {any} */ o) => o.id}
-      acts=${mayAct.value ? (/** @type {any} */ o) => (o.state === 'running' ? html`<button class="btn small" onClick=${() => cancelOperation(o.id)}>${common.stop}</button>` : undoable(o, ops.data || []) && html`<button class="btn small" onClick=${() => undoOperation(o)}>${common.undo}</button>`) : undefined}
-      empty=${html`<${Empty} icon="ops" title=${words.noBulkOperationsYet}><p>${words.howToBegin}</p><//>`} /><//></section>`;
+  const acts = (/** @type {any} */ o) => (o.state === 'running' ? html`<button class="btn small" onClick=${() => cancelOperation(o.id)}>${common.stop}</button>`
+    : undoable(o, ops.data || []) && html`<button class="btn small" onClick=${() => undoOperation(o)}>${common.undo}</button>`);
+  return html`<section class="card flush" aria-label=${common.operations}><${Answer} of=${ops}>
+    <${Table} id="operations" caption=${common.operations} columns=${columns} rows=${ops.data || []} loading=${!ops.data} rowKey=${(/** @type {any} */ o) => o.id}
+      acts=${mayAct.value ? acts : undefined} empty=${html`<${Empty} icon="ops" title=${words.noBulkOperationsYet}><p>${words.howToBegin}</p><//>`} /><//></section>`;
 }
 
-/** The job, queue or process that an action is about. @param {any} r */
+/** How far an operation is, and what went wrong last. @param {{op: any}} p */
+const Far = ({ op }) => html`<div class="far"><${Progress} op=${op} />${op.last_error && html`<div class="bad small anywhere">${op.last_error}</div>`}</div>`;
+
+/** What one operation did, job by job. @param {string} operation */
+const partsOf = (operation) => link('operations', [], { tab: 'audit', operation });
+
+/** The jobs, queue or process that an action is about. @param {any} r */
 function about(r) {
   if (r.jid) return html`<a class="mono" href=${link('jobs', r.jid)}>${r.jid}</a>`;
-  if (r.queue) return html`<a href=${link('job-queues', r.queue)}>${r.queue}</a>${r.to && words.movedTo(html`<a href=${link('job-queues', r.to)}>${r.to}</a>`)}${r.count > 0 && html` <span class="dim">(${common.jobsOf(r.count)})</span>`}`;
+  if (r.queue) {
+    const to = r.op === 'moved' ? html`<a href=${link('job-queues', r.to)}>${r.to}</a>` : r.to; // else a type of queues
+    return html`<a href=${link('job-queues', r.queue)}>${r.queue}</a>${to && words.movedTo(to)}${r.count > 0 && html` <span class="dim">(${common.jobsOf(r.count)})</span>`}`;
+  }
   if (r.identity) return r.identity === '*' ? words.allProcesses : html`<a href=${link('worker-processes', r.identity)}>${r.identity}</a>`;
-  return r.operation ? html`<a href=${link('operations')}>${words.operationOf(r.operation)}</a>` : '–';
+  if (r.operation) return html`<a href=${partsOf(r.operation)} title=${words.operationOf(r.operation)}>${r.count > 0 ? common.jobsOf(r.count) : words.operationOf(r.operation)}</a>`;
+  return '–';
 }
 
 /** What the audit log can be filtered by, in the words of the API. */
-const terms = ['actor', 'op', 'jid', 'from', 'to'];
-const ops = ['operation', 'deleted', 'killed', 'changed', 'undone', 'triggered', 'retried', 'paused', 'resumed', 'made', 'removed', 'purged', 'moved', 'retyped', 'quieted', 'stopped', 'cancelled', 'released', 'dismissed', 'enqueued'];
+const terms = ['actor', 'op', 'queue', 'jid', 'operation', 'from', 'to'];
+const ops = ['operation', 'deleted', 'killed', 'changed', 'undone', 'triggered', 'retried', 'paused', 'resumed', 'made', 'removed', 'purged', 'moved', 'retyped', 'quieted',
+  'stopped', 'cancelled', 'released', 'dismissed', 'enqueued'];
 
-/** What the journal is asked, by this page's URL. */
+/** What the journal is asked, by this page's URL: an operation is one row, unless it is asked for. */
 function journalUrl() {
   const query = route.value.query;
-  return apiPath('journal', [], { ...Object.fromEntries(terms.map((k) => [k, query.get(k)])), limit: 200, next: query.get('next') });
-}
-
-/** Rows of one bulk operation that follow each other are one row. @param {any[]} items */
-function gathered(items) {
-  /** @type {any[]} */
-  const rows = [];
-  for (const r of items) {
-    const last = rows.at(-1);
-    if (r.operation && r.jid && last?.operation === r.operation && last.op === r.op && last.jid) last.jobs++;
-    else rows.push({ ...r, jobs: 1 });
-  }
-  return rows;
+  const collapse = query.get('jid') || query.get('operation') ? undefined : 'operations';
+  return apiPath('journal', [], { ...Object.fromEntries(terms.map((k) => [k, query.get(k)])), collapse, limit: 200, next: query.get('next') });
 }
 
 /** What was done, in a word or two. @param {any} r */
@@ -81,18 +85,25 @@ function Audit() {
   const url = journalUrl();
   const j = useResource(url, { topic: 'operations', every: 10_000 });
   const items = j.data?.items || [];
-  const rows = useMemo(() => gathered(items), [j.data]);
-  const actors = [...new Set(items.map((/** @type {any} */ r) => r.actor).filter(Boolean))];
+  const those = (/** @type {string} */ name) => [...new Set(items.map((/** @type {any} */ r) => r[name]).filter(Boolean))];
   const columns = [
     { id: 'at', label: common.time, always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} past />` },
-    { id: 'actor', label: words.user, class: 'lim', cell: (/** @type {any} */ r) => (r.actor ? html`<span class="cut" title=${r.actor}>${r.actor}</span>` : html`<span class="dim">${common.millrace}</span>`) },
+    {
+      id: 'actor', label: words.user, class: 'lim',
+      cell: (/** @type {any} */ r) => (r.actor ? html`<span class="cut" title=${r.actor}>${r.actor}</span>` : html`<span class="dim">${common.millrace}</span>`),
+    },
     { id: 'op', label: words.action, cell: (/** @type {any} */ r) => html`<span class="tag">${actionText(r)}</span>` },
-    { id: 'jid', label: words.target, class: 'some', cell: (/** @type {any} */ r) => html`<span class="cut">${r.jobs > 1 ? words.jobsOfOne(r.jobs) : about(r)}</span>` },
+    { id: 'jid', label: words.target, class: 'some', cell: (/** @type {any} */ r) => html`<span class="cut">${about(r)}</span>` },
     { id: 'set', label: common.list, wide: true, cell: (/** @type {any} */ r) => setNames[r.set] || r.stream || '–' },
     { id: 'reason', label: common.reason, class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${r.reason}>${r.reason || ''}</span>` },
   ];
-  return html`<section class="card flush" aria-label=${words.auditLog}><div class="toolbar"><${FilterBox} label=${words.filterAuditLog} names=${terms} query=${query} onChange=${(/** @type {any} */ changes) => setQuery({ ...changes, next: '' })} suggest=${{ actor: () => actors, op: () => ops }} /></div>
-    <${Answer} of=${j}><${Table} id="audit" caption=${words.auditLog} columns=${columns} rows=${rows} of=${url} loading=${!j.data} rowKey=${(/** @type {any} */ r) => String(r.record)} empty=${html`<${Empty} icon="ops" title=${terms.some((t) => query.get(t)) ? words.noMatchingActions : words.noActionsYet} />`} /><//>
+  const filtered = terms.some((t) => query.get(t));
+  return html`<section class="card flush" aria-label=${words.auditLog}><div class="toolbar">
+      <${FilterBox} label=${words.filterAuditLog} names=${terms} query=${query} suggest=${{ actor: () => those('actor'), queue: () => those('queue'), op: () => ops }}
+        onChange=${(/** @type {any} */ changes) => setQuery({ ...changes, next: '' })} /></div>
+    <${Answer} of=${j}><${Table} id="audit" caption=${words.auditLog} columns=${columns} rows=${items} of=${j.url} loading=${!j.data} busy=${j.stale} rowKey=${(/** @type {any} */ r) => String(r.record)}
+      empty=${html`<${Empty} icon="ops" title=${filtered ? words.noMatchingActions : words.noActionsYet} />`} /><//>
     ${j.data && html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${words.shown(items.length, j.data.older_than_kept && !j.data.next)}</span><div class="tools">
-      ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>${common.newest}</button>`}<button class="btn small" disabled=${!j.data.next} onClick=${() => setQuery({ next: j.data.next })}>${common.older}</button></div></nav>`}</section>`;
+      ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>${common.newest}</button>`}
+      <button class="btn small" disabled=${!j.data.next} onClick=${() => setQuery({ next: j.data.next })}>${common.older}</button></div></nav>`}</section>`;
 }

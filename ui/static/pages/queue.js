@@ -58,7 +58,7 @@ function Tiles({ q, name }) {
 function Classes({ m }) {
   const [sort, setSort] = useState({ id: 'total', reverse: true });
   const columns = [
-    { id: 'name', label: common.class, always: true, head: true, class: 'lim', sort: (/** @type {any} */ c) => c.name, cell: (/** @type {any} */ c) => (c.other ? html`<i>${common.allOtherClasses}</i>` : html`<a class="cut" title=${c.name} href=${link('job-metrics', c.name)}>${c.name}</a>`) },
+    { id: 'name', label: common.class, always: true, head: true, class: 'lim', sort: (/** @type {any} */ c) => c.name, cell: (/** @type {any} */ c) => (c.other ? html`<i>${common.allOther.class}</i>` : html`<a class="cut" title=${c.name} href=${link('job-metrics', c.name)}>${c.name}</a>`) },
     { id: 'count', label: common.jobs, right: true, sort: ran, cell: (/** @type {any} */ c) => count(ran(c)) }, { id: 'fail', label: common.failed, right: true, sort: failShare, cell: (/** @type {any} */ c) => percent(failShare(c)) },
     ...['p50', 'p95', 'p99'].map((k) => ({ id: k, label: k, right: true, sort: (/** @type {any} */ c) => c.run?.[k + '_ms'] ?? null, cell: (/** @type {any} */ c) => millis(c.run?.[k + '_ms']) })),
     { id: 'total', label: common.totalTime, right: true, sort: (/** @type {any} */ c) => c.total_ms, cell: (/** @type {any} */ c) => millis(c.total_ms) },

@@ -1,13 +1,12 @@
 // @ts-check
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { serverNow } from '../core/clock.js';
+import { now, serverNow } from '../core/clock.js';
 import { count } from '../core/format.js';
-import { now } from '../core/clock.js';
 import { overview } from '../core/overview.js';
 import { common, scheduled as words } from '../core/words.js';
 import { location } from '../parts/where.js';
-import { byAttempt, byTime, column, Entries } from '../parts/entries.js';
+import { byAttempt, column, Entries } from '../parts/entries.js';
 import { DueTimes } from '../parts/due.js';
 import { LastOperation } from '../parts/ops.js';
 import { Empty, Title } from '../parts/states.js';
@@ -19,21 +18,24 @@ const late = 60;
 /** @param {{row: any}} p */
 function Due({ row }) {
   const behind = now.value - row.millrace.at;
-  return html`<span class="row"><${Time} at=${row.millrace.at} />${row.millrace.refused ? html`<span class="tag bad" title=${row.millrace.refused}>${common.refused}</span>` : behind > late && html`<span class="tag bad" title=${common.late(behind)}>${words.delayed}</span>`}</span>`;
+  const { at, refused } = row.millrace;
+  return html`<span class="row"><${Time} at=${at} />${refused ? html`<span class="tag bad" title=${refused}>${common.refused}</span>`
+    : behind > late && html`<span class="tag bad" title=${common.late(behind)}>${words.delayed}</span>`}</span>`;
 }
 
 const columns = [
-  { id: 'at', label: common.due, always: true, sort: byTime, cell: (/** @type {any} */ r) => html`<${Due} row=${r} />` },
+  { id: 'at', label: common.due, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<${Due} row=${r} />` },
   column.class, column.queue, column.args,
-  { id: 'tries', label: common.attempt, right: true, off: true, sort: byAttempt, cell: byAttempt },
+  { id: 'tries', label: common.attempt, right: true, off: true, sort: 'attempt', cell: byAttempt },
   { id: 'enqueued', label: common.enqueued, off: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.job?.enqueued_at || r.job?.created_at} />` },
   column.jid,
 ];
 
 export default function Scheduled() {
   const total = overview.value?.sets['scheduled-jobs']?.total;
+  const empty = html`<${Empty} icon="clock" title=${common.noScheduledJobs}><p>${common.whatIsScheduled} ${words.forExample}</p>
+    <pre class="code">${words.example(location + apiPath('jobs'), Math.round(serverNow()) + 3600)}</pre><//>`;
   return html`<${Title} title=${common.scheduledJobs} badge=${total === undefined ? null : count(total)}><${LastOperation} set="scheduled-jobs" /><//>
-    <div class="stack" style=${{ gap: '1rem' }}><${DueTimes} set="scheduled-jobs" />
-    <${Entries} set="scheduled-jobs" topic="scheduled" columns=${columns} empty=${html`<${Empty} icon="clock" title=${common.noScheduledJobs}><p>${common.whatIsScheduled} ${words.forExample}</p>
-      <pre class="code">${words.example(location + apiPath('jobs'), Math.round(serverNow()) + 3600)}</pre><//>`} /></div>`;
+    <div class="stack cards"><${DueTimes} set="scheduled-jobs" />
+    <${Entries} set="scheduled-jobs" topic="scheduled" columns=${columns} empty=${empty} /></div>`;
 }

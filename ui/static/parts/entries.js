@@ -15,7 +15,7 @@ import { Icon } from './icon.js';
 import { setNames, single } from './ops.js';
 import { Pager } from './pager.js';
 import { Answer, CopyCurl, Empty } from './states.js';
-import { ColumnChooser, sorted, Table } from './table.js';
+import { ColumnChooser, Table } from './table.js';
 import { say, toast } from './toast.js';
 import { common, entries as words } from '../core/words.js';
 
@@ -24,9 +24,13 @@ export const filterNames = ['queue', 'class', 'error', 'tag', 'jid', 'text', 'fr
 /** What a URL filters by. @param {URLSearchParams} query @param {string[]} [names] @returns {Record<string, string>} */
 export const filterOf = (query, names = filterNames) => Object.fromEntries(names.filter((n) => query.get(n)).map((n) => [n, query.get(n)]));
 
-/** A list has the order of its times. In another order so many can be shown, which are read whole. */
-const mostSorted = 500;
-export const byTime = (/** @type {any} */ r) => r.millrace.at;
+/** How many jobs the API sorts at most. */
+const mostSorted = 100_000;
+/** The order in which a list stands. @param {string} set */
+const natural = (set) => (set === 'dead-jobs' ? '-at' : 'at');
+/** What the API calls the column that a list is sorted by. @param {string} sort */
+const keyOf = (sort) => sort.replace(/^-/, '');
+
 export const byAttempt = (/** @type {any} */ r) => r.millrace.attempt ?? 0;
 
 /** Reasons of workers for which the attempt that they end counts. */
@@ -51,11 +55,27 @@ export const nextBackoff = (r) => (byAttempt(r) + 1 < mostAttempts(r.job) ? byAt
 
 /** @type {Record<string, any>} Columns that more than one set has. */
 export const column = {
-  class: { id: 'class', label: common.class, always: true, class: 'lim', sort: (/** @type {any} */ r) => r.millrace.class, cell: (/** @type {any} */ r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>` },
-  queue: { id: 'queue', label: common.queue, class: 'lim', sort: (/** @type {any} */ r) => r.millrace.queue, cell: (/** @type {any} */ r) => html`<a class="cut" href=${link('job-queues', r.millrace.queue || 'default')}>${r.millrace.queue}</a>` },
-  args: { id: 'args', label: common.arguments, class: 'fill', cell: (/** @type {any} */ r) => html`<code class="cut" title=${short(argsOf(r))}>${r.millrace.omitted ? words.notRead(r.millrace.omitted) : short(argsOf(r))}</code>` },
-  jid: { id: 'jid', label: common.id, wide: true, cell: (/** @type {any} */ r) => html`<a class="mono dim" href=${link('jobs', jidOf(r))} title=${jidOf(r)}>${jidOf(r).slice(0, 8)}</a>` },
-  error: { id: 'error', label: common.error, class: 'fill', sort: (/** @type {any} */ r) => r.error_class || null, cell: (/** @type {any} */ r) => html`<span class="cut" title=${short(`${r.error_class || ''}: ${r.error_message || ''}`)}><${ErrorLink} of=${r.error_class || ''} /> <span class="dim">${short(r.error_message)}</span></span>` },
+  class: {
+    id: 'class', label: common.class, always: true, class: 'lim', sort: 'class',
+    cell: (/** @type {any} */ r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>`,
+  },
+  queue: {
+    id: 'queue', label: common.queue, class: 'lim', sort: 'queue',
+    cell: (/** @type {any} */ r) => html`<a class="cut" href=${link('job-queues', r.millrace.queue || 'default')}>${r.millrace.queue}</a>`,
+  },
+  args: {
+    id: 'args', label: common.arguments, class: 'fill',
+    cell: (/** @type {any} */ r) => html`<code class="cut" title=${short(argsOf(r))}>${r.millrace.omitted ? words.notRead(r.millrace.omitted) : short(argsOf(r))}</code>`,
+  },
+  jid: {
+    id: 'jid', label: common.id, wide: true,
+    cell: (/** @type {any} */ r) => html`<a class="mono dim" href=${link('jobs', jidOf(r))} title=${jidOf(r)}>${jidOf(r).slice(0, 8)}</a>`,
+  },
+  error: {
+    id: 'error', label: common.error, class: 'fill', sort: 'error',
+    cell: (/** @type {any} */ r) => html`<span class="cut" title=${short(`${r.error_class || ''}: ${r.error_message || ''}`)}>
+      <${ErrorLink} of=${r.error_class || ''} /> <span class="dim">${short(r.error_message)}</span></span>`,
+  },
 };
 
 /** All with an error: in another tab, or here beside what the list is filtered by. @param {{of: string}} p */
@@ -65,14 +85,16 @@ function ErrorLink({ of }) {
     e.preventDefault();
     setFilter({ error: of });
   };
-  return of ? html`<a class="bad strong" href=${link(route.peek().parts[0], [], { state: route.peek().query.get('state'), error: of })} onClick=${narrow}>${of}</a>` : html`<span class="bad strong">${common.error}</span>`;
+  if (!of) return html`<span class="bad strong">${common.error}</span>`;
+  const { parts, query } = route.peek();
+  return html`<a class="bad strong" href=${link(parts[0], [], { state: query.get('state'), error: of })} onClick=${narrow}>${of}</a>`;
 }
 
 /** @param {any} r */
 const argsOf = (r) => (r.args === undefined ? (r.args = memberText(r.raw, ...(r.job ? ['job', 'args'] : ['args']))) : r.args);
 
-/** Where the pages begin of a list whose end has not been found. Such a list is gone through from cursor to cursor: its pages may have few rows or none, so
- * no number tells where one begins. @param {string} of what the list is of */
+/** Where the pages begin of a list whose end has not been found. Such a list is gone through from cursor to cursor: its pages may have few
+ * rows or none, so no number tells where one begins. @param {string} of what the list is of */
 function useTrail(of) {
   const trail = useRef({ of, starts: /** @type {Map<number, string>} */ (new Map()) });
   if (trail.current.of !== of) trail.current = { of, starts: new Map() };
@@ -86,11 +108,11 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
   const filter = { ...filterOf(query, names), ...always };
   const page = Number(query.get('page')) || 1;
   const size = Number(query.get('page_size')) || 50;
-  const next = query.get('next') || '';
-  const sort = query.get('sort') || '';
-  const reverse = query.get('sort_reverse') === 'true';
-  const asked = sort ? { ...filter, page: 1, page_size: mostSorted } : { ...filter, page, page_size: size, next: next || undefined };
-  const url = apiPath(set, [], asked);
+  const wanted = query.get('sort') || '';
+  const sort = columns.some((c) => c.sort === keyOf(wanted)) ? wanted : natural(set);
+  const sorted = sort !== natural(set);
+  const next = (!sorted && query.get('next')) || '';
+  const url = apiPath(set, [], { ...filter, page, page_size: size, sort: sorted ? sort : undefined, next: next || undefined });
   const list = useResource(url, { topic, every: 5000 });
   // A record that is as it was is the same row.
   const before = useRef(/** @type {Map<string, any>} */ (new Map()));
@@ -108,15 +130,21 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
   const done = () => list.refresh();
   const d = list.data;
   // Behind a cursor nothing is counted of what stands before it.
-  const known = d && (d.filtered_count ?? (filtered && !next && (d.searched >= d.total_count || (!d.next && page === 1)) ? d.filtered_count_at_least : undefined));
-  const rows = sort ? sorted(read, columns, sort, reverse).slice((page - 1) * size, page * size) : read;
-  const sortable = known !== undefined && known <= mostSorted;
-  const order = (/** @type {string} */ id, /** @type {boolean} */ r) => {
-    if (sortable) setFilter({ sort: id, sort_reverse: r ? 'true' : '' });
-    else toast(words.tooLongToSort(mostSorted));
+  const all = filtered && !next && (d?.searched >= d?.total_count || (!d?.next && page === 1));
+  const known = d && (d.filtered_count ?? (all ? d.filtered_count_at_least : undefined));
+  const unsortable = d?.total_count > mostSorted && !filter.from && !filter.to && !filter.jid ? words.tooLongToSort(mostSorted) : '';
+  const order = (/** @type {string} */ id, /** @type {boolean} */ reverse) => {
+    const to = (reverse ? '-' : '') + columns.find((c) => c.id === id).sort;
+    if (to === natural(set)) setFilter({ sort: '' });
+    else if (unsortable) toast(unsortable);
+    else setFilter({ sort: to });
   };
-  useEffect(() => { if (sort && d && !sortable) setQuery({ sort: '', sort_reverse: '' }, { replace: true }); }, [sort, d]);
-  const starts = useTrail(`${set} ${filterText} ${size}`);
+  useEffect(() => {
+    if (!sorted || list.error?.status !== 400) return;
+    toast(list.error.reason, { bad: true }); // the list became too long
+    setQuery({ sort: '' }, { replace: true });
+  }, [sorted, list.error]);
+  const starts = useTrail(`${set} ${filterText} ${size} ${sort}`);
   starts.set(page, next);
   const turn = (/** @type {number} */ to) => {
     let start = '';
@@ -131,7 +159,9 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
     if (m.size) say(common.selected(common.jobsOf(m.size)));
   };
   const run = async (/** @type {string} */ action) => {
-    const target = matching ? { set, filter: fixed(filter, matching.read), count: matching.count, asOf: matching.asOf, expected: matching.exact ? matching.count : undefined } : { set, rows: [...chosen.values()], count: chosen.size };
+    const target = matching
+      ? { set, filter: fixed(filter, matching.read), count: matching.count, asOf: matching.asOf, expected: matching.exact ? matching.count : undefined }
+      : { set, rows: [...chosen.values()], count: chosen.size };
     if (!matching && chosen.size === 1 && action !== 'change') {
       await actOn(set, action, [...chosen.values()][0], done);
       choose(new Map());
@@ -143,38 +173,54 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
     if (a) actOn(set, a, row, done);
     return !!a;
   };
+  const select = () => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of, read: list.at });
+  const what = filtered ? words.matchingOf(d?.total_count) : known === 1 ? single[set] : setNames[set];
+  const how = words.inOrder(set, keyOf(sort) === 'at' ? '' : columns.find((c) => c.sort === keyOf(sort)).label, sorted);
   return html`<section class="card flush" aria-label=${setNames[set]}>
     <div class="bars"><div class="toolbar">${controls}
-      <${FilterBox} label=${words.filterOf(setNames[set])} names=${names} when=${set === 'dead-jobs' ? 'died' : set === 'gated-jobs' ? '' : 'due'} query=${query} suggest=${suggest} onChange=${setFilter} />
-      <${ColumnChooser} id=${set} columns=${columns} /><${CopyCurl} url=${url} />
-      <a class="icon" title=${words.downloadAllNdjson} aria-label=${words.downloadAsNdjson} download=${set + '.ndjson'} href=${apiPath(set, [], { ...filter, format: 'ndjson' })}><${Icon} name="download" /></a>
-      <a class="icon small" title=${words.downloadAllCsv} aria-label=${words.downloadAsCsv} download=${set + '.csv'} href=${apiPath(set, [], { ...filter, format: 'csv' })}>${words.csv}</a></div>
-    ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label=${common.selection}><span class="strong">${matching ? words.allSelected(matching.count) : common.selected(common.jobsOf(chosen.size))}</span>
-      ${!matching && d && !list.stale && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${() => setMatching({ count: known ?? d.filtered_count_at_least ?? d.total_count, exact: known !== undefined, asOf: d.as_of, read: list.at })}>${words.selectAll(known, d.filtered_count_at_least)}</button>`}
+      <${FilterBox} label=${words.filterOf(setNames[set])} names=${names} when=${set === 'dead-jobs' ? 'died' : set === 'gated-jobs' ? '' : 'due'} query=${query}
+        suggest=${suggest} onChange=${setFilter} />
+      <${ColumnChooser} id=${set} columns=${columns} /><${CopyCurl} url=${url} /><${Downloads} set=${set} filter=${filter} /></div>
+    ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label=${common.selection}>
+      <span class="strong">${matching ? words.allSelected(matching.count) : common.selected(common.jobsOf(chosen.size))}</span>
+      ${!matching && d && !list.stale && (known ?? d.total_count) > chosen.size && html`<button class="linkish" onClick=${select}>${words.selectAll(known, d.filtered_count_at_least)}</button>`}
       <button class="linkish" onClick=${() => choose(new Map())}>${common.clear}</button>
-      <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value} title=${whyNotMany.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? common.reschedule : actions[a].label}</button>`)}</div></div>`}</div>
-    <${Answer} of=${list}><${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${rows} loading=${list.loading || !d} dim=${!!list.error} busy=${list.stale} of=${list.url} steady sort=${sort || 'at'} reverse=${sort ? reverse : set === 'dead-jobs'} onSort=${order} unsortable=${d && !sortable ? words.tooLongToSort(mostSorted) : undefined} rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => words.job(jidOf(r))}
+      <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value}
+        title=${whyNotMany.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? common.reschedule : actions[a].label}</button>`)}</div></div>`}</div>
+    <${Answer} of=${list}><${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${read} loading=${list.loading || !d} dim=${!!list.error}
+      busy=${list.stale} of=${list.url} steady sort=${columns.find((c) => c.sort === keyOf(sort))?.id} reverse=${sort.startsWith('-')} onSort=${order} unsortable=${unsortable || undefined}
+      rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => words.job(jidOf(r))}
       selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
       acts=${mayAct.value ? (/** @type {any} */ r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
       empty=${filtered || page > 1 ? html`<${Nothing} d=${d} page=${page} next=${next} clear=${[...names, 'page', 'next']} />` : empty} /><//>
-    ${d && html`<${Pager} page=${page} size=${size} items=${rows.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${sort && sortable ? Math.ceil(known / size) : d.page_count} more=${!!d.next && !list.stale} unplaced=${!!next} what=${(filtered ? words.matchingOf(d.total_count) : known === 1 ? single[set] : setNames[set]) + (rows.length > 1 ? `, ${sort && sortable ? words.sortedBy(columns.find((c) => c.id === sort)?.label || '') : words.byTime[set]}` : '')}
+    ${d && html`<${Pager} page=${page} size=${size} items=${read.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${d.page_count}
+      more=${!!d.next && !list.stale} unplaced=${!!next} what=${what + (read.length > 1 ? `, ${how}` : '')}
       onPage=${turn} onSize=${(/** @type {number} */ n) => setFilter({ page_size: n })} />`}
   </section>`;
+}
+
+/** All that match, as files. @param {{set: string, filter: Record<string, string>}} p */
+function Downloads({ set, filter }) {
+  const file = (/** @type {string} */ format) => ({ download: `${set}.${format}`, href: apiPath(set, [], { ...filter, format }) });
+  return html`<a class="icon" title=${words.downloadAllNdjson} aria-label=${words.downloadAsNdjson} ...${file('ndjson')}><${Icon} name="download" /></a>
+    <a class="icon small" title=${words.downloadAllCsv} aria-label=${words.downloadAsCsv} ...${file('csv')}>${words.csv}</a>`;
 }
 
 /** What stands where no row does, though there are some elsewhere. @param {{d: any, page: number, next: string, clear: string[]}} p clear: what of the query filters */
 function Nothing({ d, page, next, clear }) {
   const title = d?.next ? (page > 1 ? words.noMoreSoFar : common.noMatchesSoFar) : next ? words.noMoreMatches : page > 1 ? words.nothingLeftOnThisPage : common.noMatches(common.jobsOf(d?.total_count));
+  const cleared = () => setQuery(Object.fromEntries(clear.map((n) => [n, ''])));
   return html`<${Empty} icon="search" title=${title}>
     ${(d?.next || next || page === 1) && d?.searched < d?.total_count && html`<p>${words.searched(d.searched, d.total_count, !!next)}</p>`}
     <div class="row">${d?.next && html`<button class="btn" onClick=${() => setQuery({ next: d.next })}>${common.keepSearching}</button>`}
       ${page > 1 && html`<button class="btn" onClick=${() => setFilter({})}>${words.firstPage}</button>`}
-      ${clear.some((n) => n !== 'page' && n !== 'next' && route.value.query.get(n)) && html`<button class="btn" onClick=${() => setQuery(Object.fromEntries(clear.map((n) => [n, ''])))}>${common.clearFilters}</button>`}</div><//>`;
+      ${clear.some((n) => n !== 'page' && n !== 'next' && route.value.query.get(n)) && html`<button class="btn" onClick=${cleared}>${common.clearFilters}</button>`}</div><//>`;
 }
 
 /** @param {{set: string, row: any, done: () => void}} p */
 export function Acts({ set, row, done }) {
-  return actionsOf[set].map((/** @type {string} */ a, /** @type {number} */ i) => html`<button key=${a} class=${cx('icon', actions[a].hurt && 'hurt', i > 0 && 'more')} title=${actions[a].label} aria-label=${words.actOn(actions[a].label, row.millrace.class || '', jidOf(row))} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} /></button>`);
+  return actionsOf[set].map((/** @type {string} */ a, /** @type {number} */ i) => html`<button key=${a} class=${cx('icon', actions[a].hurt && 'hurt', i > 0 && 'more')} title=${actions[a].label}
+    aria-label=${words.actOn(actions[a].label, row.millrace.class || '', jidOf(row))} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} /></button>`);
 }
 
 /** Names to choose from, asked for when a list is first seen. @param {string} set */

@@ -3,16 +3,17 @@
 import { cx, html, useEffect, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { fixed } from '../core/clock.js';
-import { count, percent, short } from '../core/format.js';
+import { count, rate, short } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { useResource } from '../core/resource.js';
-import { link, navigate, route, setFilter } from '../core/router.js';
+import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { actions, actOnMany, bulkOf } from './actions.js';
 import { FilterBox } from './filter.js';
 import { Icon } from './icon.js';
-import { Answer, CopyCurl, Empty } from './states.js';
-import { sorted, Table } from './table.js';
+import { Share } from './share.js';
+import { Answer, CopyCurl, Empty, Segments } from './states.js';
+import { ColumnChooser, sorted, Table } from './table.js';
 import { Time } from './time.js';
 import { failed } from './toast.js';
 import { common, storm as words } from '../core/words.js';
@@ -21,11 +22,58 @@ import { common, storm as words } from '../core/words.js';
 const mostSearched = 100_000;
 const names = ['queue', 'class', 'from', 'to'];
 
-/** How many there are by now: where not all had been counted, a group is larger than it says. @param {string} set @param {Record<string, string>} filter @param {number} least */
+/** How many there are by now: where not all had been counted, a group is larger than it says.
+ * @param {string} set @param {Record<string, string>} filter @param {number} least */
 async function countNow(set, filter, least) {
   const { data } = await ask(apiPath(set, [], { ...filter, page: 1, page_size: 1 }));
   return { count: data.filtered_count ?? Math.max(least, data.filtered_count_at_least), asOf: data.as_of, expected: data.filtered_count };
 }
+
+/** How many hosts are named of those that a group comes from. */
+const mostHosts = 2;
+
+/** A host without its domain. @param {string} host */
+const shortHost = (host) => (/^[\d.]+$/.test(host) ? host : host.split('.')[0]);
+
+/** The hosts where a group's jobs failed of late, those with most failures first. @param {{g: any}} p */
+function Hosts({ g }) {
+  if (!g.host_count) return html`<span class="dim">–</span>`;
+  const more = g.host_count - mostHosts;
+  const all = g.hosts.map((/** @type {any} */ h) => words.onHost(h.host, h.count)).join('\n');
+  const one = (/** @type {any} */ h, /** @type {number} */ i) => html`${i > 0 && ', '}<a href=${link('worker-processes', [], { text: h.host + ':' })}>${shortHost(h.host)}</a>
+    <span class="dim num"> ${count(h.count)}</span>`;
+  return html`<span class="cut" title=${all}>${g.hosts.slice(0, mostHosts).map(one)}${more > 0 && html`<span class="dim"> ${words.moreHosts(more)}</span>`}</span>`;
+}
+
+/** What an error is called, and the message of one job. @param {{set: string, g: any}} p */
+const What = ({ set, g }) => html`<a class="bad strong cut" href=${link(set, [], { error: g.fingerprint })} title=${g.error_class}>${g.error_class || common.error}</a>
+  <span class="dim cut light" title=${short(g.message)}>${short(g.example ?? g.message)}</span>`;
+
+/** @param {string} set @param {number} total @param {number} over the time that recent is of, in seconds @returns {import('./table.js').Column[]} */
+const columnsOf = (set, total, over) => [
+  { id: 'error', label: common.error, always: true, head: true, class: 'fill', sort: (g) => g.error_class, cell: (g) => html`<${What} set=${set} g=${g} />` },
+  { id: 'class', label: common.class, class: 'lim', sort: (g) => g.class, cell: (g) => html`<a class="cut" href=${link('job-metrics', g.class)}>${g.class}</a>` },
+  { id: 'count', label: common.jobs, right: true, sort: (g) => g.count, cell: (g) => html`<span class="strong">${count(g.count)}</span>` },
+  { id: 'share', label: common.share, wide: true, off: true, cell: (g) => html`<${Share} part=${g.count / total} bad />` },
+  {
+    id: 'rate', label: words.rate, right: true, sort: (g) => g.recent,
+    cell: (g) => html`<span class=${g.recent ? '' : 'dim'} title=${words.recent(g.recent, over)}>${g.recent ? rate(g.recent / over) : '–'}</span>`,
+  },
+  { id: 'hosts', label: words.hosts, wide: true, class: 'lim', sort: (g) => g.host_count, cell: (g) => html`<${Hosts} g=${g} />` },
+  { id: 'first', label: set === 'retries' ? words.nextDue : words.firstDied, wide: true, off: set === 'dead-jobs', sort: (g) => g.first, cell: (g) => html`<${Time} at=${g.first} />` },
+  { id: 'last', label: set === 'retries' ? words.lastDue : words.lastDied, wide: true, off: set === 'retries', sort: (g) => g.last, cell: (g) => html`<${Time} at=${g.last} />` },
+];
+
+/** What can be done to all of a group. @param {{set: string, g: any, act: (action: string, g: any) => void}} p */
+const Acts = ({ set, g, act }) => bulkOf[set].map((/** @type {string} */ a, /** @type {number} */ i) => {
+  const label = a === 'change' ? common.reschedule : actions[a].label;
+  return html`<button class=${cx('icon', actions[a].hurt && 'hurt', i > 0 && 'more')} disabled=${!!whyNotMany.value} title=${whyNotMany.value || label}
+    aria-label=${words.actOn(label, g)} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`;
+});
+
+/** Chooses between a list and its errors. @param {{storm: boolean}} p */
+export const ListOrErrors = ({ storm }) => html`<${Segments} label=${common.view} value=${storm ? 'storm' : 'list'}
+  onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', common.list], ['storm', common.byError]]} />`;
 
 /** @param {{set: string}} p */
 export function Storm({ set }) {
@@ -46,28 +94,24 @@ export function Storm({ set }) {
   const act = async (/** @type {string} */ action, /** @type {any} */ g) => {
     const f = { ...fixed(filter, groups.at), error: g.fingerprint };
     // What was seen, so that nothing that came later is touched.
-    const seen = { set, filter: f, about: words.errorIn(g.error_class || common.error, g.class), count: g.count, asOf: groups.data.as_of, expected: g.count };
+    const about = words.errorIn(g.error_class || common.error, g.class);
+    const seen = { set, filter: f, about, count: g.count, asOf: groups.data.as_of, expected: g.count };
     try {
       await actOnMany(action, groups.data.complete ? seen : { ...seen, ...await countNow(set, f, g.count) }, groups.refresh);
     } catch (e) {
       failed(e);
     }
   };
-  const columns = [
-    { id: 'error', label: common.error, always: true, head: true, class: 'fill', sort: (/** @type {any} */ g) => g.error_class, cell: (/** @type {any} */ g) => html`<a class="bad strong cut" href=${link(set, [], { error: g.fingerprint })} title=${g.error_class}>${g.error_class || common.error}</a><span class="dim cut" title=${short(g.message)} style=${{ fontWeight: 400 }}>${short(g.example ?? g.message)}</span>` },
-    { id: 'class', label: common.class, class: 'lim', sort: (/** @type {any} */ g) => g.class, cell: (/** @type {any} */ g) => html`<a class="cut" href=${link('job-metrics', g.class)}>${g.class}</a>` },
-    { id: 'count', label: common.jobs, right: true, sort: (/** @type {any} */ g) => g.count, cell: (/** @type {any} */ g) => html`<span class="strong">${count(g.count)}</span>` },
-    { id: 'share', label: common.share, wide: true, cell: (/** @type {any} */ g) => html`<div class="util"><div class="bar bad" aria-hidden="true"><i style=${{ width: (g.count / total) * 100 + '%' }}></i></div><span class="num nowrap">${percent(g.count / total)}</span></div>` },
-    { id: 'first', label: set === 'retries' ? words.nextDue : words.firstDied, wide: true, sort: (/** @type {any} */ g) => g.first, cell: (/** @type {any} */ g) => html`<${Time} at=${g.first} />` },
-    { id: 'last', label: set === 'retries' ? words.lastDue : words.lastDied, wide: true, sort: (/** @type {any} */ g) => g.last, cell: (/** @type {any} */ g) => html`<${Time} at=${g.last} />` },
-  ];
+  const columns = columnsOf(set, total, groups.data?.recent_seconds);
   return html`<section class="card flush" aria-label=${common.byError}><div class="toolbar">
-      <${FilterBox} label=${words.filterErrors} names=${names} when=${set === 'dead-jobs' ? 'died' : 'due'} query=${query} onChange=${setFilter} /><${CopyCurl} url=${url} /></div>
+      <${FilterBox} label=${words.filterErrors} names=${names} when=${set === 'dead-jobs' ? 'died' : 'due'} query=${query} onChange=${setFilter} />
+      <${ColumnChooser} id=${'storm-' + set} columns=${columns} /><${CopyCurl} url=${url} /></div>
     <${Answer} of=${groups}>
     ${groups.data?.complete === false && html`<p class="toolbar dim small">${words.counted(groups.data.searched)}</p>`}
-    <${Table} id=${'storm-' + set} caption=${words.errors} columns=${columns} rows=${sorted(items, columns, sort.id, sort.reverse)} loading=${groups.loading || !groups.data} busy=${groups.stale} of=${groups.url} rowKey=${(/** @type {any} */ g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
+    <${Table} id=${'storm-' + set} caption=${words.errors} columns=${columns} rows=${sorted(items, columns, sort.id, sort.reverse)}
+      loading=${groups.loading || !groups.data} busy=${groups.stale} of=${groups.url} rowKey=${(/** @type {any} */ g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
       onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })} open=${(/** @type {any} */ g) => navigate(link(set, [], { error: g.fingerprint }))}
-      acts=${mayAct.value ? (/** @type {any} */ g) => bulkOf[set].map((/** @type {string} */ a, /** @type {number} */ i) => html`<button class=${cx('icon', actions[a].hurt && 'hurt', i > 0 && 'more')} disabled=${!!whyNotMany.value} title=${whyNotMany.value || (a === 'change' ? common.reschedule : actions[a].label)} aria-label=${words.actOn(a === 'change' ? common.reschedule : actions[a].label, g)} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`) : undefined}
+      acts=${mayAct.value ? (/** @type {any} */ g) => html`<${Acts} set=${set} g=${g} act=${act} />` : undefined}
       empty=${html`<${Empty} title=${words.noErrors}><p>${words.noneFailed}</p><//>`} /><//>
   </section>`;
 }

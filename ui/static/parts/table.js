@@ -7,7 +7,8 @@ import { hiddenColumns } from '../core/prefs.js';
 import { Icon } from './icon.js';
 import { common, table as words } from '../core/words.js';
 
-/** @typedef {{id: string, label: string, cell: (row: any) => any, sort?: (row: any) => any, right?: boolean, class?: string, always?: boolean, off?: boolean, wide?: boolean, head?: boolean}} Column off: not shown until somebody wants it; wide: not shown where there is little room */
+/** @typedef {{id: string, label: string, cell: (row: any) => any, sort?: ((row: any) => any)|string, right?: boolean, class?: string, always?: boolean, off?: boolean, wide?: boolean, head?: boolean}} Column
+ * sort: what rows are sorted by here, or what the API calls that where it sorts them; off: not shown by default; wide: not shown where there is little room */
 /** @typedef {{chosen: Map<string, any>, set: (m: Map<string, any>) => void}} Selection */
 
 /** So many rows are drawn close together. */
@@ -22,7 +23,7 @@ export function shownColumns(table, columns) {
 /** @param {any[]} rows @param {Column[]} columns @param {string} sort @param {boolean} reverse */
 export function sorted(rows, columns, sort, reverse) {
   const by = columns.find((c) => c.id === sort)?.sort;
-  if (!by) return rows;
+  if (typeof by !== 'function') return rows;
   const all = rows.map((r) => [by(r), r]);
   all.sort(([a], [b]) => (a === b ? 0 : a === null || a === undefined ? 1 : b === null || b === undefined ? -1 : (a < b ? -1 : 1) * (reverse ? -1 : 1)));
   return all.map(([, r]) => r);

@@ -1,5 +1,5 @@
 // @ts-check
-// Classes whose rows are ticked: one chart has a line for each. The URL says which, each in the place that has its colour.
+// Classes or queues whose rows are ticked: one chart has a line for each. The URL says which, each in the place that has its colour.
 import { html } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { brief } from '../core/format.js';
@@ -9,6 +9,8 @@ import { Chart, palette } from './chart.js';
 import { deploys, PerStep, ran, stepText, zoom } from './charts.js';
 import { Card, Failure } from './states.js';
 import { charts as words } from '../core/words.js';
+
+/** @typedef {'class'|'queue'} Kind what is ticked */
 
 /** More lines than that cannot be told apart. */
 const most = 8;
@@ -27,7 +29,7 @@ export function tickedNow() {
 /** @param {string[]} names */
 const full = (names) => names.filter(Boolean).length >= most;
 
-/** Ticks a class, or unticks it. @param {string} name */
+/** Ticks a class or queue, or unticks it. @param {string} name */
 export function flip(name) {
   const names = tickedNow();
   const at = names.indexOf(name);
@@ -37,16 +39,18 @@ export function flip(name) {
   setQuery({ show: names.map(written).join(',').replace(/,+$/, '') });
 }
 
-/** @param {{name: string, ticked: string[]}} p */
-export function Tick({ name, ticked }) {
+/** @param {{kind: Kind, name: string, ticked: string[]}} p */
+export function Tick({ kind, name, ticked }) {
   const at = ticked.indexOf(name);
   const not = at < 0 && full(ticked);
-  return html`<input type="checkbox" aria-label=${words.showInChart(name)} title=${not ? words.atMost(most) : ''} disabled=${not} checked=${at >= 0} style=${{ accentColor: at < 0 ? '' : palette[at] }} onChange=${() => flip(name)} />`;
+  return html`<input type="checkbox" aria-label=${words.showInChart(name)} title=${not ? words.atMost[kind](most) : ''} disabled=${not} checked=${at >= 0}
+    style=${{ accentColor: at < 0 ? '' : palette[at] }} onChange=${() => flip(name)} />`;
 }
 
-/** Asks about each class, as one question: all lines are of the same range. @param {string[]} names @param {any} range @param {string|null} queue */
-function useClasses(names, range, queue) {
-  const urls = names.map((name) => apiPath('job-metrics', name, { queue, from: Math.floor(range.from), to: Math.ceil(range.to), step: range.step }));
+/** Asks about each of them, as one question: all lines are of the same range. @param {Kind} kind @param {string[]} names @param {any} range @param {string|null} queue */
+function useEach(kind, names, range, queue) {
+  const of = { from: Math.floor(range.from), to: Math.ceil(range.to), step: range.step };
+  const urls = names.map((name) => (kind === 'queue' ? apiPath('job-metrics', [], { queue: name, ...of }) : apiPath('job-metrics', name, { queue, ...of })));
   const read = async (/** @type {string} */ _, /** @type {any} */ how) => {
     const answers = await Promise.all(urls.map((url) => ask(url, how)));
     return { data: new Map(names.map((name, i) => [name, answers[i].data])), text: answers.map((a) => a.text).join('\n') };
@@ -54,17 +58,19 @@ function useClasses(names, range, queue) {
   return useResource(urls.join(' '), { every: 10_000, read });
 }
 
-/** How many jobs of each there were, step by step. @param {{names: string[], range: any, queue: string|null}} p names: by place */
-export function Ticked({ names, range, queue }) {
-  const all = useClasses(names.filter(Boolean), range, queue);
+/** How many jobs of each there were, step by step. @param {{kind: Kind, names: string[], range: any, queue: string|null}} p names: by place */
+export function Ticked({ kind, names, range, queue }) {
+  const all = useEach(kind, names.filter(Boolean), range, queue);
   const any = all.data?.values().next().value;
   const x = (any?.series || []).map((/** @type {any} */ s) => s.at);
-  // A class that was ticked just now has no line until there is an answer about it.
+  // What was ticked just now has no line until there is an answer about it.
   const line = (/** @type {string} */ name, /** @type {number} */ i) => {
     const points = all.data?.get(name)?.series || [];
     return { label: name, colour: palette[i], values: x.map((/** @type {number} */ _, /** @type {number} */ n) => (points[n] ? ran(points[n]) : null)) };
   };
-  return html`<${Card} title=${words.throughputByClass} class="sticky" tools=${html`<${PerStep} d=${any} /><button class="btn small" onClick=${() => setQuery({ show: '' })}>${words.allClasses}</button>`}>
+  const untick = html`<button class="btn small" onClick=${() => setQuery({ show: '' })}>${words.allOf[kind]}</button>`;
+  return html`<${Card} title=${words.throughputBy[kind]} class="sticky" tools=${html`<${PerStep} d=${any} />${untick}`}>
     <${Failure} error=${all.error} at=${all.data ? all.at : 0} refresh=${all.refresh} />
-    <${Chart} of=${all} title=${words.jobsOfEachClassPer(stepText(any?.step_seconds))} sync="page" format=${brief} marks=${deploys(any)} onZoom=${zoom} from=${range.from} to=${range.to} x=${x} series=${names.map(line).filter((s) => s.label)} /><//>`;
+    <${Chart} of=${all} title=${words.jobsOfEachPer[kind](stepText(any?.step_seconds))} sync="page" format=${brief} marks=${deploys(any)} onZoom=${zoom}
+      from=${range.from} to=${range.to} x=${x} series=${names.map(line).filter((s) => s.label)} /><//>`;
 }
