@@ -136,6 +136,12 @@ packages: $(PYTHON_READY) ## Build the packages of the clients into dist, as the
 	@scripts/packages.sh dist
 	@ls dist
 
+.PHONY: dist
+dist: ## Build archives for Linux and macOS, Debian packages and their checksums into dist (ARGS=linux/amd64 for one)
+	@scripts/tools.sh go git make
+	@VERSION=$(VERSION) scripts/dist.sh dist $(ARGS)
+	@ls dist
+
 UI_READY := ui/node_modules/.millrace-lock.json
 
 $(UI_READY): ui/package-lock.json
