@@ -90,7 +90,7 @@ test-python: $(PYTHON_READY) ## Tests of the Python client, with the newest pika
 
 .PHONY: test-ruby
 test-ruby: ## Tests of the Ruby client, with Debian's bunny, also beside a private RabbitMQ
-	@scripts/deps.sh broker ruby activejob
+	@scripts/deps.sh broker ruby rails
 	cd clients/ruby && ruby -w -Ilib -Itest -e 'Dir["./test/test_*.rb"].each { |file| require file }' -- --no-plugins
 
 .PHONY: test-java
