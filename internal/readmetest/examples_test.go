@@ -31,6 +31,12 @@ func TestShop(t *testing.T) {
 	}
 }
 
+// TestSpringExample compares the README's class for Spring with the one that the Java client's tests run.
+func TestSpringExample(t *testing.T) {
+	shown := readmeBlocks(t, "clients/java/README.md")["spring/example/MillraceConfig.java"]
+	require.Equal(t, document(t, "clients/java/src/test/java/example/MillraceConfig.java"), shown)
+}
+
 // shop is a web shop that runs beside a sidecar.
 type shop struct {
 	*sidecar
