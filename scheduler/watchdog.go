@@ -12,11 +12,12 @@ import (
 const (
 	// maxStuck is how long a leader may take for its next step, if the broker does not prevent it.
 	maxStuck = 30 * time.Second
-	// openWithin is how long the broker may leave a publish unanswered before the epoch fires: what it lost while a link between two
-	// nodes was broken is never answered, and nothing is fired meanwhile.
-	openWithin = 10 * time.Second
+	// openWithin is how long the broker may leave a publish unanswered before the epoch fires, and openWithinAtFirst how long where the
+	// epochs before did fire: what it lost while a link between two nodes was broken is never answered, and nothing is fired meanwhile.
+	openWithin        = 10 * time.Second
+	openWithinAtFirst = 3 * time.Second
 	// stuckEvery is how often that is looked at.
-	stuckEvery = time.Second
+	stuckEvery = 500 * time.Millisecond
 )
 
 // progress is what a leader has done and what it waits for. Two values differ if a step was made in between.
@@ -31,6 +32,7 @@ type progress struct {
 // watchdog notices a leader that makes no progress, so that it can resign and let another sidecar try. It is safe for concurrent use.
 type watchdog struct {
 	clock func() time.Time
+	open  time.Duration // for the publishes before the epoch fires
 
 	mu        sync.Mutex
 	last      progress
@@ -38,8 +40,14 @@ type watchdog struct {
 	oldestAt  time.Time // when last.oldest changed
 }
 
-func newWatchdog(clock func() time.Time) *watchdog {
-	return &watchdog{clock: clock, steppedAt: clock(), oldestAt: clock()}
+func newWatchdog(clock func() time.Time, open time.Duration) *watchdog {
+	return &watchdog{clock: clock, open: open, steppedAt: clock(), oldestAt: clock()}
+}
+
+// openPatience is how long the publishes of an epoch may take before it fires, when so many epochs before it did not come to fire. It
+// grows: a broker may be slow.
+func openPatience(failed int) time.Duration {
+	return min(openWithinAtFirst<<min(failed, 2), openWithin)
 }
 
 // Note takes in how far the leader is.
@@ -63,7 +71,7 @@ func (w *watchdog) Check(blocked bool) error {
 	defer w.mu.Unlock()
 	now, patience := w.clock(), maxStuck
 	if w.last.phase != phaseLeading {
-		patience = openWithin
+		patience = w.open
 	}
 	switch {
 	case blocked:
@@ -74,6 +82,13 @@ func (w *watchdog) Check(blocked bool) error {
 		return fmt.Errorf("%w: no progress for %s while %s", errResigned, maxStuck, w.last.phase)
 	}
 	return nil
+}
+
+// Hesitates reports whether an epoch that does not fire yet has made no step since the last look.
+func (w *watchdog) Hesitates() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last.phase != phaseLeading && w.clock().Sub(w.steppedAt) >= stuckEvery
 }
 
 // progress is how far this leader is. A view that is behind but reads on makes progress: a failover would not make it faster.
@@ -106,6 +121,9 @@ func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) 
 			if err := l.checkStuck(); err != nil {
 				resign(err)
 				return nil
+			}
+			if l.watchdog.Hesitates() { // what it waits for may be written, and not come to its readers
+				l.beside(func(ctx context.Context) { l.s.view.AskEnds(ctx, ledBy...) })
 			}
 		}
 	}

@@ -15,7 +15,7 @@ type watchdogScene struct {
 
 func newWatchdogScene() *watchdogScene {
 	s := &watchdogScene{now: time.Now()}
-	s.watchdog = newWatchdog(func() time.Time { return s.now })
+	s.watchdog = newWatchdog(func() time.Time { return s.now }, openWithinAtFirst)
 	return s
 }
 
@@ -76,11 +76,35 @@ func TestWatchdogIsLessPatientBeforeAnythingIsFired(t *testing.T) {
 	for _, phase := range []phase{phaseOpening, phaseCatching, phaseSettling} {
 		s := newWatchdogScene()
 		s.Note(progress{phase: phase, oldest: 1, waits: true})
-		s.now = s.now.Add(openWithin)
+		s.now = s.now.Add(openWithinAtFirst)
 		require.NoError(t, s.Check(false))
 		s.now = s.now.Add(time.Millisecond)
-		require.ErrorContains(t, s.Check(false), "neither confirmed nor refused within 10s")
+		require.ErrorContains(t, s.Check(false), "neither confirmed nor refused within 3s")
 	}
+}
+
+func TestPatienceWithABrokerThatIsSlow(t *testing.T) {
+	require.Equal(t, openWithinAtFirst, openPatience(0))
+	require.Equal(t, 2*openWithinAtFirst, openPatience(1))
+	for failed := 2; failed < 100; failed++ {
+		require.Equal(t, openWithin, openPatience(failed))
+	}
+}
+
+func TestWatchdogSeesHesitation(t *testing.T) {
+	s := newWatchdogScene()
+	p := progress{phase: phaseCatching, read: 1, waits: true}
+	s.Note(p)
+	require.False(t, s.Hesitates())
+	s.now = s.now.Add(stuckEvery)
+	require.True(t, s.Hesitates())
+	p.read++
+	s.Note(p)
+	require.False(t, s.Hesitates(), "it has read something")
+	p.phase = phaseLeading
+	s.Note(p)
+	s.now = s.now.Add(stuckEvery)
+	require.False(t, s.Hesitates(), "it fires")
 }
 
 func TestWatchdogLetsWaitForWork(t *testing.T) {

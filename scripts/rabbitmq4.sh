@@ -30,7 +30,7 @@ echo "setting RabbitMQ 4 up in $dir, from Debian forky (once; takes some minutes
 forky_root "$dir/root" "$dir/log" rabbitmq-server
 as_upstream
 
-# A program sees the node's own folder, which is its HOME, where it is.
+# A program sees the node's own folder, which is its HOME, where it is. The whole may be moved to another place.
 wrap() {
 	cat >"$dir/bin/$1" <<END
 #!/bin/bash
@@ -42,7 +42,7 @@ exec unshare --mount bash -euc '
 	if [[ \$HOME == /tmp/* ]]; then mount -t tmpfs tmpfs "\$root/tmp"; fi
 	mkdir -p "\$root\$HOME"
 	mount --bind "\$HOME" "\$root\$HOME"
-	exec chroot "\$root" "\$program" "\$@"' - '$dir/root' '$2' "\$@"
+	exec chroot "\$root" "\$program" "\$@"' - "\$(cd "\$(dirname "\$0")/../root" && pwd)" '$2' "\$@"
 END
 	chmod 755 "$dir/bin/$1"
 }

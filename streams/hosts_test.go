@@ -99,6 +99,32 @@ func TestASilentHostIsPassedOver(t *testing.T) {
 	}
 }
 
+// A node that is cut off from the others keeps its connections, and does not say where a stream is.
+func TestANodeThatDoesNotSayWhereAStreamIs(t *testing.T) {
+	b := newTestBroker(t)
+	if b.streamURL == "" {
+		t.Skip("the broker has no native protocol")
+	}
+	stream := b.stream(t)
+	b.publish(t, stream, b.numbered(0, 10)...)
+	proxy := brokertest.NewProxy(t, b.streamURL)
+	_, port, _ := strings.Cut(strings.TrimPrefix(proxy.URL(), "rabbitmq-stream://"), "@127.0.0.1:")
+	port, _, _ = strings.Cut(port, "/")
+	near := &hosts.Order{}
+	near.Good(hosts.Target{Host: "localhost:5672"}) // so that the proxy comes first
+	tr, err := Open(t.Context(), Config{AMQPURL: b.amqpURL, Hosts: near, Heartbeat: time.Hour,
+		StreamURL: several(t, elsewhere(t, b.streamURL, "localhost:"+port), b.streamURL)})
+	require.NoError(t, err)
+	defer tr.Close()
+	_, ok, err := tr.Last(t.Context(), stream)
+	require.NoError(t, err)
+	require.True(t, ok)
+	proxy.Freeze(t)
+	last, _, err := tr.Last(t.Context(), stream)
+	require.NoError(t, err)
+	require.Equal(t, b.first+9, last)
+}
+
 func TestTLSChecksTheNameThatWasGiven(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -92,6 +93,9 @@ func (t *nativeTransport) askLeader(ctx context.Context, stream string, ask func
 	return t.query(ctx, stream, leader, ask)
 }
 
+// keptEach bounds asking over an idle connection where a stream is. That takes no time, where its node can say so.
+const keptEach = time.Second
+
 // kept returns an idle connection to a node that has the role, nil if there is none. Any connection
 // knows which nodes have it.
 func (t *nativeTransport) kept(ctx context.Context, stream string, r role) (*link, error) {
@@ -103,12 +107,14 @@ func (t *nativeTransport) kept(ctx context.Context, stream string, r role) (*lin
 		return nil, nil
 	}
 	var at located
-	err := t.askOn(ctx, l, func(l *link) (err error) {
-		at, err = l.locate(stream)
-		return err
+	err := within(ctx, keptEach, func(ctx context.Context) error {
+		return t.askOn(ctx, l, func(l *link) (err error) {
+			at, err = l.locate(stream)
+			return err
+		})
 	})
 	if errors.Is(err, ErrLost) {
-		return nil, nil // it may have died long ago
+		return nil, nil // it may have died long ago, or its node is cut off from the others and waits for them
 	}
 	if err != nil {
 		return nil, err

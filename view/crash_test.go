@@ -152,7 +152,7 @@ func TestReaderThatBeginsInTheMiddleOfARewind(t *testing.T) {
 		}
 		v.rewind(tx.rewound)
 		go func() {
-			generation, at, err := of.begin(func() {})
+			generation, at, err := of.begin(func(error) {})
 			result <- begun{generation, at, err}
 		}()
 		select {
@@ -171,7 +171,7 @@ func TestReaderThatAStreamWasRewoundUnder(t *testing.T) {
 	v := New(store, newMemory(journal, jobs), &counting{}, logTo(t), journal, jobs)
 	of := v.streams[1]
 	stopped := false
-	generation, at, err := of.begin(func() { stopped = true })
+	generation, at, err := of.begin(func(error) { stopped = true })
 	require.NoError(t, err)
 	require.True(t, of.aimed(generation, at, at.offset, 2))
 	records := []wire.Record{{Stream: jobs, Offset: 2, Body: []byte("old")}}

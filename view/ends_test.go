@@ -33,6 +33,7 @@ func TestWhatIsLeftOfAStream(t *testing.T) {
 		source.append(jobs, "f")
 		time.Sleep(askEndsEvery + time.Second)
 		require.Equal(t, &End{Written: 5, Left: 3}, ends(v, jobs), "the reader is stuck, and does not know of it")
+		require.Empty(t, source.movedReaders())
 
 		source.change(func() { source.upTo = nil })
 		source.append(jobs, "g")
@@ -47,6 +48,74 @@ func TestWhatIsLeftOfAStream(t *testing.T) {
 		require.Equal(t, &End{Written: 6}, ends(v, jobs))
 		require.NoError(t, v.stop())
 		require.Nil(t, ends(v, jobs), "nobody reads it")
+	})
+}
+
+// A replica that is cut off from its stream's leader has nothing more to send, and does not say why.
+func TestReadersOfAReplicaThatIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newMemory(journal, jobs)
+		source.others = true
+		source.append(jobs, "a", "b", "c")
+		source.append(journal, "j")
+		source.upTo = map[string]int64{jobs: 2}
+		store := memoryStore(t)
+		v := follow(t, store, source, &counting{}, journal, jobs)
+		synctest.Wait()
+		ask := func() {
+			v.AskEnds(t.Context(), journal, jobs)
+			time.Sleep(time.Second)
+		}
+		ask()
+		ask()
+		require.Empty(t, source.movedReaders(), "there is no more")
+		source.append(jobs, "d")
+		ask()
+		require.Empty(t, source.movedReaders(), "it may be on its way")
+		source.change(func() { source.upTo[jobs] = 3 })
+		synctest.Wait()
+		source.append(jobs, "e")
+		ask()
+		require.Empty(t, source.movedReaders(), "something came since the last question")
+		source.change(func() { source.lastErr = errors.New("no answer") })
+		ask()
+		ask()
+		require.Empty(t, source.movedReaders())
+		source.change(func() { source.lastErr = nil })
+		ask()
+		ask()
+		require.Equal(t, []string{jobs}, source.movedReaders())
+		require.Equal(t, []string{" a×1", "1 b×1", "2 c×1", "3 d×1", "4 e×1"}, folded(t, store, jobs))
+
+		source.hole(jobs, 2)
+		source.append(jobs, "f")
+		source.upTo = map[string]int64{jobs: 6}
+		for range 5 {
+			ask()
+		}
+		require.Len(t, source.movedReaders(), 2)
+		source.append(jobs, "g")
+		source.change(func() { source.upTo, source.others = map[string]int64{jobs: 7}, false })
+		for range 10 {
+			ask()
+		}
+		require.Len(t, source.movedReaders(), 3, "once for each end: nothing may come at all")
+		require.NoError(t, v.stop())
+	})
+}
+
+// Nobody leads who would ask more often.
+func TestReadersAreMovedAlsoWhereNobodyAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newMemory(journal, jobs)
+		source.others = true
+		source.append(jobs, "a", "b")
+		source.upTo = map[string]int64{jobs: 0}
+		v := follow(t, memoryStore(t), source, &counting{}, journal, jobs)
+		time.Sleep(2*askEndsEvery + time.Second)
+		require.Equal(t, []string{jobs}, source.movedReaders())
+		require.Equal(t, &End{Written: 1}, ends(v, jobs))
+		require.NoError(t, v.stop())
 	})
 }
 

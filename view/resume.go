@@ -44,7 +44,7 @@ func (r *resume) check(records []wire.Record) ([]wire.Record, error) {
 }
 
 // watch looks at the end of the stream if the record does not come again: nothing at all comes from a stream that ends below.
-func (r *resume) watch(ctx context.Context, cancel context.CancelFunc, t *tail) (stop func()) {
+func (r *resume) watch(ctx context.Context, cancel context.CancelCauseFunc, t *tail) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -52,13 +52,13 @@ func (r *resume) watch(ctx context.Context, cancel context.CancelFunc, t *tail) 
 			last, ok, err := t.view.source.Last(ctx, t.stream)
 			if err == nil && (!ok || last < r.at.offset) {
 				r.fail(fmt.Errorf("%w: %s ends at %d, %d was read before", errMismatch, t.stream, last, r.at.offset))
-				cancel()
+				cancel(nil)
 				return
 			}
 		}
 	}()
 	return func() {
-		cancel()
+		cancel(nil)
 		<-done
 	}
 }

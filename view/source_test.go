@@ -36,6 +36,8 @@ type memory struct {
 	fetchErr error
 	reads    int
 	lasts    int
+	moved    []string // streams whose readers were to go on at another node
+	others   bool     // replicas on other nodes are not behind
 }
 
 type memoryStream struct {
@@ -147,6 +149,12 @@ func (m *memory) asked() int {
 	return m.lasts
 }
 
+func (m *memory) movedReaders() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.moved)
+}
+
 func (m *memory) LastIsCheap() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -203,6 +211,14 @@ func (m *memory) Read(ctx context.Context, stream string, from int64, deliver fu
 		}
 		last := records[len(records)-1]
 		from = max(last.Offset, last.Through) + 1
+	}
+	if errors.Is(context.Cause(ctx), streams.ErrMoved) {
+		m.change(func() {
+			m.moved = append(m.moved, stream)
+			if m.others {
+				delete(m.upTo, stream)
+			}
+		})
 	}
 	return nil
 }

@@ -20,13 +20,15 @@ type tail struct {
 	first  *tail // is read to its end before this one is begun
 
 	mu        sync.Mutex
-	gen       int                // rises with every rewind; what an older reader delivers is dropped
-	stop      context.CancelFunc // of the reader that runs
+	gen       int                     // rises with every rewind; what an older reader delivers is dropped
+	stop      context.CancelCauseFunc // of the reader that runs
 	position  int64
 	target    int64 // the stream's end when the reader connected
 	start     int64 // where that began to read; none: at the first record
 	last      int64 // the stream's end when it was last asked for
 	lastKnown bool  // there was an answer, and will be more
+	behindAt  int64 // where the reader was when it was last found to be behind; unmoved: it was not
+	movedFor  int64 // the end for which a reader was last moved
 	connected bool
 	caught    bool
 	behind    time.Time // when the view was last known to be caught up
@@ -68,6 +70,7 @@ func (t *tail) run(ctx context.Context) error {
 	t.mu.Lock()
 	t.begun = time.Now()
 	t.behind, t.position = t.begun, none
+	t.behindAt, t.movedFor = unmoved, none
 	t.mu.Unlock()
 	retry := pause.Growing(longestPause)
 	for ctx.Err() == nil {
@@ -99,8 +102,8 @@ func (e *fatalError) Error() string { return e.err.Error() }
 
 // follow reads the stream once, until something ends it.
 func (t *tail) follow(parent context.Context) error {
-	ctx, cancel := context.WithCancel(parent)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
 	generation, at, err := t.begin(cancel)
 	if err != nil {
 		return &fatalError{err}
@@ -132,6 +135,9 @@ func (t *tail) follow(parent context.Context) error {
 		}
 		return nil
 	})
+	if errors.Is(context.Cause(ctx), streams.ErrMoved) {
+		err = fmt.Errorf("%w: %s: %w", streams.ErrLost, t.stream, streams.ErrMoved)
+	}
 	if cause := r.cause(); cause != nil {
 		err = cause
 	}
@@ -166,6 +172,7 @@ func (t *tail) aimed(generation int, at position, from, last int64) bool {
 	}
 	t.connected, t.missing, t.target, t.position = true, false, last, at.offset
 	t.start, t.last, t.lastKnown = from, last, t.view.source.LastIsCheap()
+	t.behindAt = unmoved
 	if at.offset == none {
 		t.recreated, t.emptied, t.belowSince = false, false, time.Time{}
 		t.fault, t.caught = "", last == none || last < from
@@ -175,7 +182,7 @@ func (t *tail) aimed(generation int, at position, from, last int64) bool {
 
 // begin notes of which generation the reader is and where it goes on. Both are read in one transaction: a rewind that is being written
 // would else be seen by half.
-func (t *tail) begin(stop context.CancelFunc) (generation int, at position, err error) {
+func (t *tail) begin(stop context.CancelCauseFunc) (generation int, at position, err error) {
 	err = t.view.store.Update(func(tx *Tx) (err error) {
 		t.mu.Lock()
 		t.stop, generation = stop, t.gen
@@ -205,7 +212,7 @@ func (t *tail) rewind() {
 	t.gen++
 	t.caught, t.recreated, t.emptied, t.position, t.lastKnown = false, false, false, none, false
 	if t.stop != nil {
-		t.stop()
+		t.stop(nil)
 	}
 }
 

@@ -22,6 +22,12 @@ var mistakes = []mistake{
 	{name: "forgets", scenario: "stop", says: "both are back"},
 
 	{
+		name: "refuses returned jobs", scenario: "producer", says: "a job that the broker returned is published again",
+		lang: "python", file: "millrace_jobs/_line.py",
+		from: `pause = pauses.next()`,
+		to:   `raise`,
+	},
+	{
 		name: "heartbeats once", scenario: "reconnect", says: "heartbeats come after a reconnect",
 		lang: "python", file: "millrace_jobs/_session.py",
 		from: `parts.append(asyncio.ensure_future(self._beats()))`,

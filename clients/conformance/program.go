@@ -279,3 +279,9 @@ func enqueue(class string, args ...any) map[string]any {
 func with(options map[string]any, class string, args ...any) map[string]any {
 	return command("enqueue", class, options, args...)
 }
+
+// withTimeout gives a command's deadline, in seconds.
+func withTimeout(timeout float64, c map[string]any) map[string]any {
+	c["timeout"] = timeout
+	return c
+}

@@ -101,7 +101,7 @@ func producerErrors(t *trial) {
 	}))
 	full := map[string]any{"queue": "full"}
 	got := t.produce(
-		with(full, "Append", "fits"), with(full, "Append", "does not"), with(map[string]any{"queue": "nowhere"}, "Append", "x"),
+		with(full, "Append", "fits"), withTimeout(2, with(full, "Append", "does not")), withTimeout(2, with(map[string]any{"queue": "nowhere"}, "Append", "x")),
 		with(map[string]any{"queue": "a\nb"}, "Append", "x"), with(map[string]any{"priority": 11}, "Append", "x"), enqueue("", "x"),
 		with(map[string]any{"fields": map[string]any{"retry_count": 1}}, "Append", "x"),
 	)
@@ -110,16 +110,30 @@ func producerErrors(t *trial) {
 		errs = append(errs, r.Error)
 	}
 	require.Equal(t, []string{"", "Refused", "Refused", "Invalid", "Invalid", "Invalid", "Invalid"}, errs)
-	require.NotEmpty(t, got[2].Message)
+	require.Contains(t, got[2].Message, "312")
 	require.Equal(t, 1, t.ready("full"))
+	t.returned()
 
 	url := t.room.amqpURL
 	t.room.amqpURL = "amqp://guest:guest@127.0.0.1:1/"
-	late := with(nil, "Append", "x")
-	late["timeout"] = 1
-	r := t.produce(late)
+	r := t.produce(withTimeout(1, with(nil, "Append", "x")))
 	t.room.amqpURL = url
 	require.Equal(t, "Unreachable", r[0].Error)
+}
+
+// returned has the broker return a job, for its queue comes late.
+func (t *trial) returned() {
+	h := t.host(t.brokerHost(), nil)
+	var p *producer
+	t.by(h.addr, func() { p = t.startProducer(t.client, with(map[string]any{"queue": "later"}, "Append", "x")) })
+	t.eventually(h.returned.Load, "the broker returns the job")
+	t.declare("later")
+	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+		return ch.QueueBind("queue.later", "later", wire.ExchangeDirect, false, nil)
+	}))
+	r := p.results(t)[0]
+	require.Empty(t, r.Error, "a job that the broker returned is published again: %s", r.Message)
+	require.Equal(t, 1, t.ready("later"))
 }
 
 func priority(t *trial) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -19,6 +20,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -70,6 +72,8 @@ type host struct {
 	listener net.Listener
 	conns    map[net.Conn]bool // of clients
 	silent   bool
+
+	returned atomic.Bool // the broker has returned a message
 }
 
 // host makes another address of the broker, with TLS if it is given a configuration.
@@ -134,6 +138,9 @@ type end struct {
 func (e end) Write(p []byte) (int, error) {
 	if e.h.isSilent() {
 		return len(p), nil
+	}
+	if bytes.Contains(p, []byte("NO_ROUTE")) {
+		e.h.returned.Store(true)
 	}
 	return e.Conn.Write(p)
 }

@@ -3,7 +3,7 @@ package main
 // scenarios are what each language is taken through, in the order of the table.
 var scenarios = []scenario{
 	{name: "happy", what: "producer, queues, schedule, worker, metrics, heartbeats, hooks", run: happy},
-	{name: "producer", what: "refused, unreachable and invalid jobs are said to be", run: producerErrors},
+	{name: "producer", what: "refused, unreachable and invalid jobs are said to be; a returned one is published again", run: producerErrors},
 	{name: "outcomes", what: "failures of all kinds become what they should", run: outcomes},
 	{name: "middleware", what: "on both sides: around, changing, swallowing, failing", run: middleware},
 	{name: "heartbeats", what: "what a worker says of itself, from its start to its end", run: heartbeats},

@@ -18,9 +18,10 @@ type Result struct {
 func (c *Client) EnqueueBulk(ctx context.Context, jobs []EnqueueParams) ([]Result, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	b := &bulk{client: c, results: make([]Result, len(jobs)), jobs: make([]ready, len(jobs)), sent: map[int]bool{}}
+	b := &bulk{client: c, results: make([]Result, len(jobs)), jobs: make([]ready, len(jobs)), sent: map[int]bool{}, parts: 1}
 	if len(c.cfg.Middleware) > 0 {
 		for from := 0; from < len(jobs); from += window {
+			b.parts = (len(jobs) - from + window - 1) / window
 			b.throughMiddleware(ctx, jobs[from:min(from+window, len(jobs))], from)
 		}
 	} else {
@@ -37,6 +38,9 @@ type bulk struct {
 	jobs    []ready
 	todo    []int        // which are not answered yet, in order
 	sent    map[int]bool // which may have arrived
+
+	returned map[int]error // which the broker returned in this round
+	parts    int           // how many parts of the bulk are still to be published, this one included: they share the time
 }
 
 func (b *bulk) prepare(jobs []EnqueueParams) {
@@ -58,15 +62,25 @@ func (b *bulk) add(i int, r ready) {
 
 // run publishes until all are answered.
 func (b *bulk) run(ctx context.Context) {
+	tries := b.client.tries(ctx)
+	tries.share(b.parts)
 	for len(b.todo) > 0 {
-		if err := b.round(ctx); err != nil {
-			b.fail(err)
+		err := b.round(ctx)
+		if err == nil && len(b.returned) > 0 {
+			if err = tries.wait(ctx); errors.Is(err, errNoTime) {
+				b.giveUpReturned(tries)
+				err = nil
+			}
+		}
+		if err != nil {
+			b.fail(err, tries)
 		}
 	}
 }
 
 // round publishes what is left on one connection. An error ends it all.
 func (b *bulk) round(ctx context.Context) error {
+	b.returned = map[int]error{}
 	pub, err := b.client.publisher(ctx)
 	if err != nil {
 		return err
@@ -90,7 +104,7 @@ func (b *bulk) round(ctx context.Context) error {
 	}
 	b.todo = left
 	if errors.Is(err, errLost) || err == nil {
-		if len(left) > 0 {
+		if len(left) > len(b.returned) {
 			b.client.forget(pub)
 		}
 		return ctx.Err()
@@ -125,26 +139,50 @@ func (b *bulk) send(ctx context.Context, pub *publisher, answers chan<- waiting)
 
 // settle waits for an answer and reports whether the job is to be published again.
 func (b *bulk) settle(ctx context.Context, w waiting) (again bool) {
-	b.sent[w.index] = true
 	err := w.wait(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		b.results[w.index].JID = b.jobs[w.index].jid
 		return false
-	}
-	if errors.Is(err, ErrRefused) {
+	case isReturned(err):
+		b.returned[w.index] = err
+		return true
+	case errors.Is(err, ErrRefused):
 		b.results[w.index].Err = err
 		return false
 	}
+	b.sent[w.index] = true
 	return true
 }
 
-// fail gives up what is not answered.
-func (b *bulk) fail(err error) {
+// giveUpReturned gives up what the broker returned.
+func (b *bulk) giveUpReturned(tries *tries) {
+	left := b.todo[:0]
 	for _, i := range b.todo {
-		err := b.jobs[i].ended(err, b.sent[i])
-		b.results[i] = Result{jidOf(err), err}
+		if returned := b.returned[i]; returned != nil {
+			b.giveUp(i, tries.over(returned, errNoTime))
+		} else {
+			left = append(left, i)
+		}
+	}
+	b.todo = left
+}
+
+// fail gives up what is not answered.
+func (b *bulk) fail(err error, tries *tries) {
+	for _, i := range b.todo {
+		if returned := b.returned[i]; returned != nil {
+			b.giveUp(i, tries.over(returned, err))
+		} else {
+			b.giveUp(i, err)
+		}
 	}
 	b.todo = nil
+}
+
+func (b *bulk) giveUp(i int, err error) {
+	err = b.jobs[i].ended(err, b.sent[i])
+	b.results[i] = Result{jidOf(err), err}
 }
 
 // joined says in each job's error which job it is, and joins them.

@@ -29,7 +29,8 @@ type EnqueueFunc func(ctx context.Context, job *EnqueueParams) (jid string, err 
 // ClientMiddleware wraps each publish. It may change the job. If it does not call next, nothing is published.
 //
 // For the jobs of EnqueueBulk it runs up to its call of next for each job, in order, up to 1,000 times; when the broker has answered, the
-// calls return, in order. It has to be safe for concurrent use, as the client is.
+// calls return, in order. A job that the broker returns is tried again for its share of the time: of 3,000 jobs, a third of what is left
+// for the first 1,000. Middleware has to be safe for concurrent use, as the client is.
 type ClientMiddleware func(next EnqueueFunc) EnqueueFunc
 
 const defaultTimeout = 30 * time.Second
@@ -84,8 +85,8 @@ func (c *Client) Close() error {
 // Enqueue publishes a job and returns its jid when the broker has confirmed it. Options may be nil. With ErrUnconfirmed it returns
 // the jid too.
 //
-// While the broker cannot be reached, it waits for a connection until the deadline of ctx, or for ClientConfig.Timeout if ctx has no
-// deadline.
+// While the broker cannot be reached, or returns the job because no queue takes it, it tries again until the deadline of ctx, or for
+// ClientConfig.Timeout if ctx has no deadline.
 func (c *Client) Enqueue(ctx context.Context, args JobArgs, options *EnqueueOptions) (jid string, err error) {
 	return c.push(ctx, paramsOf(args, options))
 }
@@ -119,7 +120,7 @@ func (c *Client) deadline(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 
-// one publishes one job, again and again on new connections until it is answered.
+// one publishes one job, again and again until the broker has it or refuses it.
 func (c *Client) one(ctx context.Context, job *EnqueueParams) (string, error) {
 	if p, _ := ctx.Value(passKey{}).(*pass); p != nil && p.take() {
 		return p.publish(ctx, job)
@@ -136,7 +137,8 @@ func (c *Client) one(ctx context.Context, job *EnqueueParams) (string, error) {
 }
 
 func (c *Client) publish(ctx context.Context, r ready) error {
-	sent := false
+	tries := c.tries(ctx)
+	sent := false // it may have arrived
 	for {
 		pub, err := c.publisher(ctx)
 		if err != nil {
@@ -144,14 +146,18 @@ func (c *Client) publish(ctx context.Context, r ready) error {
 		}
 		a, err := pub.send(ctx, r.message)
 		if err == nil {
-			sent = true
 			err = a.wait(ctx)
+			sent = sent || !isReturned(err)
 		}
 		switch {
 		case err == nil:
 			return nil
 		case errors.Is(err, errLost):
 			c.forget(pub)
+		case isReturned(err):
+			if why := tries.wait(ctx); why != nil {
+				return r.ended(tries.over(err, why), sent)
+			}
 		case errors.Is(err, ErrRefused):
 			return err
 		default:
@@ -160,12 +166,12 @@ func (c *Client) publish(ctx context.Context, r ready) error {
 	}
 }
 
-// ended returns the error of a job whose time is over.
+// ended returns the error of a job that is published no more.
 func (r ready) ended(err error, sent bool) error {
 	switch {
 	case sent:
 		return &UnconfirmedError{r.jid, err}
-	case errors.Is(err, ErrClosed) || errors.Is(err, ErrUnreachable):
+	case errors.Is(err, ErrClosed) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrRefused):
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)

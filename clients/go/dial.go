@@ -23,11 +23,17 @@ const (
 )
 
 // pauses is how long to wait between attempts: doubled each time, and not the same for everybody.
-type pauses struct{ next time.Duration }
+type pauses struct{ last time.Duration }
 
-func (p *pauses) wait(ctx context.Context) error {
-	p.next = min(max(2*p.next, firstPause), longestPause)
-	timer := time.NewTimer(time.Duration(float64(p.next) * (0.5 + rand.Float64()/2)))
+func (p *pauses) next(longest time.Duration) time.Duration {
+	p.last = min(max(2*p.last, firstPause), longest)
+	return time.Duration(float64(p.last) * (0.5 + rand.Float64()/2))
+}
+
+func (p *pauses) wait(ctx context.Context) error { return sleep(ctx, p.next(longestPause)) }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

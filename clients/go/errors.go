@@ -15,12 +15,12 @@ var (
 	ErrInvalid = errors.New("invalid job")
 	// ErrRefused: the broker said no: the queue is full or down, or there is none and no sidecar to make it.
 	ErrRefused = errors.New("refused by the broker")
-	// ErrUnreachable: there was no connection until the deadline. Nothing was sent.
+	// ErrUnreachable: there was no connection until the deadline. The broker does not have the job.
 	ErrUnreachable = errors.New("broker not reached")
 	// ErrUnconfirmed: it was sent, and the deadline passed, or the client was closed, without an answer. It may have arrived. The
 	// error is an *UnconfirmedError, which has the jid.
 	ErrUnconfirmed = errors.New("not confirmed")
-	// ErrClosed: the client was closed. Nothing was sent.
+	// ErrClosed: the client was closed. The broker does not have the job.
 	ErrClosed = errors.New("client is closed")
 )
 
@@ -38,7 +38,7 @@ func (e *UnconfirmedError) Error() string {
 
 // Unwrap returns ErrUnconfirmed, and why there was no answer, unless that is another error of a Client: for this job it is not true.
 func (e *UnconfirmedError) Unwrap() []error {
-	if errors.Is(e.cause, ErrUnreachable) || errors.Is(e.cause, ErrClosed) {
+	if errors.Is(e.cause, ErrUnreachable) || errors.Is(e.cause, ErrClosed) || errors.Is(e.cause, ErrRefused) {
 		return []error{ErrUnconfirmed}
 	}
 	return []error{ErrUnconfirmed, e.cause}

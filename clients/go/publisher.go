@@ -22,6 +22,17 @@ const window = 1000
 // errLost: the channel or connection is gone, and what became of the message is not known.
 var errLost = errors.New("connection lost")
 
+// returnedError: the broker has returned the message, for no queue takes it. It has not stored it.
+type returnedError struct{ why string }
+
+func (e *returnedError) Error() string { return ErrRefused.Error() + ": " + e.why }
+func (e *returnedError) Unwrap() error { return ErrRefused }
+
+func isReturned(err error) bool {
+	var returned *returnedError
+	return errors.As(err, &returned)
+}
+
 // publisher is a channel in confirm mode. It is safe for concurrent use.
 type publisher struct {
 	ch      *amqp.Channel
@@ -80,8 +91,8 @@ func (p *publisher) send(ctx context.Context, m message) (*answer, error) {
 	return &answer{p: p, id: m.CorrelationId, exchange: m.exchange, confirm: confirm, unconfirmed: sync.OnceFunc(func() { <-p.slots })}, nil
 }
 
-// wait returns nil when the broker has the message, ErrRefused when it will not have it, errLost when nobody knows, and ctx's error
-// when that ends first.
+// wait returns nil when the broker has the message, ErrRefused when it will not have it (a *returnedError when it returned it), errLost
+// when nobody knows, and ctx's error when that ends first.
 func (a *answer) wait(ctx context.Context) error {
 	ok, err := a.confirm.WaitContext(ctx)
 	if err != nil {
@@ -95,7 +106,7 @@ func (a *answer) wait(ctx context.Context) error {
 	why, returned := a.p.whyReturned(a.id)
 	switch {
 	case returned:
-		return fmt.Errorf("%w: %s", ErrRefused, why)
+		return &returnedError{why}
 	case ok:
 		return nil
 	case a.p.ch.IsClosed():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math/rand/v2"
+	"net/url"
 	"sync"
 	"time"
 
@@ -72,6 +73,20 @@ func (w *world) consume(ctx context.Context, queue string, preferred int) {
 	}
 }
 
+// consumedAt lists the queues whose consumer is connected to a node. One that is cut off says nothing of it to its clients.
+func (w *world) consumedAt(node int) (queues []string) {
+	to, err := url.Parse(w.nodes.Nodes[node].AMQPURL())
+	if err != nil {
+		return nil
+	}
+	for _, q := range w.queues {
+		if at, ok := w.consumers.Load(q); ok && at == to.Host {
+			queues = append(queues, q)
+		}
+	}
+	return queues
+}
+
 func (w *world) consumeOnce(ctx context.Context, queue string, preferred int) {
 	conn, err := w.dialSoon(ctx, preferred)
 	if err != nil {
@@ -88,6 +103,7 @@ func (w *world) consumeOnce(ctx context.Context, queue string, preferred int) {
 	if err != nil {
 		return
 	}
+	w.consumers.Store(queue, conn.RemoteAddr().String())
 	for d := range deliveries {
 		var body struct{ JID string }
 		_ = json.Unmarshal(d.Body, &body)

@@ -39,8 +39,9 @@ type result struct {
 	Again       int               `json:"again"` // copies of one fire that the broker did not call redelivered
 	Open        int               `json:"open"`  // fires without an answer when the fault came, at most
 	Faults      int               `json:"faults"`
-	Standstill  float64           `json:"standstill"`          // of queues that were not affected, seconds
-	Slowest     float64           `json:"slowest"`             // of the one of them that stood still for longest
+	Standstill  float64           `json:"standstill"` // of queues that were not affected, seconds
+	Slowest     float64           `json:"slowest"`    // of the one of them that stood still for longest
+	SlowestName string            `json:"slowest_queue,omitempty"`
 	Own         float64           `json:"own"`                 // of the affected ones
 	Away        float64           `json:"away"`                // for how long the broker served no other client
 	Restarted   bool              `json:"restarted,omitempty"` // a node that was frozen did not find the others again, and was started again
@@ -259,8 +260,10 @@ func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) 
 		slowest := stillFor
 		for q := range others {
 			slowest = max(slowest, stood(map[string]bool{q: true}))
+			if slowest > res.Slowest {
+				res.Slowest, res.SlowestName = slowest, q
+			}
 		}
-		res.Slowest = max(res.Slowest, slowest)
 		if res.Stuck = append(res.Stuck, f.stuck...); len(f.stuck) == 0 {
 			w.boundStill(r, stillFor, slowest, away, must)
 		}
@@ -310,9 +313,9 @@ func (t *results) add(res result) error {
 	}
 	d := res.Doubled
 	fmt.Fprintf(t.out, "%s row %d (%s), run %d, seed %d, load %s: %d jobs, lost %d, doubled %d (journaled %d, stale %d, answered %d, nacked %d, open %d, bare %d, unseen %d, unkept %d, stored twice %d), "+
-		"redelivered %d, again %d, exits %d, open at most %d, standstill %.1f s (one queue %.1f s, affected %.1f s, %.1f s after; the broker %.1f s, streams without a leader %v), %.0f s: %s\n",
+		"redelivered %d, again %d, exits %d, open at most %d, standstill %.1f s (one queue, %s: %.1f s, affected %.1f s, %.1f s after; the broker %.1f s, streams without a leader %v), %.0f s: %s\n",
 		res.Broker, res.Row, res.Name, res.Run, res.Seed, res.Load, res.Jobs, res.Lost, d.Total, d.Journaled, d.Stale, d.Answered, d.Nacked, d.Open, d.Bare, d.Unseen, d.Unkept, d.Stored,
-		res.Redelivered, res.Again, res.Exits, res.Open, res.Standstill, res.Slowest, res.Own, res.AfterBack, res.Away, res.Stuck, res.Took, verdict)
+		res.Redelivered, res.Again, res.Exits, res.Open, res.Standstill, res.SlowestName, res.Slowest, res.Own, res.AfterBack, res.Away, res.Stuck, res.Took, verdict)
 	if t.path == "" {
 		return nil
 	}

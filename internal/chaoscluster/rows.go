@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // The brokers whose clusters are broken.
@@ -87,7 +88,9 @@ func rows() []row {
 			doubled: open, failover: true, // nothing proves a delivery on a cluster of which a node died
 			still: cluster(5, addedToFailover), own: true},
 		{number: 8, name: "each node stopped in turn", do: rolling(5*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover)},
-		{number: 9, name: "leader's node cut off", do: cutOff, doubled: open, still: rabbits(5)},
+		{number: 9, name: "leader's node cut off", do: cutOff, doubled: open,
+			// RabbitMQ 4 passes the lock on when the node has not been seen for a while; a node of RabbitMQ 3 closes its connections.
+			still: map[string]float64{rabbit310: 5, rabbit43: 5 + wire.LeaderWait.Seconds()}},
 		{number: 10, name: "link broken for 100 ms, sidecar killed meanwhile", do: linkBroken, doubled: open,
 			// pause_minority restarts two of the three nodes; a publish that the link lost is given up after 10 s.
 			still: map[string]float64{rabbit310: unbounded, rabbit43: 15}},
@@ -369,7 +372,7 @@ func cutOff(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	f := w.mark(classic(node))
+	f := w.mark(append(w.consumedAt(node), classic(node))...)
 	if err := errors.Join(w.nodes.Cut(ctx, node), pause.For(ctx, w.lasting(15*time.Second, 35*time.Second))); err != nil {
 		return err
 	}

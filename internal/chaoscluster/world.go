@@ -33,6 +33,7 @@ type world struct {
 	jobs      *jobs
 	pulses    []*pulse
 	queues    []string // without "queue."
+	consumers sync.Map // the address at which each of them is consumed
 	faults    []*fault
 	mute      []string  // nodes of which no sidecar said that they were away, or all did for too long
 	restarted bool      // a node that was frozen had to be started again

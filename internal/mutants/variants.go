@@ -22,29 +22,32 @@ var (
 	// property drives leaders and views through whatever may happen; more often than `make test` does.
 	property = drives("TestNothingIsLostOrDoubled", 2000)
 	// two drives two leaders that live at the same time.
-	two      = drives("TestTwoLeaders", 2000)
-	another  = check{"./tracker", "TestAReplacementOfAnotherJobReplacesNothing", nil}
-	kept     = check{"./scheduler", "TestLowWaterKeepsWhatMayHaveGoneAstray", nil}
-	buried   = check{"./scheduler", "TestBurialsThatWentAstray", nil}
-	oneDead  = check{"./scheduler", "TestBurialsAreRepeatedOnce", nil}
-	undone   = drives("TestOperationsAreUndoneOnce", 1000)
-	lone     = check{"./scheduler", "TestKillsThatTheJournalLacks|TestKillsThatTheJournalRefused|TestOperationsWhoseKillsTheJournalLacks", nil}
-	setClock = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
-	doubted  = check{"./scheduler", "TestCommandsKnowWhatWasTakenBack", nil}
-	repeated = check{"./scheduler", "TestLowWaterRepeatsTheWitness", nil}
-	early    = check{"./scheduler", "TestWhatIsTriggeredIsNotFiredWhenDue", nil}
-	lingers  = check{"./scheduler", "TestLowWaterLingers", nil}
-	silent   = check{"./scheduler", "TestSilent.*|TestFiresWithoutAnswerAreGivenUpOn|TestFiresAreNotGivenUpOn.*|TestLateAnswersAreIgnored", nil}
-	lostOnes = check{"./scheduler", "TestAFire.*|TestACommandWhose.*|TestATrial.*|TestAFullQueue.*|TestASilentQueue.*|TestGivingUp.*|TestSilent.*|TestRecordsWithout.*|TestAnEpoch.*|TestTheLast.*|TestARepeated.*|TestTheTrial.*|TestALate.*", nil}
-	provable = check{"./scheduler", "TestProofOfQueues", nil}
-	links    = check{"./scheduler", "TestLinksIdentifyARun|TestFreshLinks", nil}
-	waits    = check{"./scheduler", "TestWaitingForThePredecessor", nil}
-	fresh    = check{"./scheduler", "TestLeaderThatDiesWhileAQueueIsNew", nil}
-	passes   = check{"./broker", "TestTheLockPassesOnBehindAllThatWasPublished", nil}
-	locked   = check{"./broker", "TestAnExclusiveLockIsConsumedExclusively", nil}
-	refusals = check{"./broker", "TestReasonsOfRefusals", nil}
-	awayTest = check{"./scheduler", "TestLeadersFireWithoutWhatIsAway", nil}
-	short    = check{"./view", "TestStreamsThatLookShortForAWhile", nil}
+	two       = drives("TestTwoLeaders", 2000)
+	another   = check{"./tracker", "TestAReplacementOfAnotherJobReplacesNothing", nil}
+	kept      = check{"./scheduler", "TestLowWaterKeepsWhatMayHaveGoneAstray", nil}
+	buried    = check{"./scheduler", "TestBurialsThatWentAstray", nil}
+	oneDead   = check{"./scheduler", "TestBurialsAreRepeatedOnce", nil}
+	undone    = drives("TestOperationsAreUndoneOnce", 1000)
+	lone      = check{"./scheduler", "TestKillsThatTheJournalLacks|TestKillsThatTheJournalRefused|TestOperationsWhoseKillsTheJournalLacks", nil}
+	setClock  = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
+	doubted   = check{"./scheduler", "TestCommandsKnowWhatWasTakenBack", nil}
+	repeated  = check{"./scheduler", "TestLowWaterRepeatsTheWitness", nil}
+	early     = check{"./scheduler", "TestWhatIsTriggeredIsNotFiredWhenDue", nil}
+	lingers   = check{"./scheduler", "TestLowWaterLingers", nil}
+	silent    = check{"./scheduler", "TestSilent.*|TestFiresWithoutAnswerAreGivenUpOn|TestFiresAreNotGivenUpOn.*|TestLateAnswersAreIgnored", nil}
+	lostOnes  = check{"./scheduler", "TestAFire.*|TestACommandWhose.*|TestATrial.*|TestAFullQueue.*|TestASilentQueue.*|TestGivingUp.*|TestSilent.*|TestRecordsWithout.*|TestAnEpoch.*|TestTheLast.*|TestARepeated.*|TestTheTrial.*|TestALate.*", nil}
+	provable  = check{"./scheduler", "TestProofOfQueues", nil}
+	links     = check{"./scheduler", "TestLinksIdentifyARun|TestFreshLinks", nil}
+	waits     = check{"./scheduler", "TestWaitingForThePredecessor", nil}
+	fresh     = check{"./scheduler", "TestLeaderThatDiesWhileAQueueIsNew", nil}
+	passes    = check{"./broker", "TestTheLockPassesOnBehindAllThatWasPublished", nil}
+	locked    = check{"./broker", "TestAnExclusiveLockIsConsumedExclusively", nil}
+	refusals  = check{"./broker", "TestReasonsOfRefusals", nil}
+	awayTest  = check{"./scheduler", "TestLeadersFireWithoutWhatIsAway", nil}
+	behind    = check{"./scheduler", "TestALeaderLeavesReplicas.*|TestWatchdog.*|TestPatience.*", nil}
+	elsewhere = check{"./view", "TestReadersOf.*|TestReadersAre.*|TestWhatIsLeft.*", nil}
+	unsaid    = check{"./streams", "TestANodeThatDoesNotSay.*", nil}
+	short     = check{"./view", "TestStreamsThatLookShortForAWhile", nil}
 
 	takenBack = check{"./view", "TestRecordsThatAreTakenBack", nil}
 	lateOnes  = check{"./scheduler", "TestLateFiresThatFoundNoQueue|TestLateBurialsAreNotRepeated", nil}
@@ -71,6 +74,12 @@ var variants = []variant{
 	{"above-unsaid", "the journal learns only up to which number everything is confirmed", "scheduler/core.go",
 		`if above := c.aboveHeader(); above != "" {`, `if above := c.aboveHeader(); above != "" && false {`, property},
 	{"above-off-by-one", "a number above the watermark is called confirmed that is not", "scheduler/window.go", "w.above.Add(seq)", "w.above.Add(seq).Add(seq + 1)", property},
+	{"cut-off-unasked", "a leader waits for what a replica that is cut off does not have", "scheduler/watchdog.go", "if l.watchdog.Hesitates() {", "if false {", behind},
+	{"open-impatient", "a slow broker gets no more time than one that forgot a publish", "scheduler/watchdog.go", "openWithinAtFirst<<min(failed, 2)", "openWithinAtFirst<<0", behind},
+	{"cut-off-stays", "a reader stays at a replica that is cut off", "view/ends.go", "t.stop(streams.ErrMoved)", "_ = streams.ErrMoved", elsewhere},
+	{"cut-off-hasty", "a reader moves as soon as there is more", "view/ends.go", "case t.behindAt != t.position:", "case false:", elsewhere},
+	{"cut-off-again", "a reader moves again and again for an end that nobody has", "view/ends.go", "case t.movedFor != last:", "default:", elsewhere},
+	{"unsaid-waits", "a question waits for a node that is cut off", "streams/native_query.go", "within(ctx, keptEach,", "within(ctx, t.cfg.Timeout,", unsaid},
 	{"silent-in-window", "fires of a silent queue take the place of the others'", "scheduler/window.go",
 		"len(w.flight)-s.open < maxFlight", "len(w.flight) < maxFlight", silent},
 	{"given-up-unread", "a fire is given up on that the journal may not have", "scheduler/silence.go", " && it.seq <= folded", " && (true || it.seq <= folded)", silent},

@@ -1,9 +1,9 @@
 import { Pauses, close, hostname, pause, unwelcome, type Connection } from './connection.js';
 import { resolved, type JobDefinition } from './define.js';
-import { BulkError, Closed, Unconfirmed, Unreachable, messageOf, type BulkResult } from './errors.js';
+import { BulkError, Closed, Refused, Unconfirmed, Unreachable, messageOf, type BulkResult } from './errors.js';
 import { DEFAULT_URL, Hosts, splitHosts } from './hosts.js';
 import { throughMiddleware } from './middleware.js';
-import { Lost, Publisher } from './publisher.js';
+import { Lost, Publisher, Returned } from './publisher.js';
 import { credentialsOption } from './settings.js';
 import { tlsOptions } from './tls.js';
 import type { Checked, ClientMiddleware, ClientOptions, Jsonable, NewJob, OutgoingJob, PublishOptions, Rest } from './types.js';
@@ -12,13 +12,19 @@ import { prepare } from './write.js';
 const TIMEOUT = 30; // s
 const LONGEST_TIMER = 2 ** 31 - 1; // ms
 const AGAIN = '; the job may have arrived';
+// A message that the broker returns is tried again: RabbitMQ returns what is meant for a stream that has no leader yet, as in the moments
+// after a restart.
+const LONGEST_RETURNED = 1_000; // ms between two tries
+const ANSWER_TIME = 500; // ms that a try must leave for the answer
 
 /** When a publish has to be answered, as a promise that can be raced. */
 class Deadline {
   readonly promise: Promise<this>;
   #timer: NodeJS.Timeout | undefined;
+  #end: number;
 
   constructor(seconds: number) {
+    this.#end = performance.now() + seconds * 1000;
     this.promise = new Promise((resolve) => {
       this.#timer = setTimeout(() => resolve(this), Math.min(seconds * 1000, LONGEST_TIMER));
     });
@@ -27,6 +33,11 @@ class Deadline {
   /** The promise's value; or this deadline, if it passes before. */
   or<T>(promise: Promise<T>): Promise<T | this> {
     return Promise.race([promise, this.promise]);
+  }
+
+  /** How many ms are left. */
+  get left(): number {
+    return this.#end - performance.now();
   }
 
   clear(): void {
@@ -46,6 +57,7 @@ export class Client {
   #welcomed = false;
   #closed = false;
   #why: unknown; // the last attempt to connect failed
+  #waits = new Set<() => void>(); // of jobs that were returned, for their next try
   #closing!: () => void;
   #ended = new Promise<void>((resolve) => {
     this.#closing = resolve;
@@ -111,6 +123,7 @@ export class Client {
   async close(): Promise<void> {
     this.#closed = true;
     this.#closing();
+    for (const end of this.#waits) end();
     if (this.#connection) await close(this.#connection);
   }
 
@@ -127,22 +140,44 @@ export class Client {
     return throughMiddleware(this.#middleware, job, () => this.#publish(job, until));
   }
 
-  /** Publishes the same bytes again and again, on new connections, until they are answered. */
+  /** Publishes the same bytes again and again, until the broker has them or refuses them. */
   async #publish(job: OutgoingJob, until: Deadline): Promise<string> {
     const message = prepare(job);
-    for (let sent = false; ; ) {
+    const begin = performance.now();
+    const pauses = new Pauses(LONGEST_RETURNED);
+    for (let sent = false; ; ) { // whether it may have arrived
       const publisher = this.#current() ?? (await this.#connect(until, sent ? message.jid : undefined));
       const answer = publisher.publish(message);
       answer.catch(() => {}); // the caller may have stopped waiting
-      sent = true;
       try {
         if ((await until.or(answer)) === until) throw new Unconfirmed(`the broker did not answer before the deadline${AGAIN}`, message.jid);
         return message.jid;
       } catch (error) {
-        if (!(error instanceof Lost)) throw error;
-        if (this.#closed) throw new Unconfirmed(`the client was closed before the broker answered${AGAIN}`, message.jid, { cause: error });
+        if (error instanceof Returned) {
+          const ms = pauses.next();
+          if (until.left < ms + ANSWER_TIME) {
+            const refused = new Refused(`${error.message}; tried for ${((performance.now() - begin) / 1000).toFixed(1)} s`);
+            throw sent ? new Unconfirmed(`${refused.message}${AGAIN}`, message.jid, { cause: refused }) : refused;
+          }
+          await this.#wait(ms);
+        } else if (error instanceof Lost) sent = true;
+        else throw error;
+        if (this.#closed && sent) throw new Unconfirmed(`the client was closed before the broker answered${AGAIN}`, message.jid, { cause: error });
       }
     }
+  }
+
+  /** Waits, or until the client is closed. */
+  #wait(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        this.#waits.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      this.#waits.add(end);
+    });
   }
 
   #current(): Publisher | undefined {

@@ -24,9 +24,14 @@ export const hostname = (): string => osHostname() || 'localhost';
 /** How long to wait between attempts, in ms: doubled each time, and not the same for everybody. */
 export class Pauses {
   #next = 0;
+  #longest: number;
+
+  constructor(longest = LONGEST_PAUSE) {
+    this.#longest = longest;
+  }
 
   next(): number {
-    this.#next = Math.min(Math.max(2 * this.#next, FIRST_PAUSE), LONGEST_PAUSE);
+    this.#next = Math.min(Math.max(2 * this.#next, FIRST_PAUSE), this.#longest);
     return this.#next * (0.5 + Math.random() / 2);
   }
 

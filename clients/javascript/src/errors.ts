@@ -26,9 +26,9 @@ export class MillraceError extends Error {
 export class Invalid extends MillraceError {}
 /** The broker refused the job: its queue is full or down, or there is none and no sidecar to declare it. */
 export class Refused extends MillraceError {}
-/** There was no connection until the deadline. Nothing was sent. */
+/** There was no connection until the deadline. The broker does not have the job. */
 export class Unreachable extends MillraceError {}
-/** The client was closed. Nothing was sent. */
+/** The client was closed. The broker does not have the job. */
 export class Closed extends MillraceError {}
 /** It was sent, and no answer came before the deadline, or before the client was closed. It may have arrived. */
 export class Unconfirmed extends MillraceError {

@@ -7,6 +7,9 @@ const WINDOW = 1000;
 /** The channel or connection is gone, and what became of a message is not known. */
 export class Lost extends Error {}
 
+/** The broker has returned the message, for no queue takes it. It has not stored it. */
+export class Returned extends Refused {}
+
 /** What is published where: without an exchange, to the queue or stream that the key names. */
 export interface Publication {
   exchange?: string;
@@ -45,7 +48,7 @@ export class Publisher {
     return this.#channel.gone;
   }
 
-  /** Publishes {exchange, key, body, properties}. Ends when the broker has the message; else with Refused or Lost. */
+  /** Publishes {exchange, key, body, properties}. Ends when the broker has the message; else with Refused, Returned or Lost. */
   async publish(message: Publication): Promise<void> {
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve)); // a publish that ends hands over its place
@@ -64,7 +67,7 @@ export class Publisher {
       const answered = (error: Error | null) => {
         const why = this.#returned.get(id);
         this.#returned.delete(id);
-        if (why) reject(new Refused(why));
+        if (why) reject(new Returned(why));
         else if (!error) resolve();
         else reject(this.#unanswered(error, exchange));
       };

@@ -246,38 +246,52 @@ test('with the broker away, the timeout of the client is how long enqueue waits'
   }
 });
 
-test('a broker that demands a client certificate', async () => {
-  const queue = await aQueue('tls');
-  const { 'ca.pem': ca, 'client.pem': cert, 'client.key': key } = broker.files;
-  const tls = { ca, cert, key };
-  const seen = [];
-  const worker = new Worker({ url: broker.tlsUrl, tls, queues: [queue], logger: false });
-  worker.handle('Secret', (job) => {
-    seen.push(job.args[0]);
-    worker.stop();
-  });
-  const client = new Client({ url: broker.tlsUrl, tls: { ...tls, ca: ca.toString() } });
-  await client.enqueue('Secret', ['by TLS'], { queue });
-  await worker.run();
-  assert.deepEqual(seen, ['by TLS']);
+test('a job for a queue that nobody declares until the deadline is refused', async () => {
+  const client = new Client({ url: broker.url });
+  const refused = (error) => error.constructor === Refused && /^312 NO_ROUTE: .*"nowhere"; tried for [\d.]+ s$/.test(error.message);
+  const queue = await aQueue('somewhere');
+  await assert.rejects(client.enqueue('A', [], { queue: 'nowhere', deadline: 2 }), refused);
+  const bulk = client.enqueueBulk([{ class: 'A', options: { queue: 'nowhere' } }, { class: 'A', options: { queue, jid: 'b' } }], { deadline: 2 });
+  await assert.rejects(bulk, (e) => e instanceof BulkError && refused(e.results[0].error) && e.results[1].jid === 'b');
   await client.close();
-
-  const refused = async (options, message) => {
-    const other = new Client({ url: broker.tlsUrl, timeout: 6, ...options });
-    await assert.rejects(other.enqueue('Secret', [], { queue }), message);
-    await other.close();
-  };
-  await Promise.all([
-    refused({ tls: { cert, key } }, /self-signed certificate|unable to verify/),
-    refused({ tls: { ca } }, Unreachable),
-    refused({ tls: { ...tls, servername: 'other.example' } }, /does not match/),
-  ]);
-  assert.throws(() => new Client({ url: broker.url, tls }), /tls options need an amqps/);
-  assert.throws(() => new Client({ url: broker.tlsUrl, tls: { cert: 'no PEM' } }), /millrace: tls: /);
 });
 
-test('a job for a queue that nobody declared is refused', async () => {
-  const client = new Client({ url: broker.url });
-  await assert.rejects(client.enqueue('A', [], { queue: 'nowhere' }), Refused);
-  await client.close();
+/** A client on a network of its own, and how often the broker has returned messages there. */
+async function watched(t) {
+  const proxy = await startProxy(broker.url);
+  const client = new Client({ url: proxy.url });
+  t.after(async () => {
+    await client.close();
+    proxy.close();
+  });
+  return { client, returns: proxy.returns };
+}
+
+test('a job that the broker returns is published again', async (t) => {
+  const { client, returns } = await watched(t);
+  const other = await aQueue('routed');
+  const one = client.enqueue('A', [], { queue: 'later', jid: 'j0' });
+  const many = client.enqueueBulk(['later', other, 'later'].map((queue, i) => ({ class: 'A', options: { queue, jid: `j${i + 1}` } })));
+  await eventually('the other one is enqueued', async () => (await count(`queue.${other}`)) === 1);
+  await eventually('the broker has returned them', () => returns() > 1);
+  await aQueue('later');
+  assert.deepEqual([await one, await many], ['j0', ['j1', 'j2', 'j3']]);
+  assert.equal(await count('queue.later'), 3);
+  assert.equal(await count(`queue.${other}`), 1);
+  assert.deepEqual([...(await take('queue.later')).keys()].toSorted(), ['j0', 'j1', 'j3']);
+});
+
+test('a client that is closed between two tries has not enqueued', async (t) => {
+  /** @type {any} */
+  let error;
+  for (let i = 0; i < 5 && !(error instanceof Closed); i++) { // on a busy machine the next try may have begun
+    const { client, returns } = await watched(t);
+    const enqueuing = client.enqueue('A', [], { queue: 'nowhere' }).catch((e) => {
+      error = e;
+    });
+    await eventually('the broker returns it again and again', () => returns() > 3);
+    await client.close();
+    await enqueuing;
+  }
+  assert.ok(error instanceof Closed, String(error));
 });

@@ -1,4 +1,4 @@
-// Credentials that the broker changes between two connections.
+// Credentials that the broker changes between two connections, and certificates that it demands.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import amqplib from 'amqplib';
@@ -138,4 +138,34 @@ test('an enqueue that waits for credentials ends when its client is closed', asy
   await asked;
   await client.close();
   await failed;
+});
+
+test('a broker that demands a client certificate', async () => {
+  const queue = await aQueue('tls');
+  const { 'ca.pem': ca, 'client.pem': cert, 'client.key': key } = broker.files;
+  const tls = { ca, cert, key };
+  const seen = [];
+  const worker = new Worker({ url: broker.tlsUrl, tls, queues: [queue], logger: false });
+  worker.handle('Secret', (job) => {
+    seen.push(job.args[0]);
+    worker.stop();
+  });
+  const client = new Client({ url: broker.tlsUrl, tls: { ...tls, ca: ca.toString() } });
+  await client.enqueue('Secret', ['by TLS'], { queue });
+  await worker.run();
+  assert.deepEqual(seen, ['by TLS']);
+  await client.close();
+
+  const refused = async (options, message) => {
+    const other = new Client({ url: broker.tlsUrl, timeout: 6, ...options });
+    await assert.rejects(other.enqueue('Secret', [], { queue }), message);
+    await other.close();
+  };
+  await Promise.all([
+    refused({ tls: { cert, key } }, /self-signed certificate|unable to verify/),
+    refused({ tls: { ca } }, Unreachable),
+    refused({ tls: { ...tls, servername: 'other.example' } }, /does not match/),
+  ]);
+  assert.throws(() => new Client({ url: broker.url, tls }), /tls options need an amqps/);
+  assert.throws(() => new Client({ url: broker.tlsUrl, tls: { cert: 'no PEM' } }), /millrace: tls: /);
 });

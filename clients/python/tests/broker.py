@@ -138,6 +138,7 @@ class Proxy:
         self.heard.set()
         self.delay = 0.0
         self.connections = 0  # how many clients have made
+        self.returns = 0  # how often the broker has returned messages
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -153,6 +154,7 @@ class Proxy:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 if answers:
+                    self.returns += b"NO_ROUTE" in data
                     time.sleep(self.delay)
                     self.heard.wait()
                 sink.sendall(data)

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from millrace_jobs import AsyncClient, BulkError, Client, HandBack, Job, Lane, NewJob, Unconfirmed, Worker
+from millrace_jobs import AsyncClient, BulkError, Client, Closed, HandBack, Job, Lane, NewJob, Refused, Unconfirmed, Worker
 
 from .broker import Broker, Proxy, eventually
 
@@ -121,6 +121,70 @@ class Producing(Case):
             return failed.exception.jid
 
         self.assertEqual("one", asyncio.run(enqueue()))
+
+    def bind(self, queue: str) -> None:
+        self.addCleanup(self.unbind, queue)
+        with broker.channel() as channel:
+            channel.queue_declare(f"queue.{queue}", durable=True)
+            channel.queue_bind(f"queue.{queue}", "jobs.direct", queue)
+
+    def unbind(self, queue: str) -> None:
+        with broker.channel() as channel:
+            channel.queue_delete(f"queue.{queue}")
+
+    def returned(self, proxy: Proxy, times: int) -> None:
+        eventually(lambda: proxy.returns >= times, f"the broker has returned {times} times")
+
+    def test_a_returned_job_is_published_again(self) -> None:
+        proxy = self.proxy()
+        with Client(proxy.url) as client, ThreadPoolExecutor() as threads:
+            one = threads.submit(client.enqueue, "A", queue="later", jid="j0")
+            many = threads.submit(
+                client.enqueue_bulk, [NewJob("A", queue="later", jid="j1"), NewJob("A", jid="j2"), NewJob("A", queue="later", jid="j3")]
+            )
+            self.assertEqual("j2", broker.take("queue.default")[0].message_id)  # it waits for none of the others
+            self.returned(proxy, 2)
+            self.bind("later")
+            self.assertEqual(("j0", ["j1", "j2", "j3"]), (one.result(), many.result()))
+        self.assertEqual({"j0", "j1", "j3"}, {broker.take("queue.later")[0].message_id for _ in range(3)})
+        self.assertEqual((0, 0), (broker.count("queue.later"), broker.count("queue.default")))
+
+    def test_a_job_that_is_returned_to_the_last_is_refused(self) -> None:
+        with Client(broker.url) as client:
+            with self.assertRaisesRegex(Refused, "^312 NO_ROUTE: exchange 'jobs.direct', routing key 'nowhere'; tried for .* s") as one:
+                client.enqueue("A", queue="nowhere", jid="j0", deadline=2)
+            with self.assertRaises(BulkError) as some:
+                client.enqueue_bulk([NewJob("A", queue="nowhere"), NewJob("A", jid="j1")], deadline=2)
+        self.assertEqual([Refused, Refused], [type(error) for error in (one.exception, *some.exception.errors.values())])
+        self.assertEqual([None, "j1"], some.exception.jids)
+
+    def test_a_client_that_is_closed_between_tries_has_not_enqueued(self) -> None:
+        for _ in range(5):  # on a busy machine the next try may have begun
+            proxy = self.proxy()
+            with Client(proxy.url) as client, ThreadPoolExecutor() as threads:
+                enqueuing = threads.submit(client.enqueue, "A", queue="nowhere", jid="j0")
+                self.returned(proxy, 4)
+                client.close()
+                error = enqueuing.exception()
+            if not isinstance(error, Unconfirmed):
+                break
+        self.assertIsInstance(error, Closed)
+
+    def test_an_enqueue_that_is_cancelled_is_tried_no_more(self) -> None:
+        proxy = self.proxy()
+
+        async def enqueue() -> None:
+            async with AsyncClient(proxy.url) as client:
+                enqueuing = asyncio.create_task(client.enqueue("A", queue="nowhere"))
+                await asyncio.to_thread(self.returned, proxy, 2)
+                enqueuing.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await enqueuing
+                line = client._lines._line
+                assert line
+                eventually(lambda: not asyncio.all_tasks(line._loop), "nothing is left of it")
+
+        asyncio.run(enqueue())
 
     def test_middleware_returns_what_it_likes(self) -> None:
         with Client(broker.url) as client:

@@ -31,10 +31,16 @@ module BesideBroker
     @client = Client.new(url, **options)
   end
 
+  # A client whose network the test watches.
+  def watched_client
+    @network&.close
+    @network = PrivateBroker::Network.new(URI(@url).port)
+    client("amqp://guest:guest@127.0.0.1:#{@network.port}")
+  end
+
   # A client whose answers can be held back.
   def slow_client
-    @network = PrivateBroker::Network.new(URI(@url).port)
-    client("amqp://guest:guest@127.0.0.1:#{@network.port}").tap { |made| made.enqueue('First', [], queue: @queue) }
+    watched_client.tap { |made| made.enqueue('First', [], queue: @queue) }
   end
 
   def eventually(what)

@@ -143,10 +143,12 @@ module PrivateBroker
 
   # A network between a program and the node, on which answers can be held back.
   class Network
-    attr_reader :port
+    # `returns` is how often the node has returned messages.
+    attr_reader :port, :returns
 
     def initialize(broker)
       @broker = broker
+      @returns = 0
       @server = TCPServer.new('127.0.0.1', 0)
       @port = @server.addr[1]
       @mutex = Mutex.new
@@ -181,6 +183,7 @@ module PrivateBroker
       loop do
         bytes = from.readpartial(65_536)
         @mutex.synchronize { @flows.wait(@mutex) while answers && @held }
+        @returns += 1 if answers && bytes.include?('NO_ROUTE')
         to.write(bytes)
       end
     rescue IOError, SystemCallError

@@ -115,12 +115,13 @@ export async function startBroker() {
   }
 }
 
-/** A proxy before a URL: hold() keeps what the broker says until release(), and sent() is what clients have said. */
+/** A proxy before a URL: hold() keeps what the broker says until release(), sent() is what clients have said, returns() how often it returned messages. */
 export async function startProxy(url) {
   const target = new URL(url);
   const sockets = new Set();
   let held = false;
   let said = '';
+  let returns = 0;
   const server = createServer((client) => {
     const broker = connect(Number(target.port), '127.0.0.1');
     const waiting = [];
@@ -130,7 +131,11 @@ export async function startProxy(url) {
       said += chunk.toString('latin1');
       broker.write(chunk);
     });
-    broker.on('data', (chunk) => (held ? waiting.push(chunk) : client.write(chunk)));
+    broker.on('data', (chunk) => {
+      if (chunk.includes('NO_ROUTE')) returns++;
+      if (held) waiting.push(chunk);
+      else client.write(chunk);
+    });
     for (const [one, other] of [[client, broker], [broker, client]]) {
       one.on('error', () => other.destroy());
       one.on('close', () => {
@@ -143,6 +148,7 @@ export async function startProxy(url) {
   return {
     url: Object.assign(new URL(url), { port: String(port) }).toString(),
     sent: () => said,
+    returns: () => returns,
     hold() {
       held = true;
     },

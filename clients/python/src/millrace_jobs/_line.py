@@ -17,11 +17,17 @@ from ._async import Loop
 from ._hosts import Hosts, split_hosts
 from ._login import AsyncCredentials, Credentials, Login
 from ._pauses import Pauses
-from ._publisher import Publisher
+from ._publisher import Publisher, Returned
 from ._wire import Message
-from .errors import Closed, Unconfirmed, Unreachable
+from .errors import Closed, Refused, Unconfirmed, Unreachable
 
 CLOSED = "the client was closed"
+
+LONGEST_RETURNED = 1.0
+"""How many seconds pass at most between two tries of a message that the broker returns, as RabbitMQ does while a stream has no leader."""
+
+ANSWER_TIME = 0.5
+"""How many seconds such a try must leave for the broker's answer."""
 
 
 class Lines:
@@ -75,22 +81,34 @@ class Line:
         return asyncio.run_coroutine_threadsafe(self._publish(message, until), self._loop)
 
     async def _publish(self, message: Message, until: float) -> None:
-        sent = False
+        began = time.monotonic()
+        pauses = Pauses(LONGEST_RETURNED)
+        sent = False  # it may have arrived
         why: BaseException | None = None
         try:
-            async with asyncio.timeout(max(until - time.monotonic(), 0)):
+            async with asyncio.timeout(max(until - began, 0)):
                 while True:
                     publisher = await self._open()
-                    sent = True
+                    before, sent = sent, True
                     try:
                         return await publisher.publish(message)
                     except Lost as e:
                         why = e
                         self._forget(publisher)
+                    except Returned:
+                        sent = before
+                        pause = pauses.next()
+                        if time.monotonic() + pause > until - ANSWER_TIME:
+                            raise
+                        await asyncio.sleep(pause)
         except TimeoutError:
             why = why or self._why
         except Lost as e:
             why = e
+        except Returned as e:
+            why = Refused(f"{e}; tried for {time.monotonic() - began:.1f} s")
+            if not sent:
+                raise why from None
         except asyncio.CancelledError:
             if not self._closing:
                 raise  # the caller was cancelled

@@ -18,10 +18,15 @@ async def first_of(*futures: asyncio.Future[Any], timeout: float | None = None) 
 class Pauses:
     """Doubled each time, and not the same for everybody."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: float = LONGEST) -> None:
+        self._longest = longest
         self._next = 0.05
+
+    def next(self) -> float:
+        """Give the next one, in seconds."""
+        self._next = min(2 * self._next, self._longest)
+        return self._next * random.uniform(0.5, 1)
 
     async def wait(self) -> None:
         """Wait, longer each time."""
-        self._next = min(2 * self._next, LONGEST)
-        await asyncio.sleep(self._next * random.uniform(0.5, 1))
+        await asyncio.sleep(self.next())

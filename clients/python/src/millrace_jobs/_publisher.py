@@ -13,6 +13,10 @@ WINDOW = 1000
 """How many publishes may be unconfirmed on a channel."""
 
 
+class Returned(Refused):
+    """The broker has returned the message, for no queue takes it. It has not stored it."""
+
+
 class Publisher:
     """Publishes, and tells when the broker has answered."""
 
@@ -34,7 +38,7 @@ class Publisher:
         return self
 
     async def publish(self, message: Message) -> None:
-        """Return when the broker has the message; Refused if it will not have it, Lost if nobody knows."""
+        """Return when the broker has the message; Refused if it will not have it, Returned if it sent it back, Lost if nobody knows."""
         await self._room.acquire()
         tag = self._sent + 1
         try:
@@ -68,7 +72,7 @@ class Publisher:
         if future.done():
             return  # nobody waits any more
         if why is not None:
-            future.set_exception(Refused(why))
+            future.set_exception(Returned(why))
         elif name == "Basic.Ack":
             future.set_result(None)
         else:

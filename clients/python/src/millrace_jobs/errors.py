@@ -24,7 +24,7 @@ class Refused(Error):
 
 
 class Unreachable(Error):
-    """There was no connection until the deadline. Nothing was sent."""
+    """There was no connection until the deadline. The broker does not have the job."""
 
 
 class Unconfirmed(Error):
@@ -36,7 +36,7 @@ class Unconfirmed(Error):
 
 
 class Closed(Error):
-    """The client was closed. Nothing was sent."""
+    """The client was closed. The broker does not have the job."""
 
 
 class ApiError(Error):

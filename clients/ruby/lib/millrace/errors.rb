@@ -10,7 +10,7 @@ module Millrace
   # The broker said no: the queue is full or down, or there is none and no sidecar to make it.
   class Refused < Error; end
 
-  # There was no connection until the deadline. Nothing was sent.
+  # There was no connection until the deadline. The broker does not have the job.
   class Unreachable < Error; end
 
   # The job was sent, and the deadline passed, or the client was closed, without an answer: it may have arrived. Enqueue it again with the
@@ -25,7 +25,7 @@ module Millrace
     end
   end
 
-  # The client was closed. Nothing was sent.
+  # The client was closed. The broker does not have the job.
   class Closed < Error; end
 
   # Some jobs of many were not enqueued.

@@ -4,19 +4,40 @@ require 'socket'
 
 module Millrace
   # The thread that owns a producer's connection. It publishes in the order in which it is asked, again what a lost connection left
-  # unanswered, and nothing whose deadline has passed.
+  # unanswered or the broker has returned, and nothing whose deadline has passed.
   # @private
   class Line
+    # How many seconds pass at most between two tries of a message that the broker returns. RabbitMQ does so while a stream has no leader,
+    # as in the moments after a restart.
+    LONGEST_RETURNED = 1.0
+    # How many seconds such a try must leave for the answer.
+    ANSWER_TIME = 0.5
+
     # A publish on its way.
     class Entry
-      attr_reader :jid, :message, :until
-      attr_accessor :number, :sent, :why
+      attr_reader :jid, :message, :until, :due
+      attr_accessor :number, :sent, :lost, :why
 
       def initialize(jid, message, seconds)
         @jid = jid
         @message = message
-        @until = Wire.ticks + seconds
+        @began = Wire.ticks
+        @until = @began + seconds
         @answer = Publisher::Answer.new
+        @pauses = Pauses.new(LONGEST_RETURNED)
+      end
+
+      # Notes that the broker has returned it, and reports whether there is time to publish it again, when it is due.
+      def returned?
+        @sent = lost # of that it is not known
+        @due = Wire.ticks + @pauses.next
+        @due <= @until - ANSWER_TIME
+      end
+
+      # What to say of it when it was returned to the last.
+      def refusal(error)
+        refused = Refused.new("#{error.message}; tried for #{(Wire.ticks - @began).round(1)} s")
+        sent ? failure(refused) : refused
       end
 
       def over?
@@ -58,6 +79,7 @@ module Millrace
       @mutex = Mutex.new
       @more = ConditionVariable.new
       @pending = []
+      @returned = [] # in the order in which they are due
       @count = 0
       @pauses = Pauses.new
       @welcome = false
@@ -84,7 +106,7 @@ module Millrace
       left = @mutex.synchronize do
         @closed = true
         @more.signal
-        @pending.slice!(0..)
+        @pending.slice!(0..) + @returned.slice!(0..)
       end
       @thread.kill unless @thread.join(0.2) # it may be in the middle of an attempt to connect
       @publisher&.channel&.connection&.close(2)
@@ -107,12 +129,19 @@ module Millrace
       loop do
         @mutex.synchronize do
           return if @closed
+          return @returned.shift if @returned.any? && @returned.first.due <= Wire.ticks
           return @pending.shift unless @pending.empty?
 
-          @more.wait(@mutex, @publisher ? Publisher::LOOK : nil)
+          @more.wait(@mutex, idle)
         end
         @publisher&.look
       end
+    end
+
+    # How many seconds there is nothing to do, if nothing more comes.
+    def idle
+      due = @returned.first&.due
+      [@publisher && Publisher::LOOK, due && [due - Wire.ticks, 0].max].compact.min
     end
 
     def send_out(entry)
@@ -135,13 +164,28 @@ module Millrace
 
     # Called where nothing may wait.
     def answered(entry, publisher, error)
-      return entry.end(error) unless error.is_a?(Connection::Lost)
+      case error
+      when Connection::Lost then again(entry, publisher, error)
+      when Publisher::Returned then later(entry, error)
+      else entry.end(error)
+      end
+    end
 
-      again(entry, publisher, error)
+    def later(entry, error)
+      return entry.end(entry.refusal(error)) unless entry.returned?
+
+      @mutex.synchronize do
+        return give_up(entry) if @closed
+
+        at = @returned.bsearch_index { |other| other.due > entry.due } || @returned.size
+        @returned.insert(at, entry)
+        @more.signal
+      end
     end
 
     def again(entry, publisher, error)
       entry.why = error
+      entry.lost = entry.sent
       @mutex.synchronize do
         @publisher = nil if @publisher.equal?(publisher)
         return entry.end(entry.failure) if @closed

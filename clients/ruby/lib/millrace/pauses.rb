@@ -6,13 +6,14 @@ module Millrace
   class Pauses
     LONGEST = 5.0
 
-    def initialize
+    def initialize(longest = LONGEST)
+      @longest = longest
       @next = 0.05
     end
 
     # The next pause, in seconds.
     def next
-      @next = [2 * @next, LONGEST].min
+      @next = [2 * @next, @longest].min
       @next * rand(0.5..1.0)
     end
   end

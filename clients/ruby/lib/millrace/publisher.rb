@@ -9,6 +9,9 @@ module Millrace
     # How often it is looked whether the channel was closed, of which bunny tells nobody.
     LOOK = 0.5
 
+    # The broker has returned the message, for no queue takes it. It has not stored it.
+    class Returned < Refused; end
+
     attr_reader :channel
 
     def initialize(connection, *exchanges)
@@ -22,7 +25,8 @@ module Millrace
       connection.on_lost { lose }
     end
 
-    # Publishes. The block is called once with nil, Refused, or Connection::Lost when nobody knows; not here, and it must not wait.
+    # Publishes. The block is called once with nil, Refused or Returned, or Connection::Lost when nobody knows; not here, and it must
+    # not wait.
     def publish(message, &answer)
       message = message.dup
       @channel.publish(message) do |number|
@@ -94,11 +98,13 @@ module Millrace
       @channel.forget_confirms if (number % 1000).zero?
       return unless answer
 
-      answer.call(refusal(why || (nack ? 'the broker answered nack' : nil)))
+      answer.call(refusal(why, nack))
     end
 
-    def refusal(why)
-      why && Refused.new(why)
+    def refusal(why, nack)
+      return Returned.new(why) if why
+
+      Refused.new('the broker answered nack') if nack
     end
 
     def lose

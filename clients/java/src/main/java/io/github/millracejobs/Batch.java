@@ -1,17 +1,25 @@
 package io.github.millracejobs;
 
+import java.time.Duration;
 import java.util.Iterator;
 import java.util.LinkedList;
 import java.util.List;
+import java.util.Locale;
 import java.util.SortedMap;
 import java.util.TreeMap;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Jobs that are published together, again and again on new connections until each is answered. */
+/**
+ * Jobs that are published together, again and again until the broker has each or refuses it. What it returns is tried again too: RabbitMQ
+ * returns what is meant for a stream that has no leader yet, as in the moments after a restart.
+ */
 final class Batch {
+    private static final Duration LONGEST_PAUSE = Duration.ofSeconds(1); // between two tries
+    private static final Duration ANSWER_TIME = Duration.ofMillis(500); // that a try of what was returned must leave for the answer
+
     private final Line line;
     private final Codec codec;
+    private final long began = System.nanoTime();
     private final long deadline;
     private final SortedMap<Integer, MillraceException> errors = new TreeMap<>();
     private final List<One> open = new LinkedList<>();
@@ -21,6 +29,7 @@ final class Batch {
         private final int index;
         private final Publishing publishing;
         private Publisher.Answer answer; // that it waits for
+        private RefusedException returned; // the broker's answer, if that is why it is tried again
         private boolean sent;
 
         One(int index, Publishing publishing) {
@@ -48,10 +57,11 @@ final class Batch {
 
     /** Publishes all and waits for all, as long as the deadline allows. */
     void publish() throws InterruptedException {
-        Waits.Pauses pauses = new Waits.Pauses();
+        Waits.Pauses pauses = new Waits.Pauses(LONGEST_PAUSE);
         while (!open.isEmpty()) {
             Publisher publisher = null;
             Throwable why = null;
+            open.forEach(one -> one.returned = null);
             try {
                 publisher = line.publisher(deadline);
                 send(publisher);
@@ -71,8 +81,24 @@ final class Batch {
             if (publisher != null && publisher.lost.isDone()) {
                 line.forget(publisher);
             }
+            Duration pause = pauses.next();
+            Duration left = Duration.ofNanos(Math.max(deadline - System.nanoTime(), 0));
+            if (pause.plus(ANSWER_TIME).compareTo(left) > 0) {
+                refuseReturned();
+            }
             if (!open.isEmpty()) {
-                TimeUnit.NANOSECONDS.sleep(Math.min(pauses.next().toNanos(), Math.max(deadline - System.nanoTime(), 0)));
+                line.pause(pause.compareTo(left) < 0 ? pause : left);
+            }
+        }
+    }
+
+    /** Gives up what the broker has returned. */
+    private void refuseReturned() {
+        for (Iterator<One> all = open.iterator(); all.hasNext(); ) {
+            One one = all.next();
+            if (one.returned != null) {
+                all.remove();
+                errors.putIfAbsent(one.index, refused(one));
             }
         }
     }
@@ -86,7 +112,7 @@ final class Batch {
         }
     }
 
-    /** Waits for the answers. What was lost stays open: it is published again. */
+    /** Waits for the answers. What was lost or returned stays open: it is published again. */
     private void collect(Throwable why) throws InterruptedException {
         for (Iterator<One> all = open.iterator(); all.hasNext(); ) {
             One one = all.next();
@@ -100,6 +126,11 @@ final class Batch {
                     continue;
                 }
             } catch (RefusedException e) {
+                if (e.isReturned()) {
+                    one.answer = null;
+                    one.returned = e;
+                    continue;
+                }
                 error = e;
             } catch (Lost e) {
                 one.sent |= one.answer.isSent();
@@ -127,10 +158,19 @@ final class Batch {
     }
 
     /** The error of a job whose time is over. */
-    private static MillraceException late(One one, Throwable why) {
+    private MillraceException late(One one, Throwable why) {
+        if (one.returned != null) {
+            return refused(one);
+        }
         boolean hasReason = why.getMessage() != null && (why instanceof Lost || why.getCause() instanceof Lost);
         String text = hasReason ? why.getMessage() : "the deadline passed";
         return one.isSent() ? unconfirmed(one, text, why) : new UnreachableException("broker not reached: " + text, why);
+    }
+
+    /** The error of a job that was returned to the last. */
+    private MillraceException refused(One one) {
+        String text = one.returned.getMessage() + String.format(Locale.ROOT, "; tried for %.1f s", (System.nanoTime() - began) / 1e9);
+        return one.isSent() ? unconfirmed(one, text, one.returned) : new RefusedException(text, one.returned);
     }
 
     /** The error of a job that the client was closed with. One that was sent may have arrived. */

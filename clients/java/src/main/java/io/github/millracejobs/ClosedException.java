@@ -1,6 +1,6 @@
 package io.github.millracejobs;
 
-/** The client was closed. Nothing was sent. */
+/** The client was closed. The broker does not have the job. */
 public final class ClosedException extends MillraceException {
     private static final long serialVersionUID = 1;
 

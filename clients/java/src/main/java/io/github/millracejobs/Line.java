@@ -160,4 +160,13 @@ final class Line {
     boolean isClosed() {
         return closed.isDone();
     }
+
+    /** Waits, or until it is closed. */
+    void pause(Duration time) throws InterruptedException {
+        try {
+            closed.get(time.toNanos(), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException | ExecutionException e) {
+            // the time is over
+        }
+    }
 }

@@ -71,7 +71,7 @@ final class Publisher {
                 done.get(Math.max(deadline - System.nanoTime(), 0), TimeUnit.NANOSECONDS);
             } catch (ExecutionException e) {
                 if (e.getCause() instanceof RefusedException refused) {
-                    throw new RefusedException(refused.getMessage(), refused);
+                    throw new RefusedException(refused.getMessage(), refused, refused.isReturned());
                 }
                 throw new Lost(e.getCause());
             } catch (TimeoutException e) {
@@ -178,8 +178,11 @@ final class Publisher {
         if (answer == null) {
             return;
         }
-        why = why != null || ack ? why : "the broker answered nack";
-        answer.settle(why == null ? null : new RefusedException(why, null));
+        if (why != null) {
+            answer.settle(new RefusedException(why, null, true));
+        } else {
+            answer.settle(ack ? null : new RefusedException("the broker answered nack", null));
+        }
     }
 
     private void end(Lost why) {

@@ -4,7 +4,19 @@ package io.github.millracejobs;
 public final class RefusedException extends MillraceException {
     private static final long serialVersionUID = 1;
 
+    private final boolean returned;
+
     RefusedException(String message, Throwable cause) {
+        this(message, cause, false);
+    }
+
+    RefusedException(String message, Throwable cause, boolean returned) {
         super(message, cause);
+        this.returned = returned;
+    }
+
+    /** Whether the broker has returned the message, for no queue takes it. It has not stored it. */
+    boolean isReturned() {
+        return returned;
     }
 }

@@ -43,12 +43,21 @@ final class Waits {
 
     /** Pauses between attempts: doubled each time, and not the same for everybody. */
     static final class Pauses {
+        private final Duration longest;
         private Duration next = FIRST_PAUSE;
+
+        Pauses() {
+            this(LONGEST_PAUSE);
+        }
+
+        Pauses(Duration longest) {
+            this.longest = longest;
+        }
 
         /** The next pause. */
         Duration next() {
             Duration now = next;
-            next = next.multipliedBy(2).compareTo(LONGEST_PAUSE) > 0 ? LONGEST_PAUSE : next.multipliedBy(2);
+            next = next.multipliedBy(2).compareTo(longest) > 0 ? longest : next.multipliedBy(2);
             return Duration.ofNanos((long) (now.toNanos() * ThreadLocalRandom.current().nextDouble(0.5, 1)));
         }
     }

@@ -141,6 +141,58 @@ class BrokerTest {
     }
 
     @Test
+    void whatTheBrokerReturnsIsPublishedAgain() throws Exception {
+        ExecutorService pool = Executors.newCachedThreadPool(Waits.daemons("enqueues"));
+        try (MutedProxy proxy = new MutedProxy(broker.url()); Client client = Client.of(proxy.url())) {
+            NewJob later = NewJob.of("A").queue("later");
+            Future<String> one = pool.submit(() -> client.enqueue(later.copy().jid("j0")));
+            Future<List<String>> many = pool.submit(() -> client.enqueueBulk(
+                    List.of(later.copy().jid("j1"), NewJob.of("A").queue("q").jid("j2"), later.copy().jid("j3"))));
+            until(() -> broker.ready("queue.q") == 1 && proxy.returns() > 1); // the one waits for none of the others
+            broker.queue("later");
+            assertEquals("j0", one.get());
+            assertEquals(List.of("j1", "j2", "j3"), many.get());
+            assertEquals(List.of("j0", "j1", "j3"), broker.take("queue.later").stream().sorted().toList());
+            assertEquals(1, broker.ready("queue.q"));
+        } finally {
+            pool.shutdown();
+        }
+    }
+
+    @Test
+    void whatIsReturnedToTheLastIsRefused() {
+        try (Client client = Client.of(broker.url())) {
+            NewJob lost = NewJob.of("A").queue("nowhere");
+            RefusedException one = assertThrows(RefusedException.class, () -> client.enqueue(lost, Duration.ofSeconds(2)));
+            BulkException many = assertThrows(BulkException.class,
+                    () -> client.enqueueBulk(List.of(lost, NewJob.of("A").queue("q").jid("j")), Duration.ofSeconds(2)));
+            assertEquals(Set.of(0), many.errors().keySet());
+            for (MillraceException error : List.of(one, many.errors().get(0))) {
+                assertInstanceOf(RefusedException.class, error);
+                assertTrue(error.getMessage().matches("312 NO_ROUTE: exchange jobs.direct, routing key nowhere; tried for [0-9.]+ s"), error.getMessage());
+            }
+            assertEquals("j", many.jids().get(1));
+        }
+    }
+
+    @Test
+    void aClientThatIsClosedBetweenTriesHasNotEnqueued() throws Exception {
+        ExecutorService pool = Executors.newCachedThreadPool(Waits.daemons("enqueues"));
+        Throwable error = null;
+        for (int i = 0; i < 5 && !(error instanceof ClosedException); i++) { // on a busy machine the next try may have begun
+            try (MutedProxy proxy = new MutedProxy(broker.url())) {
+                Client client = Client.of(proxy.url());
+                Future<String> enqueuing = pool.submit(() -> client.enqueue(NewJob.of("A").queue("nowhere")));
+                until(() -> proxy.returns() > 3);
+                client.close();
+                error = assertThrows(ExecutionException.class, enqueuing::get).getCause();
+            }
+        }
+        pool.shutdown();
+        assertInstanceOf(ClosedException.class, error);
+    }
+
+    @Test
     void failuresAreLoggedAndHookedBeforeTheirRecords() throws Exception {
         List<String> hooked = new CopyOnWriteArrayList<>();
         IOException error = new IOException("no connection to the mail server");

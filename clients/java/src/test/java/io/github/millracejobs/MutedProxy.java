@@ -5,11 +5,14 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.atomic.AtomicInteger;
 
-/** Passes on what clients and the broker say to each other. Muted, it drops what the broker says. */
+/** Passes on what clients and the broker say to each other. Muted, it drops what the broker says. It counts how often the broker returns messages. */
 final class MutedProxy implements AutoCloseable {
     private final int broker;
     private final ServerSocket listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private final AtomicInteger returns = new AtomicInteger();
     private volatile boolean muted;
 
     MutedProxy(String url) throws IOException {
@@ -19,6 +22,10 @@ final class MutedProxy implements AutoCloseable {
 
     String url() {
         return "amqp://guest:guest@127.0.0.1:" + listener.getLocalPort();
+    }
+
+    int returns() {
+        return returns.get();
     }
 
     void mute() {
@@ -42,6 +49,9 @@ final class MutedProxy implements AutoCloseable {
         try (from; to) {
             byte[] bytes = new byte[8192];
             for (int count = from.getInputStream().read(bytes); count >= 0; count = from.getInputStream().read(bytes)) {
+                if (answers && new String(bytes, 0, count, StandardCharsets.ISO_8859_1).contains("NO_ROUTE")) {
+                    returns.incrementAndGet();
+                }
                 if (!answers || !muted) {
                     to.getOutputStream().write(bytes, 0, count);
                 }
