@@ -90,7 +90,7 @@ test-python: $(PYTHON_READY) ## Tests of the Python client, with the newest pika
 
 .PHONY: test-ruby
 test-ruby: ## Tests of the Ruby client, with Debian's bunny, also beside a private RabbitMQ
-	@scripts/deps.sh broker ruby activejob
+	@scripts/deps.sh broker ruby rails
 	cd clients/ruby && ruby -w -Ilib -Itest -e 'Dir["./test/test_*.rb"].each { |file| require file }' -- --no-plugins
 
 .PHONY: test-java
@@ -134,6 +134,12 @@ lint-java: ## javac -Xlint and -Xdoclint on the Java client
 packages: $(PYTHON_READY) ## Build the packages of the clients into dist, as they would be published
 	@scripts/deps.sh ruby java
 	@scripts/packages.sh dist
+	@ls dist
+
+.PHONY: dist
+dist: ## Build archives for Linux and macOS, Debian packages and their checksums into dist (ARGS=linux/amd64 for one)
+	@scripts/tools.sh go git make
+	@VERSION=$(VERSION) scripts/dist.sh dist $(ARGS)
 	@ls dist
 
 UI_READY := ui/node_modules/.millrace-lock.json

@@ -6,9 +6,9 @@ cd "$(dirname "$0")/.."
 
 limit=90
 mkdir -p coverage
-# bench and the conformance runner with its workers are left out: they are not shipped, and are tried by running them.
+# bench, the conformance runner with its workers and the examples are left out: they are not shipped, and are tried by running them.
 (($#)) || set -- ./... ./clients/go/...
-mapfile -t packages < <(go list "$@" | grep -vE '/bench(/|$)|/conformance(/|$)')
+mapfile -t packages < <(go list "$@" | grep -vE '/bench(/|$)|/conformance(/|$)|/examples/')
 go test -timeout 30m -coverprofile=coverage/all.out "${packages[@]}" >coverage/test.log || {
 	cat coverage/test.log
 	exit 1

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs what is missing of the parts named: broker etcd compiler python ruby activejob ruby-tools node java browser firefox promtool.
+# Installs what is missing of the parts named: broker etcd compiler python ruby rails ruby-tools node java browser firefox promtool.
 #
 #   broker    RabbitMQ, run privately by `millrace up` and by the tests; never as a service
 #   etcd      which clusters of LavinMQ need; run privately by the tests, never as a service
 #   compiler  a C compiler, which Go's race detector needs
 #   python    pika for Debian's own Python (/usr/bin/python3), and what makes environments
 #   ruby      Ruby with bunny
-#   activejob  ActiveJob, for which the Ruby client has an adapter
+#   rails     Rails with ActiveJob, for which the Ruby client has an adapter and a Railtie
 #   ruby-tools  rubocop and yard, which check the Ruby client
 #   node      amqplib, into .cache/node
 #   java      a JDK and Maven; what Maven needs, it fetches into .cache/maven (scripts/mvn.sh)
@@ -50,8 +50,8 @@ ruby_bunny() {
 	ruby -e 'require "bunny"' 2>/dev/null || packages+=(ruby ruby-bunny)
 }
 
-activejob() {
-	ruby -e 'require "active_job"' 2>/dev/null || packages+=(ruby-activejob)
+rails() {
+	ruby -e 'require "rails"; require "active_job/railtie"' 2>/dev/null || packages+=(ruby-railties ruby-activejob)
 }
 
 ruby_tools() {
@@ -101,7 +101,7 @@ node_modules() {
 with_node=
 for part in "$@"; do
 	case $part in
-	broker | etcd | compiler | python | activejob | java | browser | firefox | promtool) "$part" ;;
+	broker | etcd | compiler | python | rails | java | browser | firefox | promtool) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
 	node) with_node=yes ;;

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -66,11 +67,16 @@ func (c *upCmd) Run(ctx context.Context, out output) (err error) {
 		return interrupted(ctx, err)
 	}
 	defer func() { err = errors.Join(err, stopBroker(ctx, node, live)) }()
-	return c.runWith(ctx, upParts{node, dir, listener, live, log})
+	user, err := makeUpUser(ctx, node.ManagementURL())
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	return c.runWith(ctx, upParts{node, user, dir, listener, live, log})
 }
 
 type upParts struct {
 	node     *localbroker.Broker
+	user     *url.Userinfo // the sidecar's
 	dir      string
 	listener net.Listener
 	live     *live
@@ -105,9 +111,9 @@ func (c *upCmd) runWith(ctx context.Context, p upParts) error {
 
 // sidecar is the settings of a sidecar beside the private broker.
 func (c *upCmd) sidecar(p upParts) sidecarSettings {
-	s := sidecarSettings{StateDir: p.dir, StreamURL: p.node.StreamURL()}
+	s := sidecarSettings{StateDir: p.dir, StreamURL: as(p.user, p.node.StreamURL()), TrustedUsers: []string{upUsersBefore}}
 	s.private = true
-	s.AMQPURL, s.ManagementURL, s.HTTPAddr = p.node.AMQPURL(), p.node.ManagementURL(), p.listener.Addr().String()
+	s.AMQPURL, s.ManagementURL, s.HTTPAddr = as(p.user, p.node.AMQPURL()), as(p.user, p.node.ManagementURL()), p.listener.Addr().String()
 	return s
 }
 

@@ -4,13 +4,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
@@ -31,6 +34,19 @@ func shows(text string, columns ...int) bool {
 		}
 	}
 	return true
+}
+
+// connectsAs reports whether a sidecar is connected as a user, as far as the broker at the printed address shows.
+func connectsAs(t *testing.T, text, user string) bool {
+	t.Helper()
+	address := regexp.MustCompile(`Broker +http://(\S+)`).FindStringSubmatch(text)
+	if address == nil {
+		return false
+	}
+	m, err := broker.NewManagement("http://guest:guest@"+address[1], "/", nil)
+	require.NoError(t, err)
+	connections, err := m.ConnectionsOf(t.Context(), user)
+	return err == nil && slices.ContainsFunc(connections, func(c broker.Connection) bool { return c.Product == "Millrace" })
 }
 
 // needsPackage skips a test of `millrace up` where that cannot run.
@@ -64,7 +80,9 @@ func TestUp(t *testing.T) {
 		return out.String()
 	}
 
-	out := up(func(out string) bool { return shows(out, 1, 2, 3, 4, 5, 6) })
+	out := up(func(out string) bool {
+		return shows(out, 1, 2, 3, 4, 5, 6) && connectsAs(t, out, upUser) && !connectsAs(t, out, "guest")
+	})
 	require.Contains(t, out, filepath.Join(state, "millrace", "up"))
 	require.Regexp(t, `AMQP\s+amqp://guest:guest@127\.0\.0\.1:\d+/`, out)
 	require.Regexp(t, `Broker\s+http://127\.0\.0\.1:\d+\n`, out)
@@ -193,10 +211,31 @@ func TestUpWithoutThePackageSaysWhatToInstall(t *testing.T) {
 }
 
 func TestTriesCarryWhatIsUnusual(t *testing.T) {
-	usual := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://guest:guest@127.0.0.1:5672/"}}, apiSettings: apiSettings{HTTPAddr: "127.0.0.1:15680"}}
-	require.NotContains(t, strings.Join(tries(usual), "\n"), "-url")
-	unusual := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://guest:guest@127.0.0.1:5673/"}}, apiSettings: apiSettings{HTTPAddr: "127.0.0.1:15681"}}
-	for _, line := range tries(unusual) {
+	require.NotContains(t, strings.Join(tries("amqp://guest:guest@127.0.0.1:5672/", "127.0.0.1:15680"), "\n"), "-url")
+	for _, line := range tries("amqp://guest:guest@127.0.0.1:5673/", "127.0.0.1:15681") {
 		require.Regexp(t, `--amqp-url amqp://guest:guest@127.0.0.1:5673/$|--http-addr 127.0.0.1:15681$`, line)
 	}
+}
+
+// The sidecar of `millrace up` may do what a sidecar in production may, and no more.
+func TestUserOfUp(t *testing.T) {
+	b := privateBroker(t, 0)
+	before, err := makeUpUser(t.Context(), b.ManagementURL())
+	require.NoError(t, err)
+	user, err := makeUpUser(t.Context(), b.ManagementURL())
+	require.NoError(t, err)
+	require.NotEqual(t, before.String(), user.String())
+	_, err = amqp.Dial(as(before, b.AMQPURL()))
+	require.Error(t, err, "the password of an earlier start")
+	conn, err := amqp.Dial(as(user, b.AMQPURL()))
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+
+	admin, err := broker.NewManagement(b.ManagementURL(), "/", nil)
+	require.NoError(t, err)
+	permissions, err := admin.Permissions(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, permissions, broker.Permission{User: "millrace", Configure: sidecarRole.configure, Write: sidecarRole.write, Read: sidecarRole.read})
+	_, err = makeUpUser(t.Context(), as(user, b.ManagementURL()))
+	require.ErrorContains(t, err, "make the broker user millrace: the management API answers 401", "it may not make users")
 }

@@ -28,7 +28,7 @@ func welcome(s sidecarSettings, node *localbroker.Broker, dir string) string {
 	row("Broker", management.String())
 	row("Data", dir+"  ("+os.Args[0]+" up --fresh deletes them)")
 	b.WriteString("\nA demo worker runs the jobs of the queues demo.critical, demo.default and\ndemo.low. In another terminal, try:\n\n")
-	for _, try := range tries(s) {
+	for _, try := range tries(node.AMQPURL(), s.HTTPAddr) {
 		fmt.Fprintf(&b, "  %s\n", try)
 	}
 	b.WriteString("\nCtrl-C stops everything.\n\n")
@@ -36,14 +36,14 @@ func welcome(s sidecarSettings, node *localbroker.Broker, dir string) string {
 }
 
 // tries are commands that work as they stand, whatever the ports.
-func tries(s sidecarSettings) []string {
+func tries(amqpURL, httpAddr string) []string {
 	program := os.Args[0]
 	var amqp, api string
-	if !strings.HasSuffix(s.AMQPURL, ":5672/") {
-		amqp = " --amqp-url " + s.AMQPURL
+	if !strings.HasSuffix(amqpURL, ":5672/") {
+		amqp = " --amqp-url " + amqpURL
 	}
-	if s.HTTPAddr != "127.0.0.1:15680" {
-		api = " --http-addr " + s.HTTPAddr
+	if httpAddr != "127.0.0.1:15680" {
+		api = " --http-addr " + httpAddr
 	}
 	return []string{
 		program + ` enqueue SendEmail '["ann@example.com"]' --queue demo.default` + amqp,

@@ -16,37 +16,97 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// TestShop runs the web shop of clients/python/examples as its first lines say, beside a sidecar: an order's payment fails and is
-// retried, and the e-mail that is due a day later is sent, since the test does not wait for it.
+// TestShop runs the web shop of each client's examples as its first lines say, beside a sidecar: an order's payment fails and is retried,
+// and the e-mail that is due a day later is sent, since the test does not wait for it.
 func TestShop(t *testing.T) {
-	s := serve(t)
-	addr := freeAddr(t)
+	for language, open := range map[string]func(*testing.T, *shop){
+		"python": pythonShop, "ruby": rubyShop, "javascript": javascriptShop, "java": javaShop, "go": goShop,
+	} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			s := &shop{sidecar: serve(t), addr: freeAddr(t)}
+			open(t, s)
+			s.sells(t)
+		})
+	}
+}
+
+// TestSpringExample compares the README's class for Spring with the one that the Java client's tests run.
+func TestSpringExample(t *testing.T) {
+	shown := readmeBlocks(t, "clients/java/README.md")["spring/example/MillraceConfig.java"]
+	require.Equal(t, document(t, "clients/java/src/test/java/example/MillraceConfig.java"), shown)
+}
+
+// shop is a web shop that runs beside a sidecar.
+type shop struct {
+	*sidecar
+	addr   string
+	worker *exec.Cmd
+	out    *output // the worker's
+}
+
+// command is a program in the folder of a client's examples.
+func (s *shop) command(t *testing.T, language, name string, args ...string) *exec.Cmd {
+	cmd := s.sidecar.command(t, name, args...)
+	cmd.Dir = filepath.Join(root, "clients", language, "examples")
+	_, port, _ := strings.Cut(s.addr, ":")
+	cmd.Env = append(cmd.Env, "SHOP_PORT="+port, "SHOP_DATABASE="+filepath.Join(s.bin, "shop.db"))
+	return cmd
+}
+
+// run runs the shop, or its worker.
+func (s *shop) run(t *testing.T, cmd *exec.Cmd) {
+	s.worker, s.out = cmd, start(t, cmd)
+}
+
+func pythonShop(t *testing.T, s *shop) {
 	python := func(args ...string) *exec.Cmd {
-		cmd := s.command(t, "/usr/bin/python3", args...) // Debian's own: pika is one of its packages
-		cmd.Dir = filepath.Join(root, "clients", "python", "examples")
-		_, port, _ := strings.Cut(addr, ":")
-		cmd.Env = append(cmd.Env, "PYTHONPATH="+filepath.Join(root, "clients", "python", "src"), "PYTHONDONTWRITEBYTECODE=1",
-			"SHOP_DATABASE="+filepath.Join(s.bin, "shop.db"), "SHOP_PORT="+port)
+		cmd := s.command(t, "python", "/usr/bin/python3", args...) // Debian's own: pika is one of its packages
+		cmd.Env = append(cmd.Env, "PYTHONPATH="+filepath.Join(root, "clients", "python", "src"), "PYTHONDONTWRITEBYTECODE=1")
 		return cmd
 	}
 	start(t, python("shop.py"))
-	worker := python("-m", "millrace_jobs", "worker", "shop:worker")
-	out := start(t, worker)
+	s.run(t, python("-m", "millrace_jobs", "worker", "shop:worker"))
+}
 
-	var answer string
+func rubyShop(t *testing.T, s *shop) {
+	s.run(t, s.command(t, "ruby", "ruby", "-I../lib", "shop.rb"))
+}
+
+func javascriptShop(t *testing.T, s *shop) {
+	tool(t, filepath.Join(root, "clients", "javascript"), nil, "conformance/build")
+	s.run(t, s.command(t, "javascript", "node", "shop.mjs"))
+}
+
+func javaShop(t *testing.T, s *shop) {
+	client := filepath.Join(root, "clients", "java")
+	tool(t, client, nil, "conformance/build")
+	s.run(t, s.command(t, "java", "java", "-cp", filepath.Join(client, "target", "classes")+":"+filepath.Join(client, ".build", "lib", "*"), "Shop.java"))
+}
+
+func goShop(t *testing.T, s *shop) {
+	path, err := build("./clients/go/examples/shop")
+	require.NoError(t, err)
+	s.run(t, s.command(t, "go", path))
+}
+
+func (s *shop) sells(t *testing.T) {
+	var taken string
 	brokertest.EventuallyWithin(t, time.Minute, func() bool {
-		status, body := shopAnswers(t, http.MethodPost, "http://"+addr+"/orders", `{"email": "ann@example.com"}`)
-		answer = body
+		status, body := s.ask(t, http.MethodPost, "/orders", `{"email": "ann@example.com"}`)
+		taken = body
 		return status == http.StatusAccepted
 	}, "the shop takes an order")
-	order := "http://" + addr + "/orders/" + gjson.Get(answer, "order").String()
+	order := "/orders/" + gjson.Get(taken, "order").String()
 	became := func(member string) bool {
-		_, body := shopAnswers(t, http.MethodGet, order, "")
+		_, body := s.ask(t, http.MethodGet, order, "")
 		return gjson.Get(body, member).Bool()
 	}
 	brokertest.EventuallyWithin(t, time.Minute, func() bool { return became("paid") }, "the order is paid")
-	require.Contains(t, out.String(), "job failed  class=Charge")
-	require.Contains(t, out.String(), "error_class=shop.BankBusy")
+	brokertest.EventuallyWithin(t, time.Minute, func() bool {
+		failed, err := s.get("/api/jobs?class=Charge&failed=true&queue=payments")
+		return err == nil && strings.HasSuffix(strings.ToLower(gjson.Get(failed, "items.0.error_class").Str), "bankbusy")
+	}, "the first attempt failed")
 
 	jid := s.entry(t, "scheduled-jobs", "AskForReview")
 	body, err := s.get("/api/scheduled-jobs/" + jid)
@@ -56,20 +116,24 @@ func TestShop(t *testing.T) {
 	_, err = s.request(http.MethodPost, "/api/scheduled-jobs/"+jid+"/trigger")
 	require.NoError(t, err)
 	brokertest.EventuallyWithin(t, time.Minute, func() bool { return became("mailed") }, "the e-mail is sent")
-	said := func() bool { return strings.Contains(out.String(), "e-mail to ann@example.com about order") }
+	said := func() bool { return strings.Contains(s.out.String(), "e-mail to ann@example.com about order") }
 	brokertest.Eventually(t, said, "it is the customer's")
 
-	status, body := shopAnswers(t, http.MethodPost, "http://"+addr+"/orders", `[]`)
-	require.Equal(t, http.StatusBadRequest, status, "%s", body)
-	require.NoError(t, worker.Process.Signal(syscall.SIGTERM))
-	brokertest.Eventually(t, func() bool { return worker.Process.Signal(syscall.Signal(0)) != nil }, "the worker ends")
-	require.NotContains(t, out.String(), "Exception in thread")
+	for _, wrong := range []string{"[]", "{"} {
+		status, body := s.ask(t, http.MethodPost, "/orders", wrong)
+		require.Equal(t, http.StatusBadRequest, status, "%s: %s", wrong, body)
+	}
+	status, _ := s.ask(t, http.MethodGet, "/orders/99", "")
+	require.Equal(t, http.StatusNotFound, status)
+	require.NoError(t, s.worker.Process.Signal(syscall.SIGTERM))
+	brokertest.Eventually(t, func() bool { return s.worker.Process.Signal(syscall.Signal(0)) != nil }, "the worker ends")
+	require.NotContains(t, s.out.String(), "Exception in thread")
 }
 
-// shopAnswers sends the shop a request. A status of 0: nothing answers.
-func shopAnswers(t *testing.T, method, url, body string) (status int, answer string) {
+// ask sends the shop a request. A status of 0: nothing answers.
+func (s *shop) ask(t *testing.T, method, path, body string) (status int, answer string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.addr+path, strings.NewReader(body))
 	require.NoError(t, err)
 	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {

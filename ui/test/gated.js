@@ -15,6 +15,16 @@ async function plant(base) {
   await until('four wait', async () => (await http(base + '/api/gated-jobs?page=1')).total_count === 4);
 }
 
+/** Undoes what was done to one of three jobs. @param {import('./person.js').Person} me */
+async function undoLast(me) {
+  await me.pointAtNotes();
+  await me.listed.reads(/^1–2 of 2/);
+  await me.notes.find('button', 'Undo').click();
+  await me.pointAway();
+  await me.listed.reads(/^1–3 of 3/);
+  await me.tidy();
+}
+
 /** @param {string} base */
 const acts = (base) => async (/** @type {import('./person.js').Person} */ me) => {
   await me.go('Without a queue');
@@ -34,22 +44,12 @@ const acts = (base) => async (/** @type {import('./person.js').Person} */ me) =>
   await me.listed.reads(/^1–3 of 3/);
 
   await me.find('button', 'Kill: Stray stray-1').click();
-  await me.pointAtNotes();
-  await me.listed.reads(/^1–2 of 2/);
-  await me.notes.find('button', 'Undo').click();
-  await me.pointAway();
-  await me.listed.reads(/^1–3 of 3/);
-  await me.tidy();
+  await undoLast(me);
 
   await me.find('button', 'Delete: Stray stray-2').click();
   await me.dialog.reads(/You can undo this\./);
   await me.dialog.find('button', 'Delete 1 job').click();
-  await me.pointAtNotes();
-  await me.listed.reads(/^1–2 of 2/);
-  await me.notes.find('button', 'Undo').click();
-  await me.pointAway();
-  await me.listed.reads(/^1–3 of 3/);
-  await me.tidy();
+  await undoLast(me);
 
   await me.find('table', 'jobs without a queue').find('link', 'Stray', { exact: true }).first().click();
   await me.find('region', 'Without a queue').reads(/Since .*Queue nowhere Class Stray/);

@@ -40,6 +40,19 @@ class Vault:
         return "rotating", self.password
 
 
+class Slow:
+    """Credentials that are given when the test says so."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.answer = threading.Event()
+
+    def give(self) -> tuple[str, str]:
+        self.asked += 1
+        self.answer.wait()
+        return "guest", "guest"
+
+
 class Case(unittest.TestCase):
     def setUp(self) -> None:
         broker.topology("default")
@@ -63,6 +76,12 @@ class Rotation(Case):
             if isinstance(failed.exception, Unreachable) and why in str(failed.exception):
                 return failed.exception
         raise AssertionError(f"no job failed with {why}")
+
+    def slow(self) -> Slow:
+        """Credentials that are given by the end of the test at the latest."""
+        slow = Slow()
+        self.addCleanup(slow.answer.set)
+        return slow
 
     def test_the_password_changes_between_two_connections(self) -> None:
         url = broker.url.replace("guest:guest@", "of-the-url:unused@")
@@ -124,40 +143,24 @@ class Rotation(Case):
         self.assertEqual([], answers)
 
     def test_a_slow_function_is_called_once_for_several_publishes(self) -> None:
-        asked: list[None] = []
-        answer = threading.Event()
-        self.addCleanup(answer.set)
-
-        def give() -> tuple[str, str]:
-            asked.append(None)
-            answer.wait()
-            return "guest", "guest"
-
-        with Client(broker.url, credentials=give) as client:
+        slow = self.slow()
+        with Client(broker.url, credentials=slow.give) as client:
             for _ in range(2):
                 with self.assertRaises(Unreachable):
                     client.enqueue("A", deadline=1)
-            self.assertEqual(1, len(asked))
-            answer.set()
+            self.assertEqual(1, slow.asked)
+            slow.answer.set()
             client.enqueue("A")
 
     def test_a_function_that_hangs_is_not_called_again(self) -> None:
-        asked: list[None] = []
-        answer = threading.Event()
-        self.addCleanup(answer.set)
-
-        def give() -> tuple[str, str]:
-            asked.append(None)
-            answer.wait()
-            return "guest", "guest"
-
+        slow = self.slow()
         log = logging.getLogger("test.hanging")
         with mock.patch("millrace_jobs._login.ASK_TIMEOUT", 0.1), self.assertLogs(log, "INFO") as logged:
-            self.run_worker(Worker(broker.url, log=log, credentials=give))
+            self.run_worker(Worker(broker.url, log=log, credentials=slow.give))
             line = "credentials: no answer in 0.1 s"
             eventually(lambda: sum(line in text for text in logged.output) >= 3, "it has waited three times", timeout=60)
-            self.assertEqual(1, len(asked))
-            answer.set()
+            self.assertEqual(1, slow.asked)
+            slow.answer.set()
             eventually(lambda: any("worker started" in text for text in logged.output), "it has connected", timeout=60)
 
     def test_a_password_that_is_wrong(self) -> None:

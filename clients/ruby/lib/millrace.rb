@@ -63,10 +63,20 @@ module Millrace
     # Sets the client that {enqueue} and {Handler} use; for tests one of {Testing}.
     attr_writer :client
 
-    # The client that {enqueue} and {Handler} use. It is made of the environment variable MILLRACE_AMQP_URL, if nobody has set one.
+    # The client that {enqueue} and {Handler} use. It is made with the {url}, if nobody has set one.
     # @return [Client]
     def client
-      @mutex.synchronize { @client ||= Client.new(ENV.fetch('MILLRACE_AMQP_URL', DEFAULT_URL)) }
+      @mutex.synchronize { @client ||= Client.new(url) }
+    end
+
+    # Sets the broker's URL, as {Client} takes it; nil: back to the default.
+    attr_writer :url
+
+    # The broker of {client}, and of the command `millrace-worker`: that of the environment variable MILLRACE_AMQP_URL, if nobody has set
+    # another.
+    # @return [String, Array<String>]
+    def url
+      @url || ENV.fetch('MILLRACE_AMQP_URL', DEFAULT_URL)
     end
 
     # Adds a block that gets the worker of the command `millrace-worker` before it runs, for hooks, middleware and handlers. The blocks are
@@ -87,6 +97,13 @@ module Millrace
     # @private
     def configure(worker)
       @mutex.synchronize { @worker_blocks.dup }.each { |block| block.call(worker) }
+    end
+
+    # Adds to Rails and to ActiveJob what they have of Millrace, if they are loaded by now.
+    # @private
+    def join_frameworks
+      ActiveSupport.on_load(:active_job) { require 'active_job/queue_adapters/millrace_adapter' } if defined?(ActiveSupport.on_load)
+      require 'millrace/railtie' if defined?(::Rails::Railtie)
     end
 
     # @see Client#enqueue
@@ -113,5 +130,4 @@ module Millrace
   self.logger = Logger.new($stderr, level: Logger::INFO, progname: 'millrace')
 end
 
-# In a Rails application the adapter is there once ActiveJob is.
-ActiveSupport.on_load(:active_job) { require 'active_job/queue_adapters/millrace_adapter' } if defined?(ActiveSupport.on_load)
+Millrace.join_frameworks

@@ -23,7 +23,6 @@ module Millrace
     end
 
     def initialize
-      @url = ENV.fetch('MILLRACE_AMQP_URL', DEFAULT_URL)
       @queues = {}
       @options = {}
     end
@@ -33,7 +32,7 @@ module Millrace
       return 0 if @said
 
       files.each { |file| require File.expand_path(file) }
-      worker = Worker.new(@url, **@options, **queues)
+      worker = Worker.new(@url || Millrace.url, **@options, **queues)
       Millrace.configure(worker)
       worker.run(signals: true)
       0

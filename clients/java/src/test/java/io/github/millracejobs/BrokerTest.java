@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import example.Greeter;
+import example.MillraceConfig;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -29,6 +31,10 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.slf4j.event.Level;
+import org.springframework.boot.Banner;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ConfigurableApplicationContext;
 
 /** What shows only on a real broker. */
 @Timeout(180)
@@ -295,5 +301,30 @@ class BrokerTest {
             assertEquals(List.of(jid + " 1", jids.get(0) + " 1", jids.get(1) + " 1"), seen, "many are published behind it");
             assertEquals(List.of(jid, jids.get(0), jids.get(1)), broker.take("queue.q"));
         }
+    }
+
+    @Test
+    void theSpringExampleRunsAWorkerAsLongAsTheApplication() throws Exception {
+        broker.queue("default");
+        List<String> greeted = new CopyOnWriteArrayList<>();
+        Client client;
+        Thread worker;
+        SpringApplicationBuilder application = new SpringApplicationBuilder(MillraceConfig.class)
+                .web(WebApplicationType.NONE)
+                .bannerMode(Banner.Mode.OFF)
+                .initializers(context -> context.getBeanFactory().registerSingleton("greeter", (Greeter) greeted::add))
+                .properties("millrace.url=" + broker.url());
+        try (ConfigurableApplicationContext context = application.run()) {
+            client = context.getBean(Client.class);
+            client.enqueue("Greet", "Ann");
+            until(() -> greeted.contains("Ann"));
+            worker = threadCalled("millrace-worker");
+        }
+        worker.join();
+        assertThrows(ClosedException.class, () -> client.enqueue("Greet", "Bob"));
+    }
+
+    private static Thread threadCalled(String name) {
+        return Thread.getAllStackTraces().keySet().stream().filter(thread -> thread.getName().equals(name)).findAny().orElseThrow();
     }
 }

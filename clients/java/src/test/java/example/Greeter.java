@@ -1,0 +1,7 @@
+package example;
+
+/** A service of the application. */
+public interface Greeter {
+    /** Greets somebody. */
+    void greet(String name);
+}
