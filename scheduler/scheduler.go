@@ -63,7 +63,7 @@ type Scheduler struct {
 	suspects map[spot]int    // see core
 	reluctance
 	policiesSet bool // once by this process
-	unopened    int  // epochs in a row that did not come to fire
+	unanswered  unanswered
 	left        bool // the last term ended although its connection did not
 	orphanAfter time.Duration
 	olderNodes  atomic.Bool // a node of the cluster passes the lock on before its leader may be gone

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,8 +13,9 @@ import (
 const (
 	// maxStuck is how long a leader may take for its next step, if the broker does not prevent it.
 	maxStuck = 30 * time.Second
-	// openWithin is how long the broker may leave a publish unanswered before the epoch fires, and openWithinAtFirst how long where the
-	// epochs before did fire: what it lost while a link between two nodes was broken is never answered, and nothing is fired meanwhile.
+	// openWithin is how long the broker may leave a publish unanswered before the epoch fires: what it lost while a link between two
+	// nodes was broken is never answered, and nothing is fired meanwhile. openWithinAtFirst is that for the first publishes of an epoch,
+	// unless those of the one before were not answered in time either.
 	openWithin        = 10 * time.Second
 	openWithinAtFirst = 3 * time.Second
 	// stuckEvery is how often that is looked at.
@@ -32,23 +34,45 @@ type progress struct {
 // watchdog notices a leader that makes no progress, so that it can resign and let another sidecar try. It is safe for concurrent use.
 type watchdog struct {
 	clock func() time.Time
-	open  time.Duration // for the publishes before the epoch fires
+	open  time.Duration // for the first publishes of the epoch
 
 	mu        sync.Mutex
 	last      progress
 	steppedAt time.Time // when last changed
 	oldestAt  time.Time // when last.oldest changed
+	awaits    bool      // the leader takes answers as they come
+	busyAt    time.Time // since when it did not, otherwise
 }
 
 func newWatchdog(clock func() time.Time, open time.Duration) *watchdog {
 	return &watchdog{clock: clock, open: open, steppedAt: clock(), oldestAt: clock()}
 }
 
-// openPatience is how long the publishes of an epoch may take before it fires, when so many epochs before it did not come to fire. It
-// grows: a broker may be slow.
-func openPatience(failed int) time.Duration {
-	return min(openWithinAtFirst<<min(failed, 2), openWithin)
+// unanswered counts the epochs in a row whose first publishes were not answered in time.
+type unanswered struct {
+	epochs int
+	last   time.Time
 }
+
+// forgetUnanswered is when those are forgotten: another sidecar may have led since.
+const forgetUnanswered = time.Minute
+
+// patience is how long the first publishes of the next epoch may take. It grows: a broker may be slow.
+func (u *unanswered) patience(now time.Time) time.Duration {
+	if now.Sub(u.last) > forgetUnanswered {
+		u.epochs = 0
+	}
+	return min(openWithinAtFirst<<min(u.epochs, 2), openWithin)
+}
+
+func (u *unanswered) note(now time.Time, err error) {
+	if errors.Is(err, errUnanswered) {
+		u.epochs, u.last = u.epochs+1, now
+	}
+}
+
+// errUnanswered ends an epoch: the broker has forgotten a publish, or is slow.
+var errUnanswered = fmt.Errorf("%w: a publish was neither confirmed nor refused", errResigned)
 
 // Note takes in how far the leader is.
 func (w *watchdog) Note(p progress) {
@@ -64,20 +88,40 @@ func (w *watchdog) Note(p progress) {
 	w.last = p
 }
 
+// Acts notes that the leader does something which may take long, as a question to the broker does. It takes no answers meanwhile.
+func (w *watchdog) Acts() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.awaits, w.busyAt = false, w.clock()
+}
+
+// Awaits notes that the leader takes answers again.
+func (w *watchdog) Awaits() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := w.clock(); w.last.phase <= phaseCatching && now.Sub(w.busyAt) >= stuckEvery { // the answers may have come long ago
+		w.oldestAt = now
+	}
+	w.awaits = true
+}
+
 // Check returns errResigned if the leader has been stuck for longer than maxStuck. One whose connection is blocked is not: no other
 // sidecar could publish either.
 func (w *watchdog) Check(blocked bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, patience := w.clock(), maxStuck
-	if w.last.phase != phaseLeading {
+	switch {
+	case w.last.phase <= phaseCatching && w.awaits:
 		patience = w.open
+	case w.last.phase != phaseLeading:
+		patience = openWithin
 	}
 	switch {
 	case blocked:
 		w.steppedAt, w.oldestAt = now, now
 	case w.last.oldest != 0 && now.Sub(w.oldestAt) > patience: // RabbitMQ forgets to answer when a stream's process dies
-		return fmt.Errorf("%w: a publish was neither confirmed nor refused within %s", errResigned, patience)
+		return fmt.Errorf("%w within %s", errUnanswered, patience)
 	case w.last.waits && now.Sub(w.steppedAt) > maxStuck:
 		return fmt.Errorf("%w: no progress for %s while %s", errResigned, maxStuck, w.last.phase)
 	}
@@ -90,6 +134,9 @@ func (w *watchdog) Hesitates() bool {
 	defer w.mu.Unlock()
 	return w.last.phase != phaseLeading && w.clock().Sub(w.steppedAt) >= stuckEvery
 }
+
+// askEndsEvery is how often a leader that fires asks where the streams end. One whose readers are cut off learns of nothing new.
+const askEndsEvery = 5 * time.Second
 
 // progress is how far this leader is. A view that is behind but reads on makes progress: a failover would not make it faster.
 func (l *leadership) progress() progress {
@@ -113,6 +160,7 @@ func (l *leadership) progress() progress {
 func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) error {
 	ticks := time.NewTicker(stuckEvery)
 	defer ticks.Stop()
+	asked := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -122,7 +170,8 @@ func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) 
 				resign(err)
 				return nil
 			}
-			if l.watchdog.Hesitates() { // what it waits for may be written, and not come to its readers
+			if l.watchdog.Hesitates() || time.Since(asked) >= askEndsEvery { // what it waits for may be written, and not come to its readers
+				asked = time.Now()
 				l.beside(func(ctx context.Context) { l.s.view.AskEnds(ctx, ledBy...) })
 			}
 		}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -73,22 +74,42 @@ func TestWatchdogWatchesTheOldestPublish(t *testing.T) {
 
 // Nothing is fired before an epoch's first publishes are answered, so that one which never is ends the epoch soon.
 func TestWatchdogIsLessPatientBeforeAnythingIsFired(t *testing.T) {
-	for _, phase := range []phase{phaseOpening, phaseCatching, phaseSettling} {
+	for phase, patience := range map[phase]time.Duration{phaseOpening: openWithinAtFirst, phaseCatching: openWithinAtFirst, phaseSettling: openWithin} {
 		s := newWatchdogScene()
+		s.Awaits()
 		s.Note(progress{phase: phase, oldest: 1, waits: true})
-		s.now = s.now.Add(openWithinAtFirst)
+		s.now = s.now.Add(patience)
 		require.NoError(t, s.Check(false))
 		s.now = s.now.Add(time.Millisecond)
-		require.ErrorContains(t, s.Check(false), "neither confirmed nor refused within 3s")
+		require.ErrorContains(t, s.Check(false), "neither confirmed nor refused within "+patience.String())
 	}
 }
 
 func TestPatienceWithABrokerThatIsSlow(t *testing.T) {
-	require.Equal(t, openWithinAtFirst, openPatience(0))
-	require.Equal(t, 2*openWithinAtFirst, openPatience(1))
-	for failed := 2; failed < 100; failed++ {
-		require.Equal(t, openWithin, openPatience(failed))
+	var u unanswered
+	now := time.Now()
+	u.note(now, errors.New("another reason"))
+	require.Equal(t, openWithinAtFirst, u.patience(now))
+	u.note(now, errUnanswered)
+	require.Equal(t, 2*openWithinAtFirst, u.patience(now))
+	for range 100 {
+		u.note(now, errUnanswered)
+		require.Equal(t, openWithin, u.patience(now))
 	}
+	require.Equal(t, openWithinAtFirst, u.patience(now.Add(forgetUnanswered+1)), "another may have led meanwhile")
+}
+
+// What a leader does may take long, and then it has not looked at the answers.
+func TestWatchdogKnowsThatAnswersWait(t *testing.T) {
+	s := newWatchdogScene()
+	s.Note(progress{phase: phaseCatching, oldest: 1, waits: true})
+	s.Acts()
+	s.now = s.now.Add(openWithinAtFirst + 1)
+	require.NoError(t, s.Check(false))
+	s.Awaits()
+	require.NoError(t, s.Check(false), "it takes them now")
+	s.now = s.now.Add(openWithinAtFirst + 1)
+	require.ErrorIs(t, s.Check(false), errUnanswered)
 }
 
 func TestWatchdogSeesHesitation(t *testing.T) {

@@ -149,6 +149,9 @@ func (s *search) from(ctx context.Context, to hosts.Target) (*link, error) {
 		return nil, nil //nolint:nilnil // ends the search
 	}
 	if err != nil {
+		if !errors.Is(ctx.Err(), context.Canceled) { // the node is dead, or cut off: another is asked first next time
+			s.lost(l)
+		}
 		return nil, err
 	}
 	s.tried = append(s.tried, l.node)

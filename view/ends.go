@@ -19,7 +19,7 @@ type End struct {
 const (
 	askEndsEvery = 30 * time.Second
 	askEndWithin = 10 * time.Second
-	askSoon      = 2 * time.Second // how long an answer may take that somebody waits for
+	askSoon      = 5 * time.Second // where somebody waits for what the stream has; a node may not answer, and then another is asked
 )
 
 // askEnds asks the source time and again where the streams end, one after the other: a reader to which nothing comes does not know whether
@@ -45,10 +45,13 @@ func (v *View) AskEnds(ctx context.Context, names ...string) {
 	}
 }
 
-// askEnd asks of one stream that is read; one that is not is asked when its reader begins.
+// askEnd asks of one stream that is read, unless somebody does; one that is not is asked when its reader begins.
 func (t *tail) askEnd(parent context.Context, within time.Duration) {
-	generation, reads := t.reads()
-	if !reads || !t.view.source.LastIsCheap() {
+	if !t.view.source.LastIsCheap() {
+		return
+	}
+	generation, aimedAt, asks := t.asks()
+	if !asks {
 		return
 	}
 	ctx, cancel := context.WithTimeout(parent, within)
@@ -60,30 +63,45 @@ func (t *tail) askEnd(parent context.Context, within time.Duration) {
 	if !ok {
 		last = none
 	}
-	t.endsAt(generation, last, err == nil)
-}
-
-func (t *tail) reads() (generation int, reads bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.gen, t.connected
-}
-
-// endsAt notes an answer, unless a rewind has made it old.
-func (t *tail) endsAt(generation int, last int64, known bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.gen != generation || !t.connected {
+	t.asking = false
+	if t.gen != generation || !t.connected || t.aimedAt != aimedAt { // it is another reader's answer
 		return
 	}
-	t.last, t.lastKnown = last, known
+	t.last, t.lastKnown = last, err == nil
+	t.noteBehind(time.Now())
+}
+
+func (t *tail) asks() (generation int, aimedAt time.Time, asks bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.connected || t.asking {
+		return 0, time.Time{}, false
+	}
+	t.asking = true
+	return t.gen, t.aimedAt, true
+}
+
+const (
+	// behindFor is how long nothing must have come to a reader that is behind, before it goes on at another node.
+	behindFor = 400 * time.Millisecond
+	// settlesIn is what a reader may need to begin.
+	settlesIn = 2 * time.Second
+)
+
+// noteBehind notes whether the reader is behind the stream's end, which has just been asked for. One to which nothing comes is ended.
+// t.mu is held.
+func (t *tail) noteBehind(now time.Time) {
+	at := max(t.position, t.start-1)
 	switch {
-	case !known || last <= t.position:
+	case !t.lastKnown || t.last <= at:
 		t.behindAt = unmoved
-	case t.behindAt != t.position:
-		t.behindAt = t.position
-	case t.movedFor != last: // once for each end: what is left may be a hole
-		t.behindAt, t.movedFor = unmoved, last
+	case t.behindAt != at:
+		t.behindAt, t.behindBy = at, now
+	case now.Sub(t.behindBy) < behindFor || now.Sub(t.aimedAt) < settlesIn:
+	case t.movedFor != t.last: // once for each end: what is left may be a hole
+		t.behindAt, t.movedFor = unmoved, t.last
 		t.stop(streams.ErrMoved)
 	}
 }

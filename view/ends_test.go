@@ -62,6 +62,7 @@ func TestReadersOfAReplicaThatIsCutOff(t *testing.T) {
 		store := memoryStore(t)
 		v := follow(t, store, source, &counting{}, journal, jobs)
 		synctest.Wait()
+		time.Sleep(settlesIn)
 		ask := func() {
 			v.AskEnds(t.Context(), journal, jobs)
 			time.Sleep(time.Second)
@@ -88,20 +89,42 @@ func TestReadersOfAReplicaThatIsCutOff(t *testing.T) {
 		require.Equal(t, []string{" a×1", "1 b×1", "2 c×1", "3 d×1", "4 e×1"}, folded(t, store, jobs))
 
 		source.hole(jobs, 2)
+		source.change(func() { source.upTo = map[string]int64{jobs: 6} })
 		source.append(jobs, "f")
-		source.upTo = map[string]int64{jobs: 6}
 		for range 5 {
 			ask()
 		}
 		require.Len(t, source.movedReaders(), 2)
-		source.append(jobs, "g")
 		source.change(func() { source.upTo, source.others = map[string]int64{jobs: 7}, false })
+		source.append(jobs, "g")
 		for range 10 {
 			ask()
 		}
 		require.Len(t, source.movedReaders(), 3, "once for each end: nothing may come at all")
 		require.NoError(t, v.stop())
 	})
+}
+
+// Answers may come late, and all at once.
+func TestReadersAreNotMovedInHaste(t *testing.T) {
+	at := &tail{connected: true, lastKnown: true, start: none, last: 9, position: 5, behindAt: unmoved, movedFor: none}
+	moved := 0
+	at.stop = func(error) { moved++ }
+	begun := time.Now()
+	at.aimedAt = begun
+	at.noteBehind(begun)
+	at.noteBehind(begun.Add(settlesIn / 2))
+	require.Zero(t, moved, "it has just begun")
+	at.position = 6
+	at.noteBehind(begun.Add(settlesIn))
+	at.noteBehind(begun.Add(settlesIn + behindFor/2))
+	require.Zero(t, moved, "something came just now")
+	at.noteBehind(begun.Add(settlesIn + behindFor))
+	require.Equal(t, 1, moved)
+	at.position, at.start, at.movedFor = none, 10, none
+	at.noteBehind(begun.Add(time.Minute))
+	at.noteBehind(begun.Add(time.Hour))
+	require.Equal(t, 1, moved, "it reads from behind the end")
 }
 
 // Nobody leads who would ask more often.

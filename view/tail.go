@@ -23,12 +23,15 @@ type tail struct {
 	gen       int                     // rises with every rewind; what an older reader delivers is dropped
 	stop      context.CancelCauseFunc // of the reader that runs
 	position  int64
-	target    int64 // the stream's end when the reader connected
-	start     int64 // where that began to read; none: at the first record
-	last      int64 // the stream's end when it was last asked for
-	lastKnown bool  // there was an answer, and will be more
-	behindAt  int64 // where the reader was when it was last found to be behind; unmoved: it was not
-	movedFor  int64 // the end for which a reader was last moved
+	target    int64     // the stream's end when the reader connected
+	start     int64     // where that began to read; none: at the first record
+	last      int64     // the stream's end when it was last asked for
+	lastKnown bool      // there was an answer, and will be more
+	aimedAt   time.Time // when the reader had asked for the stream's end
+	asking    bool      // where the stream ends now
+	behindAt  int64     // where the reader was when it was found to be behind; unmoved: it was not
+	behindBy  time.Time // when that was
+	movedFor  int64     // the end for which a reader was last moved
 	connected bool
 	caught    bool
 	behind    time.Time // when the view was last known to be caught up
@@ -135,7 +138,7 @@ func (t *tail) follow(parent context.Context) error {
 		}
 		return nil
 	})
-	if errors.Is(context.Cause(ctx), streams.ErrMoved) {
+	if err == nil && errors.Is(context.Cause(ctx), streams.ErrMoved) {
 		err = fmt.Errorf("%w: %s: %w", streams.ErrLost, t.stream, streams.ErrMoved)
 	}
 	if cause := r.cause(); cause != nil {
@@ -172,7 +175,7 @@ func (t *tail) aimed(generation int, at position, from, last int64) bool {
 	}
 	t.connected, t.missing, t.target, t.position = true, false, last, at.offset
 	t.start, t.last, t.lastKnown = from, last, t.view.source.LastIsCheap()
-	t.behindAt = unmoved
+	t.aimedAt, t.behindAt = time.Now(), unmoved
 	if at.offset == none {
 		t.recreated, t.emptied, t.belowSince = false, false, time.Time{}
 		t.fault, t.caught = "", last == none || last < from
