@@ -15,10 +15,16 @@ const (
 // carryDue tells whether it is time to append again what is pending: at half the shortest retention in force, in age or bytes, of the
 // journal and the entry streams.
 func (s *Scheduler) carryDue(now time.Time) bool {
+	every, full := s.carryEvery()
+	return full || now.Sub(s.entries.LowWaterAt()) > every
+}
+
+// carryEvery is how often that is by age, and whether it is time by bytes.
+func (s *Scheduler) carryEvery() (every time.Duration, full bool) {
 	s.mu.Lock()
 	kept := s.kept
 	s.mu.Unlock()
-	every := carrySeldom
+	every = carrySeldom
 	if kept == nil {
 		every = carryUnknown
 	}
@@ -27,17 +33,16 @@ func (s *Scheduler) carryDue(now time.Time) bool {
 		if r.Age > 0 {
 			every = min(every, r.Age/2)
 		}
-		if r.Bytes > 0 && s.entries.Written(stream) > r.Bytes/2 {
-			return true
-		}
+		full = full || r.Bytes > 0 && s.entries.Written(stream) > r.Bytes/2
 	}
-	return now.Sub(s.entries.LowWaterAt()) > every
+	return every, full
 }
 
 // onDisk is when a broker has surely brought to its disk what it took in: Linux does within 35 seconds by itself.
 const onDisk = time.Minute
 
-// linger is for how long a carry-over leaves low water where it is: less where little is kept.
+// linger is for how long a carry-over leaves low water where it is: less where little is kept, which may be known only since now.
 func (s *Scheduler) linger(now time.Time) time.Duration {
-	return min(onDisk, now.Sub(s.entries.LowWaterAt())/8)
+	every, _ := s.carryEvery()
+	return min(onDisk, now.Sub(s.entries.LowWaterAt())/8, every/8)
 }

@@ -285,6 +285,18 @@ func TestWithoutManagement(t *testing.T) {
 	require.True(t, s.carryDue(time.Now()), "of a retention that is not known")
 }
 
+// Where little is kept, low water moves soon, also where that has just become known.
+func TestLowWaterDoesNotLingerForLongerThanRecordsAreKept(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, _ := runner(t, v)
+	now := time.Now()
+	require.Equal(t, onDisk, s.linger(now), "nothing is known")
+	s.kept = map[string]broker.Retention{wire.ScheduledJobs: {Age: 4 * time.Second}}
+	require.True(t, s.carryDue(now))
+	require.Less(t, s.linger(now), time.Second)
+}
+
 func TestManagementThatFails(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
