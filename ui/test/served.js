@@ -13,6 +13,12 @@ export function served(world) {
     for (const late of ['/parts/lower.js', '/parts/palette.js']) {
       await page.waitForFunction((name) => performance.getEntriesByType('resource').some((e) => e.name.endsWith(name)), late);
     }
+    // And then what these import.
+    await page.waitForFunction(() => {
+      const before = globalThis.loaded;
+      globalThis.loaded = performance.getEntriesByType('resource').length;
+      return globalThis.loaded === before;
+    }, undefined, { polling: 1000 });
     const cdp = await context.newCDPSession(page);
     const asked = new Map();
     const got = [];
