@@ -21,10 +21,7 @@ type filter struct {
 
 func (p params) filter(now time.Time) (f filter, err error) {
 	f = filter{queue: p["queue"], class: p["class"], jid: p["jid"], errorClass: p["error"], tag: p["tag"], text: p["text"]}
-	if f.from, err = p.time("from", now); err != nil {
-		return f, err
-	}
-	if f.to, err = p.time("to", now); err != nil {
+	if f.from, f.to, err = p.period(now); err != nil {
 		return f, err
 	}
 	if f.text != "" {

@@ -168,10 +168,7 @@ const (
 
 // span reads from and to.
 func (p params) span(now time.Time) (from, to time.Time, err error) {
-	if from, err = p.time("from", now); err != nil {
-		return from, to, err
-	}
-	if to, err = p.time("to", now); err != nil {
+	if from, to, err = p.period(now); err != nil {
 		return from, to, err
 	}
 	if to.IsZero() {

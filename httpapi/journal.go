@@ -93,12 +93,11 @@ func parseJournal(r *http.Request, now time.Time) (q journalQuery, err error) {
 	default:
 		return q, badRequest("parameter collapse is %q: it must be operations", shorten(p["collapse"]))
 	}
-	if q.From, err = p.seconds("from", now); err != nil {
+	from, to, err := p.period(now)
+	if err != nil {
 		return q, err
 	}
-	if q.To, err = p.seconds("to", now); err != nil {
-		return q, err
-	}
+	q.From, q.To = secondsOrZero(from), secondsOrZero(to)
 	limit, err := p.number("limit", defaultSize, 1, maxSize)
 	if err != nil {
 		return q, err
@@ -108,11 +107,10 @@ func parseJournal(r *http.Request, now time.Time) (q journalQuery, err error) {
 	return q, err
 }
 
-// seconds reads a time as seconds since 1970, 0 if it is not given.
-func (p params) seconds(name string, now time.Time) (float64, error) {
-	t, err := p.time(name, now)
-	if err != nil || t.IsZero() {
-		return 0, err
+// secondsOrZero is a time as seconds since 1970, 0 if it is not given.
+func secondsOrZero(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
 	}
-	return wire.Seconds(t), nil
+	return wire.Seconds(t)
 }

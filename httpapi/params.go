@@ -64,6 +64,15 @@ var relativeForm = regexp.MustCompile(`^([+-][0-9]{1,5})([smhd])$`)
 
 var relativeUnits = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 
+// period reads the parameters from and to; zero: not given.
+func (p params) period(now time.Time) (from, to time.Time, err error) {
+	if from, err = p.time("from", now); err != nil {
+		return from, to, err
+	}
+	to, err = p.time("to", now)
+	return from, to, err
+}
+
 // time reads seconds since 1970 (above 1e11, milliseconds), a time as RFC 3339 has it, or one before or after now, such as -1h.
 func (p params) time(name string, now time.Time) (time.Time, error) {
 	text, given := p[name]

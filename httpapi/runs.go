@@ -85,10 +85,7 @@ func parseRuns(r *http.Request, now time.Time) (q metrics.RunQuery, err error) {
 		return q, badRequest("parameter error is a fingerprint, which stands for a class and message of errors: workers report no message, so name an error class")
 	}
 	q = metrics.RunQuery{Queue: p["queue"], Class: p["class"], JID: p["jid"], Error: p["error"], Worker: p["worker"]}
-	if q.From, err = p.time("from", now); err != nil {
-		return q, err
-	}
-	if q.To, err = p.time("to", now); err != nil {
+	if q.From, q.To, err = p.period(now); err != nil {
 		return q, err
 	}
 	limit, err := p.number("limit", defaultSize, 1, maxSize)

@@ -132,10 +132,7 @@ func (t *nativeTransport) askOn(ctx context.Context, l *link, ask func(*link) er
 	if stop() && !errors.Is(err, ErrLost) {
 		t.links.put(l)
 	} else {
-		l.close()
-		if !errors.Is(ctx.Err(), context.Canceled) { // the node is dead, or too slow
-			t.nodes.lost(l)
-		}
+		t.nodes.drop(ctx, l)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

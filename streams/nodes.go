@@ -42,6 +42,14 @@ func newNodes(cfg Config) (*nodes, error) {
 // lost has the next connection try other nodes first.
 func (n *nodes) lost(l *link) { n.order.Lost(l.to) }
 
+// drop closes a connection whose node is dead, or too slow: others are tried first next time. Where the caller gave up, that is not known.
+func (n *nodes) drop(ctx context.Context, l *link) {
+	l.close()
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		n.lost(l)
+	}
+}
+
 // answer reports whether any node answers.
 func (n *nodes) answer(ctx context.Context) error {
 	l, err := n.reach(ctx, func(ctx context.Context, to hosts.Target) (*link, error) {
@@ -143,16 +151,14 @@ func (s *search) from(ctx context.Context, to hosts.Target) (*link, error) {
 		l.serves[s.stream] = true
 		return l, nil
 	}
+	if err != nil && !errors.Is(err, ErrNoStream) && !errors.Is(err, ErrRefused) {
+		s.drop(ctx, l)
+		return nil, err
+	}
 	l.close()
-	if errors.Is(err, ErrNoStream) || errors.Is(err, ErrRefused) { // the others would say the same
+	if err != nil { // the others would say the same
 		s.final = err
 		return nil, nil //nolint:nilnil // ends the search
-	}
-	if err != nil {
-		if !errors.Is(ctx.Err(), context.Canceled) { // the node is dead, or cut off: another is asked first next time
-			s.lost(l)
-		}
-		return nil, err
 	}
 	s.tried = append(s.tried, l.node)
 	if len(at.nodes(s.role)) == 0 {

@@ -19,7 +19,7 @@ type End struct {
 const (
 	askEndsEvery = 30 * time.Second
 	askEndWithin = 10 * time.Second
-	askSoon      = 5 * time.Second // where somebody waits for what the stream has; a node may not answer, and then another is asked
+	askSoon      = 5 * time.Second // while a leader waits; leaves time to ask a second node
 )
 
 // askEnds asks the source time and again where the streams end, one after the other: a reader to which nothing comes does not know whether
@@ -33,8 +33,8 @@ func (v *View) askEnds(ctx context.Context) error {
 	return nil
 }
 
-// AskEnds asks where some of the streams end, and returns soon: a node that is cut off does not answer. A reader to which nothing has come between two questions, while there is more, goes on at
-// another node: its own may be cut off from the stream's leader, and does not say so.
+// AskEnds asks where the named streams end. A reader that is behind, and got nothing between two calls, continues on another node: its own
+// may be cut off from the stream's leader. AskEnds returns within seconds, even if a node does not answer.
 func (v *View) AskEnds(ctx context.Context, names ...string) {
 	var asked sync.WaitGroup
 	defer asked.Wait()
@@ -45,7 +45,7 @@ func (v *View) AskEnds(ctx context.Context, names ...string) {
 	}
 }
 
-// askEnd asks of one stream that is read, unless somebody does; one that is not is asked when its reader begins.
+// askEnd asks where the stream ends. It does nothing if the stream has no reader, or has been asked and has not answered yet.
 func (t *tail) askEnd(parent context.Context, within time.Duration) {
 	if !t.view.source.LastIsCheap() {
 		return
@@ -98,8 +98,8 @@ func (t *tail) noteBehind(now time.Time) {
 	case !t.lastKnown || t.last <= at:
 		t.behindAt = unmoved
 	case t.behindAt != at:
-		t.behindAt, t.behindBy = at, now
-	case now.Sub(t.behindBy) < behindFor || now.Sub(t.aimedAt) < settlesIn:
+		t.behindAt, t.behindSince = at, now
+	case now.Sub(t.behindSince) < behindFor || now.Sub(t.aimedAt) < settlesIn:
 	case t.movedFor != t.last: // once for each end: what is left may be a hole
 		t.behindAt, t.movedFor = unmoved, t.last
 		t.stop(streams.ErrMoved)

@@ -23,15 +23,10 @@ type tail struct {
 	gen       int                     // rises with every rewind; what an older reader delivers is dropped
 	stop      context.CancelCauseFunc // of the reader that runs
 	position  int64
-	target    int64     // the stream's end when the reader connected
-	start     int64     // where that began to read; none: at the first record
-	last      int64     // the stream's end when it was last asked for
-	lastKnown bool      // there was an answer, and will be more
-	aimedAt   time.Time // when the reader had asked for the stream's end
-	asking    bool      // where the stream ends now
-	behindAt  int64     // where the reader was when it was found to be behind; unmoved: it was not
-	behindBy  time.Time // when that was
-	movedFor  int64     // the end for which a reader was last moved
+	target    int64 // the stream's end when the reader connected
+	start     int64 // where that began to read; none: at the first record
+	last      int64 // the stream's end when it was last asked for
+	lastKnown bool  // there was an answer, and will be more
 	connected bool
 	caught    bool
 	behind    time.Time // when the view was last known to be caught up
@@ -45,6 +40,12 @@ type tail struct {
 	fault     string
 
 	belowSince time.Time // since when it ends below what was read; zero: it does not
+
+	aimedAt     time.Time // when the reader had asked for the stream's end
+	asking      bool      // where the stream ends now
+	behindAt    int64     // where the reader was when it was found to be behind; unmoved: it was not
+	behindSince time.Time // when that was
+	movedFor    int64     // the end for which a reader was last moved
 }
 
 // Status is the state of one stream.

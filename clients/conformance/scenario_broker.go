@@ -37,9 +37,8 @@ func blocked(t *trial) {
 	}
 	t.alarm()
 	for _, s := range sides {
-		short, long := with(map[string]any{"queue": s.queue}, "Append", "short"), with(map[string]any{"queue": s.queue}, "Append", "long")
-		short["timeout"], long["timeout"] = 2, 120
-		s.p = t.startProducer(s.client, short, long)
+		to := map[string]any{"queue": s.queue}
+		s.p = t.startProducer(s.client, withTimeout(2, with(to, "Append", "short")), withTimeout(120, with(to, "Append", "long")))
 	}
 	for _, s := range sides {
 		s.w.did("ran", "during-"+s.queue)

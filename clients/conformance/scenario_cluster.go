@@ -182,11 +182,10 @@ func crash(t *trial) {
 	text := func(i int) string { return fmt.Sprint("job-", i) }
 	var commands []map[string]any
 	for i := range n {
-		c := enqueue("Append", text(i))
+		c := withTimeout(150, enqueue("Append", text(i)))
 		if i%2 == 1 {
 			c["op"], c["in"] = "enqueue_in", 0.1
 		}
-		c["timeout"] = 150
 		commands = append(commands, c)
 	}
 	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 4}).ready("default")
@@ -250,8 +249,7 @@ func secure(t *trial) {
 	w.did("ran", "by name")
 	w.stop(t, 20*time.Second)
 
-	refused := enqueue("Append", "refused")
-	refused["timeout"] = 5
+	refused := withTimeout(5, enqueue("Append", "refused"))
 	to(h.addr)
 	byAddress := t.startProducer(t.client, refused)
 	to(named(forged))

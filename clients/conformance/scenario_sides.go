@@ -93,9 +93,7 @@ func (t *trial) beat(is func(wire.Heartbeat, gjson.Result) bool, what string) (f
 func (t *trial) outage(prefix string, n int) (finish func() []string) {
 	var commands []map[string]any
 	for i := range n {
-		c := enqueue("Append", fmt.Sprint(prefix, i))
-		c["timeout"] = 150
-		commands = append(commands, c)
+		commands = append(commands, withTimeout(150, enqueue("Append", fmt.Sprint(prefix, i))))
 	}
 	p := t.startProducer(t.client, commands...)
 	t.eventually(func() bool { return p.done() >= n/20 }, "the producer is at work")

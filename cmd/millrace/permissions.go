@@ -18,12 +18,14 @@ type role struct {
 const streamNames = `scheduled_jobs|retries|dead_jobs|heartbeats|job_metrics|job_metrics_rollups|job_journal`
 
 var (
+	// sidecarTags are those of a sidecar's user in the management API.
+	sidecarTags = []string{"policymaker", "monitoring"}
 	sidecarRole = role{
 		"sidecar",
 		`^(jobs\..*|queue\..*|amq\.gen.*|` + streamNames + `)$`,
 		`^(jobs\..*|queue\..*|amq\.(gen.*|default)|` + streamNames + `)?$`,
 		`^(jobs\..*|queue\..*|amq\.gen.*|` + streamNames + `)$`,
-		"a user of its own, with the tags policymaker and monitoring",
+		"a user of its own, with the tags " + strings.Join(sidecarTags, " and "),
 	}
 	roles = []role{
 		sidecarRole,

@@ -219,7 +219,7 @@ func (s *sidecar) managementRemedy() string {
 
 // tagsCommand is the command, without the program, that gives a sidecar's user its tags.
 func tagsCommand(user string) string {
-	return "set_user_tags " + quote(user) + " policymaker monitoring"
+	return "set_user_tags " + quote(user) + " " + strings.Join(sidecarTags, " ")
 }
 
 // dropManagement notes that the management API is another broker's.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // upUser is the broker user of the sidecar of `millrace up`. Before it had one, guest's records were in the journal.
@@ -23,7 +24,7 @@ func makeUpUser(ctx context.Context, management string) (*url.Userinfo, error) {
 		path string
 		body map[string]string
 	}{
-		{"/api/users/" + upUser, map[string]string{"password": password, "tags": "policymaker,monitoring"}},
+		{"/api/users/" + upUser, map[string]string{"password": password, "tags": strings.Join(sidecarTags, ",")}},
 		{"/api/permissions/%2F/" + upUser, map[string]string{"configure": sidecarRole.configure, "write": sidecarRole.write, "read": sidecarRole.read}},
 	} {
 		if err := putJSON(ctx, management+put.path, put.body); err != nil {

@@ -259,9 +259,9 @@ func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) 
 		res.Standstill, res.Own, res.Away = max(res.Standstill, stillFor), max(res.Own, stood(f.affected)), max(res.Away, away)
 		slowest := stillFor
 		for q := range others {
-			slowest = max(slowest, stood(map[string]bool{q: true}))
-			if slowest > res.Slowest {
-				res.Slowest, res.SlowestName = slowest, q
+			alone := stood(map[string]bool{q: true})
+			if slowest = max(slowest, alone); alone > res.Slowest {
+				res.Slowest, res.SlowestName = alone, q
 			}
 		}
 		if res.Stuck = append(res.Stuck, f.stuck...); len(f.stuck) == 0 {

@@ -44,7 +44,7 @@ module Millrace
       @mutex.synchronize { @classes = yield @classes }
     end
 
-    # The class that handles jobs of this name: the one loaded last, or nil. It is looked up for each job.
+    # Returns the class that handles jobs of this name, or nil. If several do, the last one loaded wins. Called for each job.
     # @private
     def self.find(job_class)
       _, named, nameless = index

@@ -2,6 +2,6 @@ package example;
 
 /** A service of the application. */
 public interface Greeter {
-    /** Greets somebody. */
+    /** Sends a greeting to this person. */
     void greet(String name);
 }
