@@ -17,7 +17,7 @@ const (
 	// nodes was broken is never answered, and nothing is fired meanwhile. openWithinAtFirst is that for the first publishes of an epoch,
 	// unless those of the one before were not answered in time either.
 	openWithin        = 10 * time.Second
-	openWithinAtFirst = 3 * time.Second
+	openWithinAtFirst = time.Second
 	// stuckEvery is how often that is looked at.
 	stuckEvery = 500 * time.Millisecond
 )
@@ -62,7 +62,7 @@ func (u *unanswered) patience(now time.Time) time.Duration {
 	if now.Sub(u.last) > forgetUnanswered {
 		u.epochs = 0
 	}
-	return min(openWithinAtFirst<<min(u.epochs, 2), openWithin)
+	return min(openWithinAtFirst<<min(u.epochs, 4), openWithin)
 }
 
 func (u *unanswered) note(now time.Time, err error) {

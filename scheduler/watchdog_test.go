@@ -90,8 +90,10 @@ func TestPatienceWithABrokerThatIsSlow(t *testing.T) {
 	now := time.Now()
 	u.note(now, errors.New("another reason"))
 	require.Equal(t, openWithinAtFirst, u.patience(now))
-	u.note(now, errUnanswered)
-	require.Equal(t, 2*openWithinAtFirst, u.patience(now))
+	for _, patience := range []time.Duration{2 * openWithinAtFirst, 4 * openWithinAtFirst, 8 * openWithinAtFirst} {
+		u.note(now, errUnanswered)
+		require.Equal(t, patience, u.patience(now))
+	}
 	for range 100 {
 		u.note(now, errUnanswered)
 		require.Equal(t, openWithin, u.patience(now))

@@ -75,7 +75,7 @@ var variants = []variant{
 		`if above := c.aboveHeader(); above != "" {`, `if above := c.aboveHeader(); above != "" && false {`, property},
 	{"above-off-by-one", "a number above the watermark is called confirmed that is not", "scheduler/window.go", "w.above.Add(seq)", "w.above.Add(seq).Add(seq + 1)", property},
 	{"cut-off-unasked", "a leader waits for what a replica that is cut off does not have", "scheduler/watchdog.go", "if l.watchdog.Hesitates() || time.Since(asked) >= askEndsEvery {", "if false {", behind},
-	{"open-impatient", "a slow broker gets no more time than one that forgot a publish", "scheduler/watchdog.go", "openWithinAtFirst<<min(u.epochs, 2)", "openWithinAtFirst<<0", behind},
+	{"open-impatient", "a slow broker gets no more time than one that forgot a publish", "scheduler/watchdog.go", "openWithinAtFirst<<min(u.epochs, 4)", "openWithinAtFirst<<0", behind},
 	{"cut-off-stays", "a reader stays at a replica that is cut off", "view/ends.go", "t.stop(streams.ErrMoved)", "_ = streams.ErrMoved", elsewhere},
 	{"cut-off-hasty", "a reader moves as soon as there is more", "view/ends.go", "case t.behindAt != at:\n\t\tt.behindAt", "case t.behindAt == unmoved:\n\t\tt.behindAt", elsewhere},
 	{"cut-off-again", "a reader moves again and again for an end that nobody has", "view/ends.go", "case t.movedFor != t.last:", "default:", elsewhere},
