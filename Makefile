@@ -197,7 +197,7 @@ bench: tools ## Lateness, bursts and reading beside the broker's own figures (AR
 .PHONY: conformance
 conformance: tools ## Take every client library through every scenario (ARGS='-lang ruby -run poison -v')
 	@scripts/deps.sh broker python ruby java
-	go run ./clients/conformance $(ARGS)
+	go run ./clients/conformance $(if $(RERUN),-rerun) $(ARGS)
 
 # LavinMQ has its turn where MILLRACE_TEST_LAVINMQ names its program.
 .PHONY: conformance-all

@@ -28,6 +28,7 @@ type suite struct {
 	tmp     string
 	log     io.Writer // what programs print
 	full    bool
+	rerun   bool
 	vhosts  atomic.Int64
 
 	parallel int // trials at a time
@@ -48,6 +49,7 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 	full := flags.Bool("full", false, "as many kills, restarts and jobs as the promise says")
 	list := flags.Bool("list", false, "list the scenarios")
 	parallel := flags.Int("parallel", 5, "how many trials are made at a time; 1 for figures that others do not disturb")
+	rerun := flags.Bool("rerun", false, "make trials that fail once more, alone, unless there are many")
 	noWrong := flags.Bool("no-wrong", false, "leave the deliberately wrong clients out")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -63,7 +65,7 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 		fmt.Fprintln(out, err)
 		return 2
 	}
-	s := &suite{log: io.Discard, full: *full, parallel: max(*parallel, 1)}
+	s := &suite{log: io.Discard, full: *full, rerun: *rerun, parallel: max(*parallel, 1)}
 	if *verbose {
 		s.log = os.Stderr
 	}

@@ -58,17 +58,25 @@ func (s *suite) carryOut(ctx context.Context, all []planned, t *table, out io.Wr
 		return 0
 	}
 	slices.SortStableFunc(all, func(a, b planned) int { return last(a) - last(b) })
-	var mu sync.Mutex // the table, and what is printed
+	var mu sync.Mutex // failed, and what is printed
+	var failed []failure
+	try := func(p planned) {
+		r := s.try(ctx, p.sc, p.clients())
+		mu.Lock()
+		defer mu.Unlock()
+		report(out, p, r)
+		if p.passes(r) {
+			t.note(p, r)
+		} else {
+			failed = append(failed, failure{p, r})
+		}
+	}
 	several := func(some []planned, limit int) {
 		g := new(errgroup.Group)
 		g.SetLimit(limit)
 		for _, p := range some {
 			g.Go(func() error {
-				r := s.try(ctx, p.sc, p.clients())
-				mu.Lock()
-				defer mu.Unlock()
-				t.note(p, r)
-				report(out, p, r)
+				try(p)
 				return nil
 			})
 		}
@@ -91,6 +99,32 @@ func (s *suite) carryOut(ctx context.Context, all []planned, t *table, out io.Wr
 	several(busy, s.parallel)
 	both.Wait()
 	several(all[together:], 1)
+	for _, f := range failed {
+		if s.rerun && len(failed) <= maxAgain {
+			fmt.Fprintf(out, "%s %s failed, and is tried once more\n", f.c.name, f.sc.name)
+			f.result = s.try(ctx, f.sc, f.clients())
+			report(out, f.planned, f.result)
+		}
+		t.note(f.planned, f.result)
+	}
+}
+
+// failure is a trial that did not end as it must.
+type failure struct {
+	planned
+	result
+}
+
+// maxAgain is how many failed trials are made once more: where more fail, it is no chance.
+const maxAgain = 5
+
+// passes reports whether a trial ended as it must.
+func (p planned) passes(r result) bool {
+	if p.mistake == nil {
+		return r.failure == ""
+	}
+	_, asItMust := p.mistake.judge(p.c.name, p.sc.name, r)
+	return asItMust
 }
 
 // idleBeside is how many trials that only wait are made beside the others.

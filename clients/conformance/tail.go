@@ -44,6 +44,10 @@ func (t *trial) tail(stream string) *tail {
 	return tl
 }
 
+// beginAnew is after what time without a record a tail begins anew where it was: RabbitMQ can forget a reader of a stream that was made, or
+// whose leader was killed, just then.
+const beginAnew = 15 * time.Second
+
 func (tl *tail) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = tl.t.channel(func(ch *amqp.Channel) error { return tl.read(ctx, ch) })
@@ -65,6 +69,8 @@ func (tl *tail) read(ctx context.Context, ch *amqp.Channel) error {
 	defer tl.end()
 	for {
 		select {
+		case <-time.After(beginAnew):
+			return fmt.Errorf("nothing of %s has come for %s", tl.stream, beginAnew)
 		case d, open := <-deliveries:
 			if !open {
 				return fmt.Errorf("reading %s ended", tl.stream)

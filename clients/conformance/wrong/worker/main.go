@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -74,7 +75,7 @@ func (w *worker) consume(conn *amqp.Connection, prefetch int) (_ <-chan amqp.Del
 	if err := w.pub.Confirm(false); err != nil {
 		return nil, err
 	}
-	w.returned = w.pub.NotifyReturn(make(chan amqp.Return, 1))
+	w.returned = w.pub.NotifyReturn(make(chan amqp.Return, 16))
 	if err := w.ch.Qos(prefetch, 0, false); err != nil {
 		return nil, err
 	}
@@ -242,7 +243,10 @@ func (w *worker) record(stream string, d amqp.Delivery, j job, text string) bool
 	}
 }
 
-// publish is true when the broker has confirmed a message and did not return it. One at a time.
+// answered is how long the broker may take to answer a publish. One to a stream that was made just now may never be answered.
+const answered = 10 * time.Second
+
+// publish is true when the broker has confirmed a message in time and did not return it. One at a time.
 func (w *worker) publish(stream string, m amqp.Publishing) (bool, error) {
 	w.publishing.Lock()
 	defer w.publishing.Unlock()
@@ -250,7 +254,12 @@ func (w *worker) publish(stream string, m amqp.Publishing) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	ok := confirm.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), answered)
+	defer cancel()
+	ok, err := confirm.WaitContext(ctx)
+	if err != nil {
+		return false, nil // it may be there, or not: it is published again
+	}
 	select {
 	case _, open := <-w.returned:
 		return false, map[bool]error{false: amqp.ErrClosed}[open]
