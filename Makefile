@@ -60,11 +60,16 @@ UNRACED := /bench$$|/internal/|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
 .PHONY: test
-test: deps $(if $(filter ./...,$(PKG)),test-javascript test-python test-ruby test-java test-properties) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
+test: deps $(if $(filter ./...,$(PKG)),test-clients test-properties) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
 	status=0; \
 	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS) || status=$$?; \
 	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) || status=$$?; \
 	exit $$status
+
+# They wait most of the time.
+.PHONY: test-clients
+test-clients: ## Tests of the JavaScript, Python, Ruby and Java clients, two at a time; what they print comes when one has ended
+	@$(MAKE) --no-print-directory -j2 -Otarget test-javascript test-python test-ruby test-java
 
 # The race detector slows these down most and finds nothing in them: with it they are tried less often.
 .PHONY: test-properties

@@ -170,15 +170,25 @@ func (s *suite) prepare(ctx context.Context) (stop func(), err error) {
 	if text, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the sidecar: %w\n%s", err, text)
 	}
-	if s.broker, err = localbroker.Start(ctx, localbroker.Config{Dir: filepath.Join(s.tmp, "broker"), LavinMQ: os.Getenv("MILLRACE_TEST_LAVINMQ")}); err != nil {
+	broker, stopBroker, err := startBroker(ctx, filepath.Join(s.tmp, "broker"))
+	if err != nil {
 		return nil, err
 	}
+	s.broker = broker
 	return func() {
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		_ = s.broker.Stop(limit)
+		stopBroker()
 		_ = os.RemoveAll(s.tmp)
 	}, nil
+}
+
+// startBroker starts a private broker: the installed RabbitMQ, or what the environment names.
+func startBroker(ctx context.Context, dir string) (broker *localbroker.Broker, stop func(), err error) {
+	broker, err = localbroker.Start(ctx, localbroker.Config{Dir: dir, LavinMQ: os.Getenv("MILLRACE_TEST_LAVINMQ")})
+	return broker, func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		_ = broker.Stop(limit)
+	}, err
 }
 
 func (s *suite) build(ctx context.Context, path string) error {

@@ -48,11 +48,10 @@ func (p planned) clients() (all []client) {
 	return all
 }
 
-// carryOut makes all trials, several at a time: most of their time they wait. Those that want the broker to themselves come last, one by
-// one.
+// carryOut makes all trials, several at a time: most of their time they wait. Those of all languages at once come last, one by one.
 func (s *suite) carryOut(ctx context.Context, all []planned, t *table, out io.Writer) {
 	last := func(p planned) int {
-		if p.sc.alone || p.sc.crowd {
+		if p.sc.crowd {
 			return 1
 		}
 		return 0

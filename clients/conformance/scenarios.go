@@ -19,7 +19,7 @@ var scenarios = []scenario{
 	{name: "connection", what: "the connection is killed in the middle of a job", run: connection},
 	{name: "reconnect", what: "after a lost connection heartbeats, commands and pauses are what they were", run: reconnect},
 	{name: "silent", what: "the network loses everything without a word: producer and worker notice", run: silent, idle: true},
-	{name: "restart", what: "the broker restarts: producer and worker go on, nothing is lost", run: restart, alone: true},
+	{name: "restart", what: "the broker restarts: producer and worker go on, nothing is lost", run: restart, restarts: true},
 	{name: "hosts", what: "of several hosts one is dead and others go away: producer and worker connect elsewhere", run: hosts},
 	{name: "crash", what: "the broker's channels crash (541): what was not confirmed is published again", run: crash, rabbitmq: true},
 	{name: "tls", what: "TLS with a private authority: the name in the URL and the signature are checked", run: secure},

@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
 // scenario is what a client is taken through.
@@ -16,7 +20,7 @@ type scenario struct {
 	name, what string
 	run        func(*trial)
 	crowd      bool // with all languages at once
-	alone      bool // nobody else uses the broker meanwhile
+	restarts   bool // it restarts its broker, and has one of its own
 	idle       bool // it waits nearly all of its time
 	rabbitmq   bool // it is about what LavinMQ does not have
 }
@@ -34,6 +38,7 @@ type trial struct {
 	client
 	clients   []client // all of them, for a crowd
 	watermark string   // of the broker's memory before an alarm; empty: there is none
+	broker    *localbroker.Broker
 	ctx       context.Context
 	room      *room
 	tails     map[string]*tail
@@ -61,12 +66,15 @@ func (s *suite) try(ctx context.Context, sc scenario, clients []client) result {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	t := &trial{suite: s, client: clients[0], clients: clients, ctx: ctx, tails: map[string]*tail{}}
+	t := &trial{suite: s, client: clients[0], clients: clients, broker: s.broker, ctx: ctx, tails: map[string]*tail{}}
 	start := time.Now()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer t.cleanUp()
+		if sc.restarts {
+			t.ownBroker()
+		}
 		t.enter()
 		sc.run(t)
 	}()
@@ -81,6 +89,16 @@ func (t *trial) cleanUp() {
 	for i := len(t.cleanups) - 1; i >= 0; i-- {
 		t.cleanups[i]()
 	}
+}
+
+// ownBroker starts another broker, for a trial that others must not be disturbed by.
+func (t *trial) ownBroker() {
+	dir, err := os.MkdirTemp(t.tmp, "broker-")
+	require.NoError(t, err)
+	broker, stop, err := startBroker(t.ctx, dir)
+	require.NoError(t, err)
+	t.broker = broker
+	t.cleanup(stop)
 }
 
 // Errorf notes a failure.

@@ -11,18 +11,19 @@ import { until } from './sidecar.js';
 export const widths = [1700, 1400, 1100, 900, 768, 600, 480, 390, 1400];
 /** Theme and height of rows: neither changes what the other does. */
 const looks = [['light', 'comfortable'], ['dark', 'compact']];
+let turn = 0;
 
-/** What is wrong with a page at each width, in each look. @param {any} page @param {string} path @param {{widths?: number[], looks?: string[][]}} [how] */
-export async function resized(page, path, how = {}) {
+/** What is wrong with a page at each width, in one of the looks: that is the other one at the next width, and on the next page. @param {any} page @param {string} path @param {number[]} [at] */
+export async function resized(page, path, at = widths) {
+  assert.ok(at.length % 2, 'an even number of widths would be seen in the same looks on each page');
   const wrong = [];
-  for (const width of how.widths || widths) {
+  for (const width of at) {
+    const [theme, density] = looks[turn++ % looks.length];
+    await page.evaluate((/** @type {any} */ look) => { Object.assign(document.documentElement.dataset, look); }, { theme, density });
     await page.setViewportSize({ width, height: 900 });
     // Charts take their new width after a frame.
     await page.evaluate(() => new Promise((done) => { setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 30); }));
-    for (const [theme, density] of how.looks || looks) {
-      await page.evaluate(([theme, density]) => new Promise((done) => { Object.assign(document.documentElement.dataset, { theme, density }); requestAnimationFrame(() => setTimeout(done)); }), [theme, density]);
-      wrong.push(...(await page.evaluate(overflow)).map((/** @type {string} */ w) => `${path}, ${width} pixels wide, ${theme}, ${density}: ${w}`));
-    }
+    wrong.push(...(await page.evaluate(overflow)).map((/** @type {string} */ w) => `${path}, ${width} pixels wide, ${theme}, ${density}: ${w}`));
   }
   return [...new Set(wrong)];
 }
@@ -40,7 +41,7 @@ export function layout(world) {
       await page.goto(world.base + path);
       await act?.(page);
       await there(page).waitFor();
-      wrong.push(...await resized(page, path, act && { widths: [1400, 600, 390] }));
+      wrong.push(...await resized(page, path, act && [1400, 600, 390]));
     }
     assert.deepEqual(wrong, []);
     await context.close();
