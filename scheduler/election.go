@@ -148,8 +148,7 @@ func (s *Scheduler) becomeFit(ctx context.Context, conn *broker.Conn, lock *cand
 // the lock on as soon as they lose sight of a node, while the leader that is connected there may live. It falls silent after
 // leaseLasts, because its pings do not come back.
 func (s *Scheduler) waitForPredecessor(ctx context.Context, conn *broker.Conn, activeAt time.Time) error {
-	f := conn.Features()
-	if f.ExclusiveLock || f.DelaysNodeLoss && !s.olderNodes.Load() {
+	if !s.waitsForPredecessor(conn.Features()) {
 		return nil
 	}
 	until, cancel := context.WithDeadline(ctx, activeAt.Add(wire.LeaderWait))
@@ -160,6 +159,11 @@ func (s *Scheduler) waitForPredecessor(ctx context.Context, conn *broker.Conn, a
 		}
 	}
 	return nil
+}
+
+// waitsForPredecessor reports whether a new leader may have to wait until the one before can no longer act.
+func (s *Scheduler) waitsForPredecessor(f broker.Features) bool {
+	return !f.ExclusiveLock && (!f.DelaysNodeLoss || s.olderNodes.Load())
 }
 
 // predecessorGone reports whether the leader before has certainly ended. One of an older version held the lock exclusively, and ended

@@ -51,7 +51,7 @@ var errResigned = errors.New("scheduler: resigned")
 func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate) error {
 	pub := lock.claim.Publisher
 	s.checkKnown()
-	l := &leadership{s: s, conn: conn, pub: pub, lock: lock, watchdog: newWatchdog(time.Now, s.unanswered.patience(time.Now())), lookout: newLookout(), silent: newSilentQueues(),
+	l := &leadership{s: s, conn: conn, pub: pub, lock: lock, watchdog: newWatchdog(time.Now, s.claimPatience(conn.Features())), lookout: newLookout(), silent: newSilentQueues(),
 		binder: newBinder(s, conn), oldEnds: make(chan struct{}), decided: make(chan verdict), renewed: make(chan string), newer: newNewerProof(),
 		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}, rolledBack: s.view.RolledBack()}
 	if err := conn.DeclareProbes(ctx, l.lookout.queue); err != nil { // the record opened names it
@@ -113,7 +113,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate
 	if errors.Is(err, errSmallLock) {
 		s.remakeLock(ctx, conn)
 	}
-	s.unanswered.note(time.Now(), err)
+	s.unanswered.note(l.core.phase, err)
 	if l.core.epoch >= 0 {
 		s.knownBy, s.knownAt = l.core.setup.identity, l.rolledBack
 	}

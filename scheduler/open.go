@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 // opening is how far an epoch's beginning is.
 type opening struct {
 	said      *wire.JournalRecord // the record opened, as it was appended
+	before    int64               // the newest epoch when that was appended
+	unread    time.Time           // since when the view might have it
 	least     int64               // the lowest epoch that will do
 	raised    map[string]int64    // how far each entry stream was folded when its barrier was appended
 	recreated map[string]bool     // streams whose re-creation was journaled
@@ -32,8 +35,9 @@ func (c *core) open(now time.Time, state tracker.State) error {
 		c.opening.least, c.opening.said = state.Epoch+1, nil
 	}
 	if c.opening.said != nil {
-		return nil
+		return c.awaitOpened(now, state)
 	}
+	c.opening.before, c.opening.unread = state.Epoch, now
 	confirmed, err := c.entries.ConfirmedTo() // what was read beyond that may be gone after a failover
 	if err != nil {
 		return err
@@ -44,6 +48,20 @@ func (c *core) open(now time.Time, state tracker.State) error {
 		Witness: state.Witness, WitnessFrom: &state.WitnessFrom, Reason: cmp.Or(gap, state.Why), ReadTo: confirmed, RoutedTo: &state.RoutedTo,
 	}
 	return c.append(wire.Journal, *c.opening.said)
+}
+
+// overtakenAfter is how long a claim that the journal took may lack in the view, where that has another's.
+const overtakenAfter = 3 * time.Second
+
+// awaitOpened waits for the view to have the record. Where the claim of an earlier leader arrived behind it, the view never will: that one
+// was given up, and the broker took it late.
+func (c *core) awaitOpened(now time.Time, state tracker.State) error {
+	if _, open := c.oldest(); open || state.Epoch == c.opening.before || now.Before(c.opening.unread) {
+		c.opening.unread = now
+	} else if now.Sub(c.opening.unread) > overtakenAfter {
+		return fmt.Errorf("%w: the claim of epoch %d arrived behind this one's", errFenced, state.Epoch)
+	}
+	return nil
 }
 
 // repeats tells whether a record opened says all that the journal before it did.
@@ -108,6 +126,11 @@ func (c *core) catchUp(now time.Time, state tracker.State) error {
 	}
 	if known, err := c.narrowHold(now, state); err != nil || !known {
 		return err
+	}
+	for tag, it := range c.flight {
+		if it.plain { // the view has read it: it needs no answer, which may never come
+			c.abandon(tag)
+		}
 	}
 	c.phase = phaseWay
 	return nil

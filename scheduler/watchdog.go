@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -14,10 +16,12 @@ const (
 	// maxStuck is how long a leader may take for its next step, if the broker does not prevent it.
 	maxStuck = 30 * time.Second
 	// openWithin is how long the broker may leave a publish unanswered before the epoch fires: what it lost while a link between two
-	// nodes was broken is never answered, and nothing is fired meanwhile. openWithinAtFirst is that for the first publishes of an epoch,
-	// unless those of the one before were not answered in time either.
-	openWithin        = 10 * time.Second
-	openWithinAtFirst = time.Second
+	// nodes was broken is never answered, and nothing is fired meanwhile.
+	openWithin = 10 * time.Second
+	// claimWithin is that for the first publishes of an epoch, its claim, where the next leader begins immediately. Where it waits for
+	// this one, to give up costs more: claimWithinSlowly.
+	claimWithin       = time.Second
+	claimWithinSlowly = 3 * time.Second
 	// stuckEvery is how often that is looked at.
 	stuckEvery = 500 * time.Millisecond
 )
@@ -41,34 +45,50 @@ type watchdog struct {
 	steppedAt time.Time // when last changed
 	oldestAt  time.Time // when last.oldest changed
 	awaits    bool      // the leader takes answers as they come
-	busyAt    time.Time // since when it did not, otherwise
+	busyAt    time.Time // when it last stopped taking them
 }
 
 func newWatchdog(clock func() time.Time, open time.Duration) *watchdog {
 	return &watchdog{clock: clock, open: open, steppedAt: clock(), oldestAt: clock()}
 }
 
-// unanswered counts the epochs in a row whose first publishes were not answered in time.
+// unanswered counts the epochs in a row whose claims were not answered in time, since any sidecar led.
 type unanswered struct {
 	epochs int
-	last   time.Time
+	led    int64 // the newest epoch in which anything was done, as far as was known
 }
 
-// forgetUnanswered is when those are forgotten: another sidecar may have led since.
-const forgetUnanswered = time.Minute
-
-// patience is how long the first publishes of the next epoch may take. It grows: a broker may be slow.
-func (u *unanswered) patience(now time.Time) time.Duration {
-	if now.Sub(u.last) > forgetUnanswered {
-		u.epochs = 0
+// patience is how long the next claim may take, if the first may take so long. It grows: a broker may be slow. led is the newest epoch in
+// which anything was done: a broker that has answered another sidecar answers in time.
+func (u *unanswered) patience(first time.Duration, led int64) time.Duration {
+	if led != u.led {
+		u.epochs, u.led = 0, led
 	}
-	return min(openWithinAtFirst<<min(u.epochs, 4), openWithin)
+	return min(first<<min(u.epochs, 4), openWithin)
 }
 
-func (u *unanswered) note(now time.Time, err error) {
-	if errors.Is(err, errUnanswered) {
-		u.epochs, u.last = u.epochs+1, now
+// note takes in why an epoch ended, and in which phase.
+func (u *unanswered) note(p phase, err error) {
+	if p <= phaseCatching && errors.Is(err, errUnanswered) {
+		u.epochs++
 	}
+}
+
+// claimPatience is how long the broker may leave the claim of the next epoch unanswered. Only RabbitMQ forgets one: where one node serves,
+// another claim would wait for the same disk.
+func (s *Scheduler) claimPatience(f broker.Features) time.Duration {
+	state, first := s.entries.State(), claimWithin
+	switch {
+	case f.OneNodeServes:
+		first = openWithin
+	case s.waitsForPredecessor(f):
+		first = claimWithinSlowly
+	}
+	led := state.LastLed
+	if state.Led {
+		led = state.Epoch
+	}
+	return s.unanswered.patience(first, led)
 }
 
 // errUnanswered ends an epoch: the broker has forgotten a publish, or is slow.
@@ -99,7 +119,7 @@ func (w *watchdog) Acts() {
 func (w *watchdog) Awaits() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now := w.clock(); w.last.phase <= phaseCatching && now.Sub(w.busyAt) >= stuckEvery { // the answers may have come long ago
+	if now := w.clock(); w.last.phase < phaseLeading && now.Sub(w.busyAt) >= stuckEvery { // the answers may have come long ago
 		w.oldestAt = now
 	}
 	w.awaits = true
@@ -112,9 +132,10 @@ func (w *watchdog) Check(blocked bool) error {
 	defer w.mu.Unlock()
 	now, patience := w.clock(), maxStuck
 	switch {
-	case w.last.phase <= phaseCatching && w.awaits:
+	case w.last.phase == phaseLeading || !w.awaits: // what it does may take long, and its answers wait
+	case w.last.phase <= phaseCatching:
 		patience = w.open
-	case w.last.phase != phaseLeading:
+	default:
 		patience = openWithin
 	}
 	switch {
@@ -135,8 +156,9 @@ func (w *watchdog) Hesitates() bool {
 	return w.last.phase != phaseLeading && w.clock().Sub(w.steppedAt) >= stuckEvery
 }
 
-// askEndsEvery is how often a leader that fires asks where the streams end. One whose readers are cut off learns of nothing new.
-const askEndsEvery = 5 * time.Second
+// askEndsEvery is how often a leader that fires asks where the streams end. One whose readers are cut off learns of nothing new. The
+// connections for that are kept from one time to the next.
+const askEndsEvery = streams.KeepLink - time.Second
 
 // progress is how far this leader is. A view that is behind but reads on makes progress: a failover would not make it faster.
 func (l *leadership) progress() progress {
@@ -160,7 +182,7 @@ func (l *leadership) progress() progress {
 func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) error {
 	ticks := time.NewTicker(stuckEvery)
 	defer ticks.Stop()
-	asked := time.Now()
+	asked, canMove := time.Now(), !l.conn.Features().OneNodeServes
 	for {
 		select {
 		case <-ctx.Done():
@@ -170,9 +192,18 @@ func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) 
 				resign(err)
 				return nil
 			}
-			if l.watchdog.Hesitates() || time.Since(asked) >= askEndsEvery { // what it waits for may be written, and not come to its readers
+			switch {
+			case !canMove:
+			case l.watchdog.Hesitates(): // what it waits for may be written, and not come to its readers
 				asked = time.Now()
 				l.beside(func(ctx context.Context) { l.s.view.AskEnds(ctx, ledBy...) })
+			case time.Since(asked) >= askEndsEvery:
+				asked = time.Now()
+				l.beside(func(ctx context.Context) {
+					for _, stream := range ledBy { // by one connection to each node
+						l.s.view.AskEnds(ctx, stream)
+					}
+				})
 			}
 		}
 	}

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// keepLink is how long a connection for questions is kept after one: less than a heartbeat, since
-	// nothing reads from it meanwhile.
-	keepLink = 4 * time.Second
+	// KeepLink is how long a connection for questions is kept after one: less than a heartbeat, since
+	// nothing reads from it meanwhile. Who asks more often needs no new connection.
+	KeepLink = 4 * time.Second
 
 	// askedTogether is how many questions may be under way. One that waits for a node that does not
 	// answer holds up no other.
-	askedTogether = 4
+	askedTogether = 8
 )
 
 // links keeps connections for questions, to whichever nodes were asked lately.
@@ -62,7 +62,7 @@ func (k *links) put(l *link) {
 	k.idle = append(k.idle, l)
 	l.kept++
 	kept := l.kept
-	time.AfterFunc(keepLink, func() {
+	time.AfterFunc(KeepLink, func() {
 		if k.take(func(other *link) bool { return other == l && l.kept == kept }) != nil {
 			l.close()
 		}

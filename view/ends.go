@@ -88,6 +88,8 @@ const (
 	behindFor = 400 * time.Millisecond
 	// settlesIn is what a reader may need to begin.
 	settlesIn = 2 * time.Second
+	// moveAgain is when a reader that is behind the same end is moved again: the node to which it was moved may be cut off too.
+	moveAgain = time.Minute
 )
 
 // noteBehind notes whether the reader is behind the stream's end, which has just been asked for. One to which nothing comes is ended.
@@ -100,8 +102,8 @@ func (t *tail) noteBehind(now time.Time) {
 	case t.behindAt != at:
 		t.behindAt, t.behindSince = at, now
 	case now.Sub(t.behindSince) < behindFor || now.Sub(t.aimedAt) < settlesIn:
-	case t.movedFor != t.last: // once for each end: what is left may be a hole
-		t.behindAt, t.movedFor = unmoved, t.last
+	case t.movedFor != t.last || now.Sub(t.movedAt) >= moveAgain: // what is left may be a hole
+		t.behindAt, t.movedFor, t.movedAt = unmoved, t.last, now
 		t.stop(streams.ErrMoved)
 	}
 }

@@ -125,6 +125,18 @@ func TestReadersAreNotMovedInHaste(t *testing.T) {
 	at.noteBehind(begun.Add(time.Minute))
 	at.noteBehind(begun.Add(time.Hour))
 	require.Equal(t, 1, moved, "it reads from behind the end")
+
+	at.position, at.start, at.behindAt, at.movedFor = 5, none, unmoved, none
+	for after := range moveAgain {
+		at.noteBehind(begun.Add(2*time.Hour + after*time.Second))
+		if after*time.Second >= moveAgain {
+			break
+		}
+	}
+	require.Equal(t, 2, moved, "what is left may be a hole")
+	at.noteBehind(begun.Add(2*time.Hour + moveAgain + 2*time.Second))
+	at.noteBehind(begun.Add(2*time.Hour + moveAgain + 3*time.Second))
+	require.Equal(t, 3, moved, "the other node may be cut off too")
 }
 
 // Nobody leads who would ask more often.

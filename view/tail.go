@@ -46,6 +46,7 @@ type tail struct {
 	behindAt    int64     // where the reader was when it was found to be behind; unmoved: it was not
 	behindSince time.Time // when that was
 	movedFor    int64     // the end for which a reader was last moved
+	movedAt     time.Time // and when
 }
 
 // Status is the state of one stream.

@@ -44,6 +44,7 @@ var (
 	locked    = check{"./broker", "TestAnExclusiveLockIsConsumedExclusively", nil}
 	refusals  = check{"./broker", "TestReasonsOfRefusals", nil}
 	awayTest  = check{"./scheduler", "TestLeadersFireWithoutWhatIsAway", nil}
+	claims    = check{"./scheduler", "TestAClaim.*", nil}
 	behind    = check{"./scheduler", "TestALeaderLeavesReplicas.*|TestWatchdog.*|TestPatience.*", nil}
 	elsewhere = check{"./view", "TestReadersOf.*|TestReadersAre.*|TestWhatIsLeft.*", nil}
 	unsaid    = check{"./streams", "TestANodeThatDoesNotSay.*", nil}
@@ -74,15 +75,17 @@ var variants = []variant{
 	{"above-unsaid", "the journal learns only up to which number everything is confirmed", "scheduler/core.go",
 		`if above := c.aboveHeader(); above != "" {`, `if above := c.aboveHeader(); above != "" && false {`, property},
 	{"above-off-by-one", "a number above the watermark is called confirmed that is not", "scheduler/window.go", "w.above.Add(seq)", "w.above.Add(seq).Add(seq + 1)", property},
-	{"cut-off-unasked", "a leader waits for what a replica that is cut off does not have", "scheduler/watchdog.go", "if l.watchdog.Hesitates() || time.Since(asked) >= askEndsEvery {", "if false {", behind},
-	{"open-impatient", "a slow broker gets no more time than one that forgot a publish", "scheduler/watchdog.go", "openWithinAtFirst<<min(u.epochs, 4)", "openWithinAtFirst<<0", behind},
+	{"cut-off-unasked", "a leader waits for what a replica that is cut off does not have", "scheduler/watchdog.go", "case !canMove:", "case canMove:", behind},
+	{"open-impatient", "a slow broker gets no more time than one that forgot a publish", "scheduler/watchdog.go", "min(first<<min(u.epochs, 4), openWithin)", "first", behind},
+	{"claim-overtaken", "a leader waits for its claim, though an earlier leader's arrived behind it", "scheduler/open.go", "now.Sub(c.opening.unread) > overtakenAfter", "false", claims},
+	{"claim-awaited", "an epoch ends because its claim, which the view has read, was never confirmed", "scheduler/open.go", "if it.plain { // the view has read it", "if !it.plain { // the view has read it", claims},
 	{"cut-off-stays", "a reader stays at a replica that is cut off", "view/ends.go", "t.stop(streams.ErrMoved)", "_ = streams.ErrMoved", elsewhere},
 	{"cut-off-hasty", "a reader moves as soon as there is more", "view/ends.go", "case t.behindAt != at:\n\t\tt.behindAt", "case t.behindAt == unmoved:\n\t\tt.behindAt", elsewhere},
-	{"cut-off-again", "a reader moves again and again for an end that nobody has", "view/ends.go", "case t.movedFor != t.last:", "default:", elsewhere},
+	{"cut-off-again", "a reader moves again and again for an end that nobody has", "view/ends.go", "case t.movedFor != t.last || now.Sub(t.movedAt) >= moveAgain:", "default:", elsewhere},
 	{"unsaid-waits", "a question waits for a node that is cut off", "streams/native_query.go", "within(ctx, keptEach,", "within(ctx, t.cfg.Timeout,", unsaid},
 	{"cut-off-new", "a reader that has just begun moves", "view/ends.go", " || now.Sub(t.aimedAt) < settlesIn", "", elsewhere},
 	{"cut-off-start", "a reader moves that reads from behind the end", "view/ends.go", "at := max(t.position, t.start-1)", "at := t.position", elsewhere},
-	{"unanswered-busy", "answers that were not looked at count as missing", "scheduler/watchdog.go", "w.last.phase <= phaseCatching && w.awaits:", "w.last.phase <= phaseCatching:", behind},
+	{"unanswered-busy", "answers that were not looked at count as missing", "scheduler/watchdog.go", "w.last.phase == phaseLeading || !w.awaits:", "w.last.phase == phaseLeading:", behind},
 	{"silent-in-window", "fires of a silent queue take the place of the others'", "scheduler/window.go",
 		"len(w.flight)-s.open < maxFlight", "len(w.flight) < maxFlight", silent},
 	{"given-up-unread", "a fire is given up on that the journal may not have", "scheduler/silence.go", " && it.seq <= folded", " && (true || it.seq <= folded)", silent},
@@ -180,7 +183,7 @@ var variants = []variant{
 	{"lease-left-out", "a leader fires although no ping comes back", "scheduler/lease.go",
 		"!l.heard.IsZero() && l.clock().Sub(l.heard) < leaseLasts", "!l.heard.IsZero()", two},
 	{"wait-left-out", "a new leader begins while the one before may still fire", "scheduler/election.go",
-		"if f.ExclusiveLock || f.DelaysNodeLoss && !s.olderNodes.Load() {", "if true || f.DelaysNodeLoss && !s.olderNodes.Load() {", waits},
+		"return !f.ExclusiveLock && (!f.DelaysNodeLoss || s.olderNodes.Load())", "return !f.ExclusiveLock && (false || s.olderNodes.Load())", waits},
 	{"answered-before-read-back", "a command is answered when its record is confirmed, which a newer epoch may have made void",
 		"scheduler/command.go", "it.read = func() error { return carriedOut(answer) }",
 		"it.done = func(bool) { _ = carriedOut(answer) }", two},
