@@ -240,6 +240,10 @@ func (w *world) boundDoubles(s scope, res *result, must func(bool, string, ...an
 // afterBack is how many seconds Millrace may need once what was broken is there again.
 const afterBack = 5
 
+// claimed is how many seconds a new leader may need once the broker's streams are served again. RabbitMQ tries again after five seconds where
+// it could not start one.
+const claimed = 2
+
 func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) {
 	for i, f := range w.faults {
 		others := map[string]bool{}

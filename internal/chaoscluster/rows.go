@@ -87,7 +87,7 @@ func rows() []row {
 		{number: 7, name: "home and leading sidecar killed together", do: homeAndSidecarKilled,
 			doubled: open, failover: true, // nothing proves a delivery on a cluster of which a node died
 			still: cluster(5, addedToFailover), own: true},
-		{number: 8, name: "each node stopped in turn", do: rolling(5*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover)},
+		{number: 8, name: "each node stopped in turn", do: rolling(5*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover), follows: claimed},
 		{number: 9, name: "leader's node cut off", do: cutOff, doubled: open,
 			// RabbitMQ 4 passes the lock on when the node has not been seen for a while; a node of RabbitMQ 3 closes its connections.
 			still: map[string]float64{rabbit310: 5, rabbit43: 5 + wire.LeaderWait.Seconds()}},
@@ -99,7 +99,7 @@ func rows() []row {
 		{number: 13, name: "new queue, leader killed in its first seconds", do: newQueue, doubled: quorums, still: every(5), nodesStay: true},
 		{number: 14, name: "quorum queues by default", do: nothing, nodesStay: true, undeclared: true, quorumByDefault: true, still: map[string]float64{rabbit43: 1.5}},
 		{number: 15, name: "two nodes of three away", do: twoAway, doubled: open, still: rabbits(unbounded), own: true},
-		{number: 16, name: "each node stopped for 15 s in turn", do: rolling(15*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover)},
+		{number: 16, name: "each node stopped for 15 s in turn", do: rolling(15*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover), follows: claimed},
 		{number: 17, name: "rolling upgrade from an older version", do: upgrade, doubled: open, nodesStay: true, upgrades: true, still: every(5)},
 	}
 }
