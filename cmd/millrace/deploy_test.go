@@ -152,7 +152,7 @@ func TestUnit(t *testing.T) {
 	}
 	require.Contains(t, text, "DynamicUser=yes")
 
-	documented := regexp.MustCompile("(?s)```ini\n([^`]*\n\\[Service\\]\n[^`]*)```").FindAllStringSubmatch(deployed(t, "docs/operating.md"), -1)
+	documented := regexp.MustCompile("(?s)```ini\n([^`]*\n\\[Service\\]\n[^`]*)```").FindAllStringSubmatch(deployed(t, "docs/install.md"), -1)
 	require.Len(t, documented, 1, "there is one unit")
 	require.Equal(t, text, documented[0][1])
 }
@@ -161,7 +161,7 @@ func TestUnit(t *testing.T) {
 func TestUnitStartsWithTheDocumentedSettings(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/millrace (.*)$`).FindStringSubmatch(deployed(t, "deploy/millrace.service"))
 	require.NotNil(t, line)
-	settings := regexp.MustCompile("(?s)```yaml\n# /etc/millrace/millrace.yaml\n(.*?)```").FindStringSubmatch(deployed(t, "docs/operating.md"))
+	settings := regexp.MustCompile("(?s)```yaml\n# /etc/millrace/millrace.yaml\n(.*?)```").FindStringSubmatch(deployed(t, "docs/install.md"))
 	require.NotNil(t, settings)
 	credentials := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(credentials, "amqp-password"), []byte("s3cret\n"), 0o600))
@@ -178,11 +178,11 @@ func TestUnitStartsWithTheDocumentedSettings(t *testing.T) {
 
 var metricName = regexp.MustCompile(`millrace_[a-z_]+[a-z]`)
 
-// metricNames are those that docs/operating.md lists.
+// metricNames are those that docs/monitoring.md lists.
 func metricNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, line := range strings.Split(deployed(t, "docs/operating.md"), "\n") {
+	for _, line := range strings.Split(deployed(t, "docs/monitoring.md"), "\n") {
 		if name, isRow := strings.CutPrefix(line, "| `millrace_"); isRow {
 			name, _, _ = strings.Cut(name, "`")
 			names = append(names, "millrace_"+name)
@@ -216,16 +216,18 @@ func TestAlerts(t *testing.T) {
 		}
 	}
 	require.NoError(t, yaml.Unmarshal([]byte(deployed(t, "deploy/prometheus/alerts.yaml")), &rules))
-	tests, operating := deployed(t, "deploy/prometheus/alerts_test.yaml"), deployed(t, "docs/operating.md")
+	tests := deployed(t, "deploy/prometheus/alerts_test.yaml")
 	require.NotEmpty(t, rules.Groups[0].Rules)
 	for _, r := range rules.Groups[0].Rules {
 		requireMetrics(t, r.Alert, r.Expr, 1)
 		require.Contains(t, tests, "name: "+r.Alert+" fires", "no test has it fire")
 		require.Contains(t, []string{"critical", "warning"}, r.Labels["severity"], r.Alert)
-		_, anchor, found := strings.Cut(r.Annotations["runbook_url"], "docs/operating.md#")
+		_, target, found := strings.Cut(r.Annotations["runbook_url"], "/blob/main/docs/")
+		require.True(t, found, r.Alert)
+		page, anchor, found := strings.Cut(target, "#")
 		require.True(t, found, r.Alert)
 		heading := regexp.MustCompile(`(?mi)^##+ ` + strings.ReplaceAll(anchor, "-", " ") + `$`)
-		require.Regexp(t, heading, operating, r.Alert)
+		require.Regexp(t, heading, deployed(t, "docs/"+page), r.Alert)
 	}
 }
 

@@ -152,7 +152,7 @@ func TestManPages(t *testing.T) {
 }
 
 func TestExitCodesAreDocumented(t *testing.T) {
-	text := deployed(t, "docs/operating.md")
+	text := deployed(t, "docs/commands.md")
 	for _, code := range exitCodes {
 		require.Contains(t, text, "| "+code[0]+" | "+strings.TrimSuffix(strings.ReplaceAll(code[1], "\n", " "), ".")+" |")
 	}

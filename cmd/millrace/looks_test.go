@@ -204,7 +204,7 @@ func TestCommandsAreDocumented(t *testing.T) {
 	for _, node := range shown(parser.Model.Node) {
 		commands = append(commands, node.Name)
 	}
-	_, table, found := strings.Cut(deployed(t, "docs/operating.md"), "\n## Commands\n")
+	_, table, found := strings.Cut(deployed(t, "docs/commands.md"), "\n## Commands\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n## ")
 	for _, row := range regexp.MustCompile("(?m)^\\| (`millrace [^|]*) \\|").FindAllStringSubmatch(table, -1) {

@@ -67,7 +67,7 @@ const flagPattern = `(--[a-z][a-z-]+)`
 
 // TestSettings compares the table of settings with what `millrace serve` takes, both ways.
 func TestSettings(t *testing.T) {
-	table := document(t, "docs/operating.md")
+	table := document(t, "docs/settings.md")
 	said := help(t, "serve")
 	general := []string{"--config", "--help", "--version"}
 	flags := slices.DeleteFunc(all(`(?m)^ +(?:-\w, )?`+flagPattern, said), func(f string) bool { return slices.Contains(general, f) })
@@ -118,7 +118,7 @@ func TestMetrics(t *testing.T) {
 	made := append(all(`Name: "(millrace_\w+)"`, code), prefixed("millrace_", all(`desc\("(\w+)"`, code))...)
 	slices.Sort(made)
 	require.Greater(t, len(made), 20)
-	require.Equal(t, made, all("(?m)^\\| `(millrace_\\w+)` \\|", document(t, "docs/operating.md")))
+	require.Equal(t, made, all("(?m)^\\| `(millrace_\\w+)` \\|", document(t, "docs/monitoring.md")))
 	named := append(slices.Clone(made), "millrace_session")                         // a cookie
 	named = append(named, "millrace_jobs", "millrace_options", "millrace_retry_in") // Python's module; of classes in Ruby
 	named = append(named, "millrace_unroutable_queues", "millrace_rerouted_total")  // the changelog says that they are gone
@@ -142,7 +142,7 @@ func TestPermissions(t *testing.T) {
 	patterns := all(`(?m)^ +(?:configure|write|read) +(\S+)$`, string(said))
 	require.Greater(t, len(patterns), 5)
 	for _, pattern := range patterns {
-		require.True(t, strings.Contains(document(t, "docs/operating.md"), "'"+pattern+"'"), "%s is not in docs/operating.md", pattern)
+		require.True(t, strings.Contains(document(t, "docs/permissions.md"), "'"+pattern+"'"), "%s is not in docs/permissions.md", pattern)
 	}
 }
 
