@@ -10,7 +10,7 @@ import (
 
 // route is one line of the API. What it needs stands in it, so that none is ever added that forgot to ask.
 //
-// A new route is also an operation in openapi.yaml, a row in authorisation_test.go and a line in docs/api.md: tests name what is missing.
+// A new route is also an operation in openapi.yaml, a row in authorisation_test.go and a line in docs/api/routes.md: tests name what is missing.
 type route struct {
 	method string // GET answers HEAD too
 	path   string // without the prefix

@@ -27,13 +27,10 @@ func callsIn(text string) (calls []call) {
 	return calls
 }
 
-// behindUI is what docs/api.md says of the web UI: the table of its calls, and those that stand below, as they are not its.
+// behindUI returns the parts of docs/api/web-ui.md: the table of the web UI's calls, and the calls below it, which the web UI does not make.
 func behindUI(t *testing.T) (table string, others string) {
 	t.Helper()
-	_, section, found := strings.Cut(document(t, "docs/api.md"), "\n## Behind the web UI\n")
-	require.True(t, found)
-	section, _, _ = strings.Cut(section, "\n## ")
-	_, section, found = strings.Cut(section, "\n|---")
+	_, section, found := strings.Cut(document(t, "docs/api/web-ui.md"), "\n|---")
 	require.True(t, found)
 	table, others, found = strings.Cut(section, "|\n\n")
 	require.True(t, found)
@@ -64,7 +61,7 @@ func TestCallsBehindTheUI(t *testing.T) {
 	for path, item := range routes.Map() {
 		for method := range item.Operations() {
 			route := method + " " + regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(path, ":$1")
-			require.True(t, named[route], "docs/api.md, Behind the web UI, does not say what %s is for", route)
+			require.True(t, named[route], "docs/api/web-ui.md does not say what %s is for", route)
 		}
 	}
 }
@@ -105,7 +102,7 @@ func TestUIAsksForWhatIsListed(t *testing.T) {
 				narrow := slices.Clone(a.segments)
 				narrow[i] = []string{one}
 				require.True(t, slices.ContainsFunc(listed, func(c call) bool { return asks(c, a.method, narrow) }),
-					"docs/api.md, Behind the web UI, has no call for %s (%s)", a.code, one)
+					"docs/api/web-ui.md has no call for %s (%s)", a.code, one)
 			}
 		}
 	}

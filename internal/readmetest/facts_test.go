@@ -149,11 +149,11 @@ func TestPermissions(t *testing.T) {
 // parameter is one of a path, as the documents write it.
 var parameter = regexp.MustCompile(`:(\w+)`)
 
-// TestRoutes compares the API's table with its contract, both ways, and asks a sidecar for each route.
+// TestRoutes compares the tables of docs/api/routes.md with the API's contract, both ways, and asks a sidecar for each route.
 func TestRoutes(t *testing.T) {
 	s := serve(t)
 	var documented []string
-	for _, route := range regexp.MustCompile("(?m)^\\| `([A-Z]+) (/\\S+)` \\|").FindAllStringSubmatch(document(t, "docs/api.md"), -1) {
+	for _, route := range regexp.MustCompile("(?m)^\\| `([A-Z]+) (/\\S+)` \\|").FindAllStringSubmatch(document(t, "docs/api/routes.md"), -1) {
 		method, path := route[1], route[2]
 		documented = append(documented, method+" "+parameter.ReplaceAllString(path, "{$1}"))
 		if method != http.MethodGet {
@@ -226,7 +226,7 @@ func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 
 // TestItems compares what is said of an item's member `millrace` with the contract, both ways.
 func TestItems(t *testing.T) {
-	_, table, found := strings.Cut(document(t, "docs/api.md"), "\n| member of `millrace` | |\n")
+	_, table, found := strings.Cut(document(t, "docs/api/lists.md"), "\n| member of `millrace` | |\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	var named []string

@@ -21,18 +21,15 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestTasks sends every request of the API's list of tasks, one after the other, to a sidecar that has something for each.
+// TestTasks sends every request of docs/api/examples.md, one after the other, to a sidecar that has something for each.
 func TestTasks(t *testing.T) {
 	s := serve(t, "--dead-age", "36500d") // the list tells of one day in particular
 	admin := s.vhost.AddUser(t, "admin", brokertest.Permissions{Tags: "administrator"})
 	s.publishForTasks(t)
-	_, section, found := strings.Cut(document(t, "docs/api.md"), "\n## Tasks\n")
-	require.True(t, found)
-	section, _, _ = strings.Cut(section, "\n## ")
 	promised := promisedStatuses(t)
 	last := map[string]string{}
 	asked := 0
-	for line := range strings.Lines(fence.FindStringSubmatch(section)[2]) {
+	for line := range strings.Lines(fence.FindStringSubmatch(document(t, "docs/api/examples.md"))[2]) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
@@ -53,13 +50,13 @@ func TestTasks(t *testing.T) {
 	require.Greater(t, asked, 50)
 }
 
-// promised are the statuses that the table of routes promises, by method and path.
+// promised are the statuses that docs/api/routes.md promises, by method and path.
 type promised map[string][]string
 
 func promisedStatuses(t *testing.T) promised {
 	t.Helper()
 	statuses := promised{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /\\S+)` \\| ([\\d, ]+) \\|").FindAllStringSubmatch(document(t, "docs/api.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /\\S+)` \\| ([\\d, ]+) \\|").FindAllStringSubmatch(document(t, "docs/api/routes.md"), -1) {
 		statuses[row[1]] = strings.Split(row[2], ", ")
 	}
 	require.Greater(t, len(statuses), 50)

@@ -2,7 +2,7 @@ package spectest
 
 import "github.com/millrace-jobs/millrace/internal/brokertest"
 
-// What has to differ from the specification's code so that it runs, and why. docs/wire-format.md lists
+// What has to differ from the specification's code so that it runs, and why. docs/wire-format/specification.md lists
 // the same.
 
 // host names the broker.
