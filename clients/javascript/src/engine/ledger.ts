@@ -16,8 +16,8 @@ const READ_BACK = 30_000; // ms that a record may take to come back from the str
 export const keyOf = (job: Delivered): Key => ({ jid: job.jid, body: createHash('sha256').update(job.text).digest('hex').slice(0, 16) });
 
 /**
- * Reads and writes the stream of begins, by which workers find jobs that kill them; docs/clients.md, "Poison jobs". Without the stream
- * it lets everything begin.
+ * Reads and writes the stream of begins, by which workers find jobs that kill them; docs/client-contract.md, "Poison jobs". Without the
+ * stream it lets everything begin.
  */
 export class Ledger {
   #session: Session;
