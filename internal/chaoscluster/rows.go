@@ -80,13 +80,13 @@ func rows() []row {
 	return []row{
 		{number: 1, name: "sidecar killed", do: sidecarKilled, doubled: quorums, still: every(1.5), nodesStay: true},
 		{number: 2, name: "sidecar frozen", do: sidecarFrozen, doubled: quorums, still: every(16), nodesStay: true},
-		{number: 3, name: "node of the leader's connection killed", do: leadersNodeKilled, doubled: open, failover: true, still: cluster(5, addedToFailover), own: true},
-		{number: 4, name: "node of a stream's leader killed", do: streamsNodeKilled, doubled: affected, still: rabbits(5), own: true},
+		{number: 3, name: "node of the leader's connection killed", do: leadersNodeKilled, doubled: open, failover: true, still: cluster(5, addedToFailover), own: true, follows: claimed},
+		{number: 4, name: "node of a stream's leader killed", do: streamsNodeKilled, doubled: affected, still: rabbits(5), own: true, follows: claimed},
 		{number: 5, name: "home of a classic queue killed", do: homeKilled, doubled: affected, failover: true, still: cluster(1, addedToFailover), own: true, follows: 1},
-		{number: 6, name: "leader of a quorum queue killed", do: quorumKilled, doubled: affected, still: rabbits(5)},
+		{number: 6, name: "leader of a quorum queue killed", do: quorumKilled, doubled: affected, still: rabbits(5), follows: claimed},
 		{number: 7, name: "home and leading sidecar killed together", do: homeAndSidecarKilled,
 			doubled: open, failover: true, // nothing proves a delivery on a cluster of which a node died
-			still: cluster(5, addedToFailover), own: true},
+			still: cluster(5, addedToFailover), own: true, follows: claimed},
 		{number: 8, name: "each node stopped in turn", do: rolling(5*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover), follows: claimed},
 		{number: 9, name: "leader's node cut off", do: cutOff, doubled: open,
 			// RabbitMQ 4 passes the lock on when the node has not been seen for a while; a node of RabbitMQ 3 closes its connections.
