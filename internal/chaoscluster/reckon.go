@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -27,20 +28,17 @@ type doubles struct {
 // staleAfter is how long after an answer a fire must say in the journal that it came.
 const staleAfter = 2 * time.Second
 
-// countDoubles judges each pair of fires of one job that followed each other.
+// countDoubles judges each pair of fires of one job that followed each other. A fire between two that arrived counts too, if it was sent: that
+// it did not arrive is why another followed.
 func countDoubles(j *jobs, t *truth, log *journal) doubles {
-	d := doubles{byQueue: map[string]int{}, example: map[string]string{}}
+	d, sent := doubles{byQueue: map[string]int{}, example: map[string]string{}}, t.byJob()
 	for jid, a := range j.came {
 		if a.copies() < 2 {
 			continue
 		}
 		d.Total++
 		d.byQueue[j.all[jid].queue]++
-		var fires []fire
-		for f := range a.fires {
-			fires = append(fires, f)
-		}
-		slices.SortFunc(fires, func(a, b fire) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.seq, b.seq)) })
+		fires := fromFirst(a.fires, sent[jid])
 		verdict := "bare"
 		if j.stored[jid] > 1 {
 			verdict, fires = "stored", nil
@@ -55,6 +53,15 @@ func countDoubles(j *jobs, t *truth, log *journal) doubles {
 		d.example[verdict] = jid + history(fires, t, log)
 	}
 	return d
+}
+
+// fromFirst returns the fires of a job in order, from the first that arrived on.
+func fromFirst(arrived map[fire]bool, sent []fire) []fire {
+	fires := slices.AppendSeq(slices.Clone(sent), maps.Keys(arrived))
+	slices.SortFunc(fires, func(a, b fire) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.seq, b.seq)) })
+	fires = slices.Compact(fires)
+	first := slices.IndexFunc(fires, func(f fire) bool { return arrived[f] })
+	return fires[max(first, 0):]
 }
 
 // history is what is known of the fires of one job.

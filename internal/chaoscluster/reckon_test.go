@@ -199,3 +199,24 @@ func TestResume(t *testing.T) {
 	require.False(t, table.has(o, r, 1))
 	require.Equal(t, 2, table.broken)
 }
+
+// A fire that did not arrive is why the next one was sent: what the journal said of the first by then is no matter.
+func TestAFireBetweenTwoThatArrived(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
+	first, lost, third := fire{1, 7}, fire{50, 1}, fire{90, 1}
+	log := newJournal()
+	log.written[first], log.written[lost], log.written[third] = 40, 53, 95
+	log.read(52, map[string]any{"millrace-epoch": int64(1), "millrace-confirmed": int64(7)}, nil) // behind what opened the next epoch
+	j := newJobs()
+	j.add("x", "q", at(0))
+	j.arrive("x", fired(first.epoch, first.seq), false)
+	j.arrive("x", fired(third.epoch, third.seq), false)
+	truth := newTruth()
+	truth.fires[first] = &fate{jid: "x", sent: at(1), acked: at(2), connection: &connection{proven: at(2)}}
+	truth.fires[third] = &fate{jid: "x", sent: at(20)}
+	require.Equal(t, 1, countDoubles(j, truth, log).Journaled, "nobody sent it in between")
+	truth.fires[lost] = &fate{jid: "x", sent: at(4)}
+	d := countDoubles(j, truth, log)
+	require.Equal(t, 1, d.Total)
+	require.Equal(t, 1, d.Open)
+}

@@ -28,6 +28,17 @@ type truth struct {
 
 func newTruth() *truth { return &truth{fires: map[fire]*fate{}} }
 
+// byJob returns the fires of each job, by jid.
+func (t *truth) byJob() map[string][]fire {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	jobs := map[string][]fire{}
+	for f, fate := range t.fires {
+		jobs[fate.jid] = append(jobs[fate.jid], f)
+	}
+	return jobs
+}
+
 // connection is one AMQP connection of a sidecar to a node.
 type connection struct {
 	truth         *truth
