@@ -13,15 +13,18 @@ import (
 )
 
 const (
-	// aftermath is how long a broker takes, at most, to remove the exclusive queue of a dead process whose jobs it hands out again.
+	// aftermath is how long a broker may take to remove the exclusive queue of a dead process whose
+	// jobs it delivers again.
 	aftermath = 500 * time.Millisecond
-	// grace is how long a process may take to connect again before a job is buried because of its death.
+	// grace is how long a process may take to connect again. Then its death counts, and its job may
+	// be buried.
 	grace = 10 * time.Second
 	// readBack is how long a record may take to come back from the stream.
 	readBack = 30 * time.Second
 )
 
-// ledger reads and writes the stream of begins, by which workers find jobs that kill them. Without the stream it lets everything begin.
+// ledger reads and writes the stream jobs.begins, with which workers find jobs that kill them.
+// Without the stream, every job may begin.
 type ledger struct {
 	s *session
 	w *Worker
@@ -29,7 +32,7 @@ type ledger struct {
 	mu      sync.Mutex
 	begins  *begins
 	usable  bool
-	gone    map[string]bool // exclusive queues that are known to be
+	gone    map[string]bool // exclusive queues that no longer exist
 	waiting map[key][]chan struct{}
 }
 
@@ -37,7 +40,7 @@ func newLedger(s *session) *ledger {
 	return &ledger{s: s, w: s.w, begins: newBegins(), gone: map[string]bool{}, waiting: map[key][]chan struct{}{}}
 }
 
-// open starts to read, and says that this process lives.
+// open starts to read, and records that this process is alive.
 func (l *ledger) open(ctx context.Context) {
 	if l.w.cfg.MaxDeaths < 0 {
 		return
@@ -65,12 +68,14 @@ func (w *Worker) consumed() []string {
 	return all
 }
 
-// close says that this process has nothing in hand any more.
+// close records that this process has no jobs any more.
 func (l *ledger) close() {
 	if l.isUsable() {
 		ctx, cancel := context.WithTimeout(l.s.ctx, settleTime)
 		defer cancel()
-		_ = l.publish(ctx, begin{Type: typeClosed}) // else it counts as dead, which costs the jobs at hand one of three
+		// If it fails, the process counts as dead, which is one of three deaths, by default, for
+		// its jobs.
+		_ = l.publish(ctx, begin{Type: typeClosed})
 	}
 }
 
@@ -92,7 +97,7 @@ func (l *ledger) publish(ctx context.Context, r begin) error {
 	return l.s.pub.publish(ctx, record(wire.JobBegins, body))
 }
 
-// read follows the stream from its first record, on a channel of its own.
+// read follows the stream from its first record, on its own channel.
 func (l *ledger) read() error {
 	ch, err := l.s.conn.Channel()
 	if err != nil {
@@ -131,8 +136,8 @@ func (l *ledger) apply(body []byte) {
 	delete(l.waiting, k)
 }
 
-// begin writes down that a job begins which was delivered before, and counts how often that went wrong. Not ok: it must not begin, for
-// the worker stops or has lost the delivery.
+// begin records that a redelivered job begins, and returns how many processes died of it. ok is
+// false if the job must not begin, because the worker stops or has lost the delivery.
 func (l *ledger) begin(t *task, job *RawJob) (deaths int, ok bool) {
 	if !l.isUsable() {
 		return 0, true
@@ -157,7 +162,7 @@ func (l *ledger) begin(t *task, job *RawJob) (deaths int, ok bool) {
 	if deaths = l.count(k, job.Queue); deaths < l.w.cfg.MaxDeaths {
 		return deaths, true
 	}
-	// It is to be buried, unless a process that seems dead was only cut off.
+	// The job would be buried. But a process that seems dead may only have been cut off.
 	if !t.pause(grace) {
 		return 0, false
 	}
@@ -165,7 +170,7 @@ func (l *ledger) begin(t *task, job *RawJob) (deaths int, ok bool) {
 	return l.count(k, job.Queue), true
 }
 
-// ended writes down that a job has ended whose begin was.
+// ended records that a job has ended whose begin was recorded.
 func (l *ledger) ended(k key) {
 	if l.isUsable() {
 		ctx, cancel := context.WithTimeout(l.s.ctx, settleTime)
@@ -174,7 +179,7 @@ func (l *ledger) ended(k key) {
 	}
 }
 
-// expect gives a channel that is closed when this process's next begin of a job is read.
+// expect returns a channel that is closed when this process's next begin of a job is read.
 func (l *ledger) expect(k key) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +202,8 @@ func (l *ledger) count(k key, queue string) int {
 	return l.begins.deaths(k, l.w.process, gone)
 }
 
-// look finds out which of the processes that matter for a job are dead, and writes down what is new.
+// look returns the exclusive queues of processes that are dead. It checks the processes that matter
+// for a job, and records new deaths.
 func (l *ledger) look(k key, queue string) map[string]bool {
 	l.mu.Lock()
 	doubtful := l.begins.doubtful(k, queue, l.w.process)
@@ -230,7 +236,8 @@ func (l *ledger) forgetGone() {
 	l.gone = map[string]bool{}
 }
 
-// pause waits while the task holds its delivery. False: the delivery is lost, or the worker stops.
+// pause waits while the task has its delivery. It returns false if the delivery is lost or the
+// worker stops.
 func (t *task) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
