@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
 // admit has a route answer only those who may take it.
@@ -17,12 +19,12 @@ func (s *Server) admit(r route) echo.HandlerFunc {
 			s.challenge(c, err)
 			return err
 		}
-		infoOf(c.Request()).user = w.name
+		problem.InfoOf(c.Request()).User = w.name
 		if w.role.access() < r.needs {
-			return newProblem(http.StatusForbidden, "%s may not do this: it needs %s", orNobody(w), r.needs.weakest())
+			return problem.New(http.StatusForbidden, "%s may not do this: it needs %s", orNobody(w), r.needs.weakest())
 		}
 		if s.cfg.ReadOnly && r.needs > reads {
-			return newProblem(http.StatusForbidden, "this sidecar is read-only: nothing can be changed through it")
+			return problem.New(http.StatusForbidden, "this sidecar is read-only: nothing can be changed through it")
 		}
 		c.SetRequest(withWho(c.Request(), w))
 		return r.handle(c)
@@ -39,7 +41,7 @@ func orNobody(w who) string {
 // challenge has programs ask for a name and password. Browsers' pages are left alone: theirs would be a window of the browser's own, and
 // what is typed there is sent along for ever.
 func (s *Server) challenge(c echo.Context, err error) {
-	if problemOf(err).Status != http.StatusUnauthorized || c.Request().Header.Get("Sec-Fetch-Mode") != "" {
+	if problem.From(err).Status != http.StatusUnauthorized || c.Request().Header.Get("Sec-Fetch-Mode") != "" {
 		return
 	}
 	c.Response().Header().Set("WWW-Authenticate", `Basic realm="Millrace", charset="UTF-8"`)

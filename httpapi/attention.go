@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/attention"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 )
@@ -21,7 +22,7 @@ type attentionAnswer struct {
 // attention lists what needs a look, the gravest first. What cannot be found out now is left out. The health checks are not shared: a
 // leader that is silent takes long to ask, and the list would say so long after it is back.
 func (s *Server) attention(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	ctx := c.Request().Context()

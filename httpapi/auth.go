@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
 // Ways in which the server finds out who somebody is.
@@ -26,7 +28,7 @@ func (s *Server) mode() (string, error) {
 	case has == UsersPresent || s.exposed():
 		return AuthBroker, nil
 	case has == UsersUnsettled:
-		return "", unavailable(nil, "the broker has not been reached yet, so it is not known who may come in")
+		return "", problem.Unavailable(nil, "the broker has not been reached yet, so it is not known who may come in")
 	}
 	return AuthNone, nil
 }
@@ -53,9 +55,9 @@ func (s *Server) identify(r *http.Request) (who, error) {
 		}
 	}
 	if len(cookies) > 0 {
-		return who{}, newProblem(http.StatusUnauthorized, "the session has ended: sign in again")
+		return who{}, problem.New(http.StatusUnauthorized, "the session has ended: sign in again")
 	}
-	return who{}, newProblem(http.StatusUnauthorized, "sign in: %s", howTo[mode])
+	return who{}, problem.New(http.StatusUnauthorized, "sign in: %s", howTo[mode])
 }
 
 var howTo = map[string]string{
@@ -74,7 +76,7 @@ func (s *Server) byHeader(r *http.Request, mode string) (who, error) {
 	if mode == AuthToken && strings.EqualFold(scheme, "Bearer") {
 		return s.byToken(r, sumOf(strings.TrimSpace(token)), "", viaBearer)
 	}
-	return who{}, newProblem(http.StatusUnauthorized, "this Authorization is not understood: sign in %s", howTo[mode])
+	return who{}, problem.New(http.StatusUnauthorized, "this Authorization is not understood: sign in %s", howTo[mode])
 }
 
 func (s *Server) bySession(r *http.Request, v session) (w who, err error) {
@@ -92,7 +94,7 @@ func (s *Server) byToken(r *http.Request, sum, name, via string) (who, error) {
 	addr := blockOf(s.remote(r))
 	w, ok, err := s.tokens.of(sum)
 	if err != nil {
-		return who{}, unavailable(err, "the tokens' file cannot be read: the log says why")
+		return who{}, problem.Unavailable(err, "the tokens' file cannot be read: the log says why")
 	}
 	if ok && (name == "" || name == w.name) {
 		w.via = via
@@ -102,27 +104,27 @@ func (s *Server) byToken(r *http.Request, sum, name, via string) (who, error) {
 		return who{}, err
 	}
 	s.noteFailed(addr, "", true)
-	return who{}, newProblem(http.StatusUnauthorized, "invalid access token")
+	return who{}, problem.New(http.StatusUnauthorized, "invalid access token")
 }
 
 // byPassword asks the broker, or what is remembered of its answers.
 func (s *Server) byPassword(r *http.Request, name, password, via string) (who, error) {
 	if name == "" || password == "" {
-		return who{}, newProblem(http.StatusUnauthorized, "name and password must not be empty")
+		return who{}, problem.New(http.StatusUnauthorized, "name and password must not be empty")
 	}
 	addr, d := blockOf(s.remote(r)), s.known.digest(name, password)
 	said, fresh, tried := s.known.fresh(d)
 	if !fresh {
 		begin, end := s.guess(addr, name, tried)
 		user, err := s.known.ask(r.Context(), d, name, password, begin, end)
-		var refused *problem
+		var refused *problem.Problem
 		switch {
 		case err == nil || settles(err):
 			said = verdict{user: user, err: err}
 		case errors.As(err, &refused):
 			return who{}, err
 		case !tried: // else what was right a while ago is still believed
-			return who{}, unavailable(err, "the broker's management API, which knows the users, does not answer")
+			return who{}, problem.Unavailable(err, "the broker's management API, which knows the users, does not answer")
 		}
 	}
 	return admitted(said, name, via)
@@ -131,11 +133,11 @@ func (s *Server) byPassword(r *http.Request, name, password, via string) (who, e
 func admitted(said verdict, name, via string) (who, error) {
 	switch {
 	case errors.Is(said.err, ErrWrongPassword):
-		return who{}, newProblem(http.StatusUnauthorized, "invalid user name or password")
+		return who{}, problem.New(http.StatusUnauthorized, "invalid user name or password")
 	case said.err != nil:
-		return who{}, newProblem(http.StatusForbidden, "user %q needs one of the tags %s", shorten(name), reads.weakest())
+		return who{}, problem.New(http.StatusForbidden, "user %q needs one of the tags %s", problem.Shorten(name), reads.weakest())
 	case !said.user.VHost:
-		return who{}, newProblem(http.StatusForbidden, "user %q may not use this virtual host", shorten(name))
+		return who{}, problem.New(http.StatusForbidden, "user %q may not use this virtual host", problem.Shorten(name))
 	}
 	return who{name: said.user.Name, role: RoleOf(said.user.Tags), via: via}, nil
 }
@@ -166,15 +168,15 @@ func (s *Server) mayTry(addr, name string) error {
 	if wait == 0 {
 		return nil
 	}
-	p := newProblem(http.StatusTooManyRequests, "too many attempts to sign in failed: wait")
-	p.retryAfter = strconv.Itoa(int(math.Ceil(wait.Seconds())))
+	p := problem.New(http.StatusTooManyRequests, "too many attempts to sign in failed: wait")
+	p.RetryAfter = strconv.Itoa(int(math.Ceil(wait.Seconds())))
 	return p
 }
 
 // noteFailed counts an attempt that failed, and logs it.
 func (s *Server) noteFailed(addr, name string, begun bool) {
 	s.attempts.failed(addr, name, s.cfg.Now(), begun)
-	s.cfg.Log.Warn("httpapi: sign-in failed", "user", shorten(name), "from", addr)
+	s.cfg.Log.Warn("httpapi: sign-in failed", "user", problem.Shorten(name), "from", addr)
 }
 
 // remote is where a request comes from. What a proxy says of that is believed only where there is one: its own word is the last.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -23,7 +24,7 @@ func (s *Server) change(stream string) echo.HandlerFunc {
 			return err
 		}
 		if _, err := wire.ParseChanges(stream, body); err != nil {
-			return badRequest("%s", err)
+			return problem.BadRequest("%s", err)
 		}
 		return s.askForEntry(c, wire.Command{Command: wire.CommandChange, Stream: stream, JID: jid, Offset: offset, Changes: body})
 	}
@@ -60,9 +61,9 @@ func (s *Server) askForEntry(c echo.Context, cmd wire.Command) error {
 	}
 	ctx, hide := c.Request().Context(), s.hiderFor(whoSent(c.Request()))
 	if found := s.entryRead(ctx, cmd.Stream, reply.Entry); found != nil {
-		return c.Blob(http.StatusOK, jsonType, s.wholeItem(ctx, hide, found))
+		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, s.wholeItem(ctx, hide, found))
 	}
-	return c.Blob(http.StatusOK, jsonType, withoutRecord(e, "it has fired already, or this sidecar has not read it yet"))
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, withoutRecord(e, "it has fired already, or this sidecar has not read it yet"))
 }
 
 // entryRead waits until this sidecar has read an entry that the leader has; nil if that takes too long, or if it has fired since.

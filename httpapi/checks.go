@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -31,16 +32,16 @@ func (s *Server) checks() map[string]func(context.Context) string {
 func (s *Server) health() echo.HandlerFunc {
 	checks := s.checks()
 	return func(c echo.Context) error {
-		if _, err := parseParams(c.Request()); err != nil {
+		if err := problem.NoParams(c); err != nil {
 			return err
 		}
-		name, err := pathParam(c, "check")
+		name, err := problem.PathParam(c, "check")
 		if err != nil {
 			return err
 		}
 		check, known := checks[name]
 		if !known {
-			return newProblem(http.StatusNotFound, "there is no such check")
+			return problem.New(http.StatusNotFound, "there is no such check")
 		}
 		if reason := check(c.Request().Context()); reason != "" {
 			return c.JSON(http.StatusServiceUnavailable, health{Status: "failed", Reason: reason})

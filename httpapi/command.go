@@ -1,13 +1,9 @@
 package httpapi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -15,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -44,20 +41,20 @@ func readReason(c echo.Context) (string, error) {
 	var body struct {
 		Reason string `json:"reason"`
 	}
-	err := readBody(c, &body)
+	err := problem.ReadBody(c, &body)
 	return body.Reason, err
 }
 
 // release lets the entries fire that are held since the journal lost records, or deletes those of them that are due.
 func (s *Server) release(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	var body struct {
 		Discard bool   `json:"discard"`
 		Reason  string `json:"reason"`
 	}
-	if err := readBody(c, &body); err != nil {
+	if err := problem.ReadBody(c, &body); err != nil {
 		return err
 	}
 	cmd := wire.Command{Command: wire.CommandRelease, Reason: body.Reason}
@@ -93,7 +90,7 @@ func sign(c echo.Context, cmd wire.Command) (wire.Command, error) {
 func reasonGiven(c echo.Context, inBody string) (string, error) {
 	inHeader := headerText(c.Request().Header.Get(headerReason))
 	if max(utf8.RuneCountInString(inBody), utf8.RuneCountInString(inHeader)) > maxReason {
-		return "", badRequest("the reason must have at most %d characters", maxReason)
+		return "", problem.BadRequest("the reason must have at most %d characters", maxReason)
 	}
 	return cmp.Or(inHeader, inBody), nil
 }
@@ -111,58 +108,16 @@ func headerText(value string) string {
 }
 
 // send has the leader carry out a command.
-func (s *Server) send(c echo.Context, cmd wire.Command) *problem {
+func (s *Server) send(c echo.Context, cmd wire.Command) *problem.Problem {
 	_, p := s.sendFor(c, cmd)
 	return p
 }
 
 // sendFor has the leader carry out a command, for what it answers.
-func (s *Server) sendFor(c echo.Context, cmd wire.Command) (wire.Reply, *problem) {
-	infoOf(c.Request()).command = []any{"command", cmd.Command, "command_id", cmd.ID, "stream", cmd.Stream, "jid", shorten(cmd.JID)}
+func (s *Server) sendFor(c echo.Context, cmd wire.Command) (wire.Reply, *problem.Problem) {
+	problem.InfoOf(c.Request()).Command = []any{"command", cmd.Command, "command_id", cmd.ID, "stream", cmd.Stream, "jid", problem.Shorten(cmd.JID)}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
 	defer cancel()
 	reply := s.cfg.Ask(ctx, cmd)
-	return reply, problemIn(reply)
-}
-
-// problemIn is what a reply says went wrong, nil for a command that was carried out.
-func problemIn(r wire.Reply) *problem {
-	if r.Status >= 200 && r.Status < 300 {
-		return nil
-	}
-	if codes[r.Status] == "" { // a reply that this build does not understand
-		r.Status, r.Error = http.StatusGatewayTimeout, codeUnknown
-	}
-	p := newProblem(r.Status, "%s", r.Reason)
-	if r.Error != "" {
-		p.Code = r.Error
-	}
-	if p.Reason == "" {
-		p.Reason = http.StatusText(p.Status)
-	}
-	p.Happened, p.Offsets = r.Happened, r.Offsets
-	return p
-}
-
-// readBody reads a JSON object, if there is a body. Members that are not known are refused: a misspelt one would change what is done.
-func readBody(c echo.Context, into any) error {
-	raw, err := io.ReadAll(c.Request().Body)
-	if err != nil {
-		return err
-	}
-	if len(raw) == 0 {
-		return nil
-	}
-	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 || raw[0] != '{' { // null would be taken for an object
-		return badRequest("the body must be a JSON object")
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return badRequest("the body is not valid: %s", shorten(err.Error()))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return badRequest("the body is not valid: there is more behind the JSON object")
-	}
-	return nil
+	return reply, problem.FromReply(reply)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/feed"
@@ -88,7 +89,7 @@ func (c Config) withDefaults() Config {
 		c.Leader = func() scheduler.Status { return scheduler.Status{Epoch: -1} }
 	}
 	if c.Ask == nil {
-		c.Ask = func(context.Context, wire.Command) wire.Reply { return noLeader }
+		c.Ask = func(context.Context, wire.Command) wire.Reply { return problem.NoLeader }
 	}
 	if c.Publish == nil {
 		c.Publish = func(context.Context, wire.Message) error { return errUnwired }
@@ -119,5 +120,3 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
-
-var noLeader = wire.Reply{Status: wire.StatusUnavailable, Error: codeNoLeader, Reason: "no sidecar leads now: nothing was done, try again"}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -29,7 +30,7 @@ type dueTimes struct {
 
 // listDueTimes counts entries by the time at which they are due.
 func (s *Server) listDueTimes(c echo.Context) error {
-	p, err := parseParams(c.Request(), "set", "from", "to", "step")
+	p, err := problem.ParseParams(c.Request(), "set", "from", "to", "step")
 	if err != nil {
 		return err
 	}
@@ -71,21 +72,21 @@ func (s *Server) countDue(d *dueTimes, stream string, from, to time.Time) error 
 	return err
 }
 
-func (s *Server) dueTimesOf(p params) (d dueTimes, from, to time.Time, err error) {
+func (s *Server) dueTimesOf(p problem.Params) (d dueTimes, from, to time.Time, err error) {
 	d = dueTimes{Set: p["set"], Complete: true}
 	if d.Set == "" {
 		d.Set = "scheduled-jobs"
 	}
 	if d.Set != "scheduled-jobs" && d.Set != "retries" {
-		return d, from, to, badRequest("parameter set is %q: it must be scheduled-jobs or retries", shorten(d.Set))
+		return d, from, to, problem.BadRequest("parameter set is %q: it must be scheduled-jobs or retries", problem.Shorten(d.Set))
 	}
-	if from, err = p.time("from", s.cfg.Now()); err != nil {
+	if from, err = p.Time("from", s.cfg.Now()); err != nil {
 		return d, from, to, err
 	}
 	if from.IsZero() {
 		from = s.cfg.Now().UTC().Truncate(time.Minute)
 	}
-	if to, err = p.time("to", s.cfg.Now()); err != nil {
+	if to, err = p.Time("to", s.cfg.Now()); err != nil {
 		return d, from, to, err
 	}
 	if to.IsZero() {
@@ -93,7 +94,7 @@ func (s *Server) dueTimesOf(p params) (d dueTimes, from, to time.Time, err error
 	}
 	span := max(0, (to.UnixMicro()-from.UnixMicro()+1e6-1)/1e6) // not as a Duration: that ends at 292 years
 	otherwise := max(1, (span+99)/100)
-	if d.Step, err = p.number("step", otherwise, 1, mostStep); err != nil {
+	if d.Step, err = p.Number("step", otherwise, 1, mostStep); err != nil {
 		return d, from, to, err
 	}
 	d.Step = max(d.Step, (span+maxSteps-1)/maxSteps) // a finer one than an answer can hold becomes as fine as it can

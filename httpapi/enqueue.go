@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -38,7 +39,7 @@ type enqueued struct {
 
 // enqueue publishes a job as a producer does, or an array of them.
 func (s *Server) enqueue(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	raw, err := io.ReadAll(c.Request().Body)
@@ -46,17 +47,17 @@ func (s *Server) enqueue(c echo.Context) error {
 		return err
 	}
 	if raw = bytes.TrimSpace(raw); !utf8.Valid(raw) || !json.Valid(raw) {
-		return badRequest("the body is not valid JSON")
+		return problem.BadRequest("the body is not valid JSON")
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
 	defer cancel()
 	if given := c.Request().Header.Values(headerOnce); len(given) > 0 && given[0] == "" { // somebody wanted to be sure, and would not be
-		return badRequest("the header %s is empty: leave it out", headerOnce)
+		return problem.BadRequest("the header %s is empty: leave it out", headerOnce)
 	}
 	switch raw[0] {
 	case '[':
 		if c.Request().Header.Get(headerOnce) != "" {
-			return badRequest("the header %s is for a single job: in an array each has a member %s", headerOnce, memberOnce)
+			return problem.BadRequest("the header %s is for a single job: in an array each has a member %s", headerOnce, memberOnce)
 		}
 		return s.enqueueAll(ctx, c, raw)
 	case '{':
@@ -67,17 +68,17 @@ func (s *Server) enqueue(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderLocation, s.cfg.Prefix+"/api/jobs/"+url.PathEscape(jid))
 		return c.JSON(http.StatusCreated, enqueued{JID: jid})
 	}
-	return badRequest("the body must be a job, or an array of jobs")
+	return problem.BadRequest("the body must be a job, or an array of jobs")
 }
 
 // enqueueAll publishes them all at once; each has an outcome of its own.
 func (s *Server) enqueueAll(ctx context.Context, c echo.Context, raw []byte) error {
 	var jobs []json.RawMessage
 	if err := json.Unmarshal(raw, &jobs); err != nil {
-		return badRequest("the body is not valid: %s", err)
+		return problem.BadRequest("the body is not valid: %s", err)
 	}
 	if len(jobs) > maxEnqueued {
-		return badRequest("%d jobs are too many: at most %d go into one request", len(jobs), maxEnqueued)
+		return problem.BadRequest("%d jobs are too many: at most %d go into one request", len(jobs), maxEnqueued)
 	}
 	outcomes, actor := make([]enqueued, len(jobs)), whoSent(c.Request()).name
 	var g errgroup.Group
@@ -90,7 +91,7 @@ func (s *Server) enqueueAll(ctx context.Context, c echo.Context, raw []byte) err
 				jid, err = s.enqueueKeyed(ctx, raw, key, actor)
 			}
 			if outcomes[i].JID = jid; err != nil {
-				p := problemOf(err)
+				p := problem.From(err)
 				outcomes[i] = enqueued{Error: p.Code, Reason: p.Reason}
 			}
 			return nil
@@ -107,13 +108,13 @@ func (s *Server) enqueueOne(ctx context.Context, raw []byte) (jid string, err er
 	}
 	switch err := s.cfg.Publish(ctx, m.Message); {
 	case errors.Is(err, broker.ErrUnpublishable):
-		return "", badRequest("no broker can take this job: %s", err)
+		return "", problem.BadRequest("no broker can take this job: %s", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, broker.ErrLost):
-		p := newProblem(http.StatusGatewayTimeout, "the broker did not confirm the job in time: it may have it, and a repeat may double it")
-		p.cause = err
+		p := problem.New(http.StatusGatewayTimeout, "the broker did not confirm the job in time: it may have it, and a repeat may double it")
+		p.Cause = err
 		return "", p
 	case err != nil:
-		return "", unavailable(err, "the broker did not take the job")
+		return "", problem.Unavailable(err, "the broker did not take the job")
 	}
 	return m.jid, nil
 }
@@ -127,7 +128,7 @@ type jobMessage struct {
 // for byte. A job with a time goes to the scheduled ones.
 func (s *Server) jobMessage(raw []byte) (m jobMessage, err error) {
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' {
-		return m, badRequest("a job must be a JSON object")
+		return m, problem.BadRequest("a job must be a JSON object")
 	}
 	at, timed, err := timeOf(raw)
 	if err != nil {
@@ -145,13 +146,13 @@ func (s *Server) jobMessage(raw []byte) (m jobMessage, err error) {
 	body := inFront(raw, front)
 	job, err := wire.ParseJob(body)
 	if err != nil {
-		return m, badRequest("this is no job: %s", err)
+		return m, problem.BadRequest("this is no job: %s", err)
 	}
 	if args := gjson.GetBytes(raw, "args"); args.Exists() && args.Type != gjson.Null && !args.IsArray() {
-		return m, badRequest("member args must be an array")
+		return m, problem.BadRequest("member args must be an array")
 	}
 	if m.jid = job.JID; m.jid == "" {
-		return m, badRequest("the job's jid is empty: leave it out, and it gets one")
+		return m, problem.BadRequest("the job's jid is empty: leave it out, and it gets one")
 	}
 	m.Message = wire.Message{
 		Exchange: wire.ExchangeRoute, Key: job.Queue, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Timestamp: s.cfg.Now(),
@@ -163,7 +164,7 @@ func (s *Server) jobMessage(raw []byte) (m jobMessage, err error) {
 	m.Exchange, m.Key, m.Priority = "", wire.ScheduledJobs, 0
 	m.Body = wire.ScheduledJob(job.JID, at, body)
 	if _, err := wire.ParseEntry(wire.ScheduledJobs, 0, m.Body); err != nil {
-		return m, badRequest("this is no job: %s", err)
+		return m, problem.BadRequest("this is no job: %s", err)
 	}
 	return m, nil
 }
@@ -181,12 +182,12 @@ func timeOf(job []byte) (at float64, given bool, err error) {
 	case gjson.String:
 		t, err = time.Parse(time.RFC3339Nano, v.String())
 	case gjson.Number:
-		t, err = params{memberAt: v.Raw}.time(memberAt, time.Time{})
+		t, err = problem.Params{memberAt: v.Raw}.Time(memberAt, time.Time{})
 	default:
 		err = errTime
 	}
 	if err != nil {
-		return 0, false, badRequest("member at must be seconds since 1970 or a time like 2026-01-31T12:00:00Z")
+		return 0, false, problem.BadRequest("member at must be seconds since 1970 or a time like 2026-01-31T12:00:00Z")
 	}
 	return wire.Seconds(t), true, nil
 }

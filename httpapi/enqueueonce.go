@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -27,7 +28,7 @@ func (s *Server) enqueueKeyed(ctx context.Context, raw []byte, key, actor string
 
 func (s *Server) enqueueOnce(ctx context.Context, raw []byte, key, actor string) (jid string, err error) {
 	if len(raw) > maxOnce {
-		return "", newProblem(http.StatusRequestEntityTooLarge, "a job that is enqueued under a key has at most %d bytes", maxOnce)
+		return "", problem.New(http.StatusRequestEntityTooLarge, "a job that is enqueued under a key has at most %d bytes", maxOnce)
 	}
 	if _, err := s.jobMessage(raw); err != nil {
 		return "", err
@@ -45,10 +46,10 @@ func (s *Server) enqueueOnce(ctx context.Context, raw []byte, key, actor string)
 		_, err = wire.ParseCommand(body)
 	}
 	if err != nil {
-		return "", badRequest("%s", shorten(err.Error()))
+		return "", problem.BadRequest("%s", problem.Shorten(err.Error()))
 	}
 	reply := s.cfg.Ask(ctx, cmd)
-	if p := problemIn(reply); p != nil {
+	if p := problem.FromReply(reply); p != nil {
 		return "", p
 	}
 	return reply.JID, nil
@@ -61,11 +62,11 @@ func keyIn(raw []byte) (job []byte, key string, err error) {
 		return raw, "", nil
 	}
 	if given.Type != gjson.String || given.String() == "" {
-		return nil, "", badRequest("member %s must be a text", memberOnce)
+		return nil, "", problem.BadRequest("member %s must be a text", memberOnce)
 	}
 	job, err = sjson.DeleteBytes(raw, memberOnce)
 	if err != nil {
-		return nil, "", badRequest("member %s cannot be read: %s", memberOnce, shorten(err.Error()))
+		return nil, "", problem.BadRequest("member %s cannot be read: %s", memberOnce, problem.Shorten(err.Error()))
 	}
 	return job, given.String(), nil
 }

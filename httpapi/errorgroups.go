@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -47,11 +48,11 @@ const maxGroups = 500
 
 // listErrors groups what failed.
 func (s *Server) listErrors(c echo.Context) error {
-	p, err := parseParams(c.Request(), "set", "queue", "class", "from", "to")
+	p, err := problem.ParseParams(c.Request(), "set", "queue", "class", "from", "to")
 	if err != nil {
 		return err
 	}
-	f, err := p.filter(s.cfg.Now())
+	f, err := filterOf(p, s.cfg.Now())
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (s *Server) listErrors(c echo.Context) error {
 	case "dead-jobs":
 		sets = sets[1:]
 	default:
-		return badRequest("parameter set is %q: it must be retries or dead-jobs", shorten(p["set"]))
+		return problem.BadRequest("parameter set is %q: it must be retries or dead-jobs", problem.Shorten(p["set"]))
 	}
 	groups, err := s.shared.get(c.Request().Context(), sharedKey(c.Request()), 0, func(ctx context.Context) (any, error) {
 		g := &grouping{found: map[string]*errorGroup{}, known: s.fingerprints, until: time.Now().Add(s.maxTally), answer: errorGroups{Complete: true}}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
 // eventTimes are how viewers are treated; tests lower them.
@@ -56,10 +58,10 @@ func (s *Server) events(c echo.Context) error {
 	}
 	number, leave, ok := s.hub.join(asked.topics)
 	if !ok {
-		return newProblem(http.StatusServiceUnavailable, "%d others watch already, which is the most: wait", maxViewers)
+		return problem.New(http.StatusServiceUnavailable, "%d others watch already, which is the most: wait", maxViewers)
 	}
 	defer leave()
-	infoOf(r).streamed = true
+	problem.InfoOf(r).Streamed = true
 	over := time.NewTimer(asked.lasts)
 	defer over.Stop()
 	v := &viewer{s: s, r: r, number: number, over: over.C, asked: time.Now()}
@@ -102,7 +104,7 @@ func (v *viewer) watch(ctx context.Context, cut bool) {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, errUnread):
 		v.s.hub.cutOff(v.number)
-		v.s.cfg.Log.Info("httpapi: a viewer of events does not read: cut off", "request_id", infoOf(v.r).id)
+		v.s.cfg.Log.Info("httpapi: a viewer of events does not read: cut off", "request_id", problem.InfoOf(v.r).ID)
 	case errors.Is(err, errEnds):
 		v.sink.end(ctx, strings.TrimPrefix(err.Error(), errEnds.Error()+": "))
 	}
@@ -167,7 +169,7 @@ func (v *viewer) mayStill() error {
 	}
 	v.asked = time.Now()
 	w, err := v.s.identify(v.r)
-	if err != nil && problemOf(err).Status == http.StatusUnauthorized || err == nil && w.role.access() < reads {
+	if err != nil && problem.From(err).Status == http.StatusUnauthorized || err == nil && w.role.access() < reads {
 		return fmt.Errorf("%w: sign in again", errEnds)
 	}
 	return nil // whoever cannot be asked now may as before

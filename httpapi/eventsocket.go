@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
 // asksForSocket tells whether a request asks for a WebSocket.
@@ -20,12 +22,12 @@ func asksForSocket(r *http.Request) bool {
 func (s *Server) checkSocket(r *http.Request) error {
 	if !strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade") || r.Header.Get("Sec-WebSocket-Version") != "13" ||
 		r.Header.Get("Sec-WebSocket-Key") == "" || r.ProtoMajor != 1 || r.Method != http.MethodGet {
-		return badRequest("this is no request for a WebSocket of version 13")
+		return problem.BadRequest("this is no request for a WebSocket of version 13")
 	}
 	acts := r.Clone(r.Context())
 	acts.Method = http.MethodPost // looking is no danger elsewhere: what another site's page asks for it cannot read
 	if err := s.origins.Check(acts); err != nil {
-		return newProblem(http.StatusForbidden, "a browser sent this for another site, which may not look here")
+		return problem.New(http.StatusForbidden, "a browser sent this for another site, which may not look here")
 	}
 	return nil
 }

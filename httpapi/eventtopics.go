@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/feed"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -58,7 +59,7 @@ func topicsOf(text string) (t topic, err error) {
 	for name := range strings.SplitSeq(text, ",") {
 		i := slices.Index(topicNames, name)
 		if i < 0 {
-			return 0, badRequest("topic %q is not known: use %s", shorten(name), strings.Join(topicNames, ", "))
+			return 0, problem.BadRequest("topic %q is not known: use %s", problem.Shorten(name), strings.Join(topicNames, ", "))
 		}
 		t |= 1 << i
 	}
@@ -201,14 +202,14 @@ type eventsAsked struct {
 const eventsLast = 3600 // seconds
 
 func parseEvents(c echo.Context) (e eventsAsked, err error) {
-	p, err := parseParams(c.Request(), "topics", "last_event_id", "for")
+	p, err := problem.ParseParams(c.Request(), "topics", "last_event_id", "for")
 	if err != nil {
 		return e, err
 	}
 	if e.topics, err = topicsOf(p["topics"]); err != nil {
 		return e, err
 	}
-	seconds, err := p.number("for", eventsLast, 0, eventsLast)
+	seconds, err := p.Number("for", eventsLast, 0, eventsLast)
 	if err != nil {
 		return e, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -19,9 +20,9 @@ type filter struct {
 	hide              *hider    // what is not shown is not found either
 }
 
-func (p params) filter(now time.Time) (f filter, err error) {
+func filterOf(p problem.Params, now time.Time) (f filter, err error) {
 	f = filter{queue: p["queue"], class: p["class"], jid: p["jid"], errorClass: p["error"], tag: p["tag"], text: p["text"]}
-	if f.from, f.to, err = p.period(now); err != nil {
+	if f.from, f.to, err = p.Period(now); err != nil {
 		return f, err
 	}
 	if f.text != "" {

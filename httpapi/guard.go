@@ -3,7 +3,10 @@ package httpapi
 import (
 	"mime"
 	"net/http"
-	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
 // maxBody is the largest body that is read, in bytes: the largest record.
@@ -12,7 +15,7 @@ const maxBody = 16 << 20
 // guard refuses what must not reach a handler, on every path and whoever asks.
 func (s *Server) guard(next http.Handler) http.Handler {
 	s.origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, r, newProblem(http.StatusForbidden, "a browser sent this for another site, which may not act here"))
+		problem.Write(w, r, problem.New(http.StatusForbidden, "a browser sent this for another site, which may not act here"))
 	}))
 	for _, o := range s.cfg.CORSOrigins {
 		_ = s.origins.AddTrustedOrigin(o) // CheckOrigins has read them
@@ -40,7 +43,7 @@ func (s *Server) harden(next http.Handler) http.Handler {
 // checkHost refuses names that this server does not go by.
 func (s *Server) checkHost(next http.Handler) http.Handler {
 	return s.hosts.only(next, func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, r, newProblem(http.StatusForbidden, "the host name %q is not expected here: use one of those of --http-addr, the certificate or --http-hosts", shorten(r.Host)))
+		problem.Write(w, r, problem.New(http.StatusForbidden, "the host name %q is not expected here: use one of those of --http-addr, the certificate or --http-hosts", problem.Shorten(r.Host)))
 	})
 }
 
@@ -50,17 +53,17 @@ func checkBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && r.ContentLength != 0 {
 			media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-			if err != nil || media != jsonType {
-				writeError(w, r, newProblem(http.StatusUnsupportedMediaType, "a body must come as Content-Type: application/json"))
+			if err != nil || media != echo.MIMEApplicationJSON {
+				problem.Write(w, r, problem.New(http.StatusUnsupportedMediaType, "a body must come as Content-Type: application/json"))
 				return
 			}
 			if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-				writeError(w, r, newProblem(http.StatusUnsupportedMediaType, "a body must come without a Content-Encoding"))
+				problem.Write(w, r, problem.New(http.StatusUnsupportedMediaType, "a body must come without a Content-Encoding"))
 				return
 			}
 		}
 		if r.ContentLength > maxBody {
-			writeError(w, r, &http.MaxBytesError{Limit: maxBody})
+			problem.Write(w, r, &http.MaxBytesError{Limit: maxBody})
 			return
 		}
 		if r.Body != nil {
@@ -68,13 +71,4 @@ func checkBody(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// shorten keeps what a client sent at a length that a reason can show.
-func shorten(text string) string {
-	const most = 80
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -15,7 +16,7 @@ import (
 
 // healthz says that the process runs.
 func (s *Server) healthz(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, health{Status: "ok"})
@@ -38,7 +39,7 @@ type degraded struct {
 // readyz reports whether clients can publish jobs, what is due is fired and what is answered here is up to date. Whether this sidecar leads does not matter, and
 // nor does what jobs fire without: that is listed as degraded.
 func (s *Server) readyz(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	if reason := s.unready(); reason != "" {

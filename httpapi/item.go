@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -53,11 +54,11 @@ func (s *Server) record(ctx context.Context, e *tracker.Stored) ([]byte, error) 
 	defer cancel()
 	r, err := s.cfg.Fetch(ctx, e.Stream, e.Offset)
 	if err != nil {
-		return nil, unavailable(err, "the record is over 64 KiB and stays in the stream, which cannot be read now")
+		return nil, problem.Unavailable(err, "the record is over 64 KiB and stays in the stream, which cannot be read now")
 	}
 	found, err := wire.EntryOf(&r)
 	if err != nil || r.Stream != e.Stream || r.Offset != e.Offset || found.JID != e.JID {
-		return nil, unavailable(err, reasonForgotten)
+		return nil, problem.Unavailable(err, reasonForgotten)
 	}
 	return found.Raw, nil
 }
@@ -66,7 +67,7 @@ func (s *Server) record(ctx context.Context, e *tracker.Stored) ([]byte, error) 
 func (s *Server) wholeItem(ctx context.Context, h *hider, e *tracker.Stored) []byte {
 	raw, err := s.record(ctx, e)
 	if err != nil {
-		return withoutRecord(e, problemOf(err).Reason)
+		return withoutRecord(e, problem.From(err).Reason)
 	}
 	return item(h, e, raw)
 }

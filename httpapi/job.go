@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -15,7 +16,7 @@ func inSet(item []byte, set string) []byte { return annotate(item, "set", set) }
 
 // writeJSON writes an answer with records in it, whose bytes must not change: encoding/json escapes what HTML would not like.
 func writeJSON(c echo.Context, status int, v any) error {
-	c.Response().Header().Set(echo.HeaderContentType, jsonType)
+	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	c.Response().WriteHeader(status)
 	e := json.NewEncoder(c.Response())
 	e.SetEscapeHTML(false)
@@ -24,11 +25,11 @@ func writeJSON(c echo.Context, status int, v any) error {
 
 // deleteJob forgets a job that is not in its queue yet, in whichever set it waits.
 func (s *Server) deleteJob(c echo.Context) error {
-	jid, err := pathParam(c, "jid")
+	jid, err := problem.PathParam(c, "jid")
 	if err != nil {
 		return err
 	}
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	reason, err := readReason(c)
@@ -45,7 +46,7 @@ func (s *Server) deleteJob(c echo.Context) error {
 	case 1:
 		return s.ask(c, wire.Command{Command: wire.CommandDelete, Stream: found[0].Stream, JID: jid, Offset: &found[0].Offset, Reason: reason})
 	}
-	return newProblem(http.StatusConflict, "%d entries have this jid: delete one of them in its set, with ?offset=", len(found))
+	return problem.New(http.StatusConflict, "%d entries have this jid: delete one of them in its set, with ?offset=", len(found))
 }
 
 // waiting gives all pending entries with a jid.
@@ -67,7 +68,7 @@ func (s *Server) notWaiting(jid string) error {
 		return err
 	}
 	if len(held) > 0 {
-		return newProblem(http.StatusConflict, "the job is leased: a worker holds it over HTTP")
+		return problem.New(http.StatusConflict, "the job is leased: a worker holds it over HTTP")
 	}
 	var last *wire.Happened
 	for _, set := range entrySets {
@@ -80,13 +81,13 @@ func (s *Server) notWaiting(jid string) error {
 		}
 	}
 	if last == nil {
-		return newProblem(http.StatusNotFound, "no entry has this jid now")
+		return problem.New(http.StatusNotFound, "no entry has this jid now")
 	}
 	status, reason := http.StatusNotFound, "no entry has this jid now: "
 	if reachedQueue[last.What] {
 		status, reason = http.StatusConflict, "the job is in its queue already, or has run: "
 	}
-	p := newProblem(status, "%s%s", reason, story(last))
+	p := problem.New(status, "%s%s", reason, story(last))
 	p.Happened = last
 	return p
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -112,7 +113,7 @@ func (s *Server) jobMetrics(c echo.Context) error {
 		return err
 	}
 	if len(c.ParamNames()) > 0 {
-		if q.Class, err = pathParam(c, "class"); err != nil {
+		if q.Class, err = problem.PathParam(c, "class"); err != nil {
 			return err
 		}
 	}
@@ -121,21 +122,21 @@ func (s *Server) jobMetrics(c echo.Context) error {
 
 // metricsQuery reads of what sums are wanted.
 func (s *Server) metricsQuery(c echo.Context) (q metrics.Query, err error) {
-	p, err := parseParams(c.Request(), "queue", "from", "to", "step")
+	p, err := problem.ParseParams(c.Request(), "queue", "from", "to", "step")
 	if err != nil {
 		return q, err
 	}
 	q.Queue = p["queue"]
-	if q.From, q.To, err = p.span(s.cfg.Now()); err != nil {
+	if q.From, q.To, err = spanOf(p, s.cfg.Now()); err != nil {
 		return q, err
 	}
-	step, err := p.number("step", 0, minStep, maxStep)
+	step, err := p.Number("step", 0, minStep, maxStep)
 	if err != nil {
 		return q, err
 	}
 	q.Step = time.Duration(step) * time.Second
 	if s.cfg.Metrics == nil {
-		return q, unavailable(errUnwired, "this server has no metrics")
+		return q, problem.Unavailable(errUnwired, "this server has no metrics")
 	}
 	return q, nil
 }
@@ -155,7 +156,7 @@ func (s *Server) askMetrics(q metrics.Query) (any, error) {
 // rangeProblem says to whoever asked what is wrong with a range of time, if it is that.
 func rangeProblem(err error) error {
 	if errors.Is(err, metrics.ErrStep) || errors.Is(err, metrics.ErrRange) || errors.Is(err, metrics.ErrPoints) {
-		return badRequest("%s", err)
+		return problem.BadRequest("%s", err)
 	}
 	return err
 }
@@ -167,8 +168,8 @@ const (
 )
 
 // span reads from and to.
-func (p params) span(now time.Time) (from, to time.Time, err error) {
-	if from, to, err = p.period(now); err != nil {
+func spanOf(p problem.Params, now time.Time) (from, to time.Time, err error) {
+	if from, to, err = p.Period(now); err != nil {
 		return from, to, err
 	}
 	if to.IsZero() {
@@ -182,11 +183,11 @@ func (p params) span(now time.Time) (from, to time.Time, err error) {
 
 // listDeploys lists the deploys of a range of time, the newest first; a year, if nobody says from when.
 func (s *Server) listDeploys(c echo.Context) error {
-	p, err := parseParams(c.Request(), "from", "to")
+	p, err := problem.ParseParams(c.Request(), "from", "to")
 	if err != nil {
 		return err
 	}
-	from, to, err := p.span(s.cfg.Now().Add(time.Second))
+	from, to, err := spanOf(p, s.cfg.Now().Add(time.Second))
 	if err != nil {
 		return err
 	}
@@ -194,7 +195,7 @@ func (s *Server) listDeploys(c echo.Context) error {
 		from = to.AddDate(-1, 0, 0)
 	}
 	if s.cfg.Metrics == nil {
-		return unavailable(errUnwired, "this server has no metrics")
+		return problem.Unavailable(errUnwired, "this server has no metrics")
 	}
 	all, err := s.cfg.Metrics.Deploys(from, to)
 	if err != nil {
@@ -208,23 +209,23 @@ const maxLabel = 200
 
 // addDeploy marks a deploy in all charts.
 func (s *Server) addDeploy(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	var body struct {
 		Label string   `json:"label"`
 		At    *float64 `json:"at"`
 	}
-	if err := readBody(c, &body); err != nil {
+	if err := problem.ReadBody(c, &body); err != nil {
 		return err
 	}
 	if n := utf8.RuneCountInString(body.Label); n == 0 || n > maxLabel {
-		return badRequest("label must have 1 to %d characters", maxLabel)
+		return problem.BadRequest("label must have 1 to %d characters", maxLabel)
 	}
 	now := s.cfg.Now()
 	at := *cmp.Or(body.At, ptr(wire.Seconds(now)))
-	if at < 0 || at > latest {
-		return badRequest("at must be seconds since 1970")
+	if at < 0 || at > problem.Latest {
+		return problem.BadRequest("at must be seconds since 1970")
 	}
 	signed, err := sign(c, wire.Command{})
 	if err != nil {
@@ -236,7 +237,7 @@ func (s *Server) addDeploy(c echo.Context) error {
 		return err
 	}
 	if err := s.cfg.Publish(c.Request().Context(), m); err != nil {
-		return unavailable(err, "the broker did not take it: nothing was done")
+		return problem.Unavailable(err, "the broker did not take it: nothing was done")
 	}
 	return c.JSON(http.StatusCreated, d)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -78,7 +79,7 @@ func (s *Server) showJournal(c echo.Context) error {
 }
 
 func parseJournal(r *http.Request, now time.Time) (q journalQuery, err error) {
-	p, err := parseParams(r, "from", "to", "actor", "jid", "op", "queue", "operation", "collapse", "limit", "next")
+	p, err := problem.ParseParams(r, "from", "to", "actor", "jid", "op", "queue", "operation", "collapse", "limit", "next")
 	if err != nil {
 		return q, err
 	}
@@ -87,23 +88,23 @@ func parseJournal(r *http.Request, now time.Time) (q journalQuery, err error) {
 	case "":
 	case "operations":
 		q.collapsed = true
-		if err := p.without("collapse, which leaves single jobs out", "jid", "operation"); err != nil {
+		if err := p.Without("collapse, which leaves single jobs out", "jid", "operation"); err != nil {
 			return q, err
 		}
 	default:
-		return q, badRequest("parameter collapse is %q: it must be operations", shorten(p["collapse"]))
+		return q, problem.BadRequest("parameter collapse is %q: it must be operations", problem.Shorten(p["collapse"]))
 	}
-	from, to, err := p.period(now)
+	from, to, err := p.Period(now)
 	if err != nil {
 		return q, err
 	}
 	q.From, q.To = secondsOrZero(from), secondsOrZero(to)
-	limit, err := p.number("limit", defaultSize, 1, maxSize)
+	limit, err := p.Number("limit", defaultSize, 1, maxSize)
 	if err != nil {
 		return q, err
 	}
 	q.Limit = int(limit)
-	q.Below, q.shown, err = p.journalNext()
+	q.Below, q.shown, err = journalNext(p)
 	return q, err
 }
 

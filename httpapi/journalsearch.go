@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -26,7 +27,7 @@ func (q *journalQuery) sifts() bool { return q.collapsed || q.queue != "" || q.o
 const journalBatch = 2000
 
 // journalNext reads a cursor: the record that the list continues below, and operations that it must not show again.
-func (p params) journalNext() (below int64, shown []string, err error) {
+func journalNext(p problem.Params) (below int64, shown []string, err error) {
 	text, given := p["next"]
 	if !given {
 		return 0, nil, nil
@@ -41,7 +42,7 @@ func (p params) journalNext() (below int64, shown []string, err error) {
 		shown = append(shown, id)
 	}
 	if fault != nil || below < 1 || below > 1<<62 || words[0][0] == '+' {
-		return 0, nil, badRequest("parameter next is %q: it must be what an answer gave as next", shorten(text))
+		return 0, nil, problem.BadRequest("parameter next is %q: it must be what an answer gave as next", problem.Shorten(text))
 	}
 	return below, shown, nil
 }

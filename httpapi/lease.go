@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -51,7 +52,7 @@ func readTerms(c echo.Context) (t leaseTerms, err error) {
 		Wait  *int64 `json:"wait_ms"`
 		Lasts *int64 `json:"lease_ms"`
 	}
-	if err := readBody(c, &body); err != nil {
+	if err := problem.ReadBody(c, &body); err != nil {
 		return t, err
 	}
 	n, err := within("max", body.Max, 1, 1, mostLeased)
@@ -77,7 +78,7 @@ func within(name string, given *int64, otherwise, least, most int64) (int64, err
 		return otherwise, nil
 	}
 	if *given < least || *given > most {
-		return 0, badRequest("member %s is %d: it must be from %d to %d", name, *given, least, most)
+		return 0, problem.BadRequest("member %s is %d: it must be from %d to %d", name, *given, least, most)
 	}
 	return *given, nil
 }
@@ -95,7 +96,7 @@ func (s *Server) leaseJobs(c echo.Context) error {
 	}
 	ctx := c.Request().Context()
 	if s.leading.remember(s.checkLeader)(ctx) != "" { // nobody could settle a lease, or bring a job back
-		return problemIn(noLeader)
+		return problem.FromReply(problem.NoLeader)
 	}
 	taken, err := s.takeJobs(ctx, name, terms)
 	if err != nil {
@@ -202,16 +203,16 @@ func (s *Server) readLeases(ctx context.Context, taken []lease) {
 // brokerProblem is what a client is told of an error that came of doing something to a queue.
 func brokerProblem(err error) error {
 	var refusal *broker.QueueError
-	var said *problem
+	var said *problem.Problem
 	switch {
 	case errors.As(err, &said):
 		return said
 	case errors.As(err, &refusal) && refusal.Reason == broker.ReasonMissing:
 		return noQueue(wire.QueueName(refusal.Queue))
 	case errors.As(err, &refusal):
-		return newProblem(http.StatusConflict, "the broker refuses it: %s", refusal.Reason)
+		return problem.New(http.StatusConflict, "the broker refuses it: %s", refusal.Reason)
 	case err != nil:
-		return unavailable(err, "the broker does not do it now")
+		return problem.Unavailable(err, "the broker does not do it now")
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -25,10 +26,10 @@ type held struct {
 
 // leaseOf finds the lease in the path. One that has just begun may not have been read yet.
 func (s *Server) leaseOf(c echo.Context) (h held, err error) {
-	if h.id, err = pathParam(c, "id"); err != nil {
+	if h.id, err = problem.PathParam(c, "id"); err != nil {
 		return h, err
 	}
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return h, err
 	}
 	if _, err := reasonGiven(c, ""); err != nil {
@@ -43,7 +44,7 @@ func (s *Server) leaseOf(c echo.Context) (h held, err error) {
 }
 
 func noLease() error {
-	return newProblem(http.StatusNotFound, "no lease has this id, or it ended too long ago to be known")
+	return problem.New(http.StatusNotFound, "no lease has this id, or it ended too long ago to be known")
 }
 
 // awaitLease finds a lease that may be so new that this sidecar has not read it yet, as it may not have any while it reads what there was; nil
@@ -79,7 +80,7 @@ func (s *Server) ackLease(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := readBody(c, &struct{}{}); err != nil {
+	if err := problem.ReadBody(c, &struct{}{}); err != nil {
 		return err
 	}
 	repeated, err := s.endLease(c, &h, wire.LeaseAck+h.id)
@@ -141,7 +142,7 @@ func overLease(happened *wire.Happened) error {
 	case happened.What == wire.OpExpired:
 		reason = "the lease ran out, and the job has expired"
 	}
-	p := newProblem(http.StatusConflict, "%s", reason)
+	p := problem.New(http.StatusConflict, "%s", reason)
 	p.Happened = happened
 	return p
 }
@@ -155,7 +156,7 @@ func (s *Server) extendLease(c echo.Context) error {
 	var body struct {
 		Lasts *int64 `json:"lease_ms"`
 	}
-	if err := readBody(c, &body); err != nil {
+	if err := problem.ReadBody(c, &body); err != nil {
 		return err
 	}
 	lasts, err := lastsOf(body.Lasts)
@@ -187,11 +188,11 @@ type leaseFailure struct {
 const longestRetry = 100 * 365 * 24 * 3600
 
 func readFailure(c echo.Context) (f leaseFailure, err error) {
-	if err := readBody(c, &f); err != nil {
+	if err := problem.ReadBody(c, &f); err != nil {
 		return f, err
 	}
 	if f.RetryIn != nil && !(*f.RetryIn >= 0 && *f.RetryIn <= longestRetry) {
-		return f, badRequest("member retry_in must be a number of seconds from 0 to %d", longestRetry)
+		return f, problem.BadRequest("member retry_in must be a number of seconds from 0 to %d", longestRetry)
 	}
 	return f, nil
 }
@@ -230,7 +231,7 @@ func (s *Server) failOnce(c echo.Context, h *held, f *leaseFailure) error {
 		return err
 	}
 	err = s.moveLease(c, h, later(h.entry.At, s.cfg.Now().Add(holdFor)))
-	if over := (*problem)(nil); errors.As(err, &over) && over.Happened != nil {
+	if over := (*problem.Problem)(nil); errors.As(err, &over) && over.Happened != nil {
 		_, err = s.endLease(c, h, command) // this sidecar did not know that it is over: all is well if it was this very command that ended it
 		return err
 	}
@@ -263,7 +264,7 @@ func (s *Server) unknownLease(ctx context.Context, h *held) error {
 		return overLease(happened)
 	}
 	if behind := s.checkViews(ctx); behind != "" { // it may be there all the same
-		return newProblem(http.StatusServiceUnavailable, "nothing was done: %s; ask again, or another sidecar", behind)
+		return problem.New(http.StatusServiceUnavailable, "nothing was done: %s; ask again, or another sidecar", behind)
 	}
 	return noLease()
 }
@@ -298,7 +299,7 @@ func (s *Server) failed(ctx context.Context, h *held, f *leaseFailure) (m *wire.
 		stream, status, record = wire.Retries, wire.MetricFailed, said.Retry(e.Job.Queue, e.Job.Raw, now, now.Add(after))
 	}
 	if len(record) > wire.MaxRecord {
-		return nil, "", badRequest("with this error the record would have %d bytes, at most %d are read", len(record), wire.MaxRecord)
+		return nil, "", problem.BadRequest("with this error the record would have %d bytes, at most %d are read", len(record), wire.MaxRecord)
 	}
 	out := entryMessage(stream, &e.Job, h.entry.Trace, record)
 	out.Timestamp = now
@@ -312,7 +313,7 @@ func (s *Server) publishFailure(ctx context.Context, m *wire.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, commandBudget)
 	defer cancel()
 	if err := s.cfg.Publish(ctx, *m); err != nil {
-		return unavailable(err, "the failure was not written down: the lease lasts on, repeat it")
+		return problem.Unavailable(err, "the failure was not written down: the lease lasts on, repeat it")
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (s *Server) list(stream string) echo.HandlerFunc {
 		if f.next.Set {
 			c.Response().Header().Set(headerNext, cursorText(f.next))
 		}
-		c.Response().Header().Set("Content-Type", jsonType)
+		c.Response().Header().Set("Content-Type", echo.MIMEApplicationJSON)
 		s.writeList(c.Request().Context(), c.Response(), q, f)
 		return nil
 	}

@@ -4,12 +4,14 @@ import (
 	"net/http"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
 var pageParams = []string{"page", "page_size", "limit", "offset"}
 
 // parsePage reads which part of a list is asked for.
-func (p params) parsePage() (*query, error) {
+func pageOf(p problem.Params) (*query, error) {
 	q := &query{}
 	return q, q.readPaging(p)
 }

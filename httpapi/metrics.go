@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
 // requestMetrics count requests by route, never by path: there are as many paths as jobs.
@@ -37,7 +39,7 @@ func newRequestMetrics() *requestMetrics {
 }
 
 // operated counts an operation that the leader was asked for; p is nil where it has begun.
-func (m *requestMetrics) operated(action string, p *problem, role Role) {
+func (m *requestMetrics) operated(action string, p *problem.Problem, role Role) {
 	result := "begun"
 	if p != nil {
 		result = p.Code

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -31,14 +32,14 @@ func (s *Server) moveQueue(c echo.Context) error {
 		To     string `json:"to"`
 		Reason string `json:"reason"`
 	}
-	if err := readBody(c, &body); err != nil {
+	if err := problem.ReadBody(c, &body); err != nil {
 		return err
 	}
 	if err := wire.CheckQueueName(body.To); err != nil {
-		return badRequest("member to: %s", err)
+		return problem.BadRequest("member to: %s", err)
 	}
 	if body.To == name {
-		return badRequest("member to is the queue itself")
+		return problem.BadRequest("member to is the queue itself")
 	}
 	if _, err := reasonGiven(c, body.Reason); err != nil {
 		return err
@@ -72,7 +73,7 @@ func (s *Server) moveQueue(c echo.Context) error {
 		}
 		return err
 	})
-	infoOf(c.Request()).command = []any{"moved", did.Moved, "to", shorten(body.To), "took", time.Since(began)}
+	problem.InfoOf(c.Request()).Command = []any{"moved", did.Moved, "to", problem.Shorten(body.To), "took", time.Since(began)}
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -28,7 +29,7 @@ type moveTypeRequest struct {
 
 func (r *moveTypeRequest) UnmarshalJSON(raw []byte) error {
 	type plain moveTypeRequest
-	return stated(raw, (*plain)(r), "reason")
+	return problem.DecodeStrict(raw, (*plain)(r), "reason")
 }
 
 var errNoMove = errors.New("httpapi: the answer to a move has no move")
@@ -41,20 +42,20 @@ func (s *Server) moveType(c echo.Context) error {
 		return err
 	}
 	var body moveTypeRequest
-	if err := readBody(c, &body); err != nil {
+	if err := problem.ReadBody(c, &body); err != nil {
 		return err
 	}
 	if body.Type != wire.QueueClassic && body.Type != wire.QueueQuorum {
-		return badRequest("type is %q: it must be %s or %s", shorten(body.Type), wire.QueueClassic, wire.QueueQuorum)
+		return problem.BadRequest("type is %q: it must be %s or %s", problem.Shorten(body.Type), wire.QueueClassic, wire.QueueQuorum)
 	}
 	if body.ID != wire.ASCII(body.ID) {
-		return badRequest("id must be printable ASCII of at most 255 characters")
+		return problem.BadRequest("id must be printable ASCII of at most 255 characters")
 	}
 	cmd := wire.Command{Command: wire.CommandMoveType, Queue: name, Type: body.Type, DryRun: body.DryRun, Reason: body.Reason}
 	if body.Timeout != nil {
 		cmd.Within = *body.Timeout
 		if least, most := wire.MoveWithinLeast.Seconds(), wire.MoveWithinMost.Seconds(); cmd.Within < least || cmd.Within > most {
-			return badRequest("timeout_s must be from %.0f to %.0f", least, most)
+			return problem.BadRequest("timeout_s must be from %.0f to %.0f", least, most)
 		}
 	}
 	if cmd, err = sign(c, cmd); err != nil {
@@ -66,7 +67,7 @@ func (s *Server) moveType(c echo.Context) error {
 		return p
 	}
 	if reply.Move == nil {
-		return unavailable(errNoMove, "nothing was done: the leader does not say what it does")
+		return problem.Unavailable(errNoMove, "nothing was done: the leader does not say what it does")
 	}
 	if s.cfg.Queues != nil && !body.DryRun {
 		s.cfg.Queues.Forget()

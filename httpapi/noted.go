@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -22,9 +23,9 @@ func (s *Server) noted(c echo.Context, n wire.Noted, reason string) error {
 	case p == nil:
 		return nil
 	case p.Status == http.StatusBadRequest:
-		return unavailable(errors.New(p.Reason), "the leader cannot journal this, and nothing was done: it may be of an older version")
+		return problem.Unavailable(errors.New(p.Reason), "the leader cannot journal this, and nothing was done: it may be of an older version")
 	case p.Status == http.StatusGatewayTimeout:
-		return unavailable(errors.New(p.Reason), "nothing was done: the leader did not say that it has journaled this")
+		return problem.Unavailable(errors.New(p.Reason), "nothing was done: the leader did not say that it has journaled this")
 	default:
 		return p
 	}

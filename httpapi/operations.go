@@ -5,6 +5,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -65,16 +66,16 @@ type operationRequest struct {
 
 func (r *operationRequest) UnmarshalJSON(raw []byte) error {
 	type plain operationRequest
-	return stated(raw, (*plain)(r), "reason")
+	return problem.DecodeStrict(raw, (*plain)(r), "reason")
 }
 
 // operate has the leader do something to many entries. It is answered once that has begun.
 func (s *Server) operate(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	var body operationRequest
-	if err := readBody(c, &body); err != nil {
+	if err := problem.ReadBody(c, &body); err != nil {
 		return err
 	}
 	op := &wire.Operation{Action: body.Action, JIDs: body.JIDs, Filter: (*wire.Filter)(body.Filter), AsOf: body.AsOf, Expected: body.Expected, At: body.At}
@@ -84,10 +85,10 @@ func (s *Server) operate(c echo.Context) error {
 		}
 	}
 	if op.Stream == "" {
-		return badRequest("set is %q: it must be scheduled-jobs, retries, dead-jobs or gated-jobs", shorten(body.Set))
+		return problem.BadRequest("set is %q: it must be scheduled-jobs, retries, dead-jobs or gated-jobs", problem.Shorten(body.Set))
 	}
 	if op.Action == wire.CommandUndo {
-		return badRequest("undo is asked for at /api/operations/:id/undo")
+		return problem.BadRequest("undo is asked for at /api/operations/:id/undo")
 	}
 	return s.begin(c, op, body.Rate, body.Reason)
 }
@@ -103,11 +104,11 @@ type begunOperation struct {
 func (s *Server) begin(c echo.Context, op *wire.Operation, rate *float64, reason string) error {
 	if rate != nil {
 		if op.Rate = *rate; op.Rate <= 0 {
-			return badRequest("rate must be a number above 0: entries a second")
+			return problem.BadRequest("rate must be a number above 0: entries a second")
 		}
 	}
 	if err := op.Check(); err != nil {
-		return badRequest("%s", err)
+		return problem.BadRequest("%s", err)
 	}
 	cmd, err := sign(c, wire.Command{Command: wire.CommandOperate, Bulk: op, Reason: reason})
 	if err != nil {
@@ -128,25 +129,25 @@ func (s *Server) begin(c echo.Context, op *wire.Operation, rate *float64, reason
 
 // undoOperation begins to take back what an operation did: an operation of its own.
 func (s *Server) undoOperation(c echo.Context) error {
-	id, err := pathParam(c, "id")
+	id, err := problem.PathParam(c, "id")
 	if err != nil {
 		return err
 	}
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	var body struct {
 		Rate   *float64 `json:"rate"`
 		Reason string   `json:"reason"`
 	}
-	if err := readBody(c, &body); err != nil {
+	if err := problem.ReadBody(c, &body); err != nil {
 		return err
 	}
 	return s.begin(c, &wire.Operation{Action: wire.CommandUndo, Undoes: id}, body.Rate, body.Reason)
 }
 
 func (s *Server) listOperations(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	all := []operation{}
@@ -157,27 +158,27 @@ func (s *Server) listOperations(c echo.Context) error {
 }
 
 func (s *Server) showOperation(c echo.Context) error {
-	id, err := pathParam(c, "id")
+	id, err := problem.PathParam(c, "id")
 	if err != nil {
 		return err
 	}
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	op, known := s.cfg.Entries.Operation(id)
 	if !known {
-		return newProblem(http.StatusNotFound, "no operation has this id: those that run are known, and the newest 100 that have ended")
+		return problem.New(http.StatusNotFound, "no operation has this id: those that run are known, and the newest 100 that have ended")
 	}
 	return c.JSON(http.StatusOK, newOperation(&op))
 }
 
 // cancelOperation ends an operation where it is.
 func (s *Server) cancelOperation(c echo.Context) error {
-	id, err := pathParam(c, "id")
+	id, err := problem.PathParam(c, "id")
 	if err != nil {
 		return err
 	}
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	reason, err := readReason(c)
@@ -185,4 +186,11 @@ func (s *Server) cancelOperation(c echo.Context) error {
 		return err
 	}
 	return s.ask(c, wire.Command{Command: wire.CommandCancel, Bulk: &wire.Operation{ID: id}, Reason: reason})
+}
+
+// statedFilter is the filter of a request.
+type statedFilter wire.Filter
+
+func (f *statedFilter) UnmarshalJSON(raw []byte) error {
+	return problem.DecodeStrict(raw, (*wire.Filter)(f))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -41,7 +42,7 @@ func (s *Server) pauseQueue(verb string) echo.HandlerFunc {
 		ctx, cancel := context.WithTimeout(c.Request().Context(), queueBudget)
 		defer cancel()
 		if err := s.cfg.PauseQueue(ctx, name, pauses); err != nil {
-			return unavailable(err, "the change is journaled and the workers know it, but the broker has not applied it: repeat the request")
+			return problem.Unavailable(err, "the change is journaled and the workers know it, but the broker has not applied it: repeat the request")
 		}
 		return c.NoContent(http.StatusNoContent)
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
 var prefixForm = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
@@ -42,7 +44,7 @@ func (s *Server) prefixed(next http.Handler) http.Handler {
 		case probes[r.URL.Path]:
 			next.ServeHTTP(w, r)
 		default:
-			writeError(w, r, noSuchPath())
+			problem.Write(w, r, problem.NoSuchPath())
 		}
 	})
 }

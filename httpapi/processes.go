@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -89,11 +90,11 @@ func (s *Server) processes() []processes.Process {
 
 // listProcesses lists the worker processes by identity.
 func (s *Server) listProcesses(c echo.Context) error {
-	p, err := parseParams(c.Request(), append([]string{"state", "queue"}, pageParams...)...)
+	p, err := problem.ParseParams(c.Request(), append([]string{"state", "queue"}, pageParams...)...)
 	if err != nil {
 		return err
 	}
-	q, err := p.parsePage()
+	q, err := pageOf(p)
 	if err != nil {
 		return err
 	}
@@ -114,10 +115,10 @@ func (s *Server) listProcesses(c echo.Context) error {
 
 // showProcess shows one.
 func (s *Server) showProcess(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
-	identity, err := pathParam(c, "identity")
+	identity, err := problem.PathParam(c, "identity")
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (s *Server) showProcess(c echo.Context) error {
 }
 
 func noProcess(identity string) error {
-	return newProblem(http.StatusNotFound, "no process %q: it has stopped, or sent no heartbeat in the last hour", shorten(identity))
+	return problem.New(http.StatusNotFound, "no process %q: it has stopped, or sent no heartbeat in the last hour", problem.Shorten(identity))
 }
 
 // everyProcess stands for an identity where all are meant.
@@ -146,10 +147,10 @@ var controlNoted = map[string]string{wire.ControlQuiet: wire.NotedQuieted, wire.
 // control tells a process, or all, to take no more jobs, or to stop.
 func (s *Server) control(op string) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if _, err := parseParams(c.Request()); err != nil {
+		if err := problem.NoParams(c); err != nil {
 			return err
 		}
-		identity, err := pathParam(c, "identity")
+		identity, err := problem.PathParam(c, "identity")
 		if err != nil {
 			return err
 		}
@@ -201,11 +202,11 @@ func (s *Server) tellWorkers(c echo.Context, said wire.Controls, reason string) 
 
 // cancelJob asks the process that runs a job to cancel it.
 func (s *Server) cancelJob(c echo.Context) error {
-	jid, err := pathParam(c, "jid")
+	jid, err := problem.PathParam(c, "jid")
 	if err != nil {
 		return err
 	}
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	reason, err := readReason(c)
@@ -264,21 +265,21 @@ func (s *Server) notRunning(jid string) error {
 		return err
 	}
 	if len(held) > 0 {
-		return newProblem(http.StatusConflict, "the job is leased over HTTP: only its holder can end it")
+		return problem.New(http.StatusConflict, "the job is leased over HTTP: only its holder can end it")
 	}
 	found, err := s.waiting(jid)
 	if err != nil {
 		return err
 	}
 	if len(found) > 0 {
-		return newProblem(http.StatusConflict, "the job does not run: it waits in %s, delete it there", setOf(found[0].Stream))
+		return problem.New(http.StatusConflict, "the job does not run: it waits in %s, delete it there", setOf(found[0].Stream))
 	}
-	return newProblem(http.StatusNotFound, "no worker process says that it runs this job: one that has just begun is listed with the next heartbeat, within 10 seconds")
+	return problem.New(http.StatusNotFound, "no worker process says that it runs this job: one that has just begun is listed with the next heartbeat, within 10 seconds")
 }
 
 func notHeard(err error) error {
 	if errors.Is(err, broker.ErrReturned) {
-		return newProblem(http.StatusConflict, "no process listens to %s: these workers take no commands", wire.Control)
+		return problem.New(http.StatusConflict, "no process listens to %s: these workers take no commands", wire.Control)
 	}
-	return unavailable(err, "the broker did not take it: nothing was done")
+	return problem.Unavailable(err, "the broker did not take it: nothing was done")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -38,78 +39,69 @@ var (
 )
 
 func parseQuery(r *http.Request, stream string, now time.Time) (*query, error) {
-	p, err := parseParams(r, listParams...)
+	p, err := problem.ParseParams(r, listParams...)
 	if err != nil {
 		return nil, err
 	}
 	q := &query{stream: stream}
-	if q.filter, err = p.filter(now); err != nil {
+	if q.filter, err = filterOf(p, now); err != nil {
 		return nil, err
 	}
 	if q.format = p["format"]; q.format != "" {
-		return q, p.checkExport()
+		return q, checkExport(p)
 	}
-	if q.sorting, err = p.sorting(stream); err != nil {
+	if q.sorting, err = sortingOf(p, stream); err != nil {
 		return nil, err
 	}
-	if q.behind, err = p.next(); err != nil {
+	if q.behind, err = nextOf(p); err != nil {
 		return nil, err
 	}
 	return q, q.readPaging(p)
 }
 
 // readPaging reads page and page_size, or limit and offset: the brokers' way, or the specification's.
-func (q *query) readPaging(p params) (err error) {
+func (q *query) readPaging(p problem.Params) (err error) {
 	var size int64
 	if q.paged = p["page"] != ""; q.paged {
-		if err := p.without("page", "limit", "offset"); err != nil {
+		if err := p.Without("page", "limit", "offset"); err != nil {
 			return err
 		}
-		if q.page, err = p.number("page", 1, 1, maxPage); err != nil {
+		if q.page, err = p.Number("page", 1, 1, maxPage); err != nil {
 			return err
 		}
-		if size, err = p.number("page_size", defaultSize, 1, maxSize); err != nil {
+		if size, err = p.Number("page_size", defaultSize, 1, maxSize); err != nil {
 			return err
 		}
 		q.skip = (q.page - 1) * size
 	} else {
 		if p["page_size"] != "" {
-			return badRequest("parameter page_size needs page: without it, use limit")
+			return problem.BadRequest("parameter page_size needs page: without it, use limit")
 		}
-		if size, err = p.number("limit", defaultSize, 1, maxSize); err != nil {
+		if size, err = p.Number("limit", defaultSize, 1, maxSize); err != nil {
 			return err
 		}
-		if q.skip, err = p.number("offset", 0, 0, maxPage*maxSize); err != nil {
+		if q.skip, err = p.Number("offset", 0, 0, maxPage*maxSize); err != nil {
 			return err
 		}
 	}
 	if q.size = int(size); q.behind.Set {
 		q.skip = 0
 		if p["offset"] != "" {
-			return badRequest("parameter offset does not go with next")
+			return problem.BadRequest("parameter offset does not go with next")
 		}
 	}
 	return nil
 }
 
-func (p params) without(with string, names ...string) error {
-	for _, name := range names {
-		if p[name] != "" {
-			return badRequest("parameter %s does not go with %s", name, with)
-		}
-	}
-	return nil
-}
-
-func (p params) checkExport() error {
+func checkExport(p problem.Params) error {
 	if p["format"] != formatCSV && p["format"] != formatNDJSON {
-		return badRequest("parameter format is %q: it must be csv or ndjson", shorten(p["format"]))
+		return problem.BadRequest("parameter format is %q: it must be csv or ndjson", problem.Shorten(p["format"]))
 	}
-	return p.without("format, which gives the whole list", "page", "page_size", "limit", "offset", "next", "sort")
+	return p.Without("format, which gives the whole list", "page", "page_size", "limit", "offset", "next", "sort")
 }
 
 // next reads a cursor: the time in microseconds and the offset of the last entry that was seen.
-func (p params) next() (c tracker.Cursor, err error) {
+func nextOf(p problem.Params) (c tracker.Cursor, err error) {
 	text, given := p["next"]
 	if !given {
 		return c, nil
@@ -117,8 +109,8 @@ func (p params) next() (c tracker.Cursor, err error) {
 	micros, offset, found := strings.Cut(text, ",")
 	at, err1 := strconv.ParseInt(micros, 10, 64)
 	o, err2 := strconv.ParseInt(offset, 10, 64)
-	if !found || err1 != nil || err2 != nil || at < earliest*1e6 || at > (latest+1)*1e6 {
-		return c, badRequest("parameter next is %q: it must be what an answer gave as next", shorten(text))
+	if !found || err1 != nil || err2 != nil || at < problem.Earliest*1e6 || at > (problem.Latest+1)*1e6 {
+		return c, problem.BadRequest("parameter next is %q: it must be what an answer gave as next", problem.Shorten(text))
 	}
 	return tracker.Cursor{At: time.UnixMicro(at).UTC(), Offset: o, Set: true}, nil
 }

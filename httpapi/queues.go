@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/attention"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/tracker/queues"
@@ -65,11 +66,11 @@ const (
 // look gives the shared snapshot.
 func (s *Server) look(ctx context.Context) (queues.Snapshot, error) {
 	if s.cfg.Queues == nil {
-		return queues.Snapshot{}, unavailable(errUnwired, "this server does not look at queues")
+		return queues.Snapshot{}, problem.Unavailable(errUnwired, "this server does not look at queues")
 	}
 	snap, err := s.cfg.Queues.Look(ctx)
 	if err != nil {
-		return snap, unavailable(err, "the broker does not report its queues now")
+		return snap, problem.Unavailable(err, "the broker does not report its queues now")
 	}
 	return snap, nil
 }
@@ -140,11 +141,11 @@ func queueState(q *queues.Queue) string {
 
 // listQueues lists the job queues by name.
 func (s *Server) listQueues(c echo.Context) error {
-	p, err := parseParams(c.Request(), append([]string{"state"}, pageParams...)...)
+	p, err := problem.ParseParams(c.Request(), append([]string{"state"}, pageParams...)...)
 	if err != nil {
 		return err
 	}
-	q, err := p.parsePage()
+	q, err := pageOf(p)
 	if err != nil {
 		return err
 	}
@@ -175,20 +176,20 @@ func (s *Server) showQueue(c echo.Context) error {
 }
 
 func noQueue(name string) error {
-	return newProblem(http.StatusNotFound, "there is no queue %q", shorten(name))
+	return problem.New(http.StatusNotFound, "there is no queue %q", problem.Shorten(name))
 }
 
 // queueOf is the queue in the path, of a request without parameters.
 func queueOf(c echo.Context, known ...string) (string, error) {
-	if _, err := parseParams(c.Request(), known...); err != nil {
+	if _, err := problem.ParseParams(c.Request(), known...); err != nil {
 		return "", err
 	}
-	name, err := pathParam(c, "queue")
+	name, err := problem.PathParam(c, "queue")
 	if err != nil {
 		return "", err
 	}
 	if err := wire.CheckQueueName(name); err != nil {
-		return "", badRequest("%s", err)
+		return "", problem.BadRequest("%s", err)
 	}
 	return name, nil
 }
@@ -273,11 +274,11 @@ func (s *Server) peekQueue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := parseParams(c.Request(), "count")
+	p, err := problem.ParseParams(c.Request(), "count")
 	if err != nil {
 		return err
 	}
-	count, err := p.number("count", peekDefault, 1, peekMost)
+	count, err := p.Number("count", peekDefault, 1, peekMost)
 	if err != nil {
 		return err
 	}

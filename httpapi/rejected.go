@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 )
 
@@ -64,7 +65,7 @@ func trimRune(b []byte) []byte {
 
 // listRejected lists rejected records by stream, the newest of each first.
 func (s *Server) listRejected(c echo.Context) error {
-	p, err := parseParams(c.Request(), "page", "page_size", "limit", "offset", "stream")
+	p, err := problem.ParseParams(c.Request(), "page", "page_size", "limit", "offset", "stream")
 	if err != nil {
 		return err
 	}
@@ -129,15 +130,19 @@ func sum(counts map[string]int64) (n int64) {
 
 // rejectedOf finds the rejected record that a request is about.
 func (s *Server) rejectedOf(c echo.Context) (*tracker.Reject, error) {
-	stream, err := pathParam(c, "stream")
+	stream, err := problem.PathParam(c, "stream")
 	if err != nil {
 		return nil, err
 	}
-	offset, err := pathOffset(c)
+	text, err := problem.PathParam(c, "offset")
 	if err != nil {
 		return nil, err
 	}
-	if _, err := parseParams(c.Request()); err != nil {
+	offset, err := problem.ParseOffset(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := problem.NoParams(c); err != nil {
 		return nil, err
 	}
 	j, ok, err := s.cfg.Entries.Rejected(stream, offset)
@@ -145,7 +150,7 @@ func (s *Server) rejectedOf(c echo.Context) (*tracker.Reject, error) {
 		return nil, err
 	}
 	if !ok || j.Stream != stream || j.Offset != offset {
-		return nil, newProblem(http.StatusNotFound, "no rejected record of %q is kept at offset %d", shorten(stream), offset)
+		return nil, problem.New(http.StatusNotFound, "no rejected record of %q is kept at offset %d", problem.Shorten(stream), offset)
 	}
 	return &j, nil
 }

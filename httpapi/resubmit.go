@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -57,11 +58,11 @@ func (s *Server) resubmitRejected(c echo.Context) error {
 
 func notPublished(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		p := newProblem(http.StatusGatewayTimeout, "the broker did not confirm the record in time: it may have it")
-		p.cause = err
+		p := problem.New(http.StatusGatewayTimeout, "the broker did not confirm the record in time: it may have it")
+		p.Cause = err
 		return p
 	}
-	return unavailable(err, "the record was not published, and the rejected one is still listed")
+	return problem.Unavailable(err, "the record was not published, and the rejected one is still listed")
 }
 
 // mended is a record as a message to where it belongs. It must be one that is taken in there: it carries Millrace's own name, so what
@@ -88,10 +89,10 @@ func (s *Server) mended(stream string, body []byte) (wire.Message, error) {
 			_, err = wire.ParseEntry(wire.DeadJobs, 0, body) // the other form that is taken there
 		}
 	default:
-		return m, newProblem(http.StatusConflict, "records of %s cannot be resubmitted: only Millrace writes there", stream)
+		return m, problem.New(http.StatusConflict, "records of %s cannot be resubmitted: only Millrace writes there", stream)
 	}
 	if err != nil {
-		return m, badRequest("this record would be rejected again: %s", err)
+		return m, problem.BadRequest("this record would be rejected again: %s", err)
 	}
 	m.MessageID, m.Type = wire.Property(job.JID), wire.Property(job.Class)
 	return m, nil

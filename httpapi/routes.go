@@ -5,6 +5,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -110,7 +111,7 @@ func (s *Server) table() []route {
 
 func (s *Server) routes() http.Handler {
 	e := echo.New()
-	e.HTTPErrorHandler = func(err error, c echo.Context) { writeError(c.Response(), c.Request(), err) }
+	e.HTTPErrorHandler = func(err error, c echo.Context) { problem.Write(c.Response(), c.Request(), err) }
 	e.Use(noteRoute)
 	for _, r := range s.table() {
 		handle := s.admit(r)

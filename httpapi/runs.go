@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -71,43 +72,43 @@ func (s *Server) listRuns(c echo.Context) error {
 
 func (s *Server) runs(q metrics.RunQuery) (metrics.RunsFound, error) {
 	if s.cfg.Metrics == nil {
-		return metrics.RunsFound{}, unavailable(errUnwired, "this server does not know what ran")
+		return metrics.RunsFound{}, problem.Unavailable(errUnwired, "this server does not know what ran")
 	}
 	return s.cfg.Metrics.Runs(q)
 }
 
 func parseRuns(r *http.Request, now time.Time) (q metrics.RunQuery, err error) {
-	p, err := parseParams(r, "queue", "class", "jid", "error", "worker", "status", "failed", "from", "to", "limit", "next")
+	p, err := problem.ParseParams(r, "queue", "class", "jid", "error", "worker", "status", "failed", "from", "to", "limit", "next")
 	if err != nil {
 		return q, err
 	}
 	if wire.IsFingerprint(p["error"]) {
-		return q, badRequest("parameter error is a fingerprint, which stands for a class and message of errors: workers report no message, so name an error class")
+		return q, problem.BadRequest("parameter error is a fingerprint, which stands for a class and message of errors: workers report no message, so name an error class")
 	}
 	q = metrics.RunQuery{Queue: p["queue"], Class: p["class"], JID: p["jid"], Error: p["error"], Worker: p["worker"]}
-	if q.From, q.To, err = p.period(now); err != nil {
+	if q.From, q.To, err = p.Period(now); err != nil {
 		return q, err
 	}
-	limit, err := p.number("limit", defaultSize, 1, maxSize)
+	limit, err := p.Number("limit", defaultSize, 1, maxSize)
 	if err != nil {
 		return q, err
 	}
 	q.Limit = int(limit)
-	if q.Status, err = p.statuses(); err != nil {
+	if q.Status, err = statusesOf(p); err != nil {
 		return q, err
 	}
-	q.Behind, err = p.behindRun()
+	q.Behind, err = behindRun(p)
 	return q, err
 }
 
 // statuses reads what runs are to have come to: one status, or whether they failed.
-func (p params) statuses() ([]string, error) {
+func statusesOf(p problem.Params) ([]string, error) {
 	status, failed := p["status"], p["failed"]
 	switch {
 	case status != "" && failed != "":
-		return nil, badRequest("parameter failed does not go with status")
+		return nil, problem.BadRequest("parameter failed does not go with status")
 	case status != "" && !slices.Contains(wire.MetricStatuses, status):
-		return nil, badRequest("parameter status is %q: it must be %s", shorten(status), strings.Join(wire.MetricStatuses, ", "))
+		return nil, problem.BadRequest("parameter status is %q: it must be %s", problem.Shorten(status), strings.Join(wire.MetricStatuses, ", "))
 	case status != "":
 		return []string{status}, nil
 	case failed == "true":
@@ -115,13 +116,13 @@ func (p params) statuses() ([]string, error) {
 	case failed == "false":
 		return []string{wire.MetricSuccess, wire.MetricDiscarded, wire.MetricExpired}, nil
 	case failed != "":
-		return nil, badRequest("parameter failed is %q: it must be true or false", shorten(failed))
+		return nil, problem.BadRequest("parameter failed is %q: it must be true or false", problem.Shorten(failed))
 	}
 	return nil, nil
 }
 
 // behindRun reads a cursor: where the last run stood that was seen.
-func (p params) behindRun() (*metrics.RunPlace, error) {
+func behindRun(p problem.Params) (*metrics.RunPlace, error) {
 	text, given := p["next"]
 	if !given {
 		return nil, nil
@@ -130,7 +131,7 @@ func (p params) behindRun() (*metrics.RunPlace, error) {
 	o, err1 := strconv.ParseUint(offset, 10, 62)
 	i, err2 := strconv.ParseUint(index, 10, 16)
 	if !found || err1 != nil || err2 != nil {
-		return nil, badRequest("parameter next is %q: it must be what an answer gave as next", shorten(text))
+		return nil, problem.BadRequest("parameter next is %q: it must be what an answer gave as next", problem.Shorten(text))
 	}
 	return &metrics.RunPlace{Offset: int64(o), Index: int(i)}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,6 +47,7 @@ type Server struct {
 	accepted     atomic.Bool // clients could publish jobs once
 	registry     *prometheus.Registry
 	requests     *requestMetrics
+	observer     *observer
 	handler      http.Handler
 	origins      *http.CrossOriginProtection
 	hub          *hub
@@ -58,7 +58,6 @@ type Server struct {
 	maxTally    time.Duration // how long it counts on; tests raise it
 
 	maxFetchTime time.Duration // how long a list reads large records; tests raise it
-	running      sync.RWMutex  // held for reading by every request, so that Run can wait for them
 }
 
 // New makes a server; Run or Handler puts it to use.
@@ -69,7 +68,8 @@ func New(cfg Config) *Server {
 	s.seal, s.attempts, s.tokens = newSeal(s.cfg.SessionKey), newAttempts(), newTokens(s.cfg.TokensFile, s.cfg.Now)
 	s.known, s.fingerprints = newKnown(s.cfg.Identify, s.cfg.Now), newFingerprints()
 	s.registry, s.requests = s.newRegistry()
-	s.handler = s.observe(s.guard(s.prefixed(routeEscaped(compressed(s.withUI(s.routes()))))))
+	s.observer = &observer{requests: s.requests, log: s.cfg.Log}
+	s.handler = s.observer.wrap(s.guard(s.prefixed(routeEscaped(compressed(s.withUI(s.routes()))))))
 	return s
 }
 
@@ -133,8 +133,8 @@ func (s *Server) shutdown(ctx context.Context, server *http.Server, cancel conte
 	err := server.Shutdown(grace)
 	ended := make(chan struct{})
 	go func() {
-		s.running.Lock()
-		defer s.running.Unlock()
+		s.observer.running.Lock()
+		defer s.observer.running.Unlock()
 		close(ended)
 	}()
 	if err == nil { // WebSockets are not the server's any more: it does not wait until they have been told

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -27,21 +28,21 @@ func (s *Server) show(stream string) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return c.Blob(http.StatusOK, jsonType, item(s.hiderFor(whoSent(c.Request())), e, raw))
+		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, item(s.hiderFor(whoSent(c.Request())), e, raw))
 	}
 }
 
 // entryOf reads which entry a request is about.
 func entryOf(c echo.Context) (jid string, offset *int64, err error) {
-	if jid, err = pathParam(c, "jid"); err != nil {
+	if jid, err = problem.PathParam(c, "jid"); err != nil {
 		return "", nil, err
 	}
-	p, err := parseParams(c.Request(), "offset")
+	p, err := problem.ParseParams(c.Request(), "offset")
 	if err != nil {
 		return "", nil, err
 	}
 	if text, given := p["offset"]; given {
-		o, err := parseOffset(text)
+		o, err := problem.ParseOffset(text)
 		return jid, &o, err
 	}
 	return jid, nil, nil
@@ -67,7 +68,7 @@ func (s *Server) pick(stream, jid string, offset *int64) (*tracker.Stored, error
 	case 0:
 		return nil, s.gone(stream, jid)
 	}
-	p := newProblem(http.StatusConflict, "%d entries have this jid: pick one with ?offset=", len(all))
+	p := problem.New(http.StatusConflict, "%d entries have this jid: pick one with ?offset=", len(all))
 	for _, e := range all {
 		p.Offsets = append(p.Offsets, e.Offset)
 	}
@@ -80,7 +81,7 @@ func (s *Server) gone(stream, jid string) error {
 	if err != nil {
 		return err
 	}
-	p := newProblem(http.StatusNotFound, "no entry of %s has this jid now", stream)
+	p := problem.New(http.StatusNotFound, "no entry of %s has this jid now", stream)
 	if p.Happened = happened; happened != nil {
 		p.Reason += ": " + story(happened)
 	}

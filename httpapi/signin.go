@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
 // whoami is what a client may know of itself.
@@ -38,7 +40,7 @@ func (s *Server) newWhoami(w who) whoami {
 }
 
 func (s *Server) whoami(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, s.newWhoami(whoSent(c.Request())))
@@ -46,7 +48,7 @@ func (s *Server) whoami(c echo.Context) error {
 
 // signIn begins a session: the way in for browsers, whose scripts must not have the password.
 func (s *Server) signIn(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	var body struct {
@@ -54,7 +56,7 @@ func (s *Server) signIn(c echo.Context) error {
 		Password string `json:"password"`
 		Token    string `json:"token"`
 	}
-	if err := readBody(c, &body); err != nil {
+	if err := problem.ReadBody(c, &body); err != nil {
 		return err
 	}
 	mode, err := s.mode()
@@ -65,11 +67,11 @@ func (s *Server) signIn(c echo.Context) error {
 	byName, byToken := body.Name != "" && body.Password != "", body.Token != ""
 	switch {
 	case byName == byToken || byToken && body.Name+body.Password != "":
-		return badRequest("the body must have either name and password, or a token")
+		return problem.BadRequest("the body must have either name and password, or a token")
 	case mode == AuthNone:
 		return c.JSON(http.StatusOK, s.newWhoami(anyone))
 	case byToken != (mode == AuthToken):
-		return newProblem(http.StatusUnauthorized, "sign in %s", howTo[mode])
+		return problem.New(http.StatusUnauthorized, "sign in %s", howTo[mode])
 	case mode == AuthToken:
 		v.TokenSum = sumOf(body.Token)
 	}
@@ -78,21 +80,21 @@ func (s *Server) signIn(c echo.Context) error {
 		return err
 	}
 	if w.role == Nobody {
-		return newProblem(http.StatusForbidden, "user %q needs one of the tags %s", shorten(w.name), reads.weakest())
+		return problem.New(http.StatusForbidden, "user %q needs one of the tags %s", problem.Shorten(w.name), reads.weakest())
 	}
 	v.Name = w.name
 	sealed := s.seal.write(v)
 	if len(sealed) > maxSession {
-		return badRequest("name and password are too long for a session")
+		return problem.BadRequest("name and password are too long for a session")
 	}
-	infoOf(c.Request()).user = w.name
+	problem.InfoOf(c.Request()).User = w.name
 	c.SetCookie(s.cookie(c.Request(), sealed))
 	return c.JSON(http.StatusOK, s.newWhoami(w))
 }
 
 // signOut ends a session in the browser that has it.
 func (s *Server) signOut(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	c.SetCookie(s.cookie(c.Request(), ""))

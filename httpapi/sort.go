@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -40,20 +41,20 @@ type sorting struct {
 }
 
 // sorting reads the order of a list. What the index has anyway is the zero value.
-func (p params) sorting(stream string) (s sorting, err error) {
+func sortingOf(p problem.Params, stream string) (s sorting, err error) {
 	text, given := p["sort"]
 	if !given {
 		return s, nil
 	}
 	s.key, s.reversed = strings.CutPrefix(text, "-")
 	if !slices.Contains(sortKeys[stream], s.key) {
-		return s, badRequest("parameter sort is %q: it must be one of %s, with a - in front for the reverse order",
-			shorten(text), strings.Join(sortKeys[stream], ", "))
+		return s, problem.BadRequest("parameter sort is %q: it must be one of %s, with a - in front for the reverse order",
+			problem.Shorten(text), strings.Join(sortKeys[stream], ", "))
 	}
 	if s.key == sortAt && s.reversed == (stream == wire.DeadJobs) {
 		return sorting{}, nil
 	}
-	return s, p.without("sort: use page or offset", "next")
+	return s, p.Without("sort: use page or offset", "next")
 }
 
 // sortedList is all of a list that matches, in the order that was asked for.
@@ -162,7 +163,7 @@ func (s *Server) matching(ctx context.Context, sc *scan) (rows []sortRow, err er
 		case sc.query.past(r.At):
 			return false
 		case sc.looked == s.maxSearched:
-			fault = badRequest("the list is too long to be sorted: at most %d entries are, so narrow it down with from and to", s.maxSearched)
+			fault = problem.BadRequest("the list is too long to be sorted: at most %d entries are, so narrow it down with from and to", s.maxSearched)
 		case sc.looked&1023 == 0:
 			fault = ctx.Err()
 		}

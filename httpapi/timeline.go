@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/attention"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
@@ -82,11 +83,11 @@ const (
 
 // showJob shows where a job is, and what happened to it.
 func (s *Server) showJob(c echo.Context) error {
-	jid, err := pathParam(c, "jid")
+	jid, err := problem.PathParam(c, "jid")
 	if err != nil {
 		return err
 	}
-	if _, err := parseParams(c.Request()); err != nil {
+	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	t, err := s.timeline(c.Request().Context(), jid, s.hiderFor(whoSent(c.Request())))
@@ -94,7 +95,7 @@ func (s *Server) showJob(c echo.Context) error {
 		return err
 	}
 	if len(t.Entries)+len(t.Events)+len(t.Leases)+len(t.Runs)+len(t.Running) == 0 {
-		return newProblem(http.StatusNotFound, "job not found: it may still be in its queue, or be older than the retention")
+		return problem.New(http.StatusNotFound, "job not found: it may still be in its queue, or be older than the retention")
 	}
 	return writeJSON(c, http.StatusOK, t)
 }
@@ -169,7 +170,7 @@ func madeAt(item []byte) time.Time {
 		job = inner
 	}
 	for _, name := range []string{"created_at", "enqueued_at"} {
-		if at := job.Get(name).Float(); at > 0 && at < latest {
+		if at := job.Get(name).Float(); at > 0 && at < problem.Latest {
 			return time.UnixMicro(int64(at * 1e6)).Add(-producersAhead)
 		}
 	}

@@ -7,6 +7,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/ui"
 )
 
@@ -24,10 +27,10 @@ func (s *Server) withUI(next http.Handler) http.Handler {
 		}
 		body, err := contract()
 		if err != nil {
-			writeError(w, r, err)
+			problem.Write(w, r, err)
 			return
 		}
-		w.Header().Set("Content-Type", jsonType)
+		w.Header().Set("Content-Type", echo.MIMEApplicationJSON)
 		_, _ = w.Write(body)
 	})
 }

@@ -239,6 +239,6 @@ func TestItems(t *testing.T) {
 
 // TestStatusCodes finds each error code of the API's table in the code, and the other way round.
 func TestStatusCodes(t *testing.T) {
-	codes := all(`(?:=|:) +"([a-z_]+)"`, sources(t, "httpapi", "errors.go"))
+	codes := all(`(?:=|:) +"([a-z_]+)"`, sources(t, "httpapi/problem", "problem.go"))
 	require.Equal(t, codes, all("(?m)^\\| \\d+ \\| `(\\w+)` \\|", document(t, "docs/api.md")))
 }
