@@ -59,7 +59,7 @@ func (s *Server) askForEntry(c echo.Context, cmd wire.Command) error {
 	if reply.Entry != nil { // else it was a repeat, answered from the journal
 		e.Offset, e.First = *reply.Entry, *reply.Entry
 	}
-	ctx, hide := c.Request().Context(), s.hiderFor(whoSent(c.Request()))
+	ctx, hide := c.Request().Context(), s.hide.of(c)
 	if found := s.entryRead(ctx, cmd.Stream, reply.Entry); found != nil {
 		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, s.wholeItem(ctx, hide, found))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -82,7 +83,7 @@ func sign(c echo.Context, cmd wire.Command) (wire.Command, error) {
 	if cmd.Reason, err = reasonGiven(c, cmd.Reason); err != nil {
 		return cmd, err
 	}
-	cmd.ID, cmd.Actor = rand.Text(), whoSent(c.Request()).name
+	cmd.ID, cmd.Actor = rand.Text(), auth.PrincipalOf(c.Request()).Name
 	return cmd, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
@@ -57,16 +58,16 @@ type Config struct {
 	Fetch   func(ctx context.Context, stream string, offset int64) (wire.Record, error) // reads one record of a stream
 	Broker  func() (connected bool, product, version string)                            // what is known of the broker
 
-	Auth        string                                                         // AuthBroker, AuthToken or AuthNone; default: broker, or none where there is no management API and only this machine can connect
-	HasUsers    func() HasUsers                                                // whether there is a management API to ask
-	Identify    func(ctx context.Context, name, password string) (User, error) // asks it; ErrWrongPassword, ErrNoTag, or it is out of reach
-	TokensFile  string                                                         // for AuthToken
-	SessionKey  []byte                                                         // a secret of which sessions' keys are made; default: a new one
-	ReadOnly    bool                                                           // nothing can be changed through this server
-	HideArgs    *regexp.Regexp                                                 // members whose names match are shown only to those who may act; see ParseHideArgs; default: none are hidden
-	TLS         *tls.Config                                                    // default: no TLS
-	BehindProxy bool                                                           // a proxy does TLS, and says in X-Forwarded-For and -Proto who asks
-	CORSOrigins []string                                                       // origins whose pages may read and act, such as "https://ops.example"
+	Auth        string                                                              // auth.ModeBroker, ModeToken or ModeNone; default: broker, or none where there is no management API and only this machine can connect
+	HasUsers    func() auth.HasUsers                                                // whether there is a management API to ask
+	Identify    func(ctx context.Context, name, password string) (auth.User, error) // asks it; auth.ErrWrongPassword, auth.ErrNoTag, or it is out of reach
+	TokensFile  string                                                              // for auth.ModeToken
+	SessionKey  []byte                                                              // a secret of which sessions' keys are made; default: a new one
+	ReadOnly    bool                                                                // nothing can be changed through this server
+	HideArgs    *regexp.Regexp                                                      // members whose names match are shown only to those who may act; see ParseHideArgs; default: none are hidden
+	TLS         *tls.Config                                                         // default: no TLS
+	BehindProxy bool                                                                // a proxy does TLS, and says in X-Forwarded-For and -Proto who asks
+	CORSOrigins []string                                                            // origins whose pages may read and act, such as "https://ops.example"
 
 	Now   func() time.Time // default time.Now
 	Log   *slog.Logger     // default: none
@@ -80,10 +81,10 @@ func (c Config) withDefaults() Config {
 		c.Addr = DefaultAddr
 	}
 	if c.HasUsers == nil {
-		c.HasUsers = func() HasUsers { return UsersAbsent }
+		c.HasUsers = func() auth.HasUsers { return auth.UsersAbsent }
 	}
 	if c.Identify == nil {
-		c.Identify = func(context.Context, string, string) (User, error) { return User{}, errUnwired }
+		c.Identify = func(context.Context, string, string) (auth.User, error) { return auth.User{}, errUnwired }
 	}
 	if c.Leader == nil {
 		c.Leader = func() scheduler.Status { return scheduler.Status{Epoch: -1} }
@@ -119,4 +120,8 @@ func (c Config) withDefaults() Config {
 		c.Grace = 5 * time.Second
 	}
 	return c
+}
+
+func (c *Config) exposure() auth.Exposure {
+	return auth.Exposure{Auth: c.Auth, TLS: c.TLS != nil, BehindProxy: c.BehindProxy}
 }

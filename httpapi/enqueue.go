@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -61,7 +62,7 @@ func (s *Server) enqueue(c echo.Context) error {
 		}
 		return s.enqueueAll(ctx, c, raw)
 	case '{':
-		jid, err := s.enqueueKeyed(ctx, raw, c.Request().Header.Get(headerOnce), whoSent(c.Request()).name)
+		jid, err := s.enqueueKeyed(ctx, raw, c.Request().Header.Get(headerOnce), auth.PrincipalOf(c.Request()).Name)
 		if err != nil {
 			return err
 		}
@@ -80,7 +81,7 @@ func (s *Server) enqueueAll(ctx context.Context, c echo.Context, raw []byte) err
 	if len(jobs) > maxEnqueued {
 		return problem.BadRequest("%d jobs are too many: at most %d go into one request", len(jobs), maxEnqueued)
 	}
-	outcomes, actor := make([]enqueued, len(jobs)), whoSent(c.Request()).name
+	outcomes, actor := make([]enqueued, len(jobs)), auth.PrincipalOf(c.Request()).Name
 	var g errgroup.Group
 	g.SetLimit(enqueueAtOnce)
 	for i, job := range jobs {

@@ -89,7 +89,7 @@ func (s *Server) listErrors(c echo.Context) error {
 		return err
 	}
 	answer := groups.(errorGroups)
-	if s.hiderFor(whoSent(c.Request())).hides("error_message") {
+	if s.hide.of(c).hides("error_message") {
 		answer.Items = withoutExamples(answer.Items)
 	}
 	return c.JSON(http.StatusOK, answer)

@@ -168,8 +168,7 @@ func (v *viewer) mayStill() error {
 		return nil
 	}
 	v.asked = time.Now()
-	w, err := v.s.identify(v.r)
-	if err != nil && problem.From(err).Status == http.StatusUnauthorized || err == nil && w.role.access() < reads {
+	if !v.s.auth.MayStillRead(v.r) {
 		return fmt.Errorf("%w: sign in again", errEnds)
 	}
 	return nil // whoever cannot be asked now may as before

@@ -59,7 +59,7 @@ func (s *Server) export(c echo.Context, q *query) error {
 var exportTypes = map[string]string{formatCSV: "text/csv; charset=utf-8", formatNDJSON: "application/x-ndjson"}
 
 // writeNDJSON writes an item a line.
-func (s *Server) writeNDJSON(ctx context.Context, w io.Writer, h *hider, entries []*tracker.Stored) error {
+func (s *Server) writeNDJSON(ctx context.Context, w io.Writer, h *redactor, entries []*tracker.Stored) error {
 	var out bytes.Buffer
 	for _, e := range entries {
 		out.Write(oneLine(s.wholeItem(ctx, h, e)))
@@ -87,7 +87,7 @@ func oneLine(b []byte) []byte {
 var csvColumns = []string{"jid", "queue", "class", "at", "attempt", "error_class", "error_message", "tags", "offset", "first_offset", "record"}
 
 // writeCSV writes an entry a line, for spreadsheets.
-func (s *Server) writeCSV(ctx context.Context, w io.Writer, h *hider, entries []*tracker.Stored) error {
+func (s *Server) writeCSV(ctx context.Context, w io.Writer, h *redactor, entries []*tracker.Stored) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	for _, stored := range entries {

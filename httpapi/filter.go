@@ -17,7 +17,7 @@ type filter struct {
 	text              string    // stands in the record, whatever the case of ASCII letters
 	from, to          time.Time // from ≤ at < to
 	needles           [][]byte  // text in every way in which JSON may write it
-	hide              *hider    // what is not shown is not found either
+	hide              *redactor // what is not shown is not found either
 }
 
 func filterOf(p problem.Params, now time.Time) (f filter, err error) {

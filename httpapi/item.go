@@ -19,7 +19,7 @@ const (
 )
 
 // item is an entry as clients see it: the record byte for byte, but for what is hidden from them, with one member more.
-func item(h *hider, s *tracker.Stored, raw []byte) []byte {
+func item(h *redactor, s *tracker.Stored, raw []byte) []byte {
 	raw, hid := h.record(raw)
 	e := wire.Entry{
 		Stream: s.Stream, Offset: s.Offset, JID: s.JID, At: s.At, Attempt: s.Attempt,
@@ -64,7 +64,7 @@ func (s *Server) record(ctx context.Context, e *tracker.Stored) ([]byte, error) 
 }
 
 // wholeItem is an entry with its record, whatever that costs, if it can be had.
-func (s *Server) wholeItem(ctx context.Context, h *hider, e *tracker.Stored) []byte {
+func (s *Server) wholeItem(ctx context.Context, h *redactor, e *tracker.Stored) []byte {
 	raw, err := s.record(ctx, e)
 	if err != nil {
 		return withoutRecord(e, problem.From(err).Reason)
@@ -74,7 +74,7 @@ func (s *Server) wholeItem(ctx context.Context, h *hider, e *tracker.Stored) []b
 
 // fetches bounds what a list reads of records that stay in the stream.
 type fetches struct {
-	hide  *hider
+	hide  *redactor
 	bytes int
 	until time.Time
 }

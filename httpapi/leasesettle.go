@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
@@ -326,7 +327,7 @@ func (s *Server) countLeased(c echo.Context, h *held, status, errorClass string)
 	now := s.cfg.Now()
 	body, err := json.Marshal(wire.MetricRecord{
 		Type: "job_metric", Timestamp: wire.Seconds(now), JobClass: h.entry.Class, Queue: h.entry.Queue,
-		DurationMS: max(0, now.Sub(h.said.At).Milliseconds()), Status: status, WorkerIdentity: "lease of " + whoSent(c.Request()).name,
+		DurationMS: max(0, now.Sub(h.said.At).Milliseconds()), Status: status, WorkerIdentity: "lease of " + auth.PrincipalOf(c.Request()).Name,
 		JID: h.entry.Leased, Attempt: h.entry.Attempt + 1, ErrorClass: errorClass,
 	})
 	if err == nil {

@@ -19,7 +19,7 @@ func (s *Server) list(stream string) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		q.filter.hide = s.hiderFor(whoSent(c.Request()))
+		q.filter.hide = s.hide.of(c)
 		if q.format != "" {
 			return s.export(c, q)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
@@ -39,7 +40,7 @@ func newRequestMetrics() *requestMetrics {
 }
 
 // operated counts an operation that the leader was asked for; p is nil where it has begun.
-func (m *requestMetrics) operated(action string, p *problem.Problem, role Role) {
+func (m *requestMetrics) operated(action string, p *problem.Problem, role auth.Role) {
 	result := "begun"
 	if p != nil {
 		result = p.Code

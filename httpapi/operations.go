@@ -5,6 +5,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -115,7 +116,7 @@ func (s *Server) begin(c echo.Context, op *wire.Operation, rate *float64, reason
 		return err
 	}
 	p := s.send(c, cmd)
-	s.requests.operated(op.Action, p, whoSent(c.Request()).role)
+	s.requests.operated(op.Action, p, auth.PrincipalOf(c.Request()).Role)
 	if p != nil {
 		return p
 	}

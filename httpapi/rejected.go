@@ -29,7 +29,7 @@ type rejectedRecord struct {
 	Redacted  bool   `json:"redacted,omitempty"`  // something in it, or all of it, is not shown
 }
 
-func newRejected(h *hider, j *tracker.Reject, most int) rejectedRecord {
+func newRejected(h *redactor, j *tracker.Reject, most int) rejectedRecord {
 	r := rejectedRecord{Stream: j.Stream, Offset: j.Offset, Reason: j.Reason, Size: j.Size, Encoding: "utf-8"}
 	var all []byte
 	all, r.Redacted = h.anything(j.Body)
@@ -81,7 +81,7 @@ func (s *Server) listRejected(c echo.Context) error {
 	if stream := p["stream"]; stream != "" {
 		kept = map[string]int64{stream: kept[stream]}
 	}
-	items, err := s.rejected(q, s.hiderFor(whoSent(c.Request())), kept)
+	items, err := s.rejected(q, s.hide.of(c), kept)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (s *Server) listRejected(c echo.Context) error {
 }
 
 // rejected reads a page of the streams' rejected records.
-func (s *Server) rejected(q *query, h *hider, kept map[string]int64) ([]rejectedRecord, error) {
+func (s *Server) rejected(q *query, h *redactor, kept map[string]int64) ([]rejectedRecord, error) {
 	items, skip := []rejectedRecord{}, q.skip
 	for _, stream := range slices.Sorted(maps.Keys(kept)) {
 		if skip >= kept[stream] {
@@ -162,7 +162,7 @@ func (s *Server) showRejected(c echo.Context) error {
 		return err
 	}
 	s.complete(c.Request().Context(), j)
-	return c.JSON(http.StatusOK, newRejected(s.hiderFor(whoSent(c.Request())), j, maxBody))
+	return c.JSON(http.StatusOK, newRejected(s.hide.of(c), j, maxBody))
 }
 
 // complete reads the rest of a large record from its stream. Without it, what is kept must do.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -15,22 +16,28 @@ import (
 type route struct {
 	method string // GET answers HEAD too
 	path   string // without the prefix
-	needs  access
+	needs  auth.Access
 	handle echo.HandlerFunc
 }
 
-// Methods, short enough for a table.
+// Methods and levels of access, short enough for a table.
 const (
 	get   = http.MethodGet
 	post  = http.MethodPost
 	del   = http.MethodDelete
 	put   = http.MethodPut
 	patch = http.MethodPatch
+
+	open       = auth.Open
+	reads      = auth.Read
+	acts       = auth.Act
+	administer = auth.Administer
 )
 
 // table lists everything that can be asked.
 func (s *Server) table() []route {
 	var all []route
+	session := &sessions{s.auth, s.hide, s.cfg.VHost, s.cfg.Environment, s.cfg.ReadOnly}
 	for _, set := range entrySets {
 		path := "/api/" + set.path
 		all = append(all,
@@ -99,10 +106,10 @@ func (s *Server) table() []route {
 		route{get, "/api/overview", reads, s.overview},
 		route{get, "/api/events", reads, s.events},
 		route{get, "/api/health/checks/:check", reads, s.health()},
-		route{get, "/api/whoami", reads, s.whoami},
-		route{post, "/api/session", open, s.signIn},
-		route{del, "/api/session", open, s.signOut},
-		route{get, "/api/openapi.yaml", open, s.contract},
+		route{get, "/api/whoami", reads, session.show},
+		route{post, "/api/session", open, session.begin},
+		route{del, "/api/session", open, session.end},
+		route{get, "/api/openapi.yaml", open, showContract(s.cfg.Prefix)},
 		route{get, "/healthz", open, s.healthz},
 		route{get, "/readyz", open, s.readyz},
 		route{get, "/metrics", reads, s.metrics()},
@@ -114,7 +121,7 @@ func (s *Server) routes() http.Handler {
 	e.HTTPErrorHandler = func(err error, c echo.Context) { problem.Write(c.Response(), c.Request(), err) }
 	e.Use(noteRoute)
 	for _, r := range s.table() {
-		handle := s.admit(r)
+		handle := s.auth.Admit(r.needs, r.handle)
 		e.Add(r.method, r.path, handle)
 		if r.method == get {
 			e.Add(http.MethodHead, r.path, handle)

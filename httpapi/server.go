@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -33,14 +34,11 @@ var entrySets = []struct{ path, stream, metric string }{
 
 // Server answers HTTP requests.
 type Server struct {
-	cfg      Config
-	hosts    hosts
-	seal     *seal
-	known    *known
-	attempts *attempts
-	tokens   *tokens
-	shared   shared
-	failing  singleflight.Group // leases whose failure is being written down
+	cfg     Config
+	auth    *auth.Authenticator
+	shared  shared
+	hide    redaction
+	failing singleflight.Group // leases whose failure is being written down
 
 	fingerprints *fingerprints
 	leading      memo
@@ -49,7 +47,7 @@ type Server struct {
 	requests     *requestMetrics
 	observer     *observer
 	handler      http.Handler
-	origins      *http.CrossOriginProtection
+	origins      *auth.Origins
 	hub          *hub
 	times        eventTimes
 	stopping     chan struct{} // closed when Run is to end
@@ -63,13 +61,17 @@ type Server struct {
 // New makes a server; Run or Handler puts it to use.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), maxSearched: maxSearched, maxTally: maxTally, maxFetchTime: maxFetchTime, stopping: make(chan struct{}), times: usualTimes}
-	s.hub, s.origins = newHub(s), http.NewCrossOriginProtection()
-	s.hosts = expectedHosts(s.cfg.Addr, append(certificateNames(s.cfg.TLS), s.cfg.Hosts...))
-	s.seal, s.attempts, s.tokens = newSeal(s.cfg.SessionKey), newAttempts(), newTokens(s.cfg.TokensFile, s.cfg.Now)
-	s.known, s.fingerprints = newKnown(s.cfg.Identify, s.cfg.Now), newFingerprints()
+	s.hub, s.origins, s.fingerprints = newHub(s), auth.NewOrigins(s.cfg.CORSOrigins), newFingerprints()
+	s.auth = auth.New(auth.Config{
+		Mode: s.cfg.Auth, HasUsers: s.cfg.HasUsers, Identify: s.cfg.Identify, TokensFile: s.cfg.TokensFile, SessionKey: s.cfg.SessionKey,
+		CookiePath: s.cfg.Prefix + "/", Exposed: s.cfg.BehindProxy || !auth.IsLocalAddr(s.cfg.Addr), BehindProxy: s.cfg.BehindProxy,
+		ReadOnly: s.cfg.ReadOnly, Now: s.cfg.Now, Log: s.cfg.Log,
+	})
+	s.hide = redaction{s.cfg.HideArgs}
 	s.registry, s.requests = s.newRegistry()
 	s.observer = &observer{requests: s.requests, log: s.cfg.Log}
-	s.handler = s.observer.wrap(s.guard(s.prefixed(routeEscaped(compressed(s.withUI(s.routes()))))))
+	s.handler = s.observer.wrap(harden(s.cfg.Version, auth.NewHosts(s.cfg.Addr, s.cfg.TLS, s.cfg.Hosts).Guard(s.origins.Guard(checkBody(
+		stripPrefix(s.cfg.Prefix, routeEscaped(compressed(withUI(s.cfg.Prefix, s.routes())))))))))
 	return s
 }
 
@@ -80,11 +82,11 @@ func (s *Server) Handler() http.Handler { return s.handler }
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	if l == nil {
 		var err error
-		if l, err = Listen(ctx, s.cfg.Addr, s.cfg.exposure()); err != nil {
+		if l, err = auth.Listen(ctx, s.cfg.Addr, s.cfg.exposure()); err != nil {
 			return err
 		}
 	}
-	if err := s.cfg.exposure().check(l.Addr().String(), l.Addr()); err != nil {
+	if err := s.cfg.exposure().Check(l.Addr().String(), l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	// Requests outlive ctx by the grace: a command that was sent still gets its answer.

@@ -28,7 +28,7 @@ func (s *Server) show(stream string) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, item(s.hiderFor(whoSent(c.Request())), e, raw))
+		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, item(s.hide.of(c), e, raw))
 	}
 }
 

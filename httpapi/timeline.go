@@ -90,7 +90,7 @@ func (s *Server) showJob(c echo.Context) error {
 	if err := problem.NoParams(c); err != nil {
 		return err
 	}
-	t, err := s.timeline(c.Request().Context(), jid, s.hiderFor(whoSent(c.Request())))
+	t, err := s.timeline(c.Request().Context(), jid, s.hide.of(c))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *Server) showJob(c echo.Context) error {
 	return writeJSON(c, http.StatusOK, t)
 }
 
-func (s *Server) timeline(ctx context.Context, jid string, hide *hider) (t timeline, err error) {
+func (s *Server) timeline(ctx context.Context, jid string, hide *redactor) (t timeline, err error) {
 	t = timeline{JID: jid, Entries: []json.RawMessage{}}
 	large := fetches{hide: hide}
 	var since time.Time // when the job was made, less what clocks may differ
@@ -178,7 +178,7 @@ func madeAt(item []byte) time.Time {
 }
 
 // eventsOf returns what was done to a job, the newest first. older says that there may have been more.
-func (s *Server) eventsOf(ctx context.Context, jid string, since time.Time, hide *hider) (events []jobEvent, older bool, err error) {
+func (s *Server) eventsOf(ctx context.Context, jid string, since time.Time, hide *redactor) (events []jobEvent, older bool, err error) {
 	q := tracker.ActQuery{JID: jid, Limit: maxShownActs, Most: maxActsSearched}
 	if !since.IsZero() {
 		q.From = wire.Seconds(since)
@@ -220,7 +220,7 @@ func (s *Server) eventsOf(ctx context.Context, jid string, since time.Time, hide
 type changes []change
 
 // hidden is what somebody may see of changes.
-func (all changes) hidden(h *hider) (shown []change) {
+func (all changes) hidden(h *redactor) (shown []change) {
 	for _, c := range all {
 		was, _ := h.record([]byte(c.Was))
 		is, _ := h.record([]byte(c.Is))
@@ -287,7 +287,7 @@ func argsIn(record []byte) string {
 }
 
 // lastSent returns the job as it was sent to its queue last, where the journal still has it.
-func (s *Server) lastSent(ctx context.Context, events []jobEvent, hide *hider) json.RawMessage {
+func (s *Server) lastSent(ctx context.Context, events []jobEvent, hide *redactor) json.RawMessage {
 	i := slices.IndexFunc(events, func(e jobEvent) bool { return reachedQueue[e.What] })
 	if i < 0 {
 		return nil

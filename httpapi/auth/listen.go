@@ -1,4 +1,4 @@
-package httpapi
+package auth
 
 import (
 	"context"
@@ -7,21 +7,21 @@ import (
 	"net"
 )
 
-// ErrNotLocal says that an address can be reached from other machines, and what it takes for that is missing.
+// ErrNotLocal is returned for an address that other machines can reach where what that takes is
+// missing.
 var ErrNotLocal = errors.New("not a loopback address")
 
-// Exposure is what lets others than this machine's users connect. The zero value lets nobody.
+// Exposure is what lets users of other machines connect. The zero value lets none.
 type Exposure struct {
-	Auth        string // none asks nobody who they are
+	Auth        string // the mode; ModeNone authenticates no users
 	TLS         bool
-	BehindProxy bool // a proxy sees to both
+	BehindProxy bool // a proxy does both
 }
 
-func (c *Config) exposure() Exposure { return Exposure{c.Auth, c.TLS != nil, c.BehindProxy} }
+func (e Exposure) allowed() bool { return e.BehindProxy || e.TLS && e.Auth != ModeNone }
 
-func (e Exposure) allowed() bool { return e.BehindProxy || e.TLS && e.Auth != AuthNone }
-
-// Listen listens on a loopback address, and on any other only where whoever connects is asked who they are, over TLS.
+// Listen listens on a loopback address. It listens on others only where users are authenticated,
+// over TLS.
 func Listen(ctx context.Context, addr string, e Exposure) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -35,7 +35,7 @@ func Listen(ctx context.Context, addr string, e Exposure) (net.Listener, error) 
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: listen: %w", err)
 	}
-	if err := e.check(addr, l.Addr()); err != nil { // a name that does not mean what it says
+	if err := e.Check(addr, l.Addr()); err != nil { // a name that does not mean what it says
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
@@ -49,13 +49,14 @@ func isLocal(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// localAddr tells whether only this machine can connect to host:port.
-func localAddr(addr string) bool {
+// IsLocalAddr reports whether only this machine can connect to host:port.
+func IsLocalAddr(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	return err == nil && isLocal(host)
 }
 
-func (e Exposure) check(name string, addr net.Addr) error {
+// Check returns an error if an address must not be listened on. The error calls it by its name.
+func (e Exposure) Check(name string, addr net.Addr) error {
 	if e.allowed() {
 		return nil
 	}
@@ -73,7 +74,7 @@ func (e Exposure) check(name string, addr net.Addr) error {
 
 func (e Exposure) notLocal(addr string) error {
 	missing, set, proxy := "TLS", "--tls-cert and --tls-key", "terminates TLS"
-	if e.Auth == AuthNone {
+	if e.Auth == ModeNone {
 		missing, set, proxy = "authentication", "--auth to broker or token", "authenticates users"
 		if !e.TLS {
 			missing, set, proxy = missing+" and TLS", set+", --tls-cert and --tls-key", proxy+" and terminates TLS"

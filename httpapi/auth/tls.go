@@ -1,4 +1,4 @@
-package httpapi
+package auth
 
 import (
 	"crypto/tls"
@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// checkCertificate is how often the certificate's file is looked at for a newer one, at most.
-const checkCertificate = 10 * time.Second
+// checkCertificateEvery is how often the certificate's file is checked for a newer one, at most.
+const checkCertificateEvery = 10 * time.Second
 
-// certificate is read anew when its file changes. A newer one that cannot be read leaves the one that is there.
+// certificate is read again when its file changes. A newer one that cannot be read leaves the old.
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
-	mu     sync.Mutex
-	looked time.Time
-	stamp  time.Time
-	now    *tls.Certificate
+	mu       sync.Mutex
+	checked  time.Time
+	modified time.Time
+	current  *tls.Certificate
 }
 
 // LoadTLS reads a certificate and its key.
@@ -31,7 +31,7 @@ func LoadTLS(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
 	}
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(), nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.get(), nil },
 		NextProtos:     []string{"h2", "http/1.1"},
 	}, nil
 }
@@ -45,27 +45,27 @@ func (c *certificate) read() error {
 	if err != nil {
 		return fmt.Errorf("httpapi: certificate: %w", err)
 	}
-	c.now, c.stamp, c.looked = &pair, info.ModTime(), time.Now()
+	c.current, c.modified, c.checked = &pair, info.ModTime(), time.Now()
 	return nil
 }
 
-func (c *certificate) current() *tls.Certificate {
+func (c *certificate) get() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.looked) < checkCertificate {
-		return c.now
+	if time.Since(c.checked) < checkCertificateEvery {
+		return c.current
 	}
-	c.looked = time.Now()
-	if info, err := os.Stat(c.certFile); err == nil && info.ModTime().Equal(c.stamp) {
-		return c.now
+	c.checked = time.Now()
+	if info, err := os.Stat(c.certFile); err == nil && info.ModTime().Equal(c.modified) {
+		return c.current
 	}
 	if err := c.read(); err != nil {
 		c.log.Error("httpapi: the certificate's file has changed and cannot be read; the old one stays", "error", err)
 	}
-	return c.now
+	return c.current
 }
 
-// certificateNames are the hosts that a certificate is for: the names by which this server goes.
+// certificateNames returns the hosts that a certificate is for.
 func certificateNames(cfg *tls.Config) []string {
 	if cfg == nil || cfg.GetCertificate == nil {
 		return nil

@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/httpapi/auth"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
+)
+
+// sessions signs users in and out, and tells clients who they are.
+type sessions struct {
+	auth        *auth.Authenticator
+	hide        redaction
+	vhost       string
+	environment string
+	readOnly    bool
+}
+
+// whoami is what a client may know of itself.
+type whoami struct {
+	Name          string    `json:"name"`
+	Role          auth.Role `json:"role"`
+	Auth          string    `json:"auth"`    // broker, token or none
+	Via           string    `json:"via"`     // basic, bearer, session or none
+	VHost         string    `json:"vhost"`   // of this sidecar
+	MayAct        bool      `json:"may_act"` // take the routes that change something
+	MayAdminister bool      `json:"may_administer"`
+	ReadOnly      bool      `json:"read_only"`    // the sidecar is, for all users
+	HidesArgs     bool      `json:"hides_args"`   // some arguments are not shown to this role
+	SessionEnds   *int64    `json:"session_ends"` // seconds since 1970; null without a session
+	Environment   string    `json:"environment,omitempty"`
+}
+
+func (s *sessions) newWhoami(p auth.Principal) whoami {
+	mode, err := s.auth.Mode()
+	if err != nil { // it was there a moment ago
+		mode = auth.ModeBroker
+	}
+	answer := whoami{
+		Name: p.Name, Role: p.Role, Auth: mode, Via: p.Via, VHost: s.vhost, ReadOnly: s.readOnly, HidesArgs: s.hide.from(p) != nil,
+		MayAct: s.auth.May(p, auth.Act), MayAdminister: s.auth.May(p, auth.Administer), Environment: s.environment,
+	}
+	if p.Ends > 0 {
+		answer.SessionEnds = &p.Ends
+	}
+	return answer
+}
+
+func (s *sessions) show(c echo.Context) error {
+	if err := problem.NoParams(c); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, s.newWhoami(auth.PrincipalOf(c.Request())))
+}
+
+// begin signs a browser in. A cookie holds the session, so that scripts never have the password.
+func (s *sessions) begin(c echo.Context) error {
+	if err := problem.NoParams(c); err != nil {
+		return err
+	}
+	var body auth.Credentials
+	if err := problem.ReadBody(c, &body); err != nil {
+		return err
+	}
+	p, cookie, err := s.auth.SignIn(c.Request(), body)
+	if err != nil {
+		return err
+	}
+	if cookie != nil {
+		problem.InfoOf(c.Request()).User = p.Name
+		c.SetCookie(cookie)
+	}
+	return c.JSON(http.StatusOK, s.newWhoami(p))
+}
+
+// end signs a browser out.
+func (s *sessions) end(c echo.Context) error {
+	if err := problem.NoParams(c); err != nil {
+		return err
+	}
+	c.SetCookie(s.auth.SignOut(c.Request()))
+	return c.NoContent(http.StatusNoContent)
+}
