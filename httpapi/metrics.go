@@ -85,14 +85,14 @@ func (s *Server) newRegistry() (*prometheus.Registry, *requestMetrics) {
 
 func (s *Server) eventClients() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "millrace_sse_clients", Help: "Viewers of events."}, func() float64 {
-		viewers, _ := s.hub.counts()
+		viewers, _ := s.events.Counts()
 		return float64(viewers)
 	})
 }
 
 func (s *Server) eventDrops() prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "millrace_sse_dropped_total", Help: "Viewers of events that did not read, and were cut off."}, func() float64 {
-		_, dropped := s.hub.counts()
+		_, dropped := s.events.Counts()
 		return float64(dropped)
 	})
 }

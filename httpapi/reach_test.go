@@ -20,20 +20,13 @@ func (s *Server) SetMaxTally(d time.Duration) { s.maxTally = d }
 func (s *Server) SetMaxFetchTime(d time.Duration) { s.maxFetchTime = d }
 
 // ReadWithin lowers how long a viewer of events may take nothing.
-func (s *Server) ReadWithin(d time.Duration) { s.times.taken = d }
+func (s *Server) ReadWithin(d time.Duration) { s.events.Times.Read = d }
 
 // AskWhoEvery has it asked more often whether a viewer of events may still look.
-func (s *Server) AskWhoEvery(d time.Duration) { s.times.ping, s.times.askWho = d, d }
+func (s *Server) AskWhoEvery(d time.Duration) { s.events.Times.Ping, s.events.Times.Recheck = d, d }
 
 // Wake has what viewers watch computed now.
-func (s *Server) Wake() {
-	for _, kick := range s.hub.kick {
-		select {
-		case kick <- struct{}{}:
-		default:
-		}
-	}
-}
+func (s *Server) Wake() { s.events.Wake() }
 
 // WrapHandler puts something before the whole server.
 func (s *Server) WrapHandler(wrap func(http.Handler) http.Handler) { s.handler = wrap(s.handler) }

@@ -104,7 +104,7 @@ func (s *Server) table() []route {
 		route{post, "/api/deploys", acts, s.addDeploy},
 
 		route{get, "/api/overview", reads, s.overview},
-		route{get, "/api/events", reads, s.events},
+		route{get, "/api/events", reads, s.events.Serve},
 		route{get, "/api/health/checks/:check", reads, s.health()},
 		route{get, "/api/whoami", reads, session.show},
 		route{post, "/api/session", open, session.begin},

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/millrace-jobs/millrace/httpapi/auth"
+	"github.com/millrace-jobs/millrace/httpapi/live"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -48,8 +49,7 @@ type Server struct {
 	observer     *observer
 	handler      http.Handler
 	origins      *auth.Origins
-	hub          *hub
-	times        eventTimes
+	events       *live.Events
 	stopping     chan struct{} // closed when Run is to end
 
 	maxSearched int64         // entries that one call looks at; tests lower it
@@ -60,13 +60,14 @@ type Server struct {
 
 // New makes a server; Run or Handler puts it to use.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg.withDefaults(), maxSearched: maxSearched, maxTally: maxTally, maxFetchTime: maxFetchTime, stopping: make(chan struct{}), times: usualTimes}
-	s.hub, s.origins, s.fingerprints = newHub(s), auth.NewOrigins(s.cfg.CORSOrigins), newFingerprints()
+	s := &Server{cfg: cfg.withDefaults(), maxSearched: maxSearched, maxTally: maxTally, maxFetchTime: maxFetchTime, stopping: make(chan struct{})}
+	s.origins, s.fingerprints = auth.NewOrigins(s.cfg.CORSOrigins), newFingerprints()
 	s.auth = auth.New(auth.Config{
 		Mode: s.cfg.Auth, HasUsers: s.cfg.HasUsers, Identify: s.cfg.Identify, TokensFile: s.cfg.TokensFile, SessionKey: s.cfg.SessionKey,
 		CookiePath: s.cfg.Prefix + "/", Exposed: s.cfg.BehindProxy || !auth.IsLocalAddr(s.cfg.Addr), BehindProxy: s.cfg.BehindProxy,
 		ReadOnly: s.cfg.ReadOnly, Now: s.cfg.Now, Log: s.cfg.Log,
 	})
+	s.events = live.New(live.Config{Source: liveSource{s}, MayStillRead: s.auth.MayStillRead, CheckOrigin: s.origins.CheckRead, Stopping: s.stopping, Log: s.cfg.Log})
 	s.hide = redaction{s.cfg.HideArgs}
 	s.registry, s.requests = s.newRegistry()
 	s.observer = &observer{requests: s.requests, log: s.cfg.Log}

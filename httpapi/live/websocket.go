@@ -1,4 +1,4 @@
-package httpapi
+package live
 
 import (
 	"context"
@@ -13,18 +13,18 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
-// asksForSocket tells whether a request asks for a WebSocket.
-func asksForSocket(r *http.Request) bool {
+// wantsSocket reports whether a request asks for a WebSocket.
+func wantsSocket(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
-// checkSocket refuses what cannot be a WebSocket, and pages of other sites: browsers let them ask for one, with the user's cookies.
-func (s *Server) checkSocket(r *http.Request) error {
+// checkSocket refuses a request that cannot become a WebSocket.
+func checkSocket(r *http.Request) error {
 	if !strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade") || r.Header.Get("Sec-WebSocket-Version") != "13" ||
 		r.Header.Get("Sec-WebSocket-Key") == "" || r.ProtoMajor != 1 || r.Method != http.MethodGet {
 		return problem.BadRequest("this is no request for a WebSocket of version 13")
 	}
-	return s.origins.CheckRead(r)
+	return nil
 }
 
 // socket sends events as WebSocket messages.
@@ -33,19 +33,19 @@ type socket struct {
 	within time.Duration
 }
 
-// openSocket makes a WebSocket of the connection. The context that it gives ends when the viewer goes.
-func (v *viewer) openSocket(ctx context.Context, w http.ResponseWriter) (context.Context, error) {
+// openSocket makes a WebSocket of the connection. Its context ends when the viewer leaves.
+func openSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, within time.Duration) (sink, context.Context, error) {
 	control := http.NewResponseController(w)
 	_, _ = control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})
-	conn, err := websocket.Accept(w, v.r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	v.sink = socket{conn, v.s.times.taken}
-	return conn.CloseRead(ctx), nil // answers pings; whatever else a viewer says ends the connection
+	return socket{conn, within}, conn.CloseRead(ctx), nil // answers pings; any message of the viewer ends the connection
 }
 
-// send writes the message around data as it is: to have it read and written again for each viewer would take longer than all else of it.
+// send writes the message around the data, which it does not decode and encode again: that would
+// cost more, for each viewer, than everything else.
 func (s socket) send(ctx context.Context, id, event string, data []byte) error {
 	if id != "" {
 		id = fmt.Sprintf(`"id":%q,`, id)

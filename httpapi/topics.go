@@ -3,68 +3,15 @@ package httpapi
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
-	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/httpapi/live"
 	"github.com/millrace-jobs/millrace/tracker/feed"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// topic is something that viewers watch, or several of them.
-type topic uint16
-
-const (
-	topicOverview topic = 1 << iota
-	topicQueues
-	topicProcesses
-	topicScheduled
-	topicRetries
-	topicDead
-	topicOperations
-	topicJobs
-
-	topicAll = topicJobs<<1 - 1
-)
-
-var topicNames = []string{"overview", "queues", "processes", "scheduled", "retries", "dead", "operations", "jobs"}
-
-func (t topic) name() string {
-	for i, name := range topicNames {
-		if t == 1<<i {
-			return name
-		}
-	}
-	return ""
-}
-
-// split gives the topics one by one.
-func (t topic) split() []topic {
-	var all []topic
-	for i := range topicNames {
-		if one := topic(1 << i); t&one != 0 {
-			all = append(all, one)
-		}
-	}
-	return all
-}
-
-// topicsOf reads names with commas between them; none means all.
-func topicsOf(text string) (t topic, err error) {
-	if text == "" {
-		return topicAll, nil
-	}
-	for name := range strings.SplitSeq(text, ",") {
-		i := slices.Index(topicNames, name)
-		if i < 0 {
-			return 0, problem.BadRequest("topic %q is not known: use %s", problem.Shorten(name), strings.Join(topicNames, ", "))
-		}
-		t |= 1 << i
-	}
-	return t, nil
-}
+// liveSource is what the topics show.
+type liveSource struct{ *Server }
 
 // maxShown bounds the lists in a frame: beyond, only their sum is sent, and whoever wants more asks for a page.
 const (
@@ -85,19 +32,17 @@ type (
 	}
 )
 
-// Server is the hub's source.
+func (s liveSource) Changed() <-chan struct{} { return s.cfg.View.Changed() }
 
-func (s *Server) changed() <-chan struct{} { return s.cfg.View.Changed() }
+func (s liveSource) Now() time.Time { return s.cfg.Now() }
 
-func (s *Server) now() time.Time { return s.cfg.Now() }
-
-func (s *Server) keepHappening(until time.Time) {
+func (s liveSource) KeepHappened(until time.Time) {
 	if s.cfg.Feed != nil {
 		s.cfg.Feed.Keep(until)
 	}
 }
 
-func (s *Server) happened(from int64, most int) (items any, count int, next, missed int64) {
+func (s liveSource) Happened(from int64, most int) (items any, count int, next, missed int64) {
 	if s.cfg.Feed == nil {
 		return nil, 0, 0, 0
 	}
@@ -109,21 +54,21 @@ func (s *Server) happened(from int64, most int) (items any, count int, next, mis
 }
 
 // topic gives what a topic shows now, and what of it is compared.
-func (s *Server) topic(ctx context.Context, t topic) (shown, essence any, err error) {
+func (s liveSource) Topic(ctx context.Context, t live.Topic) (shown, essence any, err error) {
 	switch t {
-	case topicOverview:
+	case live.Overview:
 		return s.shownOverview()
-	case topicQueues:
+	case live.Queues:
 		shown, err = s.shownQueues(ctx)
-	case topicProcesses:
+	case live.Processes:
 		shown, essence, err = s.shownProcesses(ctx)
-	case topicOperations:
+	case live.Operations:
 		shown = s.shownOperations()
-	case topicScheduled:
+	case live.Scheduled:
 		shown, err = s.setSize(wire.ScheduledJobs)
-	case topicRetries:
+	case live.Retries:
 		shown, err = s.setSize(wire.Retries)
-	case topicDead:
+	case live.Dead:
 		shown, err = s.setSize(wire.DeadJobs)
 	}
 	return shown, essence, err
@@ -188,34 +133,4 @@ func (s *Server) shownOperations() any {
 		}
 	}
 	return all
-}
-
-// eventsAsked is what somebody wants to watch.
-type eventsAsked struct {
-	topics topic
-	id     string        // of the last event that was seen
-	lasts  time.Duration // until it ends
-	socket bool
-}
-
-// eventsLast is how long a connection lasts at most: then the viewer connects again, and goes on where it was.
-const eventsLast = 3600 // seconds
-
-func parseEvents(c echo.Context) (e eventsAsked, err error) {
-	p, err := problem.ParseParams(c.Request(), "topics", "last_event_id", "for")
-	if err != nil {
-		return e, err
-	}
-	if e.topics, err = topicsOf(p["topics"]); err != nil {
-		return e, err
-	}
-	seconds, err := p.Number("for", eventsLast, 0, eventsLast)
-	if err != nil {
-		return e, err
-	}
-	e.lasts, e.socket = time.Duration(seconds)*time.Second, asksForSocket(c.Request())
-	if e.id = c.Request().Header.Get("Last-Event-ID"); e.id == "" {
-		e.id = p["last_event_id"]
-	}
-	return e, nil
 }

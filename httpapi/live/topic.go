@@ -1,0 +1,62 @@
+package live
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
+)
+
+// Topic is something that viewers watch, or several of them.
+type Topic uint16
+
+// The topics.
+const (
+	Overview Topic = 1 << iota
+	Queues
+	Processes
+	Scheduled
+	Retries
+	Dead
+	Operations
+	Jobs
+
+	allTopics = Jobs<<1 - 1
+)
+
+var topicNames = []string{"overview", "queues", "processes", "scheduled", "retries", "dead", "operations", "jobs"}
+
+func (t Topic) name() string {
+	for i, name := range topicNames {
+		if t == 1<<i {
+			return name
+		}
+	}
+	return ""
+}
+
+// split returns the topics one by one.
+func (t Topic) split() []Topic {
+	var all []Topic
+	for i := range topicNames {
+		if one := Topic(1 << i); t&one != 0 {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// parseTopics reads names with commas between them; none means all.
+func parseTopics(text string) (t Topic, err error) {
+	if text == "" {
+		return allTopics, nil
+	}
+	for name := range strings.SplitSeq(text, ",") {
+		i := slices.Index(topicNames, name)
+		if i < 0 {
+			return 0, problem.BadRequest("topic %q is not known: use %s", problem.Shorten(name), strings.Join(topicNames, ", "))
+		}
+		t |= 1 << i
+	}
+	return t, nil
+}
