@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/httpapi/prom"
 )
 
 const (
@@ -64,7 +65,7 @@ func noteRoute(next echo.HandlerFunc) echo.HandlerFunc {
 
 // observer gives each request an id, counts it and logs it.
 type observer struct {
-	requests *requestMetrics
+	requests *prom.Requests
 	log      *slog.Logger
 	running  sync.RWMutex // every request holds it for reading, so that Run can wait for them
 }
@@ -108,9 +109,9 @@ func (o *observer) recovered(w *observedWriter, r *http.Request, what any) bool 
 // note counts a request and logs it. Changes are logged at level info, reads at debug.
 func (o *observer) note(info *problem.RequestInfo, r *http.Request, took time.Duration) {
 	status := info.Status
-	o.requests.count(info.Route, r.Method, status)
+	o.requests.Answered(info.Route, r.Method, status)
 	if !info.Streamed {
-		o.requests.time(info.Route, r.Method, took)
+		o.requests.Took(info.Route, r.Method, took)
 	}
 	level := slog.LevelDebug
 	switch {

@@ -116,7 +116,11 @@ func (s *Server) begin(c echo.Context, op *wire.Operation, rate *float64, reason
 		return err
 	}
 	p := s.send(c, cmd)
-	s.requests.operated(op.Action, p, auth.PrincipalOf(c.Request()).Role)
+	result := "begun"
+	if p != nil {
+		result = p.Code
+	}
+	s.exporter.Requests.Operation(op.Action, result, string(auth.PrincipalOf(c.Request()).Role))
 	if p != nil {
 		return p
 	}

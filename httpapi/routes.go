@@ -112,7 +112,7 @@ func (s *Server) table() []route {
 		route{get, "/api/openapi.yaml", open, showContract(s.cfg.Prefix)},
 		route{get, "/healthz", open, s.healthz},
 		route{get, "/readyz", open, s.readyz},
-		route{get, "/metrics", reads, s.metrics()},
+		route{get, "/metrics", reads, echo.WrapHandler(s.exporter.Handler())},
 	)
 }
 

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/live"
+	"github.com/millrace-jobs/millrace/httpapi/prom"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -28,9 +28,8 @@ const (
 )
 
 // entrySets are the sets of entries: how paths name them, where they stand, and how metrics name them.
-var entrySets = []struct{ path, stream, metric string }{
-	{"scheduled-jobs", wire.ScheduledJobs, "scheduled"}, {"retries", wire.Retries, "retry"}, {"dead-jobs", wire.DeadJobs, "dead"},
-	{"gated-jobs", wire.Gated, "gated"},
+var entrySets = []struct{ path, stream string }{
+	{"scheduled-jobs", wire.ScheduledJobs}, {"retries", wire.Retries}, {"dead-jobs", wire.DeadJobs}, {"gated-jobs", wire.Gated},
 }
 
 // Server answers HTTP requests.
@@ -44,8 +43,7 @@ type Server struct {
 	fingerprints *fingerprints
 	leading      memo
 	accepted     atomic.Bool // clients could publish jobs once
-	registry     *prometheus.Registry
-	requests     *requestMetrics
+	exporter     *prom.Exporter
 	observer     *observer
 	handler      http.Handler
 	origins      *auth.Origins
@@ -69,8 +67,11 @@ func New(cfg Config) *Server {
 	})
 	s.events = live.New(live.Config{Source: liveSource{s}, MayStillRead: s.auth.MayStillRead, CheckOrigin: s.origins.CheckRead, Stopping: s.stopping, Log: s.cfg.Log})
 	s.hide = redaction{s.cfg.HideArgs}
-	s.registry, s.requests = s.newRegistry()
-	s.observer = &observer{requests: s.requests, log: s.cfg.Log}
+	s.exporter = prom.New(prom.Config{
+		Version: s.cfg.Version, VHost: s.cfg.VHost, Entries: s.cfg.Entries, View: s.cfg.View, Processes: s.cfg.Processes, Metrics: s.cfg.Metrics,
+		Queues: s.cfg.Queues, QueueSLO: s.cfg.QueueSLO, Leader: s.cfg.Leader, Broker: s.cfg.Broker, Usual: s.usual, Viewers: s.events.Counts, Now: s.cfg.Now,
+	})
+	s.observer = &observer{requests: s.exporter.Requests, log: s.cfg.Log}
 	s.handler = s.observer.wrap(harden(s.cfg.Version, auth.NewHosts(s.cfg.Addr, s.cfg.TLS, s.cfg.Hosts).Guard(s.origins.Guard(checkBody(
 		stripPrefix(s.cfg.Prefix, routeEscaped(compressed(withUI(s.cfg.Prefix, s.routes())))))))))
 	return s
@@ -78,6 +79,13 @@ func New(cfg Config) *Server {
 
 // Handler is everything that the server answers, with all of its protections.
 func (s *Server) Handler() http.Handler { return s.handler }
+
+// Metrics returns what answers /metrics alone, without sign-in: for a port of its own.
+func (s *Server) Metrics() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.exporter.Handler())
+	return mux
+}
 
 // Run serves until ctx ends, then lets requests end for a while. With a nil listener it listens on the configured address.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {

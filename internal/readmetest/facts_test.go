@@ -114,7 +114,7 @@ func TestVariables(t *testing.T) {
 
 // TestMetrics compares the table of metrics with the code, both ways.
 func TestMetrics(t *testing.T) {
-	code := sources(t, "httpapi", "*.go")
+	code := sources(t, "httpapi/prom", "*.go")
 	made := append(all(`Name: "(millrace_\w+)"`, code), prefixed("millrace_", all(`desc\("(\w+)"`, code))...)
 	slices.Sort(made)
 	require.Greater(t, len(made), 20)

@@ -1,4 +1,4 @@
-package httpapi
+package prom
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,9 +14,9 @@ var (
 	descAttempts   = desc("job_attempts", "At which attempt jobs came to their end: they succeeded, died or were discarded.", "class", "queue")
 )
 
-// collectMetrics gives all that was ever counted, which every sidecar knows alike. Classes and queues are bounded by metrics itself, error
-// classes here.
-func (c *collector) collectMetrics(out sink) {
+// collectJobs sends all that was ever counted, which every sidecar knows alike. Package metrics
+// bounds the classes and queues; the error classes are bounded here.
+func (c *collector) collectJobs(out sink) {
 	if c.cfg.Metrics == nil {
 		return
 	}
@@ -24,18 +24,18 @@ func (c *collector) collectMetrics(out sink) {
 	series := 0
 	err := c.cfg.Metrics.Ever(func(class, queue string, s metrics.Sum, errors map[string]int64) {
 		for outcome, n := range map[string]int64{"success": s.Success, "failed": s.Failed, "dead": s.Dead, "discarded": s.Discarded, "expired": s.Expired} {
-			out.counter(descFinished, n, class, queue, outcome) // with 0 too: the first that dies is an increase then
+			out.counter(descFinished, n, class, queue, outcome) // also 0: the first dead job is an increase then
 		}
 		for name, n := range errors {
 			if series++; series <= maxErrorSeries {
 				out.counter(descJobsFailed, n, class, queue, name)
 			}
 		}
-		out.attempts(s.Attempts, class, queue) // with 0 too, likewise
+		out.attempts(s.Attempts, class, queue) // also 0
 		run[queue], wait[queue] = addSpread(run[queue], s.Run), addSpread(wait[queue], s.Wait)
 	})
 	if err != nil {
-		return // the API says why
+		return // the API tells the reason
 	}
 	for queue := range run {
 		out.spread(descRun, run[queue], queue)
@@ -61,10 +61,10 @@ func (s sink) spread(d *prometheus.Desc, v metrics.Spread, labels ...string) {
 	s.histogram(d, metrics.Bounds, v.Buckets, v.Count, v.Sum, labels...)
 }
 
-// attemptBounds are the upper ends of the buckets of attempts; a job is tried 26 times if it does not say otherwise.
+// attemptBounds are the upper ends of the buckets of attempts. By default a job is tried 26 times.
 var attemptBounds = []int{1, 2, 3, 5, 10, 15, 25}
 
-// attempts gives jobs by the attempt at which they came to their end: the first of jobs are those at the first.
+// attempts sends jobs by the attempt at which they ended: jobs[0] ended at the first.
 func (s sink) attempts(jobs []int64, labels ...string) {
 	upTo := map[float64]uint64{}
 	for _, b := range attemptBounds {

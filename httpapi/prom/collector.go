@@ -1,7 +1,6 @@
-package httpapi
+package prom
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -11,10 +10,12 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// collector reads what is known when somebody asks.
-type collector struct {
-	cfg   *Config
-	usual func(ctx context.Context) (map[string]time.Duration, error)
+// collector reads the values when Prometheus asks.
+type collector struct{ cfg Config }
+
+// sets are the sets of pending entries, as metrics name them.
+var sets = []struct{ name, stream string }{
+	{"scheduled", wire.ScheduledJobs}, {"retry", wire.Retries}, {"dead", wire.DeadJobs}, {"gated", wire.Gated},
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -58,10 +59,10 @@ var (
 	descKept        = desc("rejected_records", "Rejected records that are kept.", "stream")
 )
 
-// counted are all that records are read from.
+// counted are the streams and queues from which records are read.
 var counted = append(slices.Clone(wire.EntryStreams), wire.Journal, wire.Heartbeats, wire.JobMetrics, wire.DeadLetters)
 
-// Describe says that what is collected is known only when it is.
+// Describe sends nothing: which metrics there are is known only when they are collected.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect reads everything.
@@ -74,14 +75,14 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	c.collectView(out)
 	c.collectScheduler(out, c.cfg.Leader())
 	c.collectProcesses(out)
-	c.collectMetrics(out)
+	c.collectJobs(out)
 	c.collectQueues(out)
 }
 
 func (c *collector) collectEntries(out sink) {
-	for _, set := range entrySets {
-		out.gauge(descSetJobs, float64(c.cfg.Entries.Total(set.stream)), set.metric)
-		out.gauge(descSetBytes, float64(c.cfg.Entries.Bytes(set.stream)), set.metric)
+	for _, set := range sets {
+		out.gauge(descSetJobs, float64(c.cfg.Entries.Total(set.stream)), set.name)
+		out.gauge(descSetBytes, float64(c.cfg.Entries.Bytes(set.stream)), set.name)
 	}
 	if late, err := c.cfg.Entries.Overdue(c.cfg.Now()); err == nil {
 		out.gauge(descOverdue, late.Seconds())
@@ -92,7 +93,7 @@ func (c *collector) collectEntries(out sink) {
 		}
 	}
 	state := c.cfg.Entries.State()
-	for _, stream := range counted { // those with 0 too: Prometheus sees no increase in what was not there before
+	for _, stream := range counted { // also 0: Prometheus sees no increase of a series that is new
 		out.counter(descRejected, state.Rejected[stream], stream)
 		out.counter(descVoid, state.Void[stream], stream)
 	}
@@ -154,7 +155,7 @@ func (s sink) counter(d *prometheus.Desc, v int64, labels ...string) {
 	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 }
 
-// histogram gives times by how long they were: those within each bound and above the one before, and count of them in all.
+// histogram sends count spans of time, of which within[i] lie in the bucket that bounds[i] ends.
 func (s sink) histogram(d *prometheus.Desc, bounds []time.Duration, within []int64, count int64, sum time.Duration, labels ...string) {
 	upTo := map[float64]uint64{}
 	var n uint64
