@@ -17,6 +17,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -26,20 +27,30 @@ import (
 )
 
 const (
-	maxEnqueued   = 10_000 // jobs in one request
-	enqueueAtOnce = 256    // of them, published and not confirmed yet
-	headerOnce    = "Idempotency-Key"
+	maxEnqueued  = 10_000            // jobs in one request
+	maxPublished = 256               // of them, not confirmed yet
+	headerKey    = "Idempotency-Key" // of a single job
+	memberKey    = "idempotency_key" // of a job in an array
+	maxKeyedJob  = 1<<20 - 64<<10    // bytes of a job with a key: it goes to the leader in a command
 )
 
-// enqueued is what became of one job.
+// enqueueAPI publishes jobs as producers do.
+type enqueueAPI struct {
+	publish func(ctx context.Context, m wire.Message) error
+	ask     func(ctx context.Context, c wire.Command) wire.Reply
+	prefix  string
+	now     func() time.Time
+}
+
+// enqueued is the outcome of one job.
 type enqueued struct {
 	JID    string `json:"jid,omitempty"`
 	Error  string `json:"error,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// enqueue publishes a job as a producer does, or an array of them.
-func (s *Server) enqueue(c echo.Context) error {
+// enqueue publishes a job, or an array of jobs.
+func (e *enqueueAPI) enqueue(c echo.Context) error {
 	if err := problem.NoParams(c); err != nil {
 		return err
 	}
@@ -52,28 +63,29 @@ func (s *Server) enqueue(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
 	defer cancel()
-	if given := c.Request().Header.Values(headerOnce); len(given) > 0 && given[0] == "" { // somebody wanted to be sure, and would not be
-		return problem.BadRequest("the header %s is empty: leave it out", headerOnce)
+	key := c.Request().Header.Get(headerKey)
+	if given := c.Request().Header.Values(headerKey); len(given) > 0 && given[0] == "" { // an empty key would protect from nothing
+		return problem.BadRequest("the header %s is empty: leave it out", headerKey)
 	}
 	switch raw[0] {
 	case '[':
-		if c.Request().Header.Get(headerOnce) != "" {
-			return problem.BadRequest("the header %s is for a single job: in an array each has a member %s", headerOnce, memberOnce)
+		if key != "" {
+			return problem.BadRequest("the header %s is for a single job: in an array each has a member %s", headerKey, memberKey)
 		}
-		return s.enqueueAll(ctx, c, raw)
+		return e.enqueueAll(ctx, c, raw)
 	case '{':
-		jid, err := s.enqueueKeyed(ctx, raw, c.Request().Header.Get(headerOnce), auth.PrincipalOf(c.Request()).Name)
+		jid, err := e.enqueueOne(ctx, raw, key, auth.PrincipalOf(c.Request()).Name)
 		if err != nil {
 			return err
 		}
-		c.Response().Header().Set(echo.HeaderLocation, s.cfg.Prefix+"/api/jobs/"+url.PathEscape(jid))
+		c.Response().Header().Set(echo.HeaderLocation, e.prefix+"/api/jobs/"+url.PathEscape(jid))
 		return c.JSON(http.StatusCreated, enqueued{JID: jid})
 	}
 	return problem.BadRequest("the body must be a job, or an array of jobs")
 }
 
-// enqueueAll publishes them all at once; each has an outcome of its own.
-func (s *Server) enqueueAll(ctx context.Context, c echo.Context, raw []byte) error {
+// enqueueAll publishes jobs concurrently; each has an outcome of its own.
+func (e *enqueueAPI) enqueueAll(ctx context.Context, c echo.Context, raw []byte) error {
 	var jobs []json.RawMessage
 	if err := json.Unmarshal(raw, &jobs); err != nil {
 		return problem.BadRequest("the body is not valid: %s", err)
@@ -83,13 +95,13 @@ func (s *Server) enqueueAll(ctx context.Context, c echo.Context, raw []byte) err
 	}
 	outcomes, actor := make([]enqueued, len(jobs)), auth.PrincipalOf(c.Request()).Name
 	var g errgroup.Group
-	g.SetLimit(enqueueAtOnce)
+	g.SetLimit(maxPublished)
 	for i, job := range jobs {
 		g.Go(func() error {
-			raw, key, err := keyIn(job)
+			raw, key, err := cutKey(job)
 			jid := ""
 			if err == nil {
-				jid, err = s.enqueueKeyed(ctx, raw, key, actor)
+				jid, err = e.enqueueOne(ctx, raw, key, actor)
 			}
 			if outcomes[i].JID = jid; err != nil {
 				p := problem.From(err)
@@ -102,12 +114,32 @@ func (s *Server) enqueueAll(ctx context.Context, c echo.Context, raw []byte) err
 	return c.JSON(http.StatusOK, outcomes)
 }
 
-func (s *Server) enqueueOne(ctx context.Context, raw []byte) (jid string, err error) {
-	m, err := s.jobMessage(raw)
+// cutKey takes the key out of a job in an array.
+func cutKey(raw []byte) (job []byte, key string, err error) {
+	given := gjson.GetBytes(raw, memberKey)
+	if !given.Exists() {
+		return raw, "", nil
+	}
+	if given.Type != gjson.String || given.String() == "" {
+		return nil, "", problem.BadRequest("member %s must be a text", memberKey)
+	}
+	job, err = sjson.DeleteBytes(raw, memberKey)
+	if err != nil {
+		return nil, "", problem.BadRequest("member %s cannot be read: %s", memberKey, problem.Shorten(err.Error()))
+	}
+	return job, given.String(), nil
+}
+
+// enqueueOne publishes a job. Under a key the leader publishes it, once.
+func (e *enqueueAPI) enqueueOne(ctx context.Context, raw []byte, key, actor string) (jid string, err error) {
+	if key != "" {
+		return e.enqueueOnce(ctx, raw, key, actor)
+	}
+	m, err := e.message(raw)
 	if err != nil {
 		return "", err
 	}
-	switch err := s.cfg.Publish(ctx, m.Message); {
+	switch err := e.publish(ctx, m.Message); {
 	case errors.Is(err, broker.ErrUnpublishable):
 		return "", problem.BadRequest("no broker can take this job: %s", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, broker.ErrLost):
@@ -120,14 +152,43 @@ func (s *Server) enqueueOne(ctx context.Context, raw []byte) (jid string, err er
 	return m.jid, nil
 }
 
+func (e *enqueueAPI) enqueueOnce(ctx context.Context, raw []byte, key, actor string) (jid string, err error) {
+	if len(raw) > maxKeyedJob {
+		return "", problem.New(http.StatusRequestEntityTooLarge, "a job that is enqueued under a key has at most %d bytes", maxKeyedJob)
+	}
+	if _, err := e.message(raw); err != nil {
+		return "", err
+	}
+	at, timed, err := timeOf(raw)
+	if err != nil {
+		return "", err
+	}
+	cmd := wire.Command{Command: wire.CommandEnqueue, Key: key, Job: raw, Actor: actor}
+	if timed {
+		cmd.At = &at
+	}
+	body, err := json.Marshal(cmd)
+	if err == nil {
+		_, err = wire.ParseCommand(body)
+	}
+	if err != nil {
+		return "", problem.BadRequest("%s", problem.Shorten(err.Error()))
+	}
+	reply := e.ask(ctx, cmd)
+	if p := problem.FromReply(reply); p != nil {
+		return "", p
+	}
+	return reply.JID, nil
+}
+
 type jobMessage struct {
 	wire.Message
 	jid string
 }
 
-// jobMessage makes a message of a job as a client wrote it. What Millrace adds (jid, enqueued_at) stands in front; the rest stays byte
-// for byte. A job with a time goes to the scheduled ones.
-func (s *Server) jobMessage(raw []byte) (m jobMessage, err error) {
+// message makes a message of a job as a client wrote it. What Millrace adds (jid, enqueued_at) is
+// put in front; the rest stays byte for byte. A job with a time becomes a scheduled one.
+func (e *enqueueAPI) message(raw []byte) (m jobMessage, err error) {
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' {
 		return m, problem.BadRequest("a job must be a JSON object")
 	}
@@ -135,16 +196,15 @@ func (s *Server) jobMessage(raw []byte) (m jobMessage, err error) {
 	if err != nil {
 		return m, err
 	}
-	now := wire.Seconds(s.cfg.Now())
 	var front []byte
 	if m.jid = gjson.GetBytes(raw, "jid").String(); !gjson.GetBytes(raw, "jid").Exists() {
 		m.jid = newJID()
 		front = fmt.Appendf(front, `"jid":%s,`, quote(m.jid))
 	}
 	if !timed && !gjson.GetBytes(raw, "enqueued_at").Exists() {
-		front = fmt.Appendf(front, `"enqueued_at":%s,`, seconds(now))
+		front = fmt.Appendf(front, `"enqueued_at":%s,`, secondsText(wire.Seconds(e.now())))
 	}
-	body := inFront(raw, front)
+	body := prepend(raw, front)
 	job, err := wire.ParseJob(body)
 	if err != nil {
 		return m, problem.BadRequest("this is no job: %s", err)
@@ -156,7 +216,7 @@ func (s *Server) jobMessage(raw []byte) (m jobMessage, err error) {
 		return m, problem.BadRequest("the job's jid is empty: leave it out, and it gets one")
 	}
 	m.Message = wire.Message{
-		Exchange: wire.ExchangeRoute, Key: job.Queue, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Timestamp: s.cfg.Now(),
+		Exchange: wire.ExchangeRoute, Key: job.Queue, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Timestamp: e.now(),
 		Priority: job.Priority, Body: body,
 	}
 	if !timed {
@@ -172,6 +232,8 @@ func (s *Server) jobMessage(raw []byte) (m jobMessage, err error) {
 
 // memberAt is when a job is to run. It stays in the job, as a worker may want to know.
 const memberAt = "at"
+
+var errTime = errors.New("no time")
 
 func timeOf(job []byte) (at float64, given bool, err error) {
 	v := gjson.GetBytes(job, memberAt)
@@ -193,12 +255,10 @@ func timeOf(job []byte) (at float64, given bool, err error) {
 	return wire.Seconds(t), true, nil
 }
 
-var errTime = errors.New("no time")
+func secondsText(at float64) string { return strconv.FormatFloat(at, 'f', -1, 64) }
 
-func seconds(at float64) string { return strconv.FormatFloat(at, 'f', -1, 64) }
-
-// inFront puts members, each with a comma behind it, in front of an object's own.
-func inFront(object, members []byte) []byte {
+// prepend puts members, each followed by a comma, before an object's own.
+func prepend(object, members []byte) []byte {
 	if len(members) == 0 {
 		return object
 	}

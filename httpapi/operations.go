@@ -7,8 +7,17 @@ import (
 
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/httpapi/prom"
+	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
+
+// operationsAPI begins, shows and cancels operations: commands for many entries.
+type operationsAPI struct {
+	entries  *tracker.Entries
+	leader   *leader
+	requests *prom.Requests
+}
 
 // operation is an operation as clients see it.
 type operation struct {
@@ -57,7 +66,7 @@ type operationRequest struct {
 	Action   string        `json:"action"`
 	Set      string        `json:"set"`
 	JIDs     []string      `json:"jids"`
-	Filter   *statedFilter `json:"filter"`
+	Filter   *strictFilter `json:"filter"`
 	AsOf     *int64        `json:"as_of"`
 	Expected *int64        `json:"expected_count"`
 	At       *float64      `json:"at"`
@@ -70,8 +79,8 @@ func (r *operationRequest) UnmarshalJSON(raw []byte) error {
 	return problem.DecodeStrict(raw, (*plain)(r), "reason")
 }
 
-// operate has the leader do something to many entries. It is answered once that has begun.
-func (s *Server) operate(c echo.Context) error {
+// create makes the leader do something to many entries. The answer comes once that has begun.
+func (a *operationsAPI) create(c echo.Context) error {
 	if err := problem.NoParams(c); err != nil {
 		return err
 	}
@@ -91,18 +100,18 @@ func (s *Server) operate(c echo.Context) error {
 	if op.Action == wire.CommandUndo {
 		return problem.BadRequest("undo is asked for at /api/operations/:id/undo")
 	}
-	return s.begin(c, op, body.Rate, body.Reason)
+	return a.begin(c, op, body.Rate, body.Reason)
 }
 
-// begunOperation answers that one has begun.
+// begunOperation is the answer once an operation has begun.
 type begunOperation struct {
 	ID     string `json:"id"`
 	Action string `json:"action"`
 	Undoes string `json:"undoes,omitempty"`
 }
 
-// begin has the leader begin an operation.
-func (s *Server) begin(c echo.Context, op *wire.Operation, rate *float64, reason string) error {
+// begin makes the leader begin an operation.
+func (a *operationsAPI) begin(c echo.Context, op *wire.Operation, rate *float64, reason string) error {
 	if rate != nil {
 		if op.Rate = *rate; op.Rate <= 0 {
 			return problem.BadRequest("rate must be a number above 0: entries a second")
@@ -115,30 +124,27 @@ func (s *Server) begin(c echo.Context, op *wire.Operation, rate *float64, reason
 	if err != nil {
 		return err
 	}
-	p := s.send(c, cmd)
+	_, p := a.leader.send(c, cmd)
 	result := "begun"
 	if p != nil {
 		result = p.Code
 	}
-	s.exporter.Requests.Operation(op.Action, result, string(auth.PrincipalOf(c.Request()).Role))
+	a.requests.Operation(op.Action, result, string(auth.PrincipalOf(c.Request()).Role))
 	if p != nil {
 		return p
 	}
-	s.readBack(c.Request().Context(), readBackWithin, func() bool { // so that who asks for it next finds it
-		_, known := s.cfg.Entries.Operation(cmd.ID)
+	a.leader.readBack(c.Request().Context(), readBackLimit, func() bool { // so that the client finds it
+		_, known := a.entries.Operation(cmd.ID)
 		return known
 	})
 	c.Response().Header().Set("Location", "/api/operations/"+cmd.ID)
 	return c.JSON(http.StatusAccepted, begunOperation{cmd.ID, op.Action, op.Undoes})
 }
 
-// undoOperation begins to take back what an operation did: an operation of its own.
-func (s *Server) undoOperation(c echo.Context) error {
-	id, err := problem.PathParam(c, "id")
+// undo begins an operation that takes back what another did.
+func (a *operationsAPI) undo(c echo.Context) error {
+	id, err := problem.OnlyPathParam(c, "id")
 	if err != nil {
-		return err
-	}
-	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	var body struct {
@@ -148,54 +154,48 @@ func (s *Server) undoOperation(c echo.Context) error {
 	if err := problem.ReadBody(c, &body); err != nil {
 		return err
 	}
-	return s.begin(c, &wire.Operation{Action: wire.CommandUndo, Undoes: id}, body.Rate, body.Reason)
+	return a.begin(c, &wire.Operation{Action: wire.CommandUndo, Undoes: id}, body.Rate, body.Reason)
 }
 
-func (s *Server) listOperations(c echo.Context) error {
+func (a *operationsAPI) list(c echo.Context) error {
 	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	all := []operation{}
-	for _, op := range s.cfg.Entries.Operations() {
+	for _, op := range a.entries.Operations() {
 		all = append(all, newOperation(&op))
 	}
 	return c.JSON(http.StatusOK, all)
 }
 
-func (s *Server) showOperation(c echo.Context) error {
-	id, err := problem.PathParam(c, "id")
+func (a *operationsAPI) show(c echo.Context) error {
+	id, err := problem.OnlyPathParam(c, "id")
 	if err != nil {
 		return err
 	}
-	if err := problem.NoParams(c); err != nil {
-		return err
-	}
-	op, known := s.cfg.Entries.Operation(id)
+	op, known := a.entries.Operation(id)
 	if !known {
 		return problem.New(http.StatusNotFound, "no operation has this id: those that run are known, and the newest 100 that have ended")
 	}
 	return c.JSON(http.StatusOK, newOperation(&op))
 }
 
-// cancelOperation ends an operation where it is.
-func (s *Server) cancelOperation(c echo.Context) error {
-	id, err := problem.PathParam(c, "id")
+// cancel ends an operation where it is.
+func (a *operationsAPI) cancel(c echo.Context) error {
+	id, err := problem.OnlyPathParam(c, "id")
 	if err != nil {
-		return err
-	}
-	if err := problem.NoParams(c); err != nil {
 		return err
 	}
 	reason, err := readReason(c)
 	if err != nil {
 		return err
 	}
-	return s.ask(c, wire.Command{Command: wire.CommandCancel, Bulk: &wire.Operation{ID: id}, Reason: reason})
+	return a.leader.do(c, wire.Command{Command: wire.CommandCancel, Bulk: &wire.Operation{ID: id}, Reason: reason})
 }
 
-// statedFilter is the filter of a request.
-type statedFilter wire.Filter
+// strictFilter is the filter of a request.
+type strictFilter wire.Filter
 
-func (f *statedFilter) UnmarshalJSON(raw []byte) error {
+func (f *strictFilter) UnmarshalJSON(raw []byte) error {
 	return problem.DecodeStrict(raw, (*wire.Filter)(f))
 }

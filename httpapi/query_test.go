@@ -36,7 +36,7 @@ func checkQuery(t require.TestingT, q *query) {
 	require.Equal(t, q.paged, q.page > 0)
 	if q.behind.Set {
 		require.Zero(t, q.skip)
-		again, err := nextOf(problem.Params{"next": cursorText(q.behind)})
+		again, err := parseCursor(problem.Params{"next": cursorText(q.behind)})
 		require.NoError(t, err)
 		require.Equal(t, q.behind, again)
 	}
@@ -81,7 +81,7 @@ func FuzzParseQuery(f *testing.F) {
 // Whatever a client means and writes properly is understood as it was meant.
 func TestQueryMeansWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		values, want := url.Values{}, query{stream: wire.Retries, size: defaultSize}
+		values, want := url.Values{}, query{stream: wire.Retries, paging: paging{size: defaultSize}}
 		text := rapid.StringN(1, 20, -1)
 		maybe := func(name string, g *rapid.Generator[string]) string {
 			if !rapid.Bool().Draw(t, "has "+name) {

@@ -3,16 +3,30 @@ package httpapi
 import (
 	"context"
 	"encoding/base64"
+	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
 )
+
+// rejectedAPI shows records that could not be taken in, and takes corrected ones.
+type rejectedAPI struct {
+	entries *tracker.Entries
+	leader  *leader
+	fetch   func(ctx context.Context, stream string, offset int64) (wire.Record, error)
+	publish func(ctx context.Context, m wire.Message) error
+	hide    redaction
+	now     func() time.Time
+}
 
 // maxPreview is how much of a rejected record a list shows, in bytes.
 const maxPreview = 1024
@@ -24,15 +38,15 @@ type rejectedRecord struct {
 	Reason    string `json:"reason"`
 	Size      int64  `json:"size"` // in bytes
 	Body      string `json:"body"`
-	Encoding  string `json:"encoding"`            // of body: utf-8, or base64 for what is not that
+	Encoding  string `json:"encoding"`            // of body: utf-8, or base64
 	Truncated bool   `json:"truncated,omitempty"` // body is only the beginning
-	Redacted  bool   `json:"redacted,omitempty"`  // something in it, or all of it, is not shown
+	Redacted  bool   `json:"redacted,omitempty"`  // parts of it, or all of it, are hidden
 }
 
-func newRejected(h *redactor, j *tracker.Reject, most int) rejectedRecord {
-	r := rejectedRecord{Stream: j.Stream, Offset: j.Offset, Reason: j.Reason, Size: j.Size, Encoding: "utf-8"}
+func newRejected(hide *redactor, j *tracker.Reject, most int) rejectedRecord {
+	r := rejectedRecord{Stream: j.Stream, Offset: j.Offset, Reason: j.Reason, Size: j.Size}
 	var all []byte
-	all, r.Redacted = h.anything(j.Body)
+	all, r.Redacted = hide.anything(j.Body)
 	body := all[:min(len(all), most)]
 	r.Truncated = len(body) < len(all) || int64(len(j.Body)) < j.Size
 	if whole := trimRune(body); r.Truncated && utf8.Valid(whole) {
@@ -42,7 +56,7 @@ func newRejected(h *redactor, j *tracker.Reject, most int) rejectedRecord {
 	return r
 }
 
-// textOrBase64 writes bytes so that JSON can hold them.
+// textOrBase64 returns bytes as a text that JSON can hold.
 func textOrBase64(b []byte) (text, encoding string) {
 	if utf8.Valid(b) {
 		return string(b), "utf-8"
@@ -50,7 +64,7 @@ func textOrBase64(b []byte) (text, encoding string) {
 	return base64.StdEncoding.EncodeToString(b), "base64"
 }
 
-// trimRune takes off a last character that was cut in two.
+// trimRune removes a last character that was cut in two.
 func trimRune(b []byte) []byte {
 	for i := 1; i <= min(len(b), utf8.UTFMax); i++ {
 		if c := b[len(b)-i]; utf8.RuneStart(c) {
@@ -63,17 +77,17 @@ func trimRune(b []byte) []byte {
 	return b
 }
 
-// listRejected lists rejected records by stream, the newest of each first.
-func (s *Server) listRejected(c echo.Context) error {
-	p, err := problem.ParseParams(c.Request(), "page", "page_size", "limit", "offset", "stream")
+// list lists rejected records by stream, the newest of each first.
+func (a *rejectedAPI) list(c echo.Context) error {
+	p, err := problem.ParseParams(c.Request(), append([]string{"stream"}, pageParams...)...)
 	if err != nil {
 		return err
 	}
-	q := &query{}
-	if err := q.readPaging(p); err != nil {
+	page, err := parsePaging(p)
+	if err != nil {
 		return err
 	}
-	kept, err := s.cfg.Entries.RejectedKept()
+	kept, err := a.entries.RejectedKept()
 	if err != nil {
 		return err
 	}
@@ -81,38 +95,30 @@ func (s *Server) listRejected(c echo.Context) error {
 	if stream := p["stream"]; stream != "" {
 		kept = map[string]int64{stream: kept[stream]}
 	}
-	items, err := s.rejected(q, s.hide.of(c), kept)
+	items, err := a.read(page, a.hide.of(c), kept)
 	if err != nil {
 		return err
 	}
-	if !q.paged {
-		return c.JSON(http.StatusOK, items)
-	}
-	count := sum(kept)
-	pages := (count + int64(q.size) - 1) / int64(q.size)
-	return c.JSON(http.StatusOK, struct {
-		envelope
-		Items []rejectedRecord `json:"items"`
-	}{envelope{Total: total, Filtered: &count, ItemCount: len(items), Page: q.page, PageSize: q.size, PageCount: &pages}, items})
+	return writeItems(c, page, total, sum(kept), items)
 }
 
-// rejected reads a page of the streams' rejected records.
-func (s *Server) rejected(q *query, h *redactor, kept map[string]int64) ([]rejectedRecord, error) {
-	items, skip := []rejectedRecord{}, q.skip
+// read reads a page of the streams' rejected records.
+func (a *rejectedAPI) read(page paging, hide *redactor, kept map[string]int64) ([]rejectedRecord, error) {
+	items, skip := []rejectedRecord{}, page.skip
 	for _, stream := range slices.Sorted(maps.Keys(kept)) {
 		if skip >= kept[stream] {
 			skip -= kept[stream]
 			continue
 		}
-		err := s.cfg.Entries.Rejects(stream, func(j tracker.Reject) bool {
+		err := a.entries.Rejects(stream, func(j tracker.Reject) bool {
 			if skip > 0 {
 				skip--
 				return true
 			}
-			if len(items) < q.size {
-				items = append(items, newRejected(h, &j, maxPreview))
+			if len(items) < page.size {
+				items = append(items, newRejected(hide, &j, maxPreview))
 			}
-			return len(items) < q.size
+			return len(items) < page.size
 		})
 		if err != nil {
 			return nil, err
@@ -128,8 +134,8 @@ func sum(counts map[string]int64) (n int64) {
 	return n
 }
 
-// rejectedOf finds the rejected record that a request is about.
-func (s *Server) rejectedOf(c echo.Context) (*tracker.Reject, error) {
+// pick returns the rejected record that a request is about.
+func (a *rejectedAPI) pick(c echo.Context) (*tracker.Reject, error) {
 	stream, err := problem.PathParam(c, "stream")
 	if err != nil {
 		return nil, err
@@ -145,7 +151,7 @@ func (s *Server) rejectedOf(c echo.Context) (*tracker.Reject, error) {
 	if err := problem.NoParams(c); err != nil {
 		return nil, err
 	}
-	j, ok, err := s.cfg.Entries.Rejected(stream, offset)
+	j, ok, err := a.entries.Rejected(stream, offset)
 	if err != nil {
 		return nil, err
 	}
@@ -155,25 +161,111 @@ func (s *Server) rejectedOf(c echo.Context) (*tracker.Reject, error) {
 	return &j, nil
 }
 
-// showRejected gives one rejected record, whole if its stream still has it.
-func (s *Server) showRejected(c echo.Context) error {
-	j, err := s.rejectedOf(c)
+// show shows one rejected record: all of it, if its stream still has it.
+func (a *rejectedAPI) show(c echo.Context) error {
+	j, err := a.pick(c)
 	if err != nil {
 		return err
 	}
-	s.complete(c.Request().Context(), j)
-	return c.JSON(http.StatusOK, newRejected(s.hide.of(c), j, maxBody))
+	if int64(len(j.Body)) < j.Size && hasStream(j.Stream) {
+		ctx, cancel := context.WithTimeout(c.Request().Context(), fetchTimeout)
+		defer cancel()
+		r, err := a.fetch(ctx, j.Stream, j.Offset)
+		if err == nil && r.Offset == j.Offset && int64(len(r.Body)) == j.Size {
+			j.Body = r.Body
+		}
+	}
+	return c.JSON(http.StatusOK, newRejected(a.hide.of(c), j, maxBody))
 }
 
-// complete reads the rest of a large record from its stream. Without it, what is kept must do.
-func (s *Server) complete(ctx context.Context, j *tracker.Reject) {
-	if int64(len(j.Body)) >= j.Size || !isStream(j.Stream) {
-		return
+// hasStream reports whether the rejected records of a name are in a stream, to be read again.
+func hasStream(name string) bool {
+	switch name {
+	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics, wire.Journal:
+		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	return false
+}
+
+// dismiss removes a rejected record from the list.
+func (a *rejectedAPI) dismiss(c echo.Context) error {
+	j, err := a.pick(c)
+	if err != nil {
+		return err
+	}
+	reason, err := readReason(c)
+	if err != nil {
+		return err
+	}
+	return a.leader.do(c, wire.Command{Command: wire.CommandDismiss, Stream: j.Stream, Offset: &j.Offset, Reason: reason})
+}
+
+// resubmit publishes a corrected record to where the rejected one was, and then removes that from
+// the list. A crash in between leaves both: an entry that comes twice is recognised by its bytes.
+func (a *rejectedAPI) resubmit(c echo.Context) error {
+	j, err := a.pick(c)
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(c.Request().Body)
+	if err != nil {
+		return err
+	}
+	m, err := a.corrected(j.Stream, body)
+	if err != nil {
+		return err
+	}
+	dismiss, err := sign(c, wire.Command{Command: wire.CommandDismiss, Stream: j.Stream, Offset: &j.Offset, Reason: "resubmitted"})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
 	defer cancel()
-	r, err := s.cfg.Fetch(ctx, j.Stream, j.Offset)
-	if err == nil && r.Offset == j.Offset && int64(len(r.Body)) == j.Size {
-		j.Body = r.Body
+	switch err := a.publish(ctx, m); {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		p := problem.New(http.StatusGatewayTimeout, "the broker did not confirm the record in time: it may have it")
+		p.Cause = err
+		return p
+	case err != nil:
+		return problem.Unavailable(err, "the record was not published, and the rejected one is still listed")
 	}
+	if _, p := a.leader.send(c, dismiss); p != nil {
+		p.Reason = "the record was published, but the old one is still listed: DELETE it. " + p.Reason
+		return p
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// corrected returns a record as a message to where it belongs. The record must be one that is taken
+// in there. It is published as Millrace, so what only Millrace may write (barriers, the journal) is
+// refused.
+func (a *rejectedAPI) corrected(stream string, body []byte) (wire.Message, error) {
+	m := wire.Message{Key: stream, Timestamp: a.now(), Body: body}
+	var job wire.Job
+	var err error
+	switch stream {
+	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated:
+		var e wire.Entry
+		e, err = wire.ParseEntry(stream, 0, body)
+		job = e.Job
+	case wire.Heartbeats:
+		err = wire.CheckHeartbeat(body)
+	case wire.JobMetrics:
+		err = wire.CheckMetrics(body)
+	case wire.Unrouted:
+		job, err = wire.ParseJob(body)
+		m.Exchange, m.Key = wire.ExchangeRoute, job.Queue
+	case wire.DeadLetters, wire.OldDeadLetters:
+		m.Key = wire.DeadLetters
+		if job, err = wire.ParseJob(body); err != nil {
+			_, err = wire.ParseEntry(wire.DeadJobs, 0, body) // the other form that is taken there
+		}
+	default:
+		return m, problem.New(http.StatusConflict, "records of %s cannot be resubmitted: only Millrace writes there", stream)
+	}
+	if err != nil {
+		return m, problem.BadRequest("this record would be rejected again: %s", err)
+	}
+	m.MessageID, m.Type = wire.Property(job.JID), wire.Property(job.Class)
+	return m, nil
 }

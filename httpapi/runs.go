@@ -15,6 +15,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+// runsAPI lists what workers reported of single attempts.
+type runsAPI struct {
+	metrics *metrics.Metrics // nil: this server does not know what ran
+	limits  *limits
+	maxAge  time.Duration // for which reports are kept
+	now     func() time.Time
+}
+
 // run is an attempt that a worker reported, as clients see it.
 type run struct {
 	At       float64  `json:"at"`
@@ -22,9 +30,9 @@ type run struct {
 	Class    string   `json:"class"`
 	Queue    string   `json:"queue"`
 	Status   string   `json:"status"`
-	Duration *float64 `json:"duration_ms"` // null: the worker did not say
+	Duration *float64 `json:"duration_ms"` // null: not reported
 	Wait     *float64 `json:"wait_ms"`
-	Attempt  int64    `json:"attempt"` // 0: the worker did not say
+	Attempt  int64    `json:"attempt"` // 0: not reported
 	Worker   string   `json:"worker,omitempty"`
 	Error    string   `json:"error_class,omitempty"`
 }
@@ -42,24 +50,31 @@ func millisIf(d time.Duration) *float64 {
 	return &ms
 }
 
+// past is a list of what was, the newest first, as far back as it is kept.
+type past[T any] struct {
+	Items    []T     `json:"items"`
+	Searched int     `json:"searched"`
+	Next     *string `json:"next"` // null: there is no more
+	Older    bool    `json:"older_than_kept"`
+}
+
 // pastRuns are runs, and how long they are kept.
 type pastRuns struct {
 	past[run]
 	MaxAge float64 `json:"max_age_seconds,omitempty"`
 }
 
-// listRuns lists what workers reported, the newest report first.
-func (s *Server) listRuns(c echo.Context) error {
-	q, err := parseRuns(c.Request(), s.cfg.Now())
+// list lists runs, the newest report first.
+func (a *runsAPI) list(c echo.Context) error {
+	q, err := parseRuns(c.Request(), a.now())
 	if err != nil {
 		return err
 	}
-	q.Most = int(s.maxSearched)
-	found, err := s.runs(q)
+	found, err := a.find(q)
 	if err != nil {
 		return err
 	}
-	shown := pastRuns{past[run]{Items: make([]run, len(found.Runs)), Searched: found.Searched, Older: found.Older}, s.cfg.RunAge.Seconds()}
+	shown := pastRuns{past[run]{Items: make([]run, len(found.Runs)), Searched: found.Searched, Older: found.Older}, a.maxAge.Seconds()}
 	for i := range found.Runs {
 		shown.Items[i] = newRun(&found.Runs[i])
 	}
@@ -70,11 +85,12 @@ func (s *Server) listRuns(c echo.Context) error {
 	return c.JSON(http.StatusOK, shown)
 }
 
-func (s *Server) runs(q metrics.RunQuery) (metrics.RunsFound, error) {
-	if s.cfg.Metrics == nil {
+func (a *runsAPI) find(q metrics.RunQuery) (metrics.RunsFound, error) {
+	if a.metrics == nil {
 		return metrics.RunsFound{}, problem.Unavailable(errUnwired, "this server does not know what ran")
 	}
-	return s.cfg.Metrics.Runs(q)
+	q.Most = int(a.limits.searched)
+	return a.metrics.Runs(q)
 }
 
 func parseRuns(r *http.Request, now time.Time) (q metrics.RunQuery, err error) {
@@ -94,15 +110,15 @@ func parseRuns(r *http.Request, now time.Time) (q metrics.RunQuery, err error) {
 		return q, err
 	}
 	q.Limit = int(limit)
-	if q.Status, err = statusesOf(p); err != nil {
+	if q.Status, err = parseStatuses(p); err != nil {
 		return q, err
 	}
-	q.Behind, err = behindRun(p)
+	q.Behind, err = parseRunCursor(p)
 	return q, err
 }
 
-// statuses reads what runs are to have come to: one status, or whether they failed.
-func statusesOf(p problem.Params) ([]string, error) {
+// parseStatuses reads the outcome of runs: one status, or whether they failed.
+func parseStatuses(p problem.Params) ([]string, error) {
 	status, failed := p["status"], p["failed"]
 	switch {
 	case status != "" && failed != "":
@@ -121,8 +137,8 @@ func statusesOf(p problem.Params) ([]string, error) {
 	return nil, nil
 }
 
-// behindRun reads a cursor: where the last run stood that was seen.
-func behindRun(p problem.Params) (*metrics.RunPlace, error) {
+// parseRunCursor reads next: the place of the last run that was seen.
+func parseRunCursor(p problem.Params) (*metrics.RunPlace, error) {
 	text, given := p["next"]
 	if !given {
 		return nil, nil
@@ -131,7 +147,7 @@ func behindRun(p problem.Params) (*metrics.RunPlace, error) {
 	o, err1 := strconv.ParseUint(offset, 10, 62)
 	i, err2 := strconv.ParseUint(index, 10, 16)
 	if !found || err1 != nil || err2 != nil {
-		return nil, problem.BadRequest("parameter next is %q: it must be what an answer gave as next", problem.Shorten(text))
+		return nil, badCursor(text)
 	}
 	return &metrics.RunPlace{Offset: int64(o), Index: int(i)}, nil
 }

@@ -2,20 +2,18 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
+	"slices"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/live"
 	"github.com/millrace-jobs/millrace/httpapi/prom"
-	"github.com/millrace-jobs/millrace/wire"
 )
 
 // Bounds of a connection.
@@ -27,84 +25,161 @@ const (
 	maxHeader     = 64 << 10
 )
 
-// entrySets are the sets of entries: how paths name them, where they stand, and how metrics name them.
-var entrySets = []struct{ path, stream string }{
-	{"scheduled-jobs", wire.ScheduledJobs}, {"retries", wire.Retries}, {"dead-jobs", wire.DeadJobs}, {"gated-jobs", wire.Gated},
-}
-
 // Server answers HTTP requests.
 type Server struct {
-	cfg     Config
-	auth    *auth.Authenticator
-	shared  shared
-	hide    redaction
-	failing singleflight.Group // leases whose failure is being written down
+	addr     string
+	exposure auth.Exposure
+	tls      *tls.Config
+	grace    time.Duration
+	log      *slog.Logger
 
-	fingerprints *fingerprints
-	leading      memo
-	accepted     atomic.Bool // clients could publish jobs once
-	exporter     *prom.Exporter
-	observer     *observer
-	handler      http.Handler
-	origins      *auth.Origins
-	events       *live.Events
-	stopping     chan struct{} // closed when Run is to end
+	routes   []route
+	handler  http.Handler
+	observer *observer
+	exporter *prom.Exporter
+	events   *live.Events
+	stopping chan struct{} // closed when Run is to end
 
-	maxSearched int64         // entries that one call looks at; tests lower it
-	maxTally    time.Duration // how long it counts on; tests raise it
-
-	maxFetchTime time.Duration // how long a list reads large records; tests raise it
+	limits  *limits
+	answers *answerCache
 }
 
-// New makes a server; Run or Handler puts it to use.
+// New returns a server. Handler and Run use it.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg.withDefaults(), maxSearched: maxSearched, maxTally: maxTally, maxFetchTime: maxFetchTime, stopping: make(chan struct{})}
-	s.origins, s.fingerprints = auth.NewOrigins(s.cfg.CORSOrigins), newFingerprints()
-	s.auth = auth.New(auth.Config{
-		Mode: s.cfg.Auth, HasUsers: s.cfg.HasUsers, Identify: s.cfg.Identify, TokensFile: s.cfg.TokensFile, SessionKey: s.cfg.SessionKey,
-		CookiePath: s.cfg.Prefix + "/", Exposed: s.cfg.BehindProxy || !auth.IsLocalAddr(s.cfg.Addr), BehindProxy: s.cfg.BehindProxy,
-		ReadOnly: s.cfg.ReadOnly, Now: s.cfg.Now, Log: s.cfg.Log,
+	cfg = cfg.withDefaults()
+	s := &Server{
+		addr: cfg.Addr, exposure: cfg.exposure(), tls: cfg.TLS, grace: cfg.Grace, log: cfg.Log, stopping: make(chan struct{}),
+		limits: &limits{maxSearched, maxTally, maxFetchTime}, answers: &answerCache{},
+	}
+	origins := auth.NewOrigins(cfg.CORSOrigins)
+	authenticator := auth.New(auth.Config{
+		Mode: cfg.Auth, HasUsers: cfg.HasUsers, Identify: cfg.Identify, TokensFile: cfg.TokensFile, SessionKey: cfg.SessionKey,
+		CookiePath: cfg.Prefix + "/", Exposed: cfg.BehindProxy || !auth.IsLocalAddr(cfg.Addr), BehindProxy: cfg.BehindProxy,
+		ReadOnly: cfg.ReadOnly, Now: cfg.Now, Log: cfg.Log,
 	})
-	s.events = live.New(live.Config{Source: liveSource{s}, MayStillRead: s.auth.MayStillRead, CheckOrigin: s.origins.CheckRead, Stopping: s.stopping, Log: s.cfg.Log})
-	s.hide = redaction{s.cfg.HideArgs}
-	s.exporter = prom.New(prom.Config{
-		Version: s.cfg.Version, VHost: s.cfg.VHost, Entries: s.cfg.Entries, View: s.cfg.View, Processes: s.cfg.Processes, Metrics: s.cfg.Metrics,
-		Queues: s.cfg.Queues, QueueSLO: s.cfg.QueueSLO, Leader: s.cfg.Leader, Broker: s.cfg.Broker, Usual: s.usual, Viewers: s.events.Counts, Now: s.cfg.Now,
-	})
-	s.observer = &observer{requests: s.exporter.Requests, log: s.cfg.Log}
-	s.handler = s.observer.wrap(harden(s.cfg.Version, auth.NewHosts(s.cfg.Addr, s.cfg.TLS, s.cfg.Hosts).Guard(s.origins.Guard(checkBody(
-		stripPrefix(s.cfg.Prefix, routeEscaped(compressed(withUI(s.cfg.Prefix, s.routes())))))))))
+	s.connect(&cfg, authenticator, origins)
+	s.observer = &observer{requests: s.exporter.Requests, log: cfg.Log}
+	s.handler = withUI(cfg.Prefix, router(s.routes, authenticator))
+	s.handler = stripPrefix(cfg.Prefix, routeEscaped(compressed(s.handler)))
+	s.handler = origins.Guard(checkBody(s.handler))
+	s.handler = auth.NewHosts(cfg.Addr, cfg.TLS, cfg.Hosts).Guard(s.handler)
+	s.handler = s.observer.wrap(harden(cfg.Version, s.handler))
 	return s
 }
 
-// Handler is everything that the server answers, with all of its protections.
+// parts are what several groups of handlers need.
+type parts struct {
+	hide         redaction
+	leader       *leader
+	records      *records
+	workers      *workers
+	controls     *controls
+	health       *healthAPI
+	overview     *overviewAPI
+	queues       *queuesAPI
+	fingerprints *fingerprints
+}
+
+// connect makes the groups of handlers, each with the few things that it needs.
+func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins *auth.Origins) {
+	p := &parts{hide: redaction{cfg.HideArgs}, leader: &leader{cfg.Ask, cfg.View}, records: &records{cfg.Fetch, s.limits}, fingerprints: newFingerprints()}
+	p.workers = &workers{processes: cfg.Processes, metrics: cfg.Metrics, answers: s.answers, now: cfg.Now}
+	p.controls = &controls{p.leader, cfg.Publish, cfg.Now}
+	p.health = &healthAPI{leader: cfg.Leader, broker: cfg.Broker, ask: cfg.Ask, view: cfg.View, workers: p.workers, now: cfg.Now}
+	p.queues = &queuesAPI{watch: cfg.Queues, entries: cfg.Entries, workers: p.workers, leader: cfg.Leader}
+	p.overview = &overviewAPI{
+		version: cfg.Version, vhost: cfg.VHost, deadMax: cfg.DeadMax, deadAge: cfg.DeadAge, entries: cfg.Entries, view: cfg.View,
+		workers: p.workers, metrics: cfg.Metrics, leader: cfg.Leader, broker: cfg.Broker, now: cfg.Now,
+	}
+	s.events = live.New(live.Config{
+		Source: &topics{p.overview, p.queues, cfg.Feed}, MayStillRead: authenticator.MayStillRead, CheckOrigin: origins.CheckRead,
+		Stopping: s.stopping, Log: cfg.Log,
+	})
+	s.exporter = prom.New(prom.Config{
+		Version: cfg.Version, VHost: cfg.VHost, Entries: cfg.Entries, View: cfg.View, Processes: cfg.Processes, Metrics: cfg.Metrics,
+		Queues: cfg.Queues, QueueSLO: cfg.QueueSLO, Leader: cfg.Leader, Broker: cfg.Broker, Usual: p.workers.usual,
+		Viewers: s.events.Counts, Now: cfg.Now,
+	})
+	s.routes = slices.Concat(
+		s.entryGroups(cfg, p), s.workGroups(cfg, p), s.insightGroups(cfg, p), healthRoutes(p.health),
+		sessionRoutes(&sessionsAPI{authenticator, p.hide, cfg.VHost, cfg.Environment, cfg.ReadOnly}),
+		otherRoutes(cfg.Prefix, s.events, s.exporter),
+	)
+}
+
+// entryGroups are about pending and rejected records.
+func (s *Server) entryGroups(cfg *Config, p *parts) []route {
+	finder := &finder{entries: cfg.Entries, fingerprints: p.fingerprints, answers: s.answers, limits: s.limits}
+	return slices.Concat(
+		entryRoutes(&entriesAPI{entries: cfg.Entries, finder: finder, records: p.records, leader: p.leader, hide: p.hide, now: cfg.Now}),
+		operationRoutes(&operationsAPI{entries: cfg.Entries, leader: p.leader, requests: s.exporter.Requests}),
+		rejectedRoutes(&rejectedAPI{entries: cfg.Entries, leader: p.leader, fetch: cfg.Fetch, publish: cfg.Publish, hide: p.hide, now: cfg.Now}),
+	)
+}
+
+// workGroups are about jobs, and the queues and workers that they are in.
+func (s *Server) workGroups(cfg *Config, p *parts) []route {
+	jobs := &jobsAPI{
+		entries: cfg.Entries, records: p.records, workers: p.workers, answers: s.answers, leader: p.leader, controls: p.controls, hide: p.hide,
+		runs: &runsAPI{metrics: cfg.Metrics, limits: s.limits, maxAge: cfg.RunAge, now: cfg.Now},
+	}
+	leases := &leasesAPI{
+		entries: cfg.Entries, records: p.records, leader: p.leader, health: p.health, onQueues: cfg.OnQueues, publish: cfg.Publish,
+		stopping: s.stopping, now: cfg.Now, log: cfg.Log,
+	}
+	actions := &queueActionsAPI{
+		onBroker: cfg.OnBroker, setPaused: cfg.PauseQueue, leader: p.leader, watch: cfg.Queues, workers: p.workers, now: cfg.Now,
+	}
+	return slices.Concat(
+		jobRoutes(jobs, &enqueueAPI{publish: cfg.Publish, ask: cfg.Ask, prefix: cfg.Prefix, now: cfg.Now}),
+		processRoutes(&processesAPI{p.workers, p.controls}), queueRoutes(p.queues, actions), leaseRoutes(leases),
+	)
+}
+
+// insightGroups sum up, count and explain.
+func (s *Server) insightGroups(cfg *Config, p *parts) []route {
+	failures := &failuresAPI{
+		entries: cfg.Entries, metrics: cfg.Metrics, fingerprints: p.fingerprints, answers: s.answers, limits: s.limits, hide: p.hide, now: cfg.Now,
+	}
+	attention := &attentionAPI{
+		entries: cfg.Entries, view: cfg.View, workers: p.workers, metrics: cfg.Metrics, queues: cfg.Queues, slo: cfg.QueueSLO,
+		leader: cfg.Leader, health: p.health, answers: s.answers, now: cfg.Now,
+	}
+	return append(
+		metricRoutes(&metricsAPI{metrics: cfg.Metrics, answers: s.answers, publish: cfg.Publish, now: cfg.Now}),
+		insightRoutes(&auditAPI{cfg.Entries, s.answers, s.limits, cfg.Now}, failures, &dueTimesAPI{cfg.Entries, s.answers, s.limits, cfg.Now}, attention, p.overview)...,
+	)
+}
+
+// Handler returns the handler of all requests, with all of its protections.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Metrics returns what answers /metrics alone, without sign-in: for a port of its own.
+// Metrics returns a handler of /metrics alone, without sign-in: for a port of its own.
 func (s *Server) Metrics() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.exporter.Handler())
 	return mux
 }
 
-// Run serves until ctx ends, then lets requests end for a while. With a nil listener it listens on the configured address.
+// Run serves until ctx ends, and then waits for requests to end. Without a listener it listens on
+// the configured address.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	if l == nil {
 		var err error
-		if l, err = auth.Listen(ctx, s.cfg.Addr, s.cfg.exposure()); err != nil {
+		if l, err = auth.Listen(ctx, s.addr, s.exposure); err != nil {
 			return err
 		}
 	}
-	if err := s.cfg.exposure().Check(l.Addr().String(), l.Addr()); err != nil {
+	if err := s.exposure.Check(l.Addr().String(), l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	// Requests outlive ctx by the grace: a command that was sent still gets its answer.
+	// Requests may outlive ctx: a command that was sent still gets its answer.
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	server := s.httpServer(requests)
 	failed := make(chan error, 1)
 	go func() {
-		if s.cfg.TLS != nil {
+		if s.tls != nil {
 			failed <- server.ServeTLS(l, "", "")
 			return
 		}
@@ -126,20 +201,20 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 func (s *Server) httpServer(requests context.Context) *http.Server {
 	return &http.Server{
 		Handler:           s.handler,
-		TLSConfig:         s.cfg.TLS,
+		TLSConfig:         s.tls,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return requests },
-		ErrorLog:          slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 
-// shutdown waits for the requests that run, then ends them.
+// shutdown waits for requests to end, and then cuts them off.
 func (s *Server) shutdown(ctx context.Context, server *http.Server, cancel context.CancelFunc) {
-	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 	defer stop()
 	err := server.Shutdown(grace)
 	ended := make(chan struct{})
@@ -148,19 +223,19 @@ func (s *Server) shutdown(ctx context.Context, server *http.Server, cancel conte
 		defer s.observer.running.Unlock()
 		close(ended)
 	}()
-	if err == nil { // WebSockets are not the server's any more: it does not wait until they have been told
+	if err == nil { // the server does not wait for WebSockets, which are no longer its own
 		select {
 		case <-ended:
 			return
 		case <-grace.Done():
 		}
 	}
-	s.cfg.Log.Warn("httpapi: requests were cut off at shutdown", "grace", s.cfg.Grace)
+	s.log.Warn("httpapi: requests were cut off at shutdown", "grace", s.grace)
 	cancel()
 	_ = server.Close()
 	select {
 	case <-ended:
-	case <-time.After(s.cfg.Grace):
-		s.cfg.Log.Error("httpapi: a request does not end")
+	case <-time.After(s.grace):
+		s.log.Error("httpapi: a request does not end")
 	}
 }

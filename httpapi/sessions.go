@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
-// sessions signs users in and out, and tells clients who they are.
-type sessions struct {
+// sessionsAPI signs users in and out, and tells clients who they are.
+type sessionsAPI struct {
 	auth        *auth.Authenticator
 	hide        redaction
 	vhost       string
@@ -33,7 +33,7 @@ type whoami struct {
 	Environment   string    `json:"environment,omitempty"`
 }
 
-func (s *sessions) newWhoami(p auth.Principal) whoami {
+func (s *sessionsAPI) newWhoami(p auth.Principal) whoami {
 	mode, err := s.auth.Mode()
 	if err != nil { // it was there a moment ago
 		mode = auth.ModeBroker
@@ -48,7 +48,7 @@ func (s *sessions) newWhoami(p auth.Principal) whoami {
 	return answer
 }
 
-func (s *sessions) show(c echo.Context) error {
+func (s *sessionsAPI) show(c echo.Context) error {
 	if err := problem.NoParams(c); err != nil {
 		return err
 	}
@@ -56,15 +56,19 @@ func (s *sessions) show(c echo.Context) error {
 }
 
 // begin signs a browser in. A cookie holds the session, so that scripts never have the password.
-func (s *sessions) begin(c echo.Context) error {
+func (s *sessionsAPI) begin(c echo.Context) error {
 	if err := problem.NoParams(c); err != nil {
 		return err
 	}
-	var body auth.Credentials
+	var body struct {
+		Name     string `json:"name"`
+		Password string `json:"password"`
+		Token    string `json:"token"`
+	}
 	if err := problem.ReadBody(c, &body); err != nil {
 		return err
 	}
-	p, cookie, err := s.auth.SignIn(c.Request(), body)
+	p, cookie, err := s.auth.SignIn(c.Request(), auth.Credentials(body))
 	if err != nil {
 		return err
 	}
@@ -76,7 +80,7 @@ func (s *sessions) begin(c echo.Context) error {
 }
 
 // end signs a browser out.
-func (s *sessions) end(c echo.Context) error {
+func (s *sessionsAPI) end(c echo.Context) error {
 	if err := problem.NoParams(c); err != nil {
 		return err
 	}

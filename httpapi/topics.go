@@ -10,72 +10,78 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// liveSource is what the topics show.
-type liveSource struct{ *Server }
+// topics is the live.Source: it computes what viewers are shown.
+type topics struct {
+	overview *overviewAPI
+	queues   *queuesAPI
+	feed     *feed.Feed // may be nil
+}
 
-// maxShown bounds the lists in a frame: beyond, only their sum is sent, and whoever wants more asks for a page.
+// Bounds of the lists in a frame. A longer list is left out: viewers ask for its pages.
 const (
 	maxShown           = 200
 	maxShownOperations = 20
 )
 
-// What a frame says of the topics that are not answers of other routes.
-type (
-	shownProcesses struct {
-		workerState
-		Items []process `json:"items"` // null: there are too many
-	}
-	shownQueues struct {
-		Total int        `json:"total"`
-		Ready int64      `json:"ready"`
-		Items []jobQueue `json:"items"` // null: there are too many
-	}
-)
+type shownProcesses struct {
+	workerState
+	Items []process `json:"items"` // null: there are too many
+}
 
-func (s liveSource) Changed() <-chan struct{} { return s.cfg.View.Changed() }
+type shownQueues struct {
+	Total int        `json:"total"`
+	Ready int64      `json:"ready"`
+	Items []jobQueue `json:"items"` // null: there are too many
+}
 
-func (s liveSource) Now() time.Time { return s.cfg.Now() }
+// Changed returns a channel that is closed at the next change of the view.
+func (t *topics) Changed() <-chan struct{} { return t.overview.view.Changed() }
 
-func (s liveSource) KeepHappened(until time.Time) {
-	if s.cfg.Feed != nil {
-		s.cfg.Feed.Keep(until)
+// Now returns the time.
+func (t *topics) Now() time.Time { return t.overview.now() }
+
+// KeepHappened makes the feed keep its events until then.
+func (t *topics) KeepHappened(until time.Time) {
+	if t.feed != nil {
+		t.feed.Keep(until)
 	}
 }
 
-func (s liveSource) Happened(from int64, most int) (items any, count int, next, missed int64) {
-	if s.cfg.Feed == nil {
+// Happened returns events of the feed.
+func (t *topics) Happened(from int64, most int) (items any, count int, next, missed int64) {
+	if t.feed == nil {
 		return nil, 0, 0, 0
 	}
-	events, next, missed := s.cfg.Feed.Since(from, most)
+	events, next, missed := t.feed.Since(from, most)
 	if events == nil {
 		events = []feed.Event{}
 	}
 	return events, len(events), next, missed
 }
 
-// topic gives what a topic shows now, and what of it is compared.
-func (s liveSource) Topic(ctx context.Context, t live.Topic) (shown, essence any, err error) {
-	switch t {
+// Topic returns what a topic shows now, and what of it is compared.
+func (t *topics) Topic(ctx context.Context, topic live.Topic) (shown, essence any, err error) {
+	switch topic {
 	case live.Overview:
-		return s.shownOverview()
+		return t.showOverview()
 	case live.Queues:
-		shown, err = s.shownQueues(ctx)
+		shown, err = t.showQueues(ctx)
 	case live.Processes:
-		shown, essence, err = s.shownProcesses(ctx)
+		return t.showProcesses(ctx)
 	case live.Operations:
-		shown = s.shownOperations()
+		shown = t.showOperations()
 	case live.Scheduled:
-		shown, err = s.setSize(wire.ScheduledJobs)
+		shown, err = t.overview.setSize(wire.ScheduledJobs)
 	case live.Retries:
-		shown, err = s.setSize(wire.Retries)
+		shown, err = t.overview.setSize(wire.Retries)
 	case live.Dead:
-		shown, err = s.setSize(wire.DeadJobs)
+		shown, err = t.overview.setSize(wire.DeadJobs)
 	}
-	return shown, essence, err
+	return shown, nil, err
 }
 
-func (s *Server) shownOverview() (shown, essence any, err error) {
-	o, err := s.overviewAt(s.cfg.Now())
+func (t *topics) showOverview() (shown, essence any, err error) {
+	o, err := t.overview.at(t.Now())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,13 +94,13 @@ func (s *Server) shownOverview() (shown, essence any, err error) {
 	return o, still, nil
 }
 
-func (s *Server) shownProcesses(ctx context.Context) (shown, essence any, err error) {
-	all := s.processes()
-	p := shownProcesses{workerState: s.workers()}
+func (t *topics) showProcesses(ctx context.Context) (shown, essence any, err error) {
+	all := t.overview.workers.list()
+	p := shownProcesses{workerState: newWorkerState(all)}
 	if len(all) > maxShown {
 		return p, nil, nil
 	}
-	usual, err := s.usual(ctx)
+	usual, err := t.overview.workers.usual(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,8 +116,8 @@ func (s *Server) shownProcesses(ctx context.Context) (shown, essence any, err er
 	return p, still, nil
 }
 
-func (s *Server) shownQueues(ctx context.Context) (any, error) {
-	all, err := s.jobQueues(ctx)
+func (t *topics) showQueues(ctx context.Context) (any, error) {
+	all, err := t.queues.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +131,9 @@ func (s *Server) shownQueues(ctx context.Context) (any, error) {
 	return q, nil
 }
 
-func (s *Server) shownOperations() any {
+func (t *topics) showOperations() any {
 	all := []operation{}
-	for _, op := range s.cfg.Entries.Operations() {
+	for _, op := range t.overview.entries.Operations() {
 		if op.State == wire.OperationRunning || len(all) < maxShownOperations {
 			all = append(all, newOperation(&op))
 		}

@@ -24,9 +24,7 @@ const (
 
 // Credentials are what a browser signs in with: a name and a password, or a token.
 type Credentials struct {
-	Name     string `json:"name"`
-	Password string `json:"password"`
-	Token    string `json:"token"`
+	Name, Password, Token string
 }
 
 // SignIn begins a session, and returns its cookie; nil where users are not authenticated.

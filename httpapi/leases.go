@@ -3,16 +3,17 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -23,11 +24,26 @@ const (
 	shortestLease = time.Second
 	longestLease  = 24 * time.Hour
 	usualLease    = time.Minute
-	lookAgain     = 200 * time.Millisecond // while somebody waits for a job
+	lookAgain     = 200 * time.Millisecond // while a worker waits for a job
 	takeBudget    = 10 * time.Second
 )
 
-// lease is a job that somebody took, as clients see it.
+// leasesAPI lends jobs to workers over HTTP.
+type leasesAPI struct {
+	entries  *tracker.Entries
+	records  *records
+	leader   *leader
+	health   *healthAPI
+	onQueues func(ctx context.Context, do func(conn *broker.Conn) error) error
+	publish  func(ctx context.Context, m wire.Message) error
+	stopping <-chan struct{}
+	now      func() time.Time
+	log      *slog.Logger
+
+	failing singleflight.Group // leases whose failure is being recorded
+}
+
+// lease is a job that a worker took, as clients see it.
 type lease struct {
 	ID      string          `json:"id"`
 	Until   float64         `json:"until"`
@@ -35,7 +51,7 @@ type lease struct {
 	Class   string          `json:"class"`
 	Queue   string          `json:"queue"`
 	Attempt int             `json:"attempt"` // from 1
-	RanOut  int             `json:"ran_out"` // how many leases of it did before
+	RanOut  int             `json:"ran_out"` // how many leases of the job did before
 	Job     json.RawMessage `json:"job"`
 }
 
@@ -83,9 +99,9 @@ func within(name string, given *int64, otherwise, least, most int64) (int64, err
 	return *given, nil
 }
 
-// leaseJobs takes jobs from a queue. Each is written down as an entry that is due when its lease ends, and only then taken off the queue: a
-// crash in between leaves both, so a job may come twice, and is never lost.
-func (s *Server) leaseJobs(c echo.Context) error {
+// take takes jobs from a queue. Each becomes an entry that is due when its lease ends, and only then
+// leaves the queue: a crash in between leaves both, so a job may come twice and is never lost.
+func (l *leasesAPI) take(c echo.Context) error {
 	name, err := queueOf(c)
 	if err != nil {
 		return err
@@ -95,26 +111,26 @@ func (s *Server) leaseJobs(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	if s.leading.remember(s.checkLeader)(ctx) != "" { // nobody could settle a lease, or bring a job back
+	if l.health.checkLeader(ctx) != "" { // no leader could settle a lease, or bring a job back
 		return problem.FromReply(problem.NoLeader)
 	}
-	taken, err := s.takeJobs(ctx, name, terms)
+	taken, err := l.takeJobs(ctx, name, terms)
 	if err != nil {
 		return err
 	}
-	s.readLeases(ctx, taken)
-	return writeJSON(c, http.StatusOK, taken)
+	l.awaitTaken(ctx, taken)
+	return writeJSON(c, taken)
 }
 
 // takeJobs takes jobs as they come, until there are some or the time is over.
-func (s *Server) takeJobs(ctx context.Context, name string, terms leaseTerms) (taken []lease, err error) {
+func (l *leasesAPI) takeJobs(ctx context.Context, name string, terms leaseTerms) (taken []lease, err error) {
 	taken = []lease{}
 	ctx, cancel := context.WithTimeout(ctx, terms.wait+takeBudget)
 	defer cancel()
 	until := time.Now().Add(terms.wait)
-	err = s.cfg.OnQueues(ctx, func(conn *broker.Conn) error {
+	err = l.onQueues(ctx, func(conn *broker.Conn) error {
 		for {
-			now, err := s.takeNow(ctx, conn, name, terms)
+			now, err := l.takeNow(ctx, conn, name, terms)
 			if taken = append(taken, now...); err != nil || len(taken) > 0 {
 				return err
 			}
@@ -124,47 +140,48 @@ func (s *Server) takeJobs(ctx context.Context, name string, terms leaseTerms) (t
 			}
 			select {
 			case <-time.After(pause):
-			case <-s.stopping:
+			case <-l.stopping:
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}
 	})
-	if len(taken) > 0 { // what was taken is told, whatever became of the others
+	if len(taken) > 0 { // the client must know of these, also if others failed
 		return taken, nil
 	}
 	return taken, brokerProblem(err)
 }
 
-// takeNow takes what is there. Of a queue that is paused nobody gets anything.
-func (s *Server) takeNow(ctx context.Context, conn *broker.Conn, name string, terms leaseTerms) ([]lease, error) {
+// takeNow takes the jobs that are there; none of a queue that is paused.
+func (l *leasesAPI) takeNow(ctx context.Context, conn *broker.Conn, name string, terms leaseTerms) ([]lease, error) {
 	full := wire.QueuePrefix + name
 	waiting, _, err := conn.QueueDepth(ctx, full)
-	if _, paused := s.cfg.Entries.Paused()[name]; err != nil || paused || waiting == 0 {
+	if _, paused := l.entries.Paused()[name]; err != nil || paused || waiting == 0 {
 		return nil, err
 	}
-	// What is in hand is finished, even if whoever asked has gone.
+	// Jobs that were taken become leases, also if the client has gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBudget)
 	defer cancel()
 	return broker.HandOver(ctx, conn, full, terms.max, func(d wire.Delivery) (wire.Message, *lease) {
-		return s.leaseOut(&d, name, terms.lasts)
+		return l.lend(&d, name, terms.lasts)
 	})
 }
 
-// leaseOut is what becomes of a job that is taken: a lease, or what a worker would do with a job that it does not run.
-func (s *Server) leaseOut(d *wire.Delivery, queue string, lasts time.Duration) (wire.Message, *lease) {
-	now := s.cfg.Now()
+// lend makes a lease of a job that was taken, or does what a worker would do with a job that it does
+// not run.
+func (l *leasesAPI) lend(d *wire.Delivery, queue string, lasts time.Duration) (wire.Message, *lease) {
+	now := l.now()
 	job, err := wire.LeasedJob(d, queue)
 	if err != nil {
-		return noJob(d, queue), nil
+		return rejectedMessage(d, queue), nil
 	}
 	trace := wire.TraceOf(d.Headers)
-	if !job.ExpiresAt.IsZero() && job.ExpiresAt.Before(now) { // due at once: the leader does with it what is to be done with expired ones
+	if !job.ExpiresAt.IsZero() && job.ExpiresAt.Before(now) { // due immediately: the leader handles expired jobs
 		return entryMessage(wire.ScheduledJobs, &job, trace, wire.ScheduledJob(job.JID, wire.Seconds(now), job.Raw)), nil
 	}
 	ranOut := 0
-	if s.cfg.Entries.Trusts(&wire.Record{UserID: d.UserID}) {
+	if l.entries.Trusts(&wire.Record{UserID: d.UserID}) {
 		ranOut = wire.RanOut(d)
 	}
 	if ranOut >= wire.MaxRunOut {
@@ -175,7 +192,7 @@ func (s *Server) leaseOut(d *wire.Delivery, queue string, lasts time.Duration) (
 	id := wire.NewLeaseID(wire.Lease{RanOut: ranOut, At: now})
 	m, err := wire.LeaseMessage(id, until, &job, trace)
 	if err != nil {
-		return noJob(d, queue), nil
+		return rejectedMessage(d, queue), nil
 	}
 	m.Timestamp = now
 	return m, &lease{ID: id, Until: wire.Seconds(until), JID: job.JID, Class: job.Class, Queue: queue, Attempt: job.RetryCount + 1, RanOut: ranOut, Job: job.Raw}
@@ -185,34 +202,18 @@ func entryMessage(stream string, job *wire.Job, trace string, record []byte) wir
 	return wire.Message{Key: stream, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Headers: wire.TraceHeaders(trace), Body: record}
 }
 
-// noJob sends what no worker can decode, or what would be too large to be written down, where the broker sends what a worker rejects.
-func noJob(d *wire.Delivery, queue string) wire.Message {
+// rejectedMessage sends a job where the broker sends what a worker rejects: one that no worker can
+// decode, or that is too large for a record.
+func rejectedMessage(d *wire.Delivery, queue string) wire.Message {
 	return wire.Message{Exchange: wire.ExchangeDead, Key: queue, MessageID: wire.Property(d.MessageID), Timestamp: d.Timestamp, Body: d.Body}
 }
 
-// readLeases waits until this sidecar has read the leases, so that settling one finds it here.
-func (s *Server) readLeases(ctx context.Context, taken []lease) {
-	s.readBack(ctx, readBackWithin, func() bool {
-		return !slices.ContainsFunc(taken, func(l lease) bool {
-			found, err := s.cfg.Entries.Find(wire.ScheduledJobs, l.ID)
+// awaitTaken waits until this sidecar has read the leases, so that it finds them when they end.
+func (l *leasesAPI) awaitTaken(ctx context.Context, taken []lease) {
+	l.leader.readBack(ctx, readBackLimit, func() bool {
+		return !slices.ContainsFunc(taken, func(one lease) bool {
+			found, err := l.entries.Find(wire.ScheduledJobs, one.ID)
 			return err == nil && len(found) == 0
 		})
 	})
-}
-
-// brokerProblem is what a client is told of an error that came of doing something to a queue.
-func brokerProblem(err error) error {
-	var refusal *broker.QueueError
-	var said *problem.Problem
-	switch {
-	case errors.As(err, &said):
-		return said
-	case errors.As(err, &refusal) && refusal.Reason == broker.ReasonMissing:
-		return noQueue(wire.QueueName(refusal.Queue))
-	case errors.As(err, &refusal):
-		return problem.New(http.StatusConflict, "the broker refuses it: %s", refusal.Reason)
-	case err != nil:
-		return problem.Unavailable(err, "the broker does not do it now")
-	}
-	return nil
 }

@@ -10,10 +10,19 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/wire"
 )
+
+// metricsAPI answers what was counted of jobs, and keeps the marks of deploys.
+type metricsAPI struct {
+	metrics *metrics.Metrics // nil: this server has no metrics
+	answers *answerCache
+	publish func(ctx context.Context, m wire.Message) error
+	now     func() time.Time
+}
 
 // spread is the distribution of spans of time, in milliseconds.
 type spread struct {
@@ -21,18 +30,18 @@ type spread struct {
 	P50     float64 `json:"p50_ms"`
 	P95     float64 `json:"p95_ms"`
 	P99     float64 `json:"p99_ms"`
-	Buckets []int64 `json:"buckets"` // how many lie within each of bounds_ms, and beyond the last
+	Buckets []int64 `json:"buckets"` // how many are within each of bounds_ms, and above the last
 }
 
-// jobSum is what was done in some span of time.
+// jobSum is what ended in some span of time.
 type jobSum struct {
 	metrics.Counts
 	Total float64 `json:"total_ms"`
 	Max   float64 `json:"max_ms"`
-	Run   *spread `json:"run"`  // null: nothing is known
-	Wait  *spread `json:"wait"` // null: nothing is known
+	Run   *spread `json:"run"`  // null: not known
+	Wait  *spread `json:"wait"` // null: not known
 
-	Attempts []int64 `json:"attempts"` // how many jobs came to their end at their first attempt, their second, …
+	Attempts []int64 `json:"attempts"` // how many jobs ended at their first attempt, their second, …
 }
 
 type jobPoint struct {
@@ -42,7 +51,7 @@ type jobPoint struct {
 
 type namedSum struct {
 	Name  string `json:"name"`
-	Other bool   `json:"other,omitempty"` // all that are over the bound on names
+	Other bool   `json:"other,omitempty"` // all above the limit of names
 	jobSum
 }
 
@@ -103,12 +112,9 @@ func newJobMetrics(a metrics.Answer, deploys []metrics.Deploy) jobMetrics {
 	return m
 }
 
-// defaultRange is what is shown where nobody says from when.
-const defaultRange = time.Hour
-
-// jobMetrics answers about all classes, or the one in the path.
-func (s *Server) jobMetrics(c echo.Context) error {
-	q, err := s.metricsQuery(c)
+// jobs answers about all classes, or the one in the path.
+func (a *metricsAPI) jobs(c echo.Context) error {
+	q, err := a.query(c)
 	if err != nil {
 		return err
 	}
@@ -117,48 +123,17 @@ func (s *Server) jobMetrics(c echo.Context) error {
 			return err
 		}
 	}
-	return s.share(c, func(context.Context) (any, error) { return s.askMetrics(q) })
-}
-
-// metricsQuery reads of what sums are wanted.
-func (s *Server) metricsQuery(c echo.Context) (q metrics.Query, err error) {
-	p, err := problem.ParseParams(c.Request(), "queue", "from", "to", "step")
-	if err != nil {
-		return q, err
-	}
-	q.Queue = p["queue"]
-	if q.From, q.To, err = spanOf(p, s.cfg.Now()); err != nil {
-		return q, err
-	}
-	step, err := p.Number("step", 0, minStep, maxStep)
-	if err != nil {
-		return q, err
-	}
-	q.Step = time.Duration(step) * time.Second
-	if s.cfg.Metrics == nil {
-		return q, problem.Unavailable(errUnwired, "this server has no metrics")
-	}
-	return q, nil
-}
-
-func (s *Server) askMetrics(q metrics.Query) (any, error) {
-	a, err := s.cfg.Metrics.Ask(q)
-	if err != nil {
-		return nil, rangeProblem(err)
-	}
-	deploys, err := s.cfg.Metrics.Deploys(a.From, a.To)
-	if err != nil {
-		return nil, err
-	}
-	return newJobMetrics(a, deploys), nil
-}
-
-// rangeProblem says to whoever asked what is wrong with a range of time, if it is that.
-func rangeProblem(err error) error {
-	if errors.Is(err, metrics.ErrStep) || errors.Is(err, metrics.ErrRange) || errors.Is(err, metrics.ErrPoints) {
-		return problem.BadRequest("%s", err)
-	}
-	return err
+	return a.answers.share(c, func(context.Context) (any, error) {
+		answer, err := a.metrics.Ask(q)
+		if err != nil {
+			return nil, rangeProblem(err)
+		}
+		deploys, err := a.metrics.Deploys(answer.From, answer.To)
+		if err != nil {
+			return nil, err
+		}
+		return newJobMetrics(answer, deploys), nil
+	})
 }
 
 // Bounds of a step, in seconds.
@@ -167,8 +142,29 @@ const (
 	maxStep = 366 * 86400
 )
 
-// span reads from and to.
-func spanOf(p problem.Params, now time.Time) (from, to time.Time, err error) {
+// query returns which sums are asked for.
+func (a *metricsAPI) query(c echo.Context) (q metrics.Query, err error) {
+	p, err := problem.ParseParams(c.Request(), "queue", "from", "to", "step")
+	if err != nil {
+		return q, err
+	}
+	q.Queue = p["queue"]
+	if q.From, q.To, err = parseRange(p, a.now()); err != nil {
+		return q, err
+	}
+	step, err := p.Number("step", 0, minStep, maxStep)
+	if err != nil {
+		return q, err
+	}
+	q.Step = time.Duration(step) * time.Second
+	if a.metrics == nil {
+		return q, problem.Unavailable(errUnwired, "this server has no metrics")
+	}
+	return q, nil
+}
+
+// parseRange reads from and to; the last hour, if they are not given.
+func parseRange(p problem.Params, now time.Time) (from, to time.Time, err error) {
 	if from, to, err = p.Period(now); err != nil {
 		return from, to, err
 	}
@@ -176,39 +172,81 @@ func spanOf(p problem.Params, now time.Time) (from, to time.Time, err error) {
 		to = now
 	}
 	if from.IsZero() {
-		from = to.Add(-defaultRange)
+		from = to.Add(-time.Hour)
 	}
 	return from, to, nil
 }
 
-// listDeploys lists the deploys of a range of time, the newest first; a year, if nobody says from when.
-func (s *Server) listDeploys(c echo.Context) error {
+// rangeProblem tells the client if a range of time is wrong.
+func rangeProblem(err error) error {
+	if errors.Is(err, metrics.ErrStep) || errors.Is(err, metrics.ErrRange) || errors.Is(err, metrics.ErrPoints) {
+		return problem.BadRequest("%s", err)
+	}
+	return err
+}
+
+// queueThroughput is how many jobs ended in each queue, step by step.
+type queueThroughput struct {
+	From   float64       `json:"from"`
+	To     float64       `json:"to"`
+	Step   float64       `json:"step_seconds"`
+	Older  bool          `json:"older_than_kept,omitempty"`
+	Queues []queueCounts `json:"queues"`
+}
+
+type queueCounts struct {
+	Name   string  `json:"name"`
+	Other  bool    `json:"other,omitempty"` // all above the limit of names
+	Counts []int64 `json:"counts"`          // of each step, the first beginning at from
+}
+
+// throughput counts the jobs that ended in all queues, or in one.
+func (a *metricsAPI) throughput(c echo.Context) error {
+	q, err := a.query(c)
+	if err != nil {
+		return err
+	}
+	return a.answers.share(c, func(context.Context) (any, error) {
+		t, err := a.metrics.Throughput(q)
+		if err != nil {
+			return nil, rangeProblem(err)
+		}
+		shown := queueThroughput{wire.Seconds(t.From), wire.Seconds(t.To), t.Step.Seconds(), t.Older, make([]queueCounts, len(t.Queues))}
+		for i, counted := range t.Queues {
+			shown.Queues[i] = queueCounts(counted)
+		}
+		return shown, nil
+	})
+}
+
+// deploys lists the deploys of a range of time, the newest first; of a year, if from is not given.
+func (a *metricsAPI) deploys(c echo.Context) error {
 	p, err := problem.ParseParams(c.Request(), "from", "to")
 	if err != nil {
 		return err
 	}
-	from, to, err := spanOf(p, s.cfg.Now().Add(time.Second))
+	from, to, err := parseRange(p, a.now().Add(time.Second))
 	if err != nil {
 		return err
 	}
 	if p["from"] == "" {
 		from = to.AddDate(-1, 0, 0)
 	}
-	if s.cfg.Metrics == nil {
+	if a.metrics == nil {
 		return problem.Unavailable(errUnwired, "this server has no metrics")
 	}
-	all, err := s.cfg.Metrics.Deploys(from, to)
+	all, err := a.metrics.Deploys(from, to)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, all)
 }
 
-// maxLabel bounds a deploy's label, in characters.
+// maxLabel is the most characters of a deploy's label.
 const maxLabel = 200
 
 // addDeploy marks a deploy in all charts.
-func (s *Server) addDeploy(c echo.Context) error {
+func (a *metricsAPI) addDeploy(c echo.Context) error {
 	if err := problem.NoParams(c); err != nil {
 		return err
 	}
@@ -222,40 +260,22 @@ func (s *Server) addDeploy(c echo.Context) error {
 	if n := utf8.RuneCountInString(body.Label); n == 0 || n > maxLabel {
 		return problem.BadRequest("label must have 1 to %d characters", maxLabel)
 	}
-	now := s.cfg.Now()
-	at := *cmp.Or(body.At, ptr(wire.Seconds(now)))
+	now := a.now()
+	seconds := wire.Seconds(now)
+	at := *cmp.Or(body.At, &seconds)
 	if at < 0 || at > problem.Latest {
 		return problem.BadRequest("at must be seconds since 1970")
 	}
-	signed, err := sign(c, wire.Command{})
-	if err != nil {
+	if _, err := checkReason(c, ""); err != nil {
 		return err
 	}
-	d := metrics.Deploy{Label: body.Label, At: at, Actor: signed.Actor}
+	d := metrics.Deploy{Label: body.Label, At: at, Actor: auth.PrincipalOf(c.Request()).Name}
 	m, err := wire.Rollup{Type: wire.TypeDeploy, Label: d.Label, At: d.At, Actor: d.Actor}.Message(now)
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Publish(c.Request().Context(), m); err != nil {
+	if err := a.publish(c.Request().Context(), m); err != nil {
 		return problem.Unavailable(err, "the broker did not take it: nothing was done")
 	}
 	return c.JSON(http.StatusCreated, d)
-}
-
-func ptr[T any](v T) *T { return &v }
-
-// jobTotals are the counts in the overview.
-type jobTotals struct {
-	ProcessedToday int64 `json:"processed_today"` // since midnight UTC
-	FailedToday    int64 `json:"failed_today"`
-	Processed      int64 `json:"processed"`
-	Failed         int64 `json:"failed"`
-}
-
-func (s *Server) jobTotals(now time.Time) (t jobTotals, err error) {
-	if s.cfg.Metrics == nil {
-		return t, nil
-	}
-	today, ever, err := s.cfg.Metrics.Totals(now)
-	return jobTotals{today.Processed(), today.Failures(), ever.Processed(), ever.Failures()}, err
 }
