@@ -6,8 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
 // limits bound what one call may cost. Tests change them.
@@ -19,7 +20,7 @@ type limits struct {
 
 const (
 	cheap      = 10 * time.Millisecond // answers that take less are not kept
-	keepFactor = 20                    // an answer is kept so many times as long as it took: a twentieth of a core at most
+	keepFactor = 20                    // an answer is kept so many times as long as it took
 	maxAnswers = 64
 )
 
@@ -76,14 +77,12 @@ func (a *answerCache) keep(key string, answer any, lasts time.Duration) {
 	a.kept[key] = keptAnswer{answer, now.Add(lasts)}
 }
 
-// share answers with what is computed once for identical requests.
-func (a *answerCache) share(c echo.Context, create func(ctx context.Context) (any, error)) error {
-	answer, err := a.get(c.Request().Context(), requestKey(c.Request()), 0, create)
-	if err != nil {
-		return err
+// share returns what is computed once for identical requests.
+func (a *answerCache) share(in *problem.Request, create func(ctx context.Context) (any, error)) (any, error) {
+	if in.Err() != nil {
+		return nil, in.Err()
 	}
-	return c.JSON(http.StatusOK, answer)
+	return a.get(in.Request().Context(), requestKey(in.Request()), 0, create)
 }
 
-// requestKey is the same for identical requests.
 func requestKey(r *http.Request) string { return r.URL.EscapedPath() + "?" + r.URL.RawQuery }

@@ -2,11 +2,8 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
@@ -36,34 +33,23 @@ type attentionAnswer struct {
 	Items []attention.Item `json:"items"`
 }
 
-// list lists what needs a look, the most severe first, without what cannot be found out now. The
-// health checks are not shared: a silent leader takes long to ask, and the list would still say so
-// long after the leader is back.
-func (a *attentionAPI) list(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
-	}
-	ctx := c.Request().Context()
-	found, err := a.answers.get(ctx, requestKey(c.Request()), 0, a.facts)
+// list lists what needs a look, the most severe first. The health checks are not shared: a silent
+// leader takes long to ask, and the answer would outlive its return.
+func (a *attentionAPI) list(in *problem.Request) (any, error) {
+	in.Query()
+	found, err := a.answers.share(in, a.facts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer := found.(attentionAnswer)
-	answer.Items = a.withChecks(ctx, answer.Items)
-	return c.JSON(http.StatusOK, answer)
+	answer.Items = a.withChecks(in.Request().Context(), answer.Items)
+	return answer, nil
 }
 
-// Kinds of health checks that fail.
-const (
-	brokerDisconnected = "broker_disconnected"
-	noWorkers          = "no_workers"
-)
-
-// withChecks adds the health checks that fail and are not listed yet. Without the broker neither the
-// leader nor the workers are heard.
+// withChecks adds the health checks that fail. Without the broker no others are worth a look.
 func (a *attentionAPI) withChecks(ctx context.Context, items []attention.Item) []attention.Item {
 	if reason := a.health.checkBroker(ctx); reason != "" {
-		return slices.Concat([]attention.Item{failed(brokerDisconnected, "critical", reason)}, items)
+		return slices.Concat([]attention.Item{failed("broker_disconnected", "critical", reason)}, items)
 	}
 	critical := []attention.Item{} // a list even if it is empty
 	for _, c := range []struct {
@@ -79,7 +65,7 @@ func (a *attentionAPI) withChecks(ctx context.Context, items []attention.Item) [
 	}
 	items = append(critical, items...)
 	if reason := a.health.checkWorkers(ctx); reason != "" {
-		items = append(items, failed(noWorkers, "warning", reason))
+		items = append(items, failed("no_workers", "warning", reason))
 	}
 	return items
 }
@@ -88,7 +74,6 @@ func failed(kind, severity, reason string) attention.Item {
 	return attention.Item{Kind: kind, Severity: severity, Text: reason, Value: 1}
 }
 
-// facts gathers what may need a look.
 func (a *attentionAPI) facts(ctx context.Context) (any, error) {
 	now := a.now()
 	f := attention.Facts{Processes: a.workers.list(), Lag: a.view.Lag(), SLO: a.slo, Paused: a.entries.Paused()}
@@ -116,7 +101,7 @@ func (a *attentionAPI) facts(ctx context.Context) (any, error) {
 	return attentionAnswer{Now: float64(now.UnixMicro()) / 1e6, Items: attention.Look(f)}, nil
 }
 
-// keepFailures is how long the counts of failures are kept: pages ask whenever anything has changed.
+// keepFailures is how long counts are kept: pages ask whenever anything has changed.
 const keepFailures = 5 * time.Second
 
 type failureCounts struct{ short, long metrics.Counted }

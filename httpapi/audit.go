@@ -3,14 +3,11 @@ package httpapi
 import (
 	"context"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
@@ -58,19 +55,15 @@ func newAuditEntry(a *tracker.Act) auditEntry {
 }
 
 // list lists what was done, the newest first.
-func (a *auditAPI) list(c echo.Context) error {
-	q, err := parseAudit(c.Request(), a.now())
-	if err != nil {
-		return err
-	}
+func (a *auditAPI) list(in *problem.Request) (any, error) {
+	q := readAuditQuery(in, a.now())
 	if q.sifts() {
-		return a.answers.share(c, func(context.Context) (any, error) { return a.find(q) })
+		return a.answers.share(in, func(context.Context) (any, error) { return a.find(q) })
 	}
-	found, err := a.find(q)
-	if err != nil {
-		return err
+	if in.Err() != nil {
+		return nil, in.Err()
 	}
-	return c.JSON(http.StatusOK, found)
+	return a.find(q)
 }
 
 // auditQuery says which entries are asked for.
@@ -90,34 +83,22 @@ func (q *auditQuery) match(a *tracker.Act) bool {
 		(q.Actor == "" || a.Actor == q.Actor) && (q.Op == "" || a.Op == q.Op)
 }
 
-func parseAudit(r *http.Request, now time.Time) (q auditQuery, err error) {
-	p, err := problem.ParseParams(r, "from", "to", "actor", "jid", "op", "queue", "operation", "collapse", "limit", "next")
-	if err != nil {
-		return q, err
-	}
-	q = auditQuery{ActQuery: tracker.ActQuery{Actor: p["actor"], JID: p["jid"], Op: p["op"]}, queue: p["queue"], operation: p["operation"]}
-	switch p["collapse"] {
+func readAuditQuery(in *problem.Request, now time.Time) auditQuery {
+	in.Query("from", "to", "actor", "jid", "op", "queue", "operation", "collapse", "limit", "next")
+	q := auditQuery{ActQuery: tracker.ActQuery{Actor: in.Text("actor"), JID: in.Text("jid"), Op: in.Text("op")}, queue: in.Text("queue"), operation: in.Text("operation")}
+	switch in.Text("collapse") {
 	case "":
 	case "operations":
 		q.collapsed = true
-		if err := p.Without("collapse, which leaves single jobs out", "jid", "operation"); err != nil {
-			return q, err
-		}
+		in.Without("collapse, which leaves single jobs out", "jid", "operation")
 	default:
-		return q, problem.BadRequest("parameter collapse is %q: it must be operations", problem.Shorten(p["collapse"]))
+		in.BadRequest("parameter collapse is %q: it must be operations", problem.Shorten(in.Text("collapse")))
 	}
-	from, to, err := p.Period(now)
-	if err != nil {
-		return q, err
-	}
+	from, to := in.Period(now)
 	q.From, q.To = secondsOrZero(from), secondsOrZero(to)
-	limit, err := p.Number("limit", defaultSize, 1, maxSize)
-	if err != nil {
-		return q, err
-	}
-	q.Limit = int(limit)
-	q.Below, q.shown, err = parseAuditCursor(p)
-	return q, err
+	q.Limit = int(in.Number("limit", defaultSize, 1, maxSize))
+	q.Below, q.shown = readAuditCursor(in)
+	return q
 }
 
 // secondsOrZero returns a time as seconds since 1970; 0 for no time.
@@ -128,12 +109,11 @@ func secondsOrZero(t time.Time) float64 {
 	return wire.Seconds(t)
 }
 
-// parseAuditCursor reads next: the record below which the list continues, and operations that it
-// must not show again.
-func parseAuditCursor(p problem.Params) (below int64, shown []string, err error) {
-	text, given := p["next"]
-	if !given {
-		return 0, nil, nil
+// readAuditCursor reads next: where the list continues, and operations that it does not show again.
+func readAuditCursor(in *problem.Request) (below int64, shown []string) {
+	text := in.Text("next")
+	if text == "" {
+		return 0, nil
 	}
 	words := strings.Split(text, ",")
 	below, fault := strconv.ParseInt(words[0], 10, 64)
@@ -145,9 +125,9 @@ func parseAuditCursor(p problem.Params) (below int64, shown []string, err error)
 		shown = append(shown, id)
 	}
 	if fault != nil || below < 1 || below > 1<<62 || words[0][0] == '+' {
-		return 0, nil, badCursor(text)
+		badCursor(in)
 	}
-	return below, shown, nil
+	return below, shown
 }
 
 func auditCursor(below int64, shown []string) *string {
@@ -158,7 +138,6 @@ func auditCursor(below int64, shown []string) *string {
 	return &text
 }
 
-// auditBatch is how many entries are read at a time where not all are shown.
 const auditBatch = 2000
 
 // find returns what is asked for, in as many steps as it takes.
@@ -203,9 +182,7 @@ type auditPage struct {
 	query   *auditQuery
 	items   []auditEntry
 
-	// shown are the operations that have an item, by its index; -1 for one on an earlier page. It
-	// has none that began after.
-	shown     map[string]int
+	shown     map[string]int  // operations, by the index of their item; -1: on an earlier page
 	uncounted map[string]bool // operations whose jobs must be counted entry by entry
 
 	more  bool     // more entries match
@@ -226,7 +203,6 @@ func (p *auditPage) full() bool { return len(p.items) == p.query.Limit }
 // done reports whether the page is full, and all of it is counted.
 func (p *auditPage) done() bool { return p.more && len(p.uncounted) == 0 }
 
-// take takes in the next older entry.
 func (p *auditPage) take(a *tracker.Act) {
 	if !p.query.collapsed || a.Operation == "" {
 		if p.query.match(a) {
@@ -247,7 +223,7 @@ func (p *auditPage) take(a *tracker.Act) {
 	if shown && at >= 0 && p.uncounted[a.Operation] && a.JID != "" {
 		p.items[at].Count++
 	}
-	if a.Op == wire.TypeOperation && a.State == wire.OperationRunning { // nothing older is part of it
+	if a.Op == wire.TypeOperation && a.State == wire.OperationRunning { // the oldest of it
 		delete(p.shown, a.Operation)
 		delete(p.uncounted, a.Operation)
 	}

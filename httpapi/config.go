@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -48,8 +49,7 @@ type Config struct {
 
 	// QueueSLO returns how long a job may wait in a queue; 0: for any time.
 	QueueSLO func(queue string) time.Duration
-	// OnBroker lends a connection to the broker. OnQueues is for what is done often, such as leases;
-	// it defaults to OnBroker.
+	// They lend a connection to the broker. OnQueues is for frequent use; it defaults to OnBroker.
 	OnBroker, OnQueues func(ctx context.Context, do func(conn *broker.Conn) error) error
 	// PauseQueue makes the broker itself pause a queue, if it can; by default it cannot.
 	PauseQueue func(ctx context.Context, queue string, paused bool) error
@@ -86,51 +86,26 @@ type Config struct {
 var errUnwired = errors.New("httpapi: this server was started without it")
 
 func (c Config) withDefaults() Config {
-	if c.Addr == "" {
-		c.Addr = DefaultAddr
-	}
-	if c.HasUsers == nil {
-		c.HasUsers = func() auth.HasUsers { return auth.UsersAbsent }
-	}
-	if c.Identify == nil {
-		c.Identify = func(context.Context, string, string) (auth.User, error) { return auth.User{}, errUnwired }
-	}
-	if c.Leader == nil {
-		c.Leader = func() scheduler.Status { return scheduler.Status{Epoch: -1} }
-	}
-	if c.Ask == nil {
-		c.Ask = func(context.Context, wire.Command) wire.Reply { return problem.NoLeader }
-	}
-	if c.Publish == nil {
-		c.Publish = func(context.Context, wire.Message) error { return errUnwired }
-	}
-	if c.Fetch == nil {
-		c.Fetch = func(context.Context, string, int64) (wire.Record, error) { return wire.Record{}, errUnwired }
-	}
-	if c.OnBroker == nil {
-		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { return errUnwired }
-	}
-	if c.OnQueues == nil {
-		c.OnQueues = c.OnBroker
-	}
-	if c.PauseQueue == nil {
-		c.PauseQueue = func(context.Context, string, bool) error { return nil }
-	}
-	if c.Broker == nil {
-		c.Broker = func() (bool, string, string) { return false, "", "" }
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Grace == 0 {
-		c.Grace = 5 * time.Second
-	}
+	c.Addr = cmp.Or(c.Addr, DefaultAddr)
+	c.Grace = cmp.Or(c.Grace, 5*time.Second)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	unlessSet(&c.Now, c.Now == nil, time.Now)
+	unlessSet(&c.HasUsers, c.HasUsers == nil, func() auth.HasUsers { return auth.UsersAbsent })
+	unlessSet(&c.Identify, c.Identify == nil, func(context.Context, string, string) (auth.User, error) { return auth.User{}, errUnwired })
+	unlessSet(&c.Leader, c.Leader == nil, func() scheduler.Status { return scheduler.Status{Epoch: -1} })
+	unlessSet(&c.Ask, c.Ask == nil, func(context.Context, wire.Command) wire.Reply { return problem.NoLeader })
+	unlessSet(&c.Publish, c.Publish == nil, func(context.Context, wire.Message) error { return errUnwired })
+	unlessSet(&c.Fetch, c.Fetch == nil, func(context.Context, string, int64) (wire.Record, error) { return wire.Record{}, errUnwired })
+	unlessSet(&c.OnBroker, c.OnBroker == nil, func(context.Context, func(*broker.Conn) error) error { return errUnwired })
+	unlessSet(&c.OnQueues, c.OnQueues == nil, c.OnBroker)
+	unlessSet(&c.PauseQueue, c.PauseQueue == nil, func(context.Context, string, bool) error { return nil })
+	unlessSet(&c.Broker, c.Broker == nil, func() (bool, string, string) { return false, "", "" })
 	return c
 }
 
-func (c *Config) exposure() auth.Exposure {
-	return auth.Exposure{Auth: c.Auth, TLS: c.TLS != nil, BehindProxy: c.BehindProxy}
+// unlessSet sets a function that is missing.
+func unlessSet[F any](f *F, missing bool, otherwise F) {
+	if missing {
+		*f = otherwise
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -31,7 +30,7 @@ const (
 	maxPublished = 256               // of them, not confirmed yet
 	headerKey    = "Idempotency-Key" // of a single job
 	memberKey    = "idempotency_key" // of a job in an array
-	maxKeyedJob  = 1<<20 - 64<<10    // bytes of a job with a key: it goes to the leader in a command
+	maxKeyedJob  = 1<<20 - 64<<10    // bytes of a job with a key, which is a command
 )
 
 // enqueueAPI publishes jobs as producers do.
@@ -42,7 +41,6 @@ type enqueueAPI struct {
 	now     func() time.Time
 }
 
-// enqueued is the outcome of one job.
 type enqueued struct {
 	JID    string `json:"jid,omitempty"`
 	Error  string `json:"error,omitempty"`
@@ -50,50 +48,53 @@ type enqueued struct {
 }
 
 // enqueue publishes a job, or an array of jobs.
-func (e *enqueueAPI) enqueue(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
+func (e *enqueueAPI) enqueue(in *problem.Request) error {
+	in.Query()
+	raw := bytes.TrimSpace(in.Raw())
+	if !utf8.Valid(raw) || !json.Valid(raw) {
+		in.BadRequest("the body is not valid JSON")
 	}
-	raw, err := io.ReadAll(c.Request().Body)
-	if err != nil {
-		return err
+	key := in.Request().Header.Get(headerKey)
+	if given := in.Request().Header.Values(headerKey); len(given) > 0 && given[0] == "" {
+		in.BadRequest("the header %s is empty: leave it out", headerKey)
 	}
-	if raw = bytes.TrimSpace(raw); !utf8.Valid(raw) || !json.Valid(raw) {
-		return problem.BadRequest("the body is not valid JSON")
+	if in.Err() != nil {
+		return in.Err()
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
+	ctx, cancel := context.WithTimeout(in.Request().Context(), commandBudget)
 	defer cancel()
-	key := c.Request().Header.Get(headerKey)
-	if given := c.Request().Header.Values(headerKey); len(given) > 0 && given[0] == "" { // an empty key would protect from nothing
-		return problem.BadRequest("the header %s is empty: leave it out", headerKey)
-	}
+	actor := auth.PrincipalOf(in.Request()).Name
 	switch raw[0] {
 	case '[':
 		if key != "" {
 			return problem.BadRequest("the header %s is for a single job: in an array each has a member %s", headerKey, memberKey)
 		}
-		return e.enqueueAll(ctx, c, raw)
-	case '{':
-		jid, err := e.enqueueOne(ctx, raw, key, auth.PrincipalOf(c.Request()).Name)
+		outcomes, err := e.enqueueAll(ctx, raw, actor)
 		if err != nil {
 			return err
 		}
-		c.Response().Header().Set(echo.HeaderLocation, e.prefix+"/api/jobs/"+url.PathEscape(jid))
-		return c.JSON(http.StatusCreated, enqueued{JID: jid})
+		return in.JSON(http.StatusOK, outcomes)
+	case '{':
+		jid, err := e.enqueueOne(ctx, raw, key, actor)
+		if err != nil {
+			return err
+		}
+		in.Response().Header().Set(echo.HeaderLocation, e.prefix+"/api/jobs/"+url.PathEscape(jid))
+		return in.JSON(http.StatusCreated, enqueued{JID: jid})
 	}
 	return problem.BadRequest("the body must be a job, or an array of jobs")
 }
 
 // enqueueAll publishes jobs concurrently; each has an outcome of its own.
-func (e *enqueueAPI) enqueueAll(ctx context.Context, c echo.Context, raw []byte) error {
+func (e *enqueueAPI) enqueueAll(ctx context.Context, raw []byte, actor string) ([]enqueued, error) {
 	var jobs []json.RawMessage
 	if err := json.Unmarshal(raw, &jobs); err != nil {
-		return problem.BadRequest("the body is not valid: %s", err)
+		return nil, problem.BadRequest("the body is not valid: %s", err)
 	}
 	if len(jobs) > maxEnqueued {
-		return problem.BadRequest("%d jobs are too many: at most %d go into one request", len(jobs), maxEnqueued)
+		return nil, problem.BadRequest("%d jobs are too many: at most %d go into one request", len(jobs), maxEnqueued)
 	}
-	outcomes, actor := make([]enqueued, len(jobs)), auth.PrincipalOf(c.Request()).Name
+	outcomes := make([]enqueued, len(jobs))
 	var g errgroup.Group
 	g.SetLimit(maxPublished)
 	for i, job := range jobs {
@@ -110,8 +111,7 @@ func (e *enqueueAPI) enqueueAll(ctx context.Context, c echo.Context, raw []byte)
 			return nil
 		})
 	}
-	_ = g.Wait() // each has its outcome
-	return c.JSON(http.StatusOK, outcomes)
+	return outcomes, g.Wait()
 }
 
 // cutKey takes the key out of a job in an array.
@@ -135,11 +135,11 @@ func (e *enqueueAPI) enqueueOne(ctx context.Context, raw []byte, key, actor stri
 	if key != "" {
 		return e.enqueueOnce(ctx, raw, key, actor)
 	}
-	m, err := e.message(raw)
+	m, jid, err := e.message(raw)
 	if err != nil {
 		return "", err
 	}
-	switch err := e.publish(ctx, m.Message); {
+	switch err := e.publish(ctx, m); {
 	case errors.Is(err, broker.ErrUnpublishable):
 		return "", problem.BadRequest("no broker can take this job: %s", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, broker.ErrLost):
@@ -149,14 +149,14 @@ func (e *enqueueAPI) enqueueOne(ctx context.Context, raw []byte, key, actor stri
 	case err != nil:
 		return "", problem.Unavailable(err, "the broker did not take the job")
 	}
-	return m.jid, nil
+	return jid, nil
 }
 
 func (e *enqueueAPI) enqueueOnce(ctx context.Context, raw []byte, key, actor string) (jid string, err error) {
 	if len(raw) > maxKeyedJob {
 		return "", problem.New(http.StatusRequestEntityTooLarge, "a job that is enqueued under a key has at most %d bytes", maxKeyedJob)
 	}
-	if _, err := e.message(raw); err != nil {
+	if _, _, err := e.message(raw); err != nil {
 		return "", err
 	}
 	at, timed, err := timeOf(raw)
@@ -181,25 +181,19 @@ func (e *enqueueAPI) enqueueOnce(ctx context.Context, raw []byte, key, actor str
 	return reply.JID, nil
 }
 
-type jobMessage struct {
-	wire.Message
-	jid string
-}
-
 // message makes a message of a job as a client wrote it. What Millrace adds (jid, enqueued_at) is
 // put in front; the rest stays byte for byte. A job with a time becomes a scheduled one.
-func (e *enqueueAPI) message(raw []byte) (m jobMessage, err error) {
+func (e *enqueueAPI) message(raw []byte) (m wire.Message, jid string, err error) {
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' {
-		return m, problem.BadRequest("a job must be a JSON object")
+		return m, "", problem.BadRequest("a job must be a JSON object")
 	}
 	at, timed, err := timeOf(raw)
 	if err != nil {
-		return m, err
+		return m, "", err
 	}
 	var front []byte
-	if m.jid = gjson.GetBytes(raw, "jid").String(); !gjson.GetBytes(raw, "jid").Exists() {
-		m.jid = newJID()
-		front = fmt.Appendf(front, `"jid":%s,`, quote(m.jid))
+	if !gjson.GetBytes(raw, "jid").Exists() {
+		front = fmt.Appendf(front, `"jid":%s,`, quote(newJID()))
 	}
 	if !timed && !gjson.GetBytes(raw, "enqueued_at").Exists() {
 		front = fmt.Appendf(front, `"enqueued_at":%s,`, secondsText(wire.Seconds(e.now())))
@@ -207,47 +201,38 @@ func (e *enqueueAPI) message(raw []byte) (m jobMessage, err error) {
 	body := prepend(raw, front)
 	job, err := wire.ParseJob(body)
 	if err != nil {
-		return m, problem.BadRequest("this is no job: %s", err)
+		return m, "", problem.BadRequest("this is no job: %s", err)
 	}
 	if args := gjson.GetBytes(raw, "args"); args.Exists() && args.Type != gjson.Null && !args.IsArray() {
-		return m, problem.BadRequest("member args must be an array")
+		return m, "", problem.BadRequest("member args must be an array")
 	}
-	if m.jid = job.JID; m.jid == "" {
-		return m, problem.BadRequest("the job's jid is empty: leave it out, and it gets one")
+	if job.JID == "" {
+		return m, "", problem.BadRequest("the job's jid is empty: leave it out, and it gets one")
 	}
-	m.Message = wire.Message{
+	m = wire.Message{
 		Exchange: wire.ExchangeRoute, Key: job.Queue, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Timestamp: e.now(),
 		Priority: job.Priority, Body: body,
 	}
 	if !timed {
-		return m, nil
+		return m, job.JID, nil
 	}
 	m.Exchange, m.Key, m.Priority = "", wire.ScheduledJobs, 0
 	m.Body = wire.ScheduledJob(job.JID, at, body)
 	if _, err := wire.ParseEntry(wire.ScheduledJobs, 0, m.Body); err != nil {
-		return m, problem.BadRequest("this is no job: %s", err)
+		return m, "", problem.BadRequest("this is no job: %s", err)
 	}
-	return m, nil
+	return m, job.JID, nil
 }
 
-// memberAt is when a job is to run. It stays in the job, as a worker may want to know.
-const memberAt = "at"
-
-var errTime = errors.New("no time")
-
+// timeOf returns when a job is to run. The member stays in the job: a worker may want to know.
 func timeOf(job []byte) (at float64, given bool, err error) {
-	v := gjson.GetBytes(job, memberAt)
+	v := gjson.GetBytes(job, "at")
 	if !v.Exists() || v.Type == gjson.Null {
 		return 0, false, nil
 	}
-	var t time.Time
-	switch v.Type {
-	case gjson.String:
-		t, err = time.Parse(time.RFC3339Nano, v.String())
-	case gjson.Number:
-		t, err = problem.Params{memberAt: v.Raw}.Time(memberAt, time.Time{})
-	default:
-		err = errTime
+	t, err := time.Parse(time.RFC3339Nano, v.String())
+	if v.Type == gjson.Number {
+		t, err = problem.ParseTime(v.Raw, time.Time{})
 	}
 	if err != nil {
 		return 0, false, problem.BadRequest("member at must be seconds since 1970 or a time like 2026-01-31T12:00:00Z")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -23,7 +22,7 @@ type entriesAPI struct {
 	finder  *finder
 	records *records
 	leader  *leader
-	hide    redaction
+	hide    *redactor
 	now     func() time.Time
 }
 
@@ -46,30 +45,30 @@ func setOf(stream string) string {
 const headerNext = "Millrace-Next"
 
 // list returns a handler that lists the entries of a stream.
-func (a *entriesAPI) list(stream string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		q, err := parseQuery(c.Request(), stream, a.now())
-		if err != nil {
-			return err
+func (a *entriesAPI) list(stream string) handler {
+	return func(in *problem.Request) error {
+		q := readQuery(in, stream, a.now())
+		if in.Err() != nil {
+			return in.Err()
 		}
-		q.filter.hide = a.hide.of(c)
-		if q.format != "" {
-			return a.export(c, q)
+		if q.filter.hide = a.hide.of(in); q.format != "" {
+			return a.export(in, q)
 		}
 		var f *found
+		var err error
 		if q.sorting == (sorting{}) {
-			f, err = a.finder.find(c.Request().Context(), q, q.paged)
+			f, err = a.finder.find(in.Request().Context(), q, q.paged)
 		} else {
-			f, err = a.finder.findSorted(c.Request(), q)
+			f, err = a.finder.findSorted(in.Request(), q)
 		}
 		if err != nil {
 			return err
 		}
 		if f.next.Set {
-			c.Response().Header().Set(headerNext, cursorText(f.next))
+			in.Response().Header().Set(headerNext, cursorText(f.next))
 		}
-		c.Response().Header().Set("Content-Type", echo.MIMEApplicationJSON)
-		a.writeList(c.Request().Context(), c.Response(), q, f)
+		in.Response().Header().Set("Content-Type", echo.MIMEApplicationJSON)
+		a.writeList(in.Request().Context(), in.Response(), q, f)
 		return nil
 	}
 }
@@ -78,7 +77,11 @@ func (a *entriesAPI) list(stream string) echo.HandlerFunc {
 func (a *entriesAPI) writeList(ctx context.Context, w io.Writer, q *query, f *found) {
 	head, tail := []byte("["), "]\n"
 	if q.paged {
-		head, tail = openEnvelope(newEnvelope(q, f)), "]}\n"
+		envelope, err := json.Marshal(newEnvelope(q, f))
+		if err != nil { // numbers and strings only
+			panic(err)
+		}
+		head, tail = append(envelope[:len(envelope)-1], `,"items":[`...), "]}\n"
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
 	defer func() { _ = out.Flush() }() // it fails only if the client has gone
@@ -91,15 +94,6 @@ func (a *entriesAPI) writeList(ctx context.Context, w io.Writer, q *query, f *fo
 		_, _ = out.Write(items.item(ctx, e))
 	}
 	_, _ = out.WriteString(tail)
-}
-
-// openEnvelope returns an envelope up to its items.
-func openEnvelope(envelope any) []byte {
-	head, err := json.Marshal(envelope)
-	if err != nil { // numbers and strings only
-		panic(err)
-	}
-	return append(head[:len(head)-1], `,"items":[`...)
 }
 
 func newEnvelope(q *query, f *found) *envelope {
@@ -121,38 +115,32 @@ func newEnvelope(q *query, f *found) *envelope {
 }
 
 // show returns a handler that shows one entry of a stream.
-func (a *entriesAPI) show(stream string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		jid, offset, err := entryOf(c)
-		if err != nil {
-			return err
+func (a *entriesAPI) show(stream string) handler {
+	return func(in *problem.Request) error {
+		jid, offset := readEntry(in)
+		if in.Err() != nil {
+			return in.Err()
 		}
 		e, err := a.pick(stream, jid, offset)
 		if err != nil {
 			return err
 		}
-		raw, err := a.records.of(c.Request().Context(), e)
+		raw, err := a.records.of(in.Request().Context(), e)
 		if err != nil {
 			return err
 		}
-		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, item(a.hide.of(c), e, raw))
+		return in.Blob(http.StatusOK, echo.MIMEApplicationJSON, item(a.hide.of(in), e, raw))
 	}
 }
 
-// entryOf returns which entry a request is about.
-func entryOf(c echo.Context) (jid string, offset *int64, err error) {
-	if jid, err = problem.PathParam(c, "jid"); err != nil {
-		return "", nil, err
+func readEntry(in *problem.Request) (jid string, offset *int64) {
+	jid = in.PathParam("jid")
+	in.Query("offset")
+	if text := in.Text("offset"); text != "" {
+		o := in.Offset(text)
+		return jid, &o
 	}
-	p, err := problem.ParseParams(c.Request(), "offset")
-	if err != nil {
-		return "", nil, err
-	}
-	if text, given := p["offset"]; given {
-		o, err := problem.ParseOffset(text)
-		return jid, &o, err
-	}
-	return jid, nil, nil
+	return jid, nil
 }
 
 // pick returns the only entry with a jid, or the one at an offset.
@@ -197,74 +185,47 @@ func (a *entriesAPI) notFound(stream, jid string) error {
 
 // describe says what became of an entry, in words.
 func describe(h *wire.Happened) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "the one at offset %d was %s", h.Offset, h.What)
+	text := fmt.Sprintf("the one at offset %d was %s", h.Offset, h.What)
 	if h.Actor != "" {
-		fmt.Fprintf(&b, " by %s", h.Actor)
+		text += " by " + h.Actor
 	}
 	if h.At != 0 {
-		fmt.Fprintf(&b, " at %s", time.UnixMicro(int64(h.At*1e6)).UTC().Format(time.RFC3339))
+		text += " at " + time.UnixMicro(int64(h.At*1e6)).UTC().Format(time.RFC3339)
 	}
-	return b.String()
+	return text
 }
 
 // command returns a handler that makes the leader do something to an entry.
-func (a *entriesAPI) command(verb, stream string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		jid, offset, err := entryOf(c)
-		if err != nil {
-			return err
-		}
-		reason, err := readReason(c)
-		if err != nil {
-			return err
-		}
-		return a.leader.do(c, wire.Command{Command: verb, Stream: stream, JID: jid, Offset: offset, Reason: reason})
+func (a *entriesAPI) command(verb, stream string) handler {
+	return func(in *problem.Request) error {
+		jid, offset := readEntry(in)
+		return a.leader.do(in, wire.Command{Command: verb, Stream: stream, JID: jid, Offset: offset, Reason: readReason(in)})
 	}
 }
 
-// change returns a handler that makes the leader change an entry's time, queue, priority or
-// arguments. It answers with the changed entry.
-func (a *entriesAPI) change(stream string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		jid, offset, err := entryOf(c)
-		if err != nil {
-			return err
-		}
-		body, err := io.ReadAll(c.Request().Body)
-		if err != nil {
-			return err
-		}
+// change returns a handler that makes the leader change an entry, and answers with the new one.
+func (a *entriesAPI) change(stream string) handler {
+	return func(in *problem.Request) error {
+		jid, offset := readEntry(in)
+		body := in.Raw()
 		if _, err := wire.ParseChanges(stream, body); err != nil {
-			return problem.BadRequest("%s", err)
+			in.BadRequest("%s", err)
 		}
-		return a.replace(c, wire.Command{Command: wire.CommandChange, Stream: stream, JID: jid, Offset: offset, Changes: body})
+		return a.replace(in, wire.Command{Command: wire.CommandChange, Stream: stream, JID: jid, Offset: offset, Changes: body})
 	}
 }
 
-// undo returns a handler that makes the leader take back what was last done to an entry: delete,
-// kill or change.
-func (a *entriesAPI) undo(stream string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		jid, offset, err := entryOf(c)
-		if err != nil {
-			return err
-		}
-		reason, err := readReason(c)
-		if err != nil {
-			return err
-		}
-		return a.replace(c, wire.Command{Command: wire.CommandUndo, Stream: stream, JID: jid, Offset: offset, Reason: reason})
+// undo returns a handler that makes the leader take back what was last done to an entry.
+func (a *entriesAPI) undo(stream string) handler {
+	return func(in *problem.Request) error {
+		jid, offset := readEntry(in)
+		return a.replace(in, wire.Command{Command: wire.CommandUndo, Stream: stream, JID: jid, Offset: offset, Reason: readReason(in)})
 	}
 }
 
 // replace sends a command, and answers with the entry that it made.
-func (a *entriesAPI) replace(c echo.Context, cmd wire.Command) error {
-	cmd, err := sign(c, cmd)
-	if err != nil {
-		return err
-	}
-	reply, p := a.leader.send(c, cmd)
+func (a *entriesAPI) replace(in *problem.Request, cmd wire.Command) error {
+	reply, p := a.leader.send(in, sign(in, cmd))
 	if p != nil {
 		return p
 	}
@@ -272,15 +233,14 @@ func (a *entriesAPI) replace(c echo.Context, cmd wire.Command) error {
 	if reply.Entry != nil { // else it was a repeat, answered from the journal
 		e.Offset, e.First = *reply.Entry, *reply.Entry
 	}
-	ctx := c.Request().Context()
+	ctx := in.Request().Context()
 	if found := a.await(ctx, cmd.Stream, reply.Entry); found != nil {
-		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, a.records.item(ctx, a.hide.of(c), found))
+		return in.Blob(http.StatusOK, echo.MIMEApplicationJSON, a.records.item(ctx, a.hide.of(in), found))
 	}
-	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, withoutRecord(e, "it has fired already, or this sidecar has not read it yet"))
+	return in.Blob(http.StatusOK, echo.MIMEApplicationJSON, withoutRecord(e, "it has fired already, or this sidecar has not read it yet"))
 }
 
-// await waits until this sidecar has read an entry of the leader. It returns nil if that takes too
-// long, or if the entry has fired since.
+// await waits until this sidecar has read an entry; nil if it has fired, or that takes too long.
 func (a *entriesAPI) await(ctx context.Context, stream string, offset *int64) (found *tracker.Stored) {
 	if offset == nil {
 		return nil
@@ -296,22 +256,17 @@ func (a *entriesAPI) await(ctx context.Context, stream string, offset *int64) (f
 	return found
 }
 
-// release fires the entries that are held since the journal lost records, or deletes those of them
-// that are due.
-func (a *entriesAPI) release(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
-	}
+// release fires the entries that are held since the journal lost records, or discards due ones.
+func (a *entriesAPI) release(in *problem.Request) error {
+	in.Query()
 	var body struct {
 		Discard bool   `json:"discard"`
 		Reason  string `json:"reason"`
 	}
-	if err := problem.ReadBody(c, &body); err != nil {
-		return err
-	}
+	in.Body(&body)
 	cmd := wire.Command{Command: wire.CommandRelease, Reason: body.Reason}
 	if body.Discard {
 		cmd.Command = wire.CommandDiscard
 	}
-	return a.leader.do(c, cmd)
+	return a.leader.do(in, cmd)
 }

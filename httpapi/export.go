@@ -10,13 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Formats of exports.
 const (
 	formatCSV    = "csv"
 	formatNDJSON = "ndjson"
@@ -26,12 +24,12 @@ const (
 const exportTimeout = time.Minute
 
 // export streams all entries that a filter matches, in batches: a slow client holds no snapshot.
-func (a *entriesAPI) export(c echo.Context, q *query) error {
-	w, ctx := c.Response(), c.Request().Context()
+func (a *entriesAPI) export(in *problem.Request, q *query) error {
+	w, ctx := in.Response(), in.Request().Context()
 	name := strings.ReplaceAll(q.stream, "_", "-") + "." + q.format
 	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 	w.Header().Set("Content-Type", exportTypes[q.format])
-	if c.Request().Method == http.MethodHead {
+	if in.Request().Method == http.MethodHead {
 		return nil
 	}
 	write := a.writeNDJSON

@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
@@ -30,7 +27,7 @@ type failuresAPI struct {
 	fingerprints *fingerprints
 	answers      *answerCache
 	limits       *limits
-	hide         redaction
+	hide         *redactor
 	now          func() time.Time
 }
 
@@ -44,7 +41,7 @@ type errorGroup struct {
 	Count       int64   `json:"count"`
 	Retries     int64   `json:"retries"`
 	Dead        int64   `json:"dead"`
-	First       float64 `json:"first"` // the earliest time of its entries: when they died, or are due again
+	First       float64 `json:"first"` // when its entries died, or are due again
 	Last        float64 `json:"last"`
 	JID         string  `json:"jid"` // of one of them
 
@@ -54,47 +51,37 @@ type errorGroup struct {
 	hosts     hostCounts
 }
 
-// errorGroups is all of them, the largest first.
 type errorGroups struct {
 	Items    []*errorGroup `json:"items"`
 	Searched int64         `json:"searched"`
-	Unread   int64         `json:"unsearched"`      // large entries, whose record stays in the stream
-	Complete bool          `json:"complete"`        // false: there are more entries than one call looks at
-	AsOf     *int64        `json:"as_of,omitempty"` // of one set: the offset of its stream up to which the view had read
+	Unread   int64         `json:"unsearched"`      // entries whose record is in the stream only
+	Complete bool          `json:"complete"`        // false: one call looks at no more
+	AsOf     *int64        `json:"as_of,omitempty"` // of one set: how far its stream was read
 	Over     float64       `json:"recent_seconds"`  // the time that recent is of
 }
 
-// list groups the entries that a filter matches.
-func (a *failuresAPI) list(c echo.Context) error {
-	p, err := problem.ParseParams(c.Request(), "set", "queue", "class", "from", "to")
-	if err != nil {
-		return err
-	}
-	f, err := parseFilter(p, a.now())
-	if err != nil {
-		return err
-	}
+func (a *failuresAPI) list(in *problem.Request) (any, error) {
+	in.Query("set", "queue", "class", "from", "to")
+	f := readFilter(in, a.now())
 	sets := []string{wire.Retries, wire.DeadJobs}
-	switch p["set"] {
+	switch in.Text("set") {
 	case "":
 	case "retries":
 		sets = sets[:1]
 	case "dead-jobs":
 		sets = sets[1:]
 	default:
-		return problem.BadRequest("parameter set is %q: it must be retries or dead-jobs", problem.Shorten(p["set"]))
+		in.BadRequest("parameter set is %q: it must be retries or dead-jobs", problem.Shorten(in.Text("set")))
 	}
-	found, err := a.answers.get(c.Request().Context(), requestKey(c.Request()), 0, func(ctx context.Context) (any, error) {
-		return a.group(ctx, sets, f)
-	})
+	found, err := a.answers.share(in, func(ctx context.Context) (any, error) { return a.group(ctx, sets, f) })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer := found.(errorGroups)
-	if a.hide.of(c).hides("error_message") {
+	if a.hide.of(in).hides("error_message") {
 		answer.Items = withoutExamples(answer.Items)
 	}
-	return c.JSON(http.StatusOK, answer)
+	return answer, nil
 }
 
 // withoutExamples copies the groups: other requests share them.
@@ -129,14 +116,12 @@ func (a *failuresAPI) group(ctx context.Context, sets []string, f filter) (any, 
 	return g.sorted(), nil
 }
 
-// recentFailures are the attempts that failed recently.
 type recentFailures struct {
 	over  time.Duration // of the last so long
 	byJID map[string][]metrics.Run
 }
 
-// recent reads the failures of the last minutes from what workers reported; of a shorter time, if
-// they reported much.
+// recent reads the failures of the last minutes; of a shorter time, if workers reported much.
 func (a *failuresAPI) recent() (*recentFailures, error) {
 	now := a.now()
 	recent := &recentFailures{over: recentFor, byJID: map[string][]metrics.Run{}}
@@ -258,7 +243,6 @@ func (g *errorGroup) addRecent(recent []metrics.Run) {
 	}
 }
 
-// hostCount is how many attempts failed on a host.
 type hostCount struct {
 	Host  string `json:"host"`
 	Count int64  `json:"count"`

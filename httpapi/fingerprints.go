@@ -30,15 +30,14 @@ type failure struct{ fingerprint, class, errorClass, message, example string }
 
 const (
 	maxExample      = 500             // bytes
-	maxFingerprints = 2 * maxSearched // entries that are remembered, at least; at most twice as many
+	maxFingerprints = 2 * maxSearched // are kept at least; at most twice as many
 )
 
 func newFingerprints() *fingerprints {
 	return &fingerprints{seed: maphash.MakeSeed(), known: map[entryKey]*failure{}, failures: map[string]*failure{}}
 }
 
-// of returns the error of an entry; nil if the entry is gone. read is false if the record would have
-// to be read from the stream.
+// of returns the error of an entry; nil if it is gone. read is false if the view has no record.
 func (f *fingerprints) of(entries *tracker.Entries, stream string, r *tracker.Row) (what *failure, read bool, err error) {
 	key := f.key(stream, r)
 	f.mu.Lock()
@@ -72,7 +71,6 @@ func (f *fingerprints) of(entries *tracker.Entries, stream string, r *tracker.Ro
 	return what, true, nil
 }
 
-// has reports whether an entry is known.
 func (f *fingerprints) has(stream string, r *tracker.Row) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,8 +92,7 @@ func (f *fingerprints) get(key entryKey) (*failure, bool) {
 	return what, known
 }
 
-// put removes the entries that were not asked for in a long time: those still in old when known is
-// full.
+// put keeps an entry. Those that were not asked for in a long time are still in old, and removed.
 func (f *fingerprints) put(key entryKey, what *failure) {
 	if len(f.known) >= maxFingerprints {
 		f.old, f.known = f.known, map[entryKey]*failure{}

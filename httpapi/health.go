@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -10,8 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
@@ -30,7 +29,10 @@ type healthAPI struct {
 	now     func() time.Time
 
 	accepted atomic.Bool // clients could publish jobs once
-	pings    memo
+
+	mu     sync.Mutex
+	silent string    // why the leader does not respond; empty if it does
+	pinged time.Time // when that was found out
 }
 
 type health struct {
@@ -48,27 +50,25 @@ type degraded struct {
 }
 
 // live answers that the process runs.
-func (h *healthAPI) live(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, health{Status: "ok"})
+func (h *healthAPI) live(in *problem.Request) (any, error) {
+	in.Query()
+	return health{Status: "ok"}, nil
 }
 
 // ready reports whether clients can publish jobs, due jobs fire and answers are up to date. It does
 // not matter whether this sidecar leads. What jobs fire without is listed as degraded.
-func (h *healthAPI) ready(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
+func (h *healthAPI) ready(in *problem.Request) error {
+	if in.Query(); in.Err() != nil {
+		return in.Err()
 	}
 	if reason := h.unready(); reason != "" {
-		return c.JSON(http.StatusServiceUnavailable, health{Status: "failed", Reason: reason})
+		return in.JSON(http.StatusServiceUnavailable, health{Status: "failed", Reason: reason})
 	}
 	answer := health{Status: "ok"}
 	for _, d := range h.degraded() {
 		answer.Degraded = append(answer.Degraded, degraded{d.Subject, d.Costs, d.Node, d.Since})
 	}
-	return c.JSON(http.StatusOK, answer)
+	return in.JSON(http.StatusOK, answer)
 }
 
 func (h *healthAPI) unready() string {
@@ -112,11 +112,10 @@ func whileAway(all []scheduler.Degraded) string {
 	return " while the nodes " + strings.Join(nodes, ", ") + " are away"
 }
 
-// firstReadLimit is how long a stream that jobs fire without may keep a new sidecar from being ready.
+// firstReadLimit is how long a stream that jobs fire without may keep a new sidecar unready.
 const firstReadLimit = 10 * time.Second
 
-// dispensable reports whether a sidecar is ready although the view cannot read a stream: jobs fire
-// without the stream, and it was read before.
+// dispensable reports whether a stream that cannot be read leaves a sidecar ready.
 func (h *healthAPI) dispensable(t *view.Status) bool {
 	if t.Stream == wire.Journal || slices.Contains(wire.EntryStreams, t.Stream) || t.Fault == "" {
 		return false
@@ -142,31 +141,28 @@ func (h *healthAPI) degraded() []scheduler.Degraded {
 	return all
 }
 
-// check answers as RabbitMQ's health checks do. Every check returns a reason if it fails.
-func (h *healthAPI) check() echo.HandlerFunc {
-	checks := map[string]func(context.Context) string{
+// check returns a handler that answers as RabbitMQ's health checks do.
+func (h *healthAPI) check() handler {
+	checks := map[string]func(context.Context) string{ // each returns a reason if it fails
 		"alarms":            h.checkAlarms,
 		"broker-connection": h.checkBroker,
 		"views-caught-up":   h.checkViews,
 		"leader":            h.checkLeader,
 		"workers":           h.checkWorkers,
 	}
-	return func(c echo.Context) error {
-		if err := problem.NoParams(c); err != nil {
-			return err
-		}
-		name, err := problem.PathParam(c, "check")
-		if err != nil {
-			return err
-		}
-		check, known := checks[name]
+	return func(in *problem.Request) error {
+		in.Query()
+		check, known := checks[in.PathParam("check")]
 		if !known {
-			return problem.New(http.StatusNotFound, "there is no such check")
+			in.Fail(problem.New(http.StatusNotFound, "there is no such check"))
 		}
-		if reason := check(c.Request().Context()); reason != "" {
-			return c.JSON(http.StatusServiceUnavailable, health{Status: "failed", Reason: reason})
+		if in.Err() != nil {
+			return in.Err()
 		}
-		return c.JSON(http.StatusOK, health{Status: "ok"})
+		if reason := check(in.Request().Context()); reason != "" {
+			return in.JSON(http.StatusServiceUnavailable, health{Status: "failed", Reason: reason})
+		}
+		return in.JSON(http.StatusOK, health{Status: "ok"})
 	}
 }
 
@@ -205,18 +201,19 @@ const (
 
 // checkLeader pings the leader.
 func (h *healthAPI) checkLeader(ctx context.Context) string {
-	return h.pings.get(func() string {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit) // other requests get the answer too
-		defer cancel()
-		r := h.ask(ctx, wire.Command{ID: rand.Text(), Command: wire.CommandPing})
-		switch {
-		case r.Status >= 200 && r.Status < 300:
-			return ""
-		case r.Reason == "":
-			return "no leader responds: the reason is not known"
-		}
-		return "no leader responds: " + r.Reason
-	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.pinged.IsZero() && time.Since(h.pinged) < pingEvery {
+		return h.silent
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit) // for others too
+	defer cancel()
+	r := h.ask(ctx, wire.Command{ID: rand.Text(), Command: wire.CommandPing})
+	h.silent, h.pinged = "no leader responds: "+cmp.Or(r.Reason, "the reason is not known"), time.Now()
+	if r.Status >= 200 && r.Status < 300 {
+		h.silent = ""
+	}
+	return h.silent
 }
 
 // checkWorkers wants a worker process that takes jobs.
@@ -229,20 +226,4 @@ func (h *healthAPI) checkWorkers(context.Context) string {
 		return "no live worker processes"
 	}
 	return fmt.Sprintf("no live worker processes (quiet, stopping or lost: %d)", len(all))
-}
-
-// memo remembers an answer for pingEvery.
-type memo struct {
-	mu     sync.Mutex
-	answer string
-	at     time.Time
-}
-
-func (m *memo) get(ask func() string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.at.IsZero() || time.Since(m.at) >= pingEvery {
-		m.answer, m.at = ask(), time.Now()
-	}
-	return m.answer
 }

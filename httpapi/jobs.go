@@ -3,8 +3,6 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/processes"
@@ -20,18 +18,16 @@ type jobsAPI struct {
 	answers  *answerCache
 	leader   *leader
 	controls *controls
-	hide     redaction
+	hide     *redactor
 }
 
 // delete deletes a job that is not in its queue yet, in any set.
-func (a *jobsAPI) delete(c echo.Context) error {
-	jid, err := problem.OnlyPathParam(c, "jid")
-	if err != nil {
-		return err
-	}
-	reason, err := readReason(c)
-	if err != nil {
-		return err
+func (a *jobsAPI) delete(in *problem.Request) error {
+	jid := in.PathParam("jid")
+	in.Query()
+	reason := readReason(in)
+	if in.Err() != nil {
+		return in.Err()
 	}
 	found, err := a.waiting(jid)
 	if err != nil {
@@ -41,12 +37,11 @@ func (a *jobsAPI) delete(c echo.Context) error {
 	case 0:
 		return a.notWaiting(jid)
 	case 1:
-		return a.leader.do(c, wire.Command{Command: wire.CommandDelete, Stream: found[0].Stream, JID: jid, Offset: &found[0].Offset, Reason: reason})
+		return a.leader.do(in, wire.Command{Command: wire.CommandDelete, Stream: found[0].Stream, JID: jid, Offset: &found[0].Offset, Reason: reason})
 	}
 	return problem.New(http.StatusConflict, "%d entries have this jid: delete one of them in its set, with ?offset=", len(found))
 }
 
-// waiting returns all pending entries with a jid.
 func (a *jobsAPI) waiting(jid string) (all []*tracker.Stored, err error) {
 	for _, set := range entrySets {
 		found, err := a.entries.Find(set.stream, jid)
@@ -60,12 +55,8 @@ func (a *jobsAPI) waiting(jid string) (all []*tracker.Stored, err error) {
 
 // notWaiting says why a job cannot be deleted: it is in its queue already, or was never seen.
 func (a *jobsAPI) notWaiting(jid string) error {
-	leases, err := a.entries.Leases(jid)
-	if err != nil {
+	if err := a.notLeased(jid, "the job is leased: a worker holds it over HTTP"); err != nil {
 		return err
-	}
-	if len(leases) > 0 {
-		return problem.New(http.StatusConflict, "the job is leased: a worker holds it over HTTP")
 	}
 	var last *wire.Happened
 	for _, set := range entrySets {
@@ -89,30 +80,37 @@ func (a *jobsAPI) notWaiting(jid string) error {
 	return p
 }
 
+// notLeased returns an error if the job is leased.
+func (a *jobsAPI) notLeased(jid, reason string) error {
+	leases, err := a.entries.Leases(jid)
+	if err == nil && len(leases) > 0 {
+		return problem.New(http.StatusConflict, "%s", reason)
+	}
+	return err
+}
+
 // reachedQueue are the outcomes after which a job is in its queue.
 var reachedQueue = map[string]bool{
 	wire.OpFired: true, wire.OpTriggered: true, wire.OpRetried: true, wire.OpEnqueued: true, wire.OpRefired: true,
 }
 
 // cancel asks the process that runs a job to cancel it.
-func (a *jobsAPI) cancel(c echo.Context) error {
-	jid, err := problem.OnlyPathParam(c, "jid")
-	if err != nil {
-		return err
-	}
-	reason, err := readCheckedReason(c)
-	if err != nil {
-		return err
+func (a *jobsAPI) cancel(in *problem.Request) error {
+	jid := in.PathParam("jid")
+	in.Query()
+	reason := checkReason(in, readReason(in))
+	if in.Err() != nil {
+		return in.Err()
 	}
 	identity, err := a.runsOn(jid)
 	if err != nil {
 		return err
 	}
-	id, err := a.controls.send(c, wire.Controls{Op: wire.ControlCancel, Identity: identity, JID: jid}, reason)
+	id, err := a.controls.send(in, wire.Controls{Op: wire.ControlCancel, Identity: identity, JID: jid}, reason)
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusAccepted, struct {
+	return in.JSON(http.StatusAccepted, struct {
 		ID       string `json:"id"`
 		Identity string `json:"identity"`
 	}{id, identity})
@@ -149,12 +147,8 @@ func (a *jobsAPI) runsOn(jid string) (identity string, err error) {
 
 // notRunning says why a job cannot be cancelled.
 func (a *jobsAPI) notRunning(jid string) error {
-	leases, err := a.entries.Leases(jid)
-	if err != nil {
+	if err := a.notLeased(jid, "the job is leased over HTTP: only its holder can end it"); err != nil {
 		return err
-	}
-	if len(leases) > 0 {
-		return problem.New(http.StatusConflict, "the job is leased over HTTP: only its holder can end it")
 	}
 	found, err := a.waiting(jid)
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/view"
@@ -31,38 +29,33 @@ type leader struct {
 	view *view.View
 }
 
-// do sends a command, and answers that it was carried out.
-func (l *leader) do(c echo.Context, cmd wire.Command) error {
-	cmd, err := sign(c, cmd)
-	if err != nil {
-		return err
-	}
-	if _, p := l.send(c, cmd); p != nil {
+func (l *leader) do(in *problem.Request, cmd wire.Command) error {
+	if _, p := l.send(in, sign(in, cmd)); p != nil {
 		return p
 	}
-	return c.NoContent(http.StatusNoContent)
+	return nil
 }
 
-// send sends a signed command and returns the leader's reply.
-func (l *leader) send(c echo.Context, cmd wire.Command) (wire.Reply, *problem.Problem) {
-	problem.InfoOf(c.Request()).Command = []any{"command", cmd.Command, "command_id", cmd.ID, "stream", cmd.Stream, "jid", problem.Shorten(cmd.JID)}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
+// send sends a signed command, unless the request could not be read.
+func (l *leader) send(in *problem.Request, cmd wire.Command) (wire.Reply, *problem.Problem) {
+	if in.Err() != nil {
+		return wire.Reply{}, problem.From(in.Err())
+	}
+	problem.InfoOf(in.Request()).Command = []any{"command", cmd.Command, "command_id", cmd.ID, "stream", cmd.Stream, "jid", problem.Shorten(cmd.JID)}
+	ctx, cancel := context.WithTimeout(in.Request().Context(), commandBudget)
 	defer cancel()
 	reply := l.ask(ctx, cmd)
 	return reply, problem.FromReply(reply)
 }
 
-// note journals who does something without the leader, and why, before it is done. Without a leader
-// it is not done. After a crash, or when the broker refuses, the journal may have what was not done;
-// it always has what was done.
-func (l *leader) note(c echo.Context, n wire.Noted, reason string) error {
-	cmd, err := sign(c, wire.Command{Command: wire.CommandNote, Noted: &n, Reason: reason})
-	if err != nil {
-		return err
-	}
-	switch _, p := l.send(c, cmd); {
+// note journals who does something without the leader, and why, before it is done: the journal has
+// all that was done. After a crash it may also have what was not.
+func (l *leader) note(in *problem.Request, n wire.Noted, reason string) error {
+	switch _, p := l.send(in, sign(in, wire.Command{Command: wire.CommandNote, Noted: &n, Reason: reason})); {
 	case p == nil:
 		return nil
+	case in.Err() != nil:
+		return p
 	case p.Status == http.StatusBadRequest:
 		return problem.Unavailable(errors.New(p.Reason), "the leader cannot journal this, and nothing was done: it may be of an older version")
 	case p.Status == http.StatusGatewayTimeout:
@@ -90,40 +83,28 @@ func (l *leader) readBack(ctx context.Context, limit time.Duration, done func() 
 }
 
 // sign adds the user, the reason and a new id, which makes it safe to send the command again.
-func sign(c echo.Context, cmd wire.Command) (wire.Command, error) {
-	var err error
-	if cmd.Reason, err = checkReason(c, cmd.Reason); err != nil {
-		return cmd, err
-	}
-	cmd.ID, cmd.Actor = rand.Text(), auth.PrincipalOf(c.Request()).Name
-	return cmd, nil
+func sign(in *problem.Request, cmd wire.Command) wire.Command {
+	cmd.Reason = checkReason(in, cmd.Reason)
+	cmd.ID, cmd.Actor = rand.Text(), auth.PrincipalOf(in.Request()).Name
+	return cmd
 }
 
 // readReason returns the reason in the body, where that has nothing else.
-func readReason(c echo.Context) (string, error) {
+func readReason(in *problem.Request) string {
 	var body struct {
 		Reason string `json:"reason"`
 	}
-	err := problem.ReadBody(c, &body)
-	return body.Reason, err
-}
-
-// readCheckedReason returns the reason of a request that may end before a command is signed.
-func readCheckedReason(c echo.Context) (string, error) {
-	reason, err := readReason(c)
-	if err != nil {
-		return "", err
-	}
-	return checkReason(c, reason)
+	in.Body(&body)
+	return body.Reason
 }
 
 // checkReason returns the reason in the header, else the one in the body.
-func checkReason(c echo.Context, inBody string) (string, error) {
-	inHeader := headerText(c.Request().Header.Get(headerReason))
+func checkReason(in *problem.Request, inBody string) string {
+	inHeader := headerText(in.Request().Header.Get(headerReason))
 	if max(utf8.RuneCountInString(inBody), utf8.RuneCountInString(inHeader)) > maxReason {
-		return "", problem.BadRequest("the reason must have at most %d characters", maxReason)
+		in.BadRequest("the reason must have at most %d characters", maxReason)
 	}
-	return cmp.Or(inHeader, inBody), nil
+	return cmp.Or(inHeader, inBody)
 }
 
 // headerText decodes a header: UTF-8, or ISO 8859-1, as headers were before.

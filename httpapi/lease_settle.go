@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
@@ -26,18 +24,18 @@ type activeLease struct {
 }
 
 // activeLease returns the lease in the path. It waits for one that has just begun.
-func (l *leasesAPI) activeLease(c echo.Context) (a activeLease, err error) {
-	if a.id, err = problem.OnlyPathParam(c, "id"); err != nil {
-		return a, err
-	}
-	if _, err := checkReason(c, ""); err != nil {
-		return a, err
+func (l *leasesAPI) activeLease(in *problem.Request) (a activeLease, err error) {
+	a.id = in.PathParam("id")
+	in.Query()
+	checkReason(in, "")
+	if in.Err() != nil {
+		return a, in.Err()
 	}
 	var ok bool
 	if a.given, ok = wire.ParseLeaseID(a.id); !ok {
 		return a, noLease()
 	}
-	a.entry, err = l.await(c.Request().Context(), &a)
+	a.entry, err = l.await(in.Request().Context(), &a)
 	return a, err
 }
 
@@ -45,9 +43,8 @@ func noLease() error {
 	return problem.New(http.StatusNotFound, "no lease has this id, or it ended too long ago to be known")
 }
 
-// await waits for a lease that this sidecar may not have read yet: it is new, or the sidecar is. It
-// returns nil if there is no lease, or none any more. A sidecar that does not know a lease can end
-// it, but not count what was done.
+// await waits for a lease that this sidecar may not have read yet; nil if it does not find it. It
+// can end a lease that it does not know, but not count what was done.
 func (l *leasesAPI) await(ctx context.Context, a *activeLease) (entry *tracker.Stored, err error) {
 	limit := readBackLimit
 	if l.leader.view.Followed(wire.Journal, wire.ScheduledJobs) {
@@ -68,45 +65,40 @@ func (l *leasesAPI) await(ctx context.Context, a *activeLease) (entry *tracker.S
 	return entry, err
 }
 
-// ack ends a lease whose job is done.
-func (l *leasesAPI) ack(c echo.Context) error {
-	a, err := l.activeLease(c)
+func (l *leasesAPI) ack(in *problem.Request) error {
+	a, err := l.activeLease(in)
 	if err != nil {
 		return err
 	}
-	if err := problem.ReadBody(c, &struct{}{}); err != nil {
-		return err
+	in.Body(&struct{}{})
+	repeated, err := l.end(in, &a, wire.LeaseAck+a.id)
+	if err == nil && !repeated {
+		l.count(in, &a, wire.MetricSuccess, "")
 	}
-	repeated, err := l.end(c, &a, wire.LeaseAck+a.id)
-	if err != nil {
-		return err
-	}
-	if !repeated {
-		l.count(c, &a, wire.MetricSuccess, "")
-	}
-	return c.NoContent(http.StatusNoContent)
+	return err
 }
 
 // end makes the leader delete a lease. repeated reports that it had done so before.
-func (l *leasesAPI) end(c echo.Context, a *activeLease, command string) (repeated bool, err error) {
+func (l *leasesAPI) end(in *problem.Request, a *activeLease, command string) (repeated bool, err error) {
+	if in.Err() != nil {
+		return false, in.Err()
+	}
 	if repeated, err = l.entries.CarriedOut(command); err != nil || repeated {
 		return repeated, err
 	}
-	return l.command(c, a, wire.Command{ID: command, Command: wire.CommandDelete})
+	return l.command(in, a, wire.Command{ID: command, Command: wire.CommandDelete})
 }
 
 // command makes the leader do something to a lease. repeated reports that it had done so before.
-func (l *leasesAPI) command(c echo.Context, a *activeLease, cmd wire.Command) (repeated bool, err error) {
+func (l *leasesAPI) command(in *problem.Request, a *activeLease, cmd wire.Command) (repeated bool, err error) {
 	id := cmd.ID
 	cmd.Stream, cmd.JID = wire.ScheduledJobs, a.id
-	if cmd, err = sign(c, cmd); err != nil {
-		return false, err
-	}
+	cmd = sign(in, cmd)
 	cmd.ID = id
 	limit := time.NewTimer(readBackLimit)
 	defer limit.Stop()
 	for {
-		reply, p := l.leader.send(c, cmd)
+		reply, p := l.leader.send(in, cmd)
 		switch {
 		case p == nil:
 			return reply.Repeated, nil
@@ -121,8 +113,8 @@ func (l *leasesAPI) command(c echo.Context, a *activeLease, cmd wire.Command) (r
 		case <-time.After(lookAgain):
 		case <-limit.C:
 			return false, p
-		case <-c.Request().Context().Done():
-			return false, c.Request().Context().Err()
+		case <-in.Request().Context().Done():
+			return false, in.Request().Context().Err()
 		}
 	}
 }
@@ -141,35 +133,25 @@ func leaseOver(happened *wire.Happened) error {
 	return p
 }
 
-// extend makes a lease last longer.
-func (l *leasesAPI) extend(c echo.Context) error {
-	a, err := l.activeLease(c)
+func (l *leasesAPI) extend(in *problem.Request) error {
+	a, err := l.activeLease(in)
 	if err != nil {
 		return err
 	}
 	var body struct {
 		Lasts *int64 `json:"lease_ms"`
 	}
-	if err := problem.ReadBody(c, &body); err != nil {
-		return err
-	}
-	lasts, err := lastsOf(body.Lasts)
-	if err != nil {
-		return err
-	}
-	if err := l.extendTo(c, &a, l.now().Add(lasts)); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	in.Body(&body)
+	lasts := lastsOf(in, body.Lasts)
+	return l.extendTo(in, &a, l.now().Add(lasts))
 }
 
-func (l *leasesAPI) extendTo(c echo.Context, a *activeLease, until time.Time) error {
+func (l *leasesAPI) extendTo(in *problem.Request, a *activeLease, until time.Time) error {
 	changes := fmt.Appendf(nil, `{"at":%s}`, secondsText(wire.Seconds(until)))
-	_, err := l.command(c, a, wire.Command{ID: wire.LeaseExtend + rand.Text(), Command: wire.CommandChange, Changes: changes})
+	_, err := l.command(in, a, wire.Command{ID: wire.LeaseExtend + rand.Text(), Command: wire.CommandChange, Changes: changes})
 	return err
 }
 
-// leaseFailure is how a leased job failed.
 type leaseFailure struct {
 	Class     string   `json:"error_class"`
 	Message   string   `json:"error_message"`
@@ -180,43 +162,39 @@ type leaseFailure struct {
 
 const (
 	longestRetry = 100 * 365 * 24 * 3600 // a hundred years, in seconds, as for backoffs
-	holdFor      = 30 * time.Second      // a lease lasts so long at least, while its failure is recorded
+	holdFor      = 30 * time.Second      // that a lease lasts while its failure is recorded
 )
 
-func readFailure(c echo.Context) (f leaseFailure, err error) {
-	if err := problem.ReadBody(c, &f); err != nil {
-		return f, err
-	}
+func readFailure(in *problem.Request) (f leaseFailure) {
+	in.Body(&f)
 	if f.RetryIn != nil && !(*f.RetryIn >= 0 && *f.RetryIn <= longestRetry) {
-		return f, problem.BadRequest("member retry_in must be a number of seconds from 0 to %d", longestRetry)
+		in.BadRequest("member retry_in must be a number of seconds from 0 to %d", longestRetry)
 	}
-	return f, nil
+	return f
 }
 
 // fail makes a leased job a retry or a dead job, as a worker would. First the lease is extended, so
 // that the job cannot return to its queue meanwhile; it ends when the record is confirmed. A crash
 // before that repeats the job, and loses nothing. Concurrent calls make one record.
-func (l *leasesAPI) fail(c echo.Context) error {
-	a, err := l.activeLease(c)
+func (l *leasesAPI) fail(in *problem.Request) error {
+	a, err := l.activeLease(in)
 	if err != nil {
 		return err
 	}
-	f, err := readFailure(c)
-	if err != nil {
-		return err
+	f := readFailure(in)
+	if in.Err() != nil {
+		return in.Err()
 	}
-	if _, err, _ := l.failing.Do(a.id, func() (any, error) { return nil, l.failOnce(c, &a, &f) }); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	_, err, _ = l.failing.Do(a.id, func() (any, error) { return nil, l.failOnce(in, &a, &f) })
+	return err
 }
 
-func (l *leasesAPI) failOnce(c echo.Context, a *activeLease, f *leaseFailure) error {
+func (l *leasesAPI) failOnce(in *problem.Request, a *activeLease, f *leaseFailure) error {
 	command := wire.LeaseFail + a.id
 	if repeated, err := l.entries.CarriedOut(command); err != nil || repeated {
 		return err
 	}
-	ctx := c.Request().Context()
+	ctx := in.Request().Context()
 	if a.entry == nil {
 		return l.unknown(ctx, a)
 	}
@@ -228,9 +206,9 @@ func (l *leasesAPI) failOnce(c echo.Context, a *activeLease, f *leaseFailure) er
 	if a.entry.At.After(until) {
 		until = a.entry.At
 	}
-	err = l.extendTo(c, a, until)
+	err = l.extendTo(in, a, until)
 	if over := (*problem.Problem)(nil); errors.As(err, &over) && over.Happened != nil {
-		_, err = l.end(c, a, command) // the lease is over: no error, if this very command ended it
+		_, err = l.end(in, a, command) // the lease is over: no error, if this very command ended it
 		return err
 	}
 	if err != nil {
@@ -239,9 +217,9 @@ func (l *leasesAPI) failOnce(c echo.Context, a *activeLease, f *leaseFailure) er
 	if err := l.publishFailure(ctx, m); err != nil {
 		return err
 	}
-	repeated, err := l.end(c, a, command)
+	repeated, err := l.end(in, a, command)
 	if err == nil && !repeated {
-		l.count(c, a, status, f.Class)
+		l.count(in, a, status, f.Class)
 	}
 	return err
 }
@@ -261,8 +239,7 @@ func (l *leasesAPI) unknown(ctx context.Context, a *activeLease) error {
 	return noLease()
 }
 
-// failureRecord returns the record of a failure, nil for a job that is dropped, and the status of
-// the attempt.
+// failureRecord returns the record of a failure, nil for a dropped job, and the attempt's status.
 func (l *leasesAPI) failureRecord(ctx context.Context, a *activeLease, f *leaseFailure) (m *wire.Message, status string, err error) {
 	raw, err := l.records.of(ctx, a.entry)
 	if err != nil {
@@ -311,20 +288,19 @@ func (l *leasesAPI) publishFailure(ctx context.Context, m *wire.Message) error {
 	return nil
 }
 
-// count publishes the metric that a worker would. If it cannot, the request does not fail: the lease
-// has ended.
-func (l *leasesAPI) count(c echo.Context, a *activeLease, status, errorClass string) {
+// count publishes the metric that a worker would. A failure is logged only: the lease has ended.
+func (l *leasesAPI) count(in *problem.Request, a *activeLease, status, errorClass string) {
 	if a.entry == nil {
 		return
 	}
 	now := l.now()
 	body, err := json.Marshal(wire.MetricRecord{
 		Type: "job_metric", Timestamp: wire.Seconds(now), JobClass: a.entry.Class, Queue: a.entry.Queue,
-		DurationMS: max(0, now.Sub(a.given.At).Milliseconds()), Status: status, WorkerIdentity: "lease of " + auth.PrincipalOf(c.Request()).Name,
+		DurationMS: max(0, now.Sub(a.given.At).Milliseconds()), Status: status, WorkerIdentity: "lease of " + auth.PrincipalOf(in.Request()).Name,
 		JID: a.entry.Leased, Attempt: a.entry.Attempt + 1, ErrorClass: errorClass,
 	})
 	if err == nil {
-		ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
+		ctx, cancel := context.WithTimeout(in.Request().Context(), commandBudget)
 		defer cancel()
 		err = l.publish(ctx, wire.Message{Key: wire.JobMetrics, Timestamp: now, Body: body})
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -17,7 +16,6 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Bounds of a lease.
 const (
 	mostLeased    = 100
 	longestWait   = 20 * time.Second
@@ -55,62 +53,49 @@ type lease struct {
 	Job     json.RawMessage `json:"job"`
 }
 
-// leaseTerms are how many jobs are asked for, and for how long.
 type leaseTerms struct {
 	max   int
 	wait  time.Duration
 	lasts time.Duration
 }
 
-func readTerms(c echo.Context) (t leaseTerms, err error) {
+func readTerms(in *problem.Request) leaseTerms {
 	var body struct {
 		Max   *int64 `json:"max"`
 		Wait  *int64 `json:"wait_ms"`
 		Lasts *int64 `json:"lease_ms"`
 	}
-	if err := problem.ReadBody(c, &body); err != nil {
-		return t, err
+	in.Body(&body)
+	return leaseTerms{
+		max:   int(within(in, "max", body.Max, 1, 1, mostLeased)),
+		wait:  time.Duration(within(in, "wait_ms", body.Wait, 0, 0, longestWait.Milliseconds())) * time.Millisecond,
+		lasts: lastsOf(in, body.Lasts),
 	}
-	n, err := within("max", body.Max, 1, 1, mostLeased)
-	if err != nil {
-		return t, err
-	}
-	t.max = int(n)
-	if n, err = within("wait_ms", body.Wait, 0, 0, longestWait.Milliseconds()); err != nil {
-		return t, err
-	}
-	t.wait = time.Duration(n) * time.Millisecond
-	t.lasts, err = lastsOf(body.Lasts)
-	return t, err
 }
 
-func lastsOf(ms *int64) (time.Duration, error) {
-	n, err := within("lease_ms", ms, usualLease.Milliseconds(), shortestLease.Milliseconds(), longestLease.Milliseconds())
-	return time.Duration(n) * time.Millisecond, err
+func lastsOf(in *problem.Request, ms *int64) time.Duration {
+	n := within(in, "lease_ms", ms, usualLease.Milliseconds(), shortestLease.Milliseconds(), longestLease.Milliseconds())
+	return time.Duration(n) * time.Millisecond
 }
 
-func within(name string, given *int64, otherwise, least, most int64) (int64, error) {
+func within(in *problem.Request, name string, given *int64, otherwise, least, most int64) int64 {
 	if given == nil {
-		return otherwise, nil
+		return otherwise
 	}
 	if *given < least || *given > most {
-		return 0, problem.BadRequest("member %s is %d: it must be from %d to %d", name, *given, least, most)
+		in.BadRequest("member %s is %d: it must be from %d to %d", name, *given, least, most)
 	}
-	return *given, nil
+	return *given
 }
 
-// take takes jobs from a queue. Each becomes an entry that is due when its lease ends, and only then
+// take takes jobs from a queue. Each becomes an entry that is due when its lease ends, and then
 // leaves the queue: a crash in between leaves both, so a job may come twice and is never lost.
-func (l *leasesAPI) take(c echo.Context) error {
-	name, err := queueOf(c)
-	if err != nil {
-		return err
+func (l *leasesAPI) take(in *problem.Request) error {
+	name, terms := readQueue(in), readTerms(in)
+	if in.Err() != nil {
+		return in.Err()
 	}
-	terms, err := readTerms(c)
-	if err != nil {
-		return err
-	}
-	ctx := c.Request().Context()
+	ctx := in.Request().Context()
 	if l.health.checkLeader(ctx) != "" { // no leader could settle a lease, or bring a job back
 		return problem.FromReply(problem.NoLeader)
 	}
@@ -119,7 +104,7 @@ func (l *leasesAPI) take(c echo.Context) error {
 		return err
 	}
 	l.awaitTaken(ctx, taken)
-	return writeJSON(c, taken)
+	return writeJSON(in, taken)
 }
 
 // takeJobs takes jobs as they come, until there are some or the time is over.
@@ -168,8 +153,7 @@ func (l *leasesAPI) takeNow(ctx context.Context, conn *broker.Conn, name string,
 	})
 }
 
-// lend makes a lease of a job that was taken, or does what a worker would do with a job that it does
-// not run.
+// lend makes a lease of a job, or does with it what a worker does with a job that it does not run.
 func (l *leasesAPI) lend(d *wire.Delivery, queue string, lasts time.Duration) (wire.Message, *lease) {
 	now := l.now()
 	job, err := wire.LeasedJob(d, queue)
@@ -177,7 +161,7 @@ func (l *leasesAPI) lend(d *wire.Delivery, queue string, lasts time.Duration) (w
 		return rejectedMessage(d, queue), nil
 	}
 	trace := wire.TraceOf(d.Headers)
-	if !job.ExpiresAt.IsZero() && job.ExpiresAt.Before(now) { // due immediately: the leader handles expired jobs
+	if !job.ExpiresAt.IsZero() && job.ExpiresAt.Before(now) { // the leader handles expired jobs
 		return entryMessage(wire.ScheduledJobs, &job, trace, wire.ScheduledJob(job.JID, wire.Seconds(now), job.Raw)), nil
 	}
 	ranOut := 0
@@ -202,8 +186,7 @@ func entryMessage(stream string, job *wire.Job, trace string, record []byte) wir
 	return wire.Message{Key: stream, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Headers: wire.TraceHeaders(trace), Body: record}
 }
 
-// rejectedMessage sends a job where the broker sends what a worker rejects: one that no worker can
-// decode, or that is too large for a record.
+// rejectedMessage sends a job where the broker sends what a worker rejects.
 func rejectedMessage(d *wire.Delivery, queue string) wire.Message {
 	return wire.Message{Exchange: wire.ExchangeDead, Key: queue, MessageID: wire.Property(d.MessageID), Timestamp: d.Timestamp, Body: d.Body}
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
@@ -41,7 +39,7 @@ type jobSum struct {
 	Run   *spread `json:"run"`  // null: not known
 	Wait  *spread `json:"wait"` // null: not known
 
-	Attempts []int64 `json:"attempts"` // how many jobs ended at their first attempt, their second, …
+	Attempts []int64 `json:"attempts"` // jobs that ended at their first attempt, their second, …
 }
 
 type jobPoint struct {
@@ -113,26 +111,18 @@ func newJobMetrics(a metrics.Answer, deploys []metrics.Deploy) jobMetrics {
 }
 
 // jobs answers about all classes, or the one in the path.
-func (a *metricsAPI) jobs(c echo.Context) error {
-	q, err := a.query(c)
-	if err != nil {
-		return err
+func (a *metricsAPI) jobs(in *problem.Request) (any, error) {
+	q := a.query(in)
+	if len(in.ParamNames()) > 0 {
+		q.Class = in.PathParam("class")
 	}
-	if len(c.ParamNames()) > 0 {
-		if q.Class, err = problem.PathParam(c, "class"); err != nil {
-			return err
-		}
-	}
-	return a.answers.share(c, func(context.Context) (any, error) {
+	return a.answers.share(in, func(context.Context) (any, error) {
 		answer, err := a.metrics.Ask(q)
 		if err != nil {
 			return nil, rangeProblem(err)
 		}
 		deploys, err := a.metrics.Deploys(answer.From, answer.To)
-		if err != nil {
-			return nil, err
-		}
-		return newJobMetrics(answer, deploys), nil
+		return newJobMetrics(answer, deploys), err
 	})
 }
 
@@ -143,38 +133,31 @@ const (
 )
 
 // query returns which sums are asked for.
-func (a *metricsAPI) query(c echo.Context) (q metrics.Query, err error) {
-	p, err := problem.ParseParams(c.Request(), "queue", "from", "to", "step")
-	if err != nil {
-		return q, err
-	}
-	q.Queue = p["queue"]
-	if q.From, q.To, err = parseRange(p, a.now()); err != nil {
-		return q, err
-	}
-	step, err := p.Number("step", 0, minStep, maxStep)
-	if err != nil {
-		return q, err
-	}
-	q.Step = time.Duration(step) * time.Second
-	if a.metrics == nil {
-		return q, problem.Unavailable(errUnwired, "this server has no metrics")
-	}
-	return q, nil
+func (a *metricsAPI) query(in *problem.Request) (q metrics.Query) {
+	in.Query("queue", "from", "to", "step")
+	q.Queue = in.Text("queue")
+	q.From, q.To = readRange(in, a.now())
+	q.Step = time.Duration(in.Number("step", 0, minStep, maxStep)) * time.Second
+	a.require(in)
+	return q
 }
 
-// parseRange reads from and to; the last hour, if they are not given.
-func parseRange(p problem.Params, now time.Time) (from, to time.Time, err error) {
-	if from, to, err = p.Period(now); err != nil {
-		return from, to, err
+// require refuses a request of a server without metrics.
+func (a *metricsAPI) require(in *problem.Request) {
+	if a.metrics == nil {
+		in.Fail(problem.Unavailable(errUnwired, "this server has no metrics"))
 	}
-	if to.IsZero() {
+}
+
+// readRange reads from and to; the last hour, if they are not given.
+func readRange(in *problem.Request, now time.Time) (from, to time.Time) {
+	if from, to = in.Period(now); to.IsZero() {
 		to = now
 	}
 	if from.IsZero() {
 		from = to.Add(-time.Hour)
 	}
-	return from, to, nil
+	return from, to
 }
 
 // rangeProblem tells the client if a range of time is wrong.
@@ -201,12 +184,9 @@ type queueCounts struct {
 }
 
 // throughput counts the jobs that ended in all queues, or in one.
-func (a *metricsAPI) throughput(c echo.Context) error {
-	q, err := a.query(c)
-	if err != nil {
-		return err
-	}
-	return a.answers.share(c, func(context.Context) (any, error) {
+func (a *metricsAPI) throughput(in *problem.Request) (any, error) {
+	q := a.query(in)
+	return a.answers.share(in, func(context.Context) (any, error) {
 		t, err := a.metrics.Throughput(q)
 		if err != nil {
 			return nil, rangeProblem(err)
@@ -220,62 +200,48 @@ func (a *metricsAPI) throughput(c echo.Context) error {
 }
 
 // deploys lists the deploys of a range of time, the newest first; of a year, if from is not given.
-func (a *metricsAPI) deploys(c echo.Context) error {
-	p, err := problem.ParseParams(c.Request(), "from", "to")
-	if err != nil {
-		return err
-	}
-	from, to, err := parseRange(p, a.now().Add(time.Second))
-	if err != nil {
-		return err
-	}
-	if p["from"] == "" {
+func (a *metricsAPI) deploys(in *problem.Request) (any, error) {
+	in.Query("from", "to")
+	from, to := readRange(in, a.now().Add(time.Second))
+	if in.Text("from") == "" {
 		from = to.AddDate(-1, 0, 0)
 	}
-	if a.metrics == nil {
-		return problem.Unavailable(errUnwired, "this server has no metrics")
+	if a.require(in); in.Err() != nil {
+		return nil, in.Err()
 	}
-	all, err := a.metrics.Deploys(from, to)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, all)
+	return a.metrics.Deploys(from, to)
 }
 
 // maxLabel is the most characters of a deploy's label.
 const maxLabel = 200
 
 // addDeploy marks a deploy in all charts.
-func (a *metricsAPI) addDeploy(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
-	}
+func (a *metricsAPI) addDeploy(in *problem.Request) error {
+	in.Query()
 	var body struct {
 		Label string   `json:"label"`
 		At    *float64 `json:"at"`
 	}
-	if err := problem.ReadBody(c, &body); err != nil {
-		return err
-	}
+	in.Body(&body)
 	if n := utf8.RuneCountInString(body.Label); n == 0 || n > maxLabel {
-		return problem.BadRequest("label must have 1 to %d characters", maxLabel)
+		in.BadRequest("label must have 1 to %d characters", maxLabel)
 	}
 	now := a.now()
 	seconds := wire.Seconds(now)
 	at := *cmp.Or(body.At, &seconds)
 	if at < 0 || at > problem.Latest {
-		return problem.BadRequest("at must be seconds since 1970")
+		in.BadRequest("at must be seconds since 1970")
 	}
-	if _, err := checkReason(c, ""); err != nil {
-		return err
+	if checkReason(in, ""); in.Err() != nil {
+		return in.Err()
 	}
-	d := metrics.Deploy{Label: body.Label, At: at, Actor: auth.PrincipalOf(c.Request()).Name}
+	d := metrics.Deploy{Label: body.Label, At: at, Actor: auth.PrincipalOf(in.Request()).Name}
 	m, err := wire.Rollup{Type: wire.TypeDeploy, Label: d.Label, At: d.At, Actor: d.Actor}.Message(now)
 	if err != nil {
 		return err
 	}
-	if err := a.publish(c.Request().Context(), m); err != nil {
+	if err := a.publish(in.Request().Context(), m); err != nil {
 		return problem.Unavailable(err, "the broker did not take it: nothing was done")
 	}
-	return c.JSON(http.StatusCreated, d)
+	return in.JSON(http.StatusCreated, d)
 }

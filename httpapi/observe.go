@@ -83,7 +83,7 @@ func (o *observer) wrap(next http.Handler) http.Handler {
 			observed.begin(http.StatusOK) // where there was nothing to write
 			o.note(info, r, time.Since(observed.began))
 			if cut {
-				panic(http.ErrAbortHandler) // net/http closes the connection: the client sees a broken answer
+				panic(http.ErrAbortHandler) // net/http closes the connection
 			}
 		}()
 		next.ServeHTTP(observed, r)

@@ -3,8 +3,6 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/httpapi/prom"
@@ -61,7 +59,6 @@ func newOperation(op *wire.Operation) operation {
 	return o
 }
 
-// operationRequest is what a client asks for.
 type operationRequest struct {
 	Action   string        `json:"action"`
 	Set      string        `json:"set"`
@@ -80,14 +77,10 @@ func (r *operationRequest) UnmarshalJSON(raw []byte) error {
 }
 
 // create makes the leader do something to many entries. The answer comes once that has begun.
-func (a *operationsAPI) create(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
-	}
+func (a *operationsAPI) create(in *problem.Request) error {
+	in.Query()
 	var body operationRequest
-	if err := problem.ReadBody(c, &body); err != nil {
-		return err
-	}
+	in.Body(&body)
 	op := &wire.Operation{Action: body.Action, JIDs: body.JIDs, Filter: (*wire.Filter)(body.Filter), AsOf: body.AsOf, Expected: body.Expected, At: body.At}
 	for _, set := range entrySets {
 		if set.path == body.Set {
@@ -95,15 +88,14 @@ func (a *operationsAPI) create(c echo.Context) error {
 		}
 	}
 	if op.Stream == "" {
-		return problem.BadRequest("set is %q: it must be scheduled-jobs, retries, dead-jobs or gated-jobs", problem.Shorten(body.Set))
+		in.BadRequest("set is %q: it must be scheduled-jobs, retries, dead-jobs or gated-jobs", problem.Shorten(body.Set))
 	}
 	if op.Action == wire.CommandUndo {
-		return problem.BadRequest("undo is asked for at /api/operations/:id/undo")
+		in.BadRequest("undo is asked for at /api/operations/:id/undo")
 	}
-	return a.begin(c, op, body.Rate, body.Reason)
+	return a.begin(in, op, body.Rate, body.Reason)
 }
 
-// begunOperation is the answer once an operation has begun.
 type begunOperation struct {
 	ID     string `json:"id"`
 	Action string `json:"action"`
@@ -111,89 +103,75 @@ type begunOperation struct {
 }
 
 // begin makes the leader begin an operation.
-func (a *operationsAPI) begin(c echo.Context, op *wire.Operation, rate *float64, reason string) error {
+func (a *operationsAPI) begin(in *problem.Request, op *wire.Operation, rate *float64, reason string) error {
 	if rate != nil {
 		if op.Rate = *rate; op.Rate <= 0 {
-			return problem.BadRequest("rate must be a number above 0: entries a second")
+			in.BadRequest("rate must be a number above 0: entries a second")
 		}
 	}
 	if err := op.Check(); err != nil {
-		return problem.BadRequest("%s", err)
+		in.BadRequest("%s", err)
 	}
-	cmd, err := sign(c, wire.Command{Command: wire.CommandOperate, Bulk: op, Reason: reason})
-	if err != nil {
-		return err
+	cmd := sign(in, wire.Command{Command: wire.CommandOperate, Bulk: op, Reason: reason})
+	if in.Err() != nil {
+		return in.Err()
 	}
-	_, p := a.leader.send(c, cmd)
+	_, p := a.leader.send(in, cmd)
 	result := "begun"
 	if p != nil {
 		result = p.Code
 	}
-	a.requests.Operation(op.Action, result, string(auth.PrincipalOf(c.Request()).Role))
+	a.requests.Operation(op.Action, result, string(auth.PrincipalOf(in.Request()).Role))
 	if p != nil {
 		return p
 	}
-	a.leader.readBack(c.Request().Context(), readBackLimit, func() bool { // so that the client finds it
+	// The client must find it.
+	a.leader.readBack(in.Request().Context(), readBackLimit, func() bool {
 		_, known := a.entries.Operation(cmd.ID)
 		return known
 	})
-	c.Response().Header().Set("Location", "/api/operations/"+cmd.ID)
-	return c.JSON(http.StatusAccepted, begunOperation{cmd.ID, op.Action, op.Undoes})
+	in.Response().Header().Set("Location", "/api/operations/"+cmd.ID)
+	return in.JSON(http.StatusAccepted, begunOperation{cmd.ID, op.Action, op.Undoes})
 }
 
 // undo begins an operation that takes back what another did.
-func (a *operationsAPI) undo(c echo.Context) error {
-	id, err := problem.OnlyPathParam(c, "id")
-	if err != nil {
-		return err
-	}
+func (a *operationsAPI) undo(in *problem.Request) error {
+	id := in.PathParam("id")
+	in.Query()
 	var body struct {
 		Rate   *float64 `json:"rate"`
 		Reason string   `json:"reason"`
 	}
-	if err := problem.ReadBody(c, &body); err != nil {
-		return err
-	}
-	return a.begin(c, &wire.Operation{Action: wire.CommandUndo, Undoes: id}, body.Rate, body.Reason)
+	in.Body(&body)
+	return a.begin(in, &wire.Operation{Action: wire.CommandUndo, Undoes: id}, body.Rate, body.Reason)
 }
 
-func (a *operationsAPI) list(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
-	}
+func (a *operationsAPI) list(in *problem.Request) (any, error) {
+	in.Query()
 	all := []operation{}
 	for _, op := range a.entries.Operations() {
 		all = append(all, newOperation(&op))
 	}
-	return c.JSON(http.StatusOK, all)
+	return all, nil
 }
 
-func (a *operationsAPI) show(c echo.Context) error {
-	id, err := problem.OnlyPathParam(c, "id")
-	if err != nil {
-		return err
-	}
+func (a *operationsAPI) show(in *problem.Request) (any, error) {
+	id := in.PathParam("id")
+	in.Query()
 	op, known := a.entries.Operation(id)
 	if !known {
-		return problem.New(http.StatusNotFound, "no operation has this id: those that run are known, and the newest 100 that have ended")
+		return nil, problem.New(http.StatusNotFound, "no operation has this id: those that run are known, and the newest 100 that have ended")
 	}
-	return c.JSON(http.StatusOK, newOperation(&op))
+	return newOperation(&op), nil
 }
 
 // cancel ends an operation where it is.
-func (a *operationsAPI) cancel(c echo.Context) error {
-	id, err := problem.OnlyPathParam(c, "id")
-	if err != nil {
-		return err
-	}
-	reason, err := readReason(c)
-	if err != nil {
-		return err
-	}
-	return a.leader.do(c, wire.Command{Command: wire.CommandCancel, Bulk: &wire.Operation{ID: id}, Reason: reason})
+func (a *operationsAPI) cancel(in *problem.Request) error {
+	id := in.PathParam("id")
+	in.Query()
+	return a.leader.do(in, wire.Command{Command: wire.CommandCancel, Bulk: &wire.Operation{ID: id}, Reason: readReason(in)})
 }
 
-// strictFilter is the filter of a request.
 type strictFilter wire.Filter
 
 func (f *strictFilter) UnmarshalJSON(raw []byte) error {

@@ -1,10 +1,7 @@
 package httpapi
 
 import (
-	"net/http"
 	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
@@ -40,7 +37,7 @@ type overview struct {
 	Leader   leaderState        `json:"leader"`
 	Self     scheduler.Status   `json:"scheduler"`
 	Sets     map[string]setSize `json:"sets"`
-	Overdue  float64            `json:"scheduled_overdue_seconds"` // of the oldest due entry; 0 if none is due
+	Overdue  float64            `json:"scheduled_overdue_seconds"` // of the oldest due entry
 	Views    viewState          `json:"views"`
 	Rejected map[string]counts  `json:"rejected"`
 	Journal  journalState       `json:"journal"`
@@ -95,7 +92,7 @@ type journalState struct {
 	Buried     int64            `json:"buried"`
 	Duplicates int64            `json:"duplicates"`
 	Void       map[string]int64 `json:"void_records"`
-	Held       map[string]int64 `json:"held"` // stream → offset up to which entries are held after a gap
+	Held       map[string]int64 `json:"held"` // up to which offset, by stream, after a gap
 }
 
 // workerState is the sum of all worker processes.
@@ -115,15 +112,9 @@ type jobTotals struct {
 	Failed         int64 `json:"failed"`
 }
 
-func (a *overviewAPI) show(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
-	}
-	o, err := a.at(a.now())
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, o)
+func (a *overviewAPI) show(in *problem.Request) (any, error) {
+	in.Query()
+	return a.at(a.now())
 }
 
 func (a *overviewAPI) at(now time.Time) (o overview, err error) {

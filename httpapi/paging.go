@@ -1,10 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
-
-	"github.com/labstack/echo/v4"
-
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
@@ -25,29 +21,21 @@ type paging struct {
 	skip  int64 // items before the first
 }
 
-// parsePaging reads page and page_size, as the brokers have them, or limit and offset.
-func parsePaging(p problem.Params) (g paging, err error) {
-	var size int64
-	if g.paged = p["page"] != ""; g.paged {
-		if err := p.Without("page", "limit", "offset"); err != nil {
-			return g, err
-		}
-		if g.page, err = p.Number("page", 1, 1, maxPage); err != nil {
-			return g, err
-		}
-		size, err = p.Number("page_size", defaultSize, 1, maxSize)
-		g.size, g.skip = int(size), (g.page-1)*size
-		return g, err
+// readPaging reads page and page_size, as the brokers have them, or limit and offset.
+func readPaging(in *problem.Request) (g paging) {
+	if g.paged = in.Text("page") != ""; g.paged {
+		in.Without("page", "limit", "offset")
+		g.page = in.Number("page", 1, 1, maxPage)
+		g.size = int(in.Number("page_size", defaultSize, 1, maxSize))
+		g.skip = (g.page - 1) * int64(g.size)
+		return g
 	}
-	if p["page_size"] != "" {
-		return g, problem.BadRequest("parameter page_size needs page: without it, use limit")
+	if in.Text("page_size") != "" {
+		in.BadRequest("parameter page_size needs page: without it, use limit")
 	}
-	if size, err = p.Number("limit", defaultSize, 1, maxSize); err != nil {
-		return g, err
-	}
-	g.size = int(size)
-	g.skip, err = p.Number("offset", 0, 0, maxPage*maxSize)
-	return g, err
+	g.size = int(in.Number("limit", defaultSize, 1, maxSize))
+	g.skip = in.Number("offset", 0, 0, maxPage*maxSize)
+	return g
 }
 
 // envelope stands around a page, as the brokers have it, and more.
@@ -55,8 +43,8 @@ type envelope struct {
 	Total     int64   `json:"total_count"`
 	Filtered  *int64  `json:"filtered_count,omitempty"` // left out where it is not known
 	AtLeast   *int64  `json:"filtered_count_at_least,omitempty"`
-	Searched  *int64  `json:"searched,omitempty"`   // entries that were looked at for the page and its count
-	Unread    int64   `json:"unsearched,omitempty"` // of them, those over 64 KiB: no filter that looks inside matches
+	Searched  *int64  `json:"searched,omitempty"`   // entries that were looked at
+	Unread    int64   `json:"unsearched,omitempty"` // of them, those over 64 KiB
 	ItemCount int     `json:"item_count"`
 	Page      int64   `json:"page"`
 	PageSize  int     `json:"page_size"`
@@ -71,22 +59,22 @@ func (e *envelope) setCount(count int64) {
 	e.Filtered, e.PageCount = &count, &pages
 }
 
-// writePage answers with a part of a list that is in memory; total counts it without a filter.
-func writePage[T any](c echo.Context, g paging, total int, all []T) error {
+// pageOf returns a part of a list that is in memory; total counts it without a filter.
+func pageOf[T any](g paging, total int, all []T) any {
 	from := min(g.skip, int64(len(all)))
 	items := append([]T{}, all[from:min(from+int64(g.size), int64(len(all)))]...)
-	return writeItems(c, g, int64(total), int64(len(all)), items)
+	return pageWith(g, int64(total), int64(len(all)), items)
 }
 
-// writeItems answers with a page of a list of which count items match.
-func writeItems[T any](c echo.Context, g paging, total, count int64, items []T) error {
+// pageWith returns a page of a list of which count items match.
+func pageWith[T any](g paging, total, count int64, items []T) any {
 	if !g.paged {
-		return c.JSON(http.StatusOK, items)
+		return items
 	}
 	e := envelope{Total: total, ItemCount: len(items), Page: g.page, PageSize: g.size}
 	e.setCount(count)
-	return c.JSON(http.StatusOK, struct {
+	return struct {
 		envelope
 		Items []T `json:"items"`
-	}{e, items})
+	}{e, items}
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/attention"
@@ -99,48 +97,33 @@ func secondsIf(t time.Time) *float64 {
 	return &seconds
 }
 
-// list lists the worker processes by identity.
-func (a *processesAPI) list(c echo.Context) error {
-	p, err := problem.ParseParams(c.Request(), append([]string{"state", "queue"}, pageParams...)...)
+func (a *processesAPI) list(in *problem.Request) (any, error) {
+	in.Query(append([]string{"state", "queue"}, pageParams...)...)
+	page, state, queue := readPaging(in), in.Text("state"), in.Text("queue")
+	usual, err := a.workers.usual(in.Request().Context())
 	if err != nil {
-		return err
-	}
-	page, err := parsePaging(p)
-	if err != nil {
-		return err
-	}
-	usual, err := a.workers.usual(c.Request().Context())
-	if err != nil {
-		return err
+		return nil, err
 	}
 	all := a.workers.list()
 	found := []process{}
 	for i := range all {
 		one := newProcess(&all[i], usual)
-		if (p["state"] == "" || one.State == p["state"]) && (p["queue"] == "" || slices.Contains(one.Queues, p["queue"])) {
+		if (state == "" || one.State == state) && (queue == "" || slices.Contains(one.Queues, queue)) {
 			found = append(found, one)
 		}
 	}
-	return writePage(c, page, len(all), found)
+	return pageOf(page, len(all), found), nil
 }
 
-func (a *processesAPI) show(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
-	}
-	identity, err := problem.PathParam(c, "identity")
-	if err != nil {
-		return err
-	}
+func (a *processesAPI) show(in *problem.Request) (any, error) {
+	in.Query()
+	identity := in.PathParam("identity")
 	p, ok := a.workers.get(identity)
 	if !ok {
-		return noProcess(identity)
+		return nil, noProcess(identity)
 	}
-	usual, err := a.workers.usual(c.Request().Context())
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, newProcess(&p, usual))
+	usual, err := a.workers.usual(in.Request().Context())
+	return newProcess(&p, usual), err
 }
 
 func noProcess(identity string) error {
@@ -148,27 +131,19 @@ func noProcess(identity string) error {
 }
 
 // control returns a handler that tells a process, or all, to take no more jobs, or to stop.
-func (a *processesAPI) control(op string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if err := problem.NoParams(c); err != nil {
-			return err
-		}
-		identity, err := problem.PathParam(c, "identity")
-		if err != nil {
-			return err
-		}
-		reason, err := readCheckedReason(c)
-		if err != nil {
-			return err
-		}
+func (a *processesAPI) control(op string) handler {
+	return func(in *problem.Request) error {
+		in.Query()
+		identity := in.PathParam("identity")
+		reason := checkReason(in, readReason(in))
 		if _, ok := a.workers.get(identity); !ok && identity != everyProcess {
-			return noProcess(identity)
+			in.Fail(noProcess(identity))
 		}
-		id, err := a.controls.send(c, wire.Controls{Op: op, Identity: identity}, reason)
+		id, err := a.controls.send(in, wire.Controls{Op: op, Identity: identity}, reason)
 		if err != nil {
 			return err
 		}
-		return c.JSON(http.StatusAccepted, struct {
+		return in.JSON(http.StatusAccepted, struct {
 			ID string `json:"id"`
 		}{id})
 	}
@@ -188,21 +163,21 @@ type controls struct {
 var controlOps = map[string]string{wire.ControlQuiet: wire.NotedQuieted, wire.ControlStop: wire.NotedStopped, wire.ControlCancel: wire.NotedCancelled}
 
 // send journals a request and then publishes it. It returns the id of the request.
-func (s *controls) send(c echo.Context, request wire.Controls, reason string) (id string, err error) {
-	signed, err := sign(c, wire.Command{Reason: reason})
-	if err != nil {
-		return "", err
+func (s *controls) send(in *problem.Request, request wire.Controls, reason string) (id string, err error) {
+	signed := sign(in, wire.Command{Reason: reason})
+	if in.Err() != nil {
+		return "", in.Err()
 	}
 	// A message to no process finds out whether any process listens: else nothing is journaled.
 	probe := wire.Controls{ID: rand.Text(), Op: request.Op, At: wire.Seconds(s.now())}
-	if err := s.publish(c.Request().Context(), probe.Message(s.now())); err != nil {
+	if err := s.publish(in.Request().Context(), probe.Message(s.now())); err != nil {
 		return "", notHeard(err)
 	}
-	if err := s.leader.note(c, wire.Noted{Op: controlOps[request.Op], Identity: request.Identity, JID: request.JID}, signed.Reason); err != nil {
+	if err := s.leader.note(in, wire.Noted{Op: controlOps[request.Op], Identity: request.Identity, JID: request.JID}, signed.Reason); err != nil {
 		return "", err
 	}
 	request.ID, request.At, request.Actor, request.Reason = rand.Text(), wire.Seconds(s.now()), signed.Actor, signed.Reason
-	if err := s.publish(c.Request().Context(), request.Message(s.now())); err != nil {
+	if err := s.publish(in.Request().Context(), request.Message(s.now())); err != nil {
 		return "", notHeard(err)
 	}
 	return request.ID, nil

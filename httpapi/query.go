@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,58 +29,42 @@ var (
 	listParams   = append([]string{"page", "page_size", "limit", "offset", "next", "sort", "format"}, filterParams...)
 )
 
-func parseQuery(r *http.Request, stream string, now time.Time) (*query, error) {
-	p, err := problem.ParseParams(r, listParams...)
-	if err != nil {
-		return nil, err
+func readQuery(in *problem.Request, stream string, now time.Time) *query {
+	in.Query(listParams...)
+	q := &query{stream: stream, filter: readFilter(in, now)}
+	if q.format = in.Text("format"); q.format != "" {
+		if q.format != formatCSV && q.format != formatNDJSON {
+			in.BadRequest("parameter format is %q: it must be csv or ndjson", problem.Shorten(q.format))
+		}
+		in.Without("format, which gives the whole list", "page", "page_size", "limit", "offset", "next", "sort")
+		return q
 	}
-	q := &query{stream: stream}
-	if q.filter, err = parseFilter(p, now); err != nil {
-		return nil, err
-	}
-	if q.format = p["format"]; q.format != "" {
-		return q, checkExport(p)
-	}
-	if q.sorting, err = parseSorting(p, stream); err != nil {
-		return nil, err
-	}
-	if q.behind, err = parseCursor(p); err != nil {
-		return nil, err
-	}
-	if q.paging, err = parsePaging(p); err != nil {
-		return nil, err
-	}
-	if q.behind.Set {
+	q.sorting = readSorting(in, stream)
+	q.behind = readCursor(in)
+	if q.paging = readPaging(in); q.behind.Set {
 		q.skip = 0
-		return q, p.Without("next", "offset")
+		in.Without("next", "offset")
 	}
-	return q, nil
+	return q
 }
 
-func checkExport(p problem.Params) error {
-	if p["format"] != formatCSV && p["format"] != formatNDJSON {
-		return problem.BadRequest("parameter format is %q: it must be csv or ndjson", problem.Shorten(p["format"]))
-	}
-	return p.Without("format, which gives the whole list", "page", "page_size", "limit", "offset", "next", "sort")
-}
-
-// parseCursor reads next: the time in microseconds and the offset of the last entry that was seen.
-func parseCursor(p problem.Params) (c tracker.Cursor, err error) {
-	text, given := p["next"]
-	if !given {
-		return c, nil
+// readCursor reads next: the time in microseconds and the offset of the last entry that was seen.
+func readCursor(in *problem.Request) tracker.Cursor {
+	text := in.Text("next")
+	if text == "" {
+		return tracker.Cursor{}
 	}
 	micros, offset, found := strings.Cut(text, ",")
 	at, err1 := strconv.ParseInt(micros, 10, 64)
 	o, err2 := strconv.ParseInt(offset, 10, 64)
 	if !found || err1 != nil || err2 != nil || at < problem.Earliest*1e6 || at > (problem.Latest+1)*1e6 {
-		return c, badCursor(text)
+		badCursor(in)
 	}
-	return tracker.Cursor{At: time.UnixMicro(at).UTC(), Offset: o, Set: true}, nil
+	return tracker.Cursor{At: time.UnixMicro(at).UTC(), Offset: o, Set: true}
 }
 
-func badCursor(text string) error {
-	return problem.BadRequest("parameter next is %q: it must be what an answer gave as next", problem.Shorten(text))
+func badCursor(in *problem.Request) {
+	in.BadRequest("parameter next is %q: it must be what an answer gave as next", problem.Shorten(in.Text("next")))
 }
 
 func cursorText(c tracker.Cursor) string { return fmt.Sprintf("%d,%d", c.At.UnixMicro(), c.Offset) }
@@ -89,8 +72,7 @@ func cursorText(c tracker.Cursor) string { return fmt.Sprintf("%d,%d", c.At.Unix
 // newestFirst reports whether the list has its newest entries first.
 func (q *query) newestFirst() bool { return q.stream == wire.DeadJobs }
 
-// start returns where the list must be read from: the cursor, or the time with which the filter
-// begins, whichever comes later in the list.
+// start returns where the list is read from: the cursor or the filter's first time, the later one.
 func (q *query) start() tracker.Cursor {
 	first := q.filter.from
 	if q.newestFirst() {
@@ -108,7 +90,7 @@ func (q *query) start() tracker.Cursor {
 	return bound
 }
 
-// past reports whether an entry at a time, and all entries after it, lie outside the filter's times.
+// past reports whether an entry at a time, and all after it, lie outside the filter's times.
 func (q *query) past(at time.Time) bool {
 	if q.newestFirst() {
 		return !q.filter.from.IsZero() && at.Before(q.filter.from)
@@ -126,15 +108,12 @@ type filter struct {
 	hide              *redactor // what is hidden is not found either
 }
 
-func parseFilter(p problem.Params, now time.Time) (f filter, err error) {
-	f = filter{queue: p["queue"], class: p["class"], jid: p["jid"], errorClass: p["error"], tag: p["tag"], text: p["text"]}
-	if f.from, f.to, err = p.Period(now); err != nil {
-		return f, err
-	}
-	if f.text != "" {
+func readFilter(in *problem.Request, now time.Time) filter {
+	f := filter{queue: in.Text("queue"), class: in.Text("class"), jid: in.Text("jid"), errorClass: in.Text("error"), tag: in.Text("tag"), text: in.Text("text")}
+	if f.from, f.to = in.Period(now); f.text != "" {
 		f.needles = wire.Spellings(f.text)
 	}
-	return f, nil
+	return f
 }
 
 // looksInside reports whether the filter needs the record itself.
@@ -156,10 +135,8 @@ func (f *filter) count(e *tracker.Entries, stream string) int64 {
 	return e.Total(stream)
 }
 
-// unset reports whether every entry matches.
 func (f *filter) unset() bool { return f.set() == 0 }
 
-// set counts the conditions of the filter.
 func (f *filter) set() (n int) {
 	for _, set := range []bool{f.queue != "", f.class != "", f.jid != "", f.errorClass != "", f.tag != "", f.text != "", !f.from.IsZero(), !f.to.IsZero()} {
 		if set {

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -20,8 +21,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func asked(raw string) *http.Request {
-	return &http.Request{URL: &url.URL{Path: "/api/retries", RawQuery: raw}}
+func asked(raw string) *problem.Request {
+	r := &http.Request{URL: &url.URL{Path: "/api/retries", RawQuery: raw}}
+	return problem.Read(echo.New().NewContext(r, nil))
 }
 
 // checkQuery holds for every query that is accepted.
@@ -36,9 +38,10 @@ func checkQuery(t require.TestingT, q *query) {
 	require.Equal(t, q.paged, q.page > 0)
 	if q.behind.Set {
 		require.Zero(t, q.skip)
-		again, err := parseCursor(problem.Params{"next": cursorText(q.behind)})
-		require.NoError(t, err)
-		require.Equal(t, q.behind, again)
+		in := asked("next=" + cursorText(q.behind))
+		in.Query("next")
+		require.Equal(t, q.behind, readCursor(in))
+		require.NoError(t, in.Err())
 	}
 	if q.sorting.key != "" {
 		require.Contains(t, sortKeys[q.stream], q.sorting.key)
@@ -66,9 +69,10 @@ func FuzzParseQuery(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		q, err := parseQuery(asked(raw), wire.Retries, time.Now())
-		if err != nil {
-			p := problem.From(err)
+		in := asked(raw)
+		q := readQuery(in, wire.Retries, time.Now())
+		if in.Err() != nil {
+			p := problem.From(in.Err())
 			require.Equal(t, http.StatusBadRequest, p.Status)
 			require.True(t, p.Reason != "" && len(p.Reason) < 1000, p.Reason)
 			return
@@ -127,8 +131,9 @@ func TestQueryMeansWhatWasWritten(t *testing.T) {
 				want.sorting = sorting{}
 			}
 		}
-		got, err := parseQuery(asked(values.Encode()), wire.Retries, time.Now())
-		require.NoError(t, err)
+		in := asked(values.Encode())
+		got := readQuery(in, wire.Retries, time.Now())
+		require.NoError(t, in.Err())
 		require.Equal(t, &want, got)
 		checkQuery(t, got)
 	})

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"time"
-	"unicode/utf8"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
@@ -32,7 +29,6 @@ const (
 	moveBudget  = 20 * time.Second // for moving jobs: a repeated request moves the rest
 )
 
-// queueAction does something to a queue.
 type queueAction func(ctx context.Context, conn *broker.Conn, name string) error
 
 func makeQueue(ctx context.Context, conn *broker.Conn, name string) error {
@@ -54,31 +50,21 @@ func mustExist(ctx context.Context, conn *broker.Conn, name string) error {
 }
 
 // do returns a handler that journals op and then does it to a queue.
-func (q *queueActionsAPI) do(op string, action queueAction) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		name, err := queueOf(c)
-		if err != nil {
-			return err
-		}
-		reason, err := readCheckedReason(c)
-		if err != nil {
-			return err
-		}
-		err = q.withBroker(c, name, func(ctx context.Context, conn *broker.Conn, name string) error {
-			if err := q.note(ctx, c, conn, wire.Noted{Op: op, Queue: name}, reason); err != nil {
+func (q *queueActionsAPI) do(op string, action queueAction) handler {
+	return func(in *problem.Request) error {
+		name := readQueue(in)
+		reason := checkReason(in, readReason(in))
+		return q.withBroker(in, name, func(ctx context.Context, conn *broker.Conn, name string) error {
+			if err := q.note(ctx, in, conn, wire.Noted{Op: op, Queue: name}, reason); err != nil {
 				return err
 			}
 			return action(ctx, conn, name)
 		})
-		if err != nil {
-			return err
-		}
-		return c.NoContent(http.StatusNoContent)
 	}
 }
 
 // note journals what is about to be done to a queue, if it can be done.
-func (q *queueActionsAPI) note(ctx context.Context, c echo.Context, conn *broker.Conn, n wire.Noted, reason string) error {
+func (q *queueActionsAPI) note(ctx context.Context, in *problem.Request, conn *broker.Conn, n wire.Noted, reason string) error {
 	waiting, _, err := conn.QueueDepth(ctx, wire.QueuePrefix+n.Queue)
 	var refusal *broker.QueueError
 	missing := errors.As(err, &refusal) && refusal.Reason == broker.ReasonMissing
@@ -89,11 +75,15 @@ func (q *queueActionsAPI) note(ctx context.Context, c echo.Context, conn *broker
 		return err
 	}
 	n.Count = int64(waiting)
-	return q.leader.note(c, n, reason)
+	return q.leader.note(in, n, reason)
 }
 
-func (q *queueActionsAPI) withBroker(c echo.Context, name string, action queueAction) error {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), queueBudget)
+// withBroker does something to a queue, unless the request could not be read.
+func (q *queueActionsAPI) withBroker(in *problem.Request, name string, action queueAction) error {
+	if in.Err() != nil {
+		return in.Err()
+	}
+	ctx, cancel := context.WithTimeout(in.Request().Context(), queueBudget)
 	defer cancel()
 	err := q.onBroker(ctx, func(conn *broker.Conn) error { return action(ctx, conn, name) })
 	if err := brokerProblem(err); err != nil {
@@ -129,81 +119,62 @@ func brokerProblem(err error) error {
 
 // pause returns a handler that pauses or resumes a queue. The leader journals it and tells the
 // workers; then the broker does it too, if it can.
-func (q *queueActionsAPI) pause(verb string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		name, err := queueOf(c)
-		if err != nil {
-			return err
-		}
-		reason, err := readReason(c)
-		if err != nil {
-			return err
-		}
+func (q *queueActionsAPI) pause(verb string) handler {
+	return func(in *problem.Request) error {
+		name, reason := readQueue(in), readReason(in)
 		pauses := verb == wire.CommandPause
 		if pauses { // a queue that is gone may be resumed
-			if err := q.withBroker(c, name, mustExist); err != nil {
+			if err := q.withBroker(in, name, mustExist); err != nil {
 				return err
 			}
 		}
-		cmd, err := sign(c, wire.Command{Command: verb, Queue: name, Reason: reason})
-		if err != nil {
+		if err := q.leader.do(in, wire.Command{Command: verb, Queue: name, Reason: reason}); err != nil {
 			return err
 		}
-		if _, p := q.leader.send(c, cmd); p != nil {
-			return p
-		}
 		q.forget()
-		ctx, cancel := context.WithTimeout(c.Request().Context(), queueBudget)
+		ctx, cancel := context.WithTimeout(in.Request().Context(), queueBudget)
 		defer cancel()
 		if err := q.setPaused(ctx, name, pauses); err != nil {
 			return problem.Unavailable(err, "the change is journaled and the workers know it, but the broker has not applied it: repeat the request")
 		}
-		return c.NoContent(http.StatusNoContent)
+		return nil
 	}
 }
 
-// movedJobs is the answer to a move.
 type movedJobs struct {
 	Moved    int  `json:"moved"`
 	Complete bool `json:"complete"` // all jobs that waited when it began
 }
 
 // move moves the jobs that wait in a queue to another.
-func (q *queueActionsAPI) move(c echo.Context) error {
-	name, err := queueOf(c)
-	if err != nil {
-		return err
-	}
+func (q *queueActionsAPI) move(in *problem.Request) (any, error) {
+	name := readQueue(in)
 	var body struct {
 		To     string `json:"to"`
 		Reason string `json:"reason"`
 	}
-	if err := problem.ReadBody(c, &body); err != nil {
-		return err
-	}
+	in.Body(&body)
 	if err := wire.CheckQueueName(body.To); err != nil {
-		return problem.BadRequest("member to: %s", err)
+		in.BadRequest("member to: %s", err)
 	}
 	if body.To == name {
-		return problem.BadRequest("member to is the queue itself")
+		in.BadRequest("member to is the queue itself")
 	}
-	if _, err := checkReason(c, body.Reason); err != nil {
-		return err
+	checkReason(in, body.Reason)
+	if in.Err() != nil {
+		return nil, in.Err()
 	}
 	began := time.Now()
 	var did movedJobs
-	err = q.withBroker(c, name, func(ctx context.Context, conn *broker.Conn, _ string) (err error) {
-		did, err = q.moveJobs(ctx, c, conn, wire.Noted{Op: wire.NotedMoved, Queue: name, To: body.To}, body.Reason)
+	err := q.withBroker(in, name, func(ctx context.Context, conn *broker.Conn, _ string) (err error) {
+		did, err = q.moveJobs(ctx, in, conn, wire.Noted{Op: wire.NotedMoved, Queue: name, To: body.To}, body.Reason)
 		return err
 	})
-	problem.InfoOf(c.Request()).Command = []any{"moved", did.Moved, "to", problem.Shorten(body.To), "took", time.Since(began)}
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, did)
+	problem.InfoOf(in.Request()).Command = []any{"moved", did.Moved, "to", problem.Shorten(body.To), "took", time.Since(began)}
+	return did, err
 }
 
-func (q *queueActionsAPI) moveJobs(ctx context.Context, c echo.Context, conn *broker.Conn, n wire.Noted, reason string) (did movedJobs, err error) {
+func (q *queueActionsAPI) moveJobs(ctx context.Context, in *problem.Request, conn *broker.Conn, n wire.Noted, reason string) (did movedJobs, err error) {
 	// The limit is for the whole request, not for a step: jobs that were taken are moved.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveBudget)
 	defer cancel()
@@ -219,7 +190,7 @@ func (q *queueActionsAPI) moveJobs(ctx context.Context, c echo.Context, conn *br
 		return did, nil
 	}
 	n.Count = int64(waiting)
-	if err := q.leader.note(c, n, reason); err != nil {
+	if err := q.leader.note(in, n, reason); err != nil {
 		return did, err
 	}
 	did.Moved, err = conn.Move(ctx, wire.QueuePrefix+n.Queue, waiting, func(d wire.Delivery) wire.Message {
@@ -232,14 +203,12 @@ func (q *queueActionsAPI) moveJobs(ctx context.Context, c echo.Context, conn *br
 	return did, err
 }
 
-// typeMove is a move of a queue to another type, as clients see it.
 type typeMove struct {
 	*wire.TypeMove
 
 	Processes []string `json:"processes"` // live ones that consume the queue
 }
 
-// moveTypeRequest is what a client asks for.
 type moveTypeRequest struct {
 	Type    string   `json:"type"`
 	DryRun  bool     `json:"dry_run"`
@@ -257,33 +226,26 @@ var errNoMove = errors.New("httpapi: the answer to a move has no move")
 
 // moveType makes the leader move a queue to another type, or say what that would do. The answer
 // comes once the move has begun. A request with the id of the answer follows the move.
-func (q *queueActionsAPI) moveType(c echo.Context) error {
-	name, err := queueOf(c)
-	if err != nil {
-		return err
-	}
+func (q *queueActionsAPI) moveType(in *problem.Request) error {
+	name := readQueue(in)
 	var body moveTypeRequest
-	if err := problem.ReadBody(c, &body); err != nil {
-		return err
-	}
+	in.Body(&body)
 	if body.Type != wire.QueueClassic && body.Type != wire.QueueQuorum {
-		return problem.BadRequest("type is %q: it must be %s or %s", problem.Shorten(body.Type), wire.QueueClassic, wire.QueueQuorum)
+		in.BadRequest("type is %q: it must be %s or %s", problem.Shorten(body.Type), wire.QueueClassic, wire.QueueQuorum)
 	}
 	if body.ID != wire.ASCII(body.ID) {
-		return problem.BadRequest("id must be printable ASCII of at most 255 characters")
+		in.BadRequest("id must be printable ASCII of at most 255 characters")
 	}
 	cmd := wire.Command{Command: wire.CommandMoveType, Queue: name, Type: body.Type, DryRun: body.DryRun, Reason: body.Reason}
 	if body.Timeout != nil {
 		cmd.Within = *body.Timeout
 		if least, most := wire.MoveWithinLeast.Seconds(), wire.MoveWithinMost.Seconds(); cmd.Within < least || cmd.Within > most {
-			return problem.BadRequest("timeout_s must be from %.0f to %.0f", least, most)
+			in.BadRequest("timeout_s must be from %.0f to %.0f", least, most)
 		}
 	}
-	if cmd, err = sign(c, cmd); err != nil {
-		return err
-	}
+	cmd = sign(in, cmd)
 	cmd.ID = cmp.Or(body.ID, cmd.ID)
-	reply, p := q.leader.send(c, cmd)
+	reply, p := q.leader.send(in, cmd)
 	if p != nil {
 		return p
 	}
@@ -293,7 +255,7 @@ func (q *queueActionsAPI) moveType(c echo.Context) error {
 	if !body.DryRun {
 		q.forget()
 	}
-	return c.JSON(reply.Status, typeMove{reply.Move, q.consumers(name)})
+	return in.JSON(reply.Status, typeMove{reply.Move, q.consumers(name)})
 }
 
 // consumers returns the live processes that consume a queue.
@@ -319,7 +281,6 @@ type peekedJob struct {
 	Truncated   bool   `json:"truncated,omitempty"`
 }
 
-// Bounds of a peek.
 const (
 	peekDefault = 20
 	peekMost    = 100
@@ -327,39 +288,22 @@ const (
 )
 
 // peek shows the messages at the head of a queue.
-func (q *queueActionsAPI) peek(c echo.Context) error {
-	name, err := queueOf(c, "count")
-	if err != nil {
-		return err
-	}
-	p, err := problem.ParseParams(c.Request(), "count")
-	if err != nil {
-		return err
-	}
-	count, err := p.Number("count", peekDefault, 1, peekMost)
-	if err != nil {
-		return err
-	}
+func (q *queueActionsAPI) peek(in *problem.Request) (any, error) {
+	name := readQueue(in, "count")
+	count := in.Number("count", peekDefault, 1, peekMost)
 	jobs := []peekedJob{}
-	err = q.withBroker(c, name, func(ctx context.Context, conn *broker.Conn, name string) error {
+	err := q.withBroker(in, name, func(ctx context.Context, conn *broker.Conn, name string) error {
 		found, err := conn.Peek(ctx, wire.QueuePrefix+name, int(count))
 		for i := range found {
 			jobs = append(jobs, newPeeked(&found[i]))
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, jobs)
+	return jobs, err
 }
 
 func newPeeked(d *wire.Delivery) peekedJob {
-	body := d.Body[:min(len(d.Body), peekBody)]
-	j := peekedJob{MessageID: d.MessageID, Priority: d.Priority, Redelivered: d.Redelivered, Size: len(d.Body), Truncated: len(body) < len(d.Body)}
-	if whole := trimRune(body); j.Truncated && utf8.Valid(whole) {
-		body = whole
-	}
-	j.Body, j.Encoding = textOrBase64(body)
+	j := peekedJob{MessageID: d.MessageID, Priority: d.Priority, Redelivered: d.Redelivered, Size: len(d.Body)}
+	j.Body, j.Encoding, j.Truncated = preview(d.Body, peekBody, false)
 	return j
 }

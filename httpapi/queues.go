@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
@@ -24,8 +22,7 @@ type queuesAPI struct {
 	leader  func() scheduler.Status
 }
 
-// jobQueue is a job queue as clients see it. Without the management API, null stands for what only
-// that knows.
+// jobQueue is a job queue as clients see it. What only the management API knows may be null.
 type jobQueue struct {
 	Name        string      `json:"name"`
 	State       string      `json:"state"`
@@ -71,7 +68,6 @@ const (
 	queueSaturated   = attention.Saturated
 )
 
-// all returns the job queues by name.
 func (q *queuesAPI) all(ctx context.Context) ([]jobQueue, error) {
 	if q.watch == nil {
 		return nil, problem.Unavailable(errUnwired, "this server does not look at queues")
@@ -140,55 +136,45 @@ func queueState(q *queues.Queue) string {
 }
 
 // list lists the job queues by name.
-func (q *queuesAPI) list(c echo.Context) error {
-	p, err := problem.ParseParams(c.Request(), append([]string{"state"}, pageParams...)...)
-	if err != nil {
-		return err
+func (q *queuesAPI) list(in *problem.Request) (any, error) {
+	in.Query(append([]string{"state"}, pageParams...)...)
+	page := readPaging(in)
+	if in.Err() != nil {
+		return nil, in.Err()
 	}
-	page, err := parsePaging(p)
-	if err != nil {
-		return err
-	}
-	all, err := q.all(c.Request().Context())
-	if err != nil {
-		return err
-	}
-	found := slices.DeleteFunc(slices.Clone(all), func(q jobQueue) bool { return p["state"] != "" && q.State != p["state"] })
-	return writePage(c, page, len(all), found)
+	all, err := q.all(in.Request().Context())
+	state := in.Text("state")
+	found := slices.DeleteFunc(slices.Clone(all), func(q jobQueue) bool { return state != "" && q.State != state })
+	return pageOf(page, len(all), found), err
 }
 
-func (q *queuesAPI) show(c echo.Context) error {
-	name, err := queueOf(c)
-	if err != nil {
-		return err
+func (q *queuesAPI) show(in *problem.Request) (any, error) {
+	name := readQueue(in)
+	if in.Err() != nil {
+		return nil, in.Err()
 	}
-	all, err := q.all(c.Request().Context())
+	all, err := q.all(in.Request().Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range all {
 		if all[i].Name == name {
-			return c.JSON(http.StatusOK, all[i])
+			return all[i], nil
 		}
 	}
-	return noQueue(name)
+	return nil, noQueue(name)
 }
 
 func noQueue(name string) error {
 	return problem.New(http.StatusNotFound, "there is no queue %q", problem.Shorten(name))
 }
 
-// queueOf returns the queue in the path of a request that takes the known parameters.
-func queueOf(c echo.Context, known ...string) (string, error) {
-	if _, err := problem.ParseParams(c.Request(), known...); err != nil {
-		return "", err
-	}
-	name, err := problem.PathParam(c, "queue")
-	if err != nil {
-		return "", err
-	}
+// readQueue returns the queue in the path of a request that may have the known parameters.
+func readQueue(in *problem.Request, known ...string) string {
+	in.Query(known...)
+	name := in.PathParam("queue")
 	if err := wire.CheckQueueName(name); err != nil {
-		return "", problem.BadRequest("%s", err)
+		in.BadRequest("%s", err)
 	}
-	return name, nil
+	return name
 }

@@ -28,7 +28,6 @@ type records struct {
 	limits *limits
 }
 
-// of returns an entry's bytes.
 func (r *records) of(ctx context.Context, e *tracker.Stored) ([]byte, error) {
 	if e.Raw != nil {
 		return e.Raw, nil
@@ -78,8 +77,7 @@ func (l *listItems) item(ctx context.Context, e *tracker.Stored) []byte {
 	return out
 }
 
-// item returns an entry as clients see it: the record byte for byte, except for hidden values, and
-// one more member.
+// item returns an entry as clients see it: the record byte for byte, with one more member.
 func item(hide *redactor, s *tracker.Stored, raw []byte) []byte {
 	raw, hid := hide.record(raw)
 	e := wire.Entry{
@@ -106,7 +104,6 @@ func annotate(item []byte, name, text string) []byte {
 	return fmt.Appendf(item[:len(item)-len("}}")], `,%s:%s}}`, quote(name), quote(text))
 }
 
-// quote returns a text as a JSON string.
 func quote(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -118,10 +115,10 @@ func quote(text string) string {
 }
 
 // writeJSON answers with records in it: encoding/json would escape some of their characters.
-func writeJSON(c echo.Context, v any) error {
-	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	c.Response().WriteHeader(http.StatusOK)
-	e := json.NewEncoder(c.Response())
+func writeJSON(in *problem.Request, v any) error {
+	in.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	in.Response().WriteHeader(http.StatusOK)
+	e := json.NewEncoder(in.Response())
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"regexp"
 
-	"github.com/labstack/echo/v4"
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/httpapi/auth"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
 // DefaultHideArgs matches the names of members whose values are not for all users.
@@ -29,23 +29,20 @@ func ParseHideArgs(pattern string) (*regexp.Regexp, error) {
 	return names, nil
 }
 
-// redaction says which members are hidden from users who may only read. Users who may act see all:
-// a change of what they do not see would destroy it.
-type redaction struct{ names *regexp.Regexp }
+// redactor hides the values of members whose names match from users who may only read. Users who
+// may act see all: a change of what they do not see would destroy it. A nil redactor hides nothing.
+type redactor struct{ names *regexp.Regexp }
 
 // from returns what hides members from a principal; nil if the principal may see all.
-func (r redaction) from(p auth.Principal) *redactor {
-	if p.Role.Allows(auth.Act) || r.names == nil {
+func (h *redactor) from(p auth.Principal) *redactor {
+	if p.Role.Allows(auth.Act) || h.names == nil {
 		return nil
 	}
-	return &redactor{r.names}
+	return h
 }
 
 // of returns what hides members from the user behind a request.
-func (r redaction) of(c echo.Context) *redactor { return r.from(auth.PrincipalOf(c.Request())) }
-
-// redactor hides the values of members whose names match, at any depth. A nil redactor hides none.
-type redactor struct{ names *regexp.Regexp }
+func (h *redactor) of(in *problem.Request) *redactor { return h.from(auth.PrincipalOf(in.Request())) }
 
 // hides reports whether the values of members with a name are hidden.
 func (h *redactor) hides(name string) bool { return h != nil && h.names.MatchString(name) }

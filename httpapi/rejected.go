@@ -4,14 +4,11 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"time"
 	"unicode/utf8"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
@@ -24,7 +21,7 @@ type rejectedAPI struct {
 	leader  *leader
 	fetch   func(ctx context.Context, stream string, offset int64) (wire.Record, error)
 	publish func(ctx context.Context, m wire.Message) error
-	hide    redaction
+	hide    *redactor
 	now     func() time.Time
 }
 
@@ -45,26 +42,26 @@ type rejectedRecord struct {
 
 func newRejected(hide *redactor, j *tracker.Reject, most int) rejectedRecord {
 	r := rejectedRecord{Stream: j.Stream, Offset: j.Offset, Reason: j.Reason, Size: j.Size}
-	var all []byte
-	all, r.Redacted = hide.anything(j.Body)
-	body := all[:min(len(all), most)]
-	r.Truncated = len(body) < len(all) || int64(len(j.Body)) < j.Size
-	if whole := trimRune(body); r.Truncated && utf8.Valid(whole) {
-		body = whole
-	}
-	r.Body, r.Encoding = textOrBase64(body)
+	var body []byte
+	body, r.Redacted = hide.anything(j.Body)
+	r.Body, r.Encoding, r.Truncated = preview(body, most, int64(len(j.Body)) < j.Size)
 	return r
 }
 
-// textOrBase64 returns bytes as a text that JSON can hold.
-func textOrBase64(b []byte) (text, encoding string) {
-	if utf8.Valid(b) {
-		return string(b), "utf-8"
+// preview returns the beginning of a body as a text that JSON can hold: without a character that is
+// cut in two, or in base64. The body itself may be cut.
+func preview(body []byte, most int, cut bool) (text, encoding string, truncated bool) {
+	shown := body[:min(len(body), most)]
+	truncated = cut || len(shown) < len(body)
+	if whole := trimRune(shown); truncated && utf8.Valid(whole) {
+		shown = whole
 	}
-	return base64.StdEncoding.EncodeToString(b), "base64"
+	if utf8.Valid(shown) {
+		return string(shown), "utf-8", truncated
+	}
+	return base64.StdEncoding.EncodeToString(shown), "base64", truncated
 }
 
-// trimRune removes a last character that was cut in two.
 func trimRune(b []byte) []byte {
 	for i := 1; i <= min(len(b), utf8.UTFMax); i++ {
 		if c := b[len(b)-i]; utf8.RuneStart(c) {
@@ -78,31 +75,21 @@ func trimRune(b []byte) []byte {
 }
 
 // list lists rejected records by stream, the newest of each first.
-func (a *rejectedAPI) list(c echo.Context) error {
-	p, err := problem.ParseParams(c.Request(), append([]string{"stream"}, pageParams...)...)
-	if err != nil {
-		return err
-	}
-	page, err := parsePaging(p)
-	if err != nil {
-		return err
-	}
+func (a *rejectedAPI) list(in *problem.Request) (any, error) {
+	in.Query(append([]string{"stream"}, pageParams...)...)
+	page := readPaging(in)
 	kept, err := a.entries.RejectedKept()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	total := sum(kept)
-	if stream := p["stream"]; stream != "" {
+	if stream := in.Text("stream"); stream != "" {
 		kept = map[string]int64{stream: kept[stream]}
 	}
-	items, err := a.read(page, a.hide.of(c), kept)
-	if err != nil {
-		return err
-	}
-	return writeItems(c, page, total, sum(kept), items)
+	items, err := a.read(page, a.hide.of(in), kept)
+	return pageWith(page, total, sum(kept), items), err
 }
 
-// read reads a page of the streams' rejected records.
 func (a *rejectedAPI) read(page paging, hide *redactor, kept map[string]int64) ([]rejectedRecord, error) {
 	items, skip := []rejectedRecord{}, page.skip
 	for _, stream := range slices.Sorted(maps.Keys(kept)) {
@@ -134,22 +121,12 @@ func sum(counts map[string]int64) (n int64) {
 	return n
 }
 
-// pick returns the rejected record that a request is about.
-func (a *rejectedAPI) pick(c echo.Context) (*tracker.Reject, error) {
-	stream, err := problem.PathParam(c, "stream")
-	if err != nil {
-		return nil, err
-	}
-	text, err := problem.PathParam(c, "offset")
-	if err != nil {
-		return nil, err
-	}
-	offset, err := problem.ParseOffset(text)
-	if err != nil {
-		return nil, err
-	}
-	if err := problem.NoParams(c); err != nil {
-		return nil, err
+func (a *rejectedAPI) pick(in *problem.Request) (*tracker.Reject, error) {
+	stream := in.PathParam("stream")
+	offset := in.Offset(in.PathParam("offset"))
+	in.Query()
+	if in.Err() != nil {
+		return nil, in.Err()
 	}
 	j, ok, err := a.entries.Rejected(stream, offset)
 	if err != nil {
@@ -162,20 +139,20 @@ func (a *rejectedAPI) pick(c echo.Context) (*tracker.Reject, error) {
 }
 
 // show shows one rejected record: all of it, if its stream still has it.
-func (a *rejectedAPI) show(c echo.Context) error {
-	j, err := a.pick(c)
+func (a *rejectedAPI) show(in *problem.Request) (any, error) {
+	j, err := a.pick(in)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if int64(len(j.Body)) < j.Size && hasStream(j.Stream) {
-		ctx, cancel := context.WithTimeout(c.Request().Context(), fetchTimeout)
+		ctx, cancel := context.WithTimeout(in.Request().Context(), fetchTimeout)
 		defer cancel()
 		r, err := a.fetch(ctx, j.Stream, j.Offset)
 		if err == nil && r.Offset == j.Offset && int64(len(r.Body)) == j.Size {
 			j.Body = r.Body
 		}
 	}
-	return c.JSON(http.StatusOK, newRejected(a.hide.of(c), j, maxBody))
+	return newRejected(a.hide.of(in), j, maxBody), nil
 }
 
 // hasStream reports whether the rejected records of a name are in a stream, to be read again.
@@ -188,38 +165,34 @@ func hasStream(name string) bool {
 }
 
 // dismiss removes a rejected record from the list.
-func (a *rejectedAPI) dismiss(c echo.Context) error {
-	j, err := a.pick(c)
+func (a *rejectedAPI) dismiss(in *problem.Request) error {
+	j, err := a.pick(in)
 	if err != nil {
 		return err
 	}
-	reason, err := readReason(c)
-	if err != nil {
-		return err
-	}
-	return a.leader.do(c, wire.Command{Command: wire.CommandDismiss, Stream: j.Stream, Offset: &j.Offset, Reason: reason})
+	return a.leader.do(in, wire.Command{Command: wire.CommandDismiss, Stream: j.Stream, Offset: &j.Offset, Reason: readReason(in)})
 }
 
 // resubmit publishes a corrected record to where the rejected one was, and then removes that from
 // the list. A crash in between leaves both: an entry that comes twice is recognised by its bytes.
-func (a *rejectedAPI) resubmit(c echo.Context) error {
-	j, err := a.pick(c)
+func (a *rejectedAPI) resubmit(in *problem.Request) error {
+	j, err := a.pick(in)
 	if err != nil {
 		return err
 	}
-	body, err := io.ReadAll(c.Request().Body)
-	if err != nil {
-		return err
+	body := in.Raw()
+	if in.Err() != nil {
+		return in.Err()
 	}
 	m, err := a.corrected(j.Stream, body)
 	if err != nil {
 		return err
 	}
-	dismiss, err := sign(c, wire.Command{Command: wire.CommandDismiss, Stream: j.Stream, Offset: &j.Offset, Reason: "resubmitted"})
-	if err != nil {
-		return err
+	dismiss := sign(in, wire.Command{Command: wire.CommandDismiss, Stream: j.Stream, Offset: &j.Offset, Reason: "resubmitted"})
+	if in.Err() != nil {
+		return in.Err()
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
+	ctx, cancel := context.WithTimeout(in.Request().Context(), commandBudget)
 	defer cancel()
 	switch err := a.publish(ctx, m); {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -229,16 +202,15 @@ func (a *rejectedAPI) resubmit(c echo.Context) error {
 	case err != nil:
 		return problem.Unavailable(err, "the record was not published, and the rejected one is still listed")
 	}
-	if _, p := a.leader.send(c, dismiss); p != nil {
+	if _, p := a.leader.send(in, dismiss); p != nil {
 		p.Reason = "the record was published, but the old one is still listed: DELETE it. " + p.Reason
 		return p
 	}
-	return c.NoContent(http.StatusNoContent)
+	return nil
 }
 
-// corrected returns a record as a message to where it belongs. The record must be one that is taken
-// in there. It is published as Millrace, so what only Millrace may write (barriers, the journal) is
-// refused.
+// corrected returns a record as a message to where it is taken in. It is published as Millrace, so
+// what only Millrace may write (barriers, the journal) is refused.
 func (a *rejectedAPI) corrected(stream string, body []byte) (wire.Message, error) {
 	m := wire.Message{Key: stream, Timestamp: a.now(), Body: body}
 	var job wire.Job

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -37,130 +38,126 @@ const (
 	administer = auth.Administer
 )
 
-func entryRoutes(a *entriesAPI) []route {
+// handler handles a request that it reads strictly.
+type handler = func(in *problem.Request) error
+
+// writes returns the handler of a route that writes its answer.
+func writes(handle handler) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		return handle(problem.Read(c))
+	}
+}
+
+// ok returns the handler of a route that answers 200 with what handle returns. It checks Err again,
+// so that a handle that only looks need not.
+func ok(handle func(in *problem.Request) (any, error)) echo.HandlerFunc {
+	return writes(func(in *problem.Request) error {
+		answer, err := handle(in)
+		if err := cmp.Or(in.Err(), err); err != nil {
+			return err
+		}
+		return in.JSON(http.StatusOK, answer)
+	})
+}
+
+// done returns the handler of a route that answers 204.
+func done(handle handler) echo.HandlerFunc {
+	return writes(func(in *problem.Request) error {
+		if err := handle(in); err != nil {
+			return err
+		}
+		return in.NoContent(http.StatusNoContent)
+	})
+}
+
+func entryRoutes(a *entriesAPI, operations *operationsAPI, rejected *rejectedAPI) []route {
 	var all []route
 	for _, set := range entrySets {
 		path := "/api/" + set.path
 		all = append(all,
-			route{get, path, reads, a.list(set.stream)},
-			route{get, path + "/:jid", reads, a.show(set.stream)},
-			route{del, path + "/:jid", acts, a.command(wire.CommandDelete, set.stream)},
-			route{patch, path + "/:jid", acts, a.change(set.stream)},
-			route{post, path + "/:jid/undo", acts, a.undo(set.stream)},
+			route{get, path, reads, writes(a.list(set.stream))},
+			route{get, path + "/:jid", reads, writes(a.show(set.stream))},
+			route{del, path + "/:jid", acts, done(a.command(wire.CommandDelete, set.stream))},
+			route{patch, path + "/:jid", acts, writes(a.change(set.stream))},
+			route{post, path + "/:jid/undo", acts, writes(a.undo(set.stream))},
 		)
 	}
 	return append(all,
-		route{post, "/api/scheduled-jobs/:jid/trigger", acts, a.command(wire.CommandTrigger, wire.ScheduledJobs)},
-		route{post, "/api/scheduled-jobs/:jid/kill", acts, a.command(wire.CommandKill, wire.ScheduledJobs)},
-		route{post, "/api/retries/:jid/retry", acts, a.command(wire.CommandRetry, wire.Retries)},
-		route{post, "/api/retries/:jid/kill", acts, a.command(wire.CommandKill, wire.Retries)},
-		route{post, "/api/gated-jobs/:jid/kill", acts, a.command(wire.CommandKill, wire.Gated)},
-		route{post, "/api/dead-jobs/:jid/retry", acts, a.command(wire.CommandRetry, wire.DeadJobs)},
-		route{post, "/api/release", administer, a.release},
+		route{post, "/api/scheduled-jobs/:jid/trigger", acts, done(a.command(wire.CommandTrigger, wire.ScheduledJobs))},
+		route{post, "/api/scheduled-jobs/:jid/kill", acts, done(a.command(wire.CommandKill, wire.ScheduledJobs))},
+		route{post, "/api/retries/:jid/retry", acts, done(a.command(wire.CommandRetry, wire.Retries))},
+		route{post, "/api/retries/:jid/kill", acts, done(a.command(wire.CommandKill, wire.Retries))},
+		route{post, "/api/gated-jobs/:jid/kill", acts, done(a.command(wire.CommandKill, wire.Gated))},
+		route{post, "/api/dead-jobs/:jid/retry", acts, done(a.command(wire.CommandRetry, wire.DeadJobs))},
+		route{post, "/api/release", administer, done(a.release)},
+
+		route{get, "/api/operations", reads, ok(operations.list)},
+		route{post, "/api/operations", acts, writes(operations.create)},
+		route{get, "/api/operations/:id", reads, ok(operations.show)},
+		route{del, "/api/operations/:id", acts, done(operations.cancel)},
+		route{post, "/api/operations/:id/undo", acts, writes(operations.undo)},
+		route{get, "/api/rejected", reads, ok(rejected.list)},
+		route{get, "/api/rejected/:stream/:offset", reads, ok(rejected.show)},
+		route{del, "/api/rejected/:stream/:offset", acts, done(rejected.dismiss)},
+		route{post, "/api/rejected/:stream/:offset/resubmit", acts, done(rejected.resubmit)},
 	)
 }
 
-func operationRoutes(a *operationsAPI) []route {
+func workRoutes(jobs *jobsAPI, enqueue *enqueueAPI, processes *processesAPI, queues *queuesAPI, actions *queueActionsAPI, leases *leasesAPI) []route {
 	return []route{
-		{get, "/api/operations", reads, a.list},
-		{post, "/api/operations", acts, a.create},
-		{get, "/api/operations/:id", reads, a.show},
-		{del, "/api/operations/:id", acts, a.cancel},
-		{post, "/api/operations/:id/undo", acts, a.undo},
+		{post, "/api/jobs", acts, writes(enqueue.enqueue)},
+		{get, "/api/jobs", reads, ok(jobs.runs.list)},
+		{get, "/api/jobs/:jid", reads, writes(jobs.show)},
+		{del, "/api/jobs/:jid", acts, done(jobs.delete)},
+		{post, "/api/jobs/:jid/cancel", acts, writes(jobs.cancel)},
+
+		{get, "/api/processes", reads, ok(processes.list)},
+		{get, "/api/processes/:identity", reads, ok(processes.show)},
+		{put, "/api/processes/:identity/quiet", acts, writes(processes.control(wire.ControlQuiet))},
+		{put, "/api/processes/:identity/stop", acts, writes(processes.control(wire.ControlStop))},
+
+		{get, "/api/job-queues", reads, ok(queues.list)},
+		{get, "/api/job-queues/:queue", reads, ok(queues.show)},
+		{put, "/api/job-queues/:queue", acts, done(actions.do(wire.NotedMade, makeQueue))},
+		{del, "/api/job-queues/:queue", acts, done(actions.do(wire.NotedRemoved, deleteQueue))},
+		{get, "/api/job-queues/:queue/jobs", acts, ok(actions.peek)},
+		{del, "/api/job-queues/:queue/jobs", acts, done(actions.do(wire.NotedPurged, purgeQueue))},
+		{put, "/api/job-queues/:queue/pause", acts, done(actions.pause(wire.CommandPause))},
+		{put, "/api/job-queues/:queue/resume", acts, done(actions.pause(wire.CommandResume))},
+		{post, "/api/job-queues/:queue/move", acts, ok(actions.move)},
+		{post, "/api/job-queues/:queue/move-type", acts, writes(actions.moveType)},
+
+		{post, "/api/job-queues/:queue/lease", acts, writes(leases.take)},
+		{post, "/api/leases/:id/ack", acts, done(leases.ack)},
+		{post, "/api/leases/:id/fail", acts, done(leases.fail)},
+		{post, "/api/leases/:id/extend", acts, done(leases.extend)},
 	}
 }
 
-func rejectedRoutes(a *rejectedAPI) []route {
+func insightRoutes(metrics *metricsAPI, audit *auditAPI, failures *failuresAPI, dueTimes *dueTimesAPI, attention *attentionAPI, overview *overviewAPI) []route {
 	return []route{
-		{get, "/api/rejected", reads, a.list},
-		{get, "/api/rejected/:stream/:offset", reads, a.show},
-		{del, "/api/rejected/:stream/:offset", acts, a.dismiss},
-		{post, "/api/rejected/:stream/:offset/resubmit", acts, a.resubmit},
+		{get, "/api/job-metrics", reads, ok(metrics.jobs)},
+		{get, "/api/job-metrics/:class", reads, ok(metrics.jobs)},
+		{get, "/api/queue-throughput", reads, ok(metrics.throughput)},
+		{get, "/api/deploys", reads, ok(metrics.deploys)},
+		{post, "/api/deploys", acts, writes(metrics.addDeploy)},
+		{get, "/api/journal", reads, ok(audit.list)},
+		{get, "/api/errors", reads, ok(failures.list)},
+		{get, "/api/due-times", reads, ok(dueTimes.list)},
+		{get, "/api/attention", reads, ok(attention.list)},
+		{get, "/api/overview", reads, ok(overview.show)},
 	}
 }
 
-func processRoutes(a *processesAPI) []route {
+func serverRoutes(prefix string, health *healthAPI, sessions *sessionsAPI, events *live.Events, exporter *prom.Exporter) []route {
 	return []route{
-		{get, "/api/processes", reads, a.list},
-		{get, "/api/processes/:identity", reads, a.show},
-		{put, "/api/processes/:identity/quiet", acts, a.control(wire.ControlQuiet)},
-		{put, "/api/processes/:identity/stop", acts, a.control(wire.ControlStop)},
-	}
-}
-
-func jobRoutes(a *jobsAPI, enqueue *enqueueAPI) []route {
-	return []route{
-		{post, "/api/jobs", acts, enqueue.enqueue},
-		{get, "/api/jobs", reads, a.runs.list},
-		{get, "/api/jobs/:jid", reads, a.show},
-		{del, "/api/jobs/:jid", acts, a.delete},
-		{post, "/api/jobs/:jid/cancel", acts, a.cancel},
-	}
-}
-
-func queueRoutes(a *queuesAPI, actions *queueActionsAPI) []route {
-	return []route{
-		{get, "/api/job-queues", reads, a.list},
-		{get, "/api/job-queues/:queue", reads, a.show},
-		{put, "/api/job-queues/:queue", acts, actions.do(wire.NotedMade, makeQueue)},
-		{del, "/api/job-queues/:queue", acts, actions.do(wire.NotedRemoved, deleteQueue)},
-		{get, "/api/job-queues/:queue/jobs", acts, actions.peek},
-		{del, "/api/job-queues/:queue/jobs", acts, actions.do(wire.NotedPurged, purgeQueue)},
-		{put, "/api/job-queues/:queue/pause", acts, actions.pause(wire.CommandPause)},
-		{put, "/api/job-queues/:queue/resume", acts, actions.pause(wire.CommandResume)},
-		{post, "/api/job-queues/:queue/move", acts, actions.move},
-		{post, "/api/job-queues/:queue/move-type", acts, actions.moveType},
-	}
-}
-
-func leaseRoutes(a *leasesAPI) []route {
-	return []route{
-		{post, "/api/job-queues/:queue/lease", acts, a.take},
-		{post, "/api/leases/:id/ack", acts, a.ack},
-		{post, "/api/leases/:id/fail", acts, a.fail},
-		{post, "/api/leases/:id/extend", acts, a.extend},
-	}
-}
-
-func metricRoutes(a *metricsAPI) []route {
-	return []route{
-		{get, "/api/job-metrics", reads, a.jobs},
-		{get, "/api/job-metrics/:class", reads, a.jobs},
-		{get, "/api/queue-throughput", reads, a.throughput},
-		{get, "/api/deploys", reads, a.deploys},
-		{post, "/api/deploys", acts, a.addDeploy},
-	}
-}
-
-func insightRoutes(audit *auditAPI, failures *failuresAPI, dueTimes *dueTimesAPI, attention *attentionAPI, overview *overviewAPI) []route {
-	return []route{
-		{get, "/api/journal", reads, audit.list},
-		{get, "/api/errors", reads, failures.list},
-		{get, "/api/due-times", reads, dueTimes.list},
-		{get, "/api/attention", reads, attention.list},
-		{get, "/api/overview", reads, overview.show},
-	}
-}
-
-func healthRoutes(a *healthAPI) []route {
-	return []route{
-		{get, "/api/health/checks/:check", reads, a.check()},
-		{get, "/healthz", open, a.live},
-		{get, "/readyz", open, a.ready},
-	}
-}
-
-func sessionRoutes(a *sessionsAPI) []route {
-	return []route{
-		{get, "/api/whoami", reads, a.show},
-		{post, "/api/session", open, a.begin},
-		{del, "/api/session", open, a.end},
-	}
-}
-
-func otherRoutes(prefix string, events *live.Events, exporter *prom.Exporter) []route {
-	return []route{
-		{get, "/api/openapi.yaml", open, showContract(prefix)},
+		{get, "/api/health/checks/:check", reads, writes(health.check())},
+		{get, "/healthz", open, ok(health.live)},
+		{get, "/readyz", open, writes(health.ready)},
+		{get, "/api/whoami", reads, ok(sessions.show)},
+		{post, "/api/session", open, ok(sessions.begin)},
+		{del, "/api/session", open, done(sessions.end)},
+		{get, "/api/openapi.yaml", open, writes(showContract(prefix))},
 		{get, eventsPath, reads, events.Serve},
 		{get, "/metrics", reads, echo.WrapHandler(exporter.Handler())},
 	}

@@ -2,13 +2,10 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
@@ -50,7 +47,6 @@ func millisIf(d time.Duration) *float64 {
 	return &ms
 }
 
-// past is a list of what was, the newest first, as far back as it is kept.
 type past[T any] struct {
 	Items    []T     `json:"items"`
 	Searched int     `json:"searched"`
@@ -64,16 +60,12 @@ type pastRuns struct {
 	MaxAge float64 `json:"max_age_seconds,omitempty"`
 }
 
-// list lists runs, the newest report first.
-func (a *runsAPI) list(c echo.Context) error {
-	q, err := parseRuns(c.Request(), a.now())
-	if err != nil {
-		return err
+func (a *runsAPI) list(in *problem.Request) (any, error) {
+	q := readRuns(in, a.now())
+	if in.Err() != nil {
+		return nil, in.Err()
 	}
 	found, err := a.find(q)
-	if err != nil {
-		return err
-	}
 	shown := pastRuns{past[run]{Items: make([]run, len(found.Runs)), Searched: found.Searched, Older: found.Older}, a.maxAge.Seconds()}
 	for i := range found.Runs {
 		shown.Items[i] = newRun(&found.Runs[i])
@@ -82,7 +74,7 @@ func (a *runsAPI) list(c echo.Context) error {
 		next := fmt.Sprintf("%d,%d", found.Next.Offset, found.Next.Index)
 		shown.Next = &next
 	}
-	return c.JSON(http.StatusOK, shown)
+	return shown, err
 }
 
 func (a *runsAPI) find(q metrics.RunQuery) (metrics.RunsFound, error) {
@@ -93,61 +85,50 @@ func (a *runsAPI) find(q metrics.RunQuery) (metrics.RunsFound, error) {
 	return a.metrics.Runs(q)
 }
 
-func parseRuns(r *http.Request, now time.Time) (q metrics.RunQuery, err error) {
-	p, err := problem.ParseParams(r, "queue", "class", "jid", "error", "worker", "status", "failed", "from", "to", "limit", "next")
-	if err != nil {
-		return q, err
+func readRuns(in *problem.Request, now time.Time) metrics.RunQuery {
+	in.Query("queue", "class", "jid", "error", "worker", "status", "failed", "from", "to", "limit", "next")
+	q := metrics.RunQuery{Queue: in.Text("queue"), Class: in.Text("class"), JID: in.Text("jid"), Error: in.Text("error"), Worker: in.Text("worker")}
+	if wire.IsFingerprint(q.Error) {
+		in.BadRequest("parameter error is a fingerprint, which stands for a class and message of errors: workers report no message, so name an error class")
 	}
-	if wire.IsFingerprint(p["error"]) {
-		return q, problem.BadRequest("parameter error is a fingerprint, which stands for a class and message of errors: workers report no message, so name an error class")
-	}
-	q = metrics.RunQuery{Queue: p["queue"], Class: p["class"], JID: p["jid"], Error: p["error"], Worker: p["worker"]}
-	if q.From, q.To, err = p.Period(now); err != nil {
-		return q, err
-	}
-	limit, err := p.Number("limit", defaultSize, 1, maxSize)
-	if err != nil {
-		return q, err
-	}
-	q.Limit = int(limit)
-	if q.Status, err = parseStatuses(p); err != nil {
-		return q, err
-	}
-	q.Behind, err = parseRunCursor(p)
-	return q, err
+	q.From, q.To = in.Period(now)
+	q.Limit = int(in.Number("limit", defaultSize, 1, maxSize))
+	q.Status = readStatuses(in)
+	q.Behind = readRunCursor(in)
+	return q
 }
 
-// parseStatuses reads the outcome of runs: one status, or whether they failed.
-func parseStatuses(p problem.Params) ([]string, error) {
-	status, failed := p["status"], p["failed"]
+// readStatuses reads the outcome of runs: one status, or whether they failed.
+func readStatuses(in *problem.Request) []string {
+	status, failed := in.Text("status"), in.Text("failed")
 	switch {
 	case status != "" && failed != "":
-		return nil, problem.BadRequest("parameter failed does not go with status")
+		in.BadRequest("parameter failed does not go with status")
 	case status != "" && !slices.Contains(wire.MetricStatuses, status):
-		return nil, problem.BadRequest("parameter status is %q: it must be %s", problem.Shorten(status), strings.Join(wire.MetricStatuses, ", "))
+		in.BadRequest("parameter status is %q: it must be %s", problem.Shorten(status), strings.Join(wire.MetricStatuses, ", "))
 	case status != "":
-		return []string{status}, nil
+		return []string{status}
 	case failed == "true":
-		return []string{wire.MetricFailed, wire.MetricDead}, nil
+		return []string{wire.MetricFailed, wire.MetricDead}
 	case failed == "false":
-		return []string{wire.MetricSuccess, wire.MetricDiscarded, wire.MetricExpired}, nil
+		return []string{wire.MetricSuccess, wire.MetricDiscarded, wire.MetricExpired}
 	case failed != "":
-		return nil, problem.BadRequest("parameter failed is %q: it must be true or false", problem.Shorten(failed))
+		in.BadRequest("parameter failed is %q: it must be true or false", problem.Shorten(failed))
 	}
-	return nil, nil
+	return nil
 }
 
-// parseRunCursor reads next: the place of the last run that was seen.
-func parseRunCursor(p problem.Params) (*metrics.RunPlace, error) {
-	text, given := p["next"]
-	if !given {
-		return nil, nil
+// readRunCursor reads next: the place of the last run that was seen.
+func readRunCursor(in *problem.Request) *metrics.RunPlace {
+	text := in.Text("next")
+	if text == "" {
+		return nil
 	}
 	offset, index, found := strings.Cut(text, ",")
 	o, err1 := strconv.ParseUint(offset, 10, 62)
 	i, err2 := strconv.ParseUint(index, 10, 16)
 	if !found || err1 != nil || err2 != nil {
-		return nil, badCursor(text)
+		badCursor(in)
 	}
-	return &metrics.RunPlace{Offset: int64(o), Index: int(i)}, nil
+	return &metrics.RunPlace{Offset: int64(o), Index: int(i)}
 }

@@ -22,7 +22,6 @@ type finder struct {
 	limits       *limits
 }
 
-// found is the result of a search.
 type found struct {
 	entries []*tracker.Stored
 	next    tracker.Cursor // set if more entries follow, or may
@@ -31,13 +30,13 @@ type found struct {
 	count   int64          // entries that match, if exact; else those that this call saw
 	exact   bool
 	looked  int64 // entries that were looked at
-	unread  int64 // of them, those whose record stays in the stream: no filter that looks inside matches
+	unread  int64 // of them, those whose record is in the stream only
 }
 
 // find returns the page that a query asks for. With tally it counts on when the page is full.
 func (f *finder) find(ctx context.Context, q *query, tally bool) (*found, error) {
 	e := f.entries
-	asOf, err := e.Position(q.stream) // first: what is folded from here on may show, but is not in as_of
+	asOf, err := e.Position(q.stream) // first: later entries may show, too
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +100,6 @@ func (q *query) withJID(entries *tracker.Entries) ([]*tracker.Stored, error) {
 	return all, err
 }
 
-// compare compares two places in the list.
 func (q *query) compare(a, b tracker.Cursor) int {
 	if q.newestFirst() {
 		a, b = b, a
@@ -117,8 +115,7 @@ func cursorOf(e *tracker.Stored) tracker.Cursor {
 	return tracker.Cursor{At: e.At, Offset: e.Offset, Set: true}
 }
 
-// scan looks at the entries of a list in turn. It stops when the page is full and counted, at the
-// end of the list, or when the call may cost no more.
+// scan looks at the entries of a list until the page is full and counted, or enough was looked at.
 type scan struct {
 	*found
 	query    *query
@@ -191,8 +188,7 @@ func (sc *scan) look(r *tracker.Row) (more bool, err error) {
 	return !sc.allFound(), nil
 }
 
-// allFound reports whether no more entries match: the scan has found as many as there are now, and
-// as there were when it began.
+// allFound reports whether the scan has found all that match, now and when it began.
 func (sc *scan) allFound() bool {
 	if !sc.exact || sc.query.behind.Set || sc.matched < sc.count {
 		return false

@@ -48,8 +48,9 @@ type Server struct {
 func New(cfg Config) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{
-		addr: cfg.Addr, exposure: cfg.exposure(), tls: cfg.TLS, grace: cfg.Grace, log: cfg.Log, stopping: make(chan struct{}),
-		limits: &limits{maxSearched, maxTally, maxFetchTime}, answers: &answerCache{},
+		addr: cfg.Addr, tls: cfg.TLS, grace: cfg.Grace, log: cfg.Log, stopping: make(chan struct{}),
+		exposure: auth.Exposure{Auth: cfg.Auth, TLS: cfg.TLS != nil, BehindProxy: cfg.BehindProxy},
+		limits:   &limits{maxSearched, maxTally, maxFetchTime}, answers: &answerCache{},
 	}
 	origins := auth.NewOrigins(cfg.CORSOrigins)
 	authenticator := auth.New(auth.Config{
@@ -69,7 +70,7 @@ func New(cfg Config) *Server {
 
 // parts are what several groups of handlers need.
 type parts struct {
-	hide         redaction
+	hide         *redactor
 	leader       *leader
 	records      *records
 	workers      *workers
@@ -82,7 +83,7 @@ type parts struct {
 
 // connect makes the groups of handlers, each with the few things that it needs.
 func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins *auth.Origins) {
-	p := &parts{hide: redaction{cfg.HideArgs}, leader: &leader{cfg.Ask, cfg.View}, records: &records{cfg.Fetch, s.limits}, fingerprints: newFingerprints()}
+	p := &parts{hide: &redactor{cfg.HideArgs}, leader: &leader{cfg.Ask, cfg.View}, records: &records{cfg.Fetch, s.limits}, fingerprints: newFingerprints()}
 	p.workers = &workers{processes: cfg.Processes, metrics: cfg.Metrics, answers: s.answers, now: cfg.Now}
 	p.controls = &controls{p.leader, cfg.Publish, cfg.Now}
 	p.health = &healthAPI{leader: cfg.Leader, broker: cfg.Broker, ask: cfg.Ask, view: cfg.View, workers: p.workers, now: cfg.Now}
@@ -101,53 +102,53 @@ func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins
 		Viewers: s.events.Counts, Now: cfg.Now,
 	})
 	s.routes = slices.Concat(
-		s.entryGroups(cfg, p), s.workGroups(cfg, p), s.insightGroups(cfg, p), healthRoutes(p.health),
-		sessionRoutes(&sessionsAPI{authenticator, p.hide, cfg.VHost, cfg.Environment, cfg.ReadOnly}),
-		otherRoutes(cfg.Prefix, s.events, s.exporter),
+		s.entryRoutes(cfg, p), s.workRoutes(cfg, p), s.insightRoutes(cfg, p),
+		serverRoutes(cfg.Prefix, p.health, &sessionsAPI{authenticator, p.hide, cfg.VHost, cfg.Environment, cfg.ReadOnly}, s.events, s.exporter),
 	)
 }
 
-// entryGroups are about pending and rejected records.
-func (s *Server) entryGroups(cfg *Config, p *parts) []route {
+// entryRoutes are about pending and rejected records.
+func (s *Server) entryRoutes(cfg *Config, p *parts) []route {
 	finder := &finder{entries: cfg.Entries, fingerprints: p.fingerprints, answers: s.answers, limits: s.limits}
-	return slices.Concat(
-		entryRoutes(&entriesAPI{entries: cfg.Entries, finder: finder, records: p.records, leader: p.leader, hide: p.hide, now: cfg.Now}),
-		operationRoutes(&operationsAPI{entries: cfg.Entries, leader: p.leader, requests: s.exporter.Requests}),
-		rejectedRoutes(&rejectedAPI{entries: cfg.Entries, leader: p.leader, fetch: cfg.Fetch, publish: cfg.Publish, hide: p.hide, now: cfg.Now}),
+	return entryRoutes(
+		&entriesAPI{entries: cfg.Entries, finder: finder, records: p.records, leader: p.leader, hide: p.hide, now: cfg.Now},
+		&operationsAPI{entries: cfg.Entries, leader: p.leader, requests: s.exporter.Requests},
+		&rejectedAPI{entries: cfg.Entries, leader: p.leader, fetch: cfg.Fetch, publish: cfg.Publish, hide: p.hide, now: cfg.Now},
 	)
 }
 
-// workGroups are about jobs, and the queues and workers that they are in.
-func (s *Server) workGroups(cfg *Config, p *parts) []route {
-	jobs := &jobsAPI{
-		entries: cfg.Entries, records: p.records, workers: p.workers, answers: s.answers, leader: p.leader, controls: p.controls, hide: p.hide,
-		runs: &runsAPI{metrics: cfg.Metrics, limits: s.limits, maxAge: cfg.RunAge, now: cfg.Now},
-	}
-	leases := &leasesAPI{
-		entries: cfg.Entries, records: p.records, leader: p.leader, health: p.health, onQueues: cfg.OnQueues, publish: cfg.Publish,
-		stopping: s.stopping, now: cfg.Now, log: cfg.Log,
-	}
-	actions := &queueActionsAPI{
-		onBroker: cfg.OnBroker, setPaused: cfg.PauseQueue, leader: p.leader, watch: cfg.Queues, workers: p.workers, now: cfg.Now,
-	}
-	return slices.Concat(
-		jobRoutes(jobs, &enqueueAPI{publish: cfg.Publish, ask: cfg.Ask, prefix: cfg.Prefix, now: cfg.Now}),
-		processRoutes(&processesAPI{p.workers, p.controls}), queueRoutes(p.queues, actions), leaseRoutes(leases),
+// workRoutes are about jobs, and the workers and queues that they are in.
+func (s *Server) workRoutes(cfg *Config, p *parts) []route {
+	return workRoutes(
+		&jobsAPI{
+			entries: cfg.Entries, records: p.records, workers: p.workers, answers: s.answers, leader: p.leader, controls: p.controls, hide: p.hide,
+			runs: &runsAPI{metrics: cfg.Metrics, limits: s.limits, maxAge: cfg.RunAge, now: cfg.Now},
+		},
+		&enqueueAPI{publish: cfg.Publish, ask: cfg.Ask, prefix: cfg.Prefix, now: cfg.Now},
+		&processesAPI{p.workers, p.controls},
+		p.queues,
+		&queueActionsAPI{onBroker: cfg.OnBroker, setPaused: cfg.PauseQueue, leader: p.leader, watch: cfg.Queues, workers: p.workers, now: cfg.Now},
+		&leasesAPI{
+			entries: cfg.Entries, records: p.records, leader: p.leader, health: p.health, onQueues: cfg.OnQueues, publish: cfg.Publish,
+			stopping: s.stopping, now: cfg.Now, log: cfg.Log,
+		},
 	)
 }
 
-// insightGroups sum up, count and explain.
-func (s *Server) insightGroups(cfg *Config, p *parts) []route {
-	failures := &failuresAPI{
-		entries: cfg.Entries, metrics: cfg.Metrics, fingerprints: p.fingerprints, answers: s.answers, limits: s.limits, hide: p.hide, now: cfg.Now,
-	}
-	attention := &attentionAPI{
-		entries: cfg.Entries, view: cfg.View, workers: p.workers, metrics: cfg.Metrics, queues: cfg.Queues, slo: cfg.QueueSLO,
-		leader: cfg.Leader, health: p.health, answers: s.answers, now: cfg.Now,
-	}
-	return append(
-		metricRoutes(&metricsAPI{metrics: cfg.Metrics, answers: s.answers, publish: cfg.Publish, now: cfg.Now}),
-		insightRoutes(&auditAPI{cfg.Entries, s.answers, s.limits, cfg.Now}, failures, &dueTimesAPI{cfg.Entries, s.answers, s.limits, cfg.Now}, attention, p.overview)...,
+// insightRoutes sum up, count and explain.
+func (s *Server) insightRoutes(cfg *Config, p *parts) []route {
+	return insightRoutes(
+		&metricsAPI{metrics: cfg.Metrics, answers: s.answers, publish: cfg.Publish, now: cfg.Now},
+		&auditAPI{cfg.Entries, s.answers, s.limits, cfg.Now},
+		&failuresAPI{
+			entries: cfg.Entries, metrics: cfg.Metrics, fingerprints: p.fingerprints, answers: s.answers, limits: s.limits, hide: p.hide, now: cfg.Now,
+		},
+		&dueTimesAPI{cfg.Entries, s.answers, s.limits, cfg.Now},
+		&attentionAPI{
+			entries: cfg.Entries, view: cfg.View, workers: p.workers, metrics: cfg.Metrics, queues: cfg.Queues, slo: cfg.QueueSLO,
+			leader: cfg.Leader, health: p.health, answers: s.answers, now: cfg.Now,
+		},
+		p.overview,
 	)
 }
 
@@ -176,7 +177,11 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	// Requests may outlive ctx: a command that was sent still gets its answer.
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	server := s.httpServer(requests)
+	server := &http.Server{
+		Handler: s.handler, TLSConfig: s.tls, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		BaseContext: func(net.Listener) context.Context { return requests },
+	}
 	failed := make(chan error, 1)
 	go func() {
 		if s.tls != nil {
@@ -196,20 +201,6 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("httpapi: serve: %w", err)
 	}
 	return nil
-}
-
-func (s *Server) httpServer(requests context.Context) *http.Server {
-	return &http.Server{
-		Handler:           s.handler,
-		TLSConfig:         s.tls,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		BaseContext:       func(net.Listener) context.Context { return requests },
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
 }
 
 // shutdown waits for requests to end, and then cuts them off.

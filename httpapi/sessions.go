@@ -1,10 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
-
-	"github.com/labstack/echo/v4"
-
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
@@ -12,13 +8,12 @@ import (
 // sessionsAPI signs users in and out, and tells clients who they are.
 type sessionsAPI struct {
 	auth        *auth.Authenticator
-	hide        redaction
+	hide        *redactor
 	vhost       string
 	environment string
 	readOnly    bool
 }
 
-// whoami is what a client may know of itself.
 type whoami struct {
 	Name          string    `json:"name"`
 	Role          auth.Role `json:"role"`
@@ -48,42 +43,37 @@ func (s *sessionsAPI) newWhoami(p auth.Principal) whoami {
 	return answer
 }
 
-func (s *sessionsAPI) show(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, s.newWhoami(auth.PrincipalOf(c.Request())))
+func (s *sessionsAPI) show(in *problem.Request) (any, error) {
+	in.Query()
+	return s.newWhoami(auth.PrincipalOf(in.Request())), nil
 }
 
 // begin signs a browser in. A cookie holds the session, so that scripts never have the password.
-func (s *sessionsAPI) begin(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
-	}
+func (s *sessionsAPI) begin(in *problem.Request) (any, error) {
+	in.Query()
 	var body struct {
 		Name     string `json:"name"`
 		Password string `json:"password"`
 		Token    string `json:"token"`
 	}
-	if err := problem.ReadBody(c, &body); err != nil {
-		return err
+	if in.Body(&body); in.Err() != nil {
+		return nil, in.Err()
 	}
-	p, cookie, err := s.auth.SignIn(c.Request(), auth.Credentials(body))
+	p, cookie, err := s.auth.SignIn(in.Request(), auth.Credentials(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if cookie != nil {
-		problem.InfoOf(c.Request()).User = p.Name
-		c.SetCookie(cookie)
+		problem.InfoOf(in.Request()).User = p.Name
+		in.SetCookie(cookie)
 	}
-	return c.JSON(http.StatusOK, s.newWhoami(p))
+	return s.newWhoami(p), nil
 }
 
 // end signs a browser out.
-func (s *sessionsAPI) end(c echo.Context) error {
-	if err := problem.NoParams(c); err != nil {
-		return err
+func (s *sessionsAPI) end(in *problem.Request) error {
+	if in.Query(); in.Err() == nil {
+		in.SetCookie(s.auth.SignOut(in.Request()))
 	}
-	c.SetCookie(s.auth.SignOut(c.Request()))
-	return c.NoContent(http.StatusNoContent)
+	return in.Err()
 }

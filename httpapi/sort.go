@@ -40,24 +40,24 @@ type sorting struct {
 	reversed bool
 }
 
-func parseSorting(p problem.Params, stream string) (s sorting, err error) {
-	text, given := p["sort"]
-	if !given {
-		return s, nil
+func readSorting(in *problem.Request, stream string) (s sorting) {
+	text := in.Text("sort")
+	if text == "" {
+		return s
 	}
 	s.key, s.reversed = strings.CutPrefix(text, "-")
 	if !slices.Contains(sortKeys[stream], s.key) {
-		return s, problem.BadRequest("parameter sort is %q: it must be one of %s, with a - in front for the reverse order",
+		in.BadRequest("parameter sort is %q: it must be one of %s, with a - in front for the reverse order",
 			problem.Shorten(text), strings.Join(sortKeys[stream], ", "))
 	}
 	if s.key == sortAt && s.reversed == (stream == wire.DeadJobs) {
-		return sorting{}, nil
+		return sorting{}
 	}
-	return s, p.Without("sort: use page or offset", "next")
+	in.Without("sort: use page or offset", "next")
+	return s
 }
 
-// sort sorts rows that are in the list's own order. Rows with equal keys keep it; rows without a key
-// come last.
+// sort sorts rows. Rows with equal keys keep the list's own order; rows without a key come last.
 func (s sorting) sort(rows []sortRow) {
 	if s.key == sortAt {
 		slices.Reverse(rows)
@@ -76,38 +76,35 @@ func (s sorting) sort(rows []sortRow) {
 	})
 }
 
-// sortedList is the part of a list that matches, in the order that was asked for.
+// sortedList is a sorted list: all entries that match, and the result of a page without them.
 type sortedList struct {
-	offsets               []int64
-	asOf, total           int64
-	looked, unread, count int64
+	offsets []int64
+	page    found
 }
 
-// findSorted returns a page of a sorted list. No index has that order: all entries that match are
-// read and sorted, once for identical requests.
+// findSorted returns a page of a sorted list. All entries that match are read, once for all pages.
 func (f *finder) findSorted(r *http.Request, q *query) (*found, error) {
 	made, err := f.answers.get(r.Context(), sortedKey(r, q), 0, func(ctx context.Context) (any, error) { return f.sort(ctx, q) })
 	if err != nil {
 		return nil, err
 	}
 	list := made.(*sortedList)
-	result := &found{asOf: list.asOf, total: list.total, count: list.count, exact: true, looked: list.looked, unread: list.unread}
-	from := min(q.skip, list.count)
-	page := list.offsets[from:min(from+int64(q.size), list.count)]
-	stored, err := f.entries.Load(q.stream, slices.Clone(page))
+	result := list.page
+	from := min(q.skip, result.count)
+	offsets := list.offsets[from:min(from+int64(q.size), result.count)]
+	stored, err := f.entries.Load(q.stream, slices.Clone(offsets))
 	if err != nil {
 		return nil, err
 	}
-	for _, offset := range page {
+	for _, offset := range offsets {
 		if e := stored[offset]; e != nil { // else it has left the set since
 			result.entries = append(result.entries, e)
 		}
 	}
-	return result, nil
+	return &result, nil
 }
 
-// sortedKey is the same for all pages of a sorted list. What is hidden from some users does not
-// match their filter.
+// sortedKey is the same for all pages of a sorted list. Filters do not match what is hidden.
 func sortedKey(r *http.Request, q *query) string {
 	asked := url.Values{}
 	for name, values := range r.URL.Query() {
@@ -129,7 +126,8 @@ func (f *finder) sort(ctx context.Context, q *query) (*sortedList, error) {
 		return nil, err
 	}
 	q.sorting.sort(rows)
-	list := &sortedList{asOf: asOf, total: f.entries.Total(q.stream), looked: sc.looked, unread: sc.unread, count: int64(len(rows)), offsets: make([]int64, len(rows))}
+	list := &sortedList{offsets: make([]int64, len(rows))}
+	list.page = found{asOf: asOf, total: f.entries.Total(q.stream), count: int64(len(rows)), exact: true, looked: sc.looked, unread: sc.unread}
 	for i := range rows {
 		list.offsets[i] = rows[i].offset
 	}
@@ -169,8 +167,7 @@ func (f *finder) matching(ctx context.Context, sc *scan) (rows []sortRow, err er
 	return rows, cmp.Or(fault, err)
 }
 
-// eachWithJID calls fn for the entries with the filter's jid within its times, in the list's own
-// order.
+// eachWithJID calls fn for the entries with the filter's jid, in the list's own order.
 func (sc *scan) eachWithJID(fn func(*tracker.Row) error) error {
 	all, err := sc.query.withJID(sc.entries)
 	if err != nil {

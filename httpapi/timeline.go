@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
@@ -20,15 +19,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// timeline is what is known of a job.
 type timeline struct {
 	JID       string            `json:"jid"`
 	Entries   []json.RawMessage `json:"entries"` // pending now
 	Running   []runningOn       `json:"running,omitempty"`
 	Leases    []shownLease      `json:"leases,omitempty"`
 	Events    []jobEvent        `json:"events"`         // what was done to it, the newest first
-	Runs      []run             `json:"runs,omitempty"` // as workers reported them, the newest first
-	Job       json.RawMessage   `json:"job,omitempty"`  // as it was last sent to its queue, where no entry has it
+	Runs      []run             `json:"runs,omitempty"` // the newest first
+	Job       json.RawMessage   `json:"job,omitempty"`  // as it was last sent, if it has no entry
 	OlderThan bool              `json:"older_than_kept"`
 }
 
@@ -49,7 +47,6 @@ type shownLease struct {
 	Attempt int     `json:"attempt"`
 }
 
-// jobEvent is something that was done to a job.
 type jobEvent struct {
 	At        float64  `json:"at"`
 	What      string   `json:"what"`
@@ -82,19 +79,20 @@ const (
 )
 
 // show shows where a job is, and what happened to it.
-func (a *jobsAPI) show(c echo.Context) error {
-	jid, err := problem.OnlyPathParam(c, "jid")
-	if err != nil {
-		return err
+func (a *jobsAPI) show(in *problem.Request) error {
+	jid := in.PathParam("jid")
+	in.Query()
+	if in.Err() != nil {
+		return in.Err()
 	}
-	t, err := a.timeline(c.Request().Context(), jid, a.hide.of(c))
+	t, err := a.timeline(in.Request().Context(), jid, a.hide.of(in))
 	if err != nil {
 		return err
 	}
 	if len(t.Entries)+len(t.Events)+len(t.Leases)+len(t.Runs)+len(t.Running) == 0 {
 		return problem.New(http.StatusNotFound, "job not found: it may still be in its queue, or be older than the retention")
 	}
-	return writeJSON(c, t)
+	return writeJSON(in, t)
 }
 
 func (a *jobsAPI) timeline(ctx context.Context, jid string, hide *redactor) (t timeline, err error) {
@@ -160,7 +158,6 @@ func (a *jobsAPI) olderThanKept(t *timeline) (bool, error) {
 	return a.entries.ActsForgotten(wire.Seconds(made))
 }
 
-// jobIn returns the job in an item, or in a record of a job itself.
 func jobIn(record []byte) gjson.Result {
 	job := gjson.ParseBytes(record)
 	if inner := job.Get("job"); inner.IsObject() {
@@ -209,14 +206,13 @@ func (a *jobsAPI) eventsOf(ctx context.Context, jid string, since time.Time, hid
 		}
 	}
 	slices.SortFunc(events, func(a, b jobEvent) int { return cmp.Compare(b.Record, a.Record) })
-	for i := len(events) - 2; i >= 0; i-- { // the transport may know no time: just after the one before
+	for i := len(events) - 2; i >= 0; i-- { // the transport may know no time
 		events[i].At = cmp.Or(events[i].At, events[i+1].At)
 	}
 	return events, found.Older || found.Next > 0, nil
 }
 
-// changesOf returns what a record of the journal changed, as a user may see it; none where the
-// record or the changed entry cannot be read.
+// changesOf returns what a record of the journal changed, if it and the changed entry can be read.
 func (a *jobsAPI) changesOf(ctx context.Context, record int64, hide *redactor) (shown []change) {
 	found, _ := a.answers.get(ctx, fmt.Sprint("changes of ", record), keepRead, func(context.Context) (any, error) {
 		r, err := a.records.fetch(ctx, wire.Journal, record)
@@ -302,8 +298,7 @@ func (a *jobsAPI) runsOf(jid string, since time.Time) (runs []run, older bool, e
 	return runs, found.Older || found.Next != nil, err
 }
 
-// runningNow returns the processes that run a job. A heartbeat is a few seconds old: if it is older
-// than the end of the last run, the job does not run any more.
+// runningNow returns the processes that run a job: not those whose heartbeat is older than its end.
 func (a *jobsAPI) runningNow(ctx context.Context, jid string, runs []run) (all []runningOn, err error) {
 	usual, err := a.workers.usual(ctx)
 	if err != nil {

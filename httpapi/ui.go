@@ -29,12 +29,12 @@ func contract(prefix string) []byte {
 	return bytes.Replace(openAPI, []byte("servers: [{url: /}]"), []byte("servers: [{url: "+prefix+"/}]"), 1)
 }
 
-func showContract(prefix string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if err := problem.NoParams(c); err != nil {
-			return err
+func showContract(prefix string) handler {
+	return func(in *problem.Request) error {
+		if in.Query(); in.Err() != nil {
+			return in.Err()
 		}
-		return c.Blob(http.StatusOK, yamlType, contract(prefix))
+		return in.Blob(http.StatusOK, yamlType, contract(prefix))
 	}
 }
 

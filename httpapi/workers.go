@@ -24,7 +24,6 @@ func (w *workers) list() []processes.Process {
 	return w.processes.List()
 }
 
-// get returns a process.
 func (w *workers) get(identity string) (p processes.Process, ok bool) {
 	if w.processes == nil {
 		return p, false
@@ -32,8 +31,7 @@ func (w *workers) get(identity string) (p processes.Process, ok bool) {
 	return w.processes.Get(identity)
 }
 
-// usual returns how long jobs of each class usually run: the 95th percentile of the last week. It is
-// at most a minute old.
+// usual returns how long jobs of each class usually run: the 95th percentile of the last week.
 func (w *workers) usual(ctx context.Context) (map[string]time.Duration, error) {
 	if w.metrics == nil {
 		return nil, nil

@@ -102,8 +102,7 @@ func (a *Authenticator) May(p Principal, needs Access) bool {
 	return p.Role.Allows(needs) && (needs <= Read || !a.cfg.ReadOnly)
 }
 
-// MayStillRead reports whether the user of a request that was admitted before may still read. While
-// that cannot be found out, the user may.
+// MayStillRead reports whether a user who was admitted may still read, or cannot be asked for now.
 func (a *Authenticator) MayStillRead(r *http.Request) bool {
 	p, err := a.identify(r)
 	if err != nil {
@@ -133,7 +132,7 @@ func (a *Authenticator) identify(r *http.Request) (Principal, error) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		return a.byHeader(r, mode)
 	}
-	cookies := r.CookiesNamed(sessionCookie) // several, if another server on this host, at another port, sets one too
+	cookies := r.CookiesNamed(sessionCookie) // other servers on this host may set some
 	for _, c := range cookies {
 		if s, err := a.seal.open(c.Value, a.cfg.Now()); err == nil && s.Auth == mode {
 			return a.bySession(r, s)
@@ -236,9 +235,8 @@ func needsTag(name string) error {
 	return problem.New(http.StatusForbidden, "user %q needs one of the tags %s", problem.Shorten(name), Read.roles())
 }
 
-// attempt limits how often the broker is asked about a name from an address. An attempt counts while
-// the broker is asked, so that concurrent ones are limited too. A password that was right a short
-// while ago (recent) is no attempt.
+// attempt limits how often the broker is asked about a name from an address, also concurrently. A
+// password that was right a short while ago (recent) is no attempt.
 func (a *Authenticator) attempt(addr, name string, recent bool) (begin func() error, end func(error)) {
 	begin = func() error {
 		if recent {
@@ -274,8 +272,7 @@ func (a *Authenticator) failed(addr, name string, begun bool) {
 	a.cfg.Log.Warn("httpapi: sign-in failed", "user", problem.Shorten(name), "from", addr)
 }
 
-// remote returns where a request comes from. Behind a proxy it is the last address that the proxy
-// names: a client may have written the others.
+// remote returns where a request comes from. A client may write all addresses but the proxy's last.
 func (a *Authenticator) remote(r *http.Request) string {
 	if a.cfg.BehindProxy {
 		all := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")

@@ -22,8 +22,7 @@ const (
 	maxAsking    = 4 // questions to the broker at a time
 )
 
-// credentialCache remembers the broker's answers about names and passwords. It keeps no password,
-// only a keyed hash of both.
+// credentialCache remembers the broker's answers, by a keyed hash of name and password.
 type credentialCache struct {
 	identify func(ctx context.Context, name, password string) (User, error)
 	now      func() time.Time
@@ -57,8 +56,7 @@ func (k *credentialCache) digest(name, password string) (d digest) {
 	return d
 }
 
-// find returns the last answer, and reports whether it is still valid. recent reports whether the
-// password was right a short while ago: asking again is no guess then.
+// find returns the last answer. recent reports whether the password was right a short while ago.
 func (k *credentialCache) find(d digest) (c cached, valid, recent bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -73,8 +71,8 @@ func (k *credentialCache) find(d digest) (c cached, valid, recent bool) {
 	return c, age < cacheValid, age < cacheOffline
 }
 
-// ask asks the broker, once for all concurrent requests, and remembers the answer. begin may refuse.
-// end gets the answer, also if no request waits for it any more.
+// ask asks the broker, once for concurrent requests, and keeps the answer. begin may refuse; end
+// gets the answer, also if no request waits for it any more.
 func (k *credentialCache) ask(ctx context.Context, d digest, name, password string, begin func() error, end func(error)) (User, error) {
 	answer := k.flight.DoChan(string(d[:]), func() (_ any, err error) {
 		if err := begin(); err != nil {

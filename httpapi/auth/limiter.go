@@ -8,8 +8,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How many logins may fail: so many at first, then one in each interval. They are counted for each
-// name from one address, and for each address.
+// How many logins may fail, for a name from one address and for an address: so many at first, then
+// one in each interval.
 const (
 	failuresOfName = 10
 	failuresOfAddr = 50
@@ -41,8 +41,7 @@ func countersOf(addr, name string) []counter {
 	return []counter{{addr, rate.Every(refillAddr), failuresOfAddr}, {addr + " " + name, rate.Every(refillName), failuresOfName}}
 }
 
-// begin counts an attempt as failed until end. If too many have failed, it returns how long to wait
-// instead.
+// begin counts an attempt as failed until end. If too many have failed, it returns a time to wait.
 func (l *loginLimiter) begin(addr, name string, now time.Time) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,8 +112,7 @@ func (l *loginLimiter) tidy(now time.Time) {
 	}
 }
 
-// block returns the block of addresses that failures are counted for: a user who has one IPv6
-// address has 2^64 of them.
+// block returns what failures are counted for: a user who has one IPv6 address has 2^64 of them.
 func block(remote string) string {
 	addr, err := netip.ParseAddr(remote)
 	if err != nil {

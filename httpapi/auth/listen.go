@@ -7,8 +7,7 @@ import (
 	"net"
 )
 
-// ErrNotLocal is returned for an address that other machines can reach where what that takes is
-// missing.
+// ErrNotLocal is returned for an address that other machines can reach, and must not.
 var ErrNotLocal = errors.New("not a loopback address")
 
 // Exposure is what lets users of other machines connect. The zero value lets none.
@@ -20,8 +19,7 @@ type Exposure struct {
 
 func (e Exposure) allowed() bool { return e.BehindProxy || e.TLS && e.Auth != ModeNone }
 
-// Listen listens on a loopback address. It listens on others only where users are authenticated,
-// over TLS.
+// Listen listens on a loopback address; on others only where users are authenticated, over TLS.
 func Listen(ctx context.Context, addr string, e Exposure) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -23,8 +23,8 @@ type Origins struct {
 	protection *http.CrossOriginProtection
 }
 
-// CheckOrigins returns an error unless all are origins, such as "https://ops.example:8443". There is
-// no "*": only pages of known origins may act.
+// CheckOrigins returns an error unless all are origins, such as "https://ops.example:8443". There
+// is no "*": only pages of known origins may act.
 func CheckOrigins(origins []string) error {
 	for _, o := range origins {
 		u, err := url.Parse(o)
@@ -50,8 +50,8 @@ func NewOrigins(listed []string) *Origins {
 	return o
 }
 
-// Guard returns a handler that refuses requests that a browser sends for other sites, and lets pages
-// of the listed origins read answers (CORS).
+// Guard returns a handler that refuses requests that a browser sends for other sites, and lets
+// pages of the listed origins read answers (CORS).
 func (o *Origins) Guard(next http.Handler) http.Handler {
 	next = o.protection.Handler(next)
 	if len(o.listed) == 0 {
@@ -82,7 +82,7 @@ func (o *Origins) Guard(next http.Handler) http.Handler {
 // sends the user's cookies with them, and lets the page read the answers.
 func (o *Origins) CheckRead(r *http.Request) error {
 	act := r.Clone(r.Context())
-	act.Method = http.MethodPost // the protection lets reads pass, as a page cannot read other answers
+	act.Method = http.MethodPost // reads pass, as a page cannot read other answers
 	if o.protection.Check(act) != nil {
 		return problem.New(http.StatusForbidden, "a browser sent this for another site, which may not look here")
 	}

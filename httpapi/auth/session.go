@@ -75,9 +75,8 @@ func (a *Authenticator) cookie(r *http.Request, value string) *http.Cookie {
 	}
 }
 
-// session is what the cookie holds. The cookie is sealed, not only signed: with the password in it,
-// every sidecar that has the key can ask the broker again. A user who is deleted loses access soon,
-// at every sidecar and across restarts.
+// session is what the cookie holds. The cookie is sealed: with the password in it, every sidecar
+// that has the key can ask the broker again, and a user who is deleted loses access soon.
 type session struct {
 	Auth     string `json:"a"` // broker or token: a session ends when the mode changes
 	Name     string `json:"n"`
@@ -89,8 +88,7 @@ type session struct {
 // seal makes cookies of sessions, and sessions of cookies.
 type seal struct{ aead cipher.AEAD }
 
-// newSeal derives the key from a secret of any length. Without one the key lasts as long as the
-// process.
+// newSeal derives the key from a secret of any length; without one, from a random one.
 func newSeal(secret []byte) *seal {
 	if len(secret) == 0 {
 		secret = make([]byte, 32)

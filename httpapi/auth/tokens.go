@@ -95,8 +95,7 @@ func readTokens(path string) (map[string]Principal, error) {
 	return all, lines.Err()
 }
 
-// parseToken reads the words of a line. Its errors never quote the sum: it may be the token itself,
-// written there by mistake.
+// parseToken reads the words of a line. Its errors never quote the sum: it may be the token itself.
 func parseToken(parts []string) (p Principal, sum string, err error) {
 	if len(parts) != 3 {
 		return p, "", fmt.Errorf("it must have a name, a role and the SHA-256 sum of a token")

@@ -19,7 +19,6 @@ type board struct {
 	frames map[place]*frame
 }
 
-// shown is what was computed of a topic.
 type shown struct {
 	since   int64  // the change with which it came
 	essence []byte // what is compared
@@ -39,7 +38,6 @@ type place struct {
 
 func (p place) String() string { return fmt.Sprintf("%d.%d", p.seq, p.next) }
 
-// frame is what a viewer is sent.
 type frame struct {
 	data []byte
 	to   place
@@ -126,8 +124,7 @@ func addJobs(out *bytes.Buffer, source Source, to *place) bool {
 	return true
 }
 
-// parse returns the place and the viewer that an id names: the beginning, and no viewer, if it is of
-// another run.
+// parse returns the place and the viewer of an id: the beginning, and none, if of another run.
 func (b *board) parse(t Topic, id string) (at place, viewer string) {
 	at = place{t, 0, -1}
 	parts := strings.Split(id, ".")

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,7 +54,6 @@ func (e *Events) Counts() (viewers int, dropped int64) {
 // Wake computes what is watched now.
 func (e *Events) Wake() { e.hub.wake() }
 
-// Kinds of messages.
 const (
 	eventUpdate  = "update"  // what has changed
 	eventDropped = "dropped" // the viewer was cut off, and missed what came meanwhile
@@ -63,7 +63,6 @@ const (
 // maxSeconds is how long a connection lasts at most. Then the viewer connects again, and continues.
 const maxSeconds = 3600
 
-// subscription is what a viewer asks for.
 type subscription struct {
 	topics Topic
 	lastID string // of the last event that it has seen
@@ -71,36 +70,25 @@ type subscription struct {
 	socket bool
 }
 
-func parseSubscription(r *http.Request) (s subscription, err error) {
-	p, err := problem.ParseParams(r, "topics", "last_event_id", "for")
-	if err != nil {
-		return s, err
+func readSubscription(in *problem.Request) (s subscription) {
+	in.Query("topics", "last_event_id", "for")
+	s.topics = readTopics(in)
+	s.lasts = time.Duration(in.Number("for", maxSeconds, 0, maxSeconds)) * time.Second
+	s.lastID = cmp.Or(in.Request().Header.Get("Last-Event-ID"), in.Text("last_event_id"))
+	if s.socket = wantsSocket(in.Request()); s.socket {
+		checkSocket(in)
 	}
-	if s.topics, err = parseTopics(p["topics"]); err != nil {
-		return s, err
-	}
-	seconds, err := p.Number("for", maxSeconds, 0, maxSeconds)
-	if err != nil {
-		return s, err
-	}
-	s.lasts, s.socket = time.Duration(seconds)*time.Second, wantsSocket(r)
-	if s.lastID = r.Header.Get("Last-Event-ID"); s.lastID == "" {
-		s.lastID = p["last_event_id"]
-	}
-	return s, nil
+	return s
 }
 
 // Serve sends what changes until the viewer leaves, or must.
 func (e *Events) Serve(c echo.Context) error {
-	r := c.Request()
-	asked, err := parseSubscription(r)
-	if err != nil {
-		return err
+	in, r := problem.Read(c), c.Request()
+	asked := readSubscription(in)
+	if in.Err() != nil {
+		return in.Err()
 	}
 	if asked.socket {
-		if err := checkSocket(r); err != nil {
-			return err
-		}
 		if err := e.cfg.CheckOrigin(r); err != nil {
 			return err
 		}
@@ -122,6 +110,7 @@ func (e *Events) Serve(c echo.Context) error {
 	v.at, cut = e.hub.resume(asked.topics, asked.lastID)
 	ctx := r.Context()
 	if asked.socket {
+		var err error
 		if v.sink, ctx, err = openSocket(ctx, c.Response(), r, e.Times.Read); err != nil {
 			return nil // it has been answered
 		}

@@ -15,8 +15,8 @@ const (
 	maxViewers  = 2000
 	frameEvery  = 250 * time.Millisecond // at most, to each viewer
 	brokerEvery = 2 * time.Second        // at most, that the broker is asked for all viewers
-	slowEvery   = time.Second            // that clocks and connections are read where no view changes
-	idleEvery   = 5 * time.Second        // that the broker is asked where no view changes
+	slowEvery   = time.Second            // for clocks and connections, where no view changes
+	idleEvery   = 5 * time.Second        // for the broker, where no view changes
 	maxJobs     = 250                    // events of jobs in a frame
 	firstJobs   = 100                    // earlier events of jobs in a new viewer's first frame
 	keepJobs    = time.Minute            // events of jobs for viewers that may come back
@@ -25,8 +25,7 @@ const (
 
 // Source computes what the topics show.
 type Source interface {
-	// Topic returns what a topic shows now. essence is the same without what only a clock moves; nil
-	// if it is no different.
+	// Topic returns what a topic shows. essence, if not nil, is without what only a clock moves.
 	Topic(ctx context.Context, t Topic) (shown, essence any, err error)
 	// Changed returns a channel that is closed at the next change of the view.
 	Changed() <-chan struct{}
@@ -114,8 +113,7 @@ func (h *hub) wake() {
 	}
 }
 
-// start runs two loops: one for what is in memory, and one for what the broker must be asked for,
-// which may take long.
+// start runs a loop for what is in memory, and one for what the broker must be asked for.
 func (h *hub) start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
@@ -127,8 +125,7 @@ func (h *hub) start() (stop func()) {
 	}
 }
 
-// loop computes topics when the view has changed, and every now and then. Topics without viewers
-// cost nothing.
+// loop computes topics that have viewers, when the view has changed and every now and then.
 func (h *hub) loop(ctx context.Context, topics Topic, kick <-chan struct{}, every, slow time.Duration) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -229,8 +226,7 @@ func (h *hub) id(viewer int64, at place) string {
 	return h.board.run + "." + at.String() + "." + strconv.FormatInt(viewer, 10)
 }
 
-// resume returns the place that an id names: the beginning, if it is of another run. cut reports
-// whether the viewer was cut off there.
+// resume returns the place that an id names. cut reports whether the viewer was cut off there.
 func (h *hub) resume(t Topic, id string) (at place, cut bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

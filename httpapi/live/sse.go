@@ -23,7 +23,7 @@ type stream struct {
 
 func openStream(w http.ResponseWriter, within time.Duration) *stream {
 	s := &stream{w: w, control: http.NewResponseController(w), within: within}
-	_ = s.control.SetReadDeadline(time.Time{}) // nothing more is read, and that must not end the request
+	_ = s.control.SetReadDeadline(time.Time{}) // nothing more is read
 	h := w.Header()
 	h.Set(echo.HeaderContentType, eventStream)
 	h.Set("X-Accel-Buffering", "no")
@@ -36,7 +36,7 @@ func (s *stream) send(_ context.Context, id, event string, data []byte) error {
 	if id != "" {
 		id = "id: " + id + "\n"
 	}
-	return s.write(id + "event: " + event + "\ndata: " + string(data) + "\n\n") // the JSON has no line ends
+	return s.write(id + "event: " + event + "\ndata: " + string(data) + "\n\n")
 }
 
 func (s *stream) ping(context.Context) error { return s.write(":\n\n") }

@@ -10,7 +10,6 @@ import (
 // Topic is something that viewers watch, or several of them.
 type Topic uint16
 
-// The topics.
 const (
 	Overview Topic = 1 << iota
 	Queues
@@ -35,7 +34,6 @@ func (t Topic) name() string {
 	return ""
 }
 
-// split returns the topics one by one.
 func (t Topic) split() []Topic {
 	var all []Topic
 	for i := range topicNames {
@@ -46,17 +44,18 @@ func (t Topic) split() []Topic {
 	return all
 }
 
-// parseTopics reads names with commas between them; none means all.
-func parseTopics(text string) (t Topic, err error) {
-	if text == "" {
-		return allTopics, nil
+// readTopics reads names with commas between them; none means all.
+func readTopics(in *problem.Request) (t Topic) {
+	if in.Text("topics") == "" {
+		return allTopics
 	}
-	for name := range strings.SplitSeq(text, ",") {
+	for name := range strings.SplitSeq(in.Text("topics"), ",") {
 		i := slices.Index(topicNames, name)
 		if i < 0 {
-			return 0, problem.BadRequest("topic %q is not known: use %s", problem.Shorten(name), strings.Join(topicNames, ", "))
+			in.BadRequest("topic %q is not known: use %s", problem.Shorten(name), strings.Join(topicNames, ", "))
+			return 0
 		}
 		t |= 1 << i
 	}
-	return t, nil
+	return t
 }

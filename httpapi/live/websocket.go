@@ -13,18 +13,17 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
-// wantsSocket reports whether a request asks for a WebSocket.
 func wantsSocket(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
 // checkSocket refuses a request that cannot become a WebSocket.
-func checkSocket(r *http.Request) error {
+func checkSocket(in *problem.Request) {
+	r := in.Request()
 	if !strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade") || r.Header.Get("Sec-WebSocket-Version") != "13" ||
 		r.Header.Get("Sec-WebSocket-Key") == "" || r.ProtoMajor != 1 || r.Method != http.MethodGet {
-		return problem.BadRequest("this is no request for a WebSocket of version 13")
+		in.BadRequest("this is no request for a WebSocket of version 13")
 	}
-	return nil
 }
 
 // socket sends events as WebSocket messages.
@@ -41,7 +40,7 @@ func openSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, wit
 	if err != nil {
 		return nil, nil, err
 	}
-	return socket{conn, within}, conn.CloseRead(ctx), nil // answers pings; any message of the viewer ends the connection
+	return socket{conn, within}, conn.CloseRead(ctx), nil // answers pings
 }
 
 // send writes the message around the data, which it does not decode and encode again: that would

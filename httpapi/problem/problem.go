@@ -12,43 +12,26 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Codes of errors: what a program branches on. The reason is for people.
-const (
-	codeBadRequest  = "bad_request"
-	codeSignIn      = "not_authorised"
-	codeForbidden   = "access_refused"
-	codeNotFound    = "not_found"
-	codeMethod      = "method_not_allowed"
-	codeConflict    = "conflict"
-	codeTooLarge    = "payload_too_large"
-	codeMediaType   = "unsupported_media_type"
-	codeTooMany     = "too_many_requests"
-	codeInternal    = "internal_server_error"
-	codeNoLeader    = "no_leader"
-	codeUnavailable = "service_unavailable"
-	codeUnknown     = "outcome_unknown"
-)
-
-// codes maps a status to its code where the error names no other.
+// codes are what programs branch on, by the status. The reason is for people.
 var codes = map[int]string{
-	http.StatusBadRequest:            codeBadRequest,
-	http.StatusUnauthorized:          codeSignIn,
-	http.StatusForbidden:             codeForbidden,
-	http.StatusNotFound:              codeNotFound,
-	http.StatusMethodNotAllowed:      codeMethod,
-	http.StatusConflict:              codeConflict,
+	http.StatusBadRequest:            "bad_request",
+	http.StatusUnauthorized:          "not_authorised",
+	http.StatusForbidden:             "access_refused",
+	http.StatusNotFound:              "not_found",
+	http.StatusMethodNotAllowed:      "method_not_allowed",
+	http.StatusConflict:              "conflict",
 	http.StatusPreconditionFailed:    "precondition_failed",
-	http.StatusRequestEntityTooLarge: codeTooLarge,
-	http.StatusUnsupportedMediaType:  codeMediaType,
-	http.StatusTooManyRequests:       codeTooMany,
-	http.StatusInternalServerError:   codeInternal,
-	http.StatusServiceUnavailable:    codeUnavailable,
-	http.StatusGatewayTimeout:        codeUnknown,
+	http.StatusRequestEntityTooLarge: "payload_too_large",
+	http.StatusUnsupportedMediaType:  "unsupported_media_type",
+	http.StatusTooManyRequests:       "too_many_requests",
+	http.StatusInternalServerError:   "internal_server_error",
+	http.StatusServiceUnavailable:    "service_unavailable",
+	http.StatusGatewayTimeout:        "outcome_unknown",
 }
 
 // NoLeader is the reply to a command while no sidecar leads.
 var NoLeader = wire.Reply{
-	Status: wire.StatusUnavailable, Error: codeNoLeader, Reason: "no sidecar leads now: nothing was done, try again",
+	Status: wire.StatusUnavailable, Error: "no_leader", Reason: "no sidecar leads now: nothing was done, try again",
 }
 
 // Problem is an error as a client sees it.
@@ -57,7 +40,7 @@ type Problem struct {
 	Code      string         `json:"error"`
 	Reason    string         `json:"reason"`
 	RequestID string         `json:"request_id"`
-	Happened  *wire.Happened `json:"happened,omitempty"` // 404: the last outcome of the entry, if known
+	Happened  *wire.Happened `json:"happened,omitempty"` // 404: the entry's last outcome
 	Offsets   []int64        `json:"offsets,omitempty"`  // 409: of all entries with the jid
 
 	Cause      error  `json:"-"` // for the log
@@ -116,7 +99,7 @@ func FromReply(r wire.Reply) *Problem {
 		return nil
 	}
 	if codes[r.Status] == "" { // a reply that this build does not understand
-		r.Status, r.Error = http.StatusGatewayTimeout, codeUnknown
+		r.Status, r.Error = http.StatusGatewayTimeout, ""
 	}
 	p := New(r.Status, "%s", r.Reason)
 	if r.Error != "" {

@@ -144,7 +144,6 @@ func (c *collector) collectScheduler(out sink, s scheduler.Status) {
 	out.counter(descEpochs, s.Counters.Epochs)
 }
 
-// sink takes metrics.
 type sink chan<- prometheus.Metric
 
 func (s sink) gauge(d *prometheus.Desc, v float64, labels ...string) {

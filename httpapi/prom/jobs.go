@@ -24,7 +24,7 @@ func (c *collector) collectJobs(out sink) {
 	series := 0
 	err := c.cfg.Metrics.Ever(func(class, queue string, s metrics.Sum, errors map[string]int64) {
 		for outcome, n := range map[string]int64{"success": s.Success, "failed": s.Failed, "dead": s.Dead, "discarded": s.Discarded, "expired": s.Expired} {
-			out.counter(descFinished, n, class, queue, outcome) // also 0: the first dead job is an increase then
+			out.counter(descFinished, n, class, queue, outcome) // also 0: the first is an increase
 		}
 		for name, n := range errors {
 			if series++; series <= maxErrorSeries {

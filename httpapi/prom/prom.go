@@ -33,7 +33,7 @@ type Config struct {
 	QueueSLO func(queue string) time.Duration // 0: a job may wait for any time
 	Leader   func() scheduler.Status
 	Broker   func() (connected bool, product, version string)
-	Usual    func(ctx context.Context) (map[string]time.Duration, error) // how long the jobs of a class run
+	Usual    func(ctx context.Context) (map[string]time.Duration, error) // of each class
 	Viewers  func() (viewers int, dropped int64)                         // of live events
 	Now      func() time.Time
 }

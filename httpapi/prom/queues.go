@@ -17,7 +17,7 @@ var (
 	descRSS          = desc("process_rss_bytes", "Memory of a worker process, as it says.", "host", "pid")
 )
 
-// maxProcessSeries bounds the processes that have series of their own. With more there are only sums.
+// maxProcessSeries bounds the processes that have series. With more there are only sums.
 const maxProcessSeries = 500
 
 func (c *collector) collectProcesses(out sink) {
