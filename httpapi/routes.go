@@ -48,8 +48,8 @@ func writes(handle handler) echo.HandlerFunc {
 	}
 }
 
-// ok returns the handler of a route that answers 200 with what handle returns. It checks Err again,
-// so that a handle that only looks need not.
+// ok returns the handler of a route that answers 200 with what handle returns. Err is checked
+// once more, so that a handle that only looks need not.
 func ok(handle func(in *problem.Request) (any, error)) echo.HandlerFunc {
 	return writes(func(in *problem.Request) error {
 		answer, err := handle(in)
@@ -63,7 +63,8 @@ func ok(handle func(in *problem.Request) (any, error)) echo.HandlerFunc {
 // done returns the handler of a route that answers 204.
 func done(handle handler) echo.HandlerFunc {
 	return writes(func(in *problem.Request) error {
-		if err := handle(in); err != nil {
+		err := handle(in)
+		if err := cmp.Or(in.Err(), err); err != nil {
 			return err
 		}
 		return in.NoContent(http.StatusNoContent)
