@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -81,7 +82,8 @@ func (a *entriesAPI) writeList(ctx context.Context, w io.Writer, q *query, f *fo
 		if err != nil { // numbers and strings only
 			panic(err)
 		}
-		head, tail = append(envelope[:len(envelope)-1], `,"items":[`...), "]}\n"
+		head = append(bytes.TrimSuffix(envelope, []byte("}")), `,"items":[`...)
+		tail = "]}\n"
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
 	defer func() { _ = out.Flush() }() // it fails only if the client has gone

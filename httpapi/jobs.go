@@ -136,10 +136,10 @@ func (a *jobsAPI) runsOn(jid string) (identity string, err error) {
 			}
 		}
 	}
-	if identity != "" {
+	switch {
+	case identity != "":
 		return identity, nil
-	}
-	if unlisted {
+	case unlisted:
 		return everyProcess, nil
 	}
 	return "", a.notRunning(jid)

@@ -94,26 +94,20 @@ func newSeal(secret []byte) *seal {
 		secret = make([]byte, 32)
 		_, _ = rand.Read(secret) // never fails
 	}
-	key, err := hkdf.Key(sha256.New, secret, nil, "millrace session 1", 32)
-	if err != nil { // 32 bytes can always be had
+	key := must(hkdf.Key(sha256.New, secret, nil, "millrace session 1", 32))
+	return &seal{must(cipher.NewGCMWithRandomNonce(must(aes.NewCipher(key))))}
+}
+
+// must returns the result of a call that cannot fail with these arguments.
+func must[T any](result T, err error) T {
+	if err != nil {
 		panic(err)
 	}
-	block, err := aes.NewCipher(key)
-	if err != nil { // of the right length
-		panic(err)
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil { // AES has the right block size
-		panic(err)
-	}
-	return &seal{aead}
+	return result
 }
 
 func (s *seal) close(v session) string {
-	plain, err := json.Marshal(v)
-	if err != nil { // texts and a number
-		panic(err)
-	}
+	plain := must(json.Marshal(v))
 	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, plain, nil))
 }
 

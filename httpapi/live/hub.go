@@ -189,22 +189,15 @@ func (h *hub) refresh(ctx context.Context, topics Topic) {
 
 // compute returns a topic as it is now; null where that cannot be found out.
 func (h *hub) compute(ctx context.Context, t Topic) *shown {
-	s := &shown{essence: []byte("null"), data: []byte("null")}
 	now, essence, err := h.source.Topic(ctx, t)
-	if err != nil {
-		return s
+	data, fault := json.Marshal(now)
+	if err != nil || fault != nil {
+		return &shown{essence: []byte("null"), data: []byte("null")}
 	}
-	data, err := json.Marshal(now)
-	if err != nil {
-		return s
+	if compared, err := json.Marshal(essence); essence != nil && err == nil {
+		return &shown{essence: compared, data: data}
 	}
-	s.data, s.essence = data, data
-	if essence != nil {
-		if s.essence, err = json.Marshal(essence); err != nil {
-			s.essence = data
-		}
-	}
-	return s
+	return &shown{essence: data, data: data}
 }
 
 // news returns a channel that is closed when there may be another frame. Take it before frame.

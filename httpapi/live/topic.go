@@ -10,6 +10,7 @@ import (
 // Topic is something that viewers watch, or several of them.
 type Topic uint16
 
+// Topics.
 const (
 	Overview Topic = 1 << iota
 	Queues
