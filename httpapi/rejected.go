@@ -76,7 +76,7 @@ func trimRune(b []byte) []byte {
 
 // list lists rejected records by stream, the newest of each first.
 func (a *rejectedAPI) list(in *problem.Request) (any, error) {
-	in.Query(append([]string{"stream"}, pageParams...)...)
+	in.Query("page", "page_size", "limit", "offset", "stream")
 	page := readPaging(in)
 	kept, err := a.entries.RejectedKept()
 	if err != nil {
