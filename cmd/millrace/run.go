@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/internal/hosts"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler"
@@ -45,7 +46,7 @@ type sidecar struct {
 	hosts   *hosts.Order                      // of AMQP
 	mgmt    atomic.Pointer[broker.Management] // nil where there is none
 	users   *broker.Management                // asks the management API who users are
-	has     atomic.Int32                      // an httpapi.HasUsers: whether there is one
+	has     atomic.Int32                      // an auth.HasUsers: whether there is one
 	foreign atomic.Bool                       // what answers in its place is another broker's
 	local   bool                              // only this machine can connect to the API
 
@@ -130,7 +131,7 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 		defer end()
 		defer context.AfterFunc(parts, end)()
 		log.Info("millrace: serving", "api", s.cfg.scheme()+"://"+listener.Addr().String()+s.cfg.HTTPPrefix, "auth", s.cfg.Auth, "broker", broker.MaskURL(cfg.AMQPURL), "version", versionText())
-		if s.cfg.Auth == httpapi.AuthNone {
+		if s.cfg.Auth == auth.ModeNone {
 			s.warnOpen()
 		}
 		return api.Run(serving, listener)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
-	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -264,7 +264,7 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 }
 
 func TestAddressInUse(t *testing.T) {
-	taken, err := listen(t.Context(), "127.0.0.1:0", httpapi.Exposure{})
+	taken, err := listen(t.Context(), "127.0.0.1:0", auth.Exposure{})
 	require.NoError(t, err)
 	defer taken.Close()
 	r := millrace(t, "serve", "--http-addr", taken.Addr().String())

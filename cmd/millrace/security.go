@@ -9,6 +9,7 @@ import (
 	"regexp"
 
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 )
 
 // securitySettings say who may use the REST API, and how.
@@ -38,11 +39,11 @@ func (s *securitySettings) check() error {
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		fault("tls-cert", errors.New("needs --tls-key, and the reverse"))
 	}
-	if (s.Auth == httpapi.AuthToken) != (s.TokensFile != "") {
+	if (s.Auth == auth.ModeToken) != (s.TokensFile != "") {
 		fault("tokens-file", errors.New("needs --auth=token, and the reverse"))
 	}
 	fault("http-prefix", httpapi.CheckPrefix(s.HTTPPrefix))
-	fault("cors-allow-origins", httpapi.CheckOrigins(s.CORSAllowOrigins))
+	fault("cors-allow-origins", auth.CheckOrigins(s.CORSAllowOrigins))
 	_, err := s.hideArgs()
 	fault("hide-args", err)
 	return errors.Join(faults...)
@@ -66,8 +67,8 @@ func (s *securitySettings) auth() string {
 	return s.Auth
 }
 
-func (s *securitySettings) exposure() httpapi.Exposure {
-	return httpapi.Exposure{Auth: s.auth(), TLS: s.TLSCert != "", BehindProxy: s.BehindProxy}
+func (s *securitySettings) exposure() auth.Exposure {
+	return auth.Exposure{Auth: s.auth(), TLS: s.TLSCert != "", BehindProxy: s.BehindProxy}
 }
 
 // secure reads the files that the settings name, and puts all into the API's configuration.
@@ -81,7 +82,7 @@ func (s *securitySettings) secure(c *httpapi.Config, log *slog.Logger) (err erro
 		return fmt.Errorf("--session-key-file: %w", err)
 	}
 	if s.TokensFile != "" {
-		if err := httpapi.CheckTokens(s.TokensFile); err != nil {
+		if err := auth.CheckTokens(s.TokensFile); err != nil {
 			return fmt.Errorf("--tokens-file: %w", err)
 		}
 	}
@@ -95,7 +96,7 @@ func (s *securitySettings) tls(log *slog.Logger) (*tls.Config, error) {
 	if s.TLSCert == "" {
 		return nil, nil
 	}
-	return httpapi.LoadTLS(s.TLSCert, s.TLSKey, log)
+	return auth.LoadTLS(s.TLSCert, s.TLSKey, log)
 }
 
 func (s *securitySettings) scheme() string {

@@ -8,7 +8,7 @@ import (
 	"net"
 	"syscall"
 
-	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/view"
 )
 
@@ -42,10 +42,10 @@ func serve(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener 
 }
 
 // listen listens where only those can come who may.
-func listen(ctx context.Context, addr string, e httpapi.Exposure) (net.Listener, error) {
-	listener, err := httpapi.Listen(ctx, addr, e)
+func listen(ctx context.Context, addr string, e auth.Exposure) (net.Listener, error) {
+	listener, err := auth.Listen(ctx, addr, e)
 	switch {
-	case errors.Is(err, httpapi.ErrNotLocal):
+	case errors.Is(err, auth.ErrNotLocal):
 		return nil, usagef("--http-addr: %w", err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("--http-addr: %s is in use, perhaps by another sidecar: choose another port", addr)

@@ -9,7 +9,7 @@ import (
 	"net/http/pprof"
 	"time"
 
-	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 )
 
 // Ports beside the API's, each with one purpose and nobody to sign in.
@@ -44,7 +44,7 @@ func (s *sideSettings) open(ctx context.Context, metrics http.Handler, hosts []s
 			return ports, fmt.Errorf("--metrics-addr: %w", err)
 		}
 		if onLoopback(l) {
-			metrics = httpapi.OnlyExpectedHosts(s.MetricsAddr, hosts, metrics)
+			metrics = auth.OnlyExpectedHosts(s.MetricsAddr, hosts, metrics)
 		}
 		ports = append(ports, sidePort{"metrics", l, metrics})
 	}
@@ -53,7 +53,7 @@ func (s *sideSettings) open(ctx context.Context, metrics http.Handler, hosts []s
 		if err != nil {
 			return ports, fmt.Errorf("--pprof-addr: %w", err)
 		}
-		ports = append(ports, sidePort{"profiles", l, httpapi.OnlyExpectedHosts(s.PprofAddr, hosts, profiles())})
+		ports = append(ports, sidePort{"profiles", l, auth.OnlyExpectedHosts(s.PprofAddr, hosts, profiles())})
 		if !onLoopback(l) {
 			return ports, fmt.Errorf("--pprof-addr: %w", errNotLoopback)
 		}

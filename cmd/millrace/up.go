@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/cmd/millrace/demo"
-	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
@@ -119,8 +119,8 @@ func (c *upCmd) sidecar(p upParts) sidecarSettings {
 
 // listen takes the next free port where the one that is wanted is in use: the address is printed anyway.
 func (c *upCmd) listen(ctx context.Context) (net.Listener, error) {
-	listener, err := listen(ctx, c.HTTPAddr, httpapi.Exposure{})
-	if err == nil || errors.Is(err, httpapi.ErrNotLocal) {
+	listener, err := listen(ctx, c.HTTPAddr, auth.Exposure{})
+	if err == nil || errors.Is(err, auth.ErrNotLocal) {
 		return listener, err
 	}
 	_, text, splitErr := net.SplitHostPort(c.HTTPAddr)
@@ -132,7 +132,7 @@ func (c *upCmd) listen(ctx context.Context) (net.Listener, error) {
 	if portErr != nil {
 		return nil, err
 	}
-	return listen(ctx, fmt.Sprintf("127.0.0.1:%d", port), httpapi.Exposure{})
+	return listen(ctx, fmt.Sprintf("127.0.0.1:%d", port), auth.Exposure{})
 }
 
 // startBroker starts the private broker on the usual ports, or on those that follow.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/broker"
-	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
@@ -170,7 +170,7 @@ func processesOf(t *testing.T, folder string) []string {
 
 func TestUpBesideOthers(t *testing.T) {
 	c := upCmd{}
-	taken, err := listen(t.Context(), "127.0.0.1:0", httpapi.Exposure{})
+	taken, err := listen(t.Context(), "127.0.0.1:0", auth.Exposure{})
 	require.NoError(t, err)
 	defer taken.Close()
 	c.HTTPAddr = taken.Addr().String()

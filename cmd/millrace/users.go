@@ -6,25 +6,25 @@ import (
 	"strings"
 
 	"github.com/millrace-jobs/millrace/broker"
-	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 )
 
 // hasUsers tells whether there is a management API, which knows the broker's users.
-func (s *sidecar) hasUsers() httpapi.HasUsers {
+func (s *sidecar) hasUsers() auth.HasUsers {
 	if s.cfg.ManagementURL != "" { // somebody says that there is one
-		return httpapi.UsersPresent
+		return auth.UsersPresent
 	}
-	return httpapi.HasUsers(s.has.Load())
+	return auth.HasUsers(s.has.Load())
 }
 
 // noteUsers notes what an attempt to open the management API told. One that was there once is there for good: who could make it silent
 // would else be asked for no password.
 func (s *sidecar) noteUsers(err error) {
 	if err == nil || broker.Unauthorized(err) { // it is there, even if it does not let Millrace in
-		s.has.Store(int32(httpapi.UsersPresent))
+		s.has.Store(int32(auth.UsersPresent))
 		return
 	}
-	if s.has.CompareAndSwap(int32(httpapi.UsersUnsettled), int32(httpapi.UsersAbsent)) && s.cfg.auth() == "" && s.cfg.ManagementURL == "" && s.local {
+	if s.has.CompareAndSwap(int32(auth.UsersUnsettled), int32(auth.UsersAbsent)) && s.cfg.auth() == "" && s.cfg.ManagementURL == "" && s.local {
 		s.warnOpen()
 	}
 }
@@ -39,17 +39,17 @@ func (s *sidecar) warnOpen() {
 }
 
 // identify asks the broker who a name and password belong to.
-func (s *sidecar) identify(ctx context.Context, name, password string) (httpapi.User, error) {
+func (s *sidecar) identify(ctx context.Context, name, password string) (auth.User, error) {
 	if s.foreign.Load() {
-		return httpapi.User{}, errors.New("the management API that answers is another broker's: set --management-url")
+		return auth.User{}, errors.New("the management API that answers is another broker's: set --management-url")
 	}
 	as := s.users.As(name, password)
 	user, err := as.WhoAmI(ctx)
 	if err != nil {
-		return httpapi.User{}, refusal(err)
+		return auth.User{}, refusal(err)
 	}
 	may, err := as.MayUseVHost(ctx)
-	return httpapi.User{Name: user.Name, Tags: user.Tags, VHost: may}, err
+	return auth.User{Name: user.Name, Tags: user.Tags, VHost: may}, err
 }
 
 // refusal tells a wrong password from a user without a tag. RabbitMQ says which it is only in words.
@@ -59,7 +59,7 @@ func refusal(err error) error {
 	case errors.Is(err, broker.ErrUnproven), !broker.Unauthorized(err): // it was not the user's password that was refused
 		return err
 	case errors.As(err, &said) && strings.Contains(strings.ToLower(said.Reason), "management"):
-		return httpapi.ErrNoTag
+		return auth.ErrNoTag
 	}
-	return httpapi.ErrWrongPassword
+	return auth.ErrWrongPassword
 }

@@ -115,7 +115,7 @@ func TestVariables(t *testing.T) {
 
 // The table of metrics and the code have the same metrics.
 func TestMetrics(t *testing.T) {
-	code := sources(t, "httpapi", "*.go")
+	code := sources(t, "httpapi/prom", "*.go")
 	made := append(all(`Name: "(millrace_\w+)"`, code), prefixed("millrace_", all(`desc\("(\w+)"`, code))...)
 	slices.Sort(made)
 	require.Greater(t, len(made), 20)
@@ -243,6 +243,6 @@ func TestItems(t *testing.T) {
 
 // The API's table and the code have the same error codes.
 func TestStatusCodes(t *testing.T) {
-	codes := all(`(?:=|:) +"([a-z_]+)"`, sources(t, "httpapi", "errors.go"))
+	codes := all(`(?:=|:) +"([a-z_]+)"`, sources(t, "httpapi/problem", "problem.go"))
 	require.Equal(t, codes, all("(?m)^\\| \\d+ \\| `(\\w+)` \\|", document(t, "docs/api.md")))
 }

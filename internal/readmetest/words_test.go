@@ -40,7 +40,7 @@ func TestPlainWords(t *testing.T) {
 		path := filepath.Join("clients", language, "README.md")
 		texts[path] = prose(document(t, path))
 	}
-	for _, folder := range []string{"cmd/millrace", "cmd/millrace/demo", "httpapi"} {
+	for _, folder := range []string{"cmd/millrace", "cmd/millrace/demo", "httpapi", "httpapi/auth", "httpapi/live", "httpapi/problem", "httpapi/prom"} {
 		addStrings(t, texts, folder)
 	}
 	require.Greater(t, len(texts), 1000)
