@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 // changeCmd changes one job that waits.
@@ -22,7 +25,7 @@ type changeCmd struct {
 func (c *changeCmd) Run(ctx context.Context, out output, s set) error {
 	changes := fields{"queue": c.Queue}
 	if c.At != "" {
-		at, err := parseTime(c.At, time.Now())
+		at, err := humantime.Parse(c.At, time.Now())
 		if err != nil {
 			return fmt.Errorf("--at: %w", err)
 		}
@@ -33,13 +36,13 @@ func (c *changeCmd) Run(ctx context.Context, out output, s set) error {
 	}
 	if c.Args != "" {
 		if !json.Valid([]byte(c.Args)) {
-			return usagef("invalid --args %q: it is no JSON", c.Args)
+			return usage.Errorf("invalid --args %q: it is no JSON", c.Args)
 		}
 		changes["args"] = json.RawMessage(c.Args)
 	}
 	body := changes.json()
 	if len(changes) == 0 {
-		return usagef("nothing to change: set --at, --queue, --priority or --args")
+		return usage.Errorf("nothing to change: set --at, --queue, --priority or --args")
 	}
 	header := http.Header{}
 	if c.Reason != "" {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 // client calls the REST API of a running sidecar.
@@ -117,7 +119,7 @@ func (c *client) request(ctx context.Context, method, path string, query url.Val
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(send))
 	if err != nil {
-		return nil, usagef("invalid --http-addr %q: use host:port", strings.TrimPrefix(c.base, "http://"))
+		return nil, usage.Errorf("invalid --http-addr %q: use host:port", strings.TrimPrefix(c.base, "http://"))
 	}
 	if c.authorization != "" {
 		req.Header.Set("Authorization", c.authorization)

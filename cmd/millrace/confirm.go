@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 // confirmSettings are those of a command that destroys something.
@@ -27,7 +29,7 @@ func (s *confirmSettings) confirm(out output, format string, args ...any) error 
 	}
 	question := fmt.Sprintf(format, args...)
 	if !out.interactive() {
-		return usagef("%s There is no terminal to ask on: add --yes to do it", question)
+		return usage.Errorf("%s There is no terminal to ask on: add --yes to do it", question)
 	}
 	if _, err := fmt.Fprintf(out.Err, "%s [y/N] ", question); err != nil {
 		return err

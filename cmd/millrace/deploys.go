@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -25,7 +26,7 @@ type deployRow struct {
 	Actor string  `json:"actor"`
 }
 
-func (d *deployRow) cells() []any { return []any{moment(d.At), d.Label, d.Actor} }
+func (d *deployRow) cells() []any { return []any{humantime.Unix(d.At), d.Label, d.Actor} }
 
 type listDeploysCmd struct {
 	lookSettings
@@ -59,7 +60,7 @@ type markDeployCmd struct {
 func (c *markDeployCmd) Run(ctx context.Context, out output) error {
 	request := fields{"label": c.Label}
 	if c.At != "" {
-		at, err := parseTime(c.At, time.Now())
+		at, err := humantime.Parse(c.At, time.Now())
 		if err != nil {
 			return fmt.Errorf("--at: %w", err)
 		}
@@ -73,5 +74,5 @@ func (c *markDeployCmd) Run(ctx context.Context, out output) error {
 	if err := json.Unmarshal(body, &d); err != nil {
 		return unreadable(err)
 	}
-	return c.printer(out).did(fields{"label": d.Label, "at": d.At, "done": "marked"}, "deploy %q marked at %s", d.Label, moment(d.At).Format(timeWithZone))
+	return c.printer(out).did(fields{"label": d.Label, "at": d.At, "done": "marked"}, "deploy %q marked at %s", d.Label, humantime.Unix(d.At).Format(humantime.WithZone))
 }

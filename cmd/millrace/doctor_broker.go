@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -134,9 +135,6 @@ func (e *examination) sharing(ctx context.Context) error {
 	return nil
 }
 
-// maxSkew is how far clocks may be apart. The HTTP date that they are compared by has no fractions of seconds.
-const maxSkew = 2 * time.Second
-
 // clock compares this machine's clock with the broker's: producers, broker and sidecar should agree on when a job is due.
 func (e *examination) clock(ctx context.Context) error {
 	before := time.Now()
@@ -150,7 +148,7 @@ func (e *examination) clock(ctx context.Context) error {
 		return nil
 	}
 	switch skew := skewOf(before, after, theirs); {
-	case skew > maxSkew || skew < -maxSkew:
+	case skew > humantime.MaxSkew || skew < -humantime.MaxSkew:
 		e.note(broken, "clocks", fmt.Sprintf("the broker's clock and this machine's are %s apart", skew.Abs().Round(time.Second)),
 			"run NTP on every machine: a job is due by the sidecar's clock, at the time that its producer's gave")
 	default:

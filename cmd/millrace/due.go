@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 )
 
 type dueCmd struct {
@@ -37,7 +39,7 @@ func (d *dueTimes) table() (t *table, total int64) {
 	}
 	add("earlier", d.Before)
 	for i, n := range d.Counts {
-		add(moment(d.From+float64(int64(i)*d.Step)), n)
+		add(humantime.Unix(d.From+float64(int64(i)*d.Step)), n)
 	}
 	add("later", d.After)
 	return t, total

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -80,13 +81,13 @@ func (c *scheduleCmd) Run(ctx context.Context, out output) error {
 
 func (c *scheduleCmd) when(now time.Time) (time.Time, error) {
 	if c.In != "" {
-		d, err := parseDuration(c.In)
+		d, err := humantime.ParseDuration(c.In)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("--in: %w", err)
 		}
 		return now.Add(d), nil
 	}
-	at, err := parseTime(c.At, now)
+	at, err := humantime.Parse(c.At, now)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("--at: %w", err)
 	}

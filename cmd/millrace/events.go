@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
@@ -27,7 +28,7 @@ type eventsCmd struct {
 // Run prints what changes, as it does.
 func (c *eventsCmd) Run(ctx context.Context, out output) error {
 	if c.For != "" {
-		d, err := parseDuration(c.For)
+		d, err := humantime.ParseDuration(c.For)
 		if err != nil {
 			return fmt.Errorf("--for: %w", err)
 		}
@@ -183,7 +184,7 @@ func (t *tail) print(data string) error {
 	now, topics := time.Now(), []string{}
 	gjson.Parse(data).ForEach(func(topic, value gjson.Result) bool {
 		if topic.String() == "now" {
-			now = moment(value.Float())
+			now = humantime.Unix(value.Float())
 		} else {
 			topics = append(topics, topic.String())
 		}
@@ -192,7 +193,7 @@ func (t *tail) print(data string) error {
 	if t.printer.form == formCSV {
 		return t.printer.csvLine(now.Format(time.RFC3339), strings.Join(topics, " "))
 	}
-	return t.printer.say("%s  %s", now.Format(timeWithZone), strings.Join(topics, " "))
+	return t.printer.say("%s  %s", now.Format(humantime.WithZone), strings.Join(topics, " "))
 }
 
 func (e *event) reason() string {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 type helpCmd struct {
@@ -16,7 +18,7 @@ type helpCmd struct {
 // Run prints the help of a command.
 func (c *helpCmd) Run(ctx context.Context, out output) error {
 	if code := execute(ctx, append(slices.Clone(c.Command), "--help"), out.Out, out.Err); code != 0 {
-		return usage(errSaid)
+		return usage.Fault(errSaid)
 	}
 	return nil
 }

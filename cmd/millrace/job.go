@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -56,7 +57,7 @@ func (a *jobArgs) job(now time.Time) (job, error) {
 		return job{}, err
 	}
 	_, err = wire.ParseJob(body)
-	return j, usage(err)
+	return j, usage.Fault(err)
 }
 
 func checkArgs(args string) error {
@@ -66,9 +67,9 @@ func checkArgs(args string) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		return usagef("arguments %s: %w at character %d", hint, err, syntax.Offset)
+		return usage.Errorf("arguments %s: %w at character %d", hint, err, syntax.Offset)
 	case err != nil || list == nil:
-		return usagef("arguments %s", hint)
+		return usage.Errorf("arguments %s", hint)
 	}
 	return nil
 }

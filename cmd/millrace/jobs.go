@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -38,7 +40,7 @@ var runColumns = []column{{"ENDED", atKind}, {"JID", idKind}, {"CLASS", nameKind
 	{"ATTEMPT", plainKind}, {"ERROR", textKind}, {"WORKER", nameKind}}
 
 func (r *runRow) cells() []any {
-	return []any{moment(r.At), r.JID, r.Class, r.Queue, r.Status, r.took(), r.Attempt, r.Error, cmp.Or(r.Worker, "-")}
+	return []any{humantime.Unix(r.At), r.JID, r.Class, r.Queue, r.Status, r.took(), r.Attempt, r.Error, cmp.Or(r.Worker, "-")}
 }
 
 func (r *runRow) took() string {
@@ -48,7 +50,7 @@ func (r *runRow) took() string {
 	return inMillis(*r.Duration)
 }
 
-var errFingerprint = usagef("invalid --error: a fingerprint stands for a class and message of errors, and workers report no message; use an error class")
+var errFingerprint = usage.Errorf("invalid --error: a fingerprint stands for a class and message of errors, and workers report no message; use an error class")
 
 // Run lists what ran lately.
 func (c *jobsCmd) Run(ctx context.Context, out output) error {

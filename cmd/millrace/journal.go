@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -38,7 +39,7 @@ func (a *actRow) cells() []any {
 	if a.State != "" {
 		what = a.Op + " " + a.State + ": " + a.Action
 	}
-	return []any{moment(a.At), cmp.Or(a.Actor, "(millrace)"), what, cmp.Or(a.Set, a.Stream), a.about(), a.Reason}
+	return []any{humantime.Unix(a.At), cmp.Or(a.Actor, "(millrace)"), what, cmp.Or(a.Set, a.Stream), a.about(), a.Reason}
 }
 
 // about is what it was done to.

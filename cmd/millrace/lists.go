@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 )
 
 // page is a page of a list as the API gives it.
@@ -36,7 +38,7 @@ type item struct {
 
 func unreadable(err error) error { return fmt.Errorf("the sidecar's answer cannot be read: %w", err) }
 
-func (i *item) time() time.Time { return moment(i.Millrace.At) }
+func (i *item) time() time.Time { return humantime.Unix(i.Millrace.At) }
 
 func (i *item) jid() string {
 	if i.JID != "" {

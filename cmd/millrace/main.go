@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 // Exit codes. 0 means that the command did what it was asked for.
@@ -31,7 +33,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if err != nil {
-		return fail(stderr, usage(err))
+		return fail(stderr, usage.Fault(err))
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	return fail(stderr, command.Run())
@@ -45,7 +47,7 @@ func fail(stderr io.Writer, err error) int {
 	if !errors.Is(err, errSaid) {
 		fmt.Fprintf(stderr, "millrace: %v\n", err)
 	}
-	if errors.As(err, &usageError{}) {
+	if usage.Is(err) {
 		return exitUsage
 	}
 	return exitFailed

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 type manCmd struct {
@@ -23,7 +25,7 @@ func (c *manCmd) Run(out output, k *kong.Context) error {
 	node := k.Model.Node
 	for _, word := range c.Command {
 		if node = childOf(node, word); node == nil {
-			return usagef("there is no command millrace %s", strings.Join(c.Command, " "))
+			return usage.Errorf("there is no command millrace %s", strings.Join(c.Command, " "))
 		}
 	}
 	_, err := fmt.Fprint(out.Out, manPage(node))

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 )
 
 type metricsCmd struct {
@@ -92,7 +94,7 @@ func (c *metricsCmd) print(p *printer, sums *jobSums) error {
 	switch {
 	case c.Step > 0:
 		columns[0] = column{"TIME", atKind}
-		items, cells = sums.Series, func(s *jobSum) []any { return s.cells(moment(s.At)) }
+		items, cells = sums.Series, func(s *jobSum) []any { return s.cells(humantime.Unix(s.At)) }
 	case c.Class != "":
 		columns[0].title = "QUEUE"
 		items = sums.Queues

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 )
 
 type jobCmd struct {
@@ -87,12 +89,12 @@ func (t *timeline) places() *table {
 		}
 		var since any
 		if r.StartedAt != nil {
-			since = moment(*r.StartedAt)
+			since = humantime.Unix(*r.StartedAt)
 		}
 		places.add(state, since, r.Class, r.Queue, nil, "on "+r.Identity)
 	}
 	for _, l := range t.Leases {
-		places.add("leased", moment(l.Until), l.Class, l.Queue, l.Attempt, nil)
+		places.add("leased", humantime.Unix(l.Until), l.Class, l.Queue, l.Attempt, nil)
 	}
 	return places
 }
@@ -102,11 +104,11 @@ func (t *timeline) past() *table {
 	past := &table{columns: []column{{"WHEN", atKind}, {"WHAT", stateKind}, {"WHERE", nameKind}, {"ATTEMPT", plainKind}, {"TOOK", plainKind},
 		{"DETAILS", textKind}, {"BY", nameKind}}}
 	for _, e := range t.Events {
-		past.add(moment(e.At), e.What, cmp.Or(e.Set, e.Identity), nil, nil, e.details(), cmp.Or(e.Actor, "(millrace)"))
+		past.add(humantime.Unix(e.At), e.What, cmp.Or(e.Set, e.Identity), nil, nil, e.details(), cmp.Or(e.Actor, "(millrace)"))
 	}
 	for i := range t.Runs {
 		r := &t.Runs[i]
-		past.add(moment(r.At), r.Status, r.Queue, r.Attempt, r.took(), r.Error, cmp.Or(r.Worker, "-"))
+		past.add(humantime.Unix(r.At), r.Status, r.Queue, r.Attempt, r.took(), r.Error, cmp.Or(r.Worker, "-"))
 	}
 	slices.SortStableFunc(past.rows, func(a, b []any) int { return b[0].(time.Time).Compare(a[0].(time.Time)) })
 	return past
@@ -133,7 +135,7 @@ func (t *timeline) last() string {
 		r := &t.Runs[i]
 		at := r.At
 		if r.Status == "success" { // the broker's clock may be ahead of the worker's, and what has completed is not sent again
-			at += maxSkew.Seconds()
+			at += humantime.MaxSkew.Seconds()
 		}
 		if at >= newest {
 			what, newest = r.Status, at

@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 type operationsCmd struct {
@@ -43,7 +46,7 @@ func (o *operationRow) cells() []any {
 	if o.Total != nil {
 		done += "/" + strconv.FormatInt(*o.Total, 10)
 	}
-	return []any{o.ID, o.Action, o.Set, o.State, moment(o.StartedAt), done, o.Failed, o.Actor, o.Reason}
+	return []any{o.ID, o.Action, o.Set, o.State, humantime.Unix(o.StartedAt), done, o.Failed, o.Actor, o.Reason}
 }
 
 type listOperationsCmd struct{ lookSettings }
@@ -152,7 +155,7 @@ func (c *chosen) filter(now time.Time) (fields, url.Values, error) {
 		if value == "" {
 			continue
 		}
-		at, err := parseTime(value, now)
+		at, err := humantime.Parse(value, now)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--%s: %w", name, err)
 		}
@@ -230,7 +233,7 @@ func (c *beginOperationCmd) request(filter fields, asOf, n int64, exact bool) (f
 		r["expected_count"] = n
 	}
 	if c.At != "" {
-		at, err := parseTime(c.At, time.Now())
+		at, err := humantime.Parse(c.At, time.Now())
 		if err != nil {
 			return nil, fmt.Errorf("--at: %w", err)
 		}
@@ -238,14 +241,14 @@ func (c *beginOperationCmd) request(filter fields, asOf, n int64, exact bool) (f
 	}
 	switch {
 	case c.Over != "" && c.Rate != 0:
-		return nil, usagef("--over and --rate are mutually exclusive: set one of them")
+		return nil, usage.Errorf("--over and --rate are mutually exclusive: set one of them")
 	case c.Over != "":
-		d, err := parseDuration(c.Over)
+		d, err := humantime.ParseDuration(c.Over)
 		if err != nil {
 			return nil, fmt.Errorf("--over: %w", err)
 		}
 		if !exact {
-			return nil, usagef("--over needs the number of jobs, which takes too long to count here: set --rate")
+			return nil, usage.Errorf("--over needs the number of jobs, which takes too long to count here: set --rate")
 		}
 		if d > 0 && n > 0 {
 			r["rate"] = float64(n) / d.Seconds()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -152,8 +153,8 @@ func (o *overview) leader(silent string) string {
 	if o.Leader.Epoch < 0 {
 		return "there was none yet"
 	}
-	since := moment(o.Leader.Since)
-	said := fmt.Sprintf("%s, since %s (%s)", o.Leader.Identity, since.Format(timeWithZone), relative(since, moment(o.Now)))
+	since := humantime.Unix(o.Leader.Since)
+	said := fmt.Sprintf("%s, since %s (%s)", o.Leader.Identity, since.Format(humantime.WithZone), humantime.Relative(since, humantime.Unix(o.Now)))
 	if silent != "" {
 		said += ": " + silent
 	}
@@ -179,7 +180,7 @@ func (o *overview) views() string {
 func (o *overview) scheduled() string {
 	said := fmt.Sprint(o.total(scheduledSet))
 	if o.Overdue > 0 {
-		said += fmt.Sprintf("; the oldest that is due waits for %s", rough(time.Duration(o.Overdue*float64(time.Second))))
+		said += fmt.Sprintf("; the oldest that is due waits for %s", humantime.Short(time.Duration(o.Overdue*float64(time.Second))))
 	}
 	return said
 }

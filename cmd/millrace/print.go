@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 )
 
 // resultSettings say in which form a command prints its result.
@@ -170,7 +172,7 @@ func addFacts(t *table, path string, value gjson.Result) {
 			return true
 		})
 	case value.Type == gjson.Number && isTime(last) && value.Float() > 0:
-		t.add(path, moment(value.Float()))
+		t.add(path, humantime.Unix(value.Float()))
 	case value.Type == gjson.Number:
 		t.add(path, value.Raw) // with all its digits
 	case value.Type == gjson.JSON:

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 )
 
 // span chooses a range of time.
@@ -32,7 +34,7 @@ func setTimes(query url.Values, times map[string]string, now time.Time) error {
 		if text == "" {
 			continue
 		}
-		at, err := parseTime(text, now)
+		at, err := humantime.Parse(text, now)
 		if err != nil {
 			return fmt.Errorf("--%s: %w", name, err)
 		}

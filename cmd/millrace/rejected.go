@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 type rejectedCmd struct {
@@ -126,7 +128,7 @@ func (c *resubmitRejectedCmd) Run(ctx context.Context, out output) error {
 		return err
 	}
 	if !json.Valid(record) {
-		return usagef("the corrected record is no JSON")
+		return usage.Errorf("the corrected record is no JSON")
 	}
 	return c.do(ctx, out, http.MethodPost, "/resubmit", record, "corrected record published")
 }

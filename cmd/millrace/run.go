@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/internal/hosts"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler"
@@ -250,7 +251,7 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		Log:      s.log,
 	}
 	if err := s.cfg.secure(&cfg, s.log); err != nil {
-		return nil, usage(err)
+		return nil, usage.Fault(err)
 	}
 	return httpapi.New(cfg), nil
 }

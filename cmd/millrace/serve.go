@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/view"
 )
 
@@ -46,11 +47,11 @@ func listen(ctx context.Context, addr string, e httpapi.Exposure) (net.Listener,
 	listener, err := httpapi.Listen(ctx, addr, e)
 	switch {
 	case errors.Is(err, httpapi.ErrNotLocal):
-		return nil, usagef("--http-addr: %w", err)
+		return nil, usage.Errorf("--http-addr: %w", err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("--http-addr: %s is in use, perhaps by another sidecar: choose another port", addr)
 	case err != nil:
-		return nil, usagef("--http-addr: %w", err)
+		return nil, usage.Errorf("--http-addr: %w", err)
 	}
 	return listener, nil
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 // set is one of the lists of jobs that the API has.
@@ -135,7 +137,7 @@ func (c *listCmd) Run(ctx context.Context, out output, s set) error {
 // export writes the records that are chosen as they come: all of them may be more than memory holds.
 func (c *listCmd) export(ctx context.Context, out output, s set, query url.Values) error {
 	if c.Page != 1 {
-		return usagef("-o %s has no pages: leave out --page, or set --limit", c.Output)
+		return usage.Errorf("-o %s has no pages: leave out --page, or set --limit", c.Output)
 	}
 	query.Del("page")
 	query.Del("page_size")

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 )
 
 // checkDead refuses bounds under which no dead job would be kept.
@@ -14,14 +16,14 @@ func (s *sidecarSettings) checkDead() error {
 	if s.DeadAge == "" {
 		return nil
 	}
-	if d, err := parseDuration(s.DeadAge); err != nil || d <= 0 {
-		return fmt.Errorf("--dead-age: %w", badDuration(s.DeadAge))
+	if d, err := humantime.ParseDuration(s.DeadAge); err != nil || d <= 0 {
+		return fmt.Errorf("--dead-age: %w", humantime.InvalidDuration(s.DeadAge))
 	}
 	return nil
 }
 
 // deadAge is how long dead jobs are kept, which AfterApply has checked; 0 for the default.
 func (s *sidecarSettings) deadAge() time.Duration {
-	d, _ := parseDuration(s.DeadAge)
+	d, _ := humantime.ParseDuration(s.DeadAge)
 	return d
 }

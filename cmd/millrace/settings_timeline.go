@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 )
 
@@ -44,7 +45,7 @@ func (s *timelineSettings) timelines() (b metrics.RunBounds, err error) {
 			b.Bytes, b.Runs = size, size/smallestRun
 			continue
 		}
-		d, err := parseDuration(part)
+		d, err := humantime.ParseDuration(part)
 		if err != nil || d <= 0 || b.Age != 0 {
 			return b, fmt.Errorf("--timeline-retention: %q must be an age, a size, or both, such as 72h, 2GB or 30d,2GB", s.TimelineRetention)
 		}

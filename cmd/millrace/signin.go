@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 // signInSettings say how a command reaches a sidecar's API, where the defaults do not do.
@@ -41,7 +43,7 @@ func newClient(api *apiSettings, amqp *amqpSettings, in *signInSettings) *client
 	if in.APIURL != "" {
 		u, err := url.Parse(in.APIURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-			c.fault = usagef("invalid --api-url: use http://host:port or https://user:password@host:port/prefix")
+			c.fault = usage.Errorf("invalid --api-url: use http://host:port or https://user:password@host:port/prefix")
 			return c
 		}
 		if u.User != nil {
@@ -56,7 +58,7 @@ func newClient(api *apiSettings, amqp *amqpSettings, in *signInSettings) *client
 	}
 	c.authorization, c.fault = in.authorization(user)
 	if c.fault == nil && !mayCarrySecrets(c.base) {
-		c.fault = usagef("no password is sent to %s without TLS: use https:// in --api-url", c.base)
+		c.fault = usage.Errorf("no password is sent to %s without TLS: use https:// in --api-url", c.base)
 	}
 	return c
 }
@@ -66,7 +68,7 @@ func (in *signInSettings) authorization(user *url.Userinfo) (string, error) {
 	if in.APITokenFile != "" {
 		token, err := readSecret(in.APITokenFile)
 		if err != nil {
-			return "", usagef("--api-token-file: %w", err)
+			return "", usage.Errorf("--api-token-file: %w", err)
 		}
 		return "Bearer " + strings.TrimSpace(token), nil
 	}
@@ -74,7 +76,7 @@ func (in *signInSettings) authorization(user *url.Userinfo) (string, error) {
 	if in.APIPasswordFile != "" {
 		var err error
 		if password, err = readSecret(in.APIPasswordFile); err != nil {
-			return "", usagef("--api-password-file: %w", err)
+			return "", usage.Errorf("--api-password-file: %w", err)
 		}
 	}
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)), nil

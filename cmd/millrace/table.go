@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/width"
+
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 )
 
 // kind says what a column holds, and so how it is written and cut.
@@ -150,9 +152,9 @@ func (p *printer) cell(c column, cell any) (whole, short string) {
 	case isTime:
 		layout := time.DateTime
 		if c.kind == factKind { // no title has the zone
-			layout = timeWithZone
+			layout = humantime.WithZone
 		}
-		whole, short = when.In(p.now.Location()).Format(layout), relative(when, p.now)
+		whole, short = when.In(p.now.Location()).Format(layout), humantime.Relative(when, p.now)
 		if c.kind != atKind {
 			whole += gap + short
 		}

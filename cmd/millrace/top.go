@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
@@ -34,7 +36,7 @@ const (
 // Run shows what is going on, until ctx ends. On a terminal each refresh takes the place of the one before.
 func (c *topCmd) Run(ctx context.Context, out output) error {
 	if c.Every < fastestTop {
-		return usagef("invalid --every %s: use at least %s", c.Every, fastestTop)
+		return usage.Errorf("invalid --every %s: use at least %s", c.Every, fastestTop)
 	}
 	t := &top{api: c.client(), out: out}
 	screen, err := t.screen(ctx, time.Now())
@@ -105,7 +107,7 @@ func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	p := &printer{w: &b, now: now, width: t.out.width(), color: t.out.color()}
 	done, failed := t.rates(o, now)
-	_ = p.say("millrace %s, %s   %s", o.Version, o.broker(), now.Format(timeWithZone))
+	_ = p.say("millrace %s, %s   %s", o.Version, o.broker(), now.Format(humantime.WithZone))
 	_ = p.say("scheduled %d   retries %d   dead %d   %s   processed %s   failed %s\n", o.total(scheduledSet), o.total(retriesSet), o.total(deadSet),
 		o.processes(), done, failed)
 	if len(attention.Items) == 0 {

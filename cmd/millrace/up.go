@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/cmd/millrace/demo"
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
@@ -44,7 +45,7 @@ func (c *upCmd) Run(ctx context.Context, out output) (err error) {
 		defer stop()
 	}
 	if c.Rate < 1 || c.Rate > 1000 {
-		return usagef("invalid --rate %d: use 1 to 1000 jobs per second", c.Rate)
+		return usage.Errorf("invalid --rate %d: use 1 to 1000 jobs per second", c.Rate)
 	}
 	if err := localbroker.Available(); err != nil {
 		return fmt.Errorf("a private broker needs the package rabbitmq-server: `make up` installs it (so does apt-get install rabbitmq-server): %w", err)

@@ -11,6 +11,7 @@ import (
 
 	lib "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/clients/go/execjobs"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 type workerCmd struct {
@@ -45,12 +46,12 @@ func (c *workerCmd) Run(ctx context.Context, out output) error {
 	defer file.Close()
 	plan, err := execjobs.Read(file)
 	if err != nil {
-		return usagef("%s: %w", c.Exec, err)
+		return usage.Errorf("%s: %w", c.Exec, err)
 	}
 	log := newLog(out.Err, c.LogLevel, "text")
 	worker, err := plan.Worker(c.AMQPURL, log)
 	if err != nil {
-		return usagef("%s: %w", c.Exec, err)
+		return usage.Errorf("%s: %w", c.Exec, err)
 	}
 	worker.Use(logJobs(log))
 	if c.Check {

@@ -1,4 +1,4 @@
-package main
+package humantime
 
 import (
 	"testing"
@@ -24,12 +24,12 @@ func TestParseTime(t *testing.T) {
 		"1798135200":                time.Unix(1798135200, 0),
 		"1798135200.25":             time.Unix(1798135200, 25e7),
 	} {
-		got, err := parseTime(given, now)
+		got, err := Parse(given, now)
 		require.NoError(t, err, given)
 		require.True(t, want.Equal(got), "%s: want %s, got %s", given, want, got)
 	}
 	for _, given := range []string{"", "soon", "25:00", "2026-13-01", "1e300", "NaN"} {
-		_, err := parseTime(given, now)
+		_, err := Parse(given, now)
 		require.ErrorContains(t, err, "invalid time", given)
 	}
 }
@@ -38,12 +38,12 @@ func TestParseDuration(t *testing.T) {
 	for given, want := range map[string]time.Duration{
 		"90s": 90 * time.Second, "2h30m": 150 * time.Minute, "3d": 72 * time.Hour, "1d12h": 36 * time.Hour, "0.5d": 12 * time.Hour, "0s": 0,
 	} {
-		got, err := parseDuration(given)
+		got, err := ParseDuration(given)
 		require.NoError(t, err, given)
 		require.Equal(t, want, got)
 	}
 	for _, given := range []string{"", "d", "3", "-1s", "-1d", "3dd", "3d-1h", "1e99d", "NaNd"} {
-		_, err := parseDuration(given)
+		_, err := ParseDuration(given)
 		require.ErrorContains(t, err, "invalid duration", given)
 	}
 }
@@ -54,6 +54,6 @@ func TestRelative(t *testing.T) {
 		0: "in 0s", 59 * time.Second: "in 59s", 61 * time.Second: "in 1m01s", 125 * time.Minute: "in 2h05m", 49 * time.Hour: "in 2d01h",
 		-30 * time.Second: "30s ago",
 	} {
-		require.Equal(t, want, relative(now.Add(d), now))
+		require.Equal(t, want, Relative(now.Add(d), now))
 	}
 }
