@@ -1,6 +1,10 @@
 package main
 
-import "context"
+import (
+	"context"
+
+	"github.com/millrace-jobs/millrace/internal/cli/output"
+)
 
 const attentionPath = "/api/attention"
 
@@ -19,16 +23,16 @@ type need struct {
 }
 
 // Run shows what needs attention.
-func (c *attentionCmd) Run(ctx context.Context, out output) error {
-	return look(ctx, out, &c.lookSettings, attentionPath, nil, func(p *printer, n *needs) error {
+func (c *attentionCmd) Run(ctx context.Context, out output.Streams) error {
+	return look(ctx, out, &c.lookSettings, attentionPath, nil, func(p *output.Printer, n *needs) error {
 		if err := n.print(p); err != nil || len(n.Items) > 0 {
 			return err
 		}
-		return p.say("none")
+		return p.Note("none")
 	})
 }
 
-func (n *needs) print(p *printer) error {
-	columns := []column{{"SEVERITY", stateKind}, {"KIND", plainKind}, {"SUBJECT", nameKind}, {"TEXT", factKind}}
-	return p.table(tableOf(columns, n.Items, func(i *need) []any { return []any{i.Severity, i.Kind, i.Subject, i.Text} }))
+func (n *needs) print(p *output.Printer) error {
+	columns := []output.Column{output.State("SEVERITY"), output.Plain("KIND"), output.Name("SUBJECT"), output.Fact("TEXT")}
+	return p.Table(output.TableOf(columns, n.Items, func(i *need) []any { return []any{i.Severity, i.Kind, i.Subject, i.Text} }))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
@@ -22,8 +23,8 @@ type changeCmd struct {
 }
 
 // Run changes a job.
-func (c *changeCmd) Run(ctx context.Context, out output, s set) error {
-	changes := fields{"queue": c.Queue}
+func (c *changeCmd) Run(ctx context.Context, out output.Streams, s set) error {
+	changes := output.Fields{"queue": c.Queue}
 	if c.At != "" {
 		at, err := humantime.Parse(c.At, time.Now())
 		if err != nil {
@@ -40,7 +41,7 @@ func (c *changeCmd) Run(ctx context.Context, out output, s set) error {
 		}
 		changes["args"] = json.RawMessage(c.Args)
 	}
-	body := changes.json()
+	body := changes.JSON()
 	if len(changes) == 0 {
 		return usage.Errorf("nothing to change: set --at, --queue, --priority or --args")
 	}
@@ -57,6 +58,6 @@ func (c *changeCmd) Run(ctx context.Context, out output, s set) error {
 type undoCmd struct{ actCmd }
 
 // Run undoes what was done to a job last.
-func (c *undoCmd) Run(ctx context.Context, out output, s set) error {
+func (c *undoCmd) Run(ctx context.Context, out output.Streams, s set) error {
 	return c.act(ctx, out, s, http.MethodPost, "undo", "restored")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 // cli is the whole command line. Flags with an environment variable are settings: the configuration file may set them too.
@@ -93,7 +94,7 @@ func newParser(root *cli, stdout, stderr io.Writer, more ...kong.Option) (*kong.
 		kong.Configuration(readConfigFile),
 		kong.Vars{"hide_args": httpapi.DefaultHideArgs, "output": "table", "version": versionLine()},
 		kong.Writers(stdout, stderr),
-		kong.Bind(output{os.Stdin, stdout, stderr}),
+		kong.Bind(output.Streams{In: os.Stdin, Out: stdout, Err: stderr}),
 	)...)
 	if err != nil {
 		return nil, err

@@ -1,50 +1,15 @@
 package main
 
 import (
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
-
-// api is a sidecar that answers everything in one way, and remembers what it was asked.
-type api struct {
-	*httptest.Server
-	mu    sync.Mutex
-	asked []string
-}
-
-// lines is what was asked, for a test that nothing but a terminal tells when.
-func (a *api) lines() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.asked)
-}
-
-func newAPI(t *testing.T, status int, answer string) *api {
-	t.Helper()
-	a := &api{}
-	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			panic(err)
-		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.asked = append(a.asked, strings.TrimSpace(r.Method+" "+r.RequestURI+" "+r.Header.Get("Content-Type")+" "+string(body)))
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, answer)
-	}))
-	t.Cleanup(a.Close)
-	return a
-}
-
-func (a *api) addr() string { return strings.TrimPrefix(a.URL, "http://") }
 
 func TestWhatCommandsAskOfTheAPI(t *testing.T) {
 	for line, want := range map[string]string{
@@ -73,10 +38,10 @@ func TestWhatCommandsAskOfTheAPI(t *testing.T) {
 		"job delete a -y":                           "DELETE /api/jobs/a",
 	} {
 		t.Run(line, func(t *testing.T) {
-			a := newAPI(t, http.StatusNoContent, "")
-			r := millrace(t, append(strings.Fields(line), "--http-addr", a.addr())...)
+			a := clitest.NewAPI(t, http.StatusNoContent, "")
+			r := millrace(t, append(strings.Fields(line), "--http-addr", a.Addr())...)
 			require.Zero(t, r.code, r.err)
-			require.Equal(t, []string{want}, a.asked)
+			require.Equal(t, []string{want}, a.Asked())
 			require.Regexp(t, `^[a-z].+\n$`, r.out)
 		})
 	}
@@ -92,9 +57,9 @@ func TestActionsForPrograms(t *testing.T) {
 		"rejected delete retries 7 -y": `{"done":"removed from the list","offset":7,"stream":"retries"}`,
 		"operations cancel op1":        `{"done":"cancelled","id":"op1"}`,
 	} {
-		a := newAPI(t, http.StatusNoContent, "")
+		a := clitest.NewAPI(t, http.StatusNoContent, "")
 		did := func(form string) string {
-			r := millrace(t, append(strings.Fields(line), "-o", form, "--http-addr", a.addr())...)
+			r := millrace(t, append(strings.Fields(line), "-o", form, "--http-addr", a.Addr())...)
 			require.Zero(t, r.code, r.err)
 			return r.out
 		}
@@ -104,23 +69,23 @@ func TestActionsForPrograms(t *testing.T) {
 }
 
 func TestWhatListsAskOfTheAPI(t *testing.T) {
-	a := newAPI(t, http.StatusOK, `{"total_count":0,"items":[]}`)
+	a := clitest.NewAPI(t, http.StatusOK, `{"total_count":0,"items":[]}`)
 	r := millrace(t, "retries", "--queue", "low", "--class", "Mail", "--error", "Timeout", "--tag", "x", "--text", "a b", "--from", "2026-12-24T18:00:00Z",
-		"--to", "2026-12-25T18:00:00Z", "--limit", "10", "--page", "2", "--http-addr", a.addr())
+		"--to", "2026-12-25T18:00:00Z", "--limit", "10", "--page", "2", "--http-addr", a.Addr())
 	require.Zero(t, r.code, r.err)
-	require.Equal(t, []string{"GET /api/retries?class=Mail&error=Timeout&from=2026-12-24T18%3A00%3A00Z&page=2&page_size=10&queue=low&tag=x&text=a+b&to=2026-12-25T18%3A00%3A00Z"}, a.asked)
+	require.Equal(t, []string{"GET /api/retries?class=Mail&error=Timeout&from=2026-12-24T18%3A00%3A00Z&page=2&page_size=10&queue=low&tag=x&text=a+b&to=2026-12-25T18%3A00%3A00Z"}, a.Asked())
 	require.Equal(t, "none\n", r.out)
 
-	require.Zero(t, millrace(t, "retries", "--jid", "a", "--next", "5,7", "--http-addr", a.addr()).code)
-	require.Equal(t, "GET /api/retries?jid=a&next=5%2C7&page=1&page_size=25", a.asked[1])
+	require.Zero(t, millrace(t, "retries", "--jid", "a", "--next", "5,7", "--http-addr", a.Addr()).code)
+	require.Equal(t, "GET /api/retries?jid=a&next=5%2C7&page=1&page_size=25", a.Asked()[1])
 
-	r = millrace(t, "retries", "--from", "soon", "--http-addr", a.addr())
+	r = millrace(t, "retries", "--from", "soon", "--http-addr", a.Addr())
 	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.err, `--from: invalid time "soon"`)
 }
 
 func TestJSONKeepsEveryDigit(t *testing.T) {
-	a := newAPI(t, http.StatusOK, `{"args":[9007199254740993,1e400]}`)
+	a := clitest.NewAPI(t, http.StatusOK, `{"args":[9007199254740993,1e400]}`)
 	for _, line := range []string{"dead", "dead show a", "processes", "processes show a", "rejected", "rejected show retries 1", "status", "attention",
 		"health leader", "errors", "due", "job a", "deploys", "whoami", "queues", "queues show a", "queues peek a", "operations", "operations show a",
 		"jobs", "journal", "metrics", "scheduled", "retries", "gated"} {
@@ -132,7 +97,7 @@ func TestJSONKeepsEveryDigit(t *testing.T) {
 			if form == "ndjson" && slices.Contains([]string{"dead", "scheduled", "retries", "gated"}, line) {
 				continue // the sidecar writes these
 			}
-			r := millrace(t, append(strings.Fields(line), "-o", form, "--http-addr", a.addr())...)
+			r := millrace(t, append(strings.Fields(line), "-o", form, "--http-addr", a.Addr())...)
 			require.Zero(t, r.code, r.err)
 			require.Equal(t, want, r.out, line)
 		}
@@ -150,17 +115,17 @@ func TestRefusalsAreTold(t *testing.T) {
 		"no JSON":   {502, `<html>`, "retry a: the sidecar answered 502 Bad Gateway\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newAPI(t, test.status, test.answer)
+			a := clitest.NewAPI(t, test.status, test.answer)
 			for _, verb := range []string{"retry", "show"} {
-				r := millrace(t, "retries", verb, "a", "--http-addr", a.addr())
+				r := millrace(t, "retries", verb, "a", "--http-addr", a.Addr())
 				require.Equal(t, exitFailed, r.code)
 				require.Equal(t, "millrace: "+test.says, r.err)
 			}
-			r := millrace(t, "retries", "--http-addr", a.addr())
+			r := millrace(t, "retries", "--http-addr", a.Addr())
 			require.Equal(t, exitFailed, r.code)
 			for _, args := range [][]string{{"rejected", "list"}, {"rejected", "show", "retries", "1"}, {"rejected", "delete", "retries", "1", "-y"}, {"status"}, {"health"}, {"job", "a"},
 				{"job", "delete", "a", "-y"}, {"deploys", "mark", "v1"}, {"release", "-y"}, {"events"}, {"dead", "-o", "csv"}} {
-				r := millrace(t, append(args, "--http-addr", a.addr())...)
+				r := millrace(t, append(args, "--http-addr", a.Addr())...)
 				require.Equal(t, exitFailed, r.code, args)
 			}
 		})
@@ -168,10 +133,10 @@ func TestRefusalsAreTold(t *testing.T) {
 }
 
 func TestAnswersThatCannotBeRead(t *testing.T) {
-	a := newAPI(t, http.StatusOK, "<html>")
+	a := clitest.NewAPI(t, http.StatusOK, "<html>")
 	for _, args := range [][]string{{"dead"}, {"dead", "show", "a"}, {"dead", "-o", "json"}, {"rejected"}, {"rejected", "show", "retries", "1", "--raw"},
 		{"status"}, {"attention"}, {"health"}, {"errors"}, {"due"}, {"job", "a"}, {"deploys"}, {"deploys", "mark", "v1"}, {"whoami"}} {
-		r := millrace(t, append(args, "--http-addr", a.addr())...)
+		r := millrace(t, append(args, "--http-addr", a.Addr())...)
 		require.Equal(t, exitFailed, r.code, args)
 		require.Contains(t, r.err, "the sidecar's answer")
 	}
@@ -192,17 +157,17 @@ func TestNoSidecar(t *testing.T) {
 }
 
 func TestRejectedRecords(t *testing.T) {
-	a := newAPI(t, http.StatusOK, `{"total_count":9,"filtered_count":4,"page_count":2,"items":[
+	a := clitest.NewAPI(t, http.StatusOK, `{"total_count":9,"filtered_count":4,"page_count":2,"items":[
 		{"stream":"retries","offset":3,"reason":"no jid","size":12,"body":"{\"a\":1}","encoding":"utf-8"}]}`)
-	r := millrace(t, "rejected", "--stream", "retries", "--limit", "1", "--http-addr", a.addr())
+	r := millrace(t, "rejected", "--stream", "retries", "--limit", "1", "--http-addr", a.Addr())
 	require.Zero(t, r.code, r.err)
 	require.Equal(t, "STREAM   OFFSET  BYTES  REASON  RECORD\nretries  3       12     no jid  {\"a\":1}\n1 of 4 that match, 9 in all; more with --page 2\n", r.out)
-	require.Equal(t, []string{"GET /api/rejected?page=1&page_size=1&stream=retries"}, a.asked)
+	require.Equal(t, []string{"GET /api/rejected?page=1&page_size=1&stream=retries"}, a.Asked())
 }
 
 func TestRejectedRecordItself(t *testing.T) {
-	a := newAPI(t, http.StatusOK, `{"stream":"retries","offset":3,"size":9,"body":"AAH/","encoding":"base64","truncated":true}`)
-	r := millrace(t, "rejected", "show", "retries", "3", "--raw", "--http-addr", a.addr())
+	a := clitest.NewAPI(t, http.StatusOK, `{"stream":"retries","offset":3,"size":9,"body":"AAH/","encoding":"base64","truncated":true}`)
+	r := millrace(t, "rejected", "show", "retries", "3", "--raw", "--http-addr", a.Addr())
 	require.Zero(t, r.code)
 	require.Equal(t, "\x00\x01\xff", r.out)
 	require.Equal(t, "millrace: only the first 3 of 9 bytes are kept\n", r.err)
@@ -210,16 +175,16 @@ func TestRejectedRecordItself(t *testing.T) {
 
 func TestResubmitSendsTheFileAsItIs(t *testing.T) {
 	const mended = "{\"b\": 1,  \"a\": \"<\"}\n"
-	a := newAPI(t, http.StatusNoContent, "")
-	r := millrace(t, "rejected", "resubmit", "retries", "3", file(t, mended), "--http-addr", a.addr())
+	a := clitest.NewAPI(t, http.StatusNoContent, "")
+	r := millrace(t, "rejected", "resubmit", "retries", "3", clitest.File(t, mended), "--http-addr", a.Addr())
 	require.Zero(t, r.code, r.err)
-	require.Equal(t, []string{"POST /api/rejected/retries/3/resubmit application/json " + strings.TrimSpace(mended)}, a.asked)
+	require.Equal(t, []string{"POST /api/rejected/retries/3/resubmit application/json " + strings.TrimSpace(mended)}, a.Asked())
 
-	r = millrace(t, "rejected", "resubmit", "retries", "3", file(t, "{"), "--http-addr", a.addr())
+	r = millrace(t, "rejected", "resubmit", "retries", "3", clitest.File(t, "{"), "--http-addr", a.Addr())
 	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.err, "no JSON")
 
-	r = millrace(t, "rejected", "resubmit", "retries", "3", "/nowhere", "--http-addr", a.addr())
+	r = millrace(t, "rejected", "resubmit", "retries", "3", "/nowhere", "--http-addr", a.Addr())
 	require.Equal(t, exitFailed, r.code)
 	require.Contains(t, r.err, "/nowhere")
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 type completionCmd struct {
@@ -13,7 +15,7 @@ type completionCmd struct {
 }
 
 // Run prints the script with which a shell completes command lines.
-func (c *completionCmd) Run(out output) error {
+func (c *completionCmd) Run(out output.Streams) error {
 	_, err := fmt.Fprint(out.Out, completionScripts[c.Shell])
 	return err
 }
@@ -62,7 +64,7 @@ type completeCmd struct {
 }
 
 // Run prints what may stand in the place of the last word: a candidate a line, with its meaning behind a tab.
-func (c *completeCmd) Run(out output, k *kong.Context) error {
+func (c *completeCmd) Run(out output.Streams, k *kong.Context) error {
 	for _, candidate := range complete(k.Model.Node, c.Words) {
 		if _, err := fmt.Fprintln(out.Out, strings.TrimRight(candidate[0]+"\t"+candidate[1], "\t")); err != nil {
 			return err

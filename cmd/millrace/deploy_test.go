@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
 // What the files in deploy/ and docker-compose.yml say of flags, variables and metrics must be so.
@@ -165,7 +167,7 @@ func TestUnitStartsWithTheDocumentedSettings(t *testing.T) {
 	require.NotNil(t, settings)
 	credentials := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(credentials, "amqp-password"), []byte("s3cret\n"), 0o600))
-	args := strings.NewReplacer("/etc/millrace/millrace.yaml", file(t, settings[1]), "${STATE_DIRECTORY}", "/var/lib/millrace",
+	args := strings.NewReplacer("/etc/millrace/millrace.yaml", clitest.File(t, settings[1]), "${STATE_DIRECTORY}", "/var/lib/millrace",
 		"${CREDENTIALS_DIRECTORY}", credentials).Replace(line[1])
 	var root cli
 	parser, err := newParser(&root, io.Discard, io.Discard)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -34,18 +35,18 @@ type listDeploysCmd struct {
 }
 
 // Run lists deploys.
-func (c *listDeploysCmd) Run(ctx context.Context, out output) error {
+func (c *listDeploysCmd) Run(ctx context.Context, out output.Streams) error {
 	query := url.Values{}
 	if err := c.set(query); err != nil {
 		return err
 	}
-	return look(ctx, out, &c.lookSettings, deploysPath, query, func(p *printer, all *[]deployRow) error {
-		columns := []column{{"AT", atKind}, {"LABEL", nameKind}, {"BY", nameKind}}
-		if err := p.table(tableOf(columns, *all, (*deployRow).cells)); err != nil {
+	return look(ctx, out, &c.lookSettings, deploysPath, query, func(p *output.Printer, all *[]deployRow) error {
+		columns := []output.Column{output.Time("AT"), output.Name("LABEL"), output.Name("BY")}
+		if err := p.Table(output.TableOf(columns, *all, (*deployRow).cells)); err != nil {
 			return err
 		}
 		n := int64(len(*all))
-		return p.say("%s", summary(n, n, nil, 0))
+		return p.Note("%s", summary(n, n, nil, 0))
 	})
 }
 
@@ -57,8 +58,8 @@ type markDeployCmd struct {
 }
 
 // Run marks a deploy.
-func (c *markDeployCmd) Run(ctx context.Context, out output) error {
-	request := fields{"label": c.Label}
+func (c *markDeployCmd) Run(ctx context.Context, out output.Streams) error {
+	request := output.Fields{"label": c.Label}
 	if c.At != "" {
 		at, err := humantime.Parse(c.At, time.Now())
 		if err != nil {
@@ -66,7 +67,7 @@ func (c *markDeployCmd) Run(ctx context.Context, out output) error {
 		}
 		request["at"] = wire.Seconds(at)
 	}
-	body, err := c.client().do(ctx, http.MethodPost, deploysPath, nil, request.json())
+	body, err := c.client().do(ctx, http.MethodPost, deploysPath, nil, request.JSON())
 	if err != nil {
 		return err
 	}
@@ -74,5 +75,5 @@ func (c *markDeployCmd) Run(ctx context.Context, out output) error {
 	if err := json.Unmarshal(body, &d); err != nil {
 		return unreadable(err)
 	}
-	return c.printer(out).did(fields{"label": d.Label, "at": d.At, "done": "marked"}, "deploy %q marked at %s", d.Label, humantime.Unix(d.At).Format(humantime.WithZone))
+	return c.Printer(out).Done(output.Fields{"label": d.Label, "at": d.At, "done": "marked"}, "deploy %q marked at %s", d.Label, humantime.Unix(d.At).Format(humantime.WithZone))
 }

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 type doctorCmd struct {
 	sidecarSettings
 	signInSettings `group:"Connection flags:"`
-	resultSettings
+	output.Result
 
 	Permissions bool `help:"List the permissions that sidecars, producers and workers need, even if none is missing."`
 }
@@ -55,17 +56,17 @@ func (e *examination) note(g gravity, subject, text, remedy string) {
 const doctorLimit = time.Minute
 
 // Run examines the broker and prints what it finds. It changes nothing but what every sidecar sets: Millrace's policies.
-func (c *doctorCmd) Run(ctx context.Context, out output) error {
+func (c *doctorCmd) Run(ctx context.Context, out output.Streams) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
 	defer cancel()
 	e := &examination{cfg: &c.sidecarSettings, signIn: &c.signInSettings}
 	e.examine(ctx)
-	if err := e.print(c.printer(out), c.Permissions); err != nil {
+	if err := e.print(c.Printer(out), c.Permissions); err != nil {
 		return err
 	}
 	for _, f := range e.findings {
 		if f.gravity == broken {
-			return errSaid
+			return output.ErrReported
 		}
 	}
 	return nil
@@ -136,18 +137,18 @@ func (e *examination) openManagement(ctx context.Context) {
 }
 
 // print prints the findings, and the permissions that are needed where they are asked for or missing.
-func (e *examination) print(p *printer, permissions bool) error {
-	if !p.forPeople() {
+func (e *examination) print(p *output.Printer, permissions bool) error {
+	if !p.ForPeople() {
 		return e.printForPrograms(p)
 	}
 	for _, f := range e.findings {
-		status := p.paint(column{"STATUS", stateKind}, string(f.gravity), false) + strings.Repeat(" ", 5-len(f.gravity))
-		if err := p.say("%s %-15s %s", status, f.subject, f.text); err != nil {
+		status := p.Paint(string(f.gravity)) + strings.Repeat(" ", 5-len(f.gravity))
+		if err := p.Note("%s %-15s %s", status, f.subject, f.text); err != nil {
 			return err
 		}
 		for line := range strings.SplitSeq(f.remedy, "\n") {
 			if line != "" {
-				_ = p.say("%21s → %s", "", line)
+				_ = p.Note("%21s → %s", "", line)
 			}
 		}
 		permissions = permissions || f.subject == "permissions" && f.gravity == broken
@@ -155,25 +156,25 @@ func (e *examination) print(p *printer, permissions bool) error {
 	if !permissions {
 		return nil
 	}
-	return p.say("\nPermissions that each needs in the virtual host (regular expressions over names):\n%s", strings.TrimSuffix(permissionsText(), "\n"))
+	return p.Note("\nPermissions that each needs in the virtual host (regular expressions over names):\n%s", strings.TrimSuffix(permissionsText(), "\n"))
 }
 
 // printForPrograms prints the findings as a list.
-func (e *examination) printForPrograms(p *printer) error {
-	all := []fields{}
-	t := &table{columns: []column{{"STATUS", stateKind}, {"SUBJECT", plainKind}, {"TEXT", factKind}, {"REMEDY", factKind}}}
+func (e *examination) printForPrograms(p *output.Printer) error {
+	all := []output.Fields{}
+	t := &output.Table{Columns: []output.Column{output.State("STATUS"), output.Plain("SUBJECT"), output.Fact("TEXT"), output.Fact("REMEDY")}}
 	for _, f := range e.findings {
-		all = append(all, fields{"status": f.gravity, "subject": f.subject, "text": f.text, "remedy": f.remedy})
-		t.add(f.gravity, f.subject, f.text, f.remedy)
+		all = append(all, output.Fields{"status": f.gravity, "subject": f.subject, "text": f.text, "remedy": f.remedy})
+		t.Add(f.gravity, f.subject, f.text, f.remedy)
 	}
-	if !p.whole() {
-		return p.table(t)
+	if !p.Structured() {
+		return p.Table(t)
 	}
 	body, err := json.Marshal(all)
 	if err != nil {
 		return err
 	}
-	return p.answer(body)
+	return p.Answer(body)
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

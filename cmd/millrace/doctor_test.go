@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -184,17 +185,17 @@ func TestDoctorSeesClientsThatShareTheUser(t *testing.T) {
 
 func TestDoctorTellsWhatTheSidecarSuffersFrom(t *testing.T) {
 	v := brokertest.New(t)
-	a := newAPI(t, http.StatusOK, `{"vhost":"v","scheduler":{"phase":"waiting","gap":"it is new","orphaned":true,"orphan_cause":"a client has jobs.leader","orphan_remedy":"close it","blocked":"memory",
+	a := clitest.NewAPI(t, http.StatusOK, `{"vhost":"v","scheduler":{"phase":"waiting","gap":"it is new","orphaned":true,"orphan_cause":"a client has jobs.leader","orphan_remedy":"close it","blocked":"memory",
 		"held":[{"queue":"mail","reason":"full"}]}}`)
-	r := doctor(t, v.Owner, "--http-addr", a.addr())
+	r := doctor(t, v.Owner, "--http-addr", a.Addr())
 	require.Equal(t, exitFailed, r.code)
 	require.Regexp(t, `FAIL  journal .*it is new\n +→ run the held jobs: millrace release \(as an administrator\)\n +→ or discard them: millrace release --discard\n`, r.out)
 	require.Regexp(t, `FAIL  leader .*no sidecar leads.*: a client has jobs.leader\n +→ close it\n`, r.out)
 	require.Regexp(t, `FAIL  leader .*memory`, r.out)
 	require.Regexp(t, `FAIL  queue mail +takes no jobs: full`, r.out)
 
-	broken := newAPI(t, http.StatusOK, "<html>")
-	require.Contains(t, doctor(t, v.Owner, "--http-addr", broken.addr()).out, "note  sidecar         the sidecar's answer cannot be read")
+	broken := clitest.NewAPI(t, http.StatusOK, "<html>")
+	require.Contains(t, doctor(t, v.Owner, "--http-addr", broken.Addr()).out, "note  sidecar         the sidecar's answer cannot be read")
 }
 
 func TestDoctorSeesAlarms(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 type dueCmd struct {
@@ -29,11 +30,11 @@ type dueTimes struct {
 }
 
 // table has a row for each step in which something is due.
-func (d *dueTimes) table() (t *table, total int64) {
-	t = &table{columns: []column{{"DUE FROM", atKind}, {"JOBS", plainKind}}}
+func (d *dueTimes) table() (t *output.Table, total int64) {
+	t = &output.Table{Columns: []output.Column{output.Time("DUE FROM"), output.Plain("JOBS")}}
 	add := func(when any, n int64) {
 		if n > 0 {
-			t.add(when, n)
+			t.Add(when, n)
 			total += n
 		}
 	}
@@ -46,21 +47,21 @@ func (d *dueTimes) table() (t *table, total int64) {
 }
 
 // Run shows how many jobs are due when.
-func (c *dueCmd) Run(ctx context.Context, out output) error {
+func (c *dueCmd) Run(ctx context.Context, out output.Streams) error {
 	query := url.Values{"step": {strconv.FormatInt(int64(c.Step/time.Second), 10)}}
 	setGiven(query, map[string]string{"set": c.Set})
 	if err := setTimes(query, map[string]string{"from": c.From, "to": c.To}, time.Now()); err != nil {
 		return err
 	}
-	return look(ctx, out, &c.lookSettings, "/api/due-times", query, func(p *printer, d *dueTimes) error {
+	return look(ctx, out, &c.lookSettings, "/api/due-times", query, func(p *output.Printer, d *dueTimes) error {
 		t, total := d.table()
-		if err := p.table(t); err != nil {
+		if err := p.Table(t); err != nil {
 			return err
 		}
 		said := summary(total, total, nil, 0)
 		if !d.Complete {
 			said += "; not all could be read: those count as later"
 		}
-		return p.say("%s", said)
+		return p.Note("%s", said)
 	})
 }

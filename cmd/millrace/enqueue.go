@@ -10,17 +10,18 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 type enqueueCmd struct {
 	brokerSettings `group:"Connection flags:"`
-	resultSettings
+	output.Result
 	jobArgs
 }
 
 // Run publishes a job as any producer does, and prints its jid once the broker has confirmed it.
-func (c *enqueueCmd) Run(ctx context.Context, out output) error {
+func (c *enqueueCmd) Run(ctx context.Context, out output.Streams) error {
 	j, err := c.job(time.Now())
 	if err != nil {
 		return err
@@ -42,12 +43,12 @@ func (c *enqueueCmd) Run(ctx context.Context, out output) error {
 	if err != nil {
 		return err
 	}
-	return c.printer(out).did(fields{"jid": j.JID, "class": j.Class, "queue": j.Queue}, "%s", j.JID)
+	return c.Printer(out).Done(output.Fields{"jid": j.JID, "class": j.Class, "queue": j.Queue}, "%s", j.JID)
 }
 
 type scheduleCmd struct {
 	brokerSettings `group:"Connection flags:"`
-	resultSettings
+	output.Result
 	jobArgs
 
 	At string `xor:"when" required:"" placeholder:"TIME" help:"When: 2026-12-24T18:00:00+01:00, 2026-12-24 18:00 (local time), 2026-12-24, 18:00 (the next), or seconds since 1970."`
@@ -55,7 +56,7 @@ type scheduleCmd struct {
 }
 
 // Run publishes a scheduled job as any producer does, and prints its jid once the broker has confirmed it.
-func (c *scheduleCmd) Run(ctx context.Context, out output) error {
+func (c *scheduleCmd) Run(ctx context.Context, out output.Streams) error {
 	now := time.Now()
 	at, err := c.when(now)
 	if err != nil {
@@ -76,7 +77,7 @@ func (c *scheduleCmd) Run(ctx context.Context, out output) error {
 	if err != nil {
 		return err
 	}
-	return c.printer(out).did(fields{"jid": j.JID, "class": j.Class, "queue": j.Queue}, "%s", j.JID)
+	return c.Printer(out).Done(output.Fields{"jid": j.JID, "class": j.Class, "queue": j.Queue}, "%s", j.JID)
 }
 
 func (c *scheduleCmd) when(now time.Time) (time.Time, error) {

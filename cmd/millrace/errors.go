@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -35,8 +36,8 @@ type errorGroup struct {
 	JID         string `json:"jid"`
 }
 
-var errorColumns = []column{{"JOBS", plainKind}, {"RETRIES", plainKind}, {"DEAD", plainKind}, {"CLASS", nameKind}, {"ERROR", textKind},
-	{"FINGERPRINT", plainKind}, {"JID", idKind}}
+var errorColumns = []output.Column{output.Plain("JOBS"), output.Plain("RETRIES"), output.Plain("DEAD"), output.Name("CLASS"), output.Text("ERROR"),
+	output.Plain("FINGERPRINT"), output.ID("JID")}
 
 func (g *errorGroup) cells() []any {
 	return []any{g.Count, g.Retries, g.Dead, g.Class, failure(g.ErrorClass, g.Message), g.Fingerprint, g.JID}
@@ -62,16 +63,16 @@ func (g *errorGroups) end() string {
 }
 
 // Run shows what failed, in groups.
-func (c *errorsCmd) Run(ctx context.Context, out output) error {
+func (c *errorsCmd) Run(ctx context.Context, out output.Streams) error {
 	query := url.Values{}
 	setGiven(query, map[string]string{"set": c.Set, "queue": c.Queue, "class": c.Class})
 	if err := c.set(query); err != nil {
 		return err
 	}
-	return look(ctx, out, &c.lookSettings, "/api/errors", query, func(p *printer, g *errorGroups) error {
-		if err := p.table(tableOf(errorColumns, g.Items, (*errorGroup).cells)); err != nil {
+	return look(ctx, out, &c.lookSettings, "/api/errors", query, func(p *output.Printer, g *errorGroups) error {
+		if err := p.Table(output.TableOf(errorColumns, g.Items, (*errorGroup).cells)); err != nil {
 			return err
 		}
-		return p.say("%s", g.end())
+		return p.Note("%s", g.end())
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
@@ -26,7 +27,7 @@ type eventsCmd struct {
 }
 
 // Run prints what changes, as it does.
-func (c *eventsCmd) Run(ctx context.Context, out output) error {
+func (c *eventsCmd) Run(ctx context.Context, out output.Streams) error {
 	if c.For != "" {
 		d, err := humantime.ParseDuration(c.For)
 		if err != nil {
@@ -36,7 +37,7 @@ func (c *eventsCmd) Run(ctx context.Context, out output) error {
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	t := &tail{api: c.client(), query: url.Values{}, out: out, printer: c.printer(out)}
+	t := &tail{api: c.client(), query: url.Values{}, out: out, printer: c.Printer(out)}
 	setGiven(t.query, map[string]string{"topics": strings.Join(c.Topics, ",")})
 	defer t.api.http.CloseIdleConnections()
 	return t.follow(ctx)
@@ -46,8 +47,8 @@ func (c *eventsCmd) Run(ctx context.Context, out output) error {
 type tail struct {
 	api     *client
 	query   url.Values
-	out     output
-	printer *printer
+	out     output.Streams
+	printer *output.Printer
 	last    string // the newest event's id
 	joined  bool   // the sidecar has answered once: it is worth to wait for it
 }
@@ -169,18 +170,6 @@ func (t *tail) take(e *event) error {
 
 // print prints an update: its data for programs, what it is about for people.
 func (t *tail) print(data string) error {
-	switch p := t.printer; {
-	case p.form == formYAML:
-		if _, err := fmt.Fprintln(p.w, "---"); err != nil {
-			return err
-		}
-		return p.answer([]byte(data))
-	case p.form == formJSON:
-		return p.answer([]byte(data))
-	case p.whole():
-		_, err := fmt.Fprintln(p.w, data)
-		return err
-	}
 	now, topics := time.Now(), []string{}
 	gjson.Parse(data).ForEach(func(topic, value gjson.Result) bool {
 		if topic.String() == "now" {
@@ -190,10 +179,7 @@ func (t *tail) print(data string) error {
 		}
 		return true
 	})
-	if t.printer.form == formCSV {
-		return t.printer.csvLine(now.Format(time.RFC3339), strings.Join(topics, " "))
-	}
-	return t.printer.say("%s  %s", now.Format(humantime.WithZone), strings.Join(topics, " "))
+	return t.printer.Update(data, now, strings.Join(topics, " "))
 }
 
 func (e *event) reason() string {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
 // eventServer answers each connection with the next of its texts and keeps the last one open; a text that begins with a number is refused so.
@@ -42,7 +43,7 @@ func TestEventsGoOnWhereTheyEnded(t *testing.T) {
 		"event: dropped\ndata: {\"reason\":\"you took nothing\"}\n\nid: a.2\nevent: update\ndata: {\"now\":2}\n\n")
 	ctx, cancel := contextOf(t)
 	defer cancel()
-	var out, said buffer
+	var out, said clitest.Buffer
 	ended := make(chan int, 1)
 	go func() { ended <- execute(ctx, []string{"events", "--http-addr", addr}, &out, &said) }()
 	brokertest.Eventually(t, func() bool { return strings.HasSuffix(out.String(), "{\"now\":2}\n") }, "what follows comes")

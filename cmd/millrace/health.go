@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 // healthChecks are what can be checked, as the API calls it.
@@ -27,14 +29,14 @@ type health struct {
 const unwell = "failed"
 
 // Run makes checks. It fails where one of them does, so that scripts need not read what it says.
-func (c *healthCmd) Run(ctx context.Context, out output) error {
+func (c *healthCmd) Run(ctx context.Context, out output.Streams) error {
 	checks := healthChecks
 	if c.Check != "" {
 		checks = []string{c.Check}
 	}
 	api := c.client()
 	var failed error
-	t := &table{columns: []column{{"CHECK", plainKind}, {"STATUS", stateKind}, {"REASON", factKind}}}
+	t := &output.Table{Columns: []output.Column{output.Plain("CHECK"), output.State("STATUS"), output.Fact("REASON")}}
 	answers := map[string]json.RawMessage{}
 	for _, name := range checks {
 		h, err := api.check(ctx, name)
@@ -42,29 +44,29 @@ func (c *healthCmd) Run(ctx context.Context, out output) error {
 			return err
 		}
 		if h.Status == unwell {
-			failed = errSaid
+			failed = output.ErrReported
 		}
-		t.add(name, h.Status, h.Reason)
+		t.Add(name, h.Status, h.Reason)
 		answers[name] = h.body
 	}
-	if err := c.print(c.printer(out), t, answers); err != nil {
+	if err := c.print(c.Printer(out), t, answers); err != nil {
 		return err
 	}
 	return failed
 }
 
-func (c *healthCmd) print(p *printer, t *table, answers map[string]json.RawMessage) error {
+func (c *healthCmd) print(p *output.Printer, t *output.Table, answers map[string]json.RawMessage) error {
 	switch {
-	case !p.whole():
-		return p.table(t)
+	case !p.Structured():
+		return p.Table(t)
 	case c.Check != "":
-		return p.answer(answers[c.Check])
+		return p.Answer(answers[c.Check])
 	}
 	body, err := json.Marshal(answers)
 	if err != nil {
 		return unreadable(err)
 	}
-	return p.answer(body)
+	return p.Answer(body)
 }
 
 // check makes one check: that it fails is an answer too.

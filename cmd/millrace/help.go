@@ -8,6 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
@@ -16,9 +17,9 @@ type helpCmd struct {
 }
 
 // Run prints the help of a command.
-func (c *helpCmd) Run(ctx context.Context, out output) error {
+func (c *helpCmd) Run(ctx context.Context, out output.Streams) error {
 	if code := execute(ctx, append(slices.Clone(c.Command), "--help"), out.Out, out.Err); code != 0 {
-		return usage.Fault(errSaid)
+		return usage.Fault(output.ErrReported)
 	}
 	return nil
 }
@@ -26,7 +27,7 @@ func (c *helpCmd) Run(ctx context.Context, out output) error {
 const (
 	narrowestHelp = 40
 	usualHelp     = 100 // columns, also where the terminal has more, or there is none
-	namesWidth    = 30  // of the column of names, at most
+	namesWidth    = 30  // of the output.Column of names, at most
 )
 
 // printHelp prints what a command is for, how it is called, an example, and its flags: its own first.
@@ -36,7 +37,7 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 		node = ctx.Model.Node
 	}
 	width := usualHelp
-	if columns := (output{Out: ctx.Stdout}).width(); columns > 0 {
+	if columns := (output.Streams{Out: ctx.Stdout}).Width(); columns > 0 {
 		width = min(max(columns, narrowestHelp), usualHelp)
 	}
 	h := &helpText{width: width, describe: kong.DefaultHelpValueFormatter}
@@ -96,14 +97,14 @@ func (h *helpText) heading(title string) { h.line("\n%s", title) }
 func (h *helpText) rows(rows [][2]string) {
 	names := 0
 	for _, row := range rows {
-		if n := cells(row[0]); n <= namesWidth {
+		if n := output.Cells(row[0]); n <= namesWidth {
 			names = max(names, n)
 		}
 	}
 	indent := strings.Repeat(" ", names+4)
 	for _, row := range rows {
 		first := fmt.Sprintf("  %-*s  ", names, row[0])
-		if cells(row[0]) > names {
+		if output.Cells(row[0]) > names {
 			h.line("  %s", row[0])
 			first = indent
 		}
@@ -129,7 +130,7 @@ func wrap(text string, width int) []string {
 		switch {
 		case *last == "":
 			*last = word
-		case cells(*last)+1+cells(word) <= width:
+		case output.Cells(*last)+1+output.Cells(word) <= width:
 			*last += " " + word
 		default:
 			lines = append(lines, word)

@@ -10,6 +10,9 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 // tree is the command tree.
@@ -48,7 +51,7 @@ func TestHelpOfEachCommand(t *testing.T) {
 		require.Greater(t, strings.Index(r.out, "\nGlobal flags:\n"), max(own, connection), names)
 		for line := range strings.Lines(r.out) {
 			if !strings.Contains(line, "$ ") && !strings.HasPrefix(line, "Usage") {
-				require.LessOrEqual(t, cells(strings.TrimSpace(line)), usualHelp, line)
+				require.LessOrEqual(t, output.Cells(strings.TrimSpace(line)), usualHelp, line)
 			}
 		}
 		if names != "" {
@@ -120,9 +123,9 @@ func TestVersionFlag(t *testing.T) {
 }
 
 func TestSynonyms(t *testing.T) {
-	a := newAPI(t, 200, `{"items":[]}`)
+	a := clitest.NewAPI(t, 200, `{"items":[]}`)
 	for _, line := range []string{"queues ls", "queues get a", "dead ls", "dead rm a -y", "processes ls", "processes get a", "operations ls", "rejected ls", "job get a"} {
-		require.Zero(t, millrace(t, append(strings.Fields(line), "--http-addr", a.addr())...).code, line)
+		require.Zero(t, millrace(t, append(strings.Fields(line), "--http-addr", a.Addr())...).code, line)
 	}
 }
 
@@ -148,7 +151,7 @@ func TestManPages(t *testing.T) {
 		}
 	}
 	require.Equal(t, exitUsage, millrace(t, "man", "nothing").code)
-	require.Equal(t, exitFailed, millrace(t, "man", "--dir", file(t, "")).code)
+	require.Equal(t, exitFailed, millrace(t, "man", "--dir", clitest.File(t, "")).code)
 }
 
 func TestExitCodesAreDocumented(t *testing.T) {
@@ -159,18 +162,18 @@ func TestExitCodesAreDocumented(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	good := newAPI(t, 200, `{"items":[]}`)
-	bad := newAPI(t, 404, `{"error":"not_found"}`)
+	good := clitest.NewAPI(t, 200, `{"items":[]}`)
+	bad := clitest.NewAPI(t, 404, `{"error":"not_found"}`)
 	for line, want := range map[string]int{
-		"queues --http-addr " + good.addr():                  0,
-		"queues --http-addr " + bad.addr():                   exitFailed,
+		"queues --http-addr " + good.Addr():                  0,
+		"queues --http-addr " + bad.Addr():                   exitFailed,
 		"queues --http-addr 127.0.0.1:1":                     exitFailed,
-		"dead show x --http-addr " + bad.addr():              exitFailed,
+		"dead show x --http-addr " + bad.Addr():              exitFailed,
 		"queues --nonsense":                                  exitUsage,
 		"nonsense":                                           exitUsage,
 		"queues -o xml":                                      exitUsage,
 		"queues purge":                                       exitUsage,
-		"queues purge a --http-addr " + good.addr():          exitUsage,
+		"queues purge a --http-addr " + good.Addr():          exitUsage,
 		"schedule C --in 5":                                  exitUsage,
 		"schedule C --at tomorrow":                           exitUsage,
 		"schedule C --in -5s":                                exitUsage,
@@ -178,8 +181,8 @@ func TestExitCodes(t *testing.T) {
 		"enqueue C --priority 11":                            exitUsage,
 		"enqueue C --amqp-url http://x":                      exitUsage,
 		"enqueue C --amqp-url amqp://127.0.0.1:1/":           exitFailed,
-		"dead --from tomorrow --http-addr " + good.addr():    exitUsage,
-		"dead -o csv --page 2 --http-addr " + good.addr():    exitUsage,
+		"dead --from tomorrow --http-addr " + good.Addr():    exitUsage,
+		"dead -o csv --page 2 --http-addr " + good.Addr():    exitUsage,
 		"jobs --error fp-0f2b7a5c9d8e1a34":                   exitUsage,
 		"health luck":                                        exitUsage,
 		"events --for ever":                                  exitUsage,
@@ -192,9 +195,9 @@ func TestExitCodes(t *testing.T) {
 		"--config /nowhere queues":                           exitUsage,
 		"queues --api-url ftp://x":                           exitUsage,
 		"queues --http-addr ::x::":                           exitUsage,
-		"processes stop * --http-addr " + good.addr():        exitUsage,
-		"scheduled change a --http-addr " + good.addr():      exitUsage,
-		"queues peek a --count x --http-addr " + good.addr(): exitUsage,
+		"processes stop * --http-addr " + good.Addr():        exitUsage,
+		"scheduled change a --http-addr " + good.Addr():      exitUsage,
+		"queues peek a --count x --http-addr " + good.Addr(): exitUsage,
 	} {
 		r := millrace(t, strings.Fields(line)...)
 		require.Equal(t, want, r.code, "%s: %s", line, r.err)
@@ -205,13 +208,13 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestEmptyListsSayTheSame(t *testing.T) {
-	lists := newAPI(t, 200, `{"total_count":0,"items":[],"complete":true}`)
-	arrays := newAPI(t, 200, `[]`)
-	for line, a := range map[string]*api{
+	lists := clitest.NewAPI(t, 200, `{"total_count":0,"items":[],"complete":true}`)
+	arrays := clitest.NewAPI(t, 200, `[]`)
+	for line, a := range map[string]*clitest.API{
 		"queues": lists, "processes": lists, "scheduled": lists, "retries": lists, "gated": lists, "dead": lists, "jobs": lists, "journal": lists, "rejected": lists,
 		"errors": lists, "due": lists, "attention": lists, "operations": arrays, "deploys": arrays, "queues peek a": arrays,
 	} {
-		r := millrace(t, append(strings.Fields(line), "--http-addr", a.addr())...)
+		r := millrace(t, append(strings.Fields(line), "--http-addr", a.Addr())...)
 		require.Equal(t, "none\n", r.out, "%s: %s", line, r.err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -36,8 +37,8 @@ type runRow struct {
 	Error    string   `json:"error_class"`
 }
 
-var runColumns = []column{{"ENDED", atKind}, {"JID", idKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"STATUS", stateKind}, {"TOOK", plainKind},
-	{"ATTEMPT", plainKind}, {"ERROR", textKind}, {"WORKER", nameKind}}
+var runColumns = []output.Column{output.Time("ENDED"), output.ID("JID"), output.Name("CLASS"), output.Name("QUEUE"), output.State("STATUS"), output.Plain("TOOK"),
+	output.Plain("ATTEMPT"), output.Text("ERROR"), output.Name("WORKER")}
 
 func (r *runRow) cells() []any {
 	return []any{humantime.Unix(r.At), r.JID, r.Class, r.Queue, r.Status, r.took(), r.Attempt, r.Error, cmp.Or(r.Worker, "-")}
@@ -53,7 +54,7 @@ func (r *runRow) took() string {
 var errFingerprint = usage.Errorf("invalid --error: a fingerprint stands for a class and message of errors, and workers report no message; use an error class")
 
 // Run lists what ran lately.
-func (c *jobsCmd) Run(ctx context.Context, out output) error {
+func (c *jobsCmd) Run(ctx context.Context, out output.Streams) error {
 	if wire.IsFingerprint(c.Error) {
 		return errFingerprint
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -55,8 +56,8 @@ func (a *actRow) about() string {
 }
 
 // Run shows what was done.
-func (c *journalCmd) Run(ctx context.Context, out output) error {
+func (c *journalCmd) Run(ctx context.Context, out output.Streams) error {
 	chosen := map[string]string{"actor": c.Actor, "jid": c.JID, "op": c.Op}
-	columns := []column{{"WHEN", atKind}, {"WHO", nameKind}, {"WHAT", plainKind}, {"SET", plainKind}, {"ABOUT", idKind}, {"REASON", textKind}}
+	columns := []output.Column{output.Time("WHEN"), output.Name("WHO"), output.Plain("WHAT"), output.Plain("SET"), output.ID("ABOUT"), output.Text("REASON")}
 	return listPast(ctx, out, &c.pastSettings, "/api/journal", chosen, columns, (*actRow).cells)
 }

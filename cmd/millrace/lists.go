@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 // page is a page of a list as the API gives it.
@@ -56,11 +57,11 @@ func failure(class, message string) string {
 	return class + ": " + message
 }
 
-func (p *page) print(to *printer, s set) error {
-	if err := to.table(tableOf(s.columns, p.Items, s.cells)); err != nil {
+func (p *page) print(to *output.Printer, s set) error {
+	if err := to.Table(output.TableOf(s.columns, p.Items, s.cells)); err != nil {
 		return err
 	}
-	return to.say("%s", p.end())
+	return to.Note("%s", p.end())
 }
 
 // end says how much is shown, and how to see more. Where a search ended before it knew how much there is, a page would only look at the
@@ -113,15 +114,15 @@ type list[T any] struct {
 }
 
 // printPage prints a page of a list.
-func printPage[T any](page int64, columns []column, cells func(*T) []any) func(*printer, *list[T]) error {
-	return func(p *printer, l *list[T]) error {
-		if err := p.table(tableOf(columns, l.Items, cells)); err != nil {
+func printPage[T any](page int64, columns []output.Column, cells func(*T) []any) func(*output.Printer, *list[T]) error {
+	return func(p *output.Printer, l *list[T]) error {
+		if err := p.Table(output.TableOf(columns, l.Items, cells)); err != nil {
 			return err
 		}
 		var next int64
 		if page < l.PageCount {
 			next = page + 1
 		}
-		return p.say("%s", summary(int64(len(l.Items)), l.Total, &l.Filtered, next))
+		return p.Note("%s", summary(int64(len(l.Items)), l.Total, &l.Filtered, next))
 	}
 }

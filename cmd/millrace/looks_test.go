@@ -15,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -89,14 +90,14 @@ func TestLooksAtARealBroker(t *testing.T) {
 
 // One answer that does for everything that is asked shows what a healthy sidecar does not.
 func TestStatusTellsWhatIsWrong(t *testing.T) {
-	a := newAPI(t, http.StatusOK, `{"product_version":"v1","now":1000,"broker":{"product":"RabbitMQ","version":"4"},"vhost":"/","leader":{"identity":"a:1","epoch":3,"since":880},
+	a := clitest.NewAPI(t, http.StatusOK, `{"product_version":"v1","now":1000,"broker":{"product":"RabbitMQ","version":"4"},"vhost":"/","leader":{"identity":"a:1","epoch":3,"since":880},
 		"scheduler":{"phase":"waiting","gap":"it is new","held":[{"queue":"mail","reason":"full"}]},"scheduled_overdue_seconds":90,
 		"views":{"caught_up":false,"streams":[{"stream":"retries","caught_up":false},{"stream":"dead_jobs","caught_up":false,"fault":"gone"},{"stream":"job_journal","caught_up":true}]},
 		"processes":{"running":2,"concurrency":20,"busy":3,"rss_kb":204800,"states":{"live":1,"quiet":1,"lost":4}},"rejected":{"retries":{"kept":1},"dead_jobs":{"kept":2}},
 		"status":"failed","reason":"nobody leads","items":[{"kind":"no_consumer","severity":"critical","subject":"low","text":"12 jobs wait","value":12}]}`)
-	r := millrace(t, "status", "--http-addr", a.addr())
+	r := millrace(t, "status", "--http-addr", a.Addr())
 	require.Zero(t, r.code, r.err)
-	require.Equal(t, []string{"GET /api/overview", "GET /api/health/checks/leader", "GET /api/attention"}, a.asked)
+	require.Equal(t, []string{"GET /api/overview", "GET /api/health/checks/leader", "GET /api/attention"}, a.Asked())
 	for _, line := range []string{
 		`broker +RabbitMQ 4, virtual host /: not connected`,
 		`leader +a:1, since .* \(2m00s ago\): nobody leads`,
@@ -111,8 +112,8 @@ func TestStatusTellsWhatIsWrong(t *testing.T) {
 	} {
 		require.Regexp(t, line, r.out)
 	}
-	none := newAPI(t, http.StatusOK, `{"leader":{"epoch":-1},"status":"ok"}`)
-	require.Regexp(t, `leader +there was none yet\n`, millrace(t, "status", "--http-addr", none.addr()).out)
+	none := clitest.NewAPI(t, http.StatusOK, `{"leader":{"epoch":-1},"status":"ok"}`)
+	require.Regexp(t, `leader +there was none yet\n`, millrace(t, "status", "--http-addr", none.Addr()).out)
 }
 
 func TestWhatLooksAskOfTheAPI(t *testing.T) {
@@ -128,9 +129,9 @@ func TestWhatLooksAskOfTheAPI(t *testing.T) {
 		"events --topics jobs,dead --for 1h":     "GET /api/events?topics=jobs%2Cdead",
 		"events --topics jobs --topics overview": "GET /api/events?topics=jobs%2Coverview",
 	} {
-		a := newAPI(t, http.StatusTeapot, "")
-		require.Equal(t, exitFailed, millrace(t, append(strings.Fields(line), "--http-addr", a.addr())...).code, line)
-		require.Equal(t, []string{want}, a.asked)
+		a := clitest.NewAPI(t, http.StatusTeapot, "")
+		require.Equal(t, exitFailed, millrace(t, append(strings.Fields(line), "--http-addr", a.Addr())...).code, line)
+		require.Equal(t, []string{want}, a.Asked())
 	}
 	for line, why := range map[string]string{
 		"errors --from soon": "--from", "errors --set scheduled": "must be one of", "due --to soon": "--to", "due --set dead": "must be one of",
@@ -143,11 +144,11 @@ func TestWhatLooksAskOfTheAPI(t *testing.T) {
 }
 
 func TestOneJobIsShown(t *testing.T) {
-	a := newAPI(t, http.StatusOK, `{"jid":"a","entries":[{"error_message":7,"job":{"jid":"a"},"millrace":{"set":"dead-jobs","at":1,"queue":"low","class":"Mail","attempt":3}}],
+	a := clitest.NewAPI(t, http.StatusOK, `{"jid":"a","entries":[{"error_message":7,"job":{"jid":"a"},"millrace":{"set":"dead-jobs","at":1,"queue":"low","class":"Mail","attempt":3}}],
 		"leases":[{"id":"x","until":2,"queue":"q","class":"Mail","attempt":2}],"running":[{"identity":"h:1:x","class":"Mail","queue":"q","started_at":3,"stuck":true}],
 		"events":[{"at":7,"what":"changed","set":"retries","actor":"ann","reason":"a typo","changes":[{"member":"args","was":"[1]","is":"[2]"}]},{"at":5,"what":"fired","set":"retries","offset":1}],
 		"runs":[{"at":9,"jid":"a","queue":"q","status":"failed","duration_ms":1500,"attempt":2,"worker":"w:1:x","error_class":"Timeout"}],"older_than_kept":true}`)
-	out := millrace(t, "job", "a", "--http-addr", a.addr()).out
+	out := millrace(t, "job", "a", "--http-addr", a.Addr()).out
 	require.Regexp(t, `dead-jobs .* ago +Mail +low +3 *\nrunning \(stuck\) .* ago +Mail +q +on h:1:x *\nleased .* ago +Mail +q +2 *\n\nWHEN .*\n.*failed +q +2 +1.5s +Timeout +w:1:x\n.*changed +retries +args: \[1\] -> \[2\]; a typo +ann\n.*fired +retries +\(millrace\)\nolder records are not kept\n`, out)
 }
 
@@ -166,17 +167,17 @@ func TestWhatBecameOfAJob(t *testing.T) {
 		`{"events":[` + fired + `],"runs":[{"at":102,"status":"dead"},{"at":101,"status":"failed"}]}`:     "it failed for the last time",
 		`{"runs":[{"at":2,"status":"success"},{"at":1,"status":"failed"}]}`:                               "completed",
 	} {
-		r := millrace(t, "job", "a", "--http-addr", newAPI(t, http.StatusOK, answer).addr())
+		r := millrace(t, "job", "a", "--http-addr", clitest.NewAPI(t, http.StatusOK, answer).Addr())
 		require.Zero(t, r.code, r.err)
 		require.Regexp(t, `^in no list: `+says+`\n\nWHEN `, r.out, answer)
 	}
 }
 
 func TestErrorsThatWereNotAllLookedAt(t *testing.T) {
-	a := newAPI(t, http.StatusOK, `{"items":[{"count":1}],"unsearched":2,"complete":false}`)
-	require.Contains(t, millrace(t, "errors", "--http-addr", a.addr()).out, "1 job in 1 group; 2 jobs too large to be searched; not all jobs could be read: try again, or filter by queue or class\n")
-	a = newAPI(t, http.StatusOK, `{"from":1000000000,"step":3600,"counts":[0,3],"before":1,"after":40,"complete":false}`)
-	require.Regexp(t, `earlier +1\n\S+ \S+ +3\nlater +40\n44 in all; not all could be read: those count as later\n`, millrace(t, "due", "--http-addr", a.addr()).out)
+	a := clitest.NewAPI(t, http.StatusOK, `{"items":[{"count":1}],"unsearched":2,"complete":false}`)
+	require.Contains(t, millrace(t, "errors", "--http-addr", a.Addr()).out, "1 job in 1 group; 2 jobs too large to be searched; not all jobs could be read: try again, or filter by queue or class\n")
+	a = clitest.NewAPI(t, http.StatusOK, `{"from":1000000000,"step":3600,"counts":[0,3],"before":1,"after":40,"complete":false}`)
+	require.Regexp(t, `earlier +1\n\S+ \S+ +3\nlater +40\n44 in all; not all could be read: those count as later\n`, millrace(t, "due", "--http-addr", a.Addr()).out)
 }
 
 func TestWhatOneMay(t *testing.T) {
@@ -185,13 +186,13 @@ func TestWhatOneMay(t *testing.T) {
 		`{"read_only":true}`:                     " look (this sidecar is read-only)\n",
 		`{"hides_args":true}`:                    " look; some arguments are hidden\n",
 	} {
-		require.Contains(t, millrace(t, "whoami", "--http-addr", newAPI(t, http.StatusOK, answer).addr()).out, may)
+		require.Contains(t, millrace(t, "whoami", "--http-addr", clitest.NewAPI(t, http.StatusOK, answer).Addr()).out, may)
 	}
 }
 
 func TestHealthThatCannotBeAsked(t *testing.T) {
-	a := newAPI(t, http.StatusServiceUnavailable, `{"error":"service_unavailable","reason":"the broker is not reached"}`)
-	r := millrace(t, "health", "--http-addr", a.addr())
+	a := clitest.NewAPI(t, http.StatusServiceUnavailable, `{"error":"service_unavailable","reason":"the broker is not reached"}`)
+	r := millrace(t, "health", "--http-addr", a.Addr())
 	require.Equal(t, exitFailed, r.code)
 	require.Equal(t, "millrace: check alarms: the broker is not reached\n", r.err)
 }

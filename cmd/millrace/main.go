@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
@@ -44,7 +45,7 @@ func fail(stderr io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}
-	if !errors.Is(err, errSaid) {
+	if !errors.Is(err, output.ErrReported) {
 		fmt.Fprintf(stderr, "millrace: %v\n", err)
 	}
 	if usage.Is(err) {
@@ -52,6 +53,3 @@ func fail(stderr io.Writer, err error) int {
 	}
 	return exitFailed
 }
-
-// errSaid is the error of a command that has already said what is wrong.
-var errSaid = errors.New("said")

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -60,24 +59,6 @@ func millrace(t *testing.T, args ...string) result {
 	var out, err bytes.Buffer
 	code := execute(ctx, args, &out, &err)
 	return result{code, out.String(), err.String()}
-}
-
-// buffer is a bytes.Buffer that may be read while it is written.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // contextOf is the test's context with an end of its own.

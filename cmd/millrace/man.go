@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
@@ -18,7 +19,7 @@ type manCmd struct {
 }
 
 // Run prints a man page, or writes all of them.
-func (c *manCmd) Run(out output, k *kong.Context) error {
+func (c *manCmd) Run(out output.Streams, k *kong.Context) error {
 	if c.Dir != "" {
 		return writePages(c.Dir, k.Model.Node)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 type metricsCmd struct {
@@ -67,7 +68,7 @@ func inMillis(ms float64) string {
 }
 
 // Run prints what was done.
-func (c *metricsCmd) Run(ctx context.Context, out output) error {
+func (c *metricsCmd) Run(ctx context.Context, out output.Streams) error {
 	query, err := c.query(time.Now())
 	if err != nil {
 		return err
@@ -87,21 +88,21 @@ type jobSums struct {
 	Queues  []jobSum `json:"queues"`
 }
 
-func (c *metricsCmd) print(p *printer, sums *jobSums) error {
-	columns := []column{{"CLASS", nameKind}, {"SUCCESS", plainKind}, {"FAILED", plainKind}, {"DEAD", plainKind}, {"RUN P50", plainKind},
-		{"RUN P95", plainKind}, {"RUN P99", plainKind}, {"WAIT P95", plainKind}, {"RUN TOTAL", plainKind}}
+func (c *metricsCmd) print(p *output.Printer, sums *jobSums) error {
+	columns := []output.Column{output.Name("CLASS"), output.Plain("SUCCESS"), output.Plain("FAILED"), output.Plain("DEAD"), output.Plain("RUN P50"),
+		output.Plain("RUN P95"), output.Plain("RUN P99"), output.Plain("WAIT P95"), output.Plain("RUN TOTAL")}
 	items, cells := sums.Classes, (*jobSum).named
 	switch {
 	case c.Step > 0:
-		columns[0] = column{"TIME", atKind}
+		columns[0] = output.Time("TIME")
 		items, cells = sums.Series, func(s *jobSum) []any { return s.cells(humantime.Unix(s.At)) }
 	case c.Class != "":
-		columns[0].title = "QUEUE"
+		columns[0] = output.Name("QUEUE")
 		items = sums.Queues
 	}
-	t := tableOf(columns, items, cells)
-	t.rows = append(t.rows, sums.Total.cells("total"))
-	return p.table(t)
+	t := output.TableOf(columns, items, cells)
+	t.Rows = append(t.Rows, sums.Total.cells("total"))
+	return p.Table(t)
 }
 
 func (s *jobSum) named() []any { return s.cells(s.Name) }

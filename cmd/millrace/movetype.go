@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -21,8 +22,8 @@ import (
 type moveTypeCmd struct {
 	changeQueueCmd
 
-	confirmSettings
-	dryRunSettings
+	output.Confirm
+	dryRunFlag
 
 	Type    string        `arg:"" enum:"classic,quorum" help:"classic or quorum. quorum needs RabbitMQ 4.3 or later."`
 	Timeout time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for jobs that workers have not acknowledged, at least 20s (${default}). After that the queue is left as it was."`
@@ -41,7 +42,7 @@ const (
 )
 
 // Run says what a move does, or moves the queue and follows that to its end.
-func (c *moveTypeCmd) Run(ctx context.Context, out output) error {
+func (c *moveTypeCmd) Run(ctx context.Context, out output.Streams) error {
 	id := rand.Text()
 	m, err := c.post(ctx, id, !c.Yes || c.DryRun)
 	if err != nil {
@@ -51,7 +52,7 @@ func (c *moveTypeCmd) Run(ctx context.Context, out output) error {
 		if err := printPlan(out.Err, m); err != nil || c.DryRun || m.From == m.To {
 			return err
 		}
-		if err := c.confirm(out, "Make it a %s queue? Its jobs wait meanwhile, at least 12 seconds.", m.To); err != nil {
+		if err := c.Ask(out, "Make it a %s queue? Its jobs wait meanwhile, at least 12 seconds.", m.To); err != nil {
 			return err
 		}
 		if m, err = c.post(ctx, id, false); err != nil {
@@ -62,8 +63,8 @@ func (c *moveTypeCmd) Run(ctx context.Context, out output) error {
 }
 
 func (c *moveTypeCmd) post(ctx context.Context, id string, dryRun bool) (*shownMove, error) {
-	request := fields{"type": c.Type, "timeout_s": c.Timeout.Seconds(), "id": id, "reason": c.Reason, "dry_run": dryRun}
-	body, err := c.client().do(ctx, http.MethodPost, c.path()+"/move-type", nil, request.json())
+	request := output.Fields{"type": c.Type, "timeout_s": c.Timeout.Seconds(), "id": id, "reason": c.Reason, "dry_run": dryRun}
+	body, err := c.client().do(ctx, http.MethodPost, c.path()+"/move-type", nil, request.JSON())
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (c *moveTypeCmd) post(ctx context.Context, id string, dryRun bool) (*shownM
 }
 
 // follow repeats the request until the move has ended. Another leader, where there is one meanwhile, begins it again.
-func (c *moveTypeCmd) follow(ctx context.Context, out output, id string, m *shownMove) error {
+func (c *moveTypeCmd) follow(ctx context.Context, out output.Streams, id string, m *shownMove) error {
 	step, heard := "", time.Now()
 	for m.State != wire.MoveDone {
 		id = cmp.Or(m.ID, id) // it may be another's, that ran already
@@ -97,7 +98,7 @@ func (c *moveTypeCmd) follow(ctx context.Context, out output, id string, m *show
 			return err
 		}
 	}
-	return c.printer(out).did(fields{"queue": c.Queue, "done": "moved", "type": m.To, "jobs": m.Moved},
+	return c.Printer(out).Done(output.Fields{"queue": c.Queue, "done": "moved", "type": m.To, "jobs": m.Moved},
 		"queue %q is a %s queue now, %s went through %s", c.Queue, m.To, wire.Counted(m.Moved, "job"), wire.Gated)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 type jobCmd struct {
@@ -77,9 +78,9 @@ func (e *jobEvent) details() string {
 }
 
 // places are where the job is.
-func (t *timeline) places() *table {
-	columns := []column{{"IS IN", plainKind}, {"DUE OR SINCE", dueKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"RETRY", plainKind}, {"DETAILS", textKind}}
-	places := tableOf(columns, t.Entries, func(i *item) []any {
+func (t *timeline) places() *output.Table {
+	columns := []output.Column{output.Plain("IS IN"), output.Due("DUE OR SINCE"), output.Name("CLASS"), output.Name("QUEUE"), output.Plain("RETRY"), output.Text("DETAILS")}
+	places := output.TableOf(columns, t.Entries, func(i *item) []any {
 		return []any{i.Millrace.Set, i.time(), i.Millrace.Class, i.Millrace.Queue, i.Millrace.Attempt, i.error()}
 	})
 	for _, r := range t.Running {
@@ -91,26 +92,26 @@ func (t *timeline) places() *table {
 		if r.StartedAt != nil {
 			since = humantime.Unix(*r.StartedAt)
 		}
-		places.add(state, since, r.Class, r.Queue, nil, "on "+r.Identity)
+		places.Add(state, since, r.Class, r.Queue, nil, "on "+r.Identity)
 	}
 	for _, l := range t.Leases {
-		places.add("leased", humantime.Unix(l.Until), l.Class, l.Queue, l.Attempt, nil)
+		places.Add("leased", humantime.Unix(l.Until), l.Class, l.Queue, l.Attempt, nil)
 	}
 	return places
 }
 
 // past is what happened to the job, and the attempts that workers reported, the newest first.
-func (t *timeline) past() *table {
-	past := &table{columns: []column{{"WHEN", atKind}, {"WHAT", stateKind}, {"WHERE", nameKind}, {"ATTEMPT", plainKind}, {"TOOK", plainKind},
-		{"DETAILS", textKind}, {"BY", nameKind}}}
+func (t *timeline) past() *output.Table {
+	past := &output.Table{Columns: []output.Column{output.Time("WHEN"), output.State("WHAT"), output.Name("WHERE"), output.Plain("ATTEMPT"), output.Plain("TOOK"),
+		output.Text("DETAILS"), output.Name("BY")}}
 	for _, e := range t.Events {
-		past.add(humantime.Unix(e.At), e.What, cmp.Or(e.Set, e.Identity), nil, nil, e.details(), cmp.Or(e.Actor, "(millrace)"))
+		past.Add(humantime.Unix(e.At), e.What, cmp.Or(e.Set, e.Identity), nil, nil, e.details(), cmp.Or(e.Actor, "(millrace)"))
 	}
 	for i := range t.Runs {
 		r := &t.Runs[i]
-		past.add(humantime.Unix(r.At), r.Status, r.Queue, r.Attempt, r.took(), r.Error, cmp.Or(r.Worker, "-"))
+		past.Add(humantime.Unix(r.At), r.Status, r.Queue, r.Attempt, r.took(), r.Error, cmp.Or(r.Worker, "-"))
 	}
-	slices.SortStableFunc(past.rows, func(a, b []any) int { return b[0].(time.Time).Compare(a[0].(time.Time)) })
+	slices.SortStableFunc(past.Rows, func(a, b []any) int { return b[0].(time.Time).Compare(a[0].(time.Time)) })
 	return past
 }
 
@@ -145,23 +146,23 @@ func (t *timeline) last() string {
 }
 
 // print shows where the job is and what happened to it. A CSV file has one table: the history.
-func (t *timeline) print(p *printer) error {
-	if p.forPeople() {
+func (t *timeline) print(p *output.Printer) error {
+	if p.ForPeople() {
 		places := t.places()
-		if last := t.last(); len(places.rows) == 0 && last != "" {
-			_ = p.say("in no list: %s", last)
+		if last := t.last(); len(places.Rows) == 0 && last != "" {
+			_ = p.Note("in no list: %s", last)
 		}
-		if err := p.table(places); err != nil {
+		if err := p.Table(places); err != nil {
 			return err
 		}
 		if len(t.Events)+len(t.Runs) > 0 {
-			_ = p.say("")
+			_ = p.Note("")
 		}
 	}
-	if err := p.table(t.past()); err != nil || !t.Older {
+	if err := p.Table(t.past()); err != nil || !t.Older {
 		return err
 	}
-	return p.say("older records are not kept")
+	return p.Note("older records are not kept")
 }
 
 type showJobCmd struct {
@@ -171,8 +172,8 @@ type showJobCmd struct {
 }
 
 // Run shows one job.
-func (c *showJobCmd) Run(ctx context.Context, out output) error {
-	err := look(ctx, out, &c.lookSettings, jobsPath+"/"+segment(c.JID), nil, func(p *printer, t *timeline) error { return t.print(p) })
+func (c *showJobCmd) Run(ctx context.Context, out output.Streams) error {
+	err := look(ctx, out, &c.lookSettings, jobsPath+"/"+segment(c.JID), nil, func(p *output.Printer, t *timeline) error { return t.print(p) })
 	if err != nil {
 		return fmt.Errorf("job %s: %w", c.JID, err)
 	}
@@ -181,7 +182,7 @@ func (c *showJobCmd) Run(ctx context.Context, out output) error {
 
 type deleteJobCmd struct {
 	lookSettings
-	confirmSettings
+	output.Confirm
 
 	JID    string `arg:"" name:"jid" help:"The job's id."`
 	Reason string `placeholder:"TEXT" help:"Reason, kept in the journal."`
@@ -189,15 +190,15 @@ type deleteJobCmd struct {
 
 type cancelJobCmd struct {
 	lookSettings
-	confirmSettings
+	output.Confirm
 
 	JID    string `arg:"" name:"jid" help:"The job's id."`
 	Reason string `placeholder:"TEXT" help:"Reason, kept in the journal."`
 }
 
 // Run asks the worker that runs a job to cancel it.
-func (c *cancelJobCmd) Run(ctx context.Context, out output) error {
-	if err := c.confirm(out, "Cancel job %s? It will not be retried.", c.JID); err != nil {
+func (c *cancelJobCmd) Run(ctx context.Context, out output.Streams) error {
+	if err := c.Ask(out, "Cancel job %s? It will not be retried.", c.JID); err != nil {
 		return err
 	}
 	body, err := c.client().do(ctx, http.MethodPost, jobsPath+"/"+segment(c.JID)+"/cancel", nil, reasonBody(c.Reason))
@@ -209,16 +210,16 @@ func (c *cancelJobCmd) Run(ctx context.Context, out output) error {
 	if asked == everyProcess {
 		about = "all processes"
 	}
-	return c.printer(out).did(fields{"jid": c.JID, "process": asked, "asked": "cancel"}, "job %s: asked %s to cancel it", c.JID, about)
+	return c.Printer(out).Done(output.Fields{"jid": c.JID, "process": asked, "asked": "cancel"}, "job %s: asked %s to cancel it", c.JID, about)
 }
 
 // Run deletes one job.
-func (c *deleteJobCmd) Run(ctx context.Context, out output) error {
-	if err := c.confirm(out, "Delete job %s?", c.JID); err != nil {
+func (c *deleteJobCmd) Run(ctx context.Context, out output.Streams) error {
+	if err := c.Ask(out, "Delete job %s?", c.JID); err != nil {
 		return err
 	}
 	if _, err := c.client().do(ctx, http.MethodDelete, jobsPath+"/"+segment(c.JID), nil, reasonBody(c.Reason)); err != nil {
 		return fmt.Errorf("job %s: %w", c.JID, err)
 	}
-	return c.printer(out).did(fields{"jid": c.JID, "done": "deleted"}, "job %s: deleted", c.JID)
+	return c.Printer(out).Done(output.Fields{"jid": c.JID, "done": "deleted"}, "job %s: deleted", c.JID)
 }

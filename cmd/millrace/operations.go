@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
@@ -38,8 +39,8 @@ type operationRow struct {
 	Reason    string  `json:"reason"`
 }
 
-var operationColumns = []column{{"ID", plainKind}, {"ACTION", plainKind}, {"SET", plainKind}, {"STATE", stateKind}, {"BEGAN", atKind},
-	{"DONE", plainKind}, {"FAILED", plainKind}, {"BY", nameKind}, {"REASON", textKind}}
+var operationColumns = []output.Column{output.Plain("ID"), output.Plain("ACTION"), output.Plain("SET"), output.State("STATE"), output.Time("BEGAN"),
+	output.Plain("DONE"), output.Plain("FAILED"), output.Name("BY"), output.Text("REASON")}
 
 func (o *operationRow) cells() []any {
 	done := strconv.FormatInt(o.Done, 10)
@@ -52,13 +53,13 @@ func (o *operationRow) cells() []any {
 type listOperationsCmd struct{ lookSettings }
 
 // Run lists operations.
-func (c *listOperationsCmd) Run(ctx context.Context, out output) error {
-	return look(ctx, out, &c.lookSettings, operationsPath, nil, func(p *printer, all *[]operationRow) error {
-		if err := p.table(tableOf(operationColumns, *all, (*operationRow).cells)); err != nil {
+func (c *listOperationsCmd) Run(ctx context.Context, out output.Streams) error {
+	return look(ctx, out, &c.lookSettings, operationsPath, nil, func(p *output.Printer, all *[]operationRow) error {
+		if err := p.Table(output.TableOf(operationColumns, *all, (*operationRow).cells)); err != nil {
 			return err
 		}
 		n := int64(len(*all))
-		return p.say("%s", summary(n, n, nil, 0))
+		return p.Note("%s", summary(n, n, nil, 0))
 	})
 }
 
@@ -87,25 +88,25 @@ type (
 func (c *oneOperationCmd) path() string { return operationsPath + "/" + segment(c.ID) }
 
 // Run prints one operation.
-func (c *showOperationCmd) Run(ctx context.Context, out output) error {
+func (c *showOperationCmd) Run(ctx context.Context, out output.Streams) error {
 	return c.lookAt(ctx, out, c.path(), nil)
 }
 
 // Run cancels one.
-func (c *cancelOperationCmd) Run(ctx context.Context, out output) error {
+func (c *cancelOperationCmd) Run(ctx context.Context, out output.Streams) error {
 	if _, err := c.client().do(ctx, http.MethodDelete, c.path(), nil, reasonBody(c.Reason)); err != nil {
 		return err
 	}
-	return c.printer(out).did(fields{"id": c.ID, "done": "cancelled"}, "operation %s: cancelled", c.ID)
+	return c.Printer(out).Done(output.Fields{"id": c.ID, "done": "cancelled"}, "operation %s: cancelled", c.ID)
 }
 
 // Run begins to undo one.
-func (c *undoOperationCmd) Run(ctx context.Context, out output) error {
-	request := fields{"reason": c.Reason}
+func (c *undoOperationCmd) Run(ctx context.Context, out output.Streams) error {
+	request := output.Fields{"reason": c.Reason}
 	if c.Rate != 0 {
 		request["rate"] = c.Rate
 	}
-	body, err := c.client().do(ctx, http.MethodPost, c.path()+"/undo", nil, request.json())
+	body, err := c.client().do(ctx, http.MethodPost, c.path()+"/undo", nil, request.JSON())
 	if err != nil {
 		return err
 	}
@@ -113,14 +114,14 @@ func (c *undoOperationCmd) Run(ctx context.Context, out output) error {
 	if err := json.Unmarshal(body, &begun); err != nil {
 		return unreadable(err)
 	}
-	return c.printer(out).did(fields{"id": begun.ID, "undoes": c.ID, "done": "begun"},
+	return c.Printer(out).Done(output.Fields{"id": begun.ID, "undoes": c.ID, "done": "begun"},
 		"operation %s undoes operation %s; follow it with millrace operations show %[1]s", begun.ID, c.ID)
 }
 
 type beginOperationCmd struct {
 	lookSettings
-	confirmSettings
-	dryRunSettings
+	output.Confirm
+	dryRunFlag
 	chosen
 
 	Action string  `arg:"" enum:"trigger,retry,kill,delete,change" help:"trigger, retry, kill, delete or change."`
@@ -129,6 +130,11 @@ type beginOperationCmd struct {
 	Rate   float64 `placeholder:"N" help:"Maximum jobs per second."`
 	Over   string  `placeholder:"DURATION" help:"Spread the jobs over this time: 10m."`
 	Reason string  `placeholder:"TEXT" help:"Reason, kept in the journal."`
+}
+
+// dryRunFlag is that of a command that can say first what it would do.
+type dryRunFlag struct {
+	DryRun bool `help:"Only say what it would do."`
 }
 
 // chosen says which jobs are meant.
@@ -143,8 +149,8 @@ type chosen struct {
 }
 
 // filter is what is chosen, as an operation has it, and as a list does.
-func (c *chosen) filter(now time.Time) (fields, url.Values, error) {
-	f, q := fields{}, url.Values{"page": {"1"}, "page_size": {"1"}}
+func (c *chosen) filter(now time.Time) (output.Fields, url.Values, error) {
+	f, q := output.Fields{}, url.Values{"page": {"1"}, "page_size": {"1"}}
 	for name, value := range map[string]string{"queue": c.Queue, "class": c.Class, "error": c.Error, "tag": c.Tag, "jid": c.JID, "text": c.Text} {
 		if value != "" {
 			f[name] = value
@@ -188,7 +194,7 @@ func (s *seen) count() (n int64, exact bool) {
 }
 
 // Run looks at what is chosen, and begins the operation on exactly that.
-func (c *beginOperationCmd) Run(ctx context.Context, out output) error {
+func (c *beginOperationCmd) Run(ctx context.Context, out output.Streams) error {
 	filter, query, err := c.filter(time.Now())
 	if err != nil {
 		return err
@@ -211,24 +217,24 @@ func (c *beginOperationCmd) Run(ctx context.Context, out output) error {
 		about = "at least " + about
 	}
 	if c.DryRun {
-		return c.printer(out).did(fields{"matching": n, "exact": exact, "set": c.Set}, "%s match", about)
+		return c.Printer(out).Done(output.Fields{"matching": n, "exact": exact, "set": c.Set}, "%s match", about)
 	}
-	if err := c.confirm(out, "%s %s?", verbs[c.Action], about); err != nil {
+	if err := c.Ask(out, "%s %s?", verbs[c.Action], about); err != nil {
 		return err
 	}
-	if body, err = c.client().do(ctx, http.MethodPost, operationsPath, nil, request.json()); err != nil {
+	if body, err = c.client().do(ctx, http.MethodPost, operationsPath, nil, request.JSON()); err != nil {
 		return err
 	}
 	var begun struct{ ID string }
 	if err := json.Unmarshal(body, &begun); err != nil {
 		return unreadable(err)
 	}
-	return c.printer(out).did(fields{"id": begun.ID, "matching": n, "exact": exact, "set": c.Set, "done": "begun"},
+	return c.Printer(out).Done(output.Fields{"id": begun.ID, "matching": n, "exact": exact, "set": c.Set, "done": "begun"},
 		"operation %s begun on %s; follow it with millrace operations show %[1]s", begun.ID, about)
 }
 
-func (c *beginOperationCmd) request(filter fields, asOf, n int64, exact bool) (fields, error) {
-	r := fields{"action": c.Action, "set": c.Set, "filter": filter, "as_of": asOf, "reason": c.Reason}
+func (c *beginOperationCmd) request(filter output.Fields, asOf, n int64, exact bool) (output.Fields, error) {
+	r := output.Fields{"action": c.Action, "set": c.Set, "filter": filter, "as_of": asOf, "reason": c.Reason}
 	if exact {
 		r["expected_count"] = n
 	}

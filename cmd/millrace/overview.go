@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -121,9 +122,9 @@ func (s *schedulerState) troubles() (all []trouble) {
 }
 
 // facts are the overview, a line each. silent says why the leader gives no sign of life, if it does not.
-func (o *overview) facts(silent string) *table {
-	t := &table{columns: []column{{"SUBJECT", plainKind}, {"STATE", factKind}}, bare: true}
-	t.rows = [][]any{
+func (o *overview) facts(silent string) *output.Table {
+	t := &output.Table{Columns: []output.Column{output.Plain("SUBJECT"), output.Fact("STATE")}, Bare: true}
+	t.Rows = [][]any{
 		{"broker", o.broker()},
 		{"leader", o.leader(silent)},
 		{"sidecar", o.Version + ": " + o.Scheduler.Phase},
@@ -136,7 +137,7 @@ func (o *overview) facts(silent string) *table {
 		{"ran", fmt.Sprintf("%d today, %d failed; %d in all, %d failed", o.Jobs.Today, o.Jobs.FailedToday, o.Jobs.Ever, o.Jobs.FailedEver)},
 	}
 	for _, trouble := range o.Scheduler.troubles() {
-		t.add(trouble.subject, trouble.text)
+		t.Add(trouble.subject, trouble.text)
 	}
 	return t
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 // pastSettings are those of a command that lists what was, the newest first.
@@ -39,17 +41,17 @@ func (l *pastList[T]) end() string {
 }
 
 // listPast asks for such a list, with what else is chosen, and prints it.
-func listPast[T any](ctx context.Context, out output, s *pastSettings, path string, chosen map[string]string, columns []column, cells func(*T) []any) error {
+func listPast[T any](ctx context.Context, out output.Streams, s *pastSettings, path string, chosen map[string]string, columns []output.Column, cells func(*T) []any) error {
 	query := url.Values{"limit": {strconv.Itoa(s.Limit)}}
 	setGiven(query, chosen)
 	setGiven(query, map[string]string{"next": s.Next})
 	if err := s.set(query); err != nil {
 		return err
 	}
-	return look(ctx, out, &s.lookSettings, path, query, func(p *printer, l *pastList[T]) error {
-		if err := p.table(tableOf(columns, l.Items, cells)); err != nil {
+	return look(ctx, out, &s.lookSettings, path, query, func(p *output.Printer, l *pastList[T]) error {
+		if err := p.Table(output.TableOf(columns, l.Items, cells)); err != nil {
 			return err
 		}
-		return p.say("%s", l.end())
+		return p.Note("%s", l.end())
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 type processesCmd struct {
@@ -31,8 +33,8 @@ type processRow struct {
 	Queues      []string `json:"queues"`
 }
 
-var processColumns = []column{{"PROCESS", nameKind}, {"STATE", stateKind}, {"HEARD", plainKind}, {"BUSY", plainKind}, {"MEMORY", plainKind},
-	{"VERSION", plainKind}, {"QUEUES", textKind}}
+var processColumns = []output.Column{output.Name("PROCESS"), output.State("STATE"), output.Plain("HEARD"), output.Plain("BUSY"), output.Plain("MEMORY"),
+	output.Plain("VERSION"), output.Text("QUEUES")}
 
 func (p *processRow) cells() []any {
 	silent := time.Duration(p.Silent * float64(time.Second)).Round(time.Second)
@@ -50,7 +52,7 @@ type listProcessesCmd struct {
 }
 
 // Run lists worker processes.
-func (c *listProcessesCmd) Run(ctx context.Context, out output) error {
+func (c *listProcessesCmd) Run(ctx context.Context, out output.Streams) error {
 	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
 	setGiven(query, map[string]string{"state": c.State, "queue": c.Queue})
 	return look(ctx, out, &c.lookSettings, processesPath, query, printPage(c.Page, processColumns, (*processRow).cells))
@@ -63,13 +65,13 @@ type showProcessCmd struct {
 }
 
 // Run prints one process.
-func (c *showProcessCmd) Run(ctx context.Context, out output) error {
+func (c *showProcessCmd) Run(ctx context.Context, out output.Streams) error {
 	return c.lookAt(ctx, out, processesPath+"/"+segment(c.Identity), nil)
 }
 
 type controlProcessCmd struct {
 	lookSettings
-	confirmSettings
+	output.Confirm
 
 	Identity string `arg:"" help:"The process's identity: host:pid:tag. '*' means all processes."`
 	Reason   string `placeholder:"TEXT" help:"Reason, kept in the journal."`
@@ -84,16 +86,16 @@ type (
 const everyProcess = "*"
 
 // Run asks a process to take no more jobs.
-func (c *quietProcessCmd) Run(ctx context.Context, out output) error {
+func (c *quietProcessCmd) Run(ctx context.Context, out output.Streams) error {
 	return c.ask(ctx, out, "quiet", "take no more jobs")
 }
 
 // Run asks a process to end.
-func (c *stopProcessCmd) Run(ctx context.Context, out output) error {
+func (c *stopProcessCmd) Run(ctx context.Context, out output.Streams) error {
 	return c.ask(ctx, out, "stop", "stop")
 }
 
-func (c *controlProcessCmd) ask(ctx context.Context, out output, verb, what string) error {
+func (c *controlProcessCmd) ask(ctx context.Context, out output.Streams, verb, what string) error {
 	about := fmt.Sprintf("process %q", c.Identity)
 	if c.Identity == everyProcess {
 		running, err := c.running(ctx)
@@ -101,7 +103,7 @@ func (c *controlProcessCmd) ask(ctx context.Context, out output, verb, what stri
 			return err
 		}
 		about = "all processes (" + strconv.FormatInt(running, 10) + ")"
-		if err := c.confirm(out, "Ask %s to %s?", about, what); err != nil {
+		if err := c.Ask(out, "Ask %s to %s?", about, what); err != nil {
 			return err
 		}
 	}
@@ -109,7 +111,7 @@ func (c *controlProcessCmd) ask(ctx context.Context, out output, verb, what stri
 	if _, err := c.client().do(ctx, http.MethodPut, path, nil, reasonBody(c.Reason)); err != nil {
 		return err
 	}
-	return c.printer(out).did(fields{"process": c.Identity, "asked": verb}, "asked %s to %s", about, what)
+	return c.Printer(out).Done(output.Fields{"process": c.Identity, "asked": verb}, "asked %s to %s", about, what)
 }
 
 // running is how many processes run.

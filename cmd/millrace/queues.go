@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -65,8 +65,8 @@ func rate(r *float64) string {
 	return fmt.Sprintf("%.1f/s", *r)
 }
 
-var queueColumns = []column{{"QUEUE", nameKind}, {"STATE", stateKind}, {"READY", plainKind}, {"UNACKED", plainKind}, {"OLDEST", plainKind},
-	{"CONSUMERS", plainKind}, {"IN", plainKind}, {"OUT", plainKind}}
+var queueColumns = []output.Column{output.Name("QUEUE"), output.State("STATE"), output.Plain("READY"), output.Plain("UNACKED"), output.Plain("OLDEST"),
+	output.Plain("CONSUMERS"), output.Plain("IN"), output.Plain("OUT")}
 
 type listQueuesCmd struct {
 	lookSettings
@@ -77,7 +77,7 @@ type listQueuesCmd struct {
 }
 
 // Run lists job queues.
-func (c *listQueuesCmd) Run(ctx context.Context, out output) error {
+func (c *listQueuesCmd) Run(ctx context.Context, out output.Streams) error {
 	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
 	setGiven(query, map[string]string{"state": c.State})
 	return look(ctx, out, &c.lookSettings, queuesPath, query, printPage(c.Page, queueColumns, (*queueRow).cells))
@@ -100,16 +100,16 @@ type changeQueueCmd struct {
 }
 
 func (c *changeQueueCmd) do(ctx context.Context, method, more string) error {
-	_, err := c.client().do(ctx, method, c.path()+more, nil, fields{"reason": c.Reason}.json())
+	_, err := c.client().do(ctx, method, c.path()+more, nil, output.Fields{"reason": c.Reason}.JSON())
 	return err
 }
 
 // act does something to the queue and says what is so now.
-func (c *changeQueueCmd) act(ctx context.Context, out output, method, more, done string) error {
+func (c *changeQueueCmd) act(ctx context.Context, out output.Streams, method, more, done string) error {
 	if err := c.do(ctx, method, more); err != nil {
 		return err
 	}
-	return c.printer(out).did(fields{"queue": c.Queue, "done": done}, "queue %q %s", c.Queue, done)
+	return c.Printer(out).Done(output.Fields{"queue": c.Queue, "done": done}, "queue %q %s", c.Queue, done)
 }
 
 // now asks for the queue as it is now.
@@ -128,11 +128,11 @@ type (
 	resumeQueueCmd struct{ changeQueueCmd }
 	deleteQueueCmd struct {
 		changeQueueCmd
-		confirmSettings
+		output.Confirm
 	}
 	purgeQueueCmd struct {
 		changeQueueCmd
-		confirmSettings
+		output.Confirm
 	}
 	moveQueueCmd struct {
 		changeQueueCmd
@@ -147,29 +147,29 @@ type (
 )
 
 // Run prints one queue.
-func (c *showQueueCmd) Run(ctx context.Context, out output) error {
+func (c *showQueueCmd) Run(ctx context.Context, out output.Streams) error {
 	return c.lookAt(ctx, out, c.path(), nil)
 }
 
 // Run makes a queue.
-func (c *makeQueueCmd) Run(ctx context.Context, out output) error {
+func (c *makeQueueCmd) Run(ctx context.Context, out output.Streams) error {
 	return c.act(ctx, out, http.MethodPut, "", "exists")
 }
 
 // Run deletes a queue, with the jobs in it.
-func (c *deleteQueueCmd) Run(ctx context.Context, out output) error {
+func (c *deleteQueueCmd) Run(ctx context.Context, out output.Streams) error {
 	q, err := c.now(ctx)
 	if err != nil {
 		return err
 	}
 	jobs := q.jobs()
-	if err := c.confirm(out, "Delete queue %q with %s in it?", c.Queue, wire.Counted(jobs, "job")); err != nil {
+	if err := c.Ask(out, "Delete queue %q with %s in it?", c.Queue, wire.Counted(jobs, "job")); err != nil {
 		return err
 	}
 	if err := c.do(ctx, http.MethodDelete, ""); err != nil {
 		return err
 	}
-	return c.printer(out).did(fields{"queue": c.Queue, "done": "deleted", "jobs": jobs}, "queue %q deleted, with %s in it", c.Queue, wire.Counted(jobs, "job"))
+	return c.Printer(out).Done(output.Fields{"queue": c.Queue, "done": "deleted", "jobs": jobs}, "queue %q deleted, with %s in it", c.Queue, wire.Counted(jobs, "job"))
 }
 
 // jobs is how many jobs are in a queue, those that workers have included.
@@ -181,19 +181,19 @@ func (q *queueRow) jobs() int64 {
 }
 
 // Run pauses a queue.
-func (c *pauseQueueCmd) Run(ctx context.Context, out output) error {
+func (c *pauseQueueCmd) Run(ctx context.Context, out output.Streams) error {
 	return c.act(ctx, out, http.MethodPut, "/pause", "paused")
 }
 
 // Run lets workers take jobs of a queue again.
-func (c *resumeQueueCmd) Run(ctx context.Context, out output) error {
+func (c *resumeQueueCmd) Run(ctx context.Context, out output.Streams) error {
 	return c.act(ctx, out, http.MethodPut, "/resume", "resumed")
 }
 
 // Run moves the jobs of a queue, in as many steps as that takes.
-func (c *moveQueueCmd) Run(ctx context.Context, out output) error {
+func (c *moveQueueCmd) Run(ctx context.Context, out output.Streams) error {
 	for moved := 0; ; {
-		body, err := c.client().do(ctx, http.MethodPost, c.path()+"/move", nil, fields{"to": c.To, "reason": c.Reason}.json())
+		body, err := c.client().do(ctx, http.MethodPost, c.path()+"/move", nil, output.Fields{"to": c.To, "reason": c.Reason}.JSON())
 		if err != nil {
 			return err
 		}
@@ -205,37 +205,25 @@ func (c *moveQueueCmd) Run(ctx context.Context, out output) error {
 			return unreadable(err)
 		}
 		if moved += did.Moved; did.Complete || did.Moved == 0 {
-			return c.printer(out).did(fields{"queue": c.Queue, "done": "moved", "jobs": moved, "to": c.To},
+			return c.Printer(out).Done(output.Fields{"queue": c.Queue, "done": "moved", "jobs": moved, "to": c.To},
 				"%s moved from queue %q to queue %q", wire.Counted(int64(moved), "job"), c.Queue, c.To)
 		}
 	}
 }
 
-// fields are what a request's body says, without what is empty.
-type fields map[string]any
-
-func (f fields) json() []byte {
-	maps.DeleteFunc(f, func(_ string, v any) bool { return v == "" })
-	body, err := json.Marshal(f)
-	if err != nil { // texts and numbers
-		panic(err)
-	}
-	return body
-}
-
 // Run drops all jobs that wait in a queue.
-func (c *purgeQueueCmd) Run(ctx context.Context, out output) error {
+func (c *purgeQueueCmd) Run(ctx context.Context, out output.Streams) error {
 	q, err := c.now(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.confirm(out, "Delete %s that wait in queue %q?", wire.Counted(q.Ready, "job"), c.Queue); err != nil {
+	if err := c.Ask(out, "Delete %s that wait in queue %q?", wire.Counted(q.Ready, "job"), c.Queue); err != nil {
 		return err
 	}
 	if err := c.do(ctx, http.MethodDelete, "/jobs"); err != nil {
 		return err
 	}
-	return c.printer(out).did(fields{"queue": c.Queue, "done": "purged", "jobs": q.Ready}, "queue %q purged: %s deleted", c.Queue, wire.Counted(q.Ready, "job"))
+	return c.Printer(out).Done(output.Fields{"queue": c.Queue, "done": "purged", "jobs": q.Ready}, "queue %q purged: %s deleted", c.Queue, wire.Counted(q.Ready, "job"))
 }
 
 // peeked is a job at the head of a queue, as the API gives it.
@@ -248,15 +236,15 @@ type peeked struct {
 }
 
 // Run prints the jobs at the head of a queue.
-func (c *peekQueueCmd) Run(ctx context.Context, out output) error {
+func (c *peekQueueCmd) Run(ctx context.Context, out output.Streams) error {
 	query := url.Values{"count": {strconv.Itoa(c.Count)}}
-	return look(ctx, out, &c.lookSettings, c.path()+"/jobs", query, func(p *printer, jobs *[]peeked) error {
-		columns := []column{{"MESSAGE", idKind}, {"PRIORITY", plainKind}, {"REDELIVERED", plainKind}, {"BYTES", plainKind}, {"BODY", textKind}}
-		t := tableOf(columns, *jobs, func(j *peeked) []any { return []any{j.MessageID, j.Priority, j.Redelivered, j.Size, j.Body} })
-		if err := p.table(t); err != nil {
+	return look(ctx, out, &c.lookSettings, c.path()+"/jobs", query, func(p *output.Printer, jobs *[]peeked) error {
+		columns := []output.Column{output.ID("MESSAGE"), output.Plain("PRIORITY"), output.Plain("REDELIVERED"), output.Plain("BYTES"), output.Text("BODY")}
+		t := output.TableOf(columns, *jobs, func(j *peeked) []any { return []any{j.MessageID, j.Priority, j.Redelivered, j.Size, j.Body} })
+		if err := p.Table(t); err != nil {
 			return err
 		}
 		n := int64(len(*jobs))
-		return p.say("%s", summary(n, n, nil, 0))
+		return p.Note("%s", summary(n, n, nil, 0))
 	})
 }

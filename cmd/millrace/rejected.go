@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
@@ -42,7 +43,7 @@ func (r *rejectedRecord) bytes() ([]byte, error) {
 	return []byte(r.Body), nil
 }
 
-var rejectedColumns = []column{{"STREAM", plainKind}, {"OFFSET", plainKind}, {"BYTES", plainKind}, {"REASON", textKind}, {"RECORD", textKind}}
+var rejectedColumns = []output.Column{output.Plain("STREAM"), output.Plain("OFFSET"), output.Plain("BYTES"), output.Text("REASON"), output.Text("RECORD")}
 
 func (r *rejectedRecord) cells() []any { return []any{r.Stream, r.Offset, r.Size, r.Reason, r.Body} }
 
@@ -55,7 +56,7 @@ type listRejectedCmd struct {
 }
 
 // Run lists rejected records.
-func (c *listRejectedCmd) Run(ctx context.Context, out output) error {
+func (c *listRejectedCmd) Run(ctx context.Context, out output.Streams) error {
 	query := url.Values{"page": {strconv.FormatInt(c.Page, 10)}, "page_size": {strconv.Itoa(c.Limit)}}
 	setGiven(query, map[string]string{"stream": c.Stream})
 	return look(ctx, out, &c.lookSettings, rejectedPath, query, printPage(c.Page, rejectedColumns, (*rejectedRecord).cells))
@@ -78,11 +79,11 @@ func (c *oneRejectedCmd) name() string {
 }
 
 // do calls the API on the record and says what that did.
-func (c *oneRejectedCmd) do(ctx context.Context, out output, method, action string, send []byte, done string) error {
+func (c *oneRejectedCmd) do(ctx context.Context, out output.Streams, method, action string, send []byte, done string) error {
 	if _, err := c.client().do(ctx, method, c.path()+action, nil, send); err != nil {
 		return fmt.Errorf("%s: %w", c.name(), err)
 	}
-	return c.printer(out).did(fields{"stream": c.Stream, "offset": c.Offset, "done": done}, "%s: %s", c.name(), done)
+	return c.Printer(out).Done(output.Fields{"stream": c.Stream, "offset": c.Offset, "done": done}, "%s: %s", c.name(), done)
 }
 
 type showRejectedCmd struct {
@@ -92,13 +93,13 @@ type showRejectedCmd struct {
 }
 
 // Run prints one rejected record.
-func (c *showRejectedCmd) Run(ctx context.Context, out output) error {
+func (c *showRejectedCmd) Run(ctx context.Context, out output.Streams) error {
 	body, err := c.client().do(ctx, http.MethodGet, c.path(), nil, nil)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.name(), err)
 	}
 	if !c.Raw {
-		return c.printer(out).facts(body)
+		return c.Printer(out).Facts(body)
 	}
 	var r rejectedRecord
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -122,7 +123,7 @@ type resubmitRejectedCmd struct {
 }
 
 // Run publishes a corrected record.
-func (c *resubmitRejectedCmd) Run(ctx context.Context, out output) error {
+func (c *resubmitRejectedCmd) Run(ctx context.Context, out output.Streams) error {
 	record, err := readAll(c.File)
 	if err != nil {
 		return err
@@ -142,14 +143,14 @@ func readAll(file string) ([]byte, error) {
 
 type deleteRejectedCmd struct {
 	oneRejectedCmd
-	confirmSettings
+	output.Confirm
 
 	Reason string `placeholder:"TEXT" help:"Reason, kept in the journal."`
 }
 
 // Run removes a rejected record from the list.
-func (c *deleteRejectedCmd) Run(ctx context.Context, out output) error {
-	if err := c.confirm(out, "Remove %s from the list?", c.name()); err != nil {
+func (c *deleteRejectedCmd) Run(ctx context.Context, out output.Streams) error {
+	if err := c.Ask(out, "Remove %s from the list?", c.name()); err != nil {
 		return err
 	}
 	return c.do(ctx, out, http.MethodDelete, "", reasonBody(c.Reason), "removed from the list")

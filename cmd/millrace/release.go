@@ -6,38 +6,39 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 type releaseCmd struct {
 	lookSettings
-	confirmSettings
+	output.Confirm
 
 	Discard bool   `help:"Delete the held jobs that are due instead of delivering them. The others stay scheduled."`
 	Reason  string `placeholder:"TEXT" help:"Reason, kept in the journal."`
 }
 
 // Run releases the jobs that are held because the journal lost records.
-func (c *releaseCmd) Run(ctx context.Context, out output) error {
+func (c *releaseCmd) Run(ctx context.Context, out output.Streams) error {
 	held, overdue, err := c.held(ctx)
 	if err != nil {
 		return err
 	}
 	if !held {
-		return c.printer(out).did(fields{"released": 0}, "no jobs are held")
+		return c.Printer(out).Done(output.Fields{"released": 0}, "no jobs are held")
 	}
-	request, verb, done := fields{"reason": c.Reason}, "Deliver", "delivered"
+	request, verb, done := output.Fields{"reason": c.Reason}, "Deliver", "delivered"
 	if c.Discard {
 		request["discard"] = true
 		verb, done = "Delete", "deleted"
 	}
-	if err := c.confirm(out, "%s %s now that are held and due?", verb, wire.Counted(overdue, "job")); err != nil {
+	if err := c.Ask(out, "%s %s now that are held and due?", verb, wire.Counted(overdue, "job")); err != nil {
 		return err
 	}
-	if _, err := c.client().do(ctx, http.MethodPost, "/api/release", nil, request.json()); err != nil {
+	if _, err := c.client().do(ctx, http.MethodPost, "/api/release", nil, request.JSON()); err != nil {
 		return err
 	}
-	return c.printer(out).did(fields{"released": overdue, "done": done}, "released: %s that were due are %s now, the others when they are due", wire.Counted(overdue, "job"), done)
+	return c.Printer(out).Done(output.Fields{"released": overdue, "done": done}, "released: %s that were due are %s now, the others when they are due", wire.Counted(overdue, "job"), done)
 }
 
 // held reports whether jobs are held, and how many of them are due.

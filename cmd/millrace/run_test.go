@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -133,7 +134,7 @@ func TestRejectedRecordIsMended(t *testing.T) {
 	offset := gjson.Get(command("rejected", "-o", "json").out, "items.0.offset").String()
 	require.Equal(t, "{\"no\": \"retry\"}", command("rejected", "show", wire.Retries, offset, "--raw").out)
 
-	mended := file(t, `{"type":"retry","jid":"a","retry_at":4000000000,"retry_count":1,"job":{"jid":"a","class":"Mail","queue":"default"}}`)
+	mended := clitest.File(t, `{"type":"retry","jid":"a","retry_at":4000000000,"retry_count":1,"job":{"jid":"a","class":"Mail","queue":"default"}}`)
 	r := command("rejected", "resubmit", wire.Retries, offset, mended)
 	require.Zero(t, r.code, r.err)
 	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("retries").out, "1 in all\n") }, "it is a retry now")
@@ -242,7 +243,7 @@ func TestTwoSidecarsCannotShareAStateFolder(t *testing.T) {
 }
 
 func TestStateFolderThatCannotBe(t *testing.T) {
-	path := file(t, "")
+	path := clitest.File(t, "")
 	r := millrace(t, "serve", "--state-dir", path, "--http-addr", "127.0.0.1:0")
 	require.Equal(t, exitFailed, r.code)
 	require.Equal(t, "millrace: view: cannot open the state directory "+filepath.Join(path, "view")+": mkdir "+path+
@@ -274,10 +275,10 @@ func TestAddressInUse(t *testing.T) {
 
 func TestServeUntilInterrupted(t *testing.T) {
 	v := brokertest.New(t)
-	config := file(t, "amqp-url: "+v.AMQPURL()+"\nmanagement-url: "+v.ManagementURL()+"\nhttp-addr: 127.0.0.1:0\nlog-format: json\n")
+	config := clitest.File(t, "amqp-url: "+v.AMQPURL()+"\nmanagement-url: "+v.ManagementURL()+"\nhttp-addr: 127.0.0.1:0\nlog-format: json\n")
 	require.NoError(t, os.Chmod(config, 0o600))
 	ctx, interrupt := contextOf(t)
-	var out, log buffer
+	var out, log clitest.Buffer
 	ended := make(chan int, 1)
 	go func() { ended <- execute(ctx, []string{"serve", "--config", config}, &out, &log) }()
 	brokertest.Eventually(t, func() bool { return strings.Contains(log.String(), `"scheduler: elected"`) }, "it leads")

@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
 // ask asks a sidecar with the API's URL of somebody.
@@ -100,12 +101,12 @@ func TestReadOnlyAndHiddenArguments(t *testing.T) {
 func TestTokensOfAFile(t *testing.T) {
 	v := brokertest.New(t)
 	settings := beside(v)
-	settings.Auth, settings.TokensFile = "token", file(t, fmt.Sprintf("ann administrator %x\n", sha256.Sum256([]byte("t0ken"))))
+	settings.Auth, settings.TokensFile = "token", clitest.File(t, fmt.Sprintf("ann administrator %x\n", sha256.Sum256([]byte("t0ken"))))
 	s := start(t, settings)
 	s.ready(t)
 	flags := []string{"--http-addr", strings.TrimPrefix(s.api.base, "http://"), "--api-token-file"}
-	require.Zero(t, millrace(t, append([]string{"dead"}, append(flags, file(t, "t0ken\n"))...)...).code)
-	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, file(t, "other"))...)...).err, "invalid access token")
+	require.Zero(t, millrace(t, append([]string{"dead"}, append(flags, clitest.File(t, "t0ken\n"))...)...).code)
+	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, clitest.File(t, "other"))...)...).err, "invalid access token")
 	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, "/nowhere")...)...).err, "--api-token-file")
 }
 
@@ -134,7 +135,7 @@ func TestFaultsOfSecuritySettings(t *testing.T) {
 	for says, args := range map[string][]string{
 		"--tls-cert, --tls-key": {"--tls-cert", "/nowhere", "--tls-key", "/nowhere"},
 		"--session-key-file":    {"--session-key-file", "/nowhere"},
-		"and must have 32":      {"--session-key-file", file(t, "short")},
+		"and must have 32":      {"--session-key-file", clitest.File(t, "short")},
 		"--tokens-file":         {"--auth", "token", "--tokens-file", "/nowhere"},
 		"without TLS: set --tls-cert and --tls-key, or": {"--http-addr", "0.0.0.0:0"},
 		"without authentication and TLS: set --auth to broker or token, --tls-cert and --tls-key, or --behind-proxy if a proxy authenticates users and terminates TLS;": {
@@ -162,18 +163,18 @@ func TestPasswordsGoOnlyWhereNobodyListens(t *testing.T) {
 
 func TestCommandsSignInAsWhoeverTheyAreTold(t *testing.T) {
 	var got []string
-	a := newAPI(t, http.StatusOK, `{"total_count":0,"items":[]}`)
+	a := clitest.NewAPI(t, http.StatusOK, `{"total_count":0,"items":[]}`)
 	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, password, _ := r.BasicAuth()
 		got = append(got, r.URL.Path+" "+name+":"+password+r.Header.Get("X"))
 		_, _ = w.Write([]byte(`{"total_count":0,"items":[]}`))
 	})
 	for _, args := range [][]string{
-		{"--http-addr", a.addr()},
-		{"--http-addr", a.addr(), "--amqp-url", "amqp://bob:b@x/"},
-		{"--http-addr", a.addr(), "--amqp-url", "amqp://bob@x/", "--amqp-password-file", file(t, "c\n")},
-		{"--api-url", "http://ann:d@" + a.addr() + "/pre/"},
-		{"--api-url", "http://ann@" + a.addr(), "--api-password-file", file(t, "e\n")},
+		{"--http-addr", a.Addr()},
+		{"--http-addr", a.Addr(), "--amqp-url", "amqp://bob:b@x/"},
+		{"--http-addr", a.Addr(), "--amqp-url", "amqp://bob@x/", "--amqp-password-file", clitest.File(t, "c\n")},
+		{"--api-url", "http://ann:d@" + a.Addr() + "/pre/"},
+		{"--api-url", "http://ann@" + a.Addr(), "--api-password-file", clitest.File(t, "e\n")},
 	} {
 		r := millrace(t, append([]string{"dead"}, args...)...)
 		require.Zero(t, r.code, r.err)

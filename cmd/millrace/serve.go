@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/view"
 )
@@ -18,7 +19,7 @@ type serveCmd struct {
 }
 
 // Run is the sidecar, until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, out output) error {
+func (c *serveCmd) Run(ctx context.Context, out output.Streams) error {
 	listener, err := listen(ctx, c.HTTPAddr, c.exposure())
 	if err != nil {
 		return err

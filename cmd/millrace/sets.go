@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
@@ -22,20 +23,20 @@ import (
 type set struct {
 	path    string // in the API
 	one     string // what a member is called
-	columns []column
+	columns []output.Column
 	cells   func(*item) []any
 }
 
 // Both retries and dead jobs show how many retries a job had; the retry that waits counts too.
 var (
-	failedColumns = []column{{"JID", idKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"RETRY", plainKind}, {"ERROR", textKind}}
+	failedColumns = []output.Column{output.ID("JID"), output.Name("CLASS"), output.Name("QUEUE"), output.Plain("RETRY"), output.Text("ERROR")}
 
-	waitingColumns = []column{{"JID", idKind}, {"CLASS", nameKind}, {"QUEUE", nameKind}, {"ARGS", textKind}}
+	waitingColumns = []output.Column{output.ID("JID"), output.Name("CLASS"), output.Name("QUEUE"), output.Text("ARGS")}
 
-	scheduledSet = set{"/api/scheduled-jobs", "scheduled job", append([]column{{"DUE", dueKind}}, waitingColumns...), (*item).waiting}
-	retriesSet   = set{"/api/retries", "retry", append([]column{{"DUE", dueKind}}, failedColumns...), (*item).failed}
-	gatedSet     = set{"/api/gated-jobs", "gated job", append([]column{{"SINCE", dueKind}}, waitingColumns...), (*item).waiting}
-	deadSet      = set{"/api/dead-jobs", "dead job", append([]column{{"DIED", dueKind}}, failedColumns...), (*item).failed}
+	scheduledSet = set{"/api/scheduled-jobs", "scheduled job", append([]output.Column{output.Due("DUE")}, waitingColumns...), (*item).waiting}
+	retriesSet   = set{"/api/retries", "retry", append([]output.Column{output.Due("DUE")}, failedColumns...), (*item).failed}
+	gatedSet     = set{"/api/gated-jobs", "gated job", append([]output.Column{output.Due("SINCE")}, waitingColumns...), (*item).waiting}
+	deadSet      = set{"/api/dead-jobs", "dead job", append([]output.Column{output.Due("DIED")}, failedColumns...), (*item).failed}
 )
 
 func (i *item) waiting() []any {
@@ -123,19 +124,19 @@ type listCmd struct {
 }
 
 // Run lists a set: a table for people, the API's own answer for scripts, or all that is chosen as a file.
-func (c *listCmd) Run(ctx context.Context, out output, s set) error {
+func (c *listCmd) Run(ctx context.Context, out output.Streams, s set) error {
 	query, err := c.query(time.Now())
 	if err != nil {
 		return err
 	}
-	if c.Output == formCSV || c.Output == formNDJSON {
+	if c.Output == output.FormCSV || c.Output == output.FormNDJSON {
 		return c.export(ctx, out, s, query)
 	}
-	return look(ctx, out, &c.lookSettings, s.path, query, func(p *printer, l *page) error { return l.print(p, s) })
+	return look(ctx, out, &c.lookSettings, s.path, query, func(p *output.Printer, l *page) error { return l.print(p, s) })
 }
 
 // export writes the records that are chosen as they come: all of them may be more than memory holds.
-func (c *listCmd) export(ctx context.Context, out output, s set, query url.Values) error {
+func (c *listCmd) export(ctx context.Context, out output.Streams, s set, query url.Values) error {
 	if c.Page != 1 {
 		return usage.Errorf("-o %s has no pages: leave out --page, or set --limit", c.Output)
 	}
@@ -152,7 +153,7 @@ func (c *listCmd) export(ctx context.Context, out output, s set, query url.Value
 	switch {
 	case c.Limit == nil:
 		_, err = io.Copy(out.Out, file)
-	case c.Output == formCSV:
+	case c.Output == output.FormCSV:
 		err = copyRecords(out.Out, file, *c.Limit)
 	default:
 		err = copyLines(out.Out, file, *c.Limit)
@@ -221,7 +222,7 @@ func (c *oneCmd) query() url.Values {
 }
 
 // act calls the API on the one job. action is empty for what a method alone says.
-func (c *actCmd) act(ctx context.Context, out output, s set, method, action, done string) error {
+func (c *actCmd) act(ctx context.Context, out output.Streams, s set, method, action, done string) error {
 	path := s.path + "/" + segment(c.JID)
 	if action != "" {
 		path += "/" + action
@@ -233,8 +234,8 @@ func (c *actCmd) act(ctx context.Context, out output, s set, method, action, don
 }
 
 // did reports what was done to the job.
-func (c *oneCmd) did(out output, s set, done string) error {
-	return c.printer(out).did(fields{"jid": c.JID, "set": s.path[len("/api/"):], "done": done}, "%s %s: %s", s.one, c.JID, done)
+func (c *oneCmd) did(out output.Streams, s set, done string) error {
+	return c.Printer(out).Done(output.Fields{"jid": c.JID, "set": s.path[len("/api/"):], "done": done}, "%s %s: %s", s.one, c.JID, done)
 }
 
 // reasonBody is the body of an action; none where no reason is given.
@@ -249,7 +250,7 @@ func reasonBody(reason string) []byte {
 type showCmd struct{ oneCmd }
 
 // Run prints one job.
-func (c *showCmd) Run(ctx context.Context, out output, s set) error {
+func (c *showCmd) Run(ctx context.Context, out output.Streams, s set) error {
 	if err := c.lookAt(ctx, out, s.path+"/"+segment(c.JID), c.query()); err != nil {
 		return fmt.Errorf("%s %s: %w", s.one, c.JID, err)
 	}
@@ -259,25 +260,25 @@ func (c *showCmd) Run(ctx context.Context, out output, s set) error {
 type triggerCmd struct{ actCmd }
 
 // Run fires a scheduled job before it is due.
-func (c *triggerCmd) Run(ctx context.Context, out output, s set) error {
+func (c *triggerCmd) Run(ctx context.Context, out output.Streams, s set) error {
 	return c.act(ctx, out, s, http.MethodPost, "trigger", sentToQueue)
 }
 
 type retryCmd struct{ actCmd }
 
 // Run fires a retry before it is due, or a dead job again.
-func (c *retryCmd) Run(ctx context.Context, out output, s set) error {
+func (c *retryCmd) Run(ctx context.Context, out output.Streams, s set) error {
 	return c.act(ctx, out, s, http.MethodPost, "retry", sentToQueue)
 }
 
 type killCmd struct {
 	actCmd
-	confirmSettings
+	output.Confirm
 }
 
 // Run buries a job that has not run yet.
-func (c *killCmd) Run(ctx context.Context, out output, s set) error {
-	if err := c.confirm(out, "Move %s %s to the dead jobs?", s.one, c.JID); err != nil {
+func (c *killCmd) Run(ctx context.Context, out output.Streams, s set) error {
+	if err := c.Ask(out, "Move %s %s to the dead jobs?", s.one, c.JID); err != nil {
 		return err
 	}
 	return c.act(ctx, out, s, http.MethodPost, "kill", "moved to the dead jobs")
@@ -285,12 +286,12 @@ func (c *killCmd) Run(ctx context.Context, out output, s set) error {
 
 type deleteCmd struct {
 	actCmd
-	confirmSettings
+	output.Confirm
 }
 
 // Run deletes a job.
-func (c *deleteCmd) Run(ctx context.Context, out output, s set) error {
-	if err := c.confirm(out, "Delete %s %s?", s.one, c.JID); err != nil {
+func (c *deleteCmd) Run(ctx context.Context, out output.Streams, s set) error {
+	if err := c.Ask(out, "Delete %s %s?", s.one, c.JID); err != nil {
 		return err
 	}
 	return c.act(ctx, out, s, http.MethodDelete, "", "deleted")

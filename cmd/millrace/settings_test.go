@@ -3,8 +3,6 @@ package main
 import (
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
 // settingsOf is what `millrace config` says the settings are.
@@ -26,15 +26,8 @@ func settingsOf(t *testing.T, args ...string) map[string]any {
 	return said
 }
 
-func file(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
-}
-
 func TestFlagsWinOverEnvironmentOverFileOverDefault(t *testing.T) {
-	config := file(t, "max-queues: 3\nlog-level: debug\non-gap: fire\n")
+	config := clitest.File(t, "max-queues: 3\nlog-level: debug\non-gap: fire\n")
 	t.Setenv("MILLRACE_LOG_LEVEL", "warn")
 	t.Setenv("MILLRACE_ON_GAP", "discard")
 
@@ -47,14 +40,14 @@ func TestFlagsWinOverEnvironmentOverFileOverDefault(t *testing.T) {
 }
 
 func TestConfigFileCanBeNamedByTheEnvironment(t *testing.T) {
-	t.Setenv("MILLRACE_CONFIG", file(t, "identity: blue\ntrusted-users: [ann, 'b,ob']\n"))
+	t.Setenv("MILLRACE_CONFIG", clitest.File(t, "identity: blue\ntrusted-users: [ann, 'b,ob']\n"))
 	s := settingsOf(t)
 	require.Equal(t, "blue", s["identity"])
 	require.Equal(t, []any{"ann", "b,ob"}, s["trusted-users"])
 }
 
 func TestConfigFileServesCommandsThatKnowOnlyAPart(t *testing.T) {
-	config := file(t, "max-queues: 3\nhttp-addr: 127.0.0.1:1\n")
+	config := clitest.File(t, "max-queues: 3\nhttp-addr: 127.0.0.1:1\n")
 	r := millrace(t, "dead", "--config", config)
 	require.Equal(t, exitFailed, r.code)
 	require.Contains(t, r.err, "no sidecar answers at http://127.0.0.1:1:")
@@ -73,14 +66,14 @@ func TestConfigFileFaults(t *testing.T) {
 		"no mapping":          {"- a\n", "configuration file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := millrace(t, "config", "--config", file(t, test.text))
+			r := millrace(t, "config", "--config", clitest.File(t, test.text))
 			require.Equal(t, exitUsage, r.code)
 			require.Contains(t, r.err, test.says)
 			require.Empty(t, r.out)
 		})
 	}
 	t.Run("empty", func(t *testing.T) {
-		require.Zero(t, millrace(t, "config", "--config", file(t, "")).code)
+		require.Zero(t, millrace(t, "config", "--config", clitest.File(t, "")).code)
 	})
 	t.Run("missing", func(t *testing.T) {
 		r := millrace(t, "config", "--config", "/nowhere/millrace.yaml")
@@ -131,7 +124,7 @@ func TestPasswordsAreMasked(t *testing.T) {
 
 func TestPasswordFromAFile(t *testing.T) {
 	var s brokerSettings
-	s.AMQPURL, s.AMQPPasswordFile = "amqp://ann@broker/v", file(t, "p@ss/word\n")
+	s.AMQPURL, s.AMQPPasswordFile = "amqp://ann@broker/v", clitest.File(t, "p@ss/word\n")
 	require.NoError(t, s.AfterApply())
 	require.Equal(t, "amqp://ann:p%40ss%2Fword@broker/v", s.AMQPURL)
 
@@ -147,7 +140,7 @@ func TestPasswordFromTheEnvironment(t *testing.T) {
 	require.Contains(t, r.out, "amqp-url: amqp://ann:***@broker/v\n")
 	require.NotContains(t, r.out, "p@s")
 
-	r = millrace(t, "config", "--amqp-password-file", file(t, "x"))
+	r = millrace(t, "config", "--amqp-password-file", clitest.File(t, "x"))
 	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.err, "--amqp-password and --amqp-password-file cannot be used together")
 }
@@ -197,9 +190,9 @@ func TestSeveralHosts(t *testing.T) {
 	check("--amqp-url", "amqp://ann:pw@a:1,b,c:2/v")
 	check("--amqp-url", "amqp://ann:pw@a:1/v", "--amqp-url", "amqp://ann:pw@b/v", "--amqp-url", "amqp://ann:pw@c:2/v")
 	check("--amqp-url", "amqp://ann:pw@a:1,b/v", "--amqp-url", "amqp://ann:pw@c:2/v")
-	check("--config", file(t, "amqp-url: amqp://ann:pw@a:1,b,c:2/v\n"))
-	check("--config", file(t, "amqp-url:\n  - amqp://ann:pw@a:1,b/v\n  - amqp://ann:pw@c:2/v\n"))
-	check("--amqp-url", "amqp://ann@a:1,b,c:2/v", "--amqp-password-file", file(t, "pw"))
+	check("--config", clitest.File(t, "amqp-url: amqp://ann:pw@a:1,b,c:2/v\n"))
+	check("--config", clitest.File(t, "amqp-url:\n  - amqp://ann:pw@a:1,b/v\n  - amqp://ann:pw@c:2/v\n"))
+	check("--amqp-url", "amqp://ann@a:1,b,c:2/v", "--amqp-password-file", clitest.File(t, "pw"))
 	t.Setenv("MILLRACE_AMQP_URL", "amqp://ann:pw@a:1,b,c:2/v")
 	check()
 	t.Setenv("MILLRACE_AMQP_URL", "amqp://ann:pw@a:1,b/v,amqp://ann:pw@c:2/v")

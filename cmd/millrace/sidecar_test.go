@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
 // running is a sidecar that runs beside a test's virtual host.
 type running struct {
 	api   *client
-	log   *buffer
+	log   *clitest.Buffer
 	end   func() error // ends it, and says how it ended
 	flags []string     // for commands that call its API or its broker
 }
@@ -31,7 +32,7 @@ func start(t *testing.T, settings sidecarSettings) *running {
 	listener, err := listen(t.Context(), settings.HTTPAddr, settings.exposure())
 	require.NoError(t, err)
 	settings.HTTPAddr = listener.Addr().String()
-	r := &running{api: settings.client(&signInSettings{}), log: &buffer{}, flags: []string{"--http-addr", settings.HTTPAddr, "--amqp-url", settings.AMQPURL}}
+	r := &running{api: settings.client(&signInSettings{}), log: &clitest.Buffer{}, flags: []string{"--http-addr", settings.HTTPAddr, "--amqp-url", settings.AMQPURL}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- serve(ctx, settings, newLog(r.log, "debug", "text"), listener) }()

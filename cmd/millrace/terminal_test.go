@@ -7,39 +7,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
-
-// openTerminal opens a pseudo-terminal: the side of the person, and that of the program.
-func openTerminal(t *testing.T, columns, lines uint16) (person, program *os.File) {
-	t.Helper()
-	person, program, err := pty.Open()
-	require.NoError(t, err)
-	t.Cleanup(func() { person.Close() })
-	t.Cleanup(func() { program.Close() })
-	require.NoError(t, pty.Setsize(program, &pty.Winsize{Cols: columns, Rows: lines}))
-	return person, program
-}
 
 // session is a millrace that runs on a terminal.
 type session struct {
 	person *os.File
-	seen   *buffer
+	seen   *clitest.Buffer
 	exit   func() int
 }
 
 // onTerminal runs a command line as a process on a terminal of its own.
 func onTerminal(t *testing.T, columns uint16, env []string, args ...string) *session {
 	t.Helper()
-	person, program := openTerminal(t, columns, 24)
+	person, program := clitest.OpenTerminal(t, columns, 24)
 	cmd := process(t, args...)
 	cmd.Env = append(append(cmd.Env, "TERM=xterm", "NO_COLOR="), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	require.NoError(t, cmd.Start())
-	s := &session{person: person, seen: &buffer{}}
+	s := &session{person: person, seen: &clitest.Buffer{}}
 	go func() {
 		chunk := make([]byte, 4096)
 		for {
@@ -74,15 +64,15 @@ func TestDestructionIsConfirmedOnATerminal(t *testing.T) {
 		"rejected delete dead 7": "Remove rejected record 7 of dead from the list? [y/N]",
 	} {
 		t.Run(line, func(t *testing.T) {
-			a := newAPI(t, 200, oneQueue)
-			args := append(strings.Fields(line), "--http-addr", a.addr())
+			a := clitest.NewAPI(t, 200, oneQueue)
+			args := append(strings.Fields(line), "--http-addr", a.Addr())
 			s := onTerminal(t, 80, nil, args...)
 			s.shows(t, question)
 			_, err := s.person.WriteString("n\n")
 			require.NoError(t, err)
 			require.Equal(t, exitFailed, s.exit())
 			s.shows(t, "millrace: nothing was changed")
-			for _, asked := range a.lines() {
+			for _, asked := range a.Asked() {
 				require.True(t, strings.HasPrefix(asked, "GET "), asked)
 			}
 
@@ -91,14 +81,14 @@ func TestDestructionIsConfirmedOnATerminal(t *testing.T) {
 			_, err = s.person.WriteString("y\n")
 			require.NoError(t, err)
 			require.Zero(t, s.exit(), s.seen.String())
-			asked := a.lines()
+			asked := a.Asked()
 			require.False(t, strings.HasPrefix(asked[len(asked)-1], "GET "), asked)
 
-			a = newAPI(t, 200, oneQueue)
-			r := millrace(t, append(strings.Fields(line), "--http-addr", a.addr())...)
+			a = clitest.NewAPI(t, 200, oneQueue)
+			r := millrace(t, append(strings.Fields(line), "--http-addr", a.Addr())...)
 			require.Equal(t, exitUsage, r.code)
 			require.Contains(t, r.err, strings.TrimSuffix(question, " [y/N]")+" There is no terminal to ask on: add --yes to do it\n")
-			for _, asked := range a.lines() {
+			for _, asked := range a.Asked() {
 				require.True(t, strings.HasPrefix(asked, "GET "), asked)
 			}
 		})
@@ -106,23 +96,23 @@ func TestDestructionIsConfirmedOnATerminal(t *testing.T) {
 }
 
 func TestReleaseSaysHowManyJobsItIsAbout(t *testing.T) {
-	a := newAPI(t, 200, `{"scheduler":{"gap":"it is new"},"before":21}`)
-	r := millrace(t, "release", "--http-addr", a.addr())
+	a := clitest.NewAPI(t, 200, `{"scheduler":{"gap":"it is new"},"before":21}`)
+	r := millrace(t, "release", "--http-addr", a.Addr())
 	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.err, "Deliver 42 jobs now that are held and due?")
-	r = millrace(t, "release", "--discard", "--yes", "--http-addr", a.addr())
+	r = millrace(t, "release", "--discard", "--yes", "--http-addr", a.Addr())
 	require.Equal(t, "released: 42 jobs that were due are deleted now, the others when they are due\n", r.out, r.err)
-	require.Equal(t, `POST /api/release application/json {"discard":true}`, a.asked[len(a.asked)-1])
+	require.Equal(t, `POST /api/release application/json {"discard":true}`, a.Asked()[len(a.Asked())-1])
 }
 
 func TestAllProcessesAreOnlyStoppedOnPurpose(t *testing.T) {
-	a := newAPI(t, 200, `{"processes":{"running":3}}`)
-	r := millrace(t, "processes", "stop", "*", "--http-addr", a.addr())
+	a := clitest.NewAPI(t, 200, `{"processes":{"running":3}}`)
+	r := millrace(t, "processes", "stop", "*", "--http-addr", a.Addr())
 	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.err, "Ask all processes (3) to stop?")
-	r = millrace(t, "processes", "stop", "*", "-y", "--reason", "deploy", "--http-addr", a.addr())
+	r = millrace(t, "processes", "stop", "*", "-y", "--reason", "deploy", "--http-addr", a.Addr())
 	require.Equal(t, "asked all processes (3) to stop\n", r.out, r.err)
-	require.Equal(t, `PUT /api/processes/%2A/stop application/json {"reason":"deploy"}`, a.asked[len(a.asked)-1])
+	require.Equal(t, `PUT /api/processes/%2A/stop application/json {"reason":"deploy"}`, a.Asked()[len(a.Asked())-1])
 }
 
 const twoRetries = `{"total_count":2,"filtered_count":2,"page":1,"next":null,"items":[
@@ -131,44 +121,44 @@ const twoRetries = `{"total_count":2,"filtered_count":2,"page":1,"next":null,"it
   {"jid":"fedcba9876543210fedcba9876543210","error_class":"Ω","error_message":"日本語のエラーメッセージがここにあります","job":{},"millrace":{"at":1798135200,"queue":"q","class":"C","attempt":1}}]}`
 
 func TestTablesFitTheTerminal(t *testing.T) {
-	a := newAPI(t, 200, twoRetries)
+	a := clitest.NewAPI(t, 200, twoRetries)
 	for _, columns := range []uint16{40, 60, 80, 100, 120, 200} {
-		s := onTerminal(t, columns, []string{"NO_COLOR=1"}, "retries", "--http-addr", a.addr())
+		s := onTerminal(t, columns, []string{"NO_COLOR=1"}, "retries", "--http-addr", a.Addr())
 		require.Zero(t, s.exit(), s.seen.String())
 		s.shows(t, "2 in all")
 		for line := range strings.Lines(s.seen.String()) {
-			require.LessOrEqual(t, cells(strings.TrimRight(line, "\r\n")), int(columns), line)
+			require.LessOrEqual(t, output.Cells(strings.TrimRight(line, "\r\n")), int(columns), line)
 		}
 		if columns >= 120 {
 			require.Contains(t, s.seen.String(), "0123456789abcdef0123456789abcdef")
 		}
 	}
-	s := onTerminal(t, 80, []string{"NO_COLOR=1"}, "retries", "-o", "wide", "--http-addr", a.addr())
+	s := onTerminal(t, 80, []string{"NO_COLOR=1"}, "retries", "-o", "wide", "--http-addr", a.Addr())
 	require.Zero(t, s.exit())
 	s.shows(t, "within thirty seconds, and the connection was closed")
-	r := millrace(t, "retries", "--http-addr", a.addr())
+	r := millrace(t, "retries", "--http-addr", a.Addr())
 	require.Contains(t, r.out, "0123456789abcdef0123456789abcdef", "a pipe gets whole ids")
 }
 
 func TestColour(t *testing.T) {
-	a := newAPI(t, 200, `{"items":[{"kind":"no_consumer","severity":"critical","subject":"low","text":"12 jobs wait"}]}`)
+	a := clitest.NewAPI(t, 200, `{"items":[{"kind":"no_consumer","severity":"critical","subject":"low","text":"12 jobs wait"}]}`)
 	const red = "\x1b[31mcritical\x1b[0m"
-	s := onTerminal(t, 80, nil, "attention", "--http-addr", a.addr())
+	s := onTerminal(t, 80, nil, "attention", "--http-addr", a.Addr())
 	require.Zero(t, s.exit())
 	s.shows(t, red)
 	for _, env := range []string{"NO_COLOR=1", "TERM=dumb"} {
-		s := onTerminal(t, 80, []string{env}, "attention", "--http-addr", a.addr())
+		s := onTerminal(t, 80, []string{env}, "attention", "--http-addr", a.Addr())
 		require.Zero(t, s.exit())
 		s.shows(t, "critical")
 		require.NotContains(t, s.seen.String(), "\x1b", env)
 	}
-	require.NotContains(t, millrace(t, "attention", "--http-addr", a.addr()).out, "\x1b", "a pipe")
+	require.NotContains(t, millrace(t, "attention", "--http-addr", a.Addr()).out, "\x1b", "a pipe")
 }
 
 func TestTopRedrawsATerminal(t *testing.T) {
-	a := newAPI(t, 200, `{"product_version":"v1","broker":{"connected":true,"product":"RabbitMQ","version":"4"},"vhost":"/","jobs":{"processed":10},
+	a := clitest.NewAPI(t, 200, `{"product_version":"v1","broker":{"connected":true,"product":"RabbitMQ","version":"4"},"vhost":"/","jobs":{"processed":10},
 		"total_count":1,"items":[{"name":"mails","identity":"h:1:x","state":"running","ready":3,"severity":"warning","kind":"dead_growth","text":"4 jobs died"}]}`)
-	s := onTerminal(t, 100, []string{"NO_COLOR=1"}, "top", "--every", "100ms", "-n", "3", "--http-addr", a.addr())
+	s := onTerminal(t, 100, []string{"NO_COLOR=1"}, "top", "--every", "100ms", "-n", "3", "--http-addr", a.Addr())
 	require.Zero(t, s.exit(), s.seen.String())
 	s.shows(t, leaveScreen)
 	seen := s.seen.String()
@@ -177,27 +167,27 @@ func TestTopRedrawsATerminal(t *testing.T) {
 		require.Contains(t, seen, want)
 	}
 
-	r := millrace(t, "top", "-n", "2", "--every", "100ms", "--http-addr", a.addr())
+	r := millrace(t, "top", "-n", "2", "--every", "100ms", "--http-addr", a.Addr())
 	require.Zero(t, r.code, r.err)
 	require.Equal(t, 2, strings.Count(r.out, "millrace v1"))
 	require.NotContains(t, r.out, "\x1b")
-	require.Equal(t, exitUsage, millrace(t, "top", "--every", "1ms", "--http-addr", a.addr()).code)
+	require.Equal(t, exitUsage, millrace(t, "top", "--every", "1ms", "--http-addr", a.Addr()).code)
 	require.Equal(t, exitFailed, millrace(t, "top", "--http-addr", "127.0.0.1:1").code)
 }
 
 func TestTopFitsTheScreen(t *testing.T) {
-	_, program := openTerminal(t, 60, 5)
-	tall := &top{out: output{Out: program}}
+	_, program := clitest.OpenTerminal(t, 60, 5)
+	tall := &top{out: output.Streams{Out: program}}
 	require.NoError(t, tall.show(bytes.Repeat([]byte("line\n"), 50)))
-	columns, lines := tall.out.size()
+	columns, lines := tall.out.Size()
 	require.Equal(t, 5, lines)
 	require.Equal(t, 60, columns)
-	require.Equal(t, 60, tall.out.width())
+	require.Equal(t, 60, tall.out.Width())
 }
 
 func TestClosedTerminalIsNoConsent(t *testing.T) {
-	a := newAPI(t, 200, oneQueue)
-	s := onTerminal(t, 80, nil, "queues", "purge", "mails", "--http-addr", a.addr())
+	a := clitest.NewAPI(t, 200, oneQueue)
+	s := onTerminal(t, 80, nil, "queues", "purge", "mails", "--http-addr", a.Addr())
 	s.shows(t, "[y/N]")
 	_, err := s.person.Write([]byte{4}) // Ctrl-D
 	require.NoError(t, err)
@@ -209,5 +199,5 @@ func TestClosedTerminalIsNoConsent(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("it does not end")
 	}
-	require.Len(t, a.asked, 1)
+	require.Len(t, a.Asked(), 1)
 }

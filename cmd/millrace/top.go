@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
@@ -34,7 +35,7 @@ const (
 )
 
 // Run shows what is going on, until ctx ends. On a terminal each refresh takes the place of the one before.
-func (c *topCmd) Run(ctx context.Context, out output) error {
+func (c *topCmd) Run(ctx context.Context, out output.Streams) error {
 	if c.Every < fastestTop {
 		return usage.Errorf("invalid --every %s: use at least %s", c.Every, fastestTop)
 	}
@@ -43,7 +44,7 @@ func (c *topCmd) Run(ctx context.Context, out output) error {
 	if err != nil {
 		return err
 	}
-	if isTerminal(out.Out) {
+	if output.IsTerminal(out.Out) {
 		fmt.Fprint(out.Out, enterScreen)
 		defer fmt.Fprint(out.Out, leaveScreen)
 	}
@@ -66,19 +67,19 @@ func (c *topCmd) Run(ctx context.Context, out output) error {
 // top is a screen that is drawn again and again.
 type top struct {
 	api    *client
-	out    output
+	out    output.Streams
 	before overview // what the screen before showed
 	at     time.Time
 }
 
 // show writes a screen in place of the one before; where there is no terminal, below it.
 func (t *top) show(screen []byte) error {
-	if !isTerminal(t.out.Out) {
+	if !output.IsTerminal(t.out.Out) {
 		_, err := t.out.Out.Write(append(screen, '\n'))
 		return err
 	}
 	lines := strings.Split(strings.TrimRight(string(screen), "\n"), "\n")
-	if _, height := t.out.size(); height > 0 && len(lines) > height {
+	if _, height := t.out.Size(); height > 0 && len(lines) > height {
 		lines = lines[:height]
 	}
 	_, err := io.WriteString(t.out.Out, toTop+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K"+eraseRest)
@@ -105,23 +106,23 @@ func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	p := &printer{w: &b, now: now, width: t.out.width(), color: t.out.color()}
+	p := output.NewPrinter(&b, t.out, now)
 	done, failed := t.rates(o, now)
-	_ = p.say("millrace %s, %s   %s", o.Version, o.broker(), now.Format(humantime.WithZone))
-	_ = p.say("scheduled %d   retries %d   dead %d   %s   processed %s   failed %s\n", o.total(scheduledSet), o.total(retriesSet), o.total(deadSet),
+	_ = p.Note("millrace %s, %s   %s", o.Version, o.broker(), now.Format(humantime.WithZone))
+	_ = p.Note("scheduled %d   retries %d   dead %d   %s   processed %s   failed %s\n", o.total(scheduledSet), o.total(retriesSet), o.total(deadSet),
 		o.processes(), done, failed)
 	if len(attention.Items) == 0 {
-		_ = p.say("nothing needs attention")
+		_ = p.Note("nothing needs attention")
 	}
 	_ = attention.print(p) // into memory
 	slices.SortStableFunc(queues.Items, func(a, b queueRow) int { return cmp.Or(cmp.Compare(b.Ready, a.Ready), strings.Compare(a.Name, b.Name)) })
-	_ = p.say("")
-	_ = p.table(tableOf(queueColumns, queues.Items[:min(len(queues.Items), topQueues)], (*queueRow).cells))
+	_ = p.Note("")
+	_ = p.Table(output.TableOf(queueColumns, queues.Items[:min(len(queues.Items), topQueues)], (*queueRow).cells))
 	if hidden := len(queues.Items) - topQueues; hidden > 0 {
-		_ = p.say("and %d more queues", hidden)
+		_ = p.Note("and %d more queues", hidden)
 	}
-	_ = p.say("")
-	_ = p.table(tableOf(processColumns, processes.Items, (*processRow).cells))
+	_ = p.Note("")
+	_ = p.Table(output.TableOf(processColumns, processes.Items, (*processRow).cells))
 	return b.Bytes(), nil
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/cmd/millrace/demo"
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 	"github.com/millrace-jobs/millrace/internal/pause"
@@ -38,7 +39,7 @@ const (
 )
 
 // Run is a private broker, a sidecar, a demo worker and its traffic, until ctx ends, or the terminal is closed.
-func (c *upCmd) Run(ctx context.Context, out output) (err error) {
+func (c *upCmd) Run(ctx context.Context, out output.Streams) (err error) {
 	if !signal.Ignored(syscall.SIGHUP) {
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
@@ -55,7 +56,7 @@ func (c *upCmd) Run(ctx context.Context, out output) (err error) {
 		return err
 	}
 	defer unlock()
-	live := newLive(out.Out)
+	live := output.NewLive(out.Out)
 	log := newLog(live, c.LogLevel, "text")
 	listener, err := c.listen(ctx)
 	if err != nil {
@@ -80,7 +81,7 @@ type upParts struct {
 	user     *url.Userinfo // the sidecar's
 	dir      string
 	listener net.Listener
-	live     *live
+	live     *output.Live
 	log      *slog.Logger
 }
 
@@ -151,7 +152,7 @@ func startBroker(ctx context.Context, dir string, log *slog.Logger) (*localbroke
 	return localbroker.Start(ctx, cfg)
 }
 
-func stopBroker(ctx context.Context, node *localbroker.Broker, live *live) error {
+func stopBroker(ctx context.Context, node *localbroker.Broker, live *output.Live) error {
 	live.Printf("Stopping. The data stay for the next start.\n")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), brokerStopLimit)
 	defer cancel()

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
@@ -64,7 +65,7 @@ func TestUp(t *testing.T) {
 	up := func(until func(out string) bool, args ...string) string {
 		ctx, interrupt := contextOf(t)
 		defer interrupt()
-		var out, log buffer
+		var out, log clitest.Buffer
 		ended := make(chan int, 1)
 		go func() {
 			ended <- execute(ctx, append([]string{"up", "--rate", "100", "--http-addr", "127.0.0.1:15680"}, args...), &out, &log)
@@ -120,7 +121,7 @@ func TestInterruptedUpLeavesNoProcess(t *testing.T) {
 	cmd := process(t, "up")
 	cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+state)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell does
-	var out buffer
+	var out clitest.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, cmd.Start())
 	brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return shows(out.String(), 1) }, "jobs are enqueued")
@@ -143,7 +144,7 @@ func TestUpWhoseTerminalIsClosed(t *testing.T) {
 	cmd := process(t, "up")
 	cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+state)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var out buffer
+	var out clitest.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, cmd.Start())
 	brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return shows(out.String(), 1) }, "jobs are enqueued")
@@ -190,7 +191,7 @@ func TestUpRefusesWhatItCannotDo(t *testing.T) {
 	require.Contains(t, r.err, "--rate")
 
 	needsPackage(t)
-	t.Setenv("XDG_STATE_HOME", file(t, ""))
+	t.Setenv("XDG_STATE_HOME", clitest.File(t, ""))
 	require.Equal(t, exitFailed, millrace(t, "up").code)
 
 	t.Setenv("XDG_STATE_HOME", "")

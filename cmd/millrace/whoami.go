@@ -1,6 +1,10 @@
 package main
 
-import "context"
+import (
+	"context"
+
+	"github.com/millrace-jobs/millrace/internal/cli/output"
+)
 
 type whoamiCmd struct{ lookSettings }
 
@@ -34,9 +38,9 @@ func (a *whoami) may() string {
 }
 
 // Run shows who asks.
-func (c *whoamiCmd) Run(ctx context.Context, out output) error {
-	return look(ctx, out, &c.lookSettings, "/api/whoami", nil, func(p *printer, a *whoami) error {
-		columns := []column{{"NAME", nameKind}, {"ROLE", plainKind}, {"MAY", factKind}, {"VIRTUAL HOST", nameKind}, {"SIGNED IN", plainKind}}
-		return p.table(&table{columns: columns, rows: [][]any{{a.Name, a.Role, a.may(), a.VHost, a.Via}}})
+func (c *whoamiCmd) Run(ctx context.Context, out output.Streams) error {
+	return look(ctx, out, &c.lookSettings, "/api/whoami", nil, func(p *output.Printer, a *whoami) error {
+		columns := []output.Column{output.Name("NAME"), output.Plain("ROLE"), output.Fact("MAY"), output.Name("VIRTUAL HOST"), output.Plain("SIGNED IN")}
+		return p.Table(&output.Table{Columns: columns, Rows: [][]any{{a.Name, a.Role, a.may(), a.VHost, a.Via}}})
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	lib "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/clients/go/execjobs"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
@@ -38,7 +39,7 @@ func logJobs(log *slog.Logger) lib.Middleware {
 }
 
 // Run works on jobs by running commands, until it is stopped.
-func (c *workerCmd) Run(ctx context.Context, out output) error {
+func (c *workerCmd) Run(ctx context.Context, out output.Streams) error {
 	file, err := os.Open(c.Exec)
 	if err != nil {
 		return err

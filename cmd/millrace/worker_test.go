@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
 func plan(t *testing.T, text string) string {
@@ -37,7 +38,7 @@ func TestWorkerRunsCommands(t *testing.T) {
 	dir := t.TempDir()
 	file := plan(t, "queues: [default]\nclasses: {Keep: {shell: 'cat > kept.new && mv kept.new kept', dir: "+dir+"}, Fail: {shell: exit 3}}")
 	cmd := process(t, "worker", "--exec", file, "--amqp-url", v.AMQPURL())
-	var log buffer
+	var log clitest.Buffer
 	cmd.Stderr = &log
 	require.NoError(t, cmd.Start())
 	ch := v.Channel(t)

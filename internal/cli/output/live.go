@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// live writes to a terminal: lines that stay, and one below them that is written anew. Where there is no terminal, that one is written
-// now and then.
-type live struct {
+// Live writes lines that stay, and below them one line that is rewritten. Without a terminal the
+// latter is written again now and then.
+type Live struct {
 	mu   sync.Mutex
 	w    io.Writer
 	tty  bool
-	line string // what stands in the last line
+	line string // the last line
 }
 
 const (
 	rewriteEvery = 500 * time.Millisecond // on a terminal
 	repeatEvery  = 5 * time.Second        // elsewhere
+	eraseLine    = "\r\x1b[K"
 )
 
-func newLive(w io.Writer) *live { return &live{w: w, tty: isTerminal(w)} }
+// NewLive returns a Live that writes to w.
+func NewLive(w io.Writer) *Live { return &Live{w: w, tty: IsTerminal(w)} }
 
-const eraseLine = "\r\x1b[K"
-
-// Write writes whole lines that stay; logs come here.
-func (l *live) Write(p []byte) (int, error) {
+// Write writes whole lines that stay, such as those of a log.
+func (l *Live) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var b bytes.Buffer
@@ -44,10 +44,9 @@ func (l *live) Write(p []byte) (int, error) {
 }
 
 // Printf writes lines that stay.
-func (l *live) Printf(format string, args ...any) { fmt.Fprintf(l, format, args...) }
+func (l *Live) Printf(format string, args ...any) { fmt.Fprintf(l, format, args...) }
 
-// Set writes the last line anew.
-func (l *live) Set(line string) {
+func (l *Live) set(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.line = line
@@ -58,8 +57,8 @@ func (l *live) Set(line string) {
 	fmt.Fprintln(l.w, line)
 }
 
-// Follow keeps the last line as text gives it, until ctx ends.
-func (l *live) Follow(ctx context.Context, text func(context.Context) string) error {
+// Follow keeps the last line as text returns it, until ctx ends.
+func (l *Live) Follow(ctx context.Context, text func(context.Context) string) error {
 	every := repeatEvery
 	if l.tty {
 		every = rewriteEvery
@@ -72,13 +71,13 @@ func (l *live) Follow(ctx context.Context, text func(context.Context) string) er
 			l.end()
 			return nil
 		case <-tick.C:
-			l.Set(text(ctx))
+			l.set(text(ctx))
 		}
 	}
 }
 
-// end lets the last line stay as it is.
-func (l *live) end() {
+// end turns the last line into one that stays.
+func (l *Live) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.tty && l.line != "" {

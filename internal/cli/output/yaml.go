@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// printYAML prints JSON as YAML: members in their order, numbers with all their digits.
+// printYAML prints JSON as YAML. Members keep their order and numbers all their digits.
 func printYAML(w io.Writer, body []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
@@ -56,7 +56,7 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(token)}, nil
 }
 
-// styleOf quotes a text that YAML would read as something else.
+// styleOf returns the style for a text: quoted if YAML would read it as something else.
 func styleOf(text string) yaml.Style {
 	var plain yaml.Node
 	plain.SetString(text)

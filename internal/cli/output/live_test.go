@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
 func TestLiveLineIsRewrittenOnATerminal(t *testing.T) {
 	var out bytes.Buffer
-	l := &live{w: &out, tty: true}
-	l.Set("one")
+	l := &Live{w: &out, tty: true}
+	l.set("one")
 	l.Printf("log\n")
-	l.Set("two")
+	l.set("two")
 	l.end()
 	l.Printf("after\n")
 	require.Equal(t, "\r\x1b[Kone"+"\r\x1b[Klog\none"+"\r\x1b[Ktwo"+"\n"+"after\n", out.String())
@@ -25,7 +27,7 @@ func TestLiveLineIsRewrittenOnATerminal(t *testing.T) {
 func TestLiveLinesFollowEachOtherElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		l := newLive(&out)
+		l := NewLive(&out)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*repeatEvery+time.Second)
 		defer cancel()
 		n := 0
@@ -37,7 +39,7 @@ func TestLiveLinesFollowEachOtherElsewhere(t *testing.T) {
 
 func TestLiveRewritesOftenOnATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &live{w: &bytes.Buffer{}, tty: true}
+		l := &Live{w: &bytes.Buffer{}, tty: true}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*rewriteEvery+rewriteEvery/2)
 		defer cancel()
 		n := 0
@@ -47,15 +49,15 @@ func TestLiveRewritesOftenOnATerminal(t *testing.T) {
 }
 
 func TestWhatIsATerminal(t *testing.T) {
-	require.False(t, isTerminal(&bytes.Buffer{}))
+	require.False(t, IsTerminal(&bytes.Buffer{}))
 	f, err := os.Create(t.TempDir() + "/f")
 	require.NoError(t, err)
 	defer f.Close()
-	require.False(t, isTerminal(f))
+	require.False(t, IsTerminal(f))
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer null.Close()
-	require.False(t, isTerminal(null), "nobody reads what is written there")
-	_, terminal := openTerminal(t, 80, 24)
-	require.True(t, isTerminal(terminal))
+	require.False(t, IsTerminal(null), "no person reads what is written there")
+	_, terminal := clitest.OpenTerminal(t, 80, 24)
+	require.True(t, IsTerminal(terminal))
 }
