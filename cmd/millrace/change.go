@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
@@ -49,7 +50,7 @@ func (c *changeCmd) Run(ctx context.Context, out output.Streams, s set) error {
 	if c.Reason != "" {
 		header.Set("X-Reason", c.Reason)
 	}
-	if _, err := c.client().with(header).do(ctx, http.MethodPatch, s.path+"/"+segment(c.JID), c.query(), body); err != nil {
+	if _, err := c.APIClient().Do(ctx, apiclient.Request{Method: http.MethodPatch, Path: s.path + "/" + apiclient.Segment(c.JID), Query: c.query(), Header: header, Body: body}); err != nil {
 		return fmt.Errorf("%s %s: %w", s.one, c.JID, err)
 	}
 	return c.did(out, s, "changed")

@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
@@ -87,11 +88,11 @@ func withHint(err error, command *kong.Context) error {
 
 func newParser(root *cli, stdout, stderr io.Writer, more ...kong.Option) (*kong.Kong, error) {
 	parser, err := kong.New(root, append(more,
-		kong.NamedMapper(urlsType, kong.MapperFunc(decodeURLs)),
+		flags.URLsMapper,
 		kong.Name("millrace"),
 		kong.Description("Background jobs on RabbitMQ and LavinMQ, for workers in any language."),
 		kong.Help(printHelp),
-		kong.Configuration(readConfigFile),
+		kong.Configuration(flags.ReadFile),
 		kong.Vars{"hide_args": httpapi.DefaultHideArgs, "output": "table", "version": versionLine()},
 		kong.Writers(stdout, stderr),
 		kong.Bind(output.Streams{In: os.Stdin, Out: stdout, Err: stderr}),

@@ -9,12 +9,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 type configCmd struct {
 	sidecarSettings
-	signInSettings `group:"Connection flags:"`
+	flags.SignIn `group:"Connection flags:"`
 	output.Result
 }
 
@@ -24,7 +25,7 @@ func (c *configCmd) Run(out output.Streams) error {
 	lines.Kind = yaml.MappingNode
 	addSettings(&lines, reflect.ValueOf(c.masked()))
 	c.APIURL = broker.MaskURL(c.APIURL)
-	addSettings(&lines, reflect.ValueOf(c.signInSettings))
+	addSettings(&lines, reflect.ValueOf(c.SignIn))
 	text, err := yaml.Marshal(&lines)
 	if err != nil {
 		return err

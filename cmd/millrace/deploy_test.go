@@ -15,6 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+	"github.com/millrace-jobs/millrace/internal/connect"
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 // What the files in deploy/ and docker-compose.yml say of flags, variables and metrics must be so.
@@ -127,7 +129,12 @@ func TestComposeTakesAnyPassword(t *testing.T) {
 	require.NoError(t, err)
 	_, err = parser.Parse(services["millrace"].Command)
 	require.NoError(t, err)
-	require.Equal(t, []string{"millrace", password}, []string{root.Serve.user(), passwordOf(root.Serve.amqp())})
+	require.Equal(t, []string{"millrace", password}, []string{root.Serve.user(), passwordOf(root.Serve.URL())})
+}
+
+func passwordOf(u hosts.URL) string {
+	password, _ := connect.Userinfo(u).Password()
+	return password
 }
 
 // What is left out of the image's build must not be a part of the binary.
@@ -174,8 +181,8 @@ func TestUnitStartsWithTheDocumentedSettings(t *testing.T) {
 	require.NoError(t, err)
 	_, err = parser.Parse(strings.Fields(args))
 	require.NoError(t, err)
-	amqp := root.Serve.amqp()
-	require.Equal(t, []string{"millrace", "s3cret", "jobs", "/var/lib/millrace"}, []string{userOf(amqp), passwordOf(amqp), vhostOf(amqp), root.Serve.StateDir})
+	amqp := root.Serve.URL()
+	require.Equal(t, []string{"millrace", "s3cret", "jobs", "/var/lib/millrace"}, []string{connect.User(amqp), passwordOf(amqp), connect.VHost(amqp), root.Serve.StateDir})
 }
 
 var metricName = regexp.MustCompile(`millrace_[a-z_]+[a-z]`)

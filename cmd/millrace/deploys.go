@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
@@ -67,13 +68,13 @@ func (c *markDeployCmd) Run(ctx context.Context, out output.Streams) error {
 		}
 		request["at"] = wire.Seconds(at)
 	}
-	body, err := c.client().do(ctx, http.MethodPost, deploysPath, nil, request.JSON())
+	body, err := c.APIClient().Do(ctx, apiclient.Request{Method: http.MethodPost, Path: deploysPath, Body: request.JSON()})
 	if err != nil {
 		return err
 	}
 	var d deployRow
 	if err := json.Unmarshal(body, &d); err != nil {
-		return unreadable(err)
+		return fmt.Errorf("the sidecar's answer cannot be read: %w", err)
 	}
 	return c.Printer(out).Done(output.Fields{"label": d.Label, "at": d.At, "done": "marked"}, "deploy %q marked at %s", d.Label, humantime.Unix(d.At).Format(humantime.WithZone))
 }

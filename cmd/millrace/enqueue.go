@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 type enqueueCmd struct {
-	brokerSettings `group:"Connection flags:"`
+	flags.Broker `group:"Connection flags:"`
 	output.Result
 	jobArgs
 }
@@ -30,7 +31,7 @@ func (c *enqueueCmd) Run(ctx context.Context, out output.Streams) error {
 	if err != nil {
 		return err
 	}
-	err = publish(ctx, c.brokerSettings, wire.Message{
+	err = publish(ctx, c.Broker, wire.Message{
 		Exchange: wire.ExchangeDirect, Key: j.Queue, MessageID: j.JID, Type: j.Class, Timestamp: time.Now(),
 		Priority: uint8(j.Priority), // checked to be 0 to 10
 		Body:     body,
@@ -47,7 +48,7 @@ func (c *enqueueCmd) Run(ctx context.Context, out output.Streams) error {
 }
 
 type scheduleCmd struct {
-	brokerSettings `group:"Connection flags:"`
+	flags.Broker `group:"Connection flags:"`
 	output.Result
 	jobArgs
 
@@ -70,7 +71,7 @@ func (c *scheduleCmd) Run(ctx context.Context, out output.Streams) error {
 	if err != nil {
 		return err
 	}
-	err = publish(ctx, c.brokerSettings, wire.Message{Key: wire.ScheduledJobs, MessageID: j.JID, Type: j.Class, Timestamp: now, Body: body})
+	err = publish(ctx, c.Broker, wire.Message{Key: wire.ScheduledJobs, MessageID: j.JID, Type: j.Class, Timestamp: now, Body: body})
 	if errors.Is(err, broker.ErrReturned) {
 		return fmt.Errorf("the job was not scheduled: the broker has no stream %s; start a sidecar (millrace serve), which makes it", wire.ScheduledJobs)
 	}
@@ -99,7 +100,7 @@ func (c *scheduleCmd) when(now time.Time) (time.Time, error) {
 const publishLimit = 30 * time.Second
 
 // publish sends one message over a connection of its own and waits for the broker's word on it.
-func publish(ctx context.Context, s brokerSettings, m wire.Message) error {
+func publish(ctx context.Context, s flags.Broker, m wire.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, publishLimit)
 	defer cancel()
 	conn, err := broker.Dial(ctx, broker.Config{AMQPURL: s.AMQPURL, Name: "millrace enqueue", Log: slog.New(slog.DiscardHandler)})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/pause"
@@ -37,15 +38,15 @@ func (c *eventsCmd) Run(ctx context.Context, out output.Streams) error {
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	t := &tail{api: c.client(), query: url.Values{}, out: out, printer: c.Printer(out)}
+	t := &tail{api: c.APIClient(), query: url.Values{}, out: out, printer: c.Printer(out)}
 	setGiven(t.query, map[string]string{"topics": strings.Join(c.Topics, ",")})
-	defer t.api.http.CloseIdleConnections()
+	defer t.api.HTTP.CloseIdleConnections()
 	return t.follow(ctx)
 }
 
 // tail prints events over as many connections as that takes, each from where the one before ended.
 type tail struct {
-	api     *client
+	api     *apiclient.Client
 	query   url.Values
 	out     output.Streams
 	printer *output.Printer
@@ -61,9 +62,12 @@ var (
 // silence is longer than the sidecar ever is: it gives a sign of life every 15 seconds.
 const silence = 45 * time.Second
 
+// reconnectAtMostEvery bounds the pause before the next connection.
+const reconnectAtMostEvery = 5 * time.Second
+
 // follow prints events until ctx ends.
 func (t *tail) follow(ctx context.Context) error {
-	retry := pause.Growing(reachAtMostEvery)
+	retry := pause.Growing(reconnectAtMostEvery)
 	said := ""
 	for {
 		before := t.last
@@ -88,7 +92,7 @@ func (t *tail) follow(ctx context.Context) error {
 
 // passes tells whether an error may be gone with the next connection.
 func (t *tail) passes(err error) bool {
-	var refusal *apiError
+	var refusal *apiclient.Error
 	switch {
 	case !t.joined || errors.Is(err, errUnwritten):
 		return false
@@ -108,7 +112,7 @@ func (t *tail) watch(ctx context.Context) error {
 	if t.last != "" {
 		header.Set("Last-Event-ID", t.last)
 	}
-	stream, err := t.api.with(header).stream(ctx, "/api/events", t.query)
+	stream, err := t.api.Stream(ctx, apiclient.Request{Path: "/api/events", Query: t.query, Header: header})
 	if err == nil {
 		defer stream.Close()
 		t.joined = true
@@ -130,7 +134,7 @@ func readEvents(r io.Reader, alive func(), take func(*event) error) error {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			return brokeOff(err)
+			return apiclient.Interrupted(err)
 		}
 		alive()
 		line = strings.TrimRight(line, "\r\n")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
@@ -21,7 +22,7 @@ func tables(out *bytes.Buffer) *output.Printer {
 }
 
 func TestPageOfASet(t *testing.T) {
-	p, err := readAnswer[page]([]byte(envelope))
+	p, err := apiclient.Decode[page]([]byte(envelope))
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, p.print(tables(&out), retriesSet))
@@ -33,13 +34,13 @@ func TestPageOfASet(t *testing.T) {
 }
 
 func TestSearchThatGoesOn(t *testing.T) {
-	p, err := readAnswer[page]([]byte(`{"total_count":300000,"page":1,"next":"5,7","items":[]}`))
+	p, err := apiclient.Decode[page]([]byte(`{"total_count":300000,"page":1,"next":"5,7","items":[]}`))
 	require.NoError(t, err)
 	require.Equal(t, "none that match, 300000 in all; more with --next 5,7", p.end())
 }
 
 func TestTableOfNothing(t *testing.T) {
-	p, err := readAnswer[page]([]byte(`{"total_count":0,"items":[]}`))
+	p, err := apiclient.Decode[page]([]byte(`{"total_count":0,"items":[]}`))
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, p.print(tables(&out), deadSet))
@@ -47,7 +48,7 @@ func TestTableOfNothing(t *testing.T) {
 }
 
 func TestAnswerThatIsNoList(t *testing.T) {
-	_, err := readAnswer[page]([]byte("<html>"))
+	_, err := apiclient.Decode[page]([]byte("<html>"))
 	require.ErrorContains(t, err, "cannot be read")
 }
 

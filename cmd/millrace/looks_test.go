@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/wire"
@@ -70,9 +71,9 @@ func TestLooksAtARealBroker(t *testing.T) {
 	require.Regexp(t, `^deploy "v1.2" marked at \S+ \S+ \S+\n$`, says("deploys", "mark", "v1.2"))
 	brokertest.Eventually(t, func() bool { return regexpMatch(`AT .*\n\S+ \S+ +v1.2 +`+v.Owner.Name+`\n1 in all\n`, says("deploys")) }, "it is marked")
 
-	r := millrace(t, "release", "--reason", "all is well", "--api-url", fmt.Sprintf("http://%s:%s@%s", admin.Name, admin.Password, strings.TrimPrefix(s.api.base, "http://")))
+	r := millrace(t, "release", "--reason", "all is well", "--api-url", fmt.Sprintf("http://%s:%s@%s", admin.Name, admin.Password, strings.TrimPrefix(s.api.Base(), "http://")))
 	require.Equal(t, "no jobs are held\n", r.out, r.err)
-	require.Contains(t, millrace(t, "status", "--api-url", "http://"+admin.Name+":wrong@"+strings.TrimPrefix(s.api.base, "http://")).err, `as user "`+admin.Name+`" of --api-url`)
+	require.Contains(t, millrace(t, "status", "--api-url", "http://"+admin.Name+":wrong@"+strings.TrimPrefix(s.api.Base(), "http://")).err, `as user "`+admin.Name+`" of --api-url`)
 
 	r = millrace(t, append([]string{"health"}, s.flags...)...)
 	require.Equal(t, exitFailed, r.code)
@@ -219,5 +220,5 @@ func TestCommandsAreDocumented(t *testing.T) {
 func TestHealthChecksAreThoseOfTheContract(t *testing.T) {
 	names := regexp.MustCompile(`name: check, .*enum: \[(.*)\]`).FindStringSubmatch(deployed(t, "httpapi/openapi.yaml"))
 	require.NotNil(t, names)
-	require.Equal(t, strings.Split(names[1], ", "), healthChecks)
+	require.Equal(t, strings.Split(names[1], ", "), apiclient.Checks)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
@@ -75,7 +76,7 @@ func (c *metricsCmd) Run(ctx context.Context, out output.Streams) error {
 	}
 	path := "/api/job-metrics"
 	if c.Class != "" {
-		path += "/" + segment(c.Class)
+		path += "/" + apiclient.Segment(c.Class)
 	}
 	return look(ctx, out, &c.lookSettings, path, query, c.print)
 }

@@ -12,6 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/wire"
@@ -57,7 +58,7 @@ func TestMetricsOfARealBroker(t *testing.T) {
 
 	query := url.Values{"from": {strconv.FormatInt(now.Add(-72*time.Hour).Unix(), 10)}, "to": {strconv.FormatInt(now.Unix(), 10)}}
 	ask := func(s *running) string {
-		body, err := s.api.do(t.Context(), http.MethodGet, "/api/job-metrics", query, nil)
+		body, err := s.api.Do(t.Context(), apiclient.Request{Path: "/api/job-metrics", Query: query})
 		require.NoError(t, err)
 		return string(body)
 	}
@@ -82,7 +83,7 @@ func TestMetricsOfARealBroker(t *testing.T) {
 // attempts are the lines of /metrics that tell at which attempt jobs ended.
 func (s *running) attempts(t *testing.T) string {
 	t.Helper()
-	body, err := s.api.do(t.Context(), http.MethodGet, "/metrics", nil, nil)
+	body, err := s.api.Do(t.Context(), apiclient.Request{Path: "/metrics"})
 	require.NoError(t, err)
 	var lines strings.Builder
 	for line := range strings.Lines(string(body)) {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
@@ -64,13 +65,13 @@ func (c *moveTypeCmd) Run(ctx context.Context, out output.Streams) error {
 
 func (c *moveTypeCmd) post(ctx context.Context, id string, dryRun bool) (*shownMove, error) {
 	request := output.Fields{"type": c.Type, "timeout_s": c.Timeout.Seconds(), "id": id, "reason": c.Reason, "dry_run": dryRun}
-	body, err := c.client().do(ctx, http.MethodPost, c.path()+"/move-type", nil, request.JSON())
+	body, err := c.APIClient().Do(ctx, apiclient.Request{Method: http.MethodPost, Path: c.path() + "/move-type", Body: request.JSON()})
 	if err != nil {
 		return nil, err
 	}
 	var m shownMove
 	if err := json.Unmarshal(body, &m); err != nil {
-		return nil, unreadable(err)
+		return nil, fmt.Errorf("the sidecar's answer cannot be read: %w", err)
 	}
 	return &m, nil
 }
@@ -90,7 +91,7 @@ func (c *moveTypeCmd) follow(ctx context.Context, out output.Streams, id string,
 			return err
 		}
 		next, err := c.post(ctx, id, false)
-		var refusal *apiError
+		var refusal *apiclient.Error
 		switch {
 		case err == nil:
 			m, heard = next, time.Now()

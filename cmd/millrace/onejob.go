@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
@@ -173,7 +174,7 @@ type showJobCmd struct {
 
 // Run shows one job.
 func (c *showJobCmd) Run(ctx context.Context, out output.Streams) error {
-	err := look(ctx, out, &c.lookSettings, jobsPath+"/"+segment(c.JID), nil, func(p *output.Printer, t *timeline) error { return t.print(p) })
+	err := look(ctx, out, &c.lookSettings, jobsPath+"/"+apiclient.Segment(c.JID), nil, func(p *output.Printer, t *timeline) error { return t.print(p) })
 	if err != nil {
 		return fmt.Errorf("job %s: %w", c.JID, err)
 	}
@@ -201,7 +202,7 @@ func (c *cancelJobCmd) Run(ctx context.Context, out output.Streams) error {
 	if err := c.Ask(out, "Cancel job %s? It will not be retried.", c.JID); err != nil {
 		return err
 	}
-	body, err := c.client().do(ctx, http.MethodPost, jobsPath+"/"+segment(c.JID)+"/cancel", nil, reasonBody(c.Reason))
+	body, err := c.APIClient().Do(ctx, apiclient.Request{Method: http.MethodPost, Path: jobsPath + "/" + apiclient.Segment(c.JID) + "/cancel", Body: reasonBody(c.Reason)})
 	if err != nil {
 		return fmt.Errorf("job %s: %w", c.JID, err)
 	}
@@ -218,7 +219,7 @@ func (c *deleteJobCmd) Run(ctx context.Context, out output.Streams) error {
 	if err := c.Ask(out, "Delete job %s?", c.JID); err != nil {
 		return err
 	}
-	if _, err := c.client().do(ctx, http.MethodDelete, jobsPath+"/"+segment(c.JID), nil, reasonBody(c.Reason)); err != nil {
+	if _, err := c.APIClient().Do(ctx, apiclient.Request{Method: http.MethodDelete, Path: jobsPath + "/" + apiclient.Segment(c.JID), Body: reasonBody(c.Reason)}); err != nil {
 		return fmt.Errorf("job %s: %w", c.JID, err)
 	}
 	return c.Printer(out).Done(output.Fields{"jid": c.JID, "done": "deleted"}, "job %s: deleted", c.JID)

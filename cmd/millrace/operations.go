@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
@@ -85,7 +86,7 @@ type (
 	}
 )
 
-func (c *oneOperationCmd) path() string { return operationsPath + "/" + segment(c.ID) }
+func (c *oneOperationCmd) path() string { return operationsPath + "/" + apiclient.Segment(c.ID) }
 
 // Run prints one operation.
 func (c *showOperationCmd) Run(ctx context.Context, out output.Streams) error {
@@ -94,7 +95,7 @@ func (c *showOperationCmd) Run(ctx context.Context, out output.Streams) error {
 
 // Run cancels one.
 func (c *cancelOperationCmd) Run(ctx context.Context, out output.Streams) error {
-	if _, err := c.client().do(ctx, http.MethodDelete, c.path(), nil, reasonBody(c.Reason)); err != nil {
+	if _, err := c.APIClient().Do(ctx, apiclient.Request{Method: http.MethodDelete, Path: c.path(), Body: reasonBody(c.Reason)}); err != nil {
 		return err
 	}
 	return c.Printer(out).Done(output.Fields{"id": c.ID, "done": "cancelled"}, "operation %s: cancelled", c.ID)
@@ -106,13 +107,13 @@ func (c *undoOperationCmd) Run(ctx context.Context, out output.Streams) error {
 	if c.Rate != 0 {
 		request["rate"] = c.Rate
 	}
-	body, err := c.client().do(ctx, http.MethodPost, c.path()+"/undo", nil, request.JSON())
+	body, err := c.APIClient().Do(ctx, apiclient.Request{Method: http.MethodPost, Path: c.path() + "/undo", Body: request.JSON()})
 	if err != nil {
 		return err
 	}
 	var begun struct{ ID string }
 	if err := json.Unmarshal(body, &begun); err != nil {
-		return unreadable(err)
+		return fmt.Errorf("the sidecar's answer cannot be read: %w", err)
 	}
 	return c.Printer(out).Done(output.Fields{"id": begun.ID, "undoes": c.ID, "done": "begun"},
 		"operation %s undoes operation %s; follow it with millrace operations show %[1]s", begun.ID, c.ID)
@@ -199,13 +200,13 @@ func (c *beginOperationCmd) Run(ctx context.Context, out output.Streams) error {
 	if err != nil {
 		return err
 	}
-	body, err := c.client().do(ctx, http.MethodGet, "/api/"+c.Set, query, nil)
+	body, err := c.APIClient().Do(ctx, apiclient.Request{Path: "/api/" + c.Set, Query: query})
 	if err != nil {
 		return err
 	}
 	var s seen
 	if err := json.Unmarshal(body, &s); err != nil {
-		return unreadable(err)
+		return fmt.Errorf("the sidecar's answer cannot be read: %w", err)
 	}
 	n, exact := s.count()
 	request, err := c.request(filter, s.AsOf, n, exact)
@@ -222,12 +223,12 @@ func (c *beginOperationCmd) Run(ctx context.Context, out output.Streams) error {
 	if err := c.Ask(out, "%s %s?", verbs[c.Action], about); err != nil {
 		return err
 	}
-	if body, err = c.client().do(ctx, http.MethodPost, operationsPath, nil, request.JSON()); err != nil {
+	if body, err = c.APIClient().Do(ctx, apiclient.Request{Method: http.MethodPost, Path: operationsPath, Body: request.JSON()}); err != nil {
 		return err
 	}
 	var begun struct{ ID string }
 	if err := json.Unmarshal(body, &begun); err != nil {
-		return unreadable(err)
+		return fmt.Errorf("the sidecar's answer cannot be read: %w", err)
 	}
 	return c.Printer(out).Done(output.Fields{"id": begun.ID, "matching": n, "exact": exact, "set": c.Set, "done": "begun"},
 		"operation %s begun on %s; follow it with millrace operations show %[1]s", begun.ID, about)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
@@ -66,7 +67,7 @@ type showProcessCmd struct {
 
 // Run prints one process.
 func (c *showProcessCmd) Run(ctx context.Context, out output.Streams) error {
-	return c.lookAt(ctx, out, processesPath+"/"+segment(c.Identity), nil)
+	return c.lookAt(ctx, out, processesPath+"/"+apiclient.Segment(c.Identity), nil)
 }
 
 type controlProcessCmd struct {
@@ -107,8 +108,8 @@ func (c *controlProcessCmd) ask(ctx context.Context, out output.Streams, verb, w
 			return err
 		}
 	}
-	path := processesPath + "/" + segment(c.Identity) + "/" + verb
-	if _, err := c.client().do(ctx, http.MethodPut, path, nil, reasonBody(c.Reason)); err != nil {
+	path := processesPath + "/" + apiclient.Segment(c.Identity) + "/" + verb
+	if _, err := c.APIClient().Do(ctx, apiclient.Request{Method: http.MethodPut, Path: path, Body: reasonBody(c.Reason)}); err != nil {
 		return err
 	}
 	return c.Printer(out).Done(output.Fields{"process": c.Identity, "asked": verb}, "asked %s to %s", about, what)
@@ -116,7 +117,7 @@ func (c *controlProcessCmd) ask(ctx context.Context, out output.Streams, verb, w
 
 // running is how many processes run.
 func (c *controlProcessCmd) running(ctx context.Context) (int64, error) {
-	o, err := c.client().overview(ctx)
+	o, err := c.APIClient().Overview(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -90,7 +91,7 @@ type oneQueueCmd struct {
 	Queue string `arg:"" help:"Name of the queue, without \"queue.\" in front."`
 }
 
-func (c *oneQueueCmd) path() string { return queuesPath + "/" + segment(c.Queue) }
+func (c *oneQueueCmd) path() string { return queuesPath + "/" + apiclient.Segment(c.Queue) }
 
 // changeQueueCmd does something to one queue.
 type changeQueueCmd struct {
@@ -100,7 +101,7 @@ type changeQueueCmd struct {
 }
 
 func (c *changeQueueCmd) do(ctx context.Context, method, more string) error {
-	_, err := c.client().do(ctx, method, c.path()+more, nil, output.Fields{"reason": c.Reason}.JSON())
+	_, err := c.APIClient().Do(ctx, apiclient.Request{Method: method, Path: c.path() + more, Body: output.Fields{"reason": c.Reason}.JSON()})
 	return err
 }
 
@@ -114,11 +115,11 @@ func (c *changeQueueCmd) act(ctx context.Context, out output.Streams, method, mo
 
 // now asks for the queue as it is now.
 func (c *oneQueueCmd) now(ctx context.Context) (*queueRow, error) {
-	body, err := c.client().do(ctx, http.MethodGet, c.path(), nil, nil)
+	body, err := c.APIClient().Do(ctx, apiclient.Request{Path: c.path()})
 	if err != nil {
 		return nil, err
 	}
-	return readAnswer[queueRow](body)
+	return apiclient.Decode[queueRow](body)
 }
 
 type (
@@ -193,7 +194,7 @@ func (c *resumeQueueCmd) Run(ctx context.Context, out output.Streams) error {
 // Run moves the jobs of a queue, in as many steps as that takes.
 func (c *moveQueueCmd) Run(ctx context.Context, out output.Streams) error {
 	for moved := 0; ; {
-		body, err := c.client().do(ctx, http.MethodPost, c.path()+"/move", nil, output.Fields{"to": c.To, "reason": c.Reason}.JSON())
+		body, err := c.APIClient().Do(ctx, apiclient.Request{Method: http.MethodPost, Path: c.path() + "/move", Body: output.Fields{"to": c.To, "reason": c.Reason}.JSON()})
 		if err != nil {
 			return err
 		}
@@ -202,7 +203,7 @@ func (c *moveQueueCmd) Run(ctx context.Context, out output.Streams) error {
 			Complete bool
 		}
 		if err := json.Unmarshal(body, &did); err != nil {
-			return unreadable(err)
+			return fmt.Errorf("the sidecar's answer cannot be read: %w", err)
 		}
 		if moved += did.Moved; did.Complete || did.Moved == 0 {
 			return c.Printer(out).Done(output.Fields{"queue": c.Queue, "done": "moved", "jobs": moved, "to": c.To},

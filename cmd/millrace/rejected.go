@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
@@ -71,7 +72,7 @@ type oneRejectedCmd struct {
 }
 
 func (c *oneRejectedCmd) path() string {
-	return rejectedPath + "/" + segment(c.Stream) + "/" + strconv.FormatInt(c.Offset, 10)
+	return rejectedPath + "/" + apiclient.Segment(c.Stream) + "/" + strconv.FormatInt(c.Offset, 10)
 }
 
 func (c *oneRejectedCmd) name() string {
@@ -80,7 +81,7 @@ func (c *oneRejectedCmd) name() string {
 
 // do calls the API on the record and says what that did.
 func (c *oneRejectedCmd) do(ctx context.Context, out output.Streams, method, action string, send []byte, done string) error {
-	if _, err := c.client().do(ctx, method, c.path()+action, nil, send); err != nil {
+	if _, err := c.APIClient().Do(ctx, apiclient.Request{Method: method, Path: c.path() + action, Body: send}); err != nil {
 		return fmt.Errorf("%s: %w", c.name(), err)
 	}
 	return c.Printer(out).Done(output.Fields{"stream": c.Stream, "offset": c.Offset, "done": done}, "%s: %s", c.name(), done)
@@ -94,7 +95,7 @@ type showRejectedCmd struct {
 
 // Run prints one rejected record.
 func (c *showRejectedCmd) Run(ctx context.Context, out output.Streams) error {
-	body, err := c.client().do(ctx, http.MethodGet, c.path(), nil, nil)
+	body, err := c.APIClient().Do(ctx, apiclient.Request{Path: c.path()})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.name(), err)
 	}
@@ -103,11 +104,11 @@ func (c *showRejectedCmd) Run(ctx context.Context, out output.Streams) error {
 	}
 	var r rejectedRecord
 	if err := json.Unmarshal(body, &r); err != nil {
-		return unreadable(err)
+		return fmt.Errorf("the sidecar's answer cannot be read: %w", err)
 	}
 	raw, err := r.bytes()
 	if err != nil {
-		return unreadable(err)
+		return fmt.Errorf("the sidecar's answer cannot be read: %w", err)
 	}
 	if r.Truncated {
 		fmt.Fprintf(out.Err, "millrace: only the first %d of %d bytes are kept\n", len(raw), r.Size)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -35,7 +36,7 @@ func (c *releaseCmd) Run(ctx context.Context, out output.Streams) error {
 	if err := c.Ask(out, "%s %s now that are held and due?", verb, wire.Counted(overdue, "job")); err != nil {
 		return err
 	}
-	if _, err := c.client().do(ctx, http.MethodPost, "/api/release", nil, request.JSON()); err != nil {
+	if _, err := c.APIClient().Do(ctx, apiclient.Request{Method: http.MethodPost, Path: "/api/release", Body: request.JSON()}); err != nil {
 		return err
 	}
 	return c.Printer(out).Done(output.Fields{"released": overdue, "done": done}, "released: %s that were due are %s now, the others when they are due", wire.Counted(overdue, "job"), done)
@@ -43,18 +44,18 @@ func (c *releaseCmd) Run(ctx context.Context, out output.Streams) error {
 
 // held reports whether jobs are held, and how many of them are due.
 func (c *releaseCmd) held(ctx context.Context) (held bool, overdue int64, err error) {
-	api := c.client()
-	o, err := api.overview(ctx)
+	api := c.APIClient()
+	o, err := api.Overview(ctx)
 	if err != nil || o.Scheduler.Gap == "" {
 		return false, 0, err
 	}
 	for _, s := range []set{scheduledSet, retriesSet} {
 		query := url.Values{"set": {strings.TrimPrefix(s.path, "/api/")}}
-		body, err := api.do(ctx, http.MethodGet, "/api/due-times", query, nil)
+		body, err := api.Do(ctx, apiclient.Request{Path: "/api/due-times", Query: query})
 		if err != nil {
 			return false, 0, err
 		}
-		d, err := readAnswer[dueTimes](body)
+		d, err := apiclient.Decode[dueTimes](body)
 		if err != nil {
 			return false, 0, err
 		}

@@ -17,6 +17,8 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
+	"github.com/millrace-jobs/millrace/internal/connect"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -169,7 +171,7 @@ func TestReadyWhenJobsAreAccepted(t *testing.T) {
 	require.NoError(t, err)
 	s := start(t, beside(v))
 	reason := func() string {
-		resp, err := s.api.http.Get(s.api.base + "/readyz")
+		resp, err := s.api.HTTP.Get(s.api.Base() + "/readyz")
 		require.NoError(t, err)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
@@ -209,7 +211,7 @@ func TestQueueTypeThatTheBrokerDoesNotHave(t *testing.T) {
 }
 
 func TestSidecarEndsWhileItWaitsForTheBroker(t *testing.T) {
-	s := start(t, sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://127.0.0.1:1"}}})
+	s := start(t, sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: "amqp://127.0.0.1:1"}}})
 	brokertest.Eventually(t, func() bool { return strings.Contains(s.log.String(), "the broker cannot be reached") }, "it tries")
 	require.NoError(t, s.end())
 }
@@ -232,7 +234,7 @@ func TestSidecarEndsQuicklyAndGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestTwoSidecarsCannotShareAStateFolder(t *testing.T) {
-	settings := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://127.0.0.1:1"}}, StateDir: t.TempDir()}
+	settings := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: "amqp://127.0.0.1:1"}}, StateDir: t.TempDir()}
 	s := start(t, settings)
 	brokertest.Eventually(t, func() bool { return s.status(t, "/healthz") == http.StatusOK }, "it runs")
 	second := process(t, "serve", "--state-dir", settings.StateDir, "--http-addr", "127.0.0.1:0") // Pebble leaks a goroutine where it cannot open
@@ -294,8 +296,8 @@ func TestWithoutManagementAPI(t *testing.T) {
 	proxy.Cut(t)
 	settings := beside(v)
 	settings.ManagementURL, settings.StreamURL, settings.Auth = proxy.URL(), "", "none"
-	managementPatience, managementEvery = 100*time.Millisecond, 100*time.Millisecond
-	t.Cleanup(func() { managementPatience, managementEvery = 5*time.Second, time.Minute })
+	managementTimeout, managementEvery = 100*time.Millisecond, 100*time.Millisecond
+	t.Cleanup(func() { managementTimeout, managementEvery = 5*time.Second, time.Minute })
 	s := start(t, settings)
 	s.leads(t)
 	require.Contains(t, s.log.String(), "no management API")
@@ -315,7 +317,7 @@ func TestWithoutManagementAPI(t *testing.T) {
 // The log names the command that gives the user its tags before what does not work without them.
 func TestUserThatMayNotUseTheManagementAPI(t *testing.T) {
 	v := brokertest.New(t)
-	untagged := v.AddUser(t, "untagged", brokertest.Permissions{Configure: sidecarRole.configure, Write: sidecarRole.write, Read: sidecarRole.read})
+	untagged := v.AddUser(t, "untagged", brokertest.Permissions{Configure: connect.Sidecar.Configure, Write: connect.Sidecar.Write, Read: connect.Sidecar.Read})
 	settings := beside(v)
 	settings.AMQPURL, settings.ManagementURL, settings.StreamURL, settings.Auth = untagged.AMQPURL(), untagged.ManagementURL(), "", "none"
 	s := start(t, settings)
@@ -327,10 +329,10 @@ func TestUserThatMayNotUseTheManagementAPI(t *testing.T) {
 
 func TestLeastPermissionsAreEnough(t *testing.T) {
 	v := brokertest.New(t)
-	allow := func(r role, tags string) *brokertest.User {
-		return v.AddUser(t, r.name, brokertest.Permissions{Configure: r.configure, Write: r.write, Read: r.read, Tags: tags})
+	allow := func(r connect.Role, tags string) *brokertest.User {
+		return v.AddUser(t, r.Name, brokertest.Permissions{Configure: r.Configure, Write: r.Write, Read: r.Read, Tags: tags})
 	}
-	sidecar, producer, worker := allow(roles[0], "policymaker,monitoring"), allow(roles[1], ""), allow(roles[2], "")
+	sidecar, producer, worker := allow(connect.Roles[0], "policymaker,monitoring"), allow(connect.Roles[1], ""), allow(connect.Roles[2], "")
 	settings := beside(v)
 	settings.AMQPURL, settings.ManagementURL, settings.StreamURL = sidecar.AMQPURL(), sidecar.ManagementURL(), ""
 	s := start(t, settings)

@@ -18,7 +18,7 @@ type serveCmd struct {
 	sidecarSettings
 }
 
-// Run is the sidecar, until ctx ends.
+// Run runs a sidecar until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, out output.Streams) error {
 	listener, err := listen(ctx, c.HTTPAddr, c.exposure())
 	if err != nil {
@@ -27,15 +27,15 @@ func (c *serveCmd) Run(ctx context.Context, out output.Streams) error {
 	return serve(ctx, c.sidecarSettings, newLog(out.Err, c.LogLevel, c.LogFormat), listener)
 }
 
-// serve runs the sidecar, and runs it again where its view has to be rebuilt.
+// serve runs a sidecar, and starts it again when its view must be rebuilt.
 func serve(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener) error {
-	var short *view.LostEndError // what the next view is to know of the journal
+	var lost *view.LostEndError // the end that the journal has lost
 	for {
-		err := run(ctx, cfg, log, listener, short)
+		err := run(ctx, cfg, log, listener, lost)
 		if !errors.Is(err, view.ErrRebuild) {
 			return err
 		}
-		_ = errors.As(err, &short)
+		_ = errors.As(err, &lost)
 		log.Warn("millrace: the view is rebuilt", "reason", err)
 		if listener, err = listen(ctx, listener.Addr().String(), cfg.exposure()); err != nil {
 			return err
@@ -43,7 +43,7 @@ func serve(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener 
 	}
 }
 
-// listen listens where only those can come who may.
+// listen opens the address of the API if the settings protect it well enough.
 func listen(ctx context.Context, addr string, e httpapi.Exposure) (net.Listener, error) {
 	listener, err := httpapi.Listen(ctx, addr, e)
 	switch {

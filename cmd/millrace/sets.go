@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
@@ -143,9 +144,9 @@ func (c *listCmd) export(ctx context.Context, out output.Streams, s set, query u
 	query.Del("page")
 	query.Del("page_size")
 	query.Set("format", c.Output)
-	api := c.client()
-	defer api.http.CloseIdleConnections()
-	file, err := api.stream(ctx, s.path, query)
+	api := c.APIClient()
+	defer api.HTTP.CloseIdleConnections()
+	file, err := api.Stream(ctx, apiclient.Request{Path: s.path, Query: query})
 	if err != nil {
 		return err
 	}
@@ -223,11 +224,11 @@ func (c *oneCmd) query() url.Values {
 
 // act calls the API on the one job. action is empty for what a method alone says.
 func (c *actCmd) act(ctx context.Context, out output.Streams, s set, method, action, done string) error {
-	path := s.path + "/" + segment(c.JID)
+	path := s.path + "/" + apiclient.Segment(c.JID)
 	if action != "" {
 		path += "/" + action
 	}
-	if _, err := c.client().do(ctx, method, path, c.query(), reasonBody(c.Reason)); err != nil {
+	if _, err := c.APIClient().Do(ctx, apiclient.Request{Method: method, Path: path, Query: c.query(), Body: reasonBody(c.Reason)}); err != nil {
 		return fmt.Errorf("%s %s: %w", s.one, c.JID, err)
 	}
 	return c.did(out, s, done)
@@ -251,7 +252,7 @@ type showCmd struct{ oneCmd }
 
 // Run prints one job.
 func (c *showCmd) Run(ctx context.Context, out output.Streams, s set) error {
-	if err := c.lookAt(ctx, out, s.path+"/"+segment(c.JID), c.query()); err != nil {
+	if err := c.lookAt(ctx, out, s.path+"/"+apiclient.Segment(c.JID), c.query()); err != nil {
 		return fmt.Errorf("%s %s: %w", s.one, c.JID, err)
 	}
 	return nil

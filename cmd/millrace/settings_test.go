@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 )
 
 // settingsOf is what `millrace config` says the settings are.
@@ -123,7 +124,7 @@ func TestPasswordsAreMasked(t *testing.T) {
 }
 
 func TestPasswordFromAFile(t *testing.T) {
-	var s brokerSettings
+	var s flags.Broker
 	s.AMQPURL, s.AMQPPasswordFile = "amqp://ann@broker/v", clitest.File(t, "p@ss/word\n")
 	require.NoError(t, s.AfterApply())
 	require.Equal(t, "amqp://ann:p%40ss%2Fword@broker/v", s.AMQPURL)
@@ -172,12 +173,13 @@ func TestWhatFollowsFromTheAMQPURL(t *testing.T) {
 		{"amqp://ann:@[::1]:1/v", "[::1]:1/v", "v", "ann", "http://ann:@[::1]:10001"},
 		{"amqp://ann:pw@b:2,[::1],a,a:3/v", "[::1]:5672,a:3,a:5672,b:2/v", "v", "ann", "http://ann:pw@b:10002,[::1]:15672,a:15672,a:10003"},
 	} {
-		s := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: test.url}}}
+		s := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: test.url}}}
 		require.NoError(t, s.AfterApply(), test.url)
 		require.Equal(t, test.identity, s.brokerIdentity())
 		require.Equal(t, test.vhost, s.vhost())
 		require.Equal(t, test.user, s.user())
-		require.Equal(t, test.management, strings.ToLower(s.managementURL()))
+		broker := s.Connect(nil, nil)
+		require.Equal(t, test.management, strings.ToLower(broker.Management()))
 	}
 }
 
@@ -228,7 +230,7 @@ func TestStreamURLTakesUserAndVHostFromTheAMQPURL(t *testing.T) {
 		"rabbitmq-stream://h:5552/":          "rabbitmq-stream://ann:pw@h:5552/a%2Fb",
 		"rabbitmq-stream+tls://bob:x@h/c%2F": "rabbitmq-stream+tls://bob:x@h/c%2F",
 	} {
-		s := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://ann:pw@h/a%2Fb"}}, StreamURL: given}
+		s := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: "amqp://ann:pw@h/a%2Fb"}}, StreamURL: given}
 		require.NoError(t, s.AfterApply())
 		require.Equal(t, want, s.StreamURL)
 	}
@@ -244,7 +246,7 @@ func TestIdentityIsHostAndProcessUnlessGiven(t *testing.T) {
 // A private broker that comes back on other ports is the same, and so is its view.
 func TestPrivateBrokerKeepsItsView(t *testing.T) {
 	identity := func(amqpURL string) string {
-		s := brokerSettings{amqpSettings: amqpSettings{AMQPURL: amqpURL}, private: true}
+		s := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: amqpURL}}, private: true}
 		require.NoError(t, s.AfterApply())
 		return s.brokerIdentity()
 	}

@@ -6,12 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
@@ -19,7 +20,7 @@ import (
 )
 
 type topCmd struct {
-	clientSettings
+	flags.Client
 
 	Every time.Duration `placeholder:"DURATION" default:"2s" help:"Time between two refreshes (${default})."`
 	Count int           `short:"n" placeholder:"N" help:"End after this many refreshes. Without it, the command runs until it is interrupted."`
@@ -39,7 +40,7 @@ func (c *topCmd) Run(ctx context.Context, out output.Streams) error {
 	if c.Every < fastestTop {
 		return usage.Errorf("invalid --every %s: use at least %s", c.Every, fastestTop)
 	}
-	t := &top{api: c.client(), out: out}
+	t := &top{api: c.APIClient(), out: out}
 	screen, err := t.screen(ctx, time.Now())
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func (c *topCmd) Run(ctx context.Context, out output.Streams) error {
 
 // top is a screen that is drawn again and again.
 type top struct {
-	api    *client
+	api    *apiclient.Client
 	out    output.Streams
 	before overview // what the screen before showed
 	at     time.Time
@@ -88,7 +89,7 @@ func (t *top) show(screen []byte) error {
 
 // screen asks for everything and lays it out.
 func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
-	o, err := t.api.overview(ctx)
+	o, err := apiclient.Get[overview](ctx, t.api, apiclient.OverviewPath, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
 	p := output.NewPrinter(&b, t.out, now)
 	done, failed := t.rates(o, now)
 	_ = p.Note("millrace %s, %s   %s", o.Version, o.broker(), now.Format(humantime.WithZone))
-	_ = p.Note("scheduled %d   retries %d   dead %d   %s   processed %s   failed %s\n", o.total(scheduledSet), o.total(retriesSet), o.total(deadSet),
+	_ = p.Note("scheduled %d   retries %d   dead %d   %s   processed %s   failed %s\n", o.Total(apiclient.Scheduled), o.Total(apiclient.Retries), o.Total(apiclient.Dead),
 		o.processes(), done, failed)
 	if len(attention.Items) == 0 {
 		_ = p.Note("nothing needs attention")
@@ -143,10 +144,10 @@ func perSecond(n int64, seconds float64) string {
 }
 
 // get asks the API for one thing.
-func get[T any](ctx context.Context, api *client, path string, query url.Values) (*T, error) {
-	body, err := api.do(ctx, http.MethodGet, path, query, nil)
+func get[T any](ctx context.Context, api *apiclient.Client, path string, query url.Values) (*T, error) {
+	body, err := api.Do(ctx, apiclient.Request{Path: path, Query: query})
 	if err != nil {
 		return nil, err
 	}
-	return readAnswer[T](body)
+	return apiclient.Decode[T](body)
 }

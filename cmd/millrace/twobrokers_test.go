@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -77,7 +78,7 @@ func untouched(t *testing.T, b *localbroker.Broker) {
 }
 
 func sidecarOf(b *localbroker.Broker) sidecarSettings {
-	return sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: b.AMQPURL()}}}
+	return sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: b.AMQPURL()}}}
 }
 
 // Beside a broker without a management API runs another one, whose API is where that of the first would be.

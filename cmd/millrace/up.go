@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
@@ -18,6 +17,8 @@ import (
 
 	"github.com/millrace-jobs/millrace/cmd/millrace/demo"
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/internal/apiclient"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
@@ -25,7 +26,7 @@ import (
 )
 
 type upCmd struct {
-	apiSettings
+	flags.API
 
 	Fresh    bool   `help:"Start with an empty broker: delete the data of the last run."`
 	Rate     int    `placeholder:"N" default:"20" help:"Jobs per second that the demo enqueues (${default})."`
@@ -99,7 +100,7 @@ func (c *upCmd) runWith(ctx context.Context, p upParts) error {
 		}
 	})
 	g.Go(func() error {
-		api := settings.client(&signInSettings{})
+		api := settings.apiClient(&flags.SignIn{})
 		if err := awaitReady(gctx, api); err != nil {
 			return interrupted(gctx, err)
 		}
@@ -160,11 +161,11 @@ func stopBroker(ctx context.Context, node *localbroker.Broker, live *output.Live
 }
 
 // awaitReady waits until the sidecar has read what there is.
-func awaitReady(ctx context.Context, api *client) error {
+func awaitReady(ctx context.Context, api *apiclient.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	for {
-		_, err := api.do(ctx, http.MethodGet, "/readyz", nil, nil)
+		_, err := api.Do(ctx, apiclient.Request{Path: "/readyz"})
 		if err == nil {
 			return nil
 		}

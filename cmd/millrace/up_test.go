@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+	"github.com/millrace-jobs/millrace/internal/connect"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
@@ -236,7 +237,7 @@ func TestUserOfUp(t *testing.T) {
 	require.NoError(t, err)
 	permissions, err := admin.Permissions(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, permissions, broker.Permission{User: "millrace", Configure: sidecarRole.configure, Write: sidecarRole.write, Read: sidecarRole.read})
+	require.Contains(t, permissions, broker.Permission{User: "millrace", Configure: connect.Sidecar.Configure, Write: connect.Sidecar.Write, Read: connect.Sidecar.Read})
 	_, err = makeUpUser(t.Context(), as(user, b.ManagementURL()))
 	require.ErrorContains(t, err, "make the broker user millrace: the management API answers 401", "it may not make users")
 }

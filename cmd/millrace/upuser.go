@@ -9,6 +9,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/internal/connect"
 )
 
 // upUser is the broker user of the sidecar of `millrace up`. Before it had one, guest's records were in the journal.
@@ -24,8 +27,8 @@ func makeUpUser(ctx context.Context, management string) (*url.Userinfo, error) {
 		path string
 		body map[string]string
 	}{
-		{"/api/users/" + upUser, map[string]string{"password": password, "tags": strings.Join(sidecarTags, ",")}},
-		{"/api/permissions/%2F/" + upUser, map[string]string{"configure": sidecarRole.configure, "write": sidecarRole.write, "read": sidecarRole.read}},
+		{"/api/users/" + upUser, map[string]string{"password": password, "tags": strings.Join(connect.SidecarTags, ",")}},
+		{"/api/permissions/%2F/" + upUser, map[string]string{"configure": connect.Sidecar.Configure, "write": connect.Sidecar.Write, "read": connect.Sidecar.Read}},
 	} {
 		if err := putJSON(ctx, management+put.path, put.body); err != nil {
 			return nil, fmt.Errorf("make the broker user %s: %w", upUser, err)
@@ -45,7 +48,7 @@ func putJSON(ctx context.Context, address string, value any) error {
 	}
 	req.Close = true
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := (&http.Client{Timeout: clientTimeout}).Do(req)
+	resp, err := (&http.Client{Timeout: 30 * time.Second}).Do(req)
 	if err != nil {
 		return err
 	}

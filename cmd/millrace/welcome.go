@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/millrace-jobs/millrace/cmd/millrace/demo"
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
@@ -55,11 +56,11 @@ func tries(amqpURL, httpAddr string) []string {
 }
 
 // countsLine is what the demo has done and how many jobs each set holds, as the API's overview tells.
-func countsLine(ctx context.Context, c demo.Counts, api *client) string {
+func countsLine(ctx context.Context, c demo.Counts, api *apiclient.Client) string {
 	line := fmt.Sprintf("enqueued %d   processed %d   failed %d", c.Enqueued, c.Processed, c.Failed)
-	o, err := api.overview(ctx)
+	o, err := api.Overview(ctx)
 	if err != nil {
 		return line + "   (the sidecar does not answer)"
 	}
-	return fmt.Sprintf("%s   scheduled %d   retries %d   dead %d", line, o.total(scheduledSet), o.total(retriesSet), o.total(deadSet))
+	return fmt.Sprintf("%s   scheduled %d   retries %d   dead %d", line, o.Total(apiclient.Scheduled), o.Total(apiclient.Retries), o.Total(apiclient.Dead))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -31,10 +32,12 @@ func parseSize(s string) (int64, error) {
 	return n * sizeUnits[m[2]], err
 }
 
-// smallestRun is about what a report takes at least, in bytes: it bounds their number where a size is given.
+// smallestRun is about the smallest size of a report, in bytes. It bounds the number of reports where
+// a size is given.
 const smallestRun = 32
 
-// timelines is how many reports of workers are kept, and for how long: an age, a size, or both with a comma in between. Empty means the default.
+// timelines returns the bounds that are given: an age, a size, or both with a comma in between. No
+// bounds mean the defaults.
 func (s *timelineSettings) timelines() (b metrics.RunBounds, err error) {
 	if s.TimelineRetention == "" {
 		return b, nil
@@ -54,10 +57,10 @@ func (s *timelineSettings) timelines() (b metrics.RunBounds, err error) {
 	return b, nil
 }
 
-// defaultTimelineAge is how long metrics.RunBounds keep reports without an age of their own.
+// defaultTimelineAge is how long metrics.RunBounds keep reports if they have no age.
 const defaultTimelineAge = 72 * time.Hour
 
-// timelineAge is how long reports are kept.
+// timelineAge returns how long reports are kept.
 func (s *timelineSettings) timelineAge() time.Duration {
 	kept, _ := s.timelines() // checked before
 	return cmp.Or(kept.Age, defaultTimelineAge)
@@ -66,4 +69,24 @@ func (s *timelineSettings) timelineAge() time.Duration {
 func (s *timelineSettings) checkTimelines() error {
 	_, err := s.timelines()
 	return err
+}
+
+// checkDead returns an error for bounds under which no dead job would be kept.
+func (s *sidecarSettings) checkDead() error {
+	if s.DeadMax < 0 {
+		return errors.New("--dead-max: must be 1 or more")
+	}
+	if s.DeadAge == "" {
+		return nil
+	}
+	if d, err := humantime.ParseDuration(s.DeadAge); err != nil || d <= 0 {
+		return fmt.Errorf("--dead-age: %w", humantime.InvalidDuration(s.DeadAge))
+	}
+	return nil
+}
+
+// deadAge returns how long dead jobs are kept, which AfterApply has checked; 0 means the default.
+func (s *sidecarSettings) deadAge() time.Duration {
+	d, _ := humantime.ParseDuration(s.DeadAge)
+	return d
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// watchQueues says where queues are looked at: mgmt is nil where there is no management API.
+// watchQueues chooses how queues are observed. mgmt is nil if there is no management API.
 func (s *sidecar) watchQueues(mgmt *broker.Management) {
-	s.mgmt.Store(mgmt)
+	s.mgmt.current.Store(mgmt)
 	if mgmt != nil {
 		s.queues.From(queues.Managed(mgmt), true)
 		return
@@ -22,7 +22,8 @@ func (s *sidecar) watchQueues(mgmt *broker.Management) {
 	s.queues.From(queues.Declared(s.brokerConfig("looks at queues"), s.queueNames), false)
 }
 
-// queueNames are the queues that are known by name: from entries, workers and what was done today.
+// queueNames returns the queues that are known by name: from entries, from workers and from today's
+// metrics.
 func (s *sidecar) queueNames() []string {
 	names := map[string]bool{wire.DefaultQueue: true}
 	for _, stream := range wire.EntryStreams {
@@ -39,37 +40,21 @@ func (s *sidecar) queueNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// pauseQueue has the broker pause a queue, where it can.
+// pauseQueue has the broker pause a queue, if it can.
 func (s *sidecar) pauseQueue(ctx context.Context, queue string, paused bool) error {
-	mgmt := s.mgmt.Load()
+	mgmt := s.mgmt.current.Load()
 	if mgmt == nil {
 		return nil
 	}
 	return mgmt.PauseQueue(ctx, wire.QueuePrefix+queue, paused)
 }
 
-// onBroker lends a connection to the broker.
-func (s *sidecar) onBroker(ctx context.Context, do func(*broker.Conn) error) error {
+// onBroker calls work with a connection of its own.
+func (s *sidecar) onBroker(ctx context.Context, work func(*broker.Conn) error) error {
 	conn, err := broker.Dial(ctx, s.brokerConfig("acts"))
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	return do(conn)
-}
-
-// everyQueue stands for all queues that have no limit of their own.
-const everyQueue = "*"
-
-// defaultSLO is how long a job may wait in a queue for which --queue-slo says nothing.
-const defaultSLO = 10 * time.Minute
-
-// queueSLO returns how long a job may wait in a queue; 0 means as long as it likes.
-func (s *sidecarSettings) queueSLO(queue string) time.Duration {
-	for _, name := range []string{queue, everyQueue} {
-		if limit, given := s.QueueSLO[name]; given {
-			return limit
-		}
-	}
-	return defaultSLO
+	return work(conn)
 }

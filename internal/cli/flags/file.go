@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"errors"
@@ -12,27 +12,28 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// configFile is what a configuration file sets, by flag name.
-type configFile map[string]string
+// file is what a configuration file sets, by flag name.
+type file map[string]string
 
-// readConfigFile reads a YAML file of `flag: value` lines.
-func readConfigFile(r io.Reader) (kong.Resolver, error) {
+// ReadFile reads a configuration file: YAML lines of the form `flag: value`.
+func ReadFile(r io.Reader) (kong.Resolver, error) {
 	nodes := map[string]yaml.Node{}
 	if err := yaml.NewDecoder(r).Decode(&nodes); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("configuration file: %w", err)
 	}
-	file := configFile{}
+	settings := file{}
 	for key, node := range nodes {
 		value, err := textOf(node)
 		if err != nil {
 			return nil, fmt.Errorf("configuration file: line %d: %s %w", node.Line, key, err)
 		}
-		file[key] = value
+		settings[key] = value
 	}
-	return file, nil
+	return settings, nil
 }
 
-// textOf is a value as it would stand on the command line: a scalar as it is written, a list joined by commas.
+// textOf returns a value as the command line has it: a scalar as it is written, a list joined by
+// commas.
 func textOf(node yaml.Node) (string, error) {
 	switch node.Kind {
 	case yaml.ScalarNode:
@@ -50,8 +51,8 @@ func textOf(node yaml.Node) (string, error) {
 	return "", errors.New("must be a plain value or a list")
 }
 
-// Validate refuses a key that is no setting, and names the one that may have been meant.
-func (f configFile) Validate(app *kong.Application) error {
+// Validate returns an error for a key that is no setting. The error names the most similar setting.
+func (f file) Validate(app *kong.Application) error {
 	known := settingNames(app.Node)
 	for key := range f {
 		if !slices.Contains(known, key) {
@@ -61,13 +62,13 @@ func (f configFile) Validate(app *kong.Application) error {
 	return nil
 }
 
-// Resolve gives a flag that stands neither on the command line nor in the environment its value from the file.
-func (f configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+// Resolve returns the value of a flag that neither the command line nor the environment sets.
+func (f file) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	value, found := f[flag.Name]
 	if !found || len(flag.Envs) == 0 || slices.ContainsFunc(flag.Envs, isSet) {
-		return nil, nil // kong's way to hear that it is not set here
+		return nil, nil // not set by the file
 	}
-	if flag.Tag.Type == urlsType {
+	if flag.Tag.Type == URLs {
 		return strings.ReplaceAll(value, `\,`, ","), nil
 	}
 	return value, nil
@@ -78,7 +79,8 @@ func isSet(env string) bool {
 	return set
 }
 
-// settingNames lists the flags, of all commands, that a configuration file may set: those with an environment variable.
+// settingNames returns the flags, of all commands, that a configuration file may set. They are those
+// with an environment variable.
 func settingNames(node *kong.Node) []string {
 	var names []string
 	for _, flag := range node.Flags {
@@ -91,4 +93,36 @@ func settingNames(node *kong.Node) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// nearest returns the candidate that takes the fewest edits to get to from what was written.
+func nearest(written string, candidates []string) string {
+	best, fewest := "", -1
+	for _, c := range candidates {
+		if n := distance(written, c); fewest < 0 || n < fewest {
+			best, fewest = c, n
+		}
+	}
+	return best
+}
+
+// distance returns how many characters must be added, removed or replaced to turn a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"cmp"
@@ -11,26 +11,26 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/connect"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// cluster is what the management API says of a RabbitMQ cluster.
+// cluster is what the management API says about a RabbitMQ cluster.
 type cluster struct {
 	features    broker.Features
 	vhost       string
-	defaultType string // of queues in the virtual host; empty where it has none
-	typeUnknown bool   // the default type may not be asked for
+	defaultType string // of queues in the virtual host; empty if it has none
+	typeUnknown bool   // the user may not ask for the default type
 	nodes       []broker.Node
 	queues      []broker.QueueInfo
 }
 
 // cluster looks at what the loss of a node would stop.
-func (e *examination) cluster(ctx context.Context) error {
+func (e *examination) cluster(ctx context.Context) (err error) {
 	c := cluster{features: e.mgmt.Features(), vhost: e.conn.VHost()}
 	if !c.features.QuorumQueues {
 		return nil
 	}
-	var err error
 	if c.nodes, err = e.mgmt.Nodes(ctx); err != nil {
 		return err
 	}
@@ -39,9 +39,9 @@ func (e *examination) cluster(ctx context.Context) error {
 	}
 	c.defaultType, err = e.mgmt.DefaultQueueType(ctx)
 	switch {
-	case broker.Unauthorized(err): // RabbitMQ tells administrators alone
+	case broker.Unauthorized(err): // RabbitMQ tells only administrators
 		c.typeUnknown = true
-		e.note(advice, "queue types", "only an administrator may ask for the virtual host's default type", "")
+		e.reportOn("queue types", note, "only an administrator may ask for the virtual host's default type", "")
 	case err != nil:
 		return err
 	}
@@ -49,7 +49,7 @@ func (e *examination) cluster(ctx context.Context) error {
 	return nil
 }
 
-// findings is empty for a single node that is as it should be.
+// findings returns nothing for a single node without faults.
 func (c *cluster) findings() []finding {
 	all := c.quorumDefault()
 	if len(c.nodes) < 2 {
@@ -70,7 +70,7 @@ func (c *cluster) findings() []finding {
 	return append(all, c.homes()...)
 }
 
-// disconnected looks for how long the broker keeps the lock for a sidecar whose node it has lost.
+// disconnected checks how long the broker keeps the lock for a sidecar whose node it has lost.
 func (c *cluster) disconnected(q *broker.QueueInfo) []finding {
 	const setting = "consumer-disconnected-timeout"
 	if q.Name != wire.LeaderInbox || !c.features.DelaysNodeLoss {
@@ -91,15 +91,16 @@ func (c *cluster) disconnected(q *broker.QueueInfo) []finding {
 	default:
 		return nil
 	}
-	remedy := fmt.Sprintf("%s set_policy --vhost %s --priority 10 --apply-to quorum_queues millrace-leader %s %s", c.features.Ctl, quote(c.vhost),
-		quote("^"+regexp.QuoteMeta(q.Name)+"$"), quote(fmt.Sprintf(`{"%s":%d}`, setting, wire.LeaderWait.Milliseconds())))
+	remedy := fmt.Sprintf("%s set_policy --vhost %s --priority 10 --apply-to quorum_queues millrace-leader %s %s", c.features.Ctl, connect.Quote(c.vhost),
+		connect.Quote("^"+regexp.QuoteMeta(q.Name)+"$"), connect.Quote(fmt.Sprintf(`{"%s":%d}`, setting, wire.LeaderWait.Milliseconds())))
 	if given {
-		remedy = fmt.Sprintf("%s delete_queue --vhost %s %s (a sidecar makes it again)", c.features.Ctl, quote(c.vhost), q.Name)
+		remedy = fmt.Sprintf("%s delete_queue --vhost %s %s (a sidecar makes it again)", c.features.Ctl, connect.Quote(c.vhost), q.Name)
 	}
-	return []finding{{broken, q.Name, problem, remedy}}
+	return []finding{{failure, q.Name, problem, remedy}}
 }
 
-// leaders says which node leads what: as long as an election takes after its loss, nothing fires.
+// leaders reports which node leads what. After the loss of a node, nothing fires until the election of
+// another leader.
 func (c *cluster) leaders() []finding {
 	byNode := map[string][]string{}
 	for i := range c.queues {
@@ -115,35 +116,35 @@ func (c *cluster) leaders() []finding {
 	if len(parts) == 0 {
 		return nil
 	}
-	return []finding{{fine, "leaders", strings.Join(parts, "; "), ""}}
+	return []finding{{ok, "leaders", strings.Join(parts, "; "), ""}}
 }
 
-// quorumDefault says what follows from the default type of queues.
+// quorumDefault reports what follows from the default type of queues.
 func (c *cluster) quorumDefault() []finding {
 	set := func(to string) string {
-		return fmt.Sprintf("%s update_vhost_metadata %s --default-queue-type %s", c.features.Ctl, quote(c.vhost), to)
+		return fmt.Sprintf("%s update_vhost_metadata %s --default-queue-type %s", c.features.Ctl, connect.Quote(c.vhost), to)
 	}
 	const subject = "queue types"
 	switch isQuorum := c.defaultType == string(broker.QueueQuorum); {
 	case isQuorum && !c.features.QuorumPriorities:
-		return []finding{{advice, subject, "quorum is the virtual host's default, and quorum queues of this broker have no priorities: Millrace makes classic queues, " +
+		return []finding{{note, subject, "quorum is the virtual host's default, and quorum queues of this broker have no priorities: Millrace makes classic queues, " +
 			"and workers that declare a queue without a type are refused", set("classic")}}
 	case isQuorum:
-		return []finding{{advice, subject, "quorum is the virtual host's default: workers that declare a queue with x-max-priority are refused (406)",
+		return []finding{{note, subject, "quorum is the virtual host's default: workers that declare a queue with x-max-priority are refused (406)",
 			"have workers look for their queue before they declare it, or make classic the default:\n" + set("classic")}}
 	case c.features.QuorumPriorities && len(c.nodes) > 1 && !c.typeUnknown:
-		return []finding{{advice, subject, "new job queues are classic: jobs in one wait while its node is down", set("quorum")}}
+		return []finding{{note, subject, "new job queues are classic: jobs in one wait while its node is down", set("quorum")}}
 	}
 	return nil
 }
 
-// members looks at the nodes themselves.
+// members checks the nodes themselves.
 func (c *cluster) members() (all []finding) {
 	versions := map[string]bool{}
 	ticks := map[int]bool{}
 	for _, n := range c.nodes {
 		if !n.Running {
-			all = append(all, finding{broken, "node " + n.Name, "is down", "start it; if it is gone for good: " + c.features.Ctl + " forget_cluster_node " + n.Name})
+			all = append(all, finding{failure, "node " + n.Name, "is down", "start it; if it is gone for good: " + c.features.Ctl + " forget_cluster_node " + n.Name})
 			continue
 		}
 		if n.Version != "" {
@@ -154,14 +155,14 @@ func (c *cluster) members() (all []finding) {
 		}
 	}
 	if len(c.nodes) == 2 {
-		all = append(all, finding{advice, "cluster", "has two nodes: when either is down, streams and quorum queues have no majority and nothing fires",
+		all = append(all, finding{note, "cluster", "has two nodes: when either is down, streams and quorum queues have no majority and nothing fires",
 			"add a third node: " + c.features.Ctl + " join_cluster " + c.nodes[0].Name + " (on that node)"})
 	}
 	if len(versions) > 1 {
-		all = append(all, finding{advice, "versions", "nodes run different versions: " + strings.Join(slices.Sorted(maps.Keys(versions)), ", "), "finish the upgrade"})
+		all = append(all, finding{note, "versions", "nodes run different versions: " + strings.Join(slices.Sorted(maps.Keys(versions)), ", "), "finish the upgrade"})
 	}
 	if slowest := slices.Max(append(slices.Collect(maps.Keys(ticks)), 0)); slowest > maxTick {
-		all = append(all, finding{advice, "net_ticktime", fmt.Sprintf("is %d: a node that freezes is noticed after up to %d seconds, and until then nothing may fire",
+		all = append(all, finding{note, "net_ticktime", fmt.Sprintf("is %d: a node that freezes is noticed after up to %d seconds, and until then nothing may fire",
 			slowest, slowest+slowest/4), "in rabbitmq.conf of each node: net_ticktime = 15. Then restart one node after the other"})
 	}
 	return all
@@ -170,17 +171,17 @@ func (c *cluster) members() (all []finding) {
 // maxTick is the net_ticktime, in seconds, that is recommended.
 const maxTick = 15
 
-// partitions says how the setting can be looked at that the management API does not show.
+// partitions says how to look at a setting that the management API does not show.
 func (c *cluster) partitions() []finding {
 	if c.features.NoPartitionHandling {
 		return nil
 	}
-	return []finding{{advice, "partitions", "the management API does not show cluster_partition_handling. It must be pause_minority: with ignore or autoheal jobs can be " +
+	return []finding{{note, "partitions", "the management API does not show cluster_partition_handling. It must be pause_minority: with ignore or autoheal jobs can be " +
 		"lost, and fire twice, when nodes lose each other", "look on each node: " + c.features.Ctl +
 		" eval 'application:get_env(rabbit, cluster_partition_handling).'\nset in rabbitmq.conf: cluster_partition_handling = pause_minority"}}
 }
 
-// replicas looks at a stream or quorum queue: how many replicas it has, and how many of them are online.
+// replicas checks a stream or quorum queue: how many replicas it has, and how many of them are online.
 func (c *cluster) replicas(q *broker.QueueInfo) (all []finding) {
 	if len(q.Members) == 0 { // it is classic, or the broker has no figures yet
 		return nil
@@ -191,9 +192,9 @@ func (c *cluster) replicas(q *broker.QueueInfo) (all []finding) {
 			text += "; no node of the cluster: " + strings.Join(stray, ", ")
 		}
 		if q.Name == wire.LeaderInbox {
-			all = append(all, finding{advice, q.Name, text, "nothing: while all nodes run, the leader makes it again, with a member on each"})
+			all = append(all, finding{note, q.Name, text, "nothing: while all nodes run, the leader makes it again, with a member on each"})
 		} else {
-			all = append(all, finding{broken, q.Name, text, strings.Join(commands, "\n")})
+			all = append(all, finding{failure, q.Name, text, strings.Join(commands, "\n")})
 		}
 	}
 	var away []string
@@ -205,23 +206,24 @@ func (c *cluster) replicas(q *broker.QueueInfo) (all []finding) {
 	switch {
 	case len(away) == 0:
 	case 2*len(q.Online) <= len(q.Members):
-		all = append(all, finding{broken, q.Name, "has no majority: its replicas on " + strings.Join(away, ", ") + " are not online", "start these nodes"})
+		all = append(all, finding{failure, q.Name, "has no majority: its replicas on " + strings.Join(away, ", ") + " are not online", "start these nodes"})
 	default:
-		all = append(all, finding{advice, q.Name, "its replicas on " + strings.Join(away, ", ") + " are not online", "start these nodes"})
+		all = append(all, finding{note, q.Name, "its replicas on " + strings.Join(away, ", ") + " are not online", "start these nodes"})
 	}
 	return all
 }
 
-// mirrored looks for classic mirroring: a mirrored queue moves to another node, and what is known of it then is wrong.
+// mirrored reports classic mirroring. A mirrored queue moves to another node, and what Millrace knows of
+// it is then wrong.
 func (c *cluster) mirrored(q *broker.QueueInfo) []finding {
 	if !q.Mirrored || q.Type != "classic" {
 		return nil
 	}
-	return []finding{{broken, q.Name, "is a mirrored classic queue: Millrace does not support them, jobs may be lost when its node dies",
-		fmt.Sprintf("take ha-mode out of the policy %s; if it says nothing else: %s clear_policy --vhost %s %s", q.Policy, c.features.Ctl, quote(c.vhost), quote(q.Policy))}}
+	return []finding{{failure, q.Name, "is a mirrored classic queue: Millrace does not support them, jobs may be lost when its node dies",
+		fmt.Sprintf("take ha-mode out of the policy %s; if it says nothing else: %s clear_policy --vhost %s %s", q.Policy, c.features.Ctl, connect.Quote(c.vhost), connect.Quote(q.Policy))}}
 }
 
-// homes lists classic job queues by node: what waits when that node is down.
+// homes lists classic job queues by node: their jobs wait while that node is down.
 func (c *cluster) homes() (all []finding) {
 	byNode := map[string][]string{}
 	for i := range c.queues {
@@ -241,7 +243,7 @@ func (c *cluster) homes() (all []finding) {
 		if c.features.QuorumPriorities {
 			remedy = "millrace queues move-type NAME quorum"
 		}
-		all = append(all, finding{advice, "node " + node, "while it is down, jobs wait for these classic queues: " + text, remedy})
+		all = append(all, finding{note, "node " + node, "while it is down, jobs wait for these classic queues: " + text, remedy})
 	}
 	return all
 }

@@ -27,7 +27,7 @@ type securitySettings struct {
 	HideArgs         string   `name:"hide-args" env:"MILLRACE_HIDE_ARGS" default:"${hide_args}" placeholder:"PATTERN" help:"Read-only users do not see values in jobs whose names match this regular expression; none: they see all."`
 }
 
-// check finds what cannot be meant, before anything is started.
+// check returns the faults of the settings, before anything is started.
 func (s *securitySettings) check() error {
 	var faults []error
 	fault := func(flag string, err error) {
@@ -48,7 +48,7 @@ func (s *securitySettings) check() error {
 	return errors.Join(faults...)
 }
 
-// hidesNothing is the value of --hide-args that turns it off: an empty one may be forgotten in a file.
+// hidesNothing is the value of --hide-args that turns it off. An empty value may be forgotten in a file.
 const hidesNothing = "none"
 
 func (s *securitySettings) hideArgs() (*regexp.Regexp, error) {
@@ -58,7 +58,7 @@ func (s *securitySettings) hideArgs() (*regexp.Regexp, error) {
 	return httpapi.ParseHideArgs(s.HideArgs)
 }
 
-// auth is the way that is set, in the API's terms: empty where it is to find out.
+// auth returns the setting in the API's terms: empty if the API is to find out.
 func (s *securitySettings) auth() string {
 	if s.Auth == "auto" {
 		return ""
@@ -70,7 +70,7 @@ func (s *securitySettings) exposure() httpapi.Exposure {
 	return httpapi.Exposure{Auth: s.auth(), TLS: s.TLSCert != "", BehindProxy: s.BehindProxy}
 }
 
-// secure reads the files that the settings name, and puts all into the API's configuration.
+// secure reads the files that the settings name, and configures the API.
 func (s *securitySettings) secure(c *httpapi.Config, log *slog.Logger) (err error) {
 	c.Auth, c.TokensFile, c.BehindProxy, c.Hosts, c.Prefix = s.auth(), s.TokensFile, s.BehindProxy, s.HTTPHosts, s.HTTPPrefix
 	c.CORSOrigins, c.ReadOnly, c.Environment = s.CORSAllowOrigins, s.ReadOnly, s.Environment

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"testing"
@@ -28,7 +28,7 @@ func TestWhatDoctorSaysOfClusters(t *testing.T) {
 		nodes   []broker.Node
 		queues  []broker.QueueInfo
 		byType  string
-		want    []string // gravity and subject, in order
+		want    []string // severity and subject, in order
 		says    string   // in the first text or remedy
 	}{
 		"one node":     {"3.10.8", three("3.10.8")[:1], []broker.QueueInfo{stream(all[:1], all[:1])}, "", nil, ""},
@@ -60,7 +60,7 @@ func TestWhatDoctorSaysOfClusters(t *testing.T) {
 			found := visit.findings()
 			var got []string
 			for _, f := range found {
-				got = append(got, string(f.gravity)+" "+f.subject)
+				got = append(got, string(f.severity)+" "+f.subject)
 			}
 			require.Equal(t, c.want, got)
 			if c.says != "" {
@@ -83,11 +83,11 @@ func TestWhatDoctorSaysOfReplicas(t *testing.T) {
 	found = c.replicas(&broker.QueueInfo{Name: "queue.it's", Type: "quorum", Members: []string{"rabbit@a", "rabbit@c"}, Online: one})
 	require.Len(t, found, 2)
 	require.Equal(t, `rabbitmq-queues add_member --vhost 'v' 'queue.it'\''s' rabbit@d`, found[0].remedy)
-	require.Equal(t, finding{broken, "queue.it's", "has no majority: its replicas on rabbit@c are not online", "start these nodes"}, found[1])
+	require.Equal(t, finding{failure, "queue.it's", "has no majority: its replicas on rabbit@c are not online", "start these nodes"}, found[1])
 	require.Empty(t, c.replicas(&broker.QueueInfo{Name: "queue.c", Type: "classic"}))
 
 	found = c.replicas(&broker.QueueInfo{Name: "jobs.leader", Type: "quorum", Members: one, Online: one})
-	require.Equal(t, advice, found[0].gravity, "the leader sees to it")
+	require.Equal(t, note, found[0].severity, "the leader sees to it")
 	require.NotContains(t, found[0].remedy, "add_member")
 	found = c.replicas(&broker.QueueInfo{Name: "jobs.letters", Type: "quorum", Members: []string{"rabbit@a", "rabbit@c", "rabbit@d", "rabbit@x"},
 		Online: []string{"rabbit@a", "rabbit@c", "rabbit@d"}})
@@ -130,5 +130,5 @@ func TestDoctorSaysWhichNodeLeads(t *testing.T) {
 	c := cluster{queues: []broker.QueueInfo{
 		{Name: "retries", Type: "stream", Node: "rabbit@b", Members: []string{"rabbit@b"}}, {Name: "jobs.leader", Type: "quorum", Node: "rabbit@a", Members: []string{"rabbit@a"}},
 		{Name: "job_journal", Type: "stream", Node: "rabbit@b", Members: []string{"rabbit@b"}}, {Name: "queue.q", Type: "quorum", Node: "rabbit@a", Members: []string{"rabbit@a"}}}}
-	require.Equal(t, []finding{{fine, "leaders", "rabbit@a: jobs.leader; rabbit@b: job_journal, retries", ""}}, c.leaders())
+	require.Equal(t, []finding{{ok, "leaders", "rabbit@a: jobs.leader; rabbit@b: job_journal, retries", ""}}, c.leaders())
 }
