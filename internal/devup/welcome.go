@@ -1,4 +1,4 @@
-package main
+package devup
 
 import (
 	"context"
@@ -7,13 +7,13 @@ import (
 	"os"
 	"strings"
 
-	"github.com/millrace-jobs/millrace/cmd/millrace/demo"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
+	"github.com/millrace-jobs/millrace/internal/devup/demo"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
 // welcome says where everything is, and what to try. The web UI comes first, alone on its line.
-func welcome(s sidecarSettings, node *localbroker.Broker, dir string) string {
+func welcome(addr string, node *localbroker.Broker, dir string) string {
 	management, err := url.Parse(node.ManagementURL())
 	if err != nil {
 		return err.Error() + "\n"
@@ -23,21 +23,21 @@ func welcome(s sidecarSettings, node *localbroker.Broker, dir string) string {
 	management.User = nil
 	var b strings.Builder
 	row := func(name, value string) { fmt.Fprintf(&b, "  %-10s %s\n", name, value) }
-	fmt.Fprintf(&b, "\nMillrace is up. Open the web UI, user %s, password %s:\n\n  http://%s/\n\n", user, password, s.HTTPAddr)
-	row("REST API", "http://"+s.HTTPAddr+"/api/overview")
+	fmt.Fprintf(&b, "\nMillrace is up. Open the web UI, user %s, password %s:\n\n  http://%s/\n\n", user, password, addr)
+	row("REST API", "http://"+addr+"/api/overview")
 	row("AMQP", node.AMQPURL())
 	row("Broker", management.String())
 	row("Data", dir+"  ("+os.Args[0]+" up --fresh deletes them)")
 	b.WriteString("\nA demo worker runs the jobs of the queues demo.critical, demo.default and\ndemo.low. In another terminal, try:\n\n")
-	for _, try := range tries(node.AMQPURL(), s.HTTPAddr) {
-		fmt.Fprintf(&b, "  %s\n", try)
+	for _, command := range suggestions(node.AMQPURL(), addr) {
+		fmt.Fprintf(&b, "  %s\n", command)
 	}
 	b.WriteString("\nCtrl-C stops everything.\n\n")
 	return b.String()
 }
 
-// tries are commands that work as they stand, whatever the ports.
-func tries(amqpURL, httpAddr string) []string {
+// suggestions are commands that work as they are, on any ports.
+func suggestions(amqpURL, httpAddr string) []string {
 	program := os.Args[0]
 	var amqp, api string
 	if !strings.HasSuffix(amqpURL, ":5672/") {
@@ -55,7 +55,7 @@ func tries(amqpURL, httpAddr string) []string {
 	}
 }
 
-// countsLine is what the demo has done and how many jobs each set holds, as the API's overview tells.
+// countsLine says what the demo has done, and how many jobs each set holds.
 func countsLine(ctx context.Context, c demo.Counts, api *apiclient.Client) string {
 	line := fmt.Sprintf("enqueued %d   processed %d   failed %d", c.Enqueued, c.Processed, c.Failed)
 	o, err := api.Overview(ctx)
