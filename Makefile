@@ -55,8 +55,9 @@ RACE_FLAGS := -race -tags=pebblegozstd
 
 # Tried without the race detector: what tests or measures the others, and the tracker, because Pebble checks itself under it, and takes forty
 # times as long. The tests of what uses the tracker from several goroutines have it. Of the command, the tests that
-# cmd/millrace/main_test.go names are tried with it, and the others without it.
-UNRACED := /bench$$|/internal/|/tracker(/metrics|/processes)?$$
+# cmd/millrace/main_test.go names are tried with it, and the others without it: to parse a command line takes a second under it. For the
+# same reason the packages below internal are without it, but for devup.
+UNRACED := /bench$$|/internal/([^d]|doctor)|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
 .PHONY: test

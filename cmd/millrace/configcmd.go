@@ -19,7 +19,8 @@ type configCmd struct {
 	output.Result
 }
 
-// Run prints the settings as a configuration file that would have the same effect, except for the passwords.
+// Run prints the settings as a configuration file that would have the same effect, except for the
+// passwords.
 func (c *configCmd) Run(out output.Streams) error {
 	var lines yaml.Node
 	lines.Kind = yaml.MappingNode

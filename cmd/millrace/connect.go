@@ -107,8 +107,8 @@ func (s *sidecar) identifyBroker(ctx context.Context) error {
 	return missingPermissions(ctx, conn)
 }
 
-// useStreams starts the reading of streams, once the journal exists. It uses the stream listener only
-// if that belongs to the broker that AMQP reaches.
+// useStreams starts the reading of streams, once the journal exists. It uses the stream listener
+// only if that belongs to the broker that AMQP reaches.
 func (s *sidecar) useStreams(ctx context.Context, first *connection) error {
 	transport := first.transport
 	err := s.checkListener(ctx, first)

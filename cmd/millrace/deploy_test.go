@@ -31,8 +31,8 @@ func deployed(t *testing.T, path string) string {
 // known are the flags and variables that `millrace serve` has.
 func known(t *testing.T) (flags, variables []string) {
 	t.Helper()
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	all := parser.Model.Flags
 	for _, node := range parser.Model.Children {
@@ -94,8 +94,8 @@ func TestContainer(t *testing.T) {
 			require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s: anybody can connect to %s", name, port)
 		}
 	}
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	_, err = parser.Parse(compose.Services["millrace"].Command)
 	require.NoError(t, err, "millrace does not take the command of docker-compose.yml")
@@ -124,8 +124,8 @@ func TestComposeTakesAnyPassword(t *testing.T) {
 	for name, value := range services["millrace"].Environment {
 		t.Setenv(name, strings.ReplaceAll(value, "${MILLRACE_PASSWORD}", password))
 	}
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	_, err = parser.Parse(services["millrace"].Command)
 	require.NoError(t, err)
@@ -176,8 +176,8 @@ func TestUnitStartsWithTheDocumentedSettings(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(credentials, "amqp-password"), []byte("s3cret\n"), 0o600))
 	args := strings.NewReplacer("/etc/millrace/millrace.yaml", clitest.File(t, settings[1]), "${STATE_DIRECTORY}", "/var/lib/millrace",
 		"${CREDENTIALS_DIRECTORY}", credentials).Replace(line[1])
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	_, err = parser.Parse(strings.Fields(args))
 	require.NoError(t, err)

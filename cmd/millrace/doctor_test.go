@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli"
 )
 
 func doctorFor(t *testing.T, u *brokertest.User, more ...string) result {
@@ -56,7 +57,7 @@ func TestDoctorFindsNothingToMend(t *testing.T) {
 func TestDoctorWithoutABroker(t *testing.T) {
 	const nowhere = "amqp://127.0.0.1:1"
 	r := millrace(t, "doctor", "--amqp-url", nowhere)
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Regexp(t, `^FAIL  broker          .*refused\n +→ start the broker, or say where it is with --amqp-url`, r.out)
 	require.NotContains(t, r.out, "Permissions that each needs", "they are not what is wrong")
 	require.Empty(t, r.err)

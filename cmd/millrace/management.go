@@ -46,8 +46,8 @@ func (m *management) open() (err error) {
 
 func (m *management) close() { m.users.Close() }
 
-// await returns the management API, or nil if it does not answer in time. It returns a permanentError
-// if --management-url names another broker's.
+// await returns the management API, or nil if it does not answer in time. It returns a
+// permanentError if --management-url names another broker's.
 func (m *management) await(ctx context.Context) (*broker.Management, error) {
 	ctx, cancel := context.WithTimeout(ctx, managementTimeout)
 	defer cancel()
@@ -119,8 +119,8 @@ func (m *management) drop(other *broker.OtherBrokerError) {
 		". Set --management-url to the management API of this broker", "error", other)
 }
 
-// noteUsers records whether there is a management API. A management API that was there once counts as
-// present for good. Otherwise, silencing it would let users in without a password.
+// noteUsers records whether there is a management API. A management API that was there once counts
+// as present for good. Otherwise, silencing it would let users in without a password.
 func (m *management) noteUsers(err error) {
 	if err == nil || broker.Unauthorized(err) { // it is there, even if it refuses Millrace
 		m.has.Store(int32(httpapi.UsersPresent))
@@ -153,7 +153,7 @@ func (m *management) identify(ctx context.Context, name, password string) (httpa
 	return httpapi.User{Name: user.Name, Tags: user.Tags, VHost: may}, err
 }
 
-// signInError tells a wrong password from a user without a tag. RabbitMQ says which it is only in
+// signInError distinguishes a wrong password from a user without a tag. RabbitMQ says which it is only in
 // words.
 func signInError(err error) error {
 	var status *broker.StatusError

@@ -14,13 +14,14 @@ import (
 	"github.com/millrace-jobs/millrace/scheduler"
 )
 
-// permissionsEvery is how often a sidecar that has not led looks whether the broker refused something.
+// permissionsEvery is how often a sidecar that has not led looks whether the broker refused
+// something.
 const permissionsEvery = time.Second
 
-// watchPermissions returns a permanentError if the user lacks a permission without which this sidecar
-// cannot lead. It is already known that the user may declare things. Whether it may write and read
-// them shows only when the broker refuses that. A sidecar that leads has the permissions, and keeps
-// trying when it loses them.
+// watchPermissions returns a permanentError if the user lacks a permission without which this
+// sidecar cannot lead. It is already known that the user may declare things. Whether it may write
+// and read them shows only when the broker refuses that. A sidecar that leads has the permissions,
+// and keeps trying when it loses them.
 func (s *sidecar) watchPermissions(ctx context.Context) error {
 	for pause.For(ctx, permissionsEvery) == nil {
 		status := s.leader()
@@ -51,8 +52,9 @@ func (s *sidecar) tryPermissions(ctx context.Context) error {
 	return missingPermissions(ctx, conn)
 }
 
-// missingPermissions returns a permanentError that names the permissions that the user lacks, and nil
-// if it has all of them. The broker logs each attempt, so this is only for when something was refused.
+// missingPermissions returns a permanentError that names the permissions that the user lacks, and
+// nil if it has all of them. The broker logs each attempt, so this is only for when something was
+// refused.
 func missingPermissions(ctx context.Context, conn *broker.Conn) error {
 	lacks, err := conn.Lacks(ctx, connect.Needed)
 	if err != nil || len(lacks) == 0 {
@@ -64,8 +66,8 @@ func missingPermissions(ctx context.Context, conn *broker.Conn) error {
 	}
 }
 
-// isForbidden reports whether an error's text says that a permission is missing. LavinMQ answers the
-// same where a virtual host has as many queues as it may.
+// isForbidden reports whether an error's text says that a permission is missing. LavinMQ answers
+// the same where a virtual host has as many queues as it may.
 func isForbidden(text string) bool {
 	return strings.Contains(text, "ACCESS_REFUSED") && !strings.Contains(text, "limit")
 }

@@ -37,8 +37,9 @@ type sidecar struct {
 	scheduler atomic.Pointer[scheduler.Scheduler] // nil before the first connection
 }
 
-// run runs a sidecar until ctx ends. It is the only place where parts are wired together. Its defers
-// are the order in which they end: the store of the views last, and the API before all that it asks.
+// run runs a sidecar until ctx ends. It is the only place where parts are wired together. Its
+// defers are the order in which they end: the store of the views last, and the API before all that
+// it asks.
 func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener, lost *view.LostEndError) (err error) {
 	defer listener.Close()
 	st, err := openState(&cfg, log, lost)
@@ -122,7 +123,8 @@ func (s *sidecar) runConnected(ctx context.Context) error {
 	default:
 		return err
 	}
-	// The view ends last: a leader that stops waits until the view has read its last journal record.
+	// The view ends last: a leader that stops waits until the view has read its last journal
+	// record.
 	viewing, endView := context.WithCancel(context.WithoutCancel(ctx))
 	defer endView()
 	g, ctx := errgroup.WithContext(ctx)
@@ -149,7 +151,8 @@ func (s *sidecar) awaitTopology(ctx context.Context) {
 	}
 }
 
-// schedule runs the scheduler. A scheduler without the management API is replaced when that answers.
+// schedule runs the scheduler. A scheduler without the management API is replaced when that
+// answers.
 func (s *sidecar) schedule(ctx context.Context, mgmt *broker.Management) error {
 	for ctx.Err() == nil {
 		if err := s.scheduleWith(ctx, &mgmt); err != nil {

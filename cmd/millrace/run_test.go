@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli"
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/connect"
@@ -89,7 +90,7 @@ func TestListsAndActionsOfARunningSidecar(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return command("scheduled").out == "none\n" }, "nothing is left")
 
 	gone := command("scheduled", "delete", jid["Delete"], "--yes")
-	require.Equal(t, exitFailed, gone.code)
+	require.Equal(t, cli.ExitFailed, gone.code)
 	require.Contains(t, gone.err, "was deleted")
 }
 
@@ -154,7 +155,7 @@ func TestBrokerThatIsNotThereYet(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return strings.Contains(s.log.String(), "the broker cannot be reached") }, "the log says so")
 	require.Equal(t, http.StatusOK, s.status(t, "/healthz"))
 	require.Equal(t, http.StatusServiceUnavailable, s.status(t, "/readyz"))
-	require.Equal(t, exitFailed, millrace(t, append([]string{"dead", "retry", "a"}, s.flags...)...).code)
+	require.Equal(t, cli.ExitFailed, millrace(t, append([]string{"dead", "retry", "a"}, s.flags...)...).code)
 
 	proxy.Heal(t)
 	s.ready(t)
@@ -237,17 +238,17 @@ func TestTwoSidecarsCannotShareAStateFolder(t *testing.T) {
 	settings := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: "amqp://127.0.0.1:1"}}, StateDir: t.TempDir()}
 	s := start(t, settings)
 	brokertest.Eventually(t, func() bool { return s.status(t, "/healthz") == http.StatusOK }, "it runs")
-	second := process(t, "serve", "--state-dir", settings.StateDir, "--http-addr", "127.0.0.1:0") // Pebble leaks a goroutine where it cannot open
+	second := clitest.Process(t, "serve", "--state-dir", settings.StateDir, "--http-addr", "127.0.0.1:0") // Pebble leaks a goroutine where it cannot open
 	said, err := second.CombinedOutput()
 	require.Error(t, err)
-	require.Equal(t, exitFailed, second.ProcessState.ExitCode())
+	require.Equal(t, cli.ExitFailed, second.ProcessState.ExitCode())
 	require.Contains(t, string(said), "cannot open the state directory "+filepath.Join(settings.StateDir, "view")+": it is in use by another process")
 }
 
 func TestStateFolderThatCannotBe(t *testing.T) {
 	path := clitest.File(t, "")
 	r := millrace(t, "serve", "--state-dir", path, "--http-addr", "127.0.0.1:0")
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Equal(t, "millrace: view: cannot open the state directory "+filepath.Join(path, "view")+": mkdir "+path+
 		": not a directory; set --state-dir to a directory\n", r.err)
 }
@@ -255,13 +256,13 @@ func TestStateFolderThatCannotBe(t *testing.T) {
 func TestListensOnLoopbackOnly(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "example.com:0"} {
 		r := millrace(t, "serve", "--http-addr", addr)
-		require.Equal(t, exitUsage, r.code, addr)
+		require.Equal(t, cli.ExitUsage, r.code, addr)
 		require.Equal(t, "millrace: --http-addr: refusing to listen on "+addr+" (not a loopback address) without TLS: set --tls-cert and --tls-key, "+
 			"or --behind-proxy if a proxy terminates TLS; or listen on 127.0.0.1\n", r.err)
 	}
 	for _, addr := range []string{"127.0.0.1", "127.0.0.1:nonsense"} {
 		r := millrace(t, "serve", "--http-addr", addr)
-		require.Equal(t, exitUsage, r.code, addr)
+		require.Equal(t, cli.ExitUsage, r.code, addr)
 		require.Contains(t, r.err, "--http-addr", addr)
 	}
 }
@@ -271,7 +272,7 @@ func TestAddressInUse(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	r := millrace(t, "serve", "--http-addr", taken.Addr().String())
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Equal(t, "millrace: --http-addr: "+taken.Addr().String()+" is in use, perhaps by another sidecar: choose another port\n", r.err)
 }
 
@@ -304,7 +305,7 @@ func TestWithoutManagementAPI(t *testing.T) {
 	require.Contains(t, s.log.String(), "protocol=amqp")
 
 	r := millrace(t, "enqueue", "Mail", "--queue", "nobodys", "--amqp-url", v.AMQPURL())
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Contains(t, r.err, "there is no queue.nobodys, and no policy on jobs.direct")
 
 	proxy.Heal(t)

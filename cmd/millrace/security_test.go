@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli"
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
@@ -129,7 +130,7 @@ func TestFaultsOfSecuritySettings(t *testing.T) {
 		"--auth":               {"--auth", "basic"},
 	} {
 		r := millrace(t, append([]string{"config"}, args...)...)
-		require.Equal(t, exitUsage, r.code, name)
+		require.Equal(t, cli.ExitUsage, r.code, name)
 		require.Contains(t, r.err, name)
 	}
 	for says, args := range map[string][]string{
@@ -142,7 +143,7 @@ func TestFaultsOfSecuritySettings(t *testing.T) {
 			"--http-addr", "0.0.0.0:0", "--auth", "none"},
 	} {
 		r := millrace(t, append([]string{"serve", "--amqp-url", "amqp://127.0.0.1:1/", "--http-addr", "127.0.0.1:0"}, args...)...)
-		require.Equal(t, exitUsage, r.code, says)
+		require.Equal(t, cli.ExitUsage, r.code, says)
 		require.Contains(t, r.err, says)
 	}
 }
@@ -150,7 +151,7 @@ func TestFaultsOfSecuritySettings(t *testing.T) {
 func TestPasswordsGoOnlyWhereNobodyListens(t *testing.T) {
 	for _, args := range [][]string{{"--api-url", "http://jobs.example:15680"}, {"--http-addr", "192.0.2.1:15680"}, {"--api-url", "http://ann:pw@[2001:db8::1]:1"}} {
 		r := millrace(t, append([]string{"dead"}, args...)...)
-		require.Equal(t, exitUsage, r.code)
+		require.Equal(t, cli.ExitUsage, r.code)
 		require.Contains(t, r.err, "without TLS: use https:// in --api-url")
 		require.NotContains(t, r.err, "pw")
 	}
@@ -159,27 +160,6 @@ func TestPasswordsGoOnlyWhereNobodyListens(t *testing.T) {
 	}
 	require.Contains(t, millrace(t, "dead", "--api-password-file", "/nowhere").err, "--api-password-file")
 	require.Contains(t, millrace(t, "config", "--api-url", "https://ann:s3cret@x/").out, "api-url: https://ann:***@x/")
-}
-
-func TestCommandsSignInAsWhoeverTheyAreTold(t *testing.T) {
-	var got []string
-	a := clitest.NewAPI(t, http.StatusOK, `{"total_count":0,"items":[]}`)
-	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, password, _ := r.BasicAuth()
-		got = append(got, r.URL.Path+" "+name+":"+password+r.Header.Get("X"))
-		_, _ = w.Write([]byte(`{"total_count":0,"items":[]}`))
-	})
-	for _, args := range [][]string{
-		{"--http-addr", a.Addr()},
-		{"--http-addr", a.Addr(), "--amqp-url", "amqp://bob:b@x/"},
-		{"--http-addr", a.Addr(), "--amqp-url", "amqp://bob@x/", "--amqp-password-file", clitest.File(t, "c\n")},
-		{"--api-url", "http://ann:d@" + a.Addr() + "/pre/"},
-		{"--api-url", "http://ann@" + a.Addr(), "--api-password-file", clitest.File(t, "e\n")},
-	} {
-		r := millrace(t, append([]string{"dead"}, args...)...)
-		require.Zero(t, r.code, r.err)
-	}
-	require.Equal(t, []string{"/api/dead-jobs guest:guest", "/api/dead-jobs bob:b", "/api/dead-jobs bob:c", "/pre/api/dead-jobs ann:d", "/api/dead-jobs ann:e"}, got)
 }
 
 func TestSessionsSurviveARestart(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"syscall"
@@ -55,4 +56,14 @@ func listen(ctx context.Context, addr string, e httpapi.Exposure) (net.Listener,
 		return nil, usage.Errorf("--http-addr: %w", err)
 	}
 	return listener, nil
+}
+
+var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+func newLog(w io.Writer, level, format string) *slog.Logger {
+	options := &slog.HandlerOptions{Level: logLevels[level]}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
 }

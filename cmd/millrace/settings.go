@@ -97,7 +97,8 @@ func (s *sidecarSettings) vhost() string { return connect.VHost(s.URL()) }
 // user returns the user whose name the broker puts on what this sidecar publishes.
 func (s *sidecarSettings) user() string { return connect.User(s.URL()) }
 
-// openView opens the store of the views, in a folder of its own. What cannot be used there is deleted.
+// openView opens the store of the views, in a folder of its own. What cannot be used there is
+// deleted.
 func (s *sidecarSettings) openView(log *slog.Logger) (*view.Store, error) {
 	c := view.Config{Identity: s.brokerIdentity(), Schema: tracker.Schema, Log: log}
 	if s.StateDir == "" {

@@ -32,8 +32,8 @@ func parseSize(s string) (int64, error) {
 	return n * sizeUnits[m[2]], err
 }
 
-// smallestRun is about the smallest size of a report, in bytes. It bounds the number of reports where
-// a size is given.
+// smallestRun is about the smallest size of a report, in bytes. It bounds the number of reports
+// where a size is given.
 const smallestRun = 32
 
 // timelines returns the bounds that are given: an age, a size, or both with a comma in between. No

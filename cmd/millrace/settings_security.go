@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,7 +47,8 @@ func (s *securitySettings) check() error {
 	return errors.Join(faults...)
 }
 
-// hidesNothing is the value of --hide-args that turns it off. An empty value may be forgotten in a file.
+// hidesNothing is the value of --hide-args that turns it off. An empty value may be forgotten in a
+// file.
 const hidesNothing = "none"
 
 func (s *securitySettings) hideArgs() (*regexp.Regexp, error) {
@@ -85,17 +85,12 @@ func (s *securitySettings) secure(c *httpapi.Config, log *slog.Logger) (err erro
 			return fmt.Errorf("--tokens-file: %w", err)
 		}
 	}
-	if c.TLS, err = s.tls(log); err != nil {
-		return fmt.Errorf("--tls-cert, --tls-key: %w", err)
+	if s.TLSCert != "" {
+		if c.TLS, err = httpapi.LoadTLS(s.TLSCert, s.TLSKey, log); err != nil {
+			return fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		}
 	}
 	return nil
-}
-
-func (s *securitySettings) tls(log *slog.Logger) (*tls.Config, error) {
-	if s.TLSCert == "" {
-		return nil, nil
-	}
-	return httpapi.LoadTLS(s.TLSCert, s.TLSKey, log)
 }
 
 func (s *securitySettings) scheme() string {

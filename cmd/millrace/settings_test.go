@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/millrace-jobs/millrace/internal/cli"
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/internal/cli/flags"
 )
@@ -50,7 +51,7 @@ func TestConfigFileCanBeNamedByTheEnvironment(t *testing.T) {
 func TestConfigFileServesCommandsThatKnowOnlyAPart(t *testing.T) {
 	config := clitest.File(t, "max-queues: 3\nhttp-addr: 127.0.0.1:1\n")
 	r := millrace(t, "dead", "--config", config)
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Contains(t, r.err, "no sidecar answers at http://127.0.0.1:1:")
 }
 
@@ -68,7 +69,7 @@ func TestConfigFileFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := millrace(t, "config", "--config", clitest.File(t, test.text))
-			require.Equal(t, exitUsage, r.code)
+			require.Equal(t, cli.ExitUsage, r.code)
 			require.Contains(t, r.err, test.says)
 			require.Empty(t, r.out)
 		})
@@ -78,14 +79,14 @@ func TestConfigFileFaults(t *testing.T) {
 	})
 	t.Run("missing", func(t *testing.T) {
 		r := millrace(t, "config", "--config", "/nowhere/millrace.yaml")
-		require.Equal(t, exitUsage, r.code)
+		require.Equal(t, cli.ExitUsage, r.code)
 		require.Contains(t, r.err, "/nowhere/millrace.yaml")
 	})
 }
 
 func TestEverySettingHasOneNameInThreeForms(t *testing.T) {
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	settings := map[string]bool{}
 	require.NoError(t, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
@@ -130,7 +131,7 @@ func TestPasswordFromAFile(t *testing.T) {
 	require.Equal(t, "amqp://ann:p%40ss%2Fword@broker/v", s.AMQPURL)
 
 	r := millrace(t, "config", "--amqp-password-file", "/nowhere")
-	require.Equal(t, exitUsage, r.code)
+	require.Equal(t, cli.ExitUsage, r.code)
 	require.Contains(t, r.err, "--amqp-password-file")
 }
 
@@ -142,7 +143,7 @@ func TestPasswordFromTheEnvironment(t *testing.T) {
 	require.NotContains(t, r.out, "p@s")
 
 	r = millrace(t, "config", "--amqp-password-file", clitest.File(t, "x"))
-	require.Equal(t, exitUsage, r.code)
+	require.Equal(t, cli.ExitUsage, r.code)
 	require.Contains(t, r.err, "--amqp-password and --amqp-password-file cannot be used together")
 }
 
@@ -155,7 +156,7 @@ func TestURLsAreChecked(t *testing.T) {
 		{"--stream-url", "http://s3cret@broker:15672"},
 	} {
 		r := millrace(t, append([]string{"config"}, args...)...)
-		require.Equal(t, exitUsage, r.code, args)
+		require.Equal(t, cli.ExitUsage, r.code, args)
 		require.Contains(t, r.err, args[0]+": must be ")
 		require.NotContains(t, r.err, "s3cret")
 	}
@@ -217,7 +218,7 @@ func TestBadListsOfHosts(t *testing.T) {
 		{"--stream-url", "rabbitmq-stream://ann:s3cret@a", "rabbitmq-stream+tls://ann:s3cret@b", "differ in their schemes"},
 	} {
 		r := millrace(t, "config", test.flag, test.first, test.flag, test.second)
-		require.Equal(t, exitUsage, r.code, test)
+		require.Equal(t, cli.ExitUsage, r.code, test)
 		require.Contains(t, r.err, test.flag+": ", test)
 		require.Contains(t, r.err, test.says, test)
 		require.NotContains(t, r.err, "s3cre", test)

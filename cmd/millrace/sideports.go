@@ -27,8 +27,8 @@ type sidePort struct {
 	handler  http.Handler
 }
 
-// open listens where the settings say. The caller closes the ports. A port that only this machine can
-// reach answers only under names of the machine, or under hosts.
+// open listens where the settings say. The caller closes the ports. A port that only this machine
+// can reach answers only under names of the machine, or under hosts.
 func (s *sideSettings) open(ctx context.Context, metrics http.Handler, hosts []string) (ports []sidePort, err error) {
 	defer func() {
 		if err != nil {

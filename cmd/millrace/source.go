@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// source is where the view reads streams. Its transport is chosen after the first connection and kept,
-// because it remembers what it found.
+// source is where the view reads streams. Its transport is chosen after the first connection and
+// kept, because it remembers what it found.
 type source struct {
 	transport atomic.Pointer[streams.Transport]
 	refused   atomic.Bool // the broker refused to let a stream be read that a leader needs

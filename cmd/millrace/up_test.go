@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli"
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
@@ -95,7 +96,7 @@ func TestUp(t *testing.T) {
 func TestInterruptedUpLeavesNoProcess(t *testing.T) {
 	needsPackage(t)
 	state := t.TempDir()
-	cmd := process(t, "up")
+	cmd := clitest.Process(t, "up")
 	cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+state)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell does
 	var out clitest.Buffer
@@ -103,7 +104,7 @@ func TestInterruptedUpLeavesNoProcess(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return shows(out.String(), 1) }, "jobs are enqueued")
 
-	second := process(t, "up")
+	second := clitest.Process(t, "up")
 	second.Env = append(second.Env, "XDG_STATE_HOME="+state)
 	said, err := second.CombinedOutput()
 	require.Error(t, err)
@@ -118,7 +119,7 @@ func TestInterruptedUpLeavesNoProcess(t *testing.T) {
 func TestUpWhoseTerminalIsClosed(t *testing.T) {
 	needsPackage(t)
 	state := t.TempDir()
-	cmd := process(t, "up")
+	cmd := clitest.Process(t, "up")
 	cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+state)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out clitest.Buffer
@@ -148,17 +149,17 @@ func processesOf(t *testing.T, folder string) []string {
 
 func TestUpRefusesWhatItCannotDo(t *testing.T) {
 	r := millrace(t, "up", "--rate", "0")
-	require.Equal(t, exitUsage, r.code)
+	require.Equal(t, cli.ExitUsage, r.code)
 	require.Contains(t, r.err, "--rate")
 
 	needsPackage(t)
 	t.Setenv("XDG_STATE_HOME", clitest.File(t, ""))
-	require.Equal(t, exitFailed, millrace(t, "up").code)
+	require.Equal(t, cli.ExitFailed, millrace(t, "up").code)
 
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", "")
 	r = millrace(t, "up")
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Contains(t, r.err, "XDG_STATE_HOME")
 }
 
@@ -168,6 +169,6 @@ func TestUpWithoutThePackageSaysWhatToInstall(t *testing.T) {
 		t.Skip("epmd does not come from PATH here")
 	}
 	r := millrace(t, "up")
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Contains(t, r.err, "package rabbitmq-server: `make up` installs it")
 }

@@ -38,7 +38,7 @@ func logJobs(log *slog.Logger) lib.Middleware {
 	}
 }
 
-// Run works on jobs by running commands, until it is stopped.
+// Run runs commands for jobs until it is stopped.
 func (c *workerCmd) Run(ctx context.Context, out output.Streams) error {
 	file, err := os.Open(c.Exec)
 	if err != nil {
@@ -61,17 +61,11 @@ func (c *workerCmd) Run(ctx context.Context, out output.Streams) error {
 	}
 	quiet := make(chan os.Signal, 1)
 	signal.Notify(quiet, syscall.SIGTSTP)
+	defer close(quiet)
 	defer signal.Stop(quiet)
-	ended := make(chan struct{})
-	defer close(ended)
 	go func() {
-		for {
-			select {
-			case <-quiet:
-				worker.Quiet()
-			case <-ended:
-				return
-			}
+		for range quiet {
+			worker.Quiet()
 		}
 	}()
 	log.Info("working", slog.String("identity", worker.Identity()), slog.Int("classes", len(plan.Classes)))

@@ -37,7 +37,7 @@ func TestWorkerRunsCommands(t *testing.T) {
 	v := brokertest.New(t)
 	dir := t.TempDir()
 	file := plan(t, "queues: [default]\nclasses: {Keep: {shell: 'cat > kept.new && mv kept.new kept', dir: "+dir+"}, Fail: {shell: exit 3}}")
-	cmd := process(t, "worker", "--exec", file, "--amqp-url", v.AMQPURL())
+	cmd := clitest.Process(t, "worker", "--exec", file, "--amqp-url", v.AMQPURL())
 	var log clitest.Buffer
 	cmd.Stderr = &log
 	require.NoError(t, cmd.Start())

@@ -185,13 +185,20 @@ func Interrupted(err error) error { return fmt.Errorf("the sidecar's answer brok
 
 // Decode reads an answer. A member that is not of the expected type is left empty.
 func Decode[T any](body []byte) (*T, error) {
-	var answer T
-	err := json.Unmarshal(body, &answer)
-	var other *json.UnmarshalTypeError
-	if err != nil && !errors.As(err, &other) {
-		return nil, fmt.Errorf("the sidecar's answer cannot be read: %w", err)
+	answer, err := DecodeStrict[T](body)
+	if errors.As(err, new(*json.UnmarshalTypeError)) {
+		return answer, nil
 	}
-	return &answer, nil
+	return answer, err
+}
+
+// DecodeStrict is Decode that returns an error for a member of another type.
+func DecodeStrict[T any](body []byte) (*T, error) {
+	answer := new(T)
+	if err := json.Unmarshal(body, answer); err != nil {
+		return answer, fmt.Errorf("the sidecar's answer cannot be read: %w", err)
+	}
+	return answer, nil
 }
 
 // Segment escapes one segment of a path, also one that would otherwise name another folder.

@@ -8,7 +8,7 @@
 // # When things fail
 //
 // A refusal is an *Error, whose text is the API's reason. An address that cannot be used, or a file
-// that cannot be read, is a fault of the command line (see package usage); the first request returns
-// it. Nothing is tried again: a caller that wants to wait does so itself. An answer is read leniently
-// (see Decode), because the sidecar may be of another version than the command.
+// that cannot be read, is a fault of the command line (see package usage); the first request
+// returns it. Nothing is tried again: a caller that wants to wait does so itself. An answer is read
+// leniently (see Decode), because the sidecar may be of another version than the command.
 package apiclient

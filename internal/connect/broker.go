@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
-// Name begins the names of all connections of a sidecar. It tells them from those of clients.
+// Name begins the names of all connections of a sidecar. It distinguishes them from those of clients.
 const Name = "millrace"
 
 // Broker says where a broker is. Its URLs have been checked.
@@ -39,8 +39,9 @@ func (b *Broker) amqp() hosts.URL {
 // AMQPPorts are the default ports, by scheme.
 var AMQPPorts = map[string]string{"amqp": "5672", "amqps": "5671"}
 
-// Management returns the URL of the management API. Its default port is as far from the AMQP port as
-// the brokers' own ports are from each other. Most who run two brokers on a host keep that distance.
+// Management returns the URL of the management API. Its default port is as far from the AMQP port
+// as the brokers' own ports are from each other. Most who run two brokers on a host keep that
+// distance.
 func (b *Broker) Management() string {
 	if b.ManagementURL != "" {
 		return b.ManagementURL

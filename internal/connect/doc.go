@@ -1,11 +1,11 @@
-// Package connect opens what a sidecar needs of a broker: the management API and the streams. It also
-// says which permissions a user needs, and what to do when the broker refuses one.
+// Package connect opens what a sidecar needs of a broker: the management API and the streams. It
+// also says which permissions a user needs, and what to do when the broker refuses one.
 //
 // # Promises
 //
 // The management API and the stream listener are used only if they belong to the broker that AMQP
-// reaches. Two brokers on one host, or a container's port that leads elsewhere, would otherwise have
-// their queues and streams mixed up.
+// reaches. Two brokers on one host, or a container's port that leads elsewhere, would otherwise
+// have their queues and streams mixed up.
 //
 // # When things fail
 //

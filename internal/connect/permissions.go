@@ -9,12 +9,13 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// PermissionsTimeout bounds how long permissions are tried. A broker that takes no messages does not
-// answer a publish.
+// PermissionsTimeout bounds how long permissions are tried. A broker that takes no messages does
+// not answer a publish.
 const PermissionsTimeout = 5 * time.Second
 
-// Role is a kind of user of the broker, with the permissions that it needs: regular expressions over
-// names. Those that also match nothing are for LavinMQ, where the default exchange has no name.
+// Role is a kind of user of the broker, with the permissions that it needs: regular expressions
+// over names. Those that also match nothing are for LavinMQ, where the default exchange has no
+// name.
 type Role struct {
 	Name, Configure, Write, Read, Note string
 }
@@ -64,8 +65,8 @@ func (r Role) command(vhost, user string) string {
 // Quote returns a word that a POSIX shell leaves as it is.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// RefusedRemedy says what to do about a refusal, a line each. Before the login a broker does not say
-// which product it is.
+// RefusedRemedy says what to do about a refusal, a line each. Before the login a broker does not
+// say which product it is.
 func RefusedRemedy(e *broker.RefusedError) string {
 	command := func(text string) string { return "rabbitmqctl " + text + "   (LavinMQ: lavinmqctl " + text + ")" }
 	user, vhost := Quote(e.User), Quote(e.VHost)

@@ -37,8 +37,8 @@ const StreamRemedy = "set --stream-url to the stream listener of the broker at -
 // ErrOtherJournal is returned where a stream listener belongs to another broker.
 var ErrOtherJournal = errors.New("their streams " + wire.Journal + " differ")
 
-// OpenStreams chooses how streams are read. It also returns the URL of the stream listener, which is
-// empty if none is known. mgmt may be nil.
+// OpenStreams chooses how streams are read. It also returns the URL of the stream listener, which
+// is empty if none is known. mgmt may be nil.
 func (b *Broker) OpenStreams(ctx context.Context, mgmt *broker.Management) (t streams.Transport, address string, err error) {
 	if address, err = b.streamURL(ctx, mgmt); err != nil {
 		b.Log.Warn("millrace: cannot ask for the broker's stream listeners; --stream-url says where they are", "error", err)
@@ -92,8 +92,8 @@ func (b *Broker) CheckListener(ctx context.Context, native, amqp streams.Transpo
 	return fmt.Errorf("the stream listener at %s belongs to another broker than AMQP at %s: %w", broker.MaskURL(address), broker.MaskURL(b.AMQPURL), err)
 }
 
-// FindOtherJournal is CheckListener for a broker that may have no journal yet, and where AMQP may be
-// unreachable.
+// FindOtherJournal is CheckListener for a broker that may have no journal yet, and where AMQP may
+// be unreachable.
 func (b *Broker) FindOtherJournal(ctx context.Context, conn *broker.Conn, native streams.Transport, address string) error {
 	if exists, err := conn.QueueExists(ctx, wire.Journal); err != nil || !exists {
 		return nil
@@ -140,8 +140,9 @@ func trust(ctx context.Context, native, amqp streams.Transport) error {
 	return nil
 }
 
-// sameJournal compares the oldest record of the journal over AMQP with the record that has its offset
-// natively. Every journal begins with a record of its own leader. Two empty journals count as the same.
+// sameJournal compares the oldest record of the journal over AMQP with the record that has its
+// offset natively. Every journal begins with a record of its own leader. Two empty journals count
+// as the same.
 func sameJournal(ctx context.Context, native, amqp streams.Transport) error {
 	_, has, err := native.Last(ctx, wire.Journal)
 	switch {

@@ -51,8 +51,8 @@ const (
 	formerUser = "guest"    // the sidecar's in older versions: its records are in the journal
 )
 
-// makeUser makes the sidecar's user, with a new password, and the permissions and tags that a sidecar
-// needs in production.
+// makeUser makes the sidecar's user, with a new password, and the permissions and tags that a
+// sidecar needs in production.
 func makeUser(ctx context.Context, management string) (*url.Userinfo, error) {
 	password, role := rand.Text(), connect.Sidecar
 	for _, put := range []struct {

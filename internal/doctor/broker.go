@@ -117,15 +117,15 @@ func (e *examination) othersMayLock(ctx context.Context) error {
 	return nil
 }
 
-// mayLock reports whether a user can declare the leader's lock. Such a user can keep every sidecar from
-// leading.
+// mayLock reports whether a user can declare the leader's lock. Such a user can keep every sidecar
+// from leading.
 func mayLock(p broker.Permission) bool {
 	re, err := regexp.Compile(p.Configure)
 	return err == nil && p.Configure != "" && re.MatchString(wire.LeaderInbox)
 }
 
-// policies sets the policies that are missing, as every sidecar does, and looks for policies that win
-// over them.
+// policies sets the policies that are missing, as every sidecar does, and looks for policies that
+// win over them.
 func (e *examination) policies(ctx context.Context) error {
 	findings, err := e.mgmt.Policies(ctx)
 	if broker.Unauthorized(err) {
@@ -198,8 +198,8 @@ func (e *examination) userIsShared(ctx context.Context) error {
 	return nil
 }
 
-// clocks compares this machine's clock with the broker's. Producers, broker and sidecar should agree on
-// when a job is due.
+// clocks compares this machine's clock with the broker's. Producers, broker and sidecar should
+// agree on when a job is due.
 func (e *examination) clocks(ctx context.Context) error {
 	before := time.Now()
 	theirs, found, err := e.mgmt.Clock(ctx)
@@ -219,8 +219,8 @@ func (e *examination) clocks(ctx context.Context) error {
 	return nil
 }
 
-// skewOf returns how far a clock is ahead of ours, as far as that can be known. The clock showed whole
-// seconds between two instants.
+// skewOf returns how far a clock is ahead of ours, as far as that can be known. The clock showed
+// whole seconds between two instants.
 func skewOf(before, after, theirs time.Time) time.Duration {
 	if ahead := theirs.Sub(after); ahead > 0 {
 		return ahead

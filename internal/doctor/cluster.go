@@ -39,7 +39,7 @@ func (e *examination) cluster(ctx context.Context) (err error) {
 	}
 	c.defaultType, err = e.mgmt.DefaultQueueType(ctx)
 	switch {
-	case broker.Unauthorized(err): // RabbitMQ tells only administrators
+	case broker.Unauthorized(err): // RabbitMQ answers only administrators
 		c.typeUnknown = true
 		e.reportOn("queue types", note, "only an administrator may ask for the virtual host's default type", "")
 	case err != nil:
@@ -99,8 +99,8 @@ func (c *cluster) disconnected(q *broker.QueueInfo) []finding {
 	return []finding{{failure, q.Name, problem, remedy}}
 }
 
-// leaders reports which node leads what. After the loss of a node, nothing fires until the election of
-// another leader.
+// leaders reports which node leads what. After the loss of a node, nothing fires until the election
+// of another leader.
 func (c *cluster) leaders() []finding {
 	byNode := map[string][]string{}
 	for i := range c.queues {
@@ -181,7 +181,8 @@ func (c *cluster) partitions() []finding {
 		" eval 'application:get_env(rabbit, cluster_partition_handling).'\nset in rabbitmq.conf: cluster_partition_handling = pause_minority"}}
 }
 
-// replicas checks a stream or quorum queue: how many replicas it has, and how many of them are online.
+// replicas checks a stream or quorum queue: how many replicas it has, and how many of them are
+// online.
 func (c *cluster) replicas(q *broker.QueueInfo) (all []finding) {
 	if len(q.Members) == 0 { // it is classic, or the broker has no figures yet
 		return nil
@@ -213,8 +214,8 @@ func (c *cluster) replicas(q *broker.QueueInfo) (all []finding) {
 	return all
 }
 
-// mirrored reports classic mirroring. A mirrored queue moves to another node, and what Millrace knows of
-// it is then wrong.
+// mirrored reports classic mirroring. A mirrored queue moves to another node, and what Millrace
+// knows of it is then wrong.
 func (c *cluster) mirrored(q *broker.QueueInfo) []finding {
 	if !q.Mirrored || q.Type != "classic" {
 		return nil

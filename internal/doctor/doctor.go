@@ -37,25 +37,25 @@ type finding struct {
 	remedy   string // lines
 }
 
-// need is what must be open for a check.
-type need int
-
-const (
-	nothing need = iota
-	aBroker
-	theManagement
-	theStreams
-)
-
 // check is one question of an examination.
 type check struct {
 	name   string // the subject of its findings, unless they name another
-	needs  need
+	needs  need   // what must be open; nil: nothing
 	run    func(*examination, context.Context) error
 	remedy string // of its findings that are not ok and have none of their own
 }
 
-// checks are all checks, in the order in which they are made. An error is one of the management API.
+type need func(*examination) bool
+
+// What a check may need.
+var (
+	aBroker       need = func(e *examination) bool { return e.conn != nil }
+	theManagement need = func(e *examination) bool { return e.mgmt != nil }
+	theStreams    need = func(e *examination) bool { return e.streams != nil }
+)
+
+// checks are all checks, in the order in which they are made. An error is one of the management
+// API.
 var checks = []check{
 	{name: "broker", run: (*examination).openBroker},
 	{name: managementAPI, needs: aBroker, run: (*examination).openManagement},
@@ -97,23 +97,11 @@ func (e *examination) reportOn(subject string, s severity, text, remedy string) 
 	e.findings = append(e.findings, finding{s, subject, text, remedy})
 }
 
-func (e *examination) has(n need) bool {
-	switch n {
-	case aBroker:
-		return e.conn != nil
-	case theManagement:
-		return e.mgmt != nil
-	case theStreams:
-		return e.streams != nil
-	}
-	return true
-}
-
 // examine makes all checks whose needs are open.
 func (e *examination) examine(ctx context.Context) {
 	defer e.close()
 	for _, e.check = range checks {
-		if !e.has(e.check.needs) {
+		if e.check.needs != nil && !e.check.needs(e) {
 			continue
 		}
 		if err := e.check.run(e, ctx); err != nil {
@@ -136,8 +124,8 @@ func (e *examination) close() {
 
 const timeout = time.Minute
 
-// Run examines the broker and prints the findings. It returns output.ErrReported if one of them is an
-// error. permissions has it list the permissions that are needed even if none is missing.
+// Run examines the broker and prints the findings. It returns output.ErrReported if one of them is
+// an error. permissions has it list the permissions that are needed even if none is missing.
 func Run(ctx context.Context, cfg Config, p *output.Printer, permissions bool) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

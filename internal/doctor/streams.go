@@ -60,8 +60,8 @@ const (
 	fetchProbes = 5
 )
 
-// latency measures how long one small record takes. A LavinMQ that leaves Nagle's algorithm on delays
-// it by 40 ms.
+// latency measures how long one small record takes. A LavinMQ that leaves Nagle's algorithm on
+// delays it by 40 ms.
 func (e *examination) latency(ctx context.Context) error {
 	took, err := fetchTime(ctx, e.streams)
 	switch {

@@ -3,18 +3,70 @@ package clitest
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 )
+
+// Execute runs a command line and returns its exit code.
+type Execute func(ctx context.Context, args []string, stdout, stderr io.Writer) int
+
+// Run runs a command line, and returns its exit code and what it printed.
+func Run(t *testing.T, execute Execute, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var out, err bytes.Buffer
+	code = execute(ctx, args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+// asMain makes a test binary be the program, for tests that need a process.
+const asMain = "MILLRACE_TEST_AS_MAIN"
+
+// Init is called first by TestMain. In a process that Process made, it runs the command line and
+// exits. Otherwise it removes the settings of the person who runs the tests from the environment.
+func Init(execute Execute) {
+	if os.Getenv(asMain) != "" {
+		os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	}
+	for _, setting := range os.Environ() {
+		name, _, _ := strings.Cut(setting, "=")
+		if strings.HasPrefix(name, "MILLRACE_") && !strings.HasPrefix(name, "MILLRACE_TEST_") {
+			os.Unsetenv(name)
+		}
+	}
+}
+
+// Process returns a command line as a process of its own, to be started.
+func Process(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asMain+"=1")
+	return cmd
+}
+
+// Script writes a shell script that is the program, and returns the folder in which it is.
+func Script(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	script := "#!/bin/sh\n" + asMain + "=1 exec " + os.Args[0] + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "millrace"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
 
 // API is a sidecar that answers every request in one way, and remembers the requests.
 type API struct {

@@ -79,8 +79,8 @@ func isSet(env string) bool {
 	return set
 }
 
-// settingNames returns the flags, of all commands, that a configuration file may set. They are those
-// with an environment variable.
+// settingNames returns the flags, of all commands, that a configuration file may set. They are
+// those with an environment variable.
 func settingNames(node *kong.Node) []string {
 	var names []string
 	for _, flag := range node.Flags {

@@ -1,9 +1,9 @@
-// Package flags has the flags that several commands share: where the broker is, where the API is, and
-// who signs in. Kong fills the structs from the command line, the environment and the configuration
-// file.
+// Package flags has the flags that several commands share: where the broker is, where the API is,
+// and who signs in. Kong fills the structs from the command line, the environment and the
+// configuration file.
 //
-// A URL is checked when it is read, and completed with the user and password of --amqp-url. An error
-// names the flag and never quotes the URL, because it may hold a password.
+// A URL is checked when it is read, and completed with the user and password of --amqp-url. An
+// error names the flag and never quotes the URL, because it may hold a password.
 package flags
 
 import (
@@ -147,8 +147,8 @@ func (b *Broker) Connect(order *hosts.Order, log *slog.Logger) connect.Broker {
 	return connect.Broker{AMQPURL: b.AMQPURL, ManagementURL: b.ManagementURL, Hosts: order, Log: log}
 }
 
-// APIClient returns a client of the API at a base, unless the flags name another. The user is that of
-// the AMQP URL, unless the flags name another.
+// APIClient returns a client of the API at a base, unless the flags name another. The user is that
+// of the AMQP URL, unless the flags name another.
 func (s *SignIn) APIClient(base string, amqp *AMQP) *apiclient.Client {
 	user, from := connect.Userinfo(amqp.URL()), "--amqp-url"
 	if s.APIURL != "" {

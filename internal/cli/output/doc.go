@@ -17,6 +17,6 @@
 // # When things fail
 //
 // An answer that is no JSON is an error, not an empty table. A member of another type than expected
-// leaves its cell empty. A question that cannot be asked, because there is no terminal, is a fault of
-// the command line: the command does nothing.
+// leaves its cell empty. A question that cannot be asked, because there is no terminal, is a fault
+// of the command line: the command does nothing.
 package output

@@ -15,7 +15,8 @@ const beatEvery = 10 * time.Second
 // goodbyeLimit bounds how long the worker's last heartbeat may take.
 const goodbyeLimit = 2 * time.Second
 
-// beat publishes a heartbeat every ten seconds until ctx ends, and then a last one, so that the worker is not taken for lost.
+// beat publishes a heartbeat every ten seconds until ctx ends, and then a last one, so that the
+// worker does not count as lost.
 func (d *Demo) beat(ctx context.Context, conn *amqp.Connection) error {
 	p, err := newPublisher(conn)
 	if err != nil {
@@ -56,7 +57,8 @@ func (d *Demo) heartbeat(started time.Time, state string, busy int64) map[string
 	}
 }
 
-// memory is what the Go runtime has from the system, which is nearly all that this process has.
+// memory returns the kilobytes that the Go runtime has from the system: nearly all that the process
+// has.
 func memory() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

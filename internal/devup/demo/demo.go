@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -29,8 +30,8 @@ const (
 	dialTimeout = 5 * time.Second
 )
 
-// Queues that the worker consumes, without "queue." in front. They are the demo's own, so that it never takes a job that is
-// meant for another worker.
+// Queues that the worker consumes, without "queue." in front. The demo has queues of its own, so
+// that it never takes a job of another worker.
 const (
 	queueCritical = "demo.critical"
 	queueDefault  = "demo.default"
@@ -47,7 +48,7 @@ func (d *Demo) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// again runs something with a connection of its own, and again whenever that is lost.
+// again calls run with a connection, and again with a new one whenever that is lost.
 func (d *Demo) again(ctx context.Context, name string, run func(context.Context, *amqp.Connection) error) error {
 	for ctx.Err() == nil {
 		err := d.connected(ctx, name, run)
@@ -91,7 +92,7 @@ func (d *Demo) connected(ctx context.Context, name string, run func(context.Cont
 	return context.Cause(ctx)
 }
 
-// declare makes queues and streams, as any client may: what is there already, by whomever, is as it should be.
+// declare declares queues and streams, as any client may. Those that exist are as they should be.
 func declare(conn *amqp.Connection) error {
 	ch, err := conn.Channel()
 	if err != nil {
@@ -115,4 +116,20 @@ func declare(conn *amqp.Connection) error {
 		}
 	}
 	return nil
+}
+
+// Counts are what was done since Run began.
+type Counts struct {
+	Enqueued  int64 // jobs published, also those for later
+	Processed int64 // done without a failure
+	Failed    int64 // attempts that failed
+}
+
+type counters struct {
+	enqueued, processed, failed, busy atomic.Int64
+}
+
+// Counts returns the counts so far.
+func (d *Demo) Counts() Counts {
+	return Counts{d.counts.enqueued.Load(), d.counts.processed.Load(), d.counts.failed.Load()}
 }

@@ -10,7 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// What a client has to know by name.
+// Names that a client must know.
 const (
 	exchange = "jobs.direct"
 
@@ -36,7 +36,7 @@ func newPublisher(conn *amqp.Connection) (publisher, error) {
 	return publisher{ch}, ch.Confirm(false)
 }
 
-// toQueue publishes a job. Its queue gets it, whoever declared that.
+// toQueue publishes a job to its queue.
 func (p publisher) toQueue(ctx context.Context, queue string, job map[string]any) error {
 	return p.publish(ctx, exchange, queue, job)
 }
@@ -46,7 +46,7 @@ func (p publisher) toStream(ctx context.Context, stream string, record map[strin
 	return p.publish(ctx, "", stream, record)
 }
 
-// publish returns when the broker has the message.
+// publish returns when the broker has confirmed the message.
 func (p publisher) publish(ctx context.Context, exchange, key string, body map[string]any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -71,5 +71,5 @@ func (p publisher) publish(ctx context.Context, exchange, key string, body map[s
 	return nil
 }
 
-// seconds is a time as the formats want it.
+// seconds returns a time as the formats have it.
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

@@ -61,7 +61,7 @@ func (d *Demo) lane(ctx context.Context, conn *amqp.Connection) error {
 	}
 }
 
-// handle does a job. What became of it is confirmed by the broker before the job is acknowledged.
+// handle does a job. The broker confirms the outcome before the job is acknowledged.
 func (d *Demo) handle(ctx context.Context, p publisher, delivery amqp.Delivery) error {
 	job, err := readJob(delivery.Body)
 	if err != nil {
@@ -92,7 +92,7 @@ func (d *Demo) handle(ctx context.Context, p publisher, delivery amqp.Delivery) 
 	return p.toStream(ctx, jobMetrics, metric(job, status, begun, failure))
 }
 
-// readJob keeps numbers as they are written: the job may come back, and its arguments are not ours to round.
+// readJob reads a job, and keeps numbers as they are written: the job may be published again.
 func readJob(body []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
@@ -101,7 +101,8 @@ func readJob(body []byte) (map[string]any, error) {
 	return job, err
 }
 
-// perform is the work itself. A class that the worker does not know is a failure, as in every client library.
+// perform is the work itself. It fails at a class that the worker does not know, as every client
+// library does.
 func perform(ctx context.Context, job map[string]any) error {
 	class, _ := job["class"].(string)
 	if !slices.Contains(known, class) {
@@ -124,7 +125,7 @@ type fail struct{ class, message string }
 
 func (f fail) Error() string { return f.message }
 
-// fail publishes a failed job to where it goes: to be retried, or to the dead.
+// fail publishes a failed job to the retries or to the dead jobs.
 func (p publisher) fail(ctx context.Context, job map[string]any, failure error) error {
 	attempt := number(job, "retry_count", 0)
 	record := map[string]any{
@@ -143,12 +144,13 @@ func (p publisher) fail(ctx context.Context, job map[string]any, failure error) 
 	return p.toStream(ctx, retries, record)
 }
 
-// exhausted tells whether a job that fails now has failed for the last time.
+// exhausted reports whether a job that fails now has no attempts left.
 func exhausted(job map[string]any) bool {
 	return number(job, "retry_count", 0) >= number(job, "retry", 25)
 }
 
-// backoff is short, for there is somebody watching. Real workers wait attempt⁴ + 15 + a random part, in seconds.
+// backoff is short, because a person is watching. Real workers wait attempt⁴ + 15 + a random part,
+// in seconds.
 func backoff(attempt int64) time.Duration {
 	return time.Duration(1+attempt)*2*time.Second + rand.N(2*time.Second)
 }
@@ -170,7 +172,8 @@ func number(job map[string]any, name string, otherwise int64) int64 {
 	return otherwise
 }
 
-// metric tells of an attempt. How long it had waited is told of first attempts only: retries wait by design.
+// metric returns the record of an attempt. Only first attempts say how long they waited: retries
+// wait by design.
 func metric(job map[string]any, status string, begun time.Time, failure error) map[string]any {
 	attempt := number(job, "retry_count", 0) + 1
 	m := map[string]any{
