@@ -48,7 +48,8 @@ type sidecarSettings struct {
 // AfterApply checks the settings. It gives a stream URL without a user or virtual host those of the
 // AMQP URL.
 func (s *sidecarSettings) AfterApply() error {
-	if err := errors.Join(s.Broker.AfterApply(), s.check(), s.checkDead(), s.checkTimelines()); err != nil || s.StreamURL == "" {
+	_, timelines := s.timelines()
+	if err := errors.Join(s.Broker.AfterApply(), s.check(), s.checkDead(), timelines); err != nil || s.StreamURL == "" {
 		return err
 	}
 	amqp := s.URL()

@@ -66,11 +66,6 @@ func (s *timelineSettings) timelineAge() time.Duration {
 	return cmp.Or(kept.Age, defaultTimelineAge)
 }
 
-func (s *timelineSettings) checkTimelines() error {
-	_, err := s.timelines()
-	return err
-}
-
 // checkDead returns an error for bounds under which no dead job would be kept.
 func (s *sidecarSettings) checkDead() error {
 	if s.DeadMax < 0 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,12 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace-jobs/millrace/internal/cli/usage"
-
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/internal/connect"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -191,7 +189,7 @@ func checkArgs(args string) error {
 func newJID() string {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails
-	return hex.EncodeToString(id)
+	return fmt.Sprintf("%x", id)
 }
 
 // encode is json.Marshal without the escapes for HTML, which would change the bytes of the owner.

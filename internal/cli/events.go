@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -186,10 +185,4 @@ func (t *tail) print(data string) error {
 	return t.printer.Update(data, now, strings.Join(topics, " "))
 }
 
-func (e *event) reason() string {
-	var said struct {
-		Reason string `json:"reason"`
-	}
-	_ = json.Unmarshal([]byte(e.data), &said) // an event without a reason is printed without one
-	return said.Reason
-}
+func (e *event) reason() string { return gjson.Get(e.data, "reason").String() }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -35,22 +36,13 @@ func (c *healthCmd) Run(ctx context.Context, out output.Streams) error {
 		t.Add(name, h.Status, h.Reason)
 		answers[name] = h.Body
 	}
-	if err := c.print(c.Printer(out), t, answers); err != nil {
-		return err
-	}
-	return failed
-}
-
-func (c *healthCmd) print(p *output.Printer, t *output.Table, answers map[string]json.RawMessage) error {
+	p := c.Printer(out)
 	switch {
 	case !p.Structured():
-		return p.Table(t)
+		return cmp.Or(p.Table(t), failed)
 	case c.Check != "":
-		return p.Answer(answers[c.Check])
+		return cmp.Or(p.Answer(answers[c.Check]), failed)
 	}
 	body, err := json.Marshal(answers)
-	if err != nil {
-		return err
-	}
-	return p.Answer(body)
+	return cmp.Or(err, p.Answer(body), failed)
 }

@@ -10,11 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace-jobs/millrace/internal/cli/humantime"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/internal/apiclient"
+	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 

@@ -9,13 +9,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/millrace-jobs/millrace/internal/cli/usage"
-
 	"github.com/alecthomas/kong"
 
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 // Commands of every list of jobs. The set tags complete the texts of their help.
@@ -180,14 +179,12 @@ type listCmd struct {
 	Next  string `placeholder:"NEXT" help:"Continue an earlier list, with the value that it ended with."`
 }
 
-const defaultLimit = 25
-
 func (c *listCmd) query(now time.Time) (url.Values, error) {
 	_, q, err := c.request(now)
 	if err != nil {
 		return nil, err
 	}
-	limit := defaultLimit
+	limit := 25
 	if c.Limit != nil {
 		limit = *c.Limit
 	}

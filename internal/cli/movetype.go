@@ -102,7 +102,7 @@ func printPlan(w io.Writer, m *typeMove) error {
 		return err
 	}
 	lines := []string{
-		fmt.Sprintf("queue %q: a %s queue%s", m.Queue, m.From, onNode(m.Node)),
+		strings.TrimSuffix(fmt.Sprintf("queue %q: a %s queue on %s", m.Queue, m.From, m.Node), " on "),
 		fmt.Sprintf("ready jobs:     %d, which are moved to the new queue", m.Ready),
 		fmt.Sprintf("unacknowledged: %d, which are waited for", m.Unacked),
 		fmt.Sprintf("consumers:      %d, which are asked to stop; those that do not listen to %s lose the queue when it is replaced", m.Consumers, wire.Control),
@@ -116,13 +116,6 @@ func printPlan(w io.Writer, m *typeMove) error {
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
-}
-
-func onNode(node string) string {
-	if node == "" {
-		return ""
-	}
-	return " on " + node
 }
 
 func argumentList(all map[string]any) string {

@@ -128,14 +128,10 @@ func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
 func (t *top) rates(o *overview, now time.Time) (done, failed string) {
 	done, failed = "-", "-"
 	if seconds := now.Sub(t.at).Seconds(); !t.at.IsZero() && seconds > 0 {
-		done = perSecond(o.Jobs.Ever-t.before.Jobs.Ever, seconds)
-		failed = perSecond(o.Jobs.FailedEver-t.before.Jobs.FailedEver, seconds)
+		perSecond := func(n int64) string { return fmt.Sprintf("%.1f/s", float64(max(n, 0))/seconds) }
+		done = perSecond(o.Jobs.Ever - t.before.Jobs.Ever)
+		failed = perSecond(o.Jobs.FailedEver - t.before.Jobs.FailedEver)
 	}
 	t.before, t.at = *o, now
 	return done, failed
-}
-
-func perSecond(n int64, seconds float64) string {
-	each := float64(max(n, 0)) / seconds
-	return rate(&each)
 }

@@ -65,6 +65,7 @@ func (f file) Validate(app *kong.Application) error {
 // Resolve returns the value of a flag that neither the command line nor the environment sets.
 func (f file) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	value, found := f[flag.Name]
+	isSet := func(env string) bool { _, set := os.LookupEnv(env); return set }
 	if !found || len(flag.Envs) == 0 || slices.ContainsFunc(flag.Envs, isSet) {
 		return nil, nil // not set by the file
 	}
@@ -72,11 +73,6 @@ func (f file) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, erro
 		return strings.ReplaceAll(value, `\,`, ","), nil
 	}
 	return value, nil
-}
-
-func isSet(env string) bool {
-	_, set := os.LookupEnv(env)
-	return set
 }
 
 // settingNames returns the flags, of all commands, that a configuration file may set. They are

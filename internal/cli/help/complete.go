@@ -38,28 +38,22 @@ type Complete struct {
 
 // Run prints the candidates for the last word, one a line, with their meanings behind a tab.
 func (c *Complete) Run(out output.Streams, k *kong.Context) error {
-	for _, candidate := range complete(k.Model.Node, c.Words) {
+	at, current := &typed{node: k.Model.Node}, ""
+	if n := len(c.Words); n > 0 {
+		for _, word := range c.Words[:n-1] {
+			at.read(word)
+		}
+		current = c.Words[n-1]
+	}
+	if current == "=" { // bash takes --flag=value apart
+		current = ""
+	}
+	for _, candidate := range at.candidates(current) {
 		if _, err := fmt.Fprintln(out.Out, strings.TrimRight(candidate[0]+"\t"+candidate[1], "\t")); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// complete returns the candidates for the last word, with their meanings.
-func complete(root *kong.Node, words []string) [][2]string {
-	if len(words) == 0 {
-		words = []string{""}
-	}
-	at := &typed{node: root}
-	for _, word := range words[:len(words)-1] {
-		at.read(word)
-	}
-	current := words[len(words)-1]
-	if current == "=" { // bash takes --flag=value apart
-		current = ""
-	}
-	return at.candidates(current)
 }
 
 // typed is the state after the words so far.
@@ -155,17 +149,10 @@ func (t *typed) candidates(current string) (found [][2]string) {
 		values("", positional[t.arguments])
 	}
 	if t.node.Name == "help" {
-		inner := &typed{node: rootOf(t.node)}
+		inner := &typed{node: t.node.Parent}
 		return inner.candidates(current)
 	}
 	return found
-}
-
-func rootOf(node *kong.Node) *kong.Node {
-	for node.Parent != nil {
-		node = node.Parent
-	}
-	return node
 }
 
 func firstSentence(text string) string {

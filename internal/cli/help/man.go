@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -26,9 +27,12 @@ func (c *Man) Run(out output.Streams, k *kong.Context) error {
 	}
 	node := k.Model.Node
 	for _, word := range c.Command {
-		if node = childOf(node, word); node == nil {
+		children := Shown(node)
+		i := slices.IndexFunc(children, func(n *kong.Node) bool { return n.Name == word })
+		if i < 0 {
 			return usage.Errorf("there is no command millrace %s", strings.Join(c.Command, " "))
 		}
+		node = children[i]
 	}
 	_, err := fmt.Fprint(out.Out, manPage(node, release(k)))
 	return err
@@ -36,15 +40,6 @@ func (c *Man) Run(out output.Streams, k *kong.Context) error {
 
 // release returns the version of the program.
 func release(k *kong.Context) string { return k.Model.Vars()["release"] }
-
-func childOf(node *kong.Node, name string) *kong.Node {
-	for _, child := range Shown(node) {
-		if child.Name == name {
-			return child
-		}
-	}
-	return nil
-}
 
 func writePages(dir string, node *kong.Node, release string) error {
 	err := os.MkdirAll(dir, 0o755)
@@ -92,18 +87,6 @@ func manPage(node *kong.Node, release string) string {
 	for _, code := range ExitCodes {
 		m.entry(code[0], code[1])
 	}
-	m.seeAlso(node)
-	return m.b.String()
-}
-
-// ExitCodes are the exit codes of commands, and their meanings.
-var ExitCodes = [][2]string{
-	{"0", "The command did what it was asked for."},
-	{"1", "It could not, it was not confirmed, or a check found something wrong."},
-	{"2", "The command line or the configuration is at fault. Nothing was done."},
-}
-
-func (m *manText) seeAlso(node *kong.Node) {
 	var others []string
 	if node.Parent != nil {
 		others = append(others, pageName(node.Parent)+"(1)")
@@ -113,6 +96,14 @@ func (m *manText) seeAlso(node *kong.Node) {
 	}
 	m.macro("SH", "SEE ALSO")
 	m.text(strings.Join(others, ", "))
+	return m.b.String()
+}
+
+// ExitCodes are the exit codes of commands, and their meanings.
+var ExitCodes = [][2]string{
+	{"0", "The command did what it was asked for."},
+	{"1", "It could not, it was not confirmed, or a check found something wrong."},
+	{"2", "The command line or the configuration is at fault. Nothing was done."},
 }
 
 // manText is a page that is being written.

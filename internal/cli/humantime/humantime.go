@@ -21,28 +21,25 @@ const MaxSkew = 2 * time.Second
 
 var layouts = []string{
 	time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04",
-	time.DateOnly,
+	time.DateOnly, "15:04:05", "15:04",
 }
-
-// clockLayouts are times of day, which mean the next time that the clock shows them.
-var clockLayouts = []string{"15:04:05", "15:04"}
 
 // Unix returns the time that is so many seconds after the start of 1970.
 func Unix(seconds float64) time.Time { return time.UnixMicro(int64(seconds * 1e6)) }
 
-// Parse reads a time in one of several forms. A time without a zone is in the zone of now.
+// Parse reads a time in one of several forms. A time without a zone is in the zone of now. A time of
+// day means the next time that the clock shows it.
 func Parse(s string, now time.Time) (time.Time, error) {
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(seconds) < 1e11 {
 		return Unix(seconds), nil
 	}
 	for _, layout := range layouts {
-		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
-			return t, nil
-		}
-	}
-	for _, layout := range clockLayouts {
-		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
+		t, err := time.ParseInLocation(layout, s, now.Location())
+		switch {
+		case err == nil && strings.HasPrefix(layout, "15"): // no date
 			return nextClock(t, now), nil
+		case err == nil:
+			return t, nil
 		}
 	}
 	return time.Time{}, usage.Errorf("invalid time %q: use 2026-12-24T18:00:00+01:00, 2026-12-24 18:00, "+

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/tidwall/gjson"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 )

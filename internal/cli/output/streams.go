@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/millrace-jobs/millrace/internal/cli/usage"
-
 	"golang.org/x/term"
+
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 // ErrReported is returned by a command that has already printed what is wrong.

@@ -17,14 +17,13 @@ import (
 // Demo is a producer and a worker.
 type Demo struct {
 	AMQPURL string
-	Rate    int // jobs a second; 20 if zero
+	Rate    int // jobs a second, at least 1
 	Log     *slog.Logger
 
 	counts counters
 }
 
 const (
-	defaultRate = 20
 	concurrency = 5
 	reconnect   = time.Second
 	dialTimeout = 5 * time.Second

@@ -30,11 +30,7 @@ func (d *Demo) produce(ctx context.Context, conn *amqp.Connection) error {
 	if err != nil {
 		return err
 	}
-	rate := d.Rate
-	if rate == 0 {
-		rate = defaultRate
-	}
-	tick := time.NewTicker(time.Second / time.Duration(rate))
+	tick := time.NewTicker(time.Second / time.Duration(d.Rate))
 	defer tick.Stop()
 	for {
 		select {
