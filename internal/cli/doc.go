@@ -2,7 +2,7 @@
 // publish jobs to the broker as any producer does. Execute runs a command line.
 //
 // Every command is a struct that kong fills from flags, the environment and the configuration file,
-// with a Run method. There is one file a noun. get.go and act.go have what all of them share: to
+// with a Run method. There is one file a noun. get.go has what all of them share: to
 // ask for something and print it, and to have something done and say so.
 //
 // The types with JSON tags are the API's answers, as far as commands need them.
