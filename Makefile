@@ -58,8 +58,9 @@ RACE_FLAGS := -race -tags=pebblegozstd
 # These packages are tested without the race detector: the ones that test or measure others, and the
 # tracker, because Pebble checks itself under the race detector and takes forty times as long. The
 # packages that use the tracker from several goroutines are tested with it. In cmd/millrace, the
-# tests that main_test.go names run with it, and the others without.
-UNRACED := /bench$$|/internal/|/tracker(/metrics|/processes)?$$
+# tests that main_test.go names run with it, and the others without, because parsing a command line
+# takes a second under it. For the same reason, of the packages below internal only devup has it.
+UNRACED := /bench$$|/internal/([^d]|doctor)|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
 .PHONY: test

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -28,7 +29,7 @@ func TestSidecarOutlivesItsNode(t *testing.T) {
 	for _, n := range c.Nodes {
 		amqpURLs, managementURLs = append(amqpURLs, n.AMQPURL()), append(managementURLs, n.ManagementURL())
 	}
-	settings := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: strings.Join(amqpURLs, ",")},
+	settings := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: strings.Join(amqpURLs, ",")},
 		ManagementURL: strings.Join(managementURLs, ",")}}
 	settings.Auth = "none"
 	m, err := broker.OpenManagement(t.Context(), managementURLs[0], "/", nil)

@@ -13,6 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+	"github.com/millrace-jobs/millrace/internal/connect"
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 // What the files in deploy/ and docker-compose.yml say of flags, variables and metrics must be so.
@@ -27,8 +31,8 @@ func deployed(t *testing.T, path string) string {
 // known are the flags and variables that `millrace serve` has.
 func known(t *testing.T) (flags, variables []string) {
 	t.Helper()
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	all := parser.Model.Flags
 	for _, node := range parser.Model.Children {
@@ -90,8 +94,8 @@ func TestContainer(t *testing.T) {
 			require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s: anybody can connect to %s", name, port)
 		}
 	}
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	_, err = parser.Parse(compose.Services["millrace"].Command)
 	require.NoError(t, err, "millrace does not take the command of docker-compose.yml")
@@ -120,12 +124,17 @@ func TestComposeTakesAnyPassword(t *testing.T) {
 	for name, value := range services["millrace"].Environment {
 		t.Setenv(name, strings.ReplaceAll(value, "${MILLRACE_PASSWORD}", password))
 	}
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	_, err = parser.Parse(services["millrace"].Command)
 	require.NoError(t, err)
-	require.Equal(t, []string{"millrace", password}, []string{root.Serve.user(), passwordOf(root.Serve.amqp())})
+	require.Equal(t, []string{"millrace", password}, []string{root.Serve.user(), passwordOf(root.Serve.URL())})
+}
+
+func passwordOf(u hosts.URL) string {
+	password, _ := connect.Userinfo(u).Password()
+	return password
 }
 
 // What is left out of the image's build must not be a part of the binary.
@@ -165,15 +174,15 @@ func TestUnitStartsWithTheDocumentedSettings(t *testing.T) {
 	require.NotNil(t, settings)
 	credentials := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(credentials, "amqp-password"), []byte("s3cret\n"), 0o600))
-	args := strings.NewReplacer("/etc/millrace/millrace.yaml", file(t, settings[1]), "${STATE_DIRECTORY}", "/var/lib/millrace",
+	args := strings.NewReplacer("/etc/millrace/millrace.yaml", clitest.File(t, settings[1]), "${STATE_DIRECTORY}", "/var/lib/millrace",
 		"${CREDENTIALS_DIRECTORY}", credentials).Replace(line[1])
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	_, err = parser.Parse(strings.Fields(args))
 	require.NoError(t, err)
-	amqp := root.Serve.amqp()
-	require.Equal(t, []string{"millrace", "s3cret", "jobs", "/var/lib/millrace"}, []string{userOf(amqp), passwordOf(amqp), vhostOf(amqp), root.Serve.StateDir})
+	amqp := root.Serve.URL()
+	require.Equal(t, []string{"millrace", "s3cret", "jobs", "/var/lib/millrace"}, []string{connect.User(amqp), passwordOf(amqp), connect.VHost(amqp), root.Serve.StateDir})
 }
 
 var metricName = regexp.MustCompile(`millrace_[a-z_]+[a-z]`)

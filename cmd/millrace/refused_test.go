@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli"
 )
 
 func serveOnce(t *testing.T, amqpURL, managementURL string) result {
@@ -39,7 +40,7 @@ func TestServeEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := serveOnce(t, c.url, v.ManagementURL())
-			require.Equal(t, exitFailed, r.code)
+			require.Equal(t, cli.ExitFailed, r.code)
 			for _, says := range c.says {
 				require.Equal(t, 1, strings.Count(r.err, says), "%s\n%s", says, r.err)
 			}
@@ -58,7 +59,7 @@ func TestServeEndsWhereItMayNotWriteOrRead(t *testing.T) {
 			p.Tags = "policymaker,monitoring"
 			u := v.AddUser(t, right, p)
 			r := serveOnce(t, u.AMQPURL(), v.ManagementURL())
-			require.Equal(t, exitFailed, r.code, r.err)
+			require.Equal(t, cli.ExitFailed, r.code, r.err)
 			require.Contains(t, r.err, `user "`+u.Name+`" may not do what Millrace needs in virtual host "`+v.Name+`": `+right+" ")
 			require.Contains(t, r.err, "→ give it the permissions: "+v.Features(t).Ctl+" set_permissions --vhost '"+v.Name+"' '"+u.Name+"' '")
 		})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -69,7 +69,7 @@ func came(t *testing.T, v *brokertest.Vhost) (jids []string) {
 
 func (r *running) overview(t *testing.T, member string) string {
 	t.Helper()
-	body, err := r.api.do(t.Context(), http.MethodGet, "/api/overview", nil, nil)
+	body, err := r.api.Do(t.Context(), apiclient.Request{Path: "/api/overview"})
 	if err != nil {
 		return ""
 	}

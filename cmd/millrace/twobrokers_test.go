@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -77,7 +79,7 @@ func untouched(t *testing.T, b *localbroker.Broker) {
 }
 
 func sidecarOf(b *localbroker.Broker) sidecarSettings {
-	return sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: b.AMQPURL()}}}
+	return sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: b.AMQPURL()}}}
 }
 
 // Beside a broker without a management API runs another one, whose API is where that of the first would be.
@@ -113,7 +115,7 @@ func TestManagementURLOfAnotherBroker(t *testing.T) {
 	for _, address := range []string{other.ManagementURL(), ours.ManagementURL() + "," + other.ManagementURL()} {
 		flags := []string{"--amqp-url", ours.AMQPURL(), "--management-url", address, "--http-addr", "127.0.0.1:0"}
 		r := millrace(t, append([]string{"serve"}, flags...)...)
-		require.Equal(t, exitFailed, r.code, r.err)
+		require.Equal(t, cli.ExitFailed, r.code, r.err)
 		want := fmt.Sprintf("the management API at %s (", hostOf(t, other.ManagementURL()))
 		require.Equal(t, 1, strings.Count(r.err, want), r.err)
 		require.Contains(t, r.err, fmt.Sprintf("belongs to another broker than AMQP at %s (", hostOf(t, ours.AMQPURL())))
@@ -121,7 +123,7 @@ func TestManagementURLOfAnotherBroker(t *testing.T) {
 		require.NotContains(t, r.err, "guest:guest")
 
 		r = millrace(t, append([]string{"doctor"}, flags...)...)
-		require.Equal(t, exitFailed, r.code)
+		require.Equal(t, cli.ExitFailed, r.code)
 		require.Regexp(t, `(?m)^ok    broker .*\nFAIL  management API  the management API at .* belongs to another broker`, r.out)
 	}
 	untouched(t, other)
@@ -134,7 +136,7 @@ func TestStreamListenerOfAnotherBroker(t *testing.T) {
 	other, ours := privateBroker(t, 0), privateBroker(t, 0)
 	flags := []string{"--amqp-url", ours.AMQPURL(), "--management-url", ours.ManagementURL(), "--http-addr", "127.0.0.1:0"}
 	r := millrace(t, append([]string{"serve", "--stream-url", other.StreamURL()}, flags...)...)
-	require.Equal(t, exitFailed, r.code, r.err)
+	require.Equal(t, cli.ExitFailed, r.code, r.err)
 	require.Contains(t, r.err, "the stream listener at rabbitmq-stream://guest:***@"+hostOf(t, other.StreamURL()))
 	require.Contains(t, r.err, "belongs to another broker than AMQP at amqp://guest:***@"+hostOf(t, ours.AMQPURL()))
 	require.Contains(t, r.err, "→ set --stream-url")
@@ -145,7 +147,7 @@ func TestStreamListenerOfAnotherBroker(t *testing.T) {
 	beside.leads(t)
 	require.NoError(t, beside.end())
 	r = millrace(t, append([]string{"serve", "--stream-url", other.StreamURL()}, flags...)...)
-	require.Equal(t, exitFailed, r.code, r.err)
+	require.Equal(t, cli.ExitFailed, r.code, r.err)
 	require.Contains(t, r.err, "their streams "+wire.Journal+" differ")
 	r = millrace(t, append([]string{"doctor", "--stream-url", other.StreamURL()}, flags...)...)
 	require.Regexp(t, `FAIL  streams         the stream listener at \S+ belongs to another broker`, r.out)

@@ -40,7 +40,11 @@ func TestPlainWords(t *testing.T) {
 		path := filepath.Join("clients", language, "README.md")
 		texts[path] = prose(document(t, path))
 	}
-	for _, folder := range []string{"cmd/millrace", "cmd/millrace/demo", "httpapi", "httpapi/auth", "httpapi/live", "httpapi/problem", "httpapi/prom"} {
+	for _, folder := range []string{
+		"cmd/millrace", "httpapi", "httpapi/auth", "httpapi/live", "httpapi/problem", "httpapi/prom", "internal/apiclient", "internal/cli",
+		"internal/cli/flags", "internal/cli/help", "internal/cli/humantime", "internal/cli/output", "internal/connect", "internal/devup",
+		"internal/devup/demo", "internal/doctor",
+	} {
 		addStrings(t, texts, folder)
 	}
 	require.Greater(t, len(texts), 1000)
