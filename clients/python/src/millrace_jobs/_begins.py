@@ -113,8 +113,8 @@ class Begins:
     def blame(self, key: Key, queue: str, own: str, enqueued_at: float | None, gone: set[str]) -> str:
         """Return the process that is blamed for the earlier delivery of an unknown job, or "".
 
-        Of the dead processes that consumed the job's queue when the job was there, it is the one
-        that opened last.
+        It is the process that opened last, of the dead ones that consumed the job's queue and did
+        not die before the job was enqueued.
         """
         if key in self.suspects:
             return ""

@@ -100,9 +100,9 @@ module Millrace
             .transform_values(&:queue)
     end
 
-    # Returns the name of the process that is blamed for the earlier delivery of an unknown job. Of
-    # the dead processes that consumed the job's queue when the job was there, it is the one that
-    # opened last. Returns '' if there is none.
+    # Returns the process that is blamed for the earlier delivery of an unknown job, or ''. It is
+    # the process that opened last, of the dead ones that consumed the job's queue and did not die
+    # before the job was enqueued.
     def blame(key, queue, own, enqueued_at, gone)
       return '' if @suspects.key?(key)
 

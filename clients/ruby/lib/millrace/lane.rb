@@ -3,7 +3,7 @@
 module Millrace
   # A named pool of threads with its own queues, so that quick jobs never wait for slow ones.
   class Lane
-    # How many jobs run at once by default.
+    # How many jobs run concurrently by default.
     CONCURRENCY = 5
 
     # @return [String]
@@ -18,7 +18,7 @@ module Millrace
     # @param name [String]
     # @param queues [Array<String>, Hash{String => Integer}] strict order: the first queue that has
     #   a job is served; or queues with their weights
-    # @param concurrency [Integer] how many jobs run at once
+    # @param concurrency [Integer] how many jobs run concurrently
     def initialize(name, queues, concurrency: CONCURRENCY)
       @name = name.to_s
       @weights = queues.values if queues.is_a?(Hash)

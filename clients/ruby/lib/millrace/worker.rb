@@ -26,7 +26,7 @@ module Millrace
     # @param queues [Array<String>, Hash{String => Integer}] strict order: the first queue that has
     #   a job is served; or queues with their weights. With `concurrency` they are the lane
     #   `default`. Without queues and lanes, the worker serves the queue `default`
-    # @param concurrency [Integer] how many jobs run at once
+    # @param concurrency [Integer] how many jobs run concurrently
     # @param lanes [Array<Lane>] further lanes
     # @param tag [String] part of the identity
     # @param labels [Hash{String => String}] shown beside the worker
