@@ -1,4 +1,5 @@
-// The whole UI in a browser, against the binary, a broker and traffic. Things are found as people find them: by role and name.
+// The whole UI in a browser, with the binary, a broker and traffic. Tests find elements as people
+// do: by role and name.
 import { after, before } from 'node:test';
 import { launch } from './browser.js';
 import { beat, seed } from './seed.js';
@@ -29,7 +30,7 @@ import { whereabouts } from './whereabouts.js';
 import { sorting } from './sorting.js';
 import { side, workers } from './workers.js';
 
-/** What all tests share. */
+/** The state that all tests share. */
 const world = { browser: null, base: '', publish: null };
 const ends = [];
 
