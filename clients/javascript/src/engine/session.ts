@@ -81,7 +81,7 @@ export class Session {
     }
   }
 
-  /** Sends the last records and the last heartbeat. */
+  /** Calls the shutdown hooks, and sends the last records and the last heartbeat. */
   async #finish(): Promise<void> {
     await this.engine.hook('shutdown');
     if (this.connection.gone) return;

@@ -84,7 +84,7 @@ class Session:
             await self.connection.close(SETTLE_TIME)
 
     async def _finish(self) -> None:
-        """Send the last records and the last heartbeat."""
+        """Call the shutdown hooks, and send the last records and the last heartbeat."""
         await self.worker._hooks.call_and_wait("shutdown")
         await self.ledger.close()
         self.worker._metrics.flush()

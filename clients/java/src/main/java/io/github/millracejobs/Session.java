@@ -82,7 +82,7 @@ final class Session {
         return null;
     }
 
-    /** Sends the last records and the last heartbeat. */
+    /** Calls the shutdown hooks, and sends the last records and the last heartbeat. */
     private void finish() {
         worker.hooks.callAndWait(Hooks.Event.SHUTDOWN);
         ledger.close();
