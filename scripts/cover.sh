@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Runs the tests and prints the share of statements that each package's own tests execute. Fails when
-# the total is below the limit. The profile stays in coverage/ (go tool cover -html=coverage/all.out).
+# Runs the tests, and prints the share of statements that each package's own tests execute. It fails
+# if the total is below the limit. The profile is in coverage/ (go tool cover
+# -html=coverage/all.out).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 limit=90
 mkdir -p coverage
-# bench, the conformance runner with its workers and the examples are left out: they are not shipped, and are tried by running them.
+# The benchmarks, the conformance runner with its workers, and the examples are left out. They are
+# not shipped, and running them is their test.
 (($#)) || set -- ./... ./clients/go/...
 mapfile -t packages < <(go list "$@" | grep -vE '/bench(/|$)|/conformance(/|$)|/examples/')
 go test -timeout 30m -coverprofile=coverage/all.out "${packages[@]}" >coverage/test.log || {

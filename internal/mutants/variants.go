@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// check is the test that must notice.
+// check is the test that must detect the mistake.
 type check struct {
 	pkg, run string
 	args     []string
 }
 
-// drives is a property test that tries so often, and does not look for the shortest way to what it found.
+// drives returns a property test with this number of checks. It does not shrink what it finds.
 func drives(test string, times int) check {
 	return check{"./scheduler", test, []string{fmt.Sprintf("-rapid.checks=%d", times), "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
 }
@@ -19,7 +19,8 @@ func drives(test string, times int) check {
 func (c check) String() string { return c.pkg + " " + c.run + " " + strings.Join(c.args, " ") }
 
 var (
-	// property drives leaders and views through whatever may happen; more often than `make test` does.
+	// property drives leaders and views through all kinds of events, with more checks than `make
+	// test`.
 	property = drives("TestNothingIsLostOrDoubled", 2000)
 	// two drives two leaders that live at the same time.
 	two       = drives("TestTwoLeaders", 2000)
