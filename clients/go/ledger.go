@@ -21,13 +21,16 @@ const (
 	grace = 10 * time.Second
 	// readBack is how long a record may take to come back from the stream.
 	readBack = 30 * time.Second
+	// unendedKept is how many jobs a worker remembers whose end it could not record.
+	unendedKept = 10_000
 )
 
 // ledger reads and writes the stream jobs.begins, with which workers find jobs that kill them.
 // Without the stream, every job may begin.
 type ledger struct {
-	s *session
-	w *Worker
+	s    *session
+	w    *Worker
+	send func(context.Context, message) error
 
 	mu      sync.Mutex
 	begins  *begins
@@ -37,7 +40,7 @@ type ledger struct {
 }
 
 func newLedger(s *session) *ledger {
-	return &ledger{s: s, w: s.w, begins: newBegins(), gone: map[string]bool{}, waiting: map[key][]chan struct{}{}}
+	return &ledger{s: s, w: s.w, send: s.pub.publish, begins: newBegins(), gone: map[string]bool{}, waiting: map[key][]chan struct{}{}}
 }
 
 // open starts to read, and records that this process is alive.
@@ -94,7 +97,7 @@ func (l *ledger) publish(ctx context.Context, r begin) error {
 	if err != nil {
 		return err
 	}
-	return l.s.pub.publish(ctx, record(wire.JobBegins, body))
+	return l.send(ctx, record(wire.JobBegins, body))
 }
 
 // read follows the stream from its first record, on its own channel.
@@ -170,12 +173,45 @@ func (l *ledger) begin(t *task, job *RawJob) (deaths int, ok bool) {
 	return l.count(k, job.Queue), true
 }
 
-// ended records that a job has ended whose begin was recorded.
+// ended records that a job has ended whose begin was recorded. If this connection cannot, the next
+// one does.
 func (l *ledger) ended(k key) {
-	if l.isUsable() {
-		ctx, cancel := context.WithTimeout(l.s.ctx, settleTime)
-		defer cancel()
-		_ = l.publish(ctx, begin{Type: typeEnded, JID: k.jid, Body: k.body})
+	if !l.isUsable() || l.writeEnded(k) != nil {
+		l.w.owe(k)
+	}
+}
+
+func (l *ledger) writeEnded(k key) error {
+	ctx, cancel := context.WithTimeout(l.s.ctx, settleTime)
+	defer cancel()
+	return l.publish(ctx, begin{Type: typeEnded, JID: k.jid, Body: k.body})
+}
+
+// catchUp records the ends that other connections could not record, until the session ends. A job
+// that outlives its connection may end at any time during the next one.
+func (l *ledger) catchUp() {
+	if !l.isUsable() {
+		return
+	}
+	for {
+		select {
+		case k := <-l.w.unended:
+			if l.writeEnded(k) != nil {
+				l.w.owe(k)
+				return
+			}
+		case <-l.s.ctx.Done():
+			return
+		}
+	}
+}
+
+// owe keeps the key of a job whose end the next connection must record. Above the limit it drops
+// the key: other workers then forget the job after 72 hours.
+func (w *Worker) owe(k key) {
+	select {
+	case w.unended <- k:
+	default:
 	}
 }
 

@@ -113,6 +113,7 @@ func (s *session) run(ctx context.Context) error {
 		s.start(func() { l.serve(s) })
 	}
 	s.start(s.beats)
+	s.start(s.ledger.catchUp)
 	s.w.metrics.attach(s)
 	defer func() {
 		s.w.metrics.detach(s)

@@ -26,6 +26,7 @@ type Worker struct {
 	running    *running
 	metrics    *metrics
 	beat       chan struct{} // the state has changed, and a heartbeat is due
+	unended    chan key      // jobs whose end the next connection must record
 
 	begun                     atomic.Bool // Run was called
 	quieted, stopped, hurried onceChan
@@ -70,7 +71,7 @@ func NewWorker(cfg WorkerConfig) *Worker {
 	cfg = cfg.withDefaults()
 	w := &Worker{
 		cfg: cfg, identity: identity(cfg.Tag), process: newProcess(), started: time.Now(), handlers: map[string]*handler{},
-		running: newRunning(), beat: make(chan struct{}, 1), paused: map[string]bool{},
+		running: newRunning(), beat: make(chan struct{}, 1), unended: make(chan key, unendedKept), paused: map[string]bool{},
 		quieted: newOnceChan(), stopped: newOnceChan(), hurried: newOnceChan(),
 	}
 	w.hosts, _ = cfg.hosts() // Run returns the error

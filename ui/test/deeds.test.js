@@ -1,4 +1,5 @@
-// What people do with the UI, in a browser, against the binary, a broker and traffic. Things are found as people find them: by role and name.
+// What people do with the UI, in a browser, with the binary, a broker and traffic. Tests find
+// elements as people do: by role and name.
 import { shared } from './shared.js';
 import { bulk } from './bulk.js';
 import { buttons } from './buttons.js';

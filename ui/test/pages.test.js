@@ -1,4 +1,5 @@
-// How the UI looks, in browsers, against the binary, a broker and traffic: every page at many widths, and signing in.
+// How the UI looks, in browsers, with the binary, a broker and traffic: every page at many widths,
+// and the sign-in.
 import { shared } from './shared.js';
 import { empty } from './empty.js';
 import { inFirefox } from './firefox.js';

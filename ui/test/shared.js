@@ -1,11 +1,11 @@
-// A broker, a sidecar with traffic, a worker and a browser, which the tests of a file share.
+// A broker, a sidecar with traffic, a worker and a browser that the tests of a file share.
 import { after, before } from 'node:test';
 import { launch } from './browser.js';
 import { beat, seed } from './seed.js';
 import { http, start } from './sidecar.js';
 import { side } from './workers.js';
 
-/** What they share: it is whole when the first of them begins. */
+/** Returns the shared state, which is complete when the first test begins. */
 export function shared() {
   const world = { browser: null, base: '', publish: null };
   const ends = [];
