@@ -28,6 +28,11 @@ const (
 func startBroker(ctx context.Context, dir string, log *slog.Logger) (*localbroker.Broker, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	unlock, err := lockPorts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	cfg := localbroker.Config{Dir: filepath.Join(dir, "broker"), Log: log}
 	for port, usual := range map[*int]int{&cfg.AMQPPort: 5672, &cfg.ManagementPort: 15672, &cfg.StreamPort: 5552} {
 		free, err := localbroker.FreePort(usual)

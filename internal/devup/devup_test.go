@@ -15,6 +15,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi/auth"
@@ -73,6 +74,31 @@ func TestSuggestionsCarryWhatIsUnusual(t *testing.T) {
 	}
 }
 
+// Two that start at the same time do not choose the same ports.
+func TestTwoBrokersStartTogether(t *testing.T) {
+	if err := localbroker.Available(); err != nil {
+		t.Skip(err)
+	}
+	var brokers [2]*localbroker.Broker
+	var g errgroup.Group
+	for i := range brokers {
+		g.Go(func() (err error) {
+			brokers[i], err = startBroker(t.Context(), t.TempDir(), slog.New(slog.DiscardHandler))
+			return err
+		})
+	}
+	err := g.Wait()
+	for _, b := range brokers {
+		if b != nil {
+			t.Cleanup(func() { require.NoError(t, b.Stop(context.WithoutCancel(t.Context()))) })
+		}
+	}
+	require.NoError(t, err)
+	require.NotEqual(t, brokers[0].AMQPURL(), brokers[1].AMQPURL())
+	require.NotEqual(t, brokers[0].ManagementURL(), brokers[1].ManagementURL())
+	require.NotEqual(t, brokers[0].StreamURL(), brokers[1].StreamURL())
+}
+
 // The sidecar of `millrace up` may do what a sidecar in production may, and no more.
 func TestUserHasThePermissionsOfASidecar(t *testing.T) {
 	if err := localbroker.Available(); err != nil {
@@ -80,7 +106,7 @@ func TestUserHasThePermissionsOfASidecar(t *testing.T) {
 	}
 	b, err := localbroker.Start(t.Context(), localbroker.Config{Dir: t.TempDir()})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, b.Stop(t.Context())) })
+	t.Cleanup(func() { require.NoError(t, b.Stop(context.WithoutCancel(t.Context()))) })
 	before, err := makeUser(t.Context(), b.ManagementURL())
 	require.NoError(t, err)
 	user, err := makeUser(t.Context(), b.ManagementURL())
