@@ -176,8 +176,7 @@ class Proxy:
 
 
 def _environment(folder: Path, epmd: int, distribution: int) -> dict[str, str]:
-    """Return the whole environment of a node. Only PATH is inherited, as in internal/localbroker.
-    """
+    """Return the whole environment of a node. Only PATH is inherited, as in internal/localbroker."""
     return {
         "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": str(folder),
         "ERL_EPMD_PORT": str(epmd), "ERL_EPMD_ADDRESS": "127.0.0.1", "ERL_INETRC": str(folder / "inetrc"),
