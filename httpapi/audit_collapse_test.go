@@ -12,7 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// journaled writes what the leader writes of an operation: how it begins, what it does to each of n jobs, and how it ends.
+// journaled writes what the leader writes of an operation: how it begins, what it does to each of n
+// jobs, and how it ends.
 func (w *world) journaled(id, actor string, n int) {
 	w.began(id, actor)
 	w.did(id, actor, n)
@@ -124,7 +125,8 @@ func TestOperationsAreOneItemOfTheJournal(t *testing.T) {
 	}
 }
 
-// Of an operation that is no longer among the newest hundred, the journal alone tells how many jobs it was about.
+// Of an operation that is no longer among the newest hundred, the journal alone tells how many jobs
+// it was about.
 func TestJobsOfForgottenOperationsAreCounted(t *testing.T) {
 	w := newWorld(t)
 	w.journaled("old, with a comma", "ann", 7)
@@ -138,7 +140,8 @@ func TestJobsOfForgottenOperationsAreCounted(t *testing.T) {
 	require.Equal(t, all, w.everyPage("collapse=operations", 3))
 }
 
-// A call looks at no more than so many acts: an operation that is larger goes on with the next one, and is not shown again.
+// A call looks at no more than so many acts: an operation that is larger goes on with the next one,
+// and is not shown again.
 func TestLargeOperationsAreOneItemOverSeveralCalls(t *testing.T) {
 	w := newWorld(t)
 	w.server.SetMaxSearched(40)

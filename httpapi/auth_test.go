@@ -119,7 +119,8 @@ func asNobody(name, password, from string) *http.Request {
 	return r
 }
 
-// Guesses that are sent at the same time are limited too: none of them has failed yet when the next one comes.
+// Guesses that are sent at the same time are limited too: none of them has failed yet when the next
+// one comes.
 func TestGuessingAtTheSameTimeIsSlow(t *testing.T) {
 	answers := make(chan struct{})
 	w := newSecured(t, func(c *httpapi.Config) {
@@ -325,7 +326,8 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, ask(http.MethodGet, bearer("one")).StatusCode)
 }
 
-// Where no way is set it is the broker's users, unless there are none to ask and only this machine can connect.
+// Where no way is set it is the broker's users, unless there are none to ask and only this machine
+// can connect.
 func TestWhoIsAskedWhereNothingIsSet(t *testing.T) {
 	for name, c := range map[string]struct {
 		has    auth.HasUsers

@@ -145,7 +145,8 @@ var callers = []caller{
 	}, auth.Administrator, http.StatusForbidden, func(string) bool { return true }},
 }
 
-// TestAuthorisation takes every route as everybody. It is made from the list of routes, so that a new one without a row fails.
+// TestAuthorisation takes every route as everybody. It is made from the list of routes, so that a
+// new one without a row fails.
 func TestAuthorisation(t *testing.T) {
 	w := newSecured(t)
 	w.add(wire.Retries, retry("a", 2_000_000_000, "q", "C", "E"))
@@ -210,7 +211,8 @@ func TestRefusedCommandsAreNotSent(t *testing.T) {
 	require.Empty(t, w.published)
 }
 
-// Every route that asks who somebody is says where that cannot be found out, as the contract has it.
+// Every route that asks who somebody is says where that cannot be found out, as the contract has
+// it.
 func TestEveryRouteSaysThatNobodyCanBeAsked(t *testing.T) {
 	w := newSecured(t)
 	w.broker.change(func() { w.broker.down = true })

@@ -66,7 +66,8 @@ func TestErrorGroupsNameTheHostsWithMostFailures(t *testing.T) {
 	require.EqualValues(t, 28, group.Get("recent").Int())
 }
 
-// A call reads no more than so many reports: the time of which it counts the failures is as long as these reach back.
+// A call reads no more than so many reports: the time of which it counts the failures is as long as
+// these reach back.
 func TestErrorGroupsCountFailuresOfAShorterTimeWhereThereAreMany(t *testing.T) {
 	const now = 1_700_000_000
 	w := newWorld(t, at(time.Unix(now, 0)))

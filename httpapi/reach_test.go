@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// SetMaxSearched lowers how many entries one call looks at. Answers that took so long that they are kept are made anew.
+// SetMaxSearched lowers how many entries one call looks at. Answers that took so long that they are
+// kept are made anew.
 func (s *Server) SetMaxSearched(n int64) {
 	s.limits.searched = n
 	s.answers.mu.Lock()

@@ -15,7 +15,8 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 )
 
-// directory is who a management API would say that users are. Its users' names are their tags, and their password is "right".
+// directory is who a management API would say that users are. Its users' names are their tags, and
+// their password is "right".
 type directory struct {
 	mu    sync.Mutex
 	users map[string]auth.User

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A sidecar that knows all nodes of a cluster, and only their AMQP hosts and management API, loses the one
-// that it is connected to.
+// A sidecar that knows all nodes of a cluster, and only their AMQP hosts and management API, loses
+// the one that it is connected to.
 func TestSidecarOutlivesItsNode(t *testing.T) {
 	if err := localbroker.Available(); err != nil {
 		t.Skip(err)
@@ -69,7 +69,8 @@ func TestSidecarOutlivesItsNode(t *testing.T) {
 	t.Run("a node that is new", func(t *testing.T) { nodeIsNew(t, c, m, s, settings) })
 }
 
-// nodeIsNew has a node without members of the lock and of the dead letters, as a new one has none, and the witness of one that is gone.
+// nodeIsNew has a node without members of the lock and of the dead letters, as a new one has none,
+// and the witness of one that is gone.
 func nodeIsNew(t *testing.T, c *localbroker.Cluster, m *broker.Management, s *running, settings sidecarSettings) {
 	first, last := c.Nodes[0], c.Nodes[2]
 	gone := broker.WitnessQueue("rabbit@gone")

@@ -166,7 +166,8 @@ func TestUnit(t *testing.T) {
 	require.Equal(t, text, documented[0][1])
 }
 
-// TestUnitStartsWithTheDocumentedSettings has serve read the unit's command line, with what systemd puts into it, and the documented file.
+// TestUnitStartsWithTheDocumentedSettings has serve read the unit's command line, with what systemd
+// puts into it, and the documented file.
 func TestUnitStartsWithTheDocumentedSettings(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/millrace (.*)$`).FindStringSubmatch(deployed(t, "deploy/millrace.service"))
 	require.NotNil(t, line)

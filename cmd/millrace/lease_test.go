@@ -166,7 +166,8 @@ func TestLeases(t *testing.T) {
 		brokertest.Eventually(t, func() bool { return gjson.Get(l.get("/api/dead-jobs?jid=p1"), "0.reason").Str == "killed" }, "it was given up")
 	})
 
-	// A crash between the confirm and the acknowledgement: the lease stands, and the job is in its queue as well. It comes twice and is not lost.
+	// A crash between the confirm and the acknowledgement: the lease stands, and the job is in its
+	// queue as well. It comes twice and is not lost.
 	l.enqueue("crash", "c1", "")
 	job, err := wire.LeasedJob(&wire.Delivery{Body: []byte(`{"jid":"c1","class":"Mail","queue":"crash"}`)}, "crash")
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-// forRace are the tests that the race detector is for: those of commands that run until they are stopped. Parsing a command line takes a
-// second under it, and happens in one goroutine.
+// forRace are the tests that the race detector is for: those of commands that run until they are
+// stopped. Parsing a command line takes a second under it, and happens in one goroutine.
 const forRace = `^Test(Serve|Sidecar|Sessions|Up|Worker|Looks|StreamListener)`
 
 // envRaced is set where these have been run with the race detector already.

@@ -153,8 +153,8 @@ func (m *management) identify(ctx context.Context, name, password string) (auth.
 	return auth.User{Name: user.Name, Tags: user.Tags, VHost: may}, err
 }
 
-// signInError distinguishes a wrong password from a user without a tag. RabbitMQ says which it is only in
-// words.
+// signInError distinguishes a wrong password from a user without a tag. RabbitMQ says which it is
+// only in words.
 func signInError(err error) error {
 	var status *broker.StatusError
 	switch {

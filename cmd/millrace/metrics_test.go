@@ -16,7 +16,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A sidecar that starts with nothing reads roll-ups and what came after them, and has the same answers.
+// A sidecar that starts with nothing reads roll-ups and what came after them, and has the same
+// answers.
 func TestMetricsOfARealBroker(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -47,7 +47,8 @@ func TestProcessesOfARealBroker(t *testing.T) {
 	require.Contains(t, string((<-told).Body), `"op":"stop","identity":"h:1:x"`)
 }
 
-// A queue whose workers hang, and a job that runs for much longer than usual, are named without any configuration.
+// A queue whose workers hang, and a job that runs for much longer than usual, are named without any
+// configuration.
 func TestWhatHangsNeedsAttention(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

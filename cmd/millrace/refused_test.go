@@ -17,7 +17,8 @@ func serveOnce(t *testing.T, amqpURL, managementURL string) result {
 	return millrace(t, "serve", "--amqp-url", amqpURL, "--management-url", managementURL, "--http-addr", "127.0.0.1:0")
 }
 
-// Where waiting does not help, a sidecar ends at its first connection, with one error and the command that helps.
+// Where waiting does not help, a sidecar ends at its first connection, with one error and the
+// command that helps.
 func TestServeEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	v := brokertest.New(t)
 	stranger := brokertest.New(t).Owner
@@ -51,7 +52,8 @@ func TestServeEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	}
 }
 
-// A sidecar that may connect and declare, and may not write or not read, names what is missing and ends.
+// A sidecar that may connect and declare, and may not write or not read, names what is missing and
+// ends.
 func TestServeEndsWhereItMayNotWriteOrRead(t *testing.T) {
 	v := brokertest.New(t)
 	for right, p := range map[string]brokertest.Permissions{"write": {Write: `^$`}, "read": {Read: `^$`}} {

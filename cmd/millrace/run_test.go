@@ -94,7 +94,8 @@ func TestListsAndActionsOfARunningSidecar(t *testing.T) {
 	require.Contains(t, gone.err, "was deleted")
 }
 
-// Jobs that wait for a queue that another connection keeps for itself are listed, and are changed one by one and in bulk.
+// Jobs that wait for a queue that another connection keeps for itself are listed, and are changed
+// one by one and in bulk.
 func TestGatedJobs(t *testing.T) {
 	v := brokertest.New(t)
 	s := start(t, beside(v))
@@ -162,7 +163,8 @@ func TestBrokerThatIsNotThereYet(t *testing.T) {
 	s.leads(t)
 }
 
-// A sidecar beside an empty broker is ready when a job that a client publishes is accepted, not before.
+// A sidecar beside an empty broker is ready when a job that a client publishes is accepted, not
+// before.
 func TestReadyWhenJobsAreAccepted(t *testing.T) {
 	v := brokertest.New(t)
 	owner := v.Dial(t)
@@ -187,7 +189,8 @@ func TestReadyWhenJobsAreAccepted(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return reason() == `{"status":"ok"}`+"\n" }, "nothing is degraded")
 }
 
-// A sidecar that is to make quorum queues on a broker whose quorum queues have no priorities ends, and says what to do.
+// A sidecar that is to make quorum queues on a broker whose quorum queues have no priorities ends,
+// and says what to do.
 func TestQueueTypeThatTheBrokerDoesNotHave(t *testing.T) {
 	v := brokertest.New(t)
 	r := func() error {

@@ -255,7 +255,8 @@ func TestPrivateBrokerKeepsItsView(t *testing.T) {
 	require.NotEqual(t, identity("amqp://127.0.0.1:5672/"), identity("amqp://127.0.0.1:5672/other"))
 }
 
-// Without any setting a job may wait for ten minutes; what is said of one queue leaves the others as they are.
+// Without any setting a job may wait for ten minutes; what is said of one queue leaves the others
+// as they are.
 func TestHowLongJobsMayWait(t *testing.T) {
 	for _, c := range []struct {
 		given    map[string]time.Duration

@@ -36,7 +36,8 @@ func shows(text string, columns ...int) bool {
 	return true
 }
 
-// connectsAs reports whether a sidecar is connected as a user, as far as the broker at the printed address shows.
+// connectsAs reports whether a sidecar is connected as a user, as far as the broker at the printed
+// address shows.
 func connectsAs(t *testing.T, text, user string) bool {
 	t.Helper()
 	address := regexp.MustCompile(`Broker +http://(\S+)`).FindStringSubmatch(text)

@@ -14,7 +14,8 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-// eventServer answers each connection with the next of its texts and keeps the last one open; a text that begins with a number is refused so.
+// eventServer answers each connection with the next of its texts and keeps the last one open; a
+// text that begins with a number is refused so.
 func eventServer(t *testing.T, texts ...string) (addr string, lastIDs *[]string) {
 	t.Helper()
 	lastIDs = &[]string{}

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
-// Name begins the names of all connections of a sidecar. It distinguishes them from those of clients.
+// Name begins the names of all connections of a sidecar. It distinguishes them from those of
+// clients.
 const Name = "millrace"
 
 // Broker says where a broker is. Its URLs have been checked.

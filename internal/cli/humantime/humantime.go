@@ -27,8 +27,8 @@ var layouts = []string{
 // Unix returns the time that is so many seconds after the start of 1970.
 func Unix(seconds float64) time.Time { return time.UnixMicro(int64(seconds * 1e6)) }
 
-// Parse reads a time in one of several forms. A time without a zone is in the zone of now. A time of
-// day means the next time that the clock shows it.
+// Parse reads a time in one of several forms. A time without a zone is in the zone of now. A time
+// of day means the next time that the clock shows it.
 func Parse(s string, now time.Time) (time.Time, error) {
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(seconds) < 1e11 {
 		return Unix(seconds), nil

@@ -180,7 +180,8 @@ func TestRefusedPublishIsAnError(t *testing.T) {
 	require.Error(t, p.toStream(t.Context(), "full", map[string]any{"no JSON": func() {}}))
 }
 
-// A job that another program enqueued is left to that program's worker, and one of an unknown class is no success.
+// A job that another program enqueued is left to that program's worker, and one of an unknown class
+// is no success.
 func TestDemoTakesOnlyItsOwnJobs(t *testing.T) {
 	for _, queue := range queues {
 		require.Contains(t, queue, "demo.")
