@@ -38,7 +38,7 @@ var exceptions = map[string]int{
 	"file tracker/fold_test.go":             695,
 	"file tracker/interleave_test.go":       706,
 	"function TestEveryInterleavingIsOneView in scheduler/interleavings_test.go": 151,
-	"function TestLeases in cmd/millrace/lease_test.go":                          119,
+	"function TestLeases in cmd/millrace/lease_test.go":                          120,
 	"function TestReports in clients/gotest/report_test.go":                      115,
 	"function empty in scheduler/movetype.go":                                    62,
 	"function foldEntry in tracker/fold_entry.go":                                76,
