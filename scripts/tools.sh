@@ -23,7 +23,7 @@ numbers() { { "$@" 2>/dev/null || true; } | { grep -oE '[0-9]+(\.[0-9]+)+' || tr
 for tool in "$@"; do
 	case $tool in
 	go) want Go 1.26 https://go.dev/dl "$(numbers go version)" ;;
-	node) want Node 20.10 https://nodejs.org "$(numbers node --version)" ;;
+	node) want Node 20 https://nodejs.org "$(numbers node --version)" ;;
 	npm) want npm 9 'it comes with Node' "$(numbers npm --version)" ;;
 	python) want Python 3.11 'package python3' "$(numbers python3 --version)" ;;
 	git) want git 2 'package git' "$(numbers git --version)" ;;
