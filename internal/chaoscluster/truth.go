@@ -28,10 +28,8 @@ type truth struct {
 
 func newTruth() *truth { return &truth{fires: map[fire]*fate{}} }
 
-// byJob returns the fires of each job, by jid.
+// byJob returns the fires of each job, by jid. The caller holds t.mu.
 func (t *truth) byJob() map[string][]fire {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	jobs := map[string][]fire{}
 	for f, fate := range t.fires {
 		jobs[fate.jid] = append(jobs[fate.jid], f)
