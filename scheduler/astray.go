@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -32,7 +33,7 @@ func (s *stray) dispatch() dispatch {
 func (c *core) findAstray() error {
 	a := astray{state: c.entries.State(), at: map[spot]int{}}
 	from := max(0, a.state.RoutedTo) // a probe or the beginning of an epoch: it says who led
-	err := c.setup.journal(from, c.epoch, func(r *wire.Record) error {
+	err := c.setup.journal(from, c.ledger.Epoch(), func(r *wire.Record) error {
 		if c.entries.Trusts(r) {
 			a.read(r)
 		}
@@ -57,7 +58,7 @@ func (c *core) findAstray() error {
 		if c.settling.copies[s.dispatch()] {
 			continue // it arrived in jobs.gated
 		}
-		pending, err := c.entries.Get(s.at.stream, s.at.offset)
+		pending, err := c.entries.Get(s.at.Stream, s.at.Offset)
 		if err != nil {
 			return err
 		}
@@ -91,7 +92,7 @@ func (a *astray) read(r *wire.Record) {
 	switch {
 	case j.Type == wire.TypeReturned,
 		j.Epoch >= a.newest && (j.Type == wire.TypeUnburied || j.Type == wire.TypeUndone):
-		delete(a.at, spot{j.Stream, j.Offset}) // it is pending again, or something else was done to it since
+		delete(a.at, ledger.ID(j.Stream, j.Offset)) // it is pending again, or something else was done to it since
 	}
 }
 
@@ -100,16 +101,16 @@ func (a *astray) dropUndone(entries *tracker.Entries) error {
 	announced, err := entries.Announced()
 	for _, n := range announced {
 		if n.What == wire.TypeUndone {
-			delete(a.at, spot{n.Stream, n.Replaces})
+			delete(a.at, ledger.ID(n.Stream, n.Replaces))
 		}
 	}
 	return err
 }
 
 func (a *astray) add(r *wire.Record, d wire.Deed) {
-	at := spot{d.Stream, d.Offset}
+	at := ledger.ID(d.Stream, d.Offset)
 	if d.Stream == "" {
-		at.offset = r.Offset
+		at.Offset = r.Offset
 	}
 	delete(a.at, at)
 	if d.Burial() {
@@ -158,16 +159,16 @@ func (c *core) repeatBurial(s *stray) error {
 
 // enter appends an entry that repeats what was done to another.
 func (c *core) enter(stream, jid string, record []byte, s *stray) error {
-	headers := map[string]any{wire.HeaderStream: s.at.stream, wire.HeaderOffset: s.at.offset}
+	headers := map[string]any{wire.HeaderStream: s.at.Stream, wire.HeaderOffset: s.at.Offset}
 	c.settling.entering++
-	return c.send(&item{plain: true, done: func(bool) { c.settling.entering-- }, build: func(int64, int64) wire.Message {
+	return c.ledger.Send(&ledger.Publish{Plain: true, Confirmed: func() { c.settling.entering-- }, Build: func(int64, int64) wire.Message {
 		return wire.Carry(stream, jid, record, headers)
 	}})
 }
 
 // enterAstray enters what may have gone astray, as far as there is room, and tells whether all of it is confirmed.
 func (c *core) enterAstray() (done bool, err error) {
-	for len(c.settling.astray) > 0 && c.room() {
+	for len(c.settling.astray) > 0 && c.ledger.Room() {
 		s := c.settling.astray[0]
 		c.settling.astray = c.settling.astray[1:]
 		if err := c.repeat(&s); err != nil {

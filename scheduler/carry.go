@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -15,7 +16,7 @@ type carry struct {
 	cut     map[string]int64
 	next    map[string]int64 // where to go on looking
 	needs   int64
-	sent    []*item // not read back yet
+	sent    []*ledger.Publish // not read back yet
 	again   time.Time
 	over    int64 // the newest number when nothing old was left; once that is confirmed, nothing old is in question either
 	entries int
@@ -27,7 +28,7 @@ type carry struct {
 // What a carry-over may take of a step, and of the window.
 const (
 	carryBatch  = 128
-	carryFlight = maxFlight / 2
+	carryFlight = ledger.MaxOpen / 2
 )
 
 // beginCarry starts a carry-over, if none is under way and nothing is held: a held entry is known by its offset. What is carried over is
@@ -70,7 +71,7 @@ func (c *core) continueCarry(now time.Time) error {
 	if !done || len(c.carry.sent) > 0 {
 		c.carry.over = 0
 	} else if c.carry.over == 0 {
-		c.carry.over = c.seq
+		c.carry.over = c.ledger.Seq()
 	}
 	if c.carry.over == 0 || c.entries.State().Confirmed < c.carry.over {
 		c.carry.again = later(c.carry.again, now.Add(20*time.Millisecond))
@@ -95,7 +96,7 @@ func (c *core) continueCarry(now time.Time) error {
 	for _, d := range doubts {
 		// Low water would settle what is in doubt. Of a returned fire the journal alone has the job: the
 		// next leader fires it again. Late fires are about to be settled.
-		if d.Returned || d.Epoch < c.epoch {
+		if d.Returned || d.Epoch < c.ledger.Epoch() {
 			c.carry.again, c.carry.still = now.Add(time.Second), false
 			return nil
 		}
@@ -114,15 +115,15 @@ func (c *core) continueCarry(now time.Time) error {
 func (c *core) readBack() error {
 	open := c.carry.sent[:0]
 	for _, it := range c.carry.sent {
-		s, err := c.entries.Get(it.spot.stream, it.spot.offset)
+		s, err := c.entries.Get(it.Entry.Stream, it.Entry.Offset)
 		if err != nil {
 			return err
 		}
-		if s != nil || !it.acked {
+		if s != nil || !it.Acked() {
 			open = append(open, it)
 			continue
 		}
-		delete(c.busy, it.spot)
+		c.ledger.Free(it.Entry)
 	}
 	c.carry.sent = open
 	return nil
@@ -141,7 +142,7 @@ func (c *core) carryStream(now time.Time, stream string) (over bool, err error) 
 		return false, err
 	}
 	for _, s := range found {
-		if !c.idle(carryFlight) {
+		if !c.ledger.Idle(carryFlight) {
 			return false, nil
 		}
 		c.carry.next[stream] = s.Offset + 1
@@ -160,12 +161,12 @@ func (c *core) carryStream(now time.Time, stream string) (over bool, err error) 
 func (c *core) giveUp(now time.Time, s *tracker.Stored) error {
 	r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID),
 		Reason: "retention took its record, which was too large to be kept elsewhere"}
-	return c.record(now, r, spot{s.Stream, s.Offset}, nil)
+	return c.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
 }
 
 // carryOne appends an entry again. What is being acted upon, or doubtful, is left for the next round: it is about to go.
 func (c *core) carryOne(now time.Time, s *tracker.Stored) error {
-	at := spot{s.Stream, s.Offset}
+	at := ledger.ID(s.Stream, s.Offset)
 	if busy, err := c.isBusy(s); err != nil || busy {
 		return err
 	}
@@ -187,16 +188,16 @@ func (c *core) carryOne(now time.Time, s *tracker.Stored) error {
 	if err != nil {
 		return err
 	}
-	headers := map[string]any{wire.HeaderReplaces: s.Offset, wire.HeaderFirst: s.First, wire.HeaderEpoch: c.epoch}
+	headers := map[string]any{wire.HeaderReplaces: s.Offset, wire.HeaderFirst: s.First, wire.HeaderEpoch: c.ledger.Epoch()}
 	inherit(headers, s, "carried over")
 	if s.Parked != "" {
 		headers[wire.HeaderParked] = wire.ASCII(s.Parked)
 	}
-	it := &item{plain: true, spot: at, build: func(int64, int64) wire.Message { return wire.Carry(s.Stream, s.JID, record, headers) }}
-	if err := c.send(it); err != nil {
+	it := &ledger.Publish{Plain: true, Entry: at, Build: func(int64, int64) wire.Message { return wire.Carry(s.Stream, s.JID, record, headers) }}
+	if err := c.ledger.Send(it); err != nil {
 		return err
 	}
-	c.busy[at] = it
+	c.ledger.Hold(it, at)
 	c.carry.sent = append(c.carry.sent, it)
 	c.carry.entries++
 	return nil
@@ -222,7 +223,7 @@ func (c *core) endCarry(now time.Time, readTo int64) error {
 	r := wire.JournalRecord{Type: wire.TypeLowWater, ReadTo: readTo, LowWater: low, Needs: min(c.carry.needs, state.RoutedTo+1), // what went astray stands behind that
 		RoutedTo: &state.RoutedTo, Witness: state.Witness, WitnessFrom: &state.WitnessFrom, Count: int64(c.carry.entries)}
 	c.carry = nil
-	if err := c.record(now, r, spot{}, nil); err != nil {
+	if err := c.ledger.Record(now, r, spot{}); err != nil {
 		return err
 	}
 	return c.endRelease(now)

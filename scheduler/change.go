@@ -3,9 +3,11 @@ package scheduler
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -16,7 +18,7 @@ import (
 
 // replacement is an entry on its way that a person asked for. Until it has been read back nothing else is done to the one that it stands for.
 type replacement struct {
-	sent   *item
+	sent   *ledger.Publish
 	entry  json.RawMessage // what the journal is to keep of the old entry
 	reason string
 	answer func(wire.Reply)
@@ -48,12 +50,12 @@ func (c *core) changed(cmd wire.Command, s *tracker.Stored, e *wire.Entry) ([]by
 
 // replace publishes an entry that stands for an older one.
 func (c *core) replace(a wire.Announcement, old *tracker.Stored, record []byte, r *replacement) error {
-	headers := a.Headers(c.epoch)
+	headers := a.Headers(c.ledger.Epoch())
 	inherit(headers, old, a.What)
-	at := spot{a.Stream, a.Replaces}
-	r.sent = &item{plain: true, once: true, size: len(record), spot: at,
-		build: func(int64, int64) wire.Message { return wire.Carry(a.Stream, old.JID, record, headers) }}
-	err := c.send(r.sent)
+	at := ledger.ID(a.Stream, a.Replaces)
+	r.sent = &ledger.Publish{Plain: true, Returned: unsure(at.Stream), Size: len(record), Entry: at,
+		Build: func(int64, int64) wire.Message { return wire.Carry(a.Stream, old.JID, record, headers) }}
+	err := c.ledger.Send(r.sent)
 	if errors.Is(err, broker.ErrUnpublishable) {
 		r.answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
 		return nil
@@ -61,12 +63,17 @@ func (c *core) replace(a wire.Announcement, old *tracker.Stored, record []byte, 
 	if err != nil {
 		return err
 	}
-	c.busy[at] = r.sent
+	c.ledger.Hold(r.sent, at)
 	if a.Dead != nil {
-		c.busy[spot{wire.DeadJobs, *a.Dead}] = r.sent
+		c.ledger.Hold(r.sent, ledger.ID(wire.DeadJobs, *a.Dead))
 	}
 	c.replacing[at] = r
 	return nil
+}
+
+// unsure ends the epoch where a stream refuses an entry: only the stream tells whether it has it.
+func unsure(stream string) func(time.Time, string, bool) error {
+	return func(time.Time, string, bool) error { return fmt.Errorf("%w: %s", errUnsure, stream) }
 }
 
 // Where many are under way, it is looked every so often which of them were read back, and not at each step.
@@ -88,7 +95,7 @@ func (c *core) tellReplaced(now time.Time) error {
 	}
 	for _, a := range announced {
 		if a.What == wire.OpEnqueued {
-			if under := c.enqueuing[a.Key]; under != nil && under.sent.acked && !under.told {
+			if under := c.enqueuing[a.Key]; under != nil && under.sent.Acked() && !under.told {
 				under.told = true
 				if err := c.tellEnqueued(now, a); err != nil {
 					return err
@@ -96,13 +103,13 @@ func (c *core) tellReplaced(now time.Time) error {
 			}
 			continue
 		}
-		at := spot{a.Stream, a.Replaces}
+		at := ledger.ID(a.Stream, a.Replaces)
 		r := c.replacing[at]
-		if r == nil || !r.sent.acked {
+		if r == nil || !r.sent.Acked() {
 			continue
 		}
 		delete(c.replacing, at)
-		delete(c.busy, at)
+		c.ledger.Free(at)
 		if err := c.tell(now, a, r); err != nil {
 			return err
 		}
@@ -118,7 +125,7 @@ func (c *core) tell(now time.Time, a wire.Announcement, r *replacement) error {
 		if err != nil {
 			return err
 		}
-		about = spot{wire.DeadJobs, *a.Dead}
+		about = ledger.ID(wire.DeadJobs, *a.Dead)
 		if s == nil || wire.JIDTag(s.JID) != a.JIDTag { // dead_jobs was made anew: it is gone
 			a.Dead, about = nil, spot{}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -39,10 +40,10 @@ func (c *core) whenKnown(now time.Time, cmd wire.Command, fn func(now time.Time)
 	if h == nil {
 		return fn(now)
 	}
-	if at := (spot{cmd.Stream, h.Offset}); c.busy[at] == nil && !c.isUnsettled(at) {
+	if at := ledger.ID(cmd.Stream, h.Offset); c.ledger.Busy(at) == nil && !c.isUnsettled(at) {
 		return fn(now)
 	}
-	c.later(func() error { return c.whenKnown(c.now, cmd, fn) })
+	c.later(func() error { return c.whenKnown(c.ledger.Now(), cmd, fn) })
 	return nil
 }
 
@@ -65,7 +66,7 @@ func (c *core) carryOut(now time.Time, cmd wire.Command, answer func(wire.Reply)
 		answer(c.state())
 		return nil
 	case wire.CommandEnqueue:
-		return c.whenFolded(c.opened, func() error { return c.enqueue(c.now, cmd, answer) })
+		return c.whenFolded(c.opened, func() error { return c.enqueue(c.ledger.Now(), cmd, answer) })
 	case wire.CommandPause, wire.CommandResume:
 		return c.pause(now, cmd, answer)
 	case wire.CommandDismiss:
@@ -78,7 +79,7 @@ func (c *core) carryOut(now time.Time, cmd wire.Command, answer func(wire.Reply)
 		c.cancelOperation(cmd, answer)
 		return nil
 	case wire.CommandUndo:
-		return c.whenFolded(c.seq, func() error { return c.undo(now, cmd, answer) })
+		return c.whenFolded(c.ledger.Seq(), func() error { return c.undo(now, cmd, answer) })
 	}
 	s, e, reply, err := c.find(now, cmd)
 	if err != nil {
@@ -95,7 +96,7 @@ func (c *core) carryOut(now time.Time, cmd wire.Command, answer func(wire.Reply)
 					Reason: fmt.Sprintf("queue %q takes no job: %v: it is pending as before", s.Queue, fault)})
 				return nil
 			}
-			return c.carryOut(c.now, cmd, answer)
+			return c.carryOut(c.ledger.Now(), cmd, answer)
 		})
 	}
 	return c.act(now, cmd, s, e, answer)
@@ -132,7 +133,7 @@ func (c *core) find(now time.Time, cmd wire.Command) (*tracker.Stored, *wire.Ent
 	if busy, err := c.isBusy(s); err != nil || busy {
 		return nil, nil, &busyNow, err
 	}
-	s, e, err := c.load(spot{s.Stream, s.Offset})
+	s, e, err := c.load(ledger.ID(s.Stream, s.Offset))
 	if err != nil && !errors.Is(err, errFetch) {
 		return nil, nil, nil, err
 	}
@@ -181,13 +182,13 @@ func (c *core) withoutRepeats(now time.Time, found []*tracker.Stored) (rest []*t
 	if err != nil && !errors.Is(err, errFetch) {
 		return nil, err
 	}
-	if e != nil && c.busy[spot{first.Stream, first.Offset}] == nil && first.Parked == "" {
+	if e != nil && c.ledger.Busy(ledger.ID(first.Stream, first.Offset)) == nil && first.Parked == "" {
 		if err := c.dropRepeats(now, c.entries.Lookup, first, e); err != nil {
 			return nil, err
 		}
 	}
 	for _, s := range found {
-		if it := c.busy[spot{s.Stream, s.Offset}]; it == nil || it.deed || s == first {
+		if it := c.ledger.Busy(ledger.ID(s.Stream, s.Offset)); it == nil || it.Dispatch || s == first {
 			rest = append(rest, s)
 		}
 	}
@@ -224,11 +225,8 @@ func (c *core) gone(cmd wire.Command) (*wire.Reply, error) {
 
 // act carries out a command about an entry that is there.
 func (c *core) act(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.Entry, answer func(wire.Reply)) error {
-	o := order{actor: cmd.Actor, command: cmd.ID, operation: cmd.Operation, key: tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset}, done: func(ok bool) {
-		if !ok {
-			answer(refusedBy(s.Queue))
-		}
-	}, read: func() error { return carriedOut(answer) }}
+	o := order{actor: cmd.Actor, command: cmd.ID, operation: cmd.Operation, key: tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset},
+		refused: func() { answer(refusedBy(s.Queue)) }, folded: func() error { return carriedOut(answer) }}
 	switch cmd.Command {
 	case wire.CommandTrigger:
 		o.op = wire.OpTriggered
@@ -240,7 +238,7 @@ func (c *core) act(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.E
 		return c.kill(now, cmd, s, e, o, answer)
 	case wire.CommandDelete:
 		r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Entry: json.RawMessage(e.Raw)}
-		return c.note(now, cmd, r, spot{s.Stream, s.Offset}, answer)
+		return c.note(now, cmd, r, ledger.ID(s.Stream, s.Offset), answer)
 	case wire.CommandChange:
 		return c.change(cmd, s, e, answer)
 	}
@@ -263,20 +261,16 @@ func refusedBy(queue string) wire.Reply {
 // open about it any more.
 func (c *core) kill(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.Entry, o order, answer func(wire.Reply)) error {
 	o.op = wire.OpBuried
-	o.done = func(ok bool) {
-		if !ok {
-			answer(refusedBy(wire.DeadJobs))
-		}
-	}
-	o.read = nil
-	o.follow = func(passed func()) {
-		at := spot{s.Stream, s.Offset}
+	o.refused = func() { answer(refusedBy(wire.DeadJobs)) }
+	o.folded = nil
+	o.follow = func(burial *ledger.Publish) {
+		at := ledger.ID(s.Stream, s.Offset)
 		r := killed(at, wire.JIDTag(s.JID), e)
 		r.DiedAt = wire.Seconds(now)
 		c.later(func() error {
 			it := c.noteItem(now, cmd, r, at)
-			it.done, it.read = func(bool) { passed() }, func() error { return carriedOut(answer) }
-			return c.send(it)
+			it.Confirmed, it.Folded = func() { c.ledger.Close(burial) }, func() error { return carriedOut(answer) }
+			return c.ledger.Send(it)
 		})
 	}
 	class, message := e.ErrorClass, e.ErrorMessage
@@ -288,19 +282,19 @@ func (c *core) kill(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.
 
 // killed is the record that tells of a kill.
 func killed(at spot, tag string, e *wire.Entry) wire.JournalRecord {
-	return wire.JournalRecord{Type: wire.TypeKilled, Stream: at.stream, Offset: at.offset, JID: tag, Entry: json.RawMessage(e.Raw)}
+	return wire.JournalRecord{Type: wire.TypeKilled, Stream: at.Stream, Offset: at.Offset, JID: tag, Entry: json.RawMessage(e.Raw)}
 }
 
 // note journals what a command did, and answers once that is read back.
 func (c *core) note(now time.Time, cmd wire.Command, r wire.JournalRecord, about spot, answer func(wire.Reply)) error {
 	it := c.noteItem(now, cmd, r, about)
-	it.read = func() error { return carriedOut(answer) }
-	return c.send(it)
+	it.Folded = func() error { return carriedOut(answer) }
+	return c.ledger.Send(it)
 }
 
-func (c *core) noteItem(now time.Time, cmd wire.Command, r wire.JournalRecord, about spot) *item {
+func (c *core) noteItem(now time.Time, cmd wire.Command, r wire.JournalRecord, about spot) *ledger.Publish {
 	r.Actor, r.Command, r.InOperation, r.Reason = cmd.Actor, cmd.ID, cmd.Operation, cmp.Or(r.Reason, cmd.Reason)
-	return c.recordItem(now, r, about)
+	return c.ledger.NewRecord(now, r, about)
 }
 
 func (c *core) dismiss(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -32,7 +33,7 @@ func (c *core) original(copied *tracker.Stored) (original, error) {
 	if d.Seq == 0 { // that was known when it was carried over
 		return originalGone, nil
 	}
-	if _, folded := c.entries.Progress(); d.Epoch == c.epoch && (!c.hasPassed(d.Seq) || folded < d.Seq) {
+	if _, folded := c.entries.Progress(); d.Epoch == c.ledger.Epoch() && (!c.ledger.HasPassed(d.Seq) || folded < d.Seq) {
 		return originalUnknown, nil
 	}
 	if open, err := c.entries.InDoubt(d.Epoch, d.Seq); err != nil || open {
@@ -45,7 +46,7 @@ func (c *core) original(copied *tracker.Stored) (original, error) {
 	if err != nil || s == nil || wire.JIDTag(s.JID) != d.JIDTag {
 		return originalGone, err
 	}
-	if c.busy[spot{s.Stream, s.Offset}] != nil {
+	if c.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {
 		return originalUnknown, nil
 	}
 	pending, err := c.entries.Pending(s)
@@ -57,7 +58,7 @@ func (c *core) original(copied *tracker.Stored) (original, error) {
 
 // isBusy reports whether something is under way about an entry that comes first.
 func (c *core) isBusy(s *tracker.Stored) (bool, error) {
-	if c.busy[spot{s.Stream, s.Offset}] != nil {
+	if c.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {
 		return true, nil
 	}
 	if !s.IsCopy() {
@@ -83,11 +84,11 @@ func (c *core) decideCopies(now time.Time) error {
 }
 
 func (c *core) decideCopy(now time.Time, offset int64) (decided bool, err error) {
-	at := spot{wire.Gated, offset}
-	if c.busy[at] != nil {
+	at := ledger.ID(wire.Gated, offset)
+	if c.ledger.Busy(at) != nil {
 		return true, nil
 	}
-	s, err := c.entries.Get(at.stream, at.offset)
+	s, err := c.entries.Get(at.Stream, at.Offset)
 	if err != nil || s == nil {
 		return true, err
 	}
@@ -101,17 +102,17 @@ func (c *core) decideCopy(now time.Time, offset int64) (decided bool, err error)
 	case o == originalGone:
 		c.lanes.look(c.lanes.of(s.Queue), tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset})
 		return true, nil
-	case !c.room():
+	case !c.ledger.Room():
 		return false, nil
 	}
 	repeated := s
-	if s.Burial.Epoch != c.epoch {
+	if s.Burial.Epoch != c.ledger.Epoch() {
 		if repeated, err = c.current(s.Burial.Stream, s.Burial.Offset); err != nil || repeated == nil {
 			return false, err
 		}
 	}
 	r := wire.JournalRecord{Type: wire.TypeDuplicate, Stream: repeated.Stream, Offset: repeated.Offset, JID: wire.JIDTag(repeated.JID)}
-	return repeated == s, c.record(now, r, spot{repeated.Stream, repeated.Offset}, nil)
+	return repeated == s, c.ledger.Record(now, r, ledger.ID(repeated.Stream, repeated.Offset))
 }
 
 // readCopies returns the fires of which a copy is not settled: they arrived.

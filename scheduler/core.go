@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -14,19 +15,12 @@ import (
 // time. It does no I/O of its own, so that a test can drive it through whatever a broker may do. One core is one epoch.
 type core struct {
 	entries *tracker.Entries
-	port    port
+	ledger  *ledger.Ledger
 	setup   setup
 	phase   phase
-	epoch   int64
 
-	window
 	silence     silence
-	busy        map[spot]*item // entries that were acted upon and whose record has not been folded yet
-	folding     []*item        // the same, in the order in which their records will be folded
 	lanes       lanes
-	suspects    map[spot]int // entries that were in flight when a connection died, with how often
-	again       []*item      // journal records that the broker refused: they are published again
-	againAt     time.Time
 	opening     opening
 	settling    settling
 	way         way
@@ -41,24 +35,17 @@ type core struct {
 	pausing     bool                  // a record about paused queues is on its way
 	pauses      []func() error        // what is to follow it
 	releasing   *release
+	announced   int // how many numbers had passed when the journal was told of them last
 	announcedAt time.Time
 	toldAt      time.Time      // when it was last looked which replacements were read back
-	now         time.Time      // of the newest step
 	passing     time.Duration  // how much time passed before it, of what the core could have slept
 	undecided   []int64        // copies in jobs.gated of which it is not known yet whether they stand
 	gatedHeld   bool           // nothing of jobs.gated is fired: an older broker topology is being taken over
 	unfetched   map[spot]int   // large entries that could not be fetched, with how often in a row
 	deferred    []func() error // what a confirm led to; done at the next step
-	unread      []unread       // what waits for the view
 	lateFires   lateFires
 	counters    Counters
 	late        time.Duration
-}
-
-// port is where the core publishes. Publish does not wait for the confirm. An error that wraps broker.ErrUnpublishable is about this message;
-// any other ends the epoch.
-type port interface {
-	Publish(m wire.Message) (tag uint64, err error)
 }
 
 // errUnsure ends an epoch: the next finds out what the stream has.
@@ -105,53 +92,29 @@ func (p phase) String() string {
 }
 
 // spot names an entry.
-type spot struct {
-	stream string
-	offset int64
-}
+type spot = ledger.EntryID
 
-// item is one publish, from when it is sent until its record has been folded.
-type item struct {
-	seq       int64
-	size      int
-	build     func(seq, confirmed int64) wire.Message
-	plain     bool   // a record without a number: it is published until the broker takes it
-	once      bool   // if it is refused the epoch ends: only the stream tells whether it has it
-	deed      bool   // a fire or burial: if it is refused its entry comes back
-	buries    bool   // a burial: what its lane's queue answers says nothing of it
-	spot      spot   // the entry it is about, if any
-	more      []spot // further entries that it is about
-	operation string // of a fire: the operation that it is part of
-	tag       string // of a deed: wire.JIDTag of the entry
-	command   string // of a deed: the id of the command that asked for it
+// dispatched is a fire or burial on its way.
+type dispatched struct {
+	*ledger.Publish
 	lane      *lane
+	buries    bool           // what its lane's queue answers says nothing of it
 	key       tracker.DueKey // where the lane has it
-	sent      time.Time
-	sentAfter time.Duration // by the clock of silence
-	aside     bool          // it leaves the window to the others
-	acked     bool
-	folded    int64 // the number of the record after which its entry is what the view says
-	nacks     int
-	done      func(ok bool)  // called once it is known whether the broker took it
-	lost      func()         // of a record that a later one replaces: called when its answer is not waited for any longer
-	lostAfter time.Duration  // for how long it is waited for, at least
+	tag       string         // wire.JIDTag of the entry
+	command   string         // the id of the command that asked for it
+	operation string         // of a fire: the operation that it is part of
+	refused   func()         // called if it comes back
 	doubt     *tracker.Doubt // of a fire that is repeated: how an earlier leader left its entry
-	read      func() error   // called once the broker took it and the view has folded it
-
-	// follow, if there is one, is called once the broker took it, and calls passed once a record that belongs to it is confirmed too. Until
-	// then it is in doubt: a leader that dies in between leaves the record to the next one.
-	follow func(passed func())
 }
 
-func newCore(entries *tracker.Entries, p port, s setup) *core {
-	if s.suspects == nil {
-		s.suspects = map[spot]int{}
-	}
-	return &core{
-		entries: entries, port: p, setup: s, epoch: -1, suspects: s.suspects,
-		window: newWindow(), silence: silence{gone: map[uint64]bool{}}, busy: map[spot]*item{}, unfetched: map[spot]int{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
+// newCore makes a core. An error of the port that wraps broker.ErrUnpublishable is about one message; any other ends the epoch.
+func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
+	c := &core{
+		entries: entries, setup: s, unfetched: map[spot]int{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
 		lateFires: lateFires{seen: entries.Late()}, replacing: map[spot]*replacement{}, operations: map[string]*operating{}, enqueuing: map[string]*enqueuing{},
 	}
+	c.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.way.room, Took: c.counters.Confirms.note})
+	return c
 }
 
 // maxSleep bounds how long the core sleeps: wall clocks may be set.
@@ -165,17 +128,16 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	now = now.Round(0) // wall clock: timers must follow it when it is set
 	c.follow(now)
 	epoch, folded := c.entries.Progress()
-	if c.epoch >= 0 && epoch != c.epoch {
-		return now, fmt.Errorf("%w: epoch %d, this was %d", errFenced, epoch, c.epoch)
+	if c.ledger.Epoch() >= 0 && epoch != c.ledger.Epoch() {
+		return now, fmt.Errorf("%w: epoch %d, this was %d", errFenced, epoch, c.ledger.Epoch())
 	}
-	c.release(folded)
-	if err := c.publishAgain(now); err != nil {
+	if err := c.ledger.Step(folded); err != nil {
 		return now, err
 	}
 	if err := c.doDeferred(); err != nil {
 		return now, err
 	}
-	if err := c.doRead(folded); err != nil {
+	if err := c.ledger.Continue(folded); err != nil {
 		return now, err
 	}
 	wake = now.Add(maxSleep)
@@ -268,132 +230,6 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// send publishes one item. The entry that it is about is busy until its record has been folded.
-func (c *core) send(it *item) error {
-	it.sent, it.sentAfter = c.now, c.silence.clock
-	if len(c.flight) == c.silence.open {
-		c.silence.answered = c.silence.clock
-	}
-	if it.plain {
-		return c.sendPlain(it)
-	}
-	m := it.build(c.seq+1, c.watermark)
-	c.sayAbove(m)
-	tag, err := c.port.Publish(m)
-	if err != nil {
-		return err
-	}
-	c.seq++
-	it.seq, it.folded, it.size = c.seq, c.seq, len(m.Body)
-	if it.deed {
-		c.way.sent(c.seq, m)
-	}
-	c.add(tag, it)
-	if it.spot.stream != "" {
-		c.busy[it.spot] = it
-		c.folding = append(c.folding, it)
-	}
-	return nil
-}
-
-// sayAbove adds to a message that says what is confirmed the numbers above the watermark.
-func (c *core) sayAbove(m wire.Message) {
-	if _, says := m.Headers[wire.HeaderConfirmed]; !says {
-		return
-	}
-	if above := c.aboveHeader(); above != "" {
-		m.Headers[wire.HeaderAbove] = above
-	}
-}
-
-func (c *core) sendPlain(it *item) error {
-	m := it.build(0, c.watermark)
-	c.sayAbove(m)
-	tag, err := c.port.Publish(m)
-	if err == nil {
-		c.add(tag, it)
-	}
-	return err
-}
-
-// append publishes a record without a number.
-func (c *core) append(stream string, r wire.JournalRecord) error {
-	return c.send(&item{plain: true, build: func(seq, confirmed int64) wire.Message { return r.Append(stream, seq, confirmed) }})
-}
-
-// record publishes a JSON record to the journal.
-func (c *core) record(now time.Time, r wire.JournalRecord, about spot, done func(ok bool)) error {
-	it := c.recordItem(now, r, about)
-	it.done = done
-	return c.send(it)
-}
-
-func (c *core) recordItem(now time.Time, r wire.JournalRecord, about spot) *item {
-	r.At, r.Epoch = wire.Seconds(now), c.epoch
-	return &item{spot: about, build: func(seq, confirmed int64) wire.Message { return r.Append(wire.Journal, seq, confirmed) }}
-}
-
-// confirmed is told that the broker took a publish, or refused it.
-func (c *core) confirmed(now time.Time, tag uint64, ack bool) error {
-	c.silence.answered = c.silence.clock
-	it := c.takeOut(tag)
-	if it == nil {
-		delete(c.silence.gone, tag) // it was given up on
-		return nil
-	}
-	if it.awaits() {
-		it.lane.answered = max(it.lane.answered, it.seq)
-	}
-	if ack {
-		if it.seq > 0 {
-			c.silence.numbered = max(c.silence.numbered, tag)
-		}
-		if it.seq > 0 || it.lost != nil {
-			c.silence.journal = max(c.silence.journal, tag)
-		}
-		c.counters.Confirms.note(now.Sub(it.sent))
-		c.accepted(it)
-		return nil
-	}
-	if it.deed {
-		return c.returned(now, it, nack, true)
-	}
-	if it.once {
-		return fmt.Errorf("%w: %s", errUnsure, it.spot.stream)
-	}
-	it.nacks++
-	if it.nacks > maxNacks {
-		return fmt.Errorf("scheduler: the journal refused a record %d times", it.nacks)
-	}
-	c.passed(it.seq)
-	c.again, c.againAt = append(c.again, it), now.Add(againAfter)
-	return nil
-}
-
-const (
-	maxNacks   = 50
-	againAfter = 100 * time.Millisecond
-)
-
-func (c *core) accepted(it *item) {
-	it.acked = true
-	if it.follow != nil {
-		it.follow(func() { c.passed(it.seq) })
-	} else {
-		c.passed(it.seq)
-	}
-	delete(c.suspects, it.spot)
-	if it.lane != nil {
-		c.lanes.accepted(it.lane)
-	}
-	if it.done != nil {
-		it.done(true)
-	}
-	if it.read != nil {
-		c.unread = append(c.unread, unread{it.seq, it.read})
-	}
-}
-
 // heldBecause says why a queue is held, by what became of its fire.
 var heldBecause = map[string]string{
 	nack:     "refused: the queue is full or down",
@@ -402,102 +238,86 @@ var heldBecause = map[string]string{
 
 // returned journals that a fire or burial was refused, or had no answer: its entry is pending again. Its queue is held, unless it has answered
 // later fires; all others go on. What the journal lacks it cannot take back.
-func (c *core) returned(now time.Time, it *item, why string, journaled bool) error {
+func (c *core) returned(now time.Time, d *dispatched, why string, journaled bool) error {
 	c.counters.Returned++
-	c.way.cameBack(it.seq)
-	if it.lane != nil {
-		it.lane.flying--
-		if why == noAnswer && it.passedOver() { // its queue answers
-			it.lane.full = false
-			c.lanes.rouse(it.lane, time.Time{})
+	c.way.cameBack(d.Seq())
+	if d.lane != nil {
+		d.lane.flying--
+		if why == noAnswer && d.PassedOver() { // its queue answers
+			d.lane.full = false
+			c.lanes.rouse(d.lane, time.Time{})
 		} else {
-			it.lane.bound, it.lane.recheck = false, true // it may be gone, or its node away
-			c.lanes.hold(it.lane, now, heldBecause[why], maxHold)
+			d.lane.bound, d.lane.recheck = false, true // it may be gone, or its node away
+			c.lanes.hold(d.lane, now, heldBecause[why], maxHold)
 		}
 	}
-	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: it.seq, Reason: why, Stream: it.spot.stream, Offset: it.spot.offset, JID: it.tag}
+	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: d.Seq(), Reason: why, Stream: d.Entry.Stream, Offset: d.Entry.Offset, JID: d.tag}
 	if journaled {
-		r.TookBack, r.InOperation = it.command, it.operation
+		r.TookBack, r.InOperation = d.command, d.operation
 	}
-	err := c.record(now, r, spot{}, func(bool) {
-		it.acked = true
-		c.passed(it.seq)
-	})
-	it.folded = c.seq
-	if it.done != nil {
-		it.done(false)
+	err := c.ledger.TakeBack(now, d.Publish, r)
+	if d.refused != nil {
+		d.refused()
 	}
-	if err == nil && it.doubt != nil && !journaled { // the journal has the entry in doubt as an earlier leader left it
-		err = c.takeBack(now, it.doubt)
+	if err == nil && d.doubt != nil && !journaled { // the journal has the entry in doubt as an earlier leader left it
+		err = c.takeBack(now, d.doubt)
 	}
 	return err
 }
 
-// publishAgain repeats journal records that the broker refused.
-func (c *core) publishAgain(now time.Time) error {
-	if len(c.again) == 0 || now.Before(c.againAt) {
-		return nil
+// dispatch publishes a fire or burial.
+func (c *core) dispatch(d *dispatched) error {
+	d.Dispatch = true
+	if d.lane != nil && !d.buries {
+		d.Queue = &d.lane.Queue
 	}
-	items := c.again
-	c.again = nil
-	for _, it := range items {
-		if err := c.send(it); err != nil {
-			return err
+	confirmed := d.Confirmed
+	d.Confirmed = func() {
+		if d.lane != nil {
+			c.lanes.accepted(d.lane)
 		}
+		if confirmed != nil {
+			confirmed()
+		}
+	}
+	d.Returned = func(now time.Time, why string, journaled bool) error { return c.returned(now, d, why, journaled) }
+	d.Freed = func() {
+		if d.lane != nil {
+			c.lanes.look(d.lane, d.key)
+		}
+	}
+	err := c.ledger.Send(d.Publish)
+	if err != nil {
+		return err
+	}
+	c.way.sent(d.Seq(), d.Size, d.buries)
+	if d.lane != nil {
+		d.lane.flying++
 	}
 	return nil
-}
-
-// release frees the entries whose records the view has folded: from here on the view says what they are.
-func (c *core) release(folded int64) {
-	n := 0 // what stands behind the newest record that was folded is not looked at: when the view lags that may be much
-	for n < len(c.folding) && (c.folding[n].seq <= folded || c.folding[n].nacks > 0) {
-		n++
-	}
-	waiting := slices.DeleteFunc(c.folding[:n], func(it *item) bool { return c.releaseOne(it, folded) })
-	freed := n - len(waiting)
-	copy(c.folding[freed:n], waiting)
-	clear(c.folding[:freed])
-	c.folding = c.folding[freed:]
-}
-
-// releaseOne frees one entry, if its record has been folded and it is known what became of it.
-func (c *core) releaseOne(it *item, folded int64) bool {
-	if !it.acked || it.folded > folded {
-		return false
-	}
-	for _, at := range append(it.more, it.spot) {
-		if c.busy[at] == it {
-			delete(c.busy, at)
-		}
-	}
-	if it.folded != it.seq && it.lane != nil { // it came back
-		c.lanes.look(it.lane, it.key)
-	}
-	return true
 }
 
 // announce journals what is confirmed: once the window has drained, and while headers cannot say
 // all of it.
 func (c *core) announce(now time.Time) error {
-	drained := len(c.flight) == c.silence.open && len(c.again) == 0
-	if !drained && len(c.above) <= maxRanges {
+	drained := c.ledger.Drained() && c.ledger.Refused() == 0
+	if !drained && len(c.ledger.Above()) <= ledger.MaxRanges {
 		return nil
 	}
 	return c.sayAll(now)
 }
 
 func (c *core) sayConfirmed(now time.Time) error {
-	c.announced, c.announcedAt = c.passes, now
-	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: c.epoch,
-		Through: c.watermark, Above: slices.Clone(c.above), RoutedTo: c.way.say()}
-	return c.send(&item{plain: true, lost: func() { c.announced = -1 }, lostAfter: silentAfter,
-		build: func(seq, confirmed int64) wire.Message { return r.Append(wire.Journal, seq, confirmed) }})
+	c.announced, c.announcedAt = c.ledger.Passes(), now
+	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: c.ledger.Epoch(),
+		Through: c.ledger.Watermark(), Above: slices.Clone(c.ledger.Above()), RoutedTo: c.way.say()}
+	return c.ledger.Send(&ledger.Publish{Plain: true, Lost: func() { c.announced = -1 }, LostAfter: silentAfter,
+		Build: func(seq, confirmed int64) wire.Message { return r.Append(wire.Journal, seq, confirmed) }})
 }
 
 // sayAll journals what is confirmed, unless the journal has been told all of it.
 func (c *core) sayAll(now time.Time) error {
-	if c.passes == c.announced && !c.way.unsaid() {
+	if c.ledger.Passes() == c.announced && !c.way.unsaid() {
 		return nil
 	}
 	return c.sayConfirmed(now)

@@ -167,7 +167,7 @@ func TestDamagedViewsDoNotLead(t *testing.T) {
 		at := sc.at("j", "q", sc.now.Add(day))
 		sc.rounds(s, 2, nil)
 		s.lose()
-		s.suspect = map[spot]int{{wire.ScheduledJobs, at}: 1}
+		s.suspect = map[spot]int{{Stream: wire.ScheduledJobs, Offset: at}: 1}
 		sc.damage(s, entriesTable)
 		sc.damagedLeader(s)
 	})

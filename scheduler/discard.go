@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -26,7 +27,7 @@ func (c *core) beginDiscard(now time.Time, cmd wire.Command, answer func(wire.Re
 				return false
 			}
 			if c.entries.IsHeld(key.Stream, key.Offset) {
-				d.left = append(d.left, spot{key.Stream, key.Offset})
+				d.left = append(d.left, ledger.ID(key.Stream, key.Offset))
 			}
 			return true
 		})
@@ -41,19 +42,19 @@ func (c *core) beginDiscard(now time.Time, cmd wire.Command, answer func(wire.Re
 // continueDiscard goes on with a discard as far as the window allows.
 func (c *core) continueDiscard(now time.Time) error {
 	d := c.discarded
-	for d != nil && len(d.left) > 0 && c.room() {
+	for d != nil && len(d.left) > 0 && c.ledger.Room() {
 		at := d.left[0]
 		d.left = d.left[1:]
-		s, err := c.entries.Get(at.stream, at.offset)
+		s, err := c.entries.Get(at.Stream, at.Offset)
 		if err != nil {
 			return err
 		}
-		if s == nil || c.busy[at] != nil {
+		if s == nil || c.ledger.Busy(at) != nil {
 			continue
 		}
-		r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: at.stream, Offset: at.offset, JID: wire.JIDTag(s.JID),
+		r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: at.Stream, Offset: at.Offset, JID: wire.JIDTag(s.JID),
 			Actor: d.cmd.Actor, Reason: cmp.Or(d.cmd.Reason, "discarded after a gap in the journal"), Entry: s.Raw}
-		if err := c.record(now, r, at, nil); err != nil {
+		if err := c.ledger.Record(now, r, at); err != nil {
 			return err
 		}
 	}

@@ -144,8 +144,8 @@ func TestCarryOverLeavesRoom(t *testing.T) {
 		sc.now = sc.now.Add(time.Second)
 		require.NoError(t, s.step(sc.now))
 	}
-	require.Len(t, s.core.flight, carryFlight)
-	require.True(t, s.core.room())
+	require.Equal(t, carryFlight, s.core.ledger.Open())
+	require.True(t, s.core.ledger.Room())
 	sc.rounds(s, 40, nil)
 	require.Nil(t, s.core.carry)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
@@ -244,7 +244,7 @@ func TestLowWaterWaitsForWhatTheJournalAloneHas(t *testing.T) {
 func TestDoubtsThatAreNoJobs(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 1 << 20, JIDTag: "none", Epoch: s.core.epoch, Seq: 1000}
+	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 1 << 20, JIDTag: "none", Epoch: s.core.ledger.Epoch(), Seq: 1000}
 	sc.broker.append(wire.Journal, millrace, wire.Fire(&wire.Job{Queue: "q"}, deed, []byte("garbage"), sc.now))
 	sc.broker.witness = ""
 	s.lose()

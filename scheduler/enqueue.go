@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -18,7 +19,7 @@ const maxEnqueuing = 1024
 
 // enqueuing is a job on its way under a key.
 type enqueuing struct {
-	sent    *item
+	sent    *ledger.Publish
 	told    bool
 	sum     string
 	jid     string
@@ -28,7 +29,7 @@ type enqueuing struct {
 // enqueue has a job done once, however often it is asked for under the same key.
 func (c *core) enqueue(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
 	if c.carry != nil && c.carry.still { // keys are being written down
-		c.later(func() error { return c.enqueue(c.now, cmd, answer) })
+		c.later(func() error { return c.enqueue(c.ledger.Now(), cmd, answer) })
 		return nil
 	}
 	if under := c.enqueuing[cmd.Key]; under != nil {
@@ -65,12 +66,12 @@ func (c *core) enqueueNew(now time.Time, cmd wire.Command, answer func(wire.Repl
 		return nil
 	}
 	a := wire.Announcement{What: wire.OpEnqueued, Stream: wire.ScheduledJobs, Key: cmd.Key, Sum: cmd.Sum(), Actor: cmd.Actor}
-	headers := a.Headers(c.epoch)
+	headers := a.Headers(c.ledger.Epoch())
 	under := &enqueuing{sum: a.Sum, jid: e.JID, answers: []func(wire.Reply){answer}}
-	under.sent = &item{plain: true, once: true, size: len(record), build: func(int64, int64) wire.Message {
+	under.sent = &ledger.Publish{Plain: true, Returned: unsure(""), Size: len(record), Build: func(int64, int64) wire.Message {
 		return wire.Carry(wire.ScheduledJobs, e.JID, record, headers)
 	}}
-	err = c.send(under.sent)
+	err = c.ledger.Send(under.sent)
 	if errors.Is(err, broker.ErrUnpublishable) {
 		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
 		return nil
@@ -114,7 +115,7 @@ func (c *core) carryKeys(now time.Time) error {
 		return err
 	}
 	for keys := range slices.Chunk(all, keysAtOnce) {
-		if err := c.record(now, wire.JournalRecord{Type: wire.TypeState, Keys: keys}, spot{}, nil); err != nil {
+		if err := c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Keys: keys}, spot{}); err != nil {
 			return err
 		}
 	}

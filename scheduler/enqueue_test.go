@@ -77,7 +77,7 @@ func TestAForgedKeyIsNone(t *testing.T) {
 	s := sc.leader("a")
 	a := wire.Announcement{What: wire.OpEnqueued, Key: "k", Sum: "s"}
 	body := []byte(`{"jid":"forged","scheduled_at":1,"job":{"class":"C","queue":"q"}}`)
-	sc.broker.append(wire.ScheduledJobs, "client", wire.Message{Headers: a.Headers(s.core.epoch), Body: body})
+	sc.broker.append(wire.ScheduledJobs, "client", wire.Message{Headers: a.Headers(s.core.ledger.Epoch()), Body: body})
 	sc.rounds(s, 6, nil)
 	reply := sc.ask(s, enqueueCmd("k", `{"class":"C"}`))
 	require.Equal(t, wire.StatusOK, reply.Status)

@@ -34,12 +34,12 @@ func TestConfirmsOfNothing(t *testing.T) {
 	sc.due("j", "q")
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
-	before := s.core.watermark
+	before := s.core.ledger.Watermark()
 	for _, ack := range []bool{true, false} {
-		require.NoError(t, s.core.confirmed(sc.now, 1<<40, ack))
+		require.NoError(t, s.core.ledger.Confirmed(sc.now, 1<<40, ack))
 	}
-	require.Equal(t, before, s.core.watermark)
-	require.Len(t, s.core.flight, 1)
+	require.Equal(t, before, s.core.ledger.Watermark())
+	require.Equal(t, 1, s.core.ledger.Open())
 	require.Len(t, s.conn.out, 1, "nothing is said to have come back")
 }
 
@@ -81,13 +81,13 @@ func TestSuspectsThatAreGone(t *testing.T) {
 	sc.rounds(s, 2, nil)
 	require.Equal(t, wire.StatusDone, sc.ask(s, wire.Command{Command: wire.CommandDelete, Stream: wire.ScheduledJobs, JID: "j"}).Status)
 	s.lose()
-	s.suspect = map[spot]int{{wire.ScheduledJobs, at}: 1, {wire.ScheduledJobs, kept}: 1}
+	s.suspect = map[spot]int{{Stream: wire.ScheduledJobs, Offset: at}: 1, {Stream: wire.ScheduledJobs, Offset: kept}: 1}
 	sc.elect(s, never)
 	sc.rounds(s, 8, nil)
-	require.Equal(t, map[spot]int{{wire.ScheduledJobs, kept}: 1}, s.core.suspects)
+	require.Equal(t, map[spot]int{{Stream: wire.ScheduledJobs, Offset: kept}: 1}, s.core.ledger.Suspects())
 	sc.now = sc.now.Add(2 * day)
 	sc.rounds(s, 3, nil)
-	require.Empty(t, s.core.suspects, "it has been fired, and nobody died")
+	require.Empty(t, s.core.ledger.Suspects(), "it has been fired, and nobody died")
 	require.Equal(t, map[string]int{"kept": 1}, sc.copies())
 }
 
@@ -118,7 +118,7 @@ func TestCommandOvertakesALane(t *testing.T) {
 	}
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now)) // one batch, and some of each queue are left
-	require.Len(t, s.core.flight, batch)
+	require.Equal(t, batch, s.core.ledger.Open())
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "j-299"}, func(wire.Reply) {}))
 	sc.exchange(s)
 	sc.rounds(s, 5, nil)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -13,16 +14,16 @@ import (
 // fireDue fires what is due, the queues in turn, until the window is full, a batch is done or nothing is due any more.
 func (c *core) fireDue(now time.Time) (wake time.Time, err error) {
 	c.lanes.wakeUp(now)
-	if len(c.lanes.ring) == 0 || !c.room() || c.quiet() {
+	if len(c.lanes.ring) == 0 || !c.ledger.Room() || c.ledger.Quiet() {
 		return c.lanes.next(now.Add(maxSleep)), nil
 	}
 	moment := c.entries.Moment()
 	defer func() { err = errors.Join(err, moment.Close()) }()
-	for fired := 0; len(c.lanes.ring) > 0 && c.room(); {
+	for fired := 0; len(c.lanes.ring) > 0 && c.ledger.Room(); {
 		if fired == batch {
 			return now, nil
 		}
-		if c.alone() {
+		if c.ledger.Alone() {
 			return now.Add(maxSleep), nil
 		}
 		did, wait, err := c.fireNext(now, moment.Lookup, c.lanes.ring[0])
@@ -39,25 +40,12 @@ func (c *core) fireDue(now time.Time) (wake time.Time, err error) {
 	return c.lanes.next(now.Add(maxSleep)), nil
 }
 
-// alone tells whether a suspect is in flight: nothing else is until it is known what becomes of it.
-func (c *core) alone() bool {
-	if len(c.suspects) == 0 {
-		return false
-	}
-	for _, it := range c.flight {
-		if it.deed && !it.aside && c.suspects[it.spot] > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // fireNext fires one entry of a lane, or takes the lane out of the ring. wait tells that the window must drain first.
 func (c *core) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, wait bool, err error) {
 	if ln.flying == 0 {
 		ln.limit = c.setup.window(ln.queue)
 	}
-	if ln.full = ln.flying >= ln.limit; ln.full || ln.silent && !ln.trying || ln.trial && ln.flying > ln.aside {
+	if ln.full = ln.flying >= ln.limit; ln.full || ln.Silent && !ln.trying || ln.trial && ln.flying > ln.Aside {
 		c.lanes.leave(time.Time{})
 		return false, false, nil
 	}
@@ -72,8 +60,8 @@ func (c *core) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, w
 	if !c.prepared(now, key.At, ln) {
 		return false, false, nil
 	}
-	at := spot{key.Stream, key.Offset}
-	if c.suspects[at] > 0 && len(c.flight) > c.silence.open {
+	at := ledger.ID(key.Stream, key.Offset)
+	if c.ledger.Suspects()[at] > 0 && !c.ledger.Drained() {
 		return false, true, nil
 	}
 	ln.behind, ln.ahead = key, ln.ahead[1:]
@@ -105,9 +93,9 @@ func (c *core) head(entries tracker.Lookup, ln *lane) (tracker.DueKey, bool, err
 	for {
 		for len(ln.ahead) > 0 {
 			key := ln.ahead[0]
-			at := spot{key.Stream, key.Offset}
-			waits := c.gatedHeld && at.stream == wire.Gated
-			if c.busy[at] == nil && !waits && !c.entries.IsHeld(at.stream, at.offset) {
+			at := ledger.ID(key.Stream, key.Offset)
+			waits := c.gatedHeld && at.Stream == wire.Gated
+			if c.ledger.Busy(at) == nil && !waits && !c.entries.IsHeld(at.Stream, at.Offset) {
 				return key, true, nil
 			}
 			ln.behind, ln.ahead = key, ln.ahead[1:]
@@ -123,7 +111,7 @@ func (c *core) head(entries tracker.Lookup, ln *lane) (tracker.DueKey, bool, err
 }
 
 func (c *core) fireDueEntry(now time.Time, entries tracker.Lookup, at spot, key tracker.DueKey) error {
-	s, err := entries.Get(at.stream, at.offset)
+	s, err := entries.Get(at.Stream, at.Offset)
 	if err != nil || s == nil {
 		return err
 	}
@@ -142,7 +130,7 @@ func (c *core) fireDueEntry(now time.Time, entries tracker.Lookup, at spot, key 
 		return err
 	}
 	delete(c.unfetched, at)
-	if c.suspects[at] >= maxKills {
+	if c.ledger.Suspects()[at] >= maxKills {
 		return c.refuse(now, s, c.kills(at))
 	}
 	if e == nil {
@@ -161,7 +149,7 @@ func (c *core) fireDueEntry(now time.Time, entries tracker.Lookup, at spot, key 
 
 // postpone holds the queue of an entry whose record cannot be fetched now, and parks the entry in the end.
 func (c *core) postpone(now time.Time, at spot, key tracker.DueKey, why error) error {
-	s, err := c.entries.Get(at.stream, at.offset)
+	s, err := c.entries.Get(at.Stream, at.Offset)
 	if err != nil || s == nil {
 		return err
 	}
@@ -179,7 +167,7 @@ func (c *core) postpone(now time.Time, at spot, key tracker.DueKey, why error) e
 const maxKills = 2
 
 func (c *core) kills(at spot) string {
-	return fmt.Sprintf("the connection died %d times while this was being published", c.suspects[at])
+	return fmt.Sprintf("the connection died %d times while this was being published", c.ledger.Suspects()[at])
 }
 
 // order is what a fire or burial is for.
@@ -189,10 +177,10 @@ type order struct {
 	actor     string
 	command   string
 	operation string
-	done      func(ok bool)
-	read      func() error // once it is read back; a command is answered then
-	follow    func(passed func())
-	doubt     *tracker.Doubt // of a fire that is repeated
+	refused   func()                // if it comes back
+	folded    func() error          // once it is read back; a command is answered then
+	follow    func(*ledger.Publish) // once it is confirmed, which it stays open for
+	doubt     *tracker.Doubt        // of a fire that is repeated
 }
 
 // errFetch says that the record of a large entry could not be fetched now. It concerns that entry alone.
@@ -205,7 +193,7 @@ const (
 
 // load gets an entry and reads it again. The entry is nil if its record can no longer be had.
 func (c *core) load(at spot) (*tracker.Stored, *wire.Entry, error) {
-	s, err := c.entries.Get(at.stream, at.offset)
+	s, err := c.entries.Get(at.Stream, at.Offset)
 	if err != nil || s == nil {
 		return nil, nil, err
 	}
@@ -236,26 +224,24 @@ func (c *core) read(s *tracker.Stored) (*wire.Entry, error) {
 func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) error {
 	body, err := e.Body(now)
 	if err != nil {
-		if o.done != nil {
-			o.done(false)
+		if o.refused != nil {
+			o.refused()
 		}
 		return c.refuse(now, s, err.Error())
 	}
 	ln := c.lanes.of(e.Job.Queue)
-	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, operation: o.operation, lane: ln, key: o.key, done: o.done, read: o.read, doubt: o.doubt,
-		build: func(seq, confirmed int64) wire.Message {
-			m := wire.Fire(&e.Job, c.deed(s, o, seq, confirmed), body, now)
-			if s.Trace != "" {
-				m.Headers[wire.HeaderTraceparent] = s.Trace
-			}
-			return m
-		}}
-	ln.flying++
-	err = c.send(it)
+	d := c.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
+		m := wire.Fire(&e.Job, c.deed(s, o, seq, confirmed), body, now)
+		if s.Trace != "" {
+			m.Headers[wire.HeaderTraceparent] = s.Trace
+		}
+		return m
+	})
+	d.lane, d.operation, d.Folded, d.doubt = ln, o.operation, o.folded, o.doubt
+	err = c.dispatch(d)
 	if errors.Is(err, broker.ErrUnpublishable) {
-		ln.flying--
-		if o.done != nil {
-			o.done(false)
+		if o.refused != nil {
+			o.refused()
 		}
 		return c.refuse(now, s, err.Error())
 	}
@@ -268,43 +254,47 @@ func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) er
 func (c *core) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o order, class, message string) error {
 	body, err := e.Dead(now, class, message)
 	if err != nil {
-		if o.done != nil {
-			o.done(false)
+		if o.refused != nil {
+			o.refused()
 		}
 		return c.refuse(now, s, err.Error())
 	}
-	it := &item{deed: true, buries: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, key: o.key, done: o.done,
-		follow: o.follow, build: func(seq, confirmed int64) wire.Message {
-			return wire.Bury(&e.Job, c.deed(s, o, seq, confirmed), body, now)
-		}}
-	if o.op == wire.OpExpired { // nobody waits for an answer: it is tried again in its queue's turn
-		it.lane = c.lanes.of(s.Queue)
-		it.lane.flying++
+	d := c.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
+		return wire.Bury(&e.Job, c.deed(s, o, seq, confirmed), body, now)
+	})
+	d.buries = true
+	if o.follow != nil {
+		d.KeepOpen, d.Confirmed = true, func() { o.follow(d.Publish) }
 	}
-	err = c.send(it)
+	if o.op == wire.OpExpired { // nobody waits for an answer: it is tried again in its queue's turn
+		d.lane = c.lanes.of(s.Queue)
+	}
+	err = c.dispatch(d)
 	if !errors.Is(err, broker.ErrUnpublishable) {
 		return err
 	}
-	if it.lane != nil {
-		it.lane.flying--
-	}
-	if o.done != nil {
-		o.done(false)
+	if o.refused != nil {
+		o.refused()
 	}
 	return c.refuse(now, s, err.Error())
 }
 
+func (c *core) newDispatch(s *tracker.Stored, o order, build func(seq, confirmed int64) wire.Message) *dispatched {
+	return &dispatched{Publish: &ledger.Publish{Entry: ledger.ID(s.Stream, s.Offset), Build: build}, key: o.key,
+		tag: wire.JIDTag(s.JID), command: o.command, refused: o.refused}
+}
+
 func (c *core) deed(s *tracker.Stored, o order, seq, confirmed int64) wire.Deed {
 	return wire.Deed{Op: o.op, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID),
-		Epoch: c.epoch, Seq: seq, Confirmed: confirmed, Actor: o.actor, Command: o.command, Operation: o.operation}
+		Epoch: c.ledger.Epoch(), Seq: seq, Confirmed: confirmed, Actor: o.actor, Command: o.command, Operation: o.operation}
 }
 
 // refuse parks an entry that the broker cannot take: it is shown with the reason and not tried again by itself.
 func (c *core) refuse(now time.Time, s *tracker.Stored, reason string) error {
 	c.counters.Refused++
-	delete(c.suspects, spot{s.Stream, s.Offset})
+	delete(c.ledger.Suspects(), ledger.ID(s.Stream, s.Offset))
 	r := wire.JournalRecord{Type: wire.TypeRefused, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Error: reason}
-	return c.record(now, r, spot{s.Stream, s.Offset}, nil)
+	return c.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
 }
 
 // expire is what becomes of a job that is due too late.
@@ -314,7 +304,7 @@ func (c *core) expire(now time.Time, s *tracker.Stored, e *wire.Entry) error {
 		return c.bury(now, s, e, order{op: wire.OpExpired, key: key}, "expired", "the job was due after its expires_at")
 	}
 	r := wire.JournalRecord{Type: wire.TypeExpired, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID)}
-	return c.record(now, r, spot{s.Stream, s.Offset}, nil)
+	return c.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
 }
 
 // dropRepeats journals that other pending entries are the same publish as this one, repeated.
@@ -327,8 +317,8 @@ func (c *core) dropRepeats(now time.Time, entries tracker.Lookup, s *tracker.Sto
 		return err
 	}
 	for _, twin := range twins {
-		at := spot{twin.Stream, twin.Offset}
-		if twin.Offset == s.Offset || c.busy[at] != nil || twin.Parked != "" || !alike(s, twin) {
+		at := ledger.ID(twin.Stream, twin.Offset)
+		if twin.Offset == s.Offset || c.ledger.Busy(at) != nil || twin.Parked != "" || !alike(s, twin) {
 			continue
 		}
 		_, other, err := c.load(at)
@@ -339,7 +329,7 @@ func (c *core) dropRepeats(now time.Time, entries tracker.Lookup, s *tracker.Sto
 			continue
 		}
 		r := wire.JournalRecord{Type: wire.TypeDuplicate, Stream: twin.Stream, Offset: twin.Offset, JID: wire.JIDTag(twin.JID)}
-		if err := c.record(now, r, at, nil); err != nil {
+		if err := c.ledger.Record(now, r, at); err != nil {
 			return err
 		}
 	}

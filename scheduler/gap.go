@@ -36,7 +36,7 @@ func (c *core) narrowHold(now time.Time, state tracker.State) (known bool, err e
 		return known, nil
 	}
 	c.opening.narrowed = true
-	return false, c.record(now, wire.JournalRecord{Type: wire.TypeReleased, Held: state.Held, Reason: "what came after the gap was found"}, spot{}, nil)
+	return false, c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeReleased, Held: state.Held, Reason: "what came after the gap was found"}, spot{})
 }
 
 // release is the end of a hold: whatever is pending is appended again and low water is moved above the rest, so that what the journal

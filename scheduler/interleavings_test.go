@@ -333,7 +333,7 @@ func TestLeaderThatHasNotReadAReplacement(t *testing.T) {
 	next := sc.sidecar("next")
 	require.NoError(t, next.readAll())
 	later := sc.now.Add(time.Hour)
-	headers := map[string]any{wire.HeaderReplaces: old, wire.HeaderFirst: old, wire.HeaderEpoch: first.core.epoch}
+	headers := map[string]any{wire.HeaderReplaces: old, wire.HeaderFirst: old, wire.HeaderEpoch: first.core.ledger.Epoch()}
 	body := fmt.Sprintf(`{"jid":"a","scheduled_at":%d,"job":{"class":"C","queue":"q"}}`, later.Unix())
 	sc.broker.append(wire.ScheduledJobs, millrace, wire.Carry(wire.ScheduledJobs, "a", []byte(body), headers))
 	first.lose()
@@ -392,5 +392,5 @@ func TestLeaderThatHasNotReadTheJournal(t *testing.T) {
 	require.Equal(t, map[string]int64{wire.Retries: 1}, said.LowWater)
 	require.Equal(t, e, said.Needs)
 	require.Equal(t, sc.broker.renew(), said.Witness)
-	require.Equal(t, s.core.epoch, s.entries.State().Epoch)
+	require.Equal(t, s.core.ledger.Epoch(), s.entries.State().Epoch)
 }

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 )
 
 // lane is one queue's entries in due order, as far as they were looked at.
 type lane struct {
+	ledger.Queue
 	queue  string
 	behind tracker.DueKey // everything up to here was taken
 	ahead  []tracker.DueKey
@@ -19,18 +21,15 @@ type lane struct {
 	index  int       // in the heap; -1 if it is not there
 	due    bool      // it stands in the ring
 
-	held     string // not empty: why the queue takes no jobs now
-	since    time.Time
-	backoff  time.Duration
-	trial    bool  // one job is sent to see whether the queue takes jobs again
-	flying   int   // unconfirmed fires
-	aside    int   // those of them that are set aside
-	silent   bool  // it has not answered for long
-	trying   bool  // one more job is to be sent, to see whether it answers
-	tried    bool  // that was decided once since it fell silent
-	answered int64 // the newest fire that it has answered
-	limit    int   // fires that it may have open
-	full     bool  // it has so many, and left the ring
+	held    string // not empty: why the queue takes no jobs now
+	since   time.Time
+	backoff time.Duration
+	trial   bool // one job is sent to see whether the queue takes jobs again
+	flying  int  // unconfirmed fires
+	trying  bool // one more job is to be sent, to see whether it answers
+	tried   bool // that was decided once since it fell silent
+	limit   int  // fires that it may have open
+	full    bool // it has so many, and left the ring
 
 	bound   bool                // the queue is known to be there and bound
 	boundAt time.Time           // when that was seen to
@@ -209,7 +208,7 @@ func (l *lanes) heldQueues() []HeldQueue {
 // silentQueues counts the queues that do not answer.
 func (l *lanes) silentQueues() (n int) {
 	for _, ln := range l.all {
-		if ln.silent {
+		if ln.Silent {
 			n++
 		}
 	}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -46,14 +47,17 @@ func (s *Scheduler) say(ctx context.Context, conn *broker.Conn, known *wire.Conf
 	return pub.Send(ctx, r.Append(wire.Journal, 0, 0))
 }
 
+// confirmedNow is what this epoch knows to be confirmed.
+func (c *core) confirmedNow() *wire.Confirmed { return cmp.Or(c.ledger.Known(), c.setup.known) }
+
 // hasUnsaid reports whether the journal may not know yet what this epoch knows to be confirmed, and something is in doubt without it.
 func (c *core) hasUnsaid() bool {
-	return c.epoch >= 0 && (len(c.flight) > 0 || c.passes > c.announced)
+	return c.ledger.Epoch() >= 0 && (c.ledger.Open() > 0 || c.ledger.Passes() > c.announced)
 }
 
 // hasReadConfirmed reports whether the view knows of all that this epoch knows to be confirmed, or
 // cannot learn it any more.
 func (c *core) hasReadConfirmed() bool {
 	state := c.entries.State()
-	return c.epoch < 0 || state.Epoch != c.epoch || state.Confirmed >= c.watermark
+	return c.ledger.Epoch() < 0 || state.Epoch != c.ledger.Epoch() || state.Confirmed >= c.ledger.Watermark()
 }

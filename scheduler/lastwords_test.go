@@ -30,7 +30,7 @@ func TestLastWordsAreSaidOnTheNextConnection(t *testing.T) {
 	r, err := wire.ParseJournal(records[0].Body)
 	require.NoError(t, err)
 	require.Equal(t, wire.TypeConfirmed, r.Type)
-	require.Equal(t, wire.Through{Epoch: model.core.epoch, Through: model.core.watermark}, wire.Through{Epoch: r.Epoch, Through: r.Through})
+	require.Equal(t, wire.Through{Epoch: model.core.ledger.Epoch(), Through: model.core.ledger.Watermark()}, wire.Through{Epoch: r.Epoch, Through: r.Through})
 	require.Positive(t, r.Through)
 
 	s.remember(model.core, false)

@@ -36,12 +36,12 @@ func (c *core) settleLate(now time.Time) error {
 			return err
 		}
 		for i := range all {
-			if d := &all[i]; d.Epoch < c.epoch && d.Late && !d.Returned && c.busy[spotOf(d)] == nil {
+			if d := &all[i]; d.Epoch < c.ledger.Epoch() && d.Late && !d.Returned && c.ledger.Busy(spotOf(d)) == nil {
 				l.open = append(l.open, *d)
 			}
 		}
 	}
-	for len(l.open) > 0 && c.room() {
+	for len(l.open) > 0 && c.ledger.Room() {
 		d := l.open[0]
 		l.open = l.open[1:]
 		if open, err := c.entries.InDoubt(d.Epoch, d.Seq); err != nil || !open {

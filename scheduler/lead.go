@@ -114,14 +114,14 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate
 		s.remakeLock(ctx, conn)
 	}
 	s.unanswered.note(time.Now(), err)
-	if l.core.epoch >= 0 {
+	if l.core.ledger.Epoch() >= 0 {
 		s.knownBy, s.knownAt = l.core.setup.identity, l.rolledBack
 	}
 	s.remember(l.core, provoked(err) || provoked(pub.Err()) || provoked(conn.Err()))
 	s.setStatus(func(st *Status) {
 		st.Leader, st.Epoch, st.Held, st.Unconfirmed, st.Silent, st.InDoubt = false, -1, nil, 0, 0, 0
 	})
-	s.log.Info("scheduler: no longer the leader", "epoch", l.core.epoch, "reason", err)
+	s.log.Info("scheduler: no longer the leader", "epoch", l.core.ledger.Epoch(), "reason", err)
 	return err
 }
 
@@ -152,11 +152,11 @@ func (l *leadership) lastWords() {
 // entries in flight may be why.
 func (s *Scheduler) remember(c *core, provoked bool) {
 	s.known, s.unsaid = c.confirmedNow(), c.hasUnsaid()
-	s.suspects = c.suspects
+	s.suspects = c.ledger.Suspects()
 	if !provoked {
 		return
 	}
-	for _, at := range c.inFlight() {
+	for _, at := range c.ledger.Dispatched() {
 		s.suspects[at]++
 	}
 }
@@ -189,7 +189,7 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 			return err
 		}
 		if l.core.phase != phase { // nothing else need happen before the next has its turn
-			l.s.log.Debug("scheduler: next step of the epoch", "epoch", l.core.epoch, "step", l.core.phase)
+			l.s.log.Debug("scheduler: next step of the epoch", "epoch", l.core.ledger.Epoch(), "step", l.core.phase)
 			wake = time.Now()
 		}
 		if delivered, repeated, known := l.core.settledFires(); known {
@@ -241,7 +241,7 @@ func (l *leadership) commands() <-chan wire.Delivery {
 
 // mayAct reports whether the core can carry out a request now.
 func (l *leadership) mayAct() bool {
-	return l.core.phase == phaseLeading && l.core.room() && !l.blocked() && l.lock.mayPublish()
+	return l.core.phase == phaseLeading && l.core.ledger.Room() && !l.blocked() && l.lock.mayPublish()
 }
 
 func (l *leadership) blocked() bool {
@@ -306,7 +306,7 @@ func (l *leadership) oldHold() <-chan struct{} {
 func (l *leadership) confirmed(confirms []broker.Confirm) error {
 	now := time.Now()
 	for i, c := range confirms {
-		if err := l.core.confirmed(now, c.Tag, c.Ack); err != nil {
+		if err := l.core.ledger.Confirmed(now, c.Tag, c.Ack); err != nil {
 			l.acknowledged(confirms[i+1:])
 			return err
 		}
@@ -318,7 +318,7 @@ func (l *leadership) confirmed(confirms []broker.Confirm) error {
 func (l *leadership) acknowledged(confirms []broker.Confirm) {
 	for _, c := range confirms {
 		if c.Ack {
-			_ = l.core.confirmed(time.Now(), c.Tag, true)
+			_ = l.core.ledger.Confirmed(time.Now(), c.Tag, true)
 		}
 	}
 }
@@ -339,7 +339,7 @@ func (l *leadership) assist(ctx context.Context) error {
 		l.core.gatedHeld = l.hasOldQueue(ctx)
 		return l.core.settled(time.Now(), id)
 	case phaseLeading:
-		if l.core.silence.worn() {
+		if l.core.ledger.Worn() {
 			l.s.resignFor(errHole)
 		}
 		l.silent.ask(l)
@@ -397,12 +397,12 @@ func (l *leadership) retire() error {
 	say := l.core.announce
 	for {
 		changed := l.s.view.Changed()
-		if l.core.epoch >= 0 {
+		if l.core.ledger.Epoch() >= 0 {
 			if err := say(time.Now()); err != nil {
 				return err
 			}
 		}
-		if len(l.core.flight) == 0 && l.core.hasReadConfirmed() {
+		if l.core.ledger.Open() == 0 && l.core.hasReadConfirmed() {
 			return nil
 		}
 		select {
@@ -465,7 +465,7 @@ func (l *leadership) report() {
 	held, silent, inDoubt := c.lanes.heldQueues(), c.lanes.silentQueues(), c.inDoubt()
 	l.s.phase(c.phase.String())
 	l.s.setStatus(func(st *Status) {
-		st.Leader, st.Epoch, st.Unconfirmed, st.Overdue = c.phase == phaseLeading, c.epoch, len(c.flight), len(c.lanes.ring)
+		st.Leader, st.Epoch, st.Unconfirmed, st.Overdue = c.phase == phaseLeading, c.ledger.Epoch(), c.ledger.Open(), len(c.lanes.ring)
 		st.Blocked, st.Held, st.LastLate = reason, held, c.late
 		st.Silent, st.InDoubt = silent, inDoubt
 		n := &st.Counters

@@ -91,7 +91,7 @@ func (l *leadership) sendFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: l.core.epoch, Routed: -1}.To(l.lookout.queue)); err != nil {
+	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: l.core.ledger.Epoch(), Routed: -1}.To(l.lookout.queue)); err != nil {
 		return err
 	}
 	late := time.NewTimer(arriveWithin)

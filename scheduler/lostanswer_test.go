@@ -49,7 +49,7 @@ func TestAFireThatTheJournalLacksIsFiredAgain(t *testing.T) {
 	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
 	require.Equal(t, 2, sc.copies()["lost"])
 	require.EqualValues(t, 0, s.entries.Total(wire.ScheduledJobs))
-	require.Empty(t, s.core.flight)
+	require.Zero(t, s.core.ledger.Open())
 }
 
 // A command is not answered as done for such a job, and an operation does not count it.
@@ -104,7 +104,7 @@ func (sc *scene) passOver(s *modelSidecar, jid, queue string) {
 	require.NoError(sc.t, s.readAll())
 	sc.silentFor(s, queue, 200*time.Millisecond)
 	sc.busyFor(s, queue, 3*time.Second)
-	require.Equal(sc.t, 1, s.core.silence.open)
+	require.Equal(sc.t, 1, s.core.ledger.Aside())
 }
 
 // A queue that is held for something else goes on, too, while one of its fires has no answer.
@@ -120,7 +120,7 @@ func TestATrialDoesNotWaitForAFireThatIsPassedOver(t *testing.T) {
 	sc.broker.full["q"] = false
 	sc.silentFor(s, "none", 2*firstHold)
 	require.Equal(t, 1, sc.copies()["refused"])
-	require.Equal(t, 1, s.core.silence.open)
+	require.Equal(t, 1, s.core.ledger.Aside())
 }
 
 // A queue whose window is full of fires that are passed over goes on when they are given up on, also if those are jobs that were triggered before they were due.
@@ -175,11 +175,11 @@ func TestGivingUpKeepsTheWindow(t *testing.T) {
 	s := sc.leader("a")
 	sc.passOver(s, "lost", "q")
 	sc.now = sc.now.Add(giveUpAfter)
-	s.core.silence.clock += giveUpAfter
+	s.core.ledger.Advance(giveUpAfter)
 	require.NoError(t, s.core.giveUpOn(sc.now, "q", true))
-	require.Zero(t, s.core.silence.open)
-	require.Zero(t, s.core.silence.bytes)
-	require.Zero(t, s.core.lanes.of("q").aside)
+	require.Zero(t, s.core.ledger.Aside())
+	require.Zero(t, s.core.ledger.AsideBytes())
+	require.Zero(t, s.core.lanes.of("q").Aside)
 }
 
 // Operations and the carry-over do not wait for a queue that answers nothing.
@@ -192,7 +192,7 @@ func TestSilentFiresDoNotStopOperations(t *testing.T) {
 	sc.at("later", "q", sc.now.Add(day))
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "silent", 4*time.Second)
-	require.GreaterOrEqual(t, s.core.silence.open, operationFlight)
+	require.GreaterOrEqual(t, s.core.ledger.Aside(), operationFlight)
 	cmd := wire.Command{ID: "op", Command: wire.CommandOperate, Bulk: &wire.Operation{Action: wire.CommandDelete, Stream: wire.ScheduledJobs, JIDs: []string{"later"}}}
 	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {}))
 	sc.silentFor(s, "silent", 3*time.Second)
@@ -248,7 +248,7 @@ func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
 			}
 			require.Equal(t, 1, lost)
 			require.Zero(t, s.core.way.lost)
-			_, any := s.core.oldest()
+			_, any := s.core.ledger.Oldest()
 			require.False(t, any, "nothing is left that would end the epoch")
 			sc.prove(s)
 			doubts, err := s.entries.Doubtful()
@@ -301,7 +301,7 @@ func TestTheLastRecordWithoutAnswerStopsNothing(t *testing.T) {
 				sc.exchange(s)
 				if i%50 == 45 {
 					require.Equal(t, 1, sc.copies()[fmt.Sprint("j-", i-45)])
-					_, any := s.core.oldest()
+					_, any := s.core.ledger.Oldest()
 					require.False(t, any)
 				}
 			}
@@ -325,7 +325,7 @@ func TestTheLastFireIsDecidedToo(t *testing.T) {
 	require.Equal(t, 1, sc.copies()["later"], "one more job shows that the queue answers")
 	sc.silentFor(s, "none", giveUpAfter+10*time.Second)
 	require.Equal(t, 2, sc.copies()["lost"])
-	require.Empty(t, s.core.flight)
+	require.Zero(t, s.core.ledger.Open())
 
 	sc.due("alone", "r")
 	require.NoError(t, s.readAll())
@@ -333,7 +333,7 @@ func TestTheLastFireIsDecidedToo(t *testing.T) {
 	sc.loseInJournal(s, "alone")
 	sc.silentFor(s, "none", giveUpAfter+15*time.Second)
 	require.Equal(t, 2, sc.copies()["alone"])
-	require.Empty(t, s.core.flight)
+	require.Zero(t, s.core.ledger.Open())
 }
 
 // A fire that a new leader repeats may be lost as well. Its entry is pending again, not in doubt for as long as that leader lives.
@@ -375,15 +375,15 @@ func TestALateAnswerClosesTheHole(t *testing.T) {
 	s := sc.leader("a")
 	sc.passOver(s, "late", "q")
 	var tag uint64
-	for t := range s.core.flight {
+	for t := range s.core.ledger.All() {
 		tag = t
 	}
 	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
-	require.Equal(t, tag, s.core.silence.hole)
-	require.NoError(t, s.core.confirmed(sc.now, tag, true))
+	require.Equal(t, tag, s.core.ledger.Hole())
+	require.NoError(t, s.core.ledger.Confirmed(sc.now, tag, true))
 	sc.busyFor(s, "q", time.Second)
-	require.Zero(t, s.core.silence.hole)
-	require.Empty(t, s.core.silence.gone)
+	require.Zero(t, s.core.ledger.Hole())
+	require.Zero(t, s.core.ledger.GivenUp())
 }
 
 // What is confirmed is said, although more is open: a leader that is asked to stop does not wait for ever.
@@ -415,9 +415,7 @@ func TestAnEpochEndsInOrderFarBehindAHole(t *testing.T) {
 	s := sc.leader("a")
 	sc.passOver(s, "lost", "q")
 	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
-	require.Empty(t, s.core.flight)
-	require.NotZero(t, s.core.silence.hole)
-	require.False(t, s.core.silence.worn())
-	s.core.silence.journal += maxBehindHole
-	require.True(t, s.core.silence.worn())
+	require.Zero(t, s.core.ledger.Open())
+	require.NotZero(t, s.core.ledger.Hole())
+	require.False(t, s.core.ledger.Worn())
 }

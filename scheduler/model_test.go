@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -200,7 +201,7 @@ func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
 }
 
 func newModelBroker() *modelBroker {
-	b := &modelBroker{window: maxFlight, newest: -1, blind: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
+	b := &modelBroker{window: ledger.MaxOpen, newest: -1, blind: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
 		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, onCopy: func(*copyOf) {}}
 	for _, name := range ledBy {
 		b.streams[name] = &modelStream{}
@@ -216,7 +217,7 @@ func (c *modelConn) Publish(m wire.Message) (uint64, error) {
 		return 0, fmt.Errorf("%w: the test says so", broker.ErrUnpublishable)
 	}
 	c.next++
-	c.out = append(c.out, sent{tag: c.next, message: m, read: int64(c.leader.at[wire.Journal]), all: len(c.leader.core.above) <= maxRanges})
+	c.out = append(c.out, sent{tag: c.next, message: m, read: int64(c.leader.at[wire.Journal]), all: len(c.leader.core.ledger.Above()) <= ledger.MaxRanges})
 	c.broker.watchLease(m)
 	return c.next, nil
 }
@@ -804,10 +805,10 @@ func (s *modelSidecar) step(now time.Time) error {
 		s.core.witnessed(s.check(now), s.proof())
 	case phaseSettled:
 		s.standing = s.broker.renew()
-		s.broker.blind[s.core.epoch] = s.broker.blind[s.core.epoch] || s.standing == ""
-		s.broker.changesAt[s.core.epoch] = s.broker.nodes + s.broker.links
+		s.broker.blind[s.core.ledger.Epoch()] = s.broker.blind[s.core.ledger.Epoch()] || s.standing == ""
+		s.broker.changesAt[s.core.ledger.Epoch()] = s.broker.nodes + s.broker.links
 		if s.broker.links != s.broker.linkSeen {
-			s.broker.changesAt[s.core.epoch] = -1 // its witness is older than what it fires
+			s.broker.changesAt[s.core.ledger.Epoch()] = -1 // its witness is older than what it fires
 		}
 		return s.core.settled(now, s.standing)
 	case phaseLeading:
@@ -819,7 +820,7 @@ func (s *modelSidecar) step(now time.Time) error {
 		}
 		if s.core.settling.verdict == undecided && !now.Before(s.decideAt) {
 			s.broker.linkSeen = s.broker.links
-			s.broker.blind[s.core.epoch] = s.broker.blind[s.core.epoch] || s.broker.silent
+			s.broker.blind[s.core.ledger.Epoch()] = s.broker.blind[s.core.ledger.Epoch()] || s.broker.silent
 			s.core.decided(map[bool]verdict{true: stands, false: gone}[s.known0 == s.broker.renew()])
 		}
 		return s.decideOverdue(now)
@@ -830,7 +831,7 @@ func (s *modelSidecar) step(now time.Time) error {
 // check is what a leader finds out at once about the witness that the journal names.
 func (s *modelSidecar) check(now time.Time) verdict {
 	s.known0, s.decideAt = s.entries.State().Witness, now.Add(watchLinks)
-	s.broker.blind[s.core.epoch] = s.broker.silent || s.known0 == ""
+	s.broker.blind[s.core.ledger.Epoch()] = s.broker.silent || s.known0 == ""
 	switch {
 	case s.known0 == "" || s.known0 != s.broker.renew():
 		return gone
@@ -897,7 +898,7 @@ func (s *modelSidecar) answer(now time.Time) error {
 	for stream, end := range a.ends { // a client's publish may have been confirmed since
 		s.broker.sure[stream] = max(s.broker.sure[stream], end)
 	}
-	return s.core.confirmed(now, a.tag, a.ack)
+	return s.core.ledger.Confirmed(now, a.tag, a.ack)
 }
 
 // disconnect ends the sidecar's connection; its process lives on.

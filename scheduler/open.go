@@ -24,7 +24,7 @@ func (c *core) open(now time.Time, state tracker.State) error {
 	mine := state.Identity == c.setup.identity && state.Epoch >= c.opening.least
 	gap := state.Gap(c.setup.base)
 	if mine && gap == "" && repeats(c.opening.said, state) {
-		c.epoch = state.Epoch
+		c.ledger.Begin(state.Epoch)
 		c.phase = phaseCatching
 		return c.raiseBarriers(now)
 	}
@@ -43,7 +43,7 @@ func (c *core) open(now time.Time, state tracker.State) error {
 		LowWater: state.LowWater, Needs: state.Needs, Held: toHold(state, gap), KnownConfirmed: c.setup.known, Probe: c.setup.probed,
 		Witness: state.Witness, WitnessFrom: &state.WitnessFrom, Reason: cmp.Or(gap, state.Why), ReadTo: confirmed, RoutedTo: &state.RoutedTo,
 	}
-	return c.append(wire.Journal, *c.opening.said)
+	return c.ledger.Append(wire.Journal, *c.opening.said)
 }
 
 // repeats tells whether a record opened says all that the journal before it did.
@@ -72,8 +72,8 @@ func (c *core) raiseBarriers(now time.Time) error {
 			return err
 		}
 		c.opening.raised[stream] = at
-		r := wire.JournalRecord{Type: wire.TypeBarrier, At: wire.Seconds(now), Epoch: c.epoch, Read: &at}
-		if err := c.append(stream, r); err != nil {
+		r := wire.JournalRecord{Type: wire.TypeBarrier, At: wire.Seconds(now), Epoch: c.ledger.Epoch(), Read: &at}
+		if err := c.ledger.Append(stream, r); err != nil {
 			return err
 		}
 	}
@@ -87,7 +87,7 @@ func (c *core) catchUp(now time.Time, state tracker.State) error {
 	done := true
 	for _, stream := range wire.EntryStreams {
 		b, seen := state.Barriers[stream]
-		seen = seen && b.Epoch == c.epoch && b.Offset > c.opening.raised[stream] // epochs of a journal that is gone may have the same number
+		seen = seen && b.Epoch == c.ledger.Epoch() && b.Offset > c.opening.raised[stream] // epochs of a journal that is gone may have the same number
 		above := b.Offset >= state.LowWater[stream]
 		if seen && (!above || state.Foreign(stream, c.setup.base) && !c.opening.recreated[stream]) {
 			done = false
@@ -100,7 +100,7 @@ func (c *core) catchUp(now time.Time, state tracker.State) error {
 			}
 		}
 		// The journal must have that a stream is a new one before it has anything that is done to its entries, also where it refuses at first.
-		said := !c.opening.recreated[stream] || state.Recreated[stream] == c.epoch
+		said := !c.opening.recreated[stream] || state.Recreated[stream] == c.ledger.Epoch()
 		done = done && seen && above && said
 	}
 	if !done {
@@ -118,7 +118,7 @@ func (c *core) isRecreated(now time.Time, stream string) error { return c.begins
 
 // beginsAnew journals, once, that what was said of a stream is void, but for what stands below an offset: that is settled.
 func (c *core) beginsAnew(now time.Time, stream string, below int64) error {
-	if c.epoch < 0 || c.opening.recreated[stream] || !slices.Contains(wire.EntryStreams, stream) {
+	if c.ledger.Epoch() < 0 || c.opening.recreated[stream] || !slices.Contains(wire.EntryStreams, stream) {
 		return nil
 	}
 	if c.opening.recreated == nil {
@@ -126,5 +126,5 @@ func (c *core) beginsAnew(now time.Time, stream string, below int64) error {
 	}
 	c.opening.recreated[stream] = true
 	c.opening.raised[stream] = -1
-	return c.record(now, wire.JournalRecord{Type: wire.TypeRecreated, Stream: stream, Below: below}, spot{}, nil)
+	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeRecreated, Stream: stream, Below: below}, spot{})
 }

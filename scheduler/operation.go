@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -19,7 +20,7 @@ import (
 
 const (
 	maxOperations   = 16 // at once
-	operationFlight = maxFlight / 2
+	operationFlight = ledger.MaxOpen / 2
 	operationEvery  = 20 * time.Millisecond // how often it is looked whether one can go on
 )
 
@@ -226,7 +227,7 @@ func (c *core) continueOperation(now time.Time, o *operating) (more bool, err er
 		return false, c.endOperation(now, o)
 	case dealt-o.told >= c.setup.pace.records:
 		o.told = dealt
-		return more, c.record(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, spot{}, nil)
+		return more, c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, spot{})
 	}
 	return more, nil
 }
@@ -256,12 +257,14 @@ func (c *core) endOperation(now time.Time, o *operating) error {
 	if o.cancel {
 		o.State = wire.OperationCancelled
 	}
-	return c.record(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, spot{}, func(bool) {
+	end := c.ledger.NewRecord(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, spot{})
+	end.Confirmed = func() {
 		delete(c.operations, o.ID)
 		for _, answer := range o.ended {
 			answer(wire.Reply{Status: wire.StatusDone})
 		}
-	})
+	}
+	return c.ledger.Send(end)
 }
 
 // allowance is how many more entries an operation may act on now.
@@ -275,7 +278,7 @@ func (o *operating) allowance(now time.Time, batch int) int {
 // actOn acts on the next entries. over tells that there are none left, more that it might go on at once.
 func (c *core) actOn(now time.Time, o *operating) (over, more bool, err error) {
 	left := o.allowance(now, c.setup.pace.batch)
-	if left == 0 || !c.idle(operationFlight) {
+	if left == 0 || !c.ledger.Idle(operationFlight) {
 		return false, false, nil
 	}
 	if o.undo != nil {

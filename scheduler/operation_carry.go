@@ -22,7 +22,7 @@ func (c *core) carryOperations(now time.Time) (done bool, err error) {
 		}
 	}
 	if c.carry.rested < 0 {
-		c.carry.rested = c.seq
+		c.carry.rested = c.ledger.Seq()
 	}
 	if c.entries.State().Confirmed < c.carry.rested {
 		return false, nil
@@ -37,7 +37,7 @@ func (c *core) carryOperations(now time.Time) (done bool, err error) {
 				op.Cursor, op.Failed, op.LastError, op.Skips = p.Cursor, p.Failed, p.LastError, p.Skips
 			}
 		}
-		if err := c.record(now, wire.JournalRecord{Type: wire.TypeState, Operation: &op}, spot{}, nil); err != nil {
+		if err := c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Operation: &op}, spot{}); err != nil {
 			return false, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -99,9 +100,8 @@ func (c *core) tellWorkers(now time.Time, cmd wire.Command, answer func(wire.Rep
 	if cmd.Command == wire.CommandResume {
 		said.Op = wire.ControlResume
 	}
-	return c.send(&item{plain: true, build: func(int64, int64) wire.Message { return said.Message(now) }, done: func(bool) {
-		answer(wire.Reply{Status: wire.StatusDone})
-	}})
+	return c.ledger.Send(&ledger.Publish{Plain: true, Build: func(int64, int64) wire.Message { return said.Message(now) },
+		Confirmed: func() { answer(wire.Reply{Status: wire.StatusDone}) }})
 }
 
 // tellPaused tells the workers again what is paused: those that asked while nobody led have no answer.
@@ -130,5 +130,5 @@ func (c *core) carryState(now time.Time) error {
 	if all == nil {
 		all = map[string]wire.Pause{}
 	}
-	return c.record(now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, spot{}, nil)
+	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, spot{})
 }

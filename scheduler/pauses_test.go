@@ -82,7 +82,7 @@ func TestNotTooManyArePaused(t *testing.T) {
 	for i := range maxPaused {
 		all[fmt.Sprint(i)] = wire.Pause{}
 	}
-	require.NoError(t, s.core.record(sc.now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, spot{}, nil))
+	require.NoError(t, s.core.ledger.Record(sc.now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, spot{}))
 	sc.rounds(s, 4, nil)
 	require.Equal(t, wire.StatusConflict, sc.pause(s, wire.CommandPause, "x").Status)
 	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandResume, "7").Status)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -134,7 +135,7 @@ func (w *world) lose(r wire.Record) {
 	} else if j, err := wire.ParseJournal(r.Body); err == nil && j.Stream != "" {
 		about = w.broker.place(j.Stream, j.Offset)
 		if j.Type == wire.TypeKilled {
-			w.lostKills[spot{j.Stream, j.Offset}] = true
+			w.lostKills[ledger.ID(j.Stream, j.Offset)] = true
 		}
 	}
 	w.broker.unsafe[about], w.asked[about] = "the journal does not tell of it any more", true

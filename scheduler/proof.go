@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -23,7 +24,7 @@ func (p proof) of(queue string) bool {
 // How many fires a queue may have open. All of those may come twice when a sidecar or a node dies,
 // so the less can be proven, the fewer.
 const (
-	maxOpenClassic  = maxFlight / 2
+	maxOpenClassic  = ledger.MaxOpen / 2
 	maxOpenUnproven = 64
 )
 
@@ -36,7 +37,7 @@ func (p proof) window(queue string) int {
 	case !p.alone:
 		return maxOpenClassic
 	}
-	return maxFlight
+	return ledger.MaxOpen
 }
 
 // proves reports whether a queue has what was fired to it, if its node has not restarted. A quorum

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -176,7 +177,7 @@ func (w *world) askUnread(s *modelSidecar, p place, e *appendedEntry) {
 	found, err := s.entries.Find(p.stream, e.jid)
 	require.NoError(w.t, err)
 	for _, f := range found {
-		if w.broker.place(p.stream, f.Offset) == p && s.core.busy[spot{f.Stream, f.Offset}] != nil {
+		if w.broker.place(p.stream, f.Offset) == p && s.core.ledger.Busy(ledger.ID(f.Stream, f.Offset)) != nil {
 			e.ask(f.At)
 		}
 	}

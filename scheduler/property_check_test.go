@@ -46,7 +46,7 @@ func (w *world) quiesce() {
 		if i >= 150 && i%50 == 0 && s != nil { // after that a view made anew lacks nothing that the journal has forgotten
 			require.NoError(w.t, s.core.beginCarry(0))
 		}
-		if i > 150 && s != nil && s.core.phase == phaseLeading && len(s.core.flight)+len(s.core.busy)+len(s.core.again) == 0 && s.core.carry == nil && s.core.allProven() {
+		if i > 150 && s != nil && s.core.phase == phaseLeading && s.core.ledger.Open()+s.core.ledger.AllBusy()+s.core.ledger.Refused() == 0 && s.core.carry == nil && s.core.allProven() {
 			if doubts, err := s.entries.Doubtful(); err == nil && len(doubts) == 0 {
 				break
 			}
@@ -100,7 +100,7 @@ func (w *world) check() {
 	doubts, err := s.entries.Doubtful()
 	require.NoError(w.t, err)
 	for _, d := range doubts {
-		require.Equal(w.t, s.core.epoch, d.Epoch, "a leader has not settled what an earlier epoch left: %v", d.Place)
+		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled what an earlier epoch left: %v", d.Place)
 	}
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)

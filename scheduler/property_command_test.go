@@ -86,7 +86,7 @@ func (w *world) give(t *rapid.T, s *modelSidecar, cmd sentCommand) {
 	if s.entries.IsHeld(cmd.Stream, *cmd.Offset) {
 		w.broker.unsafe[p] = "somebody asked for it while it was held"
 	}
-	undos, coming, epoch := w.undos[p], w.comesBack(s, p), s.core.epoch
+	undos, coming, epoch := w.undos[p], w.comesBack(s, p), s.core.ledger.Epoch()
 	require.NoError(t, s.core.command(w.now, cmd.Command, func(r wire.Reply) {
 		if epoch < w.broker.newest && r.Status != wire.StatusDone {
 			return // it may say what was so before the next epoch began

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -143,6 +144,6 @@ func (w *world) recreatedRefused(t *rapid.T) {
 			w.answer(s)
 		}
 		require.NoError(t, s.readAll())
-		w.now = w.now.Add(againAfter)
+		w.now = w.now.Add(ledger.AgainAfter)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -131,7 +132,7 @@ func (w *world) reorderConfirms(t *rapid.T, s *modelSidecar) {
 // boundOpen checks how many publishes a leader has open.
 func (w *world) boundOpen(s *modelSidecar) {
 	if s.core != nil {
-		require.LessOrEqual(w.t, len(s.core.flight), maxFlight+maxSilent)
+		require.LessOrEqual(w.t, s.core.ledger.Open(), ledger.MaxOpen+maxSilent)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -144,9 +145,9 @@ func (w *world) checkKillsAreTold() {
 			continue
 		}
 		if d, ok := wire.DeedOf(r.Headers); ok {
-			lost := w.lostEntry(&d) || w.lostKills[spot{d.Stream, d.Offset}]
+			lost := w.lostEntry(&d) || w.lostKills[ledger.ID(d.Stream, d.Offset)]
 			if leads = max(leads, d.Epoch); d.Epoch == leads && d.Op == wire.OpBuried && !lost {
-				untold[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = spot{d.Stream, d.Offset}
+				untold[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = ledger.ID(d.Stream, d.Offset)
 			}
 			continue
 		}
@@ -163,7 +164,7 @@ func (w *world) checkKillsAreTold() {
 			delete(untold, wire.Through{Epoch: j.FiredEpoch, Through: j.Seq})
 		case wire.TypeKilled, wire.TypeRecreated:
 			maps.DeleteFunc(untold, func(_ wire.Through, at spot) bool {
-				return at.stream == j.Stream && (at.offset == j.Offset || j.Type == wire.TypeRecreated)
+				return at.Stream == j.Stream && (at.Offset == j.Offset || j.Type == wire.TypeRecreated)
 			})
 		}
 	}

@@ -38,7 +38,7 @@ func (w *world) pause(t *rapid.T) {
 	if rapid.Bool().Draw(t, "resume") {
 		cmd.Command = wire.CommandResume
 	}
-	epoch := s.core.epoch
+	epoch := s.core.ledger.Epoch()
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
 		require.Equal(w.t, wire.StatusDone, r.Status)
 		if epoch < p.epoch { // it stands before what was answered already

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	_ "github.com/millrace-jobs/millrace/internal/rapidseed"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 )
 
 func mapKeys[K cmp.Ordered, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
@@ -144,7 +145,7 @@ func newWorld(t *rapid.T) *world {
 		asked: map[place]bool{}, undos: map[place]int{}, undoing: map[place]string{}, operations: map[string]bool{}, lostKills: map[spot]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
 	w.broker.onCopy = w.fired
 	w.broker.cluster = rapid.Bool().Draw(t, "cluster")
-	w.broker.window = rapid.SampledFrom([]int{2, 4, maxFlight}).Draw(t, "window")
+	w.broker.window = rapid.SampledFrom([]int{2, 4, ledger.MaxOpen}).Draw(t, "window")
 	for i := range 2 {
 		s, err := newModelSidecar(w.broker, fmt.Sprintf("s%d", i))
 		require.NoError(t, err)

@@ -79,7 +79,7 @@ func (w *world) twoLeaders() map[string]func(*rapid.T) {
 // any more, and nobody may lead until the leader's lease has ended.
 func (w *world) passLock(t *rapid.T) {
 	s := w.leader()
-	if s == nil || w.followed() != nil || s.core.epoch < 0 && w.broker.leases {
+	if s == nil || w.followed() != nil || s.core.ledger.Epoch() < 0 && w.broker.leases {
 		return
 	}
 	if w.broker.leases {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -58,7 +59,7 @@ func (r *relay) rescue(ctx context.Context, s *Scheduler, conn *broker.Conn, bec
 			s.log.Warn("scheduler: somebody deleted a queue: what was at hand of it is kept all the same", "queue", r.queue, "messages", len(all))
 			return nil
 		}
-		if conn.Err() != nil || pause.For(ctx, againAfter) != nil {
+		if conn.Err() != nil || pause.For(ctx, ledger.AgainAfter) != nil {
 			s.log.Error("scheduler: somebody deleted a queue, and what was at hand of it is lost", "queue", r.queue, "messages", len(left), "error", err)
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -106,14 +107,14 @@ func (c *core) settleWaiting(now time.Time) error {
 
 // settleOpen settles what is in doubt, as far as the window allows.
 func (c *core) settleOpen(now time.Time) error {
-	for len(c.settling.open) > 0 && c.room() {
+	for len(c.settling.open) > 0 && c.ledger.Room() {
 		d := c.settling.open[0]
 		if c.settling.verdict == undecided && c.provable(&d) && !c.isCopied(&d) {
 			c.settling.open = c.settling.open[1:]
 			c.settling.waiting = append(c.settling.waiting, d)
 			continue
 		}
-		if c.alone() || c.suspects[spotOf(&d)] > 0 && len(c.flight) > c.silence.open {
+		if c.ledger.Alone() || c.ledger.Suspects()[spotOf(&d)] > 0 && !c.ledger.Drained() {
 			return nil // a confirm comes first
 		}
 		c.settling.open = c.settling.open[1:]
@@ -216,12 +217,12 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 		return c.tellKilled(now, d)
 	case arrived:
 		c.settling.delivered++
-		return c.record(now, settlement(wire.TypeDelivered, d), at, nil)
+		return c.ledger.Record(now, settlement(wire.TypeDelivered, d), at)
 	case burial && d.Entry != nil:
 		return c.takeBack(now, d)
-	case c.suspects[at] >= maxKills && d.Entry != nil:
+	case c.ledger.Suspects()[at] >= maxKills && d.Entry != nil:
 		return c.refuse(now, d.Entry, c.kills(at))
-	case c.suspects[at] >= maxKills:
+	case c.ledger.Suspects()[at] >= maxKills:
 		return c.showOnly(now, d, c.kills(at))
 	}
 	if !burial {
@@ -254,17 +255,17 @@ func (c *core) tellKilled(now time.Time, d *tracker.Doubt) error {
 			r.DiedAt = wire.Seconds(dead.At)
 		}
 	}
-	return c.record(now, r, spotOf(d), nil)
+	return c.ledger.Record(now, r, spotOf(d))
 }
 
 // takeBack has the entry of a doubtful fire or burial pending again.
 func (c *core) takeBack(now time.Time, d *tracker.Doubt) error {
 	r := settlement(wire.TypeUnburied, d)
 	r.TookBack = d.Command
-	return c.record(now, r, spotOf(d), nil)
+	return c.ledger.Record(now, r, spotOf(d))
 }
 
-func spotOf(d *tracker.Doubt) spot { return spot{d.Place.Stream, d.Place.Offset} }
+func spotOf(d *tracker.Doubt) spot { return ledger.ID(d.Place.Stream, d.Place.Offset) }
 
 // showOnly gives up a job that the broker cannot take and that only the journal has: its stream has forgotten it.
 func (c *core) showOnly(now time.Time, d *tracker.Doubt, reason string) error {
@@ -272,10 +273,10 @@ func (c *core) showOnly(now time.Time, d *tracker.Doubt, reason string) error {
 	c.counters.Refused++
 	r := wire.JournalRecord{Type: wire.TypeRejected, Queue: wire.Journal, Reason: reason, Count: int64(len(d.Body)),
 		Body: d.Body[:min(len(d.Body), kept)]}
-	if err := c.record(now, r, spot{}, nil); err != nil {
+	if err := c.ledger.Record(now, r, spot{}); err != nil {
 		return err
 	}
-	return c.record(now, settlement(wire.TypeDelivered, d), spotOf(d), nil)
+	return c.ledger.Record(now, settlement(wire.TypeDelivered, d), spotOf(d))
 }
 
 // isBuried tells whether a doubtful burial arrived: its stream has been folded to its end.
@@ -311,7 +312,7 @@ func madeBy(origin wire.Through) func(*tracker.Stored) bool {
 func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 	o := order{op: wire.OpRefired, command: d.Command, doubt: d} // which it was to carry out: if it comes back that is not done
 	if d.Entry != nil {
-		s, e, err := c.load(spot{d.Place.Stream, d.Place.Offset})
+		s, e, err := c.load(ledger.ID(d.Place.Stream, d.Place.Offset))
 		if errors.Is(err, errFetch) { // left in doubt it would pass for delivered as soon as a new witness stands
 			return c.takeBack(now, d)
 		}
@@ -331,7 +332,7 @@ func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 		job = e.Job
 	}
 	if err != nil { // it was read when it was fired; a body that cannot be read now was no job then either
-		return c.record(now, settlement(wire.TypeDelivered, d), spotOf(d), nil)
+		return c.ledger.Record(now, settlement(wire.TypeDelivered, d), spotOf(d))
 	}
 	return c.refireBody(now, d, &job, o, burial)
 }
@@ -339,22 +340,18 @@ func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 // refireBody publishes again a job that only the journal has. A fire counts in its queue's lane, so that
 // a queue that does not answer stops only itself.
 func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o order, burial bool) error {
-	it := &item{deed: true, spot: spotOf(d), tag: d.JID, doubt: d, build: func(seq, confirmed int64) wire.Message {
-		deed := wire.Deed{Op: o.op, Stream: d.Place.Stream, Offset: d.Place.Offset, JIDTag: d.JID, Epoch: c.epoch, Seq: seq, Confirmed: confirmed}
+	again := &dispatched{tag: d.JID, doubt: d, buries: burial, Publish: &ledger.Publish{Entry: spotOf(d), Build: func(seq, confirmed int64) wire.Message {
+		deed := wire.Deed{Op: o.op, Stream: d.Place.Stream, Offset: d.Place.Offset, JIDTag: d.JID, Epoch: c.ledger.Epoch(), Seq: seq, Confirmed: confirmed}
 		if burial {
 			return wire.Bury(job, deed, d.Body, now)
 		}
 		return wire.Fire(job, deed, d.Body, now)
-	}}
+	}}}
 	if !burial {
-		it.lane = c.lanes.of(job.Queue)
-		it.lane.flying++
+		again.lane = c.lanes.of(job.Queue)
 	}
-	err := c.send(it)
+	err := c.dispatch(again)
 	if errors.Is(err, broker.ErrUnpublishable) {
-		if it.lane != nil {
-			it.lane.flying--
-		}
 		return c.showOnly(now, d, err.Error())
 	}
 	return err
@@ -365,7 +362,9 @@ func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o orde
 // leader that died then would have left fires and no witness, and they would be fired again.
 func (c *core) settled(now time.Time, witness string) error {
 	r := wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}
-	if err := c.record(now, r, spot{}, func(bool) { c.phase = phaseLeading }); err != nil {
+	begun := c.ledger.NewRecord(now, r, spot{})
+	begun.Confirmed = func() { c.phase = phaseLeading }
+	if err := c.ledger.Send(begun); err != nil {
 		return err
 	}
 	c.phase = phaseBeginning
@@ -375,7 +374,7 @@ func (c *core) settled(now time.Time, witness string) error {
 	if err := c.tellOfOthers(now); err != nil {
 		return err
 	}
-	c.opened = c.seq // what earlier leaders had not told is told up to here
+	c.opened = c.ledger.Seq() // what earlier leaders had not told is told up to here
 	if err := c.resumeOperations(now); err != nil {
 		return err
 	}
@@ -397,18 +396,18 @@ func (c *core) settled(now time.Time, witness string) error {
 // rewitnessed journals another witness: the broker's nodes or links have changed. What was fired
 // before has none any more.
 func (c *core) rewitnessed(now time.Time, witness string) error {
-	return c.record(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, spot{}, nil)
+	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, spot{})
 }
 
 // dropSuspects forgets those that are neither pending nor in doubt any more.
 func (c *core) dropSuspects() error {
-	for at := range c.suspects {
-		s, err := c.entries.Get(at.stream, at.offset)
+	for at := range c.ledger.Suspects() {
+		s, err := c.entries.Get(at.Stream, at.Offset)
 		if err != nil {
 			return err
 		}
-		if s == nil && c.busy[at] == nil {
-			delete(c.suspects, at)
+		if s == nil && c.ledger.Busy(at) == nil {
+			delete(c.ledger.Suspects(), at)
 		}
 	}
 	return nil

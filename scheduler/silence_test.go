@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -63,7 +64,7 @@ func TestAFireThatIsPassedOverStopsNothing(t *testing.T) {
 	sc.due("lost-answer", "q")
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "q", 200*time.Millisecond)
-	require.Len(t, s.core.flight, 1)
+	require.Equal(t, 1, s.core.ledger.Open())
 	for i := range 25 { // the watchdog ends an epoch after maxStuck
 		jid := fmt.Sprint("later-", i)
 		sc.due(jid, "q")
@@ -72,8 +73,8 @@ func TestAFireThatIsPassedOverStopsNothing(t *testing.T) {
 		require.Contains(t, sc.copies(), jid)
 	}
 	require.Zero(t, s.core.lanes.silentQueues())
-	require.Equal(t, 1, s.core.silence.open, "it leaves the window to others")
-	_, any := s.core.oldest()
+	require.Equal(t, 1, s.core.ledger.Aside(), "it leaves the window to others")
+	_, any := s.core.ledger.Oldest()
 	require.False(t, any, "it does not end the epoch")
 	sc.broker.witness = "" // so that nothing proves that it arrived
 	for range 50 {
@@ -81,7 +82,7 @@ func TestAFireThatIsPassedOverStopsNothing(t *testing.T) {
 		require.Empty(t, s.core.lanes.heldQueues(), "its queue is not held when it is given up on")
 	}
 	require.Equal(t, 2, sc.copies()["lost-answer"])
-	require.Empty(t, s.core.flight)
+	require.Zero(t, s.core.ledger.Open())
 }
 
 // What a silent queue has open is decided after a while: where nothing restarted it arrived, elsewhere
@@ -104,7 +105,7 @@ func TestFiresWithoutAnswerAreGivenUpOn(t *testing.T) {
 			require.Equal(t, map[string]int{"lost-answer": 1}, sc.copies(), "it is not decided early")
 			sc.silentFor(s, "none", 10*time.Second)
 			require.Equal(t, map[string]int{"lost-answer": c.copies}, sc.copies())
-			require.Empty(t, s.core.flight)
+			require.Zero(t, s.core.ledger.Open())
 			doubts, err := s.entries.Doubtful()
 			require.NoError(t, err)
 			require.Empty(t, doubts)
@@ -124,12 +125,12 @@ func TestLateAnswersAreIgnored(t *testing.T) {
 	s.conn.answers = nil
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "none", giveUpAfter+5*time.Second)
-	before := s.core.watermark
+	before := s.core.ledger.Watermark()
 	for _, a := range late {
-		require.NoError(t, s.core.confirmed(sc.now, a.tag, false))
+		require.NoError(t, s.core.ledger.Confirmed(sc.now, a.tag, false))
 	}
 	sc.silentFor(s, "none", 5*time.Second)
-	require.GreaterOrEqual(t, s.core.watermark, before)
+	require.GreaterOrEqual(t, s.core.ledger.Watermark(), before)
 	require.Equal(t, map[string]int{"late": 1}, sc.copies())
 }
 
@@ -222,7 +223,7 @@ func TestManyRangesAreJournaled(t *testing.T) {
 	}
 	for i, a := range s.conn.answers {
 		if i%2 == 1 {
-			require.NoError(t, s.core.confirmed(sc.now, a.tag, true))
+			require.NoError(t, s.core.ledger.Confirmed(sc.now, a.tag, true))
 		}
 	}
 	s.conn.answers = nil
@@ -232,17 +233,6 @@ func TestManyRangesAreJournaled(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, doubts, 20)
 	require.Positive(t, sc.journaled()[wire.TypeConfirmed])
-}
-
-// A silent queue with all the fires that a window holds leaves room for others'.
-func TestSilentFiresLeaveTheWindow(t *testing.T) {
-	w := newWindow()
-	for i := range uint64(maxFlight) {
-		w.add(i, &item{size: 1})
-	}
-	require.False(t, w.room(silence{}))
-	require.True(t, w.room(silence{open: maxFlight, bytes: maxFlight}))
-	require.False(t, w.room(silence{open: maxSilent}), "what silent queues have open is bounded too")
 }
 
 // A fire that the view has not read from the journal is not given up on: the journal may be what does
@@ -275,16 +265,15 @@ func TestBurialsAreNotGivenUpOn(t *testing.T) {
 	require.NoError(t, s.step(sc.now))
 	sc.take(s)
 	var burial uint64
-	for tag, it := range s.core.flight {
-		if it.deed {
+	for tag, it := range s.core.ledger.All() {
+		if it.Dispatch {
 			burial = tag
 		}
 	}
 	s.conn.answers = slices.DeleteFunc(s.conn.answers, func(a answer) bool { return a.tag == burial })
 	sc.silentFor(s, "none", giveUpAfter+10*time.Second)
 	require.Zero(t, s.core.lanes.silentQueues())
-	require.Contains(t, s.core.flight, burial)
-	oldest, open := s.core.oldest()
+	oldest, open := s.core.ledger.Oldest()
 	require.True(t, open)
 	require.Equal(t, burial, oldest, "the watchdog sees it")
 	require.Zero(t, s.core.counters.Returned)
@@ -303,7 +292,7 @@ func TestSilentQueueOfAFireThatOnlyTheJournalHas(t *testing.T) {
 	sc.silentFor(fresh, "q", 5*time.Second)
 	require.Equal(t, phaseLeading, fresh.core.phase)
 	require.Equal(t, 1, fresh.core.lanes.silentQueues())
-	require.Equal(t, len(fresh.core.flight), fresh.core.silence.open, "it leaves the window to others")
+	require.Equal(t, fresh.core.ledger.Open(), fresh.core.ledger.Aside(), "it leaves the window to others")
 	sc.due("other", "r")
 	require.NoError(t, fresh.readAll())
 	sc.silentFor(fresh, "q", 2*time.Second)
@@ -311,21 +300,21 @@ func TestSilentQueueOfAFireThatOnlyTheJournalHas(t *testing.T) {
 	sc.broker.witness = ""
 	sc.silentFor(fresh, "none", giveUpAfter+10*time.Second)
 	require.Zero(t, fresh.core.lanes.of("q").flying)
-	require.Empty(t, fresh.core.flight)
+	require.Zero(t, fresh.core.ledger.Open())
 }
 
 // A new leader repeats more fires than a window holds, to queues that do not answer, and leads.
 func TestSilentQueuesWhileDoubtsAreSettled(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	for wave, n := range []int{maxFlight, 200} { // the second is fired when the queues of the first have left the window
+	for wave, n := range []int{ledger.MaxOpen, 200} { // the second is fired when the queues of the first have left the window
 		for i := range n {
 			sc.due(fmt.Sprintf("j-%d-%d", wave, i), fmt.Sprintf("silent-%d-%d", wave, i%8))
 		}
 		require.NoError(t, s.readAll())
 		sc.silentFor(s, "silent-", 5*time.Second)
 	}
-	require.Greater(t, len(s.core.flight), maxFlight)
+	require.Greater(t, s.core.ledger.Open(), ledger.MaxOpen)
 	s.lose()
 	sc.broker.witness = ""
 	fresh := sc.sidecar("fresh")

@@ -141,7 +141,7 @@ func TestPoisonIsParked(t *testing.T) {
 				require.Contains(t, parked[0].Parked, "connection died")
 			}
 			require.Len(t, parked, int(s.entries.Total(wire.ScheduledJobs)), "nothing else waits")
-			require.Empty(t, s.core.suspects, "nobody is suspected any more")
+			require.Empty(t, s.core.ledger.Suspects(), "nobody is suspected any more")
 			doubts, err := s.entries.Doubtful()
 			require.NoError(t, err)
 			require.Empty(t, doubts)

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -19,16 +20,16 @@ const (
 
 // trimming is how far the dead jobs are trimmed.
 type trimming struct {
-	looked time.Time // when they were looked at last
-	more   bool      // that was not enough
-	sent   *item     // the newest record, until it has been folded
+	looked time.Time       // when they were looked at last
+	more   bool            // that was not enough
+	sent   *ledger.Publish // the newest record, until it has been folded
 }
 
 // trim gives up the oldest dead jobs beyond what is kept of each kind. What is about to be done to one by a person comes first.
 func (c *core) trim(now time.Time) error {
 	t := &c.trimming
 	if t.sent != nil {
-		if _, folded := c.entries.Progress(); !t.sent.acked || t.sent.folded > folded {
+		if _, folded := c.entries.Progress(); !t.sent.Settled(folded) {
 			return nil
 		}
 		t.sent = nil
@@ -37,7 +38,7 @@ func (c *core) trim(now time.Time) error {
 	for _, dropped := range []bool{false, true} {
 		due = due || c.tooMany(dropped) > c.mostDead(dropped)/1000
 	}
-	if !due || !c.room() {
+	if !due || !c.ledger.Room() {
 		return nil
 	}
 	t.looked, t.more = now, false
@@ -68,7 +69,7 @@ func (c *core) trimKind(now time.Time, dropped bool) error {
 		if int64(looked) > excess && !at.Before(oldest) {
 			return false
 		}
-		if c.busy[spot{wire.DeadJobs, offset}] == nil {
+		if c.ledger.Busy(ledger.ID(wire.DeadJobs, offset)) == nil {
 			chosen = append(chosen, offset)
 		}
 		return len(chosen) < trimBatch && looked < 2*trimBatch
@@ -89,21 +90,18 @@ func (c *core) giveUpDead(now time.Time, offsets []int64) error {
 		}
 		if s != nil {
 			r.Entries = append(r.Entries, wire.Trimmed{Offset: offset, JID: wire.JIDTag(s.JID)})
-			spots = append(spots, spot{wire.DeadJobs, offset})
+			spots = append(spots, ledger.ID(wire.DeadJobs, offset))
 		}
 	}
 	if len(spots) == 0 {
 		return nil
 	}
 	r.Count = int64(len(spots))
-	if err := c.record(now, r, spots[0], nil); err != nil {
+	sent := c.ledger.NewRecord(now, r, spots[0])
+	if err := c.ledger.Send(sent); err != nil {
 		return err
 	}
-	it := c.busy[spots[0]]
-	it.more = spots[1:]
-	for _, at := range it.more {
-		c.busy[at] = it
-	}
-	c.trimming.sent, c.trimming.more = it, true
+	c.ledger.Hold(sent, spots[1:]...)
+	c.trimming.sent, c.trimming.more = sent, true
 	return nil
 }

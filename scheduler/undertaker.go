@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -30,7 +31,7 @@ func (s *Scheduler) buryFrom(ctx context.Context, conn *broker.Conn, queue strin
 	defer relay.close()
 	relay.nacked = func(d wire.Delivery) {
 		if !relay.from.Cancelled() {
-			_ = pause.For(ctx, againAfter) // it comes again at once
+			_ = pause.For(ctx, ledger.AgainAfter) // it comes again at once
 		}
 		relay.giveBack(d)
 	}

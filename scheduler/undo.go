@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -75,7 +76,7 @@ func (c *core) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, ans
 	record, fault := wire.WithEntryJID(e.Raw, e)
 	switch {
 	case reply != nil:
-	case c.busy[spot{a.Stream, a.Replaces}] != nil, a.Dead != nil && c.busy[spot{wire.DeadJobs, *a.Dead}] != nil:
+	case c.ledger.Busy(ledger.ID(a.Stream, a.Replaces)) != nil, a.Dead != nil && c.ledger.Busy(ledger.ID(wire.DeadJobs, *a.Dead)) != nil:
 		reply = &busyNow
 	case fault != nil:
 		reply = &wire.Reply{Status: wire.StatusConflict, Error: "conflict", Reason: fault.Error()}

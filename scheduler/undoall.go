@@ -115,7 +115,7 @@ func (c *core) beginUndoing(o *operating) {
 	if o.Action != wire.CommandUndo {
 		return
 	}
-	o.undo = &undoing{since: c.seq}
+	o.undo = &undoing{since: c.ledger.Seq()}
 	for _, r := range c.replacing {
 		o.undo.before = append(o.undo.before, r)
 	}
@@ -187,10 +187,10 @@ func (u *undoing) mayRead(now time.Time) bool {
 // go when a kill is taken back.
 func (c *core) toldOf(u *undoing) bool {
 	u.before = slices.DeleteFunc(u.before, func(r *replacement) bool {
-		if at := r.sent.spot; c.replacing[at] == r {
+		if at := r.sent.Entry; c.replacing[at] == r {
 			return false
 		}
-		u.since = c.seq
+		u.since = c.ledger.Seq()
 		return true
 	})
 	_, folded := c.entries.Progress()
@@ -306,7 +306,7 @@ func (c *core) countForgotten(o *operating) bool {
 		return true
 	}
 	if o.undo.over == 0 {
-		o.undo.over = c.seq
+		o.undo.over = c.ledger.Seq()
 	}
 	if _, folded := c.entries.Progress(); folded < o.undo.over {
 		return false

@@ -250,7 +250,7 @@ func TestUndoWaitsForTheJournal(t *testing.T) {
 func TestUndoReadsWhatIsInForce(t *testing.T) {
 	sc, s := done(t, wire.CommandDelete, 2)
 	op, _ := s.entries.Operation("op")
-	forged := wire.JournalRecord{Type: wire.TypeUndone, Stream: wire.ScheduledJobs, Offset: 1, Epoch: s.core.epoch, JID: "j-1", Undoes: op.FirstRecord + 2}
+	forged := wire.JournalRecord{Type: wire.TypeUndone, Stream: wire.ScheduledJobs, Offset: 1, Epoch: s.core.ledger.Epoch(), JID: "j-1", Undoes: op.FirstRecord + 2}
 	sc.broker.append(wire.Journal, "client", forged.Append(wire.Journal, 7, 0))
 	s.lose()
 	next := sc.sidecar("next")

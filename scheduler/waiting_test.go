@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -134,7 +135,7 @@ func TestLeadersThatGetNothingDone(t *testing.T) {
 	passes(2 * maxStuck)
 	require.NoError(t, l.checkStuck(), "nothing is out")
 	require.NoError(t, model.step(sc.now))
-	require.Len(t, model.core.flight, 1)
+	require.Equal(t, 1, model.core.ledger.Open())
 	l.watchdog.Note(l.progress())
 	require.NoError(t, l.checkStuck(), "it was published just now")
 	passes(2 * maxStuck)
@@ -172,9 +173,11 @@ func TestCommandsWait(t *testing.T) {
 		require.Nil(t, l.commands(), phase)
 	}
 	l.core.phase = phaseLeading
-	l.core.bytes = maxFlightBytes
+	large := ledger.Publish{Plain: true, Size: ledger.MaxOpenBytes, Build: func(int64, int64) wire.Message { return wire.Message{} }}
+	require.NoError(t, l.core.ledger.Send(&large))
 	require.Nil(t, l.commands())
-	l.core.bytes = 0
+	tag, _ := l.core.ledger.Oldest()
+	require.NoError(t, l.core.ledger.Confirmed(time.Now(), tag, true))
 	require.NotNil(t, l.commands())
 	l.lock.lease = newLease(time.Now)
 	require.Nil(t, l.commands(), "the lock may be another's")
@@ -192,7 +195,7 @@ func TestRetiringWithoutAConnection(t *testing.T) {
 	sc.due("j", "q")
 	require.NoError(t, model.readAll())
 	require.NoError(t, model.step(sc.now))
-	require.NotEmpty(t, model.core.flight)
+	require.NotZero(t, model.core.ledger.Open())
 	seen := view.New(model.store, nil, model.entries, slog.New(slog.DiscardHandler), wire.Journal)
 	l := &leadership{s: &Scheduler{view: seen}, conn: conn, pub: pub, core: model.core}
 	require.NoError(t, pub.Close())
@@ -200,5 +203,5 @@ func TestRetiringWithoutAConnection(t *testing.T) {
 	err = l.retire()
 	require.Error(t, err)
 	require.Equal(t, pub.Err(), err)
-	require.NotEmpty(t, model.core.flight, "it is in doubt, and the next leader finds it so")
+	require.NotZero(t, model.core.ledger.Open(), "it is in doubt, and the next leader finds it so")
 }

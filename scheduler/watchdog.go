@@ -142,8 +142,8 @@ const askEndsEvery = 5 * time.Second
 func (l *leadership) progress() progress {
 	c := l.core
 	_, folded := c.entries.Progress()
-	p := progress{phase: c.phase, folded: folded, waits: c.phase != phaseLeading || folded < c.watermark}
-	p.oldest, _ = c.oldest()
+	p := progress{phase: c.phase, folded: folded, waits: c.phase != phaseLeading || folded < c.ledger.Watermark()}
+	p.oldest, _ = c.ledger.Oldest()
 	streams := []string{wire.Journal}
 	if c.phase == phaseCatching {
 		streams = ledBy

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -62,10 +63,10 @@ const (
 // errAstray ends an epoch: what is fired may reach no queue. Who leads next looks again, and mends it.
 var errAstray = errors.New("scheduler: what is fired does not reach its queue: somebody deleted an exchange of Millrace's, or a binding")
 
-func (w *way) sent(seq int64, m wire.Message) {
+func (w *way) sent(seq int64, bytes int, buries bool) {
 	w.fired.jobs++
-	w.fired.bytes += len(m.Body)
-	if m.Exchange == wire.ExchangeBury {
+	w.fired.bytes += bytes
+	if buries {
 		w.burials = append(w.burials, seq)
 	}
 }
@@ -78,9 +79,6 @@ func (w *way) cameBack(seq int64) {
 func (w *way) room() bool {
 	return w.fired.jobs+w.before.jobs < maxUnproven && w.fired.bytes+w.before.bytes < maxUnprovenBytes
 }
-
-// room tells whether anything may be published now.
-func (c *core) room() bool { return c.window.room(c.silence) && c.way.room() }
 
 // watchWay looks whether the newest probe has arrived, and sends the next when it is time.
 func (c *core) watchWay(now, wake time.Time) (time.Time, error) {
@@ -130,8 +128,8 @@ func (c *core) askForProbe(now time.Time) error {
 	if c.way.since <= wayDoubt {
 		return nil
 	}
-	err := c.record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: c.watermark}, spot{}, nil)
-	c.way.asked = c.seq
+	err := c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: c.ledger.Watermark()}, spot{})
+	c.way.asked = c.ledger.Seq()
 	return err
 }
 
@@ -147,13 +145,13 @@ func (w *way) mustFollow(since cargo) bool {
 func (c *core) sendProbe() error {
 	w := &c.way
 	w.probe, w.out, w.taken, w.back, w.since, w.asked, w.said = w.probe+1, true, false, false, 0, 0, w.routed
-	w.before, w.fired, w.behind = w.before.plus(w.fired), cargo{}, c.seq
+	w.before, w.fired, w.behind = w.before.plus(w.fired), cargo{}, c.ledger.Seq()
 	if w.follow = w.mustFollow(w.before); w.follow {
 		w.unseen = 0
 		c.setup.follow(w.probe)
 	}
 	number := w.probe
-	taken := func(bool) {
+	taken := func() {
 		if w.lost = 0; number == w.probe {
 			w.taken, w.took, w.since = true, w.since, 0 // a broker that is slow to confirm has lost nothing
 		}
@@ -163,8 +161,8 @@ func (c *core) sendProbe() error {
 			w.out, w.lost = false, w.lost+1
 		}
 	}
-	return c.send(&item{plain: true, done: taken, lost: lost, lostAfter: wayDoubt, build: func(_, confirmed int64) wire.Message {
-		return wire.Probe{Epoch: c.epoch, Number: w.probe, Confirmed: confirmed, Routed: w.routed}.To(c.setup.probed)
+	return c.ledger.Send(&ledger.Publish{Plain: true, Confirmed: taken, Lost: lost, LostAfter: wayDoubt, Build: func(_, confirmed int64) wire.Message {
+		return wire.Probe{Epoch: c.ledger.Epoch(), Number: w.probe, Confirmed: confirmed, Routed: w.routed}.To(c.setup.probed)
 	}})
 }
 
@@ -210,11 +208,11 @@ func (c *core) foundAstray(now time.Time) error {
 		return nil
 	}
 	c.way.told = true
-	return c.record(now, wire.JournalRecord{Type: wire.TypeAstray}, spot{}, nil)
+	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeAstray}, spot{})
 }
 
 // mayMend tells whether the journal has it that the way was broken.
-func (c *core) mayMend() bool { return c.way.told && c.entries.State().AstrayAt > c.epoch }
+func (c *core) mayMend() bool { return c.way.told && c.entries.State().AstrayAt > c.ledger.Epoch() }
 
 // nothingFired tells whether there was no leader before this one: then the way was never made.
 func (c *core) nothingFired() bool {

@@ -255,15 +255,15 @@ func TestWhatIsUnprovenIsBounded(t *testing.T) {
 	s := sc.leader("a")
 	sc.prove(s)
 	for range maxUnproven {
-		s.core.way.sent(1, wire.Message{})
+		s.core.way.sent(1, 0, false)
 	}
-	require.False(t, s.core.room())
+	require.False(t, s.core.ledger.Room())
 	sc.due("late", "q")
 	sc.prove(s)
 	require.Equal(t, map[string]int{"late": 1}, sc.copies())
 
-	s.core.way.sent(1, wire.Message{Body: make([]byte, maxUnprovenBytes)})
-	require.False(t, s.core.room())
+	s.core.way.sent(1, maxUnprovenBytes, false)
+	require.False(t, s.core.ledger.Room())
 }
 
 // Carrying over leaves in the journal what was fired and is not proven to have arrived.
