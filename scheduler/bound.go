@@ -43,7 +43,7 @@ func (c *core) bound(now time.Time, queue string, err error) {
 	ln := c.lanes.of(queue)
 	ln.asked, ln.bound, ln.recheck, ln.unmade = false, err == nil, err != nil, err != nil
 	for _, fn := range ln.waiting {
-		c.later(func() error { return fn(err) })
+		c.ledger.NextStep(func() error { return fn(err) })
 	}
 	ln.waiting = nil
 	switch {

@@ -132,7 +132,7 @@ func (c *core) tell(now time.Time, a wire.Announcement, r *replacement) error {
 	}
 	record := a.Record()
 	record.Entry, record.Reason = r.entry, r.reason
-	return c.recordFolded(now, record, about, func() error {
+	return c.ledger.RecordThen(now, record, about, func() error {
 		if r.answer != nil {
 			r.answer(wire.Reply{Status: wire.StatusOK, Entry: &by})
 		}

@@ -43,7 +43,7 @@ func (c *core) whenKnown(now time.Time, cmd wire.Command, fn func(now time.Time)
 	if at := ledger.ID(cmd.Stream, h.Offset); c.ledger.Busy(at) == nil && !c.isUnsettled(at) {
 		return fn(now)
 	}
-	c.later(func() error { return c.whenKnown(c.ledger.Now(), cmd, fn) })
+	c.ledger.NextStep(func() error { return c.whenKnown(c.ledger.Now(), cmd, fn) })
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (c *core) carryOut(now time.Time, cmd wire.Command, answer func(wire.Reply)
 		answer(c.state())
 		return nil
 	case wire.CommandEnqueue:
-		return c.whenFolded(c.opened, func() error { return c.enqueue(c.ledger.Now(), cmd, answer) })
+		return c.ledger.AfterFold(c.opened, func() error { return c.enqueue(c.ledger.Now(), cmd, answer) })
 	case wire.CommandPause, wire.CommandResume:
 		return c.pause(now, cmd, answer)
 	case wire.CommandDismiss:
@@ -79,7 +79,7 @@ func (c *core) carryOut(now time.Time, cmd wire.Command, answer func(wire.Reply)
 		c.cancelOperation(cmd, answer)
 		return nil
 	case wire.CommandUndo:
-		return c.whenFolded(c.ledger.Seq(), func() error { return c.undo(now, cmd, answer) })
+		return c.ledger.AfterFold(c.ledger.Seq(), func() error { return c.undo(now, cmd, answer) })
 	}
 	s, e, reply, err := c.find(now, cmd)
 	if err != nil {
@@ -263,11 +263,11 @@ func (c *core) kill(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.
 	o.op = wire.OpBuried
 	o.refused = func() { answer(refusedBy(wire.DeadJobs)) }
 	o.folded = nil
-	o.follow = func(burial *ledger.Publish) {
+	o.confirmed = func(burial *ledger.Publish) {
 		at := ledger.ID(s.Stream, s.Offset)
 		r := killed(at, wire.JIDTag(s.JID), e)
 		r.DiedAt = wire.Seconds(now)
-		c.later(func() error {
+		c.ledger.NextStep(func() error {
 			it := c.noteItem(now, cmd, r, at)
 			it.Confirmed, it.Folded = func() { c.ledger.Close(burial) }, func() error { return carriedOut(answer) }
 			return c.ledger.Send(it)

@@ -33,7 +33,7 @@ type core struct {
 	enqueuing   map[string]*enqueuing // by key
 	opened      int64                 // the number of the last record that was sent before commands were taken
 	pausing     bool                  // a record about paused queues is on its way
-	pauses      []func() error        // what is to follow it
+	pauses      []pausing             // what is to follow it
 	releasing   *release
 	announced   int // how many numbers had passed when the journal was told of them last
 	announcedAt time.Time
@@ -42,7 +42,6 @@ type core struct {
 	undecided   []int64        // copies in jobs.gated of which it is not known yet whether they stand
 	gatedHeld   bool           // nothing of jobs.gated is fired: an older broker topology is being taken over
 	unfetched   map[spot]int   // large entries that could not be fetched, with how often in a row
-	deferred    []func() error // what a confirm led to; done at the next step
 	lateFires   lateFires
 	counters    Counters
 	late        time.Duration
@@ -132,12 +131,6 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 		return now, fmt.Errorf("%w: epoch %d, this was %d", errFenced, epoch, c.ledger.Epoch())
 	}
 	if err := c.ledger.Step(folded); err != nil {
-		return now, err
-	}
-	if err := c.doDeferred(); err != nil {
-		return now, err
-	}
-	if err := c.ledger.Continue(folded); err != nil {
 		return now, err
 	}
 	wake = now.Add(maxSleep)

@@ -29,7 +29,7 @@ type enqueuing struct {
 // enqueue has a job done once, however often it is asked for under the same key.
 func (c *core) enqueue(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
 	if c.carry != nil && c.carry.still { // keys are being written down
-		c.later(func() error { return c.enqueue(c.ledger.Now(), cmd, answer) })
+		c.ledger.NextStep(func() error { return c.enqueue(c.ledger.Now(), cmd, answer) })
 		return nil
 	}
 	if under := c.enqueuing[cmd.Key]; under != nil {
@@ -88,7 +88,7 @@ func (c *core) tellEnqueued(now time.Time, a wire.Announcement) error {
 	by := a.Offset
 	e := wire.Enqueued{Key: a.Key, Sum: a.Sum, JID: a.JID, At: wire.Seconds(now)}
 	r := wire.JournalRecord{Type: wire.OpEnqueued, Stream: a.Stream, Offset: a.Offset, By: &by, JID: a.JIDTag, Actor: a.Actor, Enqueued: &e}
-	return c.recordFolded(now, r, spot{}, func() error {
+	return c.ledger.RecordThen(now, r, spot{}, func() error {
 		under := c.enqueuing[a.Key]
 		if under == nil {
 			return nil

@@ -179,7 +179,7 @@ type order struct {
 	operation string
 	refused   func()                // if it comes back
 	folded    func() error          // once it is read back; a command is answered then
-	follow    func(*ledger.Publish) // once it is confirmed, which it stays open for
+	confirmed func(*ledger.Publish) // once it is confirmed; its number stays open then
 	doubt     *tracker.Doubt        // of a fire that is repeated
 }
 
@@ -263,8 +263,8 @@ func (c *core) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o order, cl
 		return wire.Bury(&e.Job, c.deed(s, o, seq, confirmed), body, now)
 	})
 	d.buries = true
-	if o.follow != nil {
-		d.KeepOpen, d.Confirmed = true, func() { o.follow(d.Publish) }
+	if o.confirmed != nil {
+		d.KeepOpen, d.Confirmed = true, func() { o.confirmed(d.Publish) }
 	}
 	if o.op == wire.OpExpired { // nobody waits for an answer: it is tried again in its queue's turn
 		d.lane = c.lanes.of(s.Queue)

@@ -72,7 +72,7 @@ func (c *core) endRelease(now time.Time) error {
 		return nil
 	}
 	c.releasing = nil
-	return c.recordFolded(now, done.record, spot{}, func() error { return carriedOut(done.answer) })
+	return c.ledger.RecordThen(now, done.record, spot{}, func() error { return carriedOut(done.answer) })
 }
 
 // decideGap carries out what was configured for entries that are held because of a gap.

@@ -13,11 +13,18 @@ import (
 // maxPaused bounds how many queues can be paused: each record about them has them all.
 const maxPaused = 1000
 
+// pausing is a command that waits until the journal has the one before it.
+type pausing struct {
+	at     time.Time
+	cmd    wire.Command
+	answer func(wire.Reply)
+}
+
 // pause journals that a queue is paused, or not any more, and tells the workers. One such command is carried out after the other: each record
 // has all queues, and must know of the one before. A queue that is as it should be has its workers told again, so repeating helps.
 func (c *core) pause(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
 	if c.pausing {
-		c.pauses = append(c.pauses, func() error { return c.pause(now, cmd, answer) })
+		c.pauses = append(c.pauses, pausing{now, cmd, answer})
 		return nil
 	}
 	all := c.entries.Paused()
@@ -49,7 +56,7 @@ func (c *core) pause(now time.Time, cmd wire.Command, answer func(wire.Reply)) e
 	if cmd.Move != nil {
 		r.Queue = "" // the move itself is noted
 	}
-	return c.recordFolded(now, r, spot{}, func() error {
+	return c.ledger.RecordThen(now, r, spot{}, func() error {
 		c.pausing = false
 		if err := c.tellWorkers(now, cmd, answer); err != nil {
 			return err
@@ -87,7 +94,7 @@ func (c *core) nextPauses() error {
 	for len(c.pauses) > 0 && !c.pausing {
 		next := c.pauses[0]
 		c.pauses = c.pauses[1:]
-		if err := next(); err != nil {
+		if err := c.pause(next.at, next.cmd, next.answer); err != nil {
 			return err
 		}
 	}

@@ -41,6 +41,7 @@ type Ledger struct {
 	folding []*Publish           // the same, in the order in which their records will be folded
 	refused []*Publish           // records that are published again
 	again   time.Time            // when
+	next    []func() error       // what is done in the next step
 	waiting []continuation
 }
 
@@ -64,12 +65,6 @@ func (l *Ledger) Now() time.Time { return l.now }
 // SetNow begins a step. Where the clock was set back, nothing waits longer for that.
 func (l *Ledger) SetNow(now time.Time, back time.Duration) {
 	l.now, l.again = now, l.again.Add(-back)
-}
-
-// Step frees the entries whose records were folded, and publishes again what was refused.
-func (l *Ledger) Step(folded int64) error {
-	l.release(folded)
-	return l.publishAgain()
 }
 
 // Room reports whether anything may be published now.
@@ -170,7 +165,7 @@ func (l *Ledger) Accept(p *Publish) {
 		p.Confirmed()
 	}
 	if p.Folded != nil {
-		l.AfterFold(p.seq, p.Folded)
+		l.waiting = append(l.waiting, continuation{p.seq, p.Folded})
 	}
 }
 
