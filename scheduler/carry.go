@@ -105,7 +105,7 @@ func (c *core) continueCarry(now time.Time) error {
 		c.carry.again = now.Add(20 * time.Millisecond)
 		return err
 	}
-	if err := errors.Join(c.carryState(now), c.carryKeys(now)); err != nil {
+	if err := errors.Join(c.pauses.carry(now), c.carryKeys(now)); err != nil {
 		return err
 	}
 	return c.endCarry(now, read+1)

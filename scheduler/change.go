@@ -165,20 +165,6 @@ func (c *core) tellOfOthers(now time.Time) error {
 	return nil
 }
 
-// entryAt reads the record of an entry that is no longer in the view; nil if its stream does not have it any more. ok is false where the
-// stream cannot be read now.
-func (c *core) entryAt(stream string, offset int64, tag string) (raw json.RawMessage, ok bool) {
-	body, err := c.setup.fetch(stream, offset)
-	if err != nil {
-		return nil, false
-	}
-	e, err := wire.ParseEntry(stream, offset, body)
-	if err != nil || wire.JIDTag(e.JID) != tag {
-		return nil, true
-	}
-	return body, true
-}
-
 // untold tells whether the journal has yet to tell of a replacement that stands at or below a cut: low water would forget it.
 func (c *core) untold(cut map[string]int64) (bool, error) {
 	announced, err := c.entries.Announced()

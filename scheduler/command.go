@@ -63,12 +63,12 @@ func (c *core) carryOut(now time.Time, cmd wire.Command, answer func(wire.Reply)
 	case wire.CommandDiscard:
 		return c.beginDiscard(now, cmd, answer)
 	case wire.CommandState:
-		answer(c.state())
+		answer(c.pauses.list())
 		return nil
 	case wire.CommandEnqueue:
 		return c.ledger.AfterFold(c.opened, func() error { return c.enqueue(c.ledger.Now(), cmd, answer) })
 	case wire.CommandPause, wire.CommandResume:
-		return c.pause(now, cmd, answer)
+		return c.pauses.carryOut(now, cmd, answer)
 	case wire.CommandDismiss:
 		return c.dismiss(now, cmd, answer)
 	case wire.CommandNote:
@@ -158,21 +158,6 @@ func (c *core) candidates(cmd wire.Command) ([]*tracker.Stored, error) {
 		return nil, err
 	}
 	return []*tracker.Stored{s}, nil
-}
-
-// current gives the entry at an offset, or the one that stands for it now: it may have been carried over, or changed, since it was seen.
-func (c *core) current(stream string, offset int64) (*tracker.Stored, error) {
-	for {
-		s, err := c.entries.Get(stream, offset)
-		if err != nil || s != nil {
-			return s, err
-		}
-		by, replaced, err := c.entries.Successor(stream, offset)
-		if err != nil || !replaced {
-			return nil, err
-		}
-		offset = by // a later one each time
-	}
 }
 
 // withoutRepeats journals which entries are the same publish as the first, repeated, and gives the others.

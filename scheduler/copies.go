@@ -28,28 +28,28 @@ const (
 )
 
 // original returns what became of the entry of which a copy is.
-func (c *core) original(copied *tracker.Stored) (original, error) {
+func (b *base) original(copied *tracker.Stored) (original, error) {
 	d := copied.Burial
 	if d.Seq == 0 { // that was known when it was carried over
 		return originalGone, nil
 	}
-	if _, folded := c.entries.Progress(); d.Epoch == c.ledger.Epoch() && (!c.ledger.HasPassed(d.Seq) || folded < d.Seq) {
+	if _, folded := b.entries.Progress(); d.Epoch == b.ledger.Epoch() && (!b.ledger.HasPassed(d.Seq) || folded < d.Seq) {
 		return originalUnknown, nil
 	}
-	if open, err := c.entries.InDoubt(d.Epoch, d.Seq); err != nil || open {
+	if open, err := b.entries.InDoubt(d.Epoch, d.Seq); err != nil || open {
 		return originalUnknown, err
 	}
 	if d.Stream == "" { // only the journal had the job
 		return originalGone, nil
 	}
-	s, err := c.current(d.Stream, d.Offset)
+	s, err := b.current(d.Stream, d.Offset)
 	if err != nil || s == nil || wire.JIDTag(s.JID) != d.JIDTag {
 		return originalGone, err
 	}
-	if c.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {
+	if b.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {
 		return originalUnknown, nil
 	}
-	pending, err := c.entries.Pending(s)
+	pending, err := b.entries.Pending(s)
 	if err != nil || !pending {
 		return originalUnknown, err
 	}
@@ -57,14 +57,14 @@ func (c *core) original(copied *tracker.Stored) (original, error) {
 }
 
 // isBusy reports whether something is under way about an entry that comes first.
-func (c *core) isBusy(s *tracker.Stored) (bool, error) {
-	if c.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {
+func (b *base) isBusy(s *tracker.Stored) (bool, error) {
+	if b.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {
 		return true, nil
 	}
 	if !s.IsCopy() {
 		return false, nil
 	}
-	o, err := c.original(s)
+	o, err := b.original(s)
 	return o != originalGone, err
 }
 

@@ -14,10 +14,8 @@ import (
 // core is the leader as a state machine: it looks at the view, publishes through a port and is told of confirms, commands and the
 // time. It does no I/O of its own, so that a test can drive it through whatever a broker may do. One core is one epoch.
 type core struct {
-	entries *tracker.Entries
-	ledger  *ledger.Ledger
-	setup   setup
-	phase   phase
+	base
+	phase phase
 
 	silence     silence
 	lanes       lanes
@@ -27,23 +25,21 @@ type core struct {
 	commands    map[string][]func(wire.Reply) // commands under way, by id
 	discarded   *discard
 	carry       *carry
-	trimming    trimming
+	trimmer     trimmer
 	operations  map[string]*operating // by id
 	replacing   map[spot]*replacement // by the entry that it stands for
 	enqueuing   map[string]*enqueuing // by key
 	opened      int64                 // the number of the last record that was sent before commands were taken
-	pausing     bool                  // a record about paused queues is on its way
-	pauses      []pausing             // what is to follow it
+	pauses      pauses
 	releasing   *release
 	announced   int // how many numbers had passed when the journal was told of them last
 	announcedAt time.Time
-	toldAt      time.Time      // when it was last looked which replacements were read back
-	passing     time.Duration  // how much time passed before it, of what the core could have slept
-	undecided   []int64        // copies in jobs.gated of which it is not known yet whether they stand
-	gatedHeld   bool           // nothing of jobs.gated is fired: an older broker topology is being taken over
-	unfetched   map[spot]int   // large entries that could not be fetched, with how often in a row
+	toldAt      time.Time     // when it was last looked which replacements were read back
+	passing     time.Duration // how much time passed before it, of what the core could have slept
+	undecided   []int64       // copies in jobs.gated of which it is not known yet whether they stand
+	gatedHeld   bool          // nothing of jobs.gated is fired: an older broker topology is being taken over
+	unfetched   map[spot]int  // large entries that could not be fetched, with how often in a row
 	lateFires   lateFires
-	counters    Counters
 	late        time.Duration
 }
 
@@ -109,10 +105,13 @@ type dispatched struct {
 // newCore makes a core. An error of the port that wraps broker.ErrUnpublishable is about one message; any other ends the epoch.
 func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	c := &core{
-		entries: entries, setup: s, unfetched: map[spot]int{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
+		unfetched: map[spot]int{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
 		lateFires: lateFires{seen: entries.Late()}, replacing: map[spot]*replacement{}, operations: map[string]*operating{}, enqueuing: map[string]*enqueuing{},
 	}
+	c.base = base{entries: entries, setup: &s, counters: &Counters{}}
 	c.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.way.room, Took: c.counters.Confirms.note})
+	c.trimmer = trimmer{base: c.base}
+	c.pauses = pauses{base: c.base}
 	return c
 }
 
@@ -167,7 +166,7 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if err := c.settleLate(now); err != nil {
 		return now, err
 	}
-	if err := c.trim(now); err != nil {
+	if err := c.trimmer.step(now); err != nil {
 		return now, err
 	}
 	if err := c.continueCarry(now); err != nil {

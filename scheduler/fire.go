@@ -183,43 +183,6 @@ type order struct {
 	doubt     *tracker.Doubt        // of a fire that is repeated
 }
 
-// errFetch says that the record of a large entry could not be fetched now. It concerns that entry alone.
-var errFetch = errors.New("scheduler: cannot fetch")
-
-const (
-	fetchAgain   = 5 * time.Second
-	maxUnfetched = 10 // how often in a row, before an entry is parked
-)
-
-// load gets an entry and reads it again. The entry is nil if its record can no longer be had.
-func (c *core) load(at spot) (*tracker.Stored, *wire.Entry, error) {
-	s, err := c.entries.Get(at.Stream, at.Offset)
-	if err != nil || s == nil {
-		return nil, nil, err
-	}
-	e, err := c.read(s)
-	return s, e, err
-}
-
-// read reads an entry again; nil if its record can no longer be had.
-func (c *core) read(s *tracker.Stored) (*wire.Entry, error) {
-	var raw []byte
-	if s.Raw == nil {
-		var err error
-		if raw, err = c.setup.fetch(s.Stream, s.Offset); err != nil {
-			return nil, fmt.Errorf("%w %s@%d: %w", errFetch, s.Stream, s.Offset, err)
-		}
-		if raw == nil {
-			return nil, nil
-		}
-	}
-	e, err := s.Entry(raw)
-	if err != nil {
-		return nil, nil //nolint:nilerr // what was read once and cannot be read again is the entry's fault
-	}
-	return &e, nil
-}
-
 // fire publishes an entry's job to its queue and the journal.
 func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) error {
 	body, err := e.Body(now)

@@ -474,5 +474,5 @@ func (l *leadership) report() {
 		n.FireDelays.add(&c.counters.FireDelays)
 		n.Confirms.add(&c.counters.Confirms)
 	})
-	c.counters = Counters{}
+	*c.counters = Counters{}
 }

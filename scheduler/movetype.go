@@ -310,7 +310,7 @@ func (mv *typeMove) pause(ctx context.Context) error { return mv.pauseOrResume(c
 
 func (mv *typeMove) pauseOrResume(ctx context.Context, verb string) error {
 	cmd := wire.Command{Command: verb, Queue: mv.cmd.Queue, Actor: mv.cmd.Actor, Reason: mv.because(), Move: &wire.PauseMove{To: mv.cmd.Type}}
-	return mv.ask(ctx, func(answer func(wire.Reply)) error { return mv.m.l.core.pause(time.Now(), cmd, answer) })
+	return mv.ask(ctx, func(answer func(wire.Reply)) error { return mv.m.l.core.pauses.carryOut(time.Now(), cmd, answer) })
 }
 
 func (mv *typeMove) because() string { return "it is being moved to type " + mv.cmd.Type }

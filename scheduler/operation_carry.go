@@ -9,7 +9,7 @@ import (
 // carryOperations has operations rest until what they did is known, and then writes them down again: low water would forget them. done tells
 // that they are in the journal, at its end.
 func (c *core) carryOperations(now time.Time) (done bool, err error) {
-	if c.pausing { // first, what is on its way
+	if c.pauses.sending { // first, what is on its way
 		return false, nil
 	}
 	if !c.carry.still {

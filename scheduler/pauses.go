@@ -13,6 +13,14 @@ import (
 // maxPaused bounds how many queues can be paused: each record about them has them all.
 const maxPaused = 1000
 
+// pauses carries out the commands that pause and resume queues, one after the other: each record has
+// all queues, and must know of the one before.
+type pauses struct {
+	base
+	sending bool // a record is on its way
+	waiting []pausing
+}
+
 // pausing is a command that waits until the journal has the one before it.
 type pausing struct {
 	at     time.Time
@@ -20,14 +28,13 @@ type pausing struct {
 	answer func(wire.Reply)
 }
 
-// pause journals that a queue is paused, or not any more, and tells the workers. One such command is carried out after the other: each record
-// has all queues, and must know of the one before. A queue that is as it should be has its workers told again, so repeating helps.
-func (c *core) pause(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
-	if c.pausing {
-		c.pauses = append(c.pauses, pausing{now, cmd, answer})
+// carryOut journals that a queue is paused, or not any more, and tells the workers. A queue that is as it should be has its workers told again, so repeating helps.
+func (p *pauses) carryOut(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	if p.sending {
+		p.waiting = append(p.waiting, pausing{now, cmd, answer})
 		return nil
 	}
-	all := c.entries.Paused()
+	all := p.entries.Paused()
 	before, is := all[cmd.Queue]
 	if is && before.Move != nil && cmd.Command == wire.CommandResume && cmd.Move == nil {
 		answer(conflict(fmt.Sprintf("queue %q is being moved to another type, and is resumed when that has ended", cmd.Queue)))
@@ -39,7 +46,7 @@ func (c *core) pause(now time.Time, cmd wire.Command, answer func(wire.Reply)) e
 	}
 	switch {
 	case is == paused && after == before:
-		return c.tellWorkers(now, cmd, answer)
+		return p.tellWorkers(now, cmd, answer)
 	case !paused:
 		delete(all, cmd.Queue)
 	case !is && len(all) >= maxPaused:
@@ -51,17 +58,17 @@ func (c *core) pause(now time.Time, cmd wire.Command, answer func(wire.Reply)) e
 		}
 		all[cmd.Queue] = after
 	}
-	c.pausing = true
+	p.sending = true
 	r := wire.JournalRecord{Type: wire.TypeState, Queue: cmd.Queue, Paused: &all, Actor: cmd.Actor, Reason: cmd.Reason}
 	if cmd.Move != nil {
 		r.Queue = "" // the move itself is noted
 	}
-	return c.ledger.RecordThen(now, r, spot{}, func() error {
-		c.pausing = false
-		if err := c.tellWorkers(now, cmd, answer); err != nil {
+	return p.ledger.RecordThen(now, r, spot{}, func() error {
+		p.sending = false
+		if err := p.tellWorkers(now, cmd, answer); err != nil {
 			return err
 		}
-		return c.nextPauses()
+		return p.next()
 	})
 }
 
@@ -89,12 +96,12 @@ func pausedAfter(now time.Time, p wire.Pause, is bool, cmd wire.Command) (wire.P
 	return p, true
 }
 
-// nextPauses carries out what waited, in its order, before anything that comes now: up to the first that needs a record again.
-func (c *core) nextPauses() error {
-	for len(c.pauses) > 0 && !c.pausing {
-		next := c.pauses[0]
-		c.pauses = c.pauses[1:]
-		if err := c.pause(next.at, next.cmd, next.answer); err != nil {
+// next carries out what waited, in its order, before anything that comes now: up to the first that needs a record again.
+func (p *pauses) next() error {
+	for len(p.waiting) > 0 && !p.sending {
+		next := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		if err := p.carryOut(next.at, next.cmd, next.answer); err != nil {
 			return err
 		}
 	}
@@ -102,40 +109,40 @@ func (c *core) nextPauses() error {
 }
 
 // tellWorkers has every worker process pause or resume a queue, and answers once the broker has taken that.
-func (c *core) tellWorkers(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+func (p *pauses) tellWorkers(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
 	said := wire.Controls{ID: random(), Op: wire.ControlPause, Identity: "*", Queue: cmd.Queue, At: wire.Seconds(now), Actor: cmd.Actor, Reason: cmd.Reason}
 	if cmd.Command == wire.CommandResume {
 		said.Op = wire.ControlResume
 	}
-	return c.ledger.Send(&ledger.Publish{Plain: true, Build: func(int64, int64) wire.Message { return said.Message(now) },
+	return p.ledger.Send(&ledger.Publish{Plain: true, Build: func(int64, int64) wire.Message { return said.Message(now) },
 		Confirmed: func() { answer(wire.Reply{Status: wire.StatusDone}) }})
 }
 
-// tellPaused tells the workers again what is paused: those that asked while nobody led have no answer.
-func (c *core) tellPaused(now time.Time) error {
-	for _, queue := range slices.Sorted(maps.Keys(c.entries.Paused())) {
+// tellAgain tells the workers again what is paused: those that asked while nobody led have no answer.
+func (p *pauses) tellAgain(now time.Time) error {
+	for _, queue := range slices.Sorted(maps.Keys(p.entries.Paused())) {
 		cmd := wire.Command{Command: wire.CommandPause, Queue: queue}
-		if err := c.tellWorkers(now, cmd, func(wire.Reply) {}); err != nil {
+		if err := p.tellWorkers(now, cmd, func(wire.Reply) {}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// state tells a worker that starts what is paused.
-func (c *core) state() wire.Reply {
-	paused := slices.Sorted(maps.Keys(c.entries.Paused()))
+// list tells a worker that starts what is paused.
+func (p *pauses) list() wire.Reply {
+	paused := slices.Sorted(maps.Keys(p.entries.Paused()))
 	if paused == nil {
 		paused = []string{}
 	}
 	return wire.Reply{Status: wire.StatusOK, Paused: paused}
 }
 
-// carryState writes down again what the journal alone knows, at its end: low water would forget it. Nothing newer is on its way.
-func (c *core) carryState(now time.Time) error {
-	all := c.entries.Paused()
+// carry writes down again what the journal alone knows, at its end: low water would forget it. Nothing newer is on its way.
+func (p *pauses) carry(now time.Time) error {
+	all := p.entries.Paused()
 	if all == nil {
 		all = map[string]wire.Pause{}
 	}
-	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, spot{})
+	return p.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, spot{})
 }

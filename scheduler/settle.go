@@ -294,20 +294,6 @@ func (c *core) isBuried(d *tracker.Doubt) (bool, error) {
 	return dead != nil, err
 }
 
-// amongDead finds the dead job with a jid that is the one.
-func (c *core) amongDead(jid string, is func(*tracker.Stored) bool) (*tracker.Stored, error) {
-	dead, err := c.entries.Find(wire.DeadJobs, jid)
-	if i := slices.IndexFunc(dead, is); err == nil && i >= 0 {
-		return dead[i], nil
-	}
-	return nil, err
-}
-
-// madeBy tells whether a burial made a dead job.
-func madeBy(origin wire.Through) func(*tracker.Stored) bool {
-	return func(s *tracker.Stored) bool { return s.Origin() == origin }
-}
-
 // refire fires or buries again what may not have arrived.
 func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 	o := order{op: wire.OpRefired, command: d.Command, doubt: d} // which it was to carry out: if it comes back that is not done
@@ -378,7 +364,7 @@ func (c *core) settled(now time.Time, witness string) error {
 	if err := c.resumeOperations(now); err != nil {
 		return err
 	}
-	if err := c.tellPaused(now); err != nil {
+	if err := c.pauses.tellAgain(now); err != nil {
 		return err
 	}
 	c.entries.TakeReady()

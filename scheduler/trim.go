@@ -18,32 +18,32 @@ const (
 	trimEvery = time.Minute
 )
 
-// trimming is how far the dead jobs are trimmed.
-type trimming struct {
+// trimmer gives up the oldest dead jobs beyond what is kept of each kind. What is about to be done
+// to one by a person comes first.
+type trimmer struct {
+	base
 	looked time.Time       // when they were looked at last
 	more   bool            // that was not enough
 	sent   *ledger.Publish // the newest record, until it has been folded
 }
 
-// trim gives up the oldest dead jobs beyond what is kept of each kind. What is about to be done to one by a person comes first.
-func (c *core) trim(now time.Time) error {
-	t := &c.trimming
+func (t *trimmer) step(now time.Time) error {
 	if t.sent != nil {
-		if _, folded := c.entries.Progress(); !t.sent.Settled(folded) {
+		if _, folded := t.entries.Progress(); !t.sent.Settled(folded) {
 			return nil
 		}
 		t.sent = nil
 	}
 	due := t.more || now.Sub(t.looked) >= trimEvery || now.Before(t.looked)
 	for _, dropped := range []bool{false, true} {
-		due = due || c.tooMany(dropped) > c.mostDead(dropped)/1000
+		due = due || t.tooMany(dropped) > t.mostDead(dropped)/1000
 	}
-	if !due || !c.ledger.Room() {
+	if !due || !t.ledger.Room() {
 		return nil
 	}
 	t.looked, t.more = now, false
 	for _, dropped := range []bool{false, true} {
-		if err := c.trimKind(now, dropped); err != nil || t.sent != nil {
+		if err := t.trimKind(now, dropped); err != nil || t.sent != nil {
 			return err
 		}
 	}
@@ -51,25 +51,25 @@ func (c *core) trim(now time.Time) error {
 }
 
 // mostDead is how many dead jobs of a kind are kept: a tenth of all may be what queues dropped.
-func (c *core) mostDead(dropped bool) int64 {
+func (t *trimmer) mostDead(dropped bool) int64 {
 	if dropped {
-		return max(c.setup.deadMax/10, 1)
+		return max(t.setup.deadMax/10, 1)
 	}
-	return c.setup.deadMax
+	return t.setup.deadMax
 }
 
-func (c *core) tooMany(dropped bool) int64 { return c.entries.Dead(dropped) - c.mostDead(dropped) }
+func (t *trimmer) tooMany(dropped bool) int64 { return t.entries.Dead(dropped) - t.mostDead(dropped) }
 
-func (c *core) trimKind(now time.Time, dropped bool) error {
-	excess, oldest := c.tooMany(dropped), now.Add(-c.setup.deadAge)
+func (t *trimmer) trimKind(now time.Time, dropped bool) error {
+	excess, oldest := t.tooMany(dropped), now.Add(-t.setup.deadAge)
 	var chosen []int64
 	looked := 0
-	err := c.entries.OldestDead(dropped, func(at time.Time, offset int64) bool {
+	err := t.entries.OldestDead(dropped, func(at time.Time, offset int64) bool {
 		looked++
 		if int64(looked) > excess && !at.Before(oldest) {
 			return false
 		}
-		if c.ledger.Busy(ledger.ID(wire.DeadJobs, offset)) == nil {
+		if t.ledger.Busy(ledger.ID(wire.DeadJobs, offset)) == nil {
 			chosen = append(chosen, offset)
 		}
 		return len(chosen) < trimBatch && looked < 2*trimBatch
@@ -77,14 +77,14 @@ func (c *core) trimKind(now time.Time, dropped bool) error {
 	if err != nil || len(chosen) == 0 {
 		return err
 	}
-	return c.giveUpDead(now, chosen)
+	return t.giveUpDead(now, chosen)
 }
 
-func (c *core) giveUpDead(now time.Time, offsets []int64) error {
+func (t *trimmer) giveUpDead(now time.Time, offsets []int64) error {
 	r := wire.JournalRecord{Type: wire.TypeTrimmed, Stream: wire.DeadJobs}
 	var spots []spot
 	for _, offset := range offsets {
-		s, err := c.entries.Get(wire.DeadJobs, offset)
+		s, err := t.entries.Get(wire.DeadJobs, offset)
 		if err != nil {
 			return err
 		}
@@ -97,11 +97,11 @@ func (c *core) giveUpDead(now time.Time, offsets []int64) error {
 		return nil
 	}
 	r.Count = int64(len(spots))
-	sent := c.ledger.NewRecord(now, r, spots[0])
-	if err := c.ledger.Send(sent); err != nil {
+	sent := t.ledger.NewRecord(now, r, spots[0])
+	if err := t.ledger.Send(sent); err != nil {
 		return err
 	}
-	c.ledger.Hold(sent, spots[1:]...)
-	c.trimming.sent, c.trimming.more = sent, true
+	t.ledger.Hold(sent, spots[1:]...)
+	t.sent, t.more = sent, true
 	return nil
 }

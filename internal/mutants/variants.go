@@ -151,7 +151,7 @@ var variants = []variant{
 	{"witness-not-awaited", "a new leader fires before the record of its witness is confirmed", "scheduler/settle.go",
 		"c.phase = phaseBeginning", "c.phase = phaseLeading", property},
 	{"busy-ignored", "a command acts on an entry while its last record is on its way", "scheduler/copies.go",
-		"if c.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {\n\t\treturn true, nil", "if false {\n\t\treturn true, nil", property},
+		"if b.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {\n\t\treturn true, nil", "if false {\n\t\treturn true, nil", property},
 	{"void-obeyed", "records of a leader that was followed are obeyed", "tracker/fold_journal.go", "return epoch < known", "return false", property},
 	{"foreign-unseen", "a stream that was made anew is taken for the old one", "scheduler/open.go",
 		"state.Foreign(stream, c.setup.base) && !c.opening.recreated[stream]", "false", property},
