@@ -18,10 +18,5 @@ func (c *core) follow(now time.Time) {
 	if c.carry != nil {
 		c.carry.again = c.carry.again.Add(-back)
 	}
-	for _, ln := range c.lanes.all {
-		if ln.held != "" {
-			ln.wake = ln.wake.Add(-back)
-		}
-	}
-	c.lanes.sleep.order()
+	c.lanes.setBack(back)
 }

@@ -90,7 +90,7 @@ func (c *core) carryOut(now time.Time, cmd wire.Command, answer func(wire.Reply)
 		return nil
 	}
 	if fires := cmd.Command == wire.CommandTrigger || cmd.Command == wire.CommandRetry; fires && !c.lanes.of(s.Queue).bound {
-		return c.whenBound(now, s.Queue, func(fault error) error {
+		return c.lanes.whenBound(now, s.Queue, func(fault error) error {
 			if fault != nil {
 				answer(wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
 					Reason: fmt.Sprintf("queue %q takes no job: %v: it is pending as before", s.Queue, fault)})

@@ -105,11 +105,12 @@ type dispatched struct {
 // newCore makes a core. An error of the port that wraps broker.ErrUnpublishable is about one message; any other ends the epoch.
 func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	c := &core{
-		unfetched: map[spot]int{}, lanes: newLanes(), commands: map[string][]func(wire.Reply){},
+		unfetched: map[spot]int{}, commands: map[string][]func(wire.Reply){},
 		lateFires: lateFires{seen: entries.Late()}, replacing: map[spot]*replacement{}, operations: map[string]*operating{}, enqueuing: map[string]*enqueuing{},
 	}
 	c.base = base{entries: entries, setup: &s, counters: &Counters{}}
 	c.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.way.room, Took: c.counters.Confirms.note})
+	c.lanes = lanes{base: c.base, all: map[string]*lane{}}
 	c.trimmer = trimmer{base: c.base}
 	c.pauses = pauses{base: c.base}
 	return c
@@ -176,7 +177,7 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if err != nil {
 		return now, err
 	}
-	c.take(now, c.entries.TakeReady())
+	c.lanes.take(now, c.entries.TakeReady())
 	if err := c.decideCopies(now); err != nil {
 		return now, err
 	}

@@ -75,7 +75,7 @@ func (c *core) prepared(now, at time.Time, ln *lane) bool {
 		c.lanes.leave(ahead)
 		return false
 	}
-	ready := c.queueIsReady(now, ln)
+	ready := c.lanes.isReady(now, ln)
 	switch {
 	case !ln.due: // it is held now
 	case at.After(now):

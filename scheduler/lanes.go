@@ -17,21 +17,39 @@ type lane struct {
 	queue  string
 	behind tracker.DueKey // everything up to here was taken
 	ahead  []tracker.DueKey
-	wake   time.Time // when there is something to do
-	index  int       // in the heap; -1 if it is not there
-	due    bool      // it stands in the ring
+	turn
+	hold
+	flight
+	readiness
+}
 
-	held    string // not empty: why the queue takes no jobs now
+// turn is when a lane's turn comes.
+type turn struct {
+	wake  time.Time // when there is something to do
+	index int       // in the heap; -1 if it is not there
+	due   bool      // it stands in the ring
+}
+
+// hold is why a queue takes no jobs now.
+type hold struct {
+	held    string // not empty: why
 	since   time.Time
 	backoff time.Duration
 	trial   bool // one job is sent to see whether the queue takes jobs again
-	flying  int  // unconfirmed fires
-	trying  bool // one more job is to be sent, to see whether it answers
-	tried   bool // that was decided once since it fell silent
-	limit   int  // fires that it may have open
-	full    bool // it has so many, and left the ring
+}
 
-	bound   bool                // the queue is known to be there and bound
+// flight is what a queue has unconfirmed.
+type flight struct {
+	flying int  // fires
+	limit  int  // how many there may be
+	full   bool // there are so many, and the lane left the ring
+	trying bool // one more job is to be sent, to see whether the queue answers
+	tried  bool // that was decided once since it fell silent
+}
+
+// readiness is whether a queue is known to be there and bound.
+type readiness struct {
+	bound   bool
 	boundAt time.Time           // when that was seen to
 	recheck bool                // it was bound once and may not be any more
 	asked   bool                // it is being seen to
@@ -42,12 +60,11 @@ type lane struct {
 
 // lanes are the queues: those that have something due take turns, the others wait for their time.
 type lanes struct {
+	base
 	all   map[string]*lane
 	ring  []*lane
 	sleep sleepers
 }
-
-func newLanes() lanes { return lanes{all: map[string]*lane{}} }
 
 // How long a queue is held that refused a job.
 const (
@@ -61,20 +78,20 @@ const look = 128
 func (l *lanes) of(queue string) *lane {
 	ln := l.all[queue]
 	if ln == nil {
-		ln = &lane{queue: queue, index: -1}
+		ln = &lane{queue: queue, turn: turn{index: -1}}
 		l.all[queue] = ln
 	}
 	return ln
 }
 
 // take has queues looked at that got entries.
-func (c *core) take(now time.Time, ready map[string]tracker.Ready) {
+func (l *lanes) take(now time.Time, ready map[string]tracker.Ready) {
 	for _, queue := range slices.Sorted(maps.Keys(ready)) {
-		ln, r := c.lanes.of(queue), ready[queue]
+		ln, r := l.of(queue), ready[queue]
 		if r.Unbound {
-			c.unbound(now, ln, r.Returned)
+			l.unbound(now, ln, r.Returned)
 		}
-		c.lanes.look(ln, r.First)
+		l.look(ln, r.First)
 	}
 }
 
@@ -185,6 +202,16 @@ func (l *lanes) accepted(ln *lane) {
 	if tried {
 		l.rouse(ln, time.Time{})
 	}
+}
+
+// setBack has queues that are held wait no longer for a clock that was set back.
+func (l *lanes) setBack(by time.Duration) {
+	for _, ln := range l.all {
+		if ln.held != "" {
+			ln.wake = ln.wake.Add(-by)
+		}
+	}
+	l.sleep.order()
 }
 
 // maxShown is how many of them are listed at most.

@@ -280,7 +280,7 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 	case <-l.oldHold():
 		l.core.endGatedHold()
 	case b := <-l.binder.bound:
-		l.core.bound(time.Now(), b.queue, b.err)
+		l.core.lanes.bound(time.Now(), b.queue, b.err)
 		if b.err == nil {
 			l.newer.ask(l, b.queue)
 		}

@@ -925,10 +925,10 @@ func (s *modelSidecar) bindNow(now time.Time) {
 	s.asked = nil
 	for _, queue := range asked {
 		if s.broker.away[queue] {
-			s.core.bound(now, queue, errors.New("its node is away"))
+			s.core.lanes.bound(now, queue, errors.New("its node is away"))
 			continue
 		}
 		delete(s.broker.missing, queue)
-		s.core.bound(now, queue, nil)
+		s.core.lanes.bound(now, queue, nil)
 	}
 }

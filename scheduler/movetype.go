@@ -337,7 +337,7 @@ func (mv *typeMove) hold(ctx context.Context) error {
 	for {
 		open := 0
 		err := mv.m.inLoop(ctx, func() error {
-			open = mv.m.l.core.holdForMove(time.Now(), mv.cmd.Queue, mv.because())
+			open = mv.m.l.core.lanes.holdForMove(time.Now(), mv.cmd.Queue, mv.because())
 			mv.shown.Step = "waiting for confirms of jobs that were fired"
 			return nil
 		})
@@ -351,24 +351,6 @@ func (mv *typeMove) hold(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// holdForMove has nothing more fired to a queue, and returns how much is still under way to it.
-func (c *core) holdForMove(now time.Time, queue, reason string) (open int) {
-	ln := c.lanes.of(queue)
-	ln.moving, ln.bound = reason, false
-	c.lanes.hold(ln, now, reason, maxAway)
-	if ln.asked { // it is being bound
-		return max(ln.flying, 1)
-	}
-	return ln.flying
-}
-
-// letGo has jobs fired again to a queue that was moved.
-func (c *core) letGo(queue string) {
-	ln := c.lanes.of(queue)
-	ln.moving, ln.held, ln.backoff, ln.since = "", "", 0, time.Time{}
-	c.lanes.rouse(ln, time.Time{})
 }
 
 // empty moves what is in the queue to jobs.gated until nothing is left of it, neither in it nor at
@@ -541,7 +523,7 @@ func (mv *typeMove) finish(ctx context.Context) error {
 		if now.known != nil {
 			l.proof.known = now.known // it may have another window
 		}
-		l.core.letGo(mv.cmd.Queue)
+		l.core.lanes.letGo(mv.cmd.Queue)
 		return nil
 	})
 	if err != nil {

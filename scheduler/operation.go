@@ -370,7 +370,7 @@ func (c *core) awaitsQueue(now time.Time, o *operating, s *tracker.Stored) bool 
 	if failed := ln.unmade && ln.held != ""; !o.fires() || failed {
 		return false
 	}
-	return !c.queueIsReady(now, ln) && ln.asked
+	return !c.lanes.isReady(now, ln) && ln.asked
 }
 
 // actOnOne does to one entry what the operation is for. at is what it is called until that is answered.
