@@ -31,6 +31,13 @@ const (
 	carryFlight = ledger.MaxOpen / 2
 )
 
+// setBack has a carry-over wait no longer for a clock that was set back.
+func (c *carry) setBack(by time.Duration) {
+	if c != nil {
+		c.again = c.again.Add(-by)
+	}
+}
+
 // beginCarry starts a carry-over, if none is under way and nothing is held: a held entry is known by its offset. What is carried over is
 // held no longer. Low water lingers: a power failure takes what the broker has not brought to its disk, and must not take an entry of which
 // the original was given up, nor have clients append where everything is said to be settled.

@@ -34,11 +34,10 @@ type core struct {
 	releasing   *release
 	announced   int // how many numbers had passed when the journal was told of them last
 	announcedAt time.Time
-	toldAt      time.Time     // when it was last looked which replacements were read back
-	passing     time.Duration // how much time passed before it, of what the core could have slept
-	undecided   []int64       // copies in jobs.gated of which it is not known yet whether they stand
-	gatedHeld   bool          // nothing of jobs.gated is fired: an older broker topology is being taken over
-	unfetched   map[spot]int  // large entries that could not be fetched, with how often in a row
+	toldAt      time.Time    // when it was last looked which replacements were read back
+	undecided   []int64      // copies in jobs.gated of which it is not known yet whether they stand
+	gatedHeld   bool         // nothing of jobs.gated is fired: an older broker topology is being taken over
+	unfetched   map[spot]int // large entries that could not be fetched, with how often in a row
 	lateFires   lateFires
 	late        time.Duration
 }
@@ -110,6 +109,7 @@ func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	}
 	c.base = base{entries: entries, setup: &s, counters: &Counters{}}
 	c.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.way.room, Took: c.counters.Confirms.note})
+	c.way = way{base: c.base}
 	c.lanes = lanes{base: c.base, all: map[string]*lane{}}
 	c.trimmer = trimmer{base: c.base}
 	c.pauses = pauses{base: c.base}
@@ -117,15 +117,18 @@ func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 }
 
 // maxSleep bounds how long the core sleeps: wall clocks may be set.
-const maxSleep = time.Second
+const maxSleep = ledger.MaxSleep
 
 // batch is how many entries are fired before commands and confirms are looked at again.
 const batch = 256
 
 // step does what can be done now. It tells when to call again if nothing happens before.
 func (c *core) step(now time.Time) (wake time.Time, err error) {
-	now = now.Round(0) // wall clock: timers must follow it when it is set
-	c.follow(now)
+	now = now.Round(0)                        // wall clock: timers must follow it when it is set
+	if back := c.ledger.Tick(now); back > 0 { // what was to be tried again in a second would else be in an hour
+		c.carry.setBack(back)
+		c.lanes.setBack(back)
+	}
 	epoch, folded := c.entries.Progress()
 	if c.ledger.Epoch() >= 0 && epoch != c.ledger.Epoch() {
 		return now, fmt.Errorf("%w: epoch %d, this was %d", errFenced, epoch, c.ledger.Epoch())
@@ -148,6 +151,12 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 		wake, err = c.lead(now)
 	}
 	return wake, err
+}
+
+// stands takes in that the way leads from jobs.fire to the queues.
+func (c *core) stands() {
+	c.way.stands()
+	c.phase = phaseWitness
 }
 
 func (c *core) lead(now time.Time) (time.Time, error) {
@@ -197,7 +206,7 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if c.carry != nil && c.carry.again.Before(wake) {
 		wake = c.carry.again
 	}
-	if wake, err = c.watchWay(now, wake); err != nil {
+	if wake, err = c.way.step(now, wake); err != nil {
 		return now, err
 	}
 	if now.Sub(c.announcedAt) < announceEvery && !now.Before(c.announcedAt) {

@@ -264,7 +264,7 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 	case v := <-l.silent.verdicts:
 		return l.silentVerdict(v)
 	case number := <-l.lookout.proven:
-		l.core.proven(number)
+		l.core.way.proven(number)
 	case <-l.pub.Done():
 		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
 	case <-l.lock.claim.Inbox.Done():

@@ -119,7 +119,7 @@ func (l *leadership) sendFirst(ctx context.Context) error {
 // here leaves that to the next leader.
 func (l *leadership) checkWay(ctx context.Context) error {
 	switch {
-	case l.core.mayMend():
+	case l.core.way.mayMend():
 		return l.mendWay(ctx)
 	case l.core.way.told:
 		return nil // until the view has read that
@@ -131,11 +131,11 @@ func (l *leadership) checkWay(ctx context.Context) error {
 	case broken == nil:
 		l.core.stands()
 		return nil
-	case l.core.nothingFired():
+	case l.core.way.nothingFired():
 		return l.mendWay(ctx)
 	}
 	l.s.log.Error("scheduler: an exchange of Millrace's, or a binding, is missing: what was fired since the last probe arrived is fired again", "error", broken)
-	return l.core.foundAstray(time.Now())
+	return l.core.way.foundAstray(time.Now())
 }
 
 func (l *leadership) mendWay(ctx context.Context) error {

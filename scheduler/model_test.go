@@ -794,7 +794,7 @@ func (s *modelSidecar) step(now time.Time) error {
 		if number == s.lastFollowed && s.broker.cutGated {
 			return errAstray
 		}
-		s.core.proven(number)
+		s.core.way.proven(number)
 	}
 	s.conn.arrived = nil
 	switch s.core.phase {

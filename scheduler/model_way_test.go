@@ -14,10 +14,10 @@ func (s *modelSidecar) checkWay(now time.Time) error {
 	b := s.broker
 	switch {
 	case !b.cut && !b.cutGated:
-	case s.core.mayMend():
+	case s.core.way.mayMend():
 		b.mend(s.entries.State().RoutedTo)
 	default:
-		return s.core.foundAstray(now)
+		return s.core.way.foundAstray(now)
 	}
 	b.cutBury = false // a leader binds that again whatever it finds
 	s.core.stands()

@@ -43,7 +43,7 @@ type silence struct {
 // watchSilence finds the queues that do not answer, and those that answer again.
 func (c *core) watchSilence() {
 	s := &c.silence
-	c.ledger.Advance(c.passing)
+	c.ledger.Advance(c.ledger.Passed())
 	if c.ledger.Elapsed()-s.looked < watchEvery {
 		return
 	}

@@ -17,23 +17,29 @@ import (
 
 // way is how far what is fired is known to reach its queue, and what is buried the dead jobs.
 type way struct {
-	probe   int64         // the number of the newest probe
-	out     bool          // it is on its way
-	lost    int           // how many before it, in a row, had no answer in time
-	taken   bool          // the broker has confirmed it
-	took    time.Duration // how long that took: what follows it must be confirmed too
-	back    bool          // it has arrived; its record may not be folded yet
-	since   time.Duration // it was sent, or confirmed
-	asked   int64         // the number of a record behind it that says whether the journal has it
-	behind  int64         // the newest burial that was sent before it
-	fired   cargo         // what was sent since
+	base
+	newestProbe
+	fired   cargo         // what was sent since the newest probe
 	before  cargo         // what was sent before it, since the last one that was followed
-	follow  bool          // it is followed by one to no queue, which becomes a record of jobs.gated
-	unseen  time.Duration // since the last one that was
+	unseen  time.Duration // since the last one that was followed
 	burials []int64       // the numbers of burials that have not been seen among the dead jobs
 	told    bool          // the journal is told that the way was broken
 	routed  int64         // up to here, in the journal, all went well
 	said    int64         // what of that the journal was told
+}
+
+// newestProbe is how far the newest probe is.
+type newestProbe struct {
+	probe  int64         // its number
+	out    bool          // it is on its way
+	lost   int           // how many before it, in a row, had no answer in time
+	taken  bool          // the broker has confirmed it
+	took   time.Duration // how long that took: what follows it must be confirmed too
+	back   bool          // it has arrived; its record may not be folded yet
+	since  time.Duration // it was sent, or confirmed
+	asked  int64         // the number of a record behind it that says whether the journal has it
+	behind int64         // the newest burial that was sent before it
+	follow bool          // it is followed by one to no queue, which becomes a record of jobs.gated
 }
 
 // cargo is what was fired and buried.
@@ -80,23 +86,22 @@ func (w *way) room() bool {
 	return w.fired.jobs+w.before.jobs < maxUnproven && w.fired.bytes+w.before.bytes < maxUnprovenBytes
 }
 
-// watchWay looks whether the newest probe has arrived, and sends the next when it is time.
-func (c *core) watchWay(now, wake time.Time) (time.Time, error) {
-	w := &c.way
-	w.since += c.passing
-	w.unseen += c.passing
+// step looks whether the newest probe has arrived, and sends the next when it is time.
+func (w *way) step(now, wake time.Time) (time.Time, error) {
+	w.since += w.ledger.Passed()
+	w.unseen += w.ledger.Passed()
 	if w.lost > maxLostProbes {
 		return now, fmt.Errorf("%w: %d probes were neither confirmed nor refused", errResigned, w.lost)
 	}
 	if w.out {
-		if arrived := c.probeArrived(); !arrived && w.taken {
-			if err := c.watchLate(now); err != nil {
+		if arrived := w.probeArrived(); !arrived && w.taken {
+			if err := w.watchLate(now); err != nil {
 				return now, err
 			}
 		}
 	}
 	if !w.out && w.isTime() {
-		return wake, c.sendProbe()
+		return wake, w.sendProbe()
 	}
 	if !w.out && w.fired.jobs > 0 {
 		wake = earlier(wake, now.Add(max(0, probeEvery-w.since)))
@@ -106,30 +111,29 @@ func (c *core) watchWay(now, wake time.Time) (time.Time, error) {
 
 // watchLate tells a probe that is late from one that is lost. Where it came out at the end of the way the journal may lack it, or the view be
 // behind: which of them, a record tells that goes straight to the journal after it. There it is urgent: what is fired now is not journaled.
-func (c *core) watchLate(now time.Time) error {
-	w := &c.way
-	if lacking := w.back && c.entries.Probed().Number < w.probe; !lacking {
-		if late := c.setup.patience() + w.took; w.since > late {
+func (w *way) watchLate(now time.Time) error {
+	if lacking := w.back && w.entries.Probed().Number < w.probe; !lacking {
+		if late := w.setup.patience() + w.took; w.since > late {
 			return fmt.Errorf("%w: probe %d did not come out within %v; a burial is missing: %v", errAstray, w.probe, late, w.back)
 		}
 		return nil
 	}
 	if w.asked == 0 {
-		return c.askForProbe(now)
+		return w.askForProbe(now)
 	}
-	if _, folded := c.entries.Progress(); folded >= w.asked {
+	if _, folded := w.entries.Progress(); folded >= w.asked {
 		return fmt.Errorf("%w: the journal has no probe %d", errAstray, w.probe)
 	}
 	return nil
 }
 
 // askForProbe sends the record behind the probe, once it is late.
-func (c *core) askForProbe(now time.Time) error {
-	if c.way.since <= wayDoubt {
+func (w *way) askForProbe(now time.Time) error {
+	if w.since <= wayDoubt {
 		return nil
 	}
-	err := c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: c.ledger.Watermark()}, spot{})
-	c.way.asked = c.ledger.Seq()
+	err := w.ledger.Record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: w.ledger.Watermark()}, spot{})
+	w.asked = w.ledger.Seq()
 	return err
 }
 
@@ -142,13 +146,12 @@ func (w *way) mustFollow(since cargo) bool {
 	return since.jobs >= followEach || since.jobs > 0 && w.unseen >= followEvery
 }
 
-func (c *core) sendProbe() error {
-	w := &c.way
+func (w *way) sendProbe() error {
 	w.probe, w.out, w.taken, w.back, w.since, w.asked, w.said = w.probe+1, true, false, false, 0, 0, w.routed
-	w.before, w.fired, w.behind = w.before.plus(w.fired), cargo{}, c.ledger.Seq()
+	w.before, w.fired, w.behind = w.before.plus(w.fired), cargo{}, w.ledger.Seq()
 	if w.follow = w.mustFollow(w.before); w.follow {
 		w.unseen = 0
-		c.setup.follow(w.probe)
+		w.setup.follow(w.probe)
 	}
 	number := w.probe
 	taken := func() {
@@ -161,15 +164,14 @@ func (c *core) sendProbe() error {
 			w.out, w.lost = false, w.lost+1
 		}
 	}
-	return c.ledger.Send(&ledger.Publish{Plain: true, Confirmed: taken, Lost: lost, LostAfter: wayDoubt, Build: func(_, confirmed int64) wire.Message {
-		return wire.Probe{Epoch: c.ledger.Epoch(), Number: w.probe, Confirmed: confirmed, Routed: w.routed}.To(c.setup.probed)
+	return w.ledger.Send(&ledger.Publish{Plain: true, Confirmed: taken, Lost: lost, LostAfter: wayDoubt, Build: func(_, confirmed int64) wire.Message {
+		return wire.Probe{Epoch: w.ledger.Epoch(), Number: w.probe, Confirmed: confirmed, Routed: w.routed}.To(w.setup.probed)
 	}})
 }
 
 // probeArrived tells whether all that was sent before the newest probe arrived.
-func (c *core) probeArrived() bool {
-	w := &c.way
-	p := c.entries.Probed()
+func (w *way) probeArrived() bool {
+	p := w.entries.Probed()
 	seen := 0
 	for seen < len(w.burials) && w.burials[seen] <= p.Buried {
 		seen++
@@ -186,9 +188,9 @@ func (c *core) probeArrived() bool {
 }
 
 // proven is called when a probe came out at the end of the way, and the broker has kept the one that follows it, if any.
-func (c *core) proven(number int64) {
-	if number == c.way.probe {
-		c.way.back = true
+func (w *way) proven(number int64) {
+	if number == w.probe {
+		w.back = true
 	}
 }
 
@@ -203,26 +205,25 @@ func (w *way) say() *int64 {
 }
 
 // foundAstray journals that the way was broken, once. It is to be mended when the view has read that.
-func (c *core) foundAstray(now time.Time) error {
-	if c.way.told {
+func (w *way) foundAstray(now time.Time) error {
+	if w.told {
 		return nil
 	}
-	c.way.told = true
-	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeAstray}, spot{})
+	w.told = true
+	return w.ledger.Record(now, wire.JournalRecord{Type: wire.TypeAstray}, spot{})
 }
 
 // mayMend tells whether the journal has it that the way was broken.
-func (c *core) mayMend() bool { return c.way.told && c.entries.State().AstrayAt > c.ledger.Epoch() }
+func (w *way) mayMend() bool { return w.told && w.entries.State().AstrayAt > w.ledger.Epoch() }
 
 // nothingFired tells whether there was no leader before this one: then the way was never made.
-func (c *core) nothingFired() bool {
-	s := c.entries.State()
+func (w *way) nothingFired() bool {
+	s := w.entries.State()
 	return s.Fired == 0 && s.Buried == 0 && !s.Lost && s.RoutedTo < 0
 }
 
 // stands is told that the way leads from jobs.fire to the queues. The first probe follows as soon as what earlier leaders left is settled.
-func (c *core) stands() {
-	c.way.since = probeAlways
-	c.way.routed, c.way.said = c.entries.State().RoutedTo, c.entries.State().RoutedTo
-	c.phase = phaseWitness
+func (w *way) stands() {
+	w.since = probeAlways
+	w.routed, w.said = w.entries.State().RoutedTo, w.entries.State().RoutedTo
 }

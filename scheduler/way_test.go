@@ -331,7 +331,7 @@ func TestWhatFollowsAProbeMayTakeAsLong(t *testing.T) {
 	sc.exchange(s)
 	wait()
 	require.True(t, s.core.way.out)
-	s.core.proven(s.core.way.probe)
+	s.core.way.proven(s.core.way.probe)
 	sc.prove(s)
 	require.Equal(t, map[string]int{"late": 1}, sc.copies())
 }

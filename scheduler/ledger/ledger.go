@@ -30,9 +30,10 @@ type Config struct {
 
 // Ledger keeps account of what a leader publishes in one epoch.
 type Ledger struct {
-	cfg   Config
-	epoch int64
-	now   time.Time // of the newest step
+	cfg    Config
+	epoch  int64
+	now    time.Time     // of the newest step
+	passed time.Duration // before it
 
 	numbers
 	window
@@ -62,10 +63,28 @@ func (l *Ledger) Epoch() int64 { return l.epoch }
 // Now returns the time of the newest step.
 func (l *Ledger) Now() time.Time { return l.now }
 
-// SetNow begins a step. Where the clock was set back, nothing waits longer for that.
-func (l *Ledger) SetNow(now time.Time, back time.Duration) {
-	l.now, l.again = now, l.again.Add(-back)
+// MaxSleep bounds how long a leader sleeps between two steps.
+const MaxSleep = time.Second
+
+// setBack is by how much the time must go back for the clock to have been set. Less is what
+// goroutines overtake each other by.
+const setBack = time.Second
+
+// Tick begins a step. It returns by how much the clock was set back, 0 if it was not: what waits for
+// a time waits no longer for that. What is due is due by the clock, and not touched. A clock that
+// was set forward only ends such waits early.
+func (l *Ledger) Tick(now time.Time) (back time.Duration) {
+	back = l.now.Sub(now)
+	l.now, l.passed = now, min(max(0, -back), MaxSleep)
+	if back < setBack {
+		return 0
+	}
+	l.again = l.again.Add(-back)
+	return back
 }
+
+// Passed returns how much time passed before the newest step, of what the leader could have slept.
+func (l *Ledger) Passed() time.Duration { return l.passed }
 
 // Room reports whether anything may be published now.
 func (l *Ledger) Room() bool { return l.room() && l.cfg.Room() }
