@@ -68,8 +68,16 @@ func (b *base) isBusy(s *tracker.Stored) (bool, error) {
 	return o != originalGone, err
 }
 
-// decideCopies finds out of the copies that came whether they stand.
-func (c *core) decideCopies(now time.Time) error {
+// copies finds out of the entries of jobs.gated whether they stand.
+type copies struct {
+	base
+	lanes     *lanes
+	undecided []int64 // those of which it is not known yet
+	held      bool    // nothing of jobs.gated is fired: an older broker topology is being taken over
+}
+
+// step finds out of the copies that came whether they stand.
+func (c *copies) step(now time.Time) error {
 	c.undecided = append(c.undecided, c.entries.TakeCopies()...)
 	var fault error
 	c.undecided = slices.DeleteFunc(c.undecided, func(offset int64) bool {
@@ -77,13 +85,13 @@ func (c *core) decideCopies(now time.Time) error {
 			return false
 		}
 		var decided bool
-		decided, fault = c.decideCopy(now, offset)
+		decided, fault = c.decide(now, offset)
 		return decided
 	})
 	return fault
 }
 
-func (c *core) decideCopy(now time.Time, offset int64) (decided bool, err error) {
+func (c *copies) decide(now time.Time, offset int64) (decided bool, err error) {
 	at := ledger.ID(wire.Gated, offset)
 	if c.ledger.Busy(at) != nil {
 		return true, nil
@@ -115,8 +123,19 @@ func (c *core) decideCopy(now time.Time, offset int64) (decided bool, err error)
 	return repeated == s, c.ledger.Record(now, r, ledger.ID(repeated.Stream, repeated.Offset))
 }
 
+// endHold has what is in jobs.gated fired.
+func (c *copies) endHold() {
+	if !c.held {
+		return
+	}
+	c.held = false
+	for queue := range c.entries.ByQueue(wire.Gated) {
+		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})
+	}
+}
+
 // readCopies returns the fires of which a copy is not settled: they arrived.
-func (c *core) readCopies() (map[dispatch]bool, error) {
+func (c *copies) readCopies() (map[dispatch]bool, error) {
 	offsets, err := c.entries.Copies()
 	if err != nil {
 		return nil, err

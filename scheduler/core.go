@@ -3,7 +3,6 @@ package scheduler
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/millrace-jobs/millrace/scheduler/ledger"
@@ -17,29 +16,27 @@ type core struct {
 	base
 	phase phase
 
-	silence     silence
-	lanes       lanes
-	opening     opening
-	settling    settling
-	way         way
-	commands    map[string][]func(wire.Reply) // commands under way, by id
-	discarded   *discard
-	carry       *carry
-	trimmer     trimmer
-	operations  map[string]*operating // by id
-	replacing   map[spot]*replacement // by the entry that it stands for
-	enqueuing   map[string]*enqueuing // by key
-	opened      int64                 // the number of the last record that was sent before commands were taken
-	pauses      pauses
-	releasing   *release
-	announced   int // how many numbers had passed when the journal was told of them last
-	announcedAt time.Time
-	toldAt      time.Time    // when it was last looked which replacements were read back
-	undecided   []int64      // copies in jobs.gated of which it is not known yet whether they stand
-	gatedHeld   bool         // nothing of jobs.gated is fired: an older broker topology is being taken over
-	unfetched   map[spot]int // large entries that could not be fetched, with how often in a row
-	lateFires   lateFires
-	late        time.Duration
+	silence    silence
+	lanes      lanes
+	opening    opening
+	settling   settling
+	way        way
+	commands   map[string][]func(wire.Reply) // commands under way, by id
+	discarded  *discard
+	carry      *carry
+	trimmer    trimmer
+	operations map[string]*operating // by id
+	replacing  map[spot]*replacement // by the entry that it stands for
+	enqueuing  map[string]*enqueuing // by key
+	opened     int64                 // the number of the last record that was sent before commands were taken
+	pauses     pauses
+	releasing  *release
+	announcer  announcer
+	toldAt     time.Time // when it was last looked which replacements were read back
+	copies     copies
+	unfetched  map[spot]int // large entries that could not be fetched, with how often in a row
+	lateFires  lateFires
+	late       time.Duration
 }
 
 // errUnsure ends an epoch: the next finds out what the stream has.
@@ -111,6 +108,9 @@ func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	c.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.way.room, Took: c.counters.Confirms.note})
 	c.way = way{base: c.base}
 	c.lanes = lanes{base: c.base, all: map[string]*lane{}}
+	c.silence = silence{base: c.base, lanes: &c.lanes}
+	c.copies = copies{base: c.base, lanes: &c.lanes}
+	c.announcer = announcer{base: c.base, routing: &c.way}
 	c.trimmer = trimmer{base: c.base}
 	c.pauses = pauses{base: c.base}
 	return c
@@ -143,8 +143,7 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	case phaseCatching:
 		err = c.catchUp(now, c.entries.State())
 	case phaseSettling:
-		c.watchSilence()
-		if err = c.askBehind(now); err == nil {
+		if err = c.silence.step(now); err == nil {
 			err = c.settle(now)
 		}
 	case phaseLeading:
@@ -160,8 +159,7 @@ func (c *core) stands() {
 }
 
 func (c *core) lead(now time.Time) (time.Time, error) {
-	c.watchSilence()
-	if err := c.askBehind(now); err != nil {
+	if err := c.silence.step(now); err != nil {
 		return now, err
 	}
 	if err := c.settleWaiting(now); err != nil {
@@ -187,7 +185,7 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 		return now, err
 	}
 	c.lanes.take(now, c.entries.TakeReady())
-	if err := c.decideCopies(now); err != nil {
+	if err := c.copies.step(now); err != nil {
 		return now, err
 	}
 	wake, err := c.fireDue(now)
@@ -209,14 +207,8 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if wake, err = c.way.step(now, wake); err != nil {
 		return now, err
 	}
-	if now.Sub(c.announcedAt) < announceEvery && !now.Before(c.announcedAt) {
-		return later(now, earlier(wake, c.announcedAt.Add(announceEvery))), nil
-	}
-	return wake, c.announce(now)
+	return c.announcer.step(now, wake)
 }
-
-// announceEvery bounds how often the journal is told that the window has drained: at a few hundred jobs a second it drains after each.
-const announceEvery = 100 * time.Millisecond
 
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
@@ -297,30 +289,4 @@ func (c *core) dispatch(d *dispatched) error {
 		d.lane.flying++
 	}
 	return nil
-}
-
-// announce journals what is confirmed: once the window has drained, and while headers cannot say
-// all of it.
-func (c *core) announce(now time.Time) error {
-	drained := c.ledger.Drained() && c.ledger.Refused() == 0
-	if !drained && len(c.ledger.Above()) <= ledger.MaxRanges {
-		return nil
-	}
-	return c.sayAll(now)
-}
-
-func (c *core) sayConfirmed(now time.Time) error {
-	c.announced, c.announcedAt = c.ledger.Passes(), now
-	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: c.ledger.Epoch(),
-		Through: c.ledger.Watermark(), Above: slices.Clone(c.ledger.Above()), RoutedTo: c.way.say()}
-	return c.ledger.Send(&ledger.Publish{Plain: true, Lost: func() { c.announced = -1 }, LostAfter: silentAfter,
-		Build: func(seq, confirmed int64) wire.Message { return r.Append(wire.Journal, seq, confirmed) }})
-}
-
-// sayAll journals what is confirmed, unless the journal has been told all of it.
-func (c *core) sayAll(now time.Time) error {
-	if c.ledger.Passes() == c.announced && !c.way.unsaid() {
-		return nil
-	}
-	return c.sayConfirmed(now)
 }

@@ -94,7 +94,7 @@ func (c *core) head(entries tracker.Lookup, ln *lane) (tracker.DueKey, bool, err
 		for len(ln.ahead) > 0 {
 			key := ln.ahead[0]
 			at := ledger.ID(key.Stream, key.Offset)
-			waits := c.gatedHeld && at.Stream == wire.Gated
+			waits := c.copies.held && at.Stream == wire.Gated
 			if c.ledger.Busy(at) == nil && !waits && !c.entries.IsHeld(at.Stream, at.Offset) {
 				return key, true, nil
 			}

@@ -49,15 +49,3 @@ func (s *Scheduler) say(ctx context.Context, conn *broker.Conn, known *wire.Conf
 
 // confirmedNow is what this epoch knows to be confirmed.
 func (c *core) confirmedNow() *wire.Confirmed { return cmp.Or(c.ledger.Known(), c.setup.known) }
-
-// hasUnsaid reports whether the journal may not know yet what this epoch knows to be confirmed, and something is in doubt without it.
-func (c *core) hasUnsaid() bool {
-	return c.ledger.Epoch() >= 0 && (c.ledger.Open() > 0 || c.ledger.Passes() > c.announced)
-}
-
-// hasReadConfirmed reports whether the view knows of all that this epoch knows to be confirmed, or
-// cannot learn it any more.
-func (c *core) hasReadConfirmed() bool {
-	state := c.entries.State()
-	return c.ledger.Epoch() < 0 || state.Epoch != c.ledger.Epoch() || state.Confirmed >= c.ledger.Watermark()
-}

@@ -46,9 +46,9 @@ func TestLastWordsOfALeaderThatLeftNothing(t *testing.T) {
 	model := sc.leader("a")
 	sc.at("j", "q", sc.now)
 	sc.rounds(model, 8, nil)
-	require.False(t, model.core.hasUnsaid())
+	require.False(t, model.core.announcer.hasUnsaid())
 	sc.at("k", "q", sc.now)
 	require.NoError(t, model.readAll())
 	require.NoError(t, model.step(sc.now))
-	require.True(t, model.core.hasUnsaid())
+	require.True(t, model.core.announcer.hasUnsaid())
 }

@@ -32,7 +32,7 @@ func (c *core) settleLate(now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if c.settling.copies, err = c.readCopies(); err != nil {
+		if c.settling.copies, err = c.copies.readCopies(); err != nil {
 			return err
 		}
 		for i := range all {

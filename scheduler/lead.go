@@ -92,7 +92,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate
 			l.beside(func(ctx context.Context) { l.witness.watch(ctx, l.renewed) })
 			l.beside(l.dropOldWitness)
 			g.Go(func() error { return l.binder.run(gctx) })
-			if l.core.gatedHeld {
+			if l.core.copies.held {
 				g.Go(func() error { return l.takeOverOldQueue(gctx) })
 			}
 			l.mover.undoOthers()
@@ -151,7 +151,7 @@ func (l *leadership) lastWords() {
 // remember keeps what the next epoch of this process can use. If the broker ended this one over something that was sent, one of the
 // entries in flight may be why.
 func (s *Scheduler) remember(c *core, provoked bool) {
-	s.known, s.unsaid = c.confirmedNow(), c.hasUnsaid()
+	s.known, s.unsaid = c.confirmedNow(), c.announcer.hasUnsaid()
 	s.suspects = c.ledger.Suspects()
 	if !provoked {
 		return
@@ -278,7 +278,7 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 	case d := <-commands:
 		return l.steadily(func() error { return l.command(d) })
 	case <-l.oldHold():
-		l.core.endGatedHold()
+		l.core.copies.endHold()
 	case b := <-l.binder.bound:
 		l.core.lanes.bound(time.Now(), b.queue, b.err)
 		if b.err == nil {
@@ -296,7 +296,7 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 
 // oldHold is closed when what is in jobs.gated may be fired, while it is held.
 func (l *leadership) oldHold() <-chan struct{} {
-	if !l.core.gatedHeld {
+	if !l.core.copies.held {
 		return nil
 	}
 	return l.oldEnds
@@ -336,7 +336,7 @@ func (l *leadership) assist(ctx context.Context) error {
 			return err
 		}
 		l.s.readBindings(ctx)
-		l.core.gatedHeld = l.hasOldQueue(ctx)
+		l.core.copies.held = l.hasOldQueue(ctx)
 		return l.core.settled(time.Now(), id)
 	case phaseLeading:
 		if l.core.ledger.Worn() {
@@ -394,7 +394,7 @@ func (l *leadership) retire() error {
 	deadline, says := time.NewTimer(retireWithin), time.NewTimer(retireSays)
 	defer deadline.Stop()
 	defer says.Stop()
-	say := l.core.announce
+	say := l.core.announcer.announce
 	for {
 		changed := l.s.view.Changed()
 		if l.core.ledger.Epoch() >= 0 {
@@ -402,7 +402,7 @@ func (l *leadership) retire() error {
 				return err
 			}
 		}
-		if l.core.ledger.Open() == 0 && l.core.hasReadConfirmed() {
+		if l.core.ledger.Open() == 0 && l.core.announcer.hasReadConfirmed() {
 			return nil
 		}
 		select {
@@ -414,7 +414,7 @@ func (l *leadership) retire() error {
 		case <-l.pub.Done(): // and all that it knew has been read
 			return l.pub.Err()
 		case <-says.C:
-			say, l.core.announced = l.core.sayAll, -1 // the record that said so may be among what has no answer
+			say, l.core.announcer.passes = l.core.announcer.sayAll, -1 // the record that said so may be among what has no answer
 		case <-deadline.C:
 			return nil
 		}

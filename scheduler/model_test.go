@@ -846,7 +846,7 @@ func (s *modelSidecar) decideOverdue(now time.Time) error {
 	s.broker.linkSeen = s.broker.links
 	for _, queue := range s.core.silence.overdue {
 		arrived := s.entries.State().Witness == s.broker.renew() && s.proof().of(queue)
-		if err := s.core.giveUpOn(now, queue, arrived); err != nil {
+		if err := s.core.silence.giveUpOn(now, queue, arrived); err != nil {
 			return err
 		}
 	}
@@ -906,7 +906,7 @@ func (s *modelSidecar) disconnect() {
 	if s.core == nil {
 		return
 	}
-	s.known, s.unsaid, s.acked = s.core.confirmedNow(), s.core.hasUnsaid(), s.conn.acked
+	s.known, s.unsaid, s.acked = s.core.confirmedNow(), s.core.announcer.hasUnsaid(), s.conn.acked
 	s.suspect = map[spot]int{}
 	s.lose()
 }

@@ -118,7 +118,7 @@ func (m *mover) command(cmd wire.Command, answer func(wire.Reply)) {
 		answer(mv.reply())
 	case running >= maxMoves:
 		answer(conflict(fmt.Sprintf("%d queues are being moved, which is the most at the same time", running)))
-	case m.l.core.gatedHeld:
+	case m.l.core.copies.held:
 		answer(conflict("what an older version left in jobs.unrouted is not moved yet: try again later"))
 	default:
 		mv = m.add(cmd)

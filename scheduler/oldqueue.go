@@ -7,7 +7,6 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
-	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -117,17 +116,6 @@ func (l *leadership) asGated(d wire.Delivery) wire.Message {
 		m.Headers = map[string]any{wire.HeaderOp: wire.OpProbe}
 	}
 	return m
-}
-
-// endGatedHold has what is in jobs.gated fired.
-func (c *core) endGatedHold() {
-	if !c.gatedHeld {
-		return
-	}
-	c.gatedHeld = false
-	for queue := range c.entries.ByQueue(wire.Gated) {
-		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})
-	}
 }
 
 // every ticks until ctx ends.

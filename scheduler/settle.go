@@ -96,7 +96,7 @@ func (c *core) settleWaiting(now time.Time) error {
 	}
 	if len(c.settling.waiting) > 0 {
 		var err error
-		if c.settling.copies, err = c.readCopies(); err != nil { // some may have come meanwhile
+		if c.settling.copies, err = c.copies.readCopies(); err != nil { // some may have come meanwhile
 			return err
 		}
 		c.settling.open = append(c.settling.open, c.settling.waiting...)
@@ -177,7 +177,7 @@ func (c *core) beginSettling() error {
 	if c.settling.lone, err = c.entries.Lone(); err != nil {
 		return err
 	}
-	if c.settling.copies, err = c.readCopies(); err != nil {
+	if c.settling.copies, err = c.copies.readCopies(); err != nil {
 		return err
 	}
 	c.settling.begun, c.settling.retried, c.settling.from = true, map[dispatch]bool{}, c.entries.State().WitnessFrom
@@ -370,7 +370,7 @@ func (c *core) settled(now time.Time, witness string) error {
 	c.entries.TakeReady()
 	c.entries.TakeCopies()
 	var err error
-	if c.undecided, err = c.entries.Copies(); err != nil {
+	if c.copies.undecided, err = c.entries.Copies(); err != nil {
 		return err
 	}
 	for _, queue := range c.entries.Queues() {

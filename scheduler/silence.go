@@ -35,22 +35,23 @@ const (
 
 // silence watches for queues that do not answer what is fired to them.
 type silence struct {
+	base
+	lanes   *lanes
 	looked  time.Duration
 	asked   uint64   // the newest publish without an answer behind which a record was sent
 	overdue []string // queues with fires that are given up on
 }
 
-// watchSilence finds the queues that do not answer, and those that answer again.
-func (c *core) watchSilence() {
-	s := &c.silence
-	c.ledger.Advance(c.ledger.Passed())
-	if c.ledger.Elapsed()-s.looked < watchEvery {
+// watch finds the queues that do not answer, and those that answer again.
+func (s *silence) watch() {
+	s.ledger.Advance(s.ledger.Passed())
+	if s.ledger.Elapsed()-s.looked < watchEvery {
 		return
 	}
-	s.looked = c.ledger.Elapsed()
-	unanswered := c.ledger.Unanswered()
+	s.looked = s.ledger.Elapsed()
+	unanswered := s.ledger.Unanswered()
 	s.overdue = nil
-	for _, ln := range c.lanes.all {
+	for _, ln := range s.lanes.all {
 		u := unanswered[&ln.Queue]
 		if u.Overdue {
 			s.overdue = append(s.overdue, ln.queue)
@@ -59,31 +60,36 @@ func (c *core) watchSilence() {
 		switch {
 		case ln.Silent && !silent:
 			ln.tried, ln.trying = false, false
-			c.lanes.rouse(ln, time.Time{})
-		case silent && !ln.tried && u.Newest < c.ledger.Numbered(): // is it the queue that does not answer, or was that fire lost?
+			s.lanes.rouse(ln, time.Time{})
+		case silent && !ln.tried && u.Newest < s.ledger.Numbered(): // is it the queue that does not answer, or was that fire lost?
 			ln.tried, ln.trying = true, true
-			c.lanes.rouse(ln, time.Time{})
+			s.lanes.rouse(ln, time.Time{})
 		}
 		ln.Silent = silent
 	}
 	slices.Sort(s.overdue)
-	c.ledger.SetAside()
-	for _, ln := range c.lanes.all {
+	s.ledger.SetAside()
+	for _, ln := range s.lanes.all {
 		if ln.trial && ln.Aside > 0 { // what it waited for may be set aside now
-			c.lanes.rouse(ln, time.Time{})
+			s.lanes.rouse(ln, time.Time{})
 		}
 	}
 }
 
+// step finds the queues that do not answer, and sends a record behind what only that can decide.
+func (s *silence) step(now time.Time) error {
+	s.watch()
+	return s.askBehind(now)
+}
+
 // askBehind sends a record behind the newest publish without an answer that only what follows it can decide, unless something else does: it
 // shows whether the journal has a fire, whether its queue may get another job, and whether a record was lost.
-func (c *core) askBehind(now time.Time) error {
-	s := &c.silence
-	if c.ledger.Waits() <= s.asked {
+func (s *silence) askBehind(now time.Time) error {
+	if s.ledger.Waits() <= s.asked {
 		return nil
 	}
-	s.asked = c.ledger.Waits()
-	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: c.ledger.Watermark()}, spot{})
+	s.asked = s.ledger.Waits()
+	return s.ledger.Record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: s.ledger.Watermark()}, spot{})
 }
 
 // errHole ends an epoch in order.
@@ -93,15 +99,15 @@ var errHole = fmt.Errorf("scheduler: the broker never answered a publish, and %d
 // they are journaled as returned, and are fired again. The proof that they arrived holds for those that
 // the journal has. A fire stays open until the view has read it, or a record with a higher number: until
 // then the journal may be what does not answer.
-func (c *core) giveUpOn(now time.Time, queue string, arrived bool) error {
-	_, folded := c.entries.Progress()
-	for p := range c.ledger.GiveUp(&c.lanes.of(queue).Queue, folded) {
-		journaled, err := c.entries.InDoubt(c.ledger.Epoch(), p.Seq())
+func (s *silence) giveUpOn(now time.Time, queue string, arrived bool) error {
+	_, folded := s.entries.Progress()
+	for p := range s.ledger.GiveUp(&s.lanes.of(queue).Queue, folded) {
+		journaled, err := s.entries.InDoubt(s.ledger.Epoch(), p.Seq())
 		if err != nil {
 			return err
 		}
-		if arrived && journaled && c.witnessTells(p) {
-			c.ledger.Accept(p)
+		if arrived && journaled && s.witnessTells(p) {
+			s.ledger.Accept(p)
 		} else if err := p.Returned(now, noAnswer, journaled); err != nil {
 			return err
 		}
@@ -110,8 +116,8 @@ func (c *core) giveUpOn(now time.Time, queue string, arrived bool) error {
 }
 
 // witnessTells reports whether the witness that stands tells of a fire of this epoch.
-func (c *core) witnessTells(p *ledger.Publish) bool {
-	return wire.Through{Epoch: c.ledger.Epoch(), Through: p.Seq()}.Compare(c.entries.State().WitnessFrom) > 0
+func (s *silence) witnessTells(p *ledger.Publish) bool {
+	return wire.Through{Epoch: s.ledger.Epoch(), Through: p.Seq()}.Compare(s.entries.State().WitnessFrom) > 0
 }
 
 // silentQueues asks the broker about queues with fires that are given up on.
@@ -198,5 +204,5 @@ func (l *leadership) silentVerdict(v silentVerdict) error {
 		l.silent.asking = false
 		return nil
 	}
-	return l.core.giveUpOn(time.Now(), v.queue, v.arrived)
+	return l.core.silence.giveUpOn(time.Now(), v.queue, v.arrived)
 }

@@ -1,0 +1,66 @@
+package scheduler
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// announceEvery bounds how often the journal is told that the window has drained: at a few hundred jobs a second it drains after each.
+const announceEvery = 100 * time.Millisecond
+
+// announcer journals what is confirmed, where no header of a publish says it.
+type announcer struct {
+	base
+	routing *way
+	passes  int       // how many numbers had passed when that was journaled last
+	at      time.Time // when that was
+}
+
+// step journals what is confirmed from time to time.
+func (a *announcer) step(now, wake time.Time) (time.Time, error) {
+	if now.Sub(a.at) < announceEvery && !now.Before(a.at) {
+		return later(now, earlier(wake, a.at.Add(announceEvery))), nil
+	}
+	return wake, a.announce(now)
+}
+
+// announce journals what is confirmed: once the window has drained, and while headers cannot say
+// all of it.
+func (a *announcer) announce(now time.Time) error {
+	drained := a.ledger.Drained() && a.ledger.Refused() == 0
+	if !drained && len(a.ledger.Above()) <= ledger.MaxRanges {
+		return nil
+	}
+	return a.sayAll(now)
+}
+
+func (a *announcer) sayConfirmed(now time.Time) error {
+	a.passes, a.at = a.ledger.Passes(), now
+	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: a.ledger.Epoch(),
+		Through: a.ledger.Watermark(), Above: slices.Clone(a.ledger.Above()), RoutedTo: a.routing.say()}
+	return a.ledger.Send(&ledger.Publish{Plain: true, Lost: func() { a.passes = -1 }, LostAfter: silentAfter,
+		Build: func(seq, confirmed int64) wire.Message { return r.Append(wire.Journal, seq, confirmed) }})
+}
+
+// sayAll journals what is confirmed, unless the journal has been told all of it.
+func (a *announcer) sayAll(now time.Time) error {
+	if a.ledger.Passes() == a.passes && !a.routing.unsaid() {
+		return nil
+	}
+	return a.sayConfirmed(now)
+}
+
+// hasUnsaid reports whether the journal may not know yet what this epoch knows to be confirmed, and something is in doubt without it.
+func (a *announcer) hasUnsaid() bool {
+	return a.ledger.Epoch() >= 0 && (a.ledger.Open() > 0 || a.ledger.Passes() > a.passes)
+}
+
+// hasReadConfirmed reports whether the view knows of all that this epoch knows to be confirmed, or
+// cannot learn it any more.
+func (a *announcer) hasReadConfirmed() bool {
+	state := a.entries.State()
+	return a.ledger.Epoch() < 0 || state.Epoch != a.ledger.Epoch() || state.Confirmed >= a.ledger.Watermark()
+}
