@@ -168,7 +168,7 @@ func (c *core) withoutRepeats(now time.Time, found []*tracker.Stored) (rest []*t
 		return nil, err
 	}
 	if e != nil && c.ledger.Busy(ledger.ID(first.Stream, first.Offset)) == nil && first.Parked == "" {
-		if err := c.dropRepeats(now, c.entries.Lookup, first, e); err != nil {
+		if err := c.dispatcher.dropRepeats(now, c.entries.Lookup, first, e); err != nil {
 			return nil, err
 		}
 	}
@@ -215,10 +215,10 @@ func (c *core) act(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.E
 	switch cmd.Command {
 	case wire.CommandTrigger:
 		o.op = wire.OpTriggered
-		return c.fire(now, s, e, o)
+		return c.dispatcher.fire(now, s, e, o)
 	case wire.CommandRetry:
 		o.op = wire.OpRetried
-		return c.fire(now, s, e, o)
+		return c.dispatcher.fire(now, s, e, o)
 	case wire.CommandKill:
 		return c.kill(now, cmd, s, e, o, answer)
 	case wire.CommandDelete:
@@ -262,7 +262,7 @@ func (c *core) kill(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.
 	if class == "" {
 		class, message = "killed", cmp.Or(cmd.Reason, "killed by "+cmp.Or(cmd.Actor, "an operator"))
 	}
-	return c.bury(now, s, e, o, class, message)
+	return c.dispatcher.bury(now, s, e, o, class, message)
 }
 
 // killed is the record that tells of a kill.

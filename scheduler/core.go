@@ -34,9 +34,8 @@ type core struct {
 	announcer  announcer
 	toldAt     time.Time // when it was last looked which replacements were read back
 	copies     copies
-	unfetched  map[spot]int // large entries that could not be fetched, with how often in a row
 	lateFires  lateFires
-	late       time.Duration
+	dispatcher dispatcher
 }
 
 // errUnsure ends an epoch: the next finds out what the stream has.
@@ -85,29 +84,17 @@ func (p phase) String() string {
 // spot names an entry.
 type spot = ledger.EntryID
 
-// dispatched is a fire or burial on its way.
-type dispatched struct {
-	*ledger.Publish
-	lane      *lane
-	buries    bool           // what its lane's queue answers says nothing of it
-	key       tracker.DueKey // where the lane has it
-	tag       string         // wire.JIDTag of the entry
-	command   string         // the id of the command that asked for it
-	operation string         // of a fire: the operation that it is part of
-	refused   func()         // called if it comes back
-	doubt     *tracker.Doubt // of a fire that is repeated: how an earlier leader left its entry
-}
-
 // newCore makes a core. An error of the port that wraps broker.ErrUnpublishable is about one message; any other ends the epoch.
 func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	c := &core{
-		unfetched: map[spot]int{}, commands: map[string][]func(wire.Reply){},
+		commands:  map[string][]func(wire.Reply){},
 		lateFires: lateFires{seen: entries.Late()}, replacing: map[spot]*replacement{}, operations: map[string]*operating{}, enqueuing: map[string]*enqueuing{},
 	}
 	c.base = base{entries: entries, setup: &s, counters: &Counters{}}
 	c.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.way.room, Took: c.counters.Confirms.note})
 	c.way = way{base: c.base}
 	c.lanes = lanes{base: c.base, all: map[string]*lane{}}
+	c.dispatcher = dispatcher{base: c.base, lanes: &c.lanes, routing: &c.way, copies: &c.copies, unfetched: map[spot]int{}}
 	c.silence = silence{base: c.base, lanes: &c.lanes}
 	c.copies = copies{base: c.base, lanes: &c.lanes}
 	c.announcer = announcer{base: c.base, routing: &c.way}
@@ -188,7 +175,7 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if err := c.copies.step(now); err != nil {
 		return now, err
 	}
-	wake, err := c.fireDue(now)
+	wake, err := c.dispatcher.step(now)
 	if err != nil {
 		return now, err
 	}
@@ -222,71 +209,4 @@ func earlier(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// heldBecause says why a queue is held, by what became of its fire.
-var heldBecause = map[string]string{
-	nack:     "refused: the queue is full or down",
-	noAnswer: "no answer: the queue's node may be down",
-}
-
-// returned journals that a fire or burial was refused, or had no answer: its entry is pending again. Its queue is held, unless it has answered
-// later fires; all others go on. What the journal lacks it cannot take back.
-func (c *core) returned(now time.Time, d *dispatched, why string, journaled bool) error {
-	c.counters.Returned++
-	c.way.cameBack(d.Seq())
-	if d.lane != nil {
-		d.lane.flying--
-		if why == noAnswer && d.PassedOver() { // its queue answers
-			d.lane.full = false
-			c.lanes.rouse(d.lane, time.Time{})
-		} else {
-			d.lane.bound, d.lane.recheck = false, true // it may be gone, or its node away
-			c.lanes.hold(d.lane, now, heldBecause[why], maxHold)
-		}
-	}
-	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: d.Seq(), Reason: why, Stream: d.Entry.Stream, Offset: d.Entry.Offset, JID: d.tag}
-	if journaled {
-		r.TookBack, r.InOperation = d.command, d.operation
-	}
-	err := c.ledger.TakeBack(now, d.Publish, r)
-	if d.refused != nil {
-		d.refused()
-	}
-	if err == nil && d.doubt != nil && !journaled { // the journal has the entry in doubt as an earlier leader left it
-		err = c.takeBack(now, d.doubt)
-	}
-	return err
-}
-
-// dispatch publishes a fire or burial.
-func (c *core) dispatch(d *dispatched) error {
-	d.Dispatch = true
-	if d.lane != nil && !d.buries {
-		d.Queue = &d.lane.Queue
-	}
-	confirmed := d.Confirmed
-	d.Confirmed = func() {
-		if d.lane != nil {
-			c.lanes.accepted(d.lane)
-		}
-		if confirmed != nil {
-			confirmed()
-		}
-	}
-	d.Returned = func(now time.Time, why string, journaled bool) error { return c.returned(now, d, why, journaled) }
-	d.Freed = func() {
-		if d.lane != nil {
-			c.lanes.look(d.lane, d.key)
-		}
-	}
-	err := c.ledger.Send(d.Publish)
-	if err != nil {
-		return err
-	}
-	c.way.sent(d.Seq(), d.Size, d.buries)
-	if d.lane != nil {
-		d.lane.flying++
-	}
-	return nil
 }

@@ -466,7 +466,7 @@ func (l *leadership) report() {
 	l.s.phase(c.phase.String())
 	l.s.setStatus(func(st *Status) {
 		st.Leader, st.Epoch, st.Unconfirmed, st.Overdue = c.phase == phaseLeading, c.ledger.Epoch(), c.ledger.Open(), len(c.lanes.ring)
-		st.Blocked, st.Held, st.LastLate = reason, held, c.late
+		st.Blocked, st.Held, st.LastLate = reason, held, c.dispatcher.late
 		st.Silent, st.InDoubt = silent, inDoubt
 		n := &st.Counters
 		n.Fired, n.Returned, n.Refused, n.Commands = n.Fired+c.counters.Fired, n.Returned+c.counters.Returned,

@@ -388,7 +388,7 @@ func (c *core) actOnOne(now time.Time, o *operating, s *tracker.Stored, at int64
 		o.fails("a record could not be read from its stream")
 		return nil
 	}
-	if err := c.dropRepeats(now, c.entries.Lookup, s, e); err != nil {
+	if err := c.dispatcher.dropRepeats(now, c.entries.Lookup, s, e); err != nil {
 		return err
 	}
 	o.flying[at] = true

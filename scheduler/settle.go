@@ -219,11 +219,11 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 		c.settling.delivered++
 		return c.ledger.Record(now, settlement(wire.TypeDelivered, d), at)
 	case burial && d.Entry != nil:
-		return c.takeBack(now, d)
+		return c.dispatcher.takeBack(now, d)
 	case c.ledger.Suspects()[at] >= maxKills && d.Entry != nil:
-		return c.refuse(now, d.Entry, c.kills(at))
+		return c.dispatcher.refuse(now, d.Entry, c.dispatcher.kills(at))
 	case c.ledger.Suspects()[at] >= maxKills:
-		return c.showOnly(now, d, c.kills(at))
+		return c.showOnly(now, d, c.dispatcher.kills(at))
 	}
 	if !burial {
 		c.noteRepeated(d)
@@ -255,13 +255,6 @@ func (c *core) tellKilled(now time.Time, d *tracker.Doubt) error {
 			r.DiedAt = wire.Seconds(dead.At)
 		}
 	}
-	return c.ledger.Record(now, r, spotOf(d))
-}
-
-// takeBack has the entry of a doubtful fire or burial pending again.
-func (c *core) takeBack(now time.Time, d *tracker.Doubt) error {
-	r := settlement(wire.TypeUnburied, d)
-	r.TookBack = d.Command
 	return c.ledger.Record(now, r, spotOf(d))
 }
 
@@ -300,15 +293,15 @@ func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 	if d.Entry != nil {
 		s, e, err := c.load(ledger.ID(d.Place.Stream, d.Place.Offset))
 		if errors.Is(err, errFetch) { // left in doubt it would pass for delivered as soon as a new witness stands
-			return c.takeBack(now, d)
+			return c.dispatcher.takeBack(now, d)
 		}
 		if err != nil || s == nil {
 			return err
 		}
 		if e == nil {
-			return c.refuse(now, s, "its record cannot be read any more")
+			return c.dispatcher.refuse(now, s, "its record cannot be read any more")
 		}
-		return c.fire(now, s, e, o)
+		return c.dispatcher.fire(now, s, e, o)
 	}
 	job, err := wire.ParseJob(d.Body)
 	if burial {
@@ -336,7 +329,7 @@ func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o orde
 	if !burial {
 		again.lane = c.lanes.of(job.Queue)
 	}
-	err := c.dispatch(again)
+	err := c.dispatcher.send(again)
 	if errors.Is(err, broker.ErrUnpublishable) {
 		return c.showOnly(now, d, err.Error())
 	}

@@ -1,0 +1,180 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// dispatcher fires what is due, and buries and parks entries.
+type dispatcher struct {
+	base
+	lanes     *lanes
+	routing   *way
+	copies    *copies
+	unfetched map[spot]int  // large entries that could not be fetched, with how often in a row
+	late      time.Duration // how late the newest fire was
+}
+
+// step fires what is due, the queues in turn, until the window is full, a batch is done or nothing is due any more.
+func (d *dispatcher) step(now time.Time) (wake time.Time, err error) {
+	d.lanes.wakeUp(now)
+	if len(d.lanes.ring) == 0 || !d.ledger.Room() || d.ledger.Quiet() {
+		return d.lanes.next(now.Add(maxSleep)), nil
+	}
+	moment := d.entries.Moment()
+	defer func() { err = errors.Join(err, moment.Close()) }()
+	for fired := 0; len(d.lanes.ring) > 0 && d.ledger.Room(); {
+		if fired == batch {
+			return now, nil
+		}
+		if d.ledger.Alone() {
+			return now.Add(maxSleep), nil
+		}
+		did, wait, err := d.fireNext(now, moment.Lookup, d.lanes.ring[0])
+		if err != nil {
+			return now, err
+		}
+		if wait {
+			return now.Add(maxSleep), nil
+		}
+		if did {
+			fired++
+		}
+	}
+	return d.lanes.next(now.Add(maxSleep)), nil
+}
+
+// fireNext fires one entry of a lane, or takes the lane out of the ring. wait tells that the window must drain first.
+func (d *dispatcher) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, wait bool, err error) {
+	if ln.flying == 0 {
+		ln.limit = d.setup.window(ln.queue)
+	}
+	if ln.full = ln.flying >= ln.limit; ln.full || ln.Silent && !ln.trying || ln.trial && ln.flying > ln.Aside {
+		d.lanes.leave(time.Time{})
+		return false, false, nil
+	}
+	key, ok, err := d.head(entries, ln)
+	if err != nil {
+		return false, false, err
+	}
+	if !ok {
+		d.lanes.leave(time.Time{})
+		return false, false, nil
+	}
+	if !d.prepared(now, key.At, ln) {
+		return false, false, nil
+	}
+	at := ledger.ID(key.Stream, key.Offset)
+	if d.ledger.Suspects()[at] > 0 && !d.ledger.Drained() {
+		return false, true, nil
+	}
+	ln.behind, ln.ahead = key, ln.ahead[1:]
+	d.lanes.turn()
+	return true, false, d.fireDueEntry(now, entries, at, key)
+}
+
+// prepared reports whether an entry may be fired now: it is due, and its queue is there. If not, its lane leaves the ring.
+func (d *dispatcher) prepared(now, at time.Time, ln *lane) bool {
+	if ahead := at.Add(-prepareAhead); !ln.bound && ahead.After(now) {
+		d.lanes.leave(ahead)
+		return false
+	}
+	ready := d.lanes.isReady(now, ln)
+	switch {
+	case !ln.due: // it is held now
+	case at.After(now):
+		d.lanes.leave(at)
+	case !ready:
+		d.lanes.leave(time.Time{}) // bound wakes it
+	default:
+		return true
+	}
+	return false
+}
+
+// head is the first entry of a lane that may be fired when it is due.
+func (d *dispatcher) head(entries tracker.Lookup, ln *lane) (tracker.DueKey, bool, error) {
+	for {
+		for len(ln.ahead) > 0 {
+			key := ln.ahead[0]
+			at := ledger.ID(key.Stream, key.Offset)
+			waits := d.copies.held && at.Stream == wire.Gated
+			if d.ledger.Busy(at) == nil && !waits && !d.entries.IsHeld(at.Stream, at.Offset) {
+				return key, true, nil
+			}
+			ln.behind, ln.ahead = key, ln.ahead[1:]
+		}
+		err := entries.Due(ln.queue, ln.behind, func(key tracker.DueKey) bool {
+			ln.ahead = append(ln.ahead, key)
+			return len(ln.ahead) < look
+		})
+		if err != nil || len(ln.ahead) == 0 {
+			return tracker.DueKey{}, false, err
+		}
+	}
+}
+
+func (d *dispatcher) fireDueEntry(now time.Time, entries tracker.Lookup, at spot, key tracker.DueKey) error {
+	s, err := entries.Get(at.Stream, at.Offset)
+	if err != nil || s == nil {
+		return err
+	}
+	if pending, err := entries.Pending(s); err != nil || !pending {
+		delete(d.unfetched, at)
+		return err // a command was quicker: the lane had looked ahead
+	}
+	if busy, err := d.isBusy(s); err != nil || busy {
+		return err // it is a copy: decideCopies has the lane look again
+	}
+	e, err := d.read(s)
+	if errors.Is(err, errFetch) {
+		return d.postpone(now, at, key, err)
+	}
+	if err != nil {
+		return err
+	}
+	delete(d.unfetched, at)
+	if d.ledger.Suspects()[at] >= maxKills {
+		return d.refuse(now, s, d.kills(at))
+	}
+	if e == nil {
+		return d.refuse(now, s, "its record cannot be read any more")
+	}
+	if err := d.dropRepeats(now, entries, s, e); err != nil {
+		return err
+	}
+	if !e.Job.ExpiresAt.IsZero() && e.Job.ExpiresAt.Before(now) {
+		return d.expire(now, s, e)
+	}
+	d.late = now.Sub(key.At)
+	d.counters.FireDelays.note(d.late)
+	return d.fire(now, s, e, order{op: wire.OpFired, key: key})
+}
+
+// postpone holds the queue of an entry whose record cannot be fetched now, and parks the entry in the end.
+func (d *dispatcher) postpone(now time.Time, at spot, key tracker.DueKey, why error) error {
+	s, err := d.entries.Get(at.Stream, at.Offset)
+	if err != nil || s == nil {
+		return err
+	}
+	if d.unfetched[at]++; d.unfetched[at] >= maxUnfetched {
+		delete(d.unfetched, at)
+		return d.refuse(now, s, why.Error())
+	}
+	ln := d.lanes.of(s.Queue)
+	d.lanes.look(ln, key)
+	d.lanes.hold(ln, now, why.Error(), maxHold)
+	return nil
+}
+
+// maxKills is how many connections may die while an entry is in flight, before it is not tried again.
+const maxKills = 2
+
+func (d *dispatcher) kills(at spot) string {
+	return fmt.Sprintf("the connection died %d times while this was being published", d.ledger.Suspects()[at])
+}
