@@ -29,44 +29,52 @@ func (s *stray) dispatch() dispatch {
 	return dispatch{wire.Through{Epoch: s.deed.Epoch, Through: s.deed.Seq}, s.deed.JIDTag}
 }
 
-// findAstray lists what may have gone astray. What is doubtful anyway is doubted all the more.
-func (c *core) findAstray() error {
-	a := astray{state: c.entries.State(), at: map[spot]int{}}
+// reentry enters again what may have gone astray.
+type reentry struct {
+	base
+	strays   []stray
+	entering int     // of them, what is on its way
+	at       float64 // when it was noticed that they may have gone astray
+}
+
+// find lists what may have gone astray. What is doubtful anyway is doubted all the more.
+func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool) error {
+	a := astray{state: r.entries.State(), at: map[spot]int{}}
 	from := max(0, a.state.RoutedTo) // a probe or the beginning of an epoch: it says who led
-	err := c.setup.journal(from, c.ledger.Epoch(), func(r *wire.Record) error {
-		if c.entries.Trusts(r) {
-			a.read(r)
+	err := r.setup.journal(from, r.ledger.Epoch(), func(record *wire.Record) error {
+		if r.entries.Trusts(record) {
+			a.read(record)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := a.dropUndone(c.entries); err != nil {
+	if err := a.dropUndone(r.entries); err != nil {
 		return err
 	}
 	doubtful := map[spot]int{}
-	for i, d := range c.settling.open {
+	for i, d := range open {
 		doubtful[spotOf(&d)] = i
 	}
 	for _, i := range slices.Sorted(maps.Values(a.at)) {
 		s := a.deeds[i]
 		if i, is := doubtful[s.at]; is {
-			c.settling.open[i].Returned = true
+			open[i].Returned = true
 			continue
 		}
-		if c.settling.copies[s.dispatch()] {
+		if copied[s.dispatch()] {
 			continue // it arrived in jobs.gated
 		}
-		pending, err := c.entries.Get(s.at.Stream, s.at.Offset)
+		pending, err := r.entries.Get(s.at.Stream, s.at.Offset)
 		if err != nil {
 			return err
 		}
 		if pending == nil { // what came back fires by itself
-			c.settling.astray = append(c.settling.astray, s)
+			r.strays = append(r.strays, s)
 		}
 	}
-	c.settling.astrayAt = a.state.AstrayTime
+	r.at = a.state.AstrayTime
 	return nil
 }
 
@@ -127,53 +135,53 @@ func (a *astray) add(r *wire.Record, d wire.Deed) {
 
 // repeat enters again what may have gone astray: a job as due, in a new entry, a dead job among the dead. Two leaders who do that write the
 // same, which is noticed as long as the first has not fired.
-func (c *core) repeat(s *stray) error {
+func (r *reentry) repeat(s *stray, retried map[dispatch]bool) error {
 	if s.deed.Burial() {
-		return c.repeatBurial(s)
+		return r.repeatBurial(s, retried)
 	}
 	job, err := wire.ParseJob(s.body)
 	if err != nil {
 		return nil //nolint:nilerr // it was read when it was fired; a body that cannot be read now was no job then either
 	}
 	jid := cmp.Or(job.JID, s.deed.JIDTag)
-	return c.enter(wire.ScheduledJobs, jid, wire.ScheduledJob(jid, c.settling.astrayAt, s.body), s)
+	return r.enter(wire.ScheduledJobs, jid, wire.ScheduledJob(jid, r.at, s.body), s)
 }
 
-func (c *core) repeatBurial(s *stray) error {
+func (r *reentry) repeatBurial(s *stray, retried map[dispatch]bool) error {
 	e, err := wire.ParseEntry(wire.DeadJobs, 0, s.body)
 	if err != nil {
 		return nil //nolint:nilerr // as above
 	}
 	origin := wire.Through{Epoch: s.deed.Epoch, Through: s.deed.Seq}
-	if c.settling.retried[s.dispatch()] {
+	if retried[s.dispatch()] {
 		return nil
 	}
-	dead, err := c.amongDead(e.JID, func(d *tracker.Stored) bool {
+	dead, err := r.amongDead(e.JID, func(d *tracker.Stored) bool {
 		return d.Origin() == origin || d.At.Equal(e.At) // it arrived, or another leader entered it, and died before it could say so
 	})
 	if err != nil || dead != nil {
 		return err
 	}
-	return c.enter(wire.DeadJobs, e.JID, s.body, s)
+	return r.enter(wire.DeadJobs, e.JID, s.body, s)
 }
 
 // enter appends an entry that repeats what was done to another.
-func (c *core) enter(stream, jid string, record []byte, s *stray) error {
+func (r *reentry) enter(stream, jid string, record []byte, s *stray) error {
 	headers := map[string]any{wire.HeaderStream: s.at.Stream, wire.HeaderOffset: s.at.Offset}
-	c.settling.entering++
-	return c.ledger.Send(&ledger.Publish{Plain: true, Confirmed: func() { c.settling.entering-- }, Build: func(int64, int64) wire.Message {
+	r.entering++
+	return r.ledger.Send(&ledger.Publish{Plain: true, Confirmed: func() { r.entering-- }, Build: func(int64, int64) wire.Message {
 		return wire.Carry(stream, jid, record, headers)
 	}})
 }
 
-// enterAstray enters what may have gone astray, as far as there is room, and tells whether all of it is confirmed.
-func (c *core) enterAstray() (done bool, err error) {
-	for len(c.settling.astray) > 0 && c.ledger.Room() {
-		s := c.settling.astray[0]
-		c.settling.astray = c.settling.astray[1:]
-		if err := c.repeat(&s); err != nil {
+// step enters what may have gone astray, as far as there is room, and tells whether all of it is confirmed.
+func (r *reentry) step(retried map[dispatch]bool) (done bool, err error) {
+	for len(r.strays) > 0 && r.ledger.Room() {
+		s := r.strays[0]
+		r.strays = r.strays[1:]
+		if err := r.repeat(&s, retried); err != nil {
 			return false, err
 		}
 	}
-	return len(c.settling.astray) == 0 && c.settling.entering == 0, nil
+	return len(r.strays) == 0 && r.entering == 0, nil
 }

@@ -40,7 +40,7 @@ func (c *core) whenKnown(now time.Time, cmd wire.Command, fn func(now time.Time)
 	if h == nil {
 		return fn(now)
 	}
-	if at := ledger.ID(cmd.Stream, h.Offset); c.ledger.Busy(at) == nil && !c.isUnsettled(at) {
+	if at := ledger.ID(cmd.Stream, h.Offset); c.ledger.Busy(at) == nil && !c.settling.isUnsettled(at) {
 		return fn(now)
 	}
 	c.ledger.NextStep(func() error { return c.whenKnown(c.ledger.Now(), cmd, fn) })

@@ -152,8 +152,3 @@ func (c *copies) readCopies() (map[dispatch]bool, error) {
 	}
 	return fires, nil
 }
-
-// isCopied reports whether a fire in doubt found no queue, and so arrived in jobs.gated.
-func (c *core) isCopied(d *tracker.Doubt) bool {
-	return c.settling.copies[dispatchInDoubt(d)]
-}

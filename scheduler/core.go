@@ -88,13 +88,15 @@ type spot = ledger.EntryID
 func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	c := &core{
 		commands:  map[string][]func(wire.Reply){},
-		lateFires: lateFires{seen: entries.Late()}, replacing: map[spot]*replacement{}, operations: map[string]*operating{}, enqueuing: map[string]*enqueuing{},
+		replacing: map[spot]*replacement{}, operations: map[string]*operating{}, enqueuing: map[string]*enqueuing{},
 	}
 	c.base = base{entries: entries, setup: &s, counters: &Counters{}}
 	c.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.way.room, Took: c.counters.Confirms.note})
 	c.way = way{base: c.base}
 	c.lanes = lanes{base: c.base, all: map[string]*lane{}}
 	c.dispatcher = dispatcher{base: c.base, lanes: &c.lanes, routing: &c.way, copies: &c.copies, unfetched: map[spot]int{}}
+	c.settling = settling{base: c.base, dispatcher: &c.dispatcher, copies: &c.copies, reentry: reentry{base: c.base}}
+	c.lateFires = lateFires{base: c.base, settling: &c.settling, seen: entries.Late()}
 	c.silence = silence{base: c.base, lanes: &c.lanes}
 	c.copies = copies{base: c.base, lanes: &c.lanes}
 	c.announcer = announcer{base: c.base, routing: &c.way}
@@ -130,13 +132,100 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	case phaseCatching:
 		err = c.catchUp(now, c.entries.State())
 	case phaseSettling:
-		if err = c.silence.step(now); err == nil {
-			err = c.settle(now)
-		}
+		err = c.settle(now)
 	case phaseLeading:
 		wake, err = c.lead(now)
 	}
 	return wake, err
+}
+
+// witnessed takes in whether the witness of earlier epochs still stands, and which queues it
+// speaks for. If that is undecided, decided is called later.
+func (c *core) witnessed(v verdict, p proof) {
+	c.settling.verdict, c.settling.proof = v, p
+	c.phase = phaseSettling
+}
+
+// settled takes in the witness that stands from now on; empty if there is none. The epoch leads from here on, and the record
+// says so, be the witness new or not: an epoch that led left a barrier in every entry stream. Nothing is fired before that is confirmed: a
+// leader that died then would have left fires and no witness, and they would be fired again.
+func (c *core) settled(now time.Time, witness string) error {
+	r := wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}
+	begun := c.ledger.NewRecord(now, r, spot{})
+	begun.Confirmed = func() { c.phase = phaseLeading }
+	if err := c.ledger.Send(begun); err != nil {
+		return err
+	}
+	c.phase = phaseBeginning
+	if err := c.dropSuspects(); err != nil {
+		return err
+	}
+	if err := c.tellOfOthers(now); err != nil {
+		return err
+	}
+	c.opened = c.ledger.Seq() // what earlier leaders had not told is told up to here
+	if err := c.resumeOperations(now); err != nil {
+		return err
+	}
+	if err := c.pauses.tellAgain(now); err != nil {
+		return err
+	}
+	c.entries.TakeReady()
+	c.entries.TakeCopies()
+	var err error
+	if c.copies.undecided, err = c.entries.Copies(); err != nil {
+		return err
+	}
+	for _, queue := range c.entries.Queues() {
+		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})
+	}
+	return c.decideGap(now)
+}
+
+// rewitnessed journals another witness: the broker's nodes or links have changed. What was fired
+// before has none any more.
+func (c *core) rewitnessed(now time.Time, witness string) error {
+	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, spot{})
+}
+
+// dropSuspects forgets those that are neither pending nor in doubt any more.
+func (c *core) dropSuspects() error {
+	for at := range c.ledger.Suspects() {
+		s, err := c.entries.Get(at.Stream, at.Offset)
+		if err != nil {
+			return err
+		}
+		if s == nil && c.ledger.Busy(at) == nil {
+			delete(c.ledger.Suspects(), at)
+		}
+	}
+	return nil
+}
+
+// inDoubt counts the fires and burials of earlier leaders that are not settled yet.
+func (c *core) inDoubt() int {
+	return c.settling.inDoubt() + len(c.lateFires.open)
+}
+
+// settle settles what earlier leaders left in doubt.
+func (c *core) settle(now time.Time) error {
+	if err := c.silence.step(now); err != nil {
+		return err
+	}
+	done, err := c.settling.step(now)
+	if done {
+		c.phase = phaseSettled
+	}
+	return err
+}
+
+// settledFires returns what became of the fires that earlier leaders left in doubt, once, when it
+// is known of all of them.
+func (c *core) settledFires() (delivered int, repeated map[string]int, known bool) {
+	if c.phase != phaseLeading {
+		return 0, nil, false
+	}
+	return c.settling.fires()
 }
 
 // stands takes in that the way leads from jobs.fire to the queues.
@@ -149,7 +238,7 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if err := c.silence.step(now); err != nil {
 		return now, err
 	}
-	if err := c.settleWaiting(now); err != nil {
+	if err := c.settling.settleWaiting(now); err != nil {
 		return now, err
 	}
 	if err := c.continueDiscard(now); err != nil {
@@ -158,7 +247,7 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if err := c.tellReplaced(now); err != nil {
 		return now, err
 	}
-	if err := c.settleLate(now); err != nil {
+	if err := c.lateFires.step(now); err != nil {
 		return now, err
 	}
 	if err := c.trimmer.step(now); err != nil {

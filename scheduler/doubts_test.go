@@ -286,7 +286,7 @@ func TestLowWaterRepeatsTheWitness(t *testing.T) {
 func TestWhatIsInDoubtIsCounted(t *testing.T) {
 	var c core
 	require.Zero(t, c.inDoubt())
-	c.settling = settling{open: make([]tracker.Doubt, 1), waiting: make([]tracker.Doubt, 2), astray: make([]stray, 4), lone: make([]*tracker.Stored, 8)}
+	c.settling = settling{open: make([]tracker.Doubt, 1), waiting: make([]tracker.Doubt, 2), reentry: reentry{strays: make([]stray, 4)}, lone: make([]*tracker.Stored, 8)}
 	c.lateFires.open = make([]tracker.Doubt, 16)
 	require.Equal(t, 31, c.inDoubt())
 }

@@ -258,7 +258,7 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 	case <-l.lookout.astray:
 		return errAstray
 	case v := <-l.decided:
-		l.core.decided(v)
+		l.core.settling.decided(v)
 	case id := <-l.renewed:
 		return l.core.rewitnessed(time.Now(), id)
 	case v := <-l.silent.verdicts:

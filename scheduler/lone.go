@@ -11,11 +11,11 @@ import (
 )
 
 // settleLone tells of the burials that the journal does not have: what they buried would else be pending beside its dead job.
-func (c *core) settleLone(now time.Time) error {
-	for len(c.settling.lone) > 0 && c.ledger.Room() {
-		dead := c.settling.lone[0]
-		c.settling.lone = c.settling.lone[1:]
-		if err := c.tellBurial(now, dead); err != nil {
+func (s *settling) settleLone(now time.Time) error {
+	for len(s.lone) > 0 && s.ledger.Room() {
+		dead := s.lone[0]
+		s.lone = s.lone[1:]
+		if err := s.tellBurial(now, dead); err != nil {
 			return err
 		}
 	}
@@ -23,17 +23,17 @@ func (c *core) settleLone(now time.Time) error {
 }
 
 // tellBurial journals of what entry a dead job came.
-func (c *core) tellBurial(now time.Time, dead *tracker.Stored) error {
+func (s *settling) tellBurial(now time.Time, dead *tracker.Stored) error {
 	d := dead.Burial
 	at := ledger.ID(d.Stream, d.Offset)
-	_, e, err := c.load(at)
+	_, e, err := s.load(at)
 	if err != nil && !errors.Is(err, errFetch) {
 		return err
 	}
-	if c.ledger.Busy(at) != nil {
+	if s.ledger.Busy(at) != nil {
 		return nil // it was buried twice, and the first has been told
 	}
-	c.settling.open = slices.DeleteFunc(c.settling.open, func(o tracker.Doubt) bool { return spotOf(&o) == at }) // a fire that came back before
+	s.open = slices.DeleteFunc(s.open, func(o tracker.Doubt) bool { return spotOf(&o) == at }) // a fire that came back before
 	r := wire.JournalRecord{Type: wire.TypeExpired, Stream: at.Stream, Offset: at.Offset, JID: d.JIDTag}
 	if d.Op == wire.OpBuried {
 		r.Type, r.DiedAt = wire.TypeKilled, wire.Seconds(dead.At)
@@ -42,5 +42,5 @@ func (c *core) tellBurial(now time.Time, dead *tracker.Stored) error {
 			r.Entry = e.Raw
 		}
 	}
-	return c.ledger.Record(now, r, at)
+	return s.ledger.Record(now, r, at)
 }

@@ -821,7 +821,7 @@ func (s *modelSidecar) step(now time.Time) error {
 		if s.core.settling.verdict == undecided && !now.Before(s.decideAt) {
 			s.broker.linkSeen = s.broker.links
 			s.broker.blind[s.core.ledger.Epoch()] = s.broker.blind[s.core.ledger.Epoch()] || s.broker.silent
-			s.core.decided(map[bool]verdict{true: stands, false: gone}[s.known0 == s.broker.renew()])
+			s.core.settling.decided(map[bool]verdict{true: stands, false: gone}[s.known0 == s.broker.renew()])
 		}
 		return s.decideOverdue(now)
 	}

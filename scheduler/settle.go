@@ -13,19 +13,20 @@ import (
 
 // settling is how far the doubtful entries of earlier epochs are settled.
 type settling struct {
+	base
+	dispatcher *dispatcher
+	copies     *copies
+	reentry    reentry
+
 	begun   bool
 	verdict verdict
 	proof   proof
 	from    wire.Through      // the witness tells only of what was fired after this
 	lone    []*tracker.Stored // dead jobs whose burials the journal does not have
 	open    []tracker.Doubt
-	astray  []stray           // what may not have arrived although it was confirmed
 	waiting []tracker.Doubt   // fires that arrived if the verdict is that the witness stands: nobody waits for it
-	copies  map[dispatch]bool // fires that found no queue and stand in jobs.gated: they arrived
+	copied  map[dispatch]bool // fires that found no queue and stand in jobs.gated: they arrived
 	retried map[dispatch]bool // burials whose dead job was acted upon already: they arrived
-
-	entering int     // of what went astray, what is on its way
-	astrayAt float64 // when that was noticed
 
 	delivered int            // fires that were found to have arrived
 	repeated  map[string]int // fires that are dispatched again, by reason
@@ -46,79 +47,68 @@ func dispatchInDoubt(d *tracker.Doubt) dispatch {
 	return dispatch{wire.Through{Epoch: d.Epoch, Through: d.Seq}, d.JID}
 }
 
-// witnessed takes in whether the witness of earlier epochs still stands, and which queues it
-// speaks for. If that is undecided, decided is called later.
-func (c *core) witnessed(v verdict, p proof) {
-	c.settling.verdict, c.settling.proof = v, p
-	c.phase = phaseSettling
-}
-
 // decided takes in a verdict that was not known when the epoch began.
-func (c *core) decided(v verdict) { c.settling.verdict = v }
+func (s *settling) decided(v verdict) { s.verdict = v }
 
-// settle settles every doubtful entry of every earlier epoch, each with a record, so that a leader that dies here leaves the rest
+// step settles every doubtful entry of every earlier epoch, each with a record, so that a leader that dies here leaves the rest
 // doubtful.
-func (c *core) settle(now time.Time) error {
-	if !c.settling.begun {
-		if err := c.beginSettling(); err != nil {
-			return err
+func (s *settling) step(now time.Time) (done bool, err error) {
+	if !s.begun {
+		if err := s.begin(); err != nil {
+			return false, err
 		}
 	}
-	if err := c.settleLone(now); err != nil || len(c.settling.lone) > 0 {
-		return err
+	if err := s.settleLone(now); err != nil || len(s.lone) > 0 {
+		return false, err
 	}
-	if err := c.settleOpen(now); err != nil || len(c.settling.open) > 0 {
-		return err
+	if err := s.settleOpen(now); err != nil || len(s.open) > 0 {
+		return false, err
 	}
-	done, err := c.enterAstray()
-	if done {
-		c.phase = phaseSettled
-	}
-	return err
+	return s.reentry.step(s.retried)
 }
 
-// inDoubt counts the fires and burials of earlier leaders that are not settled yet.
-func (c *core) inDoubt() int {
-	return len(c.settling.lone) + len(c.settling.open) + len(c.settling.waiting) + len(c.settling.astray) + len(c.lateFires.open)
+// inDoubt counts what is not settled yet.
+func (s *settling) inDoubt() int {
+	return len(s.lone) + len(s.open) + len(s.waiting) + len(s.reentry.strays)
 }
 
 // isUnsettled reports whether a fire of an entry by an earlier leader waits to be settled: it may yet be
 // fired again, and refused.
-func (c *core) isUnsettled(at spot) bool {
+func (s *settling) isUnsettled(at spot) bool {
 	isOf := func(d tracker.Doubt) bool { return spotOf(&d) == at }
-	return slices.ContainsFunc(c.settling.waiting, isOf) || slices.ContainsFunc(c.settling.open, isOf)
+	return slices.ContainsFunc(s.waiting, isOf) || slices.ContainsFunc(s.open, isOf)
 }
 
 // settleWaiting settles, while the epoch leads, the fires that had to wait for the verdict.
-func (c *core) settleWaiting(now time.Time) error {
-	if c.settling.verdict == undecided || len(c.settling.open)+len(c.settling.waiting) == 0 {
+func (s *settling) settleWaiting(now time.Time) error {
+	if s.verdict == undecided || len(s.open)+len(s.waiting) == 0 {
 		return nil
 	}
-	if len(c.settling.waiting) > 0 {
+	if len(s.waiting) > 0 {
 		var err error
-		if c.settling.copies, err = c.copies.readCopies(); err != nil { // some may have come meanwhile
+		if s.copied, err = s.copies.readCopies(); err != nil { // some may have come meanwhile
 			return err
 		}
-		c.settling.open = append(c.settling.open, c.settling.waiting...)
-		c.settling.waiting = nil
+		s.open = append(s.open, s.waiting...)
+		s.waiting = nil
 	}
-	return c.settleOpen(now)
+	return s.settleOpen(now)
 }
 
 // settleOpen settles what is in doubt, as far as the window allows.
-func (c *core) settleOpen(now time.Time) error {
-	for len(c.settling.open) > 0 && c.ledger.Room() {
-		d := c.settling.open[0]
-		if c.settling.verdict == undecided && c.provable(&d) && !c.isCopied(&d) {
-			c.settling.open = c.settling.open[1:]
-			c.settling.waiting = append(c.settling.waiting, d)
+func (s *settling) settleOpen(now time.Time) error {
+	for len(s.open) > 0 && s.ledger.Room() {
+		d := s.open[0]
+		if s.verdict == undecided && s.provable(&d) && !s.isCopied(&d) {
+			s.open = s.open[1:]
+			s.waiting = append(s.waiting, d)
 			continue
 		}
-		if c.ledger.Alone() || c.ledger.Suspects()[spotOf(&d)] > 0 && !c.ledger.Drained() {
+		if s.ledger.Alone() || s.ledger.Suspects()[spotOf(&d)] > 0 && !s.ledger.Drained() {
 			return nil // a confirm comes first
 		}
-		c.settling.open = c.settling.open[1:]
-		if err := c.settleOne(now, &d); err != nil {
+		s.open = s.open[1:]
+		if err := s.settleOne(now, &d); err != nil {
 			return err
 		}
 	}
@@ -126,30 +116,29 @@ func (c *core) settleOpen(now time.Time) error {
 }
 
 // provable reports whether a fire in doubt certainly arrived if the witness stands.
-func (c *core) provable(d *tracker.Doubt) bool { return c.unprovable(d) == "" }
+func (s *settling) provable(d *tracker.Doubt) bool { return s.unprovable(d) == "" }
 
 // unprovable returns why a fire in doubt may not have arrived although the witness stands; empty if
 // it certainly did.
-func (c *core) unprovable(d *tracker.Doubt) string {
+func (s *settling) unprovable(d *tracker.Doubt) string {
 	fired := wire.Through{Epoch: d.Epoch, Through: d.Seq}
 	switch {
 	case (wire.Deed{Op: d.Op}).Burial():
 		return "burial"
 	case d.Returned:
 		return "misrouted"
-	case fired.Compare(c.settling.from) <= 0:
+	case fired.Compare(s.from) <= 0:
 		return "fired before the nodes or links changed"
-	case !c.settling.proof.of(queueOf(d)):
+	case !s.proof.of(queueOf(d)):
 		return "queue gives no proof"
 	}
 	return ""
 }
 
-// settledFires returns what became of the fires that earlier leaders left in doubt, once it is known
+// fires returns what became of the fires that earlier leaders left in doubt, once it is known
 // of all of them. It returns it once.
-func (c *core) settledFires() (delivered int, repeated map[string]int, known bool) {
-	s := &c.settling
-	if c.phase != phaseLeading || len(s.open)+len(s.waiting) > 0 || s.delivered+len(s.repeated) == 0 {
+func (s *settling) fires() (delivered int, repeated map[string]int, known bool) {
+	if len(s.open)+len(s.waiting) > 0 || s.delivered+len(s.repeated) == 0 {
 		return 0, nil, false
 	}
 	delivered, repeated = s.delivered, s.repeated
@@ -158,45 +147,45 @@ func (c *core) settledFires() (delivered int, repeated map[string]int, known boo
 }
 
 // noteRepeated counts a fire that is dispatched again.
-func (c *core) noteRepeated(d *tracker.Doubt) {
-	why := c.unprovable(d)
+func (s *settling) noteRepeated(d *tracker.Doubt) {
+	why := s.unprovable(d)
 	if why == "" {
 		why = "nodes or links changed"
 	}
-	if c.settling.repeated == nil {
-		c.settling.repeated = map[string]int{}
+	if s.repeated == nil {
+		s.repeated = map[string]int{}
 	}
-	c.settling.repeated[why]++
+	s.repeated[why]++
 }
 
-func (c *core) beginSettling() error {
-	all, err := c.entries.Doubtful() // all of earlier epochs: in this one nothing has been fired yet
+func (s *settling) begin() error {
+	all, err := s.entries.Doubtful() // all of earlier epochs: in this one nothing has been fired yet
 	if err != nil {
 		return err
 	}
-	if c.settling.lone, err = c.entries.Lone(); err != nil {
+	if s.lone, err = s.entries.Lone(); err != nil {
 		return err
 	}
-	if c.settling.copies, err = c.copies.readCopies(); err != nil {
+	if s.copied, err = s.copies.readCopies(); err != nil {
 		return err
 	}
-	c.settling.begun, c.settling.retried, c.settling.from = true, map[dispatch]bool{}, c.entries.State().WitnessFrom
+	s.begun, s.retried, s.from = true, map[dispatch]bool{}, s.entries.State().WitnessFrom
 	for _, d := range all {
-		c.settling.open = append(c.settling.open, d)
+		s.open = append(s.open, d)
 		if d.Entry != nil && d.Place.Stream == wire.DeadJobs {
-			c.settling.retried[dispatchOf(d.Entry)] = true
+			s.retried[dispatchOf(d.Entry)] = true
 		}
 	}
-	return c.findAstray()
+	return s.reentry.find(s.open, s.copied)
 }
 
 // settleOne settles a fire or burial, unless the journal has settled it meanwhile: the leader that fired
 // it may live on, and say that it was confirmed, or that it came back.
-func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
-	if open, err := c.entries.InDoubt(d.Epoch, d.Seq); err != nil || !open {
+func (s *settling) settleOne(now time.Time, d *tracker.Doubt) error {
+	if open, err := s.entries.InDoubt(d.Epoch, d.Seq); err != nil || !open {
 		return err
 	}
-	returned, err := c.entries.HasReturned(d.Epoch, d.Seq)
+	returned, err := s.entries.HasReturned(d.Epoch, d.Seq)
 	if err != nil {
 		return err
 	}
@@ -205,30 +194,30 @@ func (c *core) settleOne(now time.Time, d *tracker.Doubt) error {
 	burial := (wire.Deed{Op: d.Op}).Burial()
 	arrived := false
 	if burial {
-		arrived, err = c.isBuried(d)
+		arrived, err = s.isBuried(d)
 	} else {
-		arrived = c.isCopied(d) || c.settling.verdict == stands && c.provable(d)
+		arrived = s.isCopied(d) || s.verdict == stands && s.provable(d)
 	}
 	if err != nil {
 		return err
 	}
 	switch {
 	case arrived && d.Op == wire.OpBuried && d.Entry != nil:
-		return c.tellKilled(now, d)
+		return s.tellKilled(now, d)
 	case arrived:
-		c.settling.delivered++
-		return c.ledger.Record(now, settlement(wire.TypeDelivered, d), at)
+		s.delivered++
+		return s.ledger.Record(now, settlement(wire.TypeDelivered, d), at)
 	case burial && d.Entry != nil:
-		return c.dispatcher.takeBack(now, d)
-	case c.ledger.Suspects()[at] >= maxKills && d.Entry != nil:
-		return c.dispatcher.refuse(now, d.Entry, c.dispatcher.kills(at))
-	case c.ledger.Suspects()[at] >= maxKills:
-		return c.showOnly(now, d, c.dispatcher.kills(at))
+		return s.dispatcher.takeBack(now, d)
+	case s.ledger.Suspects()[at] >= maxKills && d.Entry != nil:
+		return s.dispatcher.refuse(now, d.Entry, s.dispatcher.kills(at))
+	case s.ledger.Suspects()[at] >= maxKills:
+		return s.showOnly(now, d, s.dispatcher.kills(at))
 	}
 	if !burial {
-		c.noteRepeated(d)
+		s.noteRepeated(d)
 	}
-	return c.refire(now, d, burial)
+	return s.refire(now, d, burial)
 }
 
 // settlement is the record that says what became of a doubtful fire or burial.
@@ -238,16 +227,16 @@ func settlement(what string, d *tracker.Doubt) wire.JournalRecord {
 
 // tellKilled journals that an entry was killed, in place of a leader that died between the burial and that: without it the entry is no part of
 // its operation, and nobody can take it back.
-func (c *core) tellKilled(now time.Time, d *tracker.Doubt) error {
+func (s *settling) tellKilled(now time.Time, d *tracker.Doubt) error {
 	r := settlement(wire.TypeDelivered, d)
-	_, e, err := c.load(spotOf(d))
+	_, e, err := s.load(spotOf(d))
 	if err != nil && !errors.Is(err, errFetch) {
 		return err
 	}
 	if e != nil {
 		r = killed(spotOf(d), d.JID, e)
 		r.Actor, r.Command, r.InOperation = d.Actor, d.Command, d.Bulk
-		dead, err := c.amongDead(e.JID, madeBy(wire.Through{Epoch: d.Epoch, Through: d.Seq}))
+		dead, err := s.amongDead(e.JID, madeBy(wire.Through{Epoch: d.Epoch, Through: d.Seq}))
 		if err != nil {
 			return err
 		}
@@ -255,53 +244,53 @@ func (c *core) tellKilled(now time.Time, d *tracker.Doubt) error {
 			r.DiedAt = wire.Seconds(dead.At)
 		}
 	}
-	return c.ledger.Record(now, r, spotOf(d))
+	return s.ledger.Record(now, r, spotOf(d))
 }
 
 func spotOf(d *tracker.Doubt) spot { return ledger.ID(d.Place.Stream, d.Place.Offset) }
 
 // showOnly gives up a job that the broker cannot take and that only the journal has: its stream has forgotten it.
-func (c *core) showOnly(now time.Time, d *tracker.Doubt, reason string) error {
+func (s *settling) showOnly(now time.Time, d *tracker.Doubt, reason string) error {
 	const kept = 64 << 10
-	c.counters.Refused++
+	s.counters.Refused++
 	r := wire.JournalRecord{Type: wire.TypeRejected, Queue: wire.Journal, Reason: reason, Count: int64(len(d.Body)),
 		Body: d.Body[:min(len(d.Body), kept)]}
-	if err := c.ledger.Record(now, r, spot{}); err != nil {
+	if err := s.ledger.Record(now, r, spot{}); err != nil {
 		return err
 	}
-	return c.ledger.Record(now, settlement(wire.TypeDelivered, d), spotOf(d))
+	return s.ledger.Record(now, settlement(wire.TypeDelivered, d), spotOf(d))
 }
 
 // isBuried tells whether a doubtful burial arrived: its stream has been folded to its end.
-func (c *core) isBuried(d *tracker.Doubt) (bool, error) {
+func (s *settling) isBuried(d *tracker.Doubt) (bool, error) {
 	jid := ""
 	if d.Entry != nil {
 		jid = d.Entry.JID
 	} else if e, err := wire.ParseEntry(wire.DeadJobs, 0, d.Body); err == nil {
 		jid = e.JID
 	}
-	if c.settling.retried[dispatchInDoubt(d)] {
+	if s.retried[dispatchInDoubt(d)] {
 		return true, nil
 	}
-	dead, err := c.amongDead(jid, madeBy(wire.Through{Epoch: d.Epoch, Through: d.Seq}))
+	dead, err := s.amongDead(jid, madeBy(wire.Through{Epoch: d.Epoch, Through: d.Seq}))
 	return dead != nil, err
 }
 
 // refire fires or buries again what may not have arrived.
-func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
+func (s *settling) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 	o := order{op: wire.OpRefired, command: d.Command, doubt: d} // which it was to carry out: if it comes back that is not done
 	if d.Entry != nil {
-		s, e, err := c.load(ledger.ID(d.Place.Stream, d.Place.Offset))
+		old, e, err := s.load(spotOf(d))
 		if errors.Is(err, errFetch) { // left in doubt it would pass for delivered as soon as a new witness stands
-			return c.dispatcher.takeBack(now, d)
+			return s.dispatcher.takeBack(now, d)
 		}
-		if err != nil || s == nil {
+		if err != nil || old == nil {
 			return err
 		}
 		if e == nil {
-			return c.dispatcher.refuse(now, s, "its record cannot be read any more")
+			return s.dispatcher.refuse(now, old, "its record cannot be read any more")
 		}
-		return c.dispatcher.fire(now, s, e, o)
+		return s.dispatcher.fire(now, old, e, o)
 	}
 	job, err := wire.ParseJob(d.Body)
 	if burial {
@@ -311,85 +300,29 @@ func (c *core) refire(now time.Time, d *tracker.Doubt, burial bool) error {
 		job = e.Job
 	}
 	if err != nil { // it was read when it was fired; a body that cannot be read now was no job then either
-		return c.ledger.Record(now, settlement(wire.TypeDelivered, d), spotOf(d))
+		return s.ledger.Record(now, settlement(wire.TypeDelivered, d), spotOf(d))
 	}
-	return c.refireBody(now, d, &job, o, burial)
+	return s.refireBody(now, d, &job, o, burial)
 }
 
 // refireBody publishes again a job that only the journal has. A fire counts in its queue's lane, so that
 // a queue that does not answer stops only itself.
-func (c *core) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o order, burial bool) error {
+func (s *settling) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o order, burial bool) error {
 	again := &dispatched{tag: d.JID, doubt: d, buries: burial, Publish: &ledger.Publish{Entry: spotOf(d), Build: func(seq, confirmed int64) wire.Message {
-		deed := wire.Deed{Op: o.op, Stream: d.Place.Stream, Offset: d.Place.Offset, JIDTag: d.JID, Epoch: c.ledger.Epoch(), Seq: seq, Confirmed: confirmed}
+		deed := wire.Deed{Op: o.op, Stream: d.Place.Stream, Offset: d.Place.Offset, JIDTag: d.JID, Epoch: s.ledger.Epoch(), Seq: seq, Confirmed: confirmed}
 		if burial {
 			return wire.Bury(job, deed, d.Body, now)
 		}
 		return wire.Fire(job, deed, d.Body, now)
 	}}}
 	if !burial {
-		again.lane = c.lanes.of(job.Queue)
+		again.lane = s.dispatcher.lanes.of(job.Queue)
 	}
-	err := c.dispatcher.send(again)
+	err := s.dispatcher.send(again)
 	if errors.Is(err, broker.ErrUnpublishable) {
-		return c.showOnly(now, d, err.Error())
+		return s.showOnly(now, d, err.Error())
 	}
 	return err
-}
-
-// settled takes in the witness that stands from now on; empty if there is none. The epoch leads from here on, and the record
-// says so, be the witness new or not: an epoch that led left a barrier in every entry stream. Nothing is fired before that is confirmed: a
-// leader that died then would have left fires and no witness, and they would be fired again.
-func (c *core) settled(now time.Time, witness string) error {
-	r := wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}
-	begun := c.ledger.NewRecord(now, r, spot{})
-	begun.Confirmed = func() { c.phase = phaseLeading }
-	if err := c.ledger.Send(begun); err != nil {
-		return err
-	}
-	c.phase = phaseBeginning
-	if err := c.dropSuspects(); err != nil {
-		return err
-	}
-	if err := c.tellOfOthers(now); err != nil {
-		return err
-	}
-	c.opened = c.ledger.Seq() // what earlier leaders had not told is told up to here
-	if err := c.resumeOperations(now); err != nil {
-		return err
-	}
-	if err := c.pauses.tellAgain(now); err != nil {
-		return err
-	}
-	c.entries.TakeReady()
-	c.entries.TakeCopies()
-	var err error
-	if c.copies.undecided, err = c.entries.Copies(); err != nil {
-		return err
-	}
-	for _, queue := range c.entries.Queues() {
-		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})
-	}
-	return c.decideGap(now)
-}
-
-// rewitnessed journals another witness: the broker's nodes or links have changed. What was fired
-// before has none any more.
-func (c *core) rewitnessed(now time.Time, witness string) error {
-	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, spot{})
-}
-
-// dropSuspects forgets those that are neither pending nor in doubt any more.
-func (c *core) dropSuspects() error {
-	for at := range c.ledger.Suspects() {
-		s, err := c.entries.Get(at.Stream, at.Offset)
-		if err != nil {
-			return err
-		}
-		if s == nil && c.ledger.Busy(at) == nil {
-			delete(c.ledger.Suspects(), at)
-		}
-	}
-	return nil
 }
 
 // queueOf is the queue that a doubtful fire went to.
@@ -402,4 +335,9 @@ func queueOf(d *tracker.Doubt) string {
 		return ""
 	}
 	return job.Queue
+}
+
+// isCopied reports whether a fire in doubt found no queue, and so arrived in jobs.gated.
+func (s *settling) isCopied(d *tracker.Doubt) bool {
+	return s.copied[dispatchInDoubt(d)]
 }
