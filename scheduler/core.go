@@ -93,6 +93,7 @@ func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	c.base = base{entries: entries, setup: &s, counters: &Counters{}}
 	c.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.way.room, Took: c.counters.Confirms.note})
 	c.way = way{base: c.base}
+	c.opening = opening{base: c.base}
 	c.lanes = lanes{base: c.base, all: map[string]*lane{}}
 	c.dispatcher = dispatcher{base: c.base, lanes: &c.lanes, routing: &c.way, copies: &c.copies, unfetched: map[spot]int{}}
 	c.settling = settling{base: c.base, dispatcher: &c.dispatcher, copies: &c.copies, reentry: reentry{base: c.base}}
@@ -126,15 +127,21 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 		return now, err
 	}
 	wake = now.Add(maxSleep)
+	over := false
 	switch c.phase {
 	case phaseOpening:
-		err = c.open(now, c.entries.State())
+		over, err = c.opening.open(now, c.entries.State())
 	case phaseCatching:
-		err = c.catchUp(now, c.entries.State())
+		over, err = c.opening.catchUp(now, c.entries.State())
 	case phaseSettling:
-		err = c.settle(now)
+		if err = c.silence.step(now); err == nil {
+			over, err = c.settling.step(now)
+		}
 	case phaseLeading:
 		wake, err = c.lead(now)
+	}
+	if over {
+		c.phase++
 	}
 	return wake, err
 }
@@ -205,18 +212,6 @@ func (c *core) dropSuspects() error {
 // inDoubt counts the fires and burials of earlier leaders that are not settled yet.
 func (c *core) inDoubt() int {
 	return c.settling.inDoubt() + len(c.lateFires.open)
-}
-
-// settle settles what earlier leaders left in doubt.
-func (c *core) settle(now time.Time) error {
-	if err := c.silence.step(now); err != nil {
-		return err
-	}
-	done, err := c.settling.step(now)
-	if done {
-		c.phase = phaseSettled
-	}
-	return err
 }
 
 // settledFires returns what became of the fires that earlier leaders left in doubt, once, when it

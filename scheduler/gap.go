@@ -1,43 +1,13 @@
 package scheduler
 
 import (
-	"maps"
 	"time"
 
-	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 // A gap: the journal has lost records, so nobody knows of what stands in the entry streams whether it was done. The leader that finds one
 // holds all of it, and then says where that ends. What is held never fires by itself: an operator releases or discards it.
-
-// toHold is what must not fire: what an earlier leader held, and if the journal has a gap everything. Where that ends is known when the
-// barriers have been folded.
-func toHold(state tracker.State, gap string) map[string]int64 {
-	held := maps.Clone(state.Held)
-	if gap != "" {
-		for _, stream := range wire.EntryStreams {
-			held[stream] = wire.Everything
-		}
-	}
-	return held
-}
-
-// narrowHold journals, once the barriers have been folded, that what is held ends at them, and tells whether the view has that. An
-// earlier leader may have died before it could.
-func (c *core) narrowHold(now time.Time, state tracker.State) (known bool, err error) {
-	known = true
-	for stream, upTo := range state.Held {
-		if upTo == wire.Everything {
-			state.Held[stream], known = state.Barriers[stream].Offset, false
-		}
-	}
-	if known || c.opening.narrowed {
-		return known, nil
-	}
-	c.opening.narrowed = true
-	return false, c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeReleased, Held: state.Held, Reason: "what came after the gap was found"}, spot{})
-}
 
 // release is the end of a hold: whatever is pending is appended again and low water is moved above the rest, so that what the journal
 // lacks is missed by nobody any more, and then the journal says that nothing is held.

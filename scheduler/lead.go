@@ -373,7 +373,7 @@ func (l *leadership) noteRecreated() error {
 		if l.core.phase > phaseCatching && slices.Contains(wire.EntryStreams, stream) {
 			return fmt.Errorf("%w: %s", errRecreated, stream)
 		}
-		if err := l.core.isRecreated(time.Now(), stream); err != nil {
+		if err := l.core.opening.isRecreated(time.Now(), stream); err != nil {
 			return err
 		}
 	}

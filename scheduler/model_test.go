@@ -781,7 +781,7 @@ func (s *modelSidecar) step(now time.Time) error {
 			s.disconnect()
 			return nil
 		}
-		if err := s.core.isRecreated(now, name); err != nil {
+		if err := s.core.opening.isRecreated(now, name); err != nil {
 			return err
 		}
 	}

@@ -154,7 +154,7 @@ var variants = []variant{
 		"if b.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {\n\t\treturn true, nil", "if false {\n\t\treturn true, nil", property},
 	{"void-obeyed", "records of a leader that was followed are obeyed", "tracker/fold_journal.go", "return epoch < known", "return false", property},
 	{"foreign-unseen", "a stream that was made anew is taken for the old one", "scheduler/open.go",
-		"state.Foreign(stream, c.setup.base) && !c.opening.recreated[stream]", "false", property},
+		"state.Foreign(stream, o.setup.base) && !o.recreated[stream]", "false", property},
 	{"recreated-not-awaited", "a new leader fires before the journal has that a stream is a new one", "scheduler/open.go",
 		"done = done && seen && above && said", "_ = said\n		done = done && seen && above", property},
 	{"fired-early", "an entry is fired a moment before it is due", "scheduler/dispatch.go",
