@@ -16,6 +16,14 @@ import (
 // the new entry and never the old one. The journal tells of it afterwards, with the bytes as they were; if the leader dies in between, the
 // next one tells.
 
+// changes publishes entries that stand for others, and journals them once they were read back.
+type changes struct {
+	base
+	enqueues  *enqueues
+	replacing map[spot]*replacement // by the entry that it stands for
+	toldAt    time.Time             // when it was last looked which were read back
+}
+
 // replacement is an entry on its way that a person asked for. Until it has been read back nothing else is done to the one that it stands for.
 type replacement struct {
 	sent   *ledger.Publish
@@ -25,7 +33,7 @@ type replacement struct {
 }
 
 // change publishes an entry again with some of it changed. One that was parked, and is not as it was, is tried again.
-func (c *core) change(cmd wire.Command, s *tracker.Stored, e *wire.Entry, answer func(wire.Reply)) error {
+func (c *changes) change(cmd wire.Command, s *tracker.Stored, e *wire.Entry, answer func(wire.Reply)) error {
 	if c.entries.IsHeld(s.Stream, s.Offset) {
 		answer(conflict("it is held since the journal lost records: it may have fired already; release or delete it first"))
 		return nil
@@ -40,7 +48,7 @@ func (c *core) change(cmd wire.Command, s *tracker.Stored, e *wire.Entry, answer
 	return c.replace(a, s, record, &replacement{entry: e.Raw, reason: cmd.Reason, answer: answer})
 }
 
-func (c *core) changed(cmd wire.Command, s *tracker.Stored, e *wire.Entry) ([]byte, error) {
+func (c *changes) changed(cmd wire.Command, s *tracker.Stored, e *wire.Entry) ([]byte, error) {
 	changes, err := wire.ParseChanges(s.Stream, cmd.Changes)
 	if err != nil {
 		return nil, err
@@ -49,7 +57,7 @@ func (c *core) changed(cmd wire.Command, s *tracker.Stored, e *wire.Entry) ([]by
 }
 
 // replace publishes an entry that stands for an older one.
-func (c *core) replace(a wire.Announcement, old *tracker.Stored, record []byte, r *replacement) error {
+func (c *changes) replace(a wire.Announcement, old *tracker.Stored, record []byte, r *replacement) error {
 	headers := a.Headers(c.ledger.Epoch())
 	inherit(headers, old, a.What)
 	at := ledger.ID(a.Stream, a.Replaces)
@@ -82,9 +90,9 @@ const (
 	tellEvery = 10 * time.Millisecond
 )
 
-// tellReplaced journals the replacements that the broker has confirmed and the view has read back.
-func (c *core) tellReplaced(now time.Time) error {
-	under := len(c.replacing) + len(c.enqueuing)
+// step journals the replacements that the broker has confirmed and the view has read back.
+func (c *changes) step(now time.Time) error {
+	under := len(c.replacing) + len(c.enqueues.enqueuing)
 	if under == 0 || under > fewTold && now.Sub(c.toldAt) < tellEvery && !now.Before(c.toldAt) {
 		return nil
 	}
@@ -95,9 +103,9 @@ func (c *core) tellReplaced(now time.Time) error {
 	}
 	for _, a := range announced {
 		if a.What == wire.OpEnqueued {
-			if under := c.enqueuing[a.Key]; under != nil && under.sent.Acked() && !under.told {
+			if under := c.enqueues.enqueuing[a.Key]; under != nil && under.sent.Acked() && !under.told {
 				under.told = true
-				if err := c.tellEnqueued(now, a); err != nil {
+				if err := c.enqueues.tell(now, a); err != nil {
 					return err
 				}
 			}
@@ -117,8 +125,16 @@ func (c *core) tellReplaced(now time.Time) error {
 	return nil
 }
 
+// wake is when it is to be looked again.
+func (c *changes) wake(now time.Time) time.Time {
+	if len(c.replacing)+len(c.enqueues.enqueuing) > fewTold {
+		return now.Add(tellEvery)
+	}
+	return now.Add(maxSleep)
+}
+
 // tell journals a replacement, and answers once that is read back.
-func (c *core) tell(now time.Time, a wire.Announcement, r *replacement) error {
+func (c *changes) tell(now time.Time, a wire.Announcement, r *replacement) error {
 	about, by := spot{}, a.Offset
 	if a.Dead != nil {
 		s, err := c.entries.Get(wire.DeadJobs, *a.Dead)
@@ -141,7 +157,7 @@ func (c *core) tell(now time.Time, a wire.Announcement, r *replacement) error {
 }
 
 // tellOfOthers journals the replacements of which earlier leaders had not told when they died.
-func (c *core) tellOfOthers(now time.Time) error {
+func (c *changes) tellOfOthers(now time.Time) error {
 	announced, err := c.entries.Announced()
 	if err != nil {
 		return err
@@ -149,7 +165,7 @@ func (c *core) tellOfOthers(now time.Time) error {
 	fetches := true
 	for _, a := range announced {
 		if a.What == wire.OpEnqueued {
-			if err := c.tellEnqueued(now, a); err != nil {
+			if err := c.enqueues.tell(now, a); err != nil {
 				return err
 			}
 			continue
@@ -166,7 +182,7 @@ func (c *core) tellOfOthers(now time.Time) error {
 }
 
 // untold tells whether the journal has yet to tell of a replacement that stands at or below a cut: low water would forget it.
-func (c *core) untold(cut map[string]int64) (bool, error) {
+func (c *changes) untold(cut map[string]int64) (bool, error) {
 	announced, err := c.entries.Announced()
 	for _, a := range announced {
 		if a.Offset <= cut[a.Stream] {

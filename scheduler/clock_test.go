@@ -41,7 +41,7 @@ func TestClockSetBackHoldsNothingUp(t *testing.T) {
 	require.Empty(t, b.copies)
 	b.full["q"] = false
 	require.NoError(t, s.core.beginCarry(0))
-	s.core.carry.again = now.Add(time.Second)
+	s.core.carry.run.again = now.Add(time.Second)
 	b.deaf = 1
 	require.NoError(t, s.core.ledger.Append(wire.Journal, wire.JournalRecord{Type: wire.TypeConfirmed}))
 	b.process(s.conn, now)
@@ -55,6 +55,6 @@ func TestClockSetBackHoldsNothingUp(t *testing.T) {
 		round()
 	}
 	require.Len(t, b.copies, 1)
-	require.Nil(t, s.core.carry, "it was carried on")
+	require.Nil(t, s.core.carry.run, "it was carried on")
 	require.Zero(t, s.core.ledger.Refused(), "it was published again")
 }

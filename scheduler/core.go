@@ -21,18 +21,17 @@ type core struct {
 	opening    opening
 	settling   settling
 	way        way
-	commands   map[string][]func(wire.Reply) // commands under way, by id
-	discarded  *discard
-	carry      *carry
+	commands   commands
+	carry      carrier
 	trimmer    trimmer
-	operations map[string]*operating // by id
-	replacing  map[spot]*replacement // by the entry that it stands for
-	enqueuing  map[string]*enqueuing // by key
-	opened     int64                 // the number of the last record that was sent before commands were taken
+	operations operations
+	actions    actions
+	undos      undos
+	changes    changes
+	enqueues   enqueues
 	pauses     pauses
-	releasing  *release
+	gap        gap
 	announcer  announcer
-	toldAt     time.Time // when it was last looked which replacements were read back
 	copies     copies
 	lateFires  lateFires
 	dispatcher dispatcher
@@ -86,10 +85,7 @@ type spot = ledger.EntryID
 
 // newCore makes a core. An error of the port that wraps broker.ErrUnpublishable is about one message; any other ends the epoch.
 func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
-	c := &core{
-		commands:  map[string][]func(wire.Reply){},
-		replacing: map[spot]*replacement{}, operations: map[string]*operating{}, enqueuing: map[string]*enqueuing{},
-	}
+	c := &core{}
 	c.base = base{entries: entries, setup: &s, counters: &Counters{}}
 	c.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.way.room, Took: c.counters.Confirms.note})
 	c.way = way{base: c.base}
@@ -101,6 +97,14 @@ func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	c.silence = silence{base: c.base, lanes: &c.lanes}
 	c.copies = copies{base: c.base, lanes: &c.lanes}
 	c.announcer = announcer{base: c.base, routing: &c.way}
+	c.changes = changes{base: c.base, enqueues: &c.enqueues, replacing: map[spot]*replacement{}}
+	c.enqueues = enqueues{base: c.base, carry: &c.carry, enqueuing: map[string]*enqueuing{}}
+	c.carry = carrier{base: c.base, operations: &c.operations, pauses: &c.pauses, changes: &c.changes, enqueues: &c.enqueues, gap: &c.gap}
+	c.gap = gap{base: c.base, carry: &c.carry}
+	c.actions = actions{base: c.base, dispatcher: &c.dispatcher, changes: &c.changes}
+	c.undos = undos{base: c.base, changes: &c.changes, operations: &c.operations}
+	c.operations = operations{base: c.base, lanes: &c.lanes, routing: &c.way, dispatcher: &c.dispatcher, changes: &c.changes, actions: &c.actions, undos: &c.undos, carry: &c.carry, all: map[string]*operating{}}
+	c.commands = commands{base: c.base, lanes: &c.lanes, settling: &c.settling, dispatcher: &c.dispatcher, actions: &c.actions, gap: &c.gap, enqueues: &c.enqueues, pauses: &c.pauses, operations: &c.operations, undos: &c.undos, waiting: map[string][]func(wire.Reply){}}
 	c.trimmer = trimmer{base: c.base}
 	c.pauses = pauses{base: c.base}
 	return c
@@ -167,11 +171,11 @@ func (c *core) settled(now time.Time, witness string) error {
 	if err := c.dropSuspects(); err != nil {
 		return err
 	}
-	if err := c.tellOfOthers(now); err != nil {
+	if err := c.changes.tellOfOthers(now); err != nil {
 		return err
 	}
-	c.opened = c.ledger.Seq() // what earlier leaders had not told is told up to here
-	if err := c.resumeOperations(now); err != nil {
+	c.enqueues.opened = c.ledger.Seq() // what earlier leaders had not told is told up to here
+	if err := c.operations.resumeOperations(now); err != nil {
 		return err
 	}
 	if err := c.pauses.tellAgain(now); err != nil {
@@ -186,7 +190,7 @@ func (c *core) settled(now time.Time, witness string) error {
 	for _, queue := range c.entries.Queues() {
 		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})
 	}
-	return c.decideGap(now)
+	return c.gap.decide(now)
 }
 
 // rewitnessed journals another witness: the broker's nodes or links have changed. What was fired
@@ -223,6 +227,20 @@ func (c *core) settledFires() (delivered int, repeated map[string]int, known boo
 	return c.settling.fires()
 }
 
+// command carries out a command, in the loop that fires, so that nothing comes between. answer is called once, as soon as it is known
+// what became of it; if the epoch ends before, it is not called, and the caller does not know.
+func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	return c.commands.take(now, cmd, answer)
+}
+
+// beginCarry starts a carry-over, if none is under way.
+func (c *core) beginCarry(linger time.Duration) error {
+	if c.phase < phaseBeginning {
+		return nil
+	}
+	return c.carry.begin(linger)
+}
+
 // stands takes in that the way leads from jobs.fire to the queues.
 func (c *core) stands() {
 	c.way.stands()
@@ -236,10 +254,10 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if err := c.settling.settleWaiting(now); err != nil {
 		return now, err
 	}
-	if err := c.continueDiscard(now); err != nil {
+	if err := c.gap.step(now); err != nil {
 		return now, err
 	}
-	if err := c.tellReplaced(now); err != nil {
+	if err := c.changes.step(now); err != nil {
 		return now, err
 	}
 	if err := c.lateFires.step(now); err != nil {
@@ -248,10 +266,10 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if err := c.trimmer.step(now); err != nil {
 		return now, err
 	}
-	if err := c.continueCarry(now); err != nil {
+	if err := c.carry.step(now); err != nil {
 		return now, err
 	}
-	busy, err := c.continueOperations(now)
+	busy, err := c.operations.step(now)
 	if err != nil {
 		return now, err
 	}
@@ -263,18 +281,14 @@ func (c *core) lead(now time.Time) (time.Time, error) {
 	if err != nil {
 		return now, err
 	}
-	if len(c.operations) > 0 {
+	if len(c.operations.all) > 0 {
 		wake = earlier(wake, now.Add(operationEvery))
 	}
 	if busy {
 		wake = now
 	}
-	if len(c.replacing)+len(c.enqueuing) > fewTold {
-		wake = earlier(wake, now.Add(tellEvery))
-	}
-	if c.carry != nil && c.carry.again.Before(wake) {
-		wake = c.carry.again
-	}
+	wake = earlier(wake, c.changes.wake(now))
+	wake = earlier(wake, c.carry.wake(now))
 	if wake, err = c.way.step(now, wake); err != nil {
 		return now, err
 	}

@@ -260,7 +260,7 @@ func TestLargeEntriesAreFetched(t *testing.T) {
 
 	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 3, nil)
-	require.NotNil(t, s.core.carry, "it goes on as long as a record cannot be fetched")
+	require.NotNil(t, s.core.carry.run, "it goes on as long as a record cannot be fetched")
 	s.fetch = func(stream string, offset int64) ([]byte, error) {
 		if offset == gone {
 			return nil, nil
@@ -271,7 +271,7 @@ func TestLargeEntriesAreFetched(t *testing.T) {
 		sc.now = sc.now.Add(fetchAgain)
 		sc.rounds(s, 3, nil)
 	}
-	require.Nil(t, s.core.carry)
+	require.Nil(t, s.core.carry.run)
 	found, err := s.entries.Find(wire.ScheduledJobs, "gone")
 	require.NoError(t, err)
 	require.Empty(t, found, "there is nothing left of it")
@@ -370,7 +370,7 @@ func TestHoldIsEndedOnce(t *testing.T) {
 			require.Empty(t, sc.copies())
 			require.Contains(t, s.entries.State().Why, "deleted")
 			require.NoError(t, s.core.beginCarry(0))
-			require.Nil(t, s.core.carry)
+			require.Nil(t, s.core.carry.run)
 			for _, what := range []string{wire.CommandChange, wire.CommandTrigger} { // a change would let it go; a person may fire it
 				cmd := wire.Command{Command: what, Stream: wire.ScheduledJobs, JID: "due-1", Changes: json.RawMessage(`{"queue":"q"}`)}
 				require.Equal(t, what == wire.CommandTrigger, sc.ask(s, cmd).Status == wire.StatusDone, what)

@@ -147,7 +147,7 @@ func TestCarryOverLeavesRoom(t *testing.T) {
 	require.Equal(t, carryFlight, s.core.ledger.Open())
 	require.True(t, s.core.ledger.Room())
 	sc.rounds(s, 40, nil)
-	require.Nil(t, s.core.carry)
+	require.Nil(t, s.core.carry.run)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 	require.EqualValues(t, 700, s.entries.Total(wire.ScheduledJobs))
 }

@@ -17,6 +17,14 @@ import (
 // maxEnqueuing is how many may be on their way at once.
 const maxEnqueuing = 1024
 
+// enqueues appends the jobs that are enqueued under keys.
+type enqueues struct {
+	base
+	carry     *carrier
+	enqueuing map[string]*enqueuing // by key
+	opened    int64                 // the number of the last record that was sent before commands were taken
+}
+
 // enqueuing is a job on its way under a key.
 type enqueuing struct {
 	sent    *ledger.Publish
@@ -27,12 +35,12 @@ type enqueuing struct {
 }
 
 // enqueue has a job done once, however often it is asked for under the same key.
-func (c *core) enqueue(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
-	if c.carry != nil && c.carry.still { // keys are being written down
-		c.ledger.NextStep(func() error { return c.enqueue(c.ledger.Now(), cmd, answer) })
+func (q *enqueues) enqueue(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	if q.carry.rests() { // keys are being written down
+		q.ledger.NextStep(func() error { return q.enqueue(q.ledger.Now(), cmd, answer) })
 		return nil
 	}
-	if under := c.enqueuing[cmd.Key]; under != nil {
+	if under := q.enqueuing[cmd.Key]; under != nil {
 		if under.sum != cmd.Sum() {
 			answer(otherJob)
 			return nil
@@ -40,7 +48,7 @@ func (c *core) enqueue(now time.Time, cmd wire.Command, answer func(wire.Reply))
 		under.answers = append(under.answers, answer)
 		return nil
 	}
-	known, err := c.entries.Enqueued(cmd.Key, now)
+	known, err := q.entries.Enqueued(cmd.Key, now)
 	switch {
 	case err != nil:
 		return err
@@ -50,28 +58,28 @@ func (c *core) enqueue(now time.Time, cmd wire.Command, answer func(wire.Reply))
 	case known != nil:
 		answer(wire.Reply{Status: wire.StatusOK, JID: known.JID})
 		return nil
-	case len(c.enqueuing) >= maxEnqueuing:
+	case len(q.enqueuing) >= maxEnqueuing:
 		answer(wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "too many jobs are being enqueued: nothing was done, try again"})
 		return nil
 	}
-	return c.enqueueNew(now, cmd, answer)
+	return q.enqueueNew(now, cmd, answer)
 }
 
 var otherJob = conflict("another job was enqueued under this key within the last day")
 
-func (c *core) enqueueNew(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+func (q *enqueues) enqueueNew(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
 	record, e, err := cmd.Entry(now, random())
 	if err != nil {
 		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
 		return nil
 	}
 	a := wire.Announcement{What: wire.OpEnqueued, Stream: wire.ScheduledJobs, Key: cmd.Key, Sum: cmd.Sum(), Actor: cmd.Actor}
-	headers := a.Headers(c.ledger.Epoch())
+	headers := a.Headers(q.ledger.Epoch())
 	under := &enqueuing{sum: a.Sum, jid: e.JID, answers: []func(wire.Reply){answer}}
 	under.sent = &ledger.Publish{Plain: true, Returned: unsure(""), Size: len(record), Build: func(int64, int64) wire.Message {
 		return wire.Carry(wire.ScheduledJobs, e.JID, record, headers)
 	}}
-	err = c.ledger.Send(under.sent)
+	err = q.ledger.Send(under.sent)
 	if errors.Is(err, broker.ErrUnpublishable) {
 		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
 		return nil
@@ -79,21 +87,21 @@ func (c *core) enqueueNew(now time.Time, cmd wire.Command, answer func(wire.Repl
 	if err != nil {
 		return err
 	}
-	c.enqueuing[cmd.Key] = under
+	q.enqueuing[cmd.Key] = under
 	return nil
 }
 
-// tellEnqueued journals a job that was enqueued, and answers once that has been folded: only then is its key known.
-func (c *core) tellEnqueued(now time.Time, a wire.Announcement) error {
+// tell journals a job that was enqueued, and answers once that has been folded: only then is its key known.
+func (q *enqueues) tell(now time.Time, a wire.Announcement) error {
 	by := a.Offset
 	e := wire.Enqueued{Key: a.Key, Sum: a.Sum, JID: a.JID, At: wire.Seconds(now)}
 	r := wire.JournalRecord{Type: wire.OpEnqueued, Stream: a.Stream, Offset: a.Offset, By: &by, JID: a.JIDTag, Actor: a.Actor, Enqueued: &e}
-	return c.ledger.RecordThen(now, r, spot{}, func() error {
-		under := c.enqueuing[a.Key]
+	return q.ledger.RecordThen(now, r, spot{}, func() error {
+		under := q.enqueuing[a.Key]
 		if under == nil {
 			return nil
 		}
-		delete(c.enqueuing, a.Key)
+		delete(q.enqueuing, a.Key)
 		for _, answer := range under.answers {
 			answer(wire.Reply{Status: wire.StatusOK, JID: a.JID, Entry: &by})
 		}
@@ -104,10 +112,10 @@ func (c *core) tellEnqueued(now time.Time, a wire.Announcement) error {
 // keysAtOnce is how many keys one record writes down.
 const keysAtOnce = 500
 
-// carryKeys writes down again the keys that low water would forget.
-func (c *core) carryKeys(now time.Time) error {
+// carryOver writes down again the keys that low water would forget.
+func (q *enqueues) carryOver(now time.Time) error {
 	var all []wire.Enqueued
-	err := c.entries.EachEnqueued(func(e wire.Enqueued) bool {
+	err := q.entries.EachEnqueued(func(e wire.Enqueued) bool {
 		all = append(all, e)
 		return true
 	})
@@ -115,7 +123,7 @@ func (c *core) carryKeys(now time.Time) error {
 		return err
 	}
 	for keys := range slices.Chunk(all, keysAtOnce) {
-		if err := c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Keys: keys}, spot{}); err != nil {
+		if err := q.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Keys: keys}, spot{}); err != nil {
 			return err
 		}
 	}

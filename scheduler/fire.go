@@ -233,3 +233,23 @@ func (d *dispatcher) takeBack(now time.Time, doubt *tracker.Doubt) error {
 	r.TookBack = doubt.Command
 	return d.ledger.Record(now, r, spotOf(doubt))
 }
+
+// withoutRepeats journals which entries are the same publish as the first, repeated, and gives the others.
+func (d *dispatcher) withoutRepeats(now time.Time, found []*tracker.Stored) (rest []*tracker.Stored, err error) {
+	first := found[0]
+	e, err := d.read(first)
+	if err != nil && !errors.Is(err, errFetch) {
+		return nil, err
+	}
+	if e != nil && d.ledger.Busy(ledger.ID(first.Stream, first.Offset)) == nil && first.Parked == "" {
+		if err := d.dropRepeats(now, d.entries.Lookup, first, e); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range found {
+		if it := d.ledger.Busy(ledger.ID(s.Stream, s.Offset)); it == nil || it.Dispatch || s == first {
+			rest = append(rest, s)
+		}
+	}
+	return rest, nil
+}

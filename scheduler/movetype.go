@@ -301,7 +301,7 @@ func (mv *typeMove) work(ctx context.Context) error {
 func (mv *typeMove) note(ctx context.Context) error {
 	return mv.ask(ctx, func(answer func(wire.Reply)) error {
 		noted := &wire.Noted{Op: wire.NotedRetyped, Queue: mv.cmd.Queue, To: mv.cmd.Type, Count: mv.shown.Ready}
-		return mv.m.l.core.note(time.Now(), mv.cmd, wire.JournalRecord{Type: wire.TypeNoted, Noted: noted}, spot{}, answer)
+		return mv.m.l.core.actions.note(time.Now(), mv.cmd, wire.JournalRecord{Type: wire.TypeNoted, Noted: noted}, spot{}, answer)
 	})
 }
 

@@ -34,6 +34,19 @@ type pace struct {
 
 var usualPace = pace{look: 512, batch: 64, records: 1000, read: 4096}
 
+// operations does one thing to many entries.
+type operations struct {
+	base
+	lanes      *lanes
+	routing    *way
+	dispatcher *dispatcher
+	changes    *changes
+	actions    *actions
+	undos      *undos
+	carry      *carrier
+	all        map[string]*operating // by id
+}
+
 // operating is an operation under way.
 type operating struct {
 	wire.Operation
@@ -64,12 +77,12 @@ func newOperating(op wire.Operation, now time.Time) *operating {
 }
 
 // operate begins an operation, once it is known that it is about what whoever asked had seen.
-func (c *core) operate(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
-	if _, known := c.entries.Operation(cmd.ID); known || c.operations[cmd.ID] != nil {
+func (c *operations) operate(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	if _, known := c.entries.Operation(cmd.ID); known || c.all[cmd.ID] != nil {
 		answer(wire.Reply{Status: wire.StatusAccepted})
 		return nil
 	}
-	if len(c.operations) >= maxOperations {
+	if len(c.all) >= maxOperations {
 		answer(conflict(fmt.Sprintf("%d operations are running: wait until one has ended, or cancel one", maxOperations)))
 		return nil
 	}
@@ -96,7 +109,7 @@ func (c *core) operate(now time.Time, cmd wire.Command, answer func(wire.Reply))
 		o.Cursor, o.next = 0, 0
 	}
 	o.command, o.begun, o.counting = cmd, answer, op.Expected != nil
-	c.operations[op.ID] = o
+	c.all[op.ID] = o
 	if o.counting {
 		return nil
 	}
@@ -104,18 +117,18 @@ func (c *core) operate(now time.Time, cmd wire.Command, answer func(wire.Reply))
 }
 
 // beginOperation journals that an operation begins, and answers once that is confirmed.
-func (c *core) beginOperation(now time.Time, o *operating) error {
+func (c *operations) beginOperation(now time.Time, o *operating) error {
 	o.counting, o.since = false, now
 	op, answer := o.Operation, o.begun
 	r := wire.JournalRecord{Type: wire.TypeOperation, Operation: &op}
-	return c.note(now, o.command, r, spot{}, func(reply wire.Reply) {
+	return c.actions.note(now, o.command, r, spot{}, func(reply wire.Reply) {
 		reply.Status = wire.StatusAccepted
 		answer(reply)
 	})
 }
 
 // resumeOperations goes on with what earlier leaders had begun.
-func (c *core) resumeOperations(now time.Time) error {
+func (c *operations) resumeOperations(now time.Time) error {
 	for _, op := range c.entries.Operations() {
 		if op.State != wire.OperationRunning {
 			continue
@@ -124,15 +137,15 @@ func (c *core) resumeOperations(now time.Time) error {
 		if op.JIDs, err = c.entries.OperationJIDs(op.ID); err != nil {
 			return err
 		}
-		c.operations[op.ID] = newOperating(op, now)
-		c.beginUndoing(c.operations[op.ID])
+		c.all[op.ID] = newOperating(op, now)
+		c.beginUndoing(c.all[op.ID])
 	}
 	return nil
 }
 
 // cancelOperation ends an operation where it is; what was done stays done.
-func (c *core) cancelOperation(cmd wire.Command, answer func(wire.Reply)) {
-	o := c.operations[cmd.Bulk.ID]
+func (c *operations) cancelOperation(cmd wire.Command, answer func(wire.Reply)) {
+	o := c.all[cmd.Bulk.ID]
 	switch op, known := c.entries.Operation(cmd.Bulk.ID); {
 	case o != nil && !o.counting:
 		o.cancel, o.ended = true, append(o.ended, answer)
@@ -143,13 +156,13 @@ func (c *core) cancelOperation(cmd wire.Command, answer func(wire.Reply)) {
 	}
 }
 
-// continueOperations goes on with what is running. more tells that there is something left to do at once.
-func (c *core) continueOperations(now time.Time) (more bool, err error) {
-	if c.carry != nil && c.carry.still {
+// step goes on with what is running. more tells that there is something left to do at once.
+func (c *operations) step(now time.Time) (more bool, err error) {
+	if c.carry.rests() {
 		return false, nil
 	}
 	for _, known := range c.entries.Operations() { // in an order
-		if o := c.operations[known.ID]; o != nil && !o.counting {
+		if o := c.all[known.ID]; o != nil && !o.counting {
 			again, err := c.continueOperation(now, o)
 			if err != nil {
 				return false, err
@@ -157,7 +170,7 @@ func (c *core) continueOperations(now time.Time) (more bool, err error) {
 			more = more || again
 		}
 	}
-	for _, o := range c.operations {
+	for _, o := range c.all {
 		if o.counting {
 			more = true
 			if err := c.countOn(now, o); err != nil {
@@ -169,7 +182,7 @@ func (c *core) continueOperations(now time.Time) (more bool, err error) {
 }
 
 // countOn counts some more of what a filter matches, before the operation begins.
-func (c *core) countOn(now time.Time, o *operating) error {
+func (c *operations) countOn(now time.Time, o *operating) error {
 	found, err := c.entries.Kept(o.Stream, o.next+1, maxOffset, c.setup.pace.look)
 	if err != nil {
 		return err
@@ -189,7 +202,7 @@ func (c *core) countOn(now time.Time, o *operating) error {
 	}
 	o.next = -1
 	if o.Drifted(o.Total) {
-		delete(c.operations, o.ID)
+		delete(c.all, o.ID)
 		o.begun(wire.Reply{Status: wire.StatusDrifted, Error: "precondition_failed",
 			Reason: fmt.Sprintf("%d match now, %d were expected: look again", o.Total, *o.Expected)})
 		return nil
@@ -201,14 +214,14 @@ func (c *core) countOn(now time.Time, o *operating) error {
 const maxOffset = 1 << 62
 
 // chosen tells whether an operation is about an entry.
-func (c *core) chosen(o *operating, s *tracker.Stored) (bool, error) {
+func (c *operations) chosen(o *operating, s *tracker.Stored) (bool, error) {
 	if s.First > *o.AsOf || !o.matcher.Match(s) {
 		return false, nil
 	}
 	return c.entries.Pending(s)
 }
 
-func (c *core) continueOperation(now time.Time, o *operating) (more bool, err error) {
+func (c *operations) continueOperation(now time.Time, o *operating) (more bool, err error) {
 	if o.ending {
 		return false, nil
 	}
@@ -252,14 +265,14 @@ func (o *operating) done() int64 {
 	return cursor
 }
 
-func (c *core) endOperation(now time.Time, o *operating) error {
+func (c *operations) endOperation(now time.Time, o *operating) error {
 	o.ending, o.State, o.EndedAt = true, wire.OperationDone, wire.Seconds(now)
 	if o.cancel {
 		o.State = wire.OperationCancelled
 	}
 	end := c.ledger.NewRecord(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, spot{})
 	end.Confirmed = func() {
-		delete(c.operations, o.ID)
+		delete(c.all, o.ID)
 		for _, answer := range o.ended {
 			answer(wire.Reply{Status: wire.StatusDone})
 		}
@@ -276,7 +289,7 @@ func (o *operating) allowance(now time.Time, batch int) int {
 }
 
 // actOn acts on the next entries. over tells that there are none left, more that it might go on at once.
-func (c *core) actOn(now time.Time, o *operating) (over, more bool, err error) {
+func (c *operations) actOn(now time.Time, o *operating) (over, more bool, err error) {
 	left := o.allowance(now, c.setup.pace.batch)
 	if left == 0 || !c.ledger.Idle(operationFlight) {
 		return false, false, nil
@@ -315,11 +328,11 @@ func (c *core) actOn(now time.Time, o *operating) (over, more bool, err error) {
 	return false, true, nil
 }
 
-func (c *core) actOnJIDs(now time.Time, o *operating, left int) (over, more bool, err error) {
+func (c *operations) actOnJIDs(now time.Time, o *operating, left int) (over, more bool, err error) {
 	for ; left > 0 && o.next < int64(len(o.JIDs)); left-- {
 		found, err := c.entries.Find(o.Stream, o.JIDs[o.next])
 		if err == nil && len(found) > 1 {
-			found, err = c.withoutRepeats(now, found)
+			found, err = c.dispatcher.withoutRepeats(now, found)
 		}
 		if err != nil {
 			return false, false, err
@@ -362,7 +375,7 @@ func (o *operating) fires() bool {
 }
 
 // awaitsQueue reports whether an operation is to wait until an entry's queue is made and bound.
-func (c *core) awaitsQueue(now time.Time, o *operating, s *tracker.Stored) bool {
+func (c *operations) awaitsQueue(now time.Time, o *operating, s *tracker.Stored) bool {
 	ln := c.lanes.of(s.Queue)
 	if ln.moving != "" && o.fires() {
 		return true
@@ -374,7 +387,7 @@ func (c *core) awaitsQueue(now time.Time, o *operating, s *tracker.Stored) bool 
 }
 
 // actOnOne does to one entry what the operation is for. at is what it is called until that is answered.
-func (c *core) actOnOne(now time.Time, o *operating, s *tracker.Stored, at int64) error {
+func (c *operations) actOnOne(now time.Time, o *operating, s *tracker.Stored, at int64) error {
 	o.issued++
 	if ln := c.lanes.of(s.Queue); o.fires() && !ln.bound {
 		o.fails(fmt.Sprintf("queue %q takes no job: %s: it is pending as before", s.Queue, ln.held))
@@ -393,7 +406,7 @@ func (c *core) actOnOne(now time.Time, o *operating, s *tracker.Stored, at int64
 	}
 	o.flying[at] = true
 	cmd := wire.Command{Command: o.Action, Stream: s.Stream, JID: s.JID, Offset: &s.Offset, Changes: o.changes, Reason: o.Reason, Actor: o.Actor, Operation: o.ID}
-	return c.act(now, cmd, s, e, func(r wire.Reply) {
+	return c.actions.act(now, cmd, s, e, func(r wire.Reply) {
 		delete(o.flying, at)
 		if r.Status >= 300 {
 			o.fails(r.Reason)

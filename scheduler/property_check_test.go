@@ -46,7 +46,7 @@ func (w *world) quiesce() {
 		if i >= 150 && i%50 == 0 && s != nil { // after that a view made anew lacks nothing that the journal has forgotten
 			require.NoError(w.t, s.core.beginCarry(0))
 		}
-		if i > 150 && s != nil && s.core.phase == phaseLeading && s.core.ledger.Open()+s.core.ledger.AllBusy()+s.core.ledger.Refused() == 0 && s.core.carry == nil && s.core.allProven() {
+		if i > 150 && s != nil && s.core.phase == phaseLeading && s.core.ledger.Open()+s.core.ledger.AllBusy()+s.core.ledger.Refused() == 0 && s.core.carry.run == nil && s.core.allProven() {
 			if doubts, err := s.entries.Doubtful(); err == nil && len(doubts) == 0 {
 				break
 			}

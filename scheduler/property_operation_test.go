@@ -113,7 +113,7 @@ func standsIn(p place, stream string) bool { return p.stream == stream || stream
 // cancelOne cancels an operation.
 func (w *world) cancelOne(t *rapid.T) {
 	s := w.leader()
-	if s == nil || s.core.phase != phaseLeading || len(s.core.operations) == 0 || rapid.IntRange(0, 2).Draw(t, "rarely") > 0 {
+	if s == nil || s.core.phase != phaseLeading || len(s.core.operations.all) == 0 || rapid.IntRange(0, 2).Draw(t, "rarely") > 0 {
 		return
 	}
 	for _, op := range s.entries.Operations() {

@@ -9,10 +9,17 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+// undos takes back what was done to entries.
+type undos struct {
+	base
+	changes    *changes
+	operations *operations
+}
+
 // undo takes back what a person did to an entry last: delete, kill or change. The journal has the entry's bytes, and another entry stands
 // for it from then on; past due, that is fired like any other.
-func (c *core) undo(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
-	h, err := c.entries.Happened(cmd.Stream, cmd.JID)
+func (u *undos) undo(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+	h, err := u.entries.Happened(cmd.Stream, cmd.JID)
 	if err != nil {
 		return err
 	}
@@ -27,7 +34,7 @@ func (c *core) undo(now time.Time, cmd wire.Command, answer func(wire.Reply)) er
 		answer(reply)
 		return nil
 	}
-	body, err := c.setup.fetch(wire.Journal, h.Record)
+	body, err := u.setup.fetch(wire.Journal, h.Record)
 	if err != nil {
 		answer(wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the journal cannot be read now: " + err.Error()})
 		return nil //nolint:nilerr // it is this command's bad luck, and nobody else's
@@ -38,20 +45,20 @@ func (c *core) undo(now time.Time, cmd wire.Command, answer func(wire.Reply)) er
 			Reason: "the journal has forgotten the record that says how the entry was"})
 		return nil //nolint:nilerr // a record that is not there any more is answered
 	}
-	if by := c.undoes(j.InOperation); by != nil {
+	if by := u.operations.undoes(j.InOperation); by != nil {
 		answer(conflict("operation " + by.ID + " takes back all that was done with it: cancel that, or wait"))
 		return nil
 	}
-	return c.undoRecord(cmd, &j, h.Record, answer)
+	return u.undoRecord(cmd, &j, h.Record, answer)
 }
 
 // undoRecord takes back what a record of the journal says was done. It is the last that happened to the entry.
-func (c *core) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, answer func(wire.Reply)) error {
-	if c.entries.IsHeld(j.Stream, j.Offset) {
+func (u *undos) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, answer func(wire.Reply)) error {
+	if u.entries.IsHeld(j.Stream, j.Offset) {
 		answer(conflict("what stood there is held since the journal lost records: it may have fired already; release what is held first"))
 		return nil
 	}
-	e, reply := c.entryOf(j)
+	e, reply := u.entryOf(j)
 	if reply != nil {
 		answer(*reply)
 		return nil
@@ -62,13 +69,13 @@ func (c *core) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, ans
 	var err error
 	switch j.Type {
 	case wire.TypeChanged:
-		old, reply, err = c.undoesChange(j, e, &a)
+		old, reply, err = u.undoesChange(j, e, &a)
 	case wire.TypeKilled:
-		if reply, err = c.undoesSettled(j); reply == nil && err == nil {
-			reply, err = c.undoesKill(j, e, &a)
+		if reply, err = u.undoesSettled(j); reply == nil && err == nil {
+			reply, err = u.undoesKill(j, e, &a)
 		}
 	default:
-		reply, err = c.undoesSettled(j)
+		reply, err = u.undoesSettled(j)
 	}
 	if err != nil {
 		return err
@@ -76,7 +83,7 @@ func (c *core) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, ans
 	record, fault := wire.WithEntryJID(e.Raw, e)
 	switch {
 	case reply != nil:
-	case c.ledger.Busy(ledger.ID(a.Stream, a.Replaces)) != nil, a.Dead != nil && c.ledger.Busy(ledger.ID(wire.DeadJobs, *a.Dead)) != nil:
+	case u.ledger.Busy(ledger.ID(a.Stream, a.Replaces)) != nil, a.Dead != nil && u.ledger.Busy(ledger.ID(wire.DeadJobs, *a.Dead)) != nil:
 		reply = &busyNow
 	case fault != nil:
 		reply = &wire.Reply{Status: wire.StatusConflict, Error: "conflict", Reason: fault.Error()}
@@ -85,16 +92,16 @@ func (c *core) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, ans
 		answer(*reply)
 		return nil
 	}
-	return c.replace(a, old, record, &replacement{reason: cmd.Reason, answer: answer})
+	return u.changes.replace(a, old, record, &replacement{reason: cmd.Reason, answer: answer})
 }
 
 var busyNow = conflict("something is being done to this entry right now: look again")
 
 // entryOf is the entry as it was before a record of the journal. A large one the journal does not have: its stream may.
-func (c *core) entryOf(j *wire.JournalRecord) (*wire.Entry, *wire.Reply) {
+func (u *undos) entryOf(j *wire.JournalRecord) (*wire.Entry, *wire.Reply) {
 	raw, ok := j.Entry, true
 	if len(raw) == 0 {
-		raw, ok = c.entryAt(j.Stream, j.Offset, j.JID)
+		raw, ok = u.entryAt(j.Stream, j.Offset, j.JID)
 	}
 	if !ok {
 		return nil, &wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the entry's stream cannot be read now"}
@@ -107,12 +114,12 @@ func (c *core) entryOf(j *wire.JournalRecord) (*wire.Entry, *wire.Reply) {
 }
 
 // undoesSettled checks that nothing stands where an entry was deleted or killed: in a stream that was made anew something may.
-func (c *core) undoesSettled(j *wire.JournalRecord) (*wire.Reply, error) {
-	s, err := c.entries.Get(j.Stream, j.Offset)
+func (u *undos) undoesSettled(j *wire.JournalRecord) (*wire.Reply, error) {
+	s, err := u.entries.Get(j.Stream, j.Offset)
 	if err != nil {
 		return nil, err
 	}
-	read, err := c.entries.Position(j.Stream)
+	read, err := u.entries.Position(j.Stream)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +131,8 @@ func (c *core) undoesSettled(j *wire.JournalRecord) (*wire.Reply, error) {
 }
 
 // undoesChange finds the entry that a change has made.
-func (c *core) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (now *tracker.Stored, reply *wire.Reply, err error) {
-	found, err := c.entries.Find(j.Stream, e.JID)
+func (u *undos) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (now *tracker.Stored, reply *wire.Reply, err error) {
+	found, err := u.entries.Find(j.Stream, e.JID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -140,8 +147,8 @@ func (c *core) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Announ
 }
 
 // undoesKill finds the dead job that a kill has made: it goes when the entry comes back.
-func (c *core) undoesKill(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (*wire.Reply, error) {
-	found, err := c.entries.Find(wire.DeadJobs, e.JID)
+func (u *undos) undoesKill(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (*wire.Reply, error) {
+	found, err := u.entries.Find(wire.DeadJobs, e.JID)
 	if err != nil {
 		return nil, err
 	}

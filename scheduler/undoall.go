@@ -49,7 +49,7 @@ func (u *undoing) skipped() int64 {
 }
 
 // undoOperation begins to undo an operation.
-func (c *core) undoOperation(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+func (c *operations) undoOperation(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
 	undone, known := c.entries.Operation(cmd.Bulk.Undoes)
 	if reply := c.isUndoable(&undone, known, cmd.Bulk.Undoes); reply != nil {
 		answer(*reply)
@@ -64,16 +64,16 @@ func (c *core) undoOperation(now time.Time, cmd wire.Command, answer func(wire.R
 	o := newOperating(op, now)
 	c.beginUndoing(o)
 	o.command, o.begun = cmd, answer
-	c.operations[op.ID] = o
+	c.all[op.ID] = o
 	return c.beginOperation(now, o)
 }
 
 // isUndoable gives the reply that says why an operation cannot be undone.
-func (c *core) isUndoable(op *wire.Operation, known bool, id string) *wire.Reply {
+func (c *operations) isUndoable(op *wire.Operation, known bool, id string) *wire.Reply {
 	by := c.undoes(id)
 	reply := wire.Reply{}
 	switch {
-	case c.operations[id] != nil || op.State == wire.OperationRunning:
+	case c.all[id] != nil || op.State == wire.OperationRunning:
 		reply = conflict("it is running: cancel it first, then what it did can be undone")
 	case !known:
 		reply = wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: "no operation has this id: those that run are known, and the newest 100 that have ended"}
@@ -95,14 +95,14 @@ func (c *core) isUndoable(op *wire.Operation, known bool, id string) *wire.Reply
 	return &reply
 }
 
-func (c *core) wasCancelled(id string) bool {
+func (c *operations) wasCancelled(id string) bool {
 	op, known := c.entries.Operation(id)
 	return known && op.State == wire.OperationCancelled
 }
 
 // undoes gives the operation that is undoing another just now; nil if none is.
-func (c *core) undoes(id string) *operating {
-	for _, o := range c.operations {
+func (c *operations) undoes(id string) *operating {
+	for _, o := range c.all {
 		if o.undo != nil && o.Undoes == id {
 			return o
 		}
@@ -111,18 +111,18 @@ func (c *core) undoes(id string) *operating {
 }
 
 // beginUndoing has an undo begin, or go on in a new epoch. From here on nobody else takes back what it is about.
-func (c *core) beginUndoing(o *operating) {
+func (c *operations) beginUndoing(o *operating) {
 	if o.Action != wire.CommandUndo {
 		return
 	}
 	o.undo = &undoing{since: c.ledger.Seq()}
-	for _, r := range c.replacing {
+	for _, r := range c.changes.replacing {
 		o.undo.before = append(o.undo.before, r)
 	}
 }
 
 // undoOn takes back what comes next. over tells that nothing is left, more that it might go on at once.
-func (c *core) undoOn(now time.Time, o *operating, left int) (over, more bool, err error) {
+func (c *operations) undoOn(now time.Time, o *operating, left int) (over, more bool, err error) {
 	u := o.undo
 	if known, err := c.surveyed(now, o); err != nil || !known {
 		return false, false, err
@@ -151,7 +151,7 @@ func (c *core) undoOn(now time.Time, o *operating, left int) (over, more bool, e
 }
 
 // surveyed tells whether it is known what was taken back already.
-func (c *core) surveyed(now time.Time, o *operating) (bool, error) {
+func (c *operations) surveyed(now time.Time, o *operating) (bool, error) {
 	u := o.undo
 	switch {
 	case u.known:
@@ -185,23 +185,23 @@ func (u *undoing) mayRead(now time.Time) bool {
 
 // toldOf tells whether the view knows of all that was under way when an undo began: entries that were on their way back, and dead jobs that
 // go when a kill is taken back.
-func (c *core) toldOf(u *undoing) bool {
+func (c *operations) toldOf(u *undoing) bool {
 	u.before = slices.DeleteFunc(u.before, func(r *replacement) bool {
-		if at := r.sent.Entry; c.replacing[at] == r {
+		if at := r.sent.Entry; c.changes.replacing[at] == r {
 			return false
 		}
 		u.since = c.ledger.Seq()
 		return true
 	})
 	_, folded := c.entries.Progress()
-	buried := len(c.way.burials) == 0 || c.way.burials[0] > u.since || c.unseenBurial() > u.since
+	buried := len(c.routing.burials) == 0 || c.routing.burials[0] > u.since || c.unseenBurial() > u.since
 	return len(u.before) == 0 && folded >= u.since && buried
 }
 
 // unseenBurial is the number of the first burial that the view has not seen among the dead jobs.
-func (c *core) unseenBurial() int64 {
+func (c *operations) unseenBurial() int64 {
 	seen := c.entries.Probed().Buried
-	for _, n := range c.way.burials {
+	for _, n := range c.routing.burials {
 		if n > seen {
 			return n
 		}
@@ -210,7 +210,7 @@ func (c *core) unseenBurial() int64 {
 }
 
 // readOn sees to it that there is something at hand.
-func (c *core) readOn(now time.Time, o *operating) {
+func (c *operations) readOn(now time.Time, o *operating) {
 	u := o.undo
 	if u.reading != nil && u.reading.ended() {
 		u.read(now)
@@ -229,7 +229,7 @@ func (c *core) readOn(now time.Time, o *operating) {
 }
 
 // undoDeed takes back one thing that an operation did. wait tells that something else is being done to the entry.
-func (c *core) undoDeed(o *operating, d deed) (wait bool, err error) {
+func (c *operations) undoDeed(o *operating, d deed) (wait bool, err error) {
 	u, j := o.undo, &d.record
 	switch {
 	case u.survey.mine.has(d.at):
@@ -244,7 +244,7 @@ func (c *core) undoDeed(o *operating, d deed) (wait bool, err error) {
 	o.flying[d.at] = true
 	o.issued++
 	cmd := wire.Command{Command: wire.CommandUndo, Stream: j.Stream, Reason: o.Reason, Actor: o.Actor, Operation: o.ID}
-	err = c.undoRecord(cmd, j, d.at, func(r wire.Reply) {
+	err = c.undos.undoRecord(cmd, j, d.at, func(r wire.Reply) {
 		delete(o.flying, d.at)
 		switch {
 		case r.Status < 300:
@@ -301,7 +301,7 @@ func (o *operating) skipped(reason string, n int64) {
 }
 
 // countForgotten counts what the journal does not tell of any more, once everything else is known to be done; false before.
-func (c *core) countForgotten(o *operating) bool {
+func (c *operations) countForgotten(o *operating) bool {
 	if o.undo == nil {
 		return true
 	}
