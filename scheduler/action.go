@@ -18,61 +18,75 @@ type actions struct {
 	changes    *changes
 }
 
-// act carries out a command about an entry that is there.
-func (a *actions) act(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.Entry, answer func(wire.Reply)) error {
-	o := order{actor: cmd.Actor, command: cmd.ID, operation: cmd.Operation, key: tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset},
-		refused: func() { answer(refusedBy(s.Queue)) }, folded: func() error { return carriedOut(answer) }}
-	switch cmd.Command {
-	case wire.CommandTrigger:
-		o.op = wire.OpTriggered
-		return a.dispatcher.fire(now, s, e, o)
-	case wire.CommandRetry:
-		o.op = wire.OpRetried
-		return a.dispatcher.fire(now, s, e, o)
-	case wire.CommandKill:
-		return a.kill(now, cmd, s, e, o, answer)
-	case wire.CommandDelete:
-		r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Entry: json.RawMessage(e.Raw)}
-		return a.note(now, cmd, r, ledger.ID(s.Stream, s.Offset), answer)
-	case wire.CommandChange:
-		return a.changes.change(cmd, s, e, answer)
-	}
-	answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: "command is not known"})
-	return nil
+// onEntry is what is done to an entry, by verb.
+var onEntry = map[string]func(*actions, time.Time, target) error{
+	wire.CommandTrigger: (*actions).trigger,
+	wire.CommandRetry:   (*actions).retry,
+	wire.CommandKill:    (*actions).kill,
+	wire.CommandDelete:  (*actions).delete,
+	wire.CommandChange:  func(a *actions, _ time.Time, t target) error { return a.changes.change(t) },
 }
 
-// carriedOut answers that a command was carried out.
-func carriedOut(answer func(wire.Reply)) error {
-	answer(wire.Reply{Status: wire.StatusDone})
-	return nil
+// target is a request about an entry that is there.
+type target struct {
+	request
+	old   *tracker.Stored
+	entry *wire.Entry
+}
+
+// act does what is asked for.
+func (a *actions) act(now time.Time, t target) error {
+	if do := onEntry[t.cmd.Command]; do != nil {
+		return do(a, now, t)
+	}
+	return t.reply(badRequest("command is not known"))
+}
+
+func (a *actions) trigger(now time.Time, t target) error { return a.fire(now, t, wire.OpTriggered) }
+
+func (a *actions) retry(now time.Time, t target) error { return a.fire(now, t, wire.OpRetried) }
+
+func (a *actions) fire(now time.Time, t target, op string) error {
+	o := t.order(op, t.old.Queue)
+	o.folded = t.done
+	return a.dispatcher.fire(now, t.old, t.entry, o)
+}
+
+// order is what is fired or buried for a request, by way of a queue.
+func (t *target) order(op, queue string) order {
+	return order{op: op, actor: t.cmd.Actor, command: t.cmd.ID, operation: t.cmd.Operation,
+		key:     tracker.DueKey{At: t.old.At, Stream: t.old.Stream, Offset: t.old.Offset},
+		refused: func() { t.answer(refusedBy(queue)) }}
 }
 
 func refusedBy(queue string) wire.Reply {
-	return wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
-		Reason: fmt.Sprintf("queue %q refused the job, or did not answer (it may be full, or down): the job is pending; if the queue did not answer, it may have the job all the same", queue)}
+	return unavailable(fmt.Sprintf("queue %q refused the job, or did not answer (it may be full, or down): the job is pending; if the queue did not answer, it may have the job all the same", queue))
+}
+
+func (a *actions) delete(now time.Time, t target) error {
+	r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: t.old.Stream, Offset: t.old.Offset, JID: wire.JIDTag(t.old.JID), Entry: json.RawMessage(t.entry.Raw)}
+	return a.note(now, t.request, r, ledger.ID(t.old.Stream, t.old.Offset))
 }
 
 // kill buries an entry; once the burial is confirmed the journal gets the entry's bytes, so that it can be undone, and only then is nothing
 // open about it any more.
-func (a *actions) kill(now time.Time, cmd wire.Command, s *tracker.Stored, e *wire.Entry, o order, answer func(wire.Reply)) error {
-	o.op = wire.OpBuried
-	o.refused = func() { answer(refusedBy(wire.DeadJobs)) }
-	o.folded = nil
+func (a *actions) kill(now time.Time, t target) error {
+	at, e := ledger.ID(t.old.Stream, t.old.Offset), t.entry
+	o := t.order(wire.OpBuried, wire.DeadJobs)
 	o.confirmed = func(burial *ledger.Publish) {
-		at := ledger.ID(s.Stream, s.Offset)
-		r := killed(at, wire.JIDTag(s.JID), e)
+		r := killed(at, wire.JIDTag(t.old.JID), e)
 		r.DiedAt = wire.Seconds(now)
 		a.ledger.NextStep(func() error {
-			it := a.noteItem(now, cmd, r, at)
-			it.Confirmed, it.Folded = func() { a.ledger.Close(burial) }, func() error { return carriedOut(answer) }
+			it := a.noteItem(now, t.cmd, r, at)
+			it.Confirmed, it.Folded = func() { a.ledger.Close(burial) }, t.done
 			return a.ledger.Send(it)
 		})
 	}
 	class, message := e.ErrorClass, e.ErrorMessage
 	if class == "" {
-		class, message = "killed", cmp.Or(cmd.Reason, "killed by "+cmp.Or(cmd.Actor, "an operator"))
+		class, message = "killed", cmp.Or(t.cmd.Reason, "killed by "+cmp.Or(t.cmd.Actor, "an operator"))
 	}
-	return a.dispatcher.bury(now, s, e, o, class, message)
+	return a.dispatcher.bury(now, t.old, e, o, class, message)
 }
 
 // killed is the record that tells of a kill.
@@ -81,9 +95,9 @@ func killed(at spot, tag string, e *wire.Entry) wire.JournalRecord {
 }
 
 // note journals what a command did, and answers once that is read back.
-func (a *actions) note(now time.Time, cmd wire.Command, r wire.JournalRecord, about spot, answer func(wire.Reply)) error {
-	it := a.noteItem(now, cmd, r, about)
-	it.Folded = func() error { return carriedOut(answer) }
+func (a *actions) note(now time.Time, by request, r wire.JournalRecord, about spot) error {
+	it := a.noteItem(now, by.cmd, r, about)
+	it.Folded = by.done
 	return a.ledger.Send(it)
 }
 
@@ -92,14 +106,20 @@ func (a *actions) noteItem(now time.Time, cmd wire.Command, r wire.JournalRecord
 	return a.ledger.NewRecord(now, r, about)
 }
 
-func (a *actions) dismiss(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
-	_, ok, err := a.entries.Rejected(cmd.Stream, *cmd.Offset)
+// journal journals what a sidecar did.
+func (a *actions) journal(now time.Time, r request) error {
+	return a.note(now, r, wire.JournalRecord{Type: wire.TypeNoted, Noted: r.cmd.Noted}, spot{})
+}
+
+// dismiss journals that a rejected record need not be shown any more.
+func (a *actions) dismiss(now time.Time, r request) error {
+	stream, offset := r.cmd.Stream, *r.cmd.Offset
+	_, ok, err := a.entries.Rejected(stream, offset)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		answer(wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: "no such rejected record is kept"})
-		return nil
+		return r.reply(notFound("no such rejected record is kept"))
 	}
-	return a.note(now, cmd, wire.JournalRecord{Type: wire.TypeDismissed, Stream: cmd.Stream, Offset: *cmd.Offset}, spot{}, answer)
+	return a.note(now, r, wire.JournalRecord{Type: wire.TypeDismissed, Stream: stream, Offset: offset}, spot{})
 }

@@ -115,7 +115,7 @@ func (a *Asker) current() *line {
 func (a *Asker) Ask(ctx context.Context, cmd wire.Command) wire.Reply {
 	l := a.current()
 	if l == nil {
-		return wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the broker is not reached"}
+		return unavailable("the broker is not reached")
 	}
 	return l.ask(ctx, cmd)
 }
@@ -183,7 +183,7 @@ func (l *line) unled() *wire.Reply {
 		return nil
 	}
 	if reason, _, blocked := l.conn.Blocked(); blocked {
-		return &wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the broker takes no messages now: " + reason}
+		return new(unavailable("the broker takes no messages now: " + reason))
 	}
 	return &wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: noLeader}
 }
@@ -242,7 +242,7 @@ func (l *line) ask(ctx context.Context, cmd wire.Command) wire.Reply {
 	}()
 	body, err := json.Marshal(cmd)
 	if err != nil {
-		return wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()}
+		return badRequest(err.Error())
 	}
 	err = l.pub.SendMandatory(ctx, wire.Message{Key: wire.LeaderInbox, ReplyTo: l.name, CorrelationID: id, Body: body})
 	if errors.Is(err, broker.ErrReturned) {
@@ -270,7 +270,7 @@ func askOnce(ctx context.Context, cfg broker.Config, cmd wire.Command) wire.Repl
 	defer cancel()
 	l, err := openLine(ctx, cfg)
 	if err != nil {
-		return wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: err.Error()}
+		return unavailable(err.Error())
 	}
 	defer func() { _ = l.conn.Close() }()
 	go l.run(ctx)

@@ -33,27 +33,27 @@ type replacement struct {
 }
 
 // change publishes an entry again with some of it changed. One that was parked, and is not as it was, is tried again.
-func (c *changes) change(cmd wire.Command, s *tracker.Stored, e *wire.Entry, answer func(wire.Reply)) error {
+func (c *changes) change(t target) error {
+	s := t.old
 	if c.entries.IsHeld(s.Stream, s.Offset) {
-		answer(conflict("it is held since the journal lost records: it may have fired already; release or delete it first"))
-		return nil
+		return t.reply(conflict("it is held since the journal lost records: it may have fired already; release or delete it first"))
 	}
-	record, err := c.changed(cmd, s, e)
+	record, err := changed(t)
 	if err != nil {
-		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
-		return nil
+		return t.reply(badRequest(err.Error()))
 	}
 	a := wire.Announcement{What: wire.TypeChanged, Stream: s.Stream, Replaces: s.Offset, JIDTag: wire.JIDTag(s.JID),
-		Command: cmd.ID, Actor: cmd.Actor, Operation: cmd.Operation}
-	return c.replace(a, s, record, &replacement{entry: e.Raw, reason: cmd.Reason, answer: answer})
+		Command: t.cmd.ID, Actor: t.cmd.Actor, Operation: t.cmd.Operation}
+	return c.replace(a, s, record, &replacement{entry: t.entry.Raw, reason: t.cmd.Reason, answer: t.answer})
 }
 
-func (c *changes) changed(cmd wire.Command, s *tracker.Stored, e *wire.Entry) ([]byte, error) {
-	changes, err := wire.ParseChanges(s.Stream, cmd.Changes)
+// changed is an entry's record with what was asked for.
+func changed(t target) ([]byte, error) {
+	changes, err := wire.ParseChanges(t.old.Stream, t.cmd.Changes)
 	if err != nil {
 		return nil, err
 	}
-	return e.Change(changes)
+	return t.entry.Change(changes)
 }
 
 // replace publishes an entry that stands for an older one.
@@ -65,7 +65,7 @@ func (c *changes) replace(a wire.Announcement, old *tracker.Stored, record []byt
 		Build: func(int64, int64) wire.Message { return wire.Carry(a.Stream, old.JID, record, headers) }}
 	err := c.ledger.Send(r.sent)
 	if errors.Is(err, broker.ErrUnpublishable) {
-		r.answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
+		r.answer(badRequest(err.Error()))
 		return nil
 	}
 	if err != nil {
@@ -190,8 +190,4 @@ func (c *changes) untold(cut map[string]int64) (bool, error) {
 		}
 	}
 	return false, err
-}
-
-func conflict(reason string) wire.Reply {
-	return wire.Reply{Status: wire.StatusConflict, Error: "conflict", Reason: reason}
 }

@@ -17,13 +17,12 @@ type commands struct {
 	settling   *settling
 	dispatcher *dispatcher
 	actions    *actions
-	gap        *gap
-	enqueues   *enqueues
-	pauses     *pauses
-	operations *operations
-	undos      *undos
+	verbs      map[string]verb               // those about no single entry
 	waiting    map[string][]func(wire.Reply) // who waits for the commands under way, by id
 }
+
+// verb carries out one kind of command.
+type verb func(now time.Time, r request) error
 
 // take carries out a command once, however often it comes while it is under way.
 func (c *commands) take(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
@@ -36,83 +35,64 @@ func (c *commands) take(now time.Time, cmd wire.Command, answer func(wire.Reply)
 		c.waiting[cmd.ID] = []func(wire.Reply){answer}
 		answer = c.answerAll(cmd.ID)
 	}
-	return c.whenKnown(now, cmd, func(now time.Time) error { return c.carryOut(now, cmd, answer) })
+	return c.whenKnown(now, request{cmd, answer})
 }
 
-// whenKnown has something done about an entry once it is known whether what the journal says happened to it last did happen: it may be refused
-// yet, or have been taken back just now.
-func (c *commands) whenKnown(now time.Time, cmd wire.Command, fn func(now time.Time) error) error {
-	if cmd.JID == "" {
-		return fn(now)
+// whenKnown carries out a command about an entry once it is known whether what the journal says happened to it last did happen: it may be
+// refused yet, or have been taken back just now.
+func (c *commands) whenKnown(now time.Time, r request) error {
+	if r.cmd.JID == "" {
+		return c.carryOut(now, r)
 	}
-	h, err := c.entries.Happened(cmd.Stream, cmd.JID)
+	h, err := c.entries.Happened(r.cmd.Stream, r.cmd.JID)
 	if err != nil {
 		return err
 	}
 	if h == nil {
-		return fn(now)
+		return c.carryOut(now, r)
 	}
-	if at := ledger.ID(cmd.Stream, h.Offset); c.ledger.Busy(at) == nil && !c.settling.isUnsettled(at) {
-		return fn(now)
+	if at := ledger.ID(r.cmd.Stream, h.Offset); c.ledger.Busy(at) == nil && !c.settling.isUnsettled(at) {
+		return c.carryOut(now, r)
 	}
-	c.ledger.NextStep(func() error { return c.whenKnown(c.ledger.Now(), cmd, fn) })
+	c.ledger.NextStep(func() error { return c.whenKnown(c.ledger.Now(), r) })
 	return nil
 }
 
-func (c *commands) carryOut(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
-	if cmd.ID != "" {
-		if done, err := c.entries.CarriedOut(cmd.ID); err != nil || done {
-			answer(wire.Reply{Status: wire.StatusDone, Repeated: true})
+func (c *commands) carryOut(now time.Time, r request) error {
+	if r.cmd.ID != "" {
+		if done, err := c.entries.CarriedOut(r.cmd.ID); err != nil || done {
+			r.answer(wire.Reply{Status: wire.StatusDone, Repeated: true})
 			return err
 		}
 	}
-	switch cmd.Command {
-	case wire.CommandPing:
-		answer(wire.Reply{Status: wire.StatusDone})
-		return nil
-	case wire.CommandRelease:
-		return c.gap.beginRelease(now, cmd, answer)
-	case wire.CommandDiscard:
-		return c.gap.beginDiscard(now, cmd, answer)
-	case wire.CommandState:
-		answer(c.pauses.list())
-		return nil
-	case wire.CommandEnqueue:
-		return c.ledger.AfterFold(c.enqueues.opened, func() error { return c.enqueues.enqueue(c.ledger.Now(), cmd, answer) })
-	case wire.CommandPause, wire.CommandResume:
-		return c.pauses.carryOut(now, cmd, answer)
-	case wire.CommandDismiss:
-		return c.actions.dismiss(now, cmd, answer)
-	case wire.CommandNote:
-		return c.actions.note(now, cmd, wire.JournalRecord{Type: wire.TypeNoted, Noted: cmd.Noted}, spot{}, answer)
-	case wire.CommandOperate:
-		return c.operations.operate(now, cmd, answer)
-	case wire.CommandCancel:
-		c.operations.cancelOperation(cmd, answer)
-		return nil
-	case wire.CommandUndo:
-		return c.ledger.AfterFold(c.ledger.Seq(), func() error { return c.undos.undo(now, cmd, answer) })
+	if do := c.verbs[r.cmd.Command]; do != nil {
+		return do(now, r)
 	}
-	s, e, reply, err := c.find(now, cmd)
+	return c.onEntry(now, r)
+}
+
+// onEntry carries out a command about an entry.
+func (c *commands) onEntry(now time.Time, r request) error {
+	s, e, reply, err := c.find(now, r.cmd)
 	if err != nil {
 		return err
 	}
 	if reply != nil {
-		answer(*reply)
-		return nil
+		return r.reply(*reply)
 	}
-	if fires := cmd.Command == wire.CommandTrigger || cmd.Command == wire.CommandRetry; fires && !c.lanes.of(s.Queue).bound {
+	if fires := r.cmd.Command == wire.CommandTrigger || r.cmd.Command == wire.CommandRetry; fires && !c.lanes.of(s.Queue).bound {
 		return c.lanes.whenBound(now, s.Queue, func(fault error) error {
 			if fault != nil {
-				answer(wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
-					Reason: fmt.Sprintf("queue %q takes no job: %v: it is pending as before", s.Queue, fault)})
-				return nil
+				return r.reply(unavailable(fmt.Sprintf("queue %q takes no job: %v: it is pending as before", s.Queue, fault)))
 			}
-			return c.carryOut(c.ledger.Now(), cmd, answer)
+			return c.carryOut(c.ledger.Now(), r)
 		})
 	}
-	return c.actions.act(now, cmd, s, e, answer)
+	return c.actions.act(now, target{r, s, e})
 }
+
+// ping answers that there is a leader.
+func ping(_ time.Time, r request) error { return r.done() }
 
 // answerAll answers everybody who asked for the same command.
 func (c *commands) answerAll(id string) func(wire.Reply) {
@@ -150,8 +130,7 @@ func (c *commands) find(now time.Time, cmd wire.Command) (*tracker.Stored, *wire
 		return nil, nil, nil, err
 	}
 	if s == nil || e == nil {
-		return nil, nil, &wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
-			Reason: "the entry's record cannot be read from its stream"}, nil
+		return nil, nil, new(unavailable("the entry's record cannot be read from its stream")), nil
 	}
 	return s, e, nil, nil
 }
@@ -197,5 +176,5 @@ func (c *commands) gone(cmd wire.Command) (*wire.Reply, error) {
 	if happened != nil {
 		reason = fmt.Sprintf("%s: it was %s", reason, happened.What)
 	}
-	return &wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: reason, Happened: happened}, nil
+	return new(about(happened, notFound(reason))), nil
 }

@@ -104,7 +104,20 @@ func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	c.actions = actions{base: c.base, dispatcher: &c.dispatcher, changes: &c.changes}
 	c.undos = undos{base: c.base, changes: &c.changes, operations: &c.operations}
 	c.operations = operations{base: c.base, lanes: &c.lanes, routing: &c.way, dispatcher: &c.dispatcher, changes: &c.changes, actions: &c.actions, undos: &c.undos, carry: &c.carry, all: map[string]*operating{}}
-	c.commands = commands{base: c.base, lanes: &c.lanes, settling: &c.settling, dispatcher: &c.dispatcher, actions: &c.actions, gap: &c.gap, enqueues: &c.enqueues, pauses: &c.pauses, operations: &c.operations, undos: &c.undos, waiting: map[string][]func(wire.Reply){}}
+	c.commands = commands{base: c.base, lanes: &c.lanes, settling: &c.settling, dispatcher: &c.dispatcher, actions: &c.actions, waiting: map[string][]func(wire.Reply){}, verbs: map[string]verb{
+		wire.CommandPing:    ping,
+		wire.CommandState:   c.pauses.state,
+		wire.CommandRelease: c.gap.beginRelease,
+		wire.CommandDiscard: c.gap.beginDiscard,
+		wire.CommandEnqueue: c.enqueues.command,
+		wire.CommandPause:   c.pauses.carryOut,
+		wire.CommandResume:  c.pauses.carryOut,
+		wire.CommandDismiss: c.actions.dismiss,
+		wire.CommandNote:    c.actions.journal,
+		wire.CommandOperate: c.operations.operate,
+		wire.CommandCancel:  c.operations.cancelOperation,
+		wire.CommandUndo:    c.undos.command,
+	}}
 	c.trimmer = trimmer{base: c.base}
 	c.pauses = pauses{base: c.base}
 	return c

@@ -34,18 +34,23 @@ type enqueuing struct {
 	answers []func(wire.Reply)
 }
 
+// command enqueues a job, once it is known what earlier leaders had enqueued.
+func (q *enqueues) command(_ time.Time, r request) error {
+	return q.ledger.AfterFold(q.opened, func() error { return q.enqueue(q.ledger.Now(), r) })
+}
+
 // enqueue has a job done once, however often it is asked for under the same key.
-func (q *enqueues) enqueue(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+func (q *enqueues) enqueue(now time.Time, r request) error {
+	cmd := &r.cmd
 	if q.carry.rests() { // keys are being written down
-		q.ledger.NextStep(func() error { return q.enqueue(q.ledger.Now(), cmd, answer) })
+		q.ledger.NextStep(func() error { return q.enqueue(q.ledger.Now(), r) })
 		return nil
 	}
 	if under := q.enqueuing[cmd.Key]; under != nil {
 		if under.sum != cmd.Sum() {
-			answer(otherJob)
-			return nil
+			return r.reply(otherJob)
 		}
-		under.answers = append(under.answers, answer)
+		under.answers = append(under.answers, r.answer)
 		return nil
 	}
 	known, err := q.entries.Enqueued(cmd.Key, now)
@@ -53,36 +58,32 @@ func (q *enqueues) enqueue(now time.Time, cmd wire.Command, answer func(wire.Rep
 	case err != nil:
 		return err
 	case known != nil && known.Sum != cmd.Sum():
-		answer(otherJob)
-		return nil
+		return r.reply(otherJob)
 	case known != nil:
-		answer(wire.Reply{Status: wire.StatusOK, JID: known.JID})
-		return nil
+		return r.reply(wire.Reply{Status: wire.StatusOK, JID: known.JID})
 	case len(q.enqueuing) >= maxEnqueuing:
-		answer(wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "too many jobs are being enqueued: nothing was done, try again"})
-		return nil
+		return r.reply(unavailable("too many jobs are being enqueued: nothing was done, try again"))
 	}
-	return q.enqueueNew(now, cmd, answer)
+	return q.enqueueNew(now, r)
 }
 
 var otherJob = conflict("another job was enqueued under this key within the last day")
 
-func (q *enqueues) enqueueNew(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+func (q *enqueues) enqueueNew(now time.Time, r request) error {
+	cmd := &r.cmd
 	record, e, err := cmd.Entry(now, random())
 	if err != nil {
-		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
-		return nil
+		return r.reply(badRequest(err.Error()))
 	}
 	a := wire.Announcement{What: wire.OpEnqueued, Stream: wire.ScheduledJobs, Key: cmd.Key, Sum: cmd.Sum(), Actor: cmd.Actor}
 	headers := a.Headers(q.ledger.Epoch())
-	under := &enqueuing{sum: a.Sum, jid: e.JID, answers: []func(wire.Reply){answer}}
+	under := &enqueuing{sum: a.Sum, jid: e.JID, answers: []func(wire.Reply){r.answer}}
 	under.sent = &ledger.Publish{Plain: true, Returned: unsure(""), Size: len(record), Build: func(int64, int64) wire.Message {
 		return wire.Carry(wire.ScheduledJobs, e.JID, record, headers)
 	}}
 	err = q.ledger.Send(under.sent)
 	if errors.Is(err, broker.ErrUnpublishable) {
-		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
-		return nil
+		return r.reply(badRequest(err.Error()))
 	}
 	if err != nil {
 		return err

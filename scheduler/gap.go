@@ -22,38 +22,32 @@ type gap struct {
 
 // release is the end of a hold: whatever is pending is appended again and low water is moved above the rest, so that what the journal
 // lacks is missed by nobody any more, and then the journal says that nothing is held.
-type release struct {
-	record wire.JournalRecord
-	answer func(wire.Reply)
-}
+type release struct{ request }
 
-func (g *gap) beginRelease(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
-	if g.ending(answer) {
-		return nil
+func (g *gap) beginRelease(now time.Time, r request) error {
+	if g.ending() {
+		return r.reply(endingAlready)
 	}
-	g.releasing = &release{answer: answer, record: wire.JournalRecord{Type: wire.TypeReleased, Actor: cmd.Actor, Reason: cmd.Reason, Command: cmd.ID}}
+	g.releasing = &release{r}
 	if len(g.entries.State().Held) == 0 {
 		return g.endRelease(now)
 	}
 	return g.carry.begin(0) // somebody waits for it
 }
 
-// ending tells whether a hold is being ended already, and says so to whoever asks for it again.
-func (g *gap) ending(answer func(wire.Reply)) bool {
-	ending := g.releasing != nil || g.discarded != nil
-	if ending {
-		answer(wire.Reply{Status: wire.StatusConflict, Error: "conflict", Reason: "what is held is being released or discarded already"})
-	}
-	return ending
-}
+// ending reports whether a hold is being ended already.
+func (g *gap) ending() bool { return g.releasing != nil || g.discarded != nil }
+
+var endingAlready = conflict("what is held is being released or discarded already")
 
 func (g *gap) endRelease(now time.Time) error {
-	done := g.releasing
-	if done == nil {
+	r := g.releasing
+	if r == nil {
 		return nil
 	}
 	g.releasing = nil
-	return g.ledger.RecordThen(now, done.record, spot{}, func() error { return carriedOut(done.answer) })
+	record := wire.JournalRecord{Type: wire.TypeReleased, Actor: r.cmd.Actor, Reason: r.cmd.Reason, Command: r.cmd.ID}
+	return g.ledger.RecordThen(now, record, spot{}, r.done)
 }
 
 // decide carries out what was configured for entries that are held because of a gap.
@@ -61,28 +55,27 @@ func (g *gap) decide(now time.Time) error {
 	if len(g.entries.State().Held) == 0 {
 		return nil
 	}
-	nobody := func(wire.Reply) {}
+	configured := request{wire.Command{Reason: "on-gap=" + g.setup.onGap}, func(wire.Reply) {}}
 	switch g.setup.onGap {
 	case "fire":
-		return g.beginRelease(now, wire.Command{Reason: "on-gap=fire"}, nobody)
+		return g.beginRelease(now, configured)
 	case "discard":
-		return g.beginDiscard(now, wire.Command{Reason: "on-gap=discard"}, nobody)
+		return g.beginDiscard(now, configured)
 	}
 	return nil
 }
 
 // discard deletes what is held and due, a batch at a time, and releases the rest.
 type discard struct {
-	cmd    wire.Command
-	answer func(wire.Reply)
-	left   []spot
+	request
+	left []spot
 }
 
-func (g *gap) beginDiscard(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
-	if g.ending(answer) {
-		return nil
+func (g *gap) beginDiscard(now time.Time, r request) error {
+	if g.ending() {
+		return r.reply(endingAlready)
 	}
-	d := &discard{cmd: cmd, answer: answer}
+	d := &discard{request: r}
 	for _, queue := range g.entries.Queues() {
 		err := g.entries.Due(queue, tracker.DueKey{}, func(key tracker.DueKey) bool {
 			if key.At.After(now) {
@@ -124,5 +117,5 @@ func (g *gap) step(now time.Time) error {
 		return nil
 	}
 	g.discarded = nil
-	return g.beginRelease(now, d.cmd, d.answer)
+	return g.beginRelease(now, d.request)
 }

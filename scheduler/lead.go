@@ -429,7 +429,7 @@ func (l *leadership) command(d wire.Delivery) error {
 		err = fmt.Errorf("command %s is for sidecars only", cmd.Command) // anybody else would have the journal say what was not done
 	}
 	if err != nil {
-		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
+		answer(badRequest(err.Error()))
 		return nil
 	}
 	cmd.Actor = l.actor(d, cmd)

@@ -182,9 +182,9 @@ func refusedMove(err error) wire.Reply {
 	case errors.As(err, &refused):
 		return conflict(refused.Error())
 	case broker.IsMissing(err):
-		return wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: "there is no such queue"}
+		return notFound("there is no such queue")
 	}
-	return wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: err.Error()}
+	return unavailable(err.Error())
 }
 
 // plan returns what a move would do, or why it cannot be done.
@@ -301,7 +301,7 @@ func (mv *typeMove) work(ctx context.Context) error {
 func (mv *typeMove) note(ctx context.Context) error {
 	return mv.ask(ctx, func(answer func(wire.Reply)) error {
 		noted := &wire.Noted{Op: wire.NotedRetyped, Queue: mv.cmd.Queue, To: mv.cmd.Type, Count: mv.shown.Ready}
-		return mv.m.l.core.actions.note(time.Now(), mv.cmd, wire.JournalRecord{Type: wire.TypeNoted, Noted: noted}, spot{}, answer)
+		return mv.m.l.core.actions.note(time.Now(), request{mv.cmd, answer}, wire.JournalRecord{Type: wire.TypeNoted, Noted: noted}, spot{})
 	})
 }
 
@@ -310,7 +310,9 @@ func (mv *typeMove) pause(ctx context.Context) error { return mv.pauseOrResume(c
 
 func (mv *typeMove) pauseOrResume(ctx context.Context, verb string) error {
 	cmd := wire.Command{Command: verb, Queue: mv.cmd.Queue, Actor: mv.cmd.Actor, Reason: mv.because(), Move: &wire.PauseMove{To: mv.cmd.Type}}
-	return mv.ask(ctx, func(answer func(wire.Reply)) error { return mv.m.l.core.pauses.carryOut(time.Now(), cmd, answer) })
+	return mv.ask(ctx, func(answer func(wire.Reply)) error {
+		return mv.m.l.core.pauses.carryOut(time.Now(), request{cmd, answer})
+	})
 }
 
 func (mv *typeMove) because() string { return "it is being moved to type " + mv.cmd.Type }

@@ -59,11 +59,10 @@ type operating struct {
 	since   time.Time      // when it began in this epoch
 	cancel  bool
 	ending  bool
-	ended   []func(wire.Reply)
+	ended   []request // to cancel it
 
-	counting bool // it has not begun: what the filter matches is counted first
-	begun    func(wire.Reply)
-	command  wire.Command
+	asked    request // to begin it
+	counting bool    // it has not begun: what the filter matches is counted first
 
 	undo *undoing // of an undo
 }
@@ -77,21 +76,19 @@ func newOperating(op wire.Operation, now time.Time) *operating {
 }
 
 // operate begins an operation, once it is known that it is about what whoever asked had seen.
-func (c *operations) operate(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+func (c *operations) operate(now time.Time, r request) error {
+	cmd := &r.cmd
 	if _, known := c.entries.Operation(cmd.ID); known || c.all[cmd.ID] != nil {
-		answer(wire.Reply{Status: wire.StatusAccepted})
-		return nil
+		return r.reply(wire.Reply{Status: wire.StatusAccepted})
 	}
 	if len(c.all) >= maxOperations {
-		answer(conflict(fmt.Sprintf("%d operations are running: wait until one has ended, or cancel one", maxOperations)))
-		return nil
+		return r.reply(conflict(fmt.Sprintf("%d operations are running: wait until one has ended, or cancel one", maxOperations)))
 	}
 	if err := cmd.Bulk.Check(); err != nil {
-		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
-		return nil
+		return r.reply(badRequest(err.Error()))
 	}
 	if cmd.Bulk.Action == wire.CommandUndo {
-		return c.undoOperation(now, cmd, answer)
+		return c.undoOperation(now, r)
 	}
 	read, err := c.entries.Position(cmd.Bulk.Stream)
 	if err != nil {
@@ -108,7 +105,7 @@ func (c *operations) operate(now time.Time, cmd wire.Command, answer func(wire.R
 	if len(op.JIDs) > 0 {
 		o.Cursor, o.next = 0, 0
 	}
-	o.command, o.begun, o.counting = cmd, answer, op.Expected != nil
+	o.asked, o.counting = r, op.Expected != nil
 	c.all[op.ID] = o
 	if o.counting {
 		return nil
@@ -119,12 +116,9 @@ func (c *operations) operate(now time.Time, cmd wire.Command, answer func(wire.R
 // beginOperation journals that an operation begins, and answers once that is confirmed.
 func (c *operations) beginOperation(now time.Time, o *operating) error {
 	o.counting, o.since = false, now
-	op, answer := o.Operation, o.begun
-	r := wire.JournalRecord{Type: wire.TypeOperation, Operation: &op}
-	return c.actions.note(now, o.command, r, spot{}, func(reply wire.Reply) {
-		reply.Status = wire.StatusAccepted
-		answer(reply)
-	})
+	op := o.Operation
+	accepted := func(wire.Reply) { o.asked.answer(wire.Reply{Status: wire.StatusAccepted}) }
+	return c.actions.note(now, request{o.asked.cmd, accepted}, wire.JournalRecord{Type: wire.TypeOperation, Operation: &op}, spot{})
 }
 
 // resumeOperations goes on with what earlier leaders had begun.
@@ -144,16 +138,16 @@ func (c *operations) resumeOperations(now time.Time) error {
 }
 
 // cancelOperation ends an operation where it is; what was done stays done.
-func (c *operations) cancelOperation(cmd wire.Command, answer func(wire.Reply)) {
-	o := c.all[cmd.Bulk.ID]
-	switch op, known := c.entries.Operation(cmd.Bulk.ID); {
+func (c *operations) cancelOperation(_ time.Time, r request) error {
+	o := c.all[r.cmd.Bulk.ID]
+	switch op, known := c.entries.Operation(r.cmd.Bulk.ID); {
 	case o != nil && !o.counting:
-		o.cancel, o.ended = true, append(o.ended, answer)
+		o.cancel, o.ended = true, append(o.ended, r)
+		return nil
 	case known:
-		answer(conflict("the operation has ended: it is " + op.State))
-	default:
-		answer(wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: "no operation has this id"})
+		return r.reply(conflict("the operation has ended: it is " + op.State))
 	}
+	return r.reply(notFound("no operation has this id"))
 }
 
 // step goes on with what is running. more tells that there is something left to do at once.
@@ -203,7 +197,7 @@ func (c *operations) countOn(now time.Time, o *operating) error {
 	o.next = -1
 	if o.Drifted(o.Total) {
 		delete(c.all, o.ID)
-		o.begun(wire.Reply{Status: wire.StatusDrifted, Error: "precondition_failed",
+		o.asked.answer(wire.Reply{Status: wire.StatusDrifted, Error: "precondition_failed",
 			Reason: fmt.Sprintf("%d match now, %d were expected: look again", o.Total, *o.Expected)})
 		return nil
 	}
@@ -273,8 +267,8 @@ func (c *operations) endOperation(now time.Time, o *operating) error {
 	end := c.ledger.NewRecord(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, spot{})
 	end.Confirmed = func() {
 		delete(c.all, o.ID)
-		for _, answer := range o.ended {
-			answer(wire.Reply{Status: wire.StatusDone})
+		for _, r := range o.ended {
+			_ = r.done()
 		}
 	}
 	return c.ledger.Send(end)
@@ -406,10 +400,11 @@ func (c *operations) actOnOne(now time.Time, o *operating, s *tracker.Stored, at
 	}
 	o.flying[at] = true
 	cmd := wire.Command{Command: o.Action, Stream: s.Stream, JID: s.JID, Offset: &s.Offset, Changes: o.changes, Reason: o.Reason, Actor: o.Actor, Operation: o.ID}
-	return c.actions.act(now, cmd, s, e, func(r wire.Reply) {
+	answer := func(r wire.Reply) {
 		delete(o.flying, at)
 		if r.Status >= 300 {
 			o.fails(r.Reason)
 		}
-	})
+	}
+	return c.actions.act(now, target{request{cmd, answer}, s, e})
 }

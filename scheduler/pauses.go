@@ -23,35 +23,33 @@ type pauses struct {
 
 // pausing is a command that waits until the journal has the one before it.
 type pausing struct {
-	at     time.Time
-	cmd    wire.Command
-	answer func(wire.Reply)
+	at time.Time
+	request
 }
 
 // carryOut journals that a queue is paused, or not any more, and tells the workers. A queue that is as it should be has its workers told again, so repeating helps.
-func (p *pauses) carryOut(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+func (p *pauses) carryOut(now time.Time, r request) error {
 	if p.sending {
-		p.waiting = append(p.waiting, pausing{now, cmd, answer})
+		p.waiting = append(p.waiting, pausing{now, r})
 		return nil
 	}
+	cmd := &r.cmd
 	all := p.entries.Paused()
 	before, is := all[cmd.Queue]
 	if is && before.Move != nil && cmd.Command == wire.CommandResume && cmd.Move == nil {
-		answer(conflict(fmt.Sprintf("queue %q is being moved to another type, and is resumed when that has ended", cmd.Queue)))
-		return nil
+		return r.reply(conflict(fmt.Sprintf("queue %q is being moved to another type, and is resumed when that has ended", cmd.Queue)))
 	}
-	after, paused := pausedAfter(now, before, is, cmd)
+	after, paused := pausedAfter(now, before, is, *cmd)
 	if cmd.Command = wire.CommandResume; paused {
 		cmd.Command = wire.CommandPause
 	}
 	switch {
 	case is == paused && after == before:
-		return p.tellWorkers(now, cmd, answer)
+		return p.tellWorkers(now, r)
 	case !paused:
 		delete(all, cmd.Queue)
 	case !is && len(all) >= maxPaused:
-		answer(conflict(fmt.Sprintf("%d queues are paused, which is the most", maxPaused)))
-		return nil
+		return r.reply(conflict(fmt.Sprintf("%d queues are paused, which is the most", maxPaused)))
 	default:
 		if all == nil {
 			all = map[string]wire.Pause{}
@@ -59,13 +57,13 @@ func (p *pauses) carryOut(now time.Time, cmd wire.Command, answer func(wire.Repl
 		all[cmd.Queue] = after
 	}
 	p.sending = true
-	r := wire.JournalRecord{Type: wire.TypeState, Queue: cmd.Queue, Paused: &all, Actor: cmd.Actor, Reason: cmd.Reason}
+	record := wire.JournalRecord{Type: wire.TypeState, Queue: cmd.Queue, Paused: &all, Actor: cmd.Actor, Reason: cmd.Reason}
 	if cmd.Move != nil {
-		r.Queue = "" // the move itself is noted
+		record.Queue = "" // the move itself is noted
 	}
-	return p.ledger.RecordThen(now, r, spot{}, func() error {
+	return p.ledger.RecordThen(now, record, spot{}, func() error {
 		p.sending = false
-		if err := p.tellWorkers(now, cmd, answer); err != nil {
+		if err := p.tellWorkers(now, r); err != nil {
 			return err
 		}
 		return p.next()
@@ -101,7 +99,7 @@ func (p *pauses) next() error {
 	for len(p.waiting) > 0 && !p.sending {
 		next := p.waiting[0]
 		p.waiting = p.waiting[1:]
-		if err := p.carryOut(next.at, next.cmd, next.answer); err != nil {
+		if err := p.carryOut(next.at, next.request); err != nil {
 			return err
 		}
 	}
@@ -109,25 +107,29 @@ func (p *pauses) next() error {
 }
 
 // tellWorkers has every worker process pause or resume a queue, and answers once the broker has taken that.
-func (p *pauses) tellWorkers(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+func (p *pauses) tellWorkers(now time.Time, r request) error {
+	cmd := &r.cmd
 	said := wire.Controls{ID: random(), Op: wire.ControlPause, Identity: "*", Queue: cmd.Queue, At: wire.Seconds(now), Actor: cmd.Actor, Reason: cmd.Reason}
 	if cmd.Command == wire.CommandResume {
 		said.Op = wire.ControlResume
 	}
 	return p.ledger.Send(&ledger.Publish{Plain: true, Build: func(int64, int64) wire.Message { return said.Message(now) },
-		Confirmed: func() { answer(wire.Reply{Status: wire.StatusDone}) }})
+		Confirmed: func() { _ = r.done() }})
 }
 
 // tellAgain tells the workers again what is paused: those that asked while nobody led have no answer.
 func (p *pauses) tellAgain(now time.Time) error {
 	for _, queue := range slices.Sorted(maps.Keys(p.entries.Paused())) {
 		cmd := wire.Command{Command: wire.CommandPause, Queue: queue}
-		if err := p.tellWorkers(now, cmd, func(wire.Reply) {}); err != nil {
+		if err := p.tellWorkers(now, request{cmd, func(wire.Reply) {}}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// state answers a worker that starts.
+func (p *pauses) state(_ time.Time, r request) error { return r.reply(p.list()) }
 
 // list tells a worker that starts what is paused.
 func (p *pauses) list() wire.Reply {

@@ -16,55 +16,50 @@ type undos struct {
 	operations *operations
 }
 
+// command takes back what was done last, once that is known.
+func (u *undos) command(_ time.Time, r request) error {
+	return u.ledger.AfterFold(u.ledger.Seq(), func() error { return u.undo(r) })
+}
+
 // undo takes back what a person did to an entry last: delete, kill or change. The journal has the entry's bytes, and another entry stands
 // for it from then on; past due, that is fired like any other.
-func (u *undos) undo(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+func (u *undos) undo(r request) error {
+	cmd := &r.cmd
 	h, err := u.entries.Happened(cmd.Stream, cmd.JID)
 	if err != nil {
 		return err
 	}
 	if h == nil || cmd.Offset != nil && *cmd.Offset != h.Offset {
-		answer(wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Happened: h, Reason: "nothing is known that could be undone: " +
-			"the newest 100,000 things that happened to entries are"})
-		return nil
+		return r.reply(about(h, notFound("nothing is known that could be undone: the newest 100,000 things that happened to entries are")))
 	}
 	if !wire.Undoable(h.What) {
-		reply := conflict(fmt.Sprintf("what happened to it last cannot be undone: it was %s", h.What))
-		reply.Happened = h
-		answer(reply)
-		return nil
+		return r.reply(about(h, conflict(fmt.Sprintf("what happened to it last cannot be undone: it was %s", h.What))))
 	}
 	body, err := u.setup.fetch(wire.Journal, h.Record)
 	if err != nil {
-		answer(wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the journal cannot be read now: " + err.Error()})
-		return nil //nolint:nilerr // it is this command's bad luck, and nobody else's
+		return r.reply(unavailable("the journal cannot be read now: " + err.Error())) // it is this command's bad luck, and nobody else's
 	}
 	j, err := wire.ParseJournal(body)
 	if err != nil || j.Type != h.What || j.Stream != cmd.Stream || j.Offset != h.Offset || j.JID != wire.JIDTag(cmd.JID) {
-		answer(wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Happened: h,
-			Reason: "the journal has forgotten the record that says how the entry was"})
-		return nil //nolint:nilerr // a record that is not there any more is answered
+		return r.reply(about(h, notFound("the journal has forgotten the record that says how the entry was")))
 	}
 	if by := u.operations.undoes(j.InOperation); by != nil {
-		answer(conflict("operation " + by.ID + " takes back all that was done with it: cancel that, or wait"))
-		return nil
+		return r.reply(conflict("operation " + by.ID + " takes back all that was done with it: cancel that, or wait"))
 	}
-	return u.undoRecord(cmd, &j, h.Record, answer)
+	return u.undoRecord(r, &j, h.Record)
 }
 
 // undoRecord takes back what a record of the journal says was done. It is the last that happened to the entry.
-func (u *undos) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, answer func(wire.Reply)) error {
+func (u *undos) undoRecord(r request, j *wire.JournalRecord, at int64) error {
 	if u.entries.IsHeld(j.Stream, j.Offset) {
-		answer(conflict("what stood there is held since the journal lost records: it may have fired already; release what is held first"))
-		return nil
+		return r.reply(conflict("what stood there is held since the journal lost records: it may have fired already; release what is held first"))
 	}
 	e, reply := u.entryOf(j)
 	if reply != nil {
-		answer(*reply)
-		return nil
+		return r.reply(*reply)
 	}
 	a := wire.Announcement{What: wire.TypeUndone, Stream: j.Stream, Replaces: j.Offset, JIDTag: j.JID, Undoes: at,
-		Command: cmd.ID, Actor: cmd.Actor, Operation: cmd.Operation}
+		Command: r.cmd.ID, Actor: r.cmd.Actor, Operation: r.cmd.Operation}
 	old := &tracker.Stored{JID: e.JID}
 	var err error
 	switch j.Type {
@@ -86,13 +81,12 @@ func (u *undos) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, an
 	case u.ledger.Busy(ledger.ID(a.Stream, a.Replaces)) != nil, a.Dead != nil && u.ledger.Busy(ledger.ID(wire.DeadJobs, *a.Dead)) != nil:
 		reply = &busyNow
 	case fault != nil:
-		reply = &wire.Reply{Status: wire.StatusConflict, Error: "conflict", Reason: fault.Error()}
+		reply = new(conflict(fault.Error()))
 	}
 	if reply != nil {
-		answer(*reply)
-		return nil
+		return r.reply(*reply)
 	}
-	return u.changes.replace(a, old, record, &replacement{reason: cmd.Reason, answer: answer})
+	return u.changes.replace(a, old, record, &replacement{reason: r.cmd.Reason, answer: r.answer})
 }
 
 var busyNow = conflict("something is being done to this entry right now: look again")
@@ -104,11 +98,11 @@ func (u *undos) entryOf(j *wire.JournalRecord) (*wire.Entry, *wire.Reply) {
 		raw, ok = u.entryAt(j.Stream, j.Offset, j.JID)
 	}
 	if !ok {
-		return nil, &wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the entry's stream cannot be read now"}
+		return nil, new(unavailable("the entry's stream cannot be read now"))
 	}
 	e, err := wire.ParseEntry(j.Stream, j.Offset, raw)
 	if err != nil || wire.JIDTag(e.JID) != j.JID {
-		return nil, &wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: "nobody has the entry's record any more"}
+		return nil, new(notFound("nobody has the entry's record any more"))
 	}
 	return &e, nil
 }
@@ -124,8 +118,7 @@ func (u *undos) undoesSettled(j *wire.JournalRecord) (*wire.Reply, error) {
 		return nil, err
 	}
 	if s != nil || read < j.Offset {
-		reply := conflict("its stream was made anew since: it cannot be put back where it was")
-		return &reply, nil
+		return new(conflict("its stream was made anew since: it cannot be put back where it was")), nil
 	}
 	return nil, nil
 }
@@ -142,8 +135,7 @@ func (u *undos) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Annou
 			return s, nil, nil
 		}
 	}
-	gone := conflict("what it was changed to is not pending any more")
-	return nil, &gone, nil
+	return nil, new(conflict("what it was changed to is not pending any more")), nil
 }
 
 // undoesKill finds the dead job that a kill has made: it goes when the entry comes back.
@@ -163,9 +155,7 @@ func (u *undos) undoesKill(j *wire.JournalRecord, e *wire.Entry, a *wire.Announc
 		a.Dead = &dead[0].Offset
 		return nil, nil
 	case 0:
-		reply := conflict("the dead job that it became is not there any more: it was retried, deleted or trimmed")
-		return &reply, nil
+		return new(conflict("the dead job that it became is not there any more: it was retried, deleted or trimmed")), nil
 	}
-	reply := conflict(fmt.Sprintf("%d dead jobs with its jid died in the same moment: retry the one that is meant", len(dead)))
-	return &reply, nil
+	return new(conflict(fmt.Sprintf("%d dead jobs with its jid died in the same moment: retry the one that is meant", len(dead)))), nil
 }

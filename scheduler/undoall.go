@@ -49,11 +49,11 @@ func (u *undoing) skipped() int64 {
 }
 
 // undoOperation begins to undo an operation.
-func (c *operations) undoOperation(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+func (c *operations) undoOperation(now time.Time, r request) error {
+	cmd := &r.cmd
 	undone, known := c.entries.Operation(cmd.Bulk.Undoes)
 	if reply := c.isUndoable(&undone, known, cmd.Bulk.Undoes); reply != nil {
-		answer(*reply)
-		return nil
+		return r.reply(*reply)
 	}
 	op := wire.Operation{ID: cmd.ID, Action: wire.CommandUndo, Stream: undone.Stream, Undoes: undone.ID, From: undone.FirstRecord, Through: undone.LastRecord,
 		Rate: cmd.Bulk.Rate, Reason: cmp.Or(cmd.Reason, cmd.Bulk.Reason), Actor: cmd.Actor, State: wire.OperationRunning, StartedAt: wire.Seconds(now),
@@ -63,7 +63,7 @@ func (c *operations) undoOperation(now time.Time, cmd wire.Command, answer func(
 	}
 	o := newOperating(op, now)
 	c.beginUndoing(o)
-	o.command, o.begun = cmd, answer
+	o.asked = r
 	c.all[op.ID] = o
 	return c.beginOperation(now, o)
 }
@@ -76,7 +76,7 @@ func (c *operations) isUndoable(op *wire.Operation, known bool, id string) *wire
 	case c.all[id] != nil || op.State == wire.OperationRunning:
 		reply = conflict("it is running: cancel it first, then what it did can be undone")
 	case !known:
-		reply = wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: "no operation has this id: those that run are known, and the newest 100 that have ended"}
+		reply = notFound("no operation has this id: those that run are known, and the newest 100 that have ended")
 	case op.Action == wire.CommandUndo:
 		reply = conflict("an undo cannot be undone: do again what it took back")
 	case op.Action != wire.CommandDelete && op.Action != wire.CommandKill && op.Action != wire.CommandChange:
@@ -244,7 +244,7 @@ func (c *operations) undoDeed(o *operating, d deed) (wait bool, err error) {
 	o.flying[d.at] = true
 	o.issued++
 	cmd := wire.Command{Command: wire.CommandUndo, Stream: j.Stream, Reason: o.Reason, Actor: o.Actor, Operation: o.ID}
-	err = c.undos.undoRecord(cmd, j, d.at, func(r wire.Reply) {
+	answer := func(r wire.Reply) {
 		delete(o.flying, d.at)
 		switch {
 		case r.Status < 300:
@@ -257,7 +257,8 @@ func (c *operations) undoDeed(o *operating, d deed) (wait bool, err error) {
 		default:
 			o.fails(r.Reason)
 		}
-	})
+	}
+	err = c.undos.undoRecord(request{cmd, answer}, j, d.at)
 	if !wait && err == nil && j.Type != wire.TypeChanged {
 		u.survey.back.add(j.Offset)
 	}
