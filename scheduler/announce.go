@@ -20,11 +20,11 @@ type announcer struct {
 }
 
 // step journals what is confirmed from time to time.
-func (a *announcer) step(now, wake time.Time) (time.Time, error) {
+func (a *announcer) step(now time.Time) (wake time.Time, err error) {
 	if now.Sub(a.at) < announceEvery && !now.Before(a.at) {
-		return later(now, earlier(wake, a.at.Add(announceEvery))), nil
+		return a.at.Add(announceEvery), nil
 	}
-	return wake, a.announce(now)
+	return now.Add(maxSleep), a.announce(now)
 }
 
 // announce journals what is confirmed: once the window has drained, and while headers cannot say

@@ -25,17 +25,16 @@ type commands struct {
 type verb func(now time.Time, r request) error
 
 // take carries out a command once, however often it comes while it is under way.
-func (c *commands) take(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+func (c *commands) take(now time.Time, r request) error {
 	c.counters.Commands++
-	if cmd.ID != "" {
-		if waiting, running := c.waiting[cmd.ID]; running {
-			c.waiting[cmd.ID] = append(waiting, answer)
+	if id := r.cmd.ID; id != "" {
+		waiting, running := c.waiting[id]
+		if c.waiting[id] = append(waiting, r.answer); running {
 			return nil
 		}
-		c.waiting[cmd.ID] = []func(wire.Reply){answer}
-		answer = c.answerAll(cmd.ID)
+		r.answer = c.answerAll(id)
 	}
-	return c.whenKnown(now, request{cmd, answer})
+	return c.whenKnown(now, r)
 }
 
 // whenKnown carries out a command about an entry once it is known whether what the journal says happened to it last did happen: it may be

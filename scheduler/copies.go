@@ -76,6 +76,13 @@ type copies struct {
 	held      bool    // nothing of jobs.gated is fired: an older broker topology is being taken over
 }
 
+// open lists the copies that are there.
+func (c *copies) open(time.Time) (err error) {
+	c.entries.TakeCopies()
+	c.undecided, err = c.entries.Copies()
+	return err
+}
+
 // step finds out of the copies that came whether they stand.
 func (c *copies) step(now time.Time) error {
 	c.undecided = append(c.undecided, c.entries.TakeCopies()...)

@@ -1,8 +1,10 @@
 package scheduler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millrace-jobs/millrace/scheduler/ledger"
@@ -10,58 +12,52 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// core is the leader as a state machine: it looks at the view, publishes through a port and is told of confirms, commands and the
-// time. It does no I/O of its own, so that a test can drive it through whatever a broker may do. One core is one epoch.
+// core is one epoch of a leader, as a state machine. It reads the view, publishes through a ledger,
+// and takes in confirms, commands and the time. It does no I/O of its own, so a test can drive it
+// through whatever a broker may do.
 type core struct {
 	base
 	phase phase
+	beginning
+	firing
+	asked
+	carry   carrier
+	trimmer trimmer
+}
 
-	silence    silence
+// beginning is what an epoch does before it leads, and what it learns of that later.
+type beginning struct {
+	opening   opening
+	settling  settling
+	lateFires lateFires
+}
+
+// firing hands jobs to their queues, and finds out whether they arrive.
+type firing struct {
 	lanes      lanes
-	opening    opening
-	settling   settling
+	dispatcher dispatcher
+	copies     copies
+	silence    silence
 	way        way
+	announcer  announcer
+}
+
+// asked is what people and clients ask for.
+type asked struct {
 	commands   commands
-	carry      carrier
-	trimmer    trimmer
-	operations operations
 	actions    actions
-	undos      undos
 	changes    changes
 	enqueues   enqueues
+	undos      undos
+	operations operations
 	pauses     pauses
 	gap        gap
-	announcer  announcer
-	copies     copies
-	lateFires  lateFires
-	dispatcher dispatcher
 }
 
 // errUnsure ends an epoch: the next finds out what the stream has.
 var errUnsure = errors.New("scheduler: a stream refused an entry that stands for another, and may have it all the same")
 
 var errFenced = errors.New("scheduler: another leader has followed")
-
-// setup is what a core is told at its start.
-type setup struct {
-	identity  string // unique to this epoch
-	onGap     string // hold, fire or discard
-	base      int64  // the offset at which streams begin on this broker
-	known     *wire.Confirmed
-	suspects  map[spot]int
-	deadMax   int64                    // dead jobs that are kept at most
-	deadAge   time.Duration            // and how long
-	pace      pace                     // of operations
-	isBound   func(queue string) bool  // whether a queue is known to be there and bound
-	bind      func(queue string) error // has a queue made and bound; core.bound is told of it, unless there is an error
-	fetch     func(stream string, offset int64) ([]byte, error)
-	journal   func(from, below int64, each func(*wire.Record) error) error // reads the journal again
-	readLater func(from int64, each func(*wire.Record) error) *reading     // the same in the background, until each gives errRead
-	window    func(queue string) int                                       // how many fires a queue may have open
-	patience  func() time.Duration                                         // with a probe
-	probed    string                                                       // the queue to which probes are sent
-	follow    func(probe int64)                                            // has a probe followed by one to no queue
-}
 
 type phase int
 
@@ -83,28 +79,44 @@ func (p phase) String() string {
 // spot names an entry.
 type spot = ledger.EntryID
 
-// newCore makes a core. An error of the port that wraps broker.ErrUnpublishable is about one message; any other ends the epoch.
+// newCore makes a core. An error of the port that wraps broker.ErrUnpublishable is about one
+// message; any other ends the epoch.
 func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	c := &core{}
-	c.base = base{entries: entries, setup: &s, counters: &Counters{}}
-	c.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.way.room, Took: c.counters.Confirms.note})
-	c.way = way{base: c.base}
-	c.opening = opening{base: c.base}
-	c.lanes = lanes{base: c.base, all: map[string]*lane{}}
-	c.dispatcher = dispatcher{base: c.base, lanes: &c.lanes, routing: &c.way, copies: &c.copies, unfetched: map[spot]int{}}
-	c.settling = settling{base: c.base, dispatcher: &c.dispatcher, copies: &c.copies, reentry: reentry{base: c.base}}
-	c.lateFires = lateFires{base: c.base, settling: &c.settling, seen: entries.Late()}
-	c.silence = silence{base: c.base, lanes: &c.lanes}
-	c.copies = copies{base: c.base, lanes: &c.lanes}
-	c.announcer = announcer{base: c.base, routing: &c.way}
-	c.changes = changes{base: c.base, enqueues: &c.enqueues, replacing: map[spot]*replacement{}}
-	c.enqueues = enqueues{base: c.base, carry: &c.carry, enqueuing: map[string]*enqueuing{}}
-	c.carry = carrier{base: c.base, operations: &c.operations, pauses: &c.pauses, changes: &c.changes, enqueues: &c.enqueues, gap: &c.gap}
-	c.gap = gap{base: c.base, carry: &c.carry}
-	c.actions = actions{base: c.base, dispatcher: &c.dispatcher, changes: &c.changes}
-	c.undos = undos{base: c.base, changes: &c.changes, operations: &c.operations}
-	c.operations = operations{base: c.base, lanes: &c.lanes, routing: &c.way, dispatcher: &c.dispatcher, changes: &c.changes, actions: &c.actions, undos: &c.undos, carry: &c.carry, all: map[string]*operating{}}
-	c.commands = commands{base: c.base, lanes: &c.lanes, settling: &c.settling, dispatcher: &c.dispatcher, actions: &c.actions, waiting: map[string][]func(wire.Reply){}, verbs: map[string]verb{
+	b := base{entries: entries, setup: &s, counters: &Counters{}}
+	b.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.way.room, Took: b.counters.Confirms.note})
+	c.base, c.trimmer = b, trimmer{base: b}
+	c.firing = firing{
+		lanes:      lanes{base: b, all: map[string]*lane{}},
+		dispatcher: dispatcher{base: b, lanes: &c.lanes, routing: &c.way, copies: &c.copies, unfetched: map[spot]int{}},
+		copies:     copies{base: b, lanes: &c.lanes},
+		silence:    silence{base: b, lanes: &c.lanes},
+		way:        way{base: b},
+		announcer:  announcer{base: b, routing: &c.way},
+	}
+	c.beginning = beginning{
+		opening:   opening{base: b},
+		settling:  settling{base: b, dispatcher: &c.dispatcher, copies: &c.copies, reentry: reentry{base: b}},
+		lateFires: lateFires{base: b, settling: &c.settling, seen: entries.Late()},
+	}
+	c.asked = asked{
+		commands: commands{base: b, lanes: &c.lanes, settling: &c.settling, dispatcher: &c.dispatcher, actions: &c.actions, verbs: c.verbs(), waiting: map[string][]func(wire.Reply){}},
+		actions:  actions{base: b, dispatcher: &c.dispatcher, changes: &c.changes},
+		changes:  changes{base: b, enqueues: &c.enqueues, replacing: map[spot]*replacement{}},
+		enqueues: enqueues{base: b, carry: &c.carry, enqueuing: map[string]*enqueuing{}},
+		undos:    undos{base: b, changes: &c.changes, operations: &c.operations},
+		operations: operations{base: b, lanes: &c.lanes, routing: &c.way, dispatcher: &c.dispatcher, changes: &c.changes, actions: &c.actions,
+			undos: &c.undos, carry: &c.carry, all: map[string]*operating{}},
+		pauses: pauses{base: b},
+		gap:    gap{base: b, carry: &c.carry},
+	}
+	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, changes: &c.changes, enqueues: &c.enqueues, gap: &c.gap}
+	return c
+}
+
+// verbs are the commands that are about no single entry, and what carries them out.
+func (c *core) verbs() map[string]verb {
+	return map[string]verb{
 		wire.CommandPing:    ping,
 		wire.CommandState:   c.pauses.state,
 		wire.CommandRelease: c.gap.beginRelease,
@@ -117,22 +129,16 @@ func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 		wire.CommandOperate: c.operations.operate,
 		wire.CommandCancel:  c.operations.cancelOperation,
 		wire.CommandUndo:    c.undos.command,
-	}}
-	c.trimmer = trimmer{base: c.base}
-	c.pauses = pauses{base: c.base}
-	return c
+	}
 }
 
 // maxSleep bounds how long the core sleeps: wall clocks may be set.
 const maxSleep = ledger.MaxSleep
 
-// batch is how many entries are fired before commands and confirms are looked at again.
-const batch = 256
-
-// step does what can be done now. It tells when to call again if nothing happens before.
+// step does what can be done now. It returns when to call it again if nothing happens before.
 func (c *core) step(now time.Time) (wake time.Time, err error) {
-	now = now.Round(0)                        // wall clock: timers must follow it when it is set
-	if back := c.ledger.Tick(now); back > 0 { // what was to be tried again in a second would else be in an hour
+	now = now.Round(0) // wall clock: timers must follow it when it is set
+	if back := c.ledger.Tick(now); back > 0 {
 		c.carry.setBack(back)
 		c.lanes.setBack(back)
 	}
@@ -163,47 +169,71 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	return wake, err
 }
 
-// witnessed takes in whether the witness of earlier epochs still stands, and which queues it
-// speaks for. If that is undecided, decided is called later.
+// lead has each duty do what it can do now, in this order.
+func (c *core) lead(now time.Time) (wake time.Time, err error) {
+	err = inOrder(now, c.silence.step, c.settling.stepWaiting, c.gap.step, c.changes.step, c.lateFires.step, c.trimmer.step,
+		c.carry.step, c.operations.step, c.lanes.step, c.copies.step)
+	if err != nil {
+		return now, err
+	}
+	if wake, err = c.dispatcher.step(now); err != nil {
+		return now, err
+	}
+	wake = earliest(wake, c.operations.wake(now), c.changes.wake(now), c.carry.wake(now))
+	for _, step := range []func(time.Time) (time.Time, error){c.way.step, c.announcer.step} {
+		next, err := step(now)
+		if err != nil {
+			return now, err
+		}
+		wake = earliest(wake, next)
+	}
+	return wake, nil
+}
+
+// inOrder has several things done, up to the first that fails.
+func inOrder(now time.Time, steps ...func(time.Time) error) error {
+	for _, step := range steps {
+		if err := step(now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earliest(times ...time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
+
+// stands takes in that the way leads from jobs.fire to the queues.
+func (c *core) stands() {
+	c.way.stands()
+	c.phase = phaseWitness
+}
+
+// witnessed takes in whether the witness of earlier epochs still stands, and which queues it speaks
+// for. If that is undecided, settling.decided is called later.
 func (c *core) witnessed(v verdict, p proof) {
 	c.settling.verdict, c.settling.proof = v, p
 	c.phase = phaseSettling
 }
 
-// settled takes in the witness that stands from now on; empty if there is none. The epoch leads from here on, and the record
-// says so, be the witness new or not: an epoch that led left a barrier in every entry stream. Nothing is fired before that is confirmed: a
-// leader that died then would have left fires and no witness, and they would be fired again.
+// settled takes in the witness that stands from now on; empty if there is none. The epoch leads once
+// its record is confirmed. A leader that fired before and died would leave fires and no witness, and
+// they would be fired again.
 func (c *core) settled(now time.Time, witness string) error {
-	r := wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}
-	begun := c.ledger.NewRecord(now, r, spot{})
+	begun := c.ledger.NewRecord(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, spot{})
 	begun.Confirmed = func() { c.phase = phaseLeading }
 	if err := c.ledger.Send(begun); err != nil {
 		return err
 	}
 	c.phase = phaseBeginning
-	if err := c.dropSuspects(); err != nil {
-		return err
-	}
-	if err := c.changes.tellOfOthers(now); err != nil {
-		return err
-	}
-	c.enqueues.opened = c.ledger.Seq() // what earlier leaders had not told is told up to here
-	if err := c.operations.resumeOperations(now); err != nil {
-		return err
-	}
-	if err := c.pauses.tellAgain(now); err != nil {
-		return err
-	}
-	c.entries.TakeReady()
-	c.entries.TakeCopies()
-	var err error
-	if c.copies.undecided, err = c.entries.Copies(); err != nil {
-		return err
-	}
-	for _, queue := range c.entries.Queues() {
-		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})
-	}
-	return c.gap.decide(now)
+	return inOrder(now, c.settling.dropSuspects, c.changes.tellOfOthers, c.enqueues.open, c.operations.resume, c.pauses.tellAgain,
+		c.copies.open, c.lanes.open, c.gap.decide)
 }
 
 // rewitnessed journals another witness: the broker's nodes or links have changed. What was fired
@@ -212,27 +242,11 @@ func (c *core) rewitnessed(now time.Time, witness string) error {
 	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, spot{})
 }
 
-// dropSuspects forgets those that are neither pending nor in doubt any more.
-func (c *core) dropSuspects() error {
-	for at := range c.ledger.Suspects() {
-		s, err := c.entries.Get(at.Stream, at.Offset)
-		if err != nil {
-			return err
-		}
-		if s == nil && c.ledger.Busy(at) == nil {
-			delete(c.ledger.Suspects(), at)
-		}
-	}
-	return nil
-}
-
 // inDoubt counts the fires and burials of earlier leaders that are not settled yet.
-func (c *core) inDoubt() int {
-	return c.settling.inDoubt() + len(c.lateFires.open)
-}
+func (c *core) inDoubt() int { return c.settling.inDoubt() + len(c.lateFires.open) }
 
-// settledFires returns what became of the fires that earlier leaders left in doubt, once, when it
-// is known of all of them.
+// settledFires returns what became of the fires that earlier leaders left in doubt, once, when it is
+// known of all of them.
 func (c *core) settledFires() (delivered int, repeated map[string]int, known bool) {
 	if c.phase != phaseLeading {
 		return 0, nil, false
@@ -240,10 +254,11 @@ func (c *core) settledFires() (delivered int, repeated map[string]int, known boo
 	return c.settling.fires()
 }
 
-// command carries out a command, in the loop that fires, so that nothing comes between. answer is called once, as soon as it is known
-// what became of it; if the epoch ends before, it is not called, and the caller does not know.
+// command carries out a command, in the loop that fires, so that nothing comes between. answer is
+// called once, as soon as it is known what became of it. If the epoch ends before, it is not called,
+// and the caller does not know.
 func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
-	return c.commands.take(now, cmd, answer)
+	return c.commands.take(now, request{cmd, answer})
 }
 
 // beginCarry starts a carry-over, if none is under way.
@@ -254,70 +269,5 @@ func (c *core) beginCarry(linger time.Duration) error {
 	return c.carry.begin(linger)
 }
 
-// stands takes in that the way leads from jobs.fire to the queues.
-func (c *core) stands() {
-	c.way.stands()
-	c.phase = phaseWitness
-}
-
-func (c *core) lead(now time.Time) (time.Time, error) {
-	if err := c.silence.step(now); err != nil {
-		return now, err
-	}
-	if err := c.settling.settleWaiting(now); err != nil {
-		return now, err
-	}
-	if err := c.gap.step(now); err != nil {
-		return now, err
-	}
-	if err := c.changes.step(now); err != nil {
-		return now, err
-	}
-	if err := c.lateFires.step(now); err != nil {
-		return now, err
-	}
-	if err := c.trimmer.step(now); err != nil {
-		return now, err
-	}
-	if err := c.carry.step(now); err != nil {
-		return now, err
-	}
-	busy, err := c.operations.step(now)
-	if err != nil {
-		return now, err
-	}
-	c.lanes.take(now, c.entries.TakeReady())
-	if err := c.copies.step(now); err != nil {
-		return now, err
-	}
-	wake, err := c.dispatcher.step(now)
-	if err != nil {
-		return now, err
-	}
-	if len(c.operations.all) > 0 {
-		wake = earlier(wake, now.Add(operationEvery))
-	}
-	if busy {
-		wake = now
-	}
-	wake = earlier(wake, c.changes.wake(now))
-	wake = earlier(wake, c.carry.wake(now))
-	if wake, err = c.way.step(now, wake); err != nil {
-		return now, err
-	}
-	return c.announcer.step(now, wake)
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+// confirmedNow is what this epoch knows to be confirmed, or the one before it that knew anything.
+func (c *core) confirmedNow() *wire.Confirmed { return cmp.Or(c.ledger.Known(), c.setup.known) }

@@ -10,6 +10,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+// batch is how many entries are fired before commands and confirms are looked at again.
+const batch = 256
+
 // dispatcher fires what is due, and buries and parks entries.
 type dispatcher struct {
 	base

@@ -34,6 +34,12 @@ type enqueuing struct {
 	answers []func(wire.Reply)
 }
 
+// open notes that what earlier leaders had not told is told with all that was sent until now.
+func (q *enqueues) open(time.Time) error {
+	q.opened = q.ledger.Seq()
+	return nil
+}
+
 // command enqueues a job, once it is known what earlier leaders had enqueued.
 func (q *enqueues) command(_ time.Time, r request) error {
 	return q.ledger.AfterFold(q.opened, func() error { return q.enqueue(q.ledger.Now(), r) })

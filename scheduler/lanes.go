@@ -84,8 +84,18 @@ func (l *lanes) of(queue string) *lane {
 	return ln
 }
 
-// take has queues looked at that got entries.
-func (l *lanes) take(now time.Time, ready map[string]tracker.Ready) {
+// open has all queues looked at.
+func (l *lanes) open(time.Time) error {
+	l.entries.TakeReady()
+	for _, queue := range l.entries.Queues() {
+		l.look(l.of(queue), tracker.DueKey{})
+	}
+	return nil
+}
+
+// step has queues looked at that got entries.
+func (l *lanes) step(now time.Time) error {
+	ready := l.entries.TakeReady()
 	for _, queue := range slices.Sorted(maps.Keys(ready)) {
 		ln, r := l.of(queue), ready[queue]
 		if r.Unbound {
@@ -93,6 +103,7 @@ func (l *lanes) take(now time.Time, ready map[string]tracker.Ready) {
 		}
 		l.look(ln, r.First)
 	}
+	return nil
 }
 
 // look has a lane look again from a key on.

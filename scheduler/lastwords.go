@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -46,6 +45,3 @@ func (s *Scheduler) say(ctx context.Context, conn *broker.Conn, known *wire.Conf
 	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(time.Now()), Epoch: known.Epoch, Through: known.Through, Above: known.Above}
 	return pub.Send(ctx, r.Append(wire.Journal, 0, 0))
 }
-
-// confirmedNow is what this epoch knows to be confirmed.
-func (c *core) confirmedNow() *wire.Confirmed { return cmp.Or(c.ledger.Known(), c.setup.known) }

@@ -45,6 +45,7 @@ type operations struct {
 	undos      *undos
 	carry      *carrier
 	all        map[string]*operating // by id
+	more       bool                  // something is left to do at once
 }
 
 // operating is an operation under way.
@@ -121,8 +122,8 @@ func (c *operations) beginOperation(now time.Time, o *operating) error {
 	return c.actions.note(now, request{o.asked.cmd, accepted}, wire.JournalRecord{Type: wire.TypeOperation, Operation: &op}, spot{})
 }
 
-// resumeOperations goes on with what earlier leaders had begun.
-func (c *operations) resumeOperations(now time.Time) error {
+// resume goes on with what earlier leaders had begun.
+func (c *operations) resume(now time.Time) error {
 	for _, op := range c.entries.Operations() {
 		if op.State != wire.OperationRunning {
 			continue
@@ -150,29 +151,41 @@ func (c *operations) cancelOperation(_ time.Time, r request) error {
 	return r.reply(notFound("no operation has this id"))
 }
 
-// step goes on with what is running. more tells that there is something left to do at once.
-func (c *operations) step(now time.Time) (more bool, err error) {
+// step goes on with what is running.
+func (c *operations) step(now time.Time) error {
+	c.more = false
 	if c.carry.rests() {
-		return false, nil
+		return nil
 	}
 	for _, known := range c.entries.Operations() { // in an order
 		if o := c.all[known.ID]; o != nil && !o.counting {
 			again, err := c.continueOperation(now, o)
 			if err != nil {
-				return false, err
+				return err
 			}
-			more = more || again
+			c.more = c.more || again
 		}
 	}
 	for _, o := range c.all {
 		if o.counting {
-			more = true
+			c.more = true
 			if err := c.countOn(now, o); err != nil {
-				return false, err
+				return err
 			}
 		}
 	}
-	return more, nil
+	return nil
+}
+
+// wake is when something is to be done next.
+func (c *operations) wake(now time.Time) time.Time {
+	switch {
+	case c.more:
+		return now
+	case len(c.all) > 0:
+		return now.Add(operationEvery)
+	}
+	return now.Add(maxSleep)
 }
 
 // countOn counts some more of what a filter matches, before the operation begins.

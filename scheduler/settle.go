@@ -79,8 +79,8 @@ func (s *settling) isUnsettled(at spot) bool {
 	return slices.ContainsFunc(s.waiting, isOf) || slices.ContainsFunc(s.open, isOf)
 }
 
-// settleWaiting settles, while the epoch leads, the fires that had to wait for the verdict.
-func (s *settling) settleWaiting(now time.Time) error {
+// stepWaiting settles, while the epoch leads, the fires that had to wait for the verdict.
+func (s *settling) stepWaiting(now time.Time) error {
 	if s.verdict == undecided || len(s.open)+len(s.waiting) == 0 {
 		return nil
 	}
@@ -340,4 +340,18 @@ func queueOf(d *tracker.Doubt) string {
 // isCopied reports whether a fire in doubt found no queue, and so arrived in jobs.gated.
 func (s *settling) isCopied(d *tracker.Doubt) bool {
 	return s.copied[dispatchInDoubt(d)]
+}
+
+// dropSuspects forgets those that are neither pending nor in doubt any more.
+func (s *settling) dropSuspects(time.Time) error {
+	for at := range s.ledger.Suspects() {
+		pending, err := s.entries.Get(at.Stream, at.Offset)
+		if err != nil {
+			return err
+		}
+		if pending == nil && s.ledger.Busy(at) == nil {
+			delete(s.ledger.Suspects(), at)
+		}
+	}
+	return nil
 }

@@ -87,7 +87,8 @@ func (w *way) room() bool {
 }
 
 // step looks whether the newest probe has arrived, and sends the next when it is time.
-func (w *way) step(now, wake time.Time) (time.Time, error) {
+func (w *way) step(now time.Time) (wake time.Time, err error) {
+	wake = now.Add(maxSleep)
 	w.since += w.ledger.Passed()
 	w.unseen += w.ledger.Passed()
 	if w.lost > maxLostProbes {
@@ -104,7 +105,7 @@ func (w *way) step(now, wake time.Time) (time.Time, error) {
 		return wake, w.sendProbe()
 	}
 	if !w.out && w.fired.jobs > 0 {
-		wake = earlier(wake, now.Add(max(0, probeEvery-w.since)))
+		wake = now.Add(max(0, probeEvery-w.since))
 	}
 	return wake, nil
 }
