@@ -23,7 +23,6 @@ const (
 	silentAfter = ledger.SilentAfter
 	giveUpAfter = ledger.GiveUpAfter
 	quietAfter  = ledger.QuietAfter
-	watchEvery  = 500 * time.Millisecond
 	maxSilent   = ledger.MaxAside
 )
 
@@ -37,19 +36,15 @@ const (
 type silence struct {
 	base
 	lanes   *lanes
-	looked  time.Duration
-	asked   uint64   // the newest publish without an answer behind which a record was sent
 	overdue []string // queues with fires that are given up on
 }
 
-// watch finds the queues that do not answer, and those that answer again.
-func (s *silence) watch() {
-	s.ledger.Advance(s.ledger.Passed())
-	if s.ledger.Elapsed()-s.looked < watchEvery {
-		return
+// step finds the queues that do not answer, and those that answer again.
+func (s *silence) step(now time.Time) error {
+	unanswered, looked := s.ledger.Watch()
+	if !looked {
+		return s.ledger.AskBehind(now)
 	}
-	s.looked = s.ledger.Elapsed()
-	unanswered := s.ledger.Unanswered()
 	s.overdue = nil
 	for _, ln := range s.lanes.all {
 		u := unanswered[&ln.Queue]
@@ -61,7 +56,7 @@ func (s *silence) watch() {
 		case ln.Silent && !silent:
 			ln.tried, ln.trying = false, false
 			s.lanes.rouse(ln, time.Time{})
-		case silent && !ln.tried && u.Newest < s.ledger.Numbered(): // is it the queue that does not answer, or was that fire lost?
+		case silent && !ln.tried && u.Followed: // is it the queue that does not answer, or was that fire lost?
 			ln.tried, ln.trying = true, true
 			s.lanes.rouse(ln, time.Time{})
 		}
@@ -74,22 +69,7 @@ func (s *silence) watch() {
 			s.lanes.rouse(ln, time.Time{})
 		}
 	}
-}
-
-// step finds the queues that do not answer, and sends a record behind what only that can decide.
-func (s *silence) step(now time.Time) error {
-	s.watch()
-	return s.askBehind(now)
-}
-
-// askBehind sends a record behind the newest publish without an answer that only what follows it can decide, unless something else does: it
-// shows whether the journal has a fire, whether its queue may get another job, and whether a record was lost.
-func (s *silence) askBehind(now time.Time) error {
-	if s.ledger.Waits() <= s.asked {
-		return nil
-	}
-	s.asked = s.ledger.Waits()
-	return s.ledger.Record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: s.ledger.Watermark()}, spot{})
+	return s.ledger.AskBehind(now)
 }
 
 // errHole ends an epoch in order.

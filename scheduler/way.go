@@ -133,7 +133,7 @@ func (w *way) askForProbe(now time.Time) error {
 	if w.since <= wayDoubt {
 		return nil
 	}
-	err := w.ledger.Record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: w.ledger.Watermark()}, spot{})
+	err := w.ledger.Mark(now)
 	w.asked = w.ledger.Seq()
 	return err
 }

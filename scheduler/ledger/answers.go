@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // A broker may never answer a publish: RabbitMQ forgets some when the node of their queue or of the
@@ -15,6 +17,7 @@ const (
 	SilentAfter = 2 * time.Second  // after which a queue is silent
 	GiveUpAfter = 30 * time.Second // after which it is decided what became of a fire
 	QuietAfter  = time.Second      // after which nothing is fired, where nothing at all is answered
+	watchEvery  = 500 * time.Millisecond
 )
 
 // Why what a publish did is void.
@@ -26,10 +29,12 @@ const (
 // answers is what is known of the broker's answers.
 type answers struct {
 	clock    time.Duration   // how long the epoch has run; a clock that is set does not move it
+	watched  time.Duration   // when it was looked last what has no answer
 	answered time.Duration   // when the newest answer came, or nothing was open but what is set aside
 	journal  uint64          // the tag of the newest publish that the journal is known to have taken
 	numbered uint64          // the same, of those with a number
 	waits    uint64          // the tag of the newest publish that only what follows it can decide
+	asked    uint64          // the same, when a record was sent behind it
 	gone     map[uint64]bool // the tags of what was given up on, and not answered since
 	hole     uint64          // the oldest tag of these and of what is set aside, 0 if there is none
 }
@@ -38,15 +43,6 @@ func newAnswers() answers { return answers{gone: map[uint64]bool{}} }
 
 // Advance has the clock of the answers run.
 func (a *answers) Advance(by time.Duration) { a.clock += by }
-
-// Elapsed returns how long the epoch has run. It does not follow a clock that is set.
-func (a *answers) Elapsed() time.Duration { return a.clock }
-
-// Numbered returns the tag of the newest numbered publish that the broker took.
-func (a *answers) Numbered() uint64 { return a.numbered }
-
-// Waits returns the tag of the newest publish that only what follows it can decide.
-func (a *answers) Waits() uint64 { return a.waits }
 
 // Hole returns the tag of the oldest publish that was given up on or set aside, 0 if there is none.
 func (a *answers) Hole() uint64 { return a.hole }
@@ -99,15 +95,20 @@ func (l *Ledger) Quiet() bool { return !l.Drained() && l.clock-l.answered > Quie
 
 // Unanswered is what a queue has not answered.
 type Unanswered struct {
-	Newest  uint64        // the newest tag
-	Age     time.Duration // of the oldest that is not passed over
-	Overdue bool          // one is so old that it is decided what became of it
+	Age      time.Duration // of the oldest that is not passed over
+	Followed bool          // the broker has taken a numbered publish behind all of it
+	Overdue  bool          // one is so old that it is decided what became of it
 }
 
-// Unanswered gives up the records that were lost, and returns what each queue has not answered.
-func (l *Ledger) Unanswered() map[*Queue]Unanswered {
-	all := map[*Queue]Unanswered{}
-	l.waits = 0
+// Watch has the clock of the answers run. From time to time it gives up the records that were lost,
+// and returns what each queue has not answered; between, ok is false. SetAside is to follow.
+func (l *Ledger) Watch() (all map[*Queue]Unanswered, ok bool) {
+	l.Advance(l.passed)
+	if l.clock-l.watched < watchEvery {
+		return nil, false
+	}
+	l.watched, l.waits = l.clock, 0
+	all = map[*Queue]Unanswered{}
 	for tag, p := range l.open {
 		age := l.clock - p.sentAfter
 		if p.Lost != nil && age > p.LostAfter {
@@ -121,15 +122,15 @@ func (l *Ledger) Unanswered() map[*Queue]Unanswered {
 		if p.Queue == nil {
 			continue
 		}
-		u := all[p.Queue]
-		u.Newest = max(u.Newest, tag)
+		u, known := all[p.Queue]
+		u.Followed = tag < l.numbered && (u.Followed || !known)
 		u.Overdue = u.Overdue || age > GiveUpAfter
 		if !p.PassedOver() {
 			u.Age = max(u.Age, age)
 		}
 		all[p.Queue] = u
 	}
-	return all
+	return all, true
 }
 
 // SetAside has the window set aside what is open of silent queues, and what was passed over.
@@ -156,6 +157,22 @@ func (l *Ledger) SetAside() {
 		}
 		l.behind(tag)
 	}
+}
+
+// AskBehind sends a record behind the newest publish that only what follows it can decide, unless
+// something else was sent: it shows whether the journal has a fire, whether its queue may get
+// another job, and whether a record was lost.
+func (l *Ledger) AskBehind(now time.Time) error {
+	if l.waits <= l.asked {
+		return nil
+	}
+	l.asked = l.waits
+	return l.Mark(now)
+}
+
+// Mark publishes a record that tells nothing new. It shows that the journal has what was sent before.
+func (l *Ledger) Mark(now time.Time) error {
+	return l.Record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: l.watermark}, EntryID{})
 }
 
 // GiveUp takes out of the window, one after the other, what a queue has not answered for long. The
