@@ -12,13 +12,26 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// background gives the way to read the journal, from an offset on until each gives errRead, without holding up what the leader does. One part is
-// read after the other: so what is read ahead takes memory once.
-func (l *leadership) background(ctx context.Context, group *errgroup.Group) func(from int64, each func(*wire.Record) error) *reading {
-	turn := make(chan struct{}, 1)
-	return func(from int64, each func(*wire.Record) error) *reading {
-		r := newReading()
+// background does things beside the loop, until the epoch ends.
+type background struct {
+	beside func(do func(ctx context.Context))
+	// readLater reads the journal, from an offset on, until each gives errRead.
+	readLater func(from int64, each func(*wire.Record) error) *reading
+}
+
+// newBackground has the journal read without holding up what the leader does. One part is read after
+// the other: so what is read ahead takes memory once.
+func (l *leadership) newBackground(ctx context.Context, group *errgroup.Group) background {
+	beside := func(do func(context.Context)) {
 		group.Go(func() error {
+			do(ctx)
+			return nil
+		})
+	}
+	turn := make(chan struct{}, 1)
+	readLater := func(from int64, each func(*wire.Record) error) *reading {
+		r := newReading()
+		beside(func(ctx context.Context) {
 			select {
 			case turn <- struct{}{}:
 				err := l.readJournal(ctx, from, math.MaxInt64, each)
@@ -30,10 +43,10 @@ func (l *leadership) background(ctx context.Context, group *errgroup.Group) func
 			case <-ctx.Done():
 				r.end(ctx.Err())
 			}
-			return nil
 		})
 		return r
 	}
+	return background{beside, readLater}
 }
 
 // fetchWithin bounds how long one large body may take to come.

@@ -18,6 +18,7 @@ var errBlocked = errors.New("scheduler: the broker takes no publishes now")
 
 // lookout is what a leader does on the broker to see whether what it fires reaches its queue: see way.
 type lookout struct {
+	l        *leadership
 	queue    string           // where probes arrive
 	arriving *broker.Consumer // nil until the way has stood once
 	proven   chan int64       // numbers of probes that did
@@ -26,8 +27,8 @@ type lookout struct {
 	once     sync.Once
 }
 
-func newLookout() *lookout {
-	return &lookout{queue: wire.ProbePrefix + random(), proven: make(chan int64), astray: make(chan struct{})}
+func newLookout(l *leadership) *lookout {
+	return &lookout{l: l, queue: wire.ProbePrefix + random(), proven: make(chan int64), astray: make(chan struct{})}
 }
 
 // alarm ends the epoch.
@@ -40,8 +41,8 @@ const (
 )
 
 // patience is how long a probe may take to show. That a view is behind says nothing about the way.
-func (l *leadership) patience() time.Duration {
-	return wayPatience + min(l.s.view.LagOf(wire.Journal, wire.DeadJobs), wayLag)
+func (o *lookout) patience() time.Duration {
+	return wayPatience + min(o.l.s.view.LagOf(wire.Journal, wire.DeadJobs), wayLag)
 }
 
 // unroutedAgain is how long the leader waits after the broker refused a probe to no queue.
@@ -49,64 +50,64 @@ const unroutedAgain = 500 * time.Millisecond
 
 // look sends a probe and tells why the way is broken, nil if the probe arrives. A probe that comes back
 // while jobs.gated is away shows nothing: the next epoch looks again.
-func (l *leadership) look(ctx context.Context) (broken, err error) {
+func (o *lookout) look(ctx context.Context) (broken, err error) {
 	within, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	if err = l.sendFirst(within); err == nil {
-		err = l.conn.BindJournal(ctx) // of what it needs no probe sees jobs.bury
+	if err = o.sendFirst(within); err == nil {
+		err = o.l.conn.BindJournal(ctx) // of what it needs no probe sees jobs.bury
 	}
 	if !errors.Is(err, errAstray) && !broker.IsAstray(err) {
 		return nil, err
 	}
-	if _, away := l.conn.QueueExists(within, wire.Gated); broker.IsAway(away) {
+	if _, away := o.l.conn.QueueExists(within, wire.Gated); broker.IsAway(away) {
 		return nil, away
 	}
 	return err, nil
 }
 
 // scout is the channel of the probes. Where jobs.fire is missing, it ends.
-func (l *leadership) scout(ctx context.Context) (*broker.Publisher, error) {
+func (o *lookout) scout(ctx context.Context) (*broker.Publisher, error) {
 	select {
-	case <-l.lock.claim.Scout.Done():
+	case <-o.l.lock.claim.Scout.Done():
 	default:
-		return l.lock.claim.Scout, nil
+		return o.l.lock.claim.Scout, nil
 	}
-	pub, err := l.conn.Publisher(ctx)
+	pub, err := o.l.conn.Publisher(ctx)
 	if err == nil {
-		l.lock.claim.Scout = pub
+		o.l.lock.claim.Scout = pub
 	}
 	return pub, err
 }
 
 // sendFirst sends a probe.
-func (l *leadership) sendFirst(ctx context.Context) error {
-	if l.lookout.arriving == nil {
-		arriving, err := l.conn.FollowProbes(ctx, l.lookout.queue)
+func (o *lookout) sendFirst(ctx context.Context) error {
+	if o.arriving == nil {
+		arriving, err := o.l.conn.FollowProbes(ctx, o.queue)
 		if err != nil {
 			return err
 		}
-		l.lookout.arriving = arriving
+		o.arriving = arriving
 	}
-	pub, err := l.scout(ctx)
+	pub, err := o.scout(ctx)
 	if err != nil {
 		return err
 	}
-	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: l.core.ledger.Epoch(), Routed: -1}.To(l.lookout.queue)); err != nil {
+	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: o.l.core.ledger.Epoch(), Routed: -1}.To(o.queue)); err != nil {
 		return err
 	}
 	late := time.NewTimer(arriveWithin)
 	defer late.Stop()
 	select {
-	case d, open := <-l.lookout.arriving.Deliveries():
+	case d, open := <-o.arriving.Deliveries():
 		if !open {
-			return l.lookout.arriving.Err()
+			return o.arriving.Err()
 		}
-		if err := l.lookout.arriving.Ack(d.Tag, false); err != nil {
+		if err := o.arriving.Ack(d.Tag, false); err != nil {
 			return err
 		}
 		return pub.SendMandatory(ctx, wire.UnroutedProbe())
 	case <-late.C:
-		if l.blocked() {
+		if o.l.blocked() {
 			return errBlocked
 		}
 		return errAstray
@@ -117,47 +118,47 @@ func (l *leadership) sendFirst(ctx context.Context) error {
 
 // checkWay sees to it that the way stands before anything is fired. It is mended only when the journal has it that it was broken: who dies
 // here leaves that to the next leader.
-func (l *leadership) checkWay(ctx context.Context) error {
+func (o *lookout) checkWay(ctx context.Context) error {
 	switch {
-	case l.core.way.mayMend():
-		return l.mendWay(ctx)
-	case l.core.way.told:
+	case o.l.core.way.mayMend():
+		return o.mendWay(ctx)
+	case o.l.core.way.told:
 		return nil // until the view has read that
 	}
-	broken, err := l.look(ctx)
+	broken, err := o.look(ctx)
 	switch {
 	case err != nil:
 		return err
 	case broken == nil:
-		l.core.stands()
+		o.l.core.stands()
 		return nil
-	case l.core.way.nothingFired():
-		return l.mendWay(ctx)
+	case o.l.core.way.nothingFired():
+		return o.mendWay(ctx)
 	}
-	l.s.log.Error("scheduler: an exchange of Millrace's, or a binding, is missing: what was fired since the last probe arrived is fired again", "error", broken)
-	return l.core.way.foundAstray(time.Now())
+	o.l.s.log.Error("scheduler: an exchange of Millrace's, or a binding, is missing: what was fired since the last probe arrived is fired again", "error", broken)
+	return o.l.core.way.foundAstray(time.Now())
 }
 
-func (l *leadership) mendWay(ctx context.Context) error {
-	if err := l.conn.MakeWay(ctx); err != nil {
+func (o *lookout) mendWay(ctx context.Context) error {
+	if err := o.l.conn.MakeWay(ctx); err != nil {
 		return err
 	}
-	l.s.assertDirect(ctx, l.conn)
-	broken, err := l.look(ctx)
+	o.l.s.assertDirect(ctx, o.l.conn)
+	broken, err := o.look(ctx)
 	switch {
 	case err != nil:
 		return err
 	case broken != nil:
 		return fmt.Errorf("%w: %w", errAstray, broken)
 	}
-	l.core.stands()
+	o.l.core.stands()
 	return nil
 }
 
 // watchProbes passes the numbers of probes that arrive to the loop. Some are followed by one to no queue: those pass once the broker has
 // kept that, as it keeps jobs whose queue does not exist.
-func (l *leadership) watchProbes(ctx context.Context) error {
-	pub, err := l.scout(ctx)
+func (o *lookout) watchProbes(ctx context.Context) error {
+	pub, err := o.scout(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // the loop that fires ends the epoch
 	}
@@ -165,32 +166,32 @@ func (l *leadership) watchProbes(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case d, open := <-l.lookout.arriving.Deliveries():
+		case d, open := <-o.arriving.Deliveries():
 			if !open {
-				l.lookout.alarm() // the queue of probes is gone
+				o.alarm() // the queue of probes is gone
 				return nil
 			}
-			if err := l.arrived(ctx, pub, d); err != nil {
-				l.s.log.Warn("scheduler: a probe went astray", "error", err)
-				l.lookout.alarm()
+			if err := o.arrived(ctx, pub, d); err != nil {
+				o.l.s.log.Warn("scheduler: a probe went astray", "error", err)
+				o.alarm()
 				return nil
 			}
 		}
 	}
 }
 
-func (l *leadership) arrived(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
-	if err := l.lookout.arriving.Ack(d.Tag, false); err != nil {
+func (o *lookout) arrived(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
+	if err := o.arriving.Ack(d.Tag, false); err != nil {
 		return err
 	}
 	p, _ := wire.ProbeOf(d.Headers)
-	if p.Number == l.lookout.followed.Load() {
+	if p.Number == o.followed.Load() {
 		if err := sendUnrouted(ctx, pub); err != nil {
 			return err
 		}
 	}
 	select {
-	case l.lookout.proven <- p.Number:
+	case o.proven <- p.Number:
 	case <-ctx.Done():
 	}
 	return nil

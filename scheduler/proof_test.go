@@ -49,7 +49,8 @@ func TestWindowsOfNewQueues(t *testing.T) {
 	s.mgmt, err = broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
 	require.NoError(t, err)
 	defer s.mgmt.Close()
-	l := &leadership{s: s, proof: proof{alone: true, known: map[string]bool{}}, newer: newNewerProof(), beside: func(do func(context.Context)) { go do(t.Context()) }}
+	l := &leadership{s: s, evidence: evidence{proof: proof{alone: true, known: map[string]bool{}}, newer: newNewerProof()},
+		background: background{beside: func(do func(context.Context)) { go do(t.Context()) }}}
 	l.core = newCore(s.entries, nil, setup{window: func(queue string) int { return l.proof.window(queue) }})
 	ln := l.core.lanes.of("new")
 	ln.limit = l.proof.window("new")
