@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -119,89 +118,4 @@ func (s *Scheduler) ensure(ctx context.Context, conn *broker.Conn, name string) 
 	}
 	s.noteBound(name)
 	return nil
-}
-
-// errFatalName is about a queue about which the broker is not asked any more: RabbitMQ 4 cannot say that one is another connection's
-// alone if its name is not ASCII, and closes the connection instead.
-var errFatalName = errors.New("scheduler: bad name: the broker closed the connection each time that it was asked about this queue")
-
-func (s *Scheduler) noteFatal(name string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if broker.Provoked(err) && len(s.fatal) < maxBad {
-		s.fatal[name]++
-	}
-}
-
-func (s *Scheduler) isFatal(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.fatal[name] >= maxKills
-}
-
-var errTooMany = errors.New("scheduler: no more queues are made")
-
-// roomFor returns an error if a queue is not known and no more of them are made.
-func (s *Scheduler) roomFor(name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, exists := s.queues[wire.QueuePrefix+name]; exists || s.jobQueues < s.cfg.MaxQueues {
-		return nil
-	}
-	return fmt.Errorf("%w: there are %d, max-queues is %d", errTooMany, s.jobQueues, s.cfg.MaxQueues)
-}
-
-// isBound reports whether a queue is bound to jobs.route, as far as is known.
-func (s *Scheduler) isBound(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.routed[wire.QueuePrefix+name]
-}
-
-// noteBound notes that a queue is there, and bound.
-func (s *Scheduler) noteBound(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	queue := wire.QueuePrefix + name
-	if _, known := s.queues[queue]; !known {
-		s.queues[queue] = false
-		s.jobQueues++
-	}
-	if s.routed == nil {
-		s.routed = map[string]bool{}
-	}
-	s.routed[queue] = true
-}
-
-// noteUnbound notes that a queue is not bound any more.
-func (s *Scheduler) noteUnbound(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.routed, wire.QueuePrefix+name)
-}
-
-// readBindings notes which queues are bound to jobs.route.
-func (s *Scheduler) readBindings(ctx context.Context) {
-	if s.mgmt == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, listQueuesWithin)
-	defer cancel()
-	routed, err := s.mgmt.BoundTo(ctx, wire.ExchangeRoute)
-	if err != nil {
-		s.log.Warn("scheduler: cannot list bindings: each queue is looked up before its first job is fired", "error", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.routed = routed
-}
-
-// countJobQueues returns how many of some queues are job queues.
-func countJobQueues(queues map[string]bool) (n int) {
-	for q := range queues {
-		if strings.HasPrefix(q, wire.QueuePrefix) {
-			n++
-		}
-	}
-	return n
 }

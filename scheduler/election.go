@@ -164,7 +164,7 @@ func (s *Scheduler) waitForPredecessor(ctx context.Context, conn *broker.Conn, a
 
 // predecessorGone reports whether the leader before has certainly ended. One of an older version held the lock exclusively, and ended
 // before the lock was free.
-func (s *Scheduler) predecessorGone(ctx context.Context, conn *broker.Conn) bool {
+func (s *services) predecessorGone(ctx context.Context, conn *broker.Conn) bool {
 	state := s.entries.State()
 	queue := state.ProbeQueue
 	if queue == "" && (state.Epoch < 0 || state.Identity != "") { // nobody has led, or an older version
@@ -196,7 +196,7 @@ func (s *Scheduler) predecessorGone(ctx context.Context, conn *broker.Conn) bool
 }
 
 // hasReadJournal reports whether the view knows the whole journal, and so which leader came last.
-func (s *Scheduler) hasReadJournal(ctx context.Context) bool {
+func (s *services) hasReadJournal(ctx context.Context) bool {
 	last, ok, err := s.records.Last(ctx, wire.Journal)
 	if err != nil {
 		return false
@@ -248,8 +248,8 @@ func (s *Scheduler) lookForLeader(ctx context.Context, conn *broker.Conn, refuse
 }
 
 // foundLeader shows why no sidecar can lead; an empty cause says that one can.
-func (s *Scheduler) foundLeader(cause, remedy string) {
-	s.setStatus(func(st *Status) { st.Orphaned, st.OrphanCause, st.OrphanCure = cause != "", cause, remedy })
+func (b *board) foundLeader(cause, remedy string) {
+	b.setStatus(func(st *Status) { st.Orphaned, st.OrphanCause, st.OrphanCure = cause != "", cause, remedy })
 }
 
 // orphanWords says who has the lock that does not lead, and what to do about it.

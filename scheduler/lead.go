@@ -163,13 +163,13 @@ func (l *leadership) lastWords() {
 
 // remember keeps what the next epoch of this process can use. If the broker ended this one over something that was sent, one of the
 // entries in flight may be why.
-func (s *Scheduler) remember(c *core, provoked bool) {
-	s.known, s.unsaid = c.confirmedNow(), c.announcer.hasUnsaid()
-	s.suspects = c.ledger.Suspects()
+func (p *past) remember(c *core, provoked bool) {
+	p.known, p.unsaid = c.confirmedNow(), c.announcer.hasUnsaid()
+	p.suspects = c.ledger.Suspects()
 	if !provoked {
 		return
 	}
 	for _, at := range c.ledger.Dispatched() {
-		s.suspects[at]++
+		p.suspects[at]++
 	}
 }

@@ -40,7 +40,7 @@ func TestEntryIsLostOnlyIfItsStreamBeginsBehindIt(t *testing.T) {
 		"it seems to be empty":    {silent{empty: true}, false},
 		"the broker is not there": {silent{first: 6, err: errors.New("lost")}, false},
 	} {
-		l := &leadership{s: &Scheduler{records: c.records}}
+		l := &leadership{s: &Scheduler{services: &services{records: c.records}}}
 		body, err := l.body(t.Context(), wire.ScheduledJobs, 5)
 		require.Nil(t, body, name)
 		require.Equal(t, c.lost, err == nil, name)

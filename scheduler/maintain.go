@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -54,22 +53,8 @@ func (s *Scheduler) assertDirect(ctx context.Context, conn *broker.Conn) {
 // must not use up max-queues for ever.
 const unusedFor = 24 * time.Hour
 
-// maxMade bounds how many queues are remembered as made here.
-const maxMade = 10_000
-
-func (s *Scheduler) noteMade(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.made) < maxMade {
-		s.made[name] = time.Now()
-	}
-}
-
 func (s *Scheduler) deleteUnused(ctx context.Context, conn *broker.Conn, now time.Time) error {
-	s.mu.Lock()
-	made := maps.Clone(s.made)
-	s.mu.Unlock()
-	for name, used := range made {
+	for name, used := range s.madeHere() {
 		queue := wire.QueuePrefix + name
 		messages, consumers, err := conn.QueueDepth(ctx, queue)
 		var refusal *broker.QueueError
@@ -92,10 +77,4 @@ func (s *Scheduler) deleteUnused(ctx context.Context, conn *broker.Conn, now tim
 		}
 	}
 	return nil
-}
-
-func (s *Scheduler) forgetMade(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.made, name)
 }

@@ -65,16 +65,9 @@ func (s *Scheduler) pauseNodes(ctx context.Context) {
 
 // leaseLapsed reports whether this sidecar leads, and may not act because no ping comes back.
 func (s *Scheduler) leaseLapsed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lease != nil && s.status.Leader && !s.lease.Fresh()
-}
-
-// inTerm notes how this sidecar's term is ended; nil: there is none.
-func (s *Scheduler) inTerm(leave context.CancelCauseFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leave = leave
+	st, _ := s.shown()
+	lease := s.epochLease()
+	return lease != nil && st.Leader && !lease.Fresh()
 }
 
 // leaveNode ends this sidecar's term, for the next to begin on another node, and reports whether it does.
@@ -83,13 +76,7 @@ func (s *Scheduler) leaveNode() bool {
 	if !s.cfg.Broker.HasSeveralHosts() {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.leave == nil || s.lease != nil && s.lease.Fresh() {
-		return false
-	}
-	s.leave(errIsolated)
-	return true
+	return s.endTerm(errIsolated)
 }
 
 func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.Time) error {
@@ -239,29 +226,11 @@ func fewMembers(vhost string, nodes []broker.Node, queues []broker.QueueInfo) (f
 	return failing
 }
 
-// resignFor ends this sidecar's epoch in order, if it leads, and reports whether it does.
-func (s *Scheduler) resignFor(why error) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.resign == nil {
-		return false
-	}
-	s.resign(why)
-	return true
-}
-
-// inEpoch notes the lease of this sidecar's epoch, and how that is ended in order; nil: there is none.
-func (s *Scheduler) inEpoch(l *lease, resign context.CancelCauseFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lease, s.resign = l, resign
-}
-
 // remakeWithin is how long the broker may take to delete jobs.leader.
 const remakeWithin = 15 * time.Second
 
 // remakeLock deletes jobs.leader, for all sidecars to declare it again: this one has fired all that it will fire.
-func (s *Scheduler) remakeLock(ctx context.Context, conn *broker.Conn) {
+func (s *services) remakeLock(ctx context.Context, conn *broker.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remakeWithin)
 	defer cancel()
 	if err := conn.DeleteQueue(ctx, wire.LeaderInbox, false, false); err != nil {
@@ -273,7 +242,7 @@ func (s *Scheduler) remakeLock(ctx context.Context, conn *broker.Conn) {
 
 // dropStrayWitnesses deletes the witnesses of nodes that have left the cluster, and those of older
 // versions.
-func (s *Scheduler) dropStrayWitnesses(ctx context.Context, conn *broker.Conn) error {
+func (s *services) dropStrayWitnesses(ctx context.Context, conn *broker.Conn) error {
 	if s.mgmt == nil || conn.Features().OneNodeServes {
 		return nil
 	}

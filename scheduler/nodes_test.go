@@ -92,7 +92,7 @@ func TestWitnessesWithoutANode(t *testing.T) {
 func TestSidecarLeavesANodeThatIsCutOff(t *testing.T) {
 	require.True(t, isMajority(nodesOf("a", "b")))
 	require.False(t, isMajority(append(nodesOf("a"), broker.Node{Name: "b"})))
-	s := &Scheduler{cfg: Config{Broker: broker.Config{AMQPURL: "amqp://a,b/v"}}}
+	s := &Scheduler{services: &services{cfg: Config{Broker: broker.Config{AMQPURL: "amqp://a,b/v"}}}}
 	require.False(t, s.leaveNode(), "it has no connection")
 	var left error
 	s.inTerm(func(why error) { left = why })

@@ -48,18 +48,18 @@ func proves(q broker.QueueInfo) bool {
 }
 
 // readProof asks the broker what its queues can prove now.
-func (s *Scheduler) readProof(ctx context.Context, alone bool) proof {
+func (q *queueBook) readProof(ctx context.Context, alone bool) proof {
 	known := map[string]bool{}
-	if s.mgmt != nil {
+	if q.mgmt != nil {
 		ctx, cancel := context.WithTimeout(ctx, listQueuesWithin)
 		defer cancel()
-		queues, err := s.mgmt.Queues(ctx)
+		queues, err := q.mgmt.Queues(ctx)
 		if err != nil {
-			s.log.Warn("scheduler: cannot list queues", "error", err)
+			q.log.Warn("scheduler: cannot list queues", "error", err)
 			return proof{}
 		}
-		for _, q := range queues {
-			known[q.Name] = proves(q)
+		for _, info := range queues {
+			known[info.Name] = proves(info)
 		}
 	}
 	return proof{alone: alone, known: known}

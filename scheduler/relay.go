@@ -213,7 +213,7 @@ func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, pa
 func now() float64 { return wire.Seconds(time.Now()) }
 
 // rejection is a journal record about what a classic queue held that is no job.
-func (s *Scheduler) rejection(queue, reason string, body []byte) wire.Message {
+func (s *services) rejection(queue, reason string, body []byte) wire.Message {
 	const kept = 64 << 10
 	epoch, _ := s.entries.Progress()
 	r := wire.JournalRecord{Type: wire.TypeRejected, At: now(), Epoch: epoch, Queue: queue, Reason: reason,

@@ -14,16 +14,16 @@ const (
 
 // carryDue tells whether it is time to append again what is pending: at half the shortest retention in force, in age or bytes, of the
 // journal and the entry streams.
-func (s *Scheduler) carryDue(now time.Time) bool {
-	every, full := s.carryEvery()
-	return full || now.Sub(s.entries.LowWaterAt()) > every
+func (q *queueBook) carryDue(now time.Time) bool {
+	every, full := q.carryEvery()
+	return full || now.Sub(q.entries.LowWaterAt()) > every
 }
 
 // carryEvery is how often that is by age, and whether it is time by bytes.
-func (s *Scheduler) carryEvery() (every time.Duration, full bool) {
-	s.mu.Lock()
-	kept := s.kept
-	s.mu.Unlock()
+func (q *queueBook) carryEvery() (every time.Duration, full bool) {
+	q.mu.Lock()
+	kept := q.kept
+	q.mu.Unlock()
 	every = carrySeldom
 	if kept == nil {
 		every = carryUnknown
@@ -33,7 +33,7 @@ func (s *Scheduler) carryEvery() (every time.Duration, full bool) {
 		if r.Age > 0 {
 			every = min(every, r.Age/2)
 		}
-		full = full || r.Bytes > 0 && s.entries.Written(stream) > r.Bytes/2
+		full = full || r.Bytes > 0 && q.entries.Written(stream) > r.Bytes/2
 	}
 	return every, full
 }
@@ -42,7 +42,7 @@ func (s *Scheduler) carryEvery() (every time.Duration, full bool) {
 const onDisk = time.Minute
 
 // linger is for how long a carry-over leaves low water where it is: less where little is kept, which may be known only since now.
-func (s *Scheduler) linger(now time.Time) time.Duration {
-	every, _ := s.carryEvery()
-	return min(onDisk, now.Sub(s.entries.LowWaterAt())/8, every/8)
+func (q *queueBook) linger(now time.Time) time.Duration {
+	every, _ := q.carryEvery()
+	return min(onDisk, now.Sub(q.entries.LowWaterAt())/8, every/8)
 }

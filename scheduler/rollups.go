@@ -23,7 +23,7 @@ const (
 )
 
 // rollUp publishes roll-ups, on the connection that holds the lock: a leader that is gone publishes none.
-func (s *Scheduler) rollUp(ctx context.Context, conn *broker.Conn) error {
+func (s *services) rollUp(ctx context.Context, conn *broker.Conn) error {
 	if s.cfg.Rollups == nil {
 		return nil
 	}

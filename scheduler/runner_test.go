@@ -395,7 +395,7 @@ func TestDeathsAreExplained(t *testing.T) {
 func TestDeadLettersThatCameBefore(t *testing.T) {
 	sc := newScene(t)
 	sidecar := sc.sidecar("a")
-	s := &Scheduler{entries: sidecar.entries}
+	s := &Scheduler{services: &services{entries: sidecar.entries}}
 	d := wire.Delivery{Body: []byte(`{"class":"C","jid":"j"}`), Redelivered: true, Timestamp: time.Unix(1_700_000_000, 0)}
 	record, _, err := deadRecord(d, time.Now())
 	require.NoError(t, err)

@@ -47,45 +47,46 @@ type Records interface {
 
 // Scheduler stands for election, and leads while it is elected.
 type Scheduler struct {
+	*services
+	board
+	terms
+	past
+	queueBook
+	wanted
+	orphanAfter time.Duration
+	olderNodes  atomic.Bool // a node of the cluster passes the lock on before its leader may be gone
+}
+
+// services are what a scheduler works with.
+type services struct {
 	cfg     Config
 	view    *view.View
 	store   *view.Store
 	entries *tracker.Entries
-	mgmt    *broker.Management
+	mgmt    *broker.Management // nil if there is none
 	records Records
 	log     *slog.Logger
+}
 
-	known    *wire.Confirmed // what the last epoch of this process knows to be confirmed
+// board shows what a sidecar knows of its own part in leadership.
+type board struct {
+	mu     sync.Mutex
+	status Status
+	base   int64 // the offset at which streams begin on the broker
+}
+
+// past is what earlier terms and epochs of this process leave to the next ones.
+type past struct {
+	known    *wire.Confirmed // what the last epoch knows to be confirmed
 	unsaid   bool            // and the journal may not know that yet
 	knownBy  string          // the identity of that epoch's leader
 	knownAt  int             // how often the view had been rolled back when that epoch began
 	journals int             // as it counted them; see tracker.State
-	suspects map[spot]int    // see core
+	suspects map[spot]int    // see ledger.Ledger
 	reluctance
-	policiesSet bool // once by this process
+	policiesSet bool
 	unanswered  unanswered
 	left        bool // the last term ended although its connection did not
-	orphanAfter time.Duration
-	olderNodes  atomic.Bool // a node of the cluster passes the lock on before its leader may be gone
-
-	mu        sync.Mutex
-	status    Status
-	kept      map[string]broker.Retention // of streams, by name; nil if the broker does not tell
-	made      map[string]time.Time        // queues that this process made, with when they were last in use
-	fatal     map[string]int              // names of queues, with how often the broker closed the connection when it was asked about them
-	queues    map[string]bool             // queues by full name, with whether they may lack a job that was fired to them, see proof
-	routed    map[string]bool             // queues by full name that are known to be bound to jobs.route
-	jobQueues int                         // how many of queues are job queues
-	nodes     map[string]string           // on which node each queue is, by full name, as far as the broker tells
-	leave     context.CancelCauseFunc     // ends this sidecar's term; nil if it has none
-	resign    context.CancelCauseFunc     // ends this sidecar's epoch in order; nil if it has none
-	lease     *lease                      // of that epoch; nil if it has none
-	base      int64                       // the offset at which streams begin on the broker
-
-	degraded   degradations
-	findings   findings
-	lookAgain  chan struct{} // has watchWanted look again
-	wantedOnce chan struct{} // closed when it has looked once
 }
 
 // New makes a scheduler. mgmt may be nil.
@@ -99,9 +100,9 @@ func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, 
 	if cfg.DeadAge <= 0 {
 		cfg.DeadAge = DefaultDeadAge
 	}
-	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, records: records, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}, fatal: map[string]int{}}
+	s := &Scheduler{services: &services{cfg, v, store, entries, mgmt, records, cfg.Log}, orphanAfter: orphanAfter}
+	s.queueBook = queueBook{services: s.services, queues: map[string]bool{}, made: map[string]time.Time{}, fatal: map[string]int{}}
 	s.degraded.log, s.lookAgain, s.wantedOnce = cfg.Log, make(chan struct{}, 1), make(chan struct{})
-	s.orphanAfter = orphanAfter
 	s.status = Status{Epoch: -1, Phase: "connecting", Since: time.Now()}
 	return s
 }
@@ -143,27 +144,37 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // Status is what this sidecar knows of its own part in leadership.
 func (s *Scheduler) Status() Status {
 	state := s.entries.State()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.status
+	st, base := s.shown()
 	st.Degraded = s.degraded.list()
-	if s.lease != nil && st.Leader {
-		st.LeaseAge = s.lease.Age()
+	if lease := s.epochLease(); lease != nil && st.Leader {
+		st.LeaseAge = lease.Age()
 	}
-	if st.Gap = state.Gap(s.base); len(state.Held) > 0 {
+	if st.Gap = state.Gap(base); len(state.Held) > 0 {
 		st.Gap = cmp.Or(state.Why, "the journal had lost records; what was due then is held")
 	}
 	return st
 }
 
-func (s *Scheduler) setStatus(fn func(*Status)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fn(&s.status)
+func (b *board) shown() (st Status, base int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.status, b.base
 }
 
-func (s *Scheduler) phase(name string) {
-	s.setStatus(func(st *Status) {
+func (b *board) setStatus(fn func(*Status)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fn(&b.status)
+}
+
+func (b *board) setBase(offset int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.base = offset
+}
+
+func (b *board) phase(name string) {
+	b.setStatus(func(st *Status) {
 		if st.Phase != name {
 			st.Phase, st.Since = name, time.Now()
 		}
@@ -231,9 +242,7 @@ func (s *Scheduler) prepare(ctx context.Context, conn *broker.Conn) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.base = conn.Features().StreamOffsetBase
-	s.mu.Unlock()
+	s.setBase(conn.Features().StreamOffsetBase)
 	s.tell(topo)
 	return nil
 }
@@ -258,7 +267,7 @@ const (
 	listQueuesWithin = 5 * time.Second
 )
 
-func (s *Scheduler) tell(topo broker.Topology) {
+func (s *services) tell(topo broker.Topology) {
 	for _, f := range topo.Findings {
 		s.log.Warn("scheduler: "+f.Problem, "subject", f.Subject, "remedy", f.Remedy)
 	}
@@ -322,45 +331,6 @@ func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 
 // gapDelay is how long a sidecar with a gap lets others stand for election first.
 const gapDelay = 3 * time.Second
-
-// refreshQueues has the queues read. What an earlier term knew of them is enough to lead: a management
-// API that is slow, as while a node is frozen, is not waited for.
-func (s *Scheduler) refreshQueues(ctx context.Context, beside *sync.WaitGroup) {
-	s.mu.Lock()
-	known := s.kept != nil
-	s.mu.Unlock()
-	if !known {
-		s.readQueues(ctx)
-		return
-	}
-	beside.Go(func() { s.readQueues(ctx) })
-}
-
-// readQueues notes what queues there are and where, and how long the streams among them keep records.
-func (s *Scheduler) readQueues(ctx context.Context) {
-	if s.mgmt == nil {
-		return
-	}
-	within, cancel := context.WithTimeout(ctx, listQueuesWithin)
-	defer cancel()
-	queues, err := s.mgmt.Queues(within)
-	if err != nil {
-		if ctx.Err() == nil {
-			s.log.Warn("scheduler: cannot list queues", "error", err)
-		}
-		return
-	}
-	found, kept, nodes := map[string]bool{}, map[string]broker.Retention{}, map[string]string{}
-	for _, q := range queues {
-		found[q.Name], nodes[q.Name] = !proves(q), q.Node
-		if q.Type == "stream" {
-			kept[q.Name] = q.Retention()
-		}
-	}
-	s.mu.Lock()
-	s.queues, s.kept, s.nodes, s.jobQueues = found, kept, nodes, countJobQueues(found)
-	s.mu.Unlock()
-}
 
 // randomJID is for a job that has none.
 func randomJID() string { return random() + random()[:8] }

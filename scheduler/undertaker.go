@@ -83,7 +83,7 @@ var errRefusedTwice = errors.New("the broker closed the channel each time that i
 
 // isKnownDead reports whether the job has been buried already: by a leader that died before it could acknowledge, or from the other of two
 // queues that both had the letter. A letter that comes twice need not be marked as redelivered.
-func (s *Scheduler) isKnownDead(d wire.Delivery) (bool, error) {
+func (s *services) isKnownDead(d wire.Delivery) (bool, error) {
 	_, jid, err := deadRecord(d, time.Now())
 	if err != nil {
 		return false, nil //nolint:nilerr // it is no job, and never was buried

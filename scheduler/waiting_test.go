@@ -197,7 +197,7 @@ func TestRetiringWithoutAConnection(t *testing.T) {
 	require.NoError(t, model.step(sc.now))
 	require.NotZero(t, model.core.ledger.Open())
 	seen := view.New(model.store, nil, model.entries, slog.New(slog.DiscardHandler), wire.Journal)
-	l := &leadership{s: &Scheduler{view: seen}, conn: conn, pub: pub, core: model.core}
+	l := &leadership{s: &Scheduler{services: &services{view: seen}}, conn: conn, pub: pub, core: model.core}
 	require.NoError(t, pub.Close())
 	<-pub.Done()
 	err = l.retire()

@@ -94,6 +94,14 @@ func degradedBy(f broker.Fault, nodes map[string]string) Degraded {
 	return d
 }
 
+// wanted is what is known of what Millrace wants on the broker, and jobs fire without.
+type wanted struct {
+	degraded   degradations
+	findings   findings
+	lookAgain  chan struct{} // has watchWanted look again
+	wantedOnce chan struct{} // closed when it has looked once
+}
+
 const (
 	wantedEvery    = time.Minute      // while nothing fails: an operator may delete something
 	degradedEvery  = 10 * time.Second // while something fails
@@ -125,11 +133,11 @@ func (s *Scheduler) watchWanted(ctx context.Context) {
 // awaitWanted waits, before this process first leads, until all that Millrace wants has been asserted
 // once: clients that start as soon as a sidecar is ready find it all. What is away does not keep
 // anybody from leading.
-func (s *Scheduler) awaitWanted(ctx context.Context) {
+func (w *wanted) awaitWanted(ctx context.Context) {
 	limit := time.NewTimer(wantedFirstWithin)
 	defer limit.Stop()
 	select {
-	case <-s.wantedOnce:
+	case <-w.wantedOnce:
 	case <-limit.C:
 	case <-ctx.Done():
 	}
@@ -139,12 +147,12 @@ func (s *Scheduler) awaitWanted(ctx context.Context) {
 const wantedFirstWithin = 5 * time.Second
 
 // wantedSoon has watchWanted look again: something of what it asserts may have failed. While something fails it looks often enough.
-func (s *Scheduler) wantedSoon() {
-	if s.degraded.any(wantedPart) {
+func (w *wanted) wantedSoon() {
+	if w.degraded.any(wantedPart) {
 		return
 	}
 	select {
-	case s.lookAgain <- struct{}{}:
+	case w.lookAgain <- struct{}{}:
 	default:
 	}
 }
@@ -161,9 +169,7 @@ func (s *Scheduler) assertWanted(ctx context.Context) {
 	if slices.ContainsFunc(faults, func(f broker.Fault) bool { return broker.IsAway(f.Err) }) {
 		s.readQueues(ctx) // it says which node a queue is on
 	}
-	s.mu.Lock()
-	nodes := s.nodes
-	s.mu.Unlock()
+	nodes := s.homes()
 	if !slices.ContainsFunc(faults, isDirect) {
 		s.setStatus(func(st *Status) { st.Accepts = true })
 	} else if !before.Accepts { // no leader has made it yet: that is not degraded, but not ready
@@ -180,7 +186,7 @@ func isDirect(f broker.Fault) bool { return f.Subject == broker.SubjectDirect }
 
 // policed sets Millrace's policies, and says what is degraded where that is not possible. RabbitMQ 3.10 answers 500 while queues are being
 // made: so it asks twice.
-func (s *Scheduler) policed(ctx context.Context) (findings []broker.Finding, failing []Degraded) {
+func (s *services) policed(ctx context.Context) (findings []broker.Finding, failing []Degraded) {
 	err := errNoManagement
 	if s.mgmt != nil {
 		if findings, err = s.mgmt.Policies(ctx); err != nil && pause.For(ctx, time.Second) == nil {
